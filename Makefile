@@ -56,12 +56,12 @@ bench: ## measure the training steps of made-up models; build/bench.json gets th
 	$(BIN)/vksplat bench --overwrite --json $(OUT)/bench.json $(BENCH)
 
 build: ## build bin/vksplat
-	go build -ldflags "-X main.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
+	go build -ldflags "-X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
 release: ## build bin/release/vksplat, which runs on Linux with glibc 2.28 or newer (zig's C compiler comes from PyPI)
 	@.ci/install release
 	@.ci/zig $(OUT)/zig
-	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath -ldflags "-s -w -X main.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
+	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
 	@.ci/glibc $(BIN)/release/vksplat 2.28
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
 )
 
 // A run that will take longer than this is told of a faster command, once, after
@@ -17,13 +19,13 @@ const (
 
 // advise prints how the run could take less than an hour, if it will take more.
 // It changes nothing: the user decides.
-func (r *trainRun) advise(p *progress) {
-	eta := p.etaSeconds()
+func (r *trainRun) advise(p *meter.Meter) {
+	eta := p.EtaSeconds()
 	if !(eta > adviceSeconds) {
 		return
 	}
-	text := r.advice(p.rate)
-	r.app.note(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s", durationText(eta), rateText(p.rate), text))
+	text := r.advice(p.Rate)
+	r.app.Note(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s", cli.Duration(eta), meter.RateText(p.Rate), text))
 }
 
 // advice is the same command with smaller photos, where they are large, and with
@@ -34,7 +36,7 @@ func (r *trainRun) advice(rate float64) string {
 	for _, c := range r.capture.Cameras {
 		largest = max(largest, c.Width)
 	}
-	if next := r.load.downscale.next(largest); next != "" {
+	if next := smallerPhotos(r.load.Downscale, largest); next != "" {
 		add = append(add, "--downscale", next)
 		// A step's time goes with the pixels, but for what the splats take; half of
 		// the gain is counted on.
@@ -49,15 +51,15 @@ func (r *trainRun) advice(rate float64) string {
 			break
 		}
 	}
-	return r.app.command(add)
+	return commandWith(r.app, add)
 }
 
 // adviceWidth is the width in pixels above which smaller photos are advised.
 const adviceWidth = 1000
 
-// next is the factor that halves the photos once more, or "" when they are small
+// smallerPhotos is the factor that halves the photos once more, or "" when they are small
 // or none is left. Auto is known by the width that it brings photos to.
-func (f downscaleFlag) next(width int) string {
+func smallerPhotos(f captured.DownscaleFlag, width int) string {
 	if width <= adviceWidth {
 		return ""
 	}
@@ -72,10 +74,10 @@ func (f downscaleFlag) next(width int) string {
 	return ""
 }
 
-// command is the command line of this run with flags in place of those of the
+// commandWith is the command line of this run with flags in place of those of the
 // same name, as a shell takes it.
-func (a *app) command(flags []string) string {
-	args := slices.Clone(a.args)
+func commandWith(a *cli.Console, flags []string) string {
+	args := slices.Clone(a.Args)
 	end := slices.Index(args, "--")
 	var rest []string
 	if end >= 0 {
@@ -86,7 +88,7 @@ func (a *app) command(flags []string) string {
 	}
 	words := append([]string{"vksplat"}, append(append(args, flags...), rest...)...)
 	for i, w := range words {
-		words[i] = quoted(w)
+		words[i] = cli.Quoted(w)
 	}
 	return strings.Join(words, " ")
 }
@@ -112,22 +114,4 @@ func without(args []string, flag string) []string {
 		}
 	}
 	return kept
-}
-
-var (
-	safeWord    = regexp.MustCompile(`^[\w./:=,%+@-]+$`)
-	safeWindows = regexp.MustCompile(`^[\w./:=,+@\\-]+$`) // cmd.exe expands %
-)
-
-// quoted is a word as the shells of a system take it.
-func quoted(w string) string { return quotedFor(runtime.GOOS, w) }
-
-func quotedFor(system, w string) string {
-	switch {
-	case system == "windows" && !safeWindows.MatchString(w):
-		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`
-	case system != "windows" && !safeWord.MatchString(w):
-		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-	}
-	return w
 }

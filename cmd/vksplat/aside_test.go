@@ -13,6 +13,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 )
 
 // contentsOf maps the files below a folder to hashes of their contents, without locks and what is temporary.
@@ -24,7 +28,7 @@ func contentsOf(t *testing.T, dir string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != lockName && !probeName.MatchString(filepath.Base(name)) {
+		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != output.LockName && !output.ProbeName.MatchString(filepath.Base(name)) {
 			all[name] = fmt.Sprintf("%x", sha256.Sum256(data))
 		}
 	}
@@ -36,7 +40,7 @@ func lacks(t *testing.T, old map[string]string, out string) (list []string) {
 	t.Helper()
 	now := contentsOf(t, out)
 	for name, content := range old {
-		if now[name] != content && now[asideFolder+"/"+name] != content && now[asideMoving+"/"+name] != content {
+		if now[name] != content && now[output.AsideFolder+"/"+name] != content && now[output.AsideMoving+"/"+name] != content {
 			list = append(list, name)
 		}
 	}
@@ -48,14 +52,14 @@ func lacks(t *testing.T, old map[string]string, out string) (list []string) {
 func killedAt(n int, f func()) (done bool) {
 	type kill struct{}
 	defer func() {
-		asideStep = func() {}
+		output.AsideStep = func() {}
 		if r := recover(); r != nil {
 			if _, killed := r.(kill); !killed {
 				panic(r)
 			}
 		}
 	}()
-	asideStep = func() {
+	output.AsideStep = func() {
 		if n--; n < 0 {
 			panic(kill{})
 		}
@@ -67,14 +71,14 @@ func killedAt(n int, f func()) (done bool) {
 // listFiles writes the list of a folder whose files of these names a run wrote.
 func listFiles(t *testing.T, out string, names ...string) {
 	t.Helper()
-	own := readWritten(out)
+	own := output.ReadWritten(out)
 	own.Files = map[string]string{}
 	for _, name := range names {
-		if name != writtenFile {
-			own.Files[name] = markOf(filepath.Join(out, name))
+		if name != output.WrittenFile {
+			own.Files[name] = output.MarkOf(filepath.Join(out, name))
 		}
 	}
-	if err := own.save(); err != nil {
+	if err := own.Save(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,9 +86,9 @@ func listFiles(t *testing.T, out string, names ...string) {
 // TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is
 // never lost, and comes back whole.
 func TestAsideAnywhere(t *testing.T) {
-	const event = "tensorboard/" + tensorboardPrefix
-	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile,
-		"checkpoints/save_at.json", "checkpoints/step_7.safetensors", event + "1" + tensorboardSuffix,
+	const event = "tensorboard/" + output.TensorboardPrefix
+	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", output.WrittenFile,
+		"checkpoints/save_at.json", "checkpoints/step_7.safetensors", event + "1" + output.TensorboardSuffix,
 		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
 	stride := 4
 	if os.Getenv(longVariable) == "1" {
@@ -106,7 +110,7 @@ func TestAsideAnywhere(t *testing.T) {
 				if back {
 					after = 3
 				}
-				s.left, s.foreign = runLeftovers(out, after), []string{s.checkpointPath(7)}
+				s.left, s.foreign = output.RunLeftovers(out, after), []string{s.checkpointPath(7)}
 				done = killedAt(n, func() {
 					if err := s.putAside(after); err != nil {
 						t.Fatal(err)
@@ -114,20 +118,20 @@ func TestAsideAnywhere(t *testing.T) {
 					if err := s.list(); err != nil {
 						t.Fatal(err)
 					}
-					asideStep()
+					output.AsideStep()
 					wrote := []string{"test/ours_4/b.png", "point_cloud/iteration_4/point_cloud.ply"}
 					for _, name := range wrote {
-						if err := s.own.begin(filepath.Join(out, name)); err != nil {
+						if err := s.own.Begin(filepath.Join(out, name)); err != nil {
 							t.Fatal(err)
 						}
 					}
-					makeFiles(t, out, append(wrote, "input.ply", event+"2"+tensorboardSuffix)...)
-					for _, name := range []string{metricsFile, "cameras.json", "checkpoints/save_at.json"} {
+					makeFiles(t, out, append(wrote, "input.ply", event+"2"+output.TensorboardSuffix)...)
+					for _, name := range []string{output.MetricsFile, "cameras.json", "checkpoints/save_at.json"} {
 						if err := os.WriteFile(filepath.Join(out, name), []byte("other"), 0o666); err != nil {
 							t.Fatal(err)
 						}
 					}
-					asideStep()
+					output.AsideStep()
 					if err := s.unlist(); err != nil {
 						t.Fatal(err)
 					}
@@ -136,11 +140,11 @@ func TestAsideAnywhere(t *testing.T) {
 					t.Fatalf("ended at change %d: lost %q", n, list)
 				}
 				var err error
-				settled = killedAt(m, func() { _, err = recoverAside(out) })
+				settled = killedAt(m, func() { _, err = output.RecoverAside(out) })
 				if list := lacks(t, before, out); err != nil || len(list) > 0 {
 					t.Fatalf("ended at change %d and in coming back at %d: %v, lost %q", n, m, err, list)
 				}
-				if _, err := recoverAside(out); err != nil {
+				if _, err := output.RecoverAside(out); err != nil {
 					t.Fatal(err)
 				}
 				if after := contentsOf(t, out); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -174,11 +178,11 @@ func TestKilledOverwrite(t *testing.T) {
 		after := -1
 		if i%2 == 1 {
 			after = 3
-			args = append(args, "--resume="+filepath.Join(out, checkpointFolder, "step_3.safetensors"))
+			args = append(args, "--resume="+filepath.Join(out, output.CheckpointFolder, "step_3.safetensors"))
 		}
 		cmd, said := startTrain(t, args...)
-		folder := filepath.Join(out, asideFolder)
-		for i > 0 && !isFolder(folder) && time.Since(began) < time.Minute { // the first is killed while it begins
+		folder := filepath.Join(out, output.AsideFolder)
+		for i > 0 && !output.IsFolder(folder) && time.Since(began) < time.Minute { // the first is killed while it begins
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(random.Int63n(int64(400 * time.Millisecond))))
@@ -186,16 +190,16 @@ func TestKilledOverwrite(t *testing.T) {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		_ = cmd.Wait() // it was killed
-		if lost := lacks(t, old, out); len(lost) > 0 && !stands(out, after) {
+		if lost := lacks(t, old, out); len(lost) > 0 && !output.Stands(out, after) {
 			t.Fatalf("seed %d: there is no checkpoint, and lost is %q\n%s", seed, lost, said)
 		}
-		back, err := recoverAside(out)
+		back, err := output.RecoverAside(out)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if lost := lacks(t, old, out); len(lost) > 0 {
 			stood++
-			if back || !stands(out, after) {
+			if back || !output.Stands(out, after) {
 				t.Fatalf("seed %d: came back %v, lost is %q", seed, back, lost)
 			}
 			old = nil
@@ -216,13 +220,13 @@ func TestKilledExport(t *testing.T) {
 	o.out, o.checkpoints.resume = t.TempDir(), resumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.exports = exportsFlag{export}
-	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, io.Discard)}
+	r := &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, io.Discard)}
 	s := newSaver(r)
 	r.saver = s
 	makeFiles(t, o.out, "stats.json")
 	makeFiles(t, filepath.Dir(export), "made.spz")
-	own := readWritten(o.out)
-	if err := errors.Join(own.begin(filepath.Join(o.out, "stats.json"), export), own.end()); err != nil {
+	own := output.ReadWritten(o.out)
+	if err := errors.Join(own.Begin(filepath.Join(o.out, "stats.json"), export), own.End()); err != nil {
 		t.Fatal(err)
 	}
 	s.left = s.leftovers()
@@ -234,7 +238,7 @@ func TestKilledExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
-	if !isFile(filepath.Join(o.out, "stats.json")) {
+	if !output.IsFile(filepath.Join(o.out, "stats.json")) {
 		t.Error("the earlier run has not come back")
 	}
 }
@@ -245,12 +249,12 @@ func TestStopOnFullDisk(t *testing.T) {
 	if err := r.trainer.RunTo(t.Context(), 2, nil); err != nil {
 		t.Fatal(err)
 	}
-	makeFiles(t, r.out, checkpointFolder) // a file where the folder is to be
+	makeFiles(t, r.out, output.CheckpointFolder) // a file where the folder is to be
 	r.saver.aside = true
 	r.fingerprint = "known"
 	_, err := r.conclude(t.Context(), true, nil)
-	if err == nil || !isFile(r.modelFile(2)) || r.saver.aside {
-		t.Errorf("%v: the model is there: %v", err, isFile(r.modelFile(2)))
+	if err == nil || !output.IsFile(r.modelFile(2)) || r.saver.aside {
+		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.modelFile(2)))
 	}
 }
 
@@ -268,12 +272,12 @@ func TestDoneStands(t *testing.T) {
 	if err := errors.Join(s.putAside(3), s.list()); err != nil {
 		t.Fatal(err)
 	}
-	if stands(o.out, 3) {
+	if output.Stands(o.out, 3) {
 		t.Fatal("a run that has only begun stands")
 	}
 	makeFiles(t, o.out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
-	back, err := recoverAside(o.out)
-	if back || err != nil || len(formerModels(o.out)) != 1 || asideIn(o.out) != "" {
+	back, err := output.RecoverAside(o.out)
+	if back || err != nil || len(output.FormerModels(o.out)) != 1 || output.AsideIn(o.out) != "" {
 		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.out))
 	}
 }
@@ -282,18 +286,18 @@ func TestDoneStands(t *testing.T) {
 func TestDropFails(t *testing.T) {
 	o := newTrainOptions()
 	o.out = t.TempDir()
-	makeFiles(t, o.out, statsFile, asideFolder+"/old")
-	listFiles(t, o.out, statsFile)
-	asideStep = func() { makeFiles(t, o.out, asideGone+"/in the way") }
-	defer func() { asideStep = func() {} }()
+	makeFiles(t, o.out, output.StatsFile, output.AsideFolder+"/old")
+	listFiles(t, o.out, output.StatsFile)
+	output.AsideStep = func() { makeFiles(t, o.out, output.AsideGone+"/in the way") }
+	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
-	s := newSaver(&trainRun{trainOptions: o, app: newApp(nil, io.Discard, &said)})
+	s := newSaver(&trainRun{trainOptions: o, app: cli.New(nil, io.Discard, &said)})
 	s.aside = true
 	s.standing()
-	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.out, asideFolder)+" is not removed") {
+	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.out, output.AsideFolder)+" is not removed") {
 		t.Errorf("said is %q", said.String())
 	}
-	if _, err := recoverAside(o.out); err == nil || hint(err) == "" {
+	if _, err := output.RecoverAside(o.out); err == nil || remedy.Of(err) == "" {
 		t.Errorf("at the next start: %v", err)
 	}
 }

@@ -9,6 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -41,7 +47,7 @@ type benchOptions struct {
 var benchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
 	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
 
-func (a *app) benchCommand() *cobra.Command {
+func benchCommand(a *cli.Console) *cobra.Command {
 	o := &benchOptions{trainOptions: *newTrainOptions(), suite: suiteQuick, trainSteps: -1, settle: -1, steps: -1, rounds: benchRounds}
 	o.checkpoints.off = true
 	cmd := &cobra.Command{
@@ -65,16 +71,16 @@ func (a *app) benchCommand() *cobra.Command {
 	fs := cmd.Flags()
 	register(fs, table)
 	o.given = fs.Changed
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	hideOthers(fs, own, "device", "max-vram", "downscale", "init", "preset", "progress")
-	cmd.RunE = a.runs(func(captures []string) error {
+	cmd.RunE = runs(a, func(captures []string) error {
 		if err := o.resolve(fs.Changed); err != nil {
 			return err
 		}
 		if err := o.checkBench(captures); err != nil {
 			return err
 		}
-		return a.bench(o, captures)
+		return runBench(a, o, captures)
 	})
 	return cmd
 }
@@ -98,37 +104,37 @@ func (o *benchOptions) benchTable() []option {
 func (o *benchOptions) checkBench(captures []string) error {
 	switch {
 	case len(captures) > 0 && o.given("suite"):
-		return usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
+		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
 	case len(captures) == 0 && (o.trainSteps > 0 || o.init.Kind != initial.InitAuto):
-		return usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
+		return fault.Usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
 	case len(captures) > 0 && o.trained() > o.config.Iterations:
-		return usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
+		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
 	case o.steps == 0:
-		return usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
+		return fault.Usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
 	case o.rounds < 1 || o.rounds > 1000:
-		return usagef("give 1 to 1000, as in 3", "flag --repeat: %d is no number of rounds", o.rounds)
+		return fault.Usagef("give 1 to 1000, as in 3", "flag --repeat: %d is no number of rounds", o.rounds)
 	case !(o.maxSlowdown >= 0):
-		return usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.maxSlowdown)
+		return fault.Usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.maxSlowdown)
 	case o.maxSlowdown > 0 && o.against == "":
-		return usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
+		return fault.Usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
 	case o.json != "" && isOther(o.json):
-		return usagef("name a file", "flag --json: %s is no regular file", o.json)
-	case o.json != "" && (isFolder(o.json) || !isFolder(filepath.Dir(o.json))):
-		return usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.json)
+		return fault.Usagef("name a file", "flag --json: %s is no regular file", o.json)
+	case o.json != "" && (output.IsFolder(o.json) || !output.IsFolder(filepath.Dir(o.json))):
+		return fault.Usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.json)
 	}
 	for _, path := range captures { // found missing before anything is measured
 		if _, err := os.Stat(path); err != nil {
-			_, err = load.Capture(path, o.load.options())
+			_, err = load.Capture(path, o.load.Options())
 			return err
 		}
 	}
 	if o.json != "" {
-		if err := refuseExisting("flag --json: ", o.overwrite, o.json); err != nil {
+		if err := output.RefuseExisting("flag --json: ", o.overwrite, o.json); err != nil {
 			return err
 		}
 		dir := filepath.Dir(o.json)
-		if err := probe(dir); err != nil {
-			return folderError(dir, err)
+		if err := output.Probe(dir); err != nil {
+			return output.FolderError(dir, err)
 		}
 	}
 	return nil
@@ -142,11 +148,11 @@ func (o *benchOptions) trained() int {
 	return o.trainSteps.or(benchTrain)
 }
 
-// bench measures all captures, or the suite.
-func (a *app) bench(o *benchOptions, captures []string) error {
-	events := a.stdout
-	if o.progress == progressJSON { // which is alone on standard output
-		a = a.toStderr()
+// runBench measures all captures, or the suite.
+func runBench(a *cli.Console, o *benchOptions, captures []string) error {
+	events := a.Stdout
+	if o.progress == meter.JSON { // which is alone on standard output
+		a = a.ToStderr()
 	}
 	var before *benchFile
 	if o.against != "" {
@@ -155,9 +161,9 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 			return err
 		}
 	}
-	ctx, stop := a.interruptible(always("stopping after this step"))
+	ctx, stop := a.Interruptible(cli.Always("stopping after this step"))
 	defer stop()
-	b := &bencher{app: a, o: o, events: events, file: &benchFile{Format: benchFormat, Version: programVersion(), Commit: commitID(), Rounds: o.rounds}}
+	b := &bencher{app: a, o: o, events: events, file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.rounds}}
 	err := b.openDevice()
 	if err == nil && len(captures) > 0 {
 		err = b.captures(ctx, captures)
@@ -165,10 +171,10 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 		err = b.suite(ctx)
 	}
 	if errors.Is(err, context.Canceled) {
-		return errInterrupted
+		return fault.ErrInterrupted
 	}
 	if err != nil {
-		return memoryHint(err)
+		return remedy.Memory(err)
 	}
 	if o.json != "" {
 		if err := writeBench(o.json, b.file); err != nil {
@@ -178,7 +184,7 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 	if before == nil {
 		return nil
 	}
-	return a.compareBench(before, b.file, o.maxSlowdown)
+	return compareBench(a, before, b.file, o.maxSlowdown)
 }
 
 // openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as memory of training.
@@ -190,13 +196,13 @@ func (b *bencher) openDevice() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDevice(d)) }()
+	defer func() { err = errors.Join(err, models.CloseDevice(d)) }()
 	s := d.Summary()
 	b.file.Device = benchDevice{Name: s.Name, Type: s.Type, Driver: s.Driver, API: s.API, SubgroupSize: s.Limits.SubgroupSize}
 	if b.file.Rates, err = d.MeasureRates(); err != nil {
 		return err
 	}
-	b.app.printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
+	b.app.Printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
 		s.Name, s.Driver, s.Limits.SubgroupSize, b.file.Rates.CopyBytes/1e9, b.file.Rates.Instructions/1e12)
 	return nil
 }
@@ -224,7 +230,7 @@ func (f *autoFlag) Set(s string) error {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > mostAuto {
-		return usagef("give auto, or a number as in 100", "%q is no number of steps up to %d", s, mostAuto)
+		return fault.Usagef("give auto, or a number as in 100", "%q is no number of steps up to %d", s, mostAuto)
 	}
 	*f = autoFlag(n)
 	return nil

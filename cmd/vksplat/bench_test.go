@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene/synth"
 )
@@ -68,7 +70,7 @@ func TestBenchFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readBench(path); exitCode(err) != exitUsage || hint(err) == "" || !strings.Contains(err.Error(), path) {
+		if _, err := readBench(path); exitCode(err) != exitUsage || remedy.Of(err) == "" || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}
@@ -90,7 +92,7 @@ func TestBenchCompare(t *testing.T) {
 	now.Device.Driver = "another"
 	compare := func(most float64) (stdout, stderr string, err error) {
 		var out, warnings bytes.Buffer
-		err = newApp(nil, &out, &warnings).compareBench(before, now, most)
+		err = compareBench(cli.New(nil, &out, &warnings), before, now, most)
 		return out.String(), warnings.String(), err
 	}
 	stdout, stderr, err := compare(0)
@@ -112,7 +114,7 @@ func TestBenchCompare(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err = compare(1.4)
-	if exitCode(err) != exitFailure || hint(err) == "" || !strings.Contains(err.Error(), "1.500 times as long") {
+	if exitCode(err) != exitFailure || remedy.Of(err) == "" || !strings.Contains(err.Error(), "1.500 times as long") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -112,7 +115,7 @@ func (f *benchFile) name(name string) string {
 func newScene(s subject, steps int, m pipeline.Measurement, rates pipeline.Rates) *benchScene {
 	memory, n := s.trainer.MemoryStats(), float64(steps)
 	out := &benchScene{
-		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: resolution(s.cameras),
+		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: captured.Resolution(s.cameras),
 		Steps: steps, Counts: m.Counts, PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
 		WallMS: each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.WallSeconds / n }),
 		HostMS: each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.HostSeconds / n }),
@@ -154,7 +157,7 @@ func (s *benchScene) addFloors(rates pipeline.Rates) {
 }
 
 func writeBench(path string, f *benchFile) error {
-	return atomicfile.Write(path, func(w io.Writer) error { return printJSON(w, f) })
+	return atomicfile.Write(path, func(w io.Writer) error { return cli.WriteJSON(w, f) })
 }
 
 // isOther reports whether path is a device, a pipe or a link: writing would replace it by a file.
@@ -178,18 +181,18 @@ func readBench(path string) (*benchFile, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, usagef(hint, "read results %s: %w", path, pathless(err))
+		return nil, fault.Usagef(hint, "read results %s: %w", path, fault.Pathless(err))
 	}
 	f := &benchFile{}
 	if err := json.Unmarshal(data, f); err != nil {
-		return nil, usagef(hint, "read results %s: %w", path, err)
+		return nil, fault.Usagef(hint, "read results %s: %w", path, err)
 	}
 	if f.Format != benchFormat {
-		return nil, usagef(hint, "read results %s: format %d, this program reads %d", path, f.Format, benchFormat)
+		return nil, fault.Usagef(hint, "read results %s: format %d, this program reads %d", path, f.Format, benchFormat)
 	}
 	for _, s := range f.Scenes {
 		if s == nil || s.Name == "" || !(s.WallMS.Median > 0) {
-			return nil, usagef(hint, "read results %s: a scene has no name or no time", path)
+			return nil, fault.Usagef(hint, "read results %s: a scene has no name or no time", path)
 		}
 	}
 	return f, nil
@@ -197,6 +200,6 @@ func readBench(path string) (*benchFile, error) {
 
 // slower is the error of a step that takes too long.
 func slower(name string, ratio, most float64) error {
-	return &hintedError{err: fmt.Errorf("%s: a step takes %.3f times as long as before, at most %g are allowed (--max-slowdown)", name, ratio, most),
-		hint: "see which pass it is in the table above; measure again when nothing else uses the device"}
+	return &fault.HintedError{Err: fmt.Errorf("%s: a step takes %.3f times as long as before, at most %g are allowed (--max-slowdown)", name, ratio, most),
+		Hint: "see which pass it is in the table above; measure again when nothing else uses the device"}
 }

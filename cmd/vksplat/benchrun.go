@@ -7,13 +7,17 @@ import (
 	"path/filepath"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
 
 // bencher measures one thing after the other.
 type bencher struct {
-	app    *app
+	app    *cli.Console
 	o      *benchOptions
 	events io.Writer // of progress
 	file   *benchFile
@@ -48,7 +52,7 @@ func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
 	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
 		if r.config.Splats > 0 {
-			b.app.warn(noEffect("splats", "--warm-steps"))
+			b.app.Warn(noEffect("splats", "--warm-steps"))
 		}
 		r.config.RefineEvery, r.config.Splats = 0, 0
 	}
@@ -56,10 +60,10 @@ func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	b.app.printf("%s\n", r.firstLine())
+	b.app.Printf("%s\n", r.firstLine())
 	r.flushNotes()
 	return b.measure(ctx, subject{
-		name: b.file.name(filepath.Base(absolute(r.scene))), config: &r.config, cameras: pick(r.capture.Cameras, r.train), trainer: r.trainer, trained: trained,
+		name: b.file.name(filepath.Base(output.Absolute(r.scene))), config: &r.config, cameras: captured.Pick(r.capture.Cameras, r.train), trainer: r.trainer, trained: trained,
 	})
 }
 
@@ -74,8 +78,8 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	m := pipeline.MeasureOptions{Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
 	settle := b.o.settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
 	show := b.show(s.trainer, s.trained+settle+m.Total())
-	defer b.app.follow(nil)
-	if err := s.trainer.RunTo(ctx, s.trained, show.update); err != nil {
+	defer b.app.Follow(nil)
+	if err := s.trainer.RunTo(ctx, s.trained, show.Update); err != nil {
 		return err
 	}
 	s.trainer.Hold()
@@ -86,29 +90,29 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 		}
 	}
 	m.Warm = settle
-	show.total = s.trainer.Step() + m.Total()
-	measured, err := s.trainer.Measure(ctx, m, show.update)
-	show.interrupt()
+	show.Total = s.trainer.Step() + m.Total()
+	measured, err := s.trainer.Measure(ctx, m, show.Update)
+	show.Interrupt()
 	if err != nil {
 		return err
 	}
 	result := newScene(s, m.Steps, measured, b.file.Rates)
 	b.file.Scenes = append(b.file.Scenes, result)
-	b.app.printScene(result)
+	printScene(b.app, result)
 	return nil
 }
 
 // fit goes a few steps and returns how many to settle and to measure, so that neither takes longer than the subject's limit.
-func (b *bencher) fit(ctx context.Context, s subject, settle int, show *progress) (int, int, error) {
+func (b *bencher) fit(ctx context.Context, s subject, settle int, show *meter.Meter) (int, int, error) {
 	steps := b.o.steps.or(benchSteps)
 	if b.o.steps >= 0 && b.o.settle >= 0 {
 		return settle, steps, nil
 	}
-	if err := s.trainer.RunTo(ctx, s.trained+1, show.update); err != nil {
+	if err := s.trainer.RunTo(ctx, s.trained+1, show.Update); err != nil {
 		return 0, 0, err
 	}
 	started := time.Now()
-	if err := s.trainer.RunTo(ctx, s.trained+1+benchProbe, show.update); err != nil {
+	if err := s.trainer.RunTo(ctx, s.trained+1+benchProbe, show.Update); err != nil {
 		return 0, 0, err
 	}
 	fits := int(s.limit * benchProbe / max(time.Since(started), 1))
@@ -119,10 +123,10 @@ func (b *bencher) fit(ctx context.Context, s subject, settle int, show *progress
 const benchProbe = 3
 
 // show makes the progress of a trainer.
-func (b *bencher) show(t *pipeline.Trainer, total int) *progress {
-	p := newProgress(b.events, b.o.progress, 0, total)
-	p.use = func() deviceUse { return deviceUse{t.MemoryStats().DeviceBytes, t.StepSeconds()} }
-	p.spent = t.Seconds
-	p.text = b.app.follow(p)
+func (b *bencher) show(t *pipeline.Trainer, total int) *meter.Meter {
+	p := meter.New(b.events, b.o.progress, 0, total)
+	p.Use = func() meter.DeviceUse { return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()} }
+	p.Spent = t.Seconds
+	p.Text = b.app.Follow(p)
 	return p
 }

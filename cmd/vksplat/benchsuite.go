@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/synth"
@@ -53,7 +55,7 @@ func (b *bencher) suite(ctx context.Context) error {
 	}
 	for _, m := range list {
 		if b.o.suite == suiteQuick && m.splats > cpuSplats && b.file.Device.Type == cpuType {
-			b.app.note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
+			b.app.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
 			continue
 		}
 		if ctx.Err() != nil {
@@ -61,7 +63,7 @@ func (b *bencher) suite(ctx context.Context) error {
 		}
 		err := b.madeUp(ctx, m)
 		if errors.Is(err, pipeline.ErrTooSmall) || errors.Is(err, pipeline.ErrLittleRAM) || errors.Is(err, pipeline.ErrOutOfMemory) {
-			b.app.warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
+			b.app.Warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
 			continue
 		}
 		if err != nil {
@@ -69,7 +71,7 @@ func (b *bencher) suite(ctx context.Context) error {
 		}
 	}
 	if len(b.file.Scenes) == 0 {
-		return &hintedError{err: errors.New("no model of the suite fits into memory"), hint: "raise --max-vram, or close other programs that use the device"}
+		return &fault.HintedError{Err: errors.New("no model of the suite fits into memory"), Hint: "raise --max-vram, or close other programs that use the device"}
 	}
 	return nil
 }
@@ -99,7 +101,7 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDevice(device)) }()
+	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 	trainer, err := pipeline.NewTrainer(device, capture.Cameras, photos, splats, capture.SceneScale, cfg, pipeline.TrainerOptions{})
 	if err != nil {
 		return err

@@ -17,6 +17,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/child"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -41,7 +46,7 @@ func (f *blockFlag) String() string {
 func (f *blockFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return usagef("blocks count from 0", "%q is no number of a block", s)
+		return fault.Usagef("blocks count from 0", "%q is no number of a block", s)
 	}
 	*f = blockFlag(n)
 	return nil
@@ -51,36 +56,36 @@ func (f *blockFlag) Set(s string) error {
 var decidedByPlan = []string{"test-every", "test-list"}
 
 // trainPlan trains one block of a plan, or all of them and merges.
-func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
+func trainPlan(a *cli.Console, o *trainOptions, fs *pflag.FlagSet, dir string) error {
 	plan, err := readPlan(dir)
 	if err != nil {
 		return err
 	}
 	names := slices.Clone(decidedByPlan)
-	for _, opt := range o.load.table() {
+	for _, opt := range loadTable(&o.load) {
 		if opt.name != "strict" {
 			names = append(names, opt.name)
 		}
 	}
 	for _, name := range names {
 		if fs.Changed(name) {
-			return usagef("give it to vksplat partition, which decides it for all blocks", "flag --%s: %s is a plan", name, dir)
+			return fault.Usagef("give it to vksplat partition, which decides it for all blocks", "flag --%s: %s is a plan", name, dir)
 		}
 	}
 	if o.eval && len(plan.HeldOut) == 0 {
-		return usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
+		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.block == noBlock {
-		return a.trainBlocks(o, plan)
+		return trainBlocks(a, o, plan)
 	}
 	if int(o.block) >= len(plan.Blocks) {
-		return usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
+		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, cli.Count(len(plan.Blocks), "block"), o.block)
 	}
 	if err := o.checkpoints.check(); err != nil {
 		return err
 	}
 	o.takeBlock(plan)
-	_, err = a.train(o, nil)
+	_, err = runTrain(a, o, nil)
 	return err
 }
 
@@ -106,7 +111,7 @@ func (o *trainOptions) configOf(plan *planFile, k int) pipeline.Config {
 // takeBlock makes the options those of a block of the plan.
 func (o *trainOptions) takeBlock(plan *planFile) {
 	o.divided, o.scene = plan, plan.Capture.Scene
-	plan.Capture.options(&o.load, func(string) bool { return false })
+	plan.Capture.Options(&o.load, func(string) bool { return false })
 	o.config = o.configOf(plan, int(o.block))
 	for _, g := range o.table() {
 		for _, opt := range g.options {
@@ -119,7 +124,7 @@ func (o *trainOptions) takeBlock(plan *planFile) {
 		o.out = plan.blockFolder(int(o.block))
 	}
 	if at := plan.Origin; o.origin == "auto" { // the same for all blocks
-		o.origin = originFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
+		o.origin = captured.OriginFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
 	}
 	o.checkpoints.off = o.dryRun
 }
@@ -128,9 +133,9 @@ func (o *trainOptions) takeBlock(plan *planFile) {
 // refinement and the noise of MCMC go by the distances of its cameras, and a city's would be far too coarse for a street. Files are in the capture's frame.
 func (r *trainRun) loadCapture() (*scene.Capture, error) {
 	if r.divided == nil {
-		return load.Capture(r.scene, r.load.options())
+		return load.Capture(r.scene, r.load.Options())
 	}
-	c, err := r.divided.load(r.load.options())
+	c, err := r.divided.load(r.load.Options())
 	if err != nil {
 		return nil, err
 	}
@@ -158,42 +163,42 @@ func (r *trainRun) clear() {
 		}
 	}
 	if n := r.capture.Clear(r.depths); n > 0 {
-		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
+		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", cli.Count(n, "point")))
 	}
 	r.nPoints = len(r.capture.Points)
 	if len(r.depths) > 0 {
-		r.depths = pick(r.depths, r.train)
+		r.depths = captured.Pick(r.depths, r.train)
 	}
 }
 
 // trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
-func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
+func trainBlocks(a *cli.Console, o *trainOptions, plan *planFile) error {
 	switch {
 	case o.out != "":
-		return usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
+		return fault.Usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
 	case o.checkpoints.resume != "" && o.checkpoints.resume != resumeAuto:
-		return usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.dir)
+		return fault.Usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.dir)
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	children := a
-	if o.progress == progressJSON || o.planJSON { // which is alone on standard output
-		a = a.toStderr()
+	if o.progress == meter.JSON || o.planJSON { // which is alone on standard output
+		a = a.ToStderr()
 	}
 	if !o.dryRun {
-		release, err := claimFolder(plan.dir, true)
+		release, err := output.Claim(plan.dir, true)
 		if err != nil {
 			return err
 		}
 		defer release()
-		own := readWritten(filepath.Join(plan.dir, mergedFolder))
+		own := output.ReadWritten(filepath.Join(plan.dir, mergedFolder))
 		if err := refuseExports(own, o.exports, "flag --export: ", true, o.checkpoints.overwrite); err != nil {
 			return err
 		}
 	}
-	ctx, stop := a.interruptible(always("stopping this block once it has saved"))
+	ctx, stop := a.Interruptible(cli.Always("stopping this block once it has saved"))
 	defer stop()
 	flags := o.passedOn
 	anew, again := o.checkpoints.overwrite && o.checkpoints.resume == "", "go on with the same command"
@@ -209,21 +214,21 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 			if err := o.asTrained(k, st, config); err != nil && !o.checkpoints.accept {
 				return err
 			}
-			a.printf("%sdone before, %s\n", name, st.summary())
+			a.Printf("%sdone before, %s\n", name, st.summary())
 			continue
 		}
-		a.printf("%s%s, %s, %s\n", name, count(len(plan.Blocks[k].Cameras), "camera"), count(plan.Blocks[k].Points, "point"), count(config.Iterations, "step"))
-		if err := children.runHere(ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
+		a.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"), cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
+		if err := runHere(children, ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
-				return &hintedError{err: fmt.Errorf("%w in block %d of %d", errInterrupted, k, len(plan.Blocks)), hint: again}
+				return &fault.HintedError{Err: fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)), Hint: again}
 			}
-			return &hintedError{err: fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), hint: "what went wrong is said above; put it right, and the same command goes on there"}
+			return &fault.HintedError{Err: fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), Hint: "what went wrong is said above; put it right, and the same command goes on there"}
 		}
 	}
 	if o.dryRun {
 		return nil
 	}
-	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true, overwrite: o.checkpoints.overwrite, resumes: true})
+	return runMerge(a, ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true, overwrite: o.checkpoints.overwrite, resumes: true})
 }
 
 // asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
@@ -243,7 +248,7 @@ func (o *trainOptions) asTrained(k int, st *stats, config pipeline.Config) error
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or --accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+	return fault.Usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or --accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 
 // passedOnFlags are the flags that were given, for the training of a block.
@@ -262,9 +267,9 @@ type childError struct{ code int }
 func (e *childError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
 
 // runHere runs this program with arguments, see child.Run. It prints where this process does.
-func (a *app) runHere(ctx context.Context, program string, args []string) error {
+func runHere(a *cli.Console, ctx context.Context, program string, args []string) error {
 	var running atomic.Pointer[os.Process] // which ends with this process
-	err := child.Run(ctx, program, args, child.Options{Stdout: outside(a.stdout), Stderr: outside(a.stderr), Running: &running})
+	err := child.Run(ctx, program, args, child.Options{Stdout: outside(a.Stdout), Stderr: outside(a.Stderr), Running: &running})
 	var ended *exec.ExitError
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -277,7 +282,7 @@ func (a *app) runHere(ctx context.Context, program string, args []string) error 
 
 // outside is the file behind what is printed to, so that a terminal stays one for a child, or else the writer itself.
 func outside(w io.Writer) io.Writer {
-	if f, isFile := fileOf(w); isFile {
+	if f, isFile := cli.FileOf(w); isFile {
 		return f
 	}
 	return w
@@ -285,9 +290,9 @@ func outside(w io.Writer) io.Writer {
 
 // trained returns what the last complete training of a block says, nil where there is none or its model is not there.
 func (p *planFile) trained(k int) *stats {
-	data, err := os.ReadFile(filepath.Join(p.blockFolder(k), statsFile))
+	data, err := os.ReadFile(filepath.Join(p.blockFolder(k), output.StatsFile))
 	st := &stats{}
-	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !isFile(p.blockModel(k, st.Step)) {
+	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !output.IsFile(p.blockModel(k, st.Step)) {
 		return nil
 	}
 	return st
@@ -295,14 +300,32 @@ func (p *planFile) trained(k int) *stats {
 
 // blockModel is the model of a block after a step.
 func (p *planFile) blockModel(k, step int) string {
-	return filepath.Join(p.blockFolder(k), modelFolder+strconv.Itoa(step), modelName)
+	return filepath.Join(p.blockFolder(k), output.ModelFolder+strconv.Itoa(step), output.ModelName)
 }
 
 // summary says what came of a training in a few words.
 func (s *stats) summary() string {
-	words := []string{count(s.Step, "step"), count(s.Splats, "splat")}
+	words := []string{cli.Count(s.Step, "step"), cli.Count(s.Splats, "splat")}
 	if s.Scores != nil {
 		words = append(words, fmt.Sprintf("PSNR %.2f dB", s.PSNR))
 	}
 	return strings.Join(words, ", ")
+}
+
+// sourceFlags are those of train that read the capture so.
+func sourceFlags(rec *captured.Source) []string {
+	var load captured.Options
+	plain := newTrainOptions().load
+	rec.Options(&load, func(string) bool { return false })
+	defaults := map[string]string{}
+	for _, opt := range loadTable(&plain) {
+		defaults[opt.name] = opt.value.String()
+	}
+	var list []string
+	for _, opt := range loadTable(&load) {
+		if text := opt.value.String(); text != defaults[opt.name] {
+			list = append(list, "--"+opt.name+"="+text)
+		}
+	}
+	return list
 }

@@ -8,17 +8,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 )
-
-// checkpointFolder is where checkpoints are, below the folder of the run.
-const checkpointFolder = "checkpoints"
 
 // checkpointHeader is about what a checkpoint holds beside its tensors, in bytes.
 const checkpointHeader = 16 << 10
@@ -29,13 +28,13 @@ type saver struct {
 	o   *checkpointOptions
 	dir string
 
-	from       *pipeline.Checkpoint // to go on with; nil: from the start
-	foreign    []string             // checkpoints in dir that are not of this run's past
-	left       []string             // likewise what else an earlier run left in OUT
-	aside      bool                 // both are in asideFolder
-	own        *written             // files of OUT that are this program's
-	trusts     bool                 // treat every file with a run's name as ours
-	kept       []checkpointFile     // those that are, by step
+	from       *pipeline.Checkpoint    // to go on with; nil: from the start
+	foreign    []string                // checkpoints in dir that are not of this run's past
+	left       []string                // likewise what else an earlier run left in OUT
+	aside      bool                    // both are in asideFolder
+	own        *output.Written         // files of OUT that are this program's
+	trusts     bool                    // treat every file with a run's name as ours
+	kept       []output.CheckpointFile // those that are, by step
 	pending    *pipeline.CheckpointWrite
 	wanted     bool                               // pending was asked for
 	asked      []int                              // steps of --save-at and of the viewer, of this and of earlier calls: their checkpoints stay
@@ -46,12 +45,6 @@ type saver struct {
 	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
 	now        atomic.Bool                        // somebody wants a checkpoint now
 	log        []checkpointLog
-}
-
-// checkpointFile is a checkpoint on disk.
-type checkpointFile struct {
-	path string
-	step int
 }
 
 // checkpointLog is what stats.json tells of a checkpoint.
@@ -71,36 +64,12 @@ type runLog struct {
 }
 
 func newSaver(r *trainRun) *saver {
-	return &saver{r: r, o: &r.checkpoints, dir: filepath.Join(r.out, checkpointFolder)}
+	return &saver{r: r, o: &r.checkpoints, dir: filepath.Join(r.out, output.CheckpointFolder)}
 }
 
 // checkpointPath returns where the checkpoint of a step goes.
 func (s *saver) checkpointPath(step int) string {
-	return filepath.Join(s.dir, checkpointPrefix+strconv.Itoa(step)+checkpointSuffix)
-}
-
-const (
-	checkpointPrefix = "step_"
-	checkpointSuffix = ".safetensors"
-)
-
-// listCheckpoints returns the checkpoints in dir by ascending step.
-func listCheckpoints(dir string) ([]checkpointFile, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, folderError(dir, err)
-	}
-	var list []checkpointFile
-	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), checkpointPrefix)
-		digits, ok2 := strings.CutSuffix(digits, checkpointSuffix)
-		step, err := strconv.Atoi(digits)
-		if ok && ok2 && err == nil && step >= 0 && e.Type().IsRegular() {
-			list = append(list, checkpointFile{filepath.Join(dir, e.Name()), step})
-		}
-	}
-	slices.SortFunc(list, func(a, b checkpointFile) int { return a.step - b.step })
-	return list, nil
+	return filepath.Join(s.dir, output.CheckpointPrefix+strconv.Itoa(step)+output.CheckpointSuffix)
 }
 
 // run trains up to step to, with a stop wherever a checkpoint is due.
@@ -185,14 +154,14 @@ func (s *saver) begin() error {
 	need := t.CheckpointBytes(0) + checkpointHeader
 	free, known := atomicfile.FreeSpace(s.r.out)
 	if known && free < need {
-		return folderError(s.r.out, noSpace("the first checkpoint", need, free))
+		return output.FolderError(s.r.out, noSpace("the first checkpoint", need, free))
 	}
 	last := c.MaxSplats
 	if c.Splats > 0 {
 		last = c.Splats
 	}
 	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(last); known && last > 0 && free < most {
-		s.r.app.warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.out, pipeline.BytesText(free), count(last, "splat"), pipeline.BytesText(most)))
+		s.r.app.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.out, pipeline.BytesText(free), cli.Count(last, "splat"), pipeline.BytesText(most)))
 	}
 	return nil
 }
@@ -241,7 +210,7 @@ func (s *saver) fail(err error) {
 		if errors.Is(err, pipeline.ErrDiverged) {
 			return // training ends
 		}
-		s.r.app.warn(err.Error() + "; training goes on")
+		s.r.app.Warn(err.Error() + "; training goes on")
 	}
 }
 
@@ -257,9 +226,9 @@ func (s *saver) missed(err error) {
 		return // training ends with it
 	}
 	if !s.full {
-		s.r.app.warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
+		s.r.app.Warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
 		if n := len(s.kept); n > 0 {
-			s.r.app.note("the last one is " + s.kept[n-1].path)
+			s.r.app.Note("the last one is " + s.kept[n-1].Path)
 		}
 	}
 	s.full = true
@@ -272,7 +241,7 @@ func (s *saver) save(background bool) error {
 	t := s.r.trainer
 	s.startOver()
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
-		return folderError(s.dir, err)
+		return output.FolderError(s.dir, err)
 	}
 	if err := s.rememberAsked(); err != nil {
 		return err
@@ -315,8 +284,8 @@ func (s *saver) collect() error {
 	s.full = false
 	s.log = append(s.log, checkpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied, PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
 	s.standing()
-	s.kept = slices.DeleteFunc(s.kept, func(f checkpointFile) bool { return f.path == w.Path })
-	s.kept = append(s.kept, checkpointFile{w.Path, w.Step})
+	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Path == w.Path })
+	s.kept = append(s.kept, output.CheckpointFile{Path: w.Path, Step: w.Step})
 	s.prune(s.o.keepRunning())
 	return nil
 }
@@ -326,11 +295,11 @@ func (s *saver) prune(keep int) {
 	left := 0
 	for i := len(s.kept) - 1; i >= 0; i-- {
 		f := s.kept[i]
-		if slices.Contains(s.asked, f.step) {
+		if slices.Contains(s.asked, f.Step) {
 			continue
 		}
 		if left++; left > keep {
-			_ = os.Remove(f.path) // it takes room and harms nobody
+			_ = os.Remove(f.Path) // it takes room and harms nobody
 			s.kept = slices.Delete(s.kept, i, i+1)
 		}
 	}
@@ -344,7 +313,7 @@ func (s *saver) makeRoom(need int64) error {
 		free, known = atomicfile.FreeSpace(s.dir)
 	}
 	if known && free < need {
-		return folderError(s.dir, noSpace("a checkpoint", need, free))
+		return output.FolderError(s.dir, noSpace("a checkpoint", need, free))
 	}
 	return nil
 }
@@ -364,7 +333,7 @@ func (s *saver) end(interrupted bool) error {
 	var err error
 	asked := slices.Contains(s.o.saveAt, t.Step())
 	if interrupted && !asked && s.tooEarly() {
-		s.r.app.note("no checkpoint is written: its photos have not all been read once, and little has been trained")
+		s.r.app.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
 		return s.failed
 	}
 	nothingNew := !t.Changed() && len(s.kept) > 0
@@ -405,8 +374,8 @@ func (s *saver) rescue(cause error) error {
 	if err := s.save(false); err != nil {
 		return errors.Join(cause, err)
 	}
-	return &hintedError{err: fmt.Errorf("%w; step %d is saved in %s", cause, s.r.trainer.Step(), s.checkpointPath(s.r.trainer.Step())),
-		hint: "go on with --resume and a larger --max-vram, or on a device with more memory"}
+	return &fault.HintedError{Err: fmt.Errorf("%w; step %d is saved in %s", cause, s.r.trainer.Step(), s.checkpointPath(s.r.trainer.Step())),
+		Hint: "go on with --resume and a larger --max-vram, or on a device with more memory"}
 }
 
 // history returns what stats.json tells, nil for nothing.
@@ -421,7 +390,7 @@ func (s *saver) history() *runLog {
 // newest returns the newest checkpoint's path, or "".
 func (s *saver) newest() string {
 	if n := len(s.kept); n > 0 {
-		return s.kept[n-1].path
+		return s.kept[n-1].Path
 	}
 	return ""
 }

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 )
 
@@ -76,7 +79,7 @@ func TestPrune(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		s.kept = append(s.kept, checkpointFile{path, step})
+		s.kept = append(s.kept, output.CheckpointFile{Path: path, Step: step})
 	}
 	for _, name := range []string{"step_x.safetensors", "step_5.txt", "other"} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o666); err != nil {
@@ -85,12 +88,12 @@ func TestPrune(t *testing.T) {
 	}
 	s.asked = []int{10}
 	left := func() (steps []int) {
-		list, err := listCheckpoints(s.dir)
+		list, err := output.ListCheckpoints(s.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range list {
-			steps = append(steps, f.step)
+			steps = append(steps, f.Step)
 		}
 		return steps
 	}
@@ -122,7 +125,7 @@ func TestRescue(t *testing.T) {
 	o := newTrainOptions()
 	o.scene, o.out = smallScene(t, 300), t.TempDir()
 	var out bytes.Buffer
-	r := &trainRun{trainOptions: o, app: newApp(nil, &out, &out)}
+	r := &trainRun{trainOptions: o, app: cli.New(nil, &out, &out)}
 	defer r.close()
 	err := r.begin(context.Background())
 	if err == nil {
@@ -141,11 +144,11 @@ func TestRescue(t *testing.T) {
 	if other := errors.New("defect"); r.saver.rescue(other) != other {
 		t.Error("a defect is taken for a shortage")
 	}
-	err = memoryHint(r.saver.rescue(full))
-	if exitCode(err) != exitRetry || !strings.Contains(hint(err), "--resume") || !strings.Contains(err.Error(), "step 3 is saved") {
-		t.Errorf("%v, exit code %d, hint %q", err, exitCode(err), hint(err))
+	err = remedy.Memory(r.saver.rescue(full))
+	if exitCode(err) != exitRetry || !strings.Contains(remedy.Of(err), "--resume") || !strings.Contains(err.Error(), "step 3 is saved") {
+		t.Errorf("%v, exit code %d, hint %q", err, exitCode(err), remedy.Of(err))
 	}
-	c, err := openWhole(r.saver.checkpointPath(3))
+	c, err := output.OpenWhole(r.saver.checkpointPath(3))
 	if err != nil {
 		t.Fatal(err)
 	}

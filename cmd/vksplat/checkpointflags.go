@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"vksplat/internal/fault"
 )
 
 // How many checkpoints stay unless the user says otherwise.
@@ -47,7 +49,7 @@ func (o *checkpointOptions) table() []option {
 // check refuses --accept-changes without --resume.
 func (o *checkpointOptions) check() error {
 	if o.accept && o.resume == "" {
-		return usagef("add --resume to go on with the run in OUT, or give --overwrite to replace it",
+		return fault.Usagef("add --resume to go on with the run in OUT, or give --overwrite to replace it",
 			"flag --accept-changes needs --resume")
 	}
 	return nil
@@ -94,7 +96,7 @@ func (f *everyFlag) Set(s string) error {
 	}
 	minutes, err := strconv.ParseFloat(strings.TrimSuffix(s, "m"), 64)
 	if err != nil || !everyForm.MatchString(s) || minutes > maxMinutes {
-		return usagef("give steps as in 1000, or minutes as in 5m", "%q is neither steps nor minutes", s)
+		return fault.Usagef("give steps as in 1000, or minutes as in 5m", "%q is neither steps nor minutes", s)
 	}
 	*f = everyFlag{time: time.Duration(minutes * float64(time.Minute))}
 	return nil
@@ -119,7 +121,7 @@ func (f *keepFlag) String() string {
 func (f *keepFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return usagef("give a number from 0 up; 0 leaves none at the end", "%q is no number of checkpoints", s)
+		return fault.Usagef("give a number from 0 up; 0 leaves none at the end", "%q is no number of checkpoints", s)
 	}
 	*f = keepFlag(n)
 	return nil

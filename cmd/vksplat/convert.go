@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -46,7 +48,7 @@ type convertOptions struct {
 // convertName is the command's.
 const convertName = "convert"
 
-func (a *app) convertCommand() *cobra.Command {
+func convertCommand(a *cli.Console) *cobra.Command {
 	o := &convertOptions{degree: -1, pad: -1}
 	cmd := &cobra.Command{
 		Use:     convertName + " IN... OUT",
@@ -60,17 +62,17 @@ func (a *app) convertCommand() *cobra.Command {
 		Example: "  vksplat convert out model.spz\n  vksplat convert model.ply small.ply --max-splats 500000 --sh-degree 1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("as in: vksplat convert model.ply model.spz", "convert needs a file to read and one to write, %d are given", len(args))
+				return fault.Usagef("as in: vksplat convert model.ply model.spz", "convert needs a file to read and one to write, %d are given", len(args))
 			}
 			return nil
 		},
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
-	cmd.RunE = a.runs(func(args []string) error {
+	offerValues(a, cmd, table)
+	cmd.RunE = runs(a, func(args []string) error {
 		o.in, o.out = args[:len(args)-1], args[len(args)-1]
-		return a.convert(o)
+		return runConvert(a, o)
 	})
 	return cmd
 }
@@ -120,7 +122,7 @@ func (o *convertOptions) format() (*splatfile.Format, error) {
 			return f, nil
 		}
 	}
-	return nil, usagef("formats that can be written: "+formatNames(true), "flag --to: %q is no format that can be written", o.to)
+	return nil, fault.Usagef("formats that can be written: "+formatNames(true), "flag --to: %q is no format that can be written", o.to)
 }
 
 // writableFormat returns the format that a file's name says. Remedy is what can be done besides giving it another name.
@@ -131,18 +133,18 @@ func writableFormat(path, remedy string) (*splatfile.Format, error) {
 	f := splatfile.ByName(filepath.Base(path))
 	known := "formats that can be written: " + formatNames(true)
 	if f == nil {
-		return nil, usagef("name the file as in model.ply"+remedy+"; "+known, "the name %s says no format", path)
+		return nil, fault.Usagef("name the file as in model.ply"+remedy+"; "+known, "the name %s says no format", path)
 	}
 	if f.Write == nil {
-		return nil, usagef(known, "%s: %s is read and not written", path, f.Name)
+		return nil, fault.Usagef(known, "%s: %s is read and not written", path, f.Name)
 	}
 	return f, nil
 }
 
 // refuseFolder is the error of a folder where a file is to be written.
 func refuseFolder(path string) error {
-	if isFolder(path) {
-		return usagef("name the file in it, as in "+filepath.Join(path, "model.ply"), "%s is a folder", path)
+	if output.IsFolder(path) {
+		return fault.Usagef("name the file in it, as in "+filepath.Join(path, "model.ply"), "%s is a folder", path)
 	}
 	return nil
 }
@@ -151,29 +153,29 @@ func refuseFolder(path string) error {
 func (o *convertOptions) check(f *splatfile.Format) error {
 	switch {
 	case len(o.in) > 1 && !o.merge:
-		return usagef("add --merge to put them together into one, or convert one after the other", "%d models to read and one to write", len(o.in))
+		return fault.Usagef("add --merge to put them together into one, or convert one after the other", "%d models to read and one to write", len(o.in))
 	case len(o.in) == 1 && o.merge:
-		return usagef("as in: vksplat convert --merge a.ply b.ply both.ply", "flag --merge: one model is nothing to merge")
+		return fault.Usagef("as in: vksplat convert --merge a.ply b.ply both.ply", "flag --merge: one model is nothing to merge")
 	case o.degree < -1 || o.degree > scene.MaxSHDegree || o.pad < -1 || o.pad > scene.MaxSHDegree:
-		return usagef("degrees are 0 to 3", "flags --sh-degree and --pad-sh: %d is no degree", pickBad(o.degree, o.pad))
+		return fault.Usagef("degrees are 0 to 3", "flags --sh-degree and --pad-sh: %d is no degree", pickBad(o.degree, o.pad))
 	case !(o.opacity >= 0 && o.opacity <= 1):
-		return usagef("give a number from 0 to 1", "flag --min-opacity: %g is no opacity", o.opacity)
+		return fault.Usagef("give a number from 0 to 1", "flag --min-opacity: %g is no opacity", o.opacity)
 	case !(o.outlier >= 0) || math.IsInf(o.outlier, 0):
-		return usagef("give a number as in 4", "flag --prune-outliers: %g deviations", o.outlier)
+		return fault.Usagef("give a number as in 4", "flag --prune-outliers: %g deviations", o.outlier)
 	case o.most < 0:
-		return usagef("give a number from 1 up", "flag --max-splats: %d splats", o.most)
+		return fault.Usagef("give a number from 1 up", "flag --max-splats: %d splats", o.most)
 	case o.orient != "" && o.orient != "up":
-		return usagef("as in: --orient up", "flag --orient: %q is not known", o.orient)
+		return fault.Usagef("as in: --orient up", "flag --orient: %q is not known", o.orient)
 	case o.cameras != "" && o.orient == "":
-		return usagef("add --orient up", "--cameras says where up is, and nothing is to be turned")
+		return fault.Usagef("add --orient up", "--cameras says where up is, and nothing is to be turned")
 	case o.write.Version != 0 && f.Name != "spz":
-		return usagef("leave it out, or name OUT as in model.spz", "flag --spz-version: what is written is %s", f.Name)
+		return fault.Usagef("leave it out, or name OUT as in model.spz", "flag --spz-version: what is written is %s", f.Name)
 	case o.write.Iterations != 0 && f.Name != "sog":
-		return usagef("leave it out, or name OUT as in model.sog", "flag --sog-iterations: what is written is %s", f.Name)
+		return fault.Usagef("leave it out, or name OUT as in model.sog", "flag --sog-iterations: what is written is %s", f.Name)
 	case o.write.Iterations < 0:
-		return usagef("give a number from 1 up", "flag --sog-iterations: %d", o.write.Iterations)
-	case o.write.TempDir != "" && !isFolder(o.write.TempDir):
-		return usagef("name a folder that is there", "flag --temp-dir: %s is no folder", o.write.TempDir)
+		return fault.Usagef("give a number from 1 up", "flag --sog-iterations: %d", o.write.Iterations)
+	case o.write.TempDir != "" && !output.IsFolder(o.write.TempDir):
+		return fault.Usagef("name a folder that is there", "flag --temp-dir: %s is no folder", o.write.TempDir)
 	}
 	return o.checkOut()
 }
@@ -193,7 +195,7 @@ func (o *convertOptions) checkOut() error {
 	}
 	out, err := os.Stat(o.out)
 	if err != nil {
-		return refuseExisting("", o.replace, splatfile.Outputs(o.out)...) // it is not there yet, perhaps others are
+		return output.RefuseExisting("", o.replace, splatfile.Outputs(o.out)...) // it is not there yet, perhaps others are
 	}
 	for _, in := range o.in {
 		path, err := splatfile.Find(in)
@@ -201,13 +203,13 @@ func (o *convertOptions) checkOut() error {
 			return err
 		}
 		if st, err := os.Stat(path); err == nil && os.SameFile(st, out) {
-			return usagef("choose another name for what is written", "%s would be written over while it is read", o.out)
+			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read", o.out)
 		}
 	}
 	if !out.Mode().IsRegular() {
-		return usagef("choose another name for what is written", "%s is no regular file", o.out)
+		return fault.Usagef("choose another name for what is written", "%s is no regular file", o.out)
 	}
-	return refuseExisting("", o.replace, splatfile.Outputs(o.out)...)
+	return output.RefuseExisting("", o.replace, splatfile.Outputs(o.out)...)
 }
 
 // selection reads the flags that say which splats stay.
@@ -216,22 +218,22 @@ func (o *convertOptions) selection() (s splatfile.Selection, err error) {
 	if o.box != "" {
 		v, err := someNumbers(o.box, 6)
 		if err != nil || v[0] > v[3] || v[1] > v[4] || v[2] > v[5] {
-			return s, usagef("give six numbers, the least x, y, z and then the greatest, as in -1,-1,-1,1,1,1", "flag --crop: %q is no box", o.box)
+			return s, fault.Usagef("give six numbers, the least x, y, z and then the greatest, as in -1,-1,-1,1,1,1", "flag --crop: %q is no box", o.box)
 		}
 		s.Box = (*[6]float64)(v)
 	}
 	if o.sphere != "" {
 		v, err := someNumbers(o.sphere, 4)
 		if err != nil || !(v[3] > 0) {
-			return s, usagef("give four numbers, the centre and a radius above 0, as in 0,0,0,2.5", "flag --sphere: %q is no sphere", o.sphere)
+			return s, fault.Usagef("give four numbers, the centre and a radius above 0, as in 0,0,0,2.5", "flag --sphere: %q is no sphere", o.sphere)
 		}
 		s.Sphere = (*[4]float64)(v)
 	}
 	return s, nil
 }
 
-// convert reads, changes and writes a model.
-func (a *app) convert(o *convertOptions) (err error) {
+// runConvert reads, changes and writes a model.
+func runConvert(a *cli.Console, o *convertOptions) (err error) {
 	f, err := o.format()
 	if err != nil {
 		return err
@@ -246,49 +248,49 @@ func (a *app) convert(o *convertOptions) (err error) {
 	moves := splatfile.Unmoved()
 	if o.move != "" {
 		if moves, err = splatfile.ParseTransform(o.move); err != nil {
-			return usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix", "flag --transform: %v", err)
+			return fault.Usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix", "flag --transform: %v", err)
 		}
 	}
 	debug.SetMemoryLimit(convertHeap)
 	w := newWatch(a)
 	defer w.end()
-	model, err := a.openModels(o.in, w)
+	model, err := openModels(a, o.in, w)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
 	up := splatfile.Unmoved()
 	if o.orient != "" {
-		if up, err = a.upright(o); err != nil {
+		if up, err = uprightMove(a, o); err != nil {
 			return err
 		}
 	}
-	release, err := claimFolder(filepath.Dir(o.out), false)
+	release, err := output.Claim(filepath.Dir(o.out), false)
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, stop := a.interruptible(always("stopping; nothing is left behind"))
+	ctx, stop := a.Interruptible(cli.Always("stopping; nothing is left behind"))
 	defer stop()
-	a.onAbort = func() {
+	a.OnAbort = func() {
 		dropTemporary(o.out)
 		release()
 	}
 	w.ctx = ctx
-	err = a.change(o, f, model, selection, up, moves)
+	err = changeModel(a, o, f, model, selection, up, moves)
 	if errors.Is(err, context.Canceled) {
-		err = errInterrupted
+		err = fault.ErrInterrupted
 	}
 	return err
 }
 
-// change selects and moves the splats of a model and writes it.
-func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
+// changeModel selects and moves the splats of a model and writes it.
+func changeModel(a *cli.Console, o *convertOptions, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
 	model, dropped, err := splatfile.Select(model, selection)
 	if err != nil {
 		return err
 	}
-	a.tellDropped(dropped)
+	tellDropped(a, dropped)
 	if model.Info().N == 0 {
 		return &fault.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
 	}
@@ -300,39 +302,39 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 		model = splatfile.WithDegree(model, min(o.degree, model.Info().Degree))
 	}
 	model = splatfile.WithDegree(model, max(o.pad, model.Info().Degree))
-	o.write.Generator = "vksplat " + programVersion()
+	o.write.Generator = "vksplat " + cli.Version()
 	lost, err := f.Write(o.out, model, o.write)
 	if err != nil {
 		return err
 	}
 	for _, text := range lost {
-		a.warn(o.out + " does not keep everything: " + text)
+		a.Warn(o.out + " does not keep everything: " + text)
 	}
 	info, size := model.Info(), ""
 	if bytes, err := splatfile.Size(o.out); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}
-	a.printf("model: %s: %s, %s of SH degree %d%s\n", o.out, f.Name, count(info.N, "splat"), info.Degree, size)
+	a.Printf("model: %s: %s, %s of SH degree %d%s\n", o.out, f.Name, cli.Count(info.N, "splat"), info.Degree, size)
 	return nil
 }
 
 // tellDropped says what is not written, and why.
-func (a *app) tellDropped(d splatfile.Dropped) {
+func tellDropped(a *cli.Console, d splatfile.Dropped) {
 	if d.Broken > 0 {
-		a.warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", count(d.Broken, "splat"), scene.HugeLog))
+		a.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
 	}
 	for _, part := range []struct {
 		n   int
 		why string
 	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below --min-opacity"}, {d.Outliers, "alone, by --prune-outliers"}, {d.Surplus, "least important, by --max-splats"}} {
 		if part.n > 0 {
-			a.printf("dropped %s: %s\n", count(part.n, "splat"), part.why)
+			a.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
 		}
 	}
 }
 
 // openModels opens what is to be read, merged if there are several, and tells what the files hold beside splats.
-func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
+func openModels(a *cli.Console, in []string, w *watch) (splatfile.Source, error) {
 	var opened openedModels
 	for _, path := range in {
 		model, err := splatfile.Open(path)
@@ -341,7 +343,7 @@ func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
 		}
 		opened.parts = append(opened.parts, w.over(model))
 		for _, n := range model.Info().Notes {
-			a.warn(path + ": " + n)
+			a.Warn(path + ": " + n)
 		}
 	}
 	if len(opened.parts) == 1 {
@@ -349,7 +351,7 @@ func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
 	}
 	antialiased := func(m splatfile.Source) bool { return m.Info().Meta.Antialiased }
 	if first := antialiased(opened.parts[0]); slices.ContainsFunc(opened.parts, func(m splatfile.Source) bool { return antialiased(m) != first }) {
-		a.warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
+		a.Warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
 	}
 	look := func(m splatfile.Source) string {
 		meta := m.Info().Meta
@@ -360,7 +362,7 @@ func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
 		return fmt.Sprint(background, meta.Near, meta.Exposure)
 	}
 	if first := look(opened.parts[0]); slices.ContainsFunc(opened.parts, func(m splatfile.Source) bool { return look(m) != first }) {
-		a.warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
+		a.Warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
 	}
 	var err error
 	if opened.Source, err = splatfile.Merge(opened.parts); err != nil {

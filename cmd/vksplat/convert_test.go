@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -24,7 +26,7 @@ func TestConvertCancelled(t *testing.T) {
 		for i := range s.N {
 			s.Quats[4*i] = 1
 		}
-		w := newWatch(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}))
+		w := newWatch(cli.New(nil, &bytes.Buffer{}, &bytes.Buffer{}))
 		ctx, cancel := context.WithCancel(context.Background())
 		w.ctx = ctx
 		model := w.over(splatfile.Memory(s, ply.Meta{}))
@@ -38,7 +40,7 @@ func TestConvertCancelled(t *testing.T) {
 			}
 		}}
 		_, err := f.Write(filepath.Join(dir, "model"+f.Extensions[0]), stopped, splatfile.WriteOptions{})
-		if !errors.Is(err, context.Canceled) || exitCode(err) != exitInterrupted {
+		if !errors.Is(err, context.Canceled) || exitCode(err) != cli.ExitInterrupted {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -74,7 +76,7 @@ func TestDropTemporary(t *testing.T) {
 	if err != nil || len(left) != 3 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if isFile(filepath.Join(dir, ".model.ply.tmp123")) {
+	if output.IsFile(filepath.Join(dir, ".model.ply.tmp123")) {
 		t.Error("what was written of model.ply is still there")
 	}
 }

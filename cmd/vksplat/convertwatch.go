@@ -4,13 +4,15 @@ import (
 	"context"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
 
 // watch shows how a conversion goes and ends it when the user wants so.
 type watch struct {
-	a     *app
+	a     *cli.Console
 	ctx   context.Context
 	shown time.Time // when the last line was due
 	pass  int       // how often a file has been read
@@ -18,7 +20,9 @@ type watch struct {
 	of    int       // so many
 }
 
-func newWatch(a *app) *watch { return &watch{a: a, ctx: context.Background(), shown: time.Now()} }
+func newWatch(a *cli.Console) *watch {
+	return &watch{a: a, ctx: context.Background(), shown: time.Now()}
+}
 
 func (w *watch) end() { w.ctx = context.Background() }
 
@@ -28,9 +32,9 @@ func (w *watch) begin(n int) { w.pass, w.read, w.of = w.pass+1, 0, n }
 // saw counts splats and returns an error once the user wants to stop.
 func (w *watch) saw(n int) error {
 	w.read += n
-	if t := time.Now(); t.Sub(w.shown) >= linesEvery {
+	if t := time.Now(); t.Sub(w.shown) >= meter.LinesEvery {
 		w.shown = t
-		w.a.printf("pass %d: %s of %d\n", w.pass, count(w.read, "splat"), w.of)
+		w.a.Printf("pass %d: %s of %d\n", w.pass, cli.Count(w.read, "splat"), w.of)
 	}
 	return w.ctx.Err()
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
@@ -38,7 +41,7 @@ type demoOptions struct {
 	city        bool
 }
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *cli.Console) *cobra.Command {
 	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos, size: pixelsFlag{width: demoWidth, height: demoHeight}, points: demoPoints}
 	o.eval, o.checkpoints.off = true, true
 	c := &o.config
@@ -49,26 +52,26 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were\n" +
 			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
 		Args: cobra.NoArgs,
-		RunE: a.runs(func([]string) error {
+		RunE: runs(a, func([]string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
-				return usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
+				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
 			}
 			if min(o.size.width, o.size.height) < 16 || max(o.size.width, o.size.height) > 8192 {
-				return usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)
+				return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)
 			}
 			if o.points < 4 || o.points > 10_000_000 {
-				return usagef("give 4 to 10000000", "flag --points: %d", o.points)
+				return fault.Usagef("give 4 to 10000000", "flag --points: %d", o.points)
 			}
 			if !(o.minPSNR >= 0) || math.IsInf(o.minPSNR, 0) {
-				return usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)
+				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)
 			}
 			if o.captureOnly {
-				return a.demoCapture(o)
+				return demoCapture(a, o)
 			}
-			return a.demo(o)
+			return runDemo(a, o)
 		}),
 	}
 	o.out = "vksplat-demo"
@@ -82,18 +85,18 @@ func (a *app) demoCommand() *cobra.Command {
 		truth(&o.captureOnly, "capture-only", "write the capture itself to OUT, made with --seed, and stop"),
 		float(&o.minPSNR, "min-psnr", "fail unless the held-out photos reach `DB`"))
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	return cmd
 }
 
-// demo draws the capture, trains it and checks the quality.
-func (a *app) demo(o *demoOptions) error {
-	release, err := claimFolder(o.out, true)
+// runDemo draws the capture, trains it and checks the quality.
+func runDemo(a *cli.Console, o *demoOptions) error {
+	release, err := output.Claim(o.out, true)
 	if err != nil {
 		return err
 	}
 	defer release()
-	a.onAbort, o.claimed = release, true
+	a.OnAbort, o.claimed = release, true
 	o.scene = filepath.Join(o.out, "capture")
 	if err := o.refuseForeign(); err != nil {
 		return err
@@ -106,26 +109,26 @@ func (a *app) demo(o *demoOptions) error {
 	}
 	o.config.MaxSplats = o.points
 	var g grid
-	st, err := a.train(&o.trainOptions, g.add)
+	st, err := runTrain(a, &o.trainOptions, g.add)
 	if st == nil {
 		return err
 	}
-	picture := filepath.Join(o.out, demoPicture)
+	picture := filepath.Join(o.out, output.DemoPicture)
 	if g.rows > 0 {
 		if err := photo.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
 			return err
 		}
-		if err := addWritten(o.out, picture); err != nil {
+		if err := output.AddWritten(o.out, picture); err != nil {
 			return err
 		}
-		a.printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
+		a.Printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
 	}
 	if err != nil {
 		return err
 	}
 	if st.PSNR < o.minPSNR {
-		return &hintedError{err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.minPSNR),
-			hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
+		return &fault.HintedError{Err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.minPSNR),
+			Hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
 	}
 	return nil
 }
@@ -133,18 +136,18 @@ func (a *app) demo(o *demoOptions) error {
 // refuseForeign refuses to replace what demo has not written, before the capture is drawn.
 func (o *demoOptions) refuseForeign() error {
 	const remedy = "or choose another folder with -m"
-	own := readWritten(o.out)
-	if n := len(formerModels(o.out)); n > 0 && own.known && own.By != byDemo {
-		list, err := listCheckpoints(filepath.Join(o.out, checkpointFolder))
-		return errors.Join(err, refuseFormer(o.out, len(list), "choose another folder with -m"))
-	} else if n > 0 && !own.known {
+	own := output.ReadWritten(o.out)
+	if n := len(output.FormerModels(o.out)); n > 0 && own.Known && own.By != output.ByDemo {
+		list, err := output.ListCheckpoints(filepath.Join(o.out, output.CheckpointFolder))
+		return errors.Join(err, output.RefuseFormer(o.out, len(list), "choose another folder with -m"))
+	} else if n > 0 && !own.Known {
 		return nil // of a build that kept no list
 	}
 	var paths []string
-	for _, name := range slices.Concat(runFiles, []string{metricsFile, demoPicture}) {
+	for _, name := range slices.Concat(output.RunFiles, []string{output.MetricsFile, output.DemoPicture}) {
 		paths = append(paths, filepath.Join(o.out, name))
 	}
-	return refuseForeign(own.foreign(paths), remedy)
+	return output.RefuseForeign(own.Foreign(paths), remedy)
 }
 
 // synth describes the capture.
@@ -153,11 +156,11 @@ func (o *demoOptions) synth(seed uint64) synth.Options {
 }
 
 // demoCapture makes a capture and does not train it.
-func (a *app) demoCapture(o *demoOptions) error {
+func demoCapture(a *cli.Console, o *demoOptions) error {
 	if err := claimCapture(o.out); err != nil {
 		return err
 	}
-	release, err := claimFolder(o.out, true)
+	release, err := output.Claim(o.out, true)
 	if err != nil {
 		return err
 	}
@@ -165,12 +168,9 @@ func (a *app) demoCapture(o *demoOptions) error {
 	if err := synth.Write(o.out, o.synth(o.config.Seed)); err != nil {
 		return err
 	}
-	a.printf("capture: %s\n", o.out)
+	a.Printf("capture: %s\n", o.out)
 	return nil
 }
-
-// demoPicture is the file of the picture that shows all.
-const demoPicture = "demo.png"
 
 // markerFile tells a capture that demo made from one that is somebody's.
 const markerFile = "made_by_vksplat_demo"
@@ -180,24 +180,24 @@ const markerFile = "made_by_vksplat_demo"
 func claimCapture(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return folderError(dir, err)
+		return output.FolderError(dir, err)
 	}
 	marker := filepath.Join(dir, markerFile)
 	if _, err := os.Lstat(marker); err != nil {
 		const hint = "choose another folder with -m"
 		if len(entries) > 0 {
-			return usagef(hint, "%s is not empty and was not made by demo", dir)
+			return fault.Usagef(hint, "%s is not empty and was not made by demo", dir)
 		}
-		list, err := listCheckpoints(filepath.Join(filepath.Dir(dir), checkpointFolder))
+		list, err := output.ListCheckpoints(filepath.Join(filepath.Dir(dir), output.CheckpointFolder))
 		if err == nil {
-			err = refuseFormer(filepath.Dir(dir), len(list), hint)
+			err = output.RefuseFormer(filepath.Dir(dir), len(list), hint)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return folderError(dir, err)
+		return output.FolderError(dir, err)
 	}
 	return atomicfile.Write(marker, func(w io.Writer) error {
 		_, err := io.WriteString(w, "vksplat demo overwrites the files of this folder.\n")

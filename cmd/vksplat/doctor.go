@@ -6,11 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/pipeline/check"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *cli.Console) *cobra.Command {
 	var o pipeline.DeviceOptions
 	cmd := &cobra.Command{
 		Use:   "doctor [--device auto|INDEX|UUID|PCI]",
@@ -18,19 +20,19 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: "Check the Vulkan loader, the drivers, the device's features, limits and memory,\n" +
 			"then run every kernel on the device against the same kernel on the CPU.",
 		Args: cobra.NoArgs,
-		RunE: a.runs(func([]string) error {
+		RunE: runs(a, func([]string) error {
 			for _, note := range nvidiaNotes(os.DirFS("/"), os.Getenv) {
-				a.printf("machine  %s\n", note)
+				a.Printf("machine  %s\n", note)
 			}
-			err := check.Doctor(a.stdout, (*deviceFlag)(&o.Select).String())
+			err := check.Doctor(a.Stdout, (*deviceFlag)(&o.Select).String())
 			if errors.Is(err, check.ErrKernels) {
-				return &hintedError{err: err, hint: "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL"}
+				return &fault.HintedError{Err: err, Hint: "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL"}
 			}
 			return err
 		}),
 	}
 	table := pickOptions([]optionGroup{{options: deviceOptions(&o)}}, "device")
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	return cmd
 }

@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
-	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/results"
@@ -18,23 +19,7 @@ import (
 func (r *trainRun) drawn() *results.Drawn {
 	c := &r.config
 	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
-	return drawnOf(&config, c.Exposure, r.capture, r.test)
-}
-
-// drawnOf is of views of a capture, which is in the training frame.
-func drawnOf(config *pipeline.RenderConfig, exposure bool, c *scene.Capture, views []int) *results.Drawn {
-	cams := pick(c.Cameras, views)
-	return &results.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background,
-		Antialiased: config.Antialiased, Exposure: exposure, Masked: anyMasked(cams), Photos: resolution(cams)}
-}
-
-func anyMasked(cams []scene.Camera) bool {
-	for i := range cams {
-		if cams[i].Mask != "" {
-			return true
-		}
-	}
-	return false
+	return captured.DrawnOf(&config, c.Exposure, r.capture, r.test)
 }
 
 // takeLook makes the settings of drawing those of training, as far as the file or its run knows them and no flag says
@@ -49,18 +34,18 @@ func (j *evalJob) takeLook(synthetic bool) error {
 		return err
 	}
 	o := &j.o
-	look, err := trainedLookOf(j.file, &info.Meta)
+	look, err := captured.LookOf(j.file, &info.Meta)
 	if err != nil {
 		return err
 	}
-	look.take(&o.config, o.given, synthetic)
+	look.Take(&o.config, o.given, synthetic)
 	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
 		o.config.Antialiased = o.antialiased
 	}
 	if !o.given("exposure") {
 		o.exposure = o.exposure || info.Meta.Exposure
 	}
-	if j.origin = originOf(&info); o.given("origin") {
+	if j.origin = models.OriginOf(&info); o.given("origin") {
 		j.origin, err = j.capture.Origin(string(o.origin))
 	}
 	return err
@@ -69,7 +54,7 @@ func (j *evalJob) takeLook(synthetic bool) error {
 // printDrawn names below a table what decides its scores beside the file.
 func (j *evalJob) printDrawn() {
 	if d := j.result.Drawn; d != nil {
-		j.app.printf("%s: drawn with %s.\n", j.name, d)
+		j.app.Printf("%s: drawn with %s.\n", j.name, d)
 	}
 }
 
@@ -90,27 +75,8 @@ func (j *evalJob) warnElsewhere(s *scene.Splats) {
 		}
 	}
 	if n > 0 && seen*100 < n {
-		j.app.warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than "+
+		j.app.Warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than "+
 			"the capture, or was moved; --origin, --model, --format and --undo-applied-transform choose a frame",
-			j.name, count(n, "splat"), seen))
+			j.name, cli.Count(n, "splat"), seen))
 	}
-}
-
-// hiddenScores says which scores in the folder of a run are not those of its files, "" for none. Earlier versions left
-// out, photo by photo, splats within the empty space before the camera (--clearance), which other renderers draw.
-func hiddenScores(out string, rec *captureRecord) string {
-	if rec == nil {
-		return ""
-	}
-	methods, err := results.UndrawnMethods(out)
-	if err != nil || len(methods) == 0 {
-		return "" // what is wrong with results.json is said by those who need it
-	}
-	how := "which does not say how it drew the model"
-	if rec.Clearance > 0 {
-		how = fmt.Sprintf("with a near plane of its own for each view (clearance %g), which the model's file does not hold",
-			rec.Clearance)
-	}
-	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; vksplat eval %s --iteration N measures again",
-		filepath.Join(out, "results.json"), strings.Join(methods, ", "), how, quoted(out))
 }

@@ -14,10 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
 
-func (a *app) encodeCommand() *cobra.Command {
+func encodeCommand(a *cli.Console) *cobra.Command {
 	o := newRenderOptions()
 	cmd := &cobra.Command{
 		Use:   "encode DIR -o FILE",
@@ -35,37 +36,37 @@ func (a *app) encodeCommand() *cobra.Command {
 		overwriteOption(&o.overwrite, "the video"),
 	}, pickOptions(o.table(), "fps", "crf")[0].options...)}}
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = cmd.Flags().Changed
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		if o.video == "" {
-			return usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
+			return fault.Usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
 		}
 		if err := o.check(); err != nil {
 			return err
 		}
-		return a.encode(args[0], o)
+		return runEncode(a, args[0], o)
 	})
 	return cmd
 }
 
-// encode makes the video.
-func (a *app) encode(dir string, o *renderOptions) (err error) {
+// runEncode makes the video.
+func runEncode(a *cli.Console, dir string, o *renderOptions) (err error) {
 	names, err := listPictures(dir)
 	if err != nil {
 		return err
 	}
 	program, err := exec.LookPath(ffmpegName)
 	if err != nil {
-		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg"}
+		return &fault.HintedError{Err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), Hint: "install ffmpeg"}
 	}
-	ctx, stop := a.stoppable(always("stopping"))
+	ctx, stop := a.Stoppable(cli.Always("stopping"))
 	defer stop()
 	first, err := readPicture(filepath.Join(dir, names[0]))
 	if err != nil {
 		return err
 	}
-	v, err := a.openVideo(program, o, first.Rect.Dx(), first.Rect.Dy())
+	v, err := openVideo(a, program, o, first.Rect.Dx(), first.Rect.Dy())
 	defer func() { err = errors.Join(err, v.abandon()) }()
 	if err != nil {
 		return err
@@ -78,14 +79,14 @@ func (a *app) encode(dir string, o *renderOptions) (err error) {
 	if err := v.finish(); err != nil {
 		return err
 	}
-	a.printf("video: %s, %s\n", o.video, count(len(names), "picture"))
+	a.Printf("video: %s, %s\n", o.video, cli.Count(len(names), "picture"))
 	return nil
 }
 
 // encodePicture adds a picture of a size to a video.
 func encodePicture(ctx context.Context, v *videoPipe, file string, size image.Rectangle) error {
 	if ctx.Err() != nil {
-		return errInterrupted
+		return fault.ErrInterrupted
 	}
 	p, err := readPicture(file)
 	if err != nil {
@@ -105,7 +106,7 @@ func pictureError(file, hint string, err error) error {
 func listPictures(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, pictureError(dir, "name the folder that vksplat render wrote pictures to", pathless(err))
+		return nil, pictureError(dir, "name the folder that vksplat render wrote pictures to", fault.Pathless(err))
 	}
 	for _, e := range entries {
 		kind := strings.ToLower(filepath.Ext(e.Name()))
@@ -123,7 +124,7 @@ func listPictures(dir string) (names []string, err error) {
 func readPicture(file string) (*image.RGBA, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, pictureError(file, "", pathless(err))
+		return nil, pictureError(file, "", fault.Pathless(err))
 	}
 	defer f.Close() // only read
 	c, _, err := image.DecodeConfig(f)

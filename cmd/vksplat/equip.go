@@ -7,6 +7,10 @@ import (
 	"strconv"
 	"sync"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -19,10 +23,10 @@ import (
 // equip plans what memory is used for, opens the cache of photos and makes the
 // trainer.
 func (r *trainRun) equip(ctx context.Context) error {
-	cams := pick(r.capture.Cameras, r.train)
+	cams := captured.Pick(r.capture.Cameras, r.train)
 	options := pipeline.TrainerOptions{
 		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
-		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
+		Pictures: captured.Pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.Strict, Warn: r.app.Warn,
 		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
@@ -35,7 +39,7 @@ func (r *trainRun) equip(ctx context.Context) error {
 			return err
 		}
 		splats = init.N
-		if err := checkNear(r.config.Near, init, r.capture.Cameras); err != nil {
+		if err := models.CheckNear(r.config.Near, init, r.capture.Cameras); err != nil {
 			return err
 		}
 		if r.init.Kind == initial.InitPLY {
@@ -75,13 +79,13 @@ func (r *trainRun) equip(ctx context.Context) error {
 // openPhotos opens the cache of decoded photos.
 func (r *trainRun) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
 	r.plan.Limit()
-	if r.load.strict {
+	if r.load.Strict {
 		if err := r.decodable(ctx); err != nil {
 			return err
 		}
 	}
 	cache := r.plan.Host.PhotoCache(cams)
-	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.app.warn
+	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.app.Warn
 	cache.Decode = r.lookingForBlack()
 	if cache.Bytes, err = r.cacheBytes(cache); err != nil {
 		return err
@@ -98,7 +102,7 @@ func (r *trainRun) lookingForBlack() func([]scene.Camera) ([]scene.Image, []erro
 		for i := range images {
 			if errs[i] == nil && inspect.Dark(&images[i]) {
 				once.Do(func() {
-					r.app.warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.capture.Root))
+					r.app.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.capture.Root))
 				})
 			}
 		}
@@ -119,7 +123,7 @@ func (r *trainRun) warnPlan() {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise %s, use smaller photos with --downscale, or --precision mixed)",
-		count(most, "splat"), asked, r.device.MemoryFlag()))
+		cli.Count(most, "splat"), asked, r.device.MemoryFlag()))
 }
 
 // sharesText words numbers: 3, 4 and 5.
@@ -155,7 +159,7 @@ func openInit(file string) (func() (*scene.Splats, ply.Meta, error), error) {
 		return nil, err
 	}
 	return func() (*scene.Splats, ply.Meta, error) {
-		splats, info, err := readModel(file)
+		splats, info, err := models.Read(file)
 		return splats, info.Meta, err
 	}, model.Close()
 }
@@ -195,10 +199,10 @@ func (r *trainRun) cacheBytes(planned pipeline.PhotoCacheOptions) (int64, error)
 		return planned.Bytes, nil
 	}
 	if r.photoRAM > planned.Bytes {
-		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", pipeline.BytesText(r.photoRAM), pipeline.BytesText(planned.Bytes))
+		return 0, fault.Usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", pipeline.BytesText(r.photoRAM), pipeline.BytesText(planned.Bytes))
 	}
 	if least := planned.LargestPhoto(); r.photoRAM < least {
-		return 0, usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", pipeline.BytesText(r.photoRAM), pipeline.BytesText(least))
+		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", pipeline.BytesText(r.photoRAM), pipeline.BytesText(least))
 	}
 	return r.photoRAM, nil
 }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -42,15 +45,15 @@ type evalOptions struct {
 
 	exposure    bool
 	antialiased bool
-	origin      originFlag
-	load        loadFlags
+	origin      captured.OriginFlag
+	load        captured.Options
 	device      pipeline.DeviceOptions
 	config      pipeline.RenderConfig
 	given       func(flag string) bool
 }
 
-func (a *app) evalCommand() *cobra.Command {
-	o := &evalOptions{split: splitTest, protocol: protocolGsplat, correct: metric.ColorAffine, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel},
+func evalCommand(a *cli.Console) *cobra.Command {
+	o := &evalOptions{split: splitTest, protocol: protocolGsplat, correct: metric.ColorAffine, testEvery: captured.HeldOutEvery, load: captured.Options{Model: scene.AnyModel},
 		config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
 	cmd := &cobra.Command{
 		Use:   "eval OUT|FILE... [--capture SCENE]",
@@ -67,17 +70,17 @@ func (a *app) evalCommand() *cobra.Command {
 			"  vksplat eval out_a out_b --compare\n" +
 			"  vksplat eval --renders test/ours_30000/renders --gt test/ours_30000/gt --protocol inria",
 	}
-	table := []optionGroup{{options: o.table()}, {options: o.load.table()}, {options: lookOptions(&o.config.Background, &o.config.Near)}, {options: deviceOptions(&o.device)}}
+	table := []optionGroup{{options: o.table()}, {options: loadTable(&o.load)}, {options: lookOptions(&o.config.Background, &o.config.Near)}, {options: deviceOptions(&o.device)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = fs.Changed
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		o.models = args
 		if err := o.check(); err != nil {
 			return err
 		}
-		return a.eval(o)
+		return runEval(a, o)
 	})
 	return cmd
 }
@@ -112,39 +115,39 @@ func (o *evalOptions) check() error {
 	}
 	switch {
 	case pictures && (o.renders == "" || o.gt == ""):
-		return usagef("as in: vksplat eval --renders DIR --gt DIR", "--renders and --gt belong together")
+		return fault.Usagef("as in: vksplat eval --renders DIR --gt DIR", "--renders and --gt belong together")
 	case pictures && len(o.models) > 0:
-		return usagef("leave out one of the two", "--renders and %s: pictures are compared, or a model is measured", o.models[0])
+		return fault.Usagef("leave out one of the two", "--renders and %s: pictures are compared, or a model is measured", o.models[0])
 	case !pictures && len(o.models) == 0:
-		return usagef("as in: vksplat eval OUT, or vksplat eval FILE --capture SCENE", "name a model: the folder of a training run, or a splat file")
+		return fault.Usagef("as in: vksplat eval OUT, or vksplat eval FILE --capture SCENE", "name a model: the folder of a training run, or a splat file")
 	case o.compare && len(o.models) < 2:
-		return usagef("as in: vksplat eval A B --compare", "flag --compare: two models or more are needed")
+		return fault.Usagef("as in: vksplat eval A B --compare", "flag --compare: two models or more are needed")
 	case o.out != "" && len(o.models) > 1:
-		return usagef("measure one model at a time, or leave -o out", "flag -o: scores of %d models would go to one folder", len(o.models))
+		return fault.Usagef("measure one model at a time, or leave -o out", "flag -o: scores of %d models would go to one folder", len(o.models))
 	case o.testEvery < 2:
-		return usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
+		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
 	case o.iteration < 0:
-		return usagef("give the number of a step that OUT has a model of, or 0", "flag --iteration: %d is no step", o.iteration)
+		return fault.Usagef("give the number of a step that OUT has a model of, or 0", "flag --iteration: %d is no step", o.iteration)
 	case !(o.config.Near > 0) || math.IsInf(o.config.Near, 0):
-		return usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.config.Near)
+		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.config.Near)
 	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images", "downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "origin", "device", "max-vram"} {
 			if o.given(name) && !(o.weights != "" && (name == "device" || name == "max-vram")) {
-				return usagef("leave it out", "flag --%s has no meaning for folders of pictures", name)
+				return fault.Usagef("leave it out", "flag --%s has no meaning for folders of pictures", name)
 			}
 		}
 	}
 	return nil
 }
 
-// eval measures all models and prints the tables.
-func (a *app) eval(o *evalOptions) (err error) {
+// runEval measures all models and prints the tables.
+func runEval(a *cli.Console, o *evalOptions) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = errInterrupted
+			err = fault.ErrInterrupted
 		}
-		err = memoryHint(err)
+		err = remedy.Memory(err)
 	}()
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return err
@@ -158,43 +161,43 @@ func (a *app) eval(o *evalOptions) (err error) {
 	}
 	defer unclaim()
 	if o.renders != "" {
-		job, err := a.pictureJob(o)
+		job, err := pictureJob(a, o)
 		if err != nil {
 			return err
 		}
 		jobs = append(jobs, job)
 	}
 	for _, path := range o.models { // what is wrong with the last is told before the first is measured
-		job, err := a.modelJob(*o, path)
+		job, err := modelJob(a, *o, path)
 		if err != nil {
 			return err
 		}
 		jobs = append(jobs, job)
 	}
 	for _, job := range jobs {
-		if job.folder == "" || claimed[absolute(job.folder)] != nil {
+		if job.folder == "" || claimed[output.Absolute(job.folder)] != nil {
 			continue
 		}
-		release, err := claimFolder(job.folder, true)
+		release, err := output.Claim(job.folder, true)
 		if err != nil {
 			return err
 		}
-		claimed[absolute(job.folder)] = release
+		claimed[output.Absolute(job.folder)] = release
 	}
-	a.onAbort = unclaim
-	ctx, stop := a.stoppable(always("stopping after this picture; no scores are written"))
+	a.OnAbort = unclaim
+	ctx, stop := a.Stoppable(cli.Always("stopping after this picture; no scores are written"))
 	defer stop()
-	if err := a.measureAll(ctx, o, jobs); err != nil {
+	if err := measureAll(a, ctx, o, jobs); err != nil {
 		return err
 	}
 	if o.compare {
-		a.printComparison(jobs)
+		printComparison(a, jobs)
 	}
 	return nil
 }
 
 // measureAll does the jobs, on one device, and writes their scores.
-func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (err error) {
+func measureAll(a *cli.Console, ctx context.Context, o *evalOptions, jobs []*evalJob) (err error) {
 	var device *pipeline.Device
 	for _, job := range jobs {
 		if err := job.refuseForeign(); err != nil {
@@ -205,10 +208,10 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 		if device, err = pipeline.OpenDevice(o.device); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, closeDevice(device)) }()
+		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 		device.LimitHeap()
 		if note := device.Note(); note != "" {
-			a.note(note)
+			a.Note(note)
 		}
 	}
 	for _, job := range jobs { // what has no room in the device is told before the first is measured
@@ -232,15 +235,15 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			if err := results.MergeResults(job.folder, &job.result); err != nil {
 				return err
 			}
-			if text := hiddenScores(job.folder, job.rec); text != "" {
-				a.note(text)
+			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
+				a.Note(text)
 			}
-			if err := addWritten(job.folder, scoreFilesIn(job.folder)...); err != nil {
+			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
 				return err
 			}
 		}
 		if !o.compare {
-			a.printResult(job)
+			printResult(a, job)
 		}
 	}
 	return nil
@@ -263,8 +266,8 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, err
 			}
 		}
 		if lost := len(held) - len(test); lost > 0 {
-			return nil, &hintedError{err: fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there", c.Root, fault.ErrData, lost, len(held)),
-				hint: "name the capture that the model was trained on with --capture, or other photos with --test-list or --test-every"}
+			return nil, &fault.HintedError{Err: fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there", c.Root, fault.ErrData, lost, len(held)),
+				Hint: "name the capture that the model was trained on with --capture, or other photos with --test-list or --test-every"}
 		}
 	}
 	views := test
@@ -272,18 +275,8 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, err
 		views = train
 	}
 	if len(views) == 0 {
-		return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo was held out", c.Root, fault.ErrData),
-			hint: "train with --eval, choose photos with --test-list or --capture, or measure those trained on with --split train"}
+		return nil, &fault.HintedError{Err: fmt.Errorf("%s: %w: no photo was held out", c.Root, fault.ErrData),
+			Hint: "train with --eval, choose photos with --test-list or --capture, or measure those trained on with --split train"}
 	}
 	return views, nil
-}
-
-// folderOf returns the folder of the run that a model lies in, "" for none.
-func folderOf(file string) string {
-	dir := filepath.Dir(file)
-	out := filepath.Dir(filepath.Dir(dir))
-	if filepath.Base(file) == modelName && slices.Contains(stepFolders(out, modelFolder, -1), filepath.Join(out, filepath.Dir(modelFolder), filepath.Base(dir))) {
-		return out
-	}
-	return ""
 }

@@ -10,6 +10,11 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -49,7 +54,7 @@ func TestScores(t *testing.T) {
 		t.Fatalf("%s is not known", name)
 		return 0
 	}
-	if value("PSNR") != maxPSNR || value("cc_psnr") != maxPSNR || !(value("unmasked_psnr") < 20) || !(value("unmasked_ssim") < value("SSIM")) {
+	if value("PSNR") != meter.MaxPSNR || value("cc_psnr") != meter.MaxPSNR || !(value("unmasked_psnr") < 20) || !(value("unmasked_ssim") < value("SSIM")) {
 		t.Errorf("masked and not: %v", list)
 	}
 	for _, name := range []string{"LPIPS", "cc_lpips", "unmasked_lpips"} {
@@ -164,7 +169,7 @@ func FuzzSuiteFile(f *testing.F) {
 		if err == nil {
 			_, err = plan.runs(&suiteOptions{given: func(string) bool { return false }})
 		}
-		if u := (*usageError)(nil); err != nil && !errors.As(err, &u) {
+		if u := (*fault.UsageError)(nil); err != nil && !errors.As(err, &u) {
 			t.Errorf("no usage error: %v", err)
 		}
 	})
@@ -175,10 +180,10 @@ func FuzzCaptureRecord(f *testing.F) {
 	f.Add([]byte(`{"scene": 3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, captureFile), data, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, output.CaptureFile), data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if rec, err := readCaptureRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil && rec.Scene == "" {
+		if rec, err := captured.ReadRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil && rec.Scene == "" {
 			t.Errorf("%+v, %v", rec, err)
 		}
 	})
@@ -218,7 +223,7 @@ func TestPerceptual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeDevice(device)
+	defer models.CloseDevice(device)
 	w := &metric.LPIPSWeights{Net: "alex"}
 	random := rand.New(rand.NewPCG(1, 2))
 	numbers := func(n int, scale float32) []float32 {
@@ -291,7 +296,7 @@ func TestPlanPerceptual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeDevice(device)
+	defer models.CloseDevice(device)
 	file := filepath.Join(t.TempDir(), "a.ply")
 	s := scene.NewSplats(10, 0)
 	for i := range s.N {
@@ -305,7 +310,7 @@ func TestPlanPerceptual(t *testing.T) {
 		t.Errorf("without LPIPS: %v", err)
 	}
 	j.o.weights = "alex.safetensors"
-	if err := j.planPerceptual(device); exitCode(err) != exitRetry || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(hint(err), "aise --max-vram to ") {
-		t.Errorf("%v, hint %q", err, hint(err))
+	if err := j.planPerceptual(device); exitCode(err) != exitRetry || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(remedy.Of(err), "aise --max-vram to ") {
+		t.Errorf("%v, hint %q", err, remedy.Of(err))
 	}
 }

@@ -10,7 +10,12 @@ import (
 
 	"golang.org/x/term"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
@@ -23,11 +28,11 @@ import (
 
 // evalJob is one thing that eval measures: a model, or a folder of pictures.
 type evalJob struct {
-	app     *app
-	o       evalOptions    // with what the run recorded
-	name    string         // in tables
-	file    string         // of the model
-	rec     *captureRecord // of the model's run, nil for none
+	app     *cli.Console
+	o       evalOptions      // with what the run recorded
+	name    string           // in tables
+	file    string           // of the model
+	rec     *captured.Record // of the model's run, nil for none
 	capture *scene.Capture
 	cams    []scene.Camera // to be compared with; of a model in the training frame
 	renders []scene.Camera // pictures of --renders
@@ -37,18 +42,18 @@ type evalJob struct {
 	result  results.Result
 	origin  [3]float64 // that was subtracted from the model's coordinates
 	beside  int64      // bytes of the device that LPIPS leaves for drawing
-	show    *progress
+	show    *meter.Meter
 }
 
 // modelJob finds out what a model is to be compared with.
-func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
+func modelJob(a *cli.Console, o evalOptions, path string) (*evalJob, error) {
 	file, out, err := o.findModel(path)
 	if err != nil {
 		return nil, err
 	}
-	var rec *captureRecord
+	var rec *captured.Record
 	if out != "" {
-		if rec, err = readCaptureRecord(out); err != nil {
+		if rec, err = captured.ReadRecord(out); err != nil {
 			return nil, err
 		}
 	}
@@ -56,9 +61,9 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 	case rec != nil:
 		o.take(rec)
 	case o.capture == "":
-		return nil, usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
+		return nil, fault.Usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
 	}
-	if rec == nil && !isFolder(path) {
+	if rec == nil && !output.IsFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
 	}
 	j := &evalJob{app: a, o: o, name: path, file: file, folder: cmp.Or(o.out, out), ours: rec != nil && o.out == ""}
@@ -66,9 +71,9 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 }
 
 // take makes the options what a run recorded, where no flag says otherwise.
-func (o *evalOptions) take(rec *captureRecord) {
+func (o *evalOptions) take(rec *captured.Record) {
 	o.capture = cmp.Or(o.capture, rec.Scene)
-	rec.options(&o.load, o.given)
+	rec.Options(&o.load, o.given)
 	if !o.given("exposure") {
 		o.exposure = rec.Exposure
 	}
@@ -83,27 +88,27 @@ func (o *evalOptions) findModel(path string) (file, out string, err error) {
 	case file != path:
 		return file, path, nil
 	case o.iteration > 0:
-		return "", "", usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
+		return "", "", fault.Usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
 	}
-	return file, folderOf(file), nil
+	return file, output.FolderOf(file), nil
 }
 
 // openCapture reads the capture and chooses the views. rec is nil where no run recorded them.
-func (j *evalJob) openCapture(rec *captureRecord) error {
+func (j *evalJob) openCapture(rec *captured.Record) error {
 	o := &j.o
-	c, err := load.Capture(o.capture, o.load.options())
+	c, err := load.Capture(o.capture, o.load.Options())
 	if err != nil {
 		return err
 	}
 	for _, w := range c.Warnings {
 		if (w.Code != "masks" || w.Count > 0) && inspect.Note(w) { // photos without a mask are told of, that all have one is not
-			j.app.note(w.String())
+			j.app.Note(w.String())
 		} else if !inspect.Note(w) {
-			j.app.warn(w.String())
+			j.app.Warn(w.String())
 		}
 	}
 	j.capture, j.rec = c, rec
-	if err := holdOut(c, o.testList); err != nil {
+	if err := captured.HoldOut(c, o.testList); err != nil {
 		return err
 	}
 	if err := j.takeLook(c.Synthetic); err != nil {
@@ -119,9 +124,9 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 	if err != nil {
 		return err
 	}
-	j.cams = pick(c.Cameras, views)
+	j.cams = captured.Pick(c.Cameras, views)
 	j.setScorer()
-	j.result.Drawn = drawnOf(&o.config, o.exposure, c, views)
+	j.result.Drawn = captured.DrawnOf(&o.config, o.exposure, c, views)
 	on := j.countTrainedOn(rec, views)
 	j.result.TrainedOn = &on
 	j.warnTrainedOn()
@@ -129,26 +134,26 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 }
 
 func (j *evalJob) setScorer() {
-	j.scorer = &scorer{protocol: protocolOf(j.o.protocol), correct: j.o.correct, unmasked: anyMasked(j.cams)}
+	j.scorer = &scorer{protocol: protocolOf(j.o.protocol), correct: j.o.correct, unmasked: captured.AnyMasked(j.cams)}
 	j.result.Protocol = j.o.protocol
 }
 
 // pictureJob pairs the pictures of two folders.
-func (a *app) pictureJob(o *evalOptions) (*evalJob, error) {
-	pairs, err := inspect.FindPairs(o.renders, o.gt, o.load.masks, o.load.inverted)
+func pictureJob(a *cli.Console, o *evalOptions) (*evalJob, error) {
+	pairs, err := inspect.FindPairs(o.renders, o.gt, o.load.Masks, o.load.Inverted)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(pairs.Unpaired); n > 0 {
-		a.warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", count(n, "photo"), o.gt)}.String())
+		a.Warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", cli.Count(n, "photo"), o.gt)}.String())
 	}
 	for _, w := range pairs.Warnings {
-		a.warn(w.String())
+		a.Warn(w.String())
 	}
 	j := &evalJob{app: a, o: *o, name: o.renders, folder: o.out, renders: pairs.Renders, cams: pairs.Photos}
 	// INRIA's layout is test/ours_30000/renders.
-	j.result.Method = filepath.Base(absolute(o.renders))
-	if parent := filepath.Base(filepath.Dir(absolute(o.renders))); j.result.Method == "renders" && strings.HasPrefix(parent, "ours_") {
+	j.result.Method = filepath.Base(output.Absolute(o.renders))
+	if parent := filepath.Base(filepath.Dir(output.Absolute(o.renders))); j.result.Method == "renders" && strings.HasPrefix(parent, "ours_") {
 		j.result.Method = parent
 	}
 	j.setScorer()
@@ -187,13 +192,13 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 		}
 		return j.round(ctx, plan, j.readRender)
 	}
-	splats, info, err := j.app.model(j.file)
+	splats, info, err := models.Open(j.app, j.file)
 	if err != nil {
 		return err
 	}
 	j.nameMethod(info.Meta.Step)
 	splats = splats.FromCapture(j.capture.Frame, j.origin)
-	if err := checkNear(j.o.config.Near, splats, j.capture.Cameras); err != nil {
+	if err := models.CheckNear(j.o.config.Near, splats, j.capture.Cameras); err != nil {
 		return err
 	}
 	j.warnElsewhere(splats)
@@ -201,20 +206,20 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 	if err != nil {
 		return err
 	}
-	j.o.config.Part = func(done, of int) { j.show.part(done, of) }
+	j.o.config.Part = func(done, of int) { j.show.Part(done, of) }
 	renderer, err := pipeline.NewRenderer(device, splats, j.cams, j.o.config)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, renderer.Close()) }()
-	j.app.tellShared(renderer)
+	models.TellShared(j.app, renderer)
 	return j.round(ctx, plan, func(memory []float32, i int) ([]float32, error) { return renderer.RenderInto(memory, j.cams[i]) })
 }
 
 // nameMethod names the model as INRIA's files do: by the step that its file or its folder tells.
 func (j *evalJob) nameMethod(step int) {
-	if folderOf(j.file) != "" {
-		j.result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.file)), filepath.Base(modelFolder))
+	if output.FolderOf(j.file) != "" {
+		j.result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.file)), filepath.Base(output.ModelFolder))
 	} else if j.result.Method = results.MethodName(step); step == 0 {
 		j.result.Method = strings.TrimSuffix(filepath.Base(j.file), filepath.Ext(j.file))
 	}
@@ -239,7 +244,7 @@ func (j *evalJob) refuseForeign() error {
 		}
 	}
 	if err := results.CheckScores(j.folder, j.result.Method); err != nil {
-		return usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
+		return fault.Usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
 	}
 	return nil
 }
@@ -260,10 +265,10 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 		return err
 	}
 	defer round.photos.Close()
-	show := j.app.showPictures(len(j.cams))
+	show := showPictures(j.app, len(j.cams))
 	j.show = show
-	defer show.interrupt()
-	round.strict, round.warn, round.draw = j.o.load.strict, j.app.warn, draw
+	defer show.Interrupt()
+	round.strict, round.warn, round.draw = j.o.load.Strict, j.app.Warn, draw
 	round.compare = func(c *comparison) (func(), error) {
 		c.photo = photo.Over(c.photo, j.o.config.Background)
 		all := []uint32(nil)
@@ -278,14 +283,14 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 		}
 		return func() {
 			j.result.Views = append(j.result.Views, results.ViewScores{Name: c.cam.Name, Scores: scores})
-			show.update(pipeline.Progress{Step: len(j.result.Views)})
+			show.Update(pipeline.Progress{Step: len(j.result.Views)})
 		}, nil
 	}
 	if err := round.run(ctx); err != nil {
 		return err
 	}
 	if len(j.result.Views) == 0 {
-		return &hintedError{err: fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData), hint: "the warnings above say why; " + j.otherPhotos()}
+		return &fault.HintedError{Err: fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData), Hint: "the warnings above say why; " + j.otherPhotos()}
 	}
 	return nil
 }
@@ -295,19 +300,19 @@ func (j *evalJob) otherPhotos() string {
 	switch {
 	case j.renders == nil:
 		return "name another capture with --capture"
-	case j.o.load.masks != "":
+	case j.o.load.Masks != "":
 		return "name other masks with --masks, or leave them out"
 	}
 	return "name other folders with --renders and --gt"
 }
 
 // showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for the tables.
-func (a *app) showPictures(n int) *progress {
-	how := progressNone
-	if f, isFile := fileOf(a.stderr); isFile && term.IsTerminal(int(f.Fd())) {
-		how = progressBar
+func showPictures(a *cli.Console, n int) *meter.Meter {
+	how := meter.None
+	if f, isFile := cli.FileOf(a.Stderr); isFile && term.IsTerminal(int(f.Fd())) {
+		how = meter.Bar
 	}
-	show := newProgress(a.stderr, how, 0, n)
-	show.draws, show.text = true, a.follow(show)
+	show := meter.New(a.Stderr, how, 0, n)
+	show.Draws, show.Text = true, a.Follow(show)
 	return show
 }

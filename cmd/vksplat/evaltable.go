@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/wording"
 	"vksplat/scene/results"
 )
@@ -73,7 +75,7 @@ func scoreText(s results.Score) string {
 func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(name), "LPIPS") }
 
 // printResult prints the table of one model.
-func (a *app) printResult(j *evalJob) {
+func printResult(a *cli.Console, j *evalJob) {
 	r := &j.result
 	means := r.Means()
 	head := []string{"view"}
@@ -92,17 +94,17 @@ func (a *app) printResult(j *evalJob) {
 		t.add(row...)
 	}
 	t.add(last...)
-	a.printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, count(len(r.Views), "photo"), resolution(j.cams), t, j.scorer.legend())
+	a.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"), captured.Resolution(j.cams), t, j.scorer.legend())
 	j.printDrawn()
 	j.printTrainedOn()
 	if j.folder != "" {
-		a.printf("\nscores: %s\n", j.folder)
+		a.Printf("\nscores: %s\n", j.folder)
 	}
-	a.printf("\n")
+	a.Printf("\n")
 }
 
 // printComparison prints the means of several models side by side, the best of each in bold, and then every view's PSNR.
-func (a *app) printComparison(jobs []*evalJob) {
+func printComparison(a *cli.Console, jobs []*evalJob) {
 	head := []string{"mean"}
 	for _, j := range jobs {
 		head = append(head, fmt.Sprintf("%s, %s", j.name, j.result.Method))
@@ -121,9 +123,9 @@ func (a *app) printComparison(jobs []*evalJob) {
 		}
 		t.add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].result.Protocol)}, best(row)...)...)
 	}
-	a.printf("%s\n", t)
+	a.Printf("%s\n", t)
 	if !same {
-		a.warn("the models were not all measured on the same photos: their means are not of the same")
+		a.Warn("the models were not all measured on the same photos: their means are not of the same")
 	}
 	if len(views) > 0 {
 		t = &markdownTable{}
@@ -137,9 +139,9 @@ func (a *app) printComparison(jobs []*evalJob) {
 			}
 			t.add(append([]string{view}, bestInBold(row)...)...)
 		}
-		a.printf("%s\n", t)
+		a.Printf("%s\n", t)
 	}
-	a.printf("%s\n", jobs[0].scorer.legend())
+	a.Printf("%s\n", jobs[0].scorer.legend())
 	for _, j := range jobs {
 		j.printDrawn()
 		j.printTrainedOn()

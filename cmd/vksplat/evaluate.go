@@ -5,23 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
-	"strings"
 
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/scene/results"
 )
 
-// maxPSNR stands for a render that equals its photo, whose PSNR is infinite.
-const maxPSNR = 100
-
 // picturesFolder is where the pictures of held-out photos go.
 func (r *trainRun) picturesFolder(step int) string {
-	return filepath.Join(r.out, pictureFolder+strconv.Itoa(step))
+	return filepath.Join(r.out, output.PictureFolder+strconv.Itoa(step))
 }
 
 // measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are written in any case: a run that was
@@ -59,7 +57,7 @@ func (r *trainRun) measured(step int) []results.ViewScore {
 	views := r.rec.metrics.evaluated(step, r.drawn())
 	files := r.pictureFiles()
 	for _, v := range views {
-		if file, known := files[v.Name]; !known || !isFile(filepath.Join(r.picturesFolder(step), file)) {
+		if file, known := files[v.Name]; !known || !output.IsFile(filepath.Join(r.picturesFolder(step), file)) {
 			return nil
 		}
 	}
@@ -69,9 +67,9 @@ func (r *trainRun) measured(step int) []results.ViewScore {
 // evaluate renders every held-out photo's view, measures it against the photo
 // and writes both side by side.
 func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]results.ViewScore, error) {
-	cams := pick(r.capture.Cameras, r.test)
-	files := pictureNames(cams)
-	if err := r.saver.own.begin(pathsIn(r.picturesFolder(step), files)...); err != nil {
+	cams := captured.Pick(r.capture.Cameras, r.test)
+	files := captured.PictureNames(cams)
+	if err := r.saver.own.Begin(captured.PathsIn(r.picturesFolder(step), files)...); err != nil {
 		return nil, err
 	}
 	if r.photos != nil {
@@ -84,13 +82,13 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 	}
 	defer round.photos.Close()
 	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &thumbnails{step: step}}
-	round.strict, round.warn, round.compare = r.load.strict, r.app.warn, e.compare
+	round.strict, round.warn, round.compare = r.load.Strict, r.app.Warn, e.compare
 	round.draw = func(memory []float32, i int) ([]float32, error) { return r.trainer.RenderInto(memory, cams[i]) }
 	if err := round.run(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.views) == 0 {
-		r.app.warn("no held-out photo has pixels to compare with: nothing is measured")
+		r.app.Warn("no held-out photo has pixels to compare with: nothing is measured")
 	}
 	r.thumbs = e.thumbs
 	return e.views, nil
@@ -150,26 +148,17 @@ func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32)
 	if err != nil {
 		return results.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}
-	return results.ViewScore{Name: cam.Name, PSNR: min(psnr, maxPSNR), SSIM: ssim}, nil
+	return results.ViewScore{Name: cam.Name, PSNR: min(psnr, meter.MaxPSNR), SSIM: ssim}, nil
 }
 
 // pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.
 func (r *trainRun) pictureFiles() map[string]string {
 	files := map[string]string{}
-	cams := pick(r.capture.Cameras, r.test)
-	for i, name := range pictureNames(cams) {
+	cams := captured.Pick(r.capture.Cameras, r.test)
+	for i, name := range captured.PictureNames(cams) {
 		files[cams[i].Name] = name
 	}
 	return files
-}
-
-// pathsIn returns the paths of files in a folder.
-func pathsIn(dir string, names []string) []string {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = filepath.Join(dir, name)
-	}
-	return paths
 }
 
 func clamp01(x []float32) {
@@ -184,28 +173,4 @@ func writePicture(path string, write func(path string) error) error {
 		return err
 	}
 	return write(path)
-}
-
-// pictureNames returns for each camera the relative path of its picture: the
-// photo's name with the extension .png, folders kept. Photos that differ in the
-// extension alone keep theirs in front of .png. No path leaves the folder it is
-// joined to, whatever the capture says.
-func pictureNames(cams []scene.Camera) []string {
-	stem := func(name string) string {
-		clean := path.Clean("/" + filepath.ToSlash(name))[1:]
-		return strings.TrimSuffix(clean, path.Ext(clean))
-	}
-	count := map[string]int{}
-	for _, c := range cams {
-		count[strings.ToLower(stem(c.Name))]++
-	}
-	names := make([]string, len(cams))
-	for i, c := range cams {
-		s := stem(c.Name)
-		if count[strings.ToLower(s)] > 1 || s == "" || strings.HasSuffix(s, "/") {
-			s = path.Clean("/" + filepath.ToSlash(c.Name))[1:]
-		}
-		names[i] = filepath.FromSlash(s + pictureSuffix)
-	}
-	return names
 }

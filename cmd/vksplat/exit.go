@@ -13,26 +13,25 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 )
 
 // Exit codes. Those above 2 are the ones of sysexits.h and of shells.
 const (
-	exitOK          = 0
-	exitFailure     = 1   // a check failed, or a defect of this program
-	exitUsage       = 2   // the command line is wrong
-	exitData        = 65  // the files given are wrong
-	exitRetry       = 75  // the machine cannot do it now: driver, device, memory or disk; the same command works once that is put right
-	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP
-)
+	exitOK      = 0
+	exitFailure = 1  // a check failed, or a defect of this program
+	exitUsage   = 2  // the command line is wrong
+	exitData    = 65 // the files given are wrong
+	exitRetry   = 75 // the machine cannot do it now: driver, device, memory or disk; the same command works once that is put right
 
-// errInterrupted is returned by commands that the user stopped.
-var errInterrupted = errors.New("interrupted")
+)
 
 // retryCauses are the errors that are the machine's and not the command's.
 var retryCauses = []error{
-	errBusy, errNoFFmpeg, errFFmpeg, fault.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	output.ErrBusy, errNoFFmpeg, errFFmpeg, fault.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 
@@ -49,14 +48,14 @@ func exitCode(err error) int {
 	if code, is := taskCode(err); is {
 		return code
 	}
-	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
-		return exitInterrupted
+	if errors.Is(err, fault.ErrInterrupted) || errors.Is(err, context.Canceled) {
+		return cli.ExitInterrupted
 	}
 	var child *childError
 	if errors.As(err, &child) {
 		return child.code
 	}
-	var u *usageError
+	var u *fault.UsageError
 	if errors.As(err, &u) || slices.ContainsFunc(usageCauses, func(cause error) bool { return errors.Is(err, cause) }) {
 		return exitUsage
 	}
@@ -73,58 +72,6 @@ func exitCode(err error) int {
 		}
 	}
 	return exitFailure
-}
-
-// hint returns what the user can do about err, or "".
-func hint(err error) string {
-	var u *usageError
-	if errors.As(err, &u) {
-		return u.hint
-	}
-	var h *hintedError
-	if errors.As(err, &h) {
-		return h.hint
-	}
-	if s := fault.Hint(err); s != "" {
-		return s
-	}
-	var own interface{ Hint() string } // of package farm
-	if errors.As(err, &own) {
-		return own.Hint()
-	}
-	return pipeline.Hint(err)
-}
-
-// usageError is a command line that makes no sense.
-type usageError struct {
-	err  error
-	hint string
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// usagef returns a usageError.
-func usagef(hint, format string, args ...any) error {
-	return &usageError{err: fmt.Errorf(format, args...), hint: hint}
-}
-
-// hintedError adds a hint to an error of another package.
-type hintedError struct {
-	err  error
-	hint string
-}
-
-func (e *hintedError) Error() string { return e.err.Error() }
-func (e *hintedError) Unwrap() error { return e.err }
-
-// memoryHint adds to an error of full device memory what train and render can do about it.
-func memoryHint(err error) error {
-	var known *hintedError
-	if !errors.Is(err, pipeline.ErrOutOfMemory) || errors.As(err, &known) {
-		return err
-	}
-	return &hintedError{err: err, hint: "use smaller photos with --downscale, stay further below what is free with --max-vram, or close other programs that use the device"}
 }
 
 // numberError says what a flag's value is not, in words of this program and not of strconv.
@@ -145,24 +92,24 @@ func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 // usageErrorOf turns an error of cobra or pflag, which came while the command
 // line was read, into a usageError. Cobra appends its suggestions to the text.
 func usageErrorOf(err error, cmd *cobra.Command) error {
-	var u *usageError
+	var u *fault.UsageError
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &u) {
-		return &usageError{err: fmt.Errorf("flag --%s: %w", bad.GetFlag().Name, u.err), hint: u.hint}
+		return &fault.UsageError{Err: fmt.Errorf("flag --%s: %w", bad.GetFlag().Name, u.Err), Hint: u.Hint}
 	}
 	if errors.As(err, &u) {
 		return err
 	}
 	var number *strconv.NumError
 	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &number) {
-		return &usageError{err: numberError(bad, number), hint: "see: " + cmd.CommandPath() + " --help"}
+		return &fault.UsageError{Err: numberError(bad, number), Hint: "see: " + cmd.CommandPath() + " --help"}
 	}
 	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	help := "see: " + cmd.CommandPath() + " --help"
 	if flag, unknown := strings.CutPrefix(text, "unknown flag: --"); unknown {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if meant := didYouMean(flag, names, ""); meant != "" {
+		if meant := cli.DidYouMean(flag, names, ""); meant != "" {
 			help = strings.Replace(meant, "did you mean ", "did you mean --", 1) + " " + help
 		}
 		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
@@ -174,7 +121,7 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
 	}
-	return &usageError{err: errors.New(text), hint: help}
+	return &fault.UsageError{Err: errors.New(text), Hint: help}
 }
 
 // Flags that others have replaced: --accept-changes and --overwrite, --carve.
@@ -212,7 +159,7 @@ func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 			names = append(names, sub.Name())
 		}
 		help := "see: " + cmd.CommandPath() + " --help"
-		return usagef(didYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
+		return fault.Usagef(cli.DidYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
@@ -224,6 +171,6 @@ func one(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
+		return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
 	}
 }

@@ -13,5 +13,4 @@ func init() {
 	for _, number := range []syscall.Errno{8, 14, 19, 32, 33, 39, 112, 1117, 1455} {
 		retryCauses = append(retryCauses, number)
 	}
-	pipeGone = append(pipeGone, syscall.Errno(109), syscall.Errno(232)) // ERROR_BROKEN_PIPE, ERROR_NO_DATA
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene/splatfile"
 )
@@ -23,7 +26,7 @@ func (f *exportsFlag) Set(s string) error {
 		return err
 	}
 	if slices.ContainsFunc(*f, func(other string) bool { return filepath.Clean(other) == filepath.Clean(s) }) {
-		return usagef("name each file once", "%s is named twice", s)
+		return fault.Usagef("name each file once", "%s is named twice", s)
 	}
 	*f = append(*f, s)
 	return nil
@@ -42,26 +45,26 @@ func (r *trainRun) claim() (release func(), err error) {
 		return release, nil
 	}
 	if !r.claimed {
-		if err := refusePlace(r.out, "flag --model-path: ", runMarks...); err != nil {
+		if err := output.RefusePlace(r.out, "flag --model-path: ", output.RunMarks...); err != nil {
 			return nil, err
 		}
-		free, err := claimFolder(r.out, true)
+		free, err := output.Claim(r.out, true)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, free)
-		r.app.onAbort = free
+		r.app.OnAbort = free
 	}
-	back, err := recoverAside(r.out)
+	back, err := output.RecoverAside(r.out)
 	if err != nil {
 		release()
 		return nil, err
 	}
 	if back {
-		r.app.note("restored the earlier run in " + r.out + ": the one replacing it ended before its first checkpoint")
+		r.app.Note("restored the earlier run in " + r.out + ": the one replacing it ended before its first checkpoint")
 	}
 	o := &r.checkpoints
-	if err := refuseExports(readWritten(r.out), r.exports, "flag --export: ", o.resume != "", o.overwrite); err != nil {
+	if err := refuseExports(output.ReadWritten(r.out), r.exports, "flag --export: ", o.resume != "", o.overwrite); err != nil {
 		release()
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (r *trainRun) claim() (release func(), err error) {
 			release()
 			return nil, err
 		}
-		free, err := claimFolder(filepath.Dir(path), false)
+		free, err := output.Claim(filepath.Dir(path), false)
 		if err != nil {
 			release()
 			return nil, err
@@ -82,11 +85,11 @@ func (r *trainRun) claim() (release func(), err error) {
 
 // foreignTo refuses to export onto what the run reads or writes itself.
 func (r *trainRun) foreignTo(path string) error {
-	inside, err := filepath.Rel(absolute(r.out), absolute(path))
+	inside, err := filepath.Rel(output.Absolute(r.out), output.Absolute(path))
 	first, _, _ := strings.Cut(filepath.ToSlash(inside), "/")
-	own := err == nil && slices.Contains([]string{"input.ply", "point_cloud", checkpointFolder}, first)
-	if own || r.init.File != "" && absolute(r.init.File) == absolute(path) {
-		return usagef("choose another name", "flag --export: %s is the run's own", path)
+	own := err == nil && slices.Contains([]string{"input.ply", "point_cloud", output.CheckpointFolder}, first)
+	if own || r.init.File != "" && output.Absolute(r.init.File) == output.Absolute(path) {
+		return fault.Usagef("choose another name", "flag --export: %s is the run's own", path)
 	}
 	return nil
 }
@@ -95,9 +98,9 @@ func (r *trainRun) foreignTo(path string) error {
 func (r *trainRun) writeExports(step int) error {
 	var errs []error
 	for _, path := range r.exports {
-		err := r.saver.own.begin(splatfile.Outputs(path)...)
+		err := r.saver.own.Begin(splatfile.Outputs(path)...)
 		if err == nil {
-			err = r.app.export(r.modelFile(step), path)
+			err = exportTo(r.app, r.modelFile(step), path)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))
@@ -106,8 +109,8 @@ func (r *trainRun) writeExports(step int) error {
 	return errors.Join(errs...)
 }
 
-// export converts a model to the format that the name of the file to write says.
-func (a *app) export(from, to string) (err error) {
+// exportTo converts a model to the format that the name of the file to write says.
+func exportTo(a *cli.Console, from, to string) (err error) {
 	f, err := writableFormat(to, "")
 	if err != nil {
 		return err
@@ -117,30 +120,30 @@ func (a *app) export(from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
-	lost, err := f.Write(to, model, splatfile.WriteOptions{Generator: "vksplat " + programVersion()})
+	lost, err := f.Write(to, model, splatfile.WriteOptions{Generator: "vksplat " + cli.Version()})
 	if err != nil {
 		return err
 	}
 	for _, text := range lost {
-		a.warn(to + " does not keep everything: " + text)
+		a.Warn(to + " does not keep everything: " + text)
 	}
 	size := ""
 	if bytes, err := splatfile.Size(to); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}
-	a.printf("export: %s: %s%s\n", to, f.Name, size)
+	a.Printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil
 }
 
 // refuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where
 // it goes on.
-func refuseExports(own *written, exports exportsFlag, flag string, resumes, overwrite bool) error {
+func refuseExports(own *output.Written, exports exportsFlag, flag string, resumes, overwrite bool) error {
 	for _, path := range exports {
 		for _, file := range splatfile.Outputs(path) {
-			if resumes && own.owns(file) {
+			if resumes && own.Owns(file) {
 				continue
 			}
-			if err := refuseExisting(flag, overwrite, file); err != nil {
+			if err := output.RefuseExisting(flag, overwrite, file); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/remedy"
 )
 
 // checkTasks refuses tasks whose settings train would refuse, before anything runs. Those that many tasks share are looked at once.
@@ -24,7 +27,7 @@ func checkTasks(tasks []spec.Task) error {
 		if key := b.String(); !seen[key] {
 			seen[key] = true
 			if err := checkTraining(t.Flags); err != nil {
-				return usagef(hint(err), "check task %s: %w", t.Name, err)
+				return fault.Usagef(remedy.Of(err), "check task %s: %w", t.Name, err)
 			}
 		}
 	}
@@ -39,7 +42,7 @@ func checkTraining(flags []spec.Flag) error {
 	o.given = fs.Changed
 	for _, f := range flags {
 		if err := fs.Set(f.Name, f.Value); err != nil {
-			return usageErrorOf(err, (&app{}).trainCommand())
+			return usageErrorOf(err, trainCommand((&cli.Console{})))
 		}
 	}
 	if err := o.resolve(fs.Changed); err != nil {

@@ -14,7 +14,9 @@ import (
 	"vksplat/farm/export"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 )
 
@@ -104,7 +106,7 @@ func (f *listFlag) Type() string       { return "TEXT" }
 func (f *listFlag) String() string     { return strings.Join(*f, " ") }
 func (f *listFlag) Set(s string) error { *f = append(*f, s); return nil }
 
-func (a *app) farmExportCommand() *cobra.Command {
+func farmExportCommand(a *cli.Console) *cobra.Command {
 	o := &farmExportOptions{Options: export.Options{Program: "vksplat", GPUs: 1, MaxArray: export.DefaultMaxArray,
 		GPUResource: "nvidia.com/gpu", Show: "testing", Shot: "default", Claims: map[string]string{}}}
 	cmd := &cobra.Command{
@@ -120,11 +122,11 @@ func (a *app) farmExportCommand() *cobra.Command {
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	cmd.SetFlagErrorFunc(formerEngine)
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		o.file = args[0]
-		return a.farmExport(o, func(flag string) bool { return cmd.Flags().Changed(flag) })
+		return farmExport(a, o, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	})
 	return cmd
 }
@@ -133,7 +135,7 @@ func (a *app) farmExportCommand() *cobra.Command {
 func formerEngine(_ *cobra.Command, err error) error {
 	for former, name := range map[string]string{"--slurm": "slurm", "--k8s": "kubernetes", "--openjd": "openjd"} {
 		if err.Error() == "unknown flag: "+former {
-			return usagef("it is --to "+name+" now", "%w", err)
+			return fault.Usagef("it is --to "+name+" now", "%w", err)
 		}
 	}
 	return err
@@ -142,7 +144,7 @@ func formerEngine(_ *cobra.Command, err error) error {
 // engine returns the scheduler that is asked for, and refuses flags that it has no use for.
 func (o *farmExportOptions) engine(given func(string) bool) (*engine, error) {
 	if o.to == "" {
-		return nil, usagef("give --to "+wording.Or(engineNames()), "no scheduler is given")
+		return nil, fault.Usagef("give --to "+wording.Or(engineNames()), "no scheduler is given")
 	}
 	e := engines[slices.IndexFunc(engines, func(e *engine) bool { return e.name == o.to })]
 	for _, other := range engines {
@@ -156,7 +158,7 @@ func (o *farmExportOptions) engine(given func(string) bool) (*engine, error) {
 			} else if flag == "roots" {
 				hint = "roots are the parameters Inputs and Outputs there"
 			}
-			return nil, usagef(hint, "flag --%s is not for %s", flag, e.name)
+			return nil, fault.Usagef(hint, "flag --%s is not for %s", flag, e.name)
 		}
 	}
 	return e, nil
@@ -169,24 +171,24 @@ func (o *farmExportOptions) ownRoots(e *engine) bool {
 
 // fill adds to the options of package export what no flag gives as it is.
 func (o *farmExportOptions) fill(e *engine) error {
-	o.Dir, o.Inputs = absolute(o.out), filepath.Dir(absolute(o.file))
+	o.Dir, o.Inputs = output.Absolute(o.out), filepath.Dir(output.Absolute(o.file))
 	o.Outputs = filepath.Join(o.Dir, resultsFolder)
 	for _, text := range o.claims {
 		root, claim, found := strings.Cut(text, "=")
 		if !found || root == "" || claim == "" {
-			return usagef("as in --claim inputs=scans", "flag --claim: %q names no root and its claim", text)
+			return fault.Usagef("as in --claim inputs=scans", "flag --claim: %q names no root and its claim", text)
 		}
 		o.Claims[root] = claim
 	}
 	if o.roots != "" {
-		o.Roots = absolute(o.roots)
+		o.Roots = output.Absolute(o.roots)
 	} else if o.ownRoots(e) {
 		o.Roots = filepath.Join(o.Dir, rootsFile)
 	}
 	if e.name == "opencue" && o.User == "" {
 		who, err := user.Current()
 		if err != nil {
-			return usagef("name one with --user", "who runs this is not known: %w", err)
+			return fault.Usagef("name one with --user", "who runs this is not known: %w", err)
 		}
 		o.User = who.Username
 	}
@@ -200,13 +202,13 @@ const resultsFolder = "results"
 const rootsFile = "roots.toml"
 
 // farmExport writes a job for a scheduler. given says which flags were.
-func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
+func farmExport(a *cli.Console, o *farmExportOptions, given func(string) bool) error {
 	e, err := o.engine(given)
 	if err != nil {
 		return err
 	}
 	if o.out == "" {
-		return usagef("as in: vksplat farm export job.toml --to slurm -o DIR", "no output folder: -o is required")
+		return fault.Usagef("as in: vksplat farm export job.toml --to slurm -o DIR", "no output folder: -o is required")
 	}
 	if err := o.fill(e); err != nil {
 		return err
@@ -217,7 +219,7 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 	}
 	if o.check { // before anything is written: the same command again would find the folder in use
 		if _, err := exec.LookPath(e.check[0]); err != nil {
-			return usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
+			return fault.Usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
 		}
 	}
 	files, err := e.write(job, plan, o.Options)
@@ -233,7 +235,7 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 	for _, name := range e.folders {
 		if dir := filepath.Join(o.Dir, name); name != resultsFolder || o.roots == "" {
 			if err := os.Mkdir(dir, 0o777); err != nil {
-				return folderError(dir, err)
+				return output.FolderError(dir, err)
 			}
 		}
 	}
@@ -242,18 +244,18 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 			return err
 		}
 	}
-	a.printf("%s of job %s in %s\n%s %s\n", count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
-		e.next, quoted(filepath.Join(o.out, e.file)))
+	a.Printf("%s of job %s in %s\n%s %s\n", cli.Count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
+		e.next, cli.Quoted(filepath.Join(o.out, e.file)))
 	return nil
 }
 
 // writeExport makes the folder and its files.
 func writeExport(dir string, files []export.File) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return usagef("name a new folder: jobs that run may read this one", "%s is not empty", dir)
+		return fault.Usagef("name a new folder: jobs that run may read this one", "%s is not empty", dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return folderError(dir, err)
+		return output.FolderError(dir, err)
 	}
 	for _, f := range files {
 		if err := writeFile(dir, f); err != nil {
@@ -269,7 +271,7 @@ func writeFile(dir string, f export.File) error {
 		mode = 0o777
 	}
 	if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, mode); err != nil {
-		return folderError(dir, err)
+		return output.FolderError(dir, err)
 	}
 	return nil
 }
@@ -301,7 +303,7 @@ func (e *engine) look(dir, out string, files []export.File) error {
 	if slices.ContainsFunc(e.unset, func(text string) bool { return strings.Contains(lower, text) }) {
 		return &fault.Error{Op: "check export", Err: err, Kind: store.ErrSetup,
 			Hint: fmt.Sprintf("%s finds no cluster from here, so nobody looked at the files; they are written: "+
-				"where it is set up, cd %s && %s", e.check[0], quoted(out), strings.Join(args, " "))}
+				"where it is set up, cd %s && %s", e.check[0], cli.Quoted(out), strings.Join(args, " "))}
 	}
 	return &fault.Error{Op: "check export", Path: dir, Err: err,
 		Hint: "the scheduler does not take these files; what it says is above"}

@@ -6,10 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/page"
+	"vksplat/internal/cli"
 	"vksplat/view"
 )
 
-func (a *app) farmPageCommand() *cobra.Command {
+func farmPageCommand(a *cli.Console) *cobra.Command {
 	o, roots := &viewOptions{}, &rootsFlags{}
 	cmd := &cobra.Command{
 		Use:   "page DIR",
@@ -22,12 +23,12 @@ func (a *app) farmPageCommand() *cobra.Command {
 	own := pickOptions([]optionGroup{{options: o.table()[0].options}}, "host", "port", "tls-cert", "tls-key", "no-open")
 	table := []optionGroup{{options: append(own[0].options, roots.table()...)}}
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
-	cmd.RunE = a.runs(func(args []string) error { return a.farmPage(args[0], o, roots) })
+	offerValues(a, cmd, table)
+	cmd.RunE = runs(a, func(args []string) error { return serveFarmPage(a, args[0], o, roots) })
 	return cmd
 }
 
-func (a *app) farmPage(where string, o *viewOptions, roots *rootsFlags) error {
+func serveFarmPage(a *cli.Console, where string, o *viewOptions, roots *rootsFlags) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -42,8 +43,8 @@ func (a *app) farmPage(where string, o *viewOptions, roots *rootsFlags) error {
 	if err := page.Show(server, r.root, r.key); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	ctx, stop := a.interruptible(always("stopping"))
+	ctx, stop := a.Interruptible(cli.Always("stopping"))
 	defer stop()
-	a.announce(server, o.noOpen)
+	announce(a, server, o.noOpen)
 	return server.Serve(ctx)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vksplat/internal/cli"
 )
 
 // farmPageFile is the page about every command of the farm.
@@ -35,7 +37,7 @@ func TestFarmPage(t *testing.T) {
 func farmPage() string {
 	var b strings.Builder
 	b.WriteString("# Commands of the farm\n\nMade from the program's own help by `make docs`; a test compares them. [farm.md](farm.md) says how they belong together.\n")
-	farm, _, err := newApp(nil, io.Discard, io.Discard).root().Find([]string{"farm"})
+	farm, _, err := rootCommand(cli.New(nil, io.Discard, io.Discard)).Find([]string{"farm"})
 	if err != nil {
 		panic(err) // the command is there
 	}

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 )
 
 // rootsFlags say where the store's roots are.
@@ -33,13 +34,13 @@ func (f *rootsFlag) String() string { return "" }
 func (f *rootsFlag) Set(s string) error {
 	name, dir, _ := strings.Cut(s, "=")
 	if name == "" || dir == "" {
-		return usagef("as in --root scans=/srv/scans", "%q names no root and folder", s)
+		return fault.Usagef("as in --root scans=/srv/scans", "%q names no root and folder", s)
 	}
 	if f.roots == nil {
 		f.roots = store.Roots{}
 	}
 	if !store.IsBucket(dir) {
-		dir = absolute(dir)
+		dir = output.Absolute(dir)
 	}
 	f.roots[name] = store.Options{URL: dir}
 	return nil
@@ -49,7 +50,7 @@ func (f *rootsFlag) Set(s string) error {
 func readRootsFile(file string) (store.Roots, error) {
 	data, err := readAtMost(file, maxJobFile)
 	if err != nil {
-		return nil, &fault.Error{Op: "read roots", Path: file, Err: pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
+		return nil, &fault.Error{Op: "read roots", Path: file, Err: fault.Pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
 	}
 	return store.ReadRoots(file, data)
 }
@@ -59,7 +60,7 @@ func (f *rootsFlags) read() (roots store.Roots, err error) {
 	roots = store.Roots{}
 	file := f.file
 	if dir, err := os.UserConfigDir(); file == "" && err == nil {
-		if usual := filepath.Join(dir, "vksplat", "roots.toml"); isFile(usual) {
+		if usual := filepath.Join(dir, "vksplat", "roots.toml"); output.IsFile(usual) {
 			file = usual
 		}
 	}

@@ -21,7 +21,10 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 )
 
@@ -68,7 +71,7 @@ func (o *farmRunOptions) table() []option {
 			"go on with other tasks when one has failed (default: what the job's retry.keep_going says)"),
 		chosen(&o.progress, "progress",
 			"`HOW`: auto, a table on a terminal and plain lines elsewhere; plain; json, an object a line; none",
-			progressAuto, progressPlain, progressJSON, progressNone),
+			meter.Auto, meter.Plain, meter.JSON, meter.None),
 		text(&o.inputs, "inputs", "keys of inputs are below the folder `DIR` (default: that of JOB.toml)").isFolder(),
 		text(&o.work, "work",
 			"folder `DIR` on a local disk for work in the making (default: one of the job's in the user's folder of "+
@@ -84,8 +87,8 @@ func (o *farmRunOptions) table() []option {
 	}, o.roots.table()...)
 }
 
-func (a *app) farmRunCommand() *cobra.Command {
-	o := &farmRunOptions{devices: devicesAll, others: 1, cache: defaultCache, keepGoing: true, progress: progressAuto}
+func farmRunCommand(a *cli.Console) *cobra.Command {
+	o := &farmRunOptions{devices: devicesAll, others: 1, cache: defaultCache, keepGoing: true, progress: meter.Auto}
 	cmd := &cobra.Command{
 		Use:   "run JOB.toml",
 		Short: "Run a job on this machine",
@@ -106,20 +109,20 @@ func (a *app) farmRunCommand() *cobra.Command {
 	}
 	table := []optionGroup{{options: o.table()}}
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = cmd.Flags().Changed
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		if o.schema {
-			a.printf("%s", spec.Schema())
+			a.Printf("%s", spec.Schema())
 			return nil
 		}
 		o.file = args[0]
-		return a.farmRun(o)
+		return farmRun(a, o)
 	})
 	return cmd
 }
 
-func (a *app) farmRun(o *farmRunOptions) error {
+func farmRun(a *cli.Console, o *farmRunOptions) error {
 	job, plan, err := readJob(o.file)
 	if err != nil {
 		return err
@@ -132,18 +135,18 @@ func (a *app) farmRun(o *farmRunOptions) error {
 		only = strings.Split(o.only, ",")
 	}
 	if o.dryRun {
-		return a.printTasks(job, plan, only, o.asJSON)
+		return printTasks(a, job, plan, only, o.asJSON)
 	}
 	run := local.Options{Job: job, Plan: plan, Only: only, Retry: o.retry, Redo: o.redo, Inspected: o.inspected,
 		KeepGoing: job.Retry.KeepGoing, Others: o.others, CacheMax: o.cache,
-		Lost: lostText, Version: programVersion(), Note: a.note}
+		Lost: lostText, Version: cli.Version(), Note: a.Note}
 	if o.given("keep-going") {
 		run.KeepGoing = o.keepGoing
 	}
 	if run.Roots, err = o.namedRoots(job); err != nil {
 		return err
 	}
-	if run.Devices, err = a.farmDevices(o.devices, plan); err != nil {
+	if run.Devices, err = farmDevices(a, o.devices, plan); err != nil {
 		return err
 	}
 	if _, err := exec.LookPath(ffmpegName); err != nil {
@@ -153,13 +156,13 @@ func (a *app) farmRun(o *farmRunOptions) error {
 	if run.Program, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	return a.farmRunLocked(o, &run)
+	return farmRunLocked(a, o, &run)
 }
 
 // namedRoots are those of the job on this machine.
 func (o *farmRunOptions) namedRoots(job *spec.Job) (store.Roots, error) {
-	if o.inputs != "" && !isFolder(o.inputs) {
-		return nil, usagef("name the folder that the keys of the job's inputs are below",
+	if o.inputs != "" && !output.IsFolder(o.inputs) {
+		return nil, fault.Usagef("name the folder that the keys of the job's inputs are below",
 			"--inputs %s: there is no such folder", o.inputs)
 	}
 	roots, err := o.roots.read()
@@ -167,20 +170,20 @@ func (o *farmRunOptions) namedRoots(job *spec.Job) (store.Roots, error) {
 		return nil, err
 	}
 	if _, named := roots[job.Store.Inputs]; !named || o.inputs != "" {
-		roots[job.Store.Inputs] = store.Options{URL: absolute(cmp.Or(o.inputs, filepath.Dir(o.file)))}
+		roots[job.Store.Inputs] = store.Options{URL: output.Absolute(cmp.Or(o.inputs, filepath.Dir(o.file)))}
 	}
 	switch named, is := roots[job.Store.Outputs]; {
 	case store.IsBucket(o.out):
 		named.URL = o.out // with the endpoint and credentials of the root, where it is one in a bucket
 		roots[job.Store.Outputs] = named
 	case o.out != "" || !is:
-		roots[job.Store.Outputs] = store.Options{URL: absolute(cmp.Or(o.out, "."))}
+		roots[job.Store.Outputs] = store.Options{URL: output.Absolute(cmp.Or(o.out, "."))}
 	}
 	return roots, nil
 }
 
 // farmRunLocked runs the job once no other process runs it.
-func (a *app) farmRunLocked(o *farmRunOptions, run *local.Options) error {
+func farmRunLocked(a *cli.Console, o *farmRunOptions, run *local.Options) error {
 	outputs := run.Roots[run.Job.Store.Outputs]
 	results := strings.TrimSuffix(outputs.URL, "/") + "/" + run.Job.Name
 	if !store.IsBucket(outputs.URL) {
@@ -197,38 +200,38 @@ func (a *app) farmRunLocked(o *farmRunOptions, run *local.Options) error {
 	if run.Locks, err = stateFolder("locks"); err != nil {
 		return err
 	}
-	lock := filepath.Join(results, lockName)
+	lock := filepath.Join(results, output.LockName)
 	if store.IsBucket(outputs.URL) { // which has no locks
-		lock = filepath.Join(run.Locks, filepath.Base(own)+lockName)
+		lock = filepath.Join(run.Locks, filepath.Base(own)+output.LockName)
 		if err := os.MkdirAll(run.Locks, 0o777); err != nil {
-			return folderError(run.Locks, err)
+			return output.FolderError(run.Locks, err)
 		}
 	} else {
-		release, err := claimFolder(results, false)
+		release, err := output.Claim(results, false)
 		if err != nil {
 			return err
 		}
 		defer release()
 	}
-	ctx, stop := a.interruptible(always("stopping once the tasks have saved"))
+	ctx, stop := a.Interruptible(cli.Always("stopping once the tasks have saved"))
 	defer stop()
-	free, err := waitForLock(ctx, lock)
-	if errors.Is(err, errBusy) {
-		return &hintedError{err: fmt.Errorf("run job %s: another process runs it, with results in %s: %w",
-			run.Job.Name, results, errBusy),
-			hint: "wait until it has ended; vksplat farm page " + quoted(results) + " shows how far it is"}
+	free, err := output.WaitForLock(ctx, lock)
+	if errors.Is(err, output.ErrBusy) {
+		return &fault.HintedError{Err: fmt.Errorf("run job %s: another process runs it, with results in %s: %w",
+			run.Job.Name, results, output.ErrBusy),
+			Hint: "wait until it has ended; vksplat farm page " + cli.Quoted(results) + " shows how far it is"}
 	} else if err != nil {
-		return folderError(filepath.Dir(lock), err)
+		return output.FolderError(filepath.Dir(lock), err)
 	}
 	defer free()
-	return a.farmRunAlone(ctx, o, run, results, own)
+	return farmRunAlone(a, ctx, o, run, results, own)
 }
 
 // farmRunAlone runs the job in the process that holds its lock. The work folder is made and removed under the lock:
 // another process that waits for it makes its own.
-func (a *app) farmRunAlone(ctx context.Context, o *farmRunOptions, run *local.Options, results, own string) error {
-	run.Work = absolute(cmp.Or(o.work, filepath.Join(own, "work")))
-	release, err := claimFolder(run.Work, false)
+func farmRunAlone(a *cli.Console, ctx context.Context, o *farmRunOptions, run *local.Options, results, own string) error {
+	run.Work = output.Absolute(cmp.Or(o.work, filepath.Join(own, "work")))
+	release, err := output.Claim(run.Work, false)
 	if err != nil {
 		return err
 	}
@@ -264,8 +267,8 @@ func stateFolder(parts ...string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", &hintedError{err: fmt.Errorf("find the folder of states: %w", err),
-				hint: "set XDG_STATE_HOME to a folder"}
+			return "", &fault.HintedError{Err: fmt.Errorf("find the folder of states: %w", err),
+				Hint: "set XDG_STATE_HOME to a folder"}
 		}
 		dir = filepath.Join(home, ".local", "state")
 		if runtime.GOOS == "windows" {
@@ -278,7 +281,7 @@ func stateFolder(parts ...string) (string, error) {
 }
 
 // farmDevices gives the devices that are asked for; none where no task of the job needs one.
-func (a *app) farmDevices(choice string, plan *spec.Plan) (list []task.Device, err error) {
+func farmDevices(a *cli.Console, choice string, plan *spec.Plan) (list []task.Device, err error) {
 	if choice == devicesNone || !slices.ContainsFunc(plan.Tasks,
 		func(t spec.Task) bool { return task.NeedsDevice(t.Kind) }) {
 		return nil, nil
@@ -286,16 +289,16 @@ func (a *app) farmDevices(choice string, plan *spec.Plan) (list []task.Device, e
 	found, note, err := pipeline.FindDevices(choice)
 	if err != nil {
 		if choice != devicesAll && errors.Is(err, pipeline.ErrNoDevice) {
-			return nil, usagef("vksplat devices lists them", "flag --devices: %w", err)
+			return nil, fault.Usagef("vksplat devices lists them", "flag --devices: %w", err)
 		}
 		return nil, err
 	}
 	if note != "" {
-		a.note(note)
+		a.Note(note)
 	}
 	for _, d := range found {
 		if !d.Usable {
-			return nil, usagef("vksplat devices says what it lacks; name others",
+			return nil, fault.Usagef("vksplat devices says what it lacks; name others",
 				"flag --devices: device %d (%s) cannot be used", d.Index, d.Name)
 		}
 		// a device with two drivers counts once
@@ -308,7 +311,7 @@ func (a *app) farmDevices(choice string, plan *spec.Plan) (list []task.Device, e
 }
 
 // printTasks lists what a job would do.
-func (a *app) printTasks(job *spec.Job, plan *spec.Plan, only []string, asJSON bool) error {
+func printTasks(a *cli.Console, job *spec.Job, plan *spec.Plan, only []string, asJSON bool) error {
 	chosen, err := local.Chosen(plan, only)
 	if err != nil {
 		return err
@@ -321,9 +324,9 @@ func (a *app) printTasks(job *spec.Job, plan *spec.Plan, only []string, asJSON b
 		}
 	}
 	if asJSON {
-		return a.printJSON(&listed)
+		return a.PrintJSON(&listed)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INDEX\tTASK\tKIND\tNEEDS")
 	for i := range listed.Tasks {
 		t := &listed.Tasks[i]
@@ -332,7 +335,7 @@ func (a *app) printTasks(job *spec.Job, plan *spec.Plan, only []string, asJSON b
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print tasks: %w", err)
 	}
-	a.printf("job %s: %s\n", job.Name, count(len(listed.Tasks), "task"))
+	a.Printf("job %s: %s\n", job.Name, cli.Count(len(listed.Tasks), "task"))
 	return nil
 }
 

@@ -13,6 +13,10 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 )
 
 // jobRig is a job of two tasks without a device, in a folder of its own. Tests put results into the store: nothing is
@@ -79,12 +83,12 @@ func TestUnfinishedWorkStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.done(0)
-	if code, said := r.run("--only", "a"); code != 0 || !isFolder(saved) {
-		t.Errorf("exit code %d, %s; the work of the other task is there: %v", code, said, isFolder(saved))
+	if code, said := r.run("--only", "a"); code != 0 || !output.IsFolder(saved) {
+		t.Errorf("exit code %d, %s; the work of the other task is there: %v", code, said, output.IsFolder(saved))
 	}
 	r.done(1)
-	if code, said := r.run(); code != 0 || isFolder(own) {
-		t.Errorf("exit code %d, %s; work is left: %v", code, said, isFolder(own))
+	if code, said := r.run(); code != 0 || output.IsFolder(own) {
+		t.Errorf("exit code %d, %s; work is left: %v", code, said, output.IsFolder(own))
 	}
 }
 
@@ -108,8 +112,8 @@ func TestRedoHint(t *testing.T) {
 	stop()
 	for redo, want := range map[bool]string{false: "go on with the same command",
 		true: "go on with the same command without --redo"} {
-		v := newJobView(newApp(nil, io.Discard, io.Discard), progressNone, "", redo)
-		if got := hint(v.end(ctx, &local.Status{Tasks: make([]local.TaskStatus, 1)})); got != want {
+		v := newJobView(cli.New(nil, io.Discard, io.Discard), meter.None, "", redo)
+		if got := remedy.Of(v.end(ctx, &local.Status{Tasks: make([]local.TaskStatus, 1)})); got != want {
 			t.Errorf("the hint is %q, want %q", got, want)
 		}
 	}

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"vksplat/farm/local"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/wording"
 )
 
 // jobView shows how far a job is.
 type jobView struct {
-	app     *app
+	app     *cli.Console
 	how     string // never auto
 	width   func() int
 	results string
@@ -32,9 +34,9 @@ const (
 	mostRows  = 20               // of the table that is drawn again and again
 )
 
-func newJobView(a *app, how, results string, redo bool) *jobView {
-	p := newProgress(a.stdout, how, 0, 1)
-	v := &jobView{app: a, how: p.how, width: p.width, results: results, same: "the same command",
+func newJobView(a *cli.Console, how, results string, redo bool) *jobView {
+	p := meter.New(a.Stdout, how, 0, 1)
+	v := &jobView{app: a, how: p.How, width: p.Width, results: results, same: "the same command",
 		states: map[int]local.State{}, said: map[int]time.Time{}}
 	if redo { // which would begin again
 		v.same = "the same command without --redo"
@@ -55,24 +57,24 @@ func (v *jobView) changed(s *local.Status, i int) {
 	news := v.states[i] != t.State
 	v.states[i] = t.State
 	switch v.how {
-	case progressJSON:
-		if news || now.Sub(v.said[i]) >= jsonEvery {
+	case meter.JSON:
+		if news || now.Sub(v.said[i]) >= meter.JsonEvery {
 			v.said[i] = now
-			_ = writeLine(v.app.stdout, taskLine{"task", t}) // what could not be written is kept there
+			_ = cli.WriteLine(v.app.Stdout, taskLine{"task", t}) // what could not be written is kept there
 		}
-	case progressPlain:
+	case meter.Plain:
 		if news {
 			v.said[i] = now
-			v.app.printf("%s: %s\n", t.Task, newsText(t))
+			v.app.Printf("%s: %s\n", t.Task, newsText(t))
 		} else if t.State == local.Running && now.Sub(v.said[i]) >= taskEvery {
 			v.said[i] = now
-			v.app.printf("%s: %s\n", t.Task, stepText(t))
+			v.app.Printf("%s: %s\n", t.Task, stepText(t))
 		}
-	case progressBar:
+	case meter.Bar:
 		if news && t.State != local.Running {
 			v.above(fmt.Sprintf("%s: %s", t.Task, newsText(t)))
 			v.draw(s)
-		} else if now.Sub(v.drawn) >= redrawEvery {
+		} else if now.Sub(v.drawn) >= meter.RedrawEvery {
 			v.draw(s)
 		}
 	}
@@ -81,19 +83,19 @@ func (v *jobView) changed(s *local.Status, i int) {
 // note prints what is of the whole job.
 func (v *jobView) note(text string) {
 	v.erase()
-	v.app.note(text)
+	v.app.Note(text)
 }
 
 // above prints a line that stays.
 func (v *jobView) above(line string) {
 	v.erase()
-	v.app.printf("%s\n", line)
+	v.app.Printf("%s\n", line)
 }
 
 // erase removes the table from the terminal.
 func (v *jobView) erase() {
 	if v.lines > 0 {
-		v.app.raw(fmt.Sprintf("\x1b[%dA\x1b[J", v.lines))
+		v.app.Raw(fmt.Sprintf("\x1b[%dA\x1b[J", v.lines))
 		v.lines = 0
 	}
 }
@@ -117,7 +119,7 @@ func (v *jobView) draw(s *local.Status) {
 		b.WriteString(row + "\n")
 	}
 	v.erase()
-	v.app.raw(b.String())
+	v.app.Raw(b.String())
 	v.lines = len(rows)
 }
 
@@ -134,7 +136,7 @@ func newsText(t *local.TaskStatus) string {
 		}
 		return text
 	case local.Done:
-		return "done in " + durationText(t.Seconds)
+		return "done in " + cli.Duration(t.Seconds)
 	case local.Retrying:
 		return t.Message + ", because: " + t.Error
 	case local.Failed:
@@ -157,7 +159,7 @@ func stepText(t *local.TaskStatus) string {
 	if t.Rate > 0 && t.Unit != "" {
 		text += fmt.Sprintf(", %.3g %s/s", t.Rate, t.Unit)
 		if t.Of > t.Step {
-			text += ", " + durationText(float64(t.Of-t.Step)/t.Rate) + " left"
+			text += ", " + cli.Duration(float64(t.Of-t.Step)/t.Rate) + " left"
 		}
 	}
 	return text
@@ -172,7 +174,7 @@ func countsText(s *local.Status) string {
 			words = append(words, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	return fmt.Sprintf("%s: %s", count(len(s.Tasks), "task"), strings.Join(words, ", "))
+	return fmt.Sprintf("%s: %s", cli.Count(len(s.Tasks), "task"), strings.Join(words, ", "))
 }
 
 // jobLine is the last line of --progress json.
@@ -191,10 +193,10 @@ func (v *jobView) end(ctx context.Context, s *local.Status) error {
 	counts := s.Counts()
 	done := counts[local.Done]+counts[local.Excluded] == len(s.Tasks)
 	switch v.how {
-	case progressJSON:
+	case meter.JSON:
 		// what could not be written is kept there
-		_ = writeLine(v.app.stdout, jobLine{"job", s.Job, done, counts, v.results, s.Tasks})
-	case progressNone:
+		_ = cli.WriteLine(v.app.Stdout, jobLine{"job", s.Job, done, counts, v.results, s.Tasks})
+	case meter.None:
 	default:
 		if err := v.table(s); err != nil {
 			return err
@@ -208,13 +210,13 @@ func (v *jobView) end(ctx context.Context, s *local.Status) error {
 
 // table prints all tasks.
 func (v *jobView) table(s *local.Status) error {
-	w := tabwriter.NewWriter(v.app.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(v.app.Stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TASK\tSTATE\tATTEMPTS\tTIME\tDEVICE\tSAYS")
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
 		attempts, seconds, says := "-", "-", t.Error
 		if t.Attempts > 0 {
-			attempts, seconds = fmt.Sprint(t.Attempts), durationText(t.Seconds)
+			attempts, seconds = fmt.Sprint(t.Attempts), cli.Duration(t.Seconds)
 		}
 		switch {
 		case t.State == local.Done && t.Before():
@@ -230,8 +232,8 @@ func (v *jobView) table(s *local.Status) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print tasks: %w", err)
 	}
-	v.app.printf("job %s: %s\nresults: %s (in TASK/out; what each attempt said in TASK/log)\n"+
-		"look at it: vksplat farm page %s\n", s.Job, countsText(s), v.results, quoted(v.results))
+	v.app.Printf("job %s: %s\nresults: %s (in TASK/out; what each attempt said in TASK/log)\n"+
+		"look at it: vksplat farm page %s\n", s.Job, countsText(s), v.results, cli.Quoted(v.results))
 	return nil
 }
 
@@ -241,8 +243,8 @@ const mostNamed = 5
 // why says why a job is not done.
 func (v *jobView) why(ctx context.Context, s *local.Status) error {
 	if ctx.Err() != nil {
-		return &hintedError{err: fmt.Errorf("%w; what is done is kept", errInterrupted),
-			hint: "go on with " + v.same}
+		return &fault.HintedError{Err: fmt.Errorf("%w; what is done is kept", fault.ErrInterrupted),
+			Hint: "go on with " + v.same}
 	}
 	var names []string
 	first, before, retry := "", true, ""
@@ -269,12 +271,12 @@ func (v *jobView) why(ctx context.Context, s *local.Status) error {
 		if first != "" {
 			hint = strings.TrimSuffix(first, ".") + "; then: " + v.same + retry
 		}
-		return &hintedError{err: fmt.Errorf("job %s: %d of %s failed: %s", s.Job, n, count(len(s.Tasks), "task"),
-			strings.Join(names, ", ")), hint: hint}
+		return &fault.HintedError{Err: fmt.Errorf("job %s: %d of %s failed: %s", s.Job, n, cli.Count(len(s.Tasks), "task"),
+			strings.Join(names, ", ")), Hint: hint}
 	case slices.ContainsFunc(s.Tasks, func(t local.TaskStatus) bool { return t.State == local.Waiting }):
-		return &hintedError{err: fmt.Errorf("job %s: its first frames are there, the others wait: %w", s.Job,
+		return &fault.HintedError{Err: fmt.Errorf("job %s: its first frames are there, the others wait: %w", s.Job,
 			fault.ErrTryAgain),
-			hint: "look at them in " + quoted(v.results) + ", then: " + v.same + " with --inspected"}
+			Hint: "look at them in " + cli.Quoted(v.results) + ", then: " + v.same + " with --inspected"}
 	}
 	return errors.New("job " + s.Job + ": not all of it is done")
 }

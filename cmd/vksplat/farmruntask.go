@@ -19,7 +19,10 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -55,12 +58,12 @@ func (o *runTaskOptions) table() []optionGroup {
 		other((*sizeFlag)(&o.cache), "cache-size", "`BYTES` of inputs that stay in the work folder (default: all)"),
 		other((*deviceFlag)(&o.device), "device", "auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them"),
 		chosen(&o.progress, "progress", "`HOW`: plain lines, json (an object a line), or openjd",
-			progressPlain, progressJSON, progressOpenJD),
+			meter.Plain, meter.JSON, progressOpenJD),
 	}}}
 }
 
-func (a *app) farmRunTaskCommand() *cobra.Command {
-	o := &runTaskOptions{index: -1, progress: progressPlain}
+func farmRunTaskCommand(a *cli.Console) *cobra.Command {
+	o := &runTaskOptions{index: -1, progress: meter.Plain}
 	cmd := &cobra.Command{
 		Use:   "run-task --spec FILE --index N",
 		Short: "Run one task of a job, as every engine of the farm does",
@@ -72,8 +75,8 @@ func (a *app) farmRunTaskCommand() *cobra.Command {
 			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
 			"--roots roots.toml --work /scratch/farm",
 		Args: cobra.NoArgs,
-		RunE: a.runs(func([]string) error {
-			err := a.runTask(o)
+		RunE: runs(a, func([]string) error {
+			err := runTask(a, o)
 			if err != nil {
 				err = &taskError{err}
 			}
@@ -82,7 +85,7 @@ func (a *app) farmRunTaskCommand() *cobra.Command {
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	return cmd
 }
 
@@ -108,11 +111,11 @@ const maxJobFile = spec.MaxDocument + 1
 // readJob reads and plans a job document.
 func readJob(file string) (*spec.Job, *spec.Plan, error) {
 	if file == "" {
-		return nil, nil, usagef("as in: --spec job.toml", "no job document is named")
+		return nil, nil, fault.Usagef("as in: --spec job.toml", "no job document is named")
 	}
 	data, err := readAtMost(file, maxJobFile)
 	if err != nil {
-		return nil, nil, &fault.Error{Op: "read job", Path: file, Err: pathless(err),
+		return nil, nil, &fault.Error{Op: "read job", Path: file, Err: fault.Pathless(err),
 			Hint: "name the file of a job; docs/farm-jobs.md shows one", Kind: store.ErrSetup}
 	}
 	job, err := spec.Parse(file, data)
@@ -130,16 +133,16 @@ func (o *runTaskOptions) readRoots(job *spec.Job) (store.Roots, error) {
 	}
 	results := "farm-results"
 	if err := os.MkdirAll(results, 0o777); err != nil {
-		return nil, folderError(results, err)
+		return nil, output.FolderError(results, err)
 	}
-	return store.Roots{job.Store.Inputs: {URL: absolute(filepath.Dir(o.file))},
-		job.Store.Outputs: {URL: absolute(results)}}, nil
+	return store.Roots{job.Store.Inputs: {URL: output.Absolute(filepath.Dir(o.file))},
+		job.Store.Outputs: {URL: output.Absolute(results)}}, nil
 }
 
 // count has index count in all tasks of the job.
 func (o *runTaskOptions) count() (err error) {
 	if o.index < 0 {
-		return usagef("tasks count from 0; vksplat farm run JOB --dry-run lists them",
+		return fault.Usagef("tasks count from 0; vksplat farm run JOB --dry-run lists them",
 			"run-task needs the number of a task: --index N")
 	}
 	if o.of != "" {
@@ -149,7 +152,7 @@ func (o *runTaskOptions) count() (err error) {
 }
 
 // runTask runs the task and prints how far it is.
-func (a *app) runTask(o *runTaskOptions) error {
+func runTask(a *cli.Console, o *runTaskOptions) error {
 	job, plan, err := readJob(o.file)
 	if err != nil {
 		return err
@@ -169,7 +172,7 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if o.work == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return usagef("give one with --work", "no folder for the work is known: %w", err)
+			return fault.Usagef("give one with --work", "no folder for the work is known: %w", err)
 		}
 		o.work = filepath.Join(dir, "vksplat", "farm")
 	}
@@ -178,15 +181,15 @@ func (a *app) runTask(o *runTaskOptions) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	if o.attempt < 0 {
-		return usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
+		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
 	}
 	var saved atomic.Bool
-	ctx, done := a.taskSignals(&saved)
+	ctx, done := taskSignals(a, &saved)
 	defer done()
-	report := a.reporter(o.progress)
+	report := reporter(a, o.progress)
 	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Roots: roots,
-		Work: absolute(o.work), CacheMax: o.cache,
-		Program: program, Version: programVersion(), Device: o.device,
+		Work: output.Absolute(o.work), CacheMax: o.cache,
+		Program: program, Version: cli.Version(), Device: o.device,
 		Report: func(p task.Progress) {
 			saved.Store(p.Free)
 			report(p)
@@ -194,17 +197,17 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]
 	} else {
-		a.note("no device: " + fault.Text(err)) // some tasks need none, the child of the others says it better
+		a.Note("no device: " + fault.Text(err)) // some tasks need none, the child of the others says it better
 	}
 	m, err := task.Run(ctx, t)
 	if err != nil {
 		if o.progress == progressOpenJD {
-			a.printf("openjd_fail: %s\n", wording.Printable(fault.Text(err)))
+			a.Printf("openjd_fail: %s\n", wording.Printable(fault.Text(err)))
 		}
 		return err
 	}
-	if o.progress == progressPlain {
-		a.printf("results: %s in %s, %s together\n", count(len(m.Files), "file"),
+	if o.progress == meter.Plain {
+		a.Printf("results: %s in %s, %s together\n", cli.Count(len(m.Files), "file"),
 			store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), pipeline.BytesText(m.Bytes()))
 	}
 	return nil
@@ -213,10 +216,10 @@ func (a *app) runTask(o *runTaskOptions) error {
 // taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others
 // hand it back. A later one ends the process at once, unless there is a child that saves: then only Ctrl-C does, for
 // schedulers repeat theirs.
-func (a *app) taskSignals(saved *atomic.Bool) (ctx context.Context, done func()) {
+func taskSignals(a *cli.Console, saved *atomic.Bool) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, stopSignals()...)
+	signal.Notify(signals, cli.StopSignals()...)
 	go func() {
 		var first time.Time
 		for s := range signals {
@@ -228,8 +231,8 @@ func (a *app) taskSignals(saved *atomic.Bool) (ctx context.Context, done func())
 			case first.IsZero():
 				first = time.Now()
 				end(cause)
-			case time.Since(first) >= abortAfter && (s == os.Interrupt || saved.Load()):
-				_, _ = fmt.Fprintln(a.stderr,
+			case time.Since(first) >= cli.AbortAfter && (s == os.Interrupt || saved.Load()):
+				_, _ = fmt.Fprintln(a.Stderr,
 					"\nvksplat: aborted; what this machine has of the task stays in its work folder")
 				os.Exit(task.ExitOf(cause))
 			}
@@ -243,10 +246,10 @@ func (a *app) taskSignals(saved *atomic.Bool) (ctx context.Context, done func())
 }
 
 // reporter prints progress. What else it says is for programs.
-func (a *app) reporter(how string) func(task.Progress) {
+func reporter(a *cli.Console, how string) func(task.Progress) {
 	var before task.Progress
 	return func(p task.Progress) {
-		if how != progressJSON {
+		if how != meter.JSON {
 			p = task.Progress{Task: p.Task, Step: p.Step, Of: p.Of, Message: p.Message}
 			if p == before {
 				return
@@ -259,15 +262,15 @@ func (a *app) reporter(how string) func(task.Progress) {
 			of = fmt.Sprintf(" %d/%d", p.Step, p.Of)
 		}
 		switch how {
-		case progressJSON:
+		case meter.JSON:
 			line, err := json.Marshal(p)
 			if err == nil {
-				a.printf("%s\n", line)
+				a.Printf("%s\n", line)
 			}
 		case progressOpenJD:
-			a.printf("%sopenjd_status: %s\n", share, wording.Printable(p.Message))
+			a.Printf("%sopenjd_status: %s\n", share, wording.Printable(p.Message))
 		default:
-			a.printf("%s: %s%s\n", p.Task, p.Message, of)
+			a.Printf("%s: %s%s\n", p.Task, p.Message, of)
 		}
 	}
 }
@@ -278,7 +281,7 @@ func taskCode(err error) (code int, is bool) {
 	if !errors.As(err, &t) && !errors.Is(err, spec.ErrSpec) && !errors.Is(err, store.ErrSetup) {
 		return 0, false
 	}
-	var u *usageError
+	var u *fault.UsageError
 	if errors.As(err, &u) {
 		return exitUsage, true
 	}

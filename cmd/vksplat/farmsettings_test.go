@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/run/captured"
 )
 
 // farmSettingsFile lists the settings of train that tasks of the farm may give.
@@ -53,7 +54,7 @@ func farmSettings() (s spec.Settings) {
 			switch v := opt.value.(type) {
 			case *choice:
 				one.Words = v.words
-			case *downscaleFlag:
+			case *captured.DownscaleFlag:
 				one.Words = opt.words
 			case *initFlag: // a file is of the worker's machine
 				one.Words = []string{"auto", "points", "random"}

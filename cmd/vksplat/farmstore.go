@@ -18,7 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/store"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 )
 
@@ -42,19 +44,19 @@ func openResults(where string, r *rootsFlags) (*storedResults, error) {
 		return nil, err
 	}
 	name, below, _ := strings.Cut(strings.TrimSuffix(where, "/"), "/")
-	if o, named := roots[name]; named && below != "" && !isFolder(where) {
+	if o, named := roots[name]; named && below != "" && !output.IsFolder(where) {
 		root, err := store.Open(o)
 		return &storedResults{root, below}, err
 	}
-	dir := absolute(where)
+	dir := output.Absolute(where)
 	if real, err := filepath.EvalSymlinks(dir); err == nil { // no key leads through a link out of its root
 		dir = real
 	}
 	folder, job := filepath.Split(dir)
 	if store.IsBucket(where) {
 		folder, job = path.Split(strings.TrimSuffix(where, "/"))
-	} else if !isFolder(where) {
-		return nil, usagef("name the folder that vksplat farm run says at its end; with --roots FILE also ROOT/JOB",
+	} else if !output.IsFolder(where) {
+		return nil, fault.Usagef("name the folder that vksplat farm run says at its end; with --roots FILE also ROOT/JOB",
 			"%s: there is no such folder", where)
 	}
 	root, err := store.Open(store.Options{URL: folder})
@@ -70,7 +72,7 @@ func (r *storedResults) name(task string) string {
 func (r *storedResults) tasks() ([]store.Task, error) {
 	list, err := store.Tasks(r.root, r.key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("name the folder that vksplat farm run says at its end", "there is nothing at %s in %s",
+		return nil, fault.Usagef("name the folder that vksplat farm run says at its end", "there is nothing at %s in %s",
 			r.key, r.root)
 	}
 	return list, store.Explain("list results", r.key, err)
@@ -118,7 +120,7 @@ func fitsFile(pattern, task, file string) (bool, error) {
 	}
 	for _, name := range []string{path.Base(file), file, task + "/" + file} {
 		if fits, err := path.Match(pattern, name); err != nil {
-			return false, usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
+			return false, fault.Usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
 		} else if fits {
 			return true, nil
 		}
@@ -127,13 +129,13 @@ func fitsFile(pattern, task, file string) (bool, error) {
 }
 
 // resultsCommand makes a command that works on the results in a folder.
-func (a *app) resultsCommand(cmd *cobra.Command, own []option, work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
+func resultsCommand(a *cli.Console, cmd *cobra.Command, own []option, work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
 	flags := &rootsFlags{}
 	table := []optionGroup{{options: append(own, flags.table()...)}}
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
-	cmd.RunE = a.runs(func(args []string) error {
-		ctx, stop := a.stoppable(always("stopping"))
+	offerValues(a, cmd, table)
+	cmd.RunE = runs(a, func(args []string) error {
+		ctx, stop := a.Stoppable(cli.Always("stopping"))
 		defer stop()
 		r, err := openResults(args[0], flags)
 		if err != nil {
@@ -150,19 +152,19 @@ func orMore(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return usagef("as in: vksplat farm "+cmd.Use, "%s needs one %s", cmd.Name(), what)
+		return fault.Usagef("as in: vksplat farm "+cmd.Use, "%s needs one %s", cmd.Name(), what)
 	}
 }
 
-func (a *app) farmArtifactsCommand() *cobra.Command {
+func farmArtifactsCommand(a *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "artifacts ls|get",
 		Short: "List or fetch the files that tasks made",
 	}
-	return parent(cmd, a.artifactsLsCommand(), a.artifactsGetCommand())
+	return parent(cmd, artifactsLsCommand(a), artifactsGetCommand(a))
 }
 
-func (a *app) artifactsLsCommand() *cobra.Command {
+func artifactsLsCommand(a *cli.Console) *cobra.Command {
 	asJSON, old := false, false
 	cmd := &cobra.Command{
 		Use:   "ls DIR [PATTERN]",
@@ -173,7 +175,7 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 		Example: "  vksplat farm artifacts ls two-gardens\n  vksplat farm artifacts ls s3://bucket/results/film '*.mp4'",
 		Args:    orMore("DIR"),
 	}
-	return a.resultsCommand(cmd, []option{truth(&asJSON, "json", "as JSON"), oldResults(&old)},
+	return resultsCommand(a, cmd, []option{truth(&asJSON, "json", "as JSON"), oldResults(&old)},
 		func(_ context.Context, r *storedResults, args []string) error {
 			list, pattern := []artifact{}, second(args)
 			err := r.artifacts(pattern, old, func(_ string, f artifact) error {
@@ -184,12 +186,12 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case len(list) == 0 && pattern != "":
-				return &hintedError{err: fmt.Errorf("list results: there are none%s", matching(pattern)),
-					hint: "without a pattern it lists all that there is"}
+				return &fault.HintedError{Err: fmt.Errorf("list results: there are none%s", matching(pattern)),
+					Hint: "without a pattern it lists all that there is"}
 			case asJSON:
-				return a.printJSON(list)
+				return a.PrintJSON(list)
 			}
-			w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+			w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 			for _, f := range list {
 				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Task, f.Name, pipeline.BytesText(f.Size))
 			}
@@ -203,7 +205,7 @@ func oldResults(old *bool) option {
 
 func second(args []string) string { return cmp.Or(append(args[1:], "")...) }
 
-func (a *app) artifactsGetCommand() *cobra.Command {
+func artifactsGetCommand(a *cli.Console) *cobra.Command {
 	out, old, overwrite := ".", false, false
 	cmd := &cobra.Command{
 		Use:     "get DIR [PATTERN] -o TO",
@@ -213,15 +215,15 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 	}
 	own := []option{text(&out, "output", "to the folder `TO`").letter("o").isFolder(), oldResults(&old),
 		overwriteOption(&overwrite, "a file of other content")}
-	return a.resultsCommand(cmd, own, func(ctx context.Context, r *storedResults, args []string) error {
-		release, err := claimFolder(out, false)
+	return resultsCommand(a, cmd, own, func(ctx context.Context, r *storedResults, args []string) error {
+		release, err := output.Claim(out, false)
 		if err != nil {
 			return err
 		}
 		defer release()
 		dir, err := os.OpenRoot(out)
 		if err != nil {
-			return folderError(out, err)
+			return output.FolderError(out, err)
 		}
 		defer dir.Close() // its files are closed
 		if !overwrite {   // before the first is fetched
@@ -238,13 +240,13 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 			return fetchFile(ctx, r.root, key, f.File, dir, path.Join(f.Task, f.Name))
 		})
 		if err == nil && n == 0 {
-			err = &hintedError{err: fmt.Errorf("get results: there are none%s", matching(second(args))),
-				hint: "vksplat farm artifacts ls " + quoted(args[0]) + " lists what there is"}
+			err = &fault.HintedError{Err: fmt.Errorf("get results: there are none%s", matching(second(args))),
+				Hint: "vksplat farm artifacts ls " + cli.Quoted(args[0]) + " lists what there is"}
 		}
 		if err != nil {
 			return err
 		}
-		a.printf("%s, %s together, in %s\n", count(n, "file"), pipeline.BytesText(bytes), out)
+		a.Printf("%s, %s together, in %s\n", cli.Count(n, "file"), pipeline.BytesText(bytes), out)
 		return nil
 	})
 }
@@ -253,7 +255,7 @@ func matching(pattern string) string {
 	if pattern == "" {
 		return ""
 	}
-	return " that match " + quoted(pattern)
+	return " that match " + cli.Quoted(pattern)
 }
 
 // refuseOther refuses to replace a file by one of other content.
@@ -261,7 +263,7 @@ func refuseOther(ctx context.Context, dir *os.Root, name string, want store.File
 	if have, err := store.ReadLocal(ctx, dir, name, math.MaxInt64, io.Discard); err != nil || have.SHA256 == want.SHA256 {
 		return nil // where there is none, or no file, fetching says what is wrong
 	}
-	return usagef("name another folder with -o, or replace it with --overwrite",
+	return fault.Usagef("name another folder with -o, or replace it with --overwrite",
 		"%s is there already, and is another file", filepath.Join(dir.Name(), filepath.FromSlash(name)))
 }
 
@@ -269,15 +271,15 @@ func refuseOther(ctx context.Context, dir *os.Root, name string, want store.File
 // whole.
 func fetchFile(ctx context.Context, root store.Root, key string, want store.File, dir *os.Root, name string) error {
 	if err := dir.MkdirAll(path.Dir(name), 0o777); err != nil {
-		return folderError(dir.Name(), err)
+		return output.FolderError(dir.Name(), err)
 	}
 	to, err := dir.Create(fetchedPart)
 	if err != nil {
-		return folderError(dir.Name(), err)
+		return output.FolderError(dir.Name(), err)
 	}
 	err = store.CopyFile(ctx, root, key, want, to)
 	if err = store.Explain("read results", key, errors.Join(err, to.Close())); ctx.Err() != nil {
-		err = errInterrupted
+		err = fault.ErrInterrupted
 	}
 	if err == nil {
 		err = dir.Rename(fetchedPart, name)
@@ -299,7 +301,7 @@ type finding struct {
 	Repaired bool   `json:"repaired"`
 }
 
-func (a *app) farmFsckCommand() *cobra.Command {
+func farmFsckCommand(a *cli.Console) *cobra.Command {
 	repair, asJSON := false, false
 	cmd := &cobra.Command{
 		Use:   "fsck DIR",
@@ -311,7 +313,7 @@ func (a *app) farmFsckCommand() *cobra.Command {
 		Args:    one("DIR"),
 	}
 	own := []option{truth(&repair, "repair", "move damaged results out of the way"), truth(&asJSON, "json", "as JSON")}
-	return a.resultsCommand(cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
+	return resultsCommand(a, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {
 			return err
@@ -323,7 +325,7 @@ func (a *app) farmFsckCommand() *cobra.Command {
 			}
 			switch err := store.Check(ctx, r.root, t.Key, repair); {
 			case ctx.Err() != nil:
-				return errInterrupted
+				return fault.ErrInterrupted
 			case errors.Is(err, store.ErrDamaged):
 				findings = append(findings, finding{r.name(t.Key), fault.Text(err), repair})
 			case err != nil:
@@ -337,16 +339,16 @@ func (a *app) farmFsckCommand() *cobra.Command {
 			return store.Explain("list results", r.key, err)
 		}
 		for _, key := range odd {
-			a.note(r.name(key) + " is not read: it is no file or folder, or a link that leads elsewhere")
+			a.Note(r.name(key) + " is not read: it is no file or folder, or a link that leads elsewhere")
 		}
-		return a.printFindings(findings, whole, repair, asJSON)
+		return printFindings(a, findings, whole, repair, asJSON)
 	})
 }
 
 // printFindings prints what fsck found, beside so many tasks whose results are whole.
-func (a *app) printFindings(findings []finding, whole int, repair, asJSON bool) error {
+func printFindings(a *cli.Console, findings []finding, whole int, repair, asJSON bool) error {
 	if asJSON {
-		if err := a.printJSON(findings); err != nil {
+		if err := a.PrintJSON(findings); err != nil {
 			return err
 		}
 	} else {
@@ -355,18 +357,18 @@ func (a *app) printFindings(findings []finding, whole int, repair, asJSON bool) 
 			if f.Repaired {
 				verdict = "moved out of the way"
 			}
-			a.printf("%s: %s: %s\n", verdict, f.Task, f.What)
+			a.Printf("%s: %s: %s\n", verdict, f.Task, f.What)
 		}
-		a.printf("%s with whole results\n", count(whole, "task"))
+		a.Printf("%s with whole results\n", cli.Count(whole, "task"))
 	}
 	if len(findings) == 0 || repair {
 		return nil
 	}
-	return &hintedError{err: fmt.Errorf("check results: those of %s are damaged", count(len(findings), "task")),
-		hint: "with --repair they are moved out of the way, and vksplat farm run makes them again"}
+	return &fault.HintedError{Err: fmt.Errorf("check results: those of %s are damaged", cli.Count(len(findings), "task")),
+		Hint: "with --repair they are moved out of the way, and vksplat farm run makes them again"}
 }
 
-func (a *app) farmGcCommand() *cobra.Command {
+func farmGcCommand(a *cli.Console) *cobra.Command {
 	older, dryRun := spanFlag(30*24*time.Hour), false
 	cmd := &cobra.Command{
 		Use:   "gc DIR",
@@ -379,7 +381,7 @@ func (a *app) farmGcCommand() *cobra.Command {
 	}
 	own := []option{other(&older, "older", "of tasks of which nothing was written for `TIME`"), truth(&dryRun,
 		"dry-run", "print the tasks, and stop")}
-	return a.resultsCommand(cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
+	return resultsCommand(a, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {
 			return err
@@ -387,13 +389,13 @@ func (a *app) farmGcCommand() *cobra.Command {
 		n := 0
 		for _, t := range tasks {
 			if ctx.Err() != nil {
-				return errInterrupted
+				return fault.ErrInterrupted
 			}
 			if t.Changed.IsZero() || time.Since(t.Changed) < time.Duration(older) {
 				continue
 			}
 			n++
-			a.printf("%s: last written %s\n", r.name(t.Key), t.Changed.Local().Format(time.DateTime))
+			a.Printf("%s: last written %s\n", r.name(t.Key), t.Changed.Local().Format(time.DateTime))
 			if dryRun {
 				continue
 			}
@@ -402,14 +404,14 @@ func (a *app) farmGcCommand() *cobra.Command {
 				return store.Explain("remove leftovers", t.Key, err)
 			}
 			for _, place := range kept {
-				a.printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place), store.ErrForeign)
+				a.Printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place), store.ErrForeign)
 			}
 		}
 		verb := "cleared"
 		if dryRun {
 			verb = "to clear"
 		}
-		a.printf("%s %s\n", count(n, "task"), verb)
+		a.Printf("%s %s\n", cli.Count(n, "task"), verb)
 		return nil
 	})
 }
@@ -442,7 +444,7 @@ func (f *spanFlag) Set(s string) error {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return usagef("as in 30s, 10m, 6h or 30d", "%q is no length of time", s)
+		return fault.Usagef("as in 30s, 10m, 6h or 30d", "%q is no length of time", s)
 	}
 	*f = spanFlag(d)
 	return nil

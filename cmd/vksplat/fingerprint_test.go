@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -37,7 +39,7 @@ func hashingRun(t *testing.T, long int64) (r *trainRun, warnings *bytes.Buffer) 
 		t.Fatal(err)
 	}
 	warnings = &bytes.Buffer{}
-	r = &trainRun{trainOptions: newTrainOptions(), app: newApp(nil, &bytes.Buffer{}, warnings), capture: c, trainer: &pipeline.Trainer{}}
+	r = &trainRun{trainOptions: newTrainOptions(), app: cli.New(nil, &bytes.Buffer{}, warnings), capture: c, trainer: &pipeline.Trainer{}}
 	r.out = filepath.Join(dir, "out")
 	r.saver = newSaver(r)
 	if err := r.startFingerprint(t.Context()); err != nil {
@@ -62,7 +64,7 @@ func TestStopBeforeHashes(t *testing.T) {
 		t.Error("two minutes of training are lost")
 	}
 	r.rec.before = 0
-	r.saver.kept = []checkpointFile{{"x", 5}}
+	r.saver.kept = []output.CheckpointFile{{Path: "x", Step: 5}}
 	if r.saver.tooEarly() {
 		t.Error("a run that has checkpoints already writes no more")
 	}

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -54,44 +55,26 @@ func (f *sizeFlag) String() string {
 func (f *sizeFlag) Set(s string) error {
 	n, err := pipeline.ParseBytes(s)
 	if err != nil {
-		return usagef("give bytes as in 32000000, 32M or 32MiB", "%q is no amount of memory", s)
+		return fault.Usagef("give bytes as in 32000000, 32M or 32MiB", "%q is no amount of memory", s)
 	}
 	*f = sizeFlag(n)
 	return nil
 }
 
-// loadFlags says how a capture is read.
-type loadFlags struct {
-	images    string
-	downscale downscaleFlag
-	full      bool // reduced copies of the photos are not looked for
-	model     modelFlag
-	strict    bool
-	format    string
-	masks     string
-	inverted  bool // masks
-	undo      bool // applied_transform
-}
-
-func (f loadFlags) options() scene.LoadOptions {
-	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), FullPhotos: f.full, Model: int(f.model), Strict: f.strict,
-		Format: f.format, Masks: f.masks, InvertMasks: f.inverted, UndoAppliedTransform: f.undo}
-}
-
-// table lists the options of reading a capture.
-func (f *loadFlags) table() []option {
+// loadTable lists the options of reading a capture.
+func loadTable(f *captured.Options) []option {
 	return []option{
-		text(&f.images, "images", "folder of the photos, `DIR` below SCENE or absolute (default: found)").letter("i").from(fromINRIA).essential().isFolder(),
-		other(&f.downscale, "downscale", "size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600").letter("r").from(fromINRIA).essential().
+		text(&f.Images, "images", "folder of the photos, `DIR` below SCENE or absolute (default: found)").letter("i").from(fromINRIA).essential().isFolder(),
+		other(&f.Downscale, "downscale", "size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600").letter("r").from(fromINRIA).essential().
 			oneOf("auto", "1", "2", "4", "8").also("data-factor", "resolution", "resize-factor"),
-		truth(&f.full, "full-photos", "with --downscale N, reduce the photos of full size, even where a folder images_N has reduced ones"),
-		other(&f.model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)"),
-		truth(&f.strict, "strict", "a photo that is missing, cannot be decoded or has an impossible pose is an error"),
-		chosen(&f.format, "format", "what SCENE is, `KIND`: auto takes COLMAP's model, else transforms.json, else transforms_train.json",
+		truth(&f.Full, "full-photos", "with --downscale N, reduce the photos of full size, even where a folder images_N has reduced ones"),
+		other(&f.Model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)"),
+		truth(&f.Strict, "strict", "a photo that is missing, cannot be decoded or has an impossible pose is an error"),
+		chosen(&f.Format, "format", "what SCENE is, `KIND`: auto takes COLMAP's model, else transforms.json, else transforms_train.json",
 			scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender),
-		text(&f.masks, "masks", "folder of masks, `DIR`: white counts, black does not (default: masks beside the photos, if it is there)").isFolder().essential(),
-		truth(&f.inverted, "invert-masks", "black counts and white does not").from(fromBrush),
-		truth(&f.undo, "undo-applied-transform", "write in the frame from before the applied_transform of transforms.json"),
+		text(&f.Masks, "masks", "folder of masks, `DIR`: white counts, black does not (default: masks beside the photos, if it is there)").isFolder().essential(),
+		truth(&f.Inverted, "invert-masks", "black counts and white does not").from(fromBrush),
+		truth(&f.Undo, "undo-applied-transform", "write in the frame from before the applied_transform of transforms.json"),
 	}
 }
 
@@ -130,53 +113,6 @@ func (f *deviceFlag) Set(s string) error {
 	return nil
 }
 
-// modelFlag is the number of a COLMAP model, or scene.AnyModel unless it is given.
-type modelFlag int
-
-func (f *modelFlag) Type() string { return "N" }
-
-func (f *modelFlag) String() string {
-	if *f == scene.AnyModel {
-		return ""
-	}
-	return strconv.Itoa(int(*f))
-}
-
-// Set parses a number from 0 up.
-func (f *modelFlag) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return usagef("models count from 0, as in sparse/0", "%q is no model number", s)
-	}
-	*f = modelFlag(n)
-	return nil
-}
-
-// downscaleFlag is a factor, or 0 for auto.
-type downscaleFlag int
-
-func (f *downscaleFlag) Type() string { return "N" }
-
-func (f *downscaleFlag) String() string {
-	if *f == 0 {
-		return "auto"
-	}
-	return strconv.Itoa(int(*f))
-}
-
-// Set parses auto, 1, 2, 4 or 8.
-func (f *downscaleFlag) Set(s string) error {
-	switch s {
-	case "auto":
-		*f = 0
-	case "1", "2", "4", "8":
-		*f = downscaleFlag(s[0] - '0')
-	default:
-		return usagef("give auto, 1, 2, 4 or 8", "%q is no downscale factor", s)
-	}
-	return nil
-}
-
 // colourFlag is an RGB colour from 0 to 1.
 type colourFlag [3]float32
 
@@ -209,7 +145,7 @@ func (f *colourFlag) Set(s string) error {
 		}
 	}
 	if err != nil {
-		return usagef("give black, white or three numbers from 0 to 1, as in 0.5,0.5,0.5", "%q is no colour", s)
+		return fault.Usagef("give black, white or three numbers from 0 to 1, as in 0.5,0.5,0.5", "%q is no colour", s)
 	}
 	*f = colourFlag{float32(v[0]), float32(v[1]), float32(v[2])}
 	return nil
@@ -242,7 +178,7 @@ func (f *bytesFlag) Set(s string) error {
 		bad = err != nil || n == 0 || n > maxAmount || parts[3] == "" && n < 1 || parts[3] == "%" && n > 100
 	}
 	if bad {
-		return usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%", "%q is no amount of memory", s)
+		return fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%", "%q is no amount of memory", s)
 	}
 	*f = bytesFlag(s)
 	return nil
@@ -254,28 +190,6 @@ type ramFlag string
 func (f *ramFlag) Type() string       { return "BYTES" }
 func (f *ramFlag) String() string     { return string(*f) }
 func (f *ramFlag) Set(s string) error { return (*bytesFlag)(f).Set(s) }
-
-// originFlag says what is subtracted from coordinates that are written, in the
-// words of scene.Capture.Origin.
-type originFlag string
-
-func (f *originFlag) Type() string   { return "ORIGIN" }
-func (f *originFlag) String() string { return string(*f) }
-
-// Set checks the form.
-func (f *originFlag) Set(s string) error {
-	at, err := (&scene.Capture{}).Origin(s)
-	if err != nil {
-		return usagef(fault.Hint(err), "%q is no origin", s)
-	}
-	for _, x := range at {
-		if math.Abs(x) > maxOrigin {
-			return usagef("coordinates of maps are below 1e8", "%q is no origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
-		}
-	}
-	*f = originFlag(s)
-	return nil
-}
 
 // threeNumbers parses "a,b,c". Only finite numbers pass.
 func threeNumbers(s string) (v [3]float64, err error) {
@@ -305,8 +219,8 @@ func someNumbers(s string, n int) ([]float64, error) {
 
 // cfgArgs returns what INRIA's viewers and scripts read about a run.
 func (o *trainOptions) cfgArgs() inria.CfgArgs {
-	a := inria.CfgArgs{SHDegree: o.config.SHDegree, SourcePath: absolute(o.scene), ModelPath: o.out, Images: o.load.images,
-		Resolution: int(o.load.downscale), WhiteBackground: o.config.Background == [3]float32{1, 1, 1}, Eval: o.eval}
+	a := inria.CfgArgs{SHDegree: o.config.SHDegree, SourcePath: output.Absolute(o.scene), ModelPath: o.out, Images: o.load.Images,
+		Resolution: int(o.load.Downscale), WhiteBackground: o.config.Background == [3]float32{1, 1, 1}, Eval: o.eval}
 	if a.Images == "" {
 		a.Images = "images"
 	}
@@ -314,15 +228,6 @@ func (o *trainOptions) cfgArgs() inria.CfgArgs {
 		a.Resolution = -1 // INRIA's word for auto
 	}
 	return a
-}
-
-// absolute returns path as one that other programs find from anywhere, or
-// unchanged where the working folder is gone.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }
 
 // initFlag says what the first splats are made from, in the words of initial.ParseInit.
@@ -344,7 +249,7 @@ func (f *initFlag) String() string {
 func (f *initFlag) Set(s string) error {
 	kind, file, err := initial.ParseInit(s)
 	if err != nil {
-		return usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
+		return fault.Usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
 	}
 	f.o.Kind, f.o.File = kind, file
 	return nil

@@ -13,6 +13,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -42,7 +44,7 @@ func readPreset(name string) (settings, error) {
 	file := path.Join("presets", name+".toml")
 	data, err := presetFiles.ReadFile(file)
 	if err != nil {
-		return nil, usagef("give "+wording.Or(presetNames()), "there is no preset %q", name)
+		return nil, fault.Usagef("give "+wording.Or(presetNames()), "there is no preset %q", name)
 	}
 	return parseSettings("preset "+name, string(data))
 }
@@ -76,7 +78,7 @@ func readConfigText(file, hint string) (string, error) {
 		err = checkText(data)
 	}
 	if err != nil {
-		return "", usagef(hint, "read configuration %s: %w", file, pathless(err))
+		return "", fault.Usagef(hint, "read configuration %s: %w", file, fault.Pathless(err))
 	}
 	return string(data), nil
 }
@@ -138,14 +140,14 @@ func parseSettings(file, data string) (settings, error) {
 func configError(file string, err, refused error) error {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
-		return usagef("as vksplat train --print-config prints it", "check %s: %w", file, err)
+		return fault.Usagef("as vksplat train --print-config prints it", "check %s: %w", file, err)
 	}
 	where := fmt.Sprintf("%s:%d", file, parse.Position.Line)
-	var u *usageError
+	var u *fault.UsageError
 	if errors.As(refused, &u) {
-		return &usageError{err: fmt.Errorf("check %s: %w", where, u.err), hint: u.hint}
+		return &fault.UsageError{Err: fmt.Errorf("check %s: %w", where, u.Err), Hint: u.Hint}
 	}
-	return usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
+	return fault.Usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
 }
 
 // settingValue takes in one value of a file, as package toml hands it over.
@@ -171,19 +173,19 @@ func (v *settingValue) take(data any) (err error) {
 	case v.option == nil || v.option.flag:
 		return v.unknown()
 	case v.twice:
-		return usagef("keep one of the two", "%s is set already, by another name", v.option.key())
+		return fault.Usagef("keep one of the two", "%s is set already, by another name", v.option.key())
 	}
 	if v.text, err = v.option.textOf(data); err != nil {
-		return usagef(v.option.example(), "key %s: %w", v.key, err)
+		return fault.Usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
 	err = v.option.value.Set(v.text)
-	var u *usageError
+	var u *fault.UsageError
 	var number *strconv.NumError
 	switch {
 	case errors.As(err, &u):
-		return &usageError{err: fmt.Errorf("key %s: %w", v.key, u.err), hint: u.hint}
+		return &fault.UsageError{Err: fmt.Errorf("key %s: %w", v.key, u.Err), Hint: u.Hint}
 	case errors.As(err, &number):
-		return usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
+		return fault.Usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
 	}
 	return err
 }
@@ -191,14 +193,14 @@ func (v *settingValue) take(data any) (err error) {
 // unknown is the error of a key that means nothing, with the nearest that does.
 func (v *settingValue) unknown() error {
 	if v.option != nil {
-		return usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
+		return fault.Usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
 	}
 	if v.key == formerForce {
-		return usagef("give --accept-changes (with --resume, go on although settings or photos changed) or --overwrite (replace) on the command line",
+		return fault.Usagef("give --accept-changes (with --resume, go on although settings or photos changed) or --overwrite (replace) on the command line",
 			"key %s: this is a flag and no setting, and is two flags now", v.key)
 	}
 	if v.key == formerClearance {
-		return usagef("give carve, which removes the splats that clearance hid; 0 turns it off", "key %s: it is carve now", v.key)
+		return fault.Usagef("give carve, which removes the splats that clearance hid; 0 turns it off", "key %s: it is carve now", v.key)
 	}
 	var keys []string
 	for _, g := range v.table {
@@ -208,7 +210,7 @@ func (v *settingValue) unknown() error {
 			}
 		}
 	}
-	return usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key, "-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
+	return fault.Usagef(cli.DidYouMean(strings.ToLower(strings.ReplaceAll(v.key, "-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
 }
 
 // textOf returns a value of a file as the text for Set, if its type is right.
@@ -372,7 +374,7 @@ func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
 		return nil, err
 	}
 	if s := preset["strategy"]; strategyGiven && s != o.config.Strategy {
-		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.config.Strategy)
+		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.config.Strategy)
 	}
 	return preset, nil
 }
@@ -412,7 +414,7 @@ func (o *trainOptions) derive(table []optionGroup, given func(string) bool, pres
 		c.MaxSplats = c.Splats
 	}
 	if f := o.stepsScaler; !(f > 0) || f > 1e3 {
-		return usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
+		return fault.Usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
 	}
 	if o.stepsScaler != 1 {
 		*c = c.Scaled(o.stepsScaler)
@@ -428,27 +430,27 @@ func (o *trainOptions) derive(table []optionGroup, given func(string) bool, pres
 }
 
 // printSettings prints every setting as a configuration file that makes the same.
-func (a *app) printSettings(o *trainOptions) {
-	a.printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", programVersion())
+func printSettings(a *cli.Console, o *trainOptions) {
+	a.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
 	if o.preset != "" {
-		a.printf("# from preset %s\n", o.preset)
+		a.Printf("# from preset %s\n", o.preset)
 	}
 	done := *o
 	if o.stepsScaler != 1 {
-		a.printf("# numbers of steps are multiplied by %g already\n", o.stepsScaler)
+		a.Printf("# numbers of steps are multiplied by %g already\n", o.stepsScaler)
 		done.stepsScaler = 1
 	}
 	done.preset = ""
 	for _, g := range done.table() {
-		a.printf("\n# %s\n", g.title)
+		a.Printf("\n# %s\n", g.title)
 		for i := range g.options {
 			opt := &g.options[i]
 			switch {
 			case opt.flag:
 			case opt.name == "background" && !o.backgroundGiven: // chosen by the kind of capture
-				a.printf("# %s", opt.tomlLine())
+				a.Printf("# %s", opt.tomlLine())
 			default:
-				a.printf("%s", opt.tomlLine())
+				a.Printf("%s", opt.tomlLine())
 			}
 		}
 	}

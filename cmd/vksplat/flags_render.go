@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inria"
@@ -39,7 +43,7 @@ type renderOptions struct {
 	run                string // the folder that file was found in, "" where the file itself was named
 	antialiased        bool
 	given              func(flag string) bool
-	load               loadFlags
+	load               captured.Options
 	device             pipeline.DeviceOptions
 	config             pipeline.RenderConfig
 	drawing            halfPictures
@@ -60,7 +64,7 @@ type renderOptions struct {
 }
 
 func newRenderOptions() *renderOptions {
-	return &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near, Smaller: "make smaller pictures (--size)"},
+	return &renderOptions{load: captured.Options{Model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near, Smaller: "make smaller pictures (--size)"},
 		fps: 30, seconds: 10, projection: projectPerspective, format: picture.FormatPNG, colours: colourAuto, crf: 18}
 }
 
@@ -105,7 +109,7 @@ const captureFormat = "capture-format"
 
 // captureOptions are those of reading a capture; --format is what pictures are.
 func (o *renderOptions) captureOptions() []option {
-	list := o.load.table()
+	list := loadTable(&o.load)
 	for i := range list {
 		if list[i].name == "format" {
 			list[i].name = captureFormat
@@ -121,36 +125,36 @@ func (o *renderOptions) check() error {
 	}
 	switch {
 	case o.out == "" && o.video == "" && o.format != formatNone:
-		return usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
-	case o.cameras == "" && !isFolder(o.file) && isFile(o.file) && o.trajectory == "":
+		return fault.Usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
+	case o.cameras == "" && !output.IsFolder(o.file) && output.IsFile(o.file) && o.trajectory == "":
 		return o.noCameras()
 	case o.given("model") && (o.fromJSON() || o.cameras == ""):
-		return usagef("leave it out, or give the capture that has the model: --cameras SCENE", "flag --model: the cameras are of no capture, there is no model %s", &o.load.model)
+		return fault.Usagef("leave it out, or give the capture that has the model: --cameras SCENE", "flag --model: the cameras are of no capture, there is no model %s", &o.load.Model)
 	case o.split != "" && o.trajectory != "":
-		return usagef("leave one of them out", "--split and --trajectory say different things")
+		return fault.Usagef("leave one of them out", "--split and --trajectory say different things")
 	case !(o.config.Near > 0) || math.IsInf(o.config.Near, 0):
-		return usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.config.Near)
+		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.config.Near)
 	case !(o.fps > 0 && o.fps <= 1000):
-		return usagef("give a number above 0, as in 30", "flag --fps: %g pictures a second", o.fps)
+		return fault.Usagef("give a number above 0, as in 30", "flag --fps: %g pictures a second", o.fps)
 	case !(o.seconds > 0 && o.seconds*o.fps <= 1e6):
-		return usagef("up to a million pictures are possible", "flag --seconds: %g", o.seconds)
+		return fault.Usagef("up to a million pictures are possible", "flag --seconds: %g", o.seconds)
 	case o.given("fov") && !(o.fov >= trajectory.MinFOV && o.fov <= trajectory.MaxFOV):
-		return usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV), "flag --fov: %g", o.fov)
+		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV), "flag --fov: %g", o.fov)
 	case o.crf < 0 || o.crf > 51:
-		return usagef("give 0 to 51, as in 18", "flag --crf: %d", o.crf)
+		return fault.Usagef("give 0 to 51, as in 18", "flag --crf: %d", o.crf)
 	case o.start < 0 || o.start > math.MaxInt32:
-		return usagef("give a number from 0 up, as in 1001", "flag --start-frame: %d", o.start)
+		return fault.Usagef("give a number from 0 up, as in 1001", "flag --start-frame: %d", o.start)
 	case o.alpha && o.format == picture.FormatJPEG:
-		return usagef("take png, png16, exr or npy", "jpg holds no alpha")
+		return fault.Usagef("take png, png16, exr or npy", "jpg holds no alpha")
 	case o.projection == projectEquirect && o.size != (pixelsFlag{}) && o.size.width != 2*o.size.height:
-		return usagef("give twice the height as the width, as in 4096x2048", "flag --size: a panorama is not %dx%d", o.size.width, o.size.height)
+		return fault.Usagef("give twice the height as the width, as in 4096x2048", "flag --size: a panorama is not %dx%d", o.size.width, o.size.height)
 	case o.projection == projectEquirect && o.given("fov"):
-		return usagef("leave --fov out", "a panorama shows everything, --fov says nothing")
+		return fault.Usagef("leave --fov out", "a panorama shows everything, --fov says nothing")
 	}
 	if o.video != "" && videoKinds[videoSuffix(o.video)] == nil {
-		return usagef("give FILE.mp4, .mov, .mkv or .webm", "flag --video: %s is no kind of video that is known", o.video)
+		return fault.Usagef("give FILE.mp4, .mov, .mkv or .webm", "flag --video: %s is no kind of video that is known", o.video)
 	}
-	if err := refuseExisting("flag --video: ", o.overwrite, o.video); err != nil {
+	if err := output.RefuseExisting("flag --video: ", o.overwrite, o.video); err != nil {
 		return err
 	}
 	return checkPattern(o.name)
@@ -159,18 +163,18 @@ func (o *renderOptions) check() error {
 // takeSingle makes of -o FILE.png one picture in its folder.
 func (o *renderOptions) takeSingle() error {
 	format := pictureFormat(o.out)
-	if format == "" || isFolder(o.out) {
+	if format == "" || output.IsFolder(o.out) {
 		return nil
 	}
 	switch {
 	case o.format == picture.FormatPNG16 && format == picture.FormatPNG:
 	case o.given("format") && o.format != format:
-		return usagef("give the file a name that fits, or leave --format out", "flags --output and --format: %s is no name for %s", o.out, o.format)
+		return fault.Usagef("give the file a name that fits, or leave --format out", "flags --output and --format: %s is no name for %s", o.out, o.format)
 	default:
 		o.format = format
 	}
 	if o.name != "" {
-		return usagef("leave --name out, or name a folder with -o", "flags --output and --name: %s names one picture", o.out)
+		return fault.Usagef("leave --name out, or name a folder with -o", "flags --output and --name: %s names one picture", o.out)
 	}
 	if n := o.frames.count(); n > 1 {
 		return o.notSingle(n)
@@ -180,13 +184,13 @@ func (o *renderOptions) takeSingle() error {
 	if o.depth && format != picture.FormatEXR {
 		files = append(files, strings.TrimSuffix(o.single, filepath.Ext(o.single))+depthSuffix)
 	}
-	return refuseExisting("flag --output: ", o.overwrite, files...)
+	return output.RefuseExisting("flag --output: ", o.overwrite, files...)
 }
 
 // notSingle is the error of several pictures for one file.
 func (o *renderOptions) notSingle(n int) error {
 	file := cmp.Or(o.single, o.out)
-	return usagef("choose one with --frames 0, or name a folder, as in -o "+strings.TrimSuffix(file, filepath.Ext(file)), "flag --output: %s is one picture, and %d are asked for", file, n)
+	return fault.Usagef("choose one with --frames 0, or name a folder, as in -o "+strings.TrimSuffix(file, filepath.Ext(file)), "flag --output: %s is one picture, and %d are asked for", file, n)
 }
 
 // views is how many pictures are asked for, of a capture or a flight.
@@ -225,7 +229,7 @@ func checkPattern(pattern string) error {
 		return nil
 	}
 	if !patternForm.MatchString(pattern) || !localName(pattern) {
-		return usagef("give a name with one %d or %04d, as in shot_%04d, without folders", "flag --name: %q names no pictures by number", pattern)
+		return fault.Usagef("give a name with one %d or %04d, as in shot_%04d, without folders", "flag --name: %q names no pictures by number", pattern)
 	}
 	return nil
 }
@@ -258,7 +262,7 @@ var rangeForm = regexp.MustCompile(`^(\d{1,9})(?:-(\d{1,9})(?:x(\d{1,9}))?)?$`)
 // Set parses A, A-B or A-BxN.
 func (f *frameRange) Set(s string) error {
 	m := rangeForm.FindStringSubmatch(s)
-	bad := usagef("give pictures as in 0-99, or 0-99x2 for every second", "%q is no range of pictures", s)
+	bad := fault.Usagef("give pictures as in 0-99, or 0-99x2 for every second", "%q is no range of pictures", s)
 	if m == nil {
 		return bad
 	}
@@ -292,7 +296,7 @@ func (f *frameRange) pick(n int) (list []int, err error) {
 		f.first, f.last, f.step = 0, n-1, 1
 	}
 	if f.some && f.last >= n {
-		return nil, usagef(fmt.Sprintf("pictures count from 0 to %d", n-1), "flag --frames: there are %s, %s goes beyond", count(n, "picture"), f)
+		return nil, fault.Usagef(fmt.Sprintf("pictures count from 0 to %d", n-1), "flag --frames: there are %s, %s goes beyond", cli.Count(n, "picture"), f)
 	}
 	for i := f.first; i <= f.last; i += f.step {
 		list = append(list, i)
@@ -326,7 +330,7 @@ func (f *pixelsFlag) Set(s string) error {
 		p.height, _ = strconv.Atoi(m[2])
 	}
 	if min(p.width, p.height) < 1 || max(p.width, p.height) > maxPictureSide {
-		return usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", maxPictureSide), "%q is no size of a picture", s)
+		return fault.Usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", maxPictureSide), "%q is no size of a picture", s)
 	}
 	*f = p
 	return nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 )
 
@@ -297,7 +299,7 @@ func TestDidYouMean(t *testing.T) {
 		"iteratons": "iterations", "itertaions": "iterations", "init_scal": "init_scale", "evla": "eval", "sed": "seed", "maxsplats": "max_splats",
 		"lr_sh1": "lr_sh0", "iter": "iterations", "": "", "q": "", "photographs": "", "sceed": "seed",
 	} {
-		got := didYouMean(word, known, "")
+		got := cli.DidYouMean(word, known, "")
 		if want != "" {
 			want = "did you mean " + want + "?"
 		}
@@ -315,8 +317,8 @@ func FuzzSettings(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data string) {
 		got, err := parseSettings("f.toml", data)
 		if err != nil {
-			if exitCode(err) != exitUsage || hint(err) == "" {
-				t.Fatalf("%v: exit code %d, hint %q", err, exitCode(err), hint(err))
+			if exitCode(err) != exitUsage || remedy.Of(err) == "" {
+				t.Fatalf("%v: exit code %d, hint %q", err, exitCode(err), remedy.Of(err))
 			}
 			return
 		}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -49,10 +52,10 @@ type trainOptions struct {
 	testList  string // file with the names of those
 	evalAt    steps  // evaluate after these steps too
 	exports   exportsFlag
-	load      loadFlags
+	load      captured.Options
 	device    pipeline.DeviceOptions
 	devices   string // that train together; "": one does
-	origin    originFlag
+	origin    captured.OriginFlag
 	init      initial.Options
 	config    pipeline.Config
 	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
@@ -80,8 +83,8 @@ type trainOptions struct {
 
 // newTrainOptions returns the defaults.
 func newTrainOptions() *trainOptions {
-	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", block: noBlock, config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
-		progress: progressAuto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
+	return &trainOptions{load: captured.Options{Model: scene.AnyModel}, origin: "auto", block: noBlock, config: pipeline.DefaultConfig(), testEvery: captured.HeldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
+		progress: meter.Auto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
 }
 
 // table lists all options of train by chapter. Their defaults are what o holds.
@@ -110,7 +113,7 @@ func (o *trainOptions) fileOptions() []option {
 		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),
 		text(&o.testList, "test-list", "hold out the photos that `FILE` names, one a line, and measure on those"),
 	}
-	list = append(list, o.load.table()...)
+	list = append(list, loadTable(&o.load)...)
 	return append(list,
 		other(&o.exports, "export", "at the end, convert the model to `FILE` too, in the format that its name says, as in model.spz; may be given again, see docs/convert.md").essential().flagOnly(),
 		other(&o.origin, "origin", "what to subtract from written coordinates: auto (only far from zero: above 1e4, or 1e3 times the distance of the cameras), keep (nothing) or x,y,z").oneOf("auto", "keep"))
@@ -213,7 +216,7 @@ func (o *trainOptions) deviceOptions() []option {
 func (o *trainOptions) showOptions() []option {
 	return []option{
 		chosen(&o.progress, "progress", "`HOW`: auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and none are that",
-			progressAuto, progressBar, progressPlain, progressJSON, progressNone).essential(),
+			meter.Auto, meter.Bar, meter.Plain, meter.JSON, meter.None).essential(),
 		integer(&o.metricsEvery, "metrics-every", "a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
 		truth(&o.tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),
 		text(&o.viewer.address, "viewer", "show the training in the browser: --viewer alone at any free port of this machine, --viewer=`PORT` at that one (see docs/view.md)").orAlone("0").essential().flagOnly(),
@@ -247,33 +250,33 @@ func (o *trainOptions) check() error {
 		}
 	}
 	if err := c.Validate(); err != nil {
-		return &usageError{err: err, hint: "see: vksplat train --help-all"}
+		return &fault.UsageError{Err: err, Hint: "see: vksplat train --help-all"}
 	}
 	switch {
 	case o.dryRun && o.checkpoints.resume != "":
-		return usagef("leave out --resume", "flags --dry-run and --resume: the plan is that of a run from the start")
+		return fault.Usagef("leave out --resume", "flags --dry-run and --resume: the plan is that of a run from the start")
 	case o.planJSON && !o.dryRun:
-		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
+		return fault.Usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
-		return usagef("give --refine-every 100", "flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
+		return fault.Usagef("give --refine-every 100", "flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
 	case o.splatsFactor > 0 && c.RefineEvery == 0 && o.given != nil && o.given("splats-factor"):
-		return usagef("give --refine-every 100", "flags --splats-factor and --refine-every: without refinement the number of splats stays what the capture has")
+		return fault.Usagef("give --refine-every 100", "flags --splats-factor and --refine-every: without refinement the number of splats stays what the capture has")
 	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
-		return usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
+		return fault.Usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
 	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
-		return usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
+		return fault.Usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
 	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.splatsFactor == 0:
-		return usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
+		return fault.Usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
 	case o.given != nil && o.given("devices") && !namesDevices(o.devices):
-		return usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1", "flag --devices: %q names no device in one place", o.devices)
+		return fault.Usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1", "flag --devices: %q names no device in one place", o.devices)
 	case o.devices != "" && o.device.Select != "":
-		return usagef("leave out --device", "flags --device and --devices: one names all devices")
+		return fault.Usagef("leave out --device", "flags --device and --devices: one names all devices")
 	case len(o.evalAt) > 0 && !o.eval:
-		return usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")
+		return fault.Usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")
 	case o.testEvery < 2:
-		return usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
+		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
 	case o.metricsEvery < 1:
-		return usagef("give 1 or more", "flag --metrics-every: %d is no number of steps", o.metricsEvery)
+		return fault.Usagef("give 1 or more", "flag --metrics-every: %d is no number of steps", o.metricsEvery)
 	}
 	return nil
 }

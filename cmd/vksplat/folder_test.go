@@ -5,19 +5,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 )
 
 // TestClaimFolder wants a folder to be one run's at a time, and a release to leave nothing behind.
 func TestClaimFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "out")
-	release, err := claimFolder(dir, true)
+	release, err := output.Claim(dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claimFolder(dir, true); !errors.Is(err, errBusy) || exitCode(err) != exitRetry || hint(err) == "" {
+	if _, err := output.Claim(dir, true); !errors.Is(err, output.ErrBusy) || exitCode(err) != exitRetry || remedy.Of(err) == "" {
 		t.Errorf("a second run: %v", err)
 	}
-	shared, err := claimFolder(dir, false)
+	shared, err := output.Claim(dir, false)
 	if err != nil {
 		t.Fatalf("exports may share a folder: %v", err)
 	}
@@ -26,7 +29,7 @@ func TestClaimFolder(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	again, err := claimFolder(dir, true)
+	again, err := output.Claim(dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,12 +43,6 @@ func TestClaimFolder(t *testing.T) {
 	}
 }
 
-func TestPeakRSS(t *testing.T) {
-	if got := peakRSS(); got < 1<<20 || got > 1<<40 {
-		t.Errorf("%d bytes", got)
-	}
-}
-
 // TestRenderClaims wants the pictures of a folder to be one render's at a time.
 func TestRenderClaims(t *testing.T) {
 	t.Parallel() // it waits
@@ -55,7 +52,7 @@ func TestRenderClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	if _, err := o.claim(); !errors.Is(err, errBusy) || exitCode(err) != exitRetry || hint(err) == "" {
+	if _, err := o.claim(); !errors.Is(err, output.ErrBusy) || exitCode(err) != exitRetry || remedy.Of(err) == "" {
 		t.Errorf("a second render: %v", err)
 	}
 }
@@ -74,10 +71,10 @@ func TestVideoClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if isFile(filepath.Join(dir, ".v.mp4.tmp12")) || !isFile(filepath.Join(dir, ".v.mp4.tmpx")) || !isFile(filepath.Join(dir, ".w.mp4.tmp12")) {
+	if output.IsFile(filepath.Join(dir, ".v.mp4.tmp12")) || !output.IsFile(filepath.Join(dir, ".v.mp4.tmpx")) || !output.IsFile(filepath.Join(dir, ".w.mp4.tmp12")) {
 		t.Error("the wrong files were removed")
 	}
-	if _, err := newVideoPipe(file); !errors.Is(err, errBusy) || !isFile(v.temp) {
+	if _, err := newVideoPipe(file); !errors.Is(err, output.ErrBusy) || !output.IsFile(v.temp) {
 		t.Errorf("a second render: %v", err)
 	}
 	if err := v.abandon(); err != nil {

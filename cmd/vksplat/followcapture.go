@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -28,7 +30,7 @@ func (r *trainRun) followCapture() {
 	if r.init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
-	c.Splats = pipeline.SplatsFor(pick(r.capture.Cameras, train), points, r.splatsFactor)
+	c.Splats = pipeline.SplatsFor(captured.Pick(r.capture.Cameras, train), points, r.splatsFactor)
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}
@@ -38,7 +40,7 @@ func (r *trainRun) followCapture() {
 		}
 	}
 	r.follows = true
-	r.noteLater(fmt.Sprintf("the model ends with %s: --splats-factor %g of this capture", count(c.Splats, "splat"), r.splatsFactor))
+	r.noteLater(fmt.Sprintf("the model ends with %s: --splats-factor %g of this capture", cli.Count(c.Splats, "splat"), r.splatsFactor))
 }
 
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and that nobody asked for, the model ends
@@ -56,6 +58,6 @@ func (r *trainRun) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerO
 	}
 	r.config.Splats, r.plan = plan.Ceiling, plan
 	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with --downscale, or --precision mixed)",
-		count(plan.Ceiling, "splat"), r.device.MemoryFlag()))
+		cli.Count(plan.Ceiling, "splat"), r.device.MemoryFlag()))
 	return nil
 }

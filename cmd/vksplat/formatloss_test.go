@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inria"
@@ -60,7 +62,7 @@ func TestFormatLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			psnr = min(psnr, maxPSNR)
+			psnr = min(psnr, meter.MaxPSNR)
 			mean, worst = mean+psnr/float64(len(cams)), min(worst, psnr)
 		})
 		size := "-"
@@ -167,7 +169,7 @@ func render(t *testing.T, s *scene.Splats, cams []scene.Camera, put func(i int, 
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := closeDevice(d); err != nil {
+		if err := models.CloseDevice(d); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -7,28 +7,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
 
 // trainHelp prints the help of train by chapter: the flags that most people need,
 // or all of them.
-func (a *app) trainHelp(cmd *cobra.Command, all bool) {
+func trainHelp(a *cli.Console, cmd *cobra.Command, all bool) {
 	table := newTrainOptions().table() // with the defaults, whatever was given
-	a.printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
+	a.Printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
 	for _, g := range table {
-		if text := usages(g, all, min(helpWidth, a.columns())); text != "" {
-			a.printf("\n%s:\n%s", g.title, text)
+		if text := usages(g, all, min(helpWidth, a.Columns())); text != "" {
+			a.Printf("\n%s:\n%s", g.title, text)
 		}
 	}
-	a.printf("\nPresets, which are files as --config reads them:\n")
+	a.Printf("\nPresets, which are files as --config reads them:\n")
 	for _, name := range presetNames() {
-		a.printf("  %-9s %s\n", name, presetSummary(name))
+		a.Printf("  %-9s %s\n", name, presetSummary(name))
 	}
-	a.printf("\nIn brackets: where a default comes from; docs/train.md has the titles.\n" +
+	a.Printf("\nIn brackets: where a default comes from; docs/train.md has the titles.\n" +
 		"Underscores stand for dashes, and many names of other trainers' flags are\nunderstood.\n")
 	if !all {
-		a.printf("Every value of every schedule is a flag: vksplat train --help-all\n")
+		a.Printf("Every value of every schedule is a flag: vksplat train --help-all\n")
 	}
 }
 
@@ -43,8 +45,8 @@ func presetSummary(name string) string {
 }
 
 // wrapHelp makes the help of all commands as wide as the terminal, and words cobra's own.
-func (a *app) wrapHelp(root *cobra.Command) {
-	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d", min(helpWidth, a.columns()))
+func wrapHelp(a *cli.Console, root *cobra.Command) {
+	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d", min(helpWidth, a.Columns()))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", wrapped))
 	for _, c := range root.Commands() {
 		switch c.Name() {
@@ -69,11 +71,11 @@ func knownCommand(cmd *cobra.Command, words []string) error {
 	for _, c := range cmd.Root().Commands() {
 		names = append(names, c.Name())
 	}
-	return usagef(didYouMean(words[0], names, "see: vksplat --help"), "help: there is no command %q", strings.Join(words, " "))
+	return fault.Usagef(cli.DidYouMean(words[0], names, "see: vksplat --help"), "help: there is no command %q", strings.Join(words, " "))
 }
 
-// completes makes shells offer values of the options of cmd.
-func (a *app) completes(cmd *cobra.Command, table []optionGroup) {
+// offerValues makes shells offer values of the options of cmd.
+func offerValues(a *cli.Console, cmd *cobra.Command, table []optionGroup) {
 	err := completes(cmd, table)
 	if err == nil && find(table, "device") != nil {
 		err = cmd.RegisterFlagCompletionFunc("device", completeDevices)
@@ -107,7 +109,7 @@ func completeDevices(*cobra.Command, []string, string) ([]cobra.Completion, cobr
 }
 
 // completionCommand prints what makes a shell complete our command lines.
-func (a *app) completionCommand() *cobra.Command {
+func completionCommand(a *cli.Console) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
@@ -122,19 +124,19 @@ func (a *app) completionCommand() *cobra.Command {
 		Args:      one("shell"),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.started = true
+			a.Started = true
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.stdout, true)
+				return root.GenBashCompletionV2(a.Stdout, true)
 			case "zsh":
-				return root.GenZshCompletion(a.stdout)
+				return root.GenZshCompletion(a.Stdout)
 			case "fish":
-				return root.GenFishCompletion(a.stdout, true)
+				return root.GenFishCompletion(a.Stdout, true)
 			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(a.stdout)
+				return root.GenPowerShellCompletionWithDesc(a.Stdout)
 			}
-			return usagef(didYouMean(args[0], shells, "give "+wording.Or(shells)), "%q is no shell that is known", args[0])
+			return fault.Usagef(cli.DidYouMean(args[0], shells, "give "+wording.Or(shells)), "%q is no shell that is known", args[0])
 		},
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"vksplat/internal/cli"
 )
 
 var (
@@ -71,7 +73,7 @@ func hasFlag(cmd *cobra.Command, flag string) bool {
 }
 
 func TestStrangeFlags(t *testing.T) {
-	root := newApp(nil, io.Discard, io.Discard).root()
+	root := rootCommand(cli.New(nil, io.Discard, io.Discard))
 	for _, c := range []struct{ command, hint, want string }{
 		{"view", "move it away, or choose another folder with -m", "-m"},
 		{"train", "move it away, or choose another folder with -m", ""},

@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -82,54 +82,5 @@ func (r *trainRun) apart() error {
 	if r.out == "" {
 		return nil
 	}
-	return refuseInside(r.out, "--model-path", r.capture)
-}
-
-// refuseInside refuses a folder to write, which a flag names, that is one of the capture's.
-func refuseInside(folder, flag string, c *scene.Capture) error {
-	const hint = "choose a folder of its own, outside of the capture"
-	out, root := resolved(folder), resolved(c.Root)
-	if out == root {
-		return usagef(hint, "flag %s: %s is the capture itself", flag, folder)
-	}
-	dirs := []string{c.Images, c.Model}
-	for i := range c.Cameras {
-		if mask := c.Cameras[i].Mask; mask != "" {
-			dirs = append(dirs, filepath.Dir(mask))
-			break
-		}
-	}
-	for _, dir := range dirs {
-		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds the capture as well.
-		if dir = resolved(dir); isFolder(dir) && within(out, dir) && !within(root, dir) {
-			return usagef(hint, "flag %s: %s is in %s, which belongs to the capture", flag, folder, dir)
-		}
-		if within(dir, out) && within(out, root) {
-			return usagef(hint, "flag %s: %s holds %s, which belongs to the capture", flag, folder, dir)
-		}
-	}
-	return nil
-}
-
-// within reports whether path is dir or below it.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// resolved is a path without links, as far as it exists.
-func resolved(path string) string {
-	path = absolute(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
-}
-
-// checkNear refuses a near plane that hides everything: splats and cams in one frame, in which the median camera distance is 1.
-func checkNear(near float64, s *scene.Splats, cams []scene.Camera) error {
-	if far := scene.Farthest(cams, s); near >= far {
-		return usagef("the median camera distance is 1, and 0.01 the default", "flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
-	}
-	return nil
+	return captured.RefuseInside(r.out, "--model-path", r.capture)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
@@ -38,7 +39,7 @@ func TestApart(t *testing.T) {
 		at := func(name string) string { return filepath.Join(top, name) }
 		r := &trainRun{trainOptions: &trainOptions{out: at(c.out)}, capture: &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}}
 		err := r.apart()
-		if wrong := new(usageError); (err != nil) != c.refused || err != nil && !errors.As(err, &wrong) {
+		if wrong := new(fault.UsageError); (err != nil) != c.refused || err != nil && !errors.As(err, &wrong) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -14,7 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -25,7 +28,7 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-func (a *app) infoCommand() *cobra.Command {
+func infoCommand(a *cli.Console) *cobra.Command {
 	asJSON, bounds := false, false
 	cmd := &cobra.Command{
 		Use:   "info FILE|DIR [--json] [--bounds]",
@@ -35,14 +38,14 @@ func (a *app) infoCommand() *cobra.Command {
 			"capture, or the folder of a training run. Of packed models (SPZ, SOG) only the header\n" +
 			"is read, unless --bounds is given.",
 		Args: one("FILE or folder"),
-		RunE: a.runs(func(args []string) error {
+		RunE: runs(a, func(args []string) error {
 			value, text, err := describe(args[0], bounds)
 			if err != nil {
 				return err
 			}
-			print := func() error { return a.printFacts(text) }
+			print := func() error { return printFacts(a, text) }
 			if asJSON {
-				print = func() error { return a.printJSON(value) }
+				print = func() error { return a.PrintJSON(value) }
 			}
 			if err := print(); err != nil {
 				return err
@@ -72,8 +75,8 @@ func (f facts) damage(path string) error {
 	return nil
 }
 
-func (a *app) printFacts(list facts) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+func printFacts(a *cli.Console, list facts) error {
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	for _, f := range list {
 		_, _ = fmt.Fprintf(w, "%s\t%s\n", f[0], f[1])
 	}
@@ -85,8 +88,8 @@ func (a *app) printFacts(list facts) error {
 
 // describe looks at what is there, whatever its name is. Unpack wants the splats of packed models, too.
 func describe(path string, unpack bool) (value any, text facts, err error) {
-	if isFolder(path) {
-		if isFolder(filepath.Join(path, checkpointFolder)) || isFolder(filepath.Join(path, "point_cloud")) || isFile(filepath.Join(path, metricsFile)) || isFile(filepath.Join(path, lockName)) {
+	if output.IsFolder(path) {
+		if output.IsFolder(filepath.Join(path, output.CheckpointFolder)) || output.IsFolder(filepath.Join(path, "point_cloud")) || output.IsFile(filepath.Join(path, output.MetricsFile)) || output.IsFile(filepath.Join(path, output.LockName)) {
 			return describeRun(path)
 		}
 		if model, err := splatfile.Find(path); err == nil { // of SOG
@@ -97,7 +100,7 @@ func describe(path string, unpack bool) (value any, text facts, err error) {
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, nil, &fault.Error{Op: "read", Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
+		return nil, nil, &fault.Error{Op: "read", Path: path, Err: fault.Pathless(err), Hint: "check the spelling of the path"}
 	}
 	model, err := splatfile.Open(path)
 	switch {
@@ -175,15 +178,15 @@ func describeTensors(path string) (any, facts, error) {
 	}
 	f.add("splats", "%d of at most %d, SH degree %d", h.Splats, h.SplatCeiling, h.SHDegree)
 	f.add("strategy", "%s, seed %d", h.Config.Strategy, h.Seed)
-	f.add("capture", "%s of %s, %d held out, %s, fingerprint %.12s", count(h.Capture.Photos, "photo"), h.Capture.Resolution, h.Capture.HeldOut,
-		count(h.Capture.Points, "point"), h.Capture.Fingerprint)
+	f.add("capture", "%s of %s, %d held out, %s, fingerprint %.12s", cli.Count(h.Capture.Photos, "photo"), h.Capture.Resolution, h.Capture.HeldOut,
+		cli.Count(h.Capture.Points, "point"), h.Capture.Fingerprint)
 	f.add("frame", "center %.6g %.6g %.6g, scale %.6g, scene scale %.6g", h.Frame.Center[0], h.Frame.Center[1], h.Frame.Center[2], h.Frame.Scale, h.Frame.SceneScale)
 	f.add("device", "%s", h.Device)
 	for _, d := range h.Deviations {
 		f.add("other bytes possible", "from step %d on: %s", d.Step, d.Reason)
 	}
 	f.add("precision", "%s", h.Config.Precision)
-	f.add("tensors", "%s, raw; log_scales are logarithms, logit_opacities go through a sigmoid, quats are not normalised", count(len(info.Tensors), "tensor"))
+	f.add("tensors", "%s, raw; log_scales are logarithms, logit_opacities go through a sigmoid, quats are not normalised", cli.Count(len(info.Tensors), "tensor"))
 	if whole != nil {
 		f.add("DAMAGED", "the hash is not the recorded one")
 		return info, f, nil
@@ -244,7 +247,7 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	info := modelInfo{Kind: "splats", Path: path, Bytes: size, Count: from.N, SHDegree: &from.Degree, File: from.Format, Format: from.Encoding, Comments: from.Comments, Notes: from.Notes,
 		Antialiased: from.Meta.Antialiased, Vertical: from.Meta.Vertical, Origin: from.Meta.Origin}
 	var f facts
-	f.add("splats", "%s, %s: %s of SH degree %d", path, pipeline.BytesText(size), count(from.N, "splat"), from.Degree)
+	f.add("splats", "%s, %s: %s of SH degree %d", path, pipeline.BytesText(size), cli.Count(from.N, "splat"), from.Degree)
 	f.add("format", "%s", strings.TrimSpace(from.Format+" "+from.Encoding))
 	f.add("antialiased", "%s", map[bool]string{true: "yes", false: "no, or the file does not say"}[from.Meta.Antialiased])
 	if b := from.Meta.Background; b != nil {
@@ -276,7 +279,7 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	}
 	info.Min, info.Max = &box.lo, &box.hi
 	if info.NonFinite > 0 {
-		f.add("DAMAGED", "%s with NaN or infinite numbers", count(info.NonFinite, "splat"))
+		f.add("DAMAGED", "%s with NaN or infinite numbers", cli.Count(info.NonFinite, "splat"))
 	}
 	box.tell(&f)
 	return info, f, nil
@@ -295,7 +298,7 @@ func describePoints(path string, size int64, why error) (any, facts, error) {
 	}
 	info.Min, info.Max = &box.lo, &box.hi
 	var f facts
-	f.add("points", "%s, %s: %s", path, pipeline.BytesText(size), count(len(points), "point"))
+	f.add("points", "%s, %s: %s", path, pipeline.BytesText(size), cli.Count(len(points), "point"))
 	box.tell(&f)
 	return info, f, nil
 }
@@ -341,17 +344,17 @@ func describeCapture(path string) (any, facts, error) {
 	if err != nil {
 		return nil, nil, ofCapture(path, err)
 	}
-	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras), Resolution: resolution(c.Cameras), Points: len(c.Points)}
+	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras), Resolution: captured.Resolution(c.Cameras), Points: len(c.Points)}
 	var f facts
 	f.add("capture", "%s", path)
 	f.add("model", "%s", c.Model)
-	f.add("photos", "%s of %s in %s", count(info.Photos, "photo"), info.Resolution, c.Images)
+	f.add("photos", "%s of %s in %s", cli.Count(info.Photos, "photo"), info.Resolution, c.Images)
 	f.add("points", "%d", info.Points)
 	for _, w := range c.Warnings {
 		info.Warnings = append(info.Warnings, w.String())
-		kind := kindWarning
+		kind := cli.KindWarning
 		if inspect.Note(w) {
-			kind = kindNote
+			kind = cli.KindNote
 		}
 		f.add(kind+" of train", "%s", w) // which has the flags that it may name
 	}
@@ -370,28 +373,28 @@ type runInfo struct {
 }
 
 func describeRun(path string) (any, facts, error) {
-	list, err := listCheckpoints(filepath.Join(path, checkpointFolder))
+	list, err := output.ListCheckpoints(filepath.Join(path, output.CheckpointFolder))
 	if err != nil {
 		return nil, nil, err
 	}
 	info := runInfo{Kind: "run", Path: path, Checkpoints: []string{}}
-	info.Models, err = filepath.Glob(filepath.Join(escapeGlob(path), modelFolder+"*", "point_cloud.ply"))
+	info.Models, err = filepath.Glob(filepath.Join(output.EscapeGlob(path), output.ModelFolder+"*", "point_cloud.ply"))
 	if err != nil {
 		return nil, nil, err
 	}
 	var f facts
-	f.add("run", "%s: %s, %s", path, count(len(list), "checkpoint"), count(len(info.Models), "model"))
+	f.add("run", "%s: %s, %s", path, cli.Count(len(list), "checkpoint"), cli.Count(len(info.Models), "model"))
 	for _, m := range info.Models {
 		f.add("model", "%s", m)
 	}
-	if info.Previous = asideIn(path); info.Previous != "" {
-		f.add("earlier run", "%s", asideText(path))
+	if info.Previous = output.AsideIn(path); info.Previous != "" {
+		f.add("earlier run", "%s", output.AsideText(path))
 	}
 	for _, c := range list {
-		info.Checkpoints = append(info.Checkpoints, c.path)
+		info.Checkpoints = append(info.Checkpoints, c.Path)
 	}
-	if rec, err := readCaptureRecord(path); err == nil {
-		if info.Scores = hiddenScores(path, rec); info.Scores != "" {
+	if rec, err := captured.ReadRecord(path); err == nil {
+		if info.Scores = captured.HiddenScores(path, rec); info.Scores != "" {
 			f.add("scores", "%s", info.Scores)
 		}
 	}
@@ -403,7 +406,7 @@ func describeRun(path string) (any, facts, error) {
 		f.add("checkpoint", "none: %s", why)
 		return info, f, nil
 	}
-	newest, more, err := describeTensors(list[len(list)-1].path)
+	newest, more, err := describeTensors(list[len(list)-1].Path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -413,7 +416,7 @@ func describeRun(path string) (any, facts, error) {
 
 // lastMetrics says how far metrics.jsonl of a run's folder goes.
 func lastMetrics(path string) string {
-	f, err := os.Open(filepath.Join(path, metricsFile))
+	f, err := os.Open(filepath.Join(path, output.MetricsFile))
 	if err != nil {
 		return "no step is recorded"
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
@@ -23,11 +24,11 @@ type inspectOptions struct {
 	scene string
 	json  bool
 	quick bool
-	load  loadFlags
+	load  captured.Options
 }
 
-func (a *app) inspectCommand() *cobra.Command {
-	o := &inspectOptions{load: loadFlags{model: scene.AnyModel}}
+func inspectCommand(a *cli.Console) *cobra.Command {
+	o := &inspectOptions{load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "inspect SCENE",
 		Short: "Show what a capture holds and what is wrong with it",
@@ -36,49 +37,43 @@ func (a *app) inspectCommand() *cobra.Command {
 			"trained on, and 0 otherwise.",
 		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --json --quick",
 		Args:    one("SCENE folder"),
-		RunE: a.runs(func(args []string) error {
+		RunE: runs(a, func(args []string) error {
 			o.scene = args[0]
-			return a.inspect(o)
+			return runInspect(a, o)
 		}),
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
 	fs.BoolVar(&o.quick, "quick", false, "do not decode the photos to look for black and blurred ones")
-	table := []optionGroup{{options: o.load.table()}}
+	table := []optionGroup{{options: loadTable(&o.load)}}
 	register(fs, table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	return cmd
 }
 
-// inspect prints the report of a capture. A capture that cannot be trained on is an
+// runInspect prints the report of a capture. A capture that cannot be trained on is an
 // error of kind fault.ErrData.
-func (a *app) inspect(o *inspectOptions) error {
-	ctx, stop := a.interruptible(always("stopping"))
+func runInspect(a *cli.Console, o *inspectOptions) error {
+	ctx, stop := a.Interruptible(cli.Always("stopping"))
 	defer stop()
-	capture, err := load.Capture(o.scene, o.load.options())
+	capture, err := load.Capture(o.scene, o.load.Options())
 	if err != nil {
 		if !errors.Is(err, fault.ErrData) || !o.json {
 			return err
 		}
-		return errors.Join(err, printJSON(a.stdout, inspect.FailedReport(o.scene, err)))
+		return errors.Join(err, cli.WriteJSON(a.Stdout, inspect.FailedReport(o.scene, err)))
 	}
 	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.quick, Coverage: true})
 	if err != nil {
 		return err
 	}
 	if o.json {
-		err = printJSON(a.stdout, report)
+		err = cli.WriteJSON(a.Stdout, report)
 	} else {
-		_, err = io.WriteString(a.stdout, wording.PrintableLines(reportText(report)))
+		_, err = io.WriteString(a.Stdout, wording.PrintableLines(reportText(report)))
 	}
 	return errors.Join(report.Fatal(), err)
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // reportText gives the report for people.
@@ -88,9 +83,9 @@ func reportText(r *inspect.Report) string {
 		fmt.Fprintf(&b, "%-9s%s\n", what+":", fmt.Sprintf(format, args...))
 	}
 	line("capture", "%s (%s)", r.Model, r.Format)
-	photos := count(r.Photos, "photo")
+	photos := cli.Count(r.Photos, "photo")
 	if n := len(r.Cameras); n != r.Photos {
-		photos += fmt.Sprintf(" as %s", count(n, "camera"))
+		photos += fmt.Sprintf(" as %s", cli.Count(n, "camera"))
 	}
 	if r.HeldOut > 0 {
 		photos += fmt.Sprintf(", %d of them held out", r.HeldOut)

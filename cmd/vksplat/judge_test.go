@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -81,7 +84,7 @@ func newJudge(t *testing.T) *judge {
 		drivers = append(drivers, []string{"VK_ICD_FILENAMES=" + icd, "VK_DRIVER_FILES=" + icd})
 	}
 	for _, env := range drivers {
-		if len(env) > 0 && !isFile(strings.SplitN(env[0], "=", 2)[1]) {
+		if len(env) > 0 && !output.IsFile(strings.SplitN(env[0], "=", 2)[1]) {
 			continue
 		}
 		j.env = append(os.Environ(), env...)
@@ -202,7 +205,7 @@ func TestForeignRenderer(t *testing.T) {
 func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 	t.Helper()
 	ours := scoresAlone(t, model, capture, fmt.Sprintf("--downscale=%d", *judgeSize))
-	splats, info, err := readModel(model)
+	splats, info, err := models.Read(model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,13 +213,13 @@ func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := trainedLookOf(model, &info.Meta)
+	look, err := captured.LookOf(model, &info.Meta)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := pipeline.RenderConfig{Near: ply.DefaultNear}
-	look.take(&config, func(string) bool { return false }, c.Synthetic)
-	cams := shifted(c.Cameras, originOf(&info))
+	look.Take(&config, func(string) bool { return false }, c.Synthetic)
+	cams := captured.Shifted(c.Cameras, models.OriginOf(&info))
 	c.Normalise()
 	t.Logf("%s: %d splats; PSNR of a view by vksplat, by %s as released, by it without edge compensation:",
 		filepath.Base(model), splats.N, judgeOf)

@@ -17,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/synth"
@@ -73,10 +77,10 @@ func TestKills(t *testing.T) {
 	}
 	t.Logf("%d of the killed runs had gone on from a checkpoint; the last: %s", resumes, lastStep(out.String()))
 	ply := filepath.Join("point_cloud", fmt.Sprintf("iteration_%d", steps), "point_cloud.ply")
-	checkpoint := filepath.Join(checkpointFolder, fmt.Sprintf("step_%d.safetensors", steps))
+	checkpoint := filepath.Join(output.CheckpointFolder, fmt.Sprintf("step_%d.safetensors", steps))
 	sameFile(t, filepath.Join(whole, ply), filepath.Join(part, ply))
 	sameFile(t, filepath.Join(whole, checkpoint), filepath.Join(part, checkpoint))
-	if list, err := os.ReadDir(filepath.Join(part, checkpointFolder)); err != nil || len(list) != 1 {
+	if list, err := os.ReadDir(filepath.Join(part, output.CheckpointFolder)); err != nil || len(list) != 1 {
 		t.Errorf("left in the folder of checkpoints: %v, %v", list, err)
 	}
 }
@@ -96,7 +100,7 @@ func lastStep(out string) string {
 func TestKillInWrite(t *testing.T) {
 	dir, out := smallScene(t, 12000), filepath.Join(t.TempDir(), "out")
 	args := []string{dir, "-m", out, "--checkpoint-every", "2", "--resume", "--iterations"}
-	folder := filepath.Join(out, checkpointFolder)
+	folder := filepath.Join(out, output.CheckpointFolder)
 	rest := func() string {
 		list, err := filepath.Glob(filepath.Join(folder, ".step_*.tmp*"))
 		if err != nil {
@@ -108,7 +112,7 @@ func TestKillInWrite(t *testing.T) {
 	for try := 0; try < 8 && !caught; try++ {
 		cmd, text := startTrain(t, append(args, "100000")...)
 		have := func() int {
-			list, err := listCheckpoints(folder)
+			list, err := output.ListCheckpoints(folder)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,24 +132,24 @@ func TestKillInWrite(t *testing.T) {
 	if !caught {
 		t.Fatal("every write was done before the kill: nothing is proved")
 	}
-	list, err := listCheckpoints(folder)
+	list, err := output.ListCheckpoints(folder)
 	if err != nil || len(list) == 0 {
 		t.Fatalf("no checkpoint is left: %v", err)
 	}
 	last := list[len(list)-1]
-	c, err := openWhole(last.path)
+	c, err := output.OpenWhole(last.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cmd, text := startTrain(t, append(args, strconv.Itoa(last.step+1), "--accept-changes")...)
+	cmd, text := startTrain(t, append(args, strconv.Itoa(last.Step+1), "--accept-changes")...)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if !strings.Contains(text.String(), fmt.Sprintf("step_%d.safetensors: step %d of", last.step, last.step)) {
-		t.Errorf("it did not go on with step %d:\n%s", last.step, text)
+	if !strings.Contains(text.String(), fmt.Sprintf("step_%d.safetensors: step %d of", last.Step, last.Step)) {
+		t.Errorf("it did not go on with step %d:\n%s", last.Step, text)
 	}
 	if left := rest(); left != "" {
 		t.Errorf("left behind: %s", left)
@@ -157,17 +161,17 @@ func TestKillInWrite(t *testing.T) {
 func TestAbort(t *testing.T) {
 	const by = "VKSPLAT_TEST_ABORT_BY"
 	if dir := os.Getenv(ownProcess); dir != "" {
-		a := newApp(nil, os.Stdout, os.Stderr)
-		release, err := claimFolder(dir, true)
+		a := cli.New(nil, os.Stdout, os.Stderr)
+		release, err := output.Claim(dir, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.onAbort = release
-		wait, s := a.interruptible, syscall.SIGINT
+		a.OnAbort = release
+		wait, s := a.Interruptible, syscall.SIGINT
 		if os.Getenv(by) == "SIGTERM" {
-			wait, s = a.stoppable, syscall.SIGTERM
+			wait, s = a.Stoppable, syscall.SIGTERM
 		}
-		ctx, _ := wait(always("stopping"))
+		ctx, _ := wait(cli.Always("stopping"))
 		interrupt := func() {
 			if err := syscall.Kill(os.Getpid(), s); err != nil {
 				t.Error(err)
@@ -176,8 +180,8 @@ func TestAbort(t *testing.T) {
 		interrupt()
 		<-ctx.Done()
 		interrupt() // the same wish once more
-		time.Sleep(abortAfter + 50*time.Millisecond)
-		if !isFile(filepath.Join(dir, lockName)) {
+		time.Sleep(cli.AbortAfter + 50*time.Millisecond)
+		if !output.IsFile(filepath.Join(dir, output.LockName)) {
 			t.Fatal("the lock is gone too early")
 		}
 		interrupt()
@@ -189,10 +193,10 @@ func TestAbort(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestAbort$")
 		cmd.Env = append(os.Environ(), ownProcess+"="+dir, by+"="+s)
 		out, err := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != exitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
+		if cmd.ProcessState.ExitCode() != cli.ExitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
 			t.Errorf("%s: %v\n%s", s, err, out)
 		}
-		if isFile(filepath.Join(dir, lockName)) {
+		if output.IsFile(filepath.Join(dir, output.LockName)) {
 			t.Errorf("%s: the lock is left behind", s)
 		}
 	}
@@ -252,7 +256,7 @@ func TestInterruptedEvaluation(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			args := []string{dir, "-m", out, "--eval", "--test-every", "2", "--iterations", c.steps, "--eval-at", c.at, "--max-splats", "1000"}
 			cmd, said := startTrain(t, args...)
-			pictures := filepath.Join(out, pictureFolder+c.at)
+			pictures := filepath.Join(out, output.PictureFolder+c.at)
 			began := time.Now()
 			for list := []os.DirEntry(nil); len(list) == 0 && time.Since(began) < 5*time.Minute; time.Sleep(2 * time.Millisecond) {
 				list, _ = os.ReadDir(pictures)
@@ -261,7 +265,7 @@ func TestInterruptedEvaluation(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+			if code := cmd.ProcessState.ExitCode(); code != cli.ExitInterrupted {
 				t.Fatalf("exit code %d\n%s", code, said)
 			}
 			for _, text := range append(c.says, "stopping after this picture, then saving") {
@@ -272,15 +276,15 @@ func TestInterruptedEvaluation(t *testing.T) {
 			if list, _ := os.ReadDir(pictures); len(list) == 6 {
 				t.Errorf("all %d pictures were made", len(list))
 			}
-			file := filepath.Join(out, modelFolder+c.at, modelName)
+			file := filepath.Join(out, output.ModelFolder+c.at, output.ModelName)
 			if _, _, err := ply.Read(file); err != nil {
 				t.Error(err)
 			}
-			if scores := filepath.Join(out, "results.json"); isFile(scores) {
+			if scores := filepath.Join(out, "results.json"); output.IsFile(scores) {
 				t.Error("there are scores")
 			}
 			vksplat(t, append([]string{"train", "--resume"}, args...)...)
-			if list, err := os.ReadDir(filepath.Join(out, pictureFolder+c.steps)); err != nil || len(list) != 6 || !isFile(filepath.Join(out, "results.json")) {
+			if list, err := os.ReadDir(filepath.Join(out, output.PictureFolder+c.steps)); err != nil || len(list) != 6 || !output.IsFile(filepath.Join(out, "results.json")) {
 				t.Errorf("%v: %d pictures when the run was gone on with", err, len(list))
 			}
 		})
@@ -301,12 +305,12 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 func startedRun(t *testing.T, eval bool) (r *trainRun, said *bytes.Buffer) {
 	t.Helper()
 	o := newTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress, o.eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, progressNone, eval
+	o.scene, o.out, o.config.Iterations, o.progress, o.eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, meter.None, eval
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	said = &bytes.Buffer{}
-	r = &trainRun{trainOptions: o, app: newApp(nil, io.Discard, said)}
+	r = &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, said)}
 	t.Cleanup(func() {
 		if err := r.close(); err != nil {
 			t.Error(err)
@@ -346,12 +350,12 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 	if err := r.trainer.RunTo(ctx, 3, nil); err != nil {
 		t.Fatal(err)
 	}
-	stuck := filepath.Join(r.picturesFolder(3), pictureNames(pick(r.capture.Cameras, r.test))[1])
+	stuck := filepath.Join(r.picturesFolder(3), captured.PictureNames(captured.Pick(r.capture.Cameras, r.test))[1])
 	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	views, err := r.measure(ctx, 3, nil)
-	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured || r.rec.metrics.evaluated(3, r.drawn()) != nil || isFile(filepath.Join(r.out, "results.json")) {
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured || r.rec.metrics.evaluated(3, r.drawn()) != nil || output.IsFile(filepath.Join(r.out, "results.json")) {
 		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3, r.drawn()), r.unmeasured, err)
 	}
 	if err := os.RemoveAll(stuck); err != nil {
@@ -359,7 +363,7 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 	}
 	seen := 0
 	views, err = r.measure(ctx, 3, func(scene.Image, []float32) { seen++ })
-	if err != nil || len(views) != len(r.test) || seen != len(r.test) || !isFile(filepath.Join(r.out, "results.json")) {
+	if err != nil || len(views) != len(r.test) || seen != len(r.test) || !output.IsFile(filepath.Join(r.out, "results.json")) {
 		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.test), seen, err)
 	}
 	// The user gives up in the middle.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vksplat/internal/run/output"
 )
 
 // TestDeviceLost trains on devices that are lost in the middle: the exit code is that of what can be tried again, nothing hangs, the error names the device, the
@@ -57,12 +59,12 @@ func TestDeviceLost(t *testing.T) {
 				t.Errorf("the user is told:\n%s", text)
 			}
 			vksplat(t, args(" whole", "0")...)
-			whole := filepath.Join(dir, c.name+" whole", checkpointFolder, last)
-			list, err := listCheckpoints(filepath.Join(dir, c.name+" lost", checkpointFolder))
+			whole := filepath.Join(dir, c.name+" whole", output.CheckpointFolder, last)
+			list, err := output.ListCheckpoints(filepath.Join(dir, c.name+" lost", output.CheckpointFolder))
 			if err != nil || len(list) == 0 {
 				t.Fatalf("%d checkpoints: %v", len(list), err)
 			}
-			from := list[len(list)-1].path // which another folder goes on with, and loses its device before its first checkpoint
+			from := list[len(list)-1].Path // which another folder goes on with, and loses its device before its first checkpoint
 			elsewhere := loseAfter(4, " elsewhere", "0", "--resume="+from)
 			if !strings.Contains(elsewhere, "no checkpoint had been written since "+from+"\n") {
 				t.Errorf("with a checkpoint of another folder the user is told:\n%s", elsewhere)
@@ -71,7 +73,7 @@ func TestDeviceLost(t *testing.T) {
 				if said := follow(run.text, run.before); !strings.Contains(said, "going on with "+from) {
 					t.Errorf("%s goes on:\n%s", run.folder, said)
 				}
-				sameFile(t, whole, filepath.Join(dir, c.name+run.folder, checkpointFolder, last))
+				sameFile(t, whole, filepath.Join(dir, c.name+run.folder, output.CheckpointFolder, last))
 			}
 			text = lose(" late", "0") // while it is measured or written
 			if !strings.Contains(text, "no checkpoint had been written\n") {
@@ -82,7 +84,7 @@ func TestDeviceLost(t *testing.T) {
 				t.Errorf("without a checkpoint the user is told:\n%s", text)
 			}
 			follow(text, "start anew with: ")
-			if path := filepath.Join(dir, c.name+" early", checkpointFolder, "step_60.safetensors"); !isFile(path) {
+			if path := filepath.Join(dir, c.name+" early", output.CheckpointFolder, "step_60.safetensors"); !output.IsFile(path) {
 				t.Errorf("started anew, the run left no %s", path)
 			}
 		})

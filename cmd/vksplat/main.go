@@ -8,80 +8,59 @@ package main
 import (
 	"io"
 	"os"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/child"
+	"vksplat/internal/cli"
+	"vksplat/internal/run/remedy"
 )
-
-// processStart is about when the process began, for the seconds of the whole run.
-var processStart = time.Now()
 
 func main() {
 	child.EndWithParent()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// app is one call of the program: where it prints, and how far it came. Several
-// goroutines may print and warn.
-type app struct {
-	stdout, stderr io.Writer
-	args           []string // the command line, without the program
-	started        bool     // the arguments were understood and a subcommand runs
-
-	text *sync.Mutex // guards what follows, and whole lines
-	told []notice    // so far
-	show openLine    // what may have an open line on the terminal
-
-	onAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
-}
-
-func newApp(args []string, stdout, stderr io.Writer) *app {
-	return &app{stdout: stdout, stderr: stderr, args: args, text: &sync.Mutex{}, show: noLine{}}
-}
-
 // run carries out one command line and returns the exit code. Errors and their
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
-	out := newOutput(stdout)
-	a := newApp(args, out, stderr)
-	root := a.root()
+	out := cli.NewStdout(stdout)
+	a := cli.New(args, out, stderr)
+	root := rootCommand(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
-	if err != nil && !a.started {
+	if err != nil && !a.Started {
 		err = usageErrorOf(err, cmd)
 	}
-	err = out.checked(err)
+	err = out.Checked(err)
 	if err != nil {
-		a.fail(err, hint(err))
+		a.Fail(err, remedy.Of(err))
 	}
 	return exitCode(err)
 }
 
-// root builds the tree of subcommands.
-func (a *app) root() *cobra.Command {
+// rootCommand builds the tree of subcommands.
+func rootCommand(a *cli.Console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "vksplat",
 		Short: "Train and render 3D Gaussian splats on any Vulkan GPU",
 		Long: "vksplat trains 3D Gaussian splats from photographs with known cameras, on any\n" +
 			"Vulkan GPU or, slowly, on the CPU. Try it without any data: vksplat demo",
-		Version:       versionText(),
+		Version:       cli.VersionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(a.trainCommand(), a.partitionCommand(), a.mergeCommand(), a.renderCommand(), a.encodeCommand(), a.evalCommand(), a.suiteCommand(), a.convertCommand(), a.viewCommand(), a.inspectCommand(), a.infoCommand(),
-		a.farmCommand(), a.demoCommand(), a.benchCommand(), a.devicesCommand(), a.doctorCommand(),
-		a.completionCommand(), a.versionCommand())
-	a.refuseSpaced(root)
+	root.AddCommand(trainCommand(a), partitionCommand(a), mergeCommand(a), renderCommand(a), encodeCommand(a), evalCommand(a), suiteCommand(a), convertCommand(a), viewCommand(a), inspectCommand(a), infoCommand(a),
+		farmCommand(a), demoCommand(a), benchCommand(a), devicesCommand(a), doctorCommand(a),
+		completionCommand(a), versionCommand(a))
+	refuseSpaced(a, root)
 	root.InitDefaultHelpCmd()
-	a.wrapHelp(root)
+	wrapHelp(a, root)
 	return root
 }
 
@@ -98,9 +77,21 @@ func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
 }
 
 // runs makes f the work of a subcommand.
-func (a *app) runs(f func(args []string) error) func(*cobra.Command, []string) error {
+func runs(a *cli.Console, f func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
-		a.started = true
+		a.Started = true
 		return f(args)
+	}
+}
+
+func versionCommand(a *cli.Console) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: runs(a, func([]string) error {
+			a.Printf("%s\n", cli.VersionText())
+			return nil
+		}),
 	}
 }

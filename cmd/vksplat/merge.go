@@ -15,7 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -34,7 +38,7 @@ type mergeOptions struct {
 	resumes   bool // what it exported before may be replaced
 }
 
-func (a *app) mergeCommand() *cobra.Command {
+func mergeCommand(a *cli.Console) *cobra.Command {
 	o := &mergeOptions{check: true}
 	cmd := &cobra.Command{
 		Use:   "merge PLAN",
@@ -57,15 +61,15 @@ func (a *app) mergeCommand() *cobra.Command {
 		truth(&o.check, "check", "measure the held-out photos on the merged scene"),
 	}, deviceOptions(&o.device)...)}}
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
-	cmd.RunE = a.runs(func(args []string) error {
+	offerValues(a, cmd, table)
+	cmd.RunE = runs(a, func(args []string) error {
 		if o.finetune < 0 {
-			return usagef("give a number of steps from 1 up", "flag --finetune: %d", o.finetune)
+			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.finetune)
 		}
 		o.plan = args[0]
-		ctx, stop := a.interruptible(always("stopping"))
+		ctx, stop := a.Interruptible(cli.Always("stopping"))
 		defer stop()
-		return a.merge(ctx, o)
+		return runMerge(a, ctx, o)
 	})
 	return cmd
 }
@@ -92,22 +96,22 @@ type mergedBlock struct {
 // merger joins the blocks of a plan.
 type merger struct {
 	*mergeOptions
-	app     *app
+	app     *cli.Console
 	plan    *planFile
 	capture *scene.Capture
 	models  openedModels
 	report  mergeReport
-	record  captureRecord // of the blocks' training
+	record  captured.Record // of the blocks' training
 	out     string
 }
 
-// merge joins the blocks and measures what came of it.
-func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
+// runMerge joins the blocks and measures what came of it.
+func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = errInterrupted
+			err = fault.ErrInterrupted
 		}
-		err = memoryHint(err)
+		err = remedy.Memory(err)
 	}()
 	plan, err := readPlan(o.plan)
 	if err != nil {
@@ -117,7 +121,7 @@ func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
 		return err
 	}
 	if !o.claimed {
-		release, err := claimFolder(plan.dir, true)
+		release, err := output.Claim(plan.dir, true)
 		if err != nil {
 			return err
 		}
@@ -135,10 +139,10 @@ func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
 			return err
 		}
 	}
-	if err := writeJSON(filepath.Join(plan.dir, mergeFile), &m.report); err != nil {
+	if err := output.WriteJSON(filepath.Join(plan.dir, mergeFile), &m.report); err != nil {
 		return err
 	}
-	a.printf("merged: %s\nmodel: %s\n", filepath.Join(plan.dir, mergeFile), m.model())
+	a.Printf("merged: %s\nmodel: %s\n", filepath.Join(plan.dir, mergeFile), m.model())
 	if err := m.export(); err != nil {
 		return err
 	}
@@ -150,61 +154,61 @@ func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
 
 // refuseForeign refuses to replace what the user made, or changed, where the merged scene goes.
 func (m *merger) refuseForeign() error {
-	if err := refuseExports(readWritten(m.out), m.exports, "flag --output: ", m.resumes, m.overwrite); err != nil || m.overwrite {
+	if err := refuseExports(output.ReadWritten(m.out), m.exports, "flag --output: ", m.resumes, m.overwrite); err != nil || m.overwrite {
 		return err
 	}
 	const hint = "move it away, or replace it with --overwrite"
 	if out := filepath.Join(m.plan.dir, finetunedFolder); m.mergeOptions.finetune > 0 {
-		list, err := listCheckpoints(filepath.Join(out, checkpointFolder))
-		if err := errors.Join(err, refuseFormer(out, len(list), hint)); err != nil {
+		list, err := output.ListCheckpoints(filepath.Join(out, output.CheckpointFolder))
+		if err := errors.Join(err, output.RefuseFormer(out, len(list), hint)); err != nil {
 			return err
 		}
 	}
-	own, whole := readWritten(m.out), readWritten(m.plan.dir)
+	own, whole := output.ReadWritten(m.out), output.ReadWritten(m.plan.dir)
 	var paths, beside []string
-	for _, dir := range formerModels(m.out) {
-		paths = append(paths, filepath.Join(dir, modelName))
+	for _, dir := range output.FormerModels(m.out) {
+		paths = append(paths, filepath.Join(dir, output.ModelName))
 	}
-	for _, name := range runFiles {
+	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(m.out, name))
 	}
-	if isFile(filepath.Join(m.plan.dir, mergeFile)) && !own.known { // of a build that kept no list
+	if output.IsFile(filepath.Join(m.plan.dir, mergeFile)) && !own.Known { // of a build that kept no list
 		paths = nil
 	}
-	if whole.known {
+	if whole.Known {
 		beside = []string{filepath.Join(m.plan.dir, mergeFile)}
 	}
-	return refuseForeign(append(own.foreign(paths), whole.foreign(beside)...), "or replace it with --overwrite")
+	return output.RefuseForeign(append(own.Foreign(paths), whole.Foreign(beside)...), "or replace it with --overwrite")
 }
 
 // export converts the merged scene.
 func (m *merger) export() error {
-	own := readWritten(m.out)
+	own := output.ReadWritten(m.out)
 	for _, path := range m.exports {
-		if err := own.begin(splatfile.Outputs(path)...); err != nil {
+		if err := own.Begin(splatfile.Outputs(path)...); err != nil {
 			return err
 		}
-		if err := m.app.export(m.model(), path); err != nil {
+		if err := exportTo(m.app, m.model(), path); err != nil {
 			return fmt.Errorf("export %s: %w", path, err)
 		}
 	}
-	return errors.Join(own.end(), addWritten(m.plan.dir, filepath.Join(m.plan.dir, mergeFile)))
+	return errors.Join(own.End(), output.AddWritten(m.plan.dir, filepath.Join(m.plan.dir, mergeFile)))
 }
 
 // list begins the list of what is written to the folder of the merged scene.
 func (m *merger) list() error {
-	if whole := readWritten(m.plan.dir); whole.known {
-		if err := whole.begin(filepath.Join(m.plan.dir, mergeFile)); err != nil {
+	if whole := output.ReadWritten(m.plan.dir); whole.Known {
+		if err := whole.Begin(filepath.Join(m.plan.dir, mergeFile)); err != nil {
 			return err
 		}
 	}
-	own := readWritten(m.out)
-	own.By = byMerge
+	own := output.ReadWritten(m.out)
+	own.By = output.ByMerge
 	paths := []string{m.model()}
-	for _, name := range runFiles {
+	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(m.out, name))
 	}
-	return own.begin(paths...)
+	return own.Begin(paths...)
 }
 
 // allTrained refuses a plan with blocks that are not trained to their end.
@@ -225,7 +229,7 @@ func (p *planFile) allTrained() error {
 			which = fmt.Sprintf("%d blocks are", n)
 		}
 	}
-	return &hintedError{err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which), hint: "vksplat train " + quoted(p.dir) + " trains what is left and merges"}
+	return &fault.HintedError{Err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which), Hint: "vksplat train " + cli.Quoted(p.dir) + " trains what is left and merges"}
 }
 
 // model is the file of the merged scene.
@@ -234,9 +238,9 @@ func (m *merger) model() string { return filepath.Join(m.plan.dir, filepath.From
 // join writes the merged scene and what an OUT has beside a model.
 func (m *merger) join(ctx context.Context) (err error) {
 	debug.SetMemoryLimit(convertHeap)
-	load := loadFlags{model: scene.AnyModel}
-	m.plan.Capture.options(&load, func(string) bool { return false })
-	if m.capture, err = m.plan.load(load.options()); err != nil {
+	load := captured.Options{Model: scene.AnyModel}
+	m.plan.Capture.Options(&load, func(string) bool { return false })
+	if m.capture, err = m.plan.load(load.Options()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.models.Close()) }()
@@ -245,39 +249,39 @@ func (m *merger) join(ctx context.Context) (err error) {
 		return err
 	}
 	m.report.Version, m.report.Degree, m.report.Splats = planVersion, merged.Info().Degree, merged.Info().N
-	m.report.Model = filepath.ToSlash(filepath.Join(mergedFolder, modelFolder+strconv.Itoa(m.report.Step), modelName))
+	m.report.Model = filepath.ToSlash(filepath.Join(mergedFolder, output.ModelFolder+strconv.Itoa(m.report.Step), output.ModelName))
 	if m.report.Splats == 0 {
 		return planError(m.plan.dir, "look at the blocks' models: vksplat view", "no splat of any block is on its core")
 	}
 	if err := m.clear(); err != nil {
 		return err
 	}
-	m.app.printf("writing %s of %s\n", count(m.report.Splats, "splat"), count(len(m.plan.Blocks), "block"))
-	lost, err := splatfile.ByName(modelName).Write(m.model(), merged, splatfile.WriteOptions{Generator: "vksplat " + programVersion()})
+	m.app.Printf("writing %s of %s\n", cli.Count(m.report.Splats, "splat"), cli.Count(len(m.plan.Blocks), "block"))
+	lost, err := splatfile.ByName(output.ModelName).Write(m.model(), merged, splatfile.WriteOptions{Generator: "vksplat " + cli.Version()})
 	if err != nil {
 		return err
 	}
 	for _, text := range lost {
-		m.app.warn(text)
+		m.app.Warn(text)
 	}
 	return m.writeInputs()
 }
 
 // clear makes the folder of the merged scene, without the model and the scores of an earlier one.
 func (m *merger) clear() error {
-	for _, dir := range formerModels(m.out) {
-		if err := os.Remove(filepath.Join(dir, modelName)); err != nil {
-			return folderError(m.out, err)
+	for _, dir := range output.FormerModels(m.out) {
+		if err := os.Remove(filepath.Join(dir, output.ModelName)); err != nil {
+			return output.FolderError(m.out, err)
 		}
 		_ = os.Remove(dir) // refused unless empty
 	}
 	for _, name := range []string{"results.json", "per_view.json"} {
 		if err := os.Remove(filepath.Join(m.out, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return folderError(m.out, err)
+			return output.FolderError(m.out, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(m.model()), 0o777); err != nil {
-		return folderError(m.out, err)
+		return output.FolderError(m.out, err)
 	}
 	return m.list()
 }
@@ -313,31 +317,31 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 	}
 	m.report.Step = slices.Max(steps)
 	if slices.Min(steps) != m.report.Step && !m.plan.shared(steps) {
-		m.app.warn(fmt.Sprintf("some blocks were trained for %s, others for %d", count(slices.Min(steps), "step"), m.report.Step))
+		m.app.Warn(fmt.Sprintf("some blocks were trained for %s, others for %d", cli.Count(slices.Min(steps), "step"), m.report.Step))
 	}
 	return splatfile.Merge(cores)
 }
 
 // writeInputs writes what render, eval and other programs want beside a model.
 func (m *merger) writeInputs() error {
-	rec, err := readCaptureRecord(m.plan.blockFolder(0))
+	rec, err := captured.ReadRecord(m.plan.blockFolder(0))
 	if err != nil {
 		return err
 	}
 	if rec == nil {
-		return planError(m.plan.blockFolder(0), "train the block again with --overwrite", "there is no %s", captureFile)
+		return planError(m.plan.blockFolder(0), "train the block again with --overwrite", "there is no %s", output.CaptureFile)
 	}
 	m.record = *rec
-	m.record.captureSource, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
+	m.record.Source, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
 	_, test := m.capture.Split(0)
-	w := runInputs{test: test, record: m.record, origin: m.plan.Origin}
-	w.cameras, w.points = moved(m.capture, m.plan.Origin)
-	load := loadFlags{model: scene.AnyModel}
-	m.plan.Capture.options(&load, func(string) bool { return false })
+	w := captured.Inputs{Test: test, Record: m.record, Origin: m.plan.Origin}
+	w.Cameras, w.Points = captured.Moved(m.capture, m.plan.Origin)
+	load := captured.Options{Model: scene.AnyModel}
+	m.plan.Capture.Options(&load, func(string) bool { return false })
 	o := &trainOptions{scene: m.plan.Capture.Scene, out: m.out, load: load, eval: len(test) > 0}
 	o.config.SHDegree, o.config.Background = m.report.Degree, rec.Background
-	w.cfg = o.cfgArgs()
-	return w.write(m.out)
+	w.Cfg = o.cfgArgs()
+	return w.Write(m.out)
 }
 
 // finetunedFolder of a plan is the OUT of the merged scene's further training.
@@ -361,7 +365,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	if m.overwrite {
 		args = append(args, "--overwrite")
 	}
-	args = append(args, m.plan.Capture.flags()...)
+	args = append(args, sourceFlags(&m.plan.Capture)...)
 	if at := m.plan.Origin; at != [3]float64{} {
 		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 	}
@@ -377,12 +381,12 @@ func (m *merger) finetuned(ctx context.Context) error {
 			args = append(args, "--"+opt.name+"="+text)
 		}
 	}
-	m.app.printf("going on with the merged scene: vksplat %s\n", strings.Join(quotedAll(args), " "))
-	if err := m.app.runHere(ctx, program, args); err != nil {
+	m.app.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
+	if err := runHere(m.app, ctx, program, args); err != nil {
 		if ctx.Err() != nil {
-			return errInterrupted
+			return fault.ErrInterrupted
 		}
-		return &hintedError{err: fmt.Errorf("finetune %s: %w", m.plan.dir, err), hint: "the merged scene is complete without it: " + m.out}
+		return &fault.HintedError{Err: fmt.Errorf("finetune %s: %w", m.plan.dir, err), Hint: "the merged scene is complete without it: " + m.out}
 	}
 	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/results"
@@ -38,12 +41,12 @@ type seamView struct {
 // checkSeams measures the held-out photos on the merged scene and compares with what they were in their blocks.
 func (m *merger) checkSeams(ctx context.Context) error {
 	if len(m.plan.HeldOut) == 0 {
-		m.app.note("no photo was held out: the seams are not checked (vksplat partition --eval)")
+		m.app.Note("no photo was held out: the seams are not checked (vksplat partition --eval)")
 		return nil
 	}
 	views, err := m.measure(ctx)
 	if pipeline.IsShortage(err) {
-		m.app.warn("the merged scene is not measured: " + err.Error())
+		m.app.Warn("the merged scene is not measured: " + err.Error())
 		return nil
 	}
 	if err != nil {
@@ -54,7 +57,7 @@ func (m *merger) checkSeams(ctx context.Context) error {
 	best := m.blockScores()
 	borders, compared := 0, 0
 	for _, v := range views {
-		s := seamView{Name: v.Name, Blocks: blocks[v.Name], PSNR: min(named(v.Scores, plainNames[0]).Value, maxPSNR), SSIM: named(v.Scores, plainNames[1]).Value, BlockPSNR: best[v.Name]}
+		s := seamView{Name: v.Name, Blocks: blocks[v.Name], PSNR: min(named(v.Scores, plainNames[0]).Value, meter.MaxPSNR), SSIM: named(v.Scores, plainNames[1]).Value, BlockPSNR: best[v.Name]}
 		r.Views = append(r.Views, s)
 		r.PSNR += s.PSNR / float64(len(views))
 		r.SSIM += s.SSIM / float64(len(views))
@@ -79,17 +82,17 @@ func (m *merger) checkSeams(ctx context.Context) error {
 
 // measure renders and compares the held-out photos, as eval does.
 func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
-	o := &evalOptions{models: []string{m.out}, split: splitTest, protocol: protocolGsplat, correct: colorNone, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel},
+	o := &evalOptions{models: []string{m.out}, split: splitTest, protocol: protocolGsplat, correct: colorNone, testEvery: captured.HeldOutEvery, load: captured.Options{Model: scene.AnyModel},
 		iteration: m.report.Step, device: m.device, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}, given: func(string) bool { return false }}
 	o.compare = true // the tables are printed here
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return nil, err
 	}
-	job, err := m.app.modelJob(*o, m.out)
+	job, err := modelJob(m.app, *o, m.out)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.app.measureAll(ctx, o, []*evalJob{job}); err != nil {
+	if err := measureAll(m.app, ctx, o, []*evalJob{job}); err != nil {
 		return nil, err
 	}
 	return job.result.Views, nil
@@ -112,7 +115,7 @@ func (m *merger) blockScores() map[string]float64 {
 	for _, b := range m.report.Blocks {
 		views, protocol, err := results.ReadViews(m.plan.blockFolder(b.Block), results.MethodName(b.Step), plainNames[0])
 		if err != nil || protocol != protocolGsplat {
-			m.app.warn(fmt.Sprintf("block %d has no scores of its own: its views are not compared", b.Block))
+			m.app.Warn(fmt.Sprintf("block %d has no scores of its own: its views are not compared", b.Block))
 			continue
 		}
 		for name, psnr := range views {
@@ -141,12 +144,12 @@ func (m *merger) printSeams(r *SeamReport) {
 		table.add(v.Name, strings.Join(names, " "), fmt.Sprintf("%.2f", v.PSNR), own)
 	}
 	if len(table.rows) > 1 {
-		m.app.printf("\nheld-out photos that several blocks see:\n%s\n", &table)
+		m.app.Printf("\nheld-out photos that several blocks see:\n%s\n", &table)
 	}
-	m.app.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", r.PSNR, r.SSIM, len(r.Views))
+	m.app.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", r.PSNR, r.SSIM, len(r.Views))
 	if len(r.Worse) == 0 {
 		return
 	}
-	m.app.warn(scene.Warning{Count: len(r.Worse), Names: r.Worse[:min(len(r.Worse), 5)],
-		Text: fmt.Sprintf("%s lost more than %g dB against their blocks: look at them, and try --finetune 2000 or a plan with more --overlap", count(len(r.Worse), "held-out photo"), worseBy)}.String())
+	m.app.Warn(scene.Warning{Count: len(r.Worse), Names: r.Worse[:min(len(r.Worse), 5)],
+		Text: fmt.Sprintf("%s lost more than %g dB against their blocks: look at them, and try --finetune 2000 or a plan with more --overlap", cli.Count(len(r.Worse), "held-out photo"), worseBy)}.String())
 }

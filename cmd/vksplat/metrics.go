@@ -6,125 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"strconv"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene/results"
 )
 
-// Events of --progress json and of metrics.jsonl.
-const (
-	eventStart = "start" // on standard output alone: what is trained on what
-	eventStep  = "step"
-	eventEval  = "eval"
-	eventDone  = "done" // on standard output alone: the content of stats.json
-)
-
-// rounded is a number that JSON shows with six digits, or null when it is none.
-type rounded float64
-
-// MarshalJSON implements json.Marshaler.
-func (x rounded) MarshalJSON() ([]byte, error) {
-	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
-		return []byte("null"), nil
-	}
-	return strconv.AppendFloat(nil, float64(x), 'g', 6, 64), nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *rounded) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		*x = rounded(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(data, (*float64)(x))
-}
-
-// exact is a number that JSON shows with all its digits, or null when it is none: what is read again is what was written.
-type exact float64
-
-// MarshalJSON implements json.Marshaler.
-func (x exact) MarshalJSON() ([]byte, error) {
-	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
-		return []byte("null"), nil
-	}
-	return strconv.AppendFloat(nil, float64(x), 'g', -1, 64), nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (x *exact) UnmarshalJSON(data []byte) error { return (*rounded)(x).UnmarshalJSON(data) }
-
-// stepLine is a line of metrics.jsonl, where losses and scores are means over the
-// steps since the line before, and of --progress json, where they are of one view.
-// Keys may be added; these stay.
-type stepLine struct {
-	Event       string  `json:"event"`
-	Step        int     `json:"step"`  // steps done
-	Total       int     `json:"total"` // steps to do
-	Loss        rounded `json:"loss"`
-	L1          rounded `json:"l1"`
-	SSIM        rounded `json:"ssim"`
-	PSNR        rounded `json:"psnr"` // dB, of the training photos
-	Splats      int     `json:"splats"`
-	Visible     int     `json:"visible"`              // splats in the step's view
-	Isects      int     `json:"isects"`               // (tile, splat) pairs of the step's view
-	Downscales  int     `json:"downscales,omitempty"` // times that the photos' width and height are halved for the step
-	Rate        rounded `json:"steps_per_s"`
-	ETA         rounded `json:"eta_s"` // null while unknown
-	DeviceBytes int64   `json:"device_bytes"`
-	DeviceBusy  rounded `json:"device_busy"` // share of the time that steps take of the device, 0 to 1; null while unknown
-	RSSBytes    int64   `json:"peak_rss_bytes"`
-	Seconds     rounded `json:"seconds"` // of training, without what is measured and saved
-}
-
-// deviceUse is what training takes of the device.
-type deviceUse struct {
-	bytes   int64   // of memory
-	seconds float64 // of a step, 0 while unknown
-}
-
-// busy is the part of the time that steps take of the device, at so many a second; NaN where it is not known.
-func (u deviceUse) busy(rate float64) rounded {
-	if !(u.seconds > 0 && rate > 0) {
-		return rounded(math.NaN())
-	}
-	return rounded(min(1, u.seconds*rate))
-}
-
 // evalLine is a measurement on the held-out photos.
 type evalLine struct {
-	Event      string     `json:"event"`
-	Step       int        `json:"step"`
-	PSNR       rounded    `json:"psnr"` // means
-	SSIM       rounded    `json:"ssim"`
-	PSNRMedian rounded    `json:"psnr_median"`
-	SSIMMedian rounded    `json:"ssim_median"`
-	Splats     int        `json:"splats"`
-	Seconds    rounded    `json:"seconds"` // of training
-	Views      []viewLine `json:"views"`
+	Event      string        `json:"event"`
+	Step       int           `json:"step"`
+	PSNR       meter.Rounded `json:"psnr"` // means
+	SSIM       meter.Rounded `json:"ssim"`
+	PSNRMedian meter.Rounded `json:"psnr_median"`
+	SSIMMedian meter.Rounded `json:"ssim_median"`
+	Splats     int           `json:"splats"`
+	Seconds    meter.Rounded `json:"seconds"` // of training
+	Views      []viewLine    `json:"views"`
 
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
 
 type viewLine struct {
-	Name string `json:"name"`
-	PSNR exact  `json:"psnr"`
-	SSIM exact  `json:"ssim"`
-}
-
-// psnrOf returns the quality in dB of a mean squared error.
-func psnrOf(mse float64) float64 { return min(maxPSNR, -10*math.Log10(mse)) }
-
-// writeLine writes v as one line of JSON in one write, so that a process that is
-// killed leaves whole lines.
-func writeLine(w io.Writer, v any) error {
-	data, err := json.Marshal(v)
-	if err == nil {
-		_, err = w.Write(append(data, '\n'))
-	}
-	return err
+	Name string      `json:"name"`
+	PSNR meter.Exact `json:"psnr"`
+	SSIM meter.Exact `json:"ssim"`
 }
 
 // metricsLog is metrics.jsonl.
@@ -179,7 +88,7 @@ func openMetrics(path string, step, every int, since interval, goesOn bool) (*me
 		err = m.reread(step)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, pathless(err)), m.f.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, fault.Pathless(err)), m.f.Close())
 	}
 	return m, nil
 }
@@ -219,7 +128,7 @@ func (m *metricsLog) reread(step int) error {
 
 func (m *metricsLog) take(e evalLine) {
 	m.secondsBefore = float64(e.Seconds)
-	if e.Event == eventEval {
+	if e.Event == meter.EventEval {
 		m.keep(e)
 	}
 }
@@ -243,27 +152,27 @@ func (m *metricsLog) add(p pipeline.Progress) {
 func (m *metricsLog) due(step, total int) bool { return step%m.every == 0 || step == total }
 
 // step writes the line of the steps since the last one. seconds is the time of training in this process.
-func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use deviceUse) (*stepLine, error) {
+func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use meter.DeviceUse) (*meter.StepLine, error) {
 	v, n := m.since, float64(m.since.N)
 	rate := float64(p.Step-m.lastStep) / (seconds - m.lastSeconds)
-	l := &stepLine{Event: eventStep, Step: p.Step, Total: total, Loss: rounded(v.Loss / n), L1: rounded(v.L1 / n), SSIM: rounded(v.SSIM / n), PSNR: rounded(psnrOf(v.MSE / n)),
-		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Downscales: p.Level, Rate: rounded(rate), ETA: rounded(float64(total-p.Step) / rate),
-		DeviceBytes: use.bytes, DeviceBusy: use.busy(rate), RSSBytes: peakRSS(), Seconds: rounded(m.secondsBefore + seconds)}
+	l := &meter.StepLine{Event: meter.EventStep, Step: p.Step, Total: total, Loss: meter.Rounded(v.Loss / n), L1: meter.Rounded(v.L1 / n), SSIM: meter.Rounded(v.SSIM / n), PSNR: meter.Rounded(meter.PsnrOf(v.MSE / n)),
+		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Downscales: p.Level, Rate: meter.Rounded(rate), ETA: meter.Rounded(float64(total-p.Step) / rate),
+		DeviceBytes: use.Bytes, DeviceBusy: use.Busy(rate), RSSBytes: meter.PeakRSS(), Seconds: meter.Rounded(m.secondsBefore + seconds)}
 	m.since = interval{}
 	m.lastStep, m.lastSeconds = p.Step, seconds
-	return l, writeLine(m.f, l)
+	return l, cli.WriteLine(m.f, l)
 }
 
 // eval writes a measurement.
 func (m *metricsLog) eval(step, splats int, seconds float64, views []results.ViewScore, drawn *results.Drawn) (*evalLine, error) {
 	s := summarise(views)
-	e := evalLine{Event: eventEval, Step: step, PSNR: rounded(s.PSNR), SSIM: rounded(s.SSIM), PSNRMedian: rounded(s.PSNRMedian), SSIMMedian: rounded(s.SSIMMedian),
-		Splats: splats, Seconds: rounded(m.secondsBefore + seconds), Drawn: drawn}
+	e := evalLine{Event: meter.EventEval, Step: step, PSNR: meter.Rounded(s.PSNR), SSIM: meter.Rounded(s.SSIM), PSNRMedian: meter.Rounded(s.PSNRMedian), SSIMMedian: meter.Rounded(s.SSIMMedian),
+		Splats: splats, Seconds: meter.Rounded(m.secondsBefore + seconds), Drawn: drawn}
 	for _, v := range views {
-		e.Views = append(e.Views, viewLine{v.Name, exact(v.PSNR), exact(v.SSIM)})
+		e.Views = append(e.Views, viewLine{v.Name, meter.Exact(v.PSNR), meter.Exact(v.SSIM)})
 	}
 	m.keep(e)
-	return &e, writeLine(m.f, e)
+	return &e, cli.WriteLine(m.f, e)
 }
 
 // scores returns the measurements so far as the files of INRIA's layout hold them.
@@ -300,9 +209,9 @@ func (m *metricsLog) close() error {
 
 // readSteps returns the step lines of a metrics.jsonl, thinned to about limit: one
 // of 2^k, and the last.
-func readSteps(r io.Reader, limit int) []stepLine {
-	var kept []stepLine
-	var last stepLine
+func readSteps(r io.Reader, limit int) []meter.StepLine {
+	var kept []meter.StepLine
+	var last meter.StepLine
 	n, stride := 0, 1
 	in := bufio.NewReader(r)
 	for {
@@ -310,8 +219,8 @@ func readSteps(r io.Reader, limit int) []stepLine {
 		if err != nil {
 			break
 		}
-		var l stepLine
-		if json.Unmarshal(line, &l) != nil || l.Event != eventStep {
+		var l meter.StepLine
+		if json.Unmarshal(line, &l) != nil || l.Event != meter.EventStep {
 			continue
 		}
 		if last = l; n%stride == 0 {

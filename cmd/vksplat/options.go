@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vksplat/internal/fault"
 )
 
 // option is one thing that train can be told: a flag, and a key of the
@@ -124,7 +126,7 @@ func (o *option) usage() string {
 // inRange is the error of a value beyond the option's range.
 func (o *option) inRange() error {
 	if v, isNumber := o.value.(*floatValue); isNumber && o.most > 0 && !(*v >= 0 && float64(*v) <= o.most) {
-		return usagef("give a value from 0 to "+strconv.FormatFloat(o.most, 'g', -1, 64), "--%s is %g, 0 to %g are possible", o.name, float64(*v), o.most)
+		return fault.Usagef("give a value from 0 to "+strconv.FormatFloat(o.most, 'g', -1, 64), "--%s is %g, 0 to %g are possible", o.name, float64(*v), o.most)
 	}
 	return nil
 }

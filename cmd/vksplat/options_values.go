@@ -1,11 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 )
 
@@ -101,7 +102,7 @@ func (c *choice) String() string { return *c.p }
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return usagef(didYouMean(s, c.words, "give "+wording.Or(c.words)), "%q is none of %s", s, strings.Join(c.words, ", "))
+		return fault.Usagef(cli.DidYouMean(s, c.words, "give "+wording.Or(c.words)), "%q is none of %s", s, strings.Join(c.words, ", "))
 	}
 	*c.p = s
 	return nil
@@ -129,7 +130,7 @@ func (v *steps) Set(s string) error {
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 1 {
-			return usagef("give numbers of steps with commas between them, as in 7000,30000", "%q is no list of steps", s)
+			return fault.Usagef("give numbers of steps with commas between them, as in 7000,30000", "%q is no list of steps", s)
 		}
 		list = append(list, n)
 	}
@@ -144,14 +145,4 @@ func (v *steps) scale(f float64) {
 		(*v)[i] = max(1, int(float64(n)*f+0.5))
 	}
 	*v = slices.Compact(*v)
-}
-
-// didYouMean returns a hint for a word that is none of known: the nearest of
-// them, if it is near enough to be meant, else otherwise.
-func didYouMean(word string, known []string, otherwise string) string {
-	nearest := wording.Nearest(word, known)
-	if nearest == "" {
-		return otherwise
-	}
-	return fmt.Sprintf("did you mean %s?", quoted(nearest)) // to be pasted
 }

@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/remedy"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/load"
@@ -13,21 +16,16 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// camerasBeside are the names of files of cameras that are looked for near a model, and how many folders up: OUT is two above the models of a run.
-var camerasBeside = []string{"cameras.json", "transforms.json", "transforms_train.json"}
-
-const foldersUp = 2
-
-// upright returns what turns the mean up of the cameras to -y.
-func (a *app) upright(o *convertOptions) (splatfile.Similarity, error) {
+// uprightMove returns what turns the mean up of the cameras to -y.
+func uprightMove(a *cli.Console, o *convertOptions) (splatfile.Similarity, error) {
 	file := o.cameras
 	if file == "" {
-		if file = findCameras(o.in[0], camerasBeside, true); file == "" {
-			return splatfile.Unmoved(), usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.in[0])
+		if file = captured.FindCameras(o.in[0], captured.CamerasBeside, true); file == "" {
+			return splatfile.Unmoved(), fault.Usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.in[0])
 		}
-		a.note("up is taken from the cameras in " + file)
+		a.Note("up is taken from the cameras in " + file)
 	}
-	cams, err := a.camerasOf(file)
+	cams, err := readCamerasOf(a, file)
 	if err != nil {
 		return splatfile.Unmoved(), err
 	}
@@ -38,30 +36,9 @@ func (a *app) upright(o *convertOptions) (splatfile.Similarity, error) {
 	return splatfile.Upright(up)
 }
 
-// findCameras returns the file of cameras that is nearest to a model, of some names, "" for none. It looks beside the model and in the OUT of a run's; to guess,
-// in all folders up to where OUT would be.
-func findCameras(in string, names []string, guess bool) string {
-	dir := in
-	if !isFolder(in) {
-		dir = filepath.Dir(in)
-	}
-	ofRun := filepath.Base(filepath.Dir(dir)) == filepath.Dir(modelFolder)
-	for up := range foldersUp + 1 {
-		if guess || up == 0 || up == foldersUp && ofRun {
-			for _, name := range names {
-				if file := filepath.Join(dir, name); isFile(file) {
-					return file
-				}
-			}
-		}
-		dir = filepath.Dir(dir)
-	}
-	return ""
-}
-
-// camerasOf reads the cameras of a capture, or of a file that train wrote.
-func (a *app) camerasOf(file string) ([]scene.Camera, error) {
-	if strings.EqualFold(filepath.Base(file), camerasBeside[0]) {
+// readCamerasOf reads the cameras of a capture, or of a file that train wrote.
+func readCamerasOf(a *cli.Console, file string) ([]scene.Camera, error) {
+	if strings.EqualFold(filepath.Base(file), captured.CamerasBeside[0]) {
 		cams, _, err := inria.ReadCameras(file)
 		return cams, err
 	}
@@ -77,9 +54,9 @@ var longFlag = regexp.MustCompile(`--[\w-]+`)
 // ofCapture is the error of a capture in a command that has no flags about how it is read: a hint that names some sends to one that has.
 func ofCapture(path string, err error) error {
 	table := newTrainOptions().table()
-	for _, word := range longFlag.FindAllString(hint(err), -1) {
+	for _, word := range longFlag.FindAllString(remedy.Of(err), -1) {
 		if find(table, word[2:]) != nil {
-			return &hintedError{err: err, hint: "vksplat inspect " + photo.ShellWord(path) + " says more about it, and what can be done"}
+			return &fault.HintedError{Err: err, Hint: "vksplat inspect " + photo.ShellWord(path) + " says more about it, and what can be done"}
 		}
 	}
 	return err

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 )
 
 // makeFiles makes files below dir, with their folders.
@@ -78,10 +81,10 @@ func TestPutAside(t *testing.T) {
 	if got := visible(); !slices.Equal(got, others) {
 		t.Errorf("left are %q, want %q", got, others)
 	}
-	if isFolder(filepath.Join(o.out, "point_cloud", "iteration_8")) {
+	if output.IsFolder(filepath.Join(o.out, "point_cloud", "iteration_8")) {
 		t.Error("an empty folder of a model is left")
 	}
-	if back, err := recoverAside(o.out); !back || err != nil {
+	if back, err := output.RecoverAside(o.out); !back || err != nil {
 		t.Fatal(back, err)
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(old, others)))
@@ -101,8 +104,8 @@ func TestOwnPictures(t *testing.T) {
 	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}
 	mine := []string{"test/ours_7/changed.png", "test/ours_7/left/mine.png", "test/ours_7/mine.png"}
 	makeFiles(t, o.out, append(mine, wrote...)...)
-	own := readWritten(o.out)
-	if err := errors.Join(own.begin(pathsIn(o.out, wrote)...), own.end()); err != nil {
+	own := output.ReadWritten(o.out)
+	if err := errors.Join(own.Begin(captured.PathsIn(o.out, wrote)...), own.End()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(o.out, "test/ours_7/changed.png"), []byte("mine"), 0o666); err != nil {
@@ -119,7 +122,7 @@ func TestOwnPictures(t *testing.T) {
 	if got := pictures(); !slices.Equal(got, mine) {
 		t.Errorf("left are %q, want %q", got, mine)
 	}
-	if back, err := recoverAside(o.out); !back || err != nil {
+	if back, err := output.RecoverAside(o.out); !back || err != nil {
 		t.Fatal(back, err)
 	}
 	if got := filesIn(t, o.out); !slices.Equal(got, before) {
@@ -130,16 +133,16 @@ func TestOwnPictures(t *testing.T) {
 // TestAddWritten adds a file to the list of a run that goes on: what that run has open stays so.
 func TestAddWritten(t *testing.T) {
 	dir := t.TempDir()
-	open, added := filepath.Join(dir, metricsFile), filepath.Join(dir, demoPicture)
-	if err := readWritten(dir).begin(open, filepath.Join(dir, reportFile)); err != nil {
+	open, added := filepath.Join(dir, output.MetricsFile), filepath.Join(dir, output.DemoPicture)
+	if err := output.ReadWritten(dir).Begin(open, filepath.Join(dir, output.ReportFile)); err != nil {
 		t.Fatal(err)
 	}
-	makeFiles(t, dir, metricsFile, demoPicture)
-	if err := addWritten(dir, added); err != nil {
+	makeFiles(t, dir, output.MetricsFile, output.DemoPicture)
+	if err := output.AddWritten(dir, added); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{metricsFile: "", reportFile: "", demoPicture: markOf(added)}
-	if got := readWritten(dir).Files; !maps.Equal(got, want) {
+	want := map[string]string{output.MetricsFile: "", output.ReportFile: "", output.DemoPicture: output.MarkOf(added)}
+	if got := output.ReadWritten(dir).Files; !maps.Equal(got, want) {
 		t.Errorf("listed are %v, want %v", got, want)
 	}
 }

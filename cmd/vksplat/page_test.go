@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs anew")
@@ -66,7 +70,7 @@ func trainPage() string {
 	for _, e := range []struct {
 		event string
 		line  any
-	}{{eventStep, stepLine{}}, {eventEval, evalLine{}}, {eventStart, startLine{}}} {
+	}{{meter.EventStep, meter.StepLine{}}, {meter.EventEval, evalLine{}}, {meter.EventStart, startLine{}}} {
 		say("\n| key of `%s` | what |\n|---|---|\n", e.event)
 		for _, key := range keysOf(e.line) {
 			say("| `%s` | %s |\n", key, keyTexts[key])
@@ -77,13 +81,13 @@ func trainPage() string {
 	say("\n## Stopping and starting again\n\nThe first Ctrl-C (or SIGTERM, SIGHUP) ends the run after the step in hand: it saves, measures, and exits with code 130. One that comes while\n")
 	say("held-out photos are measured gives that up after the picture in hand: the model is saved, its scores are not, and the code is 130, too. One that comes\n")
 	say("when all steps are done changes nothing: what is left is written, and the code is 0. A second Ctrl-C, at least\n")
-	say("%d ms after the first (sooner it is the same one, delivered twice), aborts at once: nothing more is saved, and the last checkpoint is what\n", abortAfter.Milliseconds())
+	say("%d ms after the first (sooner it is the same one, delivered twice), aborts at once: nothing more is saved, and the last checkpoint is what\n", cli.AbortAfter.Milliseconds())
 	say("`--resume` finds. `OUT/.lock` keeps a second run out while one is going; one that a killed process left behind keeps nobody out.\n\n")
 	say("A folder that holds checkpoints or models of an earlier run is refused. `--resume` goes on with that run, and with\n`--accept-changes` also\n")
-	say("where settings or photos have changed since; `--overwrite` replaces it. The earlier run waits in `OUT/%s` until the new one has its first\n", asideFolder)
+	say("where settings or photos have changed since; `--overwrite` replaces it. The earlier run waits in `OUT/%s` until the new one has its first\n", output.AsideFolder)
 	say("checkpoint or is done. A run that fails or is stopped before that brings it back; after one that was killed, the next `vksplat train SCENE -m OUT` does.\n")
 	say("`--resume=FILE` with an earlier checkpoint of OUT needs `--overwrite` where OUT holds later steps.\n\n")
-	say("`OUT/%s` lists the files that vksplat wrote, with a hash of each. A file of the same name that is not in the list, or was changed since, is\n", writtenFile)
+	say("`OUT/%s` lists the files that vksplat wrote, with a hash of each. A file of the same name that is not in the list, or was changed since, is\n", output.WrittenFile)
 	say("yours: it is named and the run is refused, unless you say `--overwrite`. Files of other names are left alone, always.\n\n")
 	say("All commands follow one rule: **a file that vksplat did not write is never replaced without `--overwrite`**, and what is refused is refused at the\n")
 	say("start, with exit code 2. A single file that a flag or an argument names (OUT of `convert`, `--video`, `--html`, `--export`, `--json` of `bench`) is\n")
@@ -121,7 +125,7 @@ func keysOf(v any) (keys []string) {
 
 // TestKeyTexts wants every key to be explained.
 func TestKeyTexts(t *testing.T) {
-	for _, line := range []any{stepLine{}, evalLine{}, startLine{}} {
+	for _, line := range []any{meter.StepLine{}, evalLine{}, startLine{}} {
 		for _, key := range keysOf(line) {
 			if _, found := keyTexts[key]; !found {
 				t.Errorf("%T: key %s is not explained", line, key)

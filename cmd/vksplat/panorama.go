@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/picture"
@@ -72,6 +73,6 @@ func (p *panorama) check(cams []scene.Camera, ram int64) error {
 	if need <= ram {
 		return nil
 	}
-	return &hintedError{err: fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM, p.width, p.height, pipeline.BytesText(need), pipeline.BytesText(ram)),
-		hint: "raise --max-ram, or make smaller ones with --size"}
+	return &fault.HintedError{Err: fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM, p.width, p.height, pipeline.BytesText(need), pipeline.BytesText(ram)),
+		Hint: "raise --max-ram, or make smaller ones with --size"}
 }

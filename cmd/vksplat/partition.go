@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
@@ -30,13 +33,13 @@ type partitionOptions struct {
 	eval      bool
 	testEvery int
 	testList  string
-	load      loadFlags
+	load      captured.Options
 	device    pipeline.DeviceOptions
 	given     func(flag string) bool
 }
 
-func (a *app) partitionCommand() *cobra.Command {
-	o := &partitionOptions{overlap: 0.2, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel}}
+func partitionCommand(a *cli.Console) *cobra.Command {
+	o := &partitionOptions{overlap: 0.2, testEvery: captured.HeldOutEvery, load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "partition SCENE -o PLAN",
 		Short: "Divide a capture that fits no device into blocks that do",
@@ -51,17 +54,17 @@ func (a *app) partitionCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	table := []optionGroup{{options: o.table()}, {options: o.load.table()}, {options: deviceOptions(&o.device)}}
+	table := []optionGroup{{options: o.table()}, {options: loadTable(&o.load)}, {options: deviceOptions(&o.device)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = fs.Changed
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		o.scene = args[0]
 		if err := o.check(); err != nil {
 			return err
 		}
-		return a.partition(o)
+		return runPartition(a, o)
 	})
 	return cmd
 }
@@ -83,11 +86,11 @@ func (o *partitionOptions) table() []option {
 func (o *partitionOptions) check() error {
 	switch {
 	case o.out == "":
-		return usagef("name the folder to write, as in: vksplat partition SCENE -o PLAN", "no output folder: -o is required")
+		return fault.Usagef("name the folder to write, as in: vksplat partition SCENE -o PLAN", "no output folder: -o is required")
 	case !(o.overlap >= 0 && o.overlap <= 1):
-		return usagef("give a share from 0 to 1, as in 0.2", "flag --overlap: %g is no share of a block's length", o.overlap)
+		return fault.Usagef("give a share from 0 to 1, as in 0.2", "flag --overlap: %g is no share of a block's length", o.overlap)
 	case o.testEvery < 2:
-		return usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
+		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
 	}
 	_, err := o.upward()
 	return err
@@ -100,7 +103,7 @@ func (o *partitionOptions) upward() (*[3]float64, error) {
 	}
 	v, err := threeNumbers(o.up)
 	if length := math.Hypot(math.Hypot(v[0], v[1]), v[2]); err != nil || !(length > 1e-9 && length < 1e9) {
-		return nil, usagef("give three numbers, as in 0,0,1", "flag --up: %q is no direction", o.up)
+		return nil, fault.Usagef("give three numbers, as in 0,0,1", "flag --up: %q is no direction", o.up)
 	}
 	return &v, nil
 }
@@ -131,30 +134,30 @@ func (f *shapeFlag) Set(s string) error {
 		err = blocks.CheckShape(a, b)
 	}
 	if err != nil {
-		return usagef(fmt.Sprintf("give auto or columns and rows as in 3x2, %d blocks at most", blocks.MostBlocks), "%q is no number of blocks", s)
+		return fault.Usagef(fmt.Sprintf("give auto or columns and rows as in 3x2, %d blocks at most", blocks.MostBlocks), "%q is no number of blocks", s)
 	}
 	*f = shapeFlag{a, b}
 	return nil
 }
 
-// partition divides a capture and writes the plan.
-func (a *app) partition(o *partitionOptions) error {
+// runPartition divides a capture and writes the plan.
+func runPartition(a *cli.Console, o *partitionOptions) error {
 	for _, opt := range deviceOptions(&o.device) {
 		if o.shape.columns > 0 && o.given(opt.name) {
-			a.warn("--" + opt.name + " has no effect with --blocks " + o.shape.String())
+			a.Warn("--" + opt.name + " has no effect with --blocks " + o.shape.String())
 		}
 	}
 	if err := o.refuseForeign(); err != nil {
 		return err
 	}
-	c, err := load.Capture(o.scene, o.load.options())
+	c, err := load.Capture(o.scene, o.load.Options())
 	if err != nil {
 		return err
 	}
-	a.tellWarnings(c)
-	p := &planFile{Format: planFormat, Version: planVersion, Program: programVersion(), Capture: sourceOf(o.scene, &o.load), Overlap: o.overlap,
+	captured.TellWarnings(a, c)
+	p := &planFile{Format: planFormat, Version: planVersion, Program: cli.Version(), Capture: captured.SourceOf(o.scene, &o.load), Overlap: o.overlap,
 		Photos: len(c.Cameras), Points: len(c.Points), dir: o.out, HeldOut: []string{}}
-	if err := refuseInside(o.out, "--output", c); err != nil {
+	if err := captured.RefuseInside(o.out, "--output", c); err != nil {
 		return err
 	}
 	sum, err := fingerprint.Shape(c)
@@ -169,11 +172,11 @@ func (a *app) partition(o *partitionOptions) error {
 	if err != nil {
 		return err
 	}
-	list, sight, err := a.divide(o, c, p, train)
+	list, sight, err := divideCapture(a, o, c, p, train)
 	if err != nil {
 		return err
 	}
-	release, err := claimFolder(o.out, true)
+	release, err := output.Claim(o.out, true)
 	if err != nil {
 		return err
 	}
@@ -194,7 +197,7 @@ func (a *app) partition(o *partitionOptions) error {
 	if err := p.write(list); err != nil {
 		return err
 	}
-	return a.printPartition(p)
+	return printPartition(a, p)
 }
 
 // files are those that partition writes.
@@ -208,25 +211,25 @@ func (p *planFile) files() []string {
 
 // refuseForeign refuses to replace files of the user, and folders that are probably a mistake.
 func (o *partitionOptions) refuseForeign() error {
-	if isFile(filepath.Join(o.out, planName)) {
-		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
+	if output.IsFile(filepath.Join(o.out, planName)) {
+		return fault.Usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
 	}
-	if err := refusePlace(o.out, "flag --output: ", planName); err != nil {
+	if err := output.RefusePlace(o.out, "flag --output: ", planName); err != nil {
 		return err
 	}
-	foreign, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Join(o.out, pointsFolder)), "*"))
-	if picture := filepath.Join(o.out, planPicture); isFile(picture) {
+	foreign, err := filepath.Glob(filepath.Join(output.EscapeGlob(filepath.Join(o.out, pointsFolder)), "*"))
+	if picture := filepath.Join(o.out, planPicture); output.IsFile(picture) {
 		foreign = append(foreign, picture)
 	}
 	if err != nil {
 		return err
 	}
-	return refuseForeign(foreign, "or choose another folder with -o")
+	return output.RefuseForeign(foreign, "or choose another folder with -o")
 }
 
 // split holds photos out and returns the cameras to train on.
 func (o *partitionOptions) split(c *scene.Capture, p *planFile) (train []int, err error) {
-	if err := holdOut(c, o.testList); err != nil {
+	if err := captured.HoldOut(c, o.testList); err != nil {
 		return nil, err
 	}
 	every := 0
@@ -268,7 +271,7 @@ func (p *planFile) describe(c *scene.Capture, list []blocks.Block) error {
 			}
 		})
 		if out.Trained < leastCameras || out.Inside == 0 {
-			return divideError(c, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, count(out.Trained, "camera"), count(out.Inside, "point"))
+			return divideError(c, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, cli.Count(out.Trained, "camera"), cli.Count(out.Inside, "point"))
 		}
 		p.Blocks = append(p.Blocks, out)
 	}
@@ -282,11 +285,11 @@ const mostlySeen = 0.75
 const leastCameras = 3
 
 // printPartition says what the blocks are.
-func (a *app) printPartition(p *planFile) error {
-	a.printf("%s, %s: %d x %d blocks\n", count(p.Photos, "camera"), count(p.Points, "point"), p.Columns, p.Rows)
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+func printPartition(a *cli.Console, p *planFile) error {
+	a.Printf("%s, %s: %d x %d blocks\n", cli.Count(p.Photos, "camera"), cli.Count(p.Points, "point"), p.Columns, p.Rows)
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	for _, b := range p.Blocks {
-		_, _ = fmt.Fprintf(w, "  block %d\t%s\t%s, %d of them within its margin\n", b.Block, count(len(b.Cameras), "camera"), count(b.Points, "point"), b.Inside)
+		_, _ = fmt.Fprintf(w, "  block %d\t%s\t%s, %d of them within its margin\n", b.Block, cli.Count(len(b.Cameras), "camera"), cli.Count(b.Points, "point"), b.Inside)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print plan: %w", err)
@@ -296,16 +299,16 @@ func (a *app) printPartition(p *planFile) error {
 		seen += len(b.Cameras)
 	}
 	if n := len(p.Blocks); n > 1 && float64(seen) > mostlySeen*float64(n*p.Photos) {
-		a.warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
+		a.Warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
 	}
 	if len(p.Blocks) == 1 {
-		a.note("one block is the whole capture: vksplat train " + quoted(p.Capture.Scene) + " does the same")
+		a.Note("one block is the whole capture: vksplat train " + cli.Quoted(p.Capture.Scene) + " does the same")
 	}
 	if len(p.HeldOut) > 0 {
-		a.printf("held out of all blocks: %s\n", count(len(p.HeldOut), "photo"))
+		a.Printf("held out of all blocks: %s\n", cli.Count(len(p.HeldOut), "photo"))
 	} else {
-		a.note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
+		a.Note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
 	}
-	a.printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.dir, planPicture), quoted(p.dir))
+	a.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.dir, planPicture), cli.Quoted(p.dir))
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
@@ -17,8 +19,8 @@ const (
 	planFactor = 0.4
 )
 
-// divide cuts the ground into the blocks that are asked for, or finds out how many are needed.
-func (a *app) divide(o *partitionOptions, c *scene.Capture, p *planFile, train []int) ([]blocks.Block, *blocks.Sight, error) {
+// divideCapture cuts the ground into the blocks that are asked for, or finds out how many are needed.
+func divideCapture(a *cli.Console, o *partitionOptions, c *scene.Capture, p *planFile, train []int) ([]blocks.Block, *blocks.Sight, error) {
 	up, err := o.upward()
 	if err != nil {
 		return nil, nil, err
@@ -29,7 +31,7 @@ func (a *app) divide(o *partitionOptions, c *scene.Capture, p *planFile, train [
 	}
 	p.Ground, p.Columns, p.Rows = sight.Ground, o.shape.columns, o.shape.rows
 	if p.Columns == 0 {
-		list, err := a.divideAuto(o, c, p, sight, len(train))
+		list, err := divideAuto(a, o, c, p, sight, len(train))
 		return list, sight, err
 	}
 	list, err := sight.Divide(p.Columns, p.Rows, o.overlap)
@@ -40,7 +42,7 @@ func (a *app) divide(o *partitionOptions, c *scene.Capture, p *planFile, train [
 }
 
 // divideAuto takes the least number of blocks of which each fits the device, and has no more photos than are trained on often enough.
-func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sight *blocks.Sight, photos int) (_ []blocks.Block, err error) {
+func divideAuto(a *cli.Console, o *partitionOptions, c *scene.Capture, p *planFile, sight *blocks.Sight, photos int) (_ []blocks.Block, err error) {
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sig
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeDevice(device)) }()
+	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 	for n, tried := (photos+mostPhotos-1)/mostPhotos, 0; n <= blocks.MostBlocks; n++ {
 		p.Columns, p.Rows = sight.Shape(n)
 		if p.Columns*p.Rows == tried {
@@ -67,7 +69,7 @@ func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sig
 			return list, nil
 		}
 		if tried == 1 {
-			a.note("the whole does not go at once: " + worst)
+			a.Note("the whole does not go at once: " + worst)
 		}
 	}
 	return nil, divideError(c, "say how many blocks: --blocks AxB", "more than %d blocks would be needed", blocks.MostBlocks)
@@ -84,7 +86,7 @@ func fitting(device *pipeline.Device, c *scene.Capture, list []blocks.Block) (wh
 			}
 		})
 		if len(cams) > mostPhotos {
-			return fmt.Sprintf("%s, more than %d of a block are trained on too seldom", count(len(cams), "photo"), mostPhotos), nil
+			return fmt.Sprintf("%s, more than %d of a block are trained on too seldom", cli.Count(len(cams), "photo"), mostPhotos), nil
 		}
 		if len(cams) == 0 {
 			continue // describe refuses it

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene/picture"
 )
@@ -53,7 +54,7 @@ func (h *halfPictures) drop() {
 type pictureWriters struct {
 	free chan *picture.Picture // memory for pictures: as many as may be in memory at once, less those that are
 	wait sync.WaitGroup
-	show *progress
+	show *meter.Meter
 
 	mu   sync.Mutex
 	done int
@@ -61,7 +62,7 @@ type pictureWriters struct {
 }
 
 // newPictureWriters makes writers of atOnce pictures at a time, who tell show of each.
-func newPictureWriters(atOnce int, show *progress) *pictureWriters {
+func newPictureWriters(atOnce int, show *meter.Meter) *pictureWriters {
 	w := &pictureWriters{free: make(chan *picture.Picture, atOnce), show: show}
 	for range atOnce {
 		w.free <- &picture.Picture{}
@@ -74,7 +75,7 @@ func newPictureWriters(atOnce int, show *progress) *pictureWriters {
 func (w *pictureWriters) take(ctx context.Context, next func() (none bool, err error)) (*picture.Picture, error) {
 	for none := false; ; {
 		if ctx.Err() != nil {
-			return nil, errInterrupted
+			return nil, fault.ErrInterrupted
 		}
 		if err := w.failed(); err != nil {
 			return nil, err
@@ -113,14 +114,14 @@ func (w *pictureWriters) wrote(err error) {
 		return
 	}
 	w.done++
-	w.show.update(pipeline.Progress{Step: w.done})
+	w.show.Update(pipeline.Progress{Step: w.done})
 }
 
 // part takes in that a part of a picture has been drawn.
 func (w *pictureWriters) part(done, of int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.show.part(done, of)
+	w.show.Part(done, of)
 }
 
 func (w *pictureWriters) failed() error {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/scene/picture"
 )
 
@@ -16,7 +18,7 @@ func TestPictureWriters(t *testing.T) {
 	for _, failing := range []int{-1, 7} {
 		made := map[*picture.Picture]bool{}
 		drawn := 0
-		w := newPictureWriters(atOnce, newProgress(io.Discard, progressNone, 0, total))
+		w := newPictureWriters(atOnce, meter.New(io.Discard, meter.None, 0, total))
 		var flying []func() // pictures that are on the device
 		next := func() (bool, error) {
 			if len(flying) == 0 {
@@ -72,7 +74,7 @@ func TestPictureWriters(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := newPictureWriters(1, nil).take(stopped, nil); !errors.Is(err, errInterrupted) {
+	if _, err := newPictureWriters(1, nil).take(stopped, nil); !errors.Is(err, fault.ErrInterrupted) {
 		t.Errorf("stopped: %v", err)
 	}
 }

@@ -4,29 +4,30 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"vksplat/internal/cli"
 	"vksplat/pipeline"
 )
 
 // showPlan prints the plan, for people below what it is of where the program chose that or where it is of several devices.
 func (r *trainRun) showPlan() error {
 	if r.planJSON {
-		return r.app.printJSON(r.plan)
+		return r.app.PrintJSON(r.plan)
 	}
 	if r.chosen != "" || len(r.others) > 0 {
-		r.app.printf("%s\n", r.deviceNames())
+		r.app.Printf("%s\n", r.deviceNames())
 	}
-	return r.app.printPlan(r.plan)
+	return printPlan(r.app, r.plan)
 }
 
 // printPlan prints what training would use memory for.
-func (a *app) printPlan(p *pipeline.Plan) error {
+func printPlan(a *cli.Console, p *pipeline.Plan) error {
 	d, h := &p.Device, &p.Host
-	a.printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", count(p.Splats, "splat"), p.Ceiling, p.Isects)
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	a.Printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"), p.Ceiling, p.Isects)
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	row := func(name string, bytes int64, note string) {
 		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, pipeline.BytesText(bytes), note)
 	}
-	held := fmt.Sprintf("%s kept there", count(d.PhotoFits, "photo"))
+	held := fmt.Sprintf("%s kept there", cli.Count(d.PhotoFits, "photo"))
 	if d.PhotoAll {
 		held = "all photos kept there"
 	}
@@ -58,7 +59,7 @@ func (a *app) printPlan(p *pipeline.Plan) error {
 		row("transfers", h.Staging, "packets between the devices, and what is mapped for each")
 	}
 	row("photos", h.Cache, decoded)
-	row("decoding", h.Decode, fmt.Sprintf("%s, several photos at once", count(h.Workers, "worker")))
+	row("decoding", h.Decode, fmt.Sprintf("%s, several photos at once", cli.Count(h.Workers, "worker")))
 	row("picture", h.Picture, "a render and its photo, when they are compared, in place of most photos")
 	row("model", h.Readback, "a piece of it at a time, when it is written")
 	row("margin", h.Margin, "for garbage and for what the driver takes later")

@@ -16,7 +16,10 @@ import (
 	"github.com/kelindar/bitmap"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
@@ -43,20 +46,20 @@ const (
 
 // planFile is the content of plan.json: how a capture is divided into blocks. Coordinates are those of the capture.
 type planFile struct {
-	Format      string        `json:"format"` // planFormat
-	Version     int           `json:"version"`
-	Program     string        `json:"program"` // version of the program that made it
-	Capture     captureSource `json:"capture"`
-	Fingerprint string        `json:"fingerprint"` // SHA-256 of the capture without the photos' content, see scene.Capture.Shape
-	Origin      [3]float64    `json:"origin"`      // is subtracted from written coordinates
-	Photos      int           `json:"photos"`      // cameras of the capture
-	Points      int           `json:"points"`      // of the capture
-	HeldOut     []string      `json:"held_out"`    // names of cameras that no block trains on
-	Ground      blocks.Ground `json:"ground"`
-	Columns     int           `json:"columns"`
-	Rows        int           `json:"rows"`
-	Overlap     float64       `json:"overlap"`
-	Blocks      []planBlock   `json:"blocks"`
+	Format      string          `json:"format"` // planFormat
+	Version     int             `json:"version"`
+	Program     string          `json:"program"` // version of the program that made it
+	Capture     captured.Source `json:"capture"`
+	Fingerprint string          `json:"fingerprint"` // SHA-256 of the capture without the photos' content, see scene.Capture.Shape
+	Origin      [3]float64      `json:"origin"`      // is subtracted from written coordinates
+	Photos      int             `json:"photos"`      // cameras of the capture
+	Points      int             `json:"points"`      // of the capture
+	HeldOut     []string        `json:"held_out"`    // names of cameras that no block trains on
+	Ground      blocks.Ground   `json:"ground"`
+	Columns     int             `json:"columns"`
+	Rows        int             `json:"rows"`
+	Overlap     float64         `json:"overlap"`
+	Blocks      []planBlock     `json:"blocks"`
 
 	dir string
 }
@@ -99,7 +102,7 @@ func (p *planFile) shared(steps []int) bool {
 // isPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
 func isPlan(dir string) bool {
 	path := filepath.Join(dir, planName)
-	if !isFile(path) {
+	if !output.IsFile(path) {
 		return false
 	}
 	f, err := os.Open(path)
@@ -124,16 +127,16 @@ func ofPlan(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if asideIn(path) != "" {
-		return &hintedError{err: err, hint: asideText(path)}
+	if output.AsideIn(path) != "" {
+		return &fault.HintedError{Err: err, Hint: output.AsideText(path)}
 	}
 	if !isPlan(path) {
 		return err
 	}
-	if merged := filepath.Join(path, mergedFolder); isFolder(merged) {
-		return &hintedError{err: err, hint: "this is a plan; name its merged scene: " + quoted(merged)}
+	if merged := filepath.Join(path, mergedFolder); output.IsFolder(merged) {
+		return &fault.HintedError{Err: err, Hint: "this is a plan; name its merged scene: " + cli.Quoted(merged)}
 	}
-	return &hintedError{err: err, hint: "this is a plan; make its model first: vksplat train " + quoted(path)}
+	return &fault.HintedError{Err: err, Hint: "this is a plan; make its model first: vksplat train " + cli.Quoted(path)}
 }
 
 // planError is the error of a plan that cannot be used.
@@ -144,7 +147,7 @@ func planError(path, hint, format string, args ...any) error {
 // readPlan reads and checks the plan in a folder.
 func readPlan(dir string) (*planFile, error) {
 	path := filepath.Join(dir, planName)
-	if !isFolder(dir) {
+	if !output.IsFolder(dir) {
 		return nil, planError(dir, "name the folder that vksplat partition wrote", "there is no such folder")
 	}
 	st, err := os.Stat(path)
@@ -163,7 +166,7 @@ func readPlan(dir string) (*planFile, error) {
 		err = strictjson.JSONError(json.Unmarshal(data, p))
 	}
 	if err != nil {
-		return nil, planError(path, planHint, "%w", pathless(err))
+		return nil, planError(path, planHint, "%w", fault.Pathless(err))
 	}
 	return p, p.check(path)
 }
@@ -186,7 +189,7 @@ func (p *planFile) check(path string) error {
 	for k := range p.Blocks {
 		b := &p.Blocks[k]
 		if len(b.Cameras) > 0 && b.Trained == 0 {
-			return planError(path, "make the plan anew, in another folder and with the flags of then: vksplat partition "+quoted(p.Capture.Scene)+" -o PLAN",
+			return planError(path, "make the plan anew, in another folder and with the flags of then: vksplat partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN",
 				"an earlier version of the program (%s) made it, which did not write how many photos block %d is trained on", p.Program, k)
 		}
 		if b.Block != k || len(b.Cameras) == 0 || !(p.share(k) > 0 && p.share(k) <= 1) {
@@ -199,8 +202,8 @@ func (p *planFile) check(path string) error {
 // load reads the plan's capture and refuses one that is not what was divided.
 func (p *planFile) load(o scene.LoadOptions) (*scene.Capture, error) {
 	c, err := load.Capture(p.Capture.Scene, o)
-	if err != nil && !isFolder(p.Capture.Scene) {
-		return nil, &hintedError{err: err, hint: "put the capture back there, or write its new place into " + quoted(filepath.Join(p.dir, planName)) + ` as "scene"`}
+	if err != nil && !output.IsFolder(p.Capture.Scene) {
+		return nil, &fault.HintedError{Err: err, Hint: "put the capture back there, or write its new place into " + cli.Quoted(filepath.Join(p.dir, planName)) + ` as "scene"`}
 	}
 	if err != nil {
 		return nil, err
@@ -211,7 +214,7 @@ func (p *planFile) load(o scene.LoadOptions) (*scene.Capture, error) {
 	}
 	if hex.EncodeToString(sum[:]) != p.Fingerprint {
 		return nil, planError(filepath.Join(p.dir, planName), "put the capture back as it was, or divide it anew into another folder: vksplat partition",
-			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene, count(len(c.Cameras), "camera"), count(len(c.Points), "point"), p.Photos, p.Points)
+			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene, cli.Count(len(c.Cameras), "camera"), cli.Count(len(c.Points), "point"), p.Photos, p.Points)
 	}
 	p.holdOut(c)
 	return c, nil
@@ -266,7 +269,7 @@ func readPoints(path string, n int) (bitmap.Bitmap, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, planError(path, planHint, "%w", pathless(err))
+		return nil, planError(path, planHint, "%w", fault.Pathless(err))
 	}
 	set := make(bitmap.Bitmap, len(data)/8)
 	for i, b := range data {
@@ -289,16 +292,16 @@ func writePoints(path string, set bitmap.Bitmap) error {
 // writePlan writes a divided capture into the plan's folder. What says that there is a plan comes last.
 func (p *planFile) write(list []blocks.Block) error {
 	if err := os.MkdirAll(filepath.Join(p.dir, pointsFolder), 0o777); err != nil {
-		return folderError(p.dir, err)
+		return output.FolderError(p.dir, err)
 	}
 	for k := range list {
 		if err := writePoints(pointsFile(p.dir, k), list[k].Points); err != nil {
 			return err
 		}
 	}
-	if err := writeJSON(filepath.Join(p.dir, planName), p); err != nil {
+	if err := output.WriteJSON(filepath.Join(p.dir, planName), p); err != nil {
 		return err
 	}
-	own := readWritten(p.dir)
-	return errors.Join(own.begin(p.files()...), own.end())
+	own := output.ReadWritten(p.dir)
+	return errors.Join(own.Begin(p.files()...), own.End())
 }

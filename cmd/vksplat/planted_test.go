@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/ply"
@@ -25,7 +26,7 @@ func TestPlantedFloaters(t *testing.T) {
 		args := []string{"train", capture, "-m", in("carve" + carve), "--init=ply:" + in("planted.ply"), "--carve=" + carve,
 			"--iterations=20", "--refine-start=5", "--refine-every=5", "--refine-stop=15", "--report=false", "--progress=none"}
 		command(t, slices.Concat(args, chosenDevice())...)
-		s, _, err := ply.Read(filepath.Join(in("carve"+carve), modelFolder+"20", modelName))
+		s, _, err := ply.Read(filepath.Join(in("carve"+carve), output.ModelFolder+"20", output.ModelName))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -44,23 +46,23 @@ const (
 func (o *previewOptions) resolve(overwrite bool) error {
 	switch {
 	case o.file == "" && o.every != defaultPreviewEvery:
-		return usagef("add --preview FILE, or leave it out", "%s", noEffect("preview-every", "--preview"))
+		return fault.Usagef("add --preview FILE, or leave it out", "%s", noEffect("preview-every", "--preview"))
 	case !(o.every > 0 && o.every < maxMinutes):
-		return usagef("give seconds, as in 30", "flag --preview-every: %g is no time", o.every)
+		return fault.Usagef("give seconds, as in 30", "flag --preview-every: %g is no time", o.every)
 	case o.file == "":
 		return nil
 	}
 	dir := filepath.Dir(o.file)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usagef("make it first, or name another", "flag --preview: there is no folder %s", wording.Printable(dir))
+		return fault.Usagef("make it first, or name another", "flag --preview: there is no folder %s", wording.Printable(dir))
 	}
 	if info, err := os.Stat(o.file); err == nil && !info.Mode().IsRegular() {
-		return usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file", wording.Printable(o.file))
+		return fault.Usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file", wording.Printable(o.file))
 	}
 	if isPreview(o.file) {
 		return nil
 	}
-	return refuseExisting("flag --preview: ", overwrite, o.file)
+	return output.RefuseExisting("flag --preview: ", overwrite, o.file)
 }
 
 // previewMark is a comment at the beginning of a preview, by which it is known again.
@@ -203,7 +205,7 @@ func (p *preview) write(img scene.Image, err error) {
 	}
 	if err != nil && !p.told {
 		p.told = true
-		p.r.app.warn(fmt.Sprintf("there is no preview: %v", err))
+		p.r.app.Warn(fmt.Sprintf("there is no preview: %v", err))
 	}
 }
 

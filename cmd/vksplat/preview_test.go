@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -148,12 +150,12 @@ func TestPreviewShare(t *testing.T) {
 		t.Skip(longVariable + "=1 trains for a minute")
 	}
 	o := newTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, progressNone
+	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, meter.None
 	o.preview = previewOptions{filepath.Join(t.TempDir(), "now.jpg"), 1e-9}
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, io.Discard)}
+	r := &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, io.Discard)}
 	defer func() {
 		if err := r.close(); err != nil {
 			t.Error(err)

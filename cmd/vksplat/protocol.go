@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vksplat/internal/run/meter"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/results"
@@ -94,7 +95,7 @@ func (s *scorer) three(list []results.Score, names [3]string, photo scene.Image,
 			return nil, err
 		}
 	}
-	return append(list, results.Score{Name: names[0], Value: min(psnr, maxPSNR), Known: true}, results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
+	return append(list, results.Score{Name: names[0], Value: min(psnr, meter.MaxPSNR), Known: true}, results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
 }
 
 // legend says what the numbers of a table are.

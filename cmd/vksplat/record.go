@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene/results"
 )
-
-// metricsFile is the log of a run in OUT.
-const metricsFile = "metrics.jsonl"
 
 // record is everything that a run tells while it goes: progress, metrics.jsonl,
 // TensorBoard's events. What cannot be written is warned of once and left out:
@@ -22,7 +23,7 @@ const metricsFile = "metrics.jsonl"
 type record struct {
 	run     *trainRun
 	events  io.Writer // JSON lines go here, nil without --progress json
-	show    *progress
+	show    *meter.Meter
 	metrics *metricsLog
 	board   *eventFile // nil without --tensorboard
 	failed  bool
@@ -40,35 +41,35 @@ type record struct {
 // openRecord begins the record of a run whose trainer stands at its first step.
 func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	rec := &record{run: r, from: r.trainer.Step(), visited: map[int]bool{}}
-	rec.show = newProgress(events, r.progress, rec.from, r.config.Iterations)
-	rec.show.text = r.app.follow(rec.show)
-	rec.show.use = r.use
-	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
+	rec.show = meter.New(events, r.progress, rec.from, r.config.Iterations)
+	rec.show.Text = r.app.Follow(rec.show)
+	rec.show.Use = r.use
+	rec.show.Spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
 	var since interval
 	if from := r.saver.from; from != nil {
 		since = parseInterval(from.Aside(), rec.from)
 	}
 	var err error
-	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery, since, r.saver.ownPast()); err != nil {
-		return nil, folderError(r.out, err)
+	if rec.metrics, err = openMetrics(filepath.Join(r.out, output.MetricsFile), rec.from, r.metricsEvery, since, r.saver.ownPast()); err != nil {
+		return nil, output.FolderError(r.out, err)
 	}
 	if r.tensorboard {
-		if rec.board, err = openEvents(filepath.Join(r.out, tensorboardFolder), rec.from); err != nil {
-			return nil, errors.Join(folderError(r.out, err), rec.metrics.close())
+		if rec.board, err = openEvents(filepath.Join(r.out, output.TensorboardFolder), rec.from); err != nil {
+			return nil, errors.Join(output.FolderError(r.out, err), rec.metrics.close())
 		}
 	}
-	if r.progress == progressJSON {
+	if r.progress == meter.JSON {
 		rec.events = events
-		rec.say(startLine{Event: eventStart, Version: programVersion(), Device: r.deviceNames(), Scene: r.scene, Out: r.out, Step: rec.from, Total: r.config.Iterations,
-			TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints,
+		rec.say(startLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.scene, Out: r.out, Step: rec.from, Total: r.config.Iterations,
+			TrainImages: len(r.train), TestImages: len(r.test), Resolution: captured.Resolution(r.capture.Cameras), Points: r.nPoints,
 			PlannedBytes: r.trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()})
 	}
 	return rec, nil
 }
 
 // use is what training takes of the device now.
-func (r *trainRun) use() deviceUse {
-	return deviceUse{r.trainer.MemoryStats().DeviceBytes, r.trainer.StepSeconds()}
+func (r *trainRun) use() meter.DeviceUse {
+	return meter.DeviceUse{Bytes: r.trainer.MemoryStats().DeviceBytes, Seconds: r.trainer.StepSeconds()}
 }
 
 // startLine is the first JSON line on standard output.
@@ -98,7 +99,7 @@ type doneLine struct {
 // is gone is no reason to stop training.
 func (rec *record) say(v any) {
 	if rec.events != nil {
-		_ = writeLine(rec.events, v)
+		_ = cli.WriteLine(rec.events, v)
 	}
 }
 
@@ -108,13 +109,13 @@ func (rec *record) begin() {
 	if rec.first.IsZero() {
 		rec.first = rec.started
 	}
-	rec.show.resume()
+	rec.show.Resume()
 }
 
 func (rec *record) end() {
 	rec.before = rec.seconds()
 	rec.started = time.Time{}
-	rec.show.interrupt()
+	rec.show.Interrupt()
 }
 
 // seconds is the time of training in this process.
@@ -127,7 +128,7 @@ func (rec *record) seconds() float64 {
 
 // step is called after every step.
 func (rec *record) step(p pipeline.Progress) {
-	rec.show.update(p)
+	rec.show.Update(p)
 	total := rec.run.config.Iterations
 	rec.metrics.add(p)
 	rec.watch(p)
@@ -161,7 +162,7 @@ func (rec *record) watch(p pipeline.Progress) {
 	if rec.visited != nil {
 		if rec.visited[p.View] = true; round || len(rec.visited) == len(r.train) {
 			rec.blind = &fault.Error{Op: "train", Path: r.scene, Hint: causes,
-				Err: fmt.Errorf("no splat is visible in any of the %s trained on: nothing can be learnt", count(len(r.train), "photo"))}
+				Err: fmt.Errorf("no splat is visible in any of the %s trained on: nothing can be learnt", cli.Count(len(r.train), "photo"))}
 			return
 		}
 	}
@@ -169,7 +170,7 @@ func (rec *record) watch(p pipeline.Progress) {
 		return
 	}
 	rec.lost = true
-	r.app.warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; %s", count(rec.unseen, "step"), causes))
+	r.app.Warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; %s", cli.Count(rec.unseen, "step"), causes))
 }
 
 // boards reports whether TensorBoard gets a picture of the i-th held-out photo. It may be called from any goroutine.
@@ -193,13 +194,13 @@ func (rec *record) eval(step int, views []results.ViewScore) {
 }
 
 // done is called when everything is written.
-func (rec *record) done(st *stats) { rec.say(doneLine{eventDone, st}) }
+func (rec *record) done(st *stats) { rec.say(doneLine{meter.EventDone, st}) }
 
 // check warns of the first failure.
 func (rec *record) check(err error) {
 	if err != nil && !rec.failed {
 		rec.failed = true
-		rec.run.app.warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", metricsFile, tensorboardFolder, err))
+		rec.run.app.Warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", output.MetricsFile, output.TensorboardFolder, err))
 	}
 }
 

@@ -12,6 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/results"
@@ -28,22 +33,17 @@ func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
 	for n := from; n <= to; n++ {
 		m.add(step(n))
 		if m.due(n, total) {
-			if _, err := m.step(step(n), total, float64(n), deviceUse{1 << 20, 0.5}); err != nil {
+			if _, err := m.step(step(n), total, float64(n), meter.DeviceUse{Bytes: 1 << 20, Seconds: 0.5}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// stepAt is the progress of a step that a meter shows.
-func stepAt(n int) pipeline.Progress {
-	return pipeline.Progress{Step: n, Loss: float32(n), MSE: 0.01, Splats: 100 + n}
-}
-
 // TestMetricsResume wants the file of a run that was cut off and resumed to be the
 // file of a run that was not, but for the clock.
 func TestMetricsResume(t *testing.T) {
-	path := filepath.Join(t.TempDir(), metricsFile)
+	path := filepath.Join(t.TempDir(), output.MetricsFile)
 	views := []results.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
 	open := func(step int, aside string, goesOn bool) *metricsLog {
 		m, err := openMetrics(path, step, 10, parseInterval(aside, step), goesOn)
@@ -95,12 +95,12 @@ func TestMetricsResume(t *testing.T) {
 	}
 	var at []int
 	for line := range bytes.Lines(data) {
-		var l stepLine
+		var l meter.StepLine
 		if err := json.Unmarshal(line, &l); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		at = append(at, l.Step)
-		if want := float64(l.Step) - 4.5; l.Event == eventStep && float64(l.Loss) != want {
+		if want := float64(l.Step) - 4.5; l.Event == meter.EventStep && float64(l.Loss) != want {
 			t.Errorf("step %d: loss %g, want the mean %g", l.Step, float64(l.Loss), want)
 		}
 	}
@@ -129,7 +129,7 @@ func TestMetricsResume(t *testing.T) {
 func TestReadStepsThins(t *testing.T) {
 	var b bytes.Buffer
 	for n := 1; n <= 1000; n++ {
-		if err := writeLine(&b, stepLine{Event: eventStep, Step: n, ETA: rounded(math.NaN())}); err != nil {
+		if err := cli.WriteLine(&b, meter.StepLine{Event: meter.EventStep, Step: n, ETA: meter.Rounded(math.NaN())}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestReadStepsThins(t *testing.T) {
 	if len(got) < 100 || len(got) > 201 || got[0].Step != 1 || got[len(got)-1].Step != 1000 {
 		t.Errorf("%d points from %d to %d", len(got), got[0].Step, got[len(got)-1].Step)
 	}
-	if !slices.IsSortedFunc(got, func(a, b stepLine) int { return a.Step - b.Step }) {
+	if !slices.IsSortedFunc(got, func(a, b meter.StepLine) int { return a.Step - b.Step }) {
 		t.Error("not in order")
 	}
 	if len(readSteps(strings.NewReader(""), 100)) != 0 {
@@ -149,7 +149,7 @@ func TestReadStepsThins(t *testing.T) {
 // TestStableKeys pins the names that other programs read.
 func TestStableKeys(t *testing.T) {
 	for want, v := range map[string]any{
-		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s total visible": stepLine{},
+		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s total visible": meter.StepLine{},
 		"event psnr psnr_median seconds splats ssim ssim_median step views":                                                          evalLine{},
 		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images version":            startLine{},
 	} {
@@ -167,66 +167,11 @@ func TestStableKeys(t *testing.T) {
 	}
 }
 
-func TestProgressKinds(t *testing.T) {
-	show := func(how string, width int) string {
-		var b bytes.Buffer
-		p := newProgress(&b, how, 0, 400)
-		p.width = func() int { return width }
-		p.rate = 2
-		p.update(stepAt(100))
-		p.interrupt()
-		return b.String()
-	}
-	if got := show(progressNone, 80); got != "" {
-		t.Errorf("none: %q", got)
-	}
-	for width := range 120 {
-		line := strings.TrimPrefix(strings.TrimSuffix(show(progressBar, width), "\x1b[K\n"), "\r")
-		if len(line) > max(width-1, len(" 25%")) || strings.Contains(line, "\n") {
-			t.Errorf("a bar of %d characters on a terminal of %d: %q", len(line), width, line)
-		}
-	}
-	if got, want := show(progressBar, 100), "\r[======                  ]  25%  100/400  ETA 2m30s  2.00 steps/s  loss 100.0000  200 splats\x1b[K\n"; got != want {
-		t.Errorf("bar: %q", got)
-	}
-	var l stepLine
-	if err := json.Unmarshal([]byte(show(progressJSON, 80)), &l); err != nil || l.Step != 100 || l.Total != 400 || float64(l.PSNR) != 20 || float64(l.ETA) != 150 {
-		t.Errorf("json: %+v, %v", l, err)
-	}
-	if got := newProgress(&bytes.Buffer{}, progressAuto, 0, 1).how; got != progressPlain {
-		t.Errorf("auto is %s where there is no terminal", got)
-	}
-}
-
-// TestRateLeavesPausesOut wants the time between two stretches of training not to count.
-func TestRateLeavesPausesOut(t *testing.T) {
-	p := newProgress(&bytes.Buffer{}, progressNone, 0, 1000)
-	p.update(stepAt(1))
-	p.rate = 50
-	p.mark = p.mark.Add(-100 * rateWindow) // as if an evaluation had taken that long
-	p.resume()
-	p.update(stepAt(2))
-	if p.rate != 50 {
-		t.Errorf("the rate fell to %g", p.rate)
-	}
-}
-
-// TestRateAfterResume wants the steps before a resume not to count.
-func TestRateAfterResume(t *testing.T) {
-	p := newProgress(&bytes.Buffer{}, progressNone, 5000, 10000)
-	p.resume()
-	p.mark = p.mark.Add(-rateWindow)
-	p.update(stepAt(5010))
-	if p.rate < 1 || p.rate > 10/rateWindow.Seconds() {
-		t.Errorf("%g steps/s of ten steps in %v", p.rate, rateWindow)
-	}
-}
-
 func TestAdvice(t *testing.T) {
 	capture := &scene.Capture{Cameras: []scene.Camera{{Width: 800}, {Width: 1200}}}
 	tests := []struct {
 		args      string
-		downscale downscaleFlag
+		downscale captured.DownscaleFlag
 		scaler    float64
 		rate      float64
 		small     bool
@@ -240,8 +185,8 @@ func TestAdvice(t *testing.T) {
 	}
 	for _, tt := range tests {
 		o := newTrainOptions()
-		o.load.downscale, o.stepsScaler = tt.downscale, tt.scaler
-		r := &trainRun{trainOptions: o, app: newApp(strings.Fields(tt.args), nil, nil), capture: capture}
+		o.load.Downscale, o.stepsScaler = tt.downscale, tt.scaler
+		r := &trainRun{trainOptions: o, app: cli.New(strings.Fields(tt.args), nil, nil), capture: capture}
 		if tt.small {
 			r.capture = &scene.Capture{Cameras: capture.Cameras[:1]}
 		}
@@ -250,12 +195,12 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{"a b": "'a b'", "it's": `'it'\''s'`, "out/x-1.ply": "out/x-1.ply", "": "''", "80%": "80%", "$x": "'$x'"} {
-		if got := quotedFor("linux", word); got != want {
+		if got := cli.QuotedFor("linux", word); got != want {
 			t.Errorf("%q quoted is %s, want %s", word, got, want)
 		}
 	}
 	for word, want := range map[string]string{`C:\x\y.toml`: `C:\x\y.toml`, `C:\my scene`: `"C:\my scene"`, "80%": `"80%"`} {
-		if got := quotedFor("windows", word); got != want {
+		if got := cli.QuotedFor("windows", word); got != want {
 			t.Errorf("%q quoted for Windows is %s, want %s", word, got, want)
 		}
 	}
@@ -269,12 +214,12 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 	}{{1, 1}, {100, 0}, {0, 0}} {
 		var errs bytes.Buffer
 		o := newTrainOptions()
-		a := newApp([]string{"train", "s", "-m", "o"}, &errs, &errs)
+		a := cli.New([]string{"train", "s", "-m", "o"}, &errs, &errs)
 		r := &trainRun{trainOptions: o, app: a, capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
-		p := newProgress(&bytes.Buffer{}, progressPlain, 0, o.config.Iterations)
-		p.last, p.rate = step(200), tt.rate
+		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.config.Iterations)
+		p.Last, p.Rate = step(200), tt.rate
 		r.advise(p)
-		if len(a.told) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+		if len(a.Told) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
 		}
 	}
@@ -299,7 +244,7 @@ func TestWatch(t *testing.T) {
 		{"the last step of a resumed run", 29, 30, []int{1}, false, true},
 	} {
 		var said bytes.Buffer
-		r := &trainRun{trainOptions: &trainOptions{scene: "garden"}, app: newApp(nil, io.Discard, &said), train: []int{0, 1, 2}}
+		r := &trainRun{trainOptions: &trainOptions{scene: "garden"}, app: cli.New(nil, io.Discard, &said), train: []int{0, 1, 2}}
 		r.config.Iterations = test.total
 		rec := &record{run: r, from: test.from, visited: map[int]bool{}}
 		for i, view := range test.views {
@@ -311,8 +256,8 @@ func TestWatch(t *testing.T) {
 		if (rec.blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
 			t.Errorf("%s: error %v, said %q", test.name, rec.blind, said.String())
 		}
-		if test.blind && (exitCode(rec.blind) != exitData || hint(rec.blind) == "") {
-			t.Errorf("%s: exit code %d, hint %q", test.name, exitCode(rec.blind), hint(rec.blind))
+		if test.blind && (exitCode(rec.blind) != exitData || remedy.Of(rec.blind) == "") {
+			t.Errorf("%s: exit code %d, hint %q", test.name, exitCode(rec.blind), remedy.Of(rec.blind))
 		}
 	}
 }

@@ -3,23 +3,25 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"vksplat/internal/fault"
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inria"
-	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 	"vksplat/scene/splatfile"
 )
 
-func (a *app) renderCommand() *cobra.Command {
+func renderCommand(a *cli.Console) *cobra.Command {
 	o := newRenderOptions()
 	cmd := &cobra.Command{
 		Use:   "render FILE|OUT -o DIR",
@@ -39,26 +41,26 @@ func (a *app) renderCommand() *cobra.Command {
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = cmd.Flags().Changed
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		o.file = args[0]
 		o.camerasOfRun()
-		a.warnIdleViews(o)
-		return a.render(o)
+		warnIdleViews(a, o)
+		return runRender(a, o)
 	})
 	return cmd
 }
 
 // warnIdleViews warns of flags that change nothing.
-func (a *app) warnIdleViews(o *renderOptions) {
+func warnIdleViews(a *cli.Console, o *renderOptions) {
 	for _, opt := range o.captureOptions() {
 		switch {
 		case !o.given(opt.name):
 		case opt.name == "masks" || opt.name == "invert-masks":
-			a.warn("--" + opt.name + " has no effect on pictures")
+			a.Warn("--" + opt.name + " has no effect on pictures")
 		case o.fromJSON() || o.cameras == "":
-			a.warn(noEffect(opt.name, "a capture as --cameras"))
+			a.Warn(noEffect(opt.name, "a capture as --cameras"))
 		}
 	}
 	for _, idle := range []struct {
@@ -72,28 +74,28 @@ func (a *app) warnIdleViews(o *renderOptions) {
 		{"start-frame", "--name or --trajectory", o.name != "" || o.trajectory != ""},
 	} {
 		if o.given(idle.flag) && !idle.has {
-			a.warn(noEffect(idle.flag, idle.without))
+			a.Warn(noEffect(idle.flag, idle.without))
 		}
 	}
 	if o.given("background") && o.picture().Alpha && o.video == "" {
-		a.warn("--background has no effect with --alpha")
+		a.Warn("--background has no effect with --alpha")
 	}
 }
 
 // camerasOfRun makes of a run's folder as --cameras the cameras.json in it: such a folder is no capture.
 func (o *renderOptions) camerasOfRun() {
-	if file := filepath.Join(o.cameras, "cameras.json"); o.cameras != "" && isFile(file) && isFile(filepath.Join(o.cameras, "cfg_args")) {
+	if file := filepath.Join(o.cameras, "cameras.json"); o.cameras != "" && output.IsFile(file) && output.IsFile(filepath.Join(o.cameras, "cfg_args")) {
 		o.cameras = file
 	}
 }
 
 // fromJSON reports whether the cameras are those of a file that train wrote.
 func (o *renderOptions) fromJSON() bool {
-	return strings.EqualFold(filepath.Ext(o.cameras), ".json") && !isFolder(o.cameras)
+	return strings.EqualFold(filepath.Ext(o.cameras), ".json") && !output.IsFolder(o.cameras)
 }
 
-// render draws what is asked for.
-func (a *app) render(o *renderOptions) (err error) {
+// runRender draws what is asked for.
+func runRender(a *cli.Console, o *renderOptions) (err error) {
 	missing := o.findFiles()
 	if err := o.check(); err != nil {
 		return err
@@ -101,7 +103,7 @@ func (a *app) render(o *renderOptions) (err error) {
 	if missing != nil {
 		return missing
 	}
-	defer func() { err = memoryHint(err) }()
+	defer func() { err = remedy.Memory(err) }()
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return err
 	}
@@ -110,16 +112,16 @@ func (a *app) render(o *renderOptions) (err error) {
 		return err
 	}
 	defer release()
-	a.onAbort = func() {
+	a.OnAbort = func() {
 		o.drawing.drop()
 		release()
 	}
-	splats, info, err := a.model(o.file)
+	splats, info, err := models.Open(a, o.file)
 	if err != nil {
 		return err
 	}
-	origin := originOf(&info)
-	capture, err := a.capture(o, origin)
+	origin := models.OriginOf(&info)
+	capture, err := readCameras(a, o, origin)
 	if err != nil {
 		return err
 	}
@@ -134,21 +136,21 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDevice(device)) }()
+	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 	device.LimitHeap()
 	if note := device.Note(); note != "" {
-		a.note(note)
+		a.Note(note)
 	}
 	splats = splats.FromCapture(capture.Frame, origin)
 	shots, err := o.shots(capture, flown, splats)
 	if err != nil {
 		return err
 	}
-	if err := checkNear(o.config.Near, splats, camerasOf(shots)); err != nil {
+	if err := models.CheckNear(o.config.Near, splats, camerasOf(shots)); err != nil {
 		return err
 	}
-	a.warnUncovered(o, capture, shots)
-	return a.renderAll(o, device, splats, shots, capture.Frame.Scale)
+	warnUncovered(a, o, capture, shots)
+	return renderAll(a, o, device, splats, shots, capture.Frame.Scale)
 }
 
 // way reads that of --trajectory FILE, and moves the capture with it into the training frame.
@@ -168,19 +170,11 @@ func (o *renderOptions) look(info *splatfile.Info, synthetic bool) error {
 	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
 		o.config.Antialiased = o.antialiased
 	}
-	trained, err := trainedLookOf(o.file, &info.Meta)
+	trained, err := captured.LookOf(o.file, &info.Meta)
 	if err == nil {
-		trained.take(&o.config, o.given, synthetic)
+		trained.Take(&o.config, o.given, synthetic)
 	}
 	return err
-}
-
-// originOf returns what was subtracted from a model's coordinates.
-func originOf(info *splatfile.Info) (origin [3]float64) {
-	if info.Meta.Origin != nil {
-		origin = *info.Meta.Origin
-	}
-	return origin
 }
 
 // claim claims the folder of the pictures, if there are any: two renders at once would replace each other's pictures and render.json. One after the other,
@@ -190,12 +184,12 @@ func (o *renderOptions) claim() (release func(), err error) {
 		return func() {}, nil
 	}
 	if o.single != "" {
-		return claimFolder(o.out, false)
+		return output.Claim(o.out, false)
 	}
-	if err := refusePlace(o.out, "flag --output: ", recordFile); err != nil {
+	if err := output.RefusePlace(o.out, "flag --output: ", recordFile); err != nil {
 		return nil, err
 	}
-	return claimFolder(o.out, true)
+	return output.Claim(o.out, true)
 }
 
 // normalise moves the capture into the training frame, and with it the cameras of a flight. Where the capture has no cameras, the flight's are its.
@@ -219,51 +213,17 @@ func camerasOf(shots []shot) []scene.Camera {
 	return cams
 }
 
-// model reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn is warned of or refused.
-func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
-	splats, info, err := readModel(file)
-	if err != nil {
-		return nil, info, err
-	}
-	if bad := splats.NonFinite(); bad > 0 {
-		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, fault.ErrData, bad, splats.N),
-			hint: "the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert " + file + " OUT.ply"}
-	}
-	switch huge := splats.Huge(); {
-	case huge == splats.N && huge > 0:
-		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, fault.ErrData, scene.HugeLog),
-			hint: "the training that made this file diverged, or the file is damaged or holds no logarithms of scales: make or copy it again"}
-	case huge > 0:
-		a.warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
-			file, huge, count(splats.N, "splat"), scene.HugeLog))
-	}
-	for _, n := range info.Notes {
-		a.warn(file + ": " + n)
-	}
-	return splats, info, nil
-}
-
-// readModel reads a model into memory.
-func readModel(file string) (*scene.Splats, splatfile.Info, error) {
-	model, err := splatfile.Open(file)
-	if err != nil {
-		return nil, splatfile.Info{}, err
-	}
-	splats, err := splatfile.All(model)
-	return splats, model.Info(), errors.Join(err, model.Close())
-}
-
-// views reads the cameras, in the capture's own frame. Those of a cameras.json
+// readViews reads the cameras, in the capture's own frame. Those of a cameras.json
 // without a recorded origin stand where the model does: origin is the model's.
-func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
+func readViews(a *cli.Console, o *renderOptions, origin [3]float64) (*scene.Capture, error) {
 	if !o.fromJSON() {
-		options := o.load.options()
+		options := o.load.Options()
 		options.FlagOf = captureFormat
 		capture, err := load.Capture(o.cameras, options)
 		if err != nil {
 			return nil, err
 		}
-		a.tellWarnings(capture)
+		captured.TellWarnings(a, capture)
 		return capture, nil
 	}
 	cams, info, err := inria.ReadCameras(o.cameras)
@@ -271,36 +231,15 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 		return nil, err
 	}
 	if info.Centred > 0 {
-		a.warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.cameras, count(info.Centred, "camera")))
+		a.Warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.cameras, cli.Count(info.Centred, "camera")))
 	}
 	heldOut := info.HeldOut
 	if heldOut == nil && o.split != "" {
 		heldOut = measuredViews(filepath.Dir(o.cameras))
 	}
-	at, err := readOrigin(filepath.Dir(o.cameras), origin)
+	at, err := captured.ReadOrigin(filepath.Dir(o.cameras), origin)
 	if err != nil {
 		return nil, err
 	}
-	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]}), HeldOut: heldOut}, nil
-}
-
-// tellWarnings says what was found while a capture was read.
-func (a *app) tellWarnings(c *scene.Capture) {
-	for _, w := range c.Warnings {
-		if inspect.Note(w) {
-			a.note(w.String())
-		} else {
-			a.warn(w.String())
-		}
-	}
-}
-
-func isFile(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.Mode().IsRegular()
-}
-
-func isFolder(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.IsDir()
+	return &scene.Capture{Cameras: captured.Shifted(cams, [3]float64{-at[0], -at[1], -at[2]}), HeldOut: heldOut}, nil
 }

@@ -6,6 +6,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/picture"
@@ -28,7 +34,7 @@ type rendering struct {
 }
 
 // renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
-func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
+func renderAll(a *cli.Console, o *renderOptions, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
 	r := &rendering{o: o, shots: shots, kind: o.picture(), unit: unit, turn: make(chan struct{}), release: func() {}}
 	close(r.turn)
 	defer func() { r.release() }()
@@ -40,18 +46,18 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 			return err
 		}
 	}
-	if err := a.startVideo(r, cams); err != nil {
+	if err := startVideo(a, r, cams); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.video.abandon()) }()
-	ctx, stop := a.stoppable(always("stopping after the pictures that are being written"))
+	ctx, stop := a.Stoppable(cli.Always("stopping after the pictures that are being written"))
 	defer stop()
-	if err := a.keepFormer(r, splats); err != nil {
+	if err := keepFormer(a, r, splats); err != nil {
 		return err
 	}
 	todo := r.todo()
 	if len(todo) == 0 {
-		return a.sayResults(r)
+		return sayResults(a, r)
 	}
 	config := o.config
 	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.depth
@@ -63,12 +69,12 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 		return err
 	}
 	defer func() { err = errors.Join(err, r.renderer.Close()) }()
-	a.tellShared(r.renderer)
-	a.printf("%s, %s, %s of %s\n", device.Name(), count(splats.N, "splat"), count(len(todo), "picture"), r.resolution())
+	models.TellShared(a, r.renderer)
+	a.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(todo), "picture"), r.resolution())
 	began := time.Now()
-	show := newProgress(a.stdout, progressAuto, 0, len(todo))
-	show.draws, show.text = true, a.follow(show)
-	defer show.interrupt()
+	show := meter.New(a.Stdout, meter.Auto, 0, len(todo))
+	show.Draws, show.Text = true, a.Follow(show)
+	defer show.Interrupt()
 	atOnce := r.renderer.AtOnce()
 	if r.panorama != nil {
 		atOnce = r.panorama.atOnce(atOnce)
@@ -77,29 +83,29 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	if err := errors.Join(r.draw(ctx, todo), r.writers.finish()); err != nil {
 		return firstOf(r.writers.failed(), err)
 	}
-	show.interrupt()
+	show.Interrupt()
 	seconds := time.Since(began).Seconds()
 	if err := r.video.finish(); err != nil {
 		return err
 	}
-	a.printf("%s in %.1f s: %.1f a second%s\n", count(len(todo), "picture"), seconds, float64(len(todo))/seconds, r.bandsText())
-	return a.sayResults(r)
+	a.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds, float64(len(todo))/seconds, r.bandsText())
+	return sayResults(a, r)
 }
 
 // sayResults prints where the results are.
-func (a *app) sayResults(r *rendering) error {
+func sayResults(a *cli.Console, r *rendering) error {
 	if r.o.out != "" && r.o.format != formatNone {
 		if r.o.single != "" {
-			a.printf("picture: %s\n", r.o.single)
+			a.Printf("picture: %s\n", r.o.single)
 		} else {
-			a.printf("pictures: %s\n", r.o.out)
+			a.Printf("pictures: %s\n", r.o.out)
 		}
 	}
 	if r.missing {
 		return r.errorWithoutFFmpeg()
 	}
 	if r.video != nil {
-		a.printf("video: %s\n", r.o.video)
+		a.Printf("video: %s\n", r.o.video)
 	}
 	return nil
 }
@@ -112,17 +118,10 @@ func firstOf(first, all error) error {
 	return all
 }
 
-// tellShared says that pictures take long because the model is larger than the device.
-func (a *app) tellShared(r *pipeline.Renderer) {
-	if r.Shared() {
-		a.note("the model is larger than device memory: what each picture shows of it is taken there anew, which takes longer")
-	}
-}
-
 // bandsText says that pictures did not fit memory.
 func (r *rendering) bandsText() string {
 	if n := r.renderer.Bands(); n > 1 {
-		return ", in " + count(n, "band")
+		return ", in " + cli.Count(n, "band")
 	}
 	return ""
 }
@@ -130,9 +129,9 @@ func (r *rendering) bandsText() string {
 // resolution is that of the pictures.
 func (r *rendering) resolution() string {
 	if r.panorama != nil {
-		return resolution([]scene.Camera{{Width: r.panorama.width, Height: r.panorama.height}})
+		return captured.Resolution([]scene.Camera{{Width: r.panorama.width, Height: r.panorama.height}})
 	}
-	return resolution(camerasOf(r.shots))
+	return captured.Resolution(camerasOf(r.shots))
 }
 
 // todo lists the shots that must be drawn: those that are not kept and, for a video, all.
@@ -148,7 +147,7 @@ func (r *rendering) todo() (list []int) {
 // stopped returns the error of a user's stop, nil without one.
 func stopped(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return errInterrupted
+		return fault.ErrInterrupted
 	}
 	return nil
 }
@@ -231,7 +230,7 @@ const depthSuffix = ".depth.npy"
 // suffix ends the names of the pictures.
 func (r *rendering) suffix() string {
 	if r.kind.Format == picture.FormatPNG16 {
-		return pictureSuffix
+		return output.PictureSuffix
 	}
 	return "." + r.kind.Format
 }

@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/picture"
@@ -29,7 +31,7 @@ type renderRecord struct {
 
 // keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there. What is of another render is refused or,
 // with --overwrite, removed.
-func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
+func keepFormer(a *cli.Console, r *rendering, splats *scene.Splats) error {
 	r.kept = make([]bool, len(r.shots))
 	if r.o.out == "" || r.o.format == formatNone || r.o.single != "" {
 		return nil
@@ -46,7 +48,7 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 	for i := range r.shots {
 		file := r.shots[i].name + r.suffix()
 		if seen[file] {
-			return usagef("give a --name with a number", "two pictures would be named %s", file)
+			return fault.Usagef("give a --name with a number", "two pictures would be named %s", file)
 		}
 		seen[file] = true
 		want := shotHash(settings, &r.shots[i].camera)
@@ -54,7 +56,7 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 		if err := r.refuseDepths(record, file); err != nil {
 			return err
 		}
-		if isFile(full) {
+		if output.IsFile(full) {
 			was, known := record.Pictures[filepath.ToSlash(file)]
 			switch {
 			case known && was == want && !r.o.overwrite:
@@ -64,11 +66,11 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 					cut++
 				}
 			case r.isPhoto(full):
-				return usagef("choose another folder", "%s is a photo of the capture", full)
+				return fault.Usagef("choose another folder", "%s is a photo of the capture", full)
 			case known && !r.o.overwrite:
-				return usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
+				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
 			case !r.o.overwrite:
-				return usagef("choose another folder, or replace its pictures with --overwrite", "%s is there already, and no render wrote it", full)
+				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is there already, and no render wrote it", full)
 			default:
 				stale = append(stale, full)
 			}
@@ -81,12 +83,12 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 		}
 	}
 	if cut > 0 {
-		a.warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", are(cut, "picture"), r.o.out))
+		a.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", are(cut, "picture"), r.o.out))
 	}
 	if kept > 0 {
-		a.note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
+		a.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
 	}
-	return writeJSON(path, record)
+	return output.WriteJSON(path, record)
 }
 
 // complete tells whether what belongs to a picture that is there is there too, and all of it whole: pictures come to their names whole, but a full disk or a
@@ -115,7 +117,7 @@ func (r *rendering) refuseDepths(record *renderRecord, picture string) error {
 	if _, known := record.Pictures[filepath.ToSlash(picture)]; known || !r.hasDepths() {
 		return nil
 	}
-	return refuseExisting("", r.o.overwrite, r.depthFile(filepath.Join(r.o.out, picture)))
+	return output.RefuseExisting("", r.o.overwrite, r.depthFile(filepath.Join(r.o.out, picture)))
 }
 
 // isPhoto tells whether a file is one that a camera's picture was taken from.
@@ -132,7 +134,7 @@ func are(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + " is"
 	}
-	return count(n, thing) + " are"
+	return cli.Count(n, thing) + " are"
 }
 
 // readRecord reads recordFile; without one nothing is recorded.
@@ -143,10 +145,10 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 		err = strictjson.JSONError(json.Unmarshal(data, record))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
+		return nil, &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), Hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
 	}
 	if err == nil && record.Pictures == nil && !overwrite {
-		return nil, usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)
+		return nil, fault.Usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)
 	}
 	if record.Pictures == nil {
 		record.Pictures = map[string]string{}

@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/trajectory"
@@ -33,7 +36,7 @@ func (o *renderOptions) findFiles() (err error) {
 		return nil
 	}
 	o.run = out
-	if cameras := filepath.Join(out, "cameras.json"); o.cameras == "" && isFile(cameras) {
+	if cameras := filepath.Join(out, "cameras.json"); o.cameras == "" && output.IsFile(cameras) {
 		o.cameras = cameras
 	}
 	return nil
@@ -42,23 +45,23 @@ func (o *renderOptions) findFiles() (err error) {
 // noCameras is the error of a render that nothing says the views of.
 func (o *renderOptions) noCameras() error {
 	if o.run != "" {
-		return usagef("give the capture that it was trained on: --cameras SCENE", "%s has no cameras.json to render from", o.run)
+		return fault.Usagef("give the capture that it was trained on: --cameras SCENE", "%s has no cameras.json to render from", o.run)
 	}
-	return usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
+	return fault.Usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
 }
 
 // defaultCamera is what trajectory files without a lens are flown with where there is no photo.
 var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, math.Pi/3)
 
-// capture reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone there may be none.
-func (a *app) capture(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
+// readCameras reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone there may be none.
+func readCameras(a *cli.Console, o *renderOptions, origin [3]float64) (*scene.Capture, error) {
 	if o.cameras == "" {
 		if !o.fromFile() {
 			return nil, o.noCameras()
 		}
 		return &scene.Capture{Frame: scene.Identity()}, nil
 	}
-	return a.views(o, origin)
+	return readViews(a, o, origin)
 }
 
 // fromFile says whether the way is in a file.
@@ -76,8 +79,8 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 		like = c.Cameras[0]
 	}
 	t, err := trajectory.Read(o.trajectory, like, o.dataparser)
-	if meant := didYouMean(o.trajectory, trajectory.Names(), ""); meant != "" && errors.Is(err, os.ErrNotExist) {
-		err = &hintedError{err: err, hint: meant + " Other names are those of files, see docs/render.md"}
+	if meant := cli.DidYouMean(o.trajectory, trajectory.Names(), ""); meant != "" && errors.Is(err, os.ErrNotExist) {
+		err = &fault.HintedError{Err: err, Hint: meant + " Other names are those of files, see docs/render.md"}
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 			last = min(last, first+o.seconds)
 		}
 		if (last-first)*o.fps > 1e6 {
-			return nil, usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second", o.trajectory, last-first, o.fps)
+			return nil, fault.Usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second", o.trajectory, last-first, o.fps)
 		}
 		times := make([]float64, 1+int(math.Floor((last-first)*o.fps+1e-6)))
 		for i := range times {
@@ -101,7 +104,7 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 		cams = trajectory.Fly(t.Keys, times)
 	}
 	if t.OfModel {
-		cams = shifted(cams, [3]float64{-origin[0], -origin[1], -origin[2]})
+		cams = captured.Shifted(cams, [3]float64{-origin[0], -origin[1], -origin[2]})
 	}
 	return cams, nil
 }
@@ -115,7 +118,7 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 			cams = o.splitViews(c)
 		}
 		if len(cams) == 0 {
-			return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, fault.ErrData, o.split), hint: "photos are held out by train --eval"}
+			return nil, &fault.HintedError{Err: fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, fault.ErrData, o.split), Hint: "photos are held out by train --eval"}
 		}
 	case o.fromFile():
 		cams, named = flown, false
@@ -127,7 +130,7 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 		}
 		cams, named = way, false
 	}
-	names := pictureNames(cams)
+	names := captured.PictureNames(cams)
 	chosen, err := o.frames.pick(len(cams))
 	if err != nil {
 		return nil, err
@@ -141,7 +144,7 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 		case o.name != "":
 			s.name = fmt.Sprintf(o.name, s.number)
 		case named:
-			s.name = strings.TrimSuffix(names[i], pictureSuffix)
+			s.name = strings.TrimSuffix(names[i], output.PictureSuffix)
 		default:
 			s.name = fmt.Sprintf(framePattern, s.number)
 		}
@@ -160,12 +163,12 @@ func (o *renderOptions) flightPictures() int { return max(1, int(math.Round(o.se
 const uncoveredShare = 0.25
 
 // warnUncovered warns of a way around a scene that was photographed from one side: it flies where the model was never looked at from.
-func (a *app) warnUncovered(o *renderOptions, c *scene.Capture, shots []shot) {
+func warnUncovered(a *cli.Console, o *renderOptions, c *scene.Capture, shots []shot) {
 	if o.trajectory != trajectory.Ellipse && o.trajectory != trajectory.Orbit {
 		return
 	}
 	if n := trajectory.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
-		a.warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.trajectory, n, count(len(shots), "picture"),
+		a.Warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.trajectory, n, cli.Count(len(shots), "picture"),
 			trajectory.Interp, trajectory.Spiral))
 	}
 }
@@ -175,15 +178,15 @@ const framePattern = "frame_%05d"
 
 // splitViews returns the cameras of the split that is asked for.
 func (o *renderOptions) splitViews(c *scene.Capture) []scene.Camera {
-	every := heldOutEvery
+	every := captured.HeldOutEvery
 	if o.fromJSON() {
 		every = 0 // what the file says
 	}
 	train, test := c.Split(every)
 	if o.split == inria.SplitTest {
-		return pick(c.Cameras, test)
+		return captured.Pick(c.Cameras, test)
 	}
-	return pick(c.Cameras, train)
+	return captured.Pick(c.Cameras, train)
 }
 
 // measuredViews returns the photos that per_view.json beside a cameras.json has scores of, which are those that were held out: INRIA's cameras.json does not say,

@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/picture"
@@ -53,7 +56,7 @@ type videoPipe struct {
 }
 
 // startVideo starts ffmpeg, if there is to be a video. Where the program is missing, pictures are written in place of the video.
-func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
+func startVideo(a *cli.Console, r *rendering, cams []scene.Camera) error {
 	o := r.o
 	if o.video == "" {
 		return nil
@@ -61,7 +64,7 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 	width, height := cams[0].Width, cams[0].Height
 	for _, c := range cams {
 		if c.Width != width || c.Height != height {
-			return usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d and %dx%d", width, height, c.Width, c.Height)
+			return fault.Usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d and %dx%d", width, height, c.Width, c.Height)
 		}
 	}
 	if r.panorama != nil {
@@ -69,9 +72,9 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 	}
 	program, err := exec.LookPath(ffmpegName)
 	if err != nil {
-		return a.picturesInstead(r)
+		return picturesInstead(a, r)
 	}
-	v, err := a.openVideo(program, o, width, height)
+	v, err := openVideo(a, program, o, width, height)
 	if v != nil {
 		r.video = v
 	}
@@ -79,18 +82,18 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 }
 
 // openVideo starts a program of ffmpeg's, which makes a video of pictures of one size. One that is returned with an error is to be abandoned, too.
-func (a *app) openVideo(program string, o *renderOptions, width, height int) (*videoPipe, error) {
+func openVideo(a *cli.Console, program string, o *renderOptions, width, height int) (*videoPipe, error) {
 	if err := checkVideoFolder(o.video); err != nil {
 		return nil, err
 	}
 	v, err := newVideoPipe(o.video)
 	if err != nil {
-		return nil, folderError(filepath.Dir(o.video), err)
+		return nil, output.FolderError(filepath.Dir(o.video), err)
 	}
 	args := append([]string{"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-f", "rawvideo", "-pix_fmt", "rgb0",
 		"-s", fmt.Sprintf("%dx%d", width, height), "-r", fpsText(o.fps), "-i", "pipe:0"}, encodeArgs(o, "file:"+v.temp)...)
 	v.cmd = exec.Command(program, args...)
-	detach(v.cmd)
+	cli.Detach(v.cmd)
 	v.cmd.Stderr = v.said
 	if v.in, err = v.cmd.StdinPipe(); err != nil {
 		return v, err
@@ -99,14 +102,14 @@ func (a *app) openVideo(program string, o *renderOptions, width, height int) (*v
 		v.cmd = nil
 		return v, errors.Join(v.wrong(err), v.abandon())
 	}
-	a.onAbort = and(a.onAbort, func() { _ = v.abandon() })
+	a.OnAbort = cli.Both(a.OnAbort, func() { _ = v.abandon() })
 	return v, nil
 }
 
 // newVideoPipe makes the temporary file of a video, and removes those of renders that were killed: with the lock nobody else writes one.
 func newVideoPipe(file string) (*videoPipe, error) {
 	dir, hidden := filepath.Dir(file), "."+filepath.Base(file)
-	unlock, err := waitForLock(context.Background(), filepath.Join(dir, hidden+lockName))
+	unlock, err := output.WaitForLock(context.Background(), filepath.Join(dir, hidden+output.LockName))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +117,7 @@ func newVideoPipe(file string) (*videoPipe, error) {
 	var temp *os.File
 	if err == nil {
 		for _, e := range entries {
-			if number, ok := strings.CutPrefix(e.Name(), hidden+".tmp"); ok && digits.MatchString(number) && e.Type().IsRegular() {
+			if number, ok := strings.CutPrefix(e.Name(), hidden+".tmp"); ok && output.Digits.MatchString(number) && e.Type().IsRegular() {
 				_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
 			}
 		}
@@ -130,18 +133,10 @@ func newVideoPipe(file string) (*videoPipe, error) {
 	return &videoPipe{file: file, temp: temp.Name(), unlock: unlock, said: &tail{}}, nil
 }
 
-// and calls two functions one after the other, the second first.
-func and(f, g func()) func() {
-	return func() {
-		g()
-		f()
-	}
-}
-
 // checkVideoFolder refuses a folder that is not there.
 func checkVideoFolder(file string) error {
-	if dir := filepath.Dir(file); !isFolder(dir) {
-		return usagef("make the folder first, or choose another", "flag --video: there is no folder %s", dir)
+	if dir := filepath.Dir(file); !output.IsFolder(dir) {
+		return fault.Usagef("make the folder first, or choose another", "flag --video: there is no folder %s", dir)
 	}
 	return nil
 }
@@ -156,20 +151,20 @@ var (
 )
 
 // picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they are there.
-func (a *app) picturesInstead(r *rendering) error {
+func picturesInstead(a *cli.Console, r *rendering) error {
 	o := r.o
 	r.missing = true
 	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha || o.format == formatNone {
-		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg, or leave --video out"}
+		return &fault.HintedError{Err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), Hint: "install ffmpeg, or leave --video out"}
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.video, filepath.Ext(o.video)) + "_frames"
-		release, err := claimFolder(o.out, true)
+		release, err := output.Claim(o.out, true)
 		if err != nil {
 			return err
 		}
 		r.release = release
-		a.onAbort = and(a.onAbort, release)
+		a.OnAbort = cli.Both(a.OnAbort, release)
 	}
 	if o.name == "" {
 		o.name = framePattern
@@ -178,7 +173,7 @@ func (a *app) picturesInstead(r *rendering) error {
 		r.shots[i].number = o.start + i
 		r.shots[i].name = fmt.Sprintf(o.name, r.shots[i].number)
 	}
-	a.warn("there is no program ffmpeg: pictures are written to " + o.out + " in place of the video")
+	a.Warn("there is no program ffmpeg: pictures are written to " + o.out + " in place of the video")
 	return nil
 }
 
@@ -190,7 +185,7 @@ func (r *rendering) errorWithoutFFmpeg() error {
 	for i := range args {
 		args[i] = photo.ShellWord(args[i])
 	}
-	return &hintedError{err: fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), hint: "install ffmpeg and run: " + strings.Join(args, " ")}
+	return &fault.HintedError{Err: fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), Hint: "install ffmpeg and run: " + strings.Join(args, " ")}
 }
 
 // write adds a picture to the video.
@@ -214,8 +209,8 @@ func (v *videoPipe) wrong(err error) error {
 	if text == "" {
 		text = err.Error()
 	}
-	return &hintedError{err: fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
-		hint: "look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must have room"}
+	return &fault.HintedError{Err: fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
+		Hint: "look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must have room"}
 }
 
 // finish ends the video and puts it in its place.

@@ -15,15 +15,15 @@ import (
 	"strings"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/results"
 )
-
-// reportFile is the page about a run in OUT. It holds all that it shows: no
-// network, no other file, so that it can be sent to somebody.
-const reportFile = "report.html"
 
 // Bounds on what the page holds.
 const (
@@ -55,7 +55,7 @@ type reportPage struct {
 	PassSum  float64
 	Settings []reportChapter
 	About    []reportRow
-	Notices  []notice
+	Notices  []cli.Notice
 
 	room int // bytes left for pictures
 }
@@ -65,27 +65,27 @@ type reportFact struct{ Label, Value, Note string }
 
 // reportCurves are the points of all curves; the page's script draws them.
 type reportCurves struct {
-	Steps  []stepLine   `json:"steps"`
-	Evals  []reportEval `json:"evals"`
-	Total  int          `json:"total"`
-	Budget int64        `json:"budget"`
+	Steps  []meter.StepLine `json:"steps"`
+	Evals  []reportEval     `json:"evals"`
+	Total  int              `json:"total"`
+	Budget int64            `json:"budget"`
 }
 
 type reportEval struct {
-	Step int     `json:"step"`
-	PSNR rounded `json:"psnr"`
-	SSIM rounded `json:"ssim"`
+	Step int           `json:"step"`
+	PSNR meter.Rounded `json:"psnr"`
+	SSIM meter.Rounded `json:"ssim"`
 }
 
 // reportPicture is a held-out view with its pictures as data URIs.
 type reportPicture struct {
-	Name   string  `json:"name"`
-	PSNR   rounded `json:"psnr"`
-	SSIM   rounded `json:"ssim"`
-	Width  int     `json:"width"`
-	Height int     `json:"height"`
-	Photo  string  `json:"photo"`
-	Render string  `json:"render"`
+	Name   string        `json:"name"`
+	PSNR   meter.Rounded `json:"psnr"`
+	SSIM   meter.Rounded `json:"ssim"`
+	Width  int           `json:"width"`
+	Height int           `json:"height"`
+	Photo  string        `json:"photo"`
+	Render string        `json:"render"`
 }
 
 // reportView is a row of the table of held-out views. Picture is its index in
@@ -121,7 +121,7 @@ func (r *trainRun) writeReport(st *stats) error {
 	if !r.report {
 		return nil
 	}
-	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Notices: r.app.notices(), room: reportBytes}
+	page := &reportPage{Title: filepath.Base(output.Absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Notices: r.app.Notices(), room: reportBytes}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}
@@ -129,11 +129,11 @@ func (r *trainRun) writeReport(st *stats) error {
 	page.Passes, page.PassSum = reportPasses(st.Passes)
 	page.Settings = r.reportSettings()
 	page.About = r.reportAbout(st)
-	return atomicfile.Write(filepath.Join(r.out, reportFile), func(w io.Writer) error { return reportTemplate.Execute(w, page) })
+	return atomicfile.Write(filepath.Join(r.out, output.ReportFile), func(w io.Writer) error { return reportTemplate.Execute(w, page) })
 }
 
 func reportSubtitle(st *stats) string {
-	s := fmt.Sprintf("%s, %s", count(st.Step, "step"), st.Device)
+	s := fmt.Sprintf("%s, %s", cli.Count(st.Step, "step"), st.Device)
 	if st.Interrupted {
 		s += ", interrupted"
 	}
@@ -143,7 +143,7 @@ func reportSubtitle(st *stats) string {
 func reportFacts(st *stats) []reportFact {
 	var list []reportFact
 	if st.Scores != nil {
-		list = append(list, reportFact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR), fmt.Sprintf("%s held out, median %.2f", count(st.TestImages, "photo"), st.PSNRMedian)},
+		list = append(list, reportFact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR), fmt.Sprintf("%s held out, median %.2f", cli.Count(st.TestImages, "photo"), st.PSNRMedian)},
 			reportFact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
 	}
 	rate, seconds, note := 0.0, max(st.TrainSeconds, st.LoopSeconds), ""
@@ -159,7 +159,7 @@ func reportFacts(st *stats) []reportFact {
 	}
 	return append(list,
 		reportFact{"Splats", grouped(st.Splats), "from " + grouped(st.Points) + " points"},
-		reportFact{"Training", durationText(seconds), rateText(rate) + note},
+		reportFact{"Training", cli.Duration(seconds), meter.RateText(rate) + note},
 		reportFact{"Device memory", pipeline.BytesText(st.PeakDeviceBytes), "at most"},
 		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels" + firstSteps(&st.Config)})
 }
@@ -175,9 +175,9 @@ func grouped(n int) string {
 
 // reportCurves reads what metrics.jsonl says, which outlives a resume.
 func (r *trainRun) reportCurves(page *reportPage) error {
-	f, err := os.Open(filepath.Join(r.out, metricsFile))
+	f, err := os.Open(filepath.Join(r.out, output.MetricsFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return &hintedError{err: fmt.Errorf("write report: %w", err), hint: r.out + " was removed or moved while the run went on; what was written since, the model too, is in a new folder of that name"}
+		return &fault.HintedError{Err: fmt.Errorf("write report: %w", err), Hint: r.out + " was removed or moved while the run went on; what was written since, the model too, is in a new folder of that name"}
 	}
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (r *trainRun) thumbnail(step int, v viewLine, file string) *reportPicture {
 			return nil
 		}
 	}
-	pic.PSNR, pic.SSIM = rounded(v.PSNR), rounded(v.SSIM)
+	pic.PSNR, pic.SSIM = meter.Rounded(v.PSNR), meter.Rounded(v.SSIM)
 	return pic
 }
 
@@ -343,19 +343,19 @@ func (r *trainRun) reportSettings() []reportChapter {
 }
 
 func (r *trainRun) reportAbout(st *stats) []reportRow {
-	words := make([]string, len(r.app.args))
-	for i, w := range r.app.args {
-		words[i] = quoted(w)
+	words := make([]string, len(r.app.Args))
+	for i, w := range r.app.Args {
+		words[i] = cli.Quoted(w)
 	}
 	return []reportRow{
 		{Key: "command", Value: "vksplat " + strings.Join(words, " ")},
-		{Key: "version", Value: versionText()},
+		{Key: "version", Value: cli.VersionText()},
 		{Key: "device", Value: st.Device},
 		{Key: "driver", Value: r.device.Driver()},
 		{Key: "memory budget", Value: pipeline.BytesText(r.deviceBudget())},
-		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes), count(st.Allocations, "allocation"))},
+		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes), cli.Count(st.Allocations, "allocation"))},
 		{Key: "peak memory of the process", Value: pipeline.BytesText(st.PeakRSSBytes)},
-		{Key: "capture", Value: absolute(r.scene)},
+		{Key: "capture", Value: output.Absolute(r.scene)},
 		{Key: "model", Value: r.modelFile(st.Step)},
 		{Key: "scores", Value: "of the model's file, drawn with " + r.drawn().String()},
 	}

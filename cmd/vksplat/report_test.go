@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/results"
@@ -99,9 +101,9 @@ func TestThumbnails(t *testing.T) {
 // stay text.
 func TestReportPage(t *testing.T) {
 	const evil = `</script><img src=x onerror=alert(1)>"'`
-	page := &reportPage{Title: evil, Subtitle: evil, Notices: []notice{{kindWarning, evil}}, EvalStep: 7,
+	page := &reportPage{Title: evil, Subtitle: evil, Notices: []cli.Notice{{Kind: cli.KindWarning, Text: evil}}, EvalStep: 7,
 		Facts:    reportFacts(&stats{Step: 10, LoopSeconds: 4, Splats: 1234567, Scores: &Scores{PSNR: 30.125}}),
-		Curves:   reportCurves{Steps: []stepLine{{Step: 1}}, Evals: []reportEval{{Step: 1}}},
+		Curves:   reportCurves{Steps: []meter.StepLine{{Step: 1}}, Evals: []reportEval{{Step: 1}}},
 		Compare:  []reportPicture{{Name: evil, Photo: "data:image/png;base64,AAAA", Render: "data:image/png;base64,BBBB"}},
 		Views:    []reportView{{Name: evil, Link: "test/a%20b.png", Picture: 0}, {Name: "second", Picture: -1}},
 		Settings: []reportChapter{{Title: "Loss", Rows: []reportRow{{Key: "l1", Value: evil, Default: "0", Changed: true}}}},

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -30,7 +30,7 @@ func (s *saver) find() error {
 		s.left = s.leftovers()
 		return s.refuseForeign(nil)
 	}
-	list, err := listCheckpoints(s.dir)
+	list, err := output.ListCheckpoints(s.dir)
 	if err != nil {
 		return err
 	}
@@ -49,10 +49,10 @@ func (s *saver) find() error {
 		return err
 	}
 	for _, f := range list {
-		if s.ownPast() && f.step <= s.from.Header.Step {
+		if s.ownPast() && f.Step <= s.from.Header.Step {
 			s.kept = append(s.kept, f)
 		} else {
-			s.foreign = append(s.foreign, f.path)
+			s.foreign = append(s.foreign, f.Path)
 		}
 	}
 	s.left = s.leftovers()
@@ -64,12 +64,9 @@ func (s *saver) find() error {
 	return nil
 }
 
-// askedFile lists, in the folder of checkpoints, the steps whose checkpoints were asked for and stay.
-const askedFile = "save_at.json"
-
 // readAsked returns the steps that earlier calls were asked to save. Where that cannot be read, there are none.
 func (s *saver) readAsked() (steps []int) {
-	data, err := os.ReadFile(filepath.Join(s.dir, askedFile))
+	data, err := os.ReadFile(filepath.Join(s.dir, output.AskedFile))
 	if err != nil || json.Unmarshal(data, &steps) != nil {
 		return nil
 	}
@@ -83,18 +80,15 @@ func (s *saver) rememberAsked() error {
 	if s.remembered || len(s.asked) == 0 {
 		return nil
 	}
-	err := writeJSON(filepath.Join(s.dir, askedFile), s.asked)
+	err := output.WriteJSON(filepath.Join(s.dir, output.AskedFile), s.asked)
 	s.remembered = err == nil
 	return err
 }
 
-// inFolder reports whether path is directly in dir.
-func inFolder(path, dir string) bool { return absolute(filepath.Dir(path)) == absolute(dir) }
-
 // findNewest opens the newest checkpoint that is whole.
-func (s *saver) findNewest(list []checkpointFile) error {
+func (s *saver) findNewest(list []output.CheckpointFile) error {
 	for i, f := range slices.Backward(list) {
-		c, err := openWhole(f.path)
+		c, err := output.OpenWhole(f.Path)
 		if err == nil {
 			s.from = c
 			return nil
@@ -106,42 +100,30 @@ func (s *saver) findNewest(list []checkpointFile) error {
 		s.r.warnLater(text)
 	}
 	if n := len(list); n > 0 {
-		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, fault.ErrData, n),
-			hint: "choose another folder, or start over with --overwrite in place of --resume, which removes " + formerText(s.r.out, n)}
+		return &fault.HintedError{Err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, fault.ErrData, n),
+			Hint: "choose another folder, or start over with --overwrite in place of --resume, which removes " + output.FormerText(s.r.out, n)}
 	}
-	if err := refuseFormer(s.r.out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
+	if err := output.RefuseFormer(s.r.out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
 		return err
 	}
-	s.r.app.printf("no checkpoint in %s: starting from the beginning\n", s.r.out)
+	s.r.app.Printf("no checkpoint in %s: starting from the beginning\n", s.r.out)
 	return nil
 }
 
-// openWhole opens a checkpoint after reading all of it.
-func openWhole(path string) (*pipeline.Checkpoint, error) {
-	c, err := pipeline.OpenCheckpoint(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Verify(); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
-}
-
 // openFile opens the checkpoint that was named. With one of another folder, what this folder holds is not lost either.
-func (s *saver) openFile(list []checkpointFile) (err error) {
-	if !inFolder(s.o.resume, s.dir) {
+func (s *saver) openFile(list []output.CheckpointFile) (err error) {
+	if !output.InFolder(s.o.resume, s.dir) {
 		if err := s.protect(list); err != nil {
 			return err
 		}
 	}
-	if s.from, err = openWhole(s.o.resume); err != nil || !s.ownPast() || s.o.overwrite {
+	if s.from, err = output.OpenWhole(s.o.resume); err != nil || !s.ownPast() || s.o.overwrite {
 		return err
 	}
 	step := s.from.Header.Step
-	later := slices.DeleteFunc(list, func(f checkpointFile) bool { return f.step <= step })
-	if text := contentText(len(later), len(modelsAbove(s.r.out, step))); text != "" {
-		return usagef("add --overwrite to replace them, or name another folder with -m", "%s holds what the run did after step %d: %s", s.r.out, step, text)
+	later := slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step <= step })
+	if text := output.ContentText(len(later), len(output.ModelsAbove(s.r.out, step))); text != "" {
+		return fault.Usagef("add --overwrite to replace them, or name another folder with -m", "%s holds what the run did after step %d: %s", s.r.out, step, text)
 	}
 	return nil
 }
@@ -161,10 +143,10 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 		return nil, err
 	}
 	if s.from.Hidden > 0 && !s.o.accept {
-		return nil, &hintedError{
-			err: fmt.Errorf("resume %s: %w: an earlier version trained it with a near plane of its own for each view (clearance %g), which hides splats that every other program draws",
+		return nil, &fault.HintedError{
+			Err: fmt.Errorf("resume %s: %w: an earlier version trained it with a near plane of its own for each view (clearance %g), which hides splats that every other program draws",
 				s.from.Path(), fault.ErrData, s.from.Hidden),
-			hint: "train it anew, or go on with all splats drawn: --accept-changes",
+			Hint: "train it anew, or go on with all splats drawn: --accept-changes",
 		}
 	}
 	changes := s.from.Changes(s.r.config, capture)
@@ -175,7 +157,7 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return nil, usagef("give what the run was started with, or go on with the new values: --accept-changes",
+	return nil, fault.Usagef("give what the run was started with, or go on with the new values: --accept-changes",
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 
@@ -197,37 +179,27 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	for _, c := range changes {
 		t.Deviate("changed: " + c.String())
 	}
-	s.r.app.printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.config.Iterations, count(h.Splats, "splat"))
+	s.r.app.Printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.config.Iterations, cli.Count(h.Splats, "splat"))
 	if before, same := t.DevicesBefore(h); !same {
 		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ from those of an undisturbed run", before))
 	}
-	if now := programVersion(); now != h.Version {
+	if now := cli.Version(); now != h.Version {
 		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
 		s.r.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
 	}
 	if n, fits := t.Ceiling(); !fits {
-		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop for want of memory", count(n, "splat")))
+		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop for want of memory", cli.Count(n, "splat")))
 	}
 	return t, nil
-}
-
-// splitHash tells apart choices of photos to train on.
-func splitHash(train []int) string {
-	var text []byte
-	for _, i := range train {
-		text = binary.LittleEndian.AppendUint64(text, uint64(i))
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }
 
 // record returns what checkpoints say of the run.
 func (r *trainRun) record() pipeline.RunRecord {
 	c := r.capture
 	return pipeline.RunRecord{
-		Version: programVersion(),
-		Capture: pipeline.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.train), HeldOut: len(r.test), Split: splitHash(r.train), Points: r.nPoints,
-			Resolution: resolution(c.Cameras)},
+		Version: cli.Version(),
+		Capture: pipeline.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.train), HeldOut: len(r.test), Split: captured.SplitHash(r.train), Points: r.nPoints,
+			Resolution: captured.Resolution(c.Cameras)},
 		Frame: pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale, Origin: r.origin},
 	}
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene/synth"
 )
@@ -152,7 +154,7 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("the last two lines are no error with a hint:\n%s", strings.Join(lines, "\n"))
 	}
 	if args[1] == "vksplat" {
-		if strange := strangeFlags(newApp(nil, io.Discard, io.Discard).root(), args[2:], lines[n-1]); len(strange) > 0 {
+		if strange := strangeFlags(rootCommand(cli.New(nil, io.Discard, io.Discard)), args[2:], lines[n-1]); len(strange) > 0 {
 			ts.Fatalf("the hint names flags that the command does not have: %q", strange)
 		}
 	}
@@ -160,7 +162,7 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("took %.2f s of processor time", s)
 	}
 	// A command begins as a copy of this process, whose peak counts as its own.
-	if u, ok := exit.SysUsage().(*syscall.Rusage); ok && u.Maxrss<<10 > max(failBytes, peakRSS()) {
+	if u, ok := exit.SysUsage().(*syscall.Rusage); ok && u.Maxrss<<10 > max(failBytes, meter.PeakRSS()) {
 		ts.Fatalf("took %d MiB of memory", u.Maxrss>>10)
 	}
 }
@@ -215,8 +217,8 @@ func cmdInterrupts(ts *testscript.TestScript, _ bool, args []string) {
 	for sent := 0; ; {
 		select {
 		case err = <-done:
-			if cmd.ProcessState.ExitCode() != exitInterrupted {
-				ts.Fatalf("ended with %v, want exit code %d\n%s", err, exitInterrupted, ts.ReadFile("stderr.txt"))
+			if cmd.ProcessState.ExitCode() != cli.ExitInterrupted {
+				ts.Fatalf("ended with %v, want exit code %d\n%s", err, cli.ExitInterrupted, ts.ReadFile("stderr.txt"))
 			}
 			return
 		case <-time.After(20 * time.Millisecond):

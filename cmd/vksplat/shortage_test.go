@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vksplat/internal/run/output"
 )
 
 // TestDriverShortage trains on a device whose driver has less memory than its budget. The run is saved before anything is given up, goes on to its end
@@ -46,11 +48,11 @@ func TestDriverShortage(t *testing.T) {
 		t.Fatalf("%d splats, record of the run %+v", st.Splats, st.Run)
 	}
 	from := st.Run.Deviations[0].Step
-	last := filepath.Join(checkpointFolder, "step_18.safetensors")
+	last := filepath.Join(output.CheckpointFolder, "step_18.safetensors")
 	about, err := exec.Command("vksplat", "info", filepath.Join(dir, "short", last)).CombinedOutput()
 	if err != nil || !strings.Contains(string(about), fmt.Sprintf("from step %d on: memory ran short", from)) {
 		t.Errorf("the last checkpoint says: %v\n%s", err, about)
 	}
-	vksplat(t, args("part", "--resume="+filepath.Join(dir, "short", checkpointFolder, fmt.Sprintf("step_%d.safetensors", from)))...)
+	vksplat(t, args("part", "--resume="+filepath.Join(dir, "short", output.CheckpointFolder, fmt.Sprintf("step_%d.safetensors", from)))...)
 	sameFile(t, filepath.Join(dir, "whole", last), filepath.Join(dir, "part", last))
 }

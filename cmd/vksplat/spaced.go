@@ -7,10 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 )
 
 // refuseSpaced lets the arguments of all commands be checked for values of flags that need none: behind a space they are taken for files.
-func (a *app) refuseSpaced(root *cobra.Command) {
+func refuseSpaced(a *cli.Console, root *cobra.Command) {
 	for _, c := range root.Commands() {
 		check := c.Args
 		if check == nil {
@@ -18,7 +21,7 @@ func (a *app) refuseSpaced(root *cobra.Command) {
 		}
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			wrong := check(cmd, args)
-			if err := a.spaced(cmd, args, wrong != nil); err != nil {
+			if err := spacedError(a, cmd, args, wrong != nil); err != nil {
 				return err
 			}
 			return wrong
@@ -26,11 +29,11 @@ func (a *app) refuseSpaced(root *cobra.Command) {
 	}
 }
 
-// spaced is the error of a value behind a space that its flag would take behind =. A number or a truth value is surely one, unless it is a file's name; other
+// spacedError is the error of a value behind a space that its flag would take behind =. A number or a truth value is surely one, unless it is a file's name; other
 // words are where the arguments are wrong with them.
-func (a *app) spaced(cmd *cobra.Command, args []string, wrong bool) error {
+func spacedError(a *cli.Console, cmd *cobra.Command, args []string, wrong bool) error {
 	at := 0 // the next argument in the command line
-	for i, word := range a.args[:max(len(a.args)-1, 0)] {
+	for i, word := range a.Args[:max(len(a.Args)-1, 0)] {
 		if word == "--" {
 			return nil
 		}
@@ -38,12 +41,12 @@ func (a *app) spaced(cmd *cobra.Command, args []string, wrong bool) error {
 			at++
 		}
 		name, isFlag := strings.CutPrefix(word, "--")
-		f, value := cmd.Flags().Lookup(name), a.args[i+1]
+		f, value := cmd.Flags().Lookup(name), a.Args[i+1]
 		if !isFlag || f == nil || f.NoOptDefVal == "" || at == len(args) || args[at] != value {
 			continue
 		}
 		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
-			return usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name, value)
+			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name, value)
 		}
 	}
 	return nil

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene/photo"
 )
@@ -45,9 +48,9 @@ func (r *trainRun) stopped(ctx context.Context, runErr error) (interrupted bool,
 	}
 	switch {
 	case runErr != nil && r.trainer.Complete() && !r.unmeasured:
-		r.app.note("all steps were done: the run goes to its end")
+		r.app.Note("all steps were done: the run goes to its end")
 	case runErr != nil && r.trainer.Step() == 0:
-		return false, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
+		return false, fmt.Errorf("%w before the first step; nothing is saved", fault.ErrInterrupted)
 	case runErr != nil:
 		return true, nil
 	}
@@ -60,21 +63,21 @@ func (r *trainRun) stoppedError(interrupted, saved bool) (err error) {
 	step, again := r.trainer.Step(), "go on with the same command and --resume"
 	switch {
 	case r.unmeasured && r.trainer.Complete():
-		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores are not, nor all of its pictures", errInterrupted)
+		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores are not, nor all of its pictures", fault.ErrInterrupted)
 		again = "measure it with the same command and --resume"
 	case r.unmeasured:
 		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, its scores are not, nor all of its pictures",
-			errInterrupted, step, r.config.Iterations)
+			fault.ErrInterrupted, step, r.config.Iterations)
 	case interrupted:
-		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, step, r.config.Iterations)
+		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", fault.ErrInterrupted, step, r.config.Iterations)
 	default:
 		return nil
 	}
 	switch {
 	case saved && r.saver.newest() != "":
-		return &hintedError{err: err, hint: again}
+		return &fault.HintedError{Err: err, Hint: again}
 	case r.unmeasured && r.trainer.Complete():
-		return &hintedError{err: err, hint: "no checkpoint is kept: the same command trains anew; vksplat render draws the model"}
+		return &fault.HintedError{Err: err, Hint: "no checkpoint is kept: the same command trains anew; vksplat render draws the model"}
 	}
 	return err
 }
@@ -86,26 +89,26 @@ func (r *trainRun) lostHint(err error) error {
 		return err
 	}
 	unfinished := r.saver.collect() // of a copy that was taken before: the checkpoint before it stays where that is gone, too
-	state, again := "no checkpoint had been written", "start anew with: "+r.app.commandAgain("")
+	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.app, "")
 	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
-		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+r.app.commandAgain("--resume="+from.Path())
+		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+commandAgain(r.app, "--resume="+from.Path())
 	}
 	if path := r.saver.newest(); path != "" {
-		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+r.app.commandAgain("--resume")
+		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+commandAgain(r.app, "--resume")
 		if unfinished != nil {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}
 	}
-	about := hint(err)
+	about := remedy.Of(err)
 	if len(r.others) > 0 {
 		about += "; leave the device out of --devices if it does not come back"
 	}
-	return &hintedError{err: fmt.Errorf("%w; %s", err, state), hint: about + "; " + again}
+	return &fault.HintedError{Err: fmt.Errorf("%w; %s", err, state), Hint: about + "; " + again}
 }
 
 // commandAgain returns the command line of this process with another flag in place of --resume, or with none.
-func (a *app) commandAgain(flag string) string {
-	words, rest := a.args, []string(nil)
+func commandAgain(a *cli.Console, flag string) string {
+	words, rest := a.Args, []string(nil)
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, rest = words[:i], words[i:]
 	}

@@ -13,6 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene/results"
 )
@@ -25,7 +29,7 @@ type suiteOptions struct {
 	given  func(flag string) bool
 }
 
-func (a *app) suiteCommand() *cobra.Command {
+func suiteCommand(a *cli.Console) *cobra.Command {
 	o := &suiteOptions{}
 	cmd := &cobra.Command{
 		Use:   "suite FILE.toml",
@@ -46,17 +50,17 @@ func (a *app) suiteCommand() *cobra.Command {
 	table := []optionGroup{{options: append([]option{truth(&o.dryRun, "dry-run", "print the command of every run, and stop")}, deviceOptions(&o.device)...)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = fs.Changed
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		o.file = args[0]
-		return a.suite(o)
+		return runSuite(a, o)
 	})
 	return cmd
 }
 
-// suite does all runs of a file.
-func (a *app) suite(o *suiteOptions) (err error) {
+// runSuite does all runs of a file.
+func runSuite(a *cli.Console, o *suiteOptions) (err error) {
 	plan, err := readSuite(o.file)
 	if err != nil {
 		return err
@@ -67,7 +71,7 @@ func (a *app) suite(o *suiteOptions) (err error) {
 	}
 	if o.dryRun {
 		for _, r := range runs {
-			a.printf("vksplat %s\n", strings.Join(quotedAll(r.train()), " "))
+			a.Printf("vksplat %s\n", strings.Join(cli.QuotedAll(r.train()), " "))
 		}
 		return nil
 	}
@@ -75,7 +79,7 @@ func (a *app) suite(o *suiteOptions) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	release, err := claimFolder(plan.out, true)
+	release, err := output.Claim(plan.out, true)
 	if err != nil {
 		return err
 	}
@@ -88,38 +92,29 @@ func (a *app) suite(o *suiteOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endList()) }()
-	a.onAbort = and(release, plan.killChild)
-	ctx, stop := a.stoppable(always("stopping this run once it has saved"))
+	a.OnAbort = cli.Both(release, plan.killChild)
+	ctx, stop := a.Stoppable(cli.Always("stopping this run once it has saved"))
 	defer stop()
 	failed := 0
 	for i, r := range runs {
-		if err := a.suiteRun(ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
+		if err := doSuiteRun(a, ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
 			if ctx.Err() != nil {
-				err = &hintedError{err: fmt.Errorf("%w in run %d of %d", errInterrupted, i+1, len(runs)), hint: "go on with the same command"}
+				err = &fault.HintedError{Err: fmt.Errorf("%w in run %d of %d", fault.ErrInterrupted, i+1, len(runs)), Hint: "go on with the same command"}
 				return errors.Join(err, plan.writeTables(runs))
 			}
 			failed++
 			r.failure = err.Error()
-			a.warn(r.name() + ": " + r.failure)
+			a.Warn(r.name() + ": " + r.failure)
 		}
 		if err := plan.writeTables(runs); err != nil {
 			return err
 		}
 	}
-	a.printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
+	a.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
 	if failed > 0 {
-		return &hintedError{err: fmt.Errorf("%d of %d runs failed", failed, len(runs)), hint: "the warnings above say why; put that right, and the same command does what is left"}
+		return &fault.HintedError{Err: fmt.Errorf("%d of %d runs failed", failed, len(runs)), Hint: "the warnings above say why; put that right, and the same command does what is left"}
 	}
 	return nil
-}
-
-// quotedAll quotes the words of a command line.
-func quotedAll(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = quoted(w)
-	}
-	return out
 }
 
 // suiteRun is one training of a suite, with what came of it.
@@ -206,31 +201,31 @@ func (r *suiteRun) command(merged settings) error {
 		err = o.resolve(fs.Changed)
 	}
 	if err != nil {
-		return r.plan.wrong(hint(err), "%s: %w", r.name(), err)
+		return r.plan.wrong(remedy.Of(err), "%s: %w", r.name(), err)
 	}
 	return nil
 }
 
-// suiteRun does a run, or takes in what it made before.
-func (a *app) suiteRun(ctx context.Context, program, prefix string, r *suiteRun) error {
+// doSuiteRun does a run, or takes in what it made before.
+func doSuiteRun(a *cli.Console, ctx context.Context, program, prefix string, r *suiteRun) error {
 	if r.missesModel() {
-		a.warn(r.name() + ": its model is gone from " + r.out + ": training it again")
+		a.Warn(r.name() + ": its model is gone from " + r.out + ": training it again")
 		r.record.Trained, r.record.Protocol = false, ""
 	}
 	if r.done() {
 		if err := r.read(); err != nil {
 			return err
 		}
-		a.printf("%s%s: done before, %s\n", prefix, r.name(), r.summary())
+		a.Printf("%s%s: done before, %s\n", prefix, r.name(), r.summary())
 		return nil
 	}
 	if r.record.Attempts > 0 {
 		prefix += "going on with "
 	}
-	a.printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
+	a.Printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
 	if err := r.do(ctx, program); err != nil {
 		return err
 	}
-	a.printf("%s%s: %s\n", strings.Repeat(" ", len(prefix)), r.name(), r.summary())
+	a.Printf("%s%s: %s\n", strings.Repeat(" ", len(prefix)), r.name(), r.summary())
 	return nil
 }

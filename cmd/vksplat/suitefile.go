@@ -15,6 +15,10 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/internal/wording"
 	"vksplat/scene/metric"
 )
@@ -127,7 +131,7 @@ func suiteHint(given string) string {
 	switch {
 	case slices.Contains(suitePresetNames(), given):
 		return fmt.Sprintf("%s is a preset: write a file with preset = \"%s\", data = \"/path\" and out = \"runs\"; docs/eval.md shows one", given, given)
-	case isFolder(given):
+	case output.IsFolder(given):
 		return "name a TOML file that says where captures are and how they are trained; docs/eval.md shows one; one capture is trained by vksplat train"
 	}
 	return "name the TOML file of a suite; docs/eval.md shows one"
@@ -143,7 +147,7 @@ func besideFile(file, path string) string {
 
 // wrong is an error in the file.
 func (p *suitePlan) wrong(hint, format string, args ...any) error {
-	return usagef(hint, "check %s: %w", p.file, fmt.Errorf(format, args...))
+	return fault.Usagef(hint, "check %s: %w", p.file, fmt.Errorf(format, args...))
 }
 
 // suitePresetNames lists the presets.
@@ -163,7 +167,7 @@ func (p *suitePlan) addPreset(name, data string) error {
 	names := suitePresetNames()
 	switch {
 	case !slices.Contains(names, name):
-		return p.wrong(didYouMean(name, names, "give "+wording.Or(names)), "there is no preset %q of a suite", name)
+		return p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "there is no preset %q of a suite", name)
 	case data == "":
 		return p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in", name)
 	}
@@ -288,7 +292,7 @@ func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string
 			}
 		}
 		if err := v.take(data); err != nil {
-			return nil, p.wrong(hint(err), "%s: %w", where, err)
+			return nil, p.wrong(remedy.Of(err), "%s: %w", where, err)
 		}
 		out[v.option.name] = v.text
 	}

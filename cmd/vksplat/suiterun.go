@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"vksplat/farm/child"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene/results"
 )
@@ -49,14 +51,14 @@ func (r *suiteRun) recall() error {
 		return err
 	}
 	if err := strictjson.JSONError(json.Unmarshal(data, &r.record)); err != nil {
-		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err), hint: "remove the folder to do the run anew"}
+		return &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err), Hint: "remove the folder to do the run anew"}
 	}
 	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
 		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
 	}
 	r.stats, r.scores = nil, nil
-	if r.record.Scene != absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
-		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, quoted(r.record.Scene), strings.Join(quotedAll(r.record.Settings), " "))
+	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
+		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, cli.Quoted(r.record.Scene), strings.Join(cli.QuotedAll(r.record.Settings), " "))
 	}
 	return nil
 }
@@ -65,7 +67,9 @@ func (r *suiteRun) recall() error {
 var errOtherSettings = errors.New("holds a run by other settings")
 
 // missesModel reports whether the run was trained and nothing of its models is left.
-func (r *suiteRun) missesModel() bool { return r.record.Trained && len(formerModels(r.out)) == 0 }
+func (r *suiteRun) missesModel() bool {
+	return r.record.Trained && len(output.FormerModels(r.out)) == 0
+}
 
 // done reports whether earlier calls have left nothing to do.
 func (r *suiteRun) done() bool {
@@ -75,7 +79,7 @@ func (r *suiteRun) done() bool {
 
 // read takes in the results of a run.
 func (r *suiteRun) read() error {
-	path := filepath.Join(r.out, statsFile)
+	path := filepath.Join(r.out, output.StatsFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 	if err := os.MkdirAll(r.out, 0o777); err != nil {
 		return err
 	}
-	r.record.Scene, r.record.Settings = absolute(r.scene), r.settings
+	r.record.Scene, r.record.Settings = output.Absolute(r.scene), r.settings
 	r.record.Attempts++
 	if err := r.save(); err != nil {
 		return err
@@ -135,7 +139,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 }
 
 func (r *suiteRun) save() error {
-	return writeJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
+	return output.WriteJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
 }
 
 // child runs this program with arguments until it ends. Its output goes to the run's log. See child.Run.
@@ -145,7 +149,7 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 		return err
 	}
 	defer log.Close() // the child writes to it
-	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(quotedAll(args), " ")); err != nil {
+	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(cli.QuotedAll(args), " ")); err != nil {
 		return err
 	}
 	if err := child.Run(ctx, program, args, child.Options{Stdout: log, Stderr: log, Running: &r.plan.running}); err != nil {
@@ -200,5 +204,5 @@ func (r *suiteRun) summary() string {
 			words = append(words, fmt.Sprintf("%s %s", s.Name, scoreText(s)))
 		}
 	}
-	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, count(r.stats.Splats, "splat"), durationText(r.record.WallSeconds))
+	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))
 }

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/internal/wording"
 )
@@ -34,7 +36,7 @@ func (p *suitePlan) survey(runs []*suiteRun) error {
 	if len(changed) > 0 {
 		err := changed[0]
 		if more := len(changed) - 1; more > 0 {
-			err = fmt.Errorf("%w, and so do the folders of %s more", err, count(more, "run"))
+			err = fmt.Errorf("%w, and so do the folders of %s more", err, cli.Count(more, "run"))
 		}
 		return p.wrong("choose another out, take the settings back, or remove what is there", "%w", err)
 	}
@@ -56,7 +58,7 @@ func (p *suitePlan) hashWeights() error {
 		_ = f.Close() // only read
 	}
 	if err != nil {
-		return &fault.Error{Op: "read LPIPS weights", Path: p.weights, Err: pathless(err), Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
+		return &fault.Error{Op: "read LPIPS weights", Path: p.weights, Err: fault.Pathless(err), Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
 	}
 	p.weightsHash = fmt.Sprintf("%x", h.Sum(nil))
 	return nil
@@ -68,9 +70,9 @@ func (p *suitePlan) missing(runs []*suiteRun) error {
 	for _, r := range runs {
 		switch {
 		case r.done():
-		case !isFolder(r.scene) && !isFile(r.scene):
+		case !output.IsFolder(r.scene) && !output.IsFile(r.scene):
 			captures = append(captures, r.scene)
-		case r.needs != "" && !isFolder(r.needs):
+		case r.needs != "" && !output.IsFolder(r.needs):
 			photos = append(photos, r.needs)
 		}
 	}
@@ -87,7 +89,7 @@ func (p *suitePlan) missing(runs []*suiteRun) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return &hintedError{err: fmt.Errorf("%s: %w: %s", p.file, fault.ErrData, wording.Printable(strings.Join(parts, "; "))), hint: hint}
+	return &fault.HintedError{Err: fmt.Errorf("%s: %w: %s", p.file, fault.ErrData, wording.Printable(strings.Join(parts, "; "))), Hint: hint}
 }
 
 // dropped refuses to write tables in the place of those that have results of runs which are still there, and which are not asked for any more.
@@ -108,13 +110,13 @@ func (p *suitePlan) dropped(runs []*suiteRun) error {
 		err = strictjson.JSONError(json.Unmarshal(data, &former))
 	}
 	if err != nil {
-		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "suite writes this file; move it away, or choose another out"}
+		return &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), Hint: "suite writes this file; move it away, or choose another out"}
 	}
 	for _, f := range former.Runs {
 		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {
 			return r.capture == f.Capture && r.recipe == f.Recipe && slices.Equal(f.Seeds, []uint64{r.seed})
 		})
-		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 && isFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
+		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 && output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
 			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+filepath.Join(p.out, suiteJSON),
 				"%s has results of runs that are not asked for: %s", filepath.Join(p.out, suiteMarkdown), wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/scene/results"
 )
@@ -108,7 +110,7 @@ func meanNumbers(list []suiteNumbers) suiteNumbers {
 
 // results sums up the runs so far.
 func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
-	out := &suiteResults{Format: suiteFormat, Version: programVersion(), Preset: p.preset, Source: p.source, Protocol: p.protocol, Correct: p.correct,
+	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Preset: p.preset, Source: p.source, Protocol: p.protocol, Correct: p.correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}
 	for _, r := range runs {
@@ -166,20 +168,20 @@ func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
 // list refuses to replace tables that a suite did not write, or that were changed since, and begins the list of those
 // that this one writes.
 func (p *suitePlan) list(runs []*suiteRun) (end func() error, err error) {
-	own := readWritten(p.out)
+	own := output.ReadWritten(p.out)
 	tables := []string{filepath.Join(p.out, suiteJSON), filepath.Join(p.out, suiteMarkdown)}
 	begun := slices.ContainsFunc(runs, func(r *suiteRun) bool { return r.record.Attempts > 0 })
-	if own.known || !begun { // else a build wrote them that kept no list
-		if err := refuseForeign(own.foreign(tables), "or name another out in the file"); err != nil {
+	if own.Known || !begun { // else a build wrote them that kept no list
+		if err := output.RefuseForeign(own.Foreign(tables), "or name another out in the file"); err != nil {
 			return nil, err
 		}
 	}
-	return own.end, own.begin(tables...)
+	return own.End, own.Begin(tables...)
 }
 
 // writeTables writes both files.
 func (p *suitePlan) writeTables(runs []*suiteRun) error {
-	if err := writeJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {
+	if err := output.WriteJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {
 		return err
 	}
 	return atomicfile.Write(filepath.Join(p.out, suiteMarkdown), func(w io.Writer) error {

@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -35,13 +37,6 @@ const (
 	imageEncoded     = 4
 	sessionStatus    = 1 // SessionLog
 	sessionStart     = 1 // its status when a run begins
-)
-
-// The names of our event files. Readers look for the prefix.
-const (
-	tensorboardFolder = "tensorboard"
-	tensorboardPrefix = "events.out.tfevents."
-	tensorboardSuffix = ".vksplat"
 )
 
 // Bounds on the pictures of one evaluation.
@@ -71,7 +66,7 @@ func openEvents(dir string, step int) (*eventFile, error) {
 	}
 	// Readers sort files by name: the time comes first, in digits of equal number.
 	now := time.Now()
-	name := fmt.Sprintf(tensorboardPrefix+"%010d.%s.%09d%s", now.Unix(), host, now.Nanosecond(), tensorboardSuffix)
+	name := fmt.Sprintf(output.TensorboardPrefix+"%010d.%s.%09d%s", now.Unix(), host, now.Nanosecond(), output.TensorboardSuffix)
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
@@ -82,17 +77,6 @@ func openEvents(dir string, step int) (*eventFile, error) {
 	}
 	start := protowire.AppendVarint(protowire.AppendTag(nil, sessionStatus, protowire.VarintType), sessionStart)
 	return e, e.write(appendBytes(nil, eventSessionLog, start), step+1)
-}
-
-// eventFiles returns the event files of this program in dir.
-func eventFiles(dir string) (list []string, err error) {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), tensorboardPrefix) && strings.HasSuffix(e.Name(), tensorboardSuffix) {
-			list = append(list, filepath.Join(dir, e.Name()))
-		}
-	}
-	return list, err
 }
 
 // write appends the event with the given fields, the time and the step in one write.
@@ -148,7 +132,7 @@ func (e *eventFile) sheet(step int, name string, p *boardPicture) error {
 }
 
 // step writes what a line of metrics.jsonl says.
-func (e *eventFile) step(l *stepLine) error {
+func (e *eventFile) step(l *meter.StepLine) error {
 	return e.scalars(l.Step, scalar{"train/loss", float64(l.Loss)}, scalar{"train/l1", float64(l.L1)}, scalar{"train/ssim", float64(l.SSIM)},
 		scalar{"train/psnr", float64(l.PSNR)}, scalar{"model/splats", float64(l.Splats)}, scalar{"view/visible", float64(l.Visible)},
 		scalar{"view/isects", float64(l.Isects)}, scalar{"speed/steps_per_s", float64(l.Rate)},

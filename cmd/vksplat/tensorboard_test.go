@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"vksplat/internal/run/meter"
 	"vksplat/scene/photo"
 )
 
@@ -96,7 +97,7 @@ func writeEvents(t *testing.T) string {
 		t.Fatal(err)
 	}
 	photo := photo.FromFloats(bytes2floats(bytes.Repeat([]byte{255, 0, 0}, 6)), 3, 2)
-	if err := e.step(&stepLine{Step: 100, Loss: 0.25, Splats: 300, Rate: rounded(math.NaN())}); err != nil {
+	if err := e.step(&meter.StepLine{Step: 100, Loss: 0.25, Splats: 300, Rate: meter.Rounded(math.NaN())}); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.eval(&evalLine{Step: 100, PSNR: 21.5}); err != nil {

@@ -10,7 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/fingerprint"
@@ -19,10 +24,7 @@ import (
 	"vksplat/scene/ply"
 )
 
-// heldOutEvery is the usual spacing of held-out photos, as in the papers.
-const heldOutEvery = 8
-
-func (a *app) trainCommand() *cobra.Command {
+func trainCommand(a *cli.Console) *cobra.Command {
 	o := newTrainOptions()
 	cmd := &cobra.Command{
 		Use:   "train SCENE -m OUT",
@@ -52,11 +54,11 @@ func (a *app) trainCommand() *cobra.Command {
 	table, fs := o.table(), cmd.Flags()
 	register(fs, table)
 	o.given = fs.Changed
-	a.completes(cmd, table)
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { a.trainHelp(cmd, o.helpAll) })
-	cmd.RunE = a.runs(func(args []string) error {
+	offerValues(a, cmd, table)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { trainHelp(a, cmd, o.helpAll) })
+	cmd.RunE = runs(a, func(args []string) error {
 		if o.helpAll {
-			a.trainHelp(cmd, true)
+			trainHelp(a, cmd, true)
 			return nil
 		}
 		o.passedOn = passedOnFlags(fs) // before --steps-scaler changes them
@@ -64,13 +66,13 @@ func (a *app) trainCommand() *cobra.Command {
 			return err
 		}
 		if o.printConfig {
-			a.printSettings(o)
+			printSettings(a, o)
 			return nil
 		}
 		if isPlan(args[0]) {
-			return a.trainPlan(o, fs, args[0])
+			return trainPlan(a, o, fs, args[0])
 		}
-		return a.trainScene(o, args[0])
+		return trainScene(a, o, args[0])
 	})
 	return cmd
 }
@@ -78,7 +80,7 @@ func (a *app) trainCommand() *cobra.Command {
 // trainRun is one run of train: what was asked for and what has been read and opened.
 type trainRun struct {
 	*trainOptions
-	app     *app
+	app     *cli.Console
 	capture *scene.Capture       // in the training frame from openScene on
 	origin  [3]float64           // subtracted from written coordinates
 	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
@@ -94,10 +96,10 @@ type trainRun struct {
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
-	follows bool        // config.Splats was chosen for the capture
-	notes   []notice    // that wait for the first line
-	thumbs  *thumbnails // of the last evaluation of this process
-	written string      // the model that this process wrote last, "" for none
+	follows bool         // config.Splats was chosen for the capture
+	notes   []cli.Notice // that wait for the first line
+	thumbs  *thumbnails  // of the last evaluation of this process
+	written string       // the model that this process wrote last, "" for none
 
 	stage      atomic.Int32 // a stage
 	unmeasured bool         // the user stopped while the held-out photos were measured
@@ -111,13 +113,13 @@ type trainRun struct {
 	preview *preview      // nil without --preview
 }
 
-// train trains, saves and evaluates. The error of an interrupted run is
+// runTrain trains, saves and evaluates. The error of an interrupted run is
 // errInterrupted; its model and scores are complete all the same. seen, if not
 // nil, gets every held-out photo and its render.
-func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
-	events := a.stdout
-	if o.progress == progressJSON { // which is alone on standard output
-		a = a.toStderr()
+func runTrain(a *cli.Console, o *trainOptions, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
+	events := a.Stdout
+	if o.progress == meter.JSON { // which is alone on standard output
+		a = a.ToStderr()
 	}
 	r := &trainRun{trainOptions: o, app: a}
 	release, err := r.claim()
@@ -135,11 +137,11 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	defer r.flushNotes()
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = errInterrupted
+			err = fault.ErrInterrupted
 		}
-		err = r.lostHint(r.divergedHint(memoryHint(err)))
+		err = r.lostHint(r.divergedHint(remedy.Memory(err)))
 	}()
-	ctx, stop := a.interruptible(r.stops)
+	ctx, stop := a.Interruptible(r.stops)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,9 +154,9 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	if o.dryRun {
 		return nil, r.showPlan()
 	}
-	a.printf("%s\n", r.firstLine())
+	a.Printf("%s\n", r.firstLine())
 	if text := compiledText(r.device.Pipelines()); text != "" {
-		a.printf("%s\n", text)
+		a.Printf("%s\n", text)
 	}
 	r.flushNotes()
 	if err := r.show(events); err != nil {
@@ -202,7 +204,7 @@ func (r *trainRun) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
 		return err
 	}
-	return &hintedError{err: err, hint: fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --accept-changes, or start anew", r.saver.newest())}
+	return &fault.HintedError{Err: err, Hint: fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --accept-changes, or start anew", r.saver.newest())}
 }
 
 // begin does everything that comes before the first line.
@@ -236,7 +238,7 @@ func (r *trainRun) run(ctx context.Context) error {
 		}
 		// A disk that is full is no reason to stop training: room may be made.
 		if err := r.measureAt(ctx, stop); errors.Is(err, fault.ErrTryAgain) {
-			r.app.warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
+			r.app.Warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
 		} else if err != nil {
 			return err
 		}
@@ -255,7 +257,7 @@ func (r *trainRun) measureAt(ctx context.Context, step int) error {
 	}
 	s := summarise(views)
 	r.live.measured(step, s.PSNR)
-	r.app.printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
+	r.app.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
 	return r.writeReport(r.stats(false, views))
 }
 
@@ -290,7 +292,7 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.capture = c
-	if err := holdOut(c, r.testList); err != nil {
+	if err := captured.HoldOut(c, r.testList); err != nil {
 		return err
 	}
 	if err := r.apart(); err != nil {
@@ -334,18 +336,6 @@ func (r *trainRun) open(ctx context.Context) error {
 	return r.openDevices()
 }
 
-// holdOut holds out the photos that a file names, unless that is "".
-func holdOut(c *scene.Capture, list string) error {
-	if list == "" {
-		return nil
-	}
-	names, err := scene.ReadTestList(list)
-	if err != nil {
-		return err
-	}
-	return c.HoldOut(list, names)
-}
-
 // prepare keeps what is to be written of the capture, moves it to the training
 // frame, and hands everything to the device.
 func (r *trainRun) prepare(ctx context.Context) (err error) {
@@ -355,7 +345,7 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 	if near, err := r.capture.Origin("auto"); err == nil && r.trainOptions.origin == "keep" && near != ([3]float64{}) {
 		r.noteLater("--origin keep writes coordinates this far from zero in float32, which is too coarse for them: the file shows less than the scores say")
 	}
-	r.cameras, r.points = moved(r.capture, r.origin)
+	r.cameras, r.points = captured.Moved(r.capture, r.origin)
 	if from := r.saver.from; from != nil {
 		r.capture.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
 	} else {
@@ -375,12 +365,12 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 
 // firstLine says what is trained on what.
 func (r *trainRun) firstLine() string {
-	images := count(len(r.capture.Cameras), "image")
+	images := cli.Count(len(r.capture.Cameras), "image")
 	if len(r.test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, resolution(r.capture.Cameras)+firstSteps(&r.config),
-		count(r.nPoints, "point"), pipeline.BytesText(r.trainer.PlannedBytes()), pipeline.BytesText(r.deviceBudget()))
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, captured.Resolution(r.capture.Cameras)+firstSteps(&r.config),
+		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.trainer.PlannedBytes()), pipeline.BytesText(r.deviceBudget()))
 }
 
 // slowCompile is after how many seconds the user is told what they were spent on.
@@ -392,20 +382,22 @@ func compiledText(n int, seconds float64, cached bool) string {
 	case seconds < slowCompile:
 		return ""
 	case cached:
-		return fmt.Sprintf("compiling %s took %.1f s", count(n, "kernel"), seconds)
+		return fmt.Sprintf("compiling %s took %.1f s", cli.Count(n, "kernel"), seconds)
 	}
-	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", count(n, "kernel"), seconds)
+	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", cli.Count(n, "kernel"), seconds)
 }
 
 // warnLater and noteLater tell the user something below the first line.
-func (r *trainRun) warnLater(text string) { r.notes = append(r.notes, notice{kindWarning, text}) }
-func (r *trainRun) noteLater(text string) { r.notes = append(r.notes, notice{kindNote, text}) }
+func (r *trainRun) warnLater(text string) {
+	r.notes = append(r.notes, cli.Notice{Kind: cli.KindWarning, Text: text})
+}
+func (r *trainRun) noteLater(text string) { r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text}) }
 
 // flushNotes prints what waits, each line once.
 func (r *trainRun) flushNotes() {
 	for i, n := range r.notes {
 		if !slices.Contains(r.notes[:i], n) {
-			r.app.tell(n)
+			r.app.Tell(n)
 		}
 	}
 	r.notes = nil
@@ -433,26 +425,12 @@ func (r *trainRun) close() error {
 		r.hashing.Close()
 	}
 	if r.device != nil {
-		errs = append(errs, closeDevice(r.device))
+		errs = append(errs, models.CloseDevice(r.device))
 	}
 	for _, d := range r.others {
-		errs = append(errs, closeDevice(d))
+		errs = append(errs, models.CloseDevice(d))
 	}
 	return errors.Join(errs...)
-}
-
-// resolution prints the size of the photos, or the range of sizes.
-func resolution(cams []scene.Camera) string {
-	if len(cams) == 0 {
-		return "0x0"
-	}
-	area := func(a, b scene.Camera) int { return a.Width*a.Height - b.Width*b.Height }
-	small, large := slices.MinFunc(cams, area), slices.MaxFunc(cams, area)
-	text := fmt.Sprintf("%dx%d", large.Width, large.Height)
-	if small.Width != large.Width || small.Height != large.Height {
-		text = fmt.Sprintf("%dx%d to %s", small.Width, small.Height, text)
-	}
-	return text
 }
 
 // firstSteps says what follows the photos' size where the first steps train on smaller ones.
@@ -461,13 +439,4 @@ func firstSteps(c *pipeline.Config) string {
 		return ""
 	}
 	return fmt.Sprintf(" (1/%d of width and height at first)", 1<<c.NumDownscales)
-}
-
-// pick returns the elements of list with the given indices.
-func pick[T any](list []T, ids []int) []T {
-	out := make([]T, len(ids))
-	for i, id := range ids {
-		out[i] = list[id]
-	}
-	return out
 }

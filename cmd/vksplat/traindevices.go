@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -80,13 +81,13 @@ func (r *trainRun) devicesFor(cams []scene.Camera, splats, others int, o pipelin
 		return 1, "no other GPU is like it"
 	}
 	if most := max(splats, asked); most >= pipeline.TeamPays {
-		return all, fmt.Sprintf("%s, and from %s on several are faster", count(most, "splat"), count(pipeline.TeamPays, "splat"))
+		return all, fmt.Sprintf("%s, and from %s on several are faster", cli.Count(most, "splat"), cli.Count(pipeline.TeamPays, "splat"))
 	}
 	plan, err := r.device.Plan(cams, splats, r.config, o)
 	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {
 		return all, "one has too little memory"
 	}
-	return 1, fmt.Sprintf("of %d: up to %s one is about as fast", all, count(pipeline.TeamPays, "splat"))
+	return 1, fmt.Sprintf("of %d: up to %s one is about as fast", all, cli.Count(pipeline.TeamPays, "splat"))
 }
 
 // deviceNames words what is trained on, and why where the program chose.
@@ -117,13 +118,4 @@ func (r *trainRun) deviceBudget() int64 {
 		sum += d.Budget()
 	}
 	return sum
-}
-
-// closeDevice closes d. What the validation layer said, if VKSPLAT_VALIDATE=1 turned it on, is an error.
-func closeDevice(d *pipeline.Device) error {
-	err := d.Close()
-	if said := d.ValidationMessages(); len(said) > 0 {
-		err = errors.Join(err, fmt.Errorf("the validation layer said: %s", strings.Join(said, "\n")))
-	}
-	return err
 }

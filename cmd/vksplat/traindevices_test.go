@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -48,7 +49,7 @@ func TestDevicesFor(t *testing.T) {
 			if r.device, err = pipeline.OpenDevice(o.device); err != nil {
 				t.Fatal(err)
 			}
-			defer closeDevice(r.device)
+			defer models.CloseDevice(r.device)
 			if n, why := r.devicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}); n != c.want || !strings.Contains(why, c.why) {
 				t.Errorf("%d devices (%s), want %d", n, why, c.want)
 			}

@@ -2,26 +2,25 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 
-	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
-	"vksplat/scene/inria"
 	"vksplat/scene/ply"
 	"vksplat/scene/results"
 )
-
-// statsFile is written when a run is done.
-const statsFile = "stats.json"
 
 // stats is stats.json: how good, how large, how long, and what made it.
 type stats struct {
@@ -60,8 +59,8 @@ type stats struct {
 
 // passLine is the device time of one kernel in a training step, mean over the steps that were measured.
 type passLine struct {
-	Name string  `json:"name"`
-	MS   rounded `json:"ms"`
+	Name string        `json:"name"`
+	MS   meter.Rounded `json:"ms"`
 }
 
 // Scores are the quality over the held-out photos: PSNR in dB, SSIM over the valid
@@ -75,48 +74,13 @@ type Scores struct {
 
 // writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves what an earlier run wrote alone.
 func (r *trainRun) writeInputs() error {
-	w := runInputs{points: r.points, cameras: r.cameras, test: r.test, cfg: r.cfgArgs(), record: r.captureRecord(), origin: r.origin}
-	return w.write(r.out)
-}
-
-// runInputs are the files in OUT about what a model was trained on: the points, the cameras, INRIA's arguments, the capture and the origin.
-type runInputs struct {
-	points  []ply.FilePoint // less the origin
-	cameras []scene.Camera  // likewise
-	test    []int           // of these, held-out ones
-	cfg     inria.CfgArgs
-	record  captureRecord
-	origin  [3]float64
-}
-
-// write writes the files.
-func (w *runInputs) write(out string) error {
-	if err := ply.WritePoints(filepath.Join(out, "input.ply"), w.points); err != nil {
-		return err
-	}
-	if err := inria.WriteCameras(filepath.Join(out, "cameras.json"), w.cameras, w.test...); err != nil {
-		return err
-	}
-	if err := inria.WriteCfgArgs(filepath.Join(out, "cfg_args"), w.cfg); err != nil {
-		return err
-	}
-	if err := writeJSON(filepath.Join(out, captureFile), &w.record); err != nil {
-		return err
-	}
-	path := filepath.Join(out, originFile)
-	if w.origin != [3]float64{} {
-		return writeJSON(path, originRecord{Origin: w.origin})
-	}
-	// One of an earlier run would move this run's model.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.test, Cfg: r.cfgArgs(), Record: r.captureRecord(), Origin: r.origin}
+	return w.Write(r.out)
 }
 
 // modelFile is where the model of a step goes.
 func (r *trainRun) modelFile(step int) string {
-	return filepath.Join(r.out, modelFolder+strconv.Itoa(step), modelName)
+	return filepath.Join(r.out, output.ModelFolder+strconv.Itoa(step), output.ModelName)
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
@@ -132,13 +96,13 @@ func (r *trainRun) writeModel(step int) error {
 func (r *trainRun) startModel(step int) (finish func() error, err error) {
 	r.saver.startOver()
 	path := r.modelFile(step)
-	if err := r.saver.own.begin(path); err != nil {
+	if err := r.saver.own.Begin(path); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	meta := ply.Meta{Generator: "vksplat " + programVersion(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased,
+	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased,
 		Background: &r.config.Background, Exposure: r.config.Exposure}
 	if r.config.Near != ply.DefaultNear {
 		meta.Near = r.config.Near
@@ -193,10 +157,10 @@ func (r *trainRun) fullHint(err error) error {
 		again = "go on with the same command and --resume"
 	}
 	text := state + "; once there is room, " + again
-	if before := hint(err); before != "" {
+	if before := remedy.Of(err); before != "" {
 		text = before + "; " + text
 	}
-	return &hintedError{err: err, hint: text}
+	return &fault.HintedError{Err: err, Hint: text}
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
@@ -222,21 +186,21 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 	if err := errors.Join(<-files, err); err != nil {
 		return nil, err
 	}
-	if old := filepath.Join(r.out, "results.json"); len(r.test) == 0 && isFile(old) {
-		r.app.warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
+	if old := filepath.Join(r.out, "results.json"); len(r.test) == 0 && output.IsFile(old) {
+		r.app.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
 	st := r.stats(interrupted || r.unmeasured, views)
-	if err := writeJSON(filepath.Join(r.out, statsFile), st); err != nil {
+	if err := output.WriteJSON(filepath.Join(r.out, output.StatsFile), st); err != nil {
 		return nil, err
 	}
 	r.saver.standing()
 	if n := r.trainer.CeilingHits(); n > 0 && r.config.MaxSplats == 0 {
-		r.app.warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
+		r.app.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
 	}
 	if err := r.writeReport(st); err != nil {
 		return nil, err
 	}
-	r.app.printSummary(r, st, time.Since(began).Seconds())
+	printSummary(r.app, r, st, time.Since(began).Seconds())
 	r.rec.done(st)
 	return st, r.writeExports(step)
 }
@@ -245,15 +209,15 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 func (r *trainRun) stats(interrupted bool, views []results.ViewScore) *stats {
 	memory := r.trainer.MemoryStats()
 	st := &stats{
-		Version: programVersion(), Device: r.deviceNames(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
-		TrainImages: len(r.train), TestImages: len(r.test), EvalAt: r.evalAt, Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
+		Version: cli.Version(), Device: r.deviceNames(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
+		TrainImages: len(r.train), TestImages: len(r.test), EvalAt: r.evalAt, Resolution: captured.Resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
 		LoopSeconds: r.trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
-		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
-		ProcessSeconds: time.Since(processStart).Seconds(), StartSeconds: r.rec.first.Sub(processStart).Seconds(),
+		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: meter.PeakRSS(),
+		ProcessSeconds: time.Since(cli.ProcessStart).Seconds(), StartSeconds: r.rec.first.Sub(cli.ProcessStart).Seconds(),
 	}
 	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
 	for _, p := range r.trainer.PassTimes() {
-		st.Passes = append(st.Passes, passLine{p.Name, rounded(p.Milliseconds)})
+		st.Passes = append(st.Passes, passLine{p.Name, meter.Rounded(p.Milliseconds)})
 	}
 	if len(views) > 0 {
 		st.Scores = summarise(views)
@@ -262,25 +226,25 @@ func (r *trainRun) stats(interrupted bool, views []results.ViewScore) *stats {
 }
 
 // printSummary prints the results and where they are.
-func (a *app) printSummary(r *trainRun, st *stats, after float64) {
-	steps := count(st.Step-r.rec.from, "step")
+func printSummary(a *cli.Console, r *trainRun, st *stats, after float64) {
+	steps := cli.Count(st.Step-r.rec.from, "step")
 	if r.rec.from > 0 {
 		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
 	}
-	a.printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
-		steps, durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), pipeline.BytesText(st.PeakDeviceBytes))
+	a.Printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
+		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"), pipeline.BytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
-		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
-		a.printf("drawn with %s\n", r.drawn())
-		a.printf("pictures: %s\n", r.picturesFolder(st.Step))
+		a.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
+		a.Printf("drawn with %s\n", r.drawn())
+		a.Printf("pictures: %s\n", r.picturesFolder(st.Step))
 	}
 	if path := r.saver.newest(); path != "" {
-		a.printf("checkpoint: %s\n", path)
+		a.Printf("checkpoint: %s\n", path)
 	}
 	if r.report {
-		a.printf("report: %s\n", filepath.Join(r.out, reportFile))
+		a.Printf("report: %s\n", filepath.Join(r.out, output.ReportFile))
 	}
-	a.printf("model: %s\n", r.modelFile(st.Step))
+	a.Printf("model: %s\n", r.modelFile(st.Step))
 }
 
 // summarise takes means and medians over the views.
@@ -300,39 +264,30 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// writeJSON writes v to path as one whole file.
-func writeJSON(path string, v any) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	})
-}
-
 // trainScene trains a capture.
-func (a *app) trainScene(o *trainOptions, scene string) error {
+func trainScene(a *cli.Console, o *trainOptions, scene string) error {
 	if flag := o.ofPlan(); flag != "" {
-		return usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
+		return fault.Usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
 	}
 	if o.out == "" && !o.dryRun {
-		if !isFolder(scene) { // perhaps a plan, which needs none
-			return usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
+		if !output.IsFolder(scene) { // perhaps a plan, which needs none
+			return fault.Usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
 		}
-		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
 	}
 	if err := o.checkpoints.check(); err != nil {
 		return err
 	}
 	o.scene = scene
 	o.checkpoints.off = o.dryRun
-	_, err := a.train(o, nil)
+	_, err := runTrain(a, o, nil)
 	return err
 }
 
 // captureRecord returns what is recorded of this run's capture.
-func (r *trainRun) captureRecord() captureRecord {
+func (r *trainRun) captureRecord() captured.Record {
 	c := &r.config
-	rec := captureRecord{captureSource: sourceOf(r.scene, &r.load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Exposure: c.Exposure}
+	rec := captured.Record{Source: captured.SourceOf(r.scene, &r.load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Exposure: c.Exposure}
 	for _, i := range r.test {
 		rec.HeldOut = append(rec.HeldOut, r.capture.Cameras[i].Name)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
 )
@@ -98,7 +100,7 @@ func scoresOfRun(t *testing.T, out string) (model string, views map[string]float
 	if err != nil || len(views) == 0 {
 		t.Fatalf("%s: %d views, %v", out, len(views), err)
 	}
-	return filepath.Join(out, modelFolder+fmt.Sprint(st.Step), modelName), views
+	return filepath.Join(out, output.ModelFolder+fmt.Sprint(st.Step), output.ModelName), views
 }
 
 // sameScores wants the scores of two lists to agree view by view.
@@ -214,8 +216,8 @@ func TestScoreOfFormats(t *testing.T) {
 		for ending, c := range formatBounds {
 			flags := c.flags
 			if len(flags) > 0 && far {
-				var rec originRecord
-				readTestJSON(t, in("out/"+originFile), &rec)
+				var rec captured.OriginRecord
+				readTestJSON(t, in("out/"+output.OriginFile), &rec)
 				at := rec.Origin
 				flags = append(slices.Clone(flags), fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 			}

@@ -12,6 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -48,7 +52,7 @@ func (o *viewOptions) table() []optionGroup {
 	}}}
 }
 
-func (a *app) viewCommand() *cobra.Command {
+func viewCommand(a *cli.Console) *cobra.Command {
 	o := &viewOptions{}
 	cmd := &cobra.Command{
 		Use:   "view FILE|OUT",
@@ -63,19 +67,19 @@ func (a *app) viewCommand() *cobra.Command {
 	table := o.table()
 	fs := cmd.Flags()
 	register(fs, table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = fs.Changed
-	cmd.RunE = a.runs(func(args []string) error {
-		o.path, o.title = args[0], filepath.Base(absolute(args[0]))
+	cmd.RunE = runs(a, func(args []string) error {
+		o.path, o.title = args[0], filepath.Base(output.Absolute(args[0]))
 		if o.page == "" {
-			return a.view(o)
+			return runView(a, o)
 		}
 		for _, opt := range slices.Concat(table[0].options, table[1].options) {
 			if fs.Changed(opt.name) {
-				a.warn("--" + opt.name + " has no effect with --html")
+				a.Warn("--" + opt.name + " has no effect with --html")
 			}
 		}
-		return a.writePage(o)
+		return writePage(a, o)
 	})
 	return cmd
 }
@@ -83,16 +87,16 @@ func (a *app) viewCommand() *cobra.Command {
 // check refuses options that make no sense.
 func (o *viewOptions) check() error {
 	if o.server.Port < 0 || o.server.Port > 65535 {
-		return usagef("give a number from 1 to 65535, or leave the flag out", "flag --port: there is no port %d", o.server.Port)
+		return fault.Usagef("give a number from 1 to 65535, or leave the flag out", "flag --port: there is no port %d", o.server.Port)
 	}
 	if (o.server.CertFile == "") != (o.server.KeyFile == "") {
-		return usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+		return fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
 	}
 	return nil
 }
 
-// view serves a model until it is interrupted, which is its end and no error.
-func (a *app) view(o *viewOptions) (err error) {
+// runView serves a model until it is interrupted, which is its end and no error.
+func runView(a *cli.Console, o *viewOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -103,37 +107,37 @@ func (a *app) view(o *viewOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	stream, err := a.streams(o)
+	stream, err := streams(a, o)
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
 	var splats int
 	var end func() error
 	if stream {
-		splats, end, err = a.showStreamed(o, server)
+		splats, end, err = showStreamed(a, o, server)
 	} else {
-		splats, end, err = a.showFile(o, server)
+		splats, end, err = showFile(a, o, server)
 	}
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	ctx, stop := a.interruptible(always("stopping"))
+	ctx, stop := a.Interruptible(cli.Always("stopping"))
 	defer stop()
-	a.printf("%s: %s\n", o.path, count(splats, "splat"))
-	a.announce(server, o.noOpen)
+	a.Printf("%s: %s\n", o.path, cli.Count(splats, "splat"))
+	announce(a, server, o.noOpen)
 	return server.Serve(ctx)
 }
 
 // announce says where a server is, and opens a browser there.
-func (a *app) announce(server *view.Server, noOpen bool) {
-	a.warnReadable(server)
-	a.printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
+func announce(a *cli.Console, server *view.Server, noOpen bool) {
+	warnReadable(a, server)
+	a.Printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
 	if noOpen {
 		return
 	}
 	if err := view.OpenBrowser(server.URLOnce()); err != nil {
-		a.note("no browser could be started; open the address yourself")
+		a.Note("no browser could be started; open the address yourself")
 	}
 }
 
@@ -141,7 +145,7 @@ func (a *app) announce(server *view.Server, noOpen bool) {
 const mostInBrowser = 10_000_000
 
 // streams says whether this machine draws the model.
-func (a *app) streams(o *viewOptions) (bool, error) {
+func streams(a *cli.Console, o *viewOptions) (bool, error) {
 	if !o.given("stream") {
 		model, err := splatfile.Open(o.path)
 		if err != nil {
@@ -152,31 +156,31 @@ func (a *app) streams(o *viewOptions) (bool, error) {
 			return false, err
 		}
 		if o.stream = n > mostInBrowser; o.stream {
-			a.note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", count(n, "splat")))
+			a.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
 		}
 	}
 	for _, opt := range deviceOptions(&o.device) {
 		if !o.stream && o.given(opt.name) {
-			a.warn(noEffect(opt.name, "--stream"))
+			a.Warn(noEffect(opt.name, "--stream"))
 		}
 	}
 	return o.stream, nil
 }
 
 // warnReadable warns of a server whose answers others can read.
-func (a *app) warnReadable(s *view.Server) {
+func warnReadable(a *cli.Console, s *view.Server) {
 	if s.Public() && !s.Encrypted() {
-		a.warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
+		a.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
 	}
 }
 
 // showFile has the browser get the model, and returns how many splats it has.
-func (a *app) showFile(o *viewOptions, server *view.Server) (splats int, end func() error, err error) {
-	dir, remove, err := a.conversionFolder()
+func showFile(a *cli.Console, o *viewOptions, server *view.Server) (splats int, end func() error, err error) {
+	dir, remove, err := conversionFolder(a)
 	if err != nil {
 		return 0, nil, err
 	}
-	model, what, err := a.viewed(o, dir, false)
+	model, what, err := viewedModel(a, o, dir, false)
 	if err == nil {
 		err = view.Show(server, what, model)
 	}
@@ -187,67 +191,67 @@ func (a *app) showFile(o *viewOptions, server *view.Server) (splats int, end fun
 }
 
 // writePage writes the page that needs no server.
-func (a *app) writePage(o *viewOptions) (err error) {
+func writePage(a *cli.Console, o *viewOptions) (err error) {
 	if o.path, err = findModel(o.path); err != nil {
 		return err
 	}
-	if err := refuseTaken([]string{o.page}, "choose another name"); err != nil {
+	if err := output.RefuseTaken([]string{o.page}, "choose another name"); err != nil {
 		return err
 	}
-	if isFile(o.page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.page))) {
-		return usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page", o.page)
+	if output.IsFile(o.page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.page))) {
+		return fault.Usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page", o.page)
 	}
-	if err := refuseExisting("flag --html: ", o.overwrite, o.page); err != nil {
+	if err := output.RefuseExisting("flag --html: ", o.overwrite, o.page); err != nil {
 		return err
 	}
-	dir, remove, err := a.conversionFolder()
+	dir, remove, err := conversionFolder(a)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	model, what, err := a.viewed(o, dir, true)
+	model, what, err := viewedModel(a, o, dir, true)
 	if err != nil {
 		return err
 	}
 	if err := atomicfile.Write(o.page, func(w io.Writer) error { return view.WritePage(w, what, model) }); err != nil {
 		return err
 	}
-	a.printf("page: %s\n", o.page)
+	a.Printf("page: %s\n", o.page)
 	return nil
 }
 
 // conversionFolder makes the folder of converted models. It is removed at the end, also at an abrupt one.
-func (a *app) conversionFolder() (dir string, remove func() error, err error) {
+func conversionFolder(a *cli.Console) (dir string, remove func() error, err error) {
 	dir, err = os.MkdirTemp("", "vksplat-view-")
 	if err != nil {
-		return "", nil, folderError(os.TempDir(), err)
+		return "", nil, output.FolderError(os.TempDir(), err)
 	}
 	remove = func() error { return os.RemoveAll(dir) }
-	a.onAbort = func() { _ = remove() }
+	a.OnAbort = func() { _ = remove() }
 	return dir, remove, nil
 }
 
-// viewed is the model and how it is shown.
-func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.Scene, error) {
+// viewedModel is the model and how it is shown.
+func viewedModel(a *cli.Console, o *viewOptions, dir string, small bool) (*view.Model, view.Scene, error) {
 	model, err := view.Prepare(o.path, dir, small)
 	if err != nil {
 		return nil, view.Scene{}, err
 	}
 	if model.Converted {
-		a.note("the browser gets a converted copy of " + o.path)
+		a.Note("the browser gets a converted copy of " + o.path)
 	}
 	for _, lost := range model.Lost {
-		a.warn(lost)
+		a.Warn(lost)
 	}
-	look, err := trainedLookOf(o.path, &model.Meta)
+	look, err := captured.LookOf(o.path, &model.Meta)
 	if err != nil {
 		return nil, view.Scene{}, err
 	}
 	config := pipeline.RenderConfig{Background: o.background}
-	look.take(&config, o.given, false)
+	look.Take(&config, o.given, false)
 	var cameras []scene.Camera
-	if file := findCameras(o.path, camerasBeside[:1], false); file != "" {
-		if cameras, err = a.camerasOf(file); err != nil {
+	if file := captured.FindCameras(o.path, captured.CamerasBeside[:1], false); file != "" {
+		if cameras, err = readCamerasOf(a, file); err != nil {
 			return nil, view.Scene{}, err
 		}
 	}

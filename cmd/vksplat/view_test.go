@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/captured"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -43,10 +44,10 @@ func TestFindCameras(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"model.ply": true, "point_cloud/iteration_7/point_cloud.ply": true, "a/b/model.ply": false, "a/model.ply": false} {
 		model := filepath.Join(dir, filepath.FromSlash(name))
-		if got := findCameras(model, camerasBeside[:1], false); (got == file) != want {
+		if got := captured.FindCameras(model, captured.CamerasBeside[:1], false); (got == file) != want {
 			t.Errorf("%s: %q", name, got)
 		}
-		if got := findCameras(model, camerasBeside, true); got != file {
+		if got := captured.FindCameras(model, captured.CamerasBeside, true); got != file {
 			t.Errorf("%s: %q, want %s", name, got, file)
 		}
 	}

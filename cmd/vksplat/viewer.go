@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -41,13 +44,13 @@ func (o *viewerOptions) resolve() error {
 	if o.address == "" {
 		for _, f := range [][2]string{{"host", o.server.Host}, {"tls-cert", o.server.CertFile}, {"tls-key", o.server.KeyFile}} {
 			if f[1] != "" {
-				return usagef("add --viewer, or leave it out", "%s", noEffect(f[0], "--viewer"))
+				return fault.Usagef("add --viewer, or leave it out", "%s", noEffect(f[0], "--viewer"))
 			}
 		}
 		return nil
 	}
 	if (o.server.CertFile == "") != (o.server.KeyFile == "") {
-		return usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+		return fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
 	}
 	port := o.address
 	if host, p, err := net.SplitHostPort(o.address); err == nil {
@@ -55,13 +58,13 @@ func (o *viewerOptions) resolve() error {
 		switch {
 		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
 		case o.server.Host == "":
-			return usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
+			return fault.Usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
 		}
 		port = p
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 0 || n > 65535 {
-		return usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q", port)
+		return fault.Usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q", port)
 	}
 	o.server.Port = n
 	return nil
@@ -142,11 +145,11 @@ func (l *liveTraining) serve() error {
 	for i := range l.losses {
 		l.losses[i].Camera = i
 	}
-	if err := view.ShowTraining(l.server, filepath.Base(absolute(r.capture.Root)), view.Up(r.capture.Cameras), l); err != nil {
+	if err := view.ShowTraining(l.server, filepath.Base(output.Absolute(r.capture.Root)), view.Up(r.capture.Cameras), l); err != nil {
 		return err
 	}
-	r.app.warnReadable(l.server)
-	r.app.printf("watch it in a browser: %s\n", l.server.URL())
+	warnReadable(r.app, l.server)
+	r.app.Printf("watch it in a browser: %s\n", l.server.URL())
 	ctx, cancel := context.WithCancel(context.Background())
 	l.ended, l.end = make(chan error, 1), cancel
 	go func() { l.ended <- l.server.Serve(ctx) }()
@@ -254,12 +257,12 @@ func (l *liveTraining) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.between.Held() {
-			l.r.app.note("paused from the viewer; it goes on from there, or when nobody has watched for " + durationText(l.patience.Seconds()) + "; Ctrl-C stops it")
+			l.r.app.Note("paused from the viewer; it goes on from there, or when nobody has watched for " + cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
 		l.between.Hold()
 	case view.CommandResume:
 		if l.between.Held() {
-			l.r.app.note("going on")
+			l.r.app.Note("going on")
 		}
 		l.between.Release()
 	case view.CommandSave:
@@ -271,7 +274,7 @@ func (l *liveTraining) Do(_ context.Context, c view.Command) error {
 		l.mu.Unlock()
 		l.r.saver.saveNow()
 	case view.CommandStop:
-		l.r.app.note("stopped from the viewer")
+		l.r.app.Note("stopped from the viewer")
 		l.stop()
 	}
 	return nil

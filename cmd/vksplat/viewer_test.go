@@ -26,6 +26,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -183,11 +185,11 @@ func TestViewerBytes(t *testing.T) {
 // TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
 func TestViewerFrame(t *testing.T) {
 	o := newTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress, o.viewer.address = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 40, progressNone, "0"
+	o.scene, o.out, o.config.Iterations, o.progress, o.viewer.address = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, io.Discard)}
+	r := &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, io.Discard)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var err error
 	if r.live, err = newLiveTraining(r, cancel); err != nil {

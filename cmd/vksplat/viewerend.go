@@ -4,6 +4,9 @@ import (
 	"errors"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/view"
 )
@@ -47,7 +50,7 @@ func (l *liveTraining) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.here.n == 0 && l.between.Held() {
-		l.r.app.note("paused, and nobody has watched for " + durationText(l.patience.Seconds()) + ": going on")
+		l.r.app.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": going on")
 		l.between.Release()
 	}
 }
@@ -78,10 +81,10 @@ func (l *liveTraining) over(err error) {
 	if l == nil || l.ended == nil {
 		return
 	}
-	end := &view.End{State: view.EndFinished, Model: l.r.written, Text: "vksplat view " + quoted(l.r.out) + " shows it"}
+	end := &view.End{State: view.EndFinished, Model: l.r.written, Text: "vksplat view " + cli.Quoted(l.r.out) + " shows it"}
 	switch {
-	case errors.Is(err, errInterrupted):
-		end.State, end.Text = view.EndStopped, hint(err)
+	case errors.Is(err, fault.ErrInterrupted):
+		end.State, end.Text = view.EndStopped, remedy.Of(err)
 	case err != nil:
 		end.State, end.Text = view.EndFailed, err.Error()
 	}

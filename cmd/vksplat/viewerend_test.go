@@ -14,6 +14,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/view"
 )
@@ -87,7 +89,7 @@ func TestViewerCommands(t *testing.T) {
 			t.Errorf("paused at step %d: %+v", at, s)
 		}
 	}
-	folder := filepath.Join(out, checkpointFolder)
+	folder := filepath.Join(out, output.CheckpointFolder)
 	if err := os.WriteFile(folder, nil, 0o666); err != nil { // in the folder's place
 		t.Fatal(err)
 	}
@@ -99,8 +101,8 @@ func TestViewerCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.order("save")
-	saved := filepath.Join(folder, fmt.Sprintf("%s%d%s", checkpointPrefix, at, checkpointSuffix))
-	if s := o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone }); s.Save.Text != saved || s.Save.Step != at || !isFile(saved) || !s.Paused {
+	saved := filepath.Join(folder, fmt.Sprintf("%s%d%s", output.CheckpointPrefix, at, output.CheckpointSuffix))
+	if s := o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone }); s.Save.Text != saved || s.Save.Step != at || !output.IsFile(saved) || !s.Paused {
 		t.Errorf("saved is %+v, wanted %s", s, saved)
 	}
 	o.order("resume")
@@ -109,21 +111,21 @@ func TestViewerCommands(t *testing.T) {
 	for range 2 { // with the first, more than are kept unasked
 		o.order("save")
 		last = o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone && s.Save.Step > last }).Save.Step
-		if !isFile(saved) {
+		if !output.IsFile(saved) {
 			t.Errorf("%s is gone after that of step %d", saved, last)
 		}
 	}
 	o.order("stop")
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil }).End
-	if end.State != view.EndStopped || !isFile(end.Model) || !strings.HasPrefix(end.Model, out) || !strings.Contains(end.Text, "--resume") {
+	if end.State != view.EndStopped || !output.IsFile(end.Model) || !strings.HasPrefix(end.Model, out) || !strings.Contains(end.Text, "--resume") {
 		t.Errorf("stopped: %+v", end)
 	}
 	o.over()
 	<-v.rest
-	if err := v.cmd.Wait(); err == nil || v.cmd.ProcessState.ExitCode() != exitInterrupted {
+	if err := v.cmd.Wait(); err == nil || v.cmd.ProcessState.ExitCode() != cli.ExitInterrupted {
 		t.Errorf("stopped: %v", err)
 	}
-	if list, err := listCheckpoints(folder); err != nil || len(list) == 0 || list[len(list)-1].step <= at {
+	if list, err := output.ListCheckpoints(folder); err != nil || len(list) == 0 || list[len(list)-1].Step <= at {
 		t.Errorf("after the stop there are %v, %v", list, err)
 	}
 }
@@ -133,8 +135,8 @@ func TestViewerEnd(t *testing.T) {
 	scene, out := smallScene(t, 300), filepath.Join(t.TempDir(), "out")
 	o := startViewed(t, scene, "-m", out, "--viewer", "--iterations", "400", "--progress", "none").commander(t)
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil })
-	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_400", "point_cloud.ply") || !isFile(end.End.Model) ||
-		!strings.Contains(end.End.Text, "vksplat view "+quoted(out)) || end.Step != 400 {
+	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_400", "point_cloud.ply") || !output.IsFile(end.End.Model) ||
+		!strings.Contains(end.End.Text, "vksplat view "+cli.Quoted(out)) || end.Step != 400 {
 		t.Errorf("finished: %+v, %+v", end, end.End)
 	}
 	o.over()
@@ -155,7 +157,7 @@ func TestViewerEnd(t *testing.T) {
 func TestViewerAlone(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	var said bytes.Buffer
-	l := &liveTraining{r: &trainRun{app: newApp(nil, io.Discard, &said)}, between: pipeline.NewInterludes(), patience: patience}
+	l := &liveTraining{r: &trainRun{app: cli.New(nil, io.Discard, &said)}, between: pipeline.NewInterludes(), patience: patience}
 	l.Watched(1)
 	l.Watched(2)
 	if err := l.Do(t.Context(), view.CommandPause); err != nil {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/load"
@@ -172,7 +174,7 @@ func TestPlayLive(t *testing.T) {
 			"path out": "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a path of the run": "PAGE/stats.json", "again": "PAGE/",
 		}}, &log)
 	<-v.rest
-	if err := v.cmd.Wait(); v.cmd.ProcessState.ExitCode() != exitInterrupted {
+	if err := v.cmd.Wait(); v.cmd.ProcessState.ExitCode() != cli.ExitInterrupted {
 		t.Errorf("stopped: %v", err)
 	}
 	checkShown(t, &log, folder, out)
@@ -207,8 +209,8 @@ func checkShown(t *testing.T, log *seen, folder, out string) {
 	if log.Paused[1] != step {
 		t.Errorf("the pause begins at step %d and ends at %d", step, log.Paused[1])
 	}
-	checkpoint := filepath.Join(out, checkpointFolder, fmt.Sprintf("%s%d%s", checkpointPrefix, step, checkpointSuffix))
-	if !strings.Contains(log.Saved, checkpoint) || !isFile(checkpoint) {
+	checkpoint := filepath.Join(out, output.CheckpointFolder, fmt.Sprintf("%s%d%s", output.CheckpointPrefix, step, output.CheckpointSuffix))
+	if !strings.Contains(log.Saved, checkpoint) || !output.IsFile(checkpoint) {
 		t.Fatalf("the page says %q, wanted is %s", log.Saved, checkpoint)
 	}
 	c, err := load.Capture(folder, scene.LoadOptions{})
@@ -291,7 +293,7 @@ func checkPhone(t *testing.T, log *seen) {
 // checkEnds wants every browser told how the run ended, and nothing after.
 func checkEnds(t *testing.T, log *seen, out string) {
 	t.Helper()
-	models, err := filepath.Glob(filepath.Join(out, modelFolder+"*", modelName))
+	models, err := filepath.Glob(filepath.Join(out, output.ModelFolder+"*", output.ModelName))
 	if err != nil || len(models) != 1 {
 		t.Fatalf("models %v, %v", models, err)
 	}

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -34,15 +38,15 @@ var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9
 const startFOV = 1.05
 
 // showStreamed has this machine draw the model, and returns how many splats it has.
-func (a *app) showStreamed(o *viewOptions, server *view.Server) (n int, end func() error, err error) {
-	defer func() { err = memoryHint(err) }()
+func showStreamed(a *cli.Console, o *viewOptions, server *view.Server) (n int, end func() error, err error) {
+	defer func() { err = remedy.Memory(err) }()
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return 0, nil, err
 	}
 	r := newRenderOptions()
 	r.file, r.config.Background, r.given = o.path, o.background, o.given
-	r.cameras = findCameras(o.path, camerasBeside[:1], false)
-	splats, info, err := a.model(r.file)
+	r.cameras = captured.FindCameras(o.path, captured.CamerasBeside[:1], false)
+	splats, info, err := models.Open(a, r.file)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -51,7 +55,7 @@ func (a *app) showStreamed(o *viewOptions, server *view.Server) (n int, end func
 	}
 	capture := &scene.Capture{}
 	if r.cameras != "" {
-		if capture, err = a.views(r, originOf(&info)); err != nil {
+		if capture, err = readViews(a, r, models.OriginOf(&info)); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -61,15 +65,15 @@ func (a *app) showStreamed(o *viewOptions, server *view.Server) (n int, end func
 	}
 	device.LimitHeap()
 	if note := device.Note(); note != "" {
-		a.note(note)
+		a.Note(note)
 	}
 	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	start, up, splats := s.place(capture, splats, &info)
 	r.config.Looks, r.config.Smaller = true, ""
 	if s.renderer, err = pipeline.NewRenderer(device, splats, []scene.Camera{firstFrame}, r.config); err != nil {
-		return 0, nil, errors.Join(err, closeDevice(device))
+		return 0, nil, errors.Join(err, models.CloseDevice(device))
 	}
-	a.tellShared(s.renderer)
+	models.TellShared(a, s.renderer)
 	s.turn <- struct{}{}
 	if err := view.ShowStreamed(server, o.title, splats.N, up, start, s); err != nil {
 		return 0, nil, errors.Join(err, s.close())
@@ -79,7 +83,7 @@ func (a *app) showStreamed(o *viewOptions, server *view.Server) (n int, end func
 
 // place brings model and cameras, which are in the capture's frame, into that of drawing, and says where the free camera stands first, and up.
 func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *splatfile.Info) (start view.LiveCamera, up [3]float64, _ *scene.Splats) {
-	origin := originOf(info)
+	origin := models.OriginOf(info)
 	if len(capture.Cameras) > 0 {
 		normalise(capture, nil)
 		s.cameras = capture.Cameras
@@ -156,5 +160,5 @@ func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
 func (s *streamed) close() error {
 	close(s.closed)
 	<-s.turn
-	return errors.Join(s.renderer.Close(), closeDevice(s.device))
+	return errors.Join(s.renderer.Close(), models.CloseDevice(s.device))
 }

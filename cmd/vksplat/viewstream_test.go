@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"vksplat/internal/run/captured"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/photo"
@@ -42,7 +43,7 @@ func cityModel(t *testing.T, splats int) (string, []scene.Camera) {
 	if err := ply.Write(model, s.Splats(1), ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := inria.WriteCameras(filepath.Join(dir, camerasBeside[0]), cams); err != nil {
+	if err := inria.WriteCameras(filepath.Join(dir, captured.CamerasBeside[0]), cams); err != nil {
 		t.Fatal(err)
 	}
 	return model, cams
@@ -75,7 +76,7 @@ func TestViewStream(t *testing.T) {
 	const memory = "8M"
 	model, cams := cityModel(t, 120_000)
 	frames := filepath.Join(t.TempDir(), "frames")
-	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), camerasBeside[0]), "-o", frames)
+	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]), "-o", frames)
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open", "--max-vram", memory)
 	c, err := v.enter(t.Context())
 	if err != nil {
@@ -122,7 +123,7 @@ func TestViewStream(t *testing.T) {
 func TestViewStreamAlone(t *testing.T) {
 	needDevice(t)
 	model, _ := cityModel(t, 5_000)
-	if err := os.Remove(filepath.Join(filepath.Dir(model), camerasBeside[0])); err != nil {
+	if err := os.Remove(filepath.Join(filepath.Dir(model), captured.CamerasBeside[0])); err != nil {
 		t.Fatal(err)
 	}
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open")

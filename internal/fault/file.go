@@ -56,3 +56,12 @@ func ReadKind(err error) error {
 	}
 	return ErrData
 }
+
+// Pathless strips the path, which the message around it names already.
+func Pathless(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

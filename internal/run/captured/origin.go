@@ -1,4 +1,4 @@
-package main
+package captured
 
 import (
 	"encoding/json"
@@ -10,33 +10,31 @@ import (
 	"slices"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
 
-// originFile says beside cameras.json what was subtracted from its coordinates.
-const originFile = "origin.json"
-
 // maxOrigin bounds an origin that is read: beyond it float64 resolves no tenth of a unit.
 const maxOrigin = 1e15
 
-// originRecord is the content of originFile: written = capture - origin.
-type originRecord struct {
+// OriginRecord is the content of originFile: written = capture - origin.
+type OriginRecord struct {
 	Origin [3]float64 `json:"origin"`
 }
 
-// moved returns copies of the cameras of c, and its points as files hold them,
+// Moved returns copies of the cameras of c, and its points as files hold them,
 // with the origin subtracted.
-func moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []ply.FilePoint) {
+func Moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []ply.FilePoint) {
 	if origin == [3]float64{} {
 		return slices.Clone(c.Cameras), ply.FilePoints(c, origin) // without rounding
 	}
-	return shifted(c.Cameras, origin), ply.FilePoints(c, origin)
+	return Shifted(c.Cameras, origin), ply.FilePoints(c, origin)
 }
 
-// shifted returns copies of the cameras with the origin subtracted.
-func shifted(cams []scene.Camera, origin [3]float64) []scene.Camera {
+// Shifted returns copies of the cameras with the origin subtracted.
+func Shifted(cams []scene.Camera, origin [3]float64) []scene.Camera {
 	out := make([]scene.Camera, len(cams))
 	for i, c := range cams {
 		out[i] = scene.Identity().ToCapture(c, origin)
@@ -44,15 +42,15 @@ func shifted(cams []scene.Camera, origin [3]float64) []scene.Camera {
 	return out
 }
 
-// readOrigin returns the origin recorded in the folder of a cameras.json, or
+// ReadOrigin returns the origin recorded in the folder of a cameras.json, or
 // otherwise where there is no record.
-func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
-	path := filepath.Join(dir, originFile)
+func ReadOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
+	path := filepath.Join(dir, output.OriginFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return otherwise, nil
 	}
-	var record originRecord
+	var record OriginRecord
 	if err == nil {
 		err = strictjson.JSONError(json.Unmarshal(data, &record))
 	}
@@ -62,7 +60,7 @@ func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
 		}
 	}
 	if err != nil {
-		return otherwise, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "train writes this file; remove it if cameras.json needs no origin"}
+		return otherwise, &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), Hint: "train writes this file; remove it if cameras.json needs no origin"}
 	}
 	return record.Origin, nil
 }

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"crypto/sha256"
@@ -11,24 +11,26 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"vksplat/internal/fault"
 )
 
-// writtenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list,
+// WrittenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list,
 // or was changed since, is the user's.
-const writtenFile = ".written.json"
+const WrittenFile = ".written.json"
 
 // Commands that own a folder.
 const (
-	byTrain = "train"
-	byDemo  = "demo"
-	byMerge = "merge"
+	ByTrain = "train"
+	ByDemo  = "demo"
+	ByMerge = "merge"
 )
 
-// written is the content of writtenFile.
-type written struct {
+// Written is the content of writtenFile.
+type Written struct {
 	dir   string
-	known bool // there is a list
-	begun bool // by this process
+	Known bool // there is a list
+	Begun bool // by this process
 
 	By    string            `json:"by"`    // the command that writes there
 	Files map[string]string `json:"files"` // marks by path: relative to the folder, or absolute outside of it; "": it may be in the middle of being written
@@ -37,12 +39,12 @@ type written struct {
 // maxWritten bounds the bytes of a list.
 const maxWritten = 16 << 20
 
-// readWritten reads the list of a folder. A damaged list counts as empty.
-func readWritten(dir string) *written {
-	w := &written{dir: dir}
-	path := filepath.Join(dir, writtenFile)
+// ReadWritten reads the list of a folder. A damaged list counts as empty.
+func ReadWritten(dir string) *Written {
+	w := &Written{dir: dir}
+	path := filepath.Join(dir, WrittenFile)
 	info, err := os.Stat(path)
-	w.known = !errors.Is(err, fs.ErrNotExist)
+	w.Known = !errors.Is(err, fs.ErrNotExist)
 	if err == nil && info.Mode().IsRegular() && info.Size() <= maxWritten {
 		if data, err := os.ReadFile(path); err == nil {
 			_ = json.Unmarshal(data, w) // what it does not name is taken for the user's
@@ -55,36 +57,36 @@ func readWritten(dir string) *written {
 }
 
 // key is the name of a file in the list.
-func (w *written) key(path string) string {
-	if rel, err := filepath.Rel(absolute(w.dir), absolute(path)); err == nil && filepath.IsLocal(rel) {
+func (w *Written) key(path string) string {
+	if rel, err := filepath.Rel(Absolute(w.dir), Absolute(path)); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}
-	return absolute(path)
+	return Absolute(path)
 }
 
-// owns reports whether this program wrote the file, and nobody has changed it since.
-func (w *written) owns(path string) bool {
+// Owns reports whether this program wrote the file, and nobody has changed it since.
+func (w *Written) Owns(path string) bool {
 	mark, listed := w.Files[w.key(path)]
-	return listed && (mark == "" || mark == markOf(path))
+	return listed && (mark == "" || mark == MarkOf(path))
 }
 
-// foreign returns those of the files that are there and that this program did not write, or that were changed since.
-func (w *written) foreign(paths []string) (list []string) {
+// Foreign returns those of the files that are there and that this program did not write, or that were changed since.
+func (w *Written) Foreign(paths []string) (list []string) {
 	for _, path := range paths {
-		if st, err := os.Lstat(path); err == nil && !st.IsDir() && !w.owns(path) && !slices.Contains(list, path) {
+		if st, err := os.Lstat(path); err == nil && !st.IsDir() && !w.Owns(path) && !slices.Contains(list, path) {
 			list = append(list, path)
 		}
 	}
 	return list
 }
 
-// begin lists files before they are written, so that they are known for this program's when it is killed.
-func (w *written) begin(paths ...string) error {
+// Begin lists files before they are written, so that they are known for this program's when it is killed.
+func (w *Written) Begin(paths ...string) error {
 	if w == nil { // of a run that never began to write
 		return nil
 	}
-	changed := !w.known
-	w.begun = true
+	changed := !w.Known
+	w.Begun = true
 	for _, path := range paths {
 		mark, listed := w.Files[w.key(path)]
 		changed = changed || !listed || mark != ""
@@ -93,25 +95,25 @@ func (w *written) begin(paths ...string) error {
 	if !changed {
 		return nil
 	}
-	return w.save()
+	return w.Save()
 }
 
-// end marks what was written.
-func (w *written) end() error {
+// End marks what was written.
+func (w *Written) End() error {
 	for name, mark := range w.Files {
 		if mark == "" {
 			w.mark(name)
 		}
 	}
 	if len(w.Files) == 0 {
-		return os.Remove(filepath.Join(w.dir, writtenFile))
+		return os.Remove(filepath.Join(w.dir, WrittenFile))
 	}
-	return w.save()
+	return w.Save()
 }
 
 // mark marks a file. One that was not written, after all, leaves the list. The scores grow by what eval and others add
 // to them, and have no mark.
-func (w *written) mark(name string) {
+func (w *Written) mark(name string) {
 	path := filepath.FromSlash(name)
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.dir, path)
@@ -120,36 +122,36 @@ func (w *written) mark(name string) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		delete(w.Files, name)
 	} else if !slices.Contains(scoreFiles, name) {
-		w.Files[name] = markOf(path)
+		w.Files[name] = MarkOf(path)
 	}
 }
 
 // scoreFiles are those that commands add to, and do not replace.
 var scoreFiles = []string{"results.json", "per_view.json"}
 
-// scoreFilesIn are those in a folder.
-func scoreFilesIn(dir string) (paths []string) {
+// ScoreFilesIn are those in a folder.
+func ScoreFilesIn(dir string) (paths []string) {
 	for _, name := range scoreFiles {
 		paths = append(paths, filepath.Join(dir, name))
 	}
 	return paths
 }
 
-func (w *written) save() error {
-	w.known = true
-	return writeJSON(filepath.Join(w.dir, writtenFile), w)
+func (w *Written) Save() error {
+	w.Known = true
+	return WriteJSON(filepath.Join(w.dir, WrittenFile), w)
 }
 
-// addWritten lists files that were written in a folder, if that has a list.
-func addWritten(dir string, paths ...string) error {
-	w := readWritten(dir)
-	if !w.known {
+// AddWritten lists files that were written in a folder, if that has a list.
+func AddWritten(dir string, paths ...string) error {
+	w := ReadWritten(dir)
+	if !w.Known {
 		return nil
 	}
 	for _, path := range paths {
 		w.mark(w.key(path))
 	}
-	return w.save()
+	return w.Save()
 }
 
 // What of a large file is looked at to tell whether it was changed.
@@ -159,8 +161,8 @@ const (
 	markPiece  = 1 << 20
 )
 
-// markOf tells a file's content from others. It is "" of what cannot be read.
-func markOf(path string) string {
+// MarkOf tells a file's content from others. It is "" of what cannot be read.
+func MarkOf(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""
@@ -184,9 +186,9 @@ func markOf(path string) string {
 	return fmt.Sprintf("%d %x", size, sum.Sum(nil)[:16])
 }
 
-// refuseForeign is the error of files in the way that this program did not write. Remedy is what can be done besides
+// RefuseForeign is the error of files in the way that this program did not write. Remedy is what can be done besides
 // moving them away.
-func refuseForeign(list []string, remedy string) error {
+func RefuseForeign(list []string, remedy string) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -198,17 +200,17 @@ func refuseForeign(list []string, remedy string) error {
 	if len(list) > 1 {
 		verb = "were"
 	}
-	return usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, and would be replaced", names, verb)
+	return fault.Usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, and would be replaced", names, verb)
 }
 
-// refuseExisting refuses to replace files, which a flag or an argument names, unless overwrite is given.
-func refuseExisting(what string, overwrite bool, paths ...string) error {
+// RefuseExisting refuses to replace files, which a flag or an argument names, unless overwrite is given.
+func RefuseExisting(what string, overwrite bool, paths ...string) error {
 	if overwrite {
 		return nil
 	}
 	for _, path := range paths {
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-			return usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what, path)
+			return fault.Usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what, path)
 		}
 	}
 	return nil

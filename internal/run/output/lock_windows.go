@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func lockFile(path string) (func(), error) {
 	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS,
 		syscall.FILE_ATTRIBUTE_NORMAL|fileFlagDeleteOnClose, 0)
 	if errors.Is(err, errSharingViolation) {
-		return nil, errBusy
+		return nil, ErrBusy
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"context"
@@ -8,22 +8,24 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"vksplat/internal/fault"
 )
 
 // probeBytes is how much claimFolder writes to see whether the disk has room at all.
 const probeBytes = 1 << 20
 
-// lockName is the file that is locked in the folder of a training run.
-const lockName = ".lock"
+// LockName is the file that is locked in the folder of a training run.
+const LockName = ".lock"
 
-// errBusy is the error of a folder that another run is writing to.
-var errBusy = errors.New("another run is writing there")
+// ErrBusy is the error of a folder that another run is writing to.
+var ErrBusy = errors.New("another run is writing there")
 
-// claimFolder makes dir and proves that files can be written in it, so that a
+// Claim makes dir and proves that files can be written in it, so that a
 // long run does not find out at its end. With exclusive, no second run gets dir
 // until release is called. Release also removes the folders that were made here,
 // if nothing was put into them: a refused input leaves none behind.
-func claimFolder(dir string, exclusive bool) (release func(), err error) {
+func Claim(dir string, exclusive bool) (release func(), err error) {
 	made := missingFolders(dir)
 	unlock := func() {}
 	release = func() {
@@ -35,20 +37,20 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 	defer func() {
 		if err != nil {
 			release()
-			release, err = nil, folderError(dir, err)
+			release, err = nil, FolderError(dir, err)
 		}
 	}()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return release, err
 	}
 	if exclusive {
-		free, err := waitForLock(context.Background(), filepath.Join(dir, lockName))
+		free, err := WaitForLock(context.Background(), filepath.Join(dir, LockName))
 		if err != nil {
 			return release, err
 		}
 		unlock = free
 	}
-	return release, probe(dir)
+	return release, Probe(dir)
 }
 
 // lockPatience is how long a run waits for the one before it. A process that was
@@ -56,16 +58,16 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 // seconds.
 const lockPatience = 8 * time.Second
 
-// waitForLock takes the lock on path, or gives errInterrupted once ctx has ended.
-func waitForLock(ctx context.Context, path string) (func(), error) {
+// WaitForLock takes the lock on path, or gives errInterrupted once ctx has ended.
+func WaitForLock(ctx context.Context, path string) (func(), error) {
 	for start := time.Now(); ; {
 		free, err := lockFile(path)
-		if !errors.Is(err, errBusy) || time.Since(start) > lockPatience {
+		if !errors.Is(err, ErrBusy) || time.Since(start) > lockPatience {
 			return free, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errInterrupted
+			return nil, fault.ErrInterrupted
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -86,8 +88,8 @@ func missingFolders(dir string) (missing []string) {
 	}
 }
 
-// probe writes a file in dir and removes it.
-func probe(dir string) error {
+// Probe writes a file in dir and removes it.
+func Probe(dir string) error {
 	f, err := os.CreateTemp(dir, ".probe*")
 	if err != nil {
 		return err
@@ -99,31 +101,22 @@ func probe(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// folderError says what can be done about a folder that cannot be written to.
-func folderError(dir string, err error) error {
-	if errors.Is(err, errInterrupted) {
+// FolderError says what can be done about a folder that cannot be written to.
+func FolderError(dir string, err error) error {
+	if errors.Is(err, fault.ErrInterrupted) {
 		return err
 	}
-	err = fmt.Errorf("write to folder %s: %w", dir, pathless(err))
+	err = fmt.Errorf("write to folder %s: %w", dir, fault.Pathless(err))
 	switch {
-	case errors.Is(err, errBusy):
-		return &hintedError{err: err, hint: "wait until it has ended, or choose another folder"}
+	case errors.Is(err, ErrBusy):
+		return &fault.HintedError{Err: err, Hint: "wait until it has ended, or choose another folder"}
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EINVAL):
-		return &usageError{err: err, hint: "no folder of that name can be made there: choose another"}
+		return &fault.UsageError{Err: err, Hint: "no folder of that name can be made there: choose another"}
 	case errors.Is(err, syscall.ENOTDIR):
-		return &usageError{err: err, hint: "a file has that name, or that of a folder above: choose another folder"}
+		return &fault.UsageError{Err: err, Hint: "a file has that name, or that of a folder above: choose another folder"}
 	}
 	if errors.Is(err, syscall.EROFS) {
-		return &hintedError{err: err, hint: "nothing can be written there: choose another folder"}
+		return &fault.HintedError{Err: err, Hint: "nothing can be written there: choose another folder"}
 	}
-	return &hintedError{err: err, hint: "choose another folder, or make room and give write permission there"}
-}
-
-// pathless strips the path, which the message around it names already.
-func pathless(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
+	return &fault.HintedError{Err: err, Hint: "choose another folder, or make room and give write permission there"}
 }

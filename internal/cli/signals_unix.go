@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package cli
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// stopSignals lists what stops a run, and makes a pipe that nobody reads any more
+// StopSignals lists what stops a run, and makes a pipe that nobody reads any more
 // an error of writing and no reason to stop the work.
-func stopSignals() []os.Signal {
+func StopSignals() []os.Signal {
 	signal.Ignore(syscall.SIGPIPE)
 	if signal.Ignored(syscall.SIGHUP) { // as nohup does
 		return []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -19,5 +19,5 @@ func stopSignals() []os.Signal {
 	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 }
 
-// detach keeps the terminal's signals from a program that is started: it is ended through its input.
-func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// Detach keeps the terminal's signals from a program that is started: it is ended through its input.
+func Detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package output
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ func lockFile(path string) (func(), error) {
 		}
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.Join(errBusy, f.Close())
+			return nil, errors.Join(ErrBusy, f.Close())
 		}
 		// Any other refusal is of a file system without locks: go on without.
 		if err != nil || isAt(f, path) {

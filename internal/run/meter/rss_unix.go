@@ -1,15 +1,15 @@
 //go:build unix
 
-package main
+package meter
 
 import (
 	"runtime"
 	"syscall"
 )
 
-// peakRSS returns the bytes of memory that the process had resident at most, 0
+// PeakRSS returns the bytes of memory that the process had resident at most, 0
 // if the system does not tell.
-func peakRSS() int64 {
+func PeakRSS() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

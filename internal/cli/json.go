@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+)
+
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// WriteLine writes v as one line of JSON in one write, so that a process that is
+// killed leaves whole lines.
+func WriteLine(w io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err == nil {
+		_, err = w.Write(append(data, '\n'))
+	}
+	return err
+}

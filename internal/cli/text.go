@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/internal/wording"
+)
+
+// DidYouMean returns a hint for a word that is none of known: the nearest of
+// them, if it is near enough to be meant, else otherwise.
+func DidYouMean(word string, known []string, otherwise string) string {
+	nearest := wording.Nearest(word, known)
+	if nearest == "" {
+		return otherwise
+	}
+	return fmt.Sprintf("did you mean %s?", Quoted(nearest)) // to be pasted
+}
+
+// Count prints a number of things.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Duration prints seconds as 42s, 3m05s or 2h07m.
+func Duration(seconds float64) string {
+	s := int(math.Round(seconds))
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+}

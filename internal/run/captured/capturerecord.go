@@ -1,0 +1,108 @@
+package captured
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
+	"vksplat/scene"
+)
+
+// Source says where a capture is and how it is read.
+type Source struct {
+	Scene       string `json:"scene"` // absolute
+	Format      string `json:"format"`
+	Images      string `json:"images"`
+	Downscale   int    `json:"downscale"` // 0: auto
+	FullPhotos  bool   `json:"full_photos"`
+	Model       int    `json:"model"` // of COLMAP's; -1: any
+	Masks       string `json:"masks"`
+	InvertMasks bool   `json:"invert_masks"`
+	UndoApplied bool   `json:"undo_applied_transform"`
+}
+
+// SourceOf records how a capture is read.
+func SourceOf(path string, l *Options) Source {
+	return Source{Scene: output.Absolute(path), Format: l.Format, Images: l.Images, Downscale: int(l.Downscale), FullPhotos: l.Full, Model: int(l.Model), Masks: l.Masks,
+		InvertMasks: l.Inverted, UndoApplied: l.Undo}
+}
+
+// Record is the content of captureFile.
+type Record struct {
+	Source
+
+	HeldOut []string `json:"held_out"` // names of cameras
+
+	Background [3]float32 `json:"background"`
+	Near       float64    `json:"near"`     // in the training frame
+	Exposure   bool       `json:"exposure"` // colour maps were learnt
+
+	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no
+	// file holds. See hiddenScores.
+	Clearance float64 `json:"clearance,omitempty"`
+}
+
+// maxCaptureRecord bounds the bytes of a record: names of a million photos.
+const maxCaptureRecord = 64 << 20
+
+// ReadRecord returns the record in the folder of a run, nil where there is none.
+func ReadRecord(out string) (*Record, error) {
+	path := filepath.Join(out, output.CaptureFile)
+	st, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxCaptureRecord) {
+		err = errors.New("this is no record of a capture")
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	rec := &Record{}
+	if err == nil {
+		err = strictjson.JSONError(json.Unmarshal(data, rec))
+	}
+	if err == nil && rec.Scene == "" {
+		err = errors.New("it names no capture")
+	}
+	if err != nil {
+		return nil, &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), Hint: "train writes this file; remove it, and say by flags what it said: eval needs --capture SCENE, and all --background unless that was black"}
+	}
+	return rec, nil
+}
+
+// Options brings load to what is recorded, where no flag says otherwise.
+func (rec *Source) Options(load *Options, given func(flag string) bool) {
+	for flag, take := range map[string]func(){
+		"format": func() { load.Format = rec.Format }, "images": func() { load.Images = rec.Images }, "downscale": func() { load.Downscale = DownscaleFlag(rec.Downscale) },
+		"full-photos": func() { load.Full = rec.FullPhotos }, "model": func() { load.Model = modelFlag(rec.Model) }, "masks": func() { load.Masks = rec.Masks },
+		"invert-masks": func() { load.Inverted = rec.InvertMasks }, "undo-applied-transform": func() { load.Undo = rec.UndoApplied },
+	} {
+		if !given(flag) {
+			take()
+		}
+	}
+}
+
+// Describes tells whether a run was trained on the photos of c, which was read at a path: that of the record, or another to which they have moved.
+func (rec *Record) Describes(c *scene.Capture, path string) bool {
+	if rec.Scene == output.Absolute(path) {
+		return true
+	}
+	names := map[string]bool{}
+	for i := range c.Cameras {
+		names[c.Cameras[i].Name] = true
+	}
+	for _, name := range rec.HeldOut {
+		if !names[name] {
+			return false
+		}
+	}
+	return len(rec.HeldOut) > 0
+}

@@ -1,0 +1,113 @@
+package captured
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/ply"
+	"vksplat/scene/results"
+)
+
+// DrawnOf is of views of a capture, which is in the training frame.
+func DrawnOf(config *pipeline.RenderConfig, exposure bool, c *scene.Capture, views []int) *results.Drawn {
+	cams := Pick(c.Cameras, views)
+	return &results.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background,
+		Antialiased: config.Antialiased, Exposure: exposure, Masked: AnyMasked(cams), Photos: Resolution(cams)}
+}
+
+func AnyMasked(cams []scene.Camera) bool {
+	for i := range cams {
+		if cams[i].Mask != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// HiddenScores says which scores in the folder of a run are not those of its files, "" for none. Earlier versions left
+// out, photo by photo, splats within the empty space before the camera (--clearance), which other renderers draw.
+func HiddenScores(out string, rec *Record) string {
+	if rec == nil {
+		return ""
+	}
+	methods, err := results.UndrawnMethods(out)
+	if err != nil || len(methods) == 0 {
+		return "" // what is wrong with results.json is said by those who need it
+	}
+	how := "which does not say how it drew the model"
+	if rec.Clearance > 0 {
+		how = fmt.Sprintf("with a near plane of its own for each view (clearance %g), which the model's file does not hold",
+			rec.Clearance)
+	}
+	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; vksplat eval %s --iteration N measures again",
+		filepath.Join(out, "results.json"), strings.Join(methods, ", "), how, cli.Quoted(out))
+}
+
+// Look is how a model was drawn while it was trained, of what pictures depend on and splats do not hold.
+type Look struct {
+	background [3]float32
+	near       float64 // in the training frame; 0: not known
+}
+
+// LookOf finds it: the file says it itself, as checkpoints and the files do that train writes. Of another file
+// the record of its run does or, where that is lost, the run's newest checkpoint. It is nil where nobody knows.
+func LookOf(file string, meta *ply.Meta) (*Look, error) {
+	if meta.Background != nil {
+		return &Look{*meta.Background, cmp.Or(meta.Near, ply.DefaultNear)}, nil
+	}
+	out := output.FolderOf(file)
+	if out == "" {
+		return nil, nil
+	}
+	rec, err := ReadRecord(out)
+	switch {
+	case err != nil:
+		return nil, err
+	case rec != nil:
+		return &Look{rec.Background, rec.Near}, nil
+	}
+	list, err := output.ListCheckpoints(filepath.Join(out, output.CheckpointFolder))
+	for _, saved := range slices.Backward(list) {
+		if look := lookOfCheckpoint(saved.Path); look != nil {
+			return look, nil
+		}
+	}
+	return nil, err
+}
+
+// lookOfCheckpoint is nil of what is no checkpoint that can be read, and of a damaged one.
+func lookOfCheckpoint(file string) *Look {
+	c, err := pipeline.OpenCheckpoint(file)
+	if err != nil {
+		return nil
+	}
+	defer c.Close() // only read
+	if c.Verify() != nil {
+		return nil
+	}
+	return &Look{c.Header.Config.Background, c.Header.Config.Near}
+}
+
+// Take makes the settings of drawing those of training, where no flag says otherwise. Where nobody knows them, models of synthetic captures are taken to have
+// been trained on white, as train does it.
+func (l *Look) Take(config *pipeline.RenderConfig, given func(flag string) bool, synthetic bool) {
+	if l == nil {
+		l = &Look{}
+		if synthetic {
+			l.background = [3]float32{1, 1, 1}
+		}
+	}
+	if !given("background") {
+		config.Background = l.background
+	}
+	if !given("near") && l.near > 0 {
+		config.Near = l.near
+	}
+}

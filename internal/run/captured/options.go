@@ -1,0 +1,97 @@
+package captured
+
+import (
+	"math"
+	"strconv"
+
+	"vksplat/internal/fault"
+	"vksplat/scene"
+)
+
+// Options says how a capture is read.
+type Options struct {
+	Images    string
+	Downscale DownscaleFlag
+	Full      bool // reduced copies of the photos are not looked for
+	Model     modelFlag
+	Strict    bool
+	Format    string
+	Masks     string
+	Inverted  bool // masks
+	Undo      bool // applied_transform
+}
+
+func (f Options) Options() scene.LoadOptions {
+	return scene.LoadOptions{Images: f.Images, Downscale: int(f.Downscale), FullPhotos: f.Full, Model: int(f.Model), Strict: f.Strict,
+		Format: f.Format, Masks: f.Masks, InvertMasks: f.Inverted, UndoAppliedTransform: f.Undo}
+}
+
+// modelFlag is the number of a COLMAP model, or scene.AnyModel unless it is given.
+type modelFlag int
+
+func (f *modelFlag) Type() string { return "N" }
+
+func (f *modelFlag) String() string {
+	if *f == scene.AnyModel {
+		return ""
+	}
+	return strconv.Itoa(int(*f))
+}
+
+// Set parses a number from 0 up.
+func (f *modelFlag) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return fault.Usagef("models count from 0, as in sparse/0", "%q is no model number", s)
+	}
+	*f = modelFlag(n)
+	return nil
+}
+
+// DownscaleFlag is a factor, or 0 for auto.
+type DownscaleFlag int
+
+func (f *DownscaleFlag) Type() string { return "N" }
+
+func (f *DownscaleFlag) String() string {
+	if *f == 0 {
+		return "auto"
+	}
+	return strconv.Itoa(int(*f))
+}
+
+// Set parses auto, 1, 2, 4 or 8.
+func (f *DownscaleFlag) Set(s string) error {
+	switch s {
+	case "auto":
+		*f = 0
+	case "1", "2", "4", "8":
+		*f = DownscaleFlag(s[0] - '0')
+	default:
+		return fault.Usagef("give auto, 1, 2, 4 or 8", "%q is no downscale factor", s)
+	}
+	return nil
+}
+
+// OriginFlag says what is subtracted from coordinates that are written, in the
+// words of scene.Capture.Origin.
+type OriginFlag string
+
+func (f *OriginFlag) Type() string { return "ORIGIN" }
+
+func (f *OriginFlag) String() string { return string(*f) }
+
+// Set checks the form.
+func (f *OriginFlag) Set(s string) error {
+	at, err := (&scene.Capture{}).Origin(s)
+	if err != nil {
+		return fault.Usagef(fault.Hint(err), "%q is no origin", s)
+	}
+	for _, x := range at {
+		if math.Abs(x) > maxOrigin {
+			return fault.Usagef("coordinates of maps are below 1e8", "%q is no origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
+		}
+	}
+	*f = OriginFlag(s)
+	return nil
+}

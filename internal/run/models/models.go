@@ -1,0 +1,79 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+)
+
+// CheckNear refuses a near plane that hides everything: splats and cams in one frame, in which the median camera distance is 1.
+func CheckNear(near float64, s *scene.Splats, cams []scene.Camera) error {
+	if far := scene.Farthest(cams, s); near >= far {
+		return fault.Usagef("the median camera distance is 1, and 0.01 the default", "flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
+	}
+	return nil
+}
+
+// OriginOf returns what was subtracted from a model's coordinates.
+func OriginOf(info *splatfile.Info) (origin [3]float64) {
+	if info.Meta.Origin != nil {
+		origin = *info.Meta.Origin
+	}
+	return origin
+}
+
+// Open reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn is warned of or refused.
+func Open(a *cli.Console, file string) (*scene.Splats, splatfile.Info, error) {
+	splats, info, err := Read(file)
+	if err != nil {
+		return nil, info, err
+	}
+	if bad := splats.NonFinite(); bad > 0 {
+		return nil, info, &fault.HintedError{Err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, fault.ErrData, bad, splats.N),
+			Hint: "the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert " + file + " OUT.ply"}
+	}
+	switch huge := splats.Huge(); {
+	case huge == splats.N && huge > 0:
+		return nil, info, &fault.HintedError{Err: fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, fault.ErrData, scene.HugeLog),
+			Hint: "the training that made this file diverged, or the file is damaged or holds no logarithms of scales: make or copy it again"}
+	case huge > 0:
+		a.Warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
+			file, huge, cli.Count(splats.N, "splat"), scene.HugeLog))
+	}
+	for _, n := range info.Notes {
+		a.Warn(file + ": " + n)
+	}
+	return splats, info, nil
+}
+
+// Read reads a model into memory.
+func Read(file string) (*scene.Splats, splatfile.Info, error) {
+	model, err := splatfile.Open(file)
+	if err != nil {
+		return nil, splatfile.Info{}, err
+	}
+	splats, err := splatfile.All(model)
+	return splats, model.Info(), errors.Join(err, model.Close())
+}
+
+// TellShared says that pictures take long because the model is larger than the device.
+func TellShared(a *cli.Console, r *pipeline.Renderer) {
+	if r.Shared() {
+		a.Note("the model is larger than device memory: what each picture shows of it is taken there anew, which takes longer")
+	}
+}
+
+// CloseDevice closes d. What the validation layer said, if VKSPLAT_VALIDATE=1 turned it on, is an error.
+func CloseDevice(d *pipeline.Device) error {
+	err := d.Close()
+	if said := d.ValidationMessages(); len(said) > 0 {
+		err = errors.Join(err, fmt.Errorf("the validation layer said: %s", strings.Join(said, "\n")))
+	}
+	return err
+}

@@ -1,0 +1,44 @@
+package output
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// CaptureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on the same later.
+const CaptureFile = "capture.json"
+
+// DemoPicture is the file of the picture that shows all.
+const DemoPicture = "demo.png"
+
+// OriginFile says beside cameras.json what was subtracted from its coordinates.
+const OriginFile = "origin.json"
+
+// MetricsFile is the log of a run in OUT.
+const MetricsFile = "metrics.jsonl"
+
+// ReportFile is the page about a run in OUT. It holds all that it shows: no
+// network, no other file, so that it can be sent to somebody.
+const ReportFile = "report.html"
+
+// The names of our event files. Readers look for the prefix.
+const (
+	TensorboardFolder = "tensorboard"
+	TensorboardPrefix = "events.out.tfevents."
+	TensorboardSuffix = ".vksplat"
+)
+
+// eventFiles returns the event files of this program in dir.
+func eventFiles(dir string) (list []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), TensorboardPrefix) && strings.HasSuffix(e.Name(), TensorboardSuffix) {
+			list = append(list, filepath.Join(dir, e.Name()))
+		}
+	}
+	return list, err
+}
+
+// StatsFile is written when a run is done.
+const StatsFile = "stats.json"

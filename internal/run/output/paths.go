@@ -1,0 +1,67 @@
+package output
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vksplat/internal/atomicfile"
+)
+
+// FolderOf returns the folder of the run that a model lies in, "" for none.
+func FolderOf(file string) string {
+	dir := filepath.Dir(file)
+	out := filepath.Dir(filepath.Dir(dir))
+	if filepath.Base(file) == ModelName && slices.Contains(StepFolders(out, ModelFolder, -1), filepath.Join(out, filepath.Dir(ModelFolder), filepath.Base(dir))) {
+		return out
+	}
+	return ""
+}
+
+// Absolute returns path as one that other programs find from anywhere, or
+// unchanged where the working folder is gone.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// Within reports whether path is dir or below it.
+func Within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Resolved is a path without links, as far as it exists.
+func Resolved(path string) string {
+	path = Absolute(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+func IsFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
+}
+
+func IsFolder(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// InFolder reports whether path is directly in dir.
+func InFolder(path, dir string) bool { return Absolute(filepath.Dir(path)) == Absolute(dir) }
+
+// WriteJSON writes v to path as one whole file.
+func WriteJSON(path string, v any) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	})
+}

@@ -1,0 +1,50 @@
+package output
+
+import (
+	"os"
+	"path/filepath"
+
+	"vksplat/internal/fault"
+)
+
+// RefusePlace refuses to fill a folder that is probably a mistake: the user's working folder or one above it, the home
+// folder, or a capture, unless it is empty or holds one of the command's own files.
+func RefusePlace(dir, flag string, own ...string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return nil // there is nothing to mix with
+	}
+	for _, name := range own {
+		if list, err := filepath.Glob(filepath.Join(EscapeGlob(dir), name)); err == nil && len(list) > 0 {
+			return nil
+		}
+	}
+	const hint = "name a new folder, which is made"
+	at := Resolved(dir)
+	if home, err := os.UserHomeDir(); err == nil && at == Resolved(home) {
+		return fault.Usagef(hint, "%s%s is your home folder", flag, dir)
+	}
+	if here, err := os.Getwd(); err == nil && Within(Resolved(here), at) {
+		return fault.Usagef(hint, "%s%s is a folder with other files, which this command is run in or below", flag, dir)
+	}
+	if name := captureMark(dir, "images", "sparse", "transforms.json", "transforms_train.json"); name != "" {
+		return fault.Usagef(hint, "%s%s looks like a capture: it holds %s", flag, dir, name)
+	}
+	if name := captureMark(filepath.Dir(at), "sparse", "transforms.json", "transforms_train.json"); name != "" {
+		return fault.Usagef(hint, "%s%s looks like a folder of a capture: beside it is %s", flag, dir, name)
+	}
+	return nil
+}
+
+// captureMark returns the first of the names that dir holds, "" for none.
+func captureMark(dir string, names ...string) string {
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// RunMarks are what the folder of a run holds.
+var RunMarks = []string{WrittenFile, AsideFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"), ModelFolder + "*", OriginFile, CaptureFile}
