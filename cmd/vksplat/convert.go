@@ -72,7 +72,7 @@ func convertCommand(a *cli.Console) *cobra.Command {
 	offerValues(a, cmd, table)
 	cmd.RunE = runs(a, func(args []string) error {
 		o.in, o.out = args[:len(args)-1], args[len(args)-1]
-		return runConvert(a, o)
+		return ofCapture(runConvert(a, o))
 	})
 	return cmd
 }

@@ -6,21 +6,12 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/models"
-	"vksplat/pipeline"
 	"vksplat/scene"
-	"vksplat/scene/results"
 	"vksplat/scene/splatfile"
 )
 
 // A score is one of the exported file, drawn alone. What decides pixels beside the splats stands in the file where the
 // format can say it, and beside the score in any case: results.Drawn.
-
-// drawn says how this run's scores come about.
-func (r *trainRun) drawn() *results.Drawn {
-	c := &r.config
-	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
-	return captured.DrawnOf(&config, c.Exposure, r.capture, r.test)
-}
 
 // takeLook makes the settings of drawing those of training, as far as the file or its run knows them and no flag says
 // otherwise.

@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -173,4 +174,11 @@ func writePicture(path string, write func(path string) error) error {
 		return err
 	}
 	return write(path)
+}
+
+// drawn says how this run's scores come about.
+func (r *trainRun) drawn() *results.Drawn {
+	c := &r.config
+	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
+	return captured.DrawnOf(&config, c.Exposure, r.capture, r.test)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,20 +45,33 @@ func readCamerasOf(a *cli.Console, file string) ([]scene.Camera, error) {
 	}
 	c, err := load.Capture(file, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, ofCapture(file, err)
+		return nil, &unreadCapture{file, err}
 	}
 	return c.Cameras, nil
 }
 
 var longFlag = regexp.MustCompile(`--[\w-]+`)
 
-// ofCapture is the error of a capture in a command that has no flags about how it is read: a hint that names some sends to one that has.
-func ofCapture(path string, err error) error {
+// ofCapture adds to the error of a command that has no flags about how a capture is read: a hint that names some sends to one that has.
+func ofCapture(err error) error {
+	var unread *unreadCapture
+	if !errors.As(err, &unread) {
+		return err
+	}
 	table := newTrainOptions().table()
-	for _, word := range longFlag.FindAllString(remedy.Of(err), -1) {
+	for _, word := range longFlag.FindAllString(remedy.Of(unread.err), -1) {
 		if find(table, word[2:]) != nil {
-			return &fault.HintedError{Err: err, Hint: "vksplat inspect " + photo.ShellWord(path) + " says more about it, and what can be done"}
+			return &fault.HintedError{Err: err, Hint: "vksplat inspect " + photo.ShellWord(unread.path) + " says more about it, and what can be done"}
 		}
 	}
 	return err
 }
+
+// unreadCapture is the error of a capture that cannot be read.
+type unreadCapture struct {
+	path string
+	err  error
+}
+
+func (e *unreadCapture) Error() string { return e.err.Error() }
+func (e *unreadCapture) Unwrap() error { return e.err }

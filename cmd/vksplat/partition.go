@@ -64,6 +64,11 @@ func partitionCommand(a *cli.Console) *cobra.Command {
 		if err := o.check(); err != nil {
 			return err
 		}
+		for _, opt := range deviceOptions(&o.device) {
+			if o.shape.columns > 0 && o.given(opt.name) {
+				a.Warn("--" + opt.name + " has no effect with --blocks " + o.shape.String())
+			}
+		}
 		return runPartition(a, o)
 	})
 	return cmd
@@ -142,11 +147,6 @@ func (f *shapeFlag) Set(s string) error {
 
 // runPartition divides a capture and writes the plan.
 func runPartition(a *cli.Console, o *partitionOptions) error {
-	for _, opt := range deviceOptions(&o.device) {
-		if o.shape.columns > 0 && o.given(opt.name) {
-			a.Warn("--" + opt.name + " has no effect with --blocks " + o.shape.String())
-		}
-	}
 	if err := o.refuseForeign(); err != nil {
 		return err
 	}

@@ -72,14 +72,14 @@ func viewCommand(a *cli.Console) *cobra.Command {
 	cmd.RunE = runs(a, func(args []string) error {
 		o.path, o.title = args[0], filepath.Base(output.Absolute(args[0]))
 		if o.page == "" {
-			return runView(a, o)
+			return ofCapture(runView(a, o))
 		}
 		for _, opt := range slices.Concat(table[0].options, table[1].options) {
 			if fs.Changed(opt.name) {
 				a.Warn("--" + opt.name + " has no effect with --html")
 			}
 		}
-		return writePage(a, o)
+		return ofCapture(writePage(a, o))
 	})
 	return cmd
 }

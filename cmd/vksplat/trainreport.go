@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene/photo"
+)
+
+// writeReport writes the page about the run so far, if there is to be one.
+func (r *trainRun) writeReport(st *stats) error {
+	if !r.report {
+		return nil
+	}
+	page := &reportPage{Title: filepath.Base(output.Absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Notices: r.app.Notices(), room: reportBytes}
+	if err := r.reportCurves(page); err != nil {
+		return err
+	}
+	r.reportViews(page)
+	page.Passes, page.PassSum = reportPasses(st.Passes)
+	page.Settings = r.reportSettings()
+	page.About = r.reportAbout(st)
+	return atomicfile.Write(filepath.Join(r.out, output.ReportFile), func(w io.Writer) error { return reportTemplate.Execute(w, page) })
+}
+
+// reportCurves reads what metrics.jsonl says, which outlives a resume.
+func (r *trainRun) reportCurves(page *reportPage) error {
+	f, err := os.Open(filepath.Join(r.out, output.MetricsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return &fault.HintedError{Err: fmt.Errorf("write report: %w", err), Hint: r.out + " was removed or moved while the run went on; what was written since, the model too, is in a new folder of that name"}
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read from
+	page.Curves = reportCurves{Steps: readSteps(f, reportPoints), Total: r.config.Iterations, Budget: r.deviceBudget(), Evals: []reportEval{}}
+	for _, e := range r.rec.metrics.evals {
+		page.Curves.Evals = append(page.Curves.Evals, reportEval{e.Step, e.PSNR, e.SSIM})
+	}
+	return nil
+}
+
+// reportViews fills the table of held-out views, worst first, and the pictures of
+// the worst and the best. A picture that cannot be read is left out.
+func (r *trainRun) reportViews(page *reportPage) {
+	evals := r.rec.metrics.evals
+	if len(evals) == 0 {
+		return
+	}
+	last := evals[len(evals)-1]
+	page.EvalStep = last.Step
+	folder := r.picturesFolder(last.Step)
+	files := r.pictureFiles()
+	views := slices.Clone(last.Views)
+	slices.SortStableFunc(views, func(a, b viewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
+	best := float64(views[len(views)-1].PSNR)
+	for i, v := range views {
+		row := reportView{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1, Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
+		if file, found := files[v.Name]; found {
+			row.Link = (&url.URL{Path: "test/ours_" + fmt.Sprint(last.Step) + "/" + filepath.ToSlash(file)}).String()
+			if i < reportWorst || i >= len(views)-reportBest {
+				row.Picture = page.addPicture(r.thumbnail(last.Step, v, filepath.Join(folder, file)))
+			}
+		}
+		page.Views = append(page.Views, row)
+	}
+	page.Left = len(views) - len(page.Compare)
+}
+
+// thumbnail returns the pictures of a view: those that were made when it was measured, or made of its sheet, nil where that cannot be read.
+func (r *trainRun) thumbnail(step int, v viewLine, file string) *reportPicture {
+	pic := r.thumbs.find(step, v.Name)
+	if pic == nil {
+		shot, render, err := photo.ReadSheet(file)
+		if err != nil {
+			return nil
+		}
+		if pic, err = newReportPicture(v.Name, photo.Fit(shot, reportSide), photo.Fit(render, reportSide)); err != nil {
+			return nil
+		}
+	}
+	pic.PSNR, pic.SSIM = meter.Rounded(v.PSNR), meter.Rounded(v.SSIM)
+	return pic
+}
+
+// reportSettings lists all settings by chapter and marks those that are not the default.
+func (r *trainRun) reportSettings() []reportChapter {
+	var list []reportChapter
+	standard := newTrainOptions().table()
+	for i, g := range r.table() {
+		ch := reportChapter{Title: g.title}
+		for k, o := range g.options {
+			if o.flag {
+				continue
+			}
+			was := standard[i].options[k].value.String()
+			row := reportRow{Key: o.key(), Value: o.value.String(), Default: was}
+			row.Changed = row.Value != was
+			ch.Rows = append(ch.Rows, row)
+		}
+		if len(ch.Rows) > 0 {
+			list = append(list, ch)
+		}
+	}
+	return list
+}
+
+func (r *trainRun) reportAbout(st *stats) []reportRow {
+	words := make([]string, len(r.app.Args))
+	for i, w := range r.app.Args {
+		words[i] = cli.Quoted(w)
+	}
+	return []reportRow{
+		{Key: "command", Value: "vksplat " + strings.Join(words, " ")},
+		{Key: "version", Value: cli.VersionText()},
+		{Key: "device", Value: st.Device},
+		{Key: "driver", Value: r.device.Driver()},
+		{Key: "memory budget", Value: pipeline.BytesText(r.deviceBudget())},
+		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes), cli.Count(st.Allocations, "allocation"))},
+		{Key: "peak memory of the process", Value: pipeline.BytesText(st.PeakRSSBytes)},
+		{Key: "capture", Value: output.Absolute(r.scene)},
+		{Key: "model", Value: r.modelFile(st.Step)},
+		{Key: "scores", Value: "of the model's file, drawn with " + r.drawn().String()},
+	}
+}
