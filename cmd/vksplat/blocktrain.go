@@ -298,11 +298,6 @@ func (p *planFile) trained(k int) *stats {
 	return st
 }
 
-// blockModel is the model of a block after a step.
-func (p *planFile) blockModel(k, step int) string {
-	return filepath.Join(p.blockFolder(k), output.ModelFolder+strconv.Itoa(step), output.ModelName)
-}
-
 // summary says what came of a training in a few words.
 func (s *stats) summary() string {
 	words := []string{cli.Count(s.Step, "step"), cli.Count(s.Splats, "splat")}

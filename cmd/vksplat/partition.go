@@ -200,15 +200,6 @@ func runPartition(a *cli.Console, o *partitionOptions) error {
 	return printPartition(a, p)
 }
 
-// files are those that partition writes.
-func (p *planFile) files() []string {
-	paths := []string{filepath.Join(p.dir, planName), filepath.Join(p.dir, planPicture)}
-	for k := range p.Blocks {
-		paths = append(paths, pointsFile(p.dir, k))
-	}
-	return paths
-}
-
 // refuseForeign refuses to replace files of the user, and folders that are probably a mistake.
 func (o *partitionOptions) refuseForeign() error {
 	if output.IsFile(filepath.Join(o.out, planName)) {
@@ -253,29 +244,6 @@ func (o *partitionOptions) split(c *scene.Capture, p *planFile) (train []int, er
 // divideError is the error of a capture that cannot be divided so.
 func divideError(c *scene.Capture, hint, format string, args ...any) error {
 	return &fault.Error{Op: "divide capture", Path: c.Model, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-// describe fills in the blocks.
-func (p *planFile) describe(c *scene.Capture, list []blocks.Block) error {
-	held := map[string]bool{}
-	for _, name := range p.HeldOut {
-		held[name] = true
-	}
-	for k := range list {
-		b := &list[k]
-		out := planBlock{Block: k, Core: b.Core, Margin: b.Margin, Points: b.Points.Count(), Inside: b.Inside}
-		b.Cameras.Range(func(i uint32) {
-			out.Cameras = append(out.Cameras, c.Cameras[i].Name)
-			if !held[c.Cameras[i].Name] {
-				out.Trained++
-			}
-		})
-		if out.Trained < leastCameras || out.Inside == 0 {
-			return divideError(c, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, cli.Count(out.Trained, "camera"), cli.Count(out.Inside, "point"))
-		}
-		p.Blocks = append(p.Blocks, out)
-	}
-	return nil
 }
 
 // mostlySeen is the share of the cameras that a block has, on average, above which it saves little.

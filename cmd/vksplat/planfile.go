@@ -305,3 +305,40 @@ func (p *planFile) write(list []blocks.Block) error {
 	own := output.ReadWritten(p.dir)
 	return errors.Join(own.Begin(p.files()...), own.End())
 }
+
+// describe fills in the blocks.
+func (p *planFile) describe(c *scene.Capture, list []blocks.Block) error {
+	held := map[string]bool{}
+	for _, name := range p.HeldOut {
+		held[name] = true
+	}
+	for k := range list {
+		b := &list[k]
+		out := planBlock{Block: k, Core: b.Core, Margin: b.Margin, Points: b.Points.Count(), Inside: b.Inside}
+		b.Cameras.Range(func(i uint32) {
+			out.Cameras = append(out.Cameras, c.Cameras[i].Name)
+			if !held[c.Cameras[i].Name] {
+				out.Trained++
+			}
+		})
+		if out.Trained < leastCameras || out.Inside == 0 {
+			return divideError(c, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, cli.Count(out.Trained, "camera"), cli.Count(out.Inside, "point"))
+		}
+		p.Blocks = append(p.Blocks, out)
+	}
+	return nil
+}
+
+// files are those that partition writes.
+func (p *planFile) files() []string {
+	paths := []string{filepath.Join(p.dir, planName), filepath.Join(p.dir, planPicture)}
+	for k := range p.Blocks {
+		paths = append(paths, pointsFile(p.dir, k))
+	}
+	return paths
+}
+
+// blockModel is the model of a block after a step.
+func (p *planFile) blockModel(k, step int) string {
+	return filepath.Join(p.blockFolder(k), output.ModelFolder+strconv.Itoa(step), output.ModelName)
+}
