@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
 )
@@ -219,7 +220,7 @@ func TestKilledExport(t *testing.T) {
 	o := newTrainOptions()
 	o.out, o.checkpoints.resume = t.TempDir(), resumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
-	o.exports = exportsFlag{export}
+	o.exports = convert.Exports{export}
 	r := &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, io.Discard)}
 	s := newSaver(r)
 	r.saver = s

@@ -52,7 +52,7 @@ func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
 	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
 		if r.config.Splats > 0 {
-			b.app.Warn(noEffect("splats", "--warm-steps"))
+			b.app.Warn(cli.NoEffect("splats", "--warm-steps"))
 		}
 		r.config.RefineEvery, r.config.Splats = 0, 0
 	}
@@ -125,7 +125,9 @@ const benchProbe = 3
 // show makes the progress of a trainer.
 func (b *bencher) show(t *pipeline.Trainer, total int) *meter.Meter {
 	p := meter.New(b.events, b.o.progress, 0, total)
-	p.Use = func() meter.DeviceUse { return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()} }
+	p.Use = func() meter.DeviceUse {
+		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()}
+	}
 	p.Spent = t.Seconds
 	p.Text = b.app.Follow(p)
 	return p

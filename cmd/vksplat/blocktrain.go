@@ -20,8 +20,10 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -57,7 +59,7 @@ var decidedByPlan = []string{"test-every", "test-list"}
 
 // trainPlan trains one block of a plan, or all of them and merges.
 func trainPlan(a *cli.Console, o *trainOptions, fs *pflag.FlagSet, dir string) error {
-	plan, err := readPlan(dir)
+	plan, err := plans.Read(dir)
 	if err != nil {
 		return err
 	}
@@ -101,27 +103,27 @@ func (o *trainOptions) ofPlan() string {
 }
 
 // configOf is the configuration of a block's training.
-func (o *trainOptions) configOf(plan *planFile, k int) pipeline.Config {
+func (o *trainOptions) configOf(plan *plans.Plan, k int) pipeline.Config {
 	if !o.shareSteps {
 		return o.config
 	}
-	return o.config.ForShare(plan.share(k))
+	return o.config.ForShare(plan.Share(k))
 }
 
 // takeBlock makes the options those of a block of the plan.
-func (o *trainOptions) takeBlock(plan *planFile) {
+func (o *trainOptions) takeBlock(plan *plans.Plan) {
 	o.divided, o.scene = plan, plan.Capture.Scene
 	plan.Capture.Options(&o.load, func(string) bool { return false })
 	o.config = o.configOf(plan, int(o.block))
 	for _, g := range o.table() {
 		for _, opt := range g.options {
 			if opt.steps != nil && o.shareSteps {
-				opt.steps.scale(plan.share(int(o.block)))
+				opt.steps.Scale(plan.Share(int(o.block)))
 			}
 		}
 	}
 	if o.out == "" {
-		o.out = plan.blockFolder(int(o.block))
+		o.out = plan.BlockFolder(int(o.block))
 	}
 	if at := plan.Origin; o.origin == "auto" { // the same for all blocks
 		o.origin = captured.OriginFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
@@ -135,12 +137,12 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 	if r.divided == nil {
 		return load.Capture(r.scene, r.load.Options())
 	}
-	c, err := r.divided.load(r.load.Options())
+	c, err := r.divided.Load(r.load.Options())
 	if err != nil {
 		return nil, err
 	}
 	all := c.Points
-	if err := r.divided.restrict(c, int(r.block)); err != nil {
+	if err := r.divided.Restrict(c, int(r.block)); err != nil {
 		return c, err
 	}
 	// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
@@ -172,12 +174,12 @@ func (r *trainRun) clear() {
 }
 
 // trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
-func trainBlocks(a *cli.Console, o *trainOptions, plan *planFile) error {
+func trainBlocks(a *cli.Console, o *trainOptions, plan *plans.Plan) error {
 	switch {
 	case o.out != "":
-		return fault.Usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
+		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.Dir)
 	case o.checkpoints.resume != "" && o.checkpoints.resume != resumeAuto:
-		return fault.Usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.dir)
+		return fault.Usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.Dir)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -188,13 +190,13 @@ func trainBlocks(a *cli.Console, o *trainOptions, plan *planFile) error {
 		a = a.ToStderr()
 	}
 	if !o.dryRun {
-		release, err := output.Claim(plan.dir, true)
+		release, err := output.Claim(plan.Dir, true)
 		if err != nil {
 			return err
 		}
 		defer release()
-		own := output.ReadWritten(filepath.Join(plan.dir, mergedFolder))
-		if err := refuseExports(own, o.exports, "flag --export: ", true, o.checkpoints.overwrite); err != nil {
+		own := output.ReadWritten(filepath.Join(plan.Dir, plans.MergedFolder))
+		if err := convert.RefuseExports(own, o.exports, "flag --export: ", true, o.checkpoints.overwrite); err != nil {
 			return err
 		}
 	}
@@ -210,29 +212,29 @@ func trainBlocks(a *cli.Console, o *trainOptions, plan *planFile) error {
 	for k := range plan.Blocks {
 		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
 		config := o.configOf(plan, k)
-		if st := plan.trained(k); st != nil && st.Step >= config.Iterations && !anew && !o.dryRun {
+		if st := trainedBlock(plan, k); st != nil && st.Step >= config.Iterations && !anew && !o.dryRun {
 			if err := o.asTrained(k, st, config); err != nil && !o.checkpoints.accept {
 				return err
 			}
-			a.Printf("%sdone before, %s\n", name, st.summary())
+			a.Printf("%sdone before, %s\n", name, statsSummary(st))
 			continue
 		}
 		a.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"), cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
-		if err := runHere(children, ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
+		if err := runHere(children, ctx, program, append([]string{"train", plan.Dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
 				return &fault.HintedError{Err: fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)), Hint: again}
 			}
-			return &fault.HintedError{Err: fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), Hint: "what went wrong is said above; put it right, and the same command goes on there"}
+			return &fault.HintedError{Err: fmt.Errorf("train block %d of %s: %w", k, plan.Dir, err), Hint: "what went wrong is said above; put it right, and the same command goes on there"}
 		}
 	}
 	if o.dryRun {
 		return nil
 	}
-	return runMerge(a, ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true, overwrite: o.checkpoints.overwrite, resumes: true})
+	return runMerge(a, ctx, &mergeOptions{plan: plan.Dir, exports: o.exports, check: true, device: o.device, claimed: true, overwrite: o.checkpoints.overwrite, resumes: true})
 }
 
 // asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
-func (o *trainOptions) asTrained(k int, st *stats, config pipeline.Config) error {
+func (o *trainOptions) asTrained(k int, st *output.Stats, config pipeline.Config) error {
 	chosen := []string{"iterations"}
 	if o.splatsFactor > 0 {
 		chosen = append(chosen, "splats")
@@ -288,18 +290,18 @@ func outside(w io.Writer) io.Writer {
 	return w
 }
 
-// trained returns what the last complete training of a block says, nil where there is none or its model is not there.
-func (p *planFile) trained(k int) *stats {
-	data, err := os.ReadFile(filepath.Join(p.blockFolder(k), output.StatsFile))
-	st := &stats{}
-	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !output.IsFile(p.blockModel(k, st.Step)) {
+// trainedBlock returns what the last complete training of a block says, nil where there is none or its model is not there.
+func trainedBlock(p *plans.Plan, k int) *output.Stats {
+	data, err := os.ReadFile(filepath.Join(p.BlockFolder(k), output.StatsFile))
+	st := &output.Stats{}
+	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !output.IsFile(p.BlockModel(k, st.Step)) {
 		return nil
 	}
 	return st
 }
 
-// summary says what came of a training in a few words.
-func (s *stats) summary() string {
+// statsSummary says what came of a training in a few words.
+func statsSummary(s *output.Stats) string {
 	words := []string{cli.Count(s.Step, "step"), cli.Count(s.Splats, "splat")}
 	if s.Scores != nil {
 		words = append(words, fmt.Sprintf("PSNR %.2f dB", s.PSNR))

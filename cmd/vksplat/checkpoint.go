@@ -44,23 +44,7 @@ type saver struct {
 	failed     error                              // the first failure of a write that was asked for
 	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
 	now        atomic.Bool                        // somebody wants a checkpoint now
-	log        []checkpointLog
-}
-
-// checkpointLog is what stats.json tells of a checkpoint.
-type checkpointLog struct {
-	Step         int     `json:"step"`
-	Bytes        int64   `json:"bytes"`
-	Copied       bool    `json:"copied"`        // training paused for a copy in device memory alone
-	PauseSeconds float64 `json:"pause_seconds"` // that training stood still
-	Seconds      float64 `json:"seconds"`       // until the file was whole
-}
-
-// runLog is what stats.json tells of how the run was kept.
-type runLog struct {
-	ResumedFrom int                  `json:"resumed_from,omitempty"` // steps that were done before this process
-	Deviations  []pipeline.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes
-	Checkpoints []checkpointLog      `json:"checkpoints,omitempty"`  // of this process
+	log        []output.CheckpointLog
 }
 
 func newSaver(r *trainRun) *saver {
@@ -282,7 +266,7 @@ func (s *saver) collect() error {
 		return err
 	}
 	s.full = false
-	s.log = append(s.log, checkpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied, PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
+	s.log = append(s.log, output.CheckpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied, PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
 	s.standing()
 	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Path == w.Path })
 	s.kept = append(s.kept, output.CheckpointFile{Path: w.Path, Step: w.Step})
@@ -379,8 +363,8 @@ func (s *saver) rescue(cause error) error {
 }
 
 // history returns what stats.json tells, nil for nothing.
-func (s *saver) history() *runLog {
-	h := &runLog{ResumedFrom: s.r.trainer.StartStep(), Deviations: s.r.trainer.Deviations(), Checkpoints: s.log}
+func (s *saver) history() *output.RunLog {
+	h := &output.RunLog{ResumedFrom: s.r.trainer.StartStep(), Deviations: s.r.trainer.Deviations(), Checkpoints: s.log}
 	if h.ResumedFrom == 0 && len(h.Deviations) == 0 && len(h.Checkpoints) == 0 {
 		return nil
 	}

@@ -51,7 +51,7 @@ func TestCheckpointFlags(t *testing.T) {
 func TestNextStop(t *testing.T) {
 	o := newTrainOptions()
 	o.config.Iterations = 100
-	o.checkpoints.every, o.checkpoints.saveAt = everyFlag{steps: 30}, steps{30, 50, 100, 700}
+	o.checkpoints.every, o.checkpoints.saveAt = everyFlag{steps: 30}, cli.Steps{30, 50, 100, 700}
 	s := newSaver(&trainRun{trainOptions: o})
 	var stops []int
 	for step := 0; step < 100; {

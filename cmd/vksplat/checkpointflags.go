@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
 
@@ -18,7 +19,7 @@ const (
 // checkpointOptions says when checkpoints are written and what a run goes on with.
 type checkpointOptions struct {
 	every     everyFlag
-	saveAt    steps
+	saveAt    cli.Steps
 	keep      keepFlag
 	resume    string // "": start; auto: the newest checkpoint, if any; or a file
 	accept    bool   // other settings or photos than the checkpoint's

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
@@ -47,10 +50,10 @@ func TestCity(t *testing.T) {
 	}
 	dir := t.TempDir()
 	size.train(t, dir)
-	var st stats
+	var st output.Stats
 	readTestJSON(t, filepath.Join(dir, "whole", "stats.json"), &st)
 	var merged mergeReport
-	readTestJSON(t, filepath.Join(dir, "plan", mergeFile), &merged)
+	readTestJSON(t, filepath.Join(dir, "plan", plans.MergeFile), &merged)
 	if merged.SeamReport == nil || len(merged.Views) != st.TestImages {
 		t.Fatalf("%+v: want the scores of %d photos", merged, st.TestImages)
 	}
@@ -90,17 +93,17 @@ func (size *citySize) train(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := readPlan(in("plan"))
+	plan, err := plans.Read(in("plan"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k := range plan.Blocks {
-		command(t, append([]string{"train", plan.dir, fmt.Sprintf("--block=%d", k), fmt.Sprintf("--share-steps=%v", size.share), "--splats=" + strconv.Itoa(size.block), "--max-vram=" + size.memory}, flags...)...)
-		var st stats
-		readTestJSON(t, filepath.Join(plan.blockFolder(k), "stats.json"), &st)
+		command(t, append([]string{"train", plan.Dir, fmt.Sprintf("--block=%d", k), fmt.Sprintf("--share-steps=%v", size.share), "--splats=" + strconv.Itoa(size.block), "--max-vram=" + size.memory}, flags...)...)
+		var st output.Stats
+		readTestJSON(t, filepath.Join(plan.BlockFolder(k), "stats.json"), &st)
 		steps := size.steps
 		if size.share {
-			steps = int(plan.share(k)*float64(steps) + 1e-9)
+			steps = int(plan.Share(k)*float64(steps) + 1e-9)
 		}
 		if st.PeakDeviceBytes > limit || st.Splats != size.block || st.Step != steps {
 			t.Errorf("block %d: %d splats in %d bytes after %d steps, want %d in %d after %d", k, st.Splats, st.PeakDeviceBytes, st.Step, size.block, limit, steps)
@@ -111,9 +114,9 @@ func (size *citySize) train(t *testing.T, dir string) {
 }
 
 // checkBorders compares what photos that several blocks see lost against the whole with what the others did.
-func checkBorders(t *testing.T, whole string, st *stats, views []seamView) {
+func checkBorders(t *testing.T, whole string, st *output.Stats, views []seamView) {
 	t.Helper()
-	was, _, err := results.ReadViews(whole, results.MethodName(st.Step), plainNames[0])
+	was, _, err := results.ReadViews(whole, results.MethodName(st.Step), evaluate.PlainNames[0])
 	if err != nil {
 		t.Fatal(err)
 	}

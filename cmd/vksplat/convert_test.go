@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/run/output"
+	"vksplat/internal/run/convert"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -26,10 +26,10 @@ func TestConvertCancelled(t *testing.T) {
 		for i := range s.N {
 			s.Quats[4*i] = 1
 		}
-		w := newWatch(cli.New(nil, &bytes.Buffer{}, &bytes.Buffer{}))
+		w := convert.NewWatch(cli.New(nil, &bytes.Buffer{}, &bytes.Buffer{}))
 		ctx, cancel := context.WithCancel(context.Background())
-		w.ctx = ctx
-		model := w.over(splatfile.Memory(s, ply.Meta{}))
+		w.Ctx = ctx
+		model := w.Over(splatfile.Memory(s, ply.Meta{}))
 		if _, ok := model.(splatfile.Gatherer); !ok {
 			t.Error("a model whose splats can be read in any order is one no more")
 		}
@@ -61,22 +61,4 @@ func (s *stopping) Read(put func(*scene.Splats) error) error {
 		s.seen()
 		return err
 	})
-}
-
-// TestDropTemporary removes what an aborted write leaves, and nothing else.
-func TestDropTemporary(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"model.ply", ".model.ply.tmp123", ".other.ply.tmp123", ".model.ply.tmpx"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dropTemporary(filepath.Join(dir, "model.ply"))
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 3 {
-		t.Errorf("left: %v, %v", left, err)
-	}
-	if output.IsFile(filepath.Join(dir, ".model.ply.tmp123")) {
-		t.Error("what was written of model.ply is still there")
-	}
 }

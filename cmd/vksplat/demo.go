@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/render"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
@@ -36,13 +37,13 @@ type demoOptions struct {
 	minPSNR float64
 
 	captureOnly bool
-	size        pixelsFlag // of the photos
+	size        render.PixelsFlag // of the photos
 	points      int
 	city        bool
 }
 
 func demoCommand(a *cli.Console) *cobra.Command {
-	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos, size: pixelsFlag{width: demoWidth, height: demoHeight}, points: demoPoints}
+	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos, size: render.PixelsFlag{Width: demoWidth, Height: demoHeight}, points: demoPoints}
 	o.eval, o.checkpoints.off = true, true
 	c := &o.config
 	c.Iterations = demoSteps
@@ -59,7 +60,7 @@ func demoCommand(a *cli.Console) *cobra.Command {
 			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
 				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
 			}
-			if min(o.size.width, o.size.height) < 16 || max(o.size.width, o.size.height) > 8192 {
+			if min(o.size.Width, o.size.Height) < 16 || max(o.size.Width, o.size.Height) > 8192 {
 				return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)
 			}
 			if o.points < 4 || o.points > 10_000_000 {
@@ -152,7 +153,7 @@ func (o *demoOptions) refuseForeign() error {
 
 // synth describes the capture.
 func (o *demoOptions) synth(seed uint64) synth.Options {
-	return synth.Options{Images: o.photos, Width: o.size.width, Height: o.size.height, Points: o.points, Seed: seed, City: o.city}
+	return synth.Options{Images: o.photos, Width: o.size.Width, Height: o.size.Height, Points: o.points, Seed: seed, City: o.city}
 }
 
 // demoCapture makes a capture and does not train it.

@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
@@ -41,14 +42,14 @@ func halfRight() (shot scene.Image, render []float32, mask []uint32) {
 
 func TestScores(t *testing.T) {
 	photo, render, mask := halfRight()
-	s := &scorer{protocol: protocolOf(protocolINRIA), correct: metric.ColorAffine, unmasked: true}
-	list, err := s.scores(photo, render, mask, nil)
+	s := &evaluate.Scorer{Protocol: evaluate.ProtocolOf(evaluate.ProtocolINRIA), Correct: metric.ColorAffine, Unmasked: true}
+	list, err := s.Scores(photo, render, mask, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	value := func(name string) float64 {
 		t.Helper()
-		if s := named(list, name); s.Known {
+		if s := evaluate.Named(list, name); s.Known {
 			return s.Value
 		}
 		t.Fatalf("%s is not known", name)
@@ -58,44 +59,18 @@ func TestScores(t *testing.T) {
 		t.Errorf("masked and not: %v", list)
 	}
 	for _, name := range []string{"LPIPS", "cc_lpips", "unmasked_lpips"} {
-		if got := scoreText(named(list, name)); got != "n/a" {
+		if got := evaluate.ScoreText(evaluate.Named(list, name)); got != "n/a" {
 			t.Errorf("%s, which nobody measured: %s", name, got)
 		}
 	}
-	s = &scorer{protocol: protocolOf(protocolGsplat), correct: colorNone, lpips: func(scene.Image, []float32, []uint32) (float64, error) { return 0.125, nil }}
-	if list, err = s.scores(photo, render, nil, nil); err != nil || len(list) != 3 || value("LPIPS") != 0.125 {
+	s = &evaluate.Scorer{Protocol: evaluate.ProtocolOf(evaluate.ProtocolGsplat), Correct: evaluate.ColorNone, Lpips: func(scene.Image, []float32, []uint32) (float64, error) { return 0.125, nil }}
+	if list, err = s.Scores(photo, render, nil, nil); err != nil || len(list) != 3 || value("LPIPS") != 0.125 {
 		t.Errorf("%v, %v", list, err)
 	}
 	failed := errors.New("no")
-	s.lpips = func(scene.Image, []float32, []uint32) (float64, error) { return 0, failed }
-	if _, err = s.scores(photo, render, nil, nil); !errors.Is(err, failed) {
+	s.Lpips = func(scene.Image, []float32, []uint32) (float64, error) { return 0, failed }
+	if _, err = s.Scores(photo, render, nil, nil); !errors.Is(err, failed) {
 		t.Errorf("the error of a metric: %v", err)
-	}
-}
-
-func TestBestInBold(t *testing.T) {
-	known := func(name string, v float64) results.Score { return results.Score{Name: name, Value: v, Known: true} }
-	for _, c := range []struct {
-		row  []results.Score
-		want string
-	}{
-		{[]results.Score{known("PSNR", 20), known("PSNR", 21), known("PSNR", 21)}, "20.000 **21.000** 21.000"},
-		{[]results.Score{known("LPIPS", 0.2), {Name: "LPIPS"}, known("LPIPS", 0.1)}, "0.2000 n/a **0.1000**"},
-		{[]results.Score{{Name: "SSIM"}, {Name: "SSIM"}}, "n/a n/a"},
-	} {
-		if got := strings.Join(bestInBold(c.row), " "); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
-}
-
-func TestMarkdownTable(t *testing.T) {
-	table := &markdownTable{}
-	table.add("view", "PSNR")
-	table.add("a|b.jpg", "20.5")
-	const want = "| view     | PSNR |\n|----------|-----:|\n| a\\|b.jpg | 20.5 |\n"
-	if got := table.String(); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 
@@ -128,25 +103,25 @@ func TestSuitePresets(t *testing.T) {
 
 // Groups of captures have a mean once all of them have; what a run does not know is no number in any table.
 func TestSuiteTables(t *testing.T) {
-	plan := &suitePlan{file: "x.toml", protocol: protocolINRIA, correct: colorNone, seeds: []uint64{1, 2}, captures: []suiteCapture{{name: "a"}, {name: "b"}},
+	plan := &suitePlan{file: "x.toml", protocol: evaluate.ProtocolINRIA, correct: evaluate.ColorNone, seeds: []uint64{1, 2}, captures: []suiteCapture{{name: "a"}, {name: "b"}},
 		recipes: []suiteRecipe{{name: "r"}}, means: []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
 	run := func(capture string, seed uint64, psnr float64) *suiteRun {
 		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
 		if psnr > 0 {
-			r.stats = &stats{Splats: 10, TrainSeconds: 4}
+			r.stats = &output.Stats{Splats: 10, TrainSeconds: 4}
 			r.scores = []results.Score{{Name: "PSNR", Value: psnr, Known: true}, {Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
 		}
 		return r
 	}
 	runs := []*suiteRun{run("a", 1, 20), run("a", 2, 22), run("b", 1, 0), run("b", 2, 0)}
 	res := plan.results(runs)
-	if psnr := named(res.Means[0].Numbers, "PSNR"); psnr.Value != 21 || len(res.Means[1].Seeds) != 0 {
+	if psnr := evaluate.Named(res.Means[0].Numbers, "PSNR"); psnr.Value != 21 || len(res.Means[1].Seeds) != 0 {
 		t.Errorf("means %+v", res.Means)
 	}
 	if g := res.Groups[0]; len(g.Missing) != 1 || g.Missing[0] != "b" || g.Numbers != nil {
 		t.Errorf("group with a capture missing: %+v", g)
 	}
-	if g := res.Groups[1]; named(g.Numbers, "PSNR").Value != 21 || named(g.Numbers, "LPIPS").Known {
+	if g := res.Groups[1]; evaluate.Named(g.Numbers, "PSNR").Value != 21 || evaluate.Named(g.Numbers, "LPIPS").Known {
 		t.Errorf("group: %+v", g)
 	}
 	runs[2], runs[3] = run("b", 1, 30), run("b", 2, 30)
@@ -250,10 +225,10 @@ func TestPerceptual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &perceptual{net, "hash"}
-	defer p.close()
-	j := &evalJob{scorer: &scorer{}}
-	if err := p.use(j); err != nil {
+	p := &evaluate.Perceptual{Net: net, Sha256: "hash"}
+	defer p.Close()
+	j := &evaluate.Job{Scorer: &evaluate.Scorer{}}
+	if err := p.Use(j); err != nil {
 		t.Fatal(err)
 	}
 	const width, height = 64, 48
@@ -264,14 +239,14 @@ func TestPerceptual(t *testing.T) {
 	render := photo.FloatRGB(shot)
 	score := func(mask []uint32) float64 {
 		t.Helper()
-		x, err := j.scorer.lpips(shot, render, mask)
+		x, err := j.Scorer.Lpips(shot, render, mask)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return x
 	}
-	if x := score(nil); x != 0 || j.result.Weights != "hash" {
-		t.Errorf("a photo and itself: %v, hash %q", x, j.result.Weights)
+	if x := score(nil); x != 0 || j.Result.Weights != "hash" {
+		t.Errorf("a photo and itself: %v, hash %q", x, j.Result.Weights)
 	}
 	for i := range 3 * width * height / 2 { // the upper half is wrong
 		render[i] = 1 - render[i]
@@ -305,12 +280,12 @@ func TestPlanPerceptual(t *testing.T) {
 	if err := ply.Write(file, s, ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
-	j := &evalJob{name: "out", file: file, cams: []scene.Camera{{Width: 64, Height: 48}}, o: evalOptions{protocol: protocolGsplat}}
-	if err := j.planPerceptual(device); err != nil {
+	j := &evaluate.Job{Name: "out", File: file, Cams: []scene.Camera{{Width: 64, Height: 48}}, O: evaluate.Options{Protocol: evaluate.ProtocolGsplat}}
+	if err := j.PlanPerceptual(device); err != nil {
 		t.Errorf("without LPIPS: %v", err)
 	}
-	j.o.weights = "alex.safetensors"
-	if err := j.planPerceptual(device); exitCode(err) != exitRetry || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(remedy.Of(err), "aise --max-vram to ") {
+	j.O.Weights = "alex.safetensors"
+	if err := j.PlanPerceptual(device); exitCode(err) != exitRetry || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(remedy.Of(err), "aise --max-vram to ") {
 		t.Errorf("%v, hint %q", err, remedy.Of(err))
 	}
 }

@@ -3,17 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"vksplat/internal/run/captured"
-	"vksplat/internal/run/meter"
+	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/report"
 	"vksplat/pipeline"
 	"vksplat/scene"
-	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/scene/results"
 )
@@ -50,7 +48,7 @@ func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.
 		}
 		r.rec.eval(step, views)
 	}
-	return views, results.WriteResults(r.out, protocolGsplat, r.rec.metrics.scores(), r.saver.from != nil)
+	return views, results.WriteResults(r.out, evaluate.ProtocolGsplat, r.rec.metrics.scores(), r.saver.from != nil)
 }
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.
@@ -77,15 +75,15 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 		r.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
 	r.plan.Limit()
-	round, err := newViewRound(cams, &r.plan.Host)
+	round, err := evaluate.NewViewRound(cams, &r.plan.Host)
 	if err != nil {
 		return nil, err
 	}
-	defer round.photos.Close()
-	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &thumbnails{step: step}}
-	round.strict, round.warn, round.compare = r.load.Strict, r.app.Warn, e.compare
-	round.draw = func(memory []float32, i int) ([]float32, error) { return r.trainer.RenderInto(memory, cams[i]) }
-	if err := round.run(ctx); err != nil {
+	defer round.Photos.Close()
+	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &report.Thumbnails{Step: step}}
+	round.Strict, round.Warn, round.Compare = r.load.Strict, r.app.Warn, e.compare
+	round.Draw = func(memory []float32, i int) ([]float32, error) { return r.trainer.RenderInto(memory, cams[i]) }
+	if err := round.Run(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.views) == 0 {
@@ -102,54 +100,45 @@ type evaluation struct {
 	seen   func(photo scene.Image, render []float32)
 	files  []string // of the pictures, by camera
 	views  []results.ViewScore
-	thumbs *thumbnails
+	thumbs *report.Thumbnails
 }
 
 // compare scores a picture, writes it, and makes what else is shown of it.
-func (e *evaluation) compare(c *comparison) (take func(), err error) {
+func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	r := e.run
-	c.photo = photo.Over(c.photo, r.config.Background)
+	c.Photo = photo.Over(c.Photo, r.config.Background)
 	var mask []uint32
-	c.render, mask = c.comparable(r.config.Exposure)
-	view, err := score(c.cam, c.photo, c.render, mask)
+	c.Render, mask = c.Comparable(r.config.Exposure)
+	view, err := evaluate.Score(c.Cam, c.Photo, c.Render, mask)
 	if err != nil {
 		return nil, err
 	}
-	if err := writePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.index]), func(path string) error {
-		return photo.WriteSheet(path, c.photo, c.render)
+	if err := output.WritePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.Index]), func(path string) error {
+		return photo.WriteSheet(path, c.Photo, c.Render)
 	}); err != nil {
 		return nil, err
 	}
 	var sheet *boardPicture
-	if r.rec.boards(c.index) {
-		if sheet, err = newBoardPicture(c.photo, c.render); err != nil {
+	if r.rec.boards(c.Index) {
+		if sheet, err = newBoardPicture(c.Photo, c.Render); err != nil {
 			return nil, err
 		}
 	}
-	var thumb *reportPicture
+	var thumb *report.Picture
 	if r.report {
-		made := photo.FromFloats(c.render, c.photo.Width, c.photo.Height)
-		if thumb, err = newReportPicture(c.cam.Name, photo.Fit(c.photo, reportSide), photo.Fit(made, reportSide)); err != nil {
+		made := photo.FromFloats(c.Render, c.Photo.Width, c.Photo.Height)
+		if thumb, err = report.NewPicture(c.Cam.Name, photo.Fit(c.Photo, report.Side), photo.Fit(made, report.Side)); err != nil {
 			return nil, err
 		}
 	}
 	return func() {
 		e.views = append(e.views, view)
-		r.rec.view(e.step, c.cam.Name, sheet)
+		r.rec.view(e.step, c.Cam.Name, sheet)
 		if e.seen != nil {
-			e.seen(c.photo, c.render)
+			e.seen(c.Photo, c.Render)
 		}
-		e.thumbs.add(thumb, view)
+		e.thumbs.Add(thumb, view)
 	}, nil
-}
-
-// score compares a render, clamped to 0..1, with its photo where mask says so.
-func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (results.ViewScore, error) {
-	psnr, ssim, err := metric.Compare(photo, render, metric.PaddingValid, mask)
-	if err != nil {
-		return results.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
-	}
-	return results.ViewScore{Name: cam.Name, PSNR: min(psnr, meter.MaxPSNR), SSIM: ssim}, nil
 }
 
 // pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.
@@ -160,20 +149,6 @@ func (r *trainRun) pictureFiles() map[string]string {
 		files[cams[i].Name] = name
 	}
 	return files
-}
-
-func clamp01(x []float32) {
-	for i, v := range x {
-		x[i] = min(max(v, 0), 1)
-	}
-}
-
-// writePicture makes the folder of a picture and writes it.
-func writePicture(path string, write func(path string) error) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return write(path)
 }
 
 // drawn says how this run's scores come about.

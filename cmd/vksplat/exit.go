@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/render"
 	"vksplat/pipeline"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // retryCauses are the errors that are the machine's and not the command's.
 var retryCauses = []error{
-	output.ErrBusy, errNoFFmpeg, errFFmpeg, fault.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	output.ErrBusy, render.ErrNoFFmpeg, render.ErrFFmpeg, fault.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 

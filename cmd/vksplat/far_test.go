@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -50,7 +51,7 @@ func needDevice(t *testing.T) {
 }
 
 // trainedStats trains a capture and returns its stats.json.
-func trainedStats(t *testing.T, capture, out, steps string) (st stats) {
+func trainedStats(t *testing.T, capture, out, steps string) (st output.Stats) {
 	t.Helper()
 	vksplat(t, "train", capture, "-m", out, "--eval", "--max-splats", "5000", "--iterations", steps)
 	data, err := os.ReadFile(filepath.Join(out, "stats.json"))

@@ -25,6 +25,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/render"
 	"vksplat/pipeline"
 )
 
@@ -149,8 +150,8 @@ func farmRun(a *cli.Console, o *farmRunOptions) error {
 	if run.Devices, err = farmDevices(a, o.devices, plan); err != nil {
 		return err
 	}
-	if _, err := exec.LookPath(ffmpegName); err != nil {
-		run.Lacks = map[spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: errNoFFmpeg,
+	if _, err := exec.LookPath(render.FfmpegName); err != nil {
+		run.Lacks = map[spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: render.ErrNoFFmpeg,
 			Hint: "install ffmpeg", Kind: fault.ErrTryAgain}}
 	}
 	if run.Program, err = os.Executable(); err != nil {

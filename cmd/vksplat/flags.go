@@ -3,11 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
-	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
@@ -138,7 +137,7 @@ func (f *colourFlag) Set(s string) error {
 		*f = colourFlag{1, 1, 1}
 		return nil
 	}
-	v, err := threeNumbers(s)
+	v, err := cli.ThreeNumbers(s)
 	for _, x := range v {
 		if !(x >= 0 && x <= 1) {
 			err = errors.New("out of range")
@@ -190,32 +189,6 @@ type ramFlag string
 func (f *ramFlag) Type() string       { return "BYTES" }
 func (f *ramFlag) String() string     { return string(*f) }
 func (f *ramFlag) Set(s string) error { return (*bytesFlag)(f).Set(s) }
-
-// threeNumbers parses "a,b,c". Only finite numbers pass.
-func threeNumbers(s string) (v [3]float64, err error) {
-	list, err := someNumbers(s, len(v))
-	copy(v[:], list)
-	return v, err
-}
-
-// someNumbers parses n finite numbers between commas.
-func someNumbers(s string, n int) ([]float64, error) {
-	parts := strings.Split(s, ",")
-	if len(parts) != n {
-		return nil, fmt.Errorf("%d numbers are needed", n)
-	}
-	v := make([]float64, n)
-	var err error
-	for i, p := range parts {
-		if v[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil {
-			return nil, err
-		}
-		if math.IsNaN(v[i]) || math.IsInf(v[i], 0) {
-			return nil, errors.New("not a finite number")
-		}
-	}
-	return v, nil
-}
 
 // cfgArgs returns what INRIA's viewers and scripts read about a run.
 func (o *trainOptions) cfgArgs() inria.CfgArgs {

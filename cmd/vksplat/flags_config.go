@@ -421,7 +421,7 @@ func (o *trainOptions) derive(table []optionGroup, given func(string) bool, pres
 		for _, g := range table {
 			for _, opt := range g.options {
 				if opt.steps != nil {
-					opt.steps.scale(o.stepsScaler)
+					opt.steps.Scale(o.stepsScaler)
 				}
 			}
 		}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -38,9 +41,9 @@ var sources = [][2]string{
 // trainOptions is everything that train is asked for. What is no part of
 // pipeline.Config changes no byte of the model, but for the choice of photos.
 type trainOptions struct {
-	scene   string    // the capture's folder
-	block   blockFlag // of a plan
-	divided *planFile // that block belongs to; nil without
+	scene   string      // the capture's folder
+	block   blockFlag   // of a plan
+	divided *plans.Plan // that block belongs to; nil without
 	// Whether a block is trained as often on each photo as the whole would be, see planFile.configOf.
 	shareSteps bool
 	out        string                 // the folder that is written
@@ -48,10 +51,10 @@ type trainOptions struct {
 	given      func(flag string) bool // whether a flag is on the command line; nil: none is
 
 	eval      bool
-	testEvery int    // spacing of held-out photos
-	testList  string // file with the names of those
-	evalAt    steps  // evaluate after these steps too
-	exports   exportsFlag
+	testEvery int       // spacing of held-out photos
+	testList  string    // file with the names of those
+	evalAt    cli.Steps // evaluate after these steps too
+	exports   convert.Exports
 	load      captured.Options
 	device    pipeline.DeviceOptions
 	devices   string // that train together; "": one does

@@ -45,7 +45,7 @@ func TestFormatLoss(t *testing.T) {
 	needDevice(t)
 	model, cams, name := lossModel(t)
 	var before [][]float32
-	render(t, model, cams, func(i int, rgb []float32) { before = append(before, rgb) })
+	renderViews(t, model, cams, func(i int, rgb []float32) { before = append(before, rgb) })
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d splats of SH degree %d, %d views of %dx%d\n\n| written as | bytes per splat | PSNR, mean | PSNR, worst view |\n|---|---|---|---|\n",
 		name, model.N, model.Degree, len(cams), cams[0].Width, cams[0].Height)
@@ -57,7 +57,7 @@ func TestFormatLoss(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		mean, worst := 0.0, math.Inf(1)
-		render(t, s, cams, func(i int, rgb []float32) {
+		renderViews(t, s, cams, func(i int, rgb []float32) {
 			psnr, err := metric.PSNR(before[i], rgb, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -161,8 +161,8 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	return s, views, name
 }
 
-// render draws a model.
-func render(t *testing.T, s *scene.Splats, cams []scene.Camera, put func(i int, rgb []float32)) {
+// renderViews draws a model.
+func renderViews(t *testing.T, s *scene.Splats, cams []scene.Camera, put func(i int, rgb []float32)) {
 	t.Helper()
 	d, err := pipeline.OpenDevice(pipeline.DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 	if err != nil {
@@ -214,11 +214,11 @@ func TestMovedRenders(t *testing.T) {
 	}
 	cams := synth.Cameras()
 	var before [][]float32
-	render(t, model, cams, func(_ int, rgb []float32) { before = append(before, rgb) })
+	renderViews(t, model, cams, func(_ int, rgb []float32) { before = append(before, rgb) })
 	for i := range cams {
 		cams[i] = movedCamera(cams[i], s)
 	}
-	render(t, moved, cams, func(i int, rgb []float32) {
+	renderViews(t, moved, cams, func(i int, rgb []float32) {
 		if psnr, err := metric.PSNR(before[i], rgb, nil); err != nil || psnr < 50 {
 			t.Errorf("view %d: %.1f dB, %v", i, psnr, err)
 		}

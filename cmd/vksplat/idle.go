@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -51,14 +52,10 @@ func (r *trainRun) warnIdle() {
 		for _, flag := range strings.Fields(n.flags) {
 			if !n.met && r.given(flag) && !slices.Contains(warned, flag) {
 				warned = append(warned, flag)
-				r.warnLater(noEffect(flag, n.without))
+				r.warnLater(cli.NoEffect(flag, n.without))
 			}
 		}
 	}
-}
-
-func noEffect(flag, without string) string {
-	return fmt.Sprintf("--%s has no effect without %s", flag, without)
 }
 
 // warnSmall warns of a run that ends before photos are trained at their own size.
@@ -71,7 +68,7 @@ func (r *trainRun) warnSmall() {
 }
 
 // warnBeyond warns of steps to do something at that never come.
-func (r *trainRun) warnBeyond(flag string, at steps) {
+func (r *trainRun) warnBeyond(flag string, at cli.Steps) {
 	if i := slices.IndexFunc(at, func(s int) bool { return s > r.config.Iterations }); i >= 0 {
 		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out", flag, at[i], r.config.Iterations))
 	}

@@ -17,7 +17,9 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -96,7 +98,7 @@ func describe(path string, unpack bool) (value any, text facts, err error) {
 			return describe(model, unpack)
 		}
 		value, text, err := describeCapture(path)
-		return value, text, ofPlan(path, err)
+		return value, text, plans.OfPlan(path, err)
 	}
 	st, err := os.Stat(path)
 	if err != nil {
@@ -342,7 +344,7 @@ type captureInfo struct {
 func describeCapture(path string) (any, facts, error) {
 	c, err := load.Capture(path, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, nil, ofCapture(&unreadCapture{path, err})
+		return nil, nil, ofCapture(&captured.UnreadCapture{Path: path, Err: err})
 	}
 	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras), Resolution: captured.Resolution(c.Cameras), Points: len(c.Points)}
 	var f facts
@@ -421,7 +423,7 @@ func lastMetrics(path string) string {
 		return "no step is recorded"
 	}
 	defer f.Close() // only read
-	lines := readSteps(f, 1)
+	lines := meter.ReadSteps(f, 1)
 	if len(lines) == 0 {
 		return "no step is recorded"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"vksplat/farm/child"
 	"vksplat/internal/cli"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/remedy"
 )
 
@@ -69,7 +70,7 @@ func rootCommand(a *cli.Console) *cobra.Command {
 func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
 	aliases := aliasesOf(newTrainOptions().table())
 	return func(fs *pflag.FlagSet, name string) pflag.NormalizedName {
-		if fs.Name() == convertName {
+		if fs.Name() == convert.ConvertName {
 			return pflag.NormalizedName(canonical(name, nil))
 		}
 		return pflag.NormalizedName(canonical(name, aliases))

@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
-	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
@@ -80,34 +77,6 @@ func TestTexts(t *testing.T) {
 		if tt.got != tt.want {
 			t.Errorf("%q, want %q", tt.got, tt.want)
 		}
-	}
-}
-
-// TestHalfPicture aborts in the middle of a picture: nothing of it is left, and what was there before is.
-func TestHalfPicture(t *testing.T) {
-	dir := t.TempDir()
-	var h halfPictures
-	for _, name := range []string{"a.png", "b.png"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	begun, end := make(chan struct{}), make(chan struct{})
-	go func() {
-		_ = h.write(filepath.Join(dir, "a.png"), func(path string) error {
-			return atomicfile.Write(path, func(w io.Writer) error {
-				close(begun)
-				<-end // of the process
-				return errors.New("it goes on all the same")
-			})
-		})
-	}()
-	<-begun
-	defer close(end)
-	h.drop()
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("left in the folder: %v, %v", entries, err)
 	}
 }
 

@@ -18,7 +18,9 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -28,7 +30,7 @@ import (
 // mergeOptions is everything that merge is asked for.
 type mergeOptions struct {
 	plan     string
-	exports  exportsFlag
+	exports  convert.Exports
 	finetune int
 	check    bool
 	device   pipeline.DeviceOptions
@@ -97,9 +99,9 @@ type mergedBlock struct {
 type merger struct {
 	*mergeOptions
 	app     *cli.Console
-	plan    *planFile
+	plan    *plans.Plan
 	capture *scene.Capture
-	models  openedModels
+	models  convert.OpenedModels
 	report  mergeReport
 	record  captured.Record // of the blocks' training
 	out     string
@@ -113,21 +115,21 @@ func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) 
 		}
 		err = remedy.Memory(err)
 	}()
-	plan, err := readPlan(o.plan)
+	plan, err := plans.Read(o.plan)
 	if err != nil {
 		return err
 	}
-	if err := plan.allTrained(); err != nil {
+	if err := allTrained(plan); err != nil {
 		return err
 	}
 	if !o.claimed {
-		release, err := output.Claim(plan.dir, true)
+		release, err := output.Claim(plan.Dir, true)
 		if err != nil {
 			return err
 		}
 		defer release()
 	}
-	m := &merger{mergeOptions: o, app: a, plan: plan, out: filepath.Join(plan.dir, mergedFolder)}
+	m := &merger{mergeOptions: o, app: a, plan: plan, out: filepath.Join(plan.Dir, plans.MergedFolder)}
 	if err := m.refuseForeign(); err != nil {
 		return err
 	}
@@ -139,10 +141,10 @@ func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) 
 			return err
 		}
 	}
-	if err := output.WriteJSON(filepath.Join(plan.dir, mergeFile), &m.report); err != nil {
+	if err := output.WriteJSON(filepath.Join(plan.Dir, plans.MergeFile), &m.report); err != nil {
 		return err
 	}
-	a.Printf("merged: %s\nmodel: %s\n", filepath.Join(plan.dir, mergeFile), m.model())
+	a.Printf("merged: %s\nmodel: %s\n", filepath.Join(plan.Dir, plans.MergeFile), m.model())
 	if err := m.export(); err != nil {
 		return err
 	}
@@ -154,17 +156,17 @@ func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) 
 
 // refuseForeign refuses to replace what the user made, or changed, where the merged scene goes.
 func (m *merger) refuseForeign() error {
-	if err := refuseExports(output.ReadWritten(m.out), m.exports, "flag --output: ", m.resumes, m.overwrite); err != nil || m.overwrite {
+	if err := convert.RefuseExports(output.ReadWritten(m.out), m.exports, "flag --output: ", m.resumes, m.overwrite); err != nil || m.overwrite {
 		return err
 	}
 	const hint = "move it away, or replace it with --overwrite"
-	if out := filepath.Join(m.plan.dir, finetunedFolder); m.mergeOptions.finetune > 0 {
+	if out := filepath.Join(m.plan.Dir, finetunedFolder); m.mergeOptions.finetune > 0 {
 		list, err := output.ListCheckpoints(filepath.Join(out, output.CheckpointFolder))
 		if err := errors.Join(err, output.RefuseFormer(out, len(list), hint)); err != nil {
 			return err
 		}
 	}
-	own, whole := output.ReadWritten(m.out), output.ReadWritten(m.plan.dir)
+	own, whole := output.ReadWritten(m.out), output.ReadWritten(m.plan.Dir)
 	var paths, beside []string
 	for _, dir := range output.FormerModels(m.out) {
 		paths = append(paths, filepath.Join(dir, output.ModelName))
@@ -172,11 +174,11 @@ func (m *merger) refuseForeign() error {
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(m.out, name))
 	}
-	if output.IsFile(filepath.Join(m.plan.dir, mergeFile)) && !own.Known { // of a build that kept no list
+	if output.IsFile(filepath.Join(m.plan.Dir, plans.MergeFile)) && !own.Known { // of a build that kept no list
 		paths = nil
 	}
 	if whole.Known {
-		beside = []string{filepath.Join(m.plan.dir, mergeFile)}
+		beside = []string{filepath.Join(m.plan.Dir, plans.MergeFile)}
 	}
 	return output.RefuseForeign(append(own.Foreign(paths), whole.Foreign(beside)...), "or replace it with --overwrite")
 }
@@ -188,17 +190,17 @@ func (m *merger) export() error {
 		if err := own.Begin(splatfile.Outputs(path)...); err != nil {
 			return err
 		}
-		if err := exportTo(m.app, m.model(), path); err != nil {
+		if err := convert.ExportTo(m.app, m.model(), path); err != nil {
 			return fmt.Errorf("export %s: %w", path, err)
 		}
 	}
-	return errors.Join(own.End(), output.AddWritten(m.plan.dir, filepath.Join(m.plan.dir, mergeFile)))
+	return errors.Join(own.End(), output.AddWritten(m.plan.Dir, filepath.Join(m.plan.Dir, plans.MergeFile)))
 }
 
 // list begins the list of what is written to the folder of the merged scene.
 func (m *merger) list() error {
-	if whole := output.ReadWritten(m.plan.dir); whole.Known {
-		if err := whole.Begin(filepath.Join(m.plan.dir, mergeFile)); err != nil {
+	if whole := output.ReadWritten(m.plan.Dir); whole.Known {
+		if err := whole.Begin(filepath.Join(m.plan.Dir, plans.MergeFile)); err != nil {
 			return err
 		}
 	}
@@ -212,10 +214,10 @@ func (m *merger) list() error {
 }
 
 // allTrained refuses a plan with blocks that are not trained to their end.
-func (p *planFile) allTrained() error {
+func allTrained(p *plans.Plan) error {
 	var missing []string
 	for k := range p.Blocks {
-		if p.trained(k) == nil {
+		if trainedBlock(p, k) == nil {
 			missing = append(missing, strconv.Itoa(k))
 		}
 	}
@@ -229,18 +231,18 @@ func (p *planFile) allTrained() error {
 			which = fmt.Sprintf("%d blocks are", n)
 		}
 	}
-	return &fault.HintedError{Err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which), Hint: "vksplat train " + cli.Quoted(p.dir) + " trains what is left and merges"}
+	return &fault.HintedError{Err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.Dir, fault.ErrData, which), Hint: "vksplat train " + cli.Quoted(p.Dir) + " trains what is left and merges"}
 }
 
 // model is the file of the merged scene.
-func (m *merger) model() string { return filepath.Join(m.plan.dir, filepath.FromSlash(m.report.Model)) }
+func (m *merger) model() string { return filepath.Join(m.plan.Dir, filepath.FromSlash(m.report.Model)) }
 
 // join writes the merged scene and what an OUT has beside a model.
 func (m *merger) join(ctx context.Context) (err error) {
-	debug.SetMemoryLimit(convertHeap)
+	debug.SetMemoryLimit(convert.ConvertHeap)
 	load := captured.Options{Model: scene.AnyModel}
 	m.plan.Capture.Options(&load, func(string) bool { return false })
-	if m.capture, err = m.plan.load(load.Options()); err != nil {
+	if m.capture, err = m.plan.Load(load.Options()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.models.Close()) }()
@@ -248,10 +250,10 @@ func (m *merger) join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	m.report.Version, m.report.Degree, m.report.Splats = planVersion, merged.Info().Degree, merged.Info().N
-	m.report.Model = filepath.ToSlash(filepath.Join(mergedFolder, output.ModelFolder+strconv.Itoa(m.report.Step), output.ModelName))
+	m.report.Version, m.report.Degree, m.report.Splats = plans.PlanVersion, merged.Info().Degree, merged.Info().N
+	m.report.Model = filepath.ToSlash(filepath.Join(plans.MergedFolder, output.ModelFolder+strconv.Itoa(m.report.Step), output.ModelName))
 	if m.report.Splats == 0 {
-		return planError(m.plan.dir, "look at the blocks' models: vksplat view", "no splat of any block is on its core")
+		return plans.PlanError(m.plan.Dir, "look at the blocks' models: vksplat view", "no splat of any block is on its core")
 	}
 	if err := m.clear(); err != nil {
 		return err
@@ -294,15 +296,15 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		st := m.plan.trained(k)
+		st := trainedBlock(m.plan, k)
 		if st == nil {
-			return nil, planError(m.plan.dir, planHint, "block %d has lost its model", k)
+			return nil, plans.PlanError(m.plan.Dir, plans.PlanHint, "block %d has lost its model", k)
 		}
-		model, err := splatfile.Open(m.plan.blockModel(k, st.Step))
+		model, err := splatfile.Open(m.plan.BlockModel(k, st.Step))
 		if err != nil {
 			return nil, err
 		}
-		m.models.parts = append(m.models.parts, model)
+		m.models.Parts = append(m.models.Parts, model)
 		rect := m.plan.Blocks[k].Core
 		core, err := splatfile.Keep(model, func(at [3]float64) bool { return rect.Holds(m.plan.Ground.At(at)) })
 		if err != nil {
@@ -313,10 +315,10 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 		m.report.Blocks = append(m.report.Blocks, mergedBlock{Block: k, Step: st.Step, Splats: model.Info().N, Kept: core.Info().N})
 	}
 	if len(slices.Compact(antialiased)) > 1 {
-		return nil, planError(m.plan.dir, "train all blocks with the same flags", "some blocks were trained with --antialiased and some were not: no picture of them together is right")
+		return nil, plans.PlanError(m.plan.Dir, "train all blocks with the same flags", "some blocks were trained with --antialiased and some were not: no picture of them together is right")
 	}
 	m.report.Step = slices.Max(steps)
-	if slices.Min(steps) != m.report.Step && !m.plan.shared(steps) {
+	if slices.Min(steps) != m.report.Step && !m.plan.Shared(steps) {
 		m.app.Warn(fmt.Sprintf("some blocks were trained for %s, others for %d", cli.Count(slices.Min(steps), "step"), m.report.Step))
 	}
 	return splatfile.Merge(cores)
@@ -324,12 +326,12 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 
 // writeInputs writes what render, eval and other programs want beside a model.
 func (m *merger) writeInputs() error {
-	rec, err := captured.ReadRecord(m.plan.blockFolder(0))
+	rec, err := captured.ReadRecord(m.plan.BlockFolder(0))
 	if err != nil {
 		return err
 	}
 	if rec == nil {
-		return planError(m.plan.blockFolder(0), "train the block again with --overwrite", "there is no %s", output.CaptureFile)
+		return plans.PlanError(m.plan.BlockFolder(0), "train the block again with --overwrite", "there is no %s", output.CaptureFile)
 	}
 	m.record = *rec
 	m.record.Source, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
@@ -358,7 +360,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	}
 	config := pipeline.DefaultConfig()
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64) // as at the end of the blocks' training
-	out := filepath.Join(m.plan.dir, finetunedFolder)
+	out := filepath.Join(m.plan.Dir, finetunedFolder)
 	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
 		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1",
 		fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
@@ -370,7 +372,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 	}
 	if len(m.plan.HeldOut) > 0 {
-		list := filepath.Join(m.plan.dir, heldOutList)
+		list := filepath.Join(m.plan.Dir, heldOutList)
 		if err := m.writeHeldOut(list); err != nil {
 			return err
 		}
@@ -386,7 +388,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fault.ErrInterrupted
 		}
-		return &fault.HintedError{Err: fmt.Errorf("finetune %s: %w", m.plan.dir, err), Hint: "the merged scene is complete without it: " + m.out}
+		return &fault.HintedError{Err: fmt.Errorf("finetune %s: %w", m.plan.Dir, err), Hint: "the merged scene is complete without it: " + m.out}
 	}
 	return nil
 }

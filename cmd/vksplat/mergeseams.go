@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -52,12 +53,12 @@ func (m *merger) checkSeams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &SeamReport{Protocol: protocolGsplat, Worse: []string{}}
+	r := &SeamReport{Protocol: evaluate.ProtocolGsplat, Worse: []string{}}
 	blocks := m.inBlocks()
 	best := m.blockScores()
 	borders, compared := 0, 0
 	for _, v := range views {
-		s := seamView{Name: v.Name, Blocks: blocks[v.Name], PSNR: min(named(v.Scores, plainNames[0]).Value, meter.MaxPSNR), SSIM: named(v.Scores, plainNames[1]).Value, BlockPSNR: best[v.Name]}
+		s := seamView{Name: v.Name, Blocks: blocks[v.Name], PSNR: min(evaluate.Named(v.Scores, evaluate.PlainNames[0]).Value, meter.MaxPSNR), SSIM: evaluate.Named(v.Scores, evaluate.PlainNames[1]).Value, BlockPSNR: best[v.Name]}
 		r.Views = append(r.Views, s)
 		r.PSNR += s.PSNR / float64(len(views))
 		r.SSIM += s.SSIM / float64(len(views))
@@ -82,20 +83,20 @@ func (m *merger) checkSeams(ctx context.Context) error {
 
 // measure renders and compares the held-out photos, as eval does.
 func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
-	o := &evalOptions{models: []string{m.out}, split: splitTest, protocol: protocolGsplat, correct: colorNone, testEvery: captured.HeldOutEvery, load: captured.Options{Model: scene.AnyModel},
-		iteration: m.report.Step, device: m.device, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}, given: func(string) bool { return false }}
-	o.compare = true // the tables are printed here
-	if err := pipeline.LimitHeap(o.device); err != nil {
+	o := &evaluate.Options{Models: []string{m.out}, Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat, Correct: evaluate.ColorNone, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
+		Iteration: m.report.Step, Device: m.device, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}, Given: func(string) bool { return false }}
+	o.Compare = true // the tables are printed here
+	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return nil, err
 	}
-	job, err := modelJob(m.app, *o, m.out)
+	job, err := evaluate.ModelJob(m.app, *o, m.out)
 	if err != nil {
 		return nil, err
 	}
-	if err := measureAll(m.app, ctx, o, []*evalJob{job}); err != nil {
+	if err := evaluate.MeasureAll(m.app, ctx, o, []*evaluate.Job{job}); err != nil {
 		return nil, err
 	}
-	return job.result.Views, nil
+	return job.Result.Views, nil
 }
 
 // inBlocks returns by view the blocks that see it.
@@ -113,8 +114,8 @@ func (m *merger) inBlocks() map[string][]int {
 func (m *merger) blockScores() map[string]float64 {
 	best := map[string]float64{}
 	for _, b := range m.report.Blocks {
-		views, protocol, err := results.ReadViews(m.plan.blockFolder(b.Block), results.MethodName(b.Step), plainNames[0])
-		if err != nil || protocol != protocolGsplat {
+		views, protocol, err := results.ReadViews(m.plan.BlockFolder(b.Block), results.MethodName(b.Step), evaluate.PlainNames[0])
+		if err != nil || protocol != evaluate.ProtocolGsplat {
 			m.app.Warn(fmt.Sprintf("block %d has no scores of its own: its views are not compared", b.Block))
 			continue
 		}
@@ -127,8 +128,8 @@ func (m *merger) blockScores() map[string]float64 {
 
 // printSeams prints the views near borders, and those that came out worse.
 func (m *merger) printSeams(r *SeamReport) {
-	var table markdownTable
-	table.add("view", "blocks", "PSNR", "in its block")
+	var table evaluate.MarkdownTable
+	table.Add("view", "blocks", "PSNR", "in its block")
 	for _, v := range r.Views {
 		if len(v.Blocks) < 2 {
 			continue
@@ -141,9 +142,9 @@ func (m *merger) printSeams(r *SeamReport) {
 		if v.BlockPSNR > 0 {
 			own = fmt.Sprintf("%.2f", v.BlockPSNR)
 		}
-		table.add(v.Name, strings.Join(names, " "), fmt.Sprintf("%.2f", v.PSNR), own)
+		table.Add(v.Name, strings.Join(names, " "), fmt.Sprintf("%.2f", v.PSNR), own)
 	}
-	if len(table.rows) > 1 {
+	if len(table.Rows) > 1 {
 		m.app.Printf("\nheld-out photos that several blocks see:\n%s\n", &table)
 	}
 	m.app.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", r.PSNR, r.SSIM, len(r.Views))

@@ -11,29 +11,24 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene/results"
 )
 
 // evalLine is a measurement on the held-out photos.
 type evalLine struct {
-	Event      string        `json:"event"`
-	Step       int           `json:"step"`
-	PSNR       meter.Rounded `json:"psnr"` // means
-	SSIM       meter.Rounded `json:"ssim"`
-	PSNRMedian meter.Rounded `json:"psnr_median"`
-	SSIMMedian meter.Rounded `json:"ssim_median"`
-	Splats     int           `json:"splats"`
-	Seconds    meter.Rounded `json:"seconds"` // of training
-	Views      []viewLine    `json:"views"`
+	Event      string           `json:"event"`
+	Step       int              `json:"step"`
+	PSNR       meter.Rounded    `json:"psnr"` // means
+	SSIM       meter.Rounded    `json:"ssim"`
+	PSNRMedian meter.Rounded    `json:"psnr_median"`
+	SSIMMedian meter.Rounded    `json:"ssim_median"`
+	Splats     int              `json:"splats"`
+	Seconds    meter.Rounded    `json:"seconds"` // of training
+	Views      []meter.ViewLine `json:"views"`
 
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
-}
-
-type viewLine struct {
-	Name string      `json:"name"`
-	PSNR meter.Exact `json:"psnr"`
-	SSIM meter.Exact `json:"ssim"`
 }
 
 // metricsLog is metrics.jsonl.
@@ -165,11 +160,11 @@ func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use m
 
 // eval writes a measurement.
 func (m *metricsLog) eval(step, splats int, seconds float64, views []results.ViewScore, drawn *results.Drawn) (*evalLine, error) {
-	s := summarise(views)
+	s := output.Summarise(views)
 	e := evalLine{Event: meter.EventEval, Step: step, PSNR: meter.Rounded(s.PSNR), SSIM: meter.Rounded(s.SSIM), PSNRMedian: meter.Rounded(s.PSNRMedian), SSIMMedian: meter.Rounded(s.SSIMMedian),
 		Splats: splats, Seconds: meter.Rounded(m.secondsBefore + seconds), Drawn: drawn}
 	for _, v := range views {
-		e.Views = append(e.Views, viewLine{v.Name, meter.Exact(v.PSNR), meter.Exact(v.SSIM)})
+		e.Views = append(e.Views, meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM)})
 	}
 	m.keep(e)
 	return &e, cli.WriteLine(m.f, e)
@@ -205,37 +200,4 @@ func (m *metricsLog) close() error {
 		err = os.Remove(m.f.Name())
 	}
 	return err
-}
-
-// readSteps returns the step lines of a metrics.jsonl, thinned to about limit: one
-// of 2^k, and the last.
-func readSteps(r io.Reader, limit int) []meter.StepLine {
-	var kept []meter.StepLine
-	var last meter.StepLine
-	n, stride := 0, 1
-	in := bufio.NewReader(r)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			break
-		}
-		var l meter.StepLine
-		if json.Unmarshal(line, &l) != nil || l.Event != meter.EventStep {
-			continue
-		}
-		if last = l; n%stride == 0 {
-			kept = append(kept, l)
-		}
-		if n++; len(kept) > 2*limit {
-			for i := range (len(kept) + 1) / 2 {
-				kept[i] = kept[2*i]
-			}
-			kept = kept[:(len(kept)+1)/2]
-			stride *= 2
-		}
-	}
-	if len(kept) > 0 && kept[len(kept)-1].Step != last.Step {
-		kept = append(kept, last)
-	}
-	return kept
 }

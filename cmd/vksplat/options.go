@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
 
@@ -21,11 +22,11 @@ type option struct {
 	short   string // one letter, or ""
 	value   pflag.Value
 	kind    kind
-	help    string // `ARG` in backquotes names the value
-	source  string // whose default it is, "" for what is this program's own
-	basic   bool   // shown by --help; --help-all shows all
-	flag    bool   // a flag alone: the configuration file does not know it
-	steps   *steps // a list of steps, which --steps-scaler multiplies
+	help    string     // `ARG` in backquotes names the value
+	source  string     // whose default it is, "" for what is this program's own
+	basic   bool       // shown by --help; --help-all shows all
+	flag    bool       // a flag alone: the configuration file does not know it
+	steps   *cli.Steps // a list of steps, which --steps-scaler multiplies
 	aliases []string
 	words   []string // values that completion offers
 	most    float64  // the largest value that makes sense, 0 where nothing says so
@@ -92,7 +93,7 @@ func text(p *string, name, help string) option {
 	return option{name: name, value: (*textValue)(p), help: help}
 }
 
-func stepList(p *steps, name, help string) option {
+func stepList(p *cli.Steps, name, help string) option {
 	return option{name: name, value: p, kind: kindNumbers, steps: p, help: help}
 }
 

@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/report"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs anew")
@@ -77,7 +78,7 @@ func trainPage() string {
 		}
 	}
 	say("\n`--tensorboard` writes the same as curves to `OUT/tensorboard`, with photo, render and four times their difference of the first %d held-out\n", tensorboardViews)
-	say("photos. `OUT/report.html` shows curves, the %d worst and %d best held-out views in pictures, device times and settings, and needs no other file.\n", reportWorst, reportBest)
+	say("photos. `OUT/report.html` shows curves, the %d worst and %d best held-out views in pictures, device times and settings, and needs no other file.\n", report.Worst, report.Best)
 	say("\n## Stopping and starting again\n\nThe first Ctrl-C (or SIGTERM, SIGHUP) ends the run after the step in hand: it saves, measures, and exits with code 130. One that comes while\n")
 	say("held-out photos are measured gives that up after the picture in hand: the model is saved, its scores are not, and the code is 130, too. One that comes\n")
 	say("when all steps are done changes nothing: what is left is written, and the code is 0. A second Ctrl-C, at least\n")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
@@ -46,7 +47,7 @@ const (
 func (o *previewOptions) resolve(overwrite bool) error {
 	switch {
 	case o.file == "" && o.every != defaultPreviewEvery:
-		return fault.Usagef("add --preview FILE, or leave it out", "%s", noEffect("preview-every", "--preview"))
+		return fault.Usagef("add --preview FILE, or leave it out", "%s", cli.NoEffect("preview-every", "--preview"))
 	case !(o.every > 0 && o.every < maxMinutes):
 		return fault.Usagef("give seconds, as in 30", "flag --preview-every: %g is no time", o.every)
 	case o.file == "":

@@ -92,7 +92,7 @@ type startLine struct {
 // doneLine is the last.
 type doneLine struct {
 	Event string `json:"event"`
-	*stats
+	*output.Stats
 }
 
 // say writes a JSON line to standard output, if that is asked for. A reader that
@@ -194,7 +194,7 @@ func (rec *record) eval(step int, views []results.ViewScore) {
 }
 
 // done is called when everything is written.
-func (rec *record) done(st *stats) { rec.say(doneLine{meter.EventDone, st}) }
+func (rec *record) done(st *output.Stats) { rec.say(doneLine{meter.EventDone, st}) }
 
 // check warns of the first failure.
 func (rec *record) check(err error) {

@@ -134,14 +134,14 @@ func TestReadStepsThins(t *testing.T) {
 		}
 	}
 	b.WriteString("no json\n{\"event\":\"eval\",\"step\":1000}\n")
-	got := readSteps(&b, 100)
+	got := meter.ReadSteps(&b, 100)
 	if len(got) < 100 || len(got) > 201 || got[0].Step != 1 || got[len(got)-1].Step != 1000 {
 		t.Errorf("%d points from %d to %d", len(got), got[0].Step, got[len(got)-1].Step)
 	}
 	if !slices.IsSortedFunc(got, func(a, b meter.StepLine) int { return a.Step - b.Step }) {
 		t.Error("not in order")
 	}
-	if len(readSteps(strings.NewReader(""), 100)) != 0 {
+	if len(meter.ReadSteps(strings.NewReader(""), 100)) != 0 {
 		t.Error("points of nothing")
 	}
 }

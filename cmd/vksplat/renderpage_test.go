@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"vksplat/internal/run/render"
 )
 
 // renderPageFile is the page about render.
@@ -31,7 +33,7 @@ func TestRenderPage(t *testing.T) {
 func renderPage() string {
 	var b strings.Builder
 	b.WriteString(renderText)
-	for _, g := range newRenderOptions().table() {
+	for _, g := range renderTable(render.NewOptions()) {
 		fmt.Fprintf(&b, "\n## Flags: %s\n\n| flag | default | what | source |\n|---|---|---|---|\n", strings.ToLower(g.title))
 		for i := range g.options {
 			b.WriteString(pageRow(&g.options[i]))

@@ -40,7 +40,7 @@ func TestDriverShortage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var st stats
+	var st output.Stats
 	if err := json.Unmarshal(data, &st); err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ type suiteRun struct {
 	needs    string   // folder of reduced photos that there must be, "" for none
 
 	record  suiteRecord
-	stats   *stats // nil until the run is done
+	stats   *output.Stats // nil until the run is done
 	scores  []results.Score
 	drawn   *results.Drawn // what decides them beside the model's file
 	failure string         // why it is not done

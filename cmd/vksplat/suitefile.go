@@ -17,6 +17,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
 	"vksplat/internal/wording"
@@ -105,7 +106,7 @@ func readSuite(file string) (*suitePlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &suitePlan{file: file, protocol: protocolGsplat, correct: metric.ColorAffine, settings: settings{}, sources: map[string]settings{}}
+	p := &suitePlan{file: file, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine, settings: settings{}, sources: map[string]settings{}}
 	var own suiteTOML
 	md, err := toml.Decode(text, &own)
 	if err != nil {
@@ -328,10 +329,10 @@ func (p *suitePlan) finish(own *suiteTOML) error {
 	if err := p.takeSeeds(own.Seeds); err != nil {
 		return err
 	}
-	if !slices.Contains(protocolNames(), p.protocol) {
-		return p.wrong("give "+wording.Or(protocolNames()), "protocol: there is no %q", p.protocol)
+	if !slices.Contains(evaluate.ProtocolNames(), p.protocol) {
+		return p.wrong("give "+wording.Or(evaluate.ProtocolNames()), "protocol: there is no %q", p.protocol)
 	}
-	if ways := []string{metric.ColorAffine, metric.ColorQuadratic, colorNone}; !slices.Contains(ways, p.correct) {
+	if ways := []string{metric.ColorAffine, metric.ColorQuadratic, evaluate.ColorNone}; !slices.Contains(ways, p.correct) {
 		return p.wrong("give "+wording.Or(ways), "color_correct: there is no %q", p.correct)
 	}
 	if names := slices.Sorted(maps.Keys(p.sources)); p.source != "" && !slices.Contains(names, p.source) {

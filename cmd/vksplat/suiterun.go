@@ -15,6 +15,7 @@ import (
 	"vksplat/farm/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene/results"
@@ -84,7 +85,7 @@ func (r *suiteRun) read() error {
 	if err != nil {
 		return err
 	}
-	st := &stats{}
+	st := &output.Stats{}
 	if err := json.Unmarshal(data, st); err != nil {
 		return fmt.Errorf("read %s: %w", path, strictjson.JSONError(err))
 	}
@@ -96,7 +97,7 @@ func (r *suiteRun) read() error {
 		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model anew; remove %s to have it measured again",
 			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
 	}
-	for _, name := range slices.Concat(plainNames[:], correctNames[:], unmaskedNames[:]) {
+	for _, name := range slices.Concat(evaluate.PlainNames[:], evaluate.CorrectNames[:], evaluate.UnmaskedNames[:]) {
 		value, known := means[name]
 		r.scores = append(r.scores, results.Score{Name: name, Value: value, Known: known})
 	}
@@ -200,8 +201,8 @@ func (r *suiteRun) lastWords(command string, ended error) string {
 func (r *suiteRun) summary() string {
 	words := []string{}
 	for _, s := range r.scores {
-		if s.Known && slices.Contains(plainNames[:], s.Name) {
-			words = append(words, fmt.Sprintf("%s %s", s.Name, scoreText(s)))
+		if s.Known && slices.Contains(evaluate.PlainNames[:], s.Name) {
+			words = append(words, fmt.Sprintf("%s %s", s.Name, evaluate.ScoreText(s)))
 		}
 	}
 	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))

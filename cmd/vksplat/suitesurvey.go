@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/render"
 	"vksplat/internal/strictjson"
 	"vksplat/internal/wording"
 )
@@ -80,10 +81,10 @@ func (p *suitePlan) missing(runs []*suiteRun) error {
 	var parts []string
 	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
 	if len(captures) > 0 {
-		parts = append(parts, fmt.Sprintf("%s not there: %s", are(len(captures), "capture"), strings.Join(captures, ", ")))
+		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(captures), "capture"), strings.Join(captures, ", ")))
 	}
 	if len(photos) > 0 {
-		parts = append(parts, fmt.Sprintf("%s not there: %s", are(len(photos), "folder"), strings.Join(photos, ", ")))
+		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(photos), "folder"), strings.Join(photos, ", ")))
 		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
 	}
 	if len(parts) == 0 {

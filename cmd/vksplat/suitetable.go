@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
+	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/scene/results"
@@ -194,25 +195,25 @@ func (p *suitePlan) writeTables(runs []*suiteRun) error {
 func (p *suitePlan) tables(runs []*suiteRun) string {
 	results := p.results(runs)
 	names := results.columns()
-	means, each := &markdownTable{}, &markdownTable{}
+	means, each := &evaluate.MarkdownTable{}, &evaluate.MarkdownTable{}
 	head := make([]string, len(names))
 	for i, name := range names {
 		head[i] = columnHead(name, p.protocol)
 	}
-	means.add(append([]string{"capture", "recipe", "seeds"}, head...)...)
-	each.add(append([]string{"capture", "recipe", "seed"}, head...)...)
+	means.Add(append([]string{"capture", "recipe", "seeds"}, head...)...)
+	each.Add(append([]string{"capture", "recipe", "seed"}, head...)...)
 	for _, m := range results.Means {
-		means.add(append([]string{m.Capture, m.Recipe, fmt.Sprintf("%d of %d%s", len(m.Seeds), m.Of, starOf(m.Resumed))}, cells(names, m.Numbers)...)...)
+		means.Add(append([]string{m.Capture, m.Recipe, fmt.Sprintf("%d of %d%s", len(m.Seeds), m.Of, starOf(m.Resumed))}, cells(names, m.Numbers)...)...)
 	}
 	for _, g := range results.Groups {
 		label := "**" + g.Name + "**"
 		if len(g.Missing) > 0 {
 			label += " without " + strings.Join(g.Missing, ", ")
 		}
-		means.add(append([]string{label, g.Recipe, ""}, cells(names, g.Numbers)...)...)
+		means.Add(append([]string{label, g.Recipe, ""}, cells(names, g.Numbers)...)...)
 	}
 	for _, r := range results.Runs {
-		each.add(append([]string{r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], starOf(r.Resumed))}, cells(names, r.Numbers)...)...)
+		each.Add(append([]string{r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], starOf(r.Resumed))}, cells(names, r.Numbers)...)...)
 	}
 	title := strings.TrimSuffix(filepath.Base(p.file), filepath.Ext(p.file))
 	if p.preset != "" {
@@ -222,7 +223,7 @@ func (p *suitePlan) tables(runs []*suiteRun) string {
 		title += ", photos " + p.source
 	}
 	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
-	text += (&scorer{protocol: protocolOf(p.protocol), correct: p.correct}).legend() + " Loop: the training steps alone; wall: processes of train from start to end.\n"
+	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.protocol), Correct: p.correct}).Legend() + " Loop: the training steps alone; wall: processes of train from start to end.\n"
 	text += results.drawnText()
 	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
 		text += "\\* was stopped and went on: seconds and peak lack what processes took that did not come to their end.\n"
@@ -271,7 +272,7 @@ func starOf(resumed bool) string {
 // columns lists the numbers that tables show: INRIA's always, others where a run has them.
 func (s *suiteResults) columns() []string {
 	names := []string{numberLoop, numberWall, numberPeak, numberSplats}
-	names = append(names, plainNames[:]...)
+	names = append(names, evaluate.PlainNames[:]...)
 	for _, r := range s.Runs {
 		for _, n := range r.Numbers {
 			if n.Known && !slices.Contains(names, n.Name) {
@@ -301,7 +302,7 @@ func columnHead(name, protocol string) string {
 func cells(names []string, numbers suiteNumbers) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
-		s := named(numbers, name)
+		s := evaluate.Named(numbers, name)
 		switch {
 		case !s.Known:
 			out[i] = "n/a"
@@ -312,7 +313,7 @@ func cells(names []string, numbers suiteNumbers) []string {
 		case name == numberSplats:
 			out[i] = fmt.Sprintf("%.0f", s.Value)
 		default:
-			out[i] = scoreText(s)
+			out[i] = evaluate.ScoreText(s)
 		}
 	}
 	return out

@@ -15,7 +15,10 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/report"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/fingerprint"
@@ -69,7 +72,7 @@ func trainCommand(a *cli.Console) *cobra.Command {
 			printSettings(a, o)
 			return nil
 		}
-		if isPlan(args[0]) {
+		if plans.IsPlan(args[0]) {
 			return trainPlan(a, o, fs, args[0])
 		}
 		return trainScene(a, o, args[0])
@@ -96,10 +99,10 @@ type trainRun struct {
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
-	follows bool         // config.Splats was chosen for the capture
-	notes   []cli.Notice // that wait for the first line
-	thumbs  *thumbnails  // of the last evaluation of this process
-	written string       // the model that this process wrote last, "" for none
+	follows bool               // config.Splats was chosen for the capture
+	notes   []cli.Notice       // that wait for the first line
+	thumbs  *report.Thumbnails // of the last evaluation of this process
+	written string             // the model that this process wrote last, "" for none
 
 	stage      atomic.Int32 // a stage
 	unmeasured bool         // the user stopped while the held-out photos were measured
@@ -116,7 +119,7 @@ type trainRun struct {
 // runTrain trains, saves and evaluates. The error of an interrupted run is
 // errInterrupted; its model and scores are complete all the same. seen, if not
 // nil, gets every held-out photo and its render.
-func runTrain(a *cli.Console, o *trainOptions, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
+func runTrain(a *cli.Console, o *trainOptions, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
 	events := a.Stdout
 	if o.progress == meter.JSON { // which is alone on standard output
 		a = a.ToStderr()
@@ -170,7 +173,7 @@ func runTrain(a *cli.Console, o *trainOptions, seen func(photo scene.Image, rend
 }
 
 // conclude saves what was trained and does what comes after.
-func (r *trainRun) conclude(ctx context.Context, interrupted bool, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
+func (r *trainRun) conclude(ctx context.Context, interrupted bool, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
 	saveErr := r.saver.end(interrupted)
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
@@ -255,7 +258,7 @@ func (r *trainRun) measureAt(ctx context.Context, step int) error {
 	if len(views) == 0 {
 		return nil
 	}
-	s := summarise(views)
+	s := output.Summarise(views)
 	r.live.measured(step, s.PSNR)
 	r.app.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
 	return r.writeReport(r.stats(false, views))
@@ -369,7 +372,7 @@ func (r *trainRun) firstLine() string {
 	if len(r.test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, captured.Resolution(r.capture.Cameras)+firstSteps(&r.config),
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, captured.Resolution(r.capture.Cameras)+captured.FirstSteps(&r.config),
 		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.trainer.PlannedBytes()), pipeline.BytesText(r.deviceBudget()))
 }
 
@@ -391,7 +394,9 @@ func compiledText(n int, seconds float64, cached bool) string {
 func (r *trainRun) warnLater(text string) {
 	r.notes = append(r.notes, cli.Notice{Kind: cli.KindWarning, Text: text})
 }
-func (r *trainRun) noteLater(text string) { r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text}) }
+func (r *trainRun) noteLater(text string) {
+	r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text})
+}
 
 // flushNotes prints what waits, each line once.
 func (r *trainRun) flushNotes() {
@@ -431,12 +436,4 @@ func (r *trainRun) close() error {
 		errs = append(errs, models.CloseDevice(d))
 	}
 	return errors.Join(errs...)
-}
-
-// firstSteps says what follows the photos' size where the first steps train on smaller ones.
-func firstSteps(c *pipeline.Config) string {
-	if c.NumDownscales == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (1/%d of width and height at first)", 1<<c.NumDownscales)
 }

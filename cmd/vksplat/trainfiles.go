@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/output"
 	"vksplat/scene/splatfile"
 )
@@ -44,7 +45,7 @@ func (r *trainRun) claim() (release func(), err error) {
 		r.app.Note("restored the earlier run in " + r.out + ": the one replacing it ended before its first checkpoint")
 	}
 	o := &r.checkpoints
-	if err := refuseExports(output.ReadWritten(r.out), r.exports, "flag --export: ", o.resume != "", o.overwrite); err != nil {
+	if err := convert.RefuseExports(output.ReadWritten(r.out), r.exports, "flag --export: ", o.resume != "", o.overwrite); err != nil {
 		release()
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (r *trainRun) writeExports(step int) error {
 	for _, path := range r.exports {
 		err := r.saver.own.Begin(splatfile.Outputs(path)...)
 		if err == nil {
-			err = exportTo(r.app, r.modelFile(step), path)
+			err = convert.ExportTo(r.app, r.modelFile(step), path)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))

@@ -22,56 +22,6 @@ import (
 	"vksplat/scene/results"
 )
 
-// stats is stats.json: how good, how large, how long, and what made it.
-type stats struct {
-	Version     string `json:"version"`
-	Device      string `json:"device"`
-	Scene       string `json:"scene"`
-	Step        int    `json:"step"`        // steps done
-	Interrupted bool   `json:"interrupted"` // stopped by the user before the last step, or before all held-out photos were measured
-
-	TrainImages int    `json:"train_images"`
-	TestImages  int    `json:"test_images"`
-	EvalAt      steps  `json:"eval_at,omitempty"` // steps on the way at which held-out photos were to be measured
-	Resolution  string `json:"resolution"`
-	Points      int    `json:"points"`
-	Splats      int    `json:"splats"`
-
-	*Scores // absent without held-out photos
-
-	LoopSeconds     float64 `json:"loop_seconds"`      // the steps of this process alone
-	TrainSeconds    float64 `json:"train_seconds"`     // with those of the processes before, as far as metrics.jsonl has them
-	StartSeconds    float64 `json:"start_seconds"`     // from the process's start to the first step
-	ProcessSeconds  float64 `json:"process_seconds"`   // from the process's start to this file
-	PipelineSeconds float64 `json:"pipelines_seconds"` // of ProcessSeconds, to compile kernels; some drivers do that with the first step
-	PipelinesCached bool    `json:"pipelines_cached"`  // those of an earlier run were there
-	PeakDeviceBytes int64   `json:"peak_device_bytes"` // device memory taken at most
-	Allocations     int     `json:"allocations"`       // vkAllocateMemory calls
-	LastGrowthStep  int     `json:"last_growth_step"`  // step at which the last of them happened
-	PeakRSSBytes    int64   `json:"peak_rss_bytes"`    // resident memory of the process at most
-
-	Passes []passLine `json:"passes,omitempty"` // device time of a step by kernel; absent where the device has no timestamps
-
-	Run    *runLog         `json:"run,omitempty"` // checkpoints and what the run went on with
-	Seed   uint64          `json:"seed"`
-	Config pipeline.Config `json:"config"`
-}
-
-// passLine is the device time of one kernel in a training step, mean over the steps that were measured.
-type passLine struct {
-	Name string        `json:"name"`
-	MS   meter.Rounded `json:"ms"`
-}
-
-// Scores are the quality over the held-out photos: PSNR in dB, SSIM over the valid
-// region. The name is exported for encoding/json, which otherwise cannot fill it.
-type Scores struct {
-	PSNR       float64 `json:"psnr"`
-	SSIM       float64 `json:"ssim"`
-	PSNRMedian float64 `json:"psnr_median"`
-	SSIMMedian float64 `json:"ssim_median"`
-}
-
 // writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves what an earlier run wrote alone.
 func (r *trainRun) writeInputs() error {
 	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.test, Cfg: r.cfgArgs(), Record: r.captureRecord(), Origin: r.origin}
@@ -164,7 +114,7 @@ func (r *trainRun) fullHint(err error) error {
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
-func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
+func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*output.Stats, error) {
 	r.preview.last()
 	step, began := r.trainer.Step(), time.Now()
 	finish, err := r.startModel(step)
@@ -206,9 +156,9 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 }
 
 // stats says how the run stands. views are the scores of the held-out photos.
-func (r *trainRun) stats(interrupted bool, views []results.ViewScore) *stats {
+func (r *trainRun) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 	memory := r.trainer.MemoryStats()
-	st := &stats{
+	st := &output.Stats{
 		Version: cli.Version(), Device: r.deviceNames(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
 		TrainImages: len(r.train), TestImages: len(r.test), EvalAt: r.evalAt, Resolution: captured.Resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
 		LoopSeconds: r.trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
@@ -217,16 +167,16 @@ func (r *trainRun) stats(interrupted bool, views []results.ViewScore) *stats {
 	}
 	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
 	for _, p := range r.trainer.PassTimes() {
-		st.Passes = append(st.Passes, passLine{p.Name, meter.Rounded(p.Milliseconds)})
+		st.Passes = append(st.Passes, output.PassLine{Name: p.Name, MS: meter.Rounded(p.Milliseconds)})
 	}
 	if len(views) > 0 {
-		st.Scores = summarise(views)
+		st.Scores = output.Summarise(views)
 	}
 	return st
 }
 
 // printSummary prints the results and where they are.
-func printSummary(a *cli.Console, r *trainRun, st *stats, after float64) {
+func printSummary(a *cli.Console, r *trainRun, st *output.Stats, after float64) {
 	steps := cli.Count(st.Step-r.rec.from, "step")
 	if r.rec.from > 0 {
 		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
@@ -245,23 +195,6 @@ func printSummary(a *cli.Console, r *trainRun, st *stats, after float64) {
 		a.Printf("report: %s\n", filepath.Join(r.out, output.ReportFile))
 	}
 	a.Printf("model: %s\n", r.modelFile(st.Step))
-}
-
-// summarise takes means and medians over the views.
-func summarise(views []results.ViewScore) *Scores {
-	psnr, ssim := make([]float64, len(views)), make([]float64, len(views))
-	for i, v := range views {
-		psnr[i], ssim[i] = v.PSNR, v.SSIM
-	}
-	return &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }
 
 // trainScene trains a capture.

@@ -16,28 +16,29 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/report"
 	"vksplat/pipeline"
 	"vksplat/scene/photo"
 )
 
 // writeReport writes the page about the run so far, if there is to be one.
-func (r *trainRun) writeReport(st *stats) error {
+func (r *trainRun) writeReport(st *output.Stats) error {
 	if !r.report {
 		return nil
 	}
-	page := &reportPage{Title: filepath.Base(output.Absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Notices: r.app.Notices(), room: reportBytes}
+	page := &report.Page{Title: filepath.Base(output.Absolute(r.scene)), Subtitle: report.Subtitle(st), Facts: report.Facts(st), Notices: r.app.Notices(), Room: report.Bytes}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}
 	r.reportViews(page)
-	page.Passes, page.PassSum = reportPasses(st.Passes)
+	page.Passes, page.PassSum = report.Passes(st.Passes)
 	page.Settings = r.reportSettings()
 	page.About = r.reportAbout(st)
-	return atomicfile.Write(filepath.Join(r.out, output.ReportFile), func(w io.Writer) error { return reportTemplate.Execute(w, page) })
+	return atomicfile.Write(filepath.Join(r.out, output.ReportFile), func(w io.Writer) error { return report.Template.Execute(w, page) })
 }
 
 // reportCurves reads what metrics.jsonl says, which outlives a resume.
-func (r *trainRun) reportCurves(page *reportPage) error {
+func (r *trainRun) reportCurves(page *report.Page) error {
 	f, err := os.Open(filepath.Join(r.out, output.MetricsFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return &fault.HintedError{Err: fmt.Errorf("write report: %w", err), Hint: r.out + " was removed or moved while the run went on; what was written since, the model too, is in a new folder of that name"}
@@ -46,16 +47,16 @@ func (r *trainRun) reportCurves(page *reportPage) error {
 		return err
 	}
 	defer f.Close() // only read from
-	page.Curves = reportCurves{Steps: readSteps(f, reportPoints), Total: r.config.Iterations, Budget: r.deviceBudget(), Evals: []reportEval{}}
+	page.Curves = report.Curves{Steps: meter.ReadSteps(f, report.Points), Total: r.config.Iterations, Budget: r.deviceBudget(), Evals: []report.Eval{}}
 	for _, e := range r.rec.metrics.evals {
-		page.Curves.Evals = append(page.Curves.Evals, reportEval{e.Step, e.PSNR, e.SSIM})
+		page.Curves.Evals = append(page.Curves.Evals, report.Eval{Step: e.Step, PSNR: e.PSNR, SSIM: e.SSIM})
 	}
 	return nil
 }
 
 // reportViews fills the table of held-out views, worst first, and the pictures of
 // the worst and the best. A picture that cannot be read is left out.
-func (r *trainRun) reportViews(page *reportPage) {
+func (r *trainRun) reportViews(page *report.Page) {
 	evals := r.rec.metrics.evals
 	if len(evals) == 0 {
 		return
@@ -65,14 +66,14 @@ func (r *trainRun) reportViews(page *reportPage) {
 	folder := r.picturesFolder(last.Step)
 	files := r.pictureFiles()
 	views := slices.Clone(last.Views)
-	slices.SortStableFunc(views, func(a, b viewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
+	slices.SortStableFunc(views, func(a, b meter.ViewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
 	best := float64(views[len(views)-1].PSNR)
 	for i, v := range views {
-		row := reportView{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1, Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
+		row := report.View{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1, Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
 		if file, found := files[v.Name]; found {
 			row.Link = (&url.URL{Path: "test/ours_" + fmt.Sprint(last.Step) + "/" + filepath.ToSlash(file)}).String()
-			if i < reportWorst || i >= len(views)-reportBest {
-				row.Picture = page.addPicture(r.thumbnail(last.Step, v, filepath.Join(folder, file)))
+			if i < report.Worst || i >= len(views)-report.Best {
+				row.Picture = page.AddPicture(r.thumbnail(last.Step, v, filepath.Join(folder, file)))
 			}
 		}
 		page.Views = append(page.Views, row)
@@ -81,14 +82,14 @@ func (r *trainRun) reportViews(page *reportPage) {
 }
 
 // thumbnail returns the pictures of a view: those that were made when it was measured, or made of its sheet, nil where that cannot be read.
-func (r *trainRun) thumbnail(step int, v viewLine, file string) *reportPicture {
-	pic := r.thumbs.find(step, v.Name)
+func (r *trainRun) thumbnail(step int, v meter.ViewLine, file string) *report.Picture {
+	pic := r.thumbs.Find(step, v.Name)
 	if pic == nil {
 		shot, render, err := photo.ReadSheet(file)
 		if err != nil {
 			return nil
 		}
-		if pic, err = newReportPicture(v.Name, photo.Fit(shot, reportSide), photo.Fit(render, reportSide)); err != nil {
+		if pic, err = report.NewPicture(v.Name, photo.Fit(shot, report.Side), photo.Fit(render, report.Side)); err != nil {
 			return nil
 		}
 	}
@@ -97,17 +98,17 @@ func (r *trainRun) thumbnail(step int, v viewLine, file string) *reportPicture {
 }
 
 // reportSettings lists all settings by chapter and marks those that are not the default.
-func (r *trainRun) reportSettings() []reportChapter {
-	var list []reportChapter
+func (r *trainRun) reportSettings() []report.Chapter {
+	var list []report.Chapter
 	standard := newTrainOptions().table()
 	for i, g := range r.table() {
-		ch := reportChapter{Title: g.title}
+		ch := report.Chapter{Title: g.title}
 		for k, o := range g.options {
 			if o.flag {
 				continue
 			}
 			was := standard[i].options[k].value.String()
-			row := reportRow{Key: o.key(), Value: o.value.String(), Default: was}
+			row := report.Row{Key: o.key(), Value: o.value.String(), Default: was}
 			row.Changed = row.Value != was
 			ch.Rows = append(ch.Rows, row)
 		}
@@ -118,12 +119,12 @@ func (r *trainRun) reportSettings() []reportChapter {
 	return list
 }
 
-func (r *trainRun) reportAbout(st *stats) []reportRow {
+func (r *trainRun) reportAbout(st *output.Stats) []report.Row {
 	words := make([]string, len(r.app.Args))
 	for i, w := range r.app.Args {
 		words[i] = cli.Quoted(w)
 	}
-	return []reportRow{
+	return []report.Row{
 		{Key: "command", Value: "vksplat " + strings.Join(words, " ")},
 		{Key: "version", Value: cli.VersionText()},
 		{Key: "device", Value: st.Device},

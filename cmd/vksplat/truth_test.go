@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
 )
@@ -94,9 +96,9 @@ func scoresAlone(t *testing.T, model, capture string, flags ...string) map[strin
 // scoresOfRun are what a run wrote, with its model and the capture that it names.
 func scoresOfRun(t *testing.T, out string) (model string, views map[string]float64) {
 	t.Helper()
-	var st stats
+	var st output.Stats
 	readTestJSON(t, filepath.Join(out, "stats.json"), &st)
-	views, _, err := results.ReadViews(out, results.MethodName(st.Step), plainNames[0])
+	views, _, err := results.ReadViews(out, results.MethodName(st.Step), evaluate.PlainNames[0])
 	if err != nil || len(views) == 0 {
 		t.Fatalf("%s: %d views, %v", out, len(views), err)
 	}
@@ -253,7 +255,7 @@ func TestScoreOfBlocks(t *testing.T) {
 	}
 	command(t, append([]string{"merge", in("plan")}, chosenDevice()...)...)
 	var merged mergeReport
-	readTestJSON(t, filepath.Join(in("plan"), mergeFile), &merged)
+	readTestJSON(t, filepath.Join(in("plan"), plans.MergeFile), &merged)
 	printed := map[string]float64{}
 	for _, v := range merged.Views {
 		printed[v.Name] = v.PSNR

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -100,7 +101,7 @@ func runView(a *cli.Console, o *viewOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.path, err = findModel(o.path); err != nil {
+	if o.path, err = plans.FindModel(o.path); err != nil {
 		return err
 	}
 	server, err := view.Listen(o.server) // before the model is read: a port that is taken is soon told
@@ -161,7 +162,7 @@ func streams(a *cli.Console, o *viewOptions) (bool, error) {
 	}
 	for _, opt := range deviceOptions(&o.device) {
 		if !o.stream && o.given(opt.name) {
-			a.Warn(noEffect(opt.name, "--stream"))
+			a.Warn(cli.NoEffect(opt.name, "--stream"))
 		}
 	}
 	return o.stream, nil
@@ -192,7 +193,7 @@ func showFile(a *cli.Console, o *viewOptions, server *view.Server) (splats int, 
 
 // writePage writes the page that needs no server.
 func writePage(a *cli.Console, o *viewOptions) (err error) {
-	if o.path, err = findModel(o.path); err != nil {
+	if o.path, err = plans.FindModel(o.path); err != nil {
 		return err
 	}
 	if err := output.RefuseTaken([]string{o.page}, "choose another name"); err != nil {
@@ -251,7 +252,7 @@ func viewedModel(a *cli.Console, o *viewOptions, dir string, small bool) (*view.
 	look.Take(&config, o.given, false)
 	var cameras []scene.Camera
 	if file := captured.FindCameras(o.path, captured.CamerasBeside[:1], false); file != "" {
-		if cameras, err = readCamerasOf(a, file); err != nil {
+		if cameras, err = captured.ReadCamerasOf(a, file); err != nil {
 			return nil, view.Scene{}, err
 		}
 	}

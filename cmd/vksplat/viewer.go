@@ -44,7 +44,7 @@ func (o *viewerOptions) resolve() error {
 	if o.address == "" {
 		for _, f := range [][2]string{{"host", o.server.Host}, {"tls-cert", o.server.CertFile}, {"tls-key", o.server.KeyFile}} {
 			if f[1] != "" {
-				return fault.Usagef("add --viewer, or leave it out", "%s", noEffect(f[0], "--viewer"))
+				return fault.Usagef("add --viewer, or leave it out", "%s", cli.NoEffect(f[0], "--viewer"))
 			}
 		}
 		return nil

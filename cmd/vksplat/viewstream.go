@@ -9,6 +9,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/render"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -43,19 +44,19 @@ func showStreamed(a *cli.Console, o *viewOptions, server *view.Server) (n int, e
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return 0, nil, err
 	}
-	r := newRenderOptions()
-	r.file, r.config.Background, r.given = o.path, o.background, o.given
-	r.cameras = captured.FindCameras(o.path, captured.CamerasBeside[:1], false)
-	splats, info, err := models.Open(a, r.file)
+	r := render.NewOptions()
+	r.File, r.Config.Background, r.Given = o.path, o.background, o.given
+	r.Cameras = captured.FindCameras(o.path, captured.CamerasBeside[:1], false)
+	splats, info, err := models.Open(a, r.File)
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := r.look(&info, false); err != nil {
+	if err := r.Look(&info, false); err != nil {
 		return 0, nil, err
 	}
 	capture := &scene.Capture{}
-	if r.cameras != "" {
-		if capture, err = readViews(a, r, models.OriginOf(&info)); err != nil {
+	if r.Cameras != "" {
+		if capture, err = render.ReadViews(a, r, models.OriginOf(&info)); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -69,8 +70,8 @@ func showStreamed(a *cli.Console, o *viewOptions, server *view.Server) (n int, e
 	}
 	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	start, up, splats := s.place(capture, splats, &info)
-	r.config.Looks, r.config.Smaller = true, ""
-	if s.renderer, err = pipeline.NewRenderer(device, splats, []scene.Camera{firstFrame}, r.config); err != nil {
+	r.Config.Looks, r.Config.Smaller = true, ""
+	if s.renderer, err = pipeline.NewRenderer(device, splats, []scene.Camera{firstFrame}, r.Config); err != nil {
 		return 0, nil, errors.Join(err, models.CloseDevice(device))
 	}
 	models.TellShared(a, s.renderer)
@@ -85,7 +86,7 @@ func showStreamed(a *cli.Console, o *viewOptions, server *view.Server) (n int, e
 func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *splatfile.Info) (start view.LiveCamera, up [3]float64, _ *scene.Splats) {
 	origin := models.OriginOf(info)
 	if len(capture.Cameras) > 0 {
-		normalise(capture, nil)
+		render.Normalise(capture, nil)
 		s.cameras = capture.Cameras
 		s.list = make([]view.LiveCamera, len(s.cameras))
 		for i := range s.list {

@@ -10,11 +10,10 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
-)
-
-// PathsIn returns the paths of files in a folder.
+) // PathsIn returns the paths of files in a folder.
 func PathsIn(dir string, names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
@@ -122,4 +121,12 @@ func Resolution(cams []scene.Camera) string {
 		text = fmt.Sprintf("%dx%d to %s", small.Width, small.Height, text)
 	}
 	return text
+}
+
+// FirstSteps says what follows the photos' size where the first steps train on smaller ones.
+func FirstSteps(c *pipeline.Config) string {
+	if c.NumDownscales == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (1/%d of width and height at first)", 1<<c.NumDownscales)
 }

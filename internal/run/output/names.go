@@ -42,3 +42,9 @@ func eventFiles(dir string) (list []string, err error) {
 
 // StatsFile is written when a run is done.
 const StatsFile = "stats.json"
+
+// pictureFormats are those of single pictures, by the ends of their names.
+var pictureFormats = map[string]string{".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".exr": "exr", ".npy": "npy"}
+
+// PictureFormat is the format that a file's name says, "" for none.
+func PictureFormat(path string) string { return pictureFormats[strings.ToLower(filepath.Ext(path))] }

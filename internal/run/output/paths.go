@@ -8,9 +8,7 @@ import (
 	"slices"
 
 	"vksplat/internal/atomicfile"
-)
-
-// FolderOf returns the folder of the run that a model lies in, "" for none.
+) // FolderOf returns the folder of the run that a model lies in, "" for none.
 func FolderOf(file string) string {
 	dir := filepath.Dir(file)
 	out := filepath.Dir(filepath.Dir(dir))
@@ -64,4 +62,12 @@ func WriteJSON(path string, v any) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	})
+}
+
+// WritePicture makes the folder of a picture and writes it.
+func WritePicture(path string, write func(path string) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return write(path)
 }

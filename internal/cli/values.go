@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vksplat/internal/fault"
+)
+
+// ThreeNumbers parses "a,b,c". Only finite numbers pass.
+func ThreeNumbers(s string) (v [3]float64, err error) {
+	list, err := SomeNumbers(s, len(v))
+	copy(v[:], list)
+	return v, err
+}
+
+// SomeNumbers parses n finite numbers between commas.
+func SomeNumbers(s string, n int) ([]float64, error) {
+	parts := strings.Split(s, ",")
+	if len(parts) != n {
+		return nil, fmt.Errorf("%d numbers are needed", n)
+	}
+	v := make([]float64, n)
+	var err error
+	for i, p := range parts {
+		if v[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil {
+			return nil, err
+		}
+		if math.IsNaN(v[i]) || math.IsInf(v[i], 0) {
+			return nil, errors.New("not a finite number")
+		}
+	}
+	return v, nil
+}
+
+func NoEffect(flag, without string) string {
+	return fmt.Sprintf("--%s has no effect without %s", flag, without)
+}
+
+// Steps are numbers of steps, ascending, each once.
+type Steps []int
+
+func (v *Steps) Type() string { return "N,N" }
+
+func (v *Steps) String() string {
+	words := make([]string, len(*v))
+	for i, n := range *v {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+// Set parses whole numbers above 0 with commas between them.
+func (v *Steps) Set(s string) error {
+	var list Steps
+	for _, word := range strings.Split(s, ",") {
+		if strings.TrimSpace(word) == "" && s == "" {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 1 {
+			return fault.Usagef("give numbers of steps with commas between them, as in 7000,30000", "%q is no list of steps", s)
+		}
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	*v = slices.Compact(list)
+	return nil
+}
+
+// Scale multiplies the steps by f, and keeps them at 1 or above.
+func (v *Steps) Scale(f float64) {
+	for i, n := range *v {
+		(*v)[i] = max(1, int(float64(n)*f+0.5))
+	}
+	*v = slices.Compact(*v)
+}

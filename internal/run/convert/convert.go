@@ -1,0 +1,348 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+)
+
+// ConvertHeap is how much memory Go takes before it collects garbage: models of tens of millions of splats are converted in less than 2 GB.
+const ConvertHeap = 3 << 29
+
+// Options is everything that convert is asked for.
+type Options struct {
+	In  []string
+	Out string
+
+	To      string
+	Merge   bool
+	Degree  int // -1: the model's own
+	Pad     int // -1: likewise
+	Box     string
+	Sphere  string
+	Opacity float64
+	Most    int
+	Outlier float64
+	Move    string
+	Orient  string
+	Cameras string
+	Replace bool // OUT
+	Write   splatfile.WriteOptions
+}
+
+// ConvertName is the command's.
+const ConvertName = "convert"
+
+// FormatNames lists the formats that can be written, or those that cannot.
+func FormatNames(written bool) string {
+	var names []string
+	for _, f := range splatfile.Formats() {
+		if (f.Write != nil) == written {
+			names = append(names, f.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// FormatWords lists the formats that can be written, for completion.
+func FormatWords() []string { return strings.Split(FormatNames(true), ", ") }
+
+// format returns what is to be written.
+func (o *Options) format() (*splatfile.Format, error) {
+	if o.To == "" {
+		return writableFormat(o.Out, ", or add --to FORMAT")
+	}
+	for _, f := range splatfile.Formats() {
+		if f.Name == o.To && f.Write != nil {
+			return f, nil
+		}
+	}
+	return nil, fault.Usagef("formats that can be written: "+FormatNames(true), "flag --to: %q is no format that can be written", o.To)
+}
+
+// writableFormat returns the format that a file's name says. Remedy is what can be done besides giving it another name.
+func writableFormat(path, remedy string) (*splatfile.Format, error) {
+	if err := refuseFolder(path); err != nil {
+		return nil, err
+	}
+	f := splatfile.ByName(filepath.Base(path))
+	known := "formats that can be written: " + FormatNames(true)
+	if f == nil {
+		return nil, fault.Usagef("name the file as in model.ply"+remedy+"; "+known, "the name %s says no format", path)
+	}
+	if f.Write == nil {
+		return nil, fault.Usagef(known, "%s: %s is read and not written", path, f.Name)
+	}
+	return f, nil
+}
+
+// refuseFolder is the error of a folder where a file is to be written.
+func refuseFolder(path string) error {
+	if output.IsFolder(path) {
+		return fault.Usagef("name the file in it, as in "+filepath.Join(path, "model.ply"), "%s is a folder", path)
+	}
+	return nil
+}
+
+// check reports what makes no sense before anything is read.
+func (o *Options) check(f *splatfile.Format) error {
+	switch {
+	case len(o.In) > 1 && !o.Merge:
+		return fault.Usagef("add --merge to put them together into one, or convert one after the other", "%d models to read and one to write", len(o.In))
+	case len(o.In) == 1 && o.Merge:
+		return fault.Usagef("as in: vksplat convert --merge a.ply b.ply both.ply", "flag --merge: one model is nothing to merge")
+	case o.Degree < -1 || o.Degree > scene.MaxSHDegree || o.Pad < -1 || o.Pad > scene.MaxSHDegree:
+		return fault.Usagef("degrees are 0 to 3", "flags --sh-degree and --pad-sh: %d is no degree", pickBad(o.Degree, o.Pad))
+	case !(o.Opacity >= 0 && o.Opacity <= 1):
+		return fault.Usagef("give a number from 0 to 1", "flag --min-opacity: %g is no opacity", o.Opacity)
+	case !(o.Outlier >= 0) || math.IsInf(o.Outlier, 0):
+		return fault.Usagef("give a number as in 4", "flag --prune-outliers: %g deviations", o.Outlier)
+	case o.Most < 0:
+		return fault.Usagef("give a number from 1 up", "flag --max-splats: %d splats", o.Most)
+	case o.Orient != "" && o.Orient != "up":
+		return fault.Usagef("as in: --orient up", "flag --orient: %q is not known", o.Orient)
+	case o.Cameras != "" && o.Orient == "":
+		return fault.Usagef("add --orient up", "--cameras says where up is, and nothing is to be turned")
+	case o.Write.Version != 0 && f.Name != "spz":
+		return fault.Usagef("leave it out, or name OUT as in model.spz", "flag --spz-version: what is written is %s", f.Name)
+	case o.Write.Iterations != 0 && f.Name != "sog":
+		return fault.Usagef("leave it out, or name OUT as in model.sog", "flag --sog-iterations: what is written is %s", f.Name)
+	case o.Write.Iterations < 0:
+		return fault.Usagef("give a number from 1 up", "flag --sog-iterations: %d", o.Write.Iterations)
+	case o.Write.TempDir != "" && !output.IsFolder(o.Write.TempDir):
+		return fault.Usagef("name a folder that is there", "flag --temp-dir: %s is no folder", o.Write.TempDir)
+	}
+	return o.checkOut()
+}
+
+// pickBad returns the one that is no degree.
+func pickBad(a, b int) int {
+	if a < -1 || a > scene.MaxSHDegree {
+		return a
+	}
+	return b
+}
+
+// checkOut refuses to write over what is read, or where no file can be.
+func (o *Options) checkOut() error {
+	if err := refuseFolder(o.Out); err != nil {
+		return err
+	}
+	out, err := os.Stat(o.Out)
+	if err != nil {
+		return output.RefuseExisting("", o.Replace, splatfile.Outputs(o.Out)...) // it is not there yet, perhaps others are
+	}
+	for _, in := range o.In {
+		path, err := splatfile.Find(in)
+		if err != nil {
+			return err
+		}
+		if st, err := os.Stat(path); err == nil && os.SameFile(st, out) {
+			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read", o.Out)
+		}
+	}
+	if !out.Mode().IsRegular() {
+		return fault.Usagef("choose another name for what is written", "%s is no regular file", o.Out)
+	}
+	return output.RefuseExisting("", o.Replace, splatfile.Outputs(o.Out)...)
+}
+
+// selection reads the flags that say which splats stay.
+func (o *Options) selection() (s splatfile.Selection, err error) {
+	s = splatfile.Selection{MinOpacity: o.Opacity, Outliers: o.Outlier, MaxSplats: o.Most}
+	if o.Box != "" {
+		v, err := cli.SomeNumbers(o.Box, 6)
+		if err != nil || v[0] > v[3] || v[1] > v[4] || v[2] > v[5] {
+			return s, fault.Usagef("give six numbers, the least x, y, z and then the greatest, as in -1,-1,-1,1,1,1", "flag --crop: %q is no box", o.Box)
+		}
+		s.Box = (*[6]float64)(v)
+	}
+	if o.Sphere != "" {
+		v, err := cli.SomeNumbers(o.Sphere, 4)
+		if err != nil || !(v[3] > 0) {
+			return s, fault.Usagef("give four numbers, the centre and a radius above 0, as in 0,0,0,2.5", "flag --sphere: %q is no sphere", o.Sphere)
+		}
+		s.Sphere = (*[4]float64)(v)
+	}
+	return s, nil
+}
+
+// Run reads, changes and writes a model.
+func Run(a *cli.Console, o *Options) (err error) {
+	f, err := o.format()
+	if err != nil {
+		return err
+	}
+	if err := o.check(f); err != nil {
+		return err
+	}
+	selection, err := o.selection()
+	if err != nil {
+		return err
+	}
+	moves := splatfile.Unmoved()
+	if o.Move != "" {
+		if moves, err = splatfile.ParseTransform(o.Move); err != nil {
+			return fault.Usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix", "flag --transform: %v", err)
+		}
+	}
+	debug.SetMemoryLimit(ConvertHeap)
+	w := NewWatch(a)
+	defer w.end()
+	model, err := openModels(a, o.In, w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, model.Close()) }()
+	up := splatfile.Unmoved()
+	if o.Orient != "" {
+		if up, err = uprightMove(a, o); err != nil {
+			return err
+		}
+	}
+	release, err := output.Claim(filepath.Dir(o.Out), false)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, stop := a.Interruptible(cli.Always("stopping; nothing is left behind"))
+	defer stop()
+	a.OnAbort = func() {
+		dropTemporary(o.Out)
+		release()
+	}
+	w.Ctx = ctx
+	err = changeModel(a, o, f, model, selection, up, moves)
+	if errors.Is(err, context.Canceled) {
+		err = fault.ErrInterrupted
+	}
+	return err
+}
+
+// changeModel selects and moves the splats of a model and writes it.
+func changeModel(a *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
+	model, dropped, err := splatfile.Select(model, selection)
+	if err != nil {
+		return err
+	}
+	tellDropped(a, dropped)
+	if model.Info().N == 0 {
+		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
+	}
+	if o.Orient != "" {
+		model = splatfile.Move(model, up, "y")
+	}
+	model = splatfile.Move(model, moves, "")
+	if o.Degree >= 0 {
+		model = splatfile.WithDegree(model, min(o.Degree, model.Info().Degree))
+	}
+	model = splatfile.WithDegree(model, max(o.Pad, model.Info().Degree))
+	o.Write.Generator = "vksplat " + cli.Version()
+	lost, err := f.Write(o.Out, model, o.Write)
+	if err != nil {
+		return err
+	}
+	for _, text := range lost {
+		a.Warn(o.Out + " does not keep everything: " + text)
+	}
+	info, size := model.Info(), ""
+	if bytes, err := splatfile.Size(o.Out); err == nil {
+		size = ", " + pipeline.BytesText(bytes)
+	}
+	a.Printf("model: %s: %s, %s of SH degree %d%s\n", o.Out, f.Name, cli.Count(info.N, "splat"), info.Degree, size)
+	return nil
+}
+
+// tellDropped says what is not written, and why.
+func tellDropped(a *cli.Console, d splatfile.Dropped) {
+	if d.Broken > 0 {
+		a.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
+	}
+	for _, part := range []struct {
+		n   int
+		why string
+	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below --min-opacity"}, {d.Outliers, "alone, by --prune-outliers"}, {d.Surplus, "least important, by --max-splats"}} {
+		if part.n > 0 {
+			a.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
+		}
+	}
+}
+
+// openModels opens what is to be read, merged if there are several, and tells what the files hold beside splats.
+func openModels(a *cli.Console, in []string, w *watch) (splatfile.Source, error) {
+	var opened OpenedModels
+	for _, path := range in {
+		model, err := splatfile.Open(path)
+		if err != nil {
+			return nil, errors.Join(err, opened.Close())
+		}
+		opened.Parts = append(opened.Parts, w.Over(model))
+		for _, n := range model.Info().Notes {
+			a.Warn(path + ": " + n)
+		}
+	}
+	if len(opened.Parts) == 1 {
+		return opened.Parts[0], nil
+	}
+	antialiased := func(m splatfile.Source) bool { return m.Info().Meta.Antialiased }
+	if first := antialiased(opened.Parts[0]); slices.ContainsFunc(opened.Parts, func(m splatfile.Source) bool { return antialiased(m) != first }) {
+		a.Warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
+	}
+	look := func(m splatfile.Source) string {
+		meta := m.Info().Meta
+		background := [3]float32{}
+		if meta.Background != nil {
+			background = *meta.Background
+		}
+		return fmt.Sprint(background, meta.Near, meta.Exposure)
+	}
+	if first := look(opened.Parts[0]); slices.ContainsFunc(opened.Parts, func(m splatfile.Source) bool { return look(m) != first }) {
+		a.Warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
+	}
+	var err error
+	if opened.Source, err = splatfile.Merge(opened.Parts); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return &opened, nil
+}
+
+// OpenedModels is a merged model with the files that it comes from.
+type OpenedModels struct {
+	splatfile.Source
+	Parts []splatfile.Source
+}
+
+// Close closes all files.
+func (o *OpenedModels) Close() error {
+	var errs []error
+	for _, m := range o.Parts {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// dropTemporary removes what an aborted write of path leaves.
+func dropTemporary(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if base, _ := fault.TempOf(e.Name()); base == filepath.Base(path) {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name())) // the process ends here; what stays has a name that says what it is
+		}
+	}
+}

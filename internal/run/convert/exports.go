@@ -1,0 +1,74 @@
+package convert
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene/splatfile"
+)
+
+// Exports lists the files that train writes at the end beside its model. Each flag adds one.
+type Exports []string
+
+func (f *Exports) Type() string   { return "FILE" }
+func (f *Exports) String() string { return strings.Join(*f, " ") }
+
+// Set adds a file whose name says a format.
+func (f *Exports) Set(s string) error {
+	if _, err := writableFormat(s, ""); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(*f, func(other string) bool { return filepath.Clean(other) == filepath.Clean(s) }) {
+		return fault.Usagef("name each file once", "%s is named twice", s)
+	}
+	*f = append(*f, s)
+	return nil
+}
+
+// ExportTo converts a model to the format that the name of the file to write says.
+func ExportTo(a *cli.Console, from, to string) (err error) {
+	f, err := writableFormat(to, "")
+	if err != nil {
+		return err
+	}
+	model, err := splatfile.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, model.Close()) }()
+	lost, err := f.Write(to, model, splatfile.WriteOptions{Generator: "vksplat " + cli.Version()})
+	if err != nil {
+		return err
+	}
+	for _, text := range lost {
+		a.Warn(to + " does not keep everything: " + text)
+	}
+	size := ""
+	if bytes, err := splatfile.Size(to); err == nil {
+		size = ", " + pipeline.BytesText(bytes)
+	}
+	a.Printf("export: %s: %s%s\n", to, f.Name, size)
+	return nil
+}
+
+// RefuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where
+// it goes on.
+func RefuseExports(own *output.Written, exports Exports, flag string, resumes, overwrite bool) error {
+	for _, path := range exports {
+		for _, file := range splatfile.Outputs(path) {
+			if resumes && own.Owns(file) {
+				continue
+			}
+			if err := output.RefuseExisting(flag, overwrite, file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

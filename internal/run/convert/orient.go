@@ -1,0 +1,29 @@
+package convert
+
+import (
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+)
+
+// uprightMove returns what turns the mean up of the cameras to -y.
+func uprightMove(a *cli.Console, o *Options) (splatfile.Similarity, error) {
+	file := o.Cameras
+	if file == "" {
+		if file = captured.FindCameras(o.In[0], captured.CamerasBeside, true); file == "" {
+			return splatfile.Unmoved(), fault.Usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.In[0])
+		}
+		a.Note("up is taken from the cameras in " + file)
+	}
+	cams, err := captured.ReadCamerasOf(a, file)
+	if err != nil {
+		return splatfile.Unmoved(), err
+	}
+	up, err := scene.MeanUp(cams)
+	if err != nil {
+		return splatfile.Unmoved(), &fault.Error{Op: "find up", Path: file, Err: err, Hint: "turn the model yourself: --transform \"rotate X,Y,Z\""}
+	}
+	return splatfile.Upright(up)
+}

@@ -1,0 +1,73 @@
+package evaluate
+
+import (
+	"fmt"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+)
+
+// A score is one of the exported file, drawn alone. What decides pixels beside the splats stands in the file where the
+// format can say it, and beside the score in any case: results.Drawn.
+
+// takeLook makes the settings of drawing those of training, as far as the file or its run knows them and no flag says
+// otherwise.
+func (j *Job) takeLook(synthetic bool) error {
+	model, err := splatfile.Open(j.File)
+	if err != nil {
+		return err
+	}
+	info := model.Info()
+	if err := model.Close(); err != nil {
+		return err
+	}
+	o := &j.O
+	look, err := captured.LookOf(j.File, &info.Meta)
+	if err != nil {
+		return err
+	}
+	look.Take(&o.Config, o.Given, synthetic)
+	if o.Config.Antialiased = info.Meta.Antialiased; o.Given("antialiased") {
+		o.Config.Antialiased = o.Antialiased
+	}
+	if !o.Given("exposure") {
+		o.Exposure = o.Exposure || info.Meta.Exposure
+	}
+	if j.origin = models.OriginOf(&info); o.Given("origin") {
+		j.origin, err = j.capture.Origin(string(o.Origin))
+	}
+	return err
+}
+
+// printDrawn names below a table what decides its scores beside the file.
+func (j *Job) printDrawn() {
+	if d := j.Result.Drawn; d != nil {
+		j.app.Printf("%s: drawn with %s.\n", j.Name, d)
+	}
+}
+
+// seenSamples is about how many splats are looked for in the views.
+const seenSamples = 2000
+
+// warnElsewhere warns of a model that no view sees: it is in another frame than the capture.
+func (j *Job) warnElsewhere(s *scene.Splats) {
+	stride, n, seen := 1+s.N/seenSamples, 0, 0
+	for i := 0; i < s.N; i += stride {
+		p := [3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])}
+		n++
+		for k := range j.Cams {
+			if j.Cams[k].Sees(p) {
+				seen++
+				break
+			}
+		}
+	}
+	if n > 0 && seen*100 < n {
+		j.app.Warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than "+
+			"the capture, or was moved; --origin, --model, --format and --undo-applied-transform choose a frame",
+			j.Name, cli.Count(n, "splat"), seen))
+	}
+}

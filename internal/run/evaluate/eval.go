@@ -1,0 +1,224 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/results"
+)
+
+// Splits of a capture that a model can be measured on.
+const (
+	SplitTest  = "test"
+	SplitTrain = "train"
+)
+
+// Options is everything that eval is asked for.
+type Options struct {
+	Models    []string
+	Capture   string // its folder; "": the one that the run recorded
+	Split     string
+	Protocol  string
+	Correct   string // way of correcting colours
+	Iteration int    // 0: the last
+	TestEvery int
+	TestList  string
+	Out       string // folder for the files of scores; "": that of the run
+	Compare   bool
+	Overwrite bool   // scores in out that another program wrote
+	Renders   string // folders of pictures, in place of a model
+	Gt        string
+	Weights   string // file of LPIPS's; "": it is not measured
+
+	Exposure    bool
+	Antialiased bool
+	Origin      captured.OriginFlag
+	Load        captured.Options
+	Device      pipeline.DeviceOptions
+	Config      pipeline.RenderConfig
+	Given       func(flag string) bool
+}
+
+// Check reports what makes no sense, before any work.
+func (o *Options) Check() error {
+	pictures := o.Renders != "" || o.Gt != ""
+	if !pictures {
+		o.Config.Smaller = "compare smaller pictures (--downscale)"
+	}
+	switch {
+	case pictures && (o.Renders == "" || o.Gt == ""):
+		return fault.Usagef("as in: vksplat eval --renders DIR --gt DIR", "--renders and --gt belong together")
+	case pictures && len(o.Models) > 0:
+		return fault.Usagef("leave out one of the two", "--renders and %s: pictures are compared, or a model is measured", o.Models[0])
+	case !pictures && len(o.Models) == 0:
+		return fault.Usagef("as in: vksplat eval OUT, or vksplat eval FILE --capture SCENE", "name a model: the folder of a training run, or a splat file")
+	case o.Compare && len(o.Models) < 2:
+		return fault.Usagef("as in: vksplat eval A B --compare", "flag --compare: two models or more are needed")
+	case o.Out != "" && len(o.Models) > 1:
+		return fault.Usagef("measure one model at a time, or leave -o out", "flag -o: scores of %d models would go to one folder", len(o.Models))
+	case o.TestEvery < 2:
+		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.TestEvery)
+	case o.Iteration < 0:
+		return fault.Usagef("give the number of a step that OUT has a model of, or 0", "flag --iteration: %d is no step", o.Iteration)
+	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
+		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.Config.Near)
+	}
+	if pictures {
+		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images", "downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "origin", "device", "max-vram"} {
+			if o.Given(name) && !(o.Weights != "" && (name == "device" || name == "max-vram")) {
+				return fault.Usagef("leave it out", "flag --%s has no meaning for folders of pictures", name)
+			}
+		}
+	}
+	return nil
+}
+
+// Run measures all models and prints the tables.
+func Run(a *cli.Console, o *Options) (err error) {
+	defer func() {
+		if errors.Is(err, context.Canceled) {
+			err = fault.ErrInterrupted
+		}
+		err = remedy.Memory(err)
+	}()
+	if err := pipeline.LimitHeap(o.Device); err != nil {
+		return err
+	}
+	var jobs []*Job
+	claimed := map[string]func(){} // folders that files of scores go to
+	unclaim := func() {
+		for _, release := range claimed {
+			release()
+		}
+	}
+	defer unclaim()
+	if o.Renders != "" {
+		job, err := pictureJob(a, o)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, job)
+	}
+	for _, path := range o.Models { // what is wrong with the last is told before the first is measured
+		job, err := ModelJob(a, *o, path)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, job)
+	}
+	for _, job := range jobs {
+		if job.folder == "" || claimed[output.Absolute(job.folder)] != nil {
+			continue
+		}
+		release, err := output.Claim(job.folder, true)
+		if err != nil {
+			return err
+		}
+		claimed[output.Absolute(job.folder)] = release
+	}
+	a.OnAbort = unclaim
+	ctx, stop := a.Stoppable(cli.Always("stopping after this picture; no scores are written"))
+	defer stop()
+	if err := MeasureAll(a, ctx, o, jobs); err != nil {
+		return err
+	}
+	if o.Compare {
+		printComparison(a, jobs)
+	}
+	return nil
+}
+
+// MeasureAll does the jobs, on one device, and writes their scores.
+func MeasureAll(a *cli.Console, ctx context.Context, o *Options, jobs []*Job) (err error) {
+	var device *pipeline.Device
+	for _, job := range jobs {
+		if err := job.refuseForeign(); err != nil {
+			return err
+		}
+	}
+	if o.Renders == "" || o.Weights != "" {
+		if device, err = pipeline.OpenDevice(o.Device); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
+		device.LimitHeap()
+		if note := device.Note(); note != "" {
+			a.Note(note)
+		}
+	}
+	for _, job := range jobs { // what has no room in the device is told before the first is measured
+		if err := job.PlanPerceptual(device); err != nil {
+			return err
+		}
+	}
+	lpips, err := o.openPerceptual(device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lpips.Close()) }()
+	for _, job := range jobs {
+		if err := lpips.Use(job); err != nil {
+			return err
+		}
+		if err := job.measure(ctx, device); err != nil {
+			return err
+		}
+		if job.folder != "" {
+			if err := results.MergeResults(job.folder, &job.Result); err != nil {
+				return err
+			}
+			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
+				a.Note(text)
+			}
+			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
+				return err
+			}
+		}
+		if !o.Compare {
+			printResult(a, job)
+		}
+	}
+	return nil
+}
+
+// heldOutViews returns the numbers of the cameras of a split. names are those that a run recorded as held out; nil: the capture or every says.
+func (o *Options) heldOutViews(c *scene.Capture, names []string) ([]int, error) {
+	train, test := c.Split(o.TestEvery)
+	if names != nil {
+		held := map[string]bool{}
+		for _, n := range names {
+			held[n] = true
+		}
+		train, test = nil, nil
+		for i, cam := range c.Cameras {
+			if held[cam.Name] {
+				test = append(test, i)
+			} else {
+				train = append(train, i)
+			}
+		}
+		if lost := len(held) - len(test); lost > 0 {
+			return nil, &fault.HintedError{Err: fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there", c.Root, fault.ErrData, lost, len(held)),
+				Hint: "name the capture that the model was trained on with --capture, or other photos with --test-list or --test-every"}
+		}
+	}
+	views := test
+	if o.Split == SplitTrain {
+		views = train
+	}
+	if len(views) == 0 {
+		return nil, &fault.HintedError{Err: fmt.Errorf("%s: %w: no photo was held out", c.Root, fault.ErrData),
+			Hint: "train with --eval, choose photos with --test-list or --capture, or measure those trained on with --split train"}
+	}
+	return views, nil
+}

@@ -1,0 +1,319 @@
+package evaluate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/inspect"
+	"vksplat/scene/load"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/results"
+	"vksplat/scene/splatfile"
+)
+
+// Job is one thing that eval measures: a model, or a folder of pictures.
+type Job struct {
+	app     *cli.Console
+	O       Options          // with what the run recorded
+	Name    string           // in tables
+	File    string           // of the model
+	rec     *captured.Record // of the model's run, nil for none
+	capture *scene.Capture
+	Cams    []scene.Camera // to be compared with; of a model in the training frame
+	renders []scene.Camera // pictures of --renders
+	folder  string         // for the files of scores, "" for none
+	ours    bool           // a run of this program's is in it
+	Scorer  *Scorer
+	Result  results.Result
+	origin  [3]float64 // that was subtracted from the model's coordinates
+	beside  int64      // bytes of the device that LPIPS leaves for drawing
+	show    *meter.Meter
+}
+
+// ModelJob finds out what a model is to be compared with.
+func ModelJob(a *cli.Console, o Options, path string) (*Job, error) {
+	file, out, err := o.findModel(path)
+	if err != nil {
+		return nil, err
+	}
+	var rec *captured.Record
+	if out != "" {
+		if rec, err = captured.ReadRecord(out); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case rec != nil:
+		o.take(rec)
+	case o.Capture == "":
+		return nil, fault.Usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
+	}
+	if rec == nil && !output.IsFolder(path) {
+		out = "" // the folder may be another program's, with scores of its own
+	}
+	j := &Job{app: a, O: o, Name: path, File: file, folder: cmp.Or(o.Out, out), ours: rec != nil && o.Out == ""}
+	return j, j.openCapture(rec)
+}
+
+// take makes the options what a run recorded, where no flag says otherwise.
+func (o *Options) take(rec *captured.Record) {
+	o.Capture = cmp.Or(o.Capture, rec.Scene)
+	rec.Options(&o.Load, o.Given)
+	if !o.Given("exposure") {
+		o.Exposure = rec.Exposure
+	}
+}
+
+// findModel returns the file of a model and the folder of the run that it is from, "" for none.
+func (o *Options) findModel(path string) (file, out string, err error) {
+	if file, err = splatfile.FindStep(path, o.Iteration); err != nil {
+		return "", "", plans.OfPlan(path, err)
+	}
+	switch {
+	case file != path:
+		return file, path, nil
+	case o.Iteration > 0:
+		return "", "", fault.Usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
+	}
+	return file, output.FolderOf(file), nil
+}
+
+// openCapture reads the capture and chooses the views. rec is nil where no run recorded them.
+func (j *Job) openCapture(rec *captured.Record) error {
+	o := &j.O
+	c, err := load.Capture(o.Capture, o.Load.Options())
+	if err != nil {
+		return err
+	}
+	for _, w := range c.Warnings {
+		if (w.Code != "masks" || w.Count > 0) && inspect.Note(w) { // photos without a mask are told of, that all have one is not
+			j.app.Note(w.String())
+		} else if !inspect.Note(w) {
+			j.app.Warn(w.String())
+		}
+	}
+	j.capture, j.rec = c, rec
+	if err := captured.HoldOut(c, o.TestList); err != nil {
+		return err
+	}
+	if err := j.takeLook(c.Synthetic); err != nil {
+		return err
+	}
+	var names []string
+	if rec != nil && o.TestList == "" && !o.Given("test-every") {
+		names = append([]string{}, rec.HeldOut...)
+	}
+	c.Normalise()
+	c.Points = nil
+	views, err := o.heldOutViews(c, names)
+	if err != nil {
+		return err
+	}
+	j.Cams = captured.Pick(c.Cameras, views)
+	j.setScorer()
+	j.Result.Drawn = captured.DrawnOf(&o.Config, o.Exposure, c, views)
+	on := j.countTrainedOn(rec, views)
+	j.Result.TrainedOn = &on
+	j.warnTrainedOn()
+	return nil
+}
+
+func (j *Job) setScorer() {
+	j.Scorer = &Scorer{Protocol: ProtocolOf(j.O.Protocol), Correct: j.O.Correct, Unmasked: captured.AnyMasked(j.Cams)}
+	j.Result.Protocol = j.O.Protocol
+}
+
+// pictureJob pairs the pictures of two folders.
+func pictureJob(a *cli.Console, o *Options) (*Job, error) {
+	pairs, err := inspect.FindPairs(o.Renders, o.Gt, o.Load.Masks, o.Load.Inverted)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(pairs.Unpaired); n > 0 {
+		a.Warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", cli.Count(n, "photo"), o.Gt)}.String())
+	}
+	for _, w := range pairs.Warnings {
+		a.Warn(w.String())
+	}
+	j := &Job{app: a, O: *o, Name: o.Renders, folder: o.Out, renders: pairs.Renders, Cams: pairs.Photos}
+	// INRIA's layout is test/ours_30000/renders.
+	j.Result.Method = filepath.Base(output.Absolute(o.Renders))
+	if parent := filepath.Base(filepath.Dir(output.Absolute(o.Renders))); j.Result.Method == "renders" && strings.HasPrefix(parent, "ours_") {
+		j.Result.Method = parent
+	}
+	j.setScorer()
+	return j, nil
+}
+
+// What comparing takes of RAM for each pixel, beside the photo: the render, its colour-corrected copy, the photo over the background; with exposures also the
+// photo and the render as it was, in single precision; a rendering from a file is bytes first.
+const (
+	comparedBytes = 12 + 12 + 4
+	exposedBytes  = 2 * 12
+	fileBytes     = 2 * 4
+)
+
+// perPixel is what comparing a picture takes.
+func (j *Job) perPixel() int64 {
+	n := int64(comparedBytes)
+	if j.O.Exposure {
+		n += exposedBytes
+	}
+	if j.renders != nil {
+		n += fileBytes
+	}
+	if j.O.Weights != "" {
+		n += lpipsBytes
+	}
+	return n
+}
+
+// measure renders and compares all views. device is nil for pictures.
+func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) {
+	if j.renders != nil {
+		plan, err := pipeline.PlanMeasuringFiles(j.O.Device, j.renders, j.Cams, j.perPixel())
+		if err != nil {
+			return err
+		}
+		return j.round(ctx, plan, j.readRender)
+	}
+	splats, info, err := models.Open(j.app, j.File)
+	if err != nil {
+		return err
+	}
+	j.nameMethod(info.Meta.Step)
+	splats = splats.FromCapture(j.capture.Frame, j.origin)
+	if err := models.CheckNear(j.O.Config.Near, splats, j.capture.Cameras); err != nil {
+		return err
+	}
+	j.warnElsewhere(splats)
+	plan, err := device.PlanMeasuring(splats.N, splats.Degree, j.Cams, j.perPixel())
+	if err != nil {
+		return err
+	}
+	j.O.Config.Part = func(done, of int) { j.show.Part(done, of) }
+	renderer, err := pipeline.NewRenderer(device, splats, j.Cams, j.O.Config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, renderer.Close()) }()
+	models.TellShared(j.app, renderer)
+	return j.round(ctx, plan, func(memory []float32, i int) ([]float32, error) { return renderer.RenderInto(memory, j.Cams[i]) })
+}
+
+// nameMethod names the model as INRIA's files do: by the step that its file or its folder tells.
+func (j *Job) nameMethod(step int) {
+	if output.FolderOf(j.File) != "" {
+		j.Result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.File)), filepath.Base(output.ModelFolder))
+	} else if j.Result.Method = results.MethodName(step); step == 0 {
+		j.Result.Method = strings.TrimSuffix(filepath.Base(j.File), filepath.Ext(j.File))
+	}
+	if j.O.Split == SplitTrain {
+		j.Result.Method += "_" + SplitTrain
+	}
+}
+
+// refuseForeign refuses to replace the scores of another program.
+func (j *Job) refuseForeign() error {
+	if j.folder == "" || j.ours || j.O.Overwrite {
+		return nil
+	}
+	if j.renders == nil {
+		model, err := splatfile.Open(j.File)
+		if err != nil {
+			return err
+		}
+		j.nameMethod(model.Info().Meta.Step)
+		if err := model.Close(); err != nil {
+			return err
+		}
+	}
+	if err := results.CheckScores(j.folder, j.Result.Method); err != nil {
+		return fault.Usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
+	}
+	return nil
+}
+
+// readRender reads a picture in place of a render.
+func (j *Job) readRender(_ []float32, i int) ([]float32, error) {
+	img, err := photo.Decode(j.renders[i])
+	if err != nil {
+		return nil, err
+	}
+	return photo.FloatRGB(photo.Over(img, j.O.Config.Background)), nil
+}
+
+// round compares all views.
+func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan, draw func(memory []float32, i int) ([]float32, error)) error {
+	round, err := NewViewRound(j.Cams, plan)
+	if err != nil {
+		return err
+	}
+	defer round.Photos.Close()
+	show := showPictures(j.app, len(j.Cams))
+	j.show = show
+	defer show.Interrupt()
+	round.Strict, round.Warn, round.Draw = j.O.Load.Strict, j.app.Warn, draw
+	round.Compare = func(c *Comparison) (func(), error) {
+		c.Photo = photo.Over(c.Photo, j.O.Config.Background)
+		all := []uint32(nil)
+		if j.O.Exposure {
+			all = metric.RightHalf(nil, c.Cam.Width, c.Cam.Height)
+		}
+		render, mask := c.Comparable(j.O.Exposure)
+		c.Render = render
+		scores, err := j.Scorer.Scores(c.Photo, c.Render, mask, all)
+		if err != nil {
+			return nil, fmt.Errorf("measure %q: %w", c.Cam.Name, err)
+		}
+		return func() {
+			j.Result.Views = append(j.Result.Views, results.ViewScores{Name: c.Cam.Name, Scores: scores})
+			show.Update(pipeline.Progress{Step: len(j.Result.Views)})
+		}, nil
+	}
+	if err := round.Run(ctx); err != nil {
+		return err
+	}
+	if len(j.Result.Views) == 0 {
+		return &fault.HintedError{Err: fmt.Errorf("%s: %w: no photo could be measured", j.Name, fault.ErrData), Hint: "the warnings above say why; " + j.otherPhotos()}
+	}
+	return nil
+}
+
+// otherPhotos says how to measure on other photos than those of which none could be taken.
+func (j *Job) otherPhotos() string {
+	switch {
+	case j.renders == nil:
+		return "name another capture with --capture"
+	case j.O.Load.Masks != "":
+		return "name other masks with --masks, or leave them out"
+	}
+	return "name other folders with --renders and --gt"
+}
+
+// showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for the tables.
+func showPictures(a *cli.Console, n int) *meter.Meter {
+	how := meter.None
+	if f, isFile := cli.FileOf(a.Stderr); isFile && term.IsTerminal(int(f.Fd())) {
+		how = meter.Bar
+	}
+	show := meter.New(a.Stderr, how, 0, n)
+	show.Draws, show.Text = true, a.Follow(show)
+	return show
+}

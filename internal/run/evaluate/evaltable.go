@@ -1,0 +1,208 @@
+package evaluate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/wording"
+	"vksplat/scene/results"
+)
+
+// Tables are Markdown: they read well as they are, and papers' and repositories' pages take them.
+
+// MarkdownTable collects rows and prints them with columns that line up. The first column is text, the others are numbers.
+type MarkdownTable struct {
+	Rows [][]string // the first is the head
+}
+
+func (t *MarkdownTable) Add(cells ...string) {
+	for i, c := range cells {
+		cells[i] = strings.ReplaceAll(strings.ReplaceAll(wording.Printable(c), "\\", "\\\\"), "|", "\\|")
+	}
+	t.Rows = append(t.Rows, cells)
+}
+
+// String prints the table.
+func (t *MarkdownTable) String() string {
+	width := make([]int, len(t.Rows[0]))
+	for _, row := range t.Rows {
+		for i, c := range row {
+			width[i] = max(width[i], len([]rune(c)), 4)
+		}
+	}
+	var b strings.Builder
+	line := func(row []string) {
+		for i, c := range row {
+			pad := strings.Repeat(" ", width[i]-len([]rune(c)))
+			if i == 0 {
+				b.WriteString("| " + c + pad)
+			} else {
+				b.WriteString(" | " + pad + c)
+			}
+		}
+		b.WriteString(" |\n")
+	}
+	line(t.Rows[0])
+	for i, w := range width {
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("-", w+2))
+		} else {
+			b.WriteString("|" + strings.Repeat("-", w+1) + ":")
+		}
+	}
+	b.WriteString("|\n")
+	for _, row := range t.Rows[1:] {
+		line(row)
+	}
+	return b.String()
+}
+
+// ScoreText prints a score: what was not measured is n/a, never a number.
+func ScoreText(s results.Score) string {
+	switch {
+	case !s.Known:
+		return "n/a"
+	case strings.Contains(strings.ToUpper(s.Name), "PSNR"):
+		return fmt.Sprintf("%.3f", s.Value)
+	}
+	return fmt.Sprintf("%.4f", s.Value)
+}
+
+// lessIsBetter says of which scores the smallest is the best.
+func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(name), "LPIPS") }
+
+// printResult prints the table of one model.
+func printResult(a *cli.Console, j *Job) {
+	r := &j.Result
+	means := r.Means()
+	head := []string{"view"}
+	last := []string{fmt.Sprintf("**mean of %d**", len(r.Views))}
+	for _, m := range means {
+		head = append(head, fmt.Sprintf("%s (%s)", m.Name, r.Protocol))
+		last = append(last, "**"+ScoreText(m)+"**")
+	}
+	t := &MarkdownTable{}
+	t.Add(head...)
+	for _, v := range r.Views {
+		row := []string{v.Name}
+		for _, s := range v.Scores {
+			row = append(row, ScoreText(s))
+		}
+		t.Add(row...)
+	}
+	t.Add(last...)
+	a.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.Name, r.Method, cli.Count(len(r.Views), "photo"), captured.Resolution(j.Cams), t, j.Scorer.Legend())
+	j.printDrawn()
+	j.printTrainedOn()
+	if j.folder != "" {
+		a.Printf("\nscores: %s\n", j.folder)
+	}
+	a.Printf("\n")
+}
+
+// printComparison prints the means of several models side by side, the best of each in bold, and then every view's PSNR.
+func printComparison(a *cli.Console, jobs []*Job) {
+	head := []string{"mean"}
+	for _, j := range jobs {
+		head = append(head, fmt.Sprintf("%s, %s", j.Name, j.Result.Method))
+	}
+	views, same := sharedViews(jobs)
+	best := bestInBold
+	if !same { // none is: means of other photos are no measure of each other
+		best = scoreTexts
+	}
+	t := &MarkdownTable{}
+	t.Add(head...)
+	for _, name := range scoreNames(jobs) {
+		row := make([]results.Score, len(jobs))
+		for i, j := range jobs {
+			row[i] = Named(j.Result.Means(), name)
+		}
+		t.Add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].Result.Protocol)}, best(row)...)...)
+	}
+	a.Printf("%s\n", t)
+	if !same {
+		a.Warn("the models were not all measured on the same photos: their means are not of the same")
+	}
+	if len(views) > 0 {
+		t = &MarkdownTable{}
+		head[0] = fmt.Sprintf("%s (%s) of view", PlainNames[0], jobs[0].Result.Protocol)
+		t.Add(head...)
+		for _, view := range views {
+			row := make([]results.Score, len(jobs))
+			for i, j := range jobs {
+				at := slices.IndexFunc(j.Result.Views, func(v results.ViewScores) bool { return v.Name == view })
+				row[i] = Named(j.Result.Views[at].Scores, PlainNames[0])
+			}
+			t.Add(append([]string{view}, bestInBold(row)...)...)
+		}
+		a.Printf("%s\n", t)
+	}
+	a.Printf("%s\n", jobs[0].Scorer.Legend())
+	for _, j := range jobs {
+		j.printDrawn()
+		j.printTrainedOn()
+	}
+}
+
+// scoreNames lists the scores of all jobs in order.
+func scoreNames(jobs []*Job) (names []string) {
+	for _, j := range jobs {
+		for _, s := range j.Result.Means() {
+			if !slices.Contains(names, s.Name) {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Named returns the score of a name, which is not known where there is none.
+func Named(list []results.Score, name string) results.Score {
+	if i := slices.IndexFunc(list, func(s results.Score) bool { return s.Name == name }); i >= 0 {
+		return list[i]
+	}
+	return results.Score{Name: name}
+}
+
+// bestInBold prints the scores of a row.
+func bestInBold(row []results.Score) []string {
+	cells, best := scoreTexts(row), -1
+	for i, s := range row {
+		if s.Known && (best < 0 || s.Value != row[best].Value && s.Value < row[best].Value == lessIsBetter(s.Name)) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		cells[best] = "**" + cells[best] + "**"
+	}
+	return cells
+}
+
+// scoreTexts are the cells of a row without a best one.
+func scoreTexts(row []results.Score) []string {
+	cells := make([]string, len(row))
+	for i, s := range row {
+		cells[i] = ScoreText(s)
+	}
+	return cells
+}
+
+// sharedViews returns the views that all jobs have, and whether none has others.
+func sharedViews(jobs []*Job) (views []string, same bool) {
+	times := map[string]int{}
+	for _, j := range jobs {
+		for _, v := range j.Result.Views {
+			times[v.Name]++
+		}
+	}
+	for _, v := range jobs[0].Result.Views {
+		if times[v.Name] == len(jobs) {
+			views = append(views, v.Name)
+		}
+	}
+	return views, len(views) == len(times)
+}

@@ -1,0 +1,72 @@
+package evaluate
+
+import (
+	"fmt"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/pipeline"
+	"vksplat/scene/results"
+)
+
+// countTrainedOn counts the photos that are measured, of which views are the numbers, and that the model was trained on. rec is the record of its run, nil
+// where there is none.
+func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedOn {
+	c := j.capture
+	if rec != nil && rec.Describes(c, j.O.Capture) {
+		held := map[string]bool{}
+		for _, name := range rec.HeldOut {
+			held[name] = true
+		}
+		n := 0
+		for _, i := range views {
+			if !held[c.Cameras[i].Name] {
+				n++
+			}
+		}
+		return results.TrainedOn{Views: n, Known: true}
+	}
+	saved, err := pipeline.OpenCheckpoint(j.File)
+	if err != nil {
+		return results.TrainedOn{}
+	}
+	h := saved.Header.Capture
+	_ = saved.Close() // only read
+	switch rest := captured.Others(len(c.Cameras), views); {
+	case h.HeldOut == 0 && h.Photos == len(c.Cameras):
+		return results.TrainedOn{Views: len(views), Known: true}
+	case h.Photos == len(rest) && h.HeldOut == len(views) && h.Split == captured.SplitHash(rest):
+		return results.TrainedOn{Known: true}
+	}
+	return results.TrainedOn{}
+}
+
+// warnTrainedOn says how much the scores are worth, before anything is measured: those of photos that a model was trained on are no measure of new views.
+func (j *Job) warnTrainedOn() {
+	switch text := j.trainedOnText(); {
+	case text == "":
+	case j.Result.TrainedOn.Known:
+		j.app.Warn(j.Name + ": " + text)
+	default:
+		j.app.Note(j.Name + ": " + text)
+	}
+}
+
+// printTrainedOn says the same below a table.
+func (j *Job) printTrainedOn() {
+	if text := j.trainedOnText(); text != "" {
+		j.app.Printf("\n**%s: %s.**\n", j.Name, text)
+	}
+}
+
+// trainedOnText is "" where all is well, or was asked for.
+func (j *Job) trainedOnText() string {
+	switch t := j.Result.TrainedOn; {
+	case t == nil || j.O.Split == SplitTrain || t.Known && t.Views == 0:
+		return ""
+	case !t.Known:
+		return "nothing says which photos it was trained on; if it was on these, the scores say nothing of new views"
+	default:
+		return fmt.Sprintf("it was trained on %d of the %s that it is measured on, whose scores say nothing of new views", t.Views, cli.Count(len(j.Cams), "photo"))
+	}
+}

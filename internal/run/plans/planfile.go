@@ -1,0 +1,344 @@
+package plans
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/kelindar/bitmap"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
+	"vksplat/scene"
+	"vksplat/scene/blocks"
+	"vksplat/scene/fingerprint"
+	"vksplat/scene/load"
+	"vksplat/scene/splatfile"
+)
+
+// Files of a plan, in PLAN.
+const (
+	PlanName      = "plan.json"
+	PlanPicture   = "plan.png"
+	PlanFormat    = "vksplat plan"
+	PlanVersion   = 1
+	blockPrefix   = "block_" // OUT of a block's training, and with blockPoints the points that it begins from
+	PointsFolder  = "points"
+	pointsSuffix  = ".bits"
+	MergedFolder  = "out" // of the merged scene
+	MergeFile     = "merge.json"
+	maxPlanBytes  = 1 << 30
+	PlanHint      = "make the plan anew, in another folder: vksplat partition"
+	planReadError = "read plan"
+)
+
+// Plan is the content of plan.json: how a capture is divided into blocks. Coordinates are those of the capture.
+type Plan struct {
+	Format      string          `json:"format"` // planFormat
+	Version     int             `json:"version"`
+	Program     string          `json:"program"` // version of the program that made it
+	Capture     captured.Source `json:"capture"`
+	Fingerprint string          `json:"fingerprint"` // SHA-256 of the capture without the photos' content, see scene.Capture.Shape
+	Origin      [3]float64      `json:"origin"`      // is subtracted from written coordinates
+	Photos      int             `json:"photos"`      // cameras of the capture
+	Points      int             `json:"points"`      // of the capture
+	HeldOut     []string        `json:"held_out"`    // names of cameras that no block trains on
+	Ground      blocks.Ground   `json:"ground"`
+	Columns     int             `json:"columns"`
+	Rows        int             `json:"rows"`
+	Overlap     float64         `json:"overlap"`
+	Blocks      []planBlock     `json:"blocks"`
+
+	Dir string
+}
+
+// planBlock is a block of a plan.
+type planBlock struct {
+	Block   int         `json:"block"`  // its number
+	Core    blocks.Rect `json:"core"`   // on the ground; null is infinity
+	Margin  blocks.Rect `json:"margin"` //
+	Points  int         `json:"points"` // that it begins from
+	Inside  int         `json:"points_in_margin"`
+	Trained int         `json:"trained"` // cameras that are not held out
+	Cameras []string    `json:"cameras"` // that see it, held-out ones among them
+}
+
+// Share is how many of the photos that are trained on block k has, of 1.
+func (p *Plan) Share(k int) float64 {
+	return float64(p.Blocks[k].Trained) / float64(p.Photos-len(p.HeldOut))
+}
+
+// pointsFile holds the set of points of block k: bit i%64 of the little-endian 64-bit word i/64 for point i of the capture.
+func pointsFile(dir string, k int) string {
+	return filepath.Join(dir, PointsFolder, blockPrefix+strconv.Itoa(k)+pointsSuffix)
+}
+
+// BlockFolder is where block k is trained, unless another folder is named.
+func (p *Plan) BlockFolder(k int) string {
+	return filepath.Join(p.Dir, blockPrefix+strconv.Itoa(k))
+}
+
+// Shared reports whether the blocks had as many steps as are their shares of some number of them.
+func (p *Plan) Shared(steps []int) bool {
+	least, most := 0.0, math.Inf(1)
+	for k, n := range steps {
+		least, most = max(least, float64(n)/p.Share(k)), min(most, float64(n+1)/p.Share(k))
+	}
+	return least < most
+}
+
+// IsPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
+func IsPlan(dir string) bool {
+	path := filepath.Join(dir, PlanName)
+	if !output.IsFile(path) {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()          // only read from
+	head := make([]byte, 64) // the format is the first thing in it
+	n, _ := io.ReadFull(f, head)
+	return bytes.Contains(head[:n], []byte(PlanFormat))
+}
+
+// FindModel is splatfile.Find, which knows of no plans.
+func FindModel(path string) (string, error) {
+	file, err := splatfile.Find(path)
+	return file, OfPlan(path, err)
+}
+
+// OfPlan is the error of a folder in which no model is found: of a plan's, a model is in a folder below, and of a run
+// that was to be replaced, aside.
+func OfPlan(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if output.AsideIn(path) != "" {
+		return &fault.HintedError{Err: err, Hint: output.AsideText(path)}
+	}
+	if !IsPlan(path) {
+		return err
+	}
+	if merged := filepath.Join(path, MergedFolder); output.IsFolder(merged) {
+		return &fault.HintedError{Err: err, Hint: "this is a plan; name its merged scene: " + cli.Quoted(merged)}
+	}
+	return &fault.HintedError{Err: err, Hint: "this is a plan; make its model first: vksplat train " + cli.Quoted(path)}
+}
+
+// PlanError is the error of a plan that cannot be used.
+func PlanError(path, hint, format string, args ...any) error {
+	return &fault.Error{Op: planReadError, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// Read reads and checks the plan in a folder.
+func Read(dir string) (*Plan, error) {
+	path := filepath.Join(dir, PlanName)
+	if !output.IsFolder(dir) {
+		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no such folder")
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", PlanName)
+	case err == nil && (!st.Mode().IsRegular() || st.Size() > maxPlanBytes):
+		err = errors.New("this is no plan")
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	p := &Plan{Dir: dir}
+	if err == nil {
+		err = strictjson.JSONError(json.Unmarshal(data, p))
+	}
+	if err != nil {
+		return nil, PlanError(path, PlanHint, "%w", fault.Pathless(err))
+	}
+	return p, p.check(path)
+}
+
+// check refuses a plan that this program did not make.
+func (p *Plan) check(path string) error {
+	switch {
+	case p.Format != PlanFormat:
+		return PlanError(path, PlanHint, "its format is %q, not %q", p.Format, PlanFormat)
+	case p.Version != PlanVersion:
+		return PlanError(path, PlanHint, "it is of version %d, this program reads %d", p.Version, PlanVersion)
+	case len(p.Blocks) == 0 || len(p.Blocks) != p.Columns*p.Rows:
+		return PlanError(path, PlanHint, "it has %d blocks, and %d columns of %d rows", len(p.Blocks), p.Columns, p.Rows)
+	case p.Capture.Scene == "":
+		return PlanError(path, PlanHint, "it names no capture")
+	}
+	if err := p.Ground.Check(); err != nil {
+		return PlanError(path, PlanHint, "%w", err)
+	}
+	for k := range p.Blocks {
+		b := &p.Blocks[k]
+		if len(b.Cameras) > 0 && b.Trained == 0 {
+			return PlanError(path, "make the plan anew, in another folder and with the flags of then: vksplat partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN",
+				"an earlier version of the program (%s) made it, which did not write how many photos block %d is trained on", p.Program, k)
+		}
+		if b.Block != k || len(b.Cameras) == 0 || !(p.Share(k) > 0 && p.Share(k) <= 1) {
+			return PlanError(path, PlanHint, "block %d is not what it should be", k)
+		}
+	}
+	return nil
+}
+
+// Load reads the plan's capture and refuses one that is not what was divided.
+func (p *Plan) Load(o scene.LoadOptions) (*scene.Capture, error) {
+	c, err := load.Capture(p.Capture.Scene, o)
+	if err != nil && !output.IsFolder(p.Capture.Scene) {
+		return nil, &fault.HintedError{Err: err, Hint: "put the capture back there, or write its new place into " + cli.Quoted(filepath.Join(p.Dir, PlanName)) + ` as "scene"`}
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum, err := fingerprint.Shape(c)
+	if err != nil {
+		return nil, err
+	}
+	if hex.EncodeToString(sum[:]) != p.Fingerprint {
+		return nil, PlanError(filepath.Join(p.Dir, PlanName), "put the capture back as it was, or divide it anew into another folder: vksplat partition",
+			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene, cli.Count(len(c.Cameras), "camera"), cli.Count(len(c.Points), "point"), p.Photos, p.Points)
+	}
+	p.HoldOut(c)
+	return c, nil
+}
+
+// HoldOut holds out what the plan does. Names of cameras stand for their photos.
+func (p *Plan) HoldOut(c *scene.Capture) {
+	names := map[string]bool{}
+	for _, name := range p.HeldOut {
+		names[name] = true
+	}
+	c.HeldOut = map[string]bool{}
+	for _, cam := range c.Cameras {
+		if names[cam.Name] {
+			c.HeldOut[cam.PhotoName()] = true
+		}
+	}
+}
+
+// Restrict leaves of the capture what block k is trained on.
+func (p *Plan) Restrict(c *scene.Capture, k int) error {
+	b := &p.Blocks[k]
+	names := map[string]bool{}
+	for _, name := range b.Cameras {
+		names[name] = true
+	}
+	c.Cameras = slices.DeleteFunc(c.Cameras, func(cam scene.Camera) bool { return !names[cam.Name] })
+	// Beside a block's photos those that the whole model lacks would be many.
+	c.Warnings = slices.DeleteFunc(c.Warnings, func(w scene.Warning) bool { return w.Code == "unregistered-photos" })
+	set, err := readPoints(pointsFile(p.Dir, k), len(c.Points))
+	if err != nil {
+		return err
+	}
+	if n := set.Count(); n != b.Points || len(c.Cameras) != len(b.Cameras) {
+		return PlanError(filepath.Join(p.Dir, PlanName), PlanHint, "block %d has %d points and %d cameras in it, and %d and %d in the capture", k, b.Points, len(b.Cameras), n, len(c.Cameras))
+	}
+	kept := make([]scene.Point, 0, b.Points)
+	set.Range(func(i uint32) { kept = append(kept, c.Points[i]) })
+	c.Points = kept
+	return nil
+}
+
+// readPoints reads a set of n points.
+func readPoints(path string, n int) (bitmap.Bitmap, error) {
+	st, err := os.Stat(path)
+	want := int64((n + 63) / 64 * 8)
+	if err == nil && (!st.Mode().IsRegular() || st.Size() != want) {
+		err = fmt.Errorf("a set of %d points has %d bytes", n, want)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, PlanError(path, PlanHint, "%w", fault.Pathless(err))
+	}
+	set := make(bitmap.Bitmap, len(data)/8)
+	for i, b := range data {
+		set[i/8] |= uint64(b) << (i % 8 * 8)
+	}
+	if last, some := set.Max(); some && int(last) >= n {
+		return nil, PlanError(path, PlanHint, "it has the point %d of %d", last, n)
+	}
+	return set, nil
+}
+
+// writePoints writes a set of points.
+func writePoints(path string, set bitmap.Bitmap) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(set.ToBytes())
+		return err
+	})
+}
+
+// writePlan writes a divided capture into the plan's folder. What says that there is a plan comes last.
+func (p *Plan) Write(list []blocks.Block) error {
+	if err := os.MkdirAll(filepath.Join(p.Dir, PointsFolder), 0o777); err != nil {
+		return output.FolderError(p.Dir, err)
+	}
+	for k := range list {
+		if err := writePoints(pointsFile(p.Dir, k), list[k].Points); err != nil {
+			return err
+		}
+	}
+	if err := output.WriteJSON(filepath.Join(p.Dir, PlanName), p); err != nil {
+		return err
+	}
+	own := output.ReadWritten(p.Dir)
+	return errors.Join(own.Begin(p.files()...), own.End())
+}
+
+// Describe fills in the blocks.
+func (p *Plan) Describe(c *scene.Capture, list []blocks.Block) error {
+	held := map[string]bool{}
+	for _, name := range p.HeldOut {
+		held[name] = true
+	}
+	for k := range list {
+		b := &list[k]
+		out := planBlock{Block: k, Core: b.Core, Margin: b.Margin, Points: b.Points.Count(), Inside: b.Inside}
+		b.Cameras.Range(func(i uint32) {
+			out.Cameras = append(out.Cameras, c.Cameras[i].Name)
+			if !held[c.Cameras[i].Name] {
+				out.Trained++
+			}
+		})
+		if out.Trained < leastCameras || out.Inside == 0 {
+			return DivideError(c, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, cli.Count(out.Trained, "camera"), cli.Count(out.Inside, "point"))
+		}
+		p.Blocks = append(p.Blocks, out)
+	}
+	return nil
+}
+
+// files are those that partition writes.
+func (p *Plan) files() []string {
+	paths := []string{filepath.Join(p.Dir, PlanName), filepath.Join(p.Dir, PlanPicture)}
+	for k := range p.Blocks {
+		paths = append(paths, pointsFile(p.Dir, k))
+	}
+	return paths
+}
+
+// BlockModel is the model of a block after a step.
+func (p *Plan) BlockModel(k, step int) string {
+	return filepath.Join(p.BlockFolder(k), output.ModelFolder+strconv.Itoa(step), output.ModelName)
+}

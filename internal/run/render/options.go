@@ -1,0 +1,289 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/picture"
+	"vksplat/scene/trajectory"
+)
+
+// Projections of render.
+const (
+	ProjectPerspective = "perspective"
+	ProjectEquirect    = "equirect"
+)
+
+// FormatNone draws, reads back and writes nothing.
+const FormatNone = "none"
+
+// Colour spaces of pictures.
+const (
+	ColourAuto   = "auto"
+	ColourSRGB   = "srgb"
+	ColourLinear = "linear"
+)
+
+// Options is everything that render is asked for.
+type Options struct {
+	File, Cameras, Out string
+	single             string // the file of the one picture, in out; "": there may be several
+	run                string // the folder that file was found in, "" where the file itself was named
+	Antialiased        bool
+	Given              func(flag string) bool
+	Load               captured.Options
+	Device             pipeline.DeviceOptions
+	Config             pipeline.RenderConfig
+	drawing            halfPictures
+
+	Split, Trajectory, Dataparser string
+	Frames                        frameRange
+	Fps, Seconds, Fov             float64
+	Size                          PixelsFlag
+	Projection                    string
+
+	Format, Colours, Name string
+	Start                 int
+	Depth, Alpha          bool
+	Overwrite             bool
+
+	Video string
+	Crf   int
+}
+
+func NewOptions() *Options {
+	return &Options{Load: captured.Options{Model: scene.AnyModel}, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near, Smaller: "make smaller pictures (--size)"},
+		Fps: 30, Seconds: 10, Projection: ProjectPerspective, Format: picture.FormatPNG, Colours: ColourAuto, Crf: 18}
+}
+
+// CaptureFormat is the flag that other commands call --format.
+const CaptureFormat = "capture-format"
+
+// Check refuses what makes no sense, before anything is read.
+func (o *Options) Check() error {
+	if err := o.takeSingle(); err != nil {
+		return err
+	}
+	switch {
+	case o.Out == "" && o.Video == "" && o.Format != FormatNone:
+		return fault.Usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
+	case o.Cameras == "" && !output.IsFolder(o.File) && output.IsFile(o.File) && o.Trajectory == "":
+		return o.noCameras()
+	case o.Given("model") && (o.FromJSON() || o.Cameras == ""):
+		return fault.Usagef("leave it out, or give the capture that has the model: --cameras SCENE", "flag --model: the cameras are of no capture, there is no model %s", &o.Load.Model)
+	case o.Split != "" && o.Trajectory != "":
+		return fault.Usagef("leave one of them out", "--split and --trajectory say different things")
+	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
+		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.Config.Near)
+	case !(o.Fps > 0 && o.Fps <= 1000):
+		return fault.Usagef("give a number above 0, as in 30", "flag --fps: %g pictures a second", o.Fps)
+	case !(o.Seconds > 0 && o.Seconds*o.Fps <= 1e6):
+		return fault.Usagef("up to a million pictures are possible", "flag --seconds: %g", o.Seconds)
+	case o.Given("fov") && !(o.Fov >= trajectory.MinFOV && o.Fov <= trajectory.MaxFOV):
+		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV), "flag --fov: %g", o.Fov)
+	case o.Crf < 0 || o.Crf > 51:
+		return fault.Usagef("give 0 to 51, as in 18", "flag --crf: %d", o.Crf)
+	case o.Start < 0 || o.Start > math.MaxInt32:
+		return fault.Usagef("give a number from 0 up, as in 1001", "flag --start-frame: %d", o.Start)
+	case o.Alpha && o.Format == picture.FormatJPEG:
+		return fault.Usagef("take png, png16, exr or npy", "jpg holds no alpha")
+	case o.Projection == ProjectEquirect && o.Size != (PixelsFlag{}) && o.Size.Width != 2*o.Size.Height:
+		return fault.Usagef("give twice the height as the width, as in 4096x2048", "flag --size: a panorama is not %dx%d", o.Size.Width, o.Size.Height)
+	case o.Projection == ProjectEquirect && o.Given("fov"):
+		return fault.Usagef("leave --fov out", "a panorama shows everything, --fov says nothing")
+	}
+	if o.Video != "" && videoKinds[videoSuffix(o.Video)] == nil {
+		return fault.Usagef("give FILE.mp4, .mov, .mkv or .webm", "flag --video: %s is no kind of video that is known", o.Video)
+	}
+	if err := output.RefuseExisting("flag --video: ", o.Overwrite, o.Video); err != nil {
+		return err
+	}
+	return checkPattern(o.Name)
+}
+
+// takeSingle makes of -o FILE.png one picture in its folder.
+func (o *Options) takeSingle() error {
+	format := output.PictureFormat(o.Out)
+	if format == "" || output.IsFolder(o.Out) {
+		return nil
+	}
+	switch {
+	case o.Format == picture.FormatPNG16 && format == picture.FormatPNG:
+	case o.Given("format") && o.Format != format:
+		return fault.Usagef("give the file a name that fits, or leave --format out", "flags --output and --format: %s is no name for %s", o.Out, o.Format)
+	default:
+		o.Format = format
+	}
+	if o.Name != "" {
+		return fault.Usagef("leave --name out, or name a folder with -o", "flags --output and --name: %s names one picture", o.Out)
+	}
+	if n := o.Frames.count(); n > 1 {
+		return o.notSingle(n)
+	}
+	o.single, o.Out = o.Out, filepath.Dir(o.Out)
+	files := []string{o.single}
+	if o.Depth && format != picture.FormatEXR {
+		files = append(files, strings.TrimSuffix(o.single, filepath.Ext(o.single))+depthSuffix)
+	}
+	return output.RefuseExisting("flag --output: ", o.Overwrite, files...)
+}
+
+// notSingle is the error of several pictures for one file.
+func (o *Options) notSingle(n int) error {
+	file := cmp.Or(o.single, o.Out)
+	return fault.Usagef("choose one with --frames 0, or name a folder, as in -o "+strings.TrimSuffix(file, filepath.Ext(file)), "flag --output: %s is one picture, and %d are asked for", file, n)
+}
+
+// views is how many pictures are asked for, of a capture or a flight.
+func (o *Options) views(c *scene.Capture, flown []scene.Camera) int {
+	switch {
+	case o.Frames.some:
+		return o.Frames.count()
+	case o.FromFile():
+		return len(flown)
+	case o.Trajectory != "":
+		return o.flightPictures()
+	case o.Split != "":
+		return len(o.splitViews(c))
+	}
+	return len(c.Cameras)
+}
+
+// Picture says how pictures are written.
+func (o *Options) Picture() picture.PictureOptions {
+	p := picture.PictureOptions{Format: o.Format, Alpha: o.Alpha, Linear: o.Colours == ColourLinear}
+	if o.Format == picture.FormatEXR {
+		p.Alpha = p.Alpha || !o.Given("background")
+		p.Linear = o.Colours != ColourSRGB
+	}
+	if o.Format == FormatNone {
+		p = picture.PictureOptions{Format: picture.FormatPNG}
+	}
+	return p
+}
+
+var patternForm = regexp.MustCompile(`^[^%]*%(0?[1-9])?d[^%]*$`)
+
+// checkPattern refuses names of pictures without one place for the number, or that lead out of the folder.
+func checkPattern(pattern string) error {
+	if pattern == "" {
+		return nil
+	}
+	if !patternForm.MatchString(pattern) || !localName(pattern) {
+		return fault.Usagef("give a name with one %d or %04d, as in shot_%04d, without folders", "flag --name: %q names no pictures by number", pattern)
+	}
+	return nil
+}
+
+// localName says whether a name is one of a file, on all systems.
+func localName(name string) bool {
+	return !strings.ContainsAny(name, "/\\:*?\"<>|\x00") && len(name) < 200 && !strings.HasPrefix(name, ".")
+}
+
+// frameRange is a choice of pictures: every step-th from first to last.
+type frameRange struct {
+	first, last, step int
+	some              bool // not all
+}
+
+func (f *frameRange) Type() string { return "A-B" }
+
+func (f *frameRange) String() string {
+	switch {
+	case !f.some:
+		return ""
+	case f.step == 1:
+		return fmt.Sprintf("%d-%d", f.first, f.last)
+	}
+	return fmt.Sprintf("%d-%dx%d", f.first, f.last, f.step)
+}
+
+var rangeForm = regexp.MustCompile(`^(\d{1,9})(?:-(\d{1,9})(?:x(\d{1,9}))?)?$`)
+
+// Set parses A, A-B or A-BxN.
+func (f *frameRange) Set(s string) error {
+	m := rangeForm.FindStringSubmatch(s)
+	bad := fault.Usagef("give pictures as in 0-99, or 0-99x2 for every second", "%q is no range of pictures", s)
+	if m == nil {
+		return bad
+	}
+	r := frameRange{step: 1, some: true}
+	r.first, _ = strconv.Atoi(m[1]) // digits alone, few of them
+	r.last = r.first
+	if m[2] != "" {
+		r.last, _ = strconv.Atoi(m[2])
+	}
+	if m[3] != "" {
+		r.step, _ = strconv.Atoi(m[3])
+	}
+	if r.last < r.first || r.step < 1 {
+		return bad
+	}
+	*f = r
+	return nil
+}
+
+// count is how many pictures a range has, 0 for all that there are.
+func (f *frameRange) count() int {
+	if !f.some {
+		return 0
+	}
+	return (f.last-f.first)/f.step + 1
+}
+
+// pick returns which of n pictures are chosen.
+func (f *frameRange) pick(n int) (list []int, err error) {
+	if !f.some {
+		f.first, f.last, f.step = 0, n-1, 1
+	}
+	if f.some && f.last >= n {
+		return nil, fault.Usagef(fmt.Sprintf("pictures count from 0 to %d", n-1), "flag --frames: there are %s, %s goes beyond", cli.Count(n, "picture"), f)
+	}
+	for i := f.first; i <= f.last; i += f.step {
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// PixelsFlag is a size in pixels, zero unless it is given.
+type PixelsFlag struct{ Width, Height int }
+
+func (f *PixelsFlag) Type() string { return "WxH" }
+
+func (f *PixelsFlag) String() string {
+	if *f == (PixelsFlag{}) {
+		return ""
+	}
+	return fmt.Sprintf("%dx%d", f.Width, f.Height)
+}
+
+// maxPictureSide bounds a side of a picture, in pixels.
+const maxPictureSide = 1 << 15
+
+var pixelsForm = regexp.MustCompile(`^(\d{1,5})[xX×](\d{1,5})$`)
+
+// Set parses WxH.
+func (f *PixelsFlag) Set(s string) error {
+	m := pixelsForm.FindStringSubmatch(s)
+	var p PixelsFlag
+	if m != nil {
+		p.Width, _ = strconv.Atoi(m[1]) // digits alone, few of them
+		p.Height, _ = strconv.Atoi(m[2])
+	}
+	if min(p.Width, p.Height) < 1 || max(p.Width, p.Height) > maxPictureSide {
+		return fault.Usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", maxPictureSide), "%q is no size of a picture", s)
+	}
+	*f = p
+	return nil
+}

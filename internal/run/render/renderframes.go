@@ -1,0 +1,236 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/picture"
+)
+
+// rendering is the drawing and writing of all pictures.
+type rendering struct {
+	o        *Options
+	shots    []shot
+	kept     []bool // the file is there already
+	kind     picture.PictureOptions
+	unit     float64 // of depths: 1 in the capture's frame is so much in that of training
+	renderer *pipeline.Renderer
+	writers  *pictureWriters
+	video    *videoPipe // nil: none
+	missing  bool       // the program that makes the video
+	turn     chan struct{}
+	panorama *panorama // nil: pictures are drawn as they are
+	release  func()    // of the folder of pictures that are written in place of a video
+}
+
+// renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
+func renderAll(a *cli.Console, o *Options, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
+	r := &rendering{o: o, shots: shots, kind: o.Picture(), unit: unit, turn: make(chan struct{}), release: func() {}}
+	close(r.turn)
+	defer func() { r.release() }()
+	cams := camerasOf(shots)
+	if o.Projection == ProjectEquirect {
+		r.panorama = newPanorama(o.Size, cams)
+		cams = r.panorama.cameras(cams)
+		if err := r.panorama.check(cams, device.RAM()); err != nil {
+			return err
+		}
+	}
+	if err := startVideo(a, r, cams); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.video.abandon()) }()
+	ctx, stop := a.Stoppable(cli.Always("stopping after the pictures that are being written"))
+	defer stop()
+	if err := keepFormer(a, r, splats); err != nil {
+		return err
+	}
+	todo := r.todo()
+	if len(todo) == 0 {
+		return sayResults(a, r)
+	}
+	config := o.Config
+	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.Depth
+	config.Stop, config.Part = func() error { return stopped(ctx) }, r.part // large pictures take long
+	if r.kind.Alpha {
+		config.Background = [3]float32{}
+	}
+	if r.renderer, err = pipeline.NewRenderer(device, splats, cams, config); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.renderer.Close()) }()
+	models.TellShared(a, r.renderer)
+	a.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(todo), "picture"), r.resolution())
+	began := time.Now()
+	show := meter.New(a.Stdout, meter.Auto, 0, len(todo))
+	show.Draws, show.Text = true, a.Follow(show)
+	defer show.Interrupt()
+	atOnce := r.renderer.AtOnce()
+	if r.panorama != nil {
+		atOnce = r.panorama.atOnce(atOnce)
+	}
+	r.writers = newPictureWriters(atOnce, show)
+	if err := errors.Join(r.draw(ctx, todo), r.writers.finish()); err != nil {
+		return firstOf(r.writers.failed(), err)
+	}
+	show.Interrupt()
+	seconds := time.Since(began).Seconds()
+	if err := r.video.finish(); err != nil {
+		return err
+	}
+	a.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds, float64(len(todo))/seconds, r.bandsText())
+	return sayResults(a, r)
+}
+
+// sayResults prints where the results are.
+func sayResults(a *cli.Console, r *rendering) error {
+	if r.o.Out != "" && r.o.Format != FormatNone {
+		if r.o.single != "" {
+			a.Printf("picture: %s\n", r.o.single)
+		} else {
+			a.Printf("pictures: %s\n", r.o.Out)
+		}
+	}
+	if r.missing {
+		return r.errorWithoutFFmpeg()
+	}
+	if r.video != nil {
+		a.Printf("video: %s\n", r.o.Video)
+	}
+	return nil
+}
+
+// firstOf returns the error that came first, where it is known, in place of all that followed from it.
+func firstOf(first, all error) error {
+	if first != nil {
+		return first
+	}
+	return all
+}
+
+// bandsText says that pictures did not fit memory.
+func (r *rendering) bandsText() string {
+	if n := r.renderer.Bands(); n > 1 {
+		return ", in " + cli.Count(n, "band")
+	}
+	return ""
+}
+
+// resolution is that of the pictures.
+func (r *rendering) resolution() string {
+	if r.panorama != nil {
+		return captured.Resolution([]scene.Camera{{Width: r.panorama.width, Height: r.panorama.height}})
+	}
+	return captured.Resolution(camerasOf(r.shots))
+}
+
+// todo lists the shots that must be drawn: those that are not kept and, for a video, all.
+func (r *rendering) todo() (list []int) {
+	for i := range r.shots {
+		if r.video != nil || !r.kept[i] {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// stopped returns the error of a user's stop, nil without one.
+func stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fault.ErrInterrupted
+	}
+	return nil
+}
+
+// part shows that a part of a picture has been drawn.
+func (r *rendering) part(done, of int) {
+	if r.panorama != nil {
+		done, of = r.panorama.part(of)
+	}
+	r.writers.part(done, of)
+}
+
+// draw draws the shots and has them written as they come.
+func (r *rendering) draw(ctx context.Context, todo []int) error {
+	for _, i := range todo {
+		p, err := r.writers.take(ctx, r.renderer.Next)
+		if err != nil {
+			return err
+		}
+		if r.panorama != nil {
+			if err := r.panorama.draw(r.renderer, r.shots[i].camera, p); err != nil {
+				return err
+			}
+			if r.kind.Bytes() {
+				p.Pix = p.RGBA(r.o.Config.Background, false)
+			}
+			r.write(i, p)
+			continue
+		}
+		if err := r.renderer.Add(r.shots[i].camera, p, func() { r.write(i, p) }); err != nil {
+			return err
+		}
+	}
+	return r.renderer.Drain()
+}
+
+// write has shot i written as files and to the video, which takes its pictures in their order.
+func (r *rendering) write(i int, p *picture.Picture) {
+	before, after := r.turn, make(chan struct{})
+	r.turn = after
+	r.writers.write(p, func(p *picture.Picture) error {
+		defer func() {
+			<-before
+			close(after)
+		}()
+		var err error
+		if r.o.Out != "" && r.o.Format != FormatNone && !r.kept[i] {
+			err = r.writeFiles(&r.shots[i], p)
+		}
+		if r.video == nil || err != nil {
+			return err
+		}
+		rgba := p.RGBA(r.o.Config.Background, r.kind.Alpha)
+		<-before
+		return r.video.write(rgba)
+	})
+}
+
+// writeFiles writes a picture, and before it what goes with it: where the picture is, all is.
+func (r *rendering) writeFiles(s *shot, p *picture.Picture) error {
+	for i, z := range p.Depth {
+		p.Depth[i] = float32(float64(z) / r.unit)
+	}
+	path := filepath.Join(r.o.Out, s.name)
+	if r.hasDepths() {
+		if err := r.o.drawing.write(path+depthSuffix, func(path string) error { return picture.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
+			return err
+		}
+	}
+	file := path + r.suffix()
+	if r.o.single != "" {
+		file = r.o.single
+	}
+	return r.o.drawing.write(file, func(path string) error { return picture.WritePicture(path, p, r.kind) })
+}
+
+// depthSuffix ends the names of files of depths.
+const depthSuffix = ".depth.npy"
+
+// suffix ends the names of the pictures.
+func (r *rendering) suffix() string {
+	if r.kind.Format == picture.FormatPNG16 {
+		return output.PictureSuffix
+	}
+	return "." + r.kind.Format
+}

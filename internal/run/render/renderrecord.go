@@ -1,0 +1,195 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
+	"vksplat/scene"
+	"vksplat/scene/picture"
+)
+
+// recordFile says in the folder of pictures what each was asked to be, so that a render that was interrupted goes on, and never mixes with another.
+const recordFile = "render.json"
+
+// renderRecord is the content of recordFile.
+type renderRecord struct {
+	Pictures map[string]string `json:"pictures"` // by file, a hash of all that decides what is in it
+}
+
+// keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there. What is of another render is refused or,
+// with --overwrite, removed.
+func keepFormer(a *cli.Console, r *rendering, splats *scene.Splats) error {
+	r.kept = make([]bool, len(r.shots))
+	if r.o.Out == "" || r.o.Format == FormatNone || r.o.single != "" {
+		return nil
+	}
+	path := filepath.Join(r.o.Out, recordFile)
+	record, err := readRecord(path, r.o.Overwrite)
+	if err != nil {
+		return err
+	}
+	settings := r.settingsHash(splats)
+	seen := map[string]bool{}
+	var stale []string
+	kept, cut := 0, 0
+	for i := range r.shots {
+		file := r.shots[i].name + r.suffix()
+		if seen[file] {
+			return fault.Usagef("give a --name with a number", "two pictures would be named %s", file)
+		}
+		seen[file] = true
+		want := shotHash(settings, &r.shots[i].camera)
+		full := filepath.Join(r.o.Out, file)
+		if err := r.refuseDepths(record, file); err != nil {
+			return err
+		}
+		if output.IsFile(full) {
+			was, known := record.Pictures[filepath.ToSlash(file)]
+			switch {
+			case known && was == want && !r.o.Overwrite:
+				if r.kept[i] = r.complete(i, full); r.kept[i] {
+					kept++
+				} else {
+					cut++
+				}
+			case r.isPhoto(full):
+				return fault.Usagef("choose another folder", "%s is a photo of the capture", full)
+			case known && !r.o.Overwrite:
+				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
+			case !r.o.Overwrite:
+				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is there already, and no render wrote it", full)
+			default:
+				stale = append(stale, full)
+			}
+		}
+		record.Pictures[filepath.ToSlash(file)] = want
+	}
+	for _, full := range stale { // else they would be taken for this render's when it has been interrupted
+		if err := os.Remove(full); err != nil {
+			return err
+		}
+	}
+	if cut > 0 {
+		a.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", Are(cut, "picture"), r.o.Out))
+	}
+	if kept > 0 {
+		a.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", Are(kept, "picture"), r.o.Out))
+	}
+	return output.WriteJSON(path, record)
+}
+
+// complete tells whether what belongs to a picture that is there is there too, and all of it whole: pictures come to their names whole, but a full disk or a
+// copy to another may have cut them.
+func (r *rendering) complete(i int, full string) bool {
+	width, height := r.shots[i].camera.Width, r.shots[i].camera.Height
+	if r.panorama != nil {
+		width, height = r.panorama.width, r.panorama.height
+	}
+	if r.hasDepths() && !picture.WholeDepth(r.depthFile(full), width, height) {
+		return false
+	}
+	return picture.WholePicture(full, width, height, r.kind)
+}
+
+// hasDepths tells whether files of depths go with the pictures.
+func (r *rendering) hasDepths() bool { return r.o.Depth && r.kind.Format != picture.FormatEXR }
+
+// depthFile is that of a picture.
+func (r *rendering) depthFile(picture string) string {
+	return strings.TrimSuffix(picture, r.suffix()) + depthSuffix
+}
+
+// refuseDepths refuses to replace the file that has the name of a picture's depths, where no render wrote it.
+func (r *rendering) refuseDepths(record *renderRecord, picture string) error {
+	if _, known := record.Pictures[filepath.ToSlash(picture)]; known || !r.hasDepths() {
+		return nil
+	}
+	return output.RefuseExisting("", r.o.Overwrite, r.depthFile(filepath.Join(r.o.Out, picture)))
+}
+
+// isPhoto tells whether a file is one that a camera's picture was taken from.
+func (r *rendering) isPhoto(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(r.shots, func(s shot) bool {
+		photo, err := os.Stat(s.camera.Path)
+		return err == nil && os.SameFile(info, photo)
+	})
+}
+
+// Are says that so many things are.
+func Are(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing + " is"
+	}
+	return cli.Count(n, thing) + " are"
+}
+
+// readRecord reads recordFile; without one nothing is recorded.
+func readRecord(path string, overwrite bool) (*renderRecord, error) {
+	record := &renderRecord{}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = strictjson.JSONError(json.Unmarshal(data, record))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), Hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
+	}
+	if err == nil && record.Pictures == nil && !overwrite {
+		return nil, fault.Usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)
+	}
+	if record.Pictures == nil {
+		record.Pictures = map[string]string{}
+	}
+	return record, nil
+}
+
+// settingsHash is a hash of what decides about all pictures: the model, and how it is drawn and written.
+func (r *rendering) settingsHash(s *scene.Splats) []byte {
+	h := sha256.New()
+	o := r.o
+	fmt.Fprintln(h, "vksplat render 1", s.N, s.Degree, o.Config.Background, o.Config.Near, o.Config.Antialiased, o.Depth, r.kind, r.unit, o.Projection)
+	if r.panorama != nil {
+		fmt.Fprintln(h, r.panorama.width, r.panorama.height)
+	}
+	for _, tensor := range [][]float32{s.Means, s.Quats, s.LogScales, s.LogitOpacities, s.SH} {
+		hashFloats(h, tensor)
+	}
+	return h.Sum(nil)
+}
+
+// hashFloats adds numbers to a hash.
+func hashFloats(h hash.Hash, x []float32) {
+	const piece = 1 << 14
+	b := make([]byte, 0, 4*piece)
+	for lo := 0; lo < len(x); lo += piece {
+		b = b[:0]
+		for _, v := range x[lo:min(lo+piece, len(x))] {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		_, _ = h.Write(b) // a hash takes everything
+	}
+}
+
+// shotHash is a hash of what decides about a picture.
+func shotHash(settings []byte, c *scene.Camera) string {
+	h := sha256.New()
+	_, _ = h.Write(settings) // a hash takes everything
+	fmt.Fprintln(h, c.Width, c.Height, c.Model)
+	for _, x := range append([]float64{c.Fx, c.Fy, c.Cx, c.Cy}, append(c.R[:], c.T[:]...)...) {
+		_ = binary.Write(h, binary.LittleEndian, x)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:12])
+}
