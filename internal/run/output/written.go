@@ -29,8 +29,8 @@ const (
 // Written is the content of writtenFile.
 type Written struct {
 	dir   string
-	Known bool // there is a list
-	Begun bool // by this process
+	Known bool `json:"-"` // there is a list
+	Begun bool `json:"-"` // by this process
 
 	By    string            `json:"by"`    // the command that writes there
 	Files map[string]string `json:"files"` // marks by path: relative to the folder, or absolute outside of it; "": it may be in the middle of being written

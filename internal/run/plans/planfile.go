@@ -61,7 +61,7 @@ type Plan struct {
 	Overlap     float64         `json:"overlap"`
 	Blocks      []planBlock     `json:"blocks"`
 
-	Dir string
+	Dir string `json:"-"`
 }
 
 // planBlock is a block of a plan.
