@@ -51,7 +51,7 @@ func (r *trainRun) advice(rate float64) string {
 			break
 		}
 	}
-	return commandWith(r.app, add)
+	return commandWith(r.app, add, r.flagNames)
 }
 
 // adviceWidth is the width in pixels above which smaller photos are advised.
@@ -76,7 +76,7 @@ func smallerPhotos(f captured.DownscaleFlag, width int) string {
 
 // commandWith is the command line of this run with flags in place of those of the
 // same name, as a shell takes it.
-func commandWith(a *cli.Console, flags []string) string {
+func commandWith(a *cli.Console, flags []string, namesOf func(flag string) (names []string, letter string)) string {
 	args := slices.Clone(a.Args)
 	end := slices.Index(args, "--")
 	var rest []string
@@ -84,7 +84,11 @@ func commandWith(a *cli.Console, flags []string) string {
 		args, rest = args[:end], args[end:]
 	}
 	for i := 0; i < len(flags); i += 2 {
-		args = without(args, flags[i])
+		names, letter := []string{strings.TrimPrefix(flags[i], "--")}, ""
+		if namesOf != nil {
+			names, letter = namesOf(names[0])
+		}
+		args = without(args, names, letter)
 	}
 	words := append([]string{"vksplat"}, append(append(args, flags...), rest...)...)
 	for i, w := range words {
@@ -94,9 +98,7 @@ func commandWith(a *cli.Console, flags []string) string {
 }
 
 // without removes a flag that takes a value, and its short and other names.
-func without(args []string, flag string) []string {
-	opt := find(newTrainOptions().table(), strings.TrimPrefix(flag, "--"))
-	names := append([]string{opt.name}, opt.aliases...)
+func without(args, names []string, letter string) []string {
 	var kept []string
 	for i := 0; i < len(args); i++ {
 		name, long := strings.CutPrefix(args[i], "--")
@@ -106,9 +108,9 @@ func without(args []string, flag string) []string {
 			if !joined {
 				i++
 			}
-		case opt.short != "" && args[i] == "-"+opt.short:
+		case letter != "" && args[i] == "-"+letter:
 			i++
-		case opt.short != "" && strings.HasPrefix(args[i], "-"+opt.short) && !strings.HasPrefix(args[i], "--"):
+		case letter != "" && strings.HasPrefix(args[i], "-"+letter) && !strings.HasPrefix(args[i], "--"):
 		default:
 			kept = append(kept, args[i])
 		}

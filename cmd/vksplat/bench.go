@@ -67,14 +67,14 @@ func benchCommand(a *cli.Console) *cobra.Command {
 		},
 	}
 	own := o.benchTable()
-	table := append([]optionGroup{{options: own}}, dropOptions(o.table(), benchLeavesOut...)...)
+	table := append([]optionGroup{{options: own}}, dropOptions(o.trainOptions.table(), benchLeavesOut...)...)
 	fs := cmd.Flags()
 	register(fs, table)
 	o.given = fs.Changed
 	offerValues(a, cmd, table)
 	hideOthers(fs, own, "device", "max-vram", "downscale", "init", "preset", "progress")
 	cmd.RunE = runs(a, func(captures []string) error {
-		if err := o.resolve(fs.Changed); err != nil {
+		if err := o.trainOptions.resolve(fs.Changed); err != nil {
 			return err
 		}
 		if err := o.checkBench(captures); err != nil {

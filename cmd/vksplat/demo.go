@@ -54,7 +54,7 @@ func demoCommand(a *cli.Console) *cobra.Command {
 			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
 		Args: cobra.NoArgs,
 		RunE: runs(a, func([]string) error {
-			if err := o.check(); err != nil {
+			if err := o.trainOptions.check(); err != nil {
 				return err
 			}
 			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
@@ -76,7 +76,7 @@ func demoCommand(a *cli.Console) *cobra.Command {
 		}),
 	}
 	o.out = "vksplat-demo"
-	table := pickOptions(o.table(), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
+	table := pickOptions(o.trainOptions.table(), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
 	table[0].options = append(table[0].options,
 		text(&o.out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
 		integer(&o.photos, "images", "draw `N` photos"),

@@ -7,6 +7,7 @@ import (
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/plans"
+	"vksplat/internal/run/report"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -82,10 +83,53 @@ type trainOptions struct {
 	metricsEvery int // steps between lines of metrics.jsonl
 	tensorboard  bool
 	report       bool
+
+	commandLine
 }
 
-// newTrainOptions returns the defaults.
+// commandLine is what a run knows of the flags that its options come from, for the texts that it writes about them. The command fills it in.
+type commandLine struct {
+	chapters  func(*trainOptions) []report.Chapter              // all settings; nil: the report has none
+	flagNames func(flag string) (names []string, letter string) // by which a flag is given, without dashes; nil: as it is called
+}
+
+// newTrainOptions returns the defaults, with what the flags are called.
 func newTrainOptions() *trainOptions {
+	o := defaultTrainOptions()
+	o.commandLine = commandLine{chapters: settingChapters, flagNames: trainFlagNames}
+	return o
+}
+
+// trainFlagNames are the names by which a flag of train is given.
+func trainFlagNames(flag string) (names []string, letter string) {
+	opt := find(defaultTrainOptions().table(), flag)
+	return append([]string{opt.name}, opt.aliases...), opt.short
+}
+
+// settingChapters lists all settings by chapter and marks those that are not the default.
+func settingChapters(o *trainOptions) []report.Chapter {
+	var list []report.Chapter
+	standard := defaultTrainOptions().table()
+	for i, g := range o.table() {
+		ch := report.Chapter{Title: g.title}
+		for k, o := range g.options {
+			if o.flag {
+				continue
+			}
+			was := standard[i].options[k].value.String()
+			row := report.Row{Key: o.key(), Value: o.value.String(), Default: was}
+			row.Changed = row.Value != was
+			ch.Rows = append(ch.Rows, row)
+		}
+		if len(ch.Rows) > 0 {
+			list = append(list, ch)
+		}
+	}
+	return list
+}
+
+// defaultTrainOptions returns the defaults.
+func defaultTrainOptions() *trainOptions {
 	return &trainOptions{load: captured.Options{Model: scene.AnyModel}, origin: "auto", block: noBlock, config: pipeline.DefaultConfig(), testEvery: captured.HeldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
 		progress: meter.Auto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
 }

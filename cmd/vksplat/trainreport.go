@@ -32,7 +32,9 @@ func (r *trainRun) writeReport(st *output.Stats) error {
 	}
 	r.reportViews(page)
 	page.Passes, page.PassSum = report.Passes(st.Passes)
-	page.Settings = r.reportSettings()
+	if r.chapters != nil {
+		page.Settings = r.chapters(r.trainOptions)
+	}
 	page.About = r.reportAbout(st)
 	return atomicfile.Write(filepath.Join(r.out, output.ReportFile), func(w io.Writer) error { return report.Template.Execute(w, page) })
 }
@@ -95,28 +97,6 @@ func (r *trainRun) thumbnail(step int, v meter.ViewLine, file string) *report.Pi
 	}
 	pic.PSNR, pic.SSIM = meter.Rounded(v.PSNR), meter.Rounded(v.SSIM)
 	return pic
-}
-
-// reportSettings lists all settings by chapter and marks those that are not the default.
-func (r *trainRun) reportSettings() []report.Chapter {
-	var list []report.Chapter
-	standard := newTrainOptions().table()
-	for i, g := range r.table() {
-		ch := report.Chapter{Title: g.title}
-		for k, o := range g.options {
-			if o.flag {
-				continue
-			}
-			was := standard[i].options[k].value.String()
-			row := report.Row{Key: o.key(), Value: o.value.String(), Default: was}
-			row.Changed = row.Value != was
-			ch.Rows = append(ch.Rows, row)
-		}
-		if len(ch.Rows) > 0 {
-			list = append(list, ch)
-		}
-	}
-	return list
 }
 
 func (r *trainRun) reportAbout(st *output.Stats) []report.Row {
