@@ -101,7 +101,7 @@ func TestAsideAnywhere(t *testing.T) {
 				out := t.TempDir()
 				makeFiles(t, out, old...)
 				listFiles(t, out, old...)
-				o := newTrainOptions()
+				o := defaultTrainOptions()
 				o.out = out
 				before := contentsOf(t, out)
 				r := &trainRun{trainOptions: o}
@@ -217,7 +217,7 @@ func TestKilledOverwrite(t *testing.T) {
 // TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run is
 // restored, and its export counts as the program's.
 func TestKilledExport(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.out, o.checkpoints.resume = t.TempDir(), resumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.exports = convert.Exports{export}
@@ -261,7 +261,7 @@ func TestStopOnFullDisk(t *testing.T) {
 
 // TestDoneStands kills a resumed run that is done, and has no checkpoint, before it removes the earlier one: it stands.
 func TestDoneStands(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.out = t.TempDir()
 	r := &trainRun{trainOptions: o}
 	s := newSaver(r)
@@ -285,7 +285,7 @@ func TestDoneStands(t *testing.T) {
 
 // TestDropFails has the removal of the earlier run fail: the user is told, at the end of the run and at the next start.
 func TestDropFails(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.out = t.TempDir()
 	makeFiles(t, o.out, output.StatsFile, output.AsideFolder+"/old")
 	listFiles(t, o.out, output.StatsFile)

@@ -49,7 +49,7 @@ func TestCheckpointFlags(t *testing.T) {
 }
 
 func TestNextStop(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.config.Iterations = 100
 	o.checkpoints.every, o.checkpoints.saveAt = everyFlag{steps: 30}, cli.Steps{30, 50, 100, 700}
 	s := newSaver(&trainRun{trainOptions: o})
@@ -68,7 +68,7 @@ func TestNextStop(t *testing.T) {
 
 // TestPrune keeps the newest, and what was asked for.
 func TestPrune(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.out = t.TempDir()
 	s := newSaver(&trainRun{trainOptions: o})
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
@@ -122,7 +122,7 @@ func TestRescue(t *testing.T) {
 		}
 		return
 	}
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.scene, o.out = smallScene(t, 300), t.TempDir()
 	var out bytes.Buffer
 	r := &trainRun{trainOptions: o, app: cli.New(nil, &out, &out)}

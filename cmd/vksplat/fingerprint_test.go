@@ -39,7 +39,7 @@ func hashingRun(t *testing.T, long int64) (r *trainRun, warnings *bytes.Buffer) 
 		t.Fatal(err)
 	}
 	warnings = &bytes.Buffer{}
-	r = &trainRun{trainOptions: newTrainOptions(), app: cli.New(nil, &bytes.Buffer{}, warnings), capture: c, trainer: &pipeline.Trainer{}}
+	r = &trainRun{trainOptions: defaultTrainOptions(), app: cli.New(nil, &bytes.Buffer{}, warnings), capture: c, trainer: &pipeline.Trainer{}}
 	r.out = filepath.Join(dir, "out")
 	r.saver = newSaver(r)
 	if err := r.startFingerprint(t.Context()); err != nil {

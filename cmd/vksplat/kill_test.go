@@ -304,7 +304,7 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 // startedRun begins a run of three steps, which other tests train, and returns what it says.
 func startedRun(t *testing.T, eval bool) (r *trainRun, said *bytes.Buffer) {
 	t.Helper()
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.scene, o.out, o.config.Iterations, o.progress, o.eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, meter.None, eval
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func filesIn(t *testing.T, dir string) (list []string) {
 
 // TestSweep removes what killed writes of a run left, and no file of others.
 func TestSweep(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.out = t.TempDir()
 	r := &trainRun{trainOptions: o}
 	r.saver = newSaver(r)
@@ -63,7 +63,7 @@ func TestSweep(t *testing.T) {
 
 // TestPutAside takes away what an earlier run wrote, and no file of others, and brings it back.
 func TestPutAside(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.out = t.TempDir()
 	r := &trainRun{trainOptions: o}
 	s := newSaver(r)
@@ -96,7 +96,7 @@ func TestPutAside(t *testing.T) {
 // TestOwnPictures puts aside the pictures that a run wrote, and none that the user put among them or changed. Nor does
 // a run that is cleared away take those along.
 func TestOwnPictures(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.out = t.TempDir()
 	r := &trainRun{trainOptions: o}
 	s := newSaver(r)

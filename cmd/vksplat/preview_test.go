@@ -149,7 +149,7 @@ func TestPreviewShare(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
 		t.Skip(longVariable + "=1 trains for a minute")
 	}
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, meter.None
 	o.preview = previewOptions{filepath.Join(t.TempDir(), "now.jpg"), 1e-9}
 	if err := os.MkdirAll(o.out, 0o777); err != nil {

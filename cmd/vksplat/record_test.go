@@ -213,7 +213,7 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		want int
 	}{{1, 1}, {100, 0}, {0, 0}} {
 		var errs bytes.Buffer
-		o := newTrainOptions()
+		o := defaultTrainOptions()
 		a := cli.New([]string{"train", "s", "-m", "o"}, &errs, &errs)
 		r := &trainRun{trainOptions: o, app: a, capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
 		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.config.Iterations)

@@ -35,7 +35,7 @@ func TestDevicesFor(t *testing.T) {
 		{name: "begun on more", splats: 2_500_000, others: 1, team: 4, want: 2, why: "the steps so far were of 4, and no more than 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := newTrainOptions()
+			o := defaultTrainOptions()
 			o.config.MaxSplats, o.config.Splats, o.device.MaxVRAM = c.max, c.ends, c.memory
 			r := &trainRun{trainOptions: o}
 			r.saver = newSaver(r)

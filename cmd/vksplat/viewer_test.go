@@ -184,7 +184,7 @@ func TestViewerBytes(t *testing.T) {
 
 // TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
 func TestViewerFrame(t *testing.T) {
-	o := newTrainOptions()
+	o := defaultTrainOptions()
 	o.scene, o.out, o.config.Iterations, o.progress, o.viewer.address = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)
