@@ -18,6 +18,7 @@ import (
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/train"
 )
 
 // contentsOf maps the files below a folder to hashes of their contents, without locks and what is temporary.
@@ -101,28 +102,28 @@ func TestAsideAnywhere(t *testing.T) {
 				out := t.TempDir()
 				makeFiles(t, out, old...)
 				listFiles(t, out, old...)
-				o := defaultTrainOptions()
-				o.out = out
+				o := train.NewOptions()
+				o.Out = out
 				before := contentsOf(t, out)
-				r := &trainRun{trainOptions: o}
-				s := newSaver(r)
-				r.saver = s
+				r := &train.Run{Options: o}
+				s := train.NewSaver(r)
+				r.Saver = s
 				after := -1
 				if back {
 					after = 3
 				}
-				s.left, s.foreign = output.RunLeftovers(out, after), []string{s.checkpointPath(7)}
+				s.Left, s.Foreign = output.RunLeftovers(out, after), []string{s.CheckpointPath(7)}
 				done = killedAt(n, func() {
-					if err := s.putAside(after); err != nil {
+					if err := s.PutAside(after); err != nil {
 						t.Fatal(err)
 					}
-					if err := s.list(); err != nil {
+					if err := s.List(); err != nil {
 						t.Fatal(err)
 					}
 					output.AsideStep()
 					wrote := []string{"test/ours_4/b.png", "point_cloud/iteration_4/point_cloud.ply"}
 					for _, name := range wrote {
-						if err := s.own.Begin(filepath.Join(out, name)); err != nil {
+						if err := s.Own.Begin(filepath.Join(out, name)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -133,7 +134,7 @@ func TestAsideAnywhere(t *testing.T) {
 						}
 					}
 					output.AsideStep()
-					if err := s.unlist(); err != nil {
+					if err := s.Unlist(); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -217,29 +218,29 @@ func TestKilledOverwrite(t *testing.T) {
 // TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run is
 // restored, and its export counts as the program's.
 func TestKilledExport(t *testing.T) {
-	o := defaultTrainOptions()
-	o.out, o.checkpoints.resume = t.TempDir(), resumeAuto
+	o := train.NewOptions()
+	o.Out, o.Checkpoints.Resume = t.TempDir(), train.ResumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
-	o.exports = convert.Exports{export}
-	r := &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, io.Discard)}
-	s := newSaver(r)
-	r.saver = s
-	makeFiles(t, o.out, "stats.json")
+	o.Exports = convert.Exports{export}
+	r := &train.Run{Options: o, App: cli.New(nil, io.Discard, io.Discard)}
+	s := train.NewSaver(r)
+	r.Saver = s
+	makeFiles(t, o.Out, "stats.json")
 	makeFiles(t, filepath.Dir(export), "made.spz")
-	own := output.ReadWritten(o.out)
-	if err := errors.Join(own.Begin(filepath.Join(o.out, "stats.json"), export), own.End()); err != nil {
+	own := output.ReadWritten(o.Out)
+	if err := errors.Join(own.Begin(filepath.Join(o.Out, "stats.json"), export), own.End()); err != nil {
 		t.Fatal(err)
 	}
-	s.left = s.leftovers()
-	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
+	s.Left = s.Leftovers()
+	if err := errors.Join(s.PutAside(-1), s.List()); err != nil {
 		t.Fatal(err)
 	}
-	release, err := r.claim()
+	release, err := r.Claim()
 	if err != nil {
 		t.Fatal(err)
 	}
 	release()
-	if !output.IsFile(filepath.Join(o.out, "stats.json")) {
+	if !output.IsFile(filepath.Join(o.Out, "stats.json")) {
 		t.Error("the earlier run has not come back")
 	}
 }
@@ -247,58 +248,58 @@ func TestKilledExport(t *testing.T) {
 // TestStopOnFullDisk stops a run that is to replace another one and whose checkpoint cannot be written: the model is.
 func TestStopOnFullDisk(t *testing.T) {
 	r, _ := startedRun(t, false)
-	if err := r.trainer.RunTo(t.Context(), 2, nil); err != nil {
+	if err := r.Trainer.RunTo(t.Context(), 2, nil); err != nil {
 		t.Fatal(err)
 	}
-	makeFiles(t, r.out, output.CheckpointFolder) // a file where the folder is to be
-	r.saver.aside = true
-	r.fingerprint = "known"
-	_, err := r.conclude(t.Context(), true, nil)
-	if err == nil || !output.IsFile(r.modelFile(2)) || r.saver.aside {
-		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.modelFile(2)))
+	makeFiles(t, r.Out, output.CheckpointFolder) // a file where the folder is to be
+	r.Saver.Aside = true
+	r.Fingerprint = "known"
+	_, err := r.Conclude(t.Context(), true, nil)
+	if err == nil || !output.IsFile(r.ModelFile(2)) || r.Saver.Aside {
+		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.ModelFile(2)))
 	}
 }
 
 // TestDoneStands kills a resumed run that is done, and has no checkpoint, before it removes the earlier one: it stands.
 func TestDoneStands(t *testing.T) {
-	o := defaultTrainOptions()
-	o.out = t.TempDir()
-	r := &trainRun{trainOptions: o}
-	s := newSaver(r)
-	r.saver = s
+	o := train.NewOptions()
+	o.Out = t.TempDir()
+	r := &train.Run{Options: o}
+	s := train.NewSaver(r)
+	r.Saver = s
 	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
-	makeFiles(t, o.out, old...)
-	listFiles(t, o.out, old...)
-	s.foreign = []string{s.checkpointPath(7)}
-	if err := errors.Join(s.putAside(3), s.list()); err != nil {
+	makeFiles(t, o.Out, old...)
+	listFiles(t, o.Out, old...)
+	s.Foreign = []string{s.CheckpointPath(7)}
+	if err := errors.Join(s.PutAside(3), s.List()); err != nil {
 		t.Fatal(err)
 	}
-	if output.Stands(o.out, 3) {
+	if output.Stands(o.Out, 3) {
 		t.Fatal("a run that has only begun stands")
 	}
-	makeFiles(t, o.out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
-	back, err := output.RecoverAside(o.out)
-	if back || err != nil || len(output.FormerModels(o.out)) != 1 || output.AsideIn(o.out) != "" {
-		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.out))
+	makeFiles(t, o.Out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
+	back, err := output.RecoverAside(o.Out)
+	if back || err != nil || len(output.FormerModels(o.Out)) != 1 || output.AsideIn(o.Out) != "" {
+		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.Out))
 	}
 }
 
 // TestDropFails has the removal of the earlier run fail: the user is told, at the end of the run and at the next start.
 func TestDropFails(t *testing.T) {
-	o := defaultTrainOptions()
-	o.out = t.TempDir()
-	makeFiles(t, o.out, output.StatsFile, output.AsideFolder+"/old")
-	listFiles(t, o.out, output.StatsFile)
-	output.AsideStep = func() { makeFiles(t, o.out, output.AsideGone+"/in the way") }
+	o := train.NewOptions()
+	o.Out = t.TempDir()
+	makeFiles(t, o.Out, output.StatsFile, output.AsideFolder+"/old")
+	listFiles(t, o.Out, output.StatsFile)
+	output.AsideStep = func() { makeFiles(t, o.Out, output.AsideGone+"/in the way") }
 	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
-	s := newSaver(&trainRun{trainOptions: o, app: cli.New(nil, io.Discard, &said)})
-	s.aside = true
-	s.standing()
-	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.out, output.AsideFolder)+" is not removed") {
+	s := train.NewSaver(&train.Run{Options: o, App: cli.New(nil, io.Discard, &said)})
+	s.Aside = true
+	s.Standing()
+	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.Out, output.AsideFolder)+" is not removed") {
 		t.Errorf("said is %q", said.String())
 	}
-	if _, err := output.RecoverAside(o.out); err == nil || remedy.Of(err) == "" {
+	if _, err := output.RecoverAside(o.Out); err == nil || remedy.Of(err) == "" {
 		t.Errorf("at the next start: %v", err)
 	}
 }

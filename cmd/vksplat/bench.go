@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -31,7 +32,7 @@ const (
 
 // benchOptions is everything that bench is asked for.
 type benchOptions struct {
-	trainOptions
+	train.Options
 	suite       string
 	trainSteps  autoFlag
 	settle      autoFlag
@@ -48,8 +49,8 @@ var benchLeavesOut = []string{"block", "share-steps", "export", "model-path", "e
 	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
 
 func benchCommand(a *cli.Console) *cobra.Command {
-	o := &benchOptions{trainOptions: *newTrainOptions(), suite: suiteQuick, trainSteps: -1, settle: -1, steps: -1, rounds: benchRounds}
-	o.checkpoints.off = true
+	o := &benchOptions{Options: *newTrainOptions(), suite: suiteQuick, trainSteps: -1, settle: -1, steps: -1, rounds: benchRounds}
+	o.Checkpoints.Off = true
 	cmd := &cobra.Command{
 		Use:   "bench [SCENE]...",
 		Short: "Measure training steps, pass by pass",
@@ -67,14 +68,14 @@ func benchCommand(a *cli.Console) *cobra.Command {
 		},
 	}
 	own := o.benchTable()
-	table := append([]optionGroup{{options: own}}, dropOptions(o.trainOptions.table(), benchLeavesOut...)...)
+	table := append([]optionGroup{{options: own}}, dropOptions(trainTable(&o.Options), benchLeavesOut...)...)
 	fs := cmd.Flags()
 	register(fs, table)
-	o.given = fs.Changed
+	o.Given = fs.Changed
 	offerValues(a, cmd, table)
 	hideOthers(fs, own, "device", "max-vram", "downscale", "init", "preset", "progress")
 	cmd.RunE = runs(a, func(captures []string) error {
-		if err := o.trainOptions.resolve(fs.Changed); err != nil {
+		if err := resolveSettings(&o.Options, fs.Changed); err != nil {
 			return err
 		}
 		if err := o.checkBench(captures); err != nil {
@@ -103,12 +104,12 @@ func (o *benchOptions) benchTable() []option {
 // checkBench reports what makes no sense.
 func (o *benchOptions) checkBench(captures []string) error {
 	switch {
-	case len(captures) > 0 && o.given("suite"):
+	case len(captures) > 0 && o.Given("suite"):
 		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
-	case len(captures) == 0 && (o.trainSteps > 0 || o.init.Kind != initial.InitAuto):
+	case len(captures) == 0 && (o.trainSteps > 0 || o.Init.Kind != initial.InitAuto):
 		return fault.Usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
-	case len(captures) > 0 && o.trained() > o.config.Iterations:
-		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
+	case len(captures) > 0 && o.trained() > o.Config.Iterations:
+		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.Config.Iterations, o.trained())
 	case o.steps == 0:
 		return fault.Usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
 	case o.rounds < 1 || o.rounds > 1000:
@@ -124,7 +125,7 @@ func (o *benchOptions) checkBench(captures []string) error {
 	}
 	for _, path := range captures { // found missing before anything is measured
 		if _, err := os.Stat(path); err != nil {
-			_, err = load.Capture(path, o.load.Options())
+			_, err = load.Capture(path, o.Load.Options())
 			return err
 		}
 	}
@@ -142,7 +143,7 @@ func (o *benchOptions) checkBench(captures []string) error {
 
 // trained returns how many steps are trained before.
 func (o *benchOptions) trained() int {
-	if o.init.Kind == initial.InitPLY {
+	if o.Init.Kind == initial.InitPLY {
 		return o.trainSteps.or(0)
 	}
 	return o.trainSteps.or(benchTrain)
@@ -151,7 +152,7 @@ func (o *benchOptions) trained() int {
 // runBench measures all captures, or the suite.
 func runBench(a *cli.Console, o *benchOptions, captures []string) error {
 	events := a.Stdout
-	if o.progress == meter.JSON { // which is alone on standard output
+	if o.Progress == meter.JSON { // which is alone on standard output
 		a = a.ToStderr()
 	}
 	var before *benchFile
@@ -189,10 +190,10 @@ func runBench(a *cli.Console, o *benchOptions, captures []string) error {
 
 // openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as memory of training.
 func (b *bencher) openDevice() (err error) {
-	if err := pipeline.LimitHeap(b.o.device); err != nil {
+	if err := pipeline.LimitHeap(b.o.Device); err != nil {
 		return err
 	}
-	d, err := pipeline.OpenDevice(b.o.device)
+	d, err := pipeline.OpenDevice(b.o.Device)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -36,9 +37,9 @@ type subject struct {
 // captures measures captures.
 func (b *bencher) captures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
-		o := b.o.trainOptions
-		o.scene = path
-		if err := b.capture(ctx, &trainRun{trainOptions: &o, app: b.app}); err != nil {
+		o := b.o.Options
+		o.Scene = path
+		if err := b.capture(ctx, &train.Run{Options: &o, App: b.app}); err != nil {
 			return err
 		}
 	}
@@ -46,24 +47,24 @@ func (b *bencher) captures(ctx context.Context, paths []string) error {
 }
 
 // capture loads a capture, trains it as far as asked, and measures.
-func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
-	defer func() { err = errors.Join(err, r.close()) }()
-	defer r.flushNotes()
+func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	defer r.FlushNotes()
 	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
-		if r.config.Splats > 0 {
+		if r.Config.Splats > 0 {
 			b.app.Warn(cli.NoEffect("splats", "--warm-steps"))
 		}
-		r.config.RefineEvery, r.config.Splats = 0, 0
+		r.Config.RefineEvery, r.Config.Splats = 0, 0
 	}
-	r.config.Iterations = max(r.config.Iterations, trained+b.most())
-	if err := r.begin(ctx); err != nil {
+	r.Config.Iterations = max(r.Config.Iterations, trained+b.most())
+	if err := r.Begin(ctx); err != nil {
 		return err
 	}
-	b.app.Printf("%s\n", r.firstLine())
-	r.flushNotes()
+	b.app.Printf("%s\n", r.FirstLine())
+	r.FlushNotes()
 	return b.measure(ctx, subject{
-		name: b.file.name(filepath.Base(output.Absolute(r.scene))), config: &r.config, cameras: captured.Pick(r.capture.Cameras, r.train), trainer: r.trainer, trained: trained,
+		name: b.file.name(filepath.Base(output.Absolute(r.Scene))), config: &r.Config, cameras: captured.Pick(r.Capture.Cameras, r.Train), trainer: r.Trainer, trained: trained,
 	})
 }
 
@@ -124,7 +125,7 @@ const benchProbe = 3
 
 // show makes the progress of a trainer.
 func (b *bencher) show(t *pipeline.Trainer, total int) *meter.Meter {
-	p := meter.New(b.events, b.o.progress, 0, total)
+	p := meter.New(b.events, b.o.Progress, 0, total)
 	p.Use = func() meter.DeviceUse {
 		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()}
 	}

@@ -81,7 +81,7 @@ const cpuType = "cpu"
 
 // madeUp makes a model and measures it.
 func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
-	cfg := b.o.config
+	cfg := b.o.Config
 	cfg.RefineEvery, cfg.Splats, cfg.MaxSplats = 0, 0, m.splats
 	cfg.Iterations = max(cfg.Iterations, b.most()+benchProbe+1)
 	synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
@@ -97,7 +97,7 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	}
 	splats := synth.Splats(cfg.SHDegree).FromCapture(capture.Frame, [3]float64{})
 	drawing.Wait()
-	device, err := pipeline.OpenDevice(b.o.device)
+	device, err := pipeline.OpenDevice(b.o.Device)
 	if err != nil {
 		return err
 	}

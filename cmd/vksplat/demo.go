@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/render"
+	"vksplat/internal/run/train"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
@@ -32,7 +33,7 @@ const (
 
 // demoOptions is everything that demo is asked for.
 type demoOptions struct {
-	trainOptions
+	train.Options
 	photos  int
 	minPSNR float64
 
@@ -43,9 +44,9 @@ type demoOptions struct {
 }
 
 func demoCommand(a *cli.Console) *cobra.Command {
-	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos, size: render.PixelsFlag{Width: demoWidth, Height: demoHeight}, points: demoPoints}
-	o.eval, o.checkpoints.off = true, true
-	c := &o.config
+	o := &demoOptions{Options: *newTrainOptions(), photos: demoPhotos, size: render.PixelsFlag{Width: demoWidth, Height: demoHeight}, points: demoPoints}
+	o.Eval, o.Checkpoints.Off = true, true
+	c := &o.Config
 	c.Iterations = demoSteps
 	cmd := &cobra.Command{
 		Use:   "demo [-m OUT]",
@@ -54,7 +55,7 @@ func demoCommand(a *cli.Console) *cobra.Command {
 			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
 		Args: cobra.NoArgs,
 		RunE: runs(a, func([]string) error {
-			if err := o.trainOptions.check(); err != nil {
+			if err := checkTrainOptions(&o.Options); err != nil {
 				return err
 			}
 			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
@@ -75,10 +76,10 @@ func demoCommand(a *cli.Console) *cobra.Command {
 			return runDemo(a, o)
 		}),
 	}
-	o.out = "vksplat-demo"
-	table := pickOptions(o.trainOptions.table(), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
+	o.Out = "vksplat-demo"
+	table := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
 	table[0].options = append(table[0].options,
-		text(&o.out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
+		text(&o.Out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
 		integer(&o.photos, "images", "draw `N` photos"),
 		other(&o.size, "size", "of `WxH` pixels"),
 		integer(&o.points, "points", "make `N` points, from which training begins"),
@@ -92,34 +93,34 @@ func demoCommand(a *cli.Console) *cobra.Command {
 
 // runDemo draws the capture, trains it and checks the quality.
 func runDemo(a *cli.Console, o *demoOptions) error {
-	release, err := output.Claim(o.out, true)
+	release, err := output.Claim(o.Out, true)
 	if err != nil {
 		return err
 	}
 	defer release()
-	a.OnAbort, o.claimed = release, true
-	o.scene = filepath.Join(o.out, "capture")
+	a.OnAbort, o.Claimed = release, true
+	o.Scene = filepath.Join(o.Out, "capture")
 	if err := o.refuseForeign(); err != nil {
 		return err
 	}
-	if err := claimCapture(o.scene); err != nil {
+	if err := claimCapture(o.Scene); err != nil {
 		return err
 	}
-	if err := synth.Write(o.scene, o.synth(0)); err != nil {
+	if err := synth.Write(o.Scene, o.synth(0)); err != nil {
 		return err
 	}
-	o.config.MaxSplats = o.points
+	o.Config.MaxSplats = o.points
 	var g grid
-	st, err := runTrain(a, &o.trainOptions, g.add)
+	st, err := train.Do(a, &o.Options, g.add)
 	if st == nil {
 		return err
 	}
-	picture := filepath.Join(o.out, output.DemoPicture)
+	picture := filepath.Join(o.Out, output.DemoPicture)
 	if g.rows > 0 {
 		if err := photo.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
 			return err
 		}
-		if err := output.AddWritten(o.out, picture); err != nil {
+		if err := output.AddWritten(o.Out, picture); err != nil {
 			return err
 		}
 		a.Printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
@@ -137,16 +138,16 @@ func runDemo(a *cli.Console, o *demoOptions) error {
 // refuseForeign refuses to replace what demo has not written, before the capture is drawn.
 func (o *demoOptions) refuseForeign() error {
 	const remedy = "or choose another folder with -m"
-	own := output.ReadWritten(o.out)
-	if n := len(output.FormerModels(o.out)); n > 0 && own.Known && own.By != output.ByDemo {
-		list, err := output.ListCheckpoints(filepath.Join(o.out, output.CheckpointFolder))
-		return errors.Join(err, output.RefuseFormer(o.out, len(list), "choose another folder with -m"))
+	own := output.ReadWritten(o.Out)
+	if n := len(output.FormerModels(o.Out)); n > 0 && own.Known && own.By != output.ByDemo {
+		list, err := output.ListCheckpoints(filepath.Join(o.Out, output.CheckpointFolder))
+		return errors.Join(err, output.RefuseFormer(o.Out, len(list), "choose another folder with -m"))
 	} else if n > 0 && !own.Known {
 		return nil // of a build that kept no list
 	}
 	var paths []string
 	for _, name := range slices.Concat(output.RunFiles, []string{output.MetricsFile, output.DemoPicture}) {
-		paths = append(paths, filepath.Join(o.out, name))
+		paths = append(paths, filepath.Join(o.Out, name))
 	}
 	return output.RefuseForeign(own.Foreign(paths), remedy)
 }
@@ -158,18 +159,18 @@ func (o *demoOptions) synth(seed uint64) synth.Options {
 
 // demoCapture makes a capture and does not train it.
 func demoCapture(a *cli.Console, o *demoOptions) error {
-	if err := claimCapture(o.out); err != nil {
+	if err := claimCapture(o.Out); err != nil {
 		return err
 	}
-	release, err := output.Claim(o.out, true)
+	release, err := output.Claim(o.Out, true)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := synth.Write(o.out, o.synth(o.config.Seed)); err != nil {
+	if err := synth.Write(o.Out, o.synth(o.Config.Seed)); err != nil {
 		return err
 	}
-	a.Printf("capture: %s\n", o.out)
+	a.Printf("capture: %s\n", o.Out)
 	return nil
 }
 

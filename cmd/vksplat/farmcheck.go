@@ -38,15 +38,15 @@ func checkTasks(tasks []spec.Task) error {
 func checkTraining(flags []spec.Flag) error {
 	o := newTrainOptions()
 	fs := pflag.NewFlagSet("train", pflag.ContinueOnError)
-	register(fs, o.table())
-	o.given = fs.Changed
+	register(fs, trainTable(o))
+	o.Given = fs.Changed
 	for _, f := range flags {
 		if err := fs.Set(f.Name, f.Value); err != nil {
 			return usageErrorOf(err, trainCommand((&cli.Console{})))
 		}
 	}
-	if err := o.resolve(fs.Changed); err != nil {
+	if err := resolveSettings(o, fs.Changed); err != nil {
 		return err
 	}
-	return o.check()
+	return checkTrainOptions(o)
 }

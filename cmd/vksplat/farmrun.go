@@ -26,6 +26,7 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/render"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 )
 
@@ -59,7 +60,7 @@ func (o *farmRunOptions) table() []option {
 		text(&o.devices, "devices",
 			"devices to use, `LIST`: all, none, or indices, UUIDs or PCI addresses with commas, as vksplat devices lists "+
 				"them; all means GPUs where there is one, and of them those that the environment gives, as in "+
-				"CUDA_VISIBLE_DEVICES").oneOf(devicesAll, devicesNone),
+				"CUDA_VISIBLE_DEVICES").oneOf(train.DevicesAll, devicesNone),
 		text(&o.only, "only",
 			"run the tasks whose names or ids fit one of `TASK,...`, and what they need; * and ? stand for parts of "+
 				"names"),
@@ -89,7 +90,7 @@ func (o *farmRunOptions) table() []option {
 }
 
 func farmRunCommand(a *cli.Console) *cobra.Command {
-	o := &farmRunOptions{devices: devicesAll, others: 1, cache: defaultCache, keepGoing: true, progress: meter.Auto}
+	o := &farmRunOptions{devices: train.DevicesAll, others: 1, cache: defaultCache, keepGoing: true, progress: meter.Auto}
 	cmd := &cobra.Command{
 		Use:   "run JOB.toml",
 		Short: "Run a job on this machine",
@@ -289,7 +290,7 @@ func farmDevices(a *cli.Console, choice string, plan *spec.Plan) (list []task.De
 	}
 	found, note, err := pipeline.FindDevices(choice)
 	if err != nil {
-		if choice != devicesAll && errors.Is(err, pipeline.ErrNoDevice) {
+		if choice != train.DevicesAll && errors.Is(err, pipeline.ErrNoDevice) {
 			return nil, fault.Usagef("vksplat devices lists them", "flag --devices: %w", err)
 		}
 		return nil, err

@@ -42,7 +42,7 @@ func TestFarmSettings(t *testing.T) {
 func farmSettings() (s spec.Settings) {
 	o := newTrainOptions()
 	types := [...]string{kindText: "text", kindInt: "int", kindFloat: "float", kindBool: "bool", kindNumbers: "ints"}
-	for _, g := range o.table() {
+	for _, g := range trainTable(o) {
 		for _, opt := range g.options {
 			if opt.flag || slices.Contains(notOfJobs, opt.name) {
 				continue

@@ -9,32 +9,21 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
-	"vksplat/internal/run/output"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
-	"vksplat/scene/inria"
 )
 
-// memoryFlags say how memory is shared out.
-type memoryFlags struct {
-	dryRun          bool   // print the plan and stop
-	planJSON        bool   // as JSON
-	imageCache      string // folder of the disk cache, "": none
-	imageCacheBytes int64  // 0: what all photos take
-	photoRAM        int64  // decoded photos in RAM, 0: planned
-	photoVRAM       int64  // decoded photos on the device, 0: planned
-}
-
-// table lists the options of sharing memory out.
-func (f *memoryFlags) table() []option {
+// memoryTable lists the options of sharing memory out.
+func memoryTable(f *train.MemoryFlags) []option {
 	return []option{
-		text(&f.imageCache, "image-cache", "keep decoded photos that RAM does not hold in the folder `DIR`, until the end").isFolder(),
-		other((*sizeFlag)(&f.imageCacheBytes), "image-cache-size", "`BYTES` that --image-cache takes at most (default: what all photos take)"),
-		other((*sizeFlag)(&f.photoRAM), "photo-ram", "`BYTES` of decoded photos to keep in RAM at most, within --max-ram (default: planned)"),
-		other((*sizeFlag)(&f.photoVRAM), "photo-vram", "`BYTES` of decoded photos to keep on the device at most, within --max-vram (default: planned)"),
-		truth(&f.dryRun, "dry-run", "print what memory would be used for, and stop").essential().flagOnly(),
-		truth(&f.planJSON, "json", "with --dry-run: as JSON").flagOnly(),
+		text(&f.ImageCache, "image-cache", "keep decoded photos that RAM does not hold in the folder `DIR`, until the end").isFolder(),
+		other((*sizeFlag)(&f.ImageCacheBytes), "image-cache-size", "`BYTES` that --image-cache takes at most (default: what all photos take)"),
+		other((*sizeFlag)(&f.PhotoRAM), "photo-ram", "`BYTES` of decoded photos to keep in RAM at most, within --max-ram (default: planned)"),
+		other((*sizeFlag)(&f.PhotoVRAM), "photo-vram", "`BYTES` of decoded photos to keep on the device at most, within --max-vram (default: planned)"),
+		truth(&f.DryRun, "dry-run", "print what memory would be used for, and stop").essential().flagOnly(),
+		truth(&f.PlanJSON, "json", "with --dry-run: as JSON").flagOnly(),
 	}
 }
 
@@ -189,19 +178,6 @@ type ramFlag string
 func (f *ramFlag) Type() string       { return "BYTES" }
 func (f *ramFlag) String() string     { return string(*f) }
 func (f *ramFlag) Set(s string) error { return (*bytesFlag)(f).Set(s) }
-
-// cfgArgs returns what INRIA's viewers and scripts read about a run.
-func (o *trainOptions) cfgArgs() inria.CfgArgs {
-	a := inria.CfgArgs{SHDegree: o.config.SHDegree, SourcePath: output.Absolute(o.scene), ModelPath: o.out, Images: o.load.Images,
-		Resolution: int(o.load.Downscale), WhiteBackground: o.config.Background == [3]float32{1, 1, 1}, Eval: o.eval}
-	if a.Images == "" {
-		a.Images = "images"
-	}
-	if a.Resolution == 0 {
-		a.Resolution = -1 // INRIA's word for auto
-	}
-	return a
-}
 
 // initFlag says what the first splats are made from, in the words of initial.ParseInit.
 type initFlag struct{ o *initial.Options }

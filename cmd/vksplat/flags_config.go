@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/train"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -113,7 +114,7 @@ func parseSettings(file, data string) (settings, error) {
 	if err != nil {
 		return nil, configError(file, err, nil)
 	}
-	table := newTrainOptions().table() // what is set here only shows whether it can be
+	table := trainTable(newTrainOptions()) // what is set here only shows whether it can be
 	aliases := aliasesOf(table)
 	read := settings{}
 	for _, key := range md.Keys() {
@@ -310,17 +311,17 @@ func (o *option) tomlLine() string {
 	return string(line)
 }
 
-// resolve completes o, which holds the defaults and what flags were given, with
+// resolveSettings completes o, which holds the defaults and what flags were given, with
 // the configuration file and the preset, and checks it.
-func (o *trainOptions) resolve(given func(name string) bool) error {
+func resolveSettings(o *train.Options, given func(name string) bool) error {
 	config := settings{}
-	if o.configFile != "" {
+	if o.ConfigFile != "" {
 		var err error
-		if config, err = readConfig(o.configFile); err != nil {
+		if config, err = readConfig(o.ConfigFile); err != nil {
 			return err
 		}
 	}
-	table := o.table()
+	table := trainTable(o)
 	for _, name := range []string{"preset", "strategy"} {
 		if text, found := config[name]; found && !given(name) {
 			if err := find(table, name).value.Set(text); err != nil {
@@ -328,7 +329,7 @@ func (o *trainOptions) resolve(given func(name string) bool) error {
 			}
 		}
 	}
-	preset, err := o.presetSettings(given("strategy") || config["strategy"] != "")
+	preset, err := presetSettings(o, given("strategy") || config["strategy"] != "")
 	if err != nil {
 		return err
 	}
@@ -347,10 +348,10 @@ func (o *trainOptions) resolve(given func(name string) bool) error {
 			}
 		}
 	}
-	if err := o.scalePreset(preset, known); err != nil {
+	if err := scalePreset(o, preset, known); err != nil {
 		return err
 	}
-	return o.derive(table, known, has(preset, "grow-grad2d"))
+	return deriveSettings(o, table, known, has(preset, "grow-grad2d"))
 }
 
 func has(s settings, name string) bool {
@@ -361,9 +362,9 @@ func has(s settings, name string) bool {
 // presetSettings returns what lies below flags and file. The strategy mcmc alone
 // means the preset of its name, because the values of one strategy make no sense
 // with the other: MCMC starts from faint small splats and needs its regularisers.
-func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
-	name := o.preset
-	if name == "" && o.config.Strategy == pipeline.StrategyMCMC {
+func presetSettings(o *train.Options, strategyGiven bool) (settings, error) {
+	name := o.Preset
+	if name == "" && o.Config.Strategy == pipeline.StrategyMCMC {
 		name = pipeline.StrategyMCMC
 	}
 	if name == "" {
@@ -373,15 +374,15 @@ func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s := preset["strategy"]; strategyGiven && s != o.config.Strategy {
-		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.config.Strategy)
+	if s := preset["strategy"]; strategyGiven && s != o.Config.Strategy {
+		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.Config.Strategy)
 	}
 	return preset, nil
 }
 
 // scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the preset's own, where that has one:
 // its recipe is meant as a whole.
-func (o *trainOptions) scalePreset(preset settings, given func(string) bool) error {
+func scalePreset(o *train.Options, preset settings, given func(string) bool) error {
 	if !has(preset, "iterations") || !given("iterations") {
 		return nil
 	}
@@ -389,8 +390,8 @@ func (o *trainOptions) scalePreset(preset settings, given func(string) bool) err
 	if err != nil {
 		return err
 	}
-	scaled := &trainOptions{config: o.config.Scaled(float64(o.config.Iterations) / float64(own))}
-	from, to := scaled.table(), o.table()
+	scaled := &train.Options{Config: o.Config.Scaled(float64(o.Config.Iterations) / float64(own))}
+	from, to := trainTable(scaled), trainTable(o)
 	for name := range preset {
 		if opt := find(to, name); opt.kind == kindInt && !given(name) {
 			if err := opt.value.Set(find(from, name).value.String()); err != nil {
@@ -401,53 +402,53 @@ func (o *trainOptions) scalePreset(preset settings, given func(string) bool) err
 	return nil
 }
 
-// derive sets what follows from other settings, unless it was given, and applies
+// deriveSettings sets what follows from other settings, unless it was given, and applies
 // the factor of steps.
-func (o *trainOptions) derive(table []optionGroup, given func(string) bool, presetGrad bool) error {
-	c := &o.config
-	o.backgroundGiven = given("background")
-	o.eval = o.eval || o.testList != ""
+func deriveSettings(o *train.Options, table []optionGroup, given func(string) bool, presetGrad bool) error {
+	c := &o.Config
+	o.BackgroundGiven = given("background")
+	o.Eval = o.Eval || o.TestList != ""
 	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
 		c.GrowGrad2D = pipeline.AbsGradThreshold
 	}
 	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !given("max-splats") {
 		c.MaxSplats = c.Splats
 	}
-	if f := o.stepsScaler; !(f > 0) || f > 1e3 {
+	if f := o.StepsScaler; !(f > 0) || f > 1e3 {
 		return fault.Usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
 	}
-	if o.stepsScaler != 1 {
-		*c = c.Scaled(o.stepsScaler)
+	if o.StepsScaler != 1 {
+		*c = c.Scaled(o.StepsScaler)
 		for _, g := range table {
 			for _, opt := range g.options {
 				if opt.steps != nil {
-					opt.steps.Scale(o.stepsScaler)
+					opt.steps.Scale(o.StepsScaler)
 				}
 			}
 		}
 	}
-	return o.check()
+	return checkTrainOptions(o)
 }
 
 // printSettings prints every setting as a configuration file that makes the same.
-func printSettings(a *cli.Console, o *trainOptions) {
+func printSettings(a *cli.Console, o *train.Options) {
 	a.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
-	if o.preset != "" {
-		a.Printf("# from preset %s\n", o.preset)
+	if o.Preset != "" {
+		a.Printf("# from preset %s\n", o.Preset)
 	}
 	done := *o
-	if o.stepsScaler != 1 {
-		a.Printf("# numbers of steps are multiplied by %g already\n", o.stepsScaler)
-		done.stepsScaler = 1
+	if o.StepsScaler != 1 {
+		a.Printf("# numbers of steps are multiplied by %g already\n", o.StepsScaler)
+		done.StepsScaler = 1
 	}
-	done.preset = ""
-	for _, g := range done.table() {
+	done.Preset = ""
+	for _, g := range trainTable(&done) {
 		a.Printf("\n# %s\n", g.title)
 		for i := range g.options {
 			opt := &g.options[i]
 			switch {
 			case opt.flag:
-			case opt.name == "background" && !o.backgroundGiven: // chosen by the kind of capture
+			case opt.name == "background" && !o.BackgroundGiven: // chosen by the kind of capture
 				a.Printf("# %s", opt.tomlLine())
 			default:
 				a.Printf("%s", opt.tomlLine())

@@ -65,7 +65,7 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 	fields := jsonOf(t, pipeline.DefaultConfig())
 	for key := range fields {
 		o := newTrainOptions()
-		opt := find(o.table(), strings.ReplaceAll(key, "_", "-"))
+		opt := find(trainTable(o), strings.ReplaceAll(key, "_", "-"))
 		if opt == nil {
 			t.Errorf("field %s has no flag", key)
 			continue
@@ -78,7 +78,7 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 			continue
 		}
-		for k, v := range jsonOf(t, o.config) {
+		for k, v := range jsonOf(t, o.Config) {
 			if changed := !reflect.DeepEqual(v, fields[k]); changed != (k == key) {
 				t.Errorf("--%s %s: field %s became %v", opt.name, value, k, v)
 			}
@@ -90,7 +90,7 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 // have a text, and every value to survive being printed and read.
 func TestTable(t *testing.T) {
 	seen := map[string]string{}
-	for _, g := range newTrainOptions().table() {
+	for _, g := range trainTable(newTrainOptions()) {
 		for _, o := range g.options {
 			for _, name := range append([]string{o.name}, o.aliases...) {
 				if seen[name] != "" {
@@ -116,12 +116,12 @@ func TestTable(t *testing.T) {
 func TestPresets(t *testing.T) {
 	for name, want := range map[string]pipeline.Config{"default": pipeline.DefaultConfig(), "mcmc": pipeline.MCMCConfig()} {
 		o := newTrainOptions()
-		o.preset = name
-		if err := o.resolve(func(string) bool { return false }); err != nil {
+		o.Preset = name
+		if err := resolveSettings(o, func(string) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
-		if o.config != want {
-			t.Errorf("preset %s:\n%+v\nwant\n%+v", name, o.config, want)
+		if o.Config != want {
+			t.Errorf("preset %s:\n%+v\nwant\n%+v", name, o.Config, want)
 		}
 	}
 	for _, name := range presetNames() {
@@ -322,7 +322,7 @@ func FuzzSettings(f *testing.F) {
 			}
 			return
 		}
-		table := newTrainOptions().table()
+		table := trainTable(newTrainOptions())
 		for name, text := range got {
 			if err := find(table, name).value.Set(text); err != nil {
 				t.Fatalf("%s = %q was accepted: %v", name, text, err)

@@ -16,7 +16,7 @@ import (
 // trainHelp prints the help of train by chapter: the flags that most people need,
 // or all of them.
 func trainHelp(a *cli.Console, cmd *cobra.Command, all bool) {
-	table := newTrainOptions().table() // with the defaults, whatever was given
+	table := trainTable(newTrainOptions()) // with the defaults, whatever was given
 	a.Printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
 	for _, g := range table {
 		if text := usages(g, all, min(helpWidth, a.Columns())); text != "" {
@@ -152,7 +152,7 @@ func flagElsewhere(command, flag string) string {
 	if command != "suite" {
 		return ""
 	}
-	table := newTrainOptions().table()
+	table := trainTable(newTrainOptions())
 	name := canonical(flag, aliasesOf(table))
 	key, o := strings.ReplaceAll(name, "-", "_"), find(table, name)
 	switch why, decided := suiteLeavesOut[name]; {

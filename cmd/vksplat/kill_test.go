@@ -21,6 +21,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/train"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/synth"
@@ -302,23 +303,23 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 }
 
 // startedRun begins a run of three steps, which other tests train, and returns what it says.
-func startedRun(t *testing.T, eval bool) (r *trainRun, said *bytes.Buffer) {
+func startedRun(t *testing.T, eval bool) (r *train.Run, said *bytes.Buffer) {
 	t.Helper()
-	o := defaultTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress, o.eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, meter.None, eval
-	if err := os.MkdirAll(o.out, 0o777); err != nil {
+	o := train.NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, meter.None, eval
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	said = &bytes.Buffer{}
-	r = &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, said)}
+	r = &train.Run{Options: o, App: cli.New(nil, io.Discard, said)}
 	t.Cleanup(func() {
-		if err := r.close(); err != nil {
+		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	err := r.begin(context.Background())
+	err := r.Begin(context.Background())
 	if err == nil {
-		r.rec, err = openRecord(r, io.Discard)
+		r.Rec, err = train.OpenRecord(r, io.Discard)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -331,11 +332,11 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 	t.Helper()
 	r, said := startedRun(t, false)
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := r.trainer.RunTo(ctx, steps, nil); err != nil {
+	if err := r.Trainer.RunTo(ctx, steps, nil); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	interrupted, err = r.stopped(ctx, r.run(ctx))
+	interrupted, err = r.Stopped(ctx, r.Run(ctx))
 	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
 		t.Errorf("said: %s", said)
 	}
@@ -345,32 +346,32 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 // TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as measured, and once it can be, all is.
 func TestPictureFailsInTheMiddle(t *testing.T) {
 	r, _ := startedRun(t, true)
-	_, r.test = r.capture.Split(2)
+	_, r.Test = r.Capture.Split(2)
 	ctx := context.Background()
-	if err := r.trainer.RunTo(ctx, 3, nil); err != nil {
+	if err := r.Trainer.RunTo(ctx, 3, nil); err != nil {
 		t.Fatal(err)
 	}
-	stuck := filepath.Join(r.picturesFolder(3), captured.PictureNames(captured.Pick(r.capture.Cameras, r.test))[1])
+	stuck := filepath.Join(r.PicturesFolder(3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
 	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	views, err := r.measure(ctx, 3, nil)
-	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured || r.rec.metrics.evaluated(3, r.drawn()) != nil || output.IsFile(filepath.Join(r.out, "results.json")) {
-		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3, r.drawn()), r.unmeasured, err)
+	views, err := r.Measure(ctx, 3, nil)
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.Unmeasured || r.Rec.Metrics.Evaluated(3, r.Drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.Rec.Metrics.Evaluated(3, r.Drawn()), r.Unmeasured, err)
 	}
 	if err := os.RemoveAll(stuck); err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
-	views, err = r.measure(ctx, 3, func(scene.Image, []float32) { seen++ })
-	if err != nil || len(views) != len(r.test) || seen != len(r.test) || !output.IsFile(filepath.Join(r.out, "results.json")) {
-		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.test), seen, err)
+	views, err = r.Measure(ctx, 3, func(scene.Image, []float32) { seen++ })
+	if err != nil || len(views) != len(r.Test) || seen != len(r.Test) || !output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.Test), seen, err)
 	}
 	// The user gives up in the middle.
 	stopped, cancel := context.WithCancel(ctx)
-	r.rec.metrics.evals = nil
-	views, err = r.measure(stopped, 3, func(scene.Image, []float32) { cancel() })
-	if cancel(); err != nil || views != nil || !r.unmeasured {
+	r.Rec.Metrics.Evals = nil
+	views, err = r.Measure(stopped, 3, func(scene.Image, []float32) { cancel() })
+	if cancel(); err != nil || views != nil || !r.Unmeasured {
 		t.Errorf("given up after the first picture: measured %v, %v", views, err)
 	}
 }

@@ -68,7 +68,7 @@ func rootCommand(a *cli.Console) *cobra.Command {
 // spelling makes the underscores and the names of flags that other trainers have
 // mean the same as ours. Those are about training: in convert they may mean something else.
 func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
-	aliases := aliasesOf(newTrainOptions().table())
+	aliases := aliasesOf(trainTable(newTrainOptions()))
 	return func(fs *pflag.FlagSet, name string) pflag.NormalizedName {
 		if fs.Name() == convert.ConvertName {
 			return pflag.NormalizedName(canonical(name, nil))

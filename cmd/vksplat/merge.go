@@ -22,6 +22,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -340,9 +341,9 @@ func (m *merger) writeInputs() error {
 	w.Cameras, w.Points = captured.Moved(m.capture, m.plan.Origin)
 	load := captured.Options{Model: scene.AnyModel}
 	m.plan.Capture.Options(&load, func(string) bool { return false })
-	o := &trainOptions{scene: m.plan.Capture.Scene, out: m.out, load: load, eval: len(test) > 0}
-	o.config.SHDegree, o.config.Background = m.report.Degree, rec.Background
-	w.Cfg = o.cfgArgs()
+	o := &train.Options{Scene: m.plan.Capture.Scene, Out: m.out, Load: load, Eval: len(test) > 0}
+	o.Config.SHDegree, o.Config.Background = m.report.Degree, rec.Background
+	w.Cfg = o.CfgArgs()
 	return w.Write(m.out)
 }
 

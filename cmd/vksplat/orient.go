@@ -18,7 +18,7 @@ func ofCapture(err error) error {
 	if !errors.As(err, &unread) {
 		return err
 	}
-	table := newTrainOptions().table()
+	table := trainTable(newTrainOptions())
 	for _, word := range longFlag.FindAllString(remedy.Of(unread.Err), -1) {
 		if find(table, word[2:]) != nil {
 			return &fault.HintedError{Err: err, Hint: "vksplat inspect " + photo.ShellWord(unread.Path) + " says more about it, and what can be done"}

@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/report"
+	"vksplat/internal/run/train"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs anew")
@@ -58,7 +59,7 @@ func trainPage() string {
 		}
 		say("\n`--preset %s`\n\n```toml\n%s```\n", name, data)
 	}
-	for _, g := range newTrainOptions().table() {
+	for _, g := range trainTable(newTrainOptions()) {
 		say("\n## %s\n\n| flag | default | what | source |\n|---|---|---|---|\n", g.title)
 		for i := range g.options {
 			say("%s", pageRow(&g.options[i]))
@@ -71,13 +72,13 @@ func trainPage() string {
 	for _, e := range []struct {
 		event string
 		line  any
-	}{{meter.EventStep, meter.StepLine{}}, {meter.EventEval, evalLine{}}, {meter.EventStart, startLine{}}} {
+	}{{meter.EventStep, meter.StepLine{}}, {meter.EventEval, train.EvalLine{}}, {meter.EventStart, train.StartLine{}}} {
 		say("\n| key of `%s` | what |\n|---|---|\n", e.event)
 		for _, key := range keysOf(e.line) {
 			say("| `%s` | %s |\n", key, keyTexts[key])
 		}
 	}
-	say("\n`--tensorboard` writes the same as curves to `OUT/tensorboard`, with photo, render and four times their difference of the first %d held-out\n", tensorboardViews)
+	say("\n`--tensorboard` writes the same as curves to `OUT/tensorboard`, with photo, render and four times their difference of the first %d held-out\n", train.TensorboardViews)
 	say("photos. `OUT/report.html` shows curves, the %d worst and %d best held-out views in pictures, device times and settings, and needs no other file.\n", report.Worst, report.Best)
 	say("\n## Stopping and starting again\n\nThe first Ctrl-C (or SIGTERM, SIGHUP) ends the run after the step in hand: it saves, measures, and exits with code 130. One that comes while\n")
 	say("held-out photos are measured gives that up after the picture in hand: the model is saved, its scores are not, and the code is 130, too. One that comes\n")
@@ -126,7 +127,7 @@ func keysOf(v any) (keys []string) {
 
 // TestKeyTexts wants every key to be explained.
 func TestKeyTexts(t *testing.T) {
-	for _, line := range []any{meter.StepLine{}, evalLine{}, startLine{}} {
+	for _, line := range []any{meter.StepLine{}, train.EvalLine{}, train.StartLine{}} {
 		for _, key := range keysOf(line) {
 			if _, found := keyTexts[key]; !found {
 				t.Errorf("%T: key %s is not explained", line, key)
@@ -173,7 +174,7 @@ func pageRow(o *option) string {
 
 // TestSources wants every source to be explained.
 func TestSources(t *testing.T) {
-	for _, g := range newTrainOptions().table() {
+	for _, g := range trainTable(newTrainOptions()) {
 		for _, o := range g.options {
 			if o.source != "" && !slices.ContainsFunc(sources, func(s [2]string) bool { return s[0] == o.source }) {
 				t.Errorf("--%s: source %q is not in the list of sources", o.name, o.source)

@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -124,54 +125,34 @@ func TestPreviewOfTeam(t *testing.T) {
 	openPreview(t, data)
 }
 
-func TestPreviewFlags(t *testing.T) {
-	dir := t.TempDir()
-	for _, c := range []struct {
-		previewOptions
-		good bool
-	}{
-		{previewOptions{"", defaultPreviewEvery}, true},
-		{previewOptions{filepath.Join(dir, "a.jpg"), 1}, true},
-		{previewOptions{"", 5}, false},
-		{previewOptions{filepath.Join(dir, "a.jpg"), 0}, false},
-		{previewOptions{filepath.Join(dir, "a.jpg"), -1}, false},
-		{previewOptions{filepath.Join(dir, "none", "a.jpg"), 30}, false},
-		{previewOptions{dir, 30}, false},
-	} {
-		if err := c.resolve(false); (err == nil) != c.good {
-			t.Errorf("%+v: %v", c.previewOptions, err)
-		}
-	}
-}
-
 // TestPreviewShare asks for pictures as fast as can be: less than a hundredth of the training's time is theirs, with room for what a busy machine adds.
 func TestPreviewShare(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
 		t.Skip(longVariable + "=1 trains for a minute")
 	}
-	o := defaultTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, meter.None
-	o.preview = previewOptions{filepath.Join(t.TempDir(), "now.jpg"), 1e-9}
-	if err := os.MkdirAll(o.out, 0o777); err != nil {
+	o := train.NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, meter.None
+	o.Preview = train.PreviewOptions{File: filepath.Join(t.TempDir(), "now.jpg"), Every: 1e-9}
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, io.Discard)}
+	r := &train.Run{Options: o, App: cli.New(nil, io.Discard, io.Discard)}
 	defer func() {
-		if err := r.close(); err != nil {
+		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := r.begin(t.Context()); err != nil {
+	if err := r.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.preview.begin()
-	err := r.trainer.RunTo(t.Context(), o.config.Iterations, func(pipeline.Progress) { r.preview.stepped() })
+	r.Preview.Begin()
+	err := r.Trainer.RunTo(t.Context(), o.Config.Iterations, func(pipeline.Progress) { r.Preview.Stepped() })
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.preview.close()
-	share := r.preview.between.Lost().Seconds() / r.trainer.Seconds()
-	t.Logf("%.2f %% of %.1f s", 100*share, r.trainer.Seconds())
+	r.Preview.Close()
+	share := r.Preview.Between.Lost().Seconds() / r.Trainer.Seconds()
+	t.Logf("%.2f %% of %.1f s", 100*share, r.Trainer.Seconds())
 	if share > 0.015 || share == 0 {
 		t.Errorf("%.2f %% of the time is for pictures", 100*share)
 	}

@@ -187,7 +187,7 @@ func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
 func (r *suiteRun) command(merged settings) error {
 	r.settings = []string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}
 	o := newTrainOptions()
-	for _, g := range o.table() { // in their order, whatever the file's
+	for _, g := range trainTable(o) { // in their order, whatever the file's
 		for _, opt := range g.options {
 			if text, found := merged[opt.name]; found {
 				r.settings = append(r.settings, "--"+opt.name+"="+text)
@@ -195,10 +195,10 @@ func (r *suiteRun) command(merged settings) error {
 		}
 	}
 	fs := pflag.NewFlagSet("train", pflag.ContinueOnError)
-	register(fs, o.table())
+	register(fs, trainTable(o))
 	err := fs.Parse(r.settings)
 	if err == nil {
-		err = o.resolve(fs.Changed)
+		err = resolveSettings(o, fs.Changed)
 	}
 	if err != nil {
 		return r.plan.wrong(remedy.Of(err), "%s: %w", r.name(), err)

@@ -277,7 +277,7 @@ func inOrder[T any](md toml.MetaData, table string, values map[string]T) (names 
 
 // settingsOf checks a table of train's settings.
 func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string]toml.Primitive) (settings, error) {
-	table := newTrainOptions().table()
+	table := trainTable(newTrainOptions())
 	aliases := aliasesOf(table)
 	out := settings{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {

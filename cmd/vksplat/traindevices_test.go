@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vksplat/internal/run/models"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -35,37 +36,24 @@ func TestDevicesFor(t *testing.T) {
 		{name: "begun on more", splats: 2_500_000, others: 1, team: 4, want: 2, why: "the steps so far were of 4, and no more than 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := defaultTrainOptions()
-			o.config.MaxSplats, o.config.Splats, o.device.MaxVRAM = c.max, c.ends, c.memory
-			r := &trainRun{trainOptions: o}
-			r.saver = newSaver(r)
+			o := train.NewOptions()
+			o.Config.MaxSplats, o.Config.Splats, o.Device.MaxVRAM = c.max, c.ends, c.memory
+			r := &train.Run{Options: o}
+			r.Saver = train.NewSaver(r)
 			if c.team > 0 {
-				r.saver.from = &pipeline.Checkpoint{}
+				r.Saver.From = &pipeline.Checkpoint{}
 			}
 			if c.team > 1 {
-				r.saver.from.Header.Team = make([]pipeline.ShareRecord, c.team)
+				r.Saver.From.Header.Team = make([]pipeline.ShareRecord, c.team)
 			}
 			var err error
-			if r.device, err = pipeline.OpenDevice(o.device); err != nil {
+			if r.Device, err = pipeline.OpenDevice(o.Device); err != nil {
 				t.Fatal(err)
 			}
-			defer models.CloseDevice(r.device)
-			if n, why := r.devicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}); n != c.want || !strings.Contains(why, c.why) {
+			defer models.CloseDevice(r.Device)
+			if n, why := r.DevicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}); n != c.want || !strings.Contains(why, c.why) {
 				t.Errorf("%d devices (%s), want %d", n, why, c.want)
 			}
 		})
-	}
-}
-
-// TestNamesDevices wants every way of naming a device that some machine has, and no other word, to pass for a value of --devices.
-func TestNamesDevices(t *testing.T) {
-	for list, want := range map[string]bool{
-		"all": true, "auto": true, "0": true, "0,1": true, "0, 12": true, "aaaa0000-1111-2222-3333-444455556666,1": true, "AAAA0000111122223333444455556666": true,
-		"GPU-aaaa0000-1111-2222-3333-444455556666": true, "0000:65:00.0": true, "65:00.0,c1:00.0": true, "00000000:C1:00.0": true,
-		"": false, "gpu": false, "0,": false, "all,0": false, "-1": false, "65:00": false, "65:00.9": false, "GPU-aaaa": false, "123456789": false,
-	} {
-		if namesDevices(list) != want {
-			t.Errorf("%q: %v", list, !want)
-		}
 	}
 }

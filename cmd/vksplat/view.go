@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/frames"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
@@ -132,7 +133,7 @@ func runView(a *cli.Console, o *viewOptions) (err error) {
 
 // announce says where a server is, and opens a browser there.
 func announce(a *cli.Console, server *view.Server, noOpen bool) {
-	warnReadable(a, server)
+	frames.WarnReadable(a, server)
 	a.Printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
 	if noOpen {
 		return
@@ -166,13 +167,6 @@ func streams(a *cli.Console, o *viewOptions) (bool, error) {
 		}
 	}
 	return o.stream, nil
-}
-
-// warnReadable warns of a server whose answers others can read.
-func warnReadable(a *cli.Console, s *view.Server) {
-	if s.Public() && !s.Encrypted() {
-		a.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
-	}
 }
 
 // showFile has the browser get the model, and returns how many splats it has.

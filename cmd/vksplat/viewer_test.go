@@ -28,7 +28,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
-	"vksplat/pipeline"
+	"vksplat/internal/run/train"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/view"
@@ -184,38 +184,38 @@ func TestViewerBytes(t *testing.T) {
 
 // TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
 func TestViewerFrame(t *testing.T) {
-	o := defaultTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress, o.viewer.address = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
-	if err := os.MkdirAll(o.out, 0o777); err != nil {
+	o := train.NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &trainRun{trainOptions: o, app: cli.New(nil, io.Discard, io.Discard)}
+	r := &train.Run{Options: o, App: cli.New(nil, io.Discard, io.Discard)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var err error
-	if r.live, err = newLiveTraining(r, cancel); err != nil {
+	if r.Live, err = train.NewLiveTraining(r, cancel); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := r.close(); err != nil {
+		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := r.begin(ctx); err != nil {
+	if err := r.Begin(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.live.serve(); err != nil {
+	if err := r.Live.Serve(); err != nil {
 		t.Fatal(err)
 	}
-	l := r.live
+	l := r.Live
 	trained := make(chan error, 1)
-	go func() { trained <- r.trainer.RunTo(ctx, 40, l.step) }()
+	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.Step) }()
 	for l.Status().Step < 30 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	l.between.Hold()
-	cam := r.capture.Cameras[1]
+	l.Between.Hold()
+	cam := r.Capture.Cameras[1]
 	var want []float32
-	if err := l.between.Do(ctx, func() (err error) { want, err = r.trainer.Render(cam); return err }); err != nil {
+	if err := l.Between.Do(ctx, func() (err error) { want, err = r.Trainer.Render(cam); return err }); err != nil {
 		t.Fatal(err)
 	}
 	frame := func(q view.FrameQuery) scene.Image {
@@ -257,7 +257,7 @@ func TestViewerFrame(t *testing.T) {
 		}
 		pictures = append(pictures, img)
 	}
-	l.between.Release()
+	l.Between.Release()
 	if err := <-trained; err != nil {
 		t.Fatal(err)
 	}
@@ -283,38 +283,6 @@ func apart(t *testing.T, a, b scene.Image) float64 {
 		sum += d * d
 	}
 	return 10 * math.Log10(255*255*float64(len(a.Pix))*3/4/max(sum, 1))
-}
-
-func TestViewerFlags(t *testing.T) {
-	for address, want := range map[string]string{
-		"x": "no port", "70000": "no port", "-1": "no port", "10.0.0.1:80": "not this machine alone", "0": "", "127.0.0.1:8080": "", "[::1]:8080": "", "localhost:80": "", ":80": "",
-	} {
-		o := viewerOptions{address: address}
-		if err := o.resolve(); err == nil != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", address, err, want)
-		}
-	}
-	if err := (&viewerOptions{address: "0", server: view.ServerOptions{CertFile: "x"}}).resolve(); err == nil {
-		t.Error("a certificate without a key passes")
-	}
-}
-
-func TestViewerHistory(t *testing.T) {
-	var h history
-	for step := 1; step <= 10000; step++ {
-		h.add(pipeline.Progress{Step: step, Loss: float32(step), MSE: 0.01, Splats: step})
-	}
-	list := h.moments()
-	if len(list) < mostMoments/2 || len(list) >= mostMoments {
-		t.Errorf("%d moments", len(list))
-	}
-	last := 0
-	for _, m := range list {
-		if mean := float64(last+1+m.Step) / 2; math.Abs(m.Loss-mean) > 1e-9 || math.Abs(m.PSNR-20) > 1e-4 {
-			t.Fatalf("steps %d to %d: %+v, want %v", last+1, m.Step, m, mean)
-		}
-		last = m.Step
-	}
 }
 
 // BenchmarkViewer trains the capture in VKSPLAT_BENCH_CAPTURE alone and with a browser that always asks for frames of 1280x720, and reports how many times

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +14,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/output"
-	"vksplat/pipeline"
 	"vksplat/view"
 )
 
@@ -150,51 +147,5 @@ func TestViewerEnd(t *testing.T) {
 	end = o.until("the failure", func(s view.Status) bool { return s.End != nil })
 	if end.End.State != view.EndFailed || end.End.Model != "" || !strings.Contains(end.End.Text, "point_cloud") {
 		t.Errorf("failed: %+v", end.End)
-	}
-}
-
-// TestViewerAlone wants a pause that nobody watches to end after a while, and one that somebody comes back to, to go on.
-func TestViewerAlone(t *testing.T) {
-	const patience = 300 * time.Millisecond
-	var said bytes.Buffer
-	l := &liveTraining{r: &trainRun{app: cli.New(nil, io.Discard, &said)}, between: pipeline.NewInterludes(), patience: patience}
-	l.Watched(1)
-	l.Watched(2)
-	if err := l.Do(t.Context(), view.CommandPause); err != nil {
-		t.Fatal(err)
-	}
-	l.Watched(1)
-	time.Sleep(2 * patience)
-	l.Watched(0)
-	l.Watched(1)
-	time.Sleep(2 * patience)
-	if !l.between.Held() {
-		t.Error("it goes on although somebody watches")
-	}
-	l.Watched(0)
-	for begin := time.Now(); l.between.Held(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
-			t.Fatal("it is held for nobody")
-		}
-	}
-	l.mu.Lock() // what is said is said by then
-	defer l.mu.Unlock()
-	if text := said.String(); !strings.Contains(text, "paused from the viewer") || strings.Count(text, "nobody has watched for") != 2 {
-		t.Errorf("said is %s", text)
-	}
-}
-
-// TestFramePace wants training to go on for frameShare times what a frame cost, what the first unit after it waited for included.
-func TestFramePace(t *testing.T) {
-	var p framePace
-	if w := p.wait(time.Hour); w != 0 {
-		t.Errorf("before the first frame: %v", w)
-	}
-	begin := time.Now()
-	p.observe(1000, begin.Add(-20*time.Millisecond), 3*time.Second)
-	for cost, want := range map[time.Duration]time.Duration{20 * time.Millisecond: 220 * time.Millisecond, 50 * time.Millisecond: 550 * time.Millisecond} {
-		if w := p.wait(3*time.Second + cost); w > want || w < want-time.Since(begin) {
-			t.Errorf("a cost of %v: a wait of %v, want %v", cost, w, want)
-		}
 	}
 }

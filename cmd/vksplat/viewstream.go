@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/frames"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/remedy"
 	"vksplat/internal/run/render"
@@ -29,7 +30,7 @@ type streamed struct {
 	device   *pipeline.Device
 	renderer *pipeline.Renderer
 	memory   []float32
-	pace     framePace
+	pace     frames.Pace
 }
 
 // firstFrame is about what browsers ask for, px: room for larger frames is made when they come.
@@ -90,7 +91,7 @@ func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *spl
 		s.cameras = capture.Cameras
 		s.list = make([]view.LiveCamera, len(s.cameras))
 		for i := range s.list {
-			s.list[i] = liveCamera(&s.cameras[i], capture.HeldOut[s.cameras[i].PhotoName()])
+			s.list[i] = frames.LiveCamera(&s.cameras[i], capture.HeldOut[s.cameras[i].PhotoName()])
 		}
 		return s.list[0], view.Up(s.cameras), splats.FromCapture(capture.Frame, origin)
 	}
@@ -102,7 +103,7 @@ func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *spl
 	for k := range origin {
 		frame.Center[k] += origin[k] // the cameras of others stand where the model does
 	}
-	return liveCamera(&alone.Cameras[0], false), up, splats.FromCapture(frame, origin)
+	return frames.LiveCamera(&alone.Cameras[0], false), up, splats.FromCapture(frame, origin)
 }
 
 // somePlaces are the positions of some of the splats, evenly over the model.
@@ -138,14 +139,14 @@ func (s *streamed) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return photo.JPEG(img, frameQuality)
+	return photo.JPEG(img, frames.Quality)
 }
 
 // draw draws a frame.
 func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
-	s.pace.fit(q, true)
-	c, begin := frameCamera(s.cameras, q), time.Now()
-	rgb, err := s.renderer.Show(s.memory, c, looks[q.Mode])
+	s.pace.Fit(q, true)
+	c, begin := frames.Camera(s.cameras, q), time.Now()
+	rgb, err := s.renderer.Show(s.memory, c, frames.Looks[q.Mode])
 	switch {
 	case pipeline.IsShortage(err):
 		return scene.Image{}, errors.New("more splats are in view than device memory has room for: go nearer, or give view more of it (--max-vram)")
@@ -153,8 +154,8 @@ func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
 		return scene.Image{}, err
 	}
 	s.memory = rgb
-	s.pace.observe(c.Width*c.Height, begin, 0)
-	return framePicture(q.Mode, rgb, &c, scene.Image{}), nil
+	s.pace.Observe(c.Width*c.Height, begin, 0)
+	return frames.Picture(q.Mode, rgb, &c, scene.Image{}), nil
 }
 
 // close waits for the frame that is being drawn, the last, and gives the device back.

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/frames"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/photo"
@@ -75,8 +76,8 @@ func TestViewStream(t *testing.T) {
 	needDevice(t)
 	const memory = "8M"
 	model, cams := cityModel(t, 120_000)
-	frames := filepath.Join(t.TempDir(), "frames")
-	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]), "-o", frames)
+	received := filepath.Join(t.TempDir(), "frames")
+	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]), "-o", received)
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open", "--max-vram", memory)
 	c, err := v.enter(t.Context())
 	if err != nil {
@@ -86,11 +87,11 @@ func TestViewStream(t *testing.T) {
 	for i, cam := range cams {
 		through := fmt.Sprintf(`{"view":{"camera":%d,"width":%d,"height":%d,"mode":"picture"}}`, i, cam.Width, cam.Height)
 		got, text := asks(t, c, through)
-		file, err := os.ReadFile(filepath.Join(frames, cam.Name))
+		file, err := os.ReadFile(filepath.Join(received, cam.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := photo.JPEG(pngPixels(t, cam.Name, file), frameQuality)
+		want, err := photo.JPEG(pngPixels(t, cam.Name, file), frames.Quality)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes %s, the JPEG file of render's picture has %d: %v", cam.Name, len(got), text, len(want), err)
 		}

@@ -3,11 +3,9 @@ package cli
 import (
 	"fmt"
 	"math"
-
+	"strconv"
 	"vksplat/internal/wording"
-)
-
-// DidYouMean returns a hint for a word that is none of known: the nearest of
+) // DidYouMean returns a hint for a word that is none of known: the nearest of
 // them, if it is near enough to be meant, else otherwise.
 func DidYouMean(word string, known []string, otherwise string) string {
 	nearest := wording.Nearest(word, known)
@@ -35,4 +33,19 @@ func Duration(seconds float64) string {
 		return fmt.Sprintf("%dm%02ds", s/60, s%60)
 	}
 	return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+}
+
+// SharesText words numbers: 3, 4 and 5.
+func SharesText(list []int) string {
+	text := ""
+	for i, n := range list {
+		switch {
+		case i > 0 && i == len(list)-1:
+			text += " and "
+		case i > 0:
+			text += ", "
+		}
+		text += strconv.Itoa(n)
+	}
+	return text
 }

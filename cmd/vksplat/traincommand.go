@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
+	"vksplat/internal/run/train"
+)
+
+// decidedByPlan are the flags of train that partition has decided, beside those that say how the capture is read.
+var decidedByPlan = []string{"test-every", "test-list"}
+
+// trainPlan trains one block of a plan, or all of them and merges.
+func trainPlan(a *cli.Console, o *train.Options, fs *pflag.FlagSet, dir string) error {
+	plan, err := plans.Read(dir)
+	if err != nil {
+		return err
+	}
+	names := slices.Clone(decidedByPlan)
+	for _, opt := range loadTable(&o.Load) {
+		if opt.name != "strict" {
+			names = append(names, opt.name)
+		}
+	}
+	for _, name := range names {
+		if fs.Changed(name) {
+			return fault.Usagef("give it to vksplat partition, which decides it for all blocks", "flag --%s: %s is a plan", name, dir)
+		}
+	}
+	if o.Eval && len(plan.HeldOut) == 0 {
+		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
+	}
+	if o.Block == plans.NoBlock {
+		return trainBlocks(a, o, plan)
+	}
+	if int(o.Block) >= len(plan.Blocks) {
+		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, cli.Count(len(plan.Blocks), "block"), o.Block)
+	}
+	if err := o.Checkpoints.Check(); err != nil {
+		return err
+	}
+	takeBlock(o, plan)
+	_, err = train.Do(a, o, nil)
+	return err
+}
+
+// takeBlock makes the options those of a block of the plan.
+func takeBlock(o *train.Options, plan *plans.Plan) {
+	o.Divided, o.Scene = plan, plan.Capture.Scene
+	plan.Capture.Options(&o.Load, func(string) bool { return false })
+	o.Config = o.ConfigOf(plan, int(o.Block))
+	for _, g := range trainTable(o) {
+		for _, opt := range g.options {
+			if opt.steps != nil && o.ShareSteps {
+				opt.steps.Scale(plan.Share(int(o.Block)))
+			}
+		}
+	}
+	if o.Out == "" {
+		o.Out = plan.BlockFolder(int(o.Block))
+	}
+	if at := plan.Origin; o.Origin == "auto" { // the same for all blocks
+		o.Origin = captured.OriginFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
+	}
+	o.Checkpoints.Off = o.DryRun
+}
+
+// passedOnFlags are the flags that were given, for the training of a block.
+func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
+	fs.Visit(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"block", "model-path", "resume", "export"}, f.Name) {
+			flags = append(flags, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return flags
+}
+
+func trainCommand(a *cli.Console) *cobra.Command {
+	o := newTrainOptions()
+	cmd := &cobra.Command{
+		Use:   "train SCENE -m OUT",
+		Short: "Train a model from photographs",
+		Long: "Train a model from the photographs of SCENE, a folder that COLMAP or a\n" +
+			"compatible program wrote. OUT gets the model as\n" +
+			"point_cloud/iteration_N/point_cloud.ply, which viewers read, and with --eval the\n" +
+			"scores and pictures of the held-out photos. Ctrl-C stops after the step, saves\n" +
+			"and evaluates; while it evaluates, it stops after the picture. A second one,\n" +
+			"half a second later or more, aborts at once and saves nothing. SCENE may also be\n" +
+			"the folder of a plan that vksplat partition wrote: its blocks are trained one\n" +
+			"after the other and merged.",
+		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.HelpAll || o.PrintConfig && len(args) == 0 {
+				return nil
+			}
+			return one("SCENE folder")(cmd, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	table, fs := trainTable(o), cmd.Flags()
+	register(fs, table)
+	o.Given = fs.Changed
+	offerValues(a, cmd, table)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { trainHelp(a, cmd, o.HelpAll) })
+	cmd.RunE = runs(a, func(args []string) error {
+		if o.HelpAll {
+			trainHelp(a, cmd, true)
+			return nil
+		}
+		o.PassedOn = passedOnFlags(fs) // before --steps-scaler changes them
+		if err := resolveSettings(o, fs.Changed); err != nil {
+			return err
+		}
+		if o.PrintConfig {
+			printSettings(a, o)
+			return nil
+		}
+		if plans.IsPlan(args[0]) {
+			return trainPlan(a, o, fs, args[0])
+		}
+		return trainScene(a, o, args[0])
+	})
+	return cmd
+}
+
+// trainScene trains a capture.
+func trainScene(a *cli.Console, o *train.Options, scene string) error {
+	if flag := o.OfPlan(); flag != "" {
+		return fault.Usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
+	}
+	if o.Out == "" && !o.DryRun {
+		if !output.IsFolder(scene) { // perhaps a plan, which needs none
+			return fault.Usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
+		}
+		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+	}
+	if err := o.Checkpoints.Check(); err != nil {
+		return err
+	}
+	o.Scene = scene
+	o.Checkpoints.Off = o.DryRun
+	_, err := train.Do(a, o, nil)
+	return err
+}

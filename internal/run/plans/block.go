@@ -1,0 +1,32 @@
+package plans
+
+import (
+	"strconv"
+
+	"vksplat/internal/fault"
+)
+
+// NoBlock as blockFlag means all blocks.
+const NoBlock BlockFlag = -1
+
+// BlockFlag is the number of a block, or noBlock.
+type BlockFlag int
+
+func (f *BlockFlag) Type() string { return "K" }
+
+func (f *BlockFlag) String() string {
+	if *f == NoBlock {
+		return ""
+	}
+	return strconv.Itoa(int(*f))
+}
+
+// Set parses a number from 0 up.
+func (f *BlockFlag) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return fault.Usagef("blocks count from 0", "%q is no number of a block", s)
+	}
+	*f = BlockFlag(n)
+	return nil
+}

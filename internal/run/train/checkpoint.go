@@ -1,0 +1,380 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+)
+
+// checkpointHeader is about what a checkpoint holds beside its tensors, in bytes.
+const checkpointHeader = 16 << 10
+
+// saver writes the checkpoints of a run and clears away the old ones.
+type saver struct {
+	r   *Run
+	o   *CheckpointOptions
+	dir string
+
+	From       *pipeline.Checkpoint    // to go on with; nil: from the start
+	Foreign    []string                // checkpoints in dir that are not of this run's past
+	Left       []string                // likewise what else an earlier run left in OUT
+	Aside      bool                    // both are in asideFolder
+	Own        *output.Written         // files of OUT that are this program's
+	trusts     bool                    // treat every file with a run's name as ours
+	kept       []output.CheckpointFile // those that are, by step
+	pending    *pipeline.CheckpointWrite
+	wanted     bool                               // pending was asked for
+	asked      []int                              // steps of --save-at and of the viewer, of this and of earlier calls: their checkpoints stay
+	remembered bool                               // asked is on disk
+	last       time.Time                          // end of the last write, or the start
+	full       bool                               // the last periodic write failed
+	failed     error                              // the first failure of a write that was asked for
+	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
+	now        atomic.Bool                        // somebody wants a checkpoint now
+	log        []output.CheckpointLog
+}
+
+func NewSaver(r *Run) *saver {
+	return &saver{r: r, o: &r.Checkpoints, dir: filepath.Join(r.Out, output.CheckpointFolder)}
+}
+
+// CheckpointPath returns where the checkpoint of a step goes.
+func (s *saver) CheckpointPath(step int) string {
+	return filepath.Join(s.dir, output.CheckpointPrefix+strconv.Itoa(step)+output.CheckpointSuffix)
+}
+
+// run trains up to step to, with a stop wherever a checkpoint is due.
+func (s *saver) run(ctx context.Context, to int) error {
+	t := s.r.Trainer
+	done := t.Step()
+	if s.From != nil && done == s.From.Header.Step && s.From.Header.Next.Step < done {
+		done-- // what belongs to the last step is not done: a refinement or a reset
+	}
+	for {
+		stop := min(s.nextStop(done), to)
+		part, cancel := context.WithCancel(ctx)
+		s.stretch.Store(&cancel)
+		if s.now.Load() { // since before this stretch, which would not have heard
+			cancel()
+		}
+		err := s.r.runTo(part, stop, func() {
+			if s.pending != nil && s.pending.Done() {
+				s.settle()
+			}
+			if s.due() {
+				cancel()
+			}
+		})
+		cancel()
+		switch {
+		case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
+			return err
+		case err != nil: // the stop may be reached already, but for a refinement: runTo sees to it
+			s.early()
+			continue
+		case stop < s.r.Config.Iterations && s.nextStop(stop-1) == stop:
+			s.atStop(stop)
+		}
+		if stop >= to {
+			return nil
+		}
+		done = stop
+	}
+}
+
+// saveNow has a checkpoint written after the step, or at once while training is held. It may be called from any goroutine.
+func (s *saver) saveNow() {
+	s.now.Store(true)
+	if end := s.stretch.Load(); end != nil {
+		(*end)()
+	}
+}
+
+// early writes a checkpoint between two stops: it is due, or a viewer wants it and is told of it.
+func (s *saver) early() {
+	asked := s.now.Swap(false)
+	if asked {
+		s.keep(s.r.Trainer.Step())
+	}
+	err := s.save(true)
+	if err != nil {
+		s.missed(err)
+	}
+	if asked {
+		s.r.Live.saving(s.pending, s.newest(), s.r.Trainer.Step(), err)
+	}
+}
+
+// keep has the checkpoint of a step stay, as those of --save-at do.
+func (s *saver) keep(step int) {
+	if !slices.Contains(s.asked, step) {
+		s.asked, s.remembered = append(s.asked, step), false
+	}
+}
+
+// Begin checks that the disk has room for the first checkpoint and model.
+func (s *saver) Begin() error {
+	s.last = time.Now()
+	t, c := s.r.Trainer, &s.r.Config
+	if s.o.Off {
+		return nil
+	}
+	run := s.r.record()
+	run.Aside = func() string { return s.r.Rec.Metrics.since.text() }
+	t.SetRun(run)
+	need := t.CheckpointBytes(0) + checkpointHeader
+	free, known := atomicfile.FreeSpace(s.r.Out)
+	if known && free < need {
+		return output.FolderError(s.r.Out, noSpace("the first checkpoint", need, free))
+	}
+	last := c.MaxSplats
+	if c.Splats > 0 {
+		last = c.Splats
+	}
+	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(last); known && last > 0 && free < most {
+		s.r.App.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.Out, pipeline.BytesText(free), cli.Count(last, "splat"), pipeline.BytesText(most)))
+	}
+	return nil
+}
+
+// nextStop returns the next step after step at which something is to be written, or the last one.
+func (s *saver) nextStop(step int) int {
+	next := s.r.Config.Iterations
+	if s.o.Off {
+		return next
+	}
+	for _, at := range s.o.SaveAt {
+		if at > step {
+			next = min(next, at)
+		}
+	}
+	if n := s.o.Every.steps; n > 0 {
+		next = min(next, (step/n+1)*n)
+	}
+	return next
+}
+
+// due reports whether it is time for a checkpoint. It is called after every step.
+func (s *saver) due() bool {
+	if s.o.Off || s.o.Every.time == 0 || time.Since(s.last) < s.o.Every.time {
+		return false
+	}
+	return s.pending == nil || s.pending.Done()
+}
+
+// atStop writes what is due at a step.
+func (s *saver) atStop(step int) {
+	if !slices.Contains(s.o.SaveAt, step) {
+		s.periodic()
+		return
+	}
+	err := s.save(true)
+	if err = errors.Join(err, s.r.writeModel(step)); err != nil {
+		s.fail(fmt.Errorf("save step %d: %w", step, err))
+	}
+}
+
+// fail notes the failure of a write that was asked for: training goes on, and the run ends with the error.
+func (s *saver) fail(err error) {
+	if s.failed == nil {
+		s.failed = err
+		if errors.Is(err, pipeline.ErrDiverged) {
+			return // training ends
+		}
+		s.r.App.Warn(err.Error() + "; training goes on")
+	}
+}
+
+// periodic writes a checkpoint that nobody asked for at this very step: a failure is a warning, until one succeeds.
+func (s *saver) periodic() {
+	if err := s.save(true); err != nil {
+		s.missed(err)
+	}
+}
+
+func (s *saver) missed(err error) {
+	if errors.Is(err, pipeline.ErrDiverged) {
+		return // training ends with it
+	}
+	if !s.full {
+		s.r.App.Warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
+		if n := len(s.kept); n > 0 {
+			s.r.App.Note("the last one is " + s.kept[n-1].Path)
+		}
+	}
+	s.full = true
+}
+
+// save writes a checkpoint of the state as it is, in the background where that can be.
+func (s *saver) save(background bool) error {
+	s.settle()
+	defer func() { s.last = time.Now() }()
+	t := s.r.Trainer
+	s.startOver()
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return output.FolderError(s.dir, err)
+	}
+	if err := s.rememberAsked(); err != nil {
+		return err
+	}
+	if err := s.makeRoom(t.CheckpointBytes(0) + checkpointHeader); err != nil {
+		return err
+	}
+	s.identify()
+	w, err := t.SaveCheckpoint(s.CheckpointPath(t.Step()), background)
+	if err != nil {
+		return err
+	}
+	s.pending, s.wanted = w, slices.Contains(s.o.SaveAt, w.Step)
+	if w.Copied {
+		return nil
+	}
+	return s.collect()
+}
+
+// settle is collect of a write whose failure does not end the run.
+func (s *saver) settle() {
+	switch err := s.collect(); {
+	case err != nil && s.wanted:
+		s.fail(err)
+	case err != nil:
+		s.missed(err)
+	}
+}
+
+// collect waits for a checkpoint that is being written and clears old ones away once it is whole.
+func (s *saver) collect() error {
+	w := s.pending
+	if w == nil {
+		return nil
+	}
+	s.pending = nil
+	if err := w.Wait(); err != nil {
+		return err
+	}
+	s.full = false
+	s.log = append(s.log, output.CheckpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied, PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
+	s.Standing()
+	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Path == w.Path })
+	s.kept = append(s.kept, output.CheckpointFile{Path: w.Path, Step: w.Step})
+	s.prune(s.o.keepRunning())
+	return nil
+}
+
+// prune removes all but the newest checkpoints, and those of steps that were asked for.
+func (s *saver) prune(keep int) {
+	left := 0
+	for i := len(s.kept) - 1; i >= 0; i-- {
+		f := s.kept[i]
+		if slices.Contains(s.asked, f.Step) {
+			continue
+		}
+		if left++; left > keep {
+			_ = os.Remove(f.Path) // it takes room and harms nobody
+			s.kept = slices.Delete(s.kept, i, i+1)
+		}
+	}
+}
+
+// makeRoom checks that the disk has need bytes. Where it has not, all checkpoints but the newest go.
+func (s *saver) makeRoom(need int64) error {
+	free, known := atomicfile.FreeSpace(s.dir)
+	if known && free < need && len(s.kept) > 1 {
+		s.prune(1)
+		free, known = atomicfile.FreeSpace(s.dir)
+	}
+	if known && free < need {
+		return output.FolderError(s.dir, noSpace("a checkpoint", need, free))
+	}
+	return nil
+}
+
+// noSpace is the error of a disk that is about to be full.
+func noSpace(what string, need, free int64) error {
+	return fmt.Errorf("%w: %s takes %s, %s are free", syscall.ENOSPC, what, pipeline.BytesText(need), pipeline.BytesText(max(free, 0)))
+}
+
+// end writes the checkpoint of a run that is done, or was stopped, and leaves as many as were asked for.
+func (s *saver) end(interrupted bool) error {
+	if s.o.Off {
+		return nil
+	}
+	t := s.r.Trainer
+	s.settle()
+	var err error
+	asked := slices.Contains(s.o.SaveAt, t.Step())
+	if interrupted && !asked && s.tooEarly() {
+		s.r.App.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
+		return s.failed
+	}
+	nothingNew := !t.Changed() && len(s.kept) > 0
+	if keep := s.o.keepAtEnd(); (interrupted || keep > 0 || asked) && !nothingNew {
+		err = s.save(false)
+	}
+	if err == nil && !interrupted {
+		s.startOver() // where nothing was written
+		s.prune(s.o.keepAtEnd())
+	}
+	return errors.Join(s.failed, err)
+}
+
+// worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first checkpoint needs.
+const worthWaiting = 60
+
+// tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
+func (s *saver) tooEarly() bool {
+	r := s.r
+	return r.Fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 && r.Rec.seconds() < worthWaiting
+}
+
+// pressed saves the run before the trainer gives things up for want of device memory.
+func (s *saver) pressed(int) {
+	if s.o.Off || s.r.Trainer == nil {
+		return
+	}
+	if err := s.save(false); err != nil { // in the background it would take a copy in memory that is short already
+		s.missed(err)
+	}
+}
+
+// Rescue tries to save a run that ended for want of memory.
+func (s *saver) Rescue(cause error) error {
+	if s.o.Off || !pipeline.IsShortage(cause) || s.r.Trainer.Step() == 0 {
+		return cause
+	}
+	if err := s.save(false); err != nil {
+		return errors.Join(cause, err)
+	}
+	return &fault.HintedError{Err: fmt.Errorf("%w; step %d is saved in %s", cause, s.r.Trainer.Step(), s.CheckpointPath(s.r.Trainer.Step())),
+		Hint: "go on with --resume and a larger --max-vram, or on a device with more memory"}
+}
+
+// history returns what stats.json tells, nil for nothing.
+func (s *saver) history() *output.RunLog {
+	h := &output.RunLog{ResumedFrom: s.r.Trainer.StartStep(), Deviations: s.r.Trainer.Deviations(), Checkpoints: s.log}
+	if h.ResumedFrom == 0 && len(h.Deviations) == 0 && len(h.Checkpoints) == 0 {
+		return nil
+	}
+	return h
+}
+
+// newest returns the newest checkpoint's path, or "".
+func (s *saver) newest() string {
+	if n := len(s.kept); n > 0 {
+		return s.kept[n-1].Path
+	}
+	return ""
+}

@@ -1,0 +1,192 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/inspect"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
+	"vksplat/scene/splatfile"
+)
+
+// equip plans what memory is used for, opens the cache of photos and makes the
+// trainer.
+func (r *Run) equip(ctx context.Context) error {
+	cams := captured.Pick(r.Capture.Cameras, r.Train)
+	options := pipeline.TrainerOptions{
+		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
+		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM, Strict: r.Load.Strict, Warn: r.App.Warn,
+		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.Preview.pictureBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.Saver.pressed,
+	}
+	var init *scene.Splats
+	var splats int
+	var err error
+	if from := r.Saver.From; from != nil {
+		splats, options.Ceiling = from.Header.Splats, from.Ceiling(r.Config)
+	} else {
+		if init, err = initial.Splats(r.Capture, r.initOptions()); err != nil {
+			return err
+		}
+		splats = init.N
+		if err := models.CheckNear(r.Config.Near, init, r.Capture.Cameras); err != nil {
+			return err
+		}
+		if r.Init.Kind == initial.InitPLY {
+			options.LoadBytes += int64(init.N) * splatBytes(init.Degree)
+		}
+	}
+	r.Capture.Points = nil // they have done their work
+	if r.Devices == devicesAuto {
+		if err = r.chooseDevices(cams, splats, &options); err != nil {
+			return err
+		}
+	}
+	if err = r.makePlan(cams, splats, options); err != nil {
+		return err
+	}
+	if r.Saver.From == nil {
+		err = r.plan.Check(r.Config, splats)
+	}
+	if err != nil {
+		return err
+	}
+	r.warnPlan()
+	if r.DryRun {
+		return nil
+	}
+	if err := r.openPhotos(ctx, cams); err != nil {
+		return err
+	}
+	if r.Saver.From != nil {
+		r.Trainer, err = r.Saver.resume(cams, options)
+		return err
+	}
+	r.Trainer, err = pipeline.NewTrainer(r.Device, cams, r.photos, init, r.Capture.SceneScale, r.Config, options)
+	return err
+}
+
+// openPhotos opens the cache of decoded photos.
+func (r *Run) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
+	r.plan.Limit()
+	if r.Load.Strict {
+		if err := r.decodable(ctx); err != nil {
+			return err
+		}
+	}
+	cache := r.plan.Host.PhotoCache(cams)
+	cache.SpillDir, cache.SpillBytes, cache.Warn = r.ImageCache, r.ImageCacheBytes, r.App.Warn
+	cache.Decode = r.lookingForBlack()
+	if cache.Bytes, err = r.cacheBytes(cache); err != nil {
+		return err
+	}
+	r.photos, err = pipeline.NewPhotoCache(cache)
+	return err
+}
+
+// lookingForBlack decodes photos and tells of the first black one. What else inspect finds in pixels takes longer than training should wait.
+func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
+	var once sync.Once
+	return func(cams []scene.Camera) ([]scene.Image, []error) {
+		images, errs := photo.DecodeViews(cams)
+		for i := range images {
+			if errs[i] == nil && inspect.Dark(&images[i]) {
+				once.Do(func() {
+					r.App.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.Capture.Root))
+				})
+			}
+		}
+		return images, errs
+	}
+}
+
+// warnPlan warns of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that goes on was told at its start.
+func (r *Run) warnPlan() {
+	if r.PhotoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
+		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step", pipeline.BytesText(r.PhotoVRAM)))
+	}
+	if r.plan.Shares != nil {
+		r.noteLater("the devices have unequal memory: the model may grow to " + cli.SharesText(r.plan.Shares) + " splats on them")
+	}
+	asked, most := r.Config.MaxSplats, r.plan.Ceiling
+	if r.Saver.From != nil || r.Config.Splats > 0 || most >= asked {
+		return
+	}
+	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise %s, use smaller photos with --downscale, or --precision mixed)",
+		cli.Count(most, "splat"), asked, r.Device.MemoryFlag()))
+}
+
+// initOptions says what the first splats are made from.
+func (r *Run) initOptions() initial.Options {
+	o := r.Init
+	o.Model = openInit
+	o.Opacity, o.Scale, o.Seed = r.Config.InitOpacity, r.Config.InitScale, r.Config.Seed
+	if o.Kind == initial.InitPLY { // else degree 0: the rest of the colours is zero, and the model makes room for it
+		o.Degree = r.Config.SHDegree
+	}
+	return o
+}
+
+// openInit reads a model to begin with, of any format.
+func openInit(file string) (func() (*scene.Splats, ply.Meta, error), error) {
+	model, err := splatfile.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	return func() (*scene.Splats, ply.Meta, error) {
+		splats, info, err := models.Read(file)
+		return splats, info.Meta, err
+	}, model.Close()
+}
+
+// decodable decodes every photo once, so that --strict finds out before the
+// training and not in the middle of it.
+func (r *Run) decodable(ctx context.Context) error {
+	photos, err := pipeline.NewPhotoCache(r.plan.Host.PhotoCache(r.Capture.Cameras))
+	if err != nil {
+		return err
+	}
+	order := make([]int, len(r.Capture.Cameras))
+	for i := range order {
+		order[i] = i
+	}
+	photos.Expect(order)
+	for i := 0; i < len(order) && err == nil; i++ {
+		if _, err = photos.Photo(ctx, i); err == nil {
+			photos.Release(i)
+		}
+	}
+	return errors.Join(err, photos.Close())
+}
+
+// What a point takes in RAM, in bytes: while the model is trained, and at most before that, when the first splats are made (load.TestLoadingFootprint).
+const (
+	filePointBytes   = 16
+	loadedPointBytes = 160
+)
+
+// splatBytes is what a splat of a file takes at most while it is brought to the training frame.
+func splatBytes(degree int) int64 { return 4 * (11 + 6 + 2*3*int64(scene.SHCoefficients(degree))) }
+
+// cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
+func (r *Run) cacheBytes(planned pipeline.PhotoCacheOptions) (int64, error) {
+	if r.PhotoRAM == 0 {
+		return planned.Bytes, nil
+	}
+	if r.PhotoRAM > planned.Bytes {
+		return 0, fault.Usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", pipeline.BytesText(r.PhotoRAM), pipeline.BytesText(planned.Bytes))
+	}
+	if least := planned.LargestPhoto(); r.PhotoRAM < least {
+		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", pipeline.BytesText(r.PhotoRAM), pipeline.BytesText(least))
+	}
+	return r.PhotoRAM, nil
+}

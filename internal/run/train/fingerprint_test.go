@@ -1,0 +1,110 @@
+package train
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/load"
+	"vksplat/scene/synth"
+)
+
+// hashedRun is a run from the start on a made-up capture, one photo of which takes some time to hash. change happens meanwhile.
+func hashedRun(t *testing.T, change func(photo string)) (r *Run, warnings *bytes.Buffer) {
+	r, warnings = hashingRun(t, 256<<20)
+	change(r.Capture.Cameras[3].Path)
+	r.Saver.identify()
+	return r, warnings
+}
+
+// hashingRun is a run that has begun to hash its photos, one of which has so many bytes.
+func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
+	dir := t.TempDir()
+	if err := synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Zeros behind the picture take no room on the disk.
+	if err := os.Truncate(c.Cameras[3].Path, long); err != nil {
+		t.Fatal(err)
+	}
+	warnings = &bytes.Buffer{}
+	r = &Run{Options: NewOptions(), App: cli.New(nil, &bytes.Buffer{}, warnings), Capture: c, Trainer: &pipeline.Trainer{}}
+	r.Out = filepath.Join(dir, "out")
+	r.Saver = NewSaver(r)
+	if err := r.startFingerprint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.hashing.Close)
+	if r.Fingerprint != "" || r.hashing.Done() {
+		t.Error("a run from the start waited for the fingerprint")
+	}
+	return r, warnings
+}
+
+// TestStopBeforeHashes stops a run whose photos take hours to read: soon after its start nothing waits for that, later the checkpoint is worth it.
+func TestStopBeforeHashes(t *testing.T) {
+	r, _ := hashingRun(t, 1<<40)
+	r.Rec = &Record{}
+	if !r.Saver.tooEarly() {
+		t.Error("a run that has just begun waits for its photos")
+	}
+	r.Rec.before = 2 * worthWaiting
+	if r.Saver.tooEarly() {
+		t.Error("two minutes of training are lost")
+	}
+	r.Rec.before = 0
+	r.Saver.kept = []output.CheckpointFile{{Path: "x", Step: 5}}
+	if r.Saver.tooEarly() {
+		t.Error("a run that has checkpoints already writes no more")
+	}
+	began := time.Now()
+	r.hashing.Close()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("hashing went on for %v", took)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	r, said := hashedRun(t, func(string) {})
+	if len(r.Fingerprint) != 64 || said.Len() > 0 || len(r.Trainer.Deviations()) > 0 {
+		t.Errorf("fingerprint %q, %s", r.Fingerprint, said)
+	}
+	// Of a photo that is changed later the fingerprint stays, and it is told once.
+	known := r.Fingerprint
+	if r.Saver.identify(); said.Len() > 0 {
+		t.Error(said)
+	}
+	if err := os.Truncate(r.Capture.Cameras[1].Path, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.Saver.identify()
+	}
+	if text := said.String(); r.Fingerprint != known || len(r.Trainer.Deviations()) != 1 || strings.Count(text, "was changed") != 1 {
+		t.Errorf("fingerprint %q, %v, %s", r.Fingerprint, r.Trainer.Deviations(), said)
+	}
+	r, said = hashedRun(t, func(photo string) {
+		if err := os.Truncate(photo, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if text := said.String(); r.Fingerprint != noFingerprint || len(r.Trainer.Deviations()) != 1 || !strings.Contains(text, "was changed") || !strings.Contains(text, "--accept-changes") {
+		t.Errorf("fingerprint %q, %v, %s", r.Fingerprint, r.Trainer.Deviations(), text)
+	}
+	// It is said once.
+	before := said.Len()
+	if r.Saver.identify(); said.Len() != before {
+		t.Error(said)
+	}
+}

@@ -1,0 +1,60 @@
+package train
+
+import (
+	"slices"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+)
+
+// Leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints: files, and after them their folders.
+// Viewers take the model of the highest step for the newest.
+func (s *saver) Leftovers() []string {
+	return output.RunLeftovers(s.r.Out, s.after())
+}
+
+// after is the step of an earlier run in OUT that this one goes on with; -1: it does not.
+func (s *saver) after() int {
+	if s.ownPast() {
+		return s.From.Header.Step
+	}
+	return -1
+}
+
+// ownPast reports whether the run goes on with a checkpoint of its own folder.
+func (s *saver) ownPast() bool { return s.From != nil && output.InFolder(s.From.Path(), s.dir) }
+
+// protect refuses to lose what an earlier run left.
+func (s *saver) protect(list []output.CheckpointFile) error {
+	if s.o.Overwrite {
+		return nil
+	}
+	whole := 0
+	for _, f := range slices.Backward(list) {
+		c, err := pipeline.OpenCheckpoint(f.Path)
+		if err != nil {
+			return fault.Usagef("move it away, replace it with --overwrite, or choose another folder", "%s is no whole checkpoint of this program", f.Path)
+		}
+		h := c.Header
+		if err := c.Close(); err != nil {
+			return err
+		}
+		if whole++; whole == 1 && h.Step < h.Config.Iterations {
+			return fault.Usagef("go on with --resume, start over with --overwrite, or choose another folder",
+				"%s holds a run that stopped after step %d of %d", s.r.Out, h.Step, h.Config.Iterations)
+		}
+	}
+	hint := "choose another folder, or replace it with --overwrite"
+	if whole > 0 {
+		hint = "choose another folder, replace it with --overwrite, or train on with --resume and more --iterations"
+	}
+	return output.RefuseFormer(s.r.Out, whole, hint)
+}
+
+// startOver drops, with the first step or write of a run, the lines of metrics.jsonl that are not its past.
+func (s *saver) startOver() {
+	if s.r.Rec != nil {
+		s.r.Rec.startOver()
+	}
+}

@@ -1,0 +1,46 @@
+package train
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vksplat/internal/fault"
+	"vksplat/scene"
+)
+
+// TestApart writes beside a capture and into it, with its photos in one folder, in its own, and in several whose common one holds everything.
+func TestApart(t *testing.T) {
+	top := t.TempDir()
+	for _, dir := range []string{"one/images", "one/sparse/0", "one/out", "left", "right"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		images, model, out string
+		refused            bool
+	}{
+		{"one/images", "one/sparse/0", "one/out", false},
+		{"one/images", "one/sparse/0", "one/images2", false},
+		{"one/images", "one/sparse/0", "out", false},
+		{"one/images", "one/sparse/0", "one", true},
+		{"one/images", "one/sparse/0", "one/images", true},
+		{"one/images", "one/sparse/0", "one/images/deep", true},
+		{"one/images", "one/sparse/0", "one/sparse/0/deep", true},
+		{"one/images", "one/sparse/0", "one/sparse", true},
+		{"one", "one/transforms.json", "one/out", false},
+		{"one", "one/transforms.json", "one", true},
+		{".", "one/transforms.json", "one/out", false}, // left and right hold the photos
+		{".", "one/transforms.json", "out", false},
+		{"left", "one/transforms.json", "left/out", true},
+	} {
+		at := func(name string) string { return filepath.Join(top, name) }
+		r := &Run{Options: &Options{Out: at(c.out)}, Capture: &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}}
+		err := r.apart()
+		if wrong := new(fault.UsageError); (err != nil) != c.refused || err != nil && !errors.As(err, &wrong) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/report"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/results"
+)
+
+// PicturesFolder is where the pictures of held-out photos go.
+func (r *Run) PicturesFolder(step int) string {
+	return filepath.Join(r.Out, output.PictureFolder+strconv.Itoa(step))
+}
+
+// Measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are written in any case: a run that was
+// killed may have left them behind what it recorded. Where ctx is cancelled meanwhile there are no scores, and r.unmeasured is set.
+//
+// What is drawn is the model on the device, not the file that was written of it: a second copy beside the optimiser's
+// state may not fit, and measurements on the way (--eval-at) have no file. The scores are the file's all the same.
+// RenderInto takes what the file holds, all SH coefficients among it, with settings that the file names (startModel);
+// the file differs by the rounding of coordinates to float32 in the capture's frame, which --origin keeps small: 1e-6
+// dB. TestScoreIsTheFiles measures files alone and compares.
+func (r *Run) Measure(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []results.ViewScore, err error) {
+	r.Saver.startOver()
+	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
+		ctx = context.Background()
+	} else {
+		defer r.during(stageMeasuring)()
+	}
+	if views = r.measured(step); views == nil {
+		if views, err = r.evaluate(ctx, step, seen); err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			r.Unmeasured, err = true, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(views) == 0 {
+			return nil, nil
+		}
+		r.Rec.eval(step, views)
+	}
+	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, r.Rec.Metrics.scores(), r.Saver.From != nil)
+}
+
+// measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.
+func (r *Run) measured(step int) []results.ViewScore {
+	views := r.Rec.Metrics.Evaluated(step, r.Drawn())
+	files := r.pictureFiles()
+	for _, v := range views {
+		if file, known := files[v.Name]; !known || !output.IsFile(filepath.Join(r.PicturesFolder(step), file)) {
+			return nil
+		}
+	}
+	return views
+}
+
+// evaluate renders every held-out photo's view, measures it against the photo
+// and writes both side by side.
+func (r *Run) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]results.ViewScore, error) {
+	cams := captured.Pick(r.Capture.Cameras, r.Test)
+	files := captured.PictureNames(cams)
+	if err := r.Saver.Own.Begin(captured.PathsIn(r.PicturesFolder(step), files)...); err != nil {
+		return nil, err
+	}
+	if r.photos != nil {
+		r.photos.Empty() // its memory is lent to the photos of this evaluation
+	}
+	r.plan.Limit()
+	round, err := evaluate.NewViewRound(cams, &r.plan.Host)
+	if err != nil {
+		return nil, err
+	}
+	defer round.Photos.Close()
+	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &report.Thumbnails{Step: step}}
+	round.Strict, round.Warn, round.Compare = r.Load.Strict, r.App.Warn, e.compare
+	round.Draw = func(memory []float32, i int) ([]float32, error) { return r.Trainer.RenderInto(memory, cams[i]) }
+	if err := round.Run(ctx); err != nil {
+		return nil, err
+	}
+	if len(e.views) == 0 {
+		r.App.Warn("no held-out photo has pixels to compare with: nothing is measured")
+	}
+	r.thumbs = e.thumbs
+	return e.views, nil
+}
+
+// evaluation is what a run makes of one round over its held-out photos.
+type evaluation struct {
+	run    *Run
+	step   int
+	seen   func(photo scene.Image, render []float32)
+	files  []string // of the pictures, by camera
+	views  []results.ViewScore
+	thumbs *report.Thumbnails
+}
+
+// compare scores a picture, writes it, and makes what else is shown of it.
+func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
+	r := e.run
+	c.Photo = photo.Over(c.Photo, r.Config.Background)
+	var mask []uint32
+	c.Render, mask = c.Comparable(r.Config.Exposure)
+	view, err := evaluate.Score(c.Cam, c.Photo, c.Render, mask)
+	if err != nil {
+		return nil, err
+	}
+	if err := output.WritePicture(filepath.Join(r.PicturesFolder(e.step), e.files[c.Index]), func(path string) error {
+		return photo.WriteSheet(path, c.Photo, c.Render)
+	}); err != nil {
+		return nil, err
+	}
+	var sheet *boardPicture
+	if r.Rec.boards(c.Index) {
+		if sheet, err = newBoardPicture(c.Photo, c.Render); err != nil {
+			return nil, err
+		}
+	}
+	var thumb *report.Picture
+	if r.Report {
+		made := photo.FromFloats(c.Render, c.Photo.Width, c.Photo.Height)
+		if thumb, err = report.NewPicture(c.Cam.Name, photo.Fit(c.Photo, report.Side), photo.Fit(made, report.Side)); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		e.views = append(e.views, view)
+		r.Rec.view(e.step, c.Cam.Name, sheet)
+		if e.seen != nil {
+			e.seen(c.Photo, c.Render)
+		}
+		e.thumbs.Add(thumb, view)
+	}, nil
+}
+
+// pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.
+func (r *Run) pictureFiles() map[string]string {
+	files := map[string]string{}
+	cams := captured.Pick(r.Capture.Cameras, r.Test)
+	for i, name := range captured.PictureNames(cams) {
+		files[cams[i].Name] = name
+	}
+	return files
+}
+
+// Drawn says how this run's scores come about.
+func (r *Run) Drawn() *results.Drawn {
+	c := &r.Config
+	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
+	return captured.DrawnOf(&config, c.Exposure, r.Capture, r.Test)
+}

@@ -1,0 +1,273 @@
+package train
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/convert"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
+	"vksplat/internal/run/report"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/inria"
+)
+
+// OfPlan is the flag that wants a plan, "" without one.
+func (o *Options) OfPlan() string {
+	switch {
+	case o.Block != plans.NoBlock:
+		return "--block"
+	case o.ShareSteps:
+		return "--share-steps"
+	}
+	return ""
+}
+
+// ConfigOf is the configuration of a block's training.
+func (o *Options) ConfigOf(plan *plans.Plan, k int) pipeline.Config {
+	if !o.ShareSteps {
+		return o.Config
+	}
+	return o.Config.ForShare(plan.Share(k))
+}
+
+// AsTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
+func (o *Options) AsTrained(k int, st *output.Stats, config pipeline.Config) error {
+	chosen := []string{"iterations"}
+	if o.SplatsFactor > 0 {
+		chosen = append(chosen, "splats")
+	}
+	if !o.BackgroundGiven {
+		chosen = append(chosen, "background")
+	}
+	changes := slices.DeleteFunc(st.Config.Changes(config), func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
+	if len(changes) == 0 {
+		return nil
+	}
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = c.String()
+	}
+	return fault.Usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or --accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+}
+
+// How many checkpoints stay unless the user says otherwise.
+const (
+	defaultKeepRunning = 2
+	defaultKeepAtEnd   = 1
+)
+
+// CheckpointOptions says when checkpoints are written and what a run goes on with.
+type CheckpointOptions struct {
+	Every     everyFlag
+	SaveAt    cli.Steps
+	Keep      keepFlag
+	Resume    string // "": start; auto: the newest checkpoint, if any; or a file
+	Accept    bool   // other settings or photos than the checkpoint's
+	Overwrite bool   // replace a run in OUT, and files that are in the way
+	Off       bool   // neither written nor looked for
+}
+
+// newCheckpointOptions returns the defaults.
+func newCheckpointOptions() CheckpointOptions {
+	return CheckpointOptions{Every: everyFlag{time: 5 * time.Minute}, Keep: -1}
+}
+
+// ResumeAuto is what --resume without a value means.
+const ResumeAuto = "auto"
+
+// Check refuses --accept-changes without --resume.
+func (o *CheckpointOptions) Check() error {
+	if o.Accept && o.Resume == "" {
+		return fault.Usagef("add --resume to go on with the run in OUT, or give --overwrite to replace it",
+			"flag --accept-changes needs --resume")
+	}
+	return nil
+}
+
+// keepRunning returns how many checkpoints stay while training runs.
+func (o *CheckpointOptions) keepRunning() int {
+	if o.Keep < 0 {
+		return defaultKeepRunning
+	}
+	return max(int(o.Keep), 1)
+}
+
+// keepAtEnd returns how many stay when it is done.
+func (o *CheckpointOptions) keepAtEnd() int {
+	if o.Keep < 0 {
+		return defaultKeepAtEnd
+	}
+	return int(o.Keep)
+}
+
+// everyFlag is a number of steps or a time; both 0: never.
+type everyFlag struct {
+	steps int
+	time  time.Duration
+}
+
+var everyForm = regexp.MustCompile(`^\d+(\.\d+)?m$`)
+
+func (f *everyFlag) Type() string { return "N|Nm" }
+
+func (f *everyFlag) String() string {
+	if f.time > 0 {
+		return strconv.FormatFloat(f.time.Minutes(), 'f', -1, 64) + "m"
+	}
+	return strconv.Itoa(f.steps)
+}
+
+// Set parses a number of steps or, with m, of minutes.
+func (f *everyFlag) Set(s string) error {
+	if n, err := strconv.Atoi(s); err == nil && n >= 0 {
+		*f = everyFlag{steps: n}
+		return nil
+	}
+	minutes, err := strconv.ParseFloat(strings.TrimSuffix(s, "m"), 64)
+	if err != nil || !everyForm.MatchString(s) || minutes > maxMinutes {
+		return fault.Usagef("give steps as in 1000, or minutes as in 5m", "%q is neither steps nor minutes", s)
+	}
+	*f = everyFlag{time: time.Duration(minutes * float64(time.Minute))}
+	return nil
+}
+
+// maxMinutes is more than any run takes, and less than a time.Duration holds.
+const maxMinutes = 1e8
+
+// keepFlag is a number of checkpoints, -1 for the default.
+type keepFlag int
+
+func (f *keepFlag) Type() string { return "N" }
+
+func (f *keepFlag) String() string {
+	if *f < 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*f))
+}
+
+// Set parses a number from 0 up.
+func (f *keepFlag) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return fault.Usagef("give a number from 0 up; 0 leaves none at the end", "%q is no number of checkpoints", s)
+	}
+	*f = keepFlag(n)
+	return nil
+}
+
+// MemoryFlags say how memory is shared out.
+type MemoryFlags struct {
+	DryRun          bool   // print the plan and stop
+	PlanJSON        bool   // as JSON
+	ImageCache      string // folder of the disk cache, "": none
+	ImageCacheBytes int64  // 0: what all photos take
+	PhotoRAM        int64  // decoded photos in RAM, 0: planned
+	PhotoVRAM       int64  // decoded photos on the device, 0: planned
+}
+
+// CfgArgs returns what INRIA's viewers and scripts read about a run.
+func (o *Options) CfgArgs() inria.CfgArgs {
+	a := inria.CfgArgs{SHDegree: o.Config.SHDegree, SourcePath: output.Absolute(o.Scene), ModelPath: o.Out, Images: o.Load.Images,
+		Resolution: int(o.Load.Downscale), WhiteBackground: o.Config.Background == [3]float32{1, 1, 1}, Eval: o.Eval}
+	if a.Images == "" {
+		a.Images = "images"
+	}
+	if a.Resolution == 0 {
+		a.Resolution = -1 // INRIA's word for auto
+	}
+	return a
+}
+
+// Options is everything that train is asked for. What is no part of
+// pipeline.Config changes no byte of the model, but for the choice of photos.
+type Options struct {
+	Scene   string          // the capture's folder
+	Block   plans.BlockFlag // of a plan
+	Divided *plans.Plan     // that block belongs to; nil without
+	// Whether a block is trained as often on each photo as the whole would be, see planFile.configOf.
+	ShareSteps bool
+	Out        string                 // the folder that is written
+	Claimed    bool                   // the caller has claimed out already
+	Given      func(flag string) bool // whether a flag is on the command line; nil: none is
+
+	Eval      bool
+	TestEvery int       // spacing of held-out photos
+	TestList  string    // file with the names of those
+	EvalAt    cli.Steps // evaluate after these steps too
+	Exports   convert.Exports
+	Load      captured.Options
+	Device    pipeline.DeviceOptions
+	Devices   string // that train together; "": one does
+	Origin    captured.OriginFlag
+	Init      initial.Options
+	Config    pipeline.Config
+	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
+	SplatsFactor float64
+	// Whether the background was chosen: synthetic captures are white otherwise.
+	BackgroundGiven bool
+	Checkpoints     CheckpointOptions
+	MemoryFlags
+
+	Preset      string
+	ConfigFile  string
+	StepsScaler float64
+	PassedOn    []string // flags for the training of a plan's block
+	PrintConfig bool
+	Help        bool
+	HelpAll     bool
+
+	Viewer       viewerOptions
+	Preview      PreviewOptions
+	Progress     string
+	MetricsEvery int // steps between lines of metrics.jsonl
+	Tensorboard  bool
+	Report       bool
+
+	CommandLine
+}
+
+// CommandLine is what a run knows of the flags that its options come from, for the texts that it writes about them. The command fills it in.
+type CommandLine struct {
+	Chapters  func(*Options) []report.Chapter                   // all settings; nil: the report has none
+	FlagNames func(flag string) (names []string, letter string) // by which a flag is given, without dashes; nil: as it is called
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock, Config: pipeline.DefaultConfig(), TestEvery: captured.HeldOutEvery, StepsScaler: 1, Checkpoints: newCheckpointOptions(),
+		Progress: meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery}}
+}
+
+// needs lists the flags whose effect depends on other settings, or on what the capture holds.
+func (o *Options) needs(c *scene.Capture) []need {
+	mcmc := o.Config.Strategy == pipeline.StrategyMCMC
+	cube := c.Synthetic && o.Init.Kind == initial.InitAuto && len(c.Points) == 0
+	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
+	return []need{
+		{"test-every", "--eval", o.Eval},
+		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
+		{"invert-masks", "masks, and none is found", masked},
+		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
+		{"sh-degree-interval lr-shn", "--sh-degree above 0", o.Config.SHDegree > 0},
+		{"resolution-schedule", "--num-downscales above 0", o.Config.NumDownscales > 0},
+		{"splats-factor", "--splats 0", o.Config.Splats == 0},
+		{"init-points", "--init random", o.Init.Kind == initial.InitRandom || cube},
+		{"refine-start refine-stop absgrad grow-grad2d grow-scale grow-factor prune-opacity prune-scale revised-opacity reset-every reset-opacity", "--refine-every above 0", o.Config.RefineEvery > 0},
+		{"grow-grad2d grow-scale prune-scale revised-opacity", "--strategy default", !mcmc},
+		{"grow-factor noise-lr", "--strategy mcmc", mcmc},
+		{"reset-opacity", "--reset-every above 0", o.Config.ResetEvery > 0},
+		{"exposure-reg lr-exposure lr-exposure-final", "--exposure", o.Config.Exposure},
+		{"image-cache-size", "--image-cache", o.ImageCache != ""},
+	}
+}

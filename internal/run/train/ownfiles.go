@@ -1,0 +1,128 @@
+package train
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+)
+
+// refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
+// is not ours to remove, and the end of a long run is too late to find out.
+func (r *Run) refuseFolders() error {
+	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.ModelFile(r.Config.Iterations), filepath.Join(r.Saver.dir, output.AskedFile)}
+	for _, name := range output.RunFiles {
+		paths = append(paths, filepath.Join(r.Out, name))
+	}
+	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {
+		paths = append(paths, filepath.Join(dir, output.ModelName))
+	}
+	for _, at := range r.Checkpoints.SaveAt {
+		paths = append(paths, r.ModelFile(at))
+	}
+	// Checkpoints may come at any step.
+	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.Saver.dir), output.CheckpointPrefix+"*"+output.CheckpointSuffix))
+	if err != nil {
+		return err
+	}
+	return output.RefuseTaken(append(paths, old...), "choose another folder with -m")
+}
+
+// runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
+func (r *Run) runNames() []string {
+	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.Saver.dir, output.AskedFile), r.ModelFile(r.Config.Iterations)}
+	for _, name := range output.RunFiles {
+		paths = append(paths, filepath.Join(r.Out, name))
+	}
+	for _, at := range r.Checkpoints.SaveAt {
+		paths = append(paths, r.ModelFile(at))
+	}
+	return paths
+}
+
+// refuseForeign refuses to replace files in OUT that this program did not write. checkpoints are those in OUT: what
+// builds left there that kept no list is taken for a run's.
+func (s *saver) refuseForeign(checkpoints []output.CheckpointFile) error {
+	s.Own = output.ReadWritten(s.r.Out)
+	former := len(checkpoints) > 0 || len(output.FormerModels(s.r.Out)) > 0
+	if s.trusts = s.o.Overwrite || former && !s.Own.Known; s.trusts {
+		return nil
+	}
+	return output.RefuseForeign(s.Own.Foreign(s.r.runNames()), s.remedy())
+}
+
+// remedy is what can be done about files in OUT besides moving them away.
+func (s *saver) remedy() string {
+	if s.o.Off {
+		return "or choose another folder with -m"
+	}
+	return "choose another folder with -m, or replace it with --overwrite"
+}
+
+// List begins the list of what this run writes.
+func (s *saver) List() error {
+	s.Own = output.ReadWritten(s.r.Out) // an earlier one may have been put aside
+	s.Own.By = output.ByTrain
+	if s.o.Off {
+		s.Own.By = output.ByDemo
+	}
+	return s.Own.Begin(s.r.runNames()...)
+}
+
+// Unlist ends the list, where it was begun.
+func (s *saver) Unlist() error {
+	if s.pending != nil && s.Aside {
+		s.settle()
+	}
+	if s.Own == nil || !s.Own.Begun {
+		return nil
+	}
+	return s.Own.End()
+}
+
+// refuseForeignPictures is refuseFolders for pictures, whose names the capture gives.
+func (r *Run) refuseForeignPictures() error {
+	if r.DryRun {
+		return nil
+	}
+	var paths, anew []string
+	names := captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))
+	for _, step := range append(slices.Clone(r.EvalAt), r.Config.Iterations) {
+		pictures := captured.PathsIn(r.PicturesFolder(step), names)
+		if paths = append(paths, pictures...); step > r.Saver.after() {
+			anew = append(anew, pictures...)
+		}
+	}
+	if err := output.RefuseTaken(paths, "choose another folder with -m"); err != nil {
+		return err
+	}
+	if r.Saver.trusts { // the user's pictures that this run replaces come back with the earlier run
+		r.Saver.Left = append(r.Saver.Own.Foreign(anew), r.Saver.Left...)
+		return nil
+	}
+	return output.RefuseForeign(r.Saver.Own.Foreign(paths), r.Saver.remedy())
+}
+
+// Sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
+func (r *Run) Sweep() {
+	output.RemoveTemps(r.Out, func(base string, _ bool) bool {
+		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
+	})
+	output.RemoveTemps(r.Saver.dir, func(base string, _ bool) bool {
+		return base == output.AskedFile || strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
+	})
+	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {
+		output.RemoveTemps(dir, func(base string, _ bool) bool { return base == output.ModelName })
+	}
+	for _, top := range output.StepFolders(r.Out, output.PictureFolder, -1) {
+		_ = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				output.RemoveTemps(dir, func(base string, cut bool) bool { return cut || strings.HasSuffix(base, output.PictureSuffix) })
+			}
+			return nil // what cannot be read stays
+		})
+	}
+}

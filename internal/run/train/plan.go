@@ -1,0 +1,70 @@
+package train
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"vksplat/internal/cli"
+	"vksplat/pipeline"
+)
+
+// showPlan prints the plan, for people below what it is of where the program chose that or where it is of several devices.
+func (r *Run) showPlan() error {
+	if r.PlanJSON {
+		return r.App.PrintJSON(r.plan)
+	}
+	if r.chosen != "" || len(r.others) > 0 {
+		r.App.Printf("%s\n", r.deviceNames())
+	}
+	return printPlan(r.App, r.plan)
+}
+
+// printPlan prints what training would use memory for.
+func printPlan(a *cli.Console, p *pipeline.Plan) error {
+	d, h := &p.Device, &p.Host
+	a.Printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"), p.Ceiling, p.Isects)
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+	row := func(name string, bytes int64, note string) {
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, pipeline.BytesText(bytes), note)
+	}
+	held := fmt.Sprintf("%s kept there", cli.Count(d.PhotoFits, "photo"))
+	if d.PhotoAll {
+		held = "all photos kept there"
+	}
+	each := ""
+	switch {
+	case p.Shares != nil:
+		each = fmt.Sprintf(", on the first device; the model may grow to %s splats on them", cli.SharesText(p.Shares))
+	case p.Devices > 1:
+		each = fmt.Sprintf(", on each of %d devices", p.Devices)
+	}
+	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", pipeline.BytesText(d.Total), pipeline.BytesText(d.Budget), each)
+	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat", p.SplatBytes))
+	row("scratch", d.Scratch, fmt.Sprintf("what a step hands from pass to pass, %d bytes a splat and what pixels and pairs take", p.StepBytes))
+	row("photos", d.Photos, held)
+	where := "mapped RAM, on its way to the device and back"
+	if p.Unified {
+		where = "on its way to the device and back"
+	}
+	row("staging", d.Staging, where)
+	row("slack", d.Slack, "lost between blocks")
+	_, _ = fmt.Fprintf(w, "  at the start\t%s\t\n", pipeline.BytesText(d.Start))
+	decoded := "decoded photos; others are decoded again, or read from --image-cache"
+	if h.CacheAll {
+		decoded = "decoded photos, all of them"
+	}
+	_, _ = fmt.Fprintf(w, "RAM\t%s\tbudget\n", pipeline.BytesText(h.Budget))
+	row("process", h.Process, "program, driver and points")
+	if p.Devices > 1 {
+		row("transfers", h.Staging, "packets between the devices, and what is mapped for each")
+	}
+	row("photos", h.Cache, decoded)
+	row("decoding", h.Decode, fmt.Sprintf("%s, several photos at once", cli.Count(h.Workers, "worker")))
+	row("picture", h.Picture, "a render and its photo, when they are compared, in place of most photos")
+	row("model", h.Readback, "a piece of it at a time, when it is written")
+	row("margin", h.Margin, "for garbage and for what the driver takes later")
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print plan: %w", err)
+	}
+	return nil
+}

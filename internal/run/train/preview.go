@@ -1,0 +1,229 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+)
+
+// PreviewOptions say where train leaves a small picture of the model.
+type PreviewOptions struct {
+	File  string  // "": nowhere
+	Every float64 // seconds between two
+}
+
+// defaultPreviewEvery is in seconds.
+const defaultPreviewEvery = 30
+
+const (
+	// previewShare is how many times as long as the device did nothing for the training because of a picture, pipeline.Interludes.Lost, training goes on before
+	// the next: less than a hundredth of the time is for pictures, however short --preview-every is.
+	previewShare = 120
+	// previewSteps come before the first picture, which takes no longer than one step: the same share holds from the beginning.
+	previewSteps = previewShare
+	// firstPreview is which part of --preview-every passes before the first picture.
+	firstPreview = 10
+	previewLook  = 100 * time.Millisecond // between two looks whether these steps are done
+)
+
+// resolve refuses what makes no sense.
+func (o *PreviewOptions) resolve(overwrite bool) error {
+	switch {
+	case o.File == "" && o.Every != defaultPreviewEvery:
+		return fault.Usagef("add --preview FILE, or leave it out", "%s", cli.NoEffect("preview-every", "--preview"))
+	case !(o.Every > 0 && o.Every < maxMinutes):
+		return fault.Usagef("give seconds, as in 30", "flag --preview-every: %g is no time", o.Every)
+	case o.File == "":
+		return nil
+	}
+	dir := filepath.Dir(o.File)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fault.Usagef("make it first, or name another", "flag --preview: there is no folder %s", wording.Printable(dir))
+	}
+	if info, err := os.Stat(o.File); err == nil && !info.Mode().IsRegular() {
+		return fault.Usagef("name a file, as in "+filepath.Join(o.File, "now.jpg"), "flag --preview: %s is no file", wording.Printable(o.File))
+	}
+	if isPreview(o.File) {
+		return nil
+	}
+	return output.RefuseExisting("flag --preview: ", overwrite, o.File)
+}
+
+// previewMark is a comment at the beginning of a preview, by which it is known again.
+var previewMark = append([]byte{0xff, 0xd8, 0xff, 0xfe, 0, 17}, "vksplat preview"...)
+
+// isPreview tells whether a file is one that may be replaced by the next.
+func isPreview(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() // only read
+	begin := make([]byte, len(previewMark))
+	_, err = io.ReadFull(f, begin)
+	return err == nil && bytes.Equal(begin, previewMark)
+}
+
+// preview leaves a picture of the model in a file from time to time while it is trained, for whoever shows many trainings at once. It draws between two steps
+// as a viewer does: it changes no byte of the model, takes no device memory of its own, and leaves out a picture that does not fit what training has. Its
+// methods do nothing where it is nil.
+type preview struct {
+	r       *Run
+	Between *pipeline.Interludes
+	camera  scene.Camera
+	memory  []float32    // of pictures
+	step    atomic.Int64 // done in this process
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+	told    bool // that a picture could not be written
+}
+
+// newPreview makes the preview of a run that is about to open its trainer, nil where none is asked for.
+func newPreview(r *Run) (*preview, error) {
+	o := &r.Options.Preview
+	if err := o.resolve(r.Checkpoints.Overwrite); err != nil || o.File == "" || r.DryRun {
+		return nil, err
+	}
+	p := &preview{r: r, Between: r.Live.interludes()}
+	if p.Between == nil {
+		p.Between = pipeline.NewInterludes()
+	}
+	return p, nil
+}
+
+// interludes are the trainer's, nil where nobody wants anything between steps.
+func (r *Run) interludes() *pipeline.Interludes {
+	if r.Preview != nil {
+		return r.Preview.Between
+	}
+	return r.Live.interludes()
+}
+
+// pictureBytes is what a preview keeps in RAM at most, for the plan: a picture as floats, as bytes and twice while it is packed.
+func (p *preview) pictureBytes() int64 {
+	if p == nil {
+		return 0
+	}
+	return (12 + 3*4) * photo.PreviewSide * photo.PreviewSide
+}
+
+// Begin begins to draw: the run is about to train.
+func (p *preview) Begin() {
+	if p == nil {
+		return
+	}
+	p.camera = p.chosen()
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	p.ended.Go(func() { p.draw(ctx) })
+}
+
+// chosen is what is drawn: the first held-out view, which shows what was learnt and not what was remembered, or the first one, as large as a preview.
+func (p *preview) chosen() scene.Camera {
+	first := append(append([]int(nil), p.r.Test...), p.r.Train...)[0]
+	c := p.r.Capture.Cameras[first]
+	f := min(1, float64(photo.PreviewSide)/float64(max(c.Width, c.Height)))
+	return c.Rescaled(max(1, int(f*float64(c.Width)+0.5)), max(1, int(f*float64(c.Height)+0.5)))
+}
+
+// Stepped is called after every step.
+func (p *preview) Stepped() {
+	if p != nil {
+		p.step.Add(1)
+	}
+}
+
+// draw draws pictures until ctx ends.
+func (p *preview) draw(ctx context.Context) {
+	every := time.Duration(p.r.Options.Preview.Every * float64(time.Second))
+	wait := every / firstPreview
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if p.step.Load() < previewSteps {
+			wait = previewLook
+			continue
+		}
+		var lost time.Duration
+		var img scene.Image
+		err := p.Between.Do(ctx, func() (err error) {
+			lost = p.Between.Lost()
+			img, err = p.picture()
+			return err
+		})
+		if ctx.Err() != nil || errors.Is(err, pipeline.ErrNotTraining) {
+			return
+		}
+		p.write(img, err)
+		wait = max(every, previewShare*(p.Between.Lost()-lost))
+	}
+}
+
+// picture draws the model as it is, on the goroutine that trains.
+func (p *preview) picture() (scene.Image, error) {
+	rgb, c, err := p.r.showToFit(p.memory, p.camera, pipeline.LookColor)
+	if err != nil {
+		return scene.Image{}, err
+	}
+	p.memory = rgb
+	return photo.FromFloats(rgb, c.Width, c.Height), nil
+}
+
+// write replaces the file by a picture, unless it was left out. What cannot be written is no reason to lose a run: it is told once.
+func (p *preview) write(img scene.Image, err error) {
+	if errors.Is(err, pipeline.ErrFrameTooFull) {
+		return // the one before stays
+	}
+	var data []byte
+	if err == nil {
+		data, err = photo.SmallJPEG(img, photo.PreviewSide, photo.PreviewBytes-len(previewMark))
+	}
+	if err == nil {
+		err = atomicfile.Write(p.r.Options.Preview.File, func(w io.Writer) error {
+			_, err := w.Write(append(slices.Clone(previewMark), data[2:]...)) // data begins as the mark does
+			return err
+		})
+	}
+	if err != nil && !p.told {
+		p.told = true
+		p.r.App.Warn(fmt.Sprintf("there is no preview: %v", err))
+	}
+}
+
+// last draws the model as training left it, on the goroutine that trained.
+func (p *preview) last() {
+	if p == nil || p.stop == nil {
+		return
+	}
+	p.Close()
+	p.write(p.picture())
+}
+
+// Close ends the drawing.
+func (p *preview) Close() {
+	if p == nil || p.stop == nil {
+		return
+	}
+	p.stop()
+	p.ended.Wait()
+}

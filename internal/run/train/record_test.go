@@ -1,0 +1,184 @@
+package train
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/results"
+)
+
+// step returns the progress of a step with numbers that tell it from others.
+func step(n int) pipeline.Progress {
+	return pipeline.Progress{Step: n, Loss: float32(n), L1: 0.5, MSE: 0.01, SSIM: 0.75, Splats: 100 + n, Visible: 50, Isects: 200}
+}
+
+// logSteps writes the steps from, up to and with the last, as a run does.
+func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
+	t.Helper()
+	for n := from; n <= to; n++ {
+		m.add(step(n))
+		if m.due(n, total) {
+			if _, err := m.step(step(n), total, float64(n), meter.DeviceUse{Bytes: 1 << 20, Seconds: 0.5}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestMetricsResume wants the file of a run that was cut off and resumed to be the
+// file of a run that was not, but for the clock.
+func TestMetricsResume(t *testing.T) {
+	path := filepath.Join(t.TempDir(), output.MetricsFile)
+	views := []results.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
+	open := func(step int, aside string, goesOn bool) *metricsLog {
+		m, err := openMetrics(path, step, 10, parseInterval(aside, step), goesOn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	begin := func(m *metricsLog) {
+		if err := m.begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drawn := &results.Drawn{Near: 0.01}
+	m := open(0, "", false)
+	begin(m)
+	logSteps(t, m, 1, 30, 100)
+	if _, err := m.eval(30, 130, 30, views, drawn); err != nil {
+		t.Fatal(err)
+	}
+	logSteps(t, m, 31, 43, 100)
+	aside := m.since.text()
+	logSteps(t, m, 44, 57, 100)
+	// Killed while it wrote a line; the last checkpoint is of step 43.
+	if _, err := m.f.WriteString(`{"event":"step","st`); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.close(); err != nil {
+		t.Fatal(err)
+	}
+	m = open(43, aside, true)
+	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) || parseInterval(`{"n":-1}`, 43) != (interval{}) {
+		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
+	}
+	if m.Evaluated(30, drawn) == nil || m.Evaluated(30, &results.Drawn{Near: 0.02}) != nil || m.Evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+		t.Errorf("scores %v", m.scores())
+	}
+	if m.secondsBefore != 40 {
+		t.Errorf("%g seconds before, want 40", m.secondsBefore)
+	}
+	begin(m)
+	logSteps(t, m, 44, 100, 100)
+	if err := m.close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []int
+	for line := range bytes.Lines(data) {
+		var l meter.StepLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		at = append(at, l.Step)
+		if want := float64(l.Step) - 4.5; l.Event == meter.EventStep && float64(l.Loss) != want {
+			t.Errorf("step %d: loss %g, want the mean %g", l.Step, float64(l.Loss), want)
+		}
+	}
+	if want := []int{10, 20, 30, 30, 40, 50, 60, 70, 80, 90, 100}; !slices.Equal(at, want) {
+		t.Errorf("lines of steps %v, want %v", at, want)
+	}
+	for _, step := range []int{0, 43} { // from the start, and from a checkpoint of another folder
+		m = open(step, "", false)
+		if err := m.close(); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.Evals) > 0 {
+			t.Errorf("a run that does not begin leaves %d bytes of %d, %v", len(now), len(data), err)
+		}
+	}
+	m = open(0, "", false)
+	begin(m)
+	if data, err := os.ReadFile(path); err != nil || len(data) > 0 {
+		t.Errorf("a new run begins with %d bytes, %v", len(data), err)
+	}
+	if err := m.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReadStepsThins(t *testing.T) {
+	var b bytes.Buffer
+	for n := 1; n <= 1000; n++ {
+		if err := cli.WriteLine(&b, meter.StepLine{Event: meter.EventStep, Step: n, ETA: meter.Rounded(math.NaN())}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.WriteString("no json\n{\"event\":\"eval\",\"step\":1000}\n")
+	got := meter.ReadSteps(&b, 100)
+	if len(got) < 100 || len(got) > 201 || got[0].Step != 1 || got[len(got)-1].Step != 1000 {
+		t.Errorf("%d points from %d to %d", len(got), got[0].Step, got[len(got)-1].Step)
+	}
+	if !slices.IsSortedFunc(got, func(a, b meter.StepLine) int { return a.Step - b.Step }) {
+		t.Error("not in order")
+	}
+	if len(meter.ReadSteps(strings.NewReader(""), 100)) != 0 {
+		t.Error("points of nothing")
+	}
+}
+
+// TestStableKeys pins the names that other programs read.
+func TestStableKeys(t *testing.T) {
+	for want, v := range map[string]any{
+		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s total visible": meter.StepLine{},
+		"event psnr psnr_median seconds splats ssim ssim_median step views":                                                          EvalLine{},
+		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images version":            StartLine{},
+	} {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := map[string]any{}
+		if err := json.Unmarshal(data, &fields); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(fields)), " "); got != want {
+			t.Errorf("%T has the keys %s\nwant %s", v, got, want)
+		}
+	}
+}
+
+// TestAdviseOnlyLongRuns wants one warning of a run of more than an hour, and none of a shorter one.
+func TestAdviseOnlyLongRuns(t *testing.T) {
+	for _, tt := range []struct {
+		rate float64
+		want int
+	}{{1, 1}, {100, 0}, {0, 0}} {
+		var errs bytes.Buffer
+		o := NewOptions()
+		a := cli.New([]string{"train", "s", "-m", "o"}, &errs, &errs)
+		r := &Run{Options: o, App: a, Capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
+		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.Config.Iterations)
+		p.Last, p.Rate = step(200), tt.rate
+		r.advise(p)
+		if len(a.Told) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
+		}
+	}
+}

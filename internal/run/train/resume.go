@@ -1,0 +1,205 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// find removes what processes left that were killed, and opens the checkpoint that the run goes on with.
+func (s *saver) find() error {
+	if s.r.DryRun {
+		return nil
+	}
+	s.r.Sweep()
+	if err := s.r.refuseFolders(); err != nil {
+		return err
+	}
+	if s.o.Off {
+		s.Left = s.Leftovers()
+		return s.refuseForeign(nil)
+	}
+	list, err := output.ListCheckpoints(s.dir)
+	if err != nil {
+		return err
+	}
+	switch s.o.Resume {
+	case "":
+		err = s.protect(list)
+	case ResumeAuto:
+		err = s.findNewest(list)
+	default:
+		err = s.openFile(list)
+	}
+	if err == nil {
+		err = s.refuseForeign(list)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		if s.ownPast() && f.Step <= s.From.Header.Step {
+			s.kept = append(s.kept, f)
+		} else {
+			s.Foreign = append(s.Foreign, f.Path)
+		}
+	}
+	s.Left = s.Leftovers()
+	s.asked = slices.Clone(s.o.SaveAt)
+	if !s.ownPast() {
+		return nil
+	}
+	s.asked = append(s.asked, s.readAsked()...)
+	return nil
+}
+
+// readAsked returns the steps that earlier calls were asked to save. Where that cannot be read, there are none.
+func (s *saver) readAsked() (steps []int) {
+	data, err := os.ReadFile(filepath.Join(s.dir, output.AskedFile))
+	if err != nil || json.Unmarshal(data, &steps) != nil {
+		return nil
+	}
+	return steps
+}
+
+// rememberAsked writes the steps down for calls to come, unless they are already.
+func (s *saver) rememberAsked() error {
+	slices.Sort(s.asked)
+	s.asked = slices.Compact(s.asked)
+	if s.remembered || len(s.asked) == 0 {
+		return nil
+	}
+	err := output.WriteJSON(filepath.Join(s.dir, output.AskedFile), s.asked)
+	s.remembered = err == nil
+	return err
+}
+
+// findNewest opens the newest checkpoint that is whole.
+func (s *saver) findNewest(list []output.CheckpointFile) error {
+	for i, f := range slices.Backward(list) {
+		c, err := output.OpenWhole(f.Path)
+		if err == nil {
+			s.From = c
+			return nil
+		}
+		text := err.Error()
+		if i > 0 {
+			text += "; the checkpoint before it is tried"
+		}
+		s.r.warnLater(text)
+	}
+	if n := len(list); n > 0 {
+		return &fault.HintedError{Err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.Out, fault.ErrData, n),
+			Hint: "choose another folder, or start over with --overwrite in place of --resume, which removes " + output.FormerText(s.r.Out, n)}
+	}
+	if err := output.RefuseFormer(s.r.Out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
+		return err
+	}
+	s.r.App.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
+	return nil
+}
+
+// openFile opens the checkpoint that was named. With one of another folder, what this folder holds is not lost either.
+func (s *saver) openFile(list []output.CheckpointFile) (err error) {
+	if !output.InFolder(s.o.Resume, s.dir) {
+		if err := s.protect(list); err != nil {
+			return err
+		}
+	}
+	if s.From, err = output.OpenWhole(s.o.Resume); err != nil || !s.ownPast() || s.o.Overwrite {
+		return err
+	}
+	step := s.From.Header.Step
+	later := slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step <= step })
+	if text := output.ContentText(len(later), len(output.ModelsAbove(s.r.Out, step))); text != "" {
+		return fault.Usagef("add --overwrite to replace them, or name another folder with -m", "%s holds what the run did after step %d: %s", s.r.Out, step, text)
+	}
+	return nil
+}
+
+// checkConfig refuses another configuration than the run's so far, before anything slow.
+func (s *saver) checkConfig() error {
+	if s.From == nil {
+		return nil
+	}
+	_, err := s.compare(s.From.Header.Capture)
+	return err
+}
+
+// compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an error.
+func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, error) {
+	if err := s.From.Accepts(s.r.Config, capture.Photos); err != nil {
+		return nil, err
+	}
+	if s.From.Hidden > 0 && !s.o.Accept {
+		return nil, &fault.HintedError{
+			Err: fmt.Errorf("resume %s: %w: an earlier version trained it with a near plane of its own for each view (clearance %g), which hides splats that every other program draws",
+				s.From.Path(), fault.ErrData, s.From.Hidden),
+			Hint: "train it anew, or go on with all splats drawn: --accept-changes",
+		}
+	}
+	changes := s.From.Changes(s.r.Config, capture)
+	if len(changes) == 0 || s.o.Accept {
+		return changes, nil
+	}
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = c.String()
+	}
+	return nil, fault.Usagef("give what the run was started with, or go on with the new values: --accept-changes",
+		"%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
+}
+
+// resume makes a trainer that goes on with the checkpoint. cams are in its frame.
+func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipeline.Trainer, error) {
+	changes, err := s.compare(s.r.record().Capture)
+	if err != nil {
+		return nil, err
+	}
+	h := &s.From.Header
+	t, err := pipeline.NewTrainerFrom(s.r.Device, cams, s.r.photos, s.From, s.r.Config, o)
+	if err != nil {
+		return nil, err
+	}
+	// Everything of it is on the device now. A file that is open cannot be removed later, or keeps its room on the disk.
+	if err := s.From.Close(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	for _, c := range changes {
+		t.Deviate("changed: " + c.String())
+	}
+	s.r.App.Printf("going on with %s: step %d of %d, %s\n", s.From.Path(), h.Step, s.r.Config.Iterations, cli.Count(h.Splats, "splat"))
+	if before, same := t.DevicesBefore(h); !same {
+		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ from those of an undisturbed run", before))
+	}
+	if now := cli.Version(); now != h.Version {
+		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
+		s.r.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
+	}
+	if n, fits := t.Ceiling(); !fits {
+		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop for want of memory", cli.Count(n, "splat")))
+	}
+	return t, nil
+}
+
+// record returns what checkpoints say of the run.
+func (r *Run) record() pipeline.RunRecord {
+	c := r.Capture
+	return pipeline.RunRecord{
+		Version: cli.Version(),
+		Capture: pipeline.CaptureRecord{Fingerprint: r.Fingerprint, Photos: len(r.Train), HeldOut: len(r.Test), Split: captured.SplitHash(r.Train), Points: r.nPoints,
+			Resolution: captured.Resolution(c.Cameras)},
+		Frame: pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale, Origin: r.origin},
+	}
+}

@@ -1,0 +1,124 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/remedy"
+	"vksplat/pipeline"
+	"vksplat/scene/photo"
+)
+
+// stage is what a run is at: what Ctrl-C does depends on it.
+type stage int32
+
+const (
+	stageTraining  stage = iota
+	stageMeasuring       // the held-out photos, which is given up
+	stageEnding          // the last step is done: what is left is done as well
+)
+
+// stops says what Ctrl-C does now.
+func (r *Run) stops() string {
+	switch stage(r.stage.Load()) {
+	case stageMeasuring:
+		return "stopping after this picture, then saving"
+	case stageEnding:
+		return "the last step is done: writing what is left"
+	}
+	return "stopping after this step, then saving"
+}
+
+// during makes s the run's stage until the function that it returns is called.
+func (r *Run) during(s stage) (after func()) {
+	before := r.stage.Swap(int32(s))
+	return func() { r.stage.Store(before) }
+}
+
+// Stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last step, which is done all the same, the
+// run is as good as any.
+func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err error) {
+	if runErr != nil && (ctx.Err() == nil || !errors.Is(runErr, ctx.Err())) {
+		return false, r.fullHint(r.Saver.Rescue(runErr))
+	}
+	switch {
+	case runErr != nil && r.Trainer.Complete() && !r.Unmeasured:
+		r.App.Note("all steps were done: the run goes to its end")
+	case runErr != nil && r.Trainer.Step() == 0:
+		return false, fmt.Errorf("%w before the first step; nothing is saved", fault.ErrInterrupted)
+	case runErr != nil:
+		return true, nil
+	}
+	r.stage.Store(int32(stageEnding))
+	return false, nil
+}
+
+// stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that its checkpoint was, if it has one.
+func (r *Run) stoppedError(interrupted, saved bool) (err error) {
+	step, again := r.Trainer.Step(), "go on with the same command and --resume"
+	switch {
+	case r.Unmeasured && r.Trainer.Complete():
+		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores are not, nor all of its pictures", fault.ErrInterrupted)
+		again = "measure it with the same command and --resume"
+	case r.Unmeasured:
+		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, its scores are not, nor all of its pictures",
+			fault.ErrInterrupted, step, r.Config.Iterations)
+	case interrupted:
+		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", fault.ErrInterrupted, step, r.Config.Iterations)
+	default:
+		return nil
+	}
+	switch {
+	case saved && r.Saver.newest() != "":
+		return &fault.HintedError{Err: err, Hint: again}
+	case r.Unmeasured && r.Trainer.Complete():
+		return &fault.HintedError{Err: err, Hint: "no checkpoint is kept: the same command trains anew; vksplat render draws the model"}
+	}
+	return err
+}
+
+// lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that goes on from there. The state of a device is
+// gone with it, and with that the model, whatever the others have.
+func (r *Run) lostHint(err error) error {
+	if !errors.Is(err, pipeline.ErrDeviceLost) || r.Saver == nil || r.Saver.o.Off {
+		return err
+	}
+	unfinished := r.Saver.collect() // of a copy that was taken before: the checkpoint before it stays where that is gone, too
+	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.App, "")
+	if from := r.Saver.From; from != nil { // of another folder, or among those that are kept
+		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+commandAgain(r.App, "--resume="+from.Path())
+	}
+	if path := r.Saver.newest(); path != "" {
+		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+commandAgain(r.App, "--resume")
+		if unfinished != nil {
+			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
+		}
+	}
+	about := remedy.Of(err)
+	if len(r.others) > 0 {
+		about += "; leave the device out of --devices if it does not come back"
+	}
+	return &fault.HintedError{Err: fmt.Errorf("%w; %s", err, state), Hint: about + "; " + again}
+}
+
+// commandAgain returns the command line of this process with another flag in place of --resume, or with none.
+func commandAgain(a *cli.Console, flag string) string {
+	words, rest := a.Args, []string(nil)
+	if i := slices.Index(words, "--"); i >= 0 {
+		words, rest = words[:i], words[i:]
+	}
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--resume" || strings.HasPrefix(w, "--resume=") })
+	if flag != "" {
+		words = append(words, flag)
+	}
+	text := "vksplat"
+	for _, w := range append(words, rest...) {
+		text += " " + photo.ShellWord(w)
+	}
+	return text
+}

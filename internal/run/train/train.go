@@ -1,0 +1,383 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/report"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/fingerprint"
+	"vksplat/scene/initial"
+	"vksplat/scene/inspect"
+	"vksplat/scene/ply"
+)
+
+// Run is one run of train: what was asked for and what has been read and opened.
+type Run struct {
+	*Options
+	App     *cli.Console
+	Capture *scene.Capture       // in the training frame from openScene on
+	origin  [3]float64           // subtracted from written coordinates
+	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
+	points  []ply.FilePoint      // likewise
+	nPoints int                  // of capture, those left out aside; it gives them up when the splats are made
+	photos  *pipeline.PhotoCache // of the cameras
+	Train   []int                // cameras of capture that are trained on
+	Test    []int                // held-out ones
+	depths  []scene.Depths       // of the points that each camera sees, of those in train once prepared
+	Device  *pipeline.Device
+	others  []*pipeline.Device // that train with it
+	chosen  string             // why these, with --devices auto
+	Trainer *pipeline.Trainer
+	Rec     *Record
+	plan    *pipeline.Plan
+	follows bool               // config.Splats was chosen for the capture
+	notes   []cli.Notice       // that wait for the first line
+	thumbs  *report.Thumbnails // of the last evaluation of this process
+	written string             // the model that this process wrote last, "" for none
+
+	stage      atomic.Int32 // a stage
+	Unmeasured bool         // the user stopped while the held-out photos were measured
+
+	Saver       *saver
+	hashing     *fingerprint.Fingerprint // nil without checkpoints
+	Fingerprint string                   // of the capture, "" until a checkpoint needs it
+	altered     bool                     // photos were changed under the run, which has been told
+
+	Live    *liveTraining // nil without --viewer
+	Preview *preview      // nil without --preview
+}
+
+// Do trains, saves and evaluates. The error of an interrupted run is
+// errInterrupted; its model and scores are complete all the same. seen, if not
+// nil, gets every held-out photo and its render.
+func Do(a *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
+	events := a.Stdout
+	if o.Progress == meter.JSON { // which is alone on standard output
+		a = a.ToStderr()
+	}
+	r := &Run{Options: o, App: a}
+	release, err := r.Claim()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	defer func() {
+		r.Live.over(err)
+		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) { // on a device that is lost nothing ends in order
+			err = errors.Join(err, closing)
+		}
+		err = errors.Join(err, r.Saver.undo())
+	}()
+	defer r.FlushNotes()
+	defer func() {
+		if errors.Is(err, context.Canceled) {
+			err = fault.ErrInterrupted
+		}
+		err = r.lostHint(r.divergedHint(remedy.Memory(err)))
+	}()
+	ctx, stop := a.Interruptible(r.stops)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.Live, err = NewLiveTraining(r, cancel); err != nil {
+		return nil, err
+	}
+	if err := r.Begin(ctx); err != nil {
+		return nil, err
+	}
+	if o.DryRun {
+		return nil, r.showPlan()
+	}
+	a.Printf("%s\n", r.FirstLine())
+	if text := CompiledText(r.Device.Pipelines()); text != "" {
+		a.Printf("%s\n", text)
+	}
+	r.FlushNotes()
+	if err := r.show(events); err != nil {
+		return nil, err
+	}
+	interrupted, err := r.Stopped(ctx, r.Run(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return r.Conclude(ctx, interrupted, seen)
+}
+
+// Conclude saves what was trained and does what comes after.
+func (r *Run) Conclude(ctx context.Context, interrupted bool, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
+	saveErr := r.Saver.end(interrupted)
+	if errors.Is(saveErr, pipeline.ErrDiverged) {
+		return nil, saveErr // there is no model to write or measure
+	}
+	if interrupted && r.Saver.Aside && saveErr == nil { // else the model is all that is left of the training
+		return nil, r.Saver.givenUp()
+	}
+	if st, err = r.finish(ctx, interrupted, seen); err == nil {
+		err = r.stoppedError(interrupted, saveErr == nil)
+	}
+	return st, r.fullHint(errors.Join(err, saveErr))
+}
+
+// show begins to tell how the run goes.
+func (r *Run) show(events io.Writer) (err error) {
+	if err := r.Saver.PutAside(r.Saver.after()); err != nil {
+		return err
+	}
+	if err := r.Saver.List(); err != nil {
+		return err
+	}
+	if r.Rec, err = OpenRecord(r, events); err != nil {
+		return err
+	}
+	r.Preview.Begin()
+	return r.Live.Serve()
+}
+
+// divergedHint adds to the error of a run that went astray the last checkpoint from before.
+func (r *Run) divergedHint(err error) error {
+	if !errors.Is(err, pipeline.ErrDiverged) || r.Saver == nil || r.Saver.newest() == "" {
+		return err
+	}
+	return &fault.HintedError{Err: err, Hint: fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --accept-changes, or start anew", r.Saver.newest())}
+}
+
+// Begin does everything that comes before the first line.
+func (r *Run) Begin(ctx context.Context) (err error) {
+	if r.Preview, err = newPreview(r); err != nil {
+		return err
+	}
+	r.Saver = NewSaver(r)
+	if err := r.Saver.find(); err != nil {
+		return err
+	}
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	return r.prepare(ctx)
+}
+
+// Run trains, and measures on the way where that is asked for. Its error may be
+// that of ctx.
+func (r *Run) Run(ctx context.Context) error {
+	if err := r.Saver.Begin(); err != nil {
+		return err
+	}
+	r.plan.Limit() // the driver has compiled the kernels
+	for _, stop := range r.EvalAt {
+		if stop >= r.Config.Iterations || stop < r.Trainer.Step() {
+			continue
+		}
+		if err := r.Saver.run(ctx, stop); err != nil {
+			return err
+		}
+		// A disk that is full is no reason to stop training: room may be made.
+		if err := r.measureAt(ctx, stop); errors.Is(err, fault.ErrTryAgain) {
+			r.App.Warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
+		} else if err != nil {
+			return err
+		}
+	}
+	return r.Saver.run(ctx, r.Config.Iterations)
+}
+
+// measureAt measures on the way.
+func (r *Run) measureAt(ctx context.Context, step int) error {
+	views, err := r.Measure(ctx, step, nil)
+	if err != nil {
+		return err
+	}
+	if len(views) == 0 {
+		return nil
+	}
+	s := output.Summarise(views)
+	r.Live.measured(step, s.PSNR)
+	r.App.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
+	return r.writeReport(r.stats(false, views))
+}
+
+// runTo trains up to a step. after is called after every step.
+func (r *Run) runTo(ctx context.Context, step int, after func()) error {
+	r.Rec.begin()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err := r.Trainer.RunTo(ctx, step, func(p pipeline.Progress) {
+		r.Saver.startOver()
+		if r.Rec.step(p); r.Rec.Blind != nil {
+			stop()
+		}
+		r.Live.Step(p)
+		r.Preview.Stepped()
+		after()
+	})
+	r.Rec.end()
+	if r.Rec.Blind != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return r.Rec.Blind
+	}
+	return err
+}
+
+// open reads the capture and opens the device: quick checks before slow ones.
+func (r *Run) open(ctx context.Context) error {
+	if err := pipeline.LimitHeap(r.Options.Device); err != nil {
+		return err
+	}
+	c, err := r.loadCapture()
+	if err != nil {
+		return err
+	}
+	r.Capture = c
+	if err := captured.HoldOut(c, r.TestList); err != nil {
+		return err
+	}
+	if err := r.apart(); err != nil {
+		return err
+	}
+	r.warnIdle()
+	r.warnSmall()
+	r.followCapture()
+	if c.Synthetic && !r.BackgroundGiven {
+		r.Config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
+	}
+	if err := r.Saver.checkConfig(); err != nil {
+		return err
+	}
+	if err := initial.Check(c, r.initOptions()); err != nil {
+		return err
+	}
+	report, err := inspect.Capture(ctx, c, inspect.Options{Unused: r.Init.Kind == initial.InitRandom || r.Init.Kind == initial.InitPLY})
+	if err != nil {
+		return err
+	}
+	for _, w := range report.Warnings() {
+		text := w.String()
+		if w.Remedy != "" {
+			text += " (" + w.Remedy + ")"
+		}
+		if inspect.Note(w) {
+			r.noteLater(text)
+		} else {
+			r.warnLater(text)
+		}
+	}
+	if err := report.Fatal(); err != nil {
+		return err
+	}
+	if err := r.startFingerprint(ctx); err != nil {
+		return err
+	}
+	r.warnBeyond("eval-at", r.EvalAt)
+	r.warnBeyond("save-at", r.Checkpoints.SaveAt)
+	return r.openDevices()
+}
+
+// prepare keeps what is to be written of the capture, moves it to the training
+// frame, and hands everything to the device.
+func (r *Run) prepare(ctx context.Context) (err error) {
+	if r.origin, err = r.Capture.Origin(string(r.Options.Origin)); err != nil {
+		return err
+	}
+	if near, err := r.Capture.Origin("auto"); err == nil && r.Options.Origin == "keep" && near != ([3]float64{}) {
+		r.noteLater("--origin keep writes coordinates this far from zero in float32, which is too coarse for them: the file shows less than the scores say")
+	}
+	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
+	if from := r.Saver.From; from != nil {
+		r.Capture.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
+	} else {
+		r.Capture.Normalise()
+	}
+	every := 0
+	if r.Eval {
+		every = r.TestEvery
+	}
+	r.Train, r.Test = r.Capture.Split(every)
+	r.clear()
+	if err := r.refuseForeignPictures(); err != nil {
+		return err
+	}
+	return r.equip(ctx)
+}
+
+// FirstLine says what is trained on what.
+func (r *Run) FirstLine() string {
+	images := cli.Count(len(r.Capture.Cameras), "image")
+	if len(r.Test) > 0 {
+		images += fmt.Sprintf(" (%d held out)", len(r.Test))
+	}
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config),
+		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.PlannedBytes()), pipeline.BytesText(r.deviceBudget()))
+}
+
+// slowCompile is after how many seconds the user is told what they were spent on.
+const slowCompile = 1
+
+// CompiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
+func CompiledText(n int, seconds float64, cached bool) string {
+	switch {
+	case seconds < slowCompile:
+		return ""
+	case cached:
+		return fmt.Sprintf("compiling %s took %.1f s", cli.Count(n, "kernel"), seconds)
+	}
+	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", cli.Count(n, "kernel"), seconds)
+}
+
+// warnLater and noteLater tell the user something below the first line.
+func (r *Run) warnLater(text string) {
+	r.notes = append(r.notes, cli.Notice{Kind: cli.KindWarning, Text: text})
+}
+func (r *Run) noteLater(text string) {
+	r.notes = append(r.notes, cli.Notice{Kind: cli.KindNote, Text: text})
+}
+
+// FlushNotes prints what waits, each line once.
+func (r *Run) FlushNotes() {
+	for i, n := range r.notes {
+		if !slices.Contains(r.notes[:i], n) {
+			r.App.Tell(n)
+		}
+	}
+	r.notes = nil
+}
+
+func (r *Run) Close() error {
+	errs := []error{r.Live.close()}
+	r.Preview.Close()
+	if r.Rec != nil {
+		errs = append(errs, r.Rec.close())
+	}
+	if r.Saver != nil {
+		errs = append(errs, r.Saver.Unlist())
+	}
+	if r.Saver != nil && r.Saver.From != nil {
+		errs = append(errs, r.Saver.From.Close())
+	}
+	if r.Trainer != nil {
+		errs = append(errs, r.Trainer.Close())
+	}
+	if r.photos != nil {
+		errs = append(errs, r.photos.Close())
+	}
+	if r.hashing != nil {
+		r.hashing.Close()
+	}
+	if r.Device != nil {
+		errs = append(errs, models.CloseDevice(r.Device))
+	}
+	for _, d := range r.others {
+		errs = append(errs, models.CloseDevice(d))
+	}
+	return errors.Join(errs...)
+}

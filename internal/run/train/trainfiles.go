@@ -1,0 +1,91 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/run/convert"
+	"vksplat/internal/run/output"
+	"vksplat/scene/splatfile"
+)
+
+// Claim proves before the training that its files can be written after it, keeps others out of its folder, and brings
+// an earlier run there back that a killed one was to replace.
+func (r *Run) Claim() (release func(), err error) {
+	var all []func()
+	release = func() {
+		for _, f := range slices.Backward(all) {
+			f()
+		}
+	}
+	if r.DryRun {
+		return release, nil
+	}
+	if !r.Claimed {
+		if err := output.RefusePlace(r.Out, "flag --model-path: ", output.RunMarks...); err != nil {
+			return nil, err
+		}
+		free, err := output.Claim(r.Out, true)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, free)
+		r.App.OnAbort = free
+	}
+	back, err := output.RecoverAside(r.Out)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	if back {
+		r.App.Note("restored the earlier run in " + r.Out + ": the one replacing it ended before its first checkpoint")
+	}
+	o := &r.Checkpoints
+	if err := convert.RefuseExports(output.ReadWritten(r.Out), r.Exports, "flag --export: ", o.Resume != "", o.Overwrite); err != nil {
+		release()
+		return nil, err
+	}
+	for _, path := range r.Exports {
+		if err := r.foreignTo(path); err != nil {
+			release()
+			return nil, err
+		}
+		free, err := output.Claim(filepath.Dir(path), false)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		all = append(all, free)
+	}
+	return release, nil
+}
+
+// writeExports converts the model of a step, which is on disk.
+func (r *Run) writeExports(step int) error {
+	var errs []error
+	for _, path := range r.Exports {
+		err := r.Saver.Own.Begin(splatfile.Outputs(path)...)
+		if err == nil {
+			err = convert.ExportTo(r.App, r.ModelFile(step), path)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("export %s: %w", path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// foreignTo refuses to export onto what the run reads or writes itself.
+func (r *Run) foreignTo(path string) error {
+	inside, err := filepath.Rel(output.Absolute(r.Out), output.Absolute(path))
+	first, _, _ := strings.Cut(filepath.ToSlash(inside), "/")
+	own := err == nil && slices.Contains([]string{"input.ply", "point_cloud", output.CheckpointFolder}, first)
+	if own || r.Init.File != "" && output.Absolute(r.Init.File) == output.Absolute(path) {
+		return fault.Usagef("choose another name", "flag --export: %s is the run's own", path)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/ply"
+	"vksplat/scene/results"
+)
+
+// writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves what an earlier run wrote alone.
+func (r *Run) writeInputs() error {
+	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.Test, Cfg: r.CfgArgs(), Record: r.captureRecord(), Origin: r.origin}
+	return w.Write(r.Out)
+}
+
+// ModelFile is where the model of a step goes.
+func (r *Run) ModelFile(step int) string {
+	return filepath.Join(r.Out, output.ModelFolder+strconv.Itoa(step), output.ModelName)
+}
+
+// writeModel writes the model in the capture's frame, less the origin.
+func (r *Run) writeModel(step int) error {
+	finish, err := r.startModel(step)
+	if err != nil {
+		return err
+	}
+	return finish()
+}
+
+// startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
+func (r *Run) startModel(step int) (finish func() error, err error) {
+	r.Saver.startOver()
+	path := r.ModelFile(step)
+	if err := r.Saver.Own.Begin(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, err
+	}
+	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: r.Config.Seed, Antialiased: r.Config.Antialiased,
+		Background: &r.Config.Background, Exposure: r.Config.Exposure}
+	if r.Config.Near != ply.DefaultNear {
+		meta.Near = r.Config.Near
+	}
+	if r.origin != [3]float64{} {
+		meta.Origin = &r.origin
+	}
+	// Neither what the device fails in nor its remedies have to do with the file.
+	var lost error
+	rest, err := ply.StartPieces(path, r.Trainer.NSplats(), r.Config.SHDegree, meta, func(put func(*scene.Splats) error) error {
+		var refused error
+		failed := r.Trainer.ReadSplats(func(piece *scene.Splats) error {
+			refused = put(piece.ToCapture(r.Capture.Frame, r.origin))
+			return refused
+		})
+		if refused == nil {
+			lost = failed
+		}
+		return failed
+	})
+	if lost != nil {
+		return nil, lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		if err := rest(); err != nil {
+			return err
+		}
+		r.written = path
+		return nil
+	}, nil
+}
+
+// fullHint adds to the error of a full disk what of the run is complete, and how to go on.
+func (r *Run) fullHint(err error) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	checkpoint := r.Saver.newest()
+	state := "no model of this run has been written"
+	if r.written != "" {
+		state = "the model " + r.written + " is complete"
+	}
+	again := "run the command again"
+	if checkpoint != "" {
+		state += ", and so is the checkpoint " + checkpoint
+		if r.written == "" {
+			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
+		}
+		again = "go on with the same command and --resume"
+	}
+	text := state + "; once there is room, " + again
+	if before := remedy.Of(err); before != "" {
+		text = before + "; " + text
+	}
+	return &fault.HintedError{Err: err, Hint: text}
+}
+
+// finish saves the model, measures the held-out photos and writes all results.
+func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*output.Stats, error) {
+	r.Preview.last()
+	step, began := r.Trainer.Step(), time.Now()
+	finish, err := r.startModel(step)
+	if err != nil {
+		return nil, err
+	}
+	files := make(chan error, 1)
+	go func() { // the disk works while the device and the cores measure
+		err := finish()
+		if err == nil {
+			err = r.writeInputs()
+		}
+		files <- err
+	}()
+	var views []results.ViewScore
+	if len(r.Test) > 0 && !r.Unmeasured {
+		views, err = r.Measure(ctx, step, seen)
+	}
+	if err := errors.Join(<-files, err); err != nil {
+		return nil, err
+	}
+	if old := filepath.Join(r.Out, "results.json"); len(r.Test) == 0 && output.IsFile(old) {
+		r.App.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
+	}
+	st := r.stats(interrupted || r.Unmeasured, views)
+	if err := output.WriteJSON(filepath.Join(r.Out, output.StatsFile), st); err != nil {
+		return nil, err
+	}
+	r.Saver.Standing()
+	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
+		r.App.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
+	}
+	if err := r.writeReport(st); err != nil {
+		return nil, err
+	}
+	printSummary(r.App, r, st, time.Since(began).Seconds())
+	r.Rec.done(st)
+	return st, r.writeExports(step)
+}
+
+// stats says how the run stands. views are the scores of the held-out photos.
+func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
+	memory := r.Trainer.MemoryStats()
+	st := &output.Stats{
+		Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(), Interrupted: interrupted,
+		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt, Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
+		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.Rec.Metrics.secondsBefore + r.Trainer.Seconds(), Run: r.Saver.history(), Seed: r.Config.Seed, Config: r.Config,
+		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: meter.PeakRSS(),
+		ProcessSeconds: time.Since(cli.ProcessStart).Seconds(), StartSeconds: r.Rec.first.Sub(cli.ProcessStart).Seconds(),
+	}
+	_, st.PipelineSeconds, st.PipelinesCached = r.Device.Pipelines()
+	for _, p := range r.Trainer.PassTimes() {
+		st.Passes = append(st.Passes, output.PassLine{Name: p.Name, MS: meter.Rounded(p.Milliseconds)})
+	}
+	if len(views) > 0 {
+		st.Scores = output.Summarise(views)
+	}
+	return st
+}
+
+// printSummary prints the results and where they are.
+func printSummary(a *cli.Console, r *Run, st *output.Stats, after float64) {
+	steps := cli.Count(st.Step-r.Rec.From, "step")
+	if r.Rec.From > 0 {
+		steps = fmt.Sprintf("%s after the first %d", steps, r.Rec.From)
+	}
+	a.Printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
+		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"), pipeline.BytesText(st.PeakDeviceBytes))
+	if st.Scores != nil {
+		a.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
+		a.Printf("drawn with %s\n", r.Drawn())
+		a.Printf("pictures: %s\n", r.PicturesFolder(st.Step))
+	}
+	if path := r.Saver.newest(); path != "" {
+		a.Printf("checkpoint: %s\n", path)
+	}
+	if r.Report {
+		a.Printf("report: %s\n", filepath.Join(r.Out, output.ReportFile))
+	}
+	a.Printf("model: %s\n", r.ModelFile(st.Step))
+}
+
+// captureRecord returns what is recorded of this run's capture.
+func (r *Run) captureRecord() captured.Record {
+	c := &r.Config
+	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Exposure: c.Exposure}
+	for _, i := range r.Test {
+		rec.HeldOut = append(rec.HeldOut, r.Capture.Cameras[i].Name)
+	}
+	return rec
+}

@@ -1,0 +1,106 @@
+package train
+
+import (
+	"errors"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/remedy"
+	"vksplat/pipeline"
+	"vksplat/view"
+)
+
+const (
+	// aloneFor is how long a training that was paused from the viewer stays so without anybody watching: machines are rented by the hour.
+	aloneFor = 10 * time.Minute
+	// farewell is how long browsers have to take in how the run ended.
+	farewell = 2 * time.Second
+)
+
+// attendance is who watches a run.
+type attendance struct {
+	n     int           // browsers
+	since *time.Timer   // runs when nobody watches a paused training
+	none  chan struct{} // a value: n has become 0
+}
+
+// Watched implements view.Training.
+func (l *liveTraining) Watched(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.here.n = n
+	if l.here.since != nil {
+		l.here.since.Stop()
+	}
+	if n > 0 {
+		return
+	}
+	select {
+	case l.here.none <- struct{}{}:
+	default:
+	}
+	if l.Between.Held() {
+		l.here.since = time.AfterFunc(l.patience, l.goOnAlone)
+	}
+}
+
+// goOnAlone ends a pause that nobody watches.
+func (l *liveTraining) goOnAlone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.here.n == 0 && l.Between.Held() {
+		l.r.App.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": going on")
+		l.Between.Release()
+	}
+}
+
+// saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background, otherwise that of a step, or err.
+func (l *liveTraining) saving(w *pipeline.CheckpointWrite, path string, step int, err error) {
+	if l == nil {
+		return
+	}
+	if w == nil || err != nil {
+		l.setSave(path, step, err)
+		return
+	}
+	go func() { l.setSave(w.Path, w.Step, w.Wait()) }()
+}
+
+func (l *liveTraining) setSave(path string, step int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.Save = view.Save{State: view.SaveDone, Step: step, Text: path}
+	if err != nil {
+		l.status.Save = view.Save{State: view.SaveFailed, Text: err.Error()}
+	}
+}
+
+// over tells those who watch how the run ended, by its error, and waits until they have gone, if not for long.
+func (l *liveTraining) over(err error) {
+	if l == nil || l.ended == nil {
+		return
+	}
+	end := &view.End{State: view.EndFinished, Model: l.r.written, Text: "vksplat view " + cli.Quoted(l.r.Out) + " shows it"}
+	switch {
+	case errors.Is(err, fault.ErrInterrupted):
+		end.State, end.Text = view.EndStopped, remedy.Of(err)
+	case err != nil:
+		end.State, end.Text = view.EndFailed, err.Error()
+	}
+	l.mu.Lock()
+	l.status.End, l.status.Save = end, view.Save{}
+	here := l.here.n
+	l.mu.Unlock()
+	close(l.told)
+	for late := time.After(farewell); here > 0; {
+		select {
+		case <-l.here.none:
+			l.mu.Lock()
+			here = l.here.n
+			l.mu.Unlock()
+		case <-late:
+			return
+		}
+	}
+}
