@@ -85,7 +85,7 @@ func TestSuitePresets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs, err := plan.runs(&suiteOptions{given: func(string) bool { return false }})
+		runs, err := plan.runs(&suiteOptions{})
 		if err != nil || len(plan.captures) != captures || len(runs) != 2*3*captures {
 			t.Errorf("%s: %d captures, %d runs, %v", name, len(plan.captures), len(runs), err)
 		}
@@ -142,7 +142,7 @@ func FuzzSuiteFile(f *testing.F) {
 		}
 		plan, err := readSuite(file)
 		if err == nil {
-			_, err = plan.runs(&suiteOptions{given: func(string) bool { return false }})
+			_, err = plan.runs(&suiteOptions{})
 		}
 		if u := (*fault.UsageError)(nil); err != nil && !errors.As(err, &u) {
 			t.Errorf("no usage error: %v", err)
@@ -180,7 +180,7 @@ func TestSuiteOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, err := plan.runs(&suiteOptions{given: func(string) bool { return false }})
+	runs, err := plan.runs(&suiteOptions{})
 	if err != nil || len(runs) != 3*3*3 || len(plan.means) != 1 {
 		t.Errorf("%d runs, means %v, %v", len(runs), plan.means, err)
 	}

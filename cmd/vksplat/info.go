@@ -43,7 +43,7 @@ func infoCommand(a *cli.Console) *cobra.Command {
 		RunE: runs(a, func(args []string) error {
 			value, text, err := describe(args[0], bounds)
 			if err != nil {
-				return err
+				return ofCapture(err)
 			}
 			print := func() error { return printFacts(a, text) }
 			if asJSON {
@@ -344,7 +344,7 @@ type captureInfo struct {
 func describeCapture(path string) (any, facts, error) {
 	c, err := load.Capture(path, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, nil, ofCapture(&captured.UnreadCapture{Path: path, Err: err})
+		return nil, nil, &captured.UnreadCapture{Path: path, Err: err}
 	}
 	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras), Resolution: captured.Resolution(c.Cameras), Points: len(c.Points)}
 	var f facts

@@ -39,6 +39,10 @@ type mergeOptions struct {
 
 	overwrite bool
 	resumes   bool // what it exported before may be replaced
+
+	// For --finetune, the flags of train that choose the device, and those that read a capture.
+	deviceFlags []string
+	sourceFlags func(*captured.Source) []string
 }
 
 func mergeCommand(a *cli.Console) *cobra.Command {
@@ -69,7 +73,12 @@ func mergeCommand(a *cli.Console) *cobra.Command {
 		if o.finetune < 0 {
 			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.finetune)
 		}
-		o.plan = args[0]
+		o.plan, o.sourceFlags = args[0], sourceFlags
+		for _, opt := range deviceOptions(&o.device) {
+			if text := opt.value.String(); text != "" && text != "auto" {
+				o.deviceFlags = append(o.deviceFlags, "--"+opt.name+"="+text)
+			}
+		}
 		ctx, stop := a.Interruptible(cli.Always("stopping"))
 		defer stop()
 		return runMerge(a, ctx, o)
@@ -368,7 +377,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	if m.overwrite {
 		args = append(args, "--overwrite")
 	}
-	args = append(args, sourceFlags(&m.plan.Capture)...)
+	args = append(args, m.sourceFlags(&m.plan.Capture)...)
 	if at := m.plan.Origin; at != [3]float64{} {
 		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 	}
@@ -379,11 +388,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 		}
 		args = append(args, "--test-list="+list)
 	}
-	for _, opt := range deviceOptions(&m.device) {
-		if text := opt.value.String(); text != "" && text != "auto" {
-			args = append(args, "--"+opt.name+"="+text)
-		}
-	}
+	args = append(args, m.deviceFlags...)
 	m.app.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
 	if err := runHere(m.app, ctx, program, args); err != nil {
 		if ctx.Err() != nil {

@@ -26,7 +26,8 @@ type suiteOptions struct {
 	file   string
 	dryRun bool
 	device pipeline.DeviceOptions
-	given  func(flag string) bool
+
+	deviceFlags []string // of train, that were given
 }
 
 func suiteCommand(a *cli.Console) *cobra.Command {
@@ -51,9 +52,13 @@ func suiteCommand(a *cli.Console) *cobra.Command {
 	fs := cmd.Flags()
 	register(fs, table)
 	offerValues(a, cmd, table)
-	o.given = fs.Changed
 	cmd.RunE = runs(a, func(args []string) error {
 		o.file = args[0]
+		for _, opt := range deviceOptions(&o.device) {
+			if fs.Changed(opt.name) {
+				o.deviceFlags = append(o.deviceFlags, "--"+opt.name+"="+opt.value.String())
+			}
+		}
 		return runSuite(a, o)
 	})
 	return cmd
@@ -155,12 +160,6 @@ func (p *suitePlan) runFolder(capture, recipe string, seed uint64) string {
 
 // runs lists the runs in order. All command lines are understood by then.
 func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
-	var device []string
-	for _, opt := range deviceOptions(&o.device) {
-		if o.given(opt.name) {
-			device = append(device, "--"+opt.name+"="+opt.value.String())
-		}
-	}
 	for _, c := range p.captures {
 		for _, recipe := range p.recipes {
 			merged := settings{}
@@ -168,7 +167,7 @@ func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
 				maps.Copy(merged, s)
 			}
 			for _, seed := range p.seeds {
-				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: device,
+				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: o.deviceFlags,
 					out: p.runFolder(c.name, recipe.name, seed)}
 				if err := r.command(merged); err != nil {
 					return nil, err

@@ -26,16 +26,17 @@ import (
 
 // viewOptions is everything that view is asked for.
 type viewOptions struct {
-	path       string // a model, or the folder of a run; then its newest model
-	title      string
-	page       string // write this page and serve nothing
-	overwrite  bool   // it may be there already
-	noOpen     bool
-	stream     bool // this machine draws
-	server     view.ServerOptions
-	background [3]float32
-	device     pipeline.DeviceOptions // that draws
-	given      func(flag string) bool
+	path        string // a model, or the folder of a run; then its newest model
+	title       string
+	page        string // write this page and serve nothing
+	overwrite   bool   // it may be there already
+	noOpen      bool
+	stream      bool // this machine draws
+	server      view.ServerOptions
+	background  [3]float32
+	device      pipeline.DeviceOptions // that draws
+	given       func(flag string) bool
+	deviceFlags []string // those given that choose and limit the device
 }
 
 // table lists the options of view. Those of the server come first.
@@ -74,6 +75,11 @@ func viewCommand(a *cli.Console) *cobra.Command {
 	cmd.RunE = runs(a, func(args []string) error {
 		o.path, o.title = args[0], filepath.Base(output.Absolute(args[0]))
 		if o.page == "" {
+			for _, opt := range table[1].options {
+				if fs.Changed(opt.name) {
+					o.deviceFlags = append(o.deviceFlags, opt.name)
+				}
+			}
 			return ofCapture(runView(a, o))
 		}
 		for _, opt := range slices.Concat(table[0].options, table[1].options) {
@@ -161,9 +167,9 @@ func streams(a *cli.Console, o *viewOptions) (bool, error) {
 			a.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
 		}
 	}
-	for _, opt := range deviceOptions(&o.device) {
-		if !o.stream && o.given(opt.name) {
-			a.Warn(cli.NoEffect(opt.name, "--stream"))
+	for _, flag := range o.deviceFlags {
+		if !o.stream {
+			a.Warn(cli.NoEffect(flag, "--stream"))
 		}
 	}
 	return o.stream, nil
