@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene/synth"
@@ -70,7 +71,8 @@ func TestBenchFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readBench(path); exitCode(err) != exitUsage || remedy.Of(err) == "" || !strings.Contains(err.Error(), path) {
+		var usage *fault.UsageError
+		if _, err := readBench(path); !errors.As(err, &usage) || remedy.Of(err) == "" || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}
@@ -114,7 +116,8 @@ func TestBenchCompare(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err = compare(1.4)
-	if exitCode(err) != exitFailure || remedy.Of(err) == "" || !strings.Contains(err.Error(), "1.500 times as long") {
+	var failure *fault.HintedError
+	if !errors.As(err, &failure) || remedy.Of(err) == "" || !strings.Contains(err.Error(), "1.500 times as long") {
 		t.Errorf("error %v", err)
 	}
 }
