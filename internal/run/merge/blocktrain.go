@@ -1,4 +1,4 @@
-package main
+package merge
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"vksplat/farm/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -24,8 +23,8 @@ import (
 	"vksplat/internal/run/train"
 )
 
-// trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
-func trainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
+// TrainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
+func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 	switch {
 	case o.Out != "":
 		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.Dir)
@@ -81,13 +80,13 @@ func trainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 	if o.DryRun {
 		return nil
 	}
-	return runMerge(a, ctx, &mergeOptions{plan: plan.Dir, exports: o.Exports, check: true, device: o.Device, claimed: true, overwrite: o.Checkpoints.Overwrite, resumes: true})
+	return Run(a, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true, Overwrite: o.Checkpoints.Overwrite, resumes: true})
 }
 
-// childError is a process of this program that failed and said why.
-type childError struct{ code int }
+// ChildError is a process of this program that failed and said why.
+type ChildError struct{ Code int }
 
-func (e *childError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
+func (e *ChildError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.Code) }
 
 // runHere runs this program with arguments, see child.Run. It prints where this process does.
 func runHere(a *cli.Console, ctx context.Context, program string, args []string) error {
@@ -98,7 +97,7 @@ func runHere(a *cli.Console, ctx context.Context, program string, args []string)
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &ended) && ended.ExitCode() > 0:
-		return &childError{ended.ExitCode()}
+		return &ChildError{ended.ExitCode()}
 	}
 	return err
 }
@@ -128,22 +127,4 @@ func statsSummary(s *output.Stats) string {
 		words = append(words, fmt.Sprintf("PSNR %.2f dB", s.PSNR))
 	}
 	return strings.Join(words, ", ")
-}
-
-// sourceFlags are those of train that read the capture so.
-func sourceFlags(rec *captured.Source) []string {
-	var load captured.Options
-	plain := newTrainOptions().Load
-	rec.Options(&load, func(string) bool { return false })
-	defaults := map[string]string{}
-	for _, opt := range loadTable(&plain) {
-		defaults[opt.name] = opt.value.String()
-	}
-	var list []string
-	for _, opt := range loadTable(&load) {
-		if text := opt.value.String(); text != defaults[opt.name] {
-			list = append(list, "--"+opt.name+"="+text)
-		}
-	}
-	return list
 }

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // bencher measures one thing after the other.
 type bencher struct {
 	app    *cli.Console
-	o      *benchOptions
+	o      *Options
 	events io.Writer // of progress
 	file   *benchFile
 }
@@ -70,14 +70,14 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 
 // most is how many steps are gone after training at most.
 func (b *bencher) most() int {
-	m := pipeline.MeasureOptions{Warm: b.o.settle.or(benchEpoch), Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
+	m := pipeline.MeasureOptions{Warm: b.o.Settle.or(benchEpoch), Steps: b.o.Steps.or(benchSteps), Rounds: b.o.Rounds}
 	return m.Total()
 }
 
 // measure trains as far as asked, settles, measures, and prints.
 func (b *bencher) measure(ctx context.Context, s subject) error {
-	m := pipeline.MeasureOptions{Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
-	settle := b.o.settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
+	m := pipeline.MeasureOptions{Steps: b.o.Steps.or(benchSteps), Rounds: b.o.Rounds}
+	settle := b.o.Settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
 	show := b.show(s.trainer, s.trained+settle+m.Total())
 	defer b.app.Follow(nil)
 	if err := s.trainer.RunTo(ctx, s.trained, show.Update); err != nil {
@@ -105,8 +105,8 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 
 // fit goes a few steps and returns how many to settle and to measure, so that neither takes longer than the subject's limit.
 func (b *bencher) fit(ctx context.Context, s subject, settle int, show *meter.Meter) (int, int, error) {
-	steps := b.o.steps.or(benchSteps)
-	if b.o.steps >= 0 && b.o.settle >= 0 {
+	steps := b.o.Steps.or(benchSteps)
+	if b.o.Steps >= 0 && b.o.Settle >= 0 {
 		return settle, steps, nil
 	}
 	if err := s.trainer.RunTo(ctx, s.trained+1, show.Update); err != nil {
@@ -117,7 +117,7 @@ func (b *bencher) fit(ctx context.Context, s subject, settle int, show *meter.Me
 		return 0, 0, err
 	}
 	fits := int(s.limit * benchProbe / max(time.Since(started), 1))
-	return b.o.settle.or(min(settle, fits)), b.o.steps.or(min(steps, max(fits, 2))), nil
+	return b.o.Settle.or(min(settle, fits)), b.o.Steps.or(min(steps, max(fits, 2))), nil
 }
 
 // benchProbe is how many steps say how long steps take.

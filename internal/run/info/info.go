@@ -1,4 +1,4 @@
-package main
+package info
 
 import (
 	"bytes"
@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -30,36 +28,6 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-func infoCommand(a *cli.Console) *cobra.Command {
-	asJSON, bounds := false, false
-	cmd := &cobra.Command{
-		Use:   "info FILE|DIR [--json] [--bounds]",
-		Short: "Say what a checkpoint, a splat file, a capture or a run holds",
-		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a file of\n" +
-			"splats of any format that convert reads, a PLY file of points, the folder of a\n" +
-			"capture, or the folder of a training run. Of packed models (SPZ, SOG) only the header\n" +
-			"is read, unless --bounds is given.",
-		Args: one("FILE or folder"),
-		RunE: runs(a, func(args []string) error {
-			value, text, err := describe(args[0], bounds)
-			if err != nil {
-				return ofCapture(err)
-			}
-			print := func() error { return printFacts(a, text) }
-			if asJSON {
-				print = func() error { return a.PrintJSON(value) }
-			}
-			if err := print(); err != nil {
-				return err
-			}
-			return text.damage(args[0])
-		}),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "everything, as JSON")
-	cmd.Flags().BoolVar(&bounds, "bounds", false, "unpack the splats of a packed model to check them, and for the box of their positions")
-	return cmd
-}
-
 // facts are labelled lines for people.
 type facts [][2]string
 
@@ -67,8 +35,8 @@ func (f *facts) add(label, format string, args ...any) {
 	*f = append(*f, [2]string{label, wording.Printable(fmt.Sprintf(format, args...))})
 }
 
-// damage is an error where a fact says that something is damaged.
-func (f facts) damage(path string) error {
+// Damage is an error where a fact says that something is damaged.
+func (f facts) Damage(path string) error {
 	for _, line := range f {
 		if line[0] == "DAMAGED" {
 			return &fault.Error{Op: "check file", Path: path, Err: errors.New(line[1]), Hint: "use an earlier or another copy"}
@@ -77,7 +45,7 @@ func (f facts) damage(path string) error {
 	return nil
 }
 
-func printFacts(a *cli.Console, list facts) error {
+func PrintFacts(a *cli.Console, list facts) error {
 	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	for _, f := range list {
 		_, _ = fmt.Fprintf(w, "%s\t%s\n", f[0], f[1])
@@ -88,14 +56,14 @@ func printFacts(a *cli.Console, list facts) error {
 	return nil
 }
 
-// describe looks at what is there, whatever its name is. Unpack wants the splats of packed models, too.
-func describe(path string, unpack bool) (value any, text facts, err error) {
+// Describe looks at what is there, whatever its name is. Unpack wants the splats of packed models, too.
+func Describe(path string, unpack bool) (value any, text facts, err error) {
 	if output.IsFolder(path) {
 		if output.IsFolder(filepath.Join(path, output.CheckpointFolder)) || output.IsFolder(filepath.Join(path, "point_cloud")) || output.IsFile(filepath.Join(path, output.MetricsFile)) || output.IsFile(filepath.Join(path, output.LockName)) {
 			return describeRun(path)
 		}
 		if model, err := splatfile.Find(path); err == nil { // of SOG
-			return describe(model, unpack)
+			return Describe(model, unpack)
 		}
 		value, text, err := describeCapture(path)
 		return value, text, plans.OfPlan(path, err)

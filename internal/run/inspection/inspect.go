@@ -1,4 +1,4 @@
-package main
+package inspection
 
 import (
 	"errors"
@@ -8,67 +8,39 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/wording"
-	"vksplat/scene"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 )
 
-// inspectOptions is everything that inspect is asked for.
-type inspectOptions struct {
-	scene string
-	json  bool
-	quick bool
-	load  captured.Options
+// Options is everything that inspect is asked for.
+type Options struct {
+	Scene string
+	Json  bool
+	Quick bool
+	Load  captured.Options
 }
 
-func inspectCommand(a *cli.Console) *cobra.Command {
-	o := &inspectOptions{load: captured.Options{Model: scene.AnyModel}}
-	cmd := &cobra.Command{
-		Use:   "inspect SCENE",
-		Short: "Show what a capture holds and what is wrong with it",
-		Long: "Show what was found in the folder SCENE, or the JSON file: photos, cameras, points,\n" +
-			"and problems with what can be done about them. The exit code is 65 if it cannot be\n" +
-			"trained on, and 0 otherwise.",
-		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --json --quick",
-		Args:    one("SCENE folder"),
-		RunE: runs(a, func(args []string) error {
-			o.scene = args[0]
-			return runInspect(a, o)
-		}),
-	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
-	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
-	fs.BoolVar(&o.quick, "quick", false, "do not decode the photos to look for black and blurred ones")
-	table := []optionGroup{{options: loadTable(&o.load)}}
-	register(fs, table)
-	offerValues(a, cmd, table)
-	return cmd
-}
-
-// runInspect prints the report of a capture. A capture that cannot be trained on is an
+// Run prints the report of a capture. A capture that cannot be trained on is an
 // error of kind fault.ErrData.
-func runInspect(a *cli.Console, o *inspectOptions) error {
+func Run(a *cli.Console, o *Options) error {
 	ctx, stop := a.Interruptible(cli.Always("stopping"))
 	defer stop()
-	capture, err := load.Capture(o.scene, o.load.Options())
+	capture, err := load.Capture(o.Scene, o.Load.Options())
 	if err != nil {
-		if !errors.Is(err, fault.ErrData) || !o.json {
+		if !errors.Is(err, fault.ErrData) || !o.Json {
 			return err
 		}
-		return errors.Join(err, cli.WriteJSON(a.Stdout, inspect.FailedReport(o.scene, err)))
+		return errors.Join(err, cli.WriteJSON(a.Stdout, inspect.FailedReport(o.Scene, err)))
 	}
-	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.quick, Coverage: true})
+	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.Quick, Coverage: true})
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if o.Json {
 		err = cli.WriteJSON(a.Stdout, report)
 	} else {
 		_, err = io.WriteString(a.Stdout, wording.PrintableLines(reportText(report)))

@@ -1,4 +1,4 @@
-package main
+package merge
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
@@ -28,66 +26,25 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// mergeOptions is everything that merge is asked for.
-type mergeOptions struct {
-	plan     string
-	exports  convert.Exports
-	finetune int
-	check    bool
-	device   pipeline.DeviceOptions
+// Options is everything that merge is asked for.
+type Options struct {
+	Plan     string
+	Exports  convert.Exports
+	Finetune int
+	Check    bool
+	Device   pipeline.DeviceOptions
 	claimed  bool // the caller has claimed the plan's folder
 
-	overwrite bool
+	Overwrite bool
 	resumes   bool // what it exported before may be replaced
 
 	// For --finetune, the flags of train that choose the device, and those that read a capture.
-	deviceFlags []string
-	sourceFlags func(*captured.Source) []string
+	DeviceFlags []string
+	SourceFlags func(*captured.Source) []string
 }
 
-func mergeCommand(a *cli.Console) *cobra.Command {
-	o := &mergeOptions{check: true}
-	cmd := &cobra.Command{
-		Use:   "merge PLAN",
-		Short: "Join the trained blocks of a plan into one scene",
-		Long: "Join the blocks of the plan that vksplat partition wrote to PLAN, once all are trained:\n" +
-			"of each, what stands on its core. PLAN/out gets the whole scene in the capture's frame,\n" +
-			"for render, eval, view and convert. The held-out photos are measured on it, and those\n" +
-			"that came out better in a block are named, as PLAN/merge.json does. Models may be\n" +
-			"larger than memory.",
-		Example: "  vksplat merge city_plan\n  vksplat merge city_plan -o city.ply -o city.sog\n  vksplat merge city_plan --finetune 2000",
-		Args:    one("PLAN folder"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-	}
-	table := []optionGroup{{options: append([]option{
-		other(&o.exports, "output", "convert the merged scene to `FILE` too, in the format that its name says; may be given again").letter("o"),
-		integer(&o.finetune, "finetune", "train the merged scene for `N` more steps on all photos, without new splats, where it fits the device: PLAN/finetuned"),
-		overwriteOption(&o.overwrite, "FILE, a run in PLAN/finetuned, and what you changed in PLAN/out,"),
-		truth(&o.check, "check", "measure the held-out photos on the merged scene"),
-	}, deviceOptions(&o.device)...)}}
-	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
-	cmd.RunE = runs(a, func(args []string) error {
-		if o.finetune < 0 {
-			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.finetune)
-		}
-		o.plan, o.sourceFlags = args[0], sourceFlags
-		for _, opt := range deviceOptions(&o.device) {
-			if text := opt.value.String(); text != "" && text != "auto" {
-				o.deviceFlags = append(o.deviceFlags, "--"+opt.name+"="+text)
-			}
-		}
-		ctx, stop := a.Interruptible(cli.Always("stopping"))
-		defer stop()
-		return runMerge(a, ctx, o)
-	})
-	return cmd
-}
-
-// mergeReport is the content of mergeFile.
-type mergeReport struct {
+// MergeReport is the content of mergeFile.
+type MergeReport struct {
 	Version int           `json:"version"`
 	Model   string        `json:"model"` // relative to PLAN
 	Step    int           `json:"step"`
@@ -107,25 +64,25 @@ type mergedBlock struct {
 
 // merger joins the blocks of a plan.
 type merger struct {
-	*mergeOptions
+	*Options
 	app     *cli.Console
 	plan    *plans.Plan
 	capture *scene.Capture
 	models  convert.OpenedModels
-	report  mergeReport
+	report  MergeReport
 	record  captured.Record // of the blocks' training
 	out     string
 }
 
-// runMerge joins the blocks and measures what came of it.
-func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) {
+// Run joins the blocks and measures what came of it.
+func Run(a *cli.Console, ctx context.Context, o *Options) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
 			err = fault.ErrInterrupted
 		}
 		err = remedy.Memory(err)
 	}()
-	plan, err := plans.Read(o.plan)
+	plan, err := plans.Read(o.Plan)
 	if err != nil {
 		return err
 	}
@@ -139,14 +96,14 @@ func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) 
 		}
 		defer release()
 	}
-	m := &merger{mergeOptions: o, app: a, plan: plan, out: filepath.Join(plan.Dir, plans.MergedFolder)}
+	m := &merger{Options: o, app: a, plan: plan, out: filepath.Join(plan.Dir, plans.MergedFolder)}
 	if err := m.refuseForeign(); err != nil {
 		return err
 	}
 	if err := m.join(ctx); err != nil {
 		return err
 	}
-	if o.check {
+	if o.Check {
 		if err := m.checkSeams(ctx); err != nil {
 			return err
 		}
@@ -158,7 +115,7 @@ func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) 
 	if err := m.export(); err != nil {
 		return err
 	}
-	if o.finetune > 0 {
+	if o.Finetune > 0 {
 		return m.finetuned(ctx)
 	}
 	return nil
@@ -166,11 +123,11 @@ func runMerge(a *cli.Console, ctx context.Context, o *mergeOptions) (err error) 
 
 // refuseForeign refuses to replace what the user made, or changed, where the merged scene goes.
 func (m *merger) refuseForeign() error {
-	if err := convert.RefuseExports(output.ReadWritten(m.out), m.exports, "flag --output: ", m.resumes, m.overwrite); err != nil || m.overwrite {
+	if err := convert.RefuseExports(output.ReadWritten(m.out), m.Exports, "flag --output: ", m.resumes, m.Overwrite); err != nil || m.Overwrite {
 		return err
 	}
 	const hint = "move it away, or replace it with --overwrite"
-	if out := filepath.Join(m.plan.Dir, finetunedFolder); m.mergeOptions.finetune > 0 {
+	if out := filepath.Join(m.plan.Dir, finetunedFolder); m.Options.Finetune > 0 {
 		list, err := output.ListCheckpoints(filepath.Join(out, output.CheckpointFolder))
 		if err := errors.Join(err, output.RefuseFormer(out, len(list), hint)); err != nil {
 			return err
@@ -196,7 +153,7 @@ func (m *merger) refuseForeign() error {
 // export converts the merged scene.
 func (m *merger) export() error {
 	own := output.ReadWritten(m.out)
-	for _, path := range m.exports {
+	for _, path := range m.Exports {
 		if err := own.Begin(splatfile.Outputs(path)...); err != nil {
 			return err
 		}
@@ -371,13 +328,13 @@ func (m *merger) finetuned(ctx context.Context) error {
 	config := pipeline.DefaultConfig()
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64) // as at the end of the blocks' training
 	out := filepath.Join(m.plan.Dir, finetunedFolder)
-	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
+	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.Options.Finetune),
 		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1",
 		fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
-	if m.overwrite {
+	if m.Overwrite {
 		args = append(args, "--overwrite")
 	}
-	args = append(args, m.sourceFlags(&m.plan.Capture)...)
+	args = append(args, m.SourceFlags(&m.plan.Capture)...)
 	if at := m.plan.Origin; at != [3]float64{} {
 		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 	}
@@ -388,7 +345,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 		}
 		args = append(args, "--test-list="+list)
 	}
-	args = append(args, m.deviceFlags...)
+	args = append(args, m.DeviceFlags...)
 	m.app.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
 	if err := runHere(m.app, ctx, program, args); err != nil {
 		if ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package main
+package merge
 
 import (
 	"context"
@@ -26,12 +26,12 @@ type SeamReport struct {
 	SSIM       float64    `json:"ssim"`
 	BorderPSNR float64    `json:"border_psnr"` // mean over the views of several blocks
 	BorderLoss float64    `json:"border_loss"` // mean of what these lost against the block that had them best, dB
-	Views      []seamView `json:"views"`
+	Views      []SeamView `json:"views"`
 	Worse      []string   `json:"worse"` // views that lost more than 0.3 dB
 }
 
-// seamView is a held-out photo.
-type seamView struct {
+// SeamView is a held-out photo.
+type SeamView struct {
 	Name      string  `json:"name"`
 	Blocks    []int   `json:"blocks"` // that see it: of several, it is near a border
 	PSNR      float64 `json:"psnr"`   // of the merged scene
@@ -58,7 +58,7 @@ func (m *merger) checkSeams(ctx context.Context) error {
 	best := m.blockScores()
 	borders, compared := 0, 0
 	for _, v := range views {
-		s := seamView{Name: v.Name, Blocks: blocks[v.Name], PSNR: min(evaluate.Named(v.Scores, evaluate.PlainNames[0]).Value, meter.MaxPSNR), SSIM: evaluate.Named(v.Scores, evaluate.PlainNames[1]).Value, BlockPSNR: best[v.Name]}
+		s := SeamView{Name: v.Name, Blocks: blocks[v.Name], PSNR: min(evaluate.Named(v.Scores, evaluate.PlainNames[0]).Value, meter.MaxPSNR), SSIM: evaluate.Named(v.Scores, evaluate.PlainNames[1]).Value, BlockPSNR: best[v.Name]}
 		r.Views = append(r.Views, s)
 		r.PSNR += s.PSNR / float64(len(views))
 		r.SSIM += s.SSIM / float64(len(views))
@@ -84,7 +84,7 @@ func (m *merger) checkSeams(ctx context.Context) error {
 // measure renders and compares the held-out photos, as eval does.
 func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
 	o := &evaluate.Options{Models: []string{m.out}, Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat, Correct: evaluate.ColorNone, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
-		Iteration: m.report.Step, Device: m.device, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}, Given: func(string) bool { return false }}
+		Iteration: m.report.Step, Device: m.Device, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}, Given: func(string) bool { return false }}
 	o.Compare = true // the tables are printed here
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return nil, err

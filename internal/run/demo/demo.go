@@ -1,15 +1,12 @@
-package main
+package demo
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/spf13/cobra"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
@@ -24,75 +21,27 @@ import (
 
 // The demo's size: small enough for a few minutes of software Vulkan on two cores.
 const (
-	demoSteps  = 1200
-	demoPhotos = 48
-	demoPoints = 5000
-	demoWidth  = 256
-	demoHeight = 192
+	Steps  = 1200
+	Photos = 48
+	Points = 5000
+	Width  = 256
+	Height = 192
 )
 
-// demoOptions is everything that demo is asked for.
-type demoOptions struct {
+// Options is everything that demo is asked for.
+type Options struct {
 	train.Options
-	photos  int
-	minPSNR float64
+	Photos  int
+	MinPSNR float64
 
-	captureOnly bool
-	size        render.PixelsFlag // of the photos
-	points      int
-	city        bool
+	CaptureOnly bool
+	Size        render.PixelsFlag // of the photos
+	Points      int
+	City        bool
 }
 
-func demoCommand(a *cli.Console) *cobra.Command {
-	o := &demoOptions{Options: *newTrainOptions(), photos: demoPhotos, size: render.PixelsFlag{Width: demoWidth, Height: demoHeight}, points: demoPoints}
-	o.Eval, o.Checkpoints.Off = true, true
-	c := &o.Config
-	c.Iterations = demoSteps
-	cmd := &cobra.Command{
-		Use:   "demo [-m OUT]",
-		Short: "Make a small capture and train it: no data needed",
-		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were\n" +
-			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
-		Args: cobra.NoArgs,
-		RunE: runs(a, func([]string) error {
-			if err := checkTrainOptions(&o.Options); err != nil {
-				return err
-			}
-			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
-				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
-			}
-			if min(o.size.Width, o.size.Height) < 16 || max(o.size.Width, o.size.Height) > 8192 {
-				return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)
-			}
-			if o.points < 4 || o.points > 10_000_000 {
-				return fault.Usagef("give 4 to 10000000", "flag --points: %d", o.points)
-			}
-			if !(o.minPSNR >= 0) || math.IsInf(o.minPSNR, 0) {
-				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)
-			}
-			if o.captureOnly {
-				return demoCapture(a, o)
-			}
-			return runDemo(a, o)
-		}),
-	}
-	o.Out = "vksplat-demo"
-	table := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
-	table[0].options = append(table[0].options,
-		text(&o.Out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
-		integer(&o.photos, "images", "draw `N` photos"),
-		other(&o.size, "size", "of `WxH` pixels"),
-		integer(&o.points, "points", "make `N` points, from which training begins"),
-		truth(&o.city, "city", "draw a city that is flown over, in place of things on a table"),
-		truth(&o.captureOnly, "capture-only", "write the capture itself to OUT, made with --seed, and stop"),
-		float(&o.minPSNR, "min-psnr", "fail unless the held-out photos reach `DB`"))
-	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
-	return cmd
-}
-
-// runDemo draws the capture, trains it and checks the quality.
-func runDemo(a *cli.Console, o *demoOptions) error {
+// Run draws the capture, trains it and checks the quality.
+func Run(a *cli.Console, o *Options) error {
 	release, err := output.Claim(o.Out, true)
 	if err != nil {
 		return err
@@ -109,7 +58,7 @@ func runDemo(a *cli.Console, o *demoOptions) error {
 	if err := synth.Write(o.Scene, o.synth(0)); err != nil {
 		return err
 	}
-	o.Config.MaxSplats = o.points
+	o.Config.MaxSplats = o.Points
 	var g grid
 	st, err := train.Do(a, &o.Options, g.add)
 	if st == nil {
@@ -128,15 +77,15 @@ func runDemo(a *cli.Console, o *demoOptions) error {
 	if err != nil {
 		return err
 	}
-	if st.PSNR < o.minPSNR {
-		return &fault.HintedError{Err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.minPSNR),
+	if st.PSNR < o.MinPSNR {
+		return &fault.HintedError{Err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.MinPSNR),
 			Hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
 	}
 	return nil
 }
 
 // refuseForeign refuses to replace what demo has not written, before the capture is drawn.
-func (o *demoOptions) refuseForeign() error {
+func (o *Options) refuseForeign() error {
 	const remedy = "or choose another folder with -m"
 	own := output.ReadWritten(o.Out)
 	if n := len(output.FormerModels(o.Out)); n > 0 && own.Known && own.By != output.ByDemo {
@@ -153,12 +102,12 @@ func (o *demoOptions) refuseForeign() error {
 }
 
 // synth describes the capture.
-func (o *demoOptions) synth(seed uint64) synth.Options {
-	return synth.Options{Images: o.photos, Width: o.size.Width, Height: o.size.Height, Points: o.points, Seed: seed, City: o.city}
+func (o *Options) synth(seed uint64) synth.Options {
+	return synth.Options{Images: o.Photos, Width: o.Size.Width, Height: o.Size.Height, Points: o.Points, Seed: seed, City: o.City}
 }
 
-// demoCapture makes a capture and does not train it.
-func demoCapture(a *cli.Console, o *demoOptions) error {
+// WriteCapture makes a capture and does not train it.
+func WriteCapture(a *cli.Console, o *Options) error {
 	if err := claimCapture(o.Out); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 
 // The suites of made-up models.
 const (
-	suiteQuick = "quick"
+	SuiteQuick = "quick"
 	suiteFull  = "full"
 )
 
-func suiteNames() []string { return []string{suiteQuick, suiteFull} }
+func SuiteNames() []string { return []string{SuiteQuick, suiteFull} }
 
 // madeUp is a model of a suite.
 type madeUp struct {
@@ -50,11 +50,11 @@ const (
 // suite measures the models of the suite. What does not fit the device's memory is left out.
 func (b *bencher) suite(ctx context.Context) error {
 	list := quickSuite
-	if b.o.suite == suiteFull {
+	if b.o.Suite == suiteFull {
 		list = fullSuite
 	}
 	for _, m := range list {
-		if b.o.suite == suiteQuick && m.splats > cpuSplats && b.file.Device.Type == cpuType {
+		if b.o.Suite == SuiteQuick && m.splats > cpuSplats && b.file.Device.Type == cpuType {
 			b.app.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
 			continue
 		}

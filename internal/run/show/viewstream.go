@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"context"
@@ -40,14 +40,14 @@ var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9
 const startFOV = 1.05
 
 // showStreamed has this machine draw the model, and returns how many splats it has.
-func showStreamed(a *cli.Console, o *viewOptions, server *view.Server) (n int, end func() error, err error) {
+func showStreamed(a *cli.Console, o *Options, server *view.Server) (n int, end func() error, err error) {
 	defer func() { err = remedy.Memory(err) }()
-	if err := pipeline.LimitHeap(o.device); err != nil {
+	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return 0, nil, err
 	}
 	r := render.NewOptions()
-	r.File, r.Config.Background, r.Given = o.path, o.background, o.given
-	r.Cameras = captured.FindCameras(o.path, captured.CamerasBeside[:1], false)
+	r.File, r.Config.Background, r.Given = o.Path, o.Background, o.Given
+	r.Cameras = captured.FindCameras(o.Path, captured.CamerasBeside[:1], false)
 	splats, info, err := models.Open(a, r.File)
 	if err != nil {
 		return 0, nil, err
@@ -61,7 +61,7 @@ func showStreamed(a *cli.Console, o *viewOptions, server *view.Server) (n int, e
 			return 0, nil, err
 		}
 	}
-	device, err := pipeline.OpenDevice(o.device)
+	device, err := pipeline.OpenDevice(o.Device)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -77,7 +77,7 @@ func showStreamed(a *cli.Console, o *viewOptions, server *view.Server) (n int, e
 	}
 	models.TellShared(a, s.renderer)
 	s.turn <- struct{}{}
-	if err := view.ShowStreamed(server, o.title, splats.N, up, start, s); err != nil {
+	if err := view.ShowStreamed(server, o.Title, splats.N, up, start, s); err != nil {
 		return 0, nil, errors.Join(err, s.close())
 	}
 	return splats.N, s.close, nil
