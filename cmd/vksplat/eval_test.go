@@ -81,7 +81,7 @@ func TestSuitePresets(t *testing.T) {
 		if err := os.WriteFile(file, []byte("out = \"runs\"\ndata = \"data\"\npreset = \""+name+"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.fast]\npreset = \"fast\"\n"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := readSuite(file)
+		plan, err := readSuite(file, settingsForSuite())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func FuzzSuiteFile(f *testing.F) {
 		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := readSuite(file)
+		plan, err := readSuite(file, settingsForSuite())
 		if err == nil {
 			_, err = plan.runs(&suiteOptions{})
 		}
@@ -176,7 +176,7 @@ func TestSuiteOfThePage(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil || !found {
 		t.Fatalf("%v; an example is there: %v", err, found)
 	}
-	plan, err := readSuite(file)
+	plan, err := readSuite(file, settingsForSuite())
 	if err != nil {
 		t.Fatal(err)
 	}

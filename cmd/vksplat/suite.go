@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -28,10 +27,11 @@ type suiteOptions struct {
 	device pipeline.DeviceOptions
 
 	deviceFlags []string // of train, that were given
+	training    suiteTraining
 }
 
 func suiteCommand(a *cli.Console) *cobra.Command {
-	o := &suiteOptions{}
+	o := &suiteOptions{training: settingsForSuite()}
 	cmd := &cobra.Command{
 		Use:   "suite FILE.toml",
 		Short: "Train and measure many captures, and make the table",
@@ -66,7 +66,7 @@ func suiteCommand(a *cli.Console) *cobra.Command {
 
 // runSuite does all runs of a file.
 func runSuite(a *cli.Console, o *suiteOptions) (err error) {
-	plan, err := readSuite(o.file)
+	plan, err := readSuite(o.file, o.training)
 	if err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func (p *suitePlan) runFolder(capture, recipe string, seed uint64) string {
 func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
 	for _, c := range p.captures {
 		for _, recipe := range p.recipes {
-			merged := settings{}
-			for _, s := range []settings{p.settings, c.settings, p.sources[p.source], recipe.settings} {
+			merged := map[string]string{}
+			for _, s := range []map[string]string{p.settings, c.settings, p.sources[p.source], recipe.settings} {
 				maps.Copy(merged, s)
 			}
 			for _, seed := range p.seeds {
@@ -183,22 +183,8 @@ func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
 }
 
 // command makes the flags of train of settings, and checks them as train does.
-func (r *suiteRun) command(merged settings) error {
-	r.settings = []string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}
-	o := newTrainOptions()
-	for _, g := range trainTable(o) { // in their order, whatever the file's
-		for _, opt := range g.options {
-			if text, found := merged[opt.name]; found {
-				r.settings = append(r.settings, "--"+opt.name+"="+text)
-			}
-		}
-	}
-	fs := pflag.NewFlagSet("train", pflag.ContinueOnError)
-	register(fs, trainTable(o))
-	err := fs.Parse(r.settings)
-	if err == nil {
-		err = resolveSettings(o, fs.Changed)
-	}
+func (r *suiteRun) command(merged map[string]string) (err error) {
+	r.settings, err = r.plan.training.flags([]string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}, merged)
 	if err != nil {
 		return r.plan.wrong(remedy.Of(err), "%s: %w", r.name(), err)
 	}

@@ -50,6 +50,7 @@ type suiteTOML struct {
 
 // suitePlan is what a suite asks for, checked.
 type suitePlan struct {
+	training suiteTraining
 	file     string
 	out      string
 	preset   string
@@ -65,18 +66,18 @@ type suitePlan struct {
 	captures []suiteCapture
 	recipes  []suiteRecipe
 	means    []suiteMean
-	settings settings            // of every run
-	sources  map[string]settings // by name
+	settings map[string]string            // of every run
+	sources  map[string]map[string]string // by name
 }
 
 type suiteCapture struct {
 	name, path string
-	settings   settings
+	settings   map[string]string
 }
 
 type suiteRecipe struct {
 	name     string
-	settings settings
+	settings map[string]string
 }
 
 // suiteMean is a group of captures over which results are averaged.
@@ -101,16 +102,16 @@ var suiteSeeds = []uint64{42, 43, 44}
 var pathName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$`)
 
 // readSuite reads and checks a file.
-func readSuite(file string) (*suitePlan, error) {
-	text, err := readConfigText(file, suiteHint(file))
+func readSuite(file string, training suiteTraining) (*suitePlan, error) {
+	text, err := training.text(file, suiteHint(file))
 	if err != nil {
 		return nil, err
 	}
-	p := &suitePlan{file: file, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine, settings: settings{}, sources: map[string]settings{}}
+	p := &suitePlan{file: file, training: training, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine, settings: map[string]string{}, sources: map[string]map[string]string{}}
 	var own suiteTOML
 	md, err := toml.Decode(text, &own)
 	if err != nil {
-		return nil, configError(file, err, nil)
+		return nil, training.wrong(file, err)
 	}
 	data := ""
 	if own.Data != "" {
@@ -233,7 +234,7 @@ func (p *suitePlan) takeCapture(md toml.MetaData, name string, table map[string]
 	at := slices.IndexFunc(p.captures, func(c suiteCapture) bool { return c.name == name })
 	if at < 0 {
 		at = len(p.captures)
-		p.captures = append(p.captures, suiteCapture{name: name, settings: settings{}})
+		p.captures = append(p.captures, suiteCapture{name: name, settings: map[string]string{}})
 	}
 	c := &p.captures[at]
 	if value, found := table[pathKey]; found {
@@ -276,28 +277,35 @@ func inOrder[T any](md toml.MetaData, table string, values map[string]T) (names 
 }
 
 // settingsOf checks a table of train's settings.
-func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string]toml.Primitive) (settings, error) {
-	table := trainTable(newTrainOptions())
-	aliases := aliasesOf(table)
-	out := settings{}
+func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string]toml.Primitive) (map[string]string, error) {
+	out := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		var data any
 		if err := md.PrimitiveDecode(values[key], &data); err != nil {
 			return nil, p.wrong("TOML has lines like: iterations = 30000", "%s: key %s: %w", where, key, err)
 		}
-		v := &settingValue{key: key, option: find(table, canonical(key, aliases)), table: table}
-		if v.option != nil {
-			_, v.twice = out[v.option.name]
-			if why, decided := suiteLeavesOut[v.option.name]; decided {
-				return nil, p.wrong("leave it out: "+why, "%s: key %s is the suite's", where, key)
-			}
+		name, text, err := p.training.setting(key, data, out)
+		if why, decided := suiteLeavesOut[name]; decided {
+			return nil, p.wrong("leave it out: "+why, "%s: key %s is the suite's", where, key)
 		}
-		if err := v.take(data); err != nil {
+		if err != nil {
 			return nil, p.wrong(remedy.Of(err), "%s: %w", where, err)
 		}
-		out[v.option.name] = v.text
+		out[name] = text
 	}
 	return out, nil
+}
+
+// suiteTraining is what a suite knows of train's settings. The command that has their table fills it in.
+type suiteTraining struct {
+	// text reads a TOML file; hint says which is meant. wrong says where in it something is wrong.
+	text  func(file, hint string) (string, error)
+	wrong func(file string, err error) error
+	// setting returns the name of the setting that a key means and the text of its value. It is an error if taken has
+	// the name already.
+	setting func(key string, data any, taken map[string]string) (name, text string, err error)
+	// flags adds the settings to flags of train, in their order, and checks all of them as train does.
+	flags func(flags []string, settings map[string]string) ([]string, error)
 }
 
 // takeSeeds takes the list of seeds; nil is the usual one.
@@ -342,7 +350,7 @@ func (p *suitePlan) finish(own *suiteTOML) error {
 		return p.wrong("add [capture.NAME] with a path, or preset and data", "there is no capture")
 	}
 	if len(p.recipes) == 0 {
-		p.recipes = []suiteRecipe{{"default", settings{}}}
+		p.recipes = []suiteRecipe{{"default", map[string]string{}}}
 	}
 	for _, m := range p.means {
 		for _, name := range m.captures {
