@@ -1,14 +1,18 @@
 package main
 
-import "github.com/spf13/pflag"
+import (
+	"github.com/spf13/pflag"
+
+	"vksplat/internal/run/suite"
+)
 
 // settingsForSuite lets a suite read train's settings.
-func settingsForSuite() suiteTraining {
-	return suiteTraining{
-		text:    readConfigText,
-		wrong:   func(file string, err error) error { return configError(file, err, nil) },
-		setting: suiteSetting,
-		flags:   suiteFlags,
+func settingsForSuite() suite.Training {
+	return suite.Training{
+		Text:    readConfigText,
+		Wrong:   func(file string, err error) error { return configError(file, err, nil) },
+		Setting: suiteSetting,
+		Flags:   suiteFlags,
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"crypto/sha256"
@@ -21,7 +21,7 @@ import (
 
 // survey looks, before the first run, at what all of them need and at what earlier calls have left: a suite takes days, and what is wrong with its last run is
 // known at once.
-func (p *suitePlan) survey(runs []*suiteRun) error {
+func (p *Plan) survey(runs []*suiteRun) error {
 	if err := p.hashWeights(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (p *suitePlan) survey(runs []*suiteRun) error {
 }
 
 // hashWeights reads the file of LPIPS's weights once: with other weights all is measured again.
-func (p *suitePlan) hashWeights() error {
+func (p *Plan) hashWeights() error {
 	if p.weights == "" {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (p *suitePlan) hashWeights() error {
 }
 
 // missing is the error of data that runs which are not done need and that is not there, all of it together.
-func (p *suitePlan) missing(runs []*suiteRun) error {
+func (p *Plan) missing(runs []*suiteRun) error {
 	var captures, photos []string
 	for _, r := range runs {
 		switch {
@@ -94,7 +94,7 @@ func (p *suitePlan) missing(runs []*suiteRun) error {
 }
 
 // dropped refuses to write tables in the place of those that have results of runs which are still there, and which are not asked for any more.
-func (p *suitePlan) dropped(runs []*suiteRun) error {
+func (p *Plan) dropped(runs []*suiteRun) error {
 	path := filepath.Join(p.out, suiteJSON)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"encoding/json"
@@ -110,7 +110,7 @@ func meanNumbers(list []suiteNumbers) suiteNumbers {
 }
 
 // results sums up the runs so far.
-func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
+func (p *Plan) results(runs []*suiteRun) *suiteResults {
 	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Preset: p.preset, Source: p.source, Protocol: p.protocol, Correct: p.correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}
@@ -123,7 +123,7 @@ func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
 		}
 		out.Runs = append(out.Runs, line)
 	}
-	for _, c := range p.captures {
+	for _, c := range p.Captures {
 		for _, recipe := range p.recipes {
 			out.Means = append(out.Means, suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []uint64{}, Of: len(p.seeds)})
 		}
@@ -139,7 +139,7 @@ func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
 		}
 		m.Numbers = meanNumbers(done[m])
 	}
-	for _, g := range p.means {
+	for _, g := range p.Means {
 		for _, recipe := range p.recipes {
 			out.Groups = append(out.Groups, groupOf(g, recipe.name, out.Means))
 		}
@@ -149,11 +149,11 @@ func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
 
 // groupOf takes the mean over a group's captures.
 func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
-	group := suiteGroup{Name: g.name, Recipe: recipe}
+	group := suiteGroup{Name: g.Name, Recipe: recipe}
 	var list []suiteNumbers
 	for _, m := range means {
 		switch {
-		case m.Recipe != recipe || !slices.Contains(g.captures, m.Capture):
+		case m.Recipe != recipe || !slices.Contains(g.Captures, m.Capture):
 		case len(m.Seeds) == 0:
 			group.Missing = append(group.Missing, m.Capture)
 		default:
@@ -168,7 +168,7 @@ func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
 
 // list refuses to replace tables that a suite did not write, or that were changed since, and begins the list of those
 // that this one writes.
-func (p *suitePlan) list(runs []*suiteRun) (end func() error, err error) {
+func (p *Plan) list(runs []*suiteRun) (end func() error, err error) {
 	own := output.ReadWritten(p.out)
 	tables := []string{filepath.Join(p.out, suiteJSON), filepath.Join(p.out, suiteMarkdown)}
 	begun := slices.ContainsFunc(runs, func(r *suiteRun) bool { return r.record.Attempts > 0 })
@@ -181,7 +181,7 @@ func (p *suitePlan) list(runs []*suiteRun) (end func() error, err error) {
 }
 
 // writeTables writes both files.
-func (p *suitePlan) writeTables(runs []*suiteRun) error {
+func (p *Plan) writeTables(runs []*suiteRun) error {
 	if err := output.WriteJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (p *suitePlan) writeTables(runs []*suiteRun) error {
 }
 
 // tables prints the results: the means over the seeds with those of the groups, and every run.
-func (p *suitePlan) tables(runs []*suiteRun) string {
+func (p *Plan) tables(runs []*suiteRun) string {
 	results := p.results(runs)
 	names := results.columns()
 	means, each := &evaluate.MarkdownTable{}, &evaluate.MarkdownTable{}

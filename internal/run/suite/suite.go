@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
@@ -20,63 +18,29 @@ import (
 	"vksplat/scene/results"
 )
 
-// suiteOptions is everything that suite is asked for.
-type suiteOptions struct {
-	file   string
-	dryRun bool
-	device pipeline.DeviceOptions
+// Options is everything that suite is asked for.
+type Options struct {
+	File   string
+	DryRun bool
+	Device pipeline.DeviceOptions
 
-	deviceFlags []string // of train, that were given
-	training    suiteTraining
+	DeviceFlags []string // of train, that were given
+	Training    Training
 }
 
-func suiteCommand(a *cli.Console) *cobra.Command {
-	o := &suiteOptions{training: settingsForSuite()}
-	cmd := &cobra.Command{
-		Use:   "suite FILE.toml",
-		Short: "Train and measure many captures, and make the table",
-		Long: "Train every capture of FILE.toml by every recipe with every seed, measure the models,\n" +
-			"and write the tables of a paper: quality, seconds, memory, number of splats. Each run\n" +
-			"is a process of its own. Runs that are done are kept; the same command goes on with\n" +
-			"one that was stopped or killed. A run that fails is told of, and the others go on.\n" +
-			"suite.md and suite.json are written anew after each run.\n\n" +
-			"Presets name the captures of benchmarks whose data you have: " + strings.Join(suitePresetNames(), ",\n") + ".\n" +
-			"docs/eval.md shows such files.",
-		Example: "  vksplat suite mipnerf360.toml --dry-run\n  vksplat suite mipnerf360.toml",
-		Args:    one("FILE.toml"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
-		},
-	}
-	table := []optionGroup{{options: append([]option{truth(&o.dryRun, "dry-run", "print the command of every run, and stop")}, deviceOptions(&o.device)...)}}
-	fs := cmd.Flags()
-	register(fs, table)
-	offerValues(a, cmd, table)
-	cmd.RunE = runs(a, func(args []string) error {
-		o.file = args[0]
-		for _, opt := range deviceOptions(&o.device) {
-			if fs.Changed(opt.name) {
-				o.deviceFlags = append(o.deviceFlags, "--"+opt.name+"="+opt.value.String())
-			}
-		}
-		return runSuite(a, o)
-	})
-	return cmd
-}
-
-// runSuite does all runs of a file.
-func runSuite(a *cli.Console, o *suiteOptions) (err error) {
-	plan, err := readSuite(o.file, o.training)
+// Run does all runs of a file.
+func Run(a *cli.Console, o *Options) (err error) {
+	plan, err := Read(o.File, o.Training)
 	if err != nil {
 		return err
 	}
-	runs, err := plan.runs(o)
+	runs, err := plan.Runs(o)
 	if err != nil {
 		return err
 	}
-	if o.dryRun {
+	if o.DryRun {
 		for _, r := range runs {
-			a.Printf("vksplat %s\n", strings.Join(cli.QuotedAll(r.train()), " "))
+			a.Printf("vksplat %s\n", strings.Join(cli.QuotedAll(r.Train()), " "))
 		}
 		return nil
 	}
@@ -124,7 +88,7 @@ func runSuite(a *cli.Console, o *suiteOptions) (err error) {
 
 // suiteRun is one training of a suite, with what came of it.
 type suiteRun struct {
-	plan     *suitePlan
+	plan     *Plan
 	capture  string
 	recipe   string
 	seed     uint64
@@ -141,8 +105,8 @@ type suiteRun struct {
 	failure string         // why it is not done
 }
 
-// train is the run's command line.
-func (r *suiteRun) train() []string {
+// Train is the run's command line.
+func (r *suiteRun) Train() []string {
 	return append([]string{"train", r.scene, "-m", r.out}, r.settings...)
 }
 
@@ -154,20 +118,20 @@ func runName(capture, recipe string, seed uint64) string {
 }
 
 // runFolder is where a run's output goes.
-func (p *suitePlan) runFolder(capture, recipe string, seed uint64) string {
+func (p *Plan) runFolder(capture, recipe string, seed uint64) string {
 	return filepath.Join(p.out, capture, recipe, "seed_"+strconv.FormatUint(seed, 10))
 }
 
-// runs lists the runs in order. All command lines are understood by then.
-func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
-	for _, c := range p.captures {
+// Runs lists the runs in order. All command lines are understood by then.
+func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
+	for _, c := range p.Captures {
 		for _, recipe := range p.recipes {
 			merged := map[string]string{}
 			for _, s := range []map[string]string{p.settings, c.settings, p.sources[p.source], recipe.settings} {
 				maps.Copy(merged, s)
 			}
 			for _, seed := range p.seeds {
-				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: o.deviceFlags,
+				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: o.DeviceFlags,
 					out: p.runFolder(c.name, recipe.name, seed)}
 				if err := r.command(merged); err != nil {
 					return nil, err
@@ -184,7 +148,7 @@ func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
 
 // command makes the flags of train of settings, and checks them as train does.
 func (r *suiteRun) command(merged map[string]string) (err error) {
-	r.settings, err = r.plan.training.flags([]string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}, merged)
+	r.settings, err = r.plan.training.Flags([]string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}, merged)
 	if err != nil {
 		return r.plan.wrong(remedy.Of(err), "%s: %w", r.name(), err)
 	}

@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"cmp"
@@ -48,9 +48,9 @@ type suiteTOML struct {
 	Sources  map[string]map[string]toml.Primitive `toml:"sources"`
 }
 
-// suitePlan is what a suite asks for, checked.
-type suitePlan struct {
-	training suiteTraining
+// Plan is what a suite asks for, checked.
+type Plan struct {
+	training Training
 	file     string
 	out      string
 	preset   string
@@ -63,9 +63,9 @@ type suitePlan struct {
 
 	running  atomic.Pointer[os.Process] // the run's, nil between two
 	seeds    []uint64
-	captures []suiteCapture
+	Captures []suiteCapture
 	recipes  []suiteRecipe
-	means    []suiteMean
+	Means    []suiteMean
 	settings map[string]string            // of every run
 	sources  map[string]map[string]string // by name
 }
@@ -82,8 +82,8 @@ type suiteRecipe struct {
 
 // suiteMean is a group of captures over which results are averaged.
 type suiteMean struct {
-	name     string
-	captures []string
+	Name     string
+	Captures []string
 }
 
 // pathKey is the key of a capture's table that is no setting.
@@ -92,8 +92,8 @@ const pathKey = "path"
 // sourceReleased is the source of photos that somebody has reduced: they must be there.
 const sourceReleased = "released"
 
-// suiteLeavesOut are settings that the suite decides.
-var suiteLeavesOut = map[string]string{"eval": "every run is measured", "seed": "give seeds = [...]"}
+// LeavesOut are settings that the suite decides.
+var LeavesOut = map[string]string{"eval": "every run is measured", "seed": "give seeds = [...]"}
 
 // suiteSeeds are those of a suite that names none.
 var suiteSeeds = []uint64{42, 43, 44}
@@ -101,17 +101,17 @@ var suiteSeeds = []uint64{42, 43, 44}
 // pathName are names that folders can have everywhere.
 var pathName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$`)
 
-// readSuite reads and checks a file.
-func readSuite(file string, training suiteTraining) (*suitePlan, error) {
-	text, err := training.text(file, suiteHint(file))
+// Read reads and checks a file.
+func Read(file string, training Training) (*Plan, error) {
+	text, err := training.Text(file, suiteHint(file))
 	if err != nil {
 		return nil, err
 	}
-	p := &suitePlan{file: file, training: training, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine, settings: map[string]string{}, sources: map[string]map[string]string{}}
+	p := &Plan{file: file, training: training, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine, settings: map[string]string{}, sources: map[string]map[string]string{}}
 	var own suiteTOML
 	md, err := toml.Decode(text, &own)
 	if err != nil {
-		return nil, training.wrong(file, err)
+		return nil, training.Wrong(file, err)
 	}
 	data := ""
 	if own.Data != "" {
@@ -131,7 +131,7 @@ func readSuite(file string, training suiteTraining) (*suitePlan, error) {
 // suiteHint says what should be given in the place of what is no file of a suite.
 func suiteHint(given string) string {
 	switch {
-	case slices.Contains(suitePresetNames(), given):
+	case slices.Contains(PresetNames(), given):
 		return fmt.Sprintf("%s is a preset: write a file with preset = \"%s\", data = \"/path\" and out = \"runs\"; docs/eval.md shows one", given, given)
 	case output.IsFolder(given):
 		return "name a TOML file that says where captures are and how they are trained; docs/eval.md shows one; one capture is trained by vksplat train"
@@ -148,12 +148,12 @@ func besideFile(file, path string) string {
 }
 
 // wrong is an error in the file.
-func (p *suitePlan) wrong(hint, format string, args ...any) error {
+func (p *Plan) wrong(hint, format string, args ...any) error {
 	return fault.Usagef(hint, "check %s: %w", p.file, fmt.Errorf(format, args...))
 }
 
-// suitePresetNames lists the presets.
-func suitePresetNames() (names []string) {
+// PresetNames lists the presets.
+func PresetNames() (names []string) {
 	entries, err := suitePresets.ReadDir("suites")
 	if err != nil {
 		panic(err) // the folder is part of the program
@@ -165,8 +165,8 @@ func suitePresetNames() (names []string) {
 }
 
 // addPreset begins with what a preset says of the captures in the folder data.
-func (p *suitePlan) addPreset(name, data string) error {
-	names := suitePresetNames()
+func (p *Plan) addPreset(name, data string) error {
+	names := PresetNames()
 	switch {
 	case !slices.Contains(names, name):
 		return p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "there is no preset %q of a suite", name)
@@ -187,7 +187,7 @@ func (p *suitePlan) addPreset(name, data string) error {
 }
 
 // take adds what a file or a preset says. Captures without a path are in the folder data.
-func (p *suitePlan) take(t *suiteTOML, md toml.MetaData, data string) error {
+func (p *Plan) take(t *suiteTOML, md toml.MetaData, data string) error {
 	more, err := p.settingsOf(md, "settings", t.Settings)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (p *suitePlan) take(t *suiteTOML, md toml.MetaData, data string) error {
 		p.recipes = append(p.recipes, suiteRecipe{name, values})
 	}
 	for _, name := range inOrder(md, "mean", t.Mean) {
-		p.means = append(p.means, suiteMean{name, t.Mean[name]})
+		p.Means = append(p.Means, suiteMean{name, t.Mean[name]})
 	}
 	for _, name := range inOrder(md, "sources", t.Sources) {
 		if p.sources[name], err = p.settingsOf(md, "sources."+name, t.Sources[name]); err != nil {
@@ -227,16 +227,16 @@ func (p *suitePlan) take(t *suiteTOML, md toml.MetaData, data string) error {
 }
 
 // takeCapture adds a capture, or changes one of the preset.
-func (p *suitePlan) takeCapture(md toml.MetaData, name string, table map[string]toml.Primitive, data string) error {
+func (p *Plan) takeCapture(md toml.MetaData, name string, table map[string]toml.Primitive, data string) error {
 	if err := p.checkName("capture", name); err != nil {
 		return err
 	}
-	at := slices.IndexFunc(p.captures, func(c suiteCapture) bool { return c.name == name })
+	at := slices.IndexFunc(p.Captures, func(c suiteCapture) bool { return c.name == name })
 	if at < 0 {
-		at = len(p.captures)
-		p.captures = append(p.captures, suiteCapture{name: name, settings: map[string]string{}})
+		at = len(p.Captures)
+		p.Captures = append(p.Captures, suiteCapture{name: name, settings: map[string]string{}})
 	}
-	c := &p.captures[at]
+	c := &p.Captures[at]
 	if value, found := table[pathKey]; found {
 		var dir string
 		if err := md.PrimitiveDecode(value, &dir); err != nil || dir == "" {
@@ -257,7 +257,7 @@ func (p *suitePlan) takeCapture(md toml.MetaData, name string, table map[string]
 }
 
 // checkName refuses names that are no names of folders.
-func (p *suitePlan) checkName(what, name string) error {
+func (p *Plan) checkName(what, name string) error {
 	if pathName.MatchString(name) {
 		return nil
 	}
@@ -277,15 +277,15 @@ func inOrder[T any](md toml.MetaData, table string, values map[string]T) (names 
 }
 
 // settingsOf checks a table of train's settings.
-func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string]toml.Primitive) (map[string]string, error) {
+func (p *Plan) settingsOf(md toml.MetaData, where string, values map[string]toml.Primitive) (map[string]string, error) {
 	out := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		var data any
 		if err := md.PrimitiveDecode(values[key], &data); err != nil {
 			return nil, p.wrong("TOML has lines like: iterations = 30000", "%s: key %s: %w", where, key, err)
 		}
-		name, text, err := p.training.setting(key, data, out)
-		if why, decided := suiteLeavesOut[name]; decided {
+		name, text, err := p.training.Setting(key, data, out)
+		if why, decided := LeavesOut[name]; decided {
 			return nil, p.wrong("leave it out: "+why, "%s: key %s is the suite's", where, key)
 		}
 		if err != nil {
@@ -296,20 +296,20 @@ func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string
 	return out, nil
 }
 
-// suiteTraining is what a suite knows of train's settings. The command that has their table fills it in.
-type suiteTraining struct {
+// Training is what a suite knows of train's settings. The command that has their table fills it in.
+type Training struct {
 	// text reads a TOML file; hint says which is meant. wrong says where in it something is wrong.
-	text  func(file, hint string) (string, error)
-	wrong func(file string, err error) error
+	Text  func(file, hint string) (string, error)
+	Wrong func(file string, err error) error
 	// setting returns the name of the setting that a key means and the text of its value. It is an error if taken has
 	// the name already.
-	setting func(key string, data any, taken map[string]string) (name, text string, err error)
+	Setting func(key string, data any, taken map[string]string) (name, text string, err error)
 	// flags adds the settings to flags of train, in their order, and checks all of them as train does.
-	flags func(flags []string, settings map[string]string) ([]string, error)
+	Flags func(flags []string, settings map[string]string) ([]string, error)
 }
 
 // takeSeeds takes the list of seeds; nil is the usual one.
-func (p *suitePlan) takeSeeds(list []int64) error {
+func (p *Plan) takeSeeds(list []int64) error {
 	switch {
 	case list == nil:
 		p.seeds = suiteSeeds
@@ -329,7 +329,7 @@ func (p *suitePlan) takeSeeds(list []int64) error {
 }
 
 // finish takes what the file chooses, and checks the whole.
-func (p *suitePlan) finish(own *suiteTOML) error {
+func (p *Plan) finish(own *suiteTOML) error {
 	if own.Out == "" {
 		return p.wrong("add: out = \"runs\"", "out does not say which folder the runs go to")
 	}
@@ -346,16 +346,16 @@ func (p *suitePlan) finish(own *suiteTOML) error {
 	if names := slices.Sorted(maps.Keys(p.sources)); p.source != "" && !slices.Contains(names, p.source) {
 		return p.wrong("give "+wording.Or(names), "source: there is no %q", p.source)
 	}
-	if len(p.captures) == 0 {
+	if len(p.Captures) == 0 {
 		return p.wrong("add [capture.NAME] with a path, or preset and data", "there is no capture")
 	}
 	if len(p.recipes) == 0 {
 		p.recipes = []suiteRecipe{{"default", map[string]string{}}}
 	}
-	for _, m := range p.means {
-		for _, name := range m.captures {
+	for _, m := range p.Means {
+		for _, name := range m.Captures {
 			if !p.has(name) {
-				return p.wrong("name captures of the suite", "mean %q: there is no capture %s", m.name, name)
+				return p.wrong("name captures of the suite", "mean %q: there is no capture %s", m.Name, name)
 			}
 		}
 	}
@@ -363,7 +363,7 @@ func (p *suitePlan) finish(own *suiteTOML) error {
 }
 
 // choose leaves the captures of the given names, unless none is given.
-func (p *suitePlan) choose(only []string) error {
+func (p *Plan) choose(only []string) error {
 	for _, name := range only {
 		if !p.has(name) {
 			return p.wrong("name captures of the suite", "only: there is no capture %s", name)
@@ -372,13 +372,13 @@ func (p *suitePlan) choose(only []string) error {
 	if len(only) == 0 {
 		return nil
 	}
-	p.captures = slices.DeleteFunc(p.captures, func(c suiteCapture) bool { return !slices.Contains(only, c.name) })
-	p.means = slices.DeleteFunc(p.means, func(m suiteMean) bool {
-		return slices.ContainsFunc(m.captures, func(name string) bool { return !slices.Contains(only, name) })
+	p.Captures = slices.DeleteFunc(p.Captures, func(c suiteCapture) bool { return !slices.Contains(only, c.name) })
+	p.Means = slices.DeleteFunc(p.Means, func(m suiteMean) bool {
+		return slices.ContainsFunc(m.Captures, func(name string) bool { return !slices.Contains(only, name) })
 	})
 	return nil
 }
 
-func (p *suitePlan) has(capture string) bool {
-	return slices.ContainsFunc(p.captures, func(c suiteCapture) bool { return c.name == capture })
+func (p *Plan) has(capture string) bool {
+	return slices.ContainsFunc(p.Captures, func(c suiteCapture) bool { return c.name == capture })
 }

@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"context"
@@ -118,7 +118,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 	}
 	if !r.record.Trained {
 		began := time.Now()
-		err := r.child(ctx, program, slices.Concat(r.train(), r.device, []string{"--resume", "--progress=plain"}))
+		err := r.child(ctx, program, slices.Concat(r.Train(), r.device, []string{"--resume", "--progress=plain"}))
 		r.record.WallSeconds += time.Since(began).Seconds()
 		r.record.Trained = err == nil
 		if err := errors.Join(err, r.save()); err != nil {
@@ -163,7 +163,7 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 }
 
 // killChild ends the process of the run that is going on: nobody would wait for it. Its checkpoints are whole.
-func (p *suitePlan) killChild() {
+func (p *Plan) killChild() {
 	if child := p.running.Load(); child != nil {
 		_ = child.Kill() // it may have ended
 	}
