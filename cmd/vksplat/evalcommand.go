@@ -11,7 +11,7 @@ import (
 	"vksplat/scene/metric"
 )
 
-func evalCommand(a *cli.Console) *cobra.Command {
+func evalCommand(console *cli.Console) *cobra.Command {
 	o := &evaluate.Options{Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat, Correct: metric.ColorAffine, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
 		Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
 	cmd := &cobra.Command{
@@ -32,14 +32,14 @@ func evalCommand(a *cli.Console) *cobra.Command {
 	table := []optionGroup{{options: evalTable(o)}, {options: loadTable(&o.Load)}, {options: lookOptions(&o.Config.Background, &o.Config.Near)}, {options: deviceOptions(&o.Device)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	o.Given = fs.Changed
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		o.Models = args
 		if err := o.Check(); err != nil {
 			return err
 		}
-		return evaluate.Run(a, o)
+		return evaluate.Run(console, o)
 	})
 	return cmd
 }

@@ -39,83 +39,83 @@ func New(args []string, stdout, stderr io.Writer) *Console {
 }
 
 // Columns returns how wide text on standard output may be: where there is no terminal, as wide as it likes.
-func (a *Console) Columns() int {
-	if f, isFile := FileOf(a.Stdout); isFile && term.IsTerminal(int(f.Fd())) {
+func (c *Console) Columns() int {
+	if f, isFile := FileOf(c.Stdout); isFile && term.IsTerminal(int(f.Fd())) {
 		return max(TerminalWidth(f), PlainWidth/2)
 	}
 	return math.MaxInt
 }
 
 // Printf writes to standard output.
-func (a *Console) Printf(format string, args ...any) {
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show.EndLine()
-	_, _ = io.WriteString(a.Stdout, wording.PrintableLines(fmt.Sprintf(format, args...)))
+func (c *Console) Printf(format string, args ...any) {
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.show.EndLine()
+	_, _ = io.WriteString(c.Stdout, wording.PrintableLines(fmt.Sprintf(format, args...)))
 }
 
 // Warn and note write one line to standard error and keep it for the report.
-func (a *Console) Warn(text string) { a.Tell(Notice{KindWarning, text}) }
+func (c *Console) Warn(text string) { c.Tell(Notice{KindWarning, text}) }
 
-func (a *Console) Note(text string) { a.Tell(Notice{KindNote, text}) }
+func (c *Console) Note(text string) { c.Tell(Notice{KindNote, text}) }
 
-func (a *Console) Tell(n Notice) {
+func (c *Console) Tell(n Notice) {
 	n.Text = wording.PrintableLines(n.Text)
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.told = append(a.told, n)
-	a.show.EndLine()
-	_, _ = fmt.Fprintf(a.Stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.told = append(c.told, n)
+	c.show.EndLine()
+	_, _ = fmt.Fprintf(c.Stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
 }
 
 // Notices returns those so far.
-func (a *Console) Notices() []Notice {
-	a.text.Lock()
-	defer a.text.Unlock()
-	return slices.Clone(a.told)
+func (c *Console) Notices() []Notice {
+	c.text.Lock()
+	defer c.text.Unlock()
+	return slices.Clone(c.told)
 }
 
 // Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each.
-func (a *Console) Fail(err error, hint string) {
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show.EndLine()
+func (c *Console) Fail(err error, hint string) {
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.show.EndLine()
 	for _, line := range linesOf(err) {
-		_, _ = fmt.Fprintf(a.Stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
+		_, _ = fmt.Fprintf(c.Stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
 	}
 	if hint != "" {
-		_, _ = fmt.Fprintf(a.Stderr, "hint: %s\n", wording.PrintableLines(hintStyle(hint)))
+		_, _ = fmt.Fprintf(c.Stderr, "hint: %s\n", wording.PrintableLines(hintStyle(hint)))
 	}
 }
 
 // Follow ends l before other text is printed; nil: there is no such line any more. l must hold the lock that is returned while it draws.
-func (a *Console) Follow(l openLine) *sync.Mutex {
+func (c *Console) Follow(l openLine) *sync.Mutex {
 	if l == nil {
 		l = noLine{}
 	}
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show = l
-	return a.text
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.show = l
+	return c.text
 }
 
 // ToStderr is a console whose text goes to standard error, because standard output is for JSON alone.
-func (a *Console) ToStderr() *Console {
-	text := *a
-	text.Stdout = a.Stderr
+func (c *Console) ToStderr() *Console {
+	text := *c
+	text.Stdout = c.Stderr
 	return &text
 }
 
 // Raw writes text as it is to standard output.
-func (a *Console) Raw(text string) {
-	a.text.Lock()
-	defer a.text.Unlock()
-	_, _ = io.WriteString(a.Stdout, text) // what could not be written is kept there
+func (c *Console) Raw(text string) {
+	c.text.Lock()
+	defer c.text.Unlock()
+	_, _ = io.WriteString(c.Stdout, text) // what could not be written is kept there
 }
 
 // PrintJSON prints v for programs.
-func (a *Console) PrintJSON(v any) error {
-	enc := json.NewEncoder(a.Stdout)
+func (c *Console) PrintJSON(v any) error {
+	enc := json.NewEncoder(c.Stdout)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("print json: %w", err)
@@ -129,17 +129,17 @@ func (a *Console) PrintJSON(v any) error {
 // theirs, and a run of training is worth saving. The function it returns must be called when the work is done. From then
 // on these signals do nothing: the process is about to end, with the exit code
 // that it has earned.
-func (a *Console) Interruptible(then func() string) (context.Context, func()) {
-	return a.untilSignal(then, "Ctrl-C once more aborts at once", func(s os.Signal) bool { return s == os.Interrupt })
+func (c *Console) Interruptible(then func() string) (context.Context, func()) {
+	return c.untilSignal(then, "Ctrl-C once more aborts at once", func(s os.Signal) bool { return s == os.Interrupt })
 }
 
 // Stoppable is interruptible for work that loses little: any later signal ends the process at once.
-func (a *Console) Stoppable(then func() string) (context.Context, func()) {
-	return a.untilSignal(then, "once more aborts at once", func(os.Signal) bool { return true })
+func (c *Console) Stoppable(then func() string) (context.Context, func()) {
+	return c.untilSignal(then, "once more aborts at once", func(os.Signal) bool { return true })
 }
 
 // untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is abortAfter ago.
-func (a *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
+func (c *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, StopSignals()...)
@@ -156,12 +156,12 @@ func (a *Console) untilSignal(then func() string, again string, aborts func(os.S
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				_, _ = fmt.Fprintf(a.Stderr, "\nvksplat: %s; %s\n", then(), again)
+				_, _ = fmt.Fprintf(c.Stderr, "\nvksplat: %s; %s\n", then(), again)
 				cancel()
 			case aborts(s) && time.Since(first) >= AbortAfter:
-				_, _ = fmt.Fprintln(a.Stderr, "\nvksplat: aborted")
-				if a.OnAbort != nil {
-					a.OnAbort()
+				_, _ = fmt.Fprintln(c.Stderr, "\nvksplat: aborted")
+				if c.OnAbort != nil {
+					c.OnAbort()
 				}
 				os.Exit(ExitInterrupted)
 			}

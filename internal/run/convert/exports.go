@@ -32,7 +32,7 @@ func (f *Exports) Set(s string) error {
 }
 
 // ExportTo converts a model to the format that the name of the file to write says.
-func ExportTo(a *cli.Console, from, to string) (err error) {
+func ExportTo(console *cli.Console, from, to string) (err error) {
 	f, err := writableFormat(to, "")
 	if err != nil {
 		return err
@@ -47,13 +47,13 @@ func ExportTo(a *cli.Console, from, to string) (err error) {
 		return err
 	}
 	for _, text := range lost {
-		a.Warn(to + " does not keep everything: " + text)
+		console.Warn(to + " does not keep everything: " + text)
 	}
 	size := ""
 	if bytes, err := splatfile.Size(to); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}
-	a.Printf("export: %s: %s%s\n", to, f.Name, size)
+	console.Printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil
 }
 

@@ -84,7 +84,7 @@ func (o *Options) Check() error {
 }
 
 // Run measures all models and prints the tables.
-func Run(a *cli.Console, o *Options) (err error) {
+func Run(console *cli.Console, o *Options) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
 			err = fault.ErrInterrupted
@@ -103,14 +103,14 @@ func Run(a *cli.Console, o *Options) (err error) {
 	}
 	defer unclaim()
 	if o.Renders != "" {
-		job, err := pictureJob(a, o)
+		job, err := pictureJob(console, o)
 		if err != nil {
 			return err
 		}
 		jobs = append(jobs, job)
 	}
 	for _, path := range o.Models { // what is wrong with the last is told before the first is measured
-		job, err := ModelJob(a, *o, path)
+		job, err := ModelJob(console, *o, path)
 		if err != nil {
 			return err
 		}
@@ -126,20 +126,20 @@ func Run(a *cli.Console, o *Options) (err error) {
 		}
 		claimed[output.Absolute(job.folder)] = release
 	}
-	a.OnAbort = unclaim
-	ctx, stop := a.Stoppable(cli.Always("stopping after this picture; no scores are written"))
+	console.OnAbort = unclaim
+	ctx, stop := console.Stoppable(cli.Always("stopping after this picture; no scores are written"))
 	defer stop()
-	if err := MeasureAll(a, ctx, o, jobs); err != nil {
+	if err := MeasureAll(console, ctx, o, jobs); err != nil {
 		return err
 	}
 	if o.Compare {
-		printComparison(a, jobs)
+		printComparison(console, jobs)
 	}
 	return nil
 }
 
 // MeasureAll does the jobs, on one device, and writes their scores.
-func MeasureAll(a *cli.Console, ctx context.Context, o *Options, jobs []*Job) (err error) {
+func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*Job) (err error) {
 	var device *pipeline.Device
 	for _, job := range jobs {
 		if err := job.refuseForeign(); err != nil {
@@ -153,7 +153,7 @@ func MeasureAll(a *cli.Console, ctx context.Context, o *Options, jobs []*Job) (e
 		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 		device.LimitHeap()
 		if note := device.Note(); note != "" {
-			a.Note(note)
+			console.Note(note)
 		}
 	}
 	for _, job := range jobs { // what has no room in the device is told before the first is measured
@@ -178,14 +178,14 @@ func MeasureAll(a *cli.Console, ctx context.Context, o *Options, jobs []*Job) (e
 				return err
 			}
 			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
-				a.Note(text)
+				console.Note(text)
 			}
 			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
 				return err
 			}
 		}
 		if !o.Compare {
-			printResult(a, job)
+			printResult(console, job)
 		}
 	}
 	return nil

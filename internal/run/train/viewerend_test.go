@@ -17,7 +17,7 @@ import (
 func TestViewerAlone(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	var said bytes.Buffer
-	l := &liveTraining{r: &Run{App: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(), patience: patience}
+	l := &liveTraining{r: &Run{Console: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(), patience: patience}
 	l.Watched(1)
 	l.Watched(2)
 	if err := l.Do(t.Context(), view.CommandPause); err != nil {
