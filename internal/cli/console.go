@@ -34,6 +34,7 @@ type Console struct {
 	OnAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
 
+// New returns the console of one call; args is its command line without the program.
 func New(args []string, stdout, stderr io.Writer) *Console {
 	return &Console{Stdout: stdout, Stderr: stderr, Args: args, text: &sync.Mutex{}, show: noLine{}}
 }
@@ -54,11 +55,13 @@ func (c *Console) Printf(format string, args ...any) {
 	_, _ = io.WriteString(c.Stdout, wording.PrintableLines(fmt.Sprintf(format, args...)))
 }
 
-// Warn and note write one line to standard error and keep it for the report.
+// Warn writes a warning to standard error and keeps it for the report.
 func (c *Console) Warn(text string) { c.Tell(Notice{KindWarning, text}) }
 
+// Note writes a note to standard error and keeps it for the report.
 func (c *Console) Note(text string) { c.Tell(Notice{KindNote, text}) }
 
+// Tell writes a warning or a note.
 func (c *Console) Tell(n Notice) {
 	n.Text = wording.PrintableLines(n.Text)
 	c.text.Lock()
@@ -88,7 +91,8 @@ func (c *Console) Fail(err error, hint string) {
 	}
 }
 
-// Follow ends l before other text is printed; nil: there is no such line any more. l must hold the lock that is returned while it draws.
+// Follow ends the line l before other text is printed; nil ends that. While l draws, it must hold the lock that Follow
+// returns.
 func (c *Console) Follow(l openLine) *sync.Mutex {
 	if l == nil {
 		l = noLine{}
@@ -99,18 +103,18 @@ func (c *Console) Follow(l openLine) *sync.Mutex {
 	return c.text
 }
 
-// ToStderr is a console whose text goes to standard error, because standard output is for JSON alone.
+// ToStderr returns a console that prints to standard error, for commands whose standard output is JSON alone.
 func (c *Console) ToStderr() *Console {
 	text := *c
 	text.Stdout = c.Stderr
 	return &text
 }
 
-// Raw writes text as it is to standard output.
+// Raw writes text to standard output unchanged, control sequences too.
 func (c *Console) Raw(text string) {
 	c.text.Lock()
 	defer c.text.Unlock()
-	_, _ = io.WriteString(c.Stdout, text) // what could not be written is kept there
+	_, _ = io.WriteString(c.Stdout, text) // Stdout keeps what failed
 }
 
 // PrintJSON prints v for programs.
@@ -126,7 +130,8 @@ func (c *Console) PrintJSON(v any) error {
 // Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP
 // cancels, after printing what then says: what happens now. A later Ctrl-C ends
 // the process at once; other signals do not, because GNU timeout and service managers repeat
-// theirs, and a run of training is worth saving. The function it returns must be called when the work is done. From then
+// theirs, and a run of training is worth saving. The function it returns must be called when the work is done. From
+// then
 // on these signals do nothing: the process is about to end, with the exit code
 // that it has earned.
 func (c *Console) Interruptible(then func() string) (context.Context, func()) {
@@ -138,7 +143,8 @@ func (c *Console) Stoppable(then func() string) (context.Context, func()) {
 	return c.untilSignal(then, "once more aborts at once", func(os.Signal) bool { return true })
 }
 
-// untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is abortAfter ago.
+// untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is
+// abortAfter ago.
 func (c *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
