@@ -4,16 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
-	"vksplat/pipeline"
-	"vksplat/scene"
 	"vksplat/scene/metric"
 )
 
 func evalCommand(console *cli.Console) *cobra.Command {
-	o := &evaluate.Options{Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat, Correct: metric.ColorAffine, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
-		Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
+	o := evaluate.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "eval OUT|FILE... [--capture SCENE]",
 		Short: "Measure models on held-out photos, the way papers do",

@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/scene/results"
 )
 
@@ -47,6 +48,13 @@ type Options struct {
 	Device      pipeline.DeviceOptions
 	Config      pipeline.RenderConfig
 	Given       func(flag string) bool
+}
+
+// NewOptions returns the defaults, as of a call without flags.
+func NewOptions() *Options {
+	return &Options{Split: SplitTest, Protocol: ProtocolGsplat, Correct: metric.ColorAffine, TestEvery: captured.HeldOutEvery,
+		Load: captured.Options{Model: scene.AnyModel}, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+		Given: func(string) bool { return false }}
 }
 
 // Check reports what makes no sense, before any work.
