@@ -147,7 +147,7 @@ func (a *app) farmRun(o *farmRunOptions) error {
 		return err
 	}
 	if _, err := exec.LookPath(ffmpegName); err != nil {
-		run.Lacks = map[spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: errNoFFmpeg,
+		run.Lacks = map[*spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: errNoFFmpeg,
 			Hint: "install ffmpeg", Kind: fault.ErrTryAgain}}
 	}
 	if run.Program, err = os.Executable(); err != nil {
@@ -280,7 +280,7 @@ func stateFolder(parts ...string) (string, error) {
 // farmDevices gives the devices that are asked for; none where no task of the job needs one.
 func (a *app) farmDevices(choice string, plan *spec.Plan) (list []task.Device, err error) {
 	if choice == devicesNone || !slices.ContainsFunc(plan.Tasks,
-		func(t spec.Task) bool { return task.NeedsDevice(t.Kind) }) {
+		func(t spec.Task) bool { return t.Kind.NeedsDevice }) {
 		return nil, nil
 	}
 	found, note, err := pipeline.FindDevices(choice)
