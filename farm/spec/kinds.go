@@ -2,8 +2,8 @@ package spec
 
 import "time"
 
-// Kind is what a task does. A kind is one value, in a file of its own, and a line of kinds; no other code asks which
-// kind a task is of. In JSON and in messages a kind is its name.
+// Kind is what a task does. A kind is one value, in a file of its own, and a line of kinds; no other code has a switch
+// over kinds. In JSON and in messages a kind is its name.
 type Kind struct {
 	Name  string // as in kind = "convert"
 	About string // in a few words, for the JSON Schema
