@@ -16,7 +16,7 @@ func checkTasks(tasks []spec.Task) error {
 	seen := map[string]bool{}
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Kind != spec.KindTrain && t.Kind != spec.KindBlock {
+		if !t.Kind.Trains {
 			continue
 		}
 		var b strings.Builder

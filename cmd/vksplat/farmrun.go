@@ -149,7 +149,7 @@ func farmRun(console *cli.Console, o *farmRunOptions) error {
 		return err
 	}
 	if _, err := exec.LookPath(render.FfmpegName); err != nil {
-		run.Lacks = map[spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: render.ErrNoFFmpeg,
+		run.Lacks = map[*spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: render.ErrNoFFmpeg,
 			Hint: "install ffmpeg", Kind: fault.ErrTryAgain}}
 	}
 	if run.Program, err = os.Executable(); err != nil {
@@ -282,7 +282,7 @@ func stateFolder(parts ...string) (string, error) {
 // farmDevices gives the devices that are asked for; none where no task of the job needs one.
 func farmDevices(console *cli.Console, choice string, plan *spec.Plan) (list []task.Device, err error) {
 	if choice == devicesNone || !slices.ContainsFunc(plan.Tasks,
-		func(t spec.Task) bool { return task.NeedsDevice(t.Kind) }) {
+		func(t spec.Task) bool { return t.Kind.NeedsDevice }) {
 		return nil, nil
 	}
 	found, note, err := pipeline.FindDevices(choice)

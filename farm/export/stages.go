@@ -23,7 +23,7 @@ type stage struct {
 // alike is what tasks of one stage have in common.
 type alike struct {
 	depth    int
-	kind     spec.Kind
+	kind     *spec.Kind
 	pool     string
 	priority string
 	retry    spec.Retry
@@ -33,7 +33,7 @@ type alike struct {
 
 // gpusOf is how many GPUs a task of a stage gets.
 func (o *Options) gpusOf(st *stage) int {
-	if !task.NeedsDevice(st.kind) {
+	if !st.kind.NeedsDevice {
 		return 0
 	}
 	return o.GPUs

@@ -34,8 +34,8 @@ type Options struct {
 	CacheMax int64  // bytes of inputs that stay in Work, 0: all
 
 	Devices []task.Device
-	Others  int                 // tasks without a device that run at a time
-	Lacks   map[spec.Kind]error // kinds of tasks that this machine cannot do, and why
+	Others  int                  // tasks without a device that run at a time
+	Lacks   map[*spec.Kind]error // kinds of tasks that this machine cannot do, and why
 
 	Program string // this program's file
 	Version string // and version
@@ -67,10 +67,10 @@ func (s State) over() bool { return s == Done || s == Failed || s == Skipped || 
 
 // TaskStatus is how far a task is.
 type TaskStatus struct {
-	Index int       `json:"index"`
-	Task  string    `json:"task"`
-	Kind  spec.Kind `json:"kind"`
-	State State     `json:"state"`
+	Index int    `json:"index"`
+	Task  string `json:"task"`
+	Kind  string `json:"kind"`
+	State State  `json:"state"`
 	// of this run of the job; those that waited for the store, or lost their device, do not count
 	Attempts int     `json:"attempts,omitempty"`
 	Seconds  float64 `json:"seconds,omitempty"` // that these took
@@ -153,7 +153,7 @@ func (r *runner) plan(ctx context.Context) error {
 	r.status = Status{Job: r.Job.Name, Began: r.begins, Tasks: make([]TaskStatus, len(tasks))}
 	r.missing, r.dependants = make([]int, len(tasks)), make([][]int, len(tasks))
 	for i := range tasks {
-		r.status.Tasks[i] = TaskStatus{Index: i, Task: tasks[i].Name, Kind: tasks[i].Kind, State: Waiting}
+		r.status.Tasks[i] = TaskStatus{Index: i, Task: tasks[i].Name, Kind: tasks[i].Kind.Name, State: Waiting}
 		for _, need := range tasks[i].Needs {
 			r.dependants[need] = append(r.dependants[need], i)
 		}
@@ -226,7 +226,7 @@ func (r *runner) fits(t *spec.Task) error {
 		why := fmt.Errorf("task %s (%s) %s", t.Name, t.Kind, fmt.Sprintf(format, args...))
 		return &fault.Error{Op: "run job", Err: why, Hint: hint, Kind: fault.ErrUsage}
 	}
-	if !task.NeedsDevice(t.Kind) {
+	if !t.Kind.NeedsDevice {
 		if r.Others <= 0 {
 			return refuse("leave out "+fault.Setting("others")+", or give 1 or more",
 				"runs beside those with a device, and %s %d lets none run", fault.Setting("others"), r.Others)

@@ -418,7 +418,7 @@ func TestNoPlace(t *testing.T) {
 // TestLacks fails at once what the machine cannot do, and looks again the next time.
 func TestLacks(t *testing.T) {
 	r := newRig(t, chain)
-	r.o.Lacks = map[spec.Kind]error{spec.KindConvert: errors.New("no such program")}
+	r.o.Lacks = map[*spec.Kind]error{spec.KindConvert: errors.New("no such program")}
 	s, err := r.run(t.Context())
 	r.want(s, err, "a done, b done, c failed", "a", "b")
 	r.o.Lacks = nil
@@ -430,7 +430,7 @@ func TestLacks(t *testing.T) {
 func TestLacksHalts(t *testing.T) {
 	r := newRig(t, "[[task]]\nkind = \"convert\"\nid = \"a\"\nmodel = \"m\"\nto = \"spz\"\n"+
 		"[[task]]\nkind = \"demo\"\nid = \"b\"\n")
-	r.o.KeepGoing, r.o.Lacks = false, map[spec.Kind]error{spec.KindConvert: errors.New("no such program")}
+	r.o.KeepGoing, r.o.Lacks = false, map[*spec.Kind]error{spec.KindConvert: errors.New("no such program")}
 	s, err := r.run(t.Context())
 	r.want(s, err, "a failed, b ready")
 }

@@ -149,7 +149,7 @@ func (r *runner) begin(ctx context.Context) (more bool) {
 			}
 			continue
 		}
-		if !task.NeedsDevice(t.Kind) {
+		if !t.Kind.NeedsDevice {
 			if r.others < r.Others {
 				r.others++
 				r.start(ctx, i, nil)
@@ -169,7 +169,7 @@ func (r *runner) begin(ctx context.Context) (more bool) {
 // canRun says whether there is a place for a task, now or later: not where its devices were lost too often.
 func (r *runner) canRun(i int) bool {
 	t := &r.Plan.Tasks[i]
-	if !task.NeedsDevice(t.Kind) {
+	if !t.Kind.NeedsDevice {
 		return r.Others > 0
 	}
 	return slices.ContainsFunc(r.devices, func(d *device) bool { return d.lost < mostLost && d.Lacks(t) == "" })

@@ -1,6 +1,7 @@
 package spec
 
-// Every key of a document stands in one of the tables below, with its type and bounds. Parser and JSON Schema (job.schema.json) are both made from them.
+// Every key of a document stands in one of the tables below or in that of its kind, with its type and bounds. Parser and
+// JSON Schema (job.schema.json) are both made from them.
 
 // fieldType is the type of a value.
 type fieldType int
@@ -132,21 +133,6 @@ var jobFields = []field{
 	{key: "task", kind: typeList, most: maxWritten, required: true, help: "the tasks"},
 }
 
-// writtenKinds are the kinds that documents can name.
-func writtenKinds() (words []string) {
-	for _, k := range kinds {
-		words = append(words, string(k.kind))
-	}
-	return words
-}
-
-// kindFields is a kind with its own keys.
-type kindFields struct {
-	kind   Kind
-	help   string
-	fields []field
-}
-
 var (
 	imagesField = plain("images", typeKey, "folder of the photos, below the capture").to("images")
 	masksField  = plain("masks", typeKey, "folder of masks, below the capture").to("masks")
@@ -162,86 +148,4 @@ var captureFields = []field{
 
 func sizeField(help string) field {
 	return number("size", typeInts, 1, maxSide, help).times(2).to("size")
-}
-
-var kinds = []kindFields{
-	{KindDemo, "make a made-up capture", []field{
-		number("images", typeInt, 3, 10000, "photos").to("images"),
-		number("size", typeInts, 16, 8192, "width and height of the photos").times(2).to("size"),
-		number("points", typeInt, 4, 10_000_000, "points of the sparse cloud").to("points"),
-		number("seed", typeInt, 0, 1<<53, "which capture").to("seed"),
-		truth("city", "a city that is flown over, in place of things on a table").to("city"),
-	}},
-	{KindTrain, "train a model from photographs", []field{
-		plain("source", typeInput, "the capture").need(),
-		imagesField,
-		masksField,
-		oneOf("preset", "settings to start from", presetWords()...).to("preset"),
-		plain("set", typeSettings, "settings, as in train's configuration file"),
-	}},
-	{KindPartition, "train a large capture in blocks", append([]field{
-		plain("source", typeInput, "the capture").need(),
-		number("blocks", typeInts, 1, maxBlocks, "columns along the longer side, and blocks of each").times(2).need(),
-		number("overlap", typeFloat, 0, 1, "how far blocks reach over their edges").to("overlap"),
-		number("up", typeFloats, -1e9, 1e9, "direction up").times(3).to("up"),
-		truth("eval", "hold photos out to measure on").to("eval"),
-		number("test_every", typeInt, 2, 1e6, "hold every Nth photo out").to("test-every"),
-		oneOf("preset", "settings of the blocks to start from", presetWords()...),
-		plain("set", typeSettings, "settings of the blocks"),
-		number("finetune", typeInt, 1, 10_000_000, "steps of the merged scene on all photos"),
-	}, captureFields...)},
-	{KindRender, "render pictures of a model", []field{
-		plain("model", typeInput, "the model").need(),
-		plain("cameras", typeInput, "capture or cameras.json to take the views of"),
-		oneOf("split", "only the views of one split", "train", "test").to("split"),
-		plain("trajectory", typeCamera, "interp, ellipse, spiral, orbit, or the key of a file of cameras"),
-		plain("frames", typeFrames, "pictures A-B, or every Nth: A-BxN, counted from 0"),
-		number("chunk", typeInt, 1, 1e6, "pictures of a task"),
-		number("first", typeInts, 0, maxFrame, "frames that are drawn before the others, to be looked at").upTo(maxInspect),
-		number("seconds", typeFloat, 0.001, 1e6, "length of a trajectory").to("seconds"),
-		number("fps", typeFloat, 0.001, 1000, "pictures a second of a trajectory").to("fps"),
-		sizeField("width and height of the pictures"),
-		number("fov", typeFloat, 1, 170, "vertical field of view in degrees").to("fov"),
-		oneOf("projection", "of the pictures", "perspective", "equirect").to("projection"),
-		oneOf("format", "of the pictures", "png", "png16", "jpg", "exr", "npy").to("format"),
-		oneOf("colorspace", "of the pictures", "auto", "srgb", "linear").to("colorspace"),
-		truth("alpha", "write coverage, without a background").to("alpha"),
-		truth("depth", "write depth as well").to("depth"),
-		truth("antialiased", "compensate opacity for the pixel filter").to("antialiased"),
-		number("background", typeFloats, 0, 1, "colour behind the splats").times(3).to("background"),
-		number("near", typeFloat, 1e-6, 1e6, "near plane; the median camera distance is 1").to("near"),
-	}},
-	{KindEncode, "make a video of pictures", []field{
-		plain("source", typeInput, "the render task, or a folder of pictures").need(),
-		number("fps", typeFloat, 0.001, 1000, "pictures a second").to("fps"),
-		number("crf", typeInt, 0, 51, "quality, 0 is best").to("crf"),
-		oneOf("format", "of the video", "mp4", "mov", "mkv", "webm"),
-	}},
-	{KindEval, "measure models on held-out photos", append([]field{
-		{key: "models", kind: typeInputs, most: maxEntries, required: true, help: "the models, as tasks or keys"},
-		plain("source", typeInput, "the capture; of trained models it is known"),
-		oneOf("split", "photos that are compared", "test", "train").to("split"),
-		oneOf("protocol", "of the scores", "gsplat", "inria").to("protocol"),
-		oneOf("color_correct", "colour map of the cc_ scores", "affine", "quadratic", "none").to("color-correct"),
-		number("test_every", typeInt, 2, 1e6, "every Nth photo is held out").to("test-every"),
-	}, captureFields...)},
-	{KindConvert, "convert a model to another format", []field{
-		plain("model", typeInput, "the model").need(),
-		oneOf("to", "format", "ply", "compressed-ply", "splat", "spz", "glb", "sog").need().to("to"),
-		number("sh_degree", typeInt, 0, 3, "drop spherical harmonics above this degree").to("sh-degree"),
-		number("max_splats", typeInt, 1, 1e10, "keep the most important").to("max-splats"),
-		number("min_opacity", typeFloat, 0, 1, "drop splats below this opacity").to("min-opacity"),
-		number("crop", typeFloats, -1e12, 1e12, "keep splats in the box: three minima, three maxima").times(6).to("crop"),
-		number("sphere", typeFloats, -1e12, 1e12, "keep splats in the sphere: its middle and radius").times(4).to("sphere"),
-	}},
-}
-
-// kindOf returns a written kind's table, nil where there is none.
-func kindOf(word string) *kindFields {
-	for i := range kinds {
-		if string(kinds[i].kind) == word {
-			return &kinds[i]
-		}
-	}
-	return nil
 }

@@ -23,22 +23,6 @@ const (
 	maxWritten  = 4096      // [[task]] entries
 )
 
-// Kind is what a task does.
-type Kind string
-
-// The kinds of tasks. Block and Merge come of a Partition; the others are written.
-const (
-	KindDemo      Kind = "demo"      // makes the made-up capture of vksplat demo
-	KindTrain     Kind = "train"     // capture -> model
-	KindPartition Kind = "partition" // capture -> plan of blocks, then blocks, then one model
-	KindBlock     Kind = "block"     // plan -> model of a block
-	KindMerge     Kind = "merge"     // models of blocks -> model
-	KindRender    Kind = "render"    // model -> pictures
-	KindEncode    Kind = "encode"    // pictures -> video
-	KindEval      Kind = "eval"      // models -> table of scores
-	KindConvert   Kind = "convert"   // model -> model in another format
-)
-
 // Job is a document that was read and checked.
 type Job struct {
 	Version  int
@@ -89,7 +73,7 @@ type Pin struct {
 // TaskSpec is a [[task]] as written. Defaults of the job are filled in.
 type TaskSpec struct {
 	ID       string
-	Kind     Kind
+	Kind     *Kind
 	Needs    []string // ids that must be done before, beside those that inputs name
 	Pool     string
 	Priority string

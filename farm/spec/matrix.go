@@ -86,9 +86,12 @@ func (p *planner) expand(i int) error {
 	}
 	e.per = 1
 	for k := range e.variants {
-		per, err := p.perVariant(e, &e.variants[k])
-		if err != nil {
-			return err
+		per := 1
+		if e.Kind.count != nil {
+			var err error
+			if per, err = e.Kind.count(p, e, &e.variants[k]); err != nil {
+				return err
+			}
 		}
 		if k > 0 && per != e.per {
 			return p.wrong(at.add("matrix"), "give tasks of their own", "the combinations of the matrix have %d and %d tasks", e.per, per)
@@ -106,7 +109,7 @@ func (p *planner) expand(i int) error {
 // follow joins a variant with those of the tasks that it takes single inputs of.
 func (p *planner) follow(e *expanded, v variant) ([]variant, error) {
 	list := []variant{v}
-	for _, f := range e.kind.fields {
+	for _, f := range e.Kind.fields {
 		text, _ := e.field(&v, f.key).(string)
 		id, isRef := strings.CutPrefix(text, "@")
 		if f.kind != typeInput || !isRef {

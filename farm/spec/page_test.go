@@ -42,8 +42,8 @@ func TestPage(t *testing.T) {
 	names := slices.Clone(commonFields)
 	for _, k := range kinds {
 		names = append(names, k.fields...)
-		if !strings.Contains(page, "\n**"+string(k.kind)+"** ") {
-			t.Errorf("the page has no section for %s", k.kind)
+		if !strings.Contains(page, "\n**"+k.Name+"** ") {
+			t.Errorf("the page has no section for %s", k.Name)
 		}
 	}
 	for _, f := range append(names, jobFields...) {

@@ -15,7 +15,7 @@ type Task struct {
 	Index    int    `json:"index"`
 	Name     string `json:"name"` // path of the task's folder below the job's, with slashes
 	ID       string `json:"id"`   // of the [[task]] that it came of
-	Kind     Kind   `json:"kind"`
+	Kind     *Kind  `json:"kind"`
 	Needs    []int  `json:"needs,omitempty"` // tasks that must be done before, ascending
 	Inspect  bool   `json:"inspect,omitempty"`
 	Pool     string `json:"pool"`
@@ -66,7 +66,6 @@ type planner struct {
 // expanded is a [[task]] with its variants. The tasks of variant v are at first + v*per and behind.
 type expanded struct {
 	*TaskSpec
-	kind     *kindFields
 	variants []variant
 	first    int
 	per      int
@@ -79,7 +78,7 @@ func (j *Job) Plan() (*Plan, error) {
 	p := &planner{Job: j, byID: map[string]int{}, specs: make([]expanded, len(j.Tasks))}
 	for i := range j.Tasks {
 		s := &j.Tasks[i]
-		p.specs[i] = expanded{TaskSpec: s, kind: kindOf(string(s.Kind))}
+		p.specs[i] = expanded{TaskSpec: s}
 		p.byID[s.ID] = i
 	}
 	order, err := p.order()
@@ -117,7 +116,7 @@ func (p *planner) refs(s *TaskSpec) (ids []string, at []path) {
 	for i, id := range s.Needs {
 		add(root.add("needs").index(i), "@"+id)
 	}
-	for _, f := range kindOf(string(s.Kind)).fields {
+	for _, f := range s.Kind.fields {
 		switch f.kind {
 		case typeInput:
 			add(root.add(f.key), s.fields[f.key])

@@ -47,8 +47,8 @@ func makeSchema() object {
 	for _, k := range kinds {
 		t := tableSchema(append(slices.Clone(commonFields), k.fields...))
 		props := t["properties"].(object)
-		props["kind"] = object{"const": string(k.kind), "description": k.help}
-		props["matrix"] = matrixSchema(&k)
+		props["kind"] = object{"const": k.Name, "description": k.About}
+		props["matrix"] = matrixSchema(k)
 		t["required"] = []string{"kind"}
 		// A required key may stand in the matrix.
 		var all []object
@@ -189,7 +189,7 @@ func settingSchemas(defs object) {
 	}
 }
 
-func matrixSchema(k *kindFields) object {
+func matrixSchema(k *Kind) object {
 	props := object{}
 	for i := range k.fields {
 		if f := &k.fields[i]; f.kind != typeSettings {

@@ -62,8 +62,8 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 	switch {
 	case !isText:
 		return nil, r.wrong(at, "add kind = "+wording.Or(writtenKinds()), "kind is missing or no text")
-	case kind == string(KindBlock) || kind == string(KindMerge):
-		return nil, r.wrong(at.add("kind"), `write kind = "partition", which makes the blocks and merges them`, "a task of kind %s is not written", kind)
+	case k != nil && k.instead != "":
+		return nil, r.wrong(at.add("kind"), k.instead, "a task of kind %s is not written", kind)
 	case k == nil:
 		return nil, r.wrong(at.add("kind"), didYouMean(kind, writtenKinds(), "give "+wording.Or(writtenKinds())),
 			"there is no kind %.60q", kind)
@@ -79,8 +79,9 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 	if _, err := r.table(at, t, append(slices.Clone(commonFields), fields...)); err != nil {
 		return nil, err
 	}
-	s := &TaskSpec{ID: word(t, "id", ""), Kind: k.kind, Needs: words(t, "needs"), Pool: word(t, "pool", r.Pool), Priority: word(t, "priority", r.Priority),
-		Retry: r.Retry.with(tableOf(t, "retry")), Limits: r.Limits.with(tableOf(t, "limits")), Pin: r.Pin.with(tableOf(t, "pin")), Matrix: axes,
+	s := &TaskSpec{ID: word(t, "id", ""), Kind: k, Needs: words(t, "needs"), Pool: word(t, "pool", r.Pool),
+		Priority: word(t, "priority", r.Priority),
+		Retry:    r.Retry.with(tableOf(t, "retry")), Limits: r.Limits.with(tableOf(t, "limits")), Pin: r.Pin.with(tableOf(t, "pin")), Matrix: axes,
 		fields: maps.Clone(t)}
 	for _, f := range commonFields {
 		delete(s.fields, f.key)
@@ -89,7 +90,7 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 }
 
 // axes reads a matrix. Given has the keys of the kind's own fields among them.
-func (r *reader) axes(at path, t map[string]any, k *kindFields) (axes []Axis, given map[string]bool, err error) {
+func (r *reader) axes(at path, t map[string]any, k *Kind) (axes []Axis, given map[string]bool, err error) {
 	given = map[string]bool{}
 	v, there := t["matrix"]
 	if !there {
@@ -115,7 +116,8 @@ func (r *reader) axes(at path, t map[string]any, k *kindFields) (axes []Axis, gi
 		case i >= 0 && k.fields[i].kind != typeSettings:
 			check = func(at path, v any) error { return r.value(at, v, &k.fields[i]) }
 		case !hasSettings(k):
-			return nil, nil, r.unknown(at.add(key), key, ownKeys(k), "give one of the keys of a "+string(k.kind)+" task: "+wording.Or(ownKeys(k)))
+			return nil, nil, r.unknown(at.add(key), key, ownKeys(k),
+				"give one of the keys of a "+k.Name+" task: "+wording.Or(ownKeys(k)))
 		default:
 			for other := range set {
 				twice = twice || settingOf(other) != nil && settingOf(other) == settingOf(key)
@@ -141,12 +143,12 @@ func (r *reader) axes(at path, t map[string]any, k *kindFields) (axes []Axis, gi
 	return axes, given, nil
 }
 
-func hasSettings(k *kindFields) bool {
+func hasSettings(k *Kind) bool {
 	return slices.ContainsFunc(k.fields, func(f field) bool { return f.kind == typeSettings })
 }
 
 // ownKeys are the keys that a matrix of this kind may have, without train's settings.
-func ownKeys(k *kindFields) (keys []string) {
+func ownKeys(k *Kind) (keys []string) {
 	for _, f := range k.fields {
 		if f.kind != typeSettings {
 			keys = append(keys, f.key)
@@ -171,7 +173,7 @@ func (j *Job) nameTasks() error {
 	for i := range j.Tasks {
 		s := &j.Tasks[i]
 		for n := 1; s.ID == ""; n++ {
-			id := string(s.Kind)
+			id := s.Kind.Name
 			if n > 1 {
 				id = fmt.Sprintf("%s-%d", s.Kind, n)
 			}

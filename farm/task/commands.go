@@ -29,7 +29,7 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 	if err != nil {
 		return r.reason(ctx, err)
 	}
-	if !r.trains() && r.task.Kind != spec.KindRender { // the others do not go on with what an attempt left
+	if !r.resumes() { // the others do not go on with what an attempt left
 		if err := emptied(r.out); err != nil {
 			return err
 		}
@@ -43,37 +43,53 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 
 // command stages what the task reads, and returns what runs its commands.
 func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) error, error) {
-	switch r.task.Kind {
-	case spec.KindDemo:
-		return r.one("demo", append([]string{"--capture-only", "--model-path=" + r.out}, r.flags()...)), nil
-	case spec.KindTrain:
-		source, err := r.stage(ctx, r.task.Source)
-		return r.one("train", append(r.training(), append(r.flags(), "--", source)...)), err
-	case spec.KindPartition:
-		source, err := r.stage(ctx, r.task.Source)
-		grid := r.task.Blocks
-		return r.one("partition", r.onDevice(append(r.flags(), fmt.Sprintf("--blocks=%dx%d", grid[0], grid[1]), "--output="+r.out, "--", source))), err
-	case spec.KindBlock:
-		plan, err := r.stagePlan(ctx)
-		return r.one("train", append(r.training(), append(r.flags(), "--block="+strconv.Itoa(r.task.Block), "--", plan)...)), err
-	case spec.KindMerge:
-		return r.merge(ctx)
-	case spec.KindRender:
-		return r.render(ctx)
-	case spec.KindEncode:
-		pictures, err := r.stagePictures(ctx)
-		return r.one("encode", append(r.flags(), "--output="+filepath.Join(r.out, "video."+r.task.Format), "--", pictures)), err
-	case spec.KindEval:
-		return r.eval(ctx)
-	case spec.KindConvert:
-		model, err := r.stageModel(ctx, &r.task.Models[0])
-		return r.one("convert", append(r.flags(), "--", model, filepath.Join(r.out, "model"+suffixes[r.task.Flag("to")]))), err
+	if work := works[r.task.Kind]; work != nil {
+		return work(r, ctx)
 	}
-	return nil, fmt.Errorf("there is no way to run a task of kind %s", r.task.Kind)
+	if r.task.Kind.Args == nil {
+		return nil, fmt.Errorf("there is no way to run a task of kind %s", r.task.Kind)
+	}
+	call, err := r.call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.one(r.task.Kind.Command, r.task.Kind.Args(call)), nil
 }
 
-// suffixes are those of files in the formats of convert.
-var suffixes = map[string]string{"ply": ".ply", "compressed-ply": ".compressed.ply", "splat": ".splat", "spz": ".spz", "glb": ".glb", "sog": ".sog"}
+// works run the kinds that are more than one command.
+var works = map[*spec.Kind]func(*runner, context.Context) (func(context.Context, *os.Root) error, error){
+	spec.KindMerge: (*runner).merge,
+	spec.KindEval:  (*runner).eval,
+}
+
+// call stages what the one command of a task reads.
+func (r *runner) call(ctx context.Context) (c *spec.Call, err error) {
+	t := r.task
+	c = &spec.Call{Task: t, Device: r.onDevice(), Output: r.out, Preview: r.previewFile(), SaveEvery: r.savesEvery()}
+	if len(t.Models) > 0 {
+		if c.Model, err = r.stageModel(ctx, &t.Models[0]); err != nil {
+			return nil, err
+		}
+	}
+	for _, in := range []struct {
+		spec.Input
+		local *string
+	}{{t.Cameras, &c.Cameras}, {t.Trajectory, &c.Trajectory}} {
+		if in.None() {
+			continue
+		}
+		if *in.local, err = r.stage(ctx, in.Input); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case !t.Plan.None():
+		c.Plan, err = r.stagePlan(ctx)
+	case !t.Source.None():
+		c.Source, err = r.stageSource(ctx)
+	}
+	return c, err
+}
 
 // one runs a single command.
 func (r *runner) one(command string, args []string) func(context.Context, *os.Root) error {
@@ -82,26 +98,12 @@ func (r *runner) one(command string, args []string) func(context.Context, *os.Ro
 	}
 }
 
-// flags are those that the job gives.
-func (r *runner) flags() (args []string) {
-	for _, f := range r.task.Flags {
-		args = append(args, "--"+f.Name+"="+f.Value)
-	}
-	return args
-}
-
-// onDevice puts the choice of a device in front of flags.
-func (r *runner) onDevice(args []string) []string {
+// onDevice is the flag that names the device.
+func (r *runner) onDevice() []string {
 	if r.Device == "" {
-		return args
+		return nil
 	}
-	return append([]string{"--device=" + r.Device}, args...)
-}
-
-// training are the flags of train that the farm gives: it goes on where there is something to go on with.
-func (r *runner) training() []string {
-	minutes := r.savesEvery().Minutes()
-	return r.onDevice([]string{"--model-path=" + r.out, "--resume", "--progress=json", "--preview=" + r.previewFile(), "--checkpoint-every=" + strconv.FormatFloat(minutes, 'f', 4, 64) + "m"})
+	return []string{"--device=" + r.Device}
 }
 
 // stage brings an input to the local disk.
@@ -173,14 +175,14 @@ func (r *runner) reads(ctx context.Context) (sum string, err error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// stageModel is stage for a model: the folder of a training, or the file that convert wrote.
+// stageModel is stage for a model: the folder of a training, or the file that its task wrote.
 func (r *runner) stageModel(ctx context.Context, m *spec.Model) (string, error) {
 	local, err := r.stage(ctx, m.Input)
 	if err != nil || len(m.Tasks) == 0 {
 		return local, err
 	}
-	if from := &r.Plan.Tasks[m.Tasks[0]]; from.Kind == spec.KindConvert {
-		return filepath.Join(local, "model"+suffixes[from.Flag("to")]), nil
+	if from := &r.Plan.Tasks[m.Tasks[0]]; from.Kind.File != nil {
+		return filepath.Join(local, from.Kind.File(from)), nil
 	}
 	return local, nil
 }
@@ -273,7 +275,7 @@ func (r *runner) merge(ctx context.Context) (func(context.Context, *os.Root) err
 	if r.task.Finetune > 0 {
 		args, made = []string{"--finetune=" + strconv.Itoa(r.task.Finetune)}, filepath.Join(plan, "finetuned")
 	}
-	args = append(r.onDevice(args), "--", plan)
+	args = slices.Concat(r.onDevice(), args, []string{"--", plan})
 	return func(ctx context.Context, dir *os.Root) error {
 		if err := r.child(ctx, dir, append([]string{"merge"}, args...), io.Discard); err != nil {
 			return err
@@ -285,46 +287,20 @@ func (r *runner) merge(ctx context.Context) (func(context.Context, *os.Root) err
 	}, nil
 }
 
-// render draws pictures. Those of trajectories are named by number.
-func (r *runner) render(ctx context.Context) (func(context.Context, *os.Root) error, error) {
-	t := r.task
-	model, err := r.stageModel(ctx, &t.Models[0])
-	if err != nil {
-		return nil, err
-	}
-	args := append(r.onDevice(r.flags()), "--output="+r.out)
-	for flag, in := range map[string]spec.Input{"cameras": t.Cameras, "trajectory": t.Trajectory} {
-		if in.None() {
-			continue
-		}
-		local, err := r.stage(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "--"+flag+"="+local)
-	}
-	if t.Frames.Count() > 0 {
-		args = append(args, "--frames="+t.Frames.String())
-	}
-	if !t.Trajectory.None() || r.task.Flag("trajectory") != "" {
-		args = append(args, "--name=frame_%06d")
-	}
-	return r.one("render", append(args, "--", model)), nil
-}
-
-// stagePictures puts the pictures of a render together, or of a folder.
-func (r *runner) stagePictures(ctx context.Context) (string, error) {
-	if r.task.Source.Key != "" {
+// stageSource is stage for the source. Pictures of several tasks come together in a folder.
+func (r *runner) stageSource(ctx context.Context) (string, error) {
+	from := r.task.Source.Tasks
+	if len(from) == 0 || !r.Plan.Tasks[from[0]].Kind.Parts {
 		return r.stage(ctx, r.task.Source)
 	}
 	dir := filepath.Join(r.dir, "pictures")
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
-	for _, k := range r.task.Source.Tasks {
-		from, err := r.stage(ctx, spec.Input{Tasks: []int{k}})
+	for _, k := range from {
+		part, err := r.stage(ctx, spec.Input{Tasks: []int{k}})
 		if err == nil {
-			err = copyTree(from, dir, false)
+			err = copyTree(part, dir, false)
 		}
 		if err != nil {
 			return "", err
@@ -358,6 +334,7 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 		}
 		pairs = append(pairs, pair{model, source, name})
 	}
+	flags := append(r.onDevice(), (&spec.Call{Task: r.task}).Flags()...)
 	return func(ctx context.Context, dir *os.Root) error {
 		var views bytes.Buffer
 		var rows []row
@@ -365,8 +342,9 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 			r.step(i, len(pairs))
 			out := filepath.Join(r.out, filepath.FromSlash(p.name))
 			var said bytes.Buffer
-			args := append(r.onDevice(r.flags()), "--capture="+p.source, "--output="+out, "--", p.model)
-			if err := r.child(ctx, dir, append([]string{"eval"}, args...), &said); err != nil {
+			args := slices.Concat([]string{"eval"}, flags,
+				[]string{"--capture=" + p.source, "--output=" + out, "--", p.model})
+			if err := r.child(ctx, dir, args, &said); err != nil {
 				return err
 			}
 			scores, err := readScores(filepath.Join(out, "results.json"))

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/wording"
 )
@@ -43,12 +42,6 @@ func (r *runner) waits(cause error) {
 		_, _ = io.WriteString(r.log, text+"\n") // a full disk is told by what counts
 	}
 	r.report(news)
-}
-
-// isSilent says whether the child prints nothing for as long as it works: only train, demo and render say how far they
-// are.
-func (r *runner) isSilent() bool {
-	return !r.trains() && r.task.Kind != spec.KindRender && r.task.Kind != spec.KindDemo
 }
 
 // pulse feels whether a silent child works: by its processor time, or where the system does not tell that, by its being

@@ -11,7 +11,7 @@ import (
 // TestPace lets trainings and renders work for hours, with uploads that take their time, and looks at every moment what a lost machine would cost.
 func TestPace(t *testing.T) {
 	const tick = time.Second
-	for _, kind := range []spec.Kind{spec.KindTrain, spec.KindRender} {
+	for _, kind := range []*spec.Kind{spec.KindTrain, spec.KindRender} {
 		for _, every := range []time.Duration{time.Minute, 5 * time.Minute, 7 * time.Minute, 10 * time.Minute, time.Hour} {
 			r := &runner{task: &spec.Task{Kind: kind, Limits: spec.Limits{CheckpointEvery: every}}}
 			random := rand.New(rand.NewPCG(1, uint64(every)))

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"vksplat/farm/spec"
 	"vksplat/internal/atomicfile"
 	"vksplat/scene/photo"
 )
@@ -32,7 +31,7 @@ type preview struct {
 
 // lookAtPreview reports a picture that is new. At the end it is made in any case.
 func (r *runner) lookAtPreview(end bool) {
-	if r.task.Kind == spec.KindRender {
+	if r.task.Kind.Draws {
 		r.drawPreview(end)
 	}
 	info, err := os.Stat(r.previewFile())

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
 )
@@ -169,7 +168,10 @@ const (
 )
 
 // trains says whether the child writes checkpoints.
-func (r *runner) trains() bool { return r.task.Kind == spec.KindTrain || r.task.Kind == spec.KindBlock }
+func (r *runner) trains() bool { return r.task.Kind.Trains }
+
+// resumes says whether an attempt goes on with what an earlier one left.
+func (r *runner) resumes() bool { return r.task.Kind.Trains || r.task.Kind.Draws }
 
 // checkpointStep is the step of a checkpoint's file, by its name below the results; -1 for other files.
 func checkpointStep(name string) int {
@@ -187,7 +189,7 @@ func checkpointStep(name string) int {
 
 // newest is how far the work in the folder has come: the step of the newest checkpoint, or the number of pictures.
 func (r *runner) newest() int {
-	if r.task.Kind == spec.KindRender {
+	if r.task.Kind.Draws {
 		return r.pictures()
 	}
 	best := 0

@@ -72,15 +72,6 @@ func (d *Device) Lacks(t *spec.Task) string {
 	return ""
 }
 
-// NeedsDevice says whether tasks of a kind draw or train.
-func NeedsDevice(kind spec.Kind) bool {
-	switch kind {
-	case spec.KindDemo, spec.KindPartition, spec.KindEncode, spec.KindConvert:
-		return false
-	}
-	return true
-}
-
 // Progress is how far a task is.
 type Progress struct {
 	Task    string `json:"task"`
@@ -157,7 +148,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	}
 	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], fenced: o.Attempt > 0, moved: time.Now()}
 	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
-	r.now.Task, r.now.Unit = r.task.Name, unitOf(r.task.Kind)
+	r.now.Task, r.now.Unit = r.task.Name, r.unit()
 	if r.inputs, err = o.Roots.Open(o.Job.Store.Inputs); err != nil {
 		return nil, err
 	}
@@ -203,7 +194,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 // fits refuses a device or disk that the task may not run on.
 func (r *runner) fits() error {
 	t := r.task
-	if lacks := r.Selected.Lacks(t); lacks != "" && NeedsDevice(t.Kind) {
+	if lacks := r.Selected.Lacks(t); lacks != "" && t.Kind.NeedsDevice {
 		return &fault.Error{Op: "run task", Path: t.Name, Err: errors.New(lacks),
 			Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
 	}
@@ -287,7 +278,8 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 
 // made says who makes what.
 func (r *runner) made(step int) store.Made {
-	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Inputs: r.given, Generation: r.generation, Since: r.since, Step: step,
+	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index,
+		Kind: r.task.Kind.Name, Attempt: r.Attempt, Inputs: r.given, Generation: r.generation, Since: r.since, Step: step,
 		Program: r.Version, Device: r.state.Device, UUID: r.Selected.UUID, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
 }
 
@@ -330,7 +322,7 @@ func (r *runner) step(step, of int) {
 	r.now.Step, r.now.Of, r.moved = step, of, time.Now()
 	r.now.Rate = r.speed.at(step, r.moved, r.now.Rate)
 	r.mutex.Unlock()
-	r.say(string(r.task.Kind), false)
+	r.say(r.task.Kind.Name, false)
 }
 
 // alive takes in a sign of life of the child.

@@ -43,6 +43,13 @@ func fakeChild(how string, args []string) int {
 		name, value, _ := strings.Cut(strings.TrimPrefix(a, "--"), "=")
 		flags[name] = value
 	}
+	if file, notes := strings.CutPrefix(how, notesIn); notes {
+		if err := fakeCommand(file, args, flags); err != nil {
+			fmt.Fprintln(os.Stderr, "vksplat: error:", err)
+			return ExitFailure
+		}
+		return 0
+	}
 	switch how {
 	case "hangs":
 		signal.Ignore(syscall.SIGTERM)

@@ -2,8 +2,6 @@ package task
 
 import (
 	"time"
-
-	"vksplat/farm/spec"
 )
 
 // childEvent is a line of JSON that a child prints.
@@ -14,12 +12,12 @@ type childEvent struct {
 	Rate  *float64 `json:"steps_per_s"`
 }
 
-// unitOf is what the steps of a kind are, for people; "" where nobody asks how many there are a second.
-func unitOf(kind spec.Kind) string {
-	switch kind {
-	case spec.KindTrain, spec.KindBlock:
+// unit is what the task's steps are, for people; "" where nobody asks how many there are a second.
+func (r *runner) unit() string {
+	switch {
+	case r.task.Kind.Trains:
 		return "steps"
-	case spec.KindRender:
+	case r.task.Kind.Draws:
 		return "pictures"
 	}
 	return ""

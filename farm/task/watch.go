@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"vksplat/farm/child"
-	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
 )
@@ -94,7 +93,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		}
 		r.count()
 		r.lookAtPreview(false)
-		if p := running.Load(); p != nil && r.isSilent() && beat.beats(p.Pid) {
+		if p := running.Load(); p != nil && r.task.Kind.Silent && beat.beats(p.Pid) {
 			r.alive()
 		}
 		switch {
@@ -121,7 +120,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 
 // count looks how many pictures a render has: it does not say.
 func (r *runner) count() {
-	if r.task.Kind != spec.KindRender {
+	if !r.task.Kind.Draws {
 		return
 	}
 	r.mutex.Lock()
@@ -136,7 +135,7 @@ func (r *runner) count() {
 func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
 	for {
 		step := r.newest()
-		if step == 0 || !r.trains() && r.task.Kind != spec.KindRender {
+		if step == 0 || !r.resumes() {
 			return nil
 		}
 		names, err := store.LocalFiles(dir, func(name string) bool {

@@ -1,0 +1,31 @@
+package spec
+
+import (
+	"path/filepath"
+)
+
+// KindEncode makes a video of pictures.
+var KindEncode = &Kind{
+	Name:  "encode",
+	About: "make a video of pictures",
+	fields: []field{
+		plain("source", typeInput, "the render task, or a folder of pictures").need(),
+		number("fps", typeFloat, 0.001, 1000, "pictures a second").to("fps"),
+		number("crf", typeInt, 0, 51, "quality, 0 is best").to("crf"),
+		oneOf("format", "of the video", "mp4", "mov", "mkv", "webm"),
+	},
+	Makes:  "a video",
+	Takes:  "pictures",
+	Silent: true,
+	inputs: func(_ *planner, e *expanded, v *variant, t *Task) error {
+		t.Format = "mp4"
+		if format, given := e.field(v, "format").(string); given {
+			t.Format = format
+		}
+		return nil
+	},
+	Command: "encode",
+	Args: func(c *Call) []string {
+		return append(c.Flags(), "--output="+filepath.Join(c.Output, "video."+c.Task.Format), "--", c.Source)
+	},
+}

@@ -1,0 +1,37 @@
+package spec
+
+// KindEval measures models: it makes a table of their scores.
+var KindEval = &Kind{
+	Name:  "eval",
+	About: "measure models on held-out photos",
+	fields: append([]field{
+		{key: "models", kind: typeInputs, most: maxEntries, required: true, help: "the models, as tasks or keys"},
+		plain("source", typeInput, "the capture; of trained models it is known"),
+		oneOf("split", "photos that are compared", "test", "train").to("split"),
+		oneOf("protocol", "of the scores", "gsplat", "inria").to("protocol"),
+		oneOf("color_correct", "colour map of the cc_ scores", "affine", "quadratic", "none").to("color-correct"),
+		number("test_every", typeInt, 2, 1e6, "every Nth photo is held out").to("test-every"),
+	}, captureFields...),
+	Makes:       "a table",
+	Takes:       "a capture",
+	NeedsDevice: true,
+	Silent:      true,
+	inputs:      (*planner).sources,
+}
+
+// sources gives the models of an eval the capture that they are measured with: their own, unless the task names one.
+func (p *planner) sources(e *expanded, _ *variant, t *Task) error {
+	for i := range t.Models {
+		m := &t.Models[i]
+		if !t.Source.None() {
+			m.Source = t.Source
+		}
+		if m.Source.None() {
+			return p.wrong(path{"task", e.at}, "add: source", "nothing says which capture model %d was trained on", i+1)
+		}
+		if err := p.need(t, m.Source.Tasks, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package spec
+
+import (
+	"slices"
+	"strconv"
+)
+
+// KindTrain makes a model of a capture.
+var KindTrain = &Kind{
+	Name:  "train",
+	About: "train a model from photographs",
+	fields: []field{
+		plain("source", typeInput, "the capture").need(),
+		imagesField,
+		masksField,
+		oneOf("preset", "settings to start from", presetWords()...).to("preset"),
+		plain("set", typeSettings, "settings, as in train's configuration file"),
+	},
+	Makes:       "a model",
+	Takes:       "a capture",
+	NeedsDevice: true,
+	Trains:      true,
+	flags:       (*planner).training,
+	Command:     "train",
+	Args: func(c *Call) []string {
+		return slices.Concat(c.training(), []string{"--", c.Source})
+	},
+}
+
+// training are the flags of train: it goes on where there is something to go on with.
+func (c *Call) training() []string {
+	every := strconv.FormatFloat(c.SaveEvery.Minutes(), 'f', 4, 64) + "m"
+	return slices.Concat(c.Device, []string{"--model-path=" + c.Output, "--resume", "--progress=json",
+		"--preview=" + c.Preview, "--checkpoint-every=" + every}, c.Flags())
+}
