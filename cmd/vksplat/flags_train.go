@@ -2,6 +2,7 @@ package main
 
 import (
 	"vksplat/internal/fault"
+	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
 	"vksplat/internal/run/train"
@@ -37,6 +38,7 @@ var sources = [][2]string{
 // newTrainOptions returns the defaults, with what the flags are called.
 func newTrainOptions() *train.Options {
 	o := train.NewOptions()
+	o.NewViewer = live.New
 	o.CommandLine = train.CommandLine{Chapters: settingChapters, FlagNames: trainFlagNames}
 	return o
 }
