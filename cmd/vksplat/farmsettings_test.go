@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/run/train"
 	"vksplat/internal/run/captured"
 )
 
@@ -56,7 +57,7 @@ func farmSettings() (s spec.Settings) {
 				one.Words = v.words
 			case *captured.DownscaleFlag:
 				one.Words = opt.words
-			case *initFlag: // a file is of the worker's machine
+			case *train.InitFlag: // a file is of the worker's machine
 				one.Words = []string{"auto", "points", "random"}
 			case *uintValue:
 				one.Seed = true

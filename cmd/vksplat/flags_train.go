@@ -118,7 +118,7 @@ func trainingOptions(o *train.Options) []option {
 		truth(&c.Antialiased, "antialiased", "compensate opacity for the pixel filter").from(fromMip).essential().also("antialiasing"),
 		float(&c.Near, "near", "near plane at `DISTANCE`; the median camera distance is 1").from(fromGsplat).also("near-plane"),
 		float(&c.Carve, "carve", "remove splats closer to a camera than `X` times the depth of its nearest points; 0: off"),
-		other(&initFlag{&o.Init}, "init", "begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any format that convert reads)").from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
+		other(&train.InitFlag{Of: &o.Init}, "init", "begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any format that convert reads)").from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
 		integer(&o.Init.Points, "init-points", "with --init random, so many: `N`").from(fromGsplat).also("init-num-pts"),
 		float(&o.Init.Grid, "init-grid", "make one point of those in each cell of edge `X`, in the capture's units; 0: keep all").essential(),
 		float(&c.InitOpacity, "init-opacity", "opacity `X` of the first splats; mcmc: 0.5").from(from3DGS).also("init-opa"),
