@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/merge"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
@@ -52,7 +53,7 @@ func TestCity(t *testing.T) {
 	size.train(t, dir)
 	var st output.Stats
 	readTestJSON(t, filepath.Join(dir, "whole", "stats.json"), &st)
-	var merged mergeReport
+	var merged merge.MergeReport
 	readTestJSON(t, filepath.Join(dir, "plan", plans.MergeFile), &merged)
 	if merged.SeamReport == nil || len(merged.Views) != st.TestImages {
 		t.Fatalf("%+v: want the scores of %d photos", merged, st.TestImages)
@@ -114,7 +115,7 @@ func (size *citySize) train(t *testing.T, dir string) {
 }
 
 // checkBorders compares what photos that several blocks see lost against the whole with what the others did.
-func checkBorders(t *testing.T, whole string, st *output.Stats, views []seamView) {
+func checkBorders(t *testing.T, whole string, st *output.Stats, views []merge.SeamView) {
 	t.Helper()
 	was, _, err := results.ReadViews(whole, results.MethodName(st.Step), evaluate.PlainNames[0])
 	if err != nil {

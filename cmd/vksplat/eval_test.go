@@ -16,12 +16,12 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/suite"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/scene/ply"
-	"vksplat/scene/results"
 )
 
 // halfRight is a photo and a rendering that differs from it in the left half alone, and the mask of the right one.
@@ -81,53 +81,23 @@ func TestSuitePresets(t *testing.T) {
 		if err := os.WriteFile(file, []byte("out = \"runs\"\ndata = \"data\"\npreset = \""+name+"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.fast]\npreset = \"fast\"\n"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := readSuite(file)
+		plan, err := suite.Read(file, settingsForSuite())
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs, err := plan.runs(&suiteOptions{})
-		if err != nil || len(plan.captures) != captures || len(runs) != 2*3*captures {
-			t.Errorf("%s: %d captures, %d runs, %v", name, len(plan.captures), len(runs), err)
+		runs, err := plan.Runs(&suite.Options{})
+		if err != nil || len(plan.Captures) != captures || len(runs) != 2*3*captures {
+			t.Errorf("%s: %d captures, %d runs, %v", name, len(plan.Captures), len(runs), err)
 		}
-		if last := plan.means[len(plan.means)-1]; len(last.captures) != captures {
-			t.Errorf("%s: the mean %q is of %d captures", name, last.name, len(last.captures))
+		if last := plan.Means[len(plan.Means)-1]; len(last.Captures) != captures {
+			t.Errorf("%s: the mean %q is of %d captures", name, last.Name, len(last.Captures))
 		}
-		if text := strings.Join(runs[len(runs)-1].train(), " "); !strings.Contains(text, "--seed=44 ") || !strings.Contains(text, "--preset=fast") || !strings.Contains(text, "--iterations=7000") {
+		if text := strings.Join(runs[len(runs)-1].Train(), " "); !strings.Contains(text, "--seed=44 ") || !strings.Contains(text, "--preset=fast") || !strings.Contains(text, "--iterations=7000") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	if got := len(suitePresetNames()); got != 4 {
+	if got := len(suite.PresetNames()); got != 4 {
 		t.Errorf("%d presets, this test knows 4", got)
-	}
-}
-
-// Groups of captures have a mean once all of them have; what a run does not know is no number in any table.
-func TestSuiteTables(t *testing.T) {
-	plan := &suitePlan{file: "x.toml", protocol: evaluate.ProtocolINRIA, correct: evaluate.ColorNone, seeds: []uint64{1, 2}, captures: []suiteCapture{{name: "a"}, {name: "b"}},
-		recipes: []suiteRecipe{{name: "r"}}, means: []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
-	run := func(capture string, seed uint64, psnr float64) *suiteRun {
-		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
-		if psnr > 0 {
-			r.stats = &output.Stats{Splats: 10, TrainSeconds: 4}
-			r.scores = []results.Score{{Name: "PSNR", Value: psnr, Known: true}, {Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
-		}
-		return r
-	}
-	runs := []*suiteRun{run("a", 1, 20), run("a", 2, 22), run("b", 1, 0), run("b", 2, 0)}
-	res := plan.results(runs)
-	if psnr := evaluate.Named(res.Means[0].Numbers, "PSNR"); psnr.Value != 21 || len(res.Means[1].Seeds) != 0 {
-		t.Errorf("means %+v", res.Means)
-	}
-	if g := res.Groups[0]; len(g.Missing) != 1 || g.Missing[0] != "b" || g.Numbers != nil {
-		t.Errorf("group with a capture missing: %+v", g)
-	}
-	if g := res.Groups[1]; evaluate.Named(g.Numbers, "PSNR").Value != 21 || evaluate.Named(g.Numbers, "LPIPS").Known {
-		t.Errorf("group: %+v", g)
-	}
-	runs[2], runs[3] = run("b", 1, 30), run("b", 2, 30)
-	text := plan.tables(runs)
-	if !strings.Contains(text, "| **both** ") || !strings.Contains(text, "25.500 ") || strings.Contains(text, "0.0000") {
-		t.Error(text)
 	}
 }
 
@@ -140,9 +110,9 @@ func FuzzSuiteFile(f *testing.F) {
 		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := readSuite(file)
+		plan, err := suite.Read(file, settingsForSuite())
 		if err == nil {
-			_, err = plan.runs(&suiteOptions{})
+			_, err = plan.Runs(&suite.Options{})
 		}
 		if u := (*fault.UsageError)(nil); err != nil && !errors.As(err, &u) {
 			t.Errorf("no usage error: %v", err)
@@ -176,15 +146,15 @@ func TestSuiteOfThePage(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil || !found {
 		t.Fatalf("%v; an example is there: %v", err, found)
 	}
-	plan, err := readSuite(file)
+	plan, err := suite.Read(file, settingsForSuite())
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs, err := plan.runs(&suiteOptions{})
-	if err != nil || len(runs) != 3*3*3 || len(plan.means) != 1 {
-		t.Errorf("%d runs, means %v, %v", len(runs), plan.means, err)
+	runs, err := plan.Runs(&suite.Options{})
+	if err != nil || len(runs) != 3*3*3 || len(plan.Means) != 1 {
+		t.Errorf("%d runs, means %v, %v", len(runs), plan.Means, err)
 	}
-	for _, name := range suitePresetNames() {
+	for _, name := range suite.PresetNames() {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("the page does not name the preset %s", name)
 		}

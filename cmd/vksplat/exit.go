@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/merge"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/render"
 	"vksplat/pipeline"
@@ -52,9 +53,9 @@ func exitCode(err error) int {
 	if errors.Is(err, fault.ErrInterrupted) || errors.Is(err, context.Canceled) {
 		return cli.ExitInterrupted
 	}
-	var child *childError
+	var child *merge.ChildError
 	if errors.As(err, &child) {
-		return child.code
+		return child.Code
 	}
 	var u *fault.UsageError
 	if errors.As(err, &u) || slices.ContainsFunc(usageCauses, func(cause error) bool { return errors.Is(err, cause) }) {

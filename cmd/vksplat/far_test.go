@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/demo"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -70,7 +71,7 @@ func TestFarCapture(t *testing.T) {
 	needDevice(t)
 	o, steps := synth.Options{Images: 16, Width: 96, Height: 72, Points: 800}, "120"
 	if os.Getenv(longVariable) == "1" {
-		o, steps = synth.Options{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}, "1200"
+		o, steps = synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points}, "1200"
 	}
 	dir := t.TempDir()
 	near, far := filepath.Join(dir, "near"), filepath.Join(dir, "far")

@@ -7,11 +7,12 @@ import (
 
 	"vksplat/farm/page"
 	"vksplat/internal/cli"
+	"vksplat/internal/run/show"
 	"vksplat/view"
 )
 
 func farmPageCommand(a *cli.Console) *cobra.Command {
-	o, roots := &viewOptions{}, &rootsFlags{}
+	o, roots := &show.Options{}, &rootsFlags{}
 	cmd := &cobra.Command{
 		Use:   "page DIR",
 		Short: "Show a job, its tasks, pictures and logs in the browser",
@@ -20,7 +21,7 @@ func farmPageCommand(a *cli.Console) *cobra.Command {
 		Example: "  vksplat farm page two-gardens\n  vksplat farm page s3://bucket/results/film --port 8080 --no-open",
 		Args:    one("DIR"),
 	}
-	own := pickOptions([]optionGroup{{options: o.table()[0].options}}, "host", "port", "tls-cert", "tls-key", "no-open")
+	own := pickOptions([]optionGroup{{options: viewTable(o)[0].options}}, "host", "port", "tls-cert", "tls-key", "no-open")
 	table := []optionGroup{{options: append(own[0].options, roots.table()...)}}
 	register(cmd.Flags(), table)
 	offerValues(a, cmd, table)
@@ -28,15 +29,15 @@ func farmPageCommand(a *cli.Console) *cobra.Command {
 	return cmd
 }
 
-func serveFarmPage(a *cli.Console, where string, o *viewOptions, roots *rootsFlags) error {
-	if err := o.check(); err != nil {
+func serveFarmPage(a *cli.Console, where string, o *show.Options, roots *rootsFlags) error {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	r, err := openResults(where, roots)
 	if err != nil {
 		return err
 	}
-	server, err := view.Listen(o.server)
+	server, err := view.Listen(o.Server)
 	if err != nil {
 		return err
 	}
@@ -45,6 +46,6 @@ func serveFarmPage(a *cli.Console, where string, o *viewOptions, roots *rootsFla
 	}
 	ctx, stop := a.Interruptible(cli.Always("stopping"))
 	defer stop()
-	announce(a, server, o.noOpen)
+	show.Announce(a, server, o.NoOpen)
 	return server.Serve(ctx)
 }

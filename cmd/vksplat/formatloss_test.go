@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/demo"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/models"
 	"vksplat/pipeline"
@@ -131,7 +132,7 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	name := "Model of " + dir
 	if dir == "" {
 		capture := t.TempDir()
-		if err := synth.Write(capture, synth.Options{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}); err != nil {
+		if err := synth.Write(capture, synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points}); err != nil {
 			t.Fatal(err)
 		}
 		// Degrees of spherical harmonics come every 1000 steps otherwise.

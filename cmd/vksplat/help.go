@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/suite"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -155,7 +156,7 @@ func flagElsewhere(command, flag string) string {
 	table := trainTable(newTrainOptions())
 	name := canonical(flag, aliasesOf(table))
 	key, o := strings.ReplaceAll(name, "-", "_"), find(table, name)
-	switch why, decided := suiteLeavesOut[name]; {
+	switch why, decided := suite.LeavesOut[name]; {
 	case decided:
 		return "write it into FILE.toml: " + why
 	case slices.Contains(suiteKeys, key):

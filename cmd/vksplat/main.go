@@ -1,7 +1,7 @@
 // Command vksplat trains 3D Gaussian splats from photographs on any Vulkan GPU,
 // and renders them.
 //
-// This package holds subcommands, flags and exit codes. The work is done by
+// This package holds subcommands, flags and exit codes. The packages in internal/run do what the commands promise, with
 // packages pipeline (on the device) and scene (files).
 package main
 

@@ -41,16 +41,6 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%s at %g steps/s:\n%s\nwant\n%s", tt.args, tt.rate, got, tt.want)
 		}
 	}
-	for word, want := range map[string]string{"a b": "'a b'", "it's": `'it'\''s'`, "out/x-1.ply": "out/x-1.ply", "": "''", "80%": "80%", "$x": "'$x'"} {
-		if got := cli.QuotedFor("linux", word); got != want {
-			t.Errorf("%q quoted is %s, want %s", word, got, want)
-		}
-	}
-	for word, want := range map[string]string{`C:\x\y.toml`: `C:\x\y.toml`, `C:\my scene`: `"C:\my scene"`, "80%": `"80%"`} {
-		if got := cli.QuotedFor("windows", word); got != want {
-			t.Errorf("%q quoted for Windows is %s, want %s", word, got, want)
-		}
-	}
 }
 
 // TestWatch ends a run after a round of photos without a splat, however the round began, and only warns of a model that

@@ -10,6 +10,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/merge"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/train"
@@ -39,7 +40,7 @@ func trainPlan(a *cli.Console, o *train.Options, fs *pflag.FlagSet, dir string) 
 		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.Block == plans.NoBlock {
-		return trainBlocks(a, o, plan)
+		return merge.TrainBlocks(a, o, plan)
 	}
 	if int(o.Block) >= len(plan.Blocks) {
 		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, cli.Count(len(plan.Blocks), "block"), o.Block)

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/demo"
 	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/merge"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/scene/results"
@@ -33,7 +35,7 @@ type truthSize struct {
 
 func truthSizeOf() truthSize {
 	if os.Getenv(longVariable) != "" {
-		demo := synth.Options{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints, Wrong: 0.05}
+		demo := synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points, Wrong: 0.05}
 		return truthSize{demo, 1500}
 	}
 	return truthSize{synth.Options{Images: 17, Width: 96, Height: 72, Points: 800, Wrong: 0.05}, 120}
@@ -254,7 +256,7 @@ func TestScoreOfBlocks(t *testing.T) {
 		command(t, slices.Concat(args, truthSizeOf().flags(), chosenDevice())...)
 	}
 	command(t, append([]string{"merge", in("plan")}, chosenDevice()...)...)
-	var merged mergeReport
+	var merged merge.MergeReport
 	readTestJSON(t, filepath.Join(in("plan"), plans.MergeFile), &merged)
 	printed := map[string]float64{}
 	for _, v := range merged.Views {

@@ -28,7 +28,7 @@ type Console struct {
 	Started        bool     // the arguments were understood and a subcommand runs
 
 	text *sync.Mutex // guards what follows, and whole lines
-	Told []Notice    // so far
+	told []Notice    // so far
 	show openLine    // what may have an open line on the terminal
 
 	OnAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
@@ -63,7 +63,7 @@ func (a *Console) Tell(n Notice) {
 	n.Text = wording.PrintableLines(n.Text)
 	a.text.Lock()
 	defer a.text.Unlock()
-	a.Told = append(a.Told, n)
+	a.told = append(a.told, n)
 	a.show.EndLine()
 	_, _ = fmt.Fprintf(a.Stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
 }
@@ -72,7 +72,7 @@ func (a *Console) Tell(n Notice) {
 func (a *Console) Notices() []Notice {
 	a.text.Lock()
 	defer a.text.Unlock()
-	return slices.Clone(a.Told)
+	return slices.Clone(a.told)
 }
 
 // Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each.

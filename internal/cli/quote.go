@@ -12,9 +12,9 @@ var (
 )
 
 // Quoted is a word as the shells of a system take it.
-func Quoted(w string) string { return QuotedFor(runtime.GOOS, w) }
+func Quoted(w string) string { return quotedFor(runtime.GOOS, w) }
 
-func QuotedFor(system, w string) string {
+func quotedFor(system, w string) string {
 	switch {
 	case system == "windows" && !safeWindows.MatchString(w):
 		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`

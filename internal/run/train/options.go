@@ -196,7 +196,7 @@ type Options struct {
 	Scene   string          // the capture's folder
 	Block   plans.BlockFlag // of a plan
 	Divided *plans.Plan     // that block belongs to; nil without
-	// Whether a block is trained as often on each photo as the whole would be, see planFile.configOf.
+	// Whether a block is trained as often on each photo as the whole would be, see ConfigOf.
 	ShareSteps bool
 	Out        string                 // the folder that is written
 	Claimed    bool                   // the caller has claimed out already

@@ -177,7 +177,7 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.Config.Iterations)
 		p.Last, p.Rate = step(200), tt.rate
 		r.advise(p)
-		if len(a.Told) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+		if len(a.Notices()) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
 		}
 	}

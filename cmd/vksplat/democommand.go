@@ -1,0 +1,60 @@
+package main
+
+import (
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/demo"
+	"vksplat/internal/run/render"
+)
+
+func demoCommand(a *cli.Console) *cobra.Command {
+	o := &demo.Options{Options: *newTrainOptions(), Photos: demo.Photos, Size: render.PixelsFlag{Width: demo.Width, Height: demo.Height}, Points: demo.Points}
+	o.Eval, o.Checkpoints.Off = true, true
+	c := &o.Config
+	c.Iterations = demo.Steps
+	cmd := &cobra.Command{
+		Use:   "demo [-m OUT]",
+		Short: "Make a small capture and train it: no data needed",
+		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were\n" +
+			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
+		Args: cobra.NoArgs,
+		RunE: runs(a, func([]string) error {
+			if err := checkTrainOptions(&o.Options); err != nil {
+				return err
+			}
+			if o.Photos < 4 && !o.CaptureOnly || o.Photos < 3 || o.Photos > 10000 {
+				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.Photos)
+			}
+			if min(o.Size.Width, o.Size.Height) < 16 || max(o.Size.Width, o.Size.Height) > 8192 {
+				return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.Size)
+			}
+			if o.Points < 4 || o.Points > 10_000_000 {
+				return fault.Usagef("give 4 to 10000000", "flag --points: %d", o.Points)
+			}
+			if !(o.MinPSNR >= 0) || math.IsInf(o.MinPSNR, 0) {
+				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.MinPSNR)
+			}
+			if o.CaptureOnly {
+				return demo.WriteCapture(a, o)
+			}
+			return demo.Run(a, o)
+		}),
+	}
+	o.Out = "vksplat-demo"
+	table := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
+	table[0].options = append(table[0].options,
+		text(&o.Out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
+		integer(&o.Photos, "images", "draw `N` photos"),
+		other(&o.Size, "size", "of `WxH` pixels"),
+		integer(&o.Points, "points", "make `N` points, from which training begins"),
+		truth(&o.City, "city", "draw a city that is flown over, in place of things on a table"),
+		truth(&o.CaptureOnly, "capture-only", "write the capture itself to OUT, made with --seed, and stop"),
+		float(&o.MinPSNR, "min-psnr", "fail unless the held-out photos reach `DB`"))
+	register(cmd.Flags(), table)
+	offerValues(a, cmd, table)
+	return cmd
+}

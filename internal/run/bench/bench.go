@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/train"
+	"vksplat/pipeline"
+	"vksplat/scene/initial"
+	"vksplat/scene/load"
+)
+
+// What bench measures unless the user says otherwise.
+const (
+	benchSteps  = 200 // of a round
+	BenchRounds = 3
+	benchSettle = 50   // least steps before the first round
+	benchEpoch  = 500  // most, where one visit of every photo is more
+	benchTrain  = 1000 // steps of training before, without a trained model: refinement has begun then
+)
+
+// Options is everything that bench is asked for.
+type Options struct {
+	train.Options
+	Suite       string
+	TrainSteps  autoFlag
+	Settle      autoFlag
+	Steps       autoFlag
+	Rounds      int
+	Json        string
+	Against     string
+	MaxSlowdown float64
+	Overwrite   bool // the file of --json
+}
+
+// BenchLeavesOut are the options of train that mean nothing to bench.
+var BenchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
+	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
+
+// CheckBench reports what makes no sense.
+func (o *Options) CheckBench(captures []string) error {
+	switch {
+	case len(captures) > 0 && o.Given("suite"):
+		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
+	case len(captures) == 0 && (o.TrainSteps > 0 || o.Init.Kind != initial.InitAuto):
+		return fault.Usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
+	case len(captures) > 0 && o.trained() > o.Config.Iterations:
+		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.Config.Iterations, o.trained())
+	case o.Steps == 0:
+		return fault.Usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
+	case o.Rounds < 1 || o.Rounds > 1000:
+		return fault.Usagef("give 1 to 1000, as in 3", "flag --repeat: %d is no number of rounds", o.Rounds)
+	case !(o.MaxSlowdown >= 0):
+		return fault.Usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.MaxSlowdown)
+	case o.MaxSlowdown > 0 && o.Against == "":
+		return fault.Usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
+	case o.Json != "" && isOther(o.Json):
+		return fault.Usagef("name a file", "flag --json: %s is no regular file", o.Json)
+	case o.Json != "" && (output.IsFolder(o.Json) || !output.IsFolder(filepath.Dir(o.Json))):
+		return fault.Usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.Json)
+	}
+	for _, path := range captures { // found missing before anything is measured
+		if _, err := os.Stat(path); err != nil {
+			_, err = load.Capture(path, o.Load.Options())
+			return err
+		}
+	}
+	if o.Json != "" {
+		if err := output.RefuseExisting("flag --json: ", o.Overwrite, o.Json); err != nil {
+			return err
+		}
+		dir := filepath.Dir(o.Json)
+		if err := output.Probe(dir); err != nil {
+			return output.FolderError(dir, err)
+		}
+	}
+	return nil
+}
+
+// trained returns how many steps are trained before.
+func (o *Options) trained() int {
+	if o.Init.Kind == initial.InitPLY {
+		return o.TrainSteps.or(0)
+	}
+	return o.TrainSteps.or(benchTrain)
+}
+
+// Run measures all captures, or the suite.
+func Run(a *cli.Console, o *Options, captures []string) error {
+	events := a.Stdout
+	if o.Progress == meter.JSON { // which is alone on standard output
+		a = a.ToStderr()
+	}
+	var before *benchFile
+	if o.Against != "" {
+		var err error
+		if before, err = readBench(o.Against); err != nil {
+			return err
+		}
+	}
+	ctx, stop := a.Interruptible(cli.Always("stopping after this step"))
+	defer stop()
+	b := &bencher{app: a, o: o, events: events, file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.Rounds}}
+	err := b.openDevice()
+	if err == nil && len(captures) > 0 {
+		err = b.captures(ctx, captures)
+	} else if err == nil {
+		err = b.suite(ctx)
+	}
+	if errors.Is(err, context.Canceled) {
+		return fault.ErrInterrupted
+	}
+	if err != nil {
+		return remedy.Memory(err)
+	}
+	if o.Json != "" {
+		if err := writeBench(o.Json, b.file); err != nil {
+			return err
+		}
+	}
+	if before == nil {
+		return nil
+	}
+	return compareBench(a, before, b.file, o.MaxSlowdown)
+}
+
+// openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as memory of training.
+func (b *bencher) openDevice() (err error) {
+	if err := pipeline.LimitHeap(b.o.Device); err != nil {
+		return err
+	}
+	d, err := pipeline.OpenDevice(b.o.Device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, models.CloseDevice(d)) }()
+	s := d.Summary()
+	b.file.Device = benchDevice{Name: s.Name, Type: s.Type, Driver: s.Driver, API: s.API, SubgroupSize: s.Limits.SubgroupSize}
+	if b.file.Rates, err = d.MeasureRates(); err != nil {
+		return err
+	}
+	b.app.Printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
+		s.Name, s.Driver, s.Limits.SubgroupSize, b.file.Rates.CopyBytes/1e9, b.file.Rates.Instructions/1e12)
+	return nil
+}
+
+// autoFlag is a number from 0 up, or below 0 where the program chooses.
+type autoFlag int
+
+// mostAuto is the largest number.
+const mostAuto = 10_000_000
+
+func (f *autoFlag) Type() string { return "N" }
+
+func (f *autoFlag) String() string {
+	if *f < 0 {
+		return "auto"
+	}
+	return strconv.Itoa(int(*f))
+}
+
+// Set parses auto or a number.
+func (f *autoFlag) Set(s string) error {
+	if s == "auto" {
+		*f = -1
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > mostAuto {
+		return fault.Usagef("give auto, or a number as in 100", "%q is no number of steps up to %d", s, mostAuto)
+	}
+	*f = autoFlag(n)
+	return nil
+}
+
+// or returns the number, or chosen where there is none.
+func (f autoFlag) or(chosen int) int {
+	if f < 0 {
+		return chosen
+	}
+	return int(f)
+}

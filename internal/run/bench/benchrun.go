@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/train"
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// bencher measures one thing after the other.
+type bencher struct {
+	app    *cli.Console
+	o      *Options
+	events io.Writer // of progress
+	file   *benchFile
+}
+
+// subject is a model with its views that is measured.
+type subject struct {
+	name    string
+	config  *pipeline.Config
+	cameras []scene.Camera // that are trained on
+	trainer *pipeline.Trainer
+	trained int           // steps of training before
+	limit   time.Duration // of a round, which has fewer steps then; 0: none
+}
+
+// captures measures captures.
+func (b *bencher) captures(ctx context.Context, paths []string) error {
+	for _, path := range paths {
+		o := b.o.Options
+		o.Scene = path
+		if err := b.capture(ctx, &train.Run{Options: &o, App: b.app}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// capture loads a capture, trains it as far as asked, and measures.
+func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	defer r.FlushNotes()
+	trained := b.o.trained()
+	if trained == 0 { // no room for more splats is planned
+		if r.Config.Splats > 0 {
+			b.app.Warn(cli.NoEffect("splats", "--warm-steps"))
+		}
+		r.Config.RefineEvery, r.Config.Splats = 0, 0
+	}
+	r.Config.Iterations = max(r.Config.Iterations, trained+b.most())
+	if err := r.Begin(ctx); err != nil {
+		return err
+	}
+	b.app.Printf("%s\n", r.FirstLine())
+	r.FlushNotes()
+	return b.measure(ctx, subject{
+		name: b.file.name(filepath.Base(output.Absolute(r.Scene))), config: &r.Config, cameras: captured.Pick(r.Capture.Cameras, r.Train), trainer: r.Trainer, trained: trained,
+	})
+}
+
+// most is how many steps are gone after training at most.
+func (b *bencher) most() int {
+	m := pipeline.MeasureOptions{Warm: b.o.Settle.or(benchEpoch), Steps: b.o.Steps.or(benchSteps), Rounds: b.o.Rounds}
+	return m.Total()
+}
+
+// measure trains as far as asked, settles, measures, and prints.
+func (b *bencher) measure(ctx context.Context, s subject) error {
+	m := pipeline.MeasureOptions{Steps: b.o.Steps.or(benchSteps), Rounds: b.o.Rounds}
+	settle := b.o.Settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
+	show := b.show(s.trainer, s.trained+settle+m.Total())
+	defer b.app.Follow(nil)
+	if err := s.trainer.RunTo(ctx, s.trained, show.Update); err != nil {
+		return err
+	}
+	s.trainer.Hold()
+	if s.limit > 0 { // the first steps say how long the others will take; they compile and load, too
+		var err error
+		if settle, m.Steps, err = b.fit(ctx, s, settle, show); err != nil {
+			return err
+		}
+	}
+	m.Warm = settle
+	show.Total = s.trainer.Step() + m.Total()
+	measured, err := s.trainer.Measure(ctx, m, show.Update)
+	show.Interrupt()
+	if err != nil {
+		return err
+	}
+	result := newScene(s, m.Steps, measured, b.file.Rates)
+	b.file.Scenes = append(b.file.Scenes, result)
+	printScene(b.app, result)
+	return nil
+}
+
+// fit goes a few steps and returns how many to settle and to measure, so that neither takes longer than the subject's limit.
+func (b *bencher) fit(ctx context.Context, s subject, settle int, show *meter.Meter) (int, int, error) {
+	steps := b.o.Steps.or(benchSteps)
+	if b.o.Steps >= 0 && b.o.Settle >= 0 {
+		return settle, steps, nil
+	}
+	if err := s.trainer.RunTo(ctx, s.trained+1, show.Update); err != nil {
+		return 0, 0, err
+	}
+	started := time.Now()
+	if err := s.trainer.RunTo(ctx, s.trained+1+benchProbe, show.Update); err != nil {
+		return 0, 0, err
+	}
+	fits := int(s.limit * benchProbe / max(time.Since(started), 1))
+	return b.o.Settle.or(min(settle, fits)), b.o.Steps.or(min(steps, max(fits, 2))), nil
+}
+
+// benchProbe is how many steps say how long steps take.
+const benchProbe = 3
+
+// show makes the progress of a trainer.
+func (b *bencher) show(t *pipeline.Trainer, total int) *meter.Meter {
+	p := meter.New(b.events, b.o.Progress, 0, total)
+	p.Use = func() meter.DeviceUse {
+		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()}
+	}
+	p.Spent = t.Seconds
+	p.Text = b.app.Follow(p)
+	return p
+}

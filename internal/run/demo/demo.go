@@ -1,0 +1,200 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/render"
+	"vksplat/internal/run/train"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/synth"
+)
+
+// The demo's size: small enough for a few minutes of software Vulkan on two cores.
+const (
+	Steps  = 1200
+	Photos = 48
+	Points = 5000
+	Width  = 256
+	Height = 192
+)
+
+// Options is everything that demo is asked for.
+type Options struct {
+	train.Options
+	Photos  int
+	MinPSNR float64
+
+	CaptureOnly bool
+	Size        render.PixelsFlag // of the photos
+	Points      int
+	City        bool
+}
+
+// Run draws the capture, trains it and checks the quality.
+func Run(a *cli.Console, o *Options) error {
+	release, err := output.Claim(o.Out, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	a.OnAbort, o.Claimed = release, true
+	o.Scene = filepath.Join(o.Out, "capture")
+	if err := o.refuseForeign(); err != nil {
+		return err
+	}
+	if err := claimCapture(o.Scene); err != nil {
+		return err
+	}
+	if err := synth.Write(o.Scene, o.synth(0)); err != nil {
+		return err
+	}
+	o.Config.MaxSplats = o.Points
+	var g grid
+	st, err := train.Do(a, &o.Options, g.add)
+	if st == nil {
+		return err
+	}
+	picture := filepath.Join(o.Out, output.DemoPicture)
+	if g.rows > 0 {
+		if err := photo.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
+			return err
+		}
+		if err := output.AddWritten(o.Out, picture); err != nil {
+			return err
+		}
+		a.Printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
+	}
+	if err != nil {
+		return err
+	}
+	if st.PSNR < o.MinPSNR {
+		return &fault.HintedError{Err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.MinPSNR),
+			Hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
+	}
+	return nil
+}
+
+// refuseForeign refuses to replace what demo has not written, before the capture is drawn.
+func (o *Options) refuseForeign() error {
+	const remedy = "or choose another folder with -m"
+	own := output.ReadWritten(o.Out)
+	if n := len(output.FormerModels(o.Out)); n > 0 && own.Known && own.By != output.ByDemo {
+		list, err := output.ListCheckpoints(filepath.Join(o.Out, output.CheckpointFolder))
+		return errors.Join(err, output.RefuseFormer(o.Out, len(list), "choose another folder with -m"))
+	} else if n > 0 && !own.Known {
+		return nil // of a build that kept no list
+	}
+	var paths []string
+	for _, name := range slices.Concat(output.RunFiles, []string{output.MetricsFile, output.DemoPicture}) {
+		paths = append(paths, filepath.Join(o.Out, name))
+	}
+	return output.RefuseForeign(own.Foreign(paths), remedy)
+}
+
+// synth describes the capture.
+func (o *Options) synth(seed uint64) synth.Options {
+	return synth.Options{Images: o.Photos, Width: o.Size.Width, Height: o.Size.Height, Points: o.Points, Seed: seed, City: o.City}
+}
+
+// WriteCapture makes a capture and does not train it.
+func WriteCapture(a *cli.Console, o *Options) error {
+	if err := claimCapture(o.Out); err != nil {
+		return err
+	}
+	release, err := output.Claim(o.Out, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := synth.Write(o.Out, o.synth(o.Config.Seed)); err != nil {
+		return err
+	}
+	a.Printf("capture: %s\n", o.Out)
+	return nil
+}
+
+// markerFile tells a capture that demo made from one that is somebody's.
+const markerFile = "made_by_vksplat_demo"
+
+// claimCapture makes the folder of the demo's capture, unless there is one that
+// demo did not make, or a run that is not its own: they would be overwritten.
+func claimCapture(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return output.FolderError(dir, err)
+	}
+	marker := filepath.Join(dir, markerFile)
+	if _, err := os.Lstat(marker); err != nil {
+		const hint = "choose another folder with -m"
+		if len(entries) > 0 {
+			return fault.Usagef(hint, "%s is not empty and was not made by demo", dir)
+		}
+		list, err := output.ListCheckpoints(filepath.Join(filepath.Dir(dir), output.CheckpointFolder))
+		if err == nil {
+			err = output.RefuseFormer(filepath.Dir(dir), len(list), hint)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return output.FolderError(dir, err)
+	}
+	return atomicfile.Write(marker, func(w io.Writer) error {
+		_, err := io.WriteString(w, "vksplat demo overwrites the files of this folder.\n")
+		return err
+	})
+}
+
+// gridRows is how many photos the demo's picture shows.
+const gridRows = 4
+
+// gridGap is the width in pixels of the white lines in the demo's picture.
+const gridGap = 4
+
+// grid collects photos and renders for one picture: a row each, photo left, render right.
+type grid struct {
+	pixels        []float32 // [height*width*3], 0..1
+	width, height int
+	rows          int
+}
+
+// add appends a row; photos after the first few, or of another size, are left out.
+func (g *grid) add(shot scene.Image, render []float32) {
+	width := 2*shot.Width + gridGap
+	if g.rows == gridRows || g.rows > 0 && width != g.width {
+		return
+	}
+	g.width = width
+	if g.rows > 0 {
+		g.blank(gridGap)
+	}
+	top := len(g.pixels)
+	g.blank(shot.Height)
+	left := photo.FloatRGB(shot)
+	line := 3 * shot.Width
+	for y := range shot.Height {
+		row := g.pixels[top+3*g.width*y:]
+		copy(row, left[line*y:line*(y+1)])
+		copy(row[line+3*gridGap:], render[line*y:line*(y+1)])
+	}
+	g.rows++
+}
+
+// blank appends white lines.
+func (g *grid) blank(lines int) {
+	for range 3 * g.width * lines {
+		g.pixels = append(g.pixels, 1)
+	}
+	g.height += lines
+}

@@ -1,0 +1,2 @@
+// Package inspection checks a capture before training and prints what it finds. Package scene/inspect does the checks.
+package inspection

@@ -1,0 +1,132 @@
+package inspection
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/wording"
+	"vksplat/scene/inspect"
+	"vksplat/scene/load"
+)
+
+// Options is everything that inspect is asked for.
+type Options struct {
+	Scene string
+	Json  bool
+	Quick bool
+	Load  captured.Options
+}
+
+// Run prints the report of a capture. A capture that cannot be trained on is an
+// error of kind fault.ErrData.
+func Run(a *cli.Console, o *Options) error {
+	ctx, stop := a.Interruptible(cli.Always("stopping"))
+	defer stop()
+	capture, err := load.Capture(o.Scene, o.Load.Options())
+	if err != nil {
+		if !errors.Is(err, fault.ErrData) || !o.Json {
+			return err
+		}
+		return errors.Join(err, cli.WriteJSON(a.Stdout, inspect.FailedReport(o.Scene, err)))
+	}
+	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.Quick, Coverage: true})
+	if err != nil {
+		return err
+	}
+	if o.Json {
+		err = cli.WriteJSON(a.Stdout, report)
+	} else {
+		_, err = io.WriteString(a.Stdout, wording.PrintableLines(reportText(report)))
+	}
+	return errors.Join(report.Fatal(), err)
+}
+
+// reportText gives the report for people.
+func reportText(r *inspect.Report) string {
+	var b strings.Builder
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s%s\n", what+":", fmt.Sprintf(format, args...))
+	}
+	line("capture", "%s (%s)", r.Model, r.Format)
+	photos := cli.Count(r.Photos, "photo")
+	if n := len(r.Cameras); n != r.Photos {
+		photos += fmt.Sprintf(" as %s", cli.Count(n, "camera"))
+	}
+	if r.HeldOut > 0 {
+		photos += fmt.Sprintf(", %d of them held out", r.HeldOut)
+	}
+	if r.Masks > 0 {
+		photos += fmt.Sprintf(", %d with masks", r.Masks)
+	}
+	line("photos", "%s, in %s", photos, r.Images)
+	line("sizes", "%s", sizesText(r.Sizes))
+	line("lenses", "%s", lensesText(r.Lenses))
+	line("cameras", "median %.4g from their mean, farthest %.4g", r.MedianDistance, r.Extent)
+	if r.Points > 0 {
+		line("points", "%d, %.3g %% in view of a camera", r.Points, 100*r.PointsSeen)
+	} else {
+		line("points", "none")
+	}
+	b.WriteString("\n" + cameraTable(r.Cameras) + "\n")
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s: %s\n", p.Severity, p)
+		if p.Remedy != "" {
+			fmt.Fprintf(&b, "    %s\n", p.Remedy)
+		}
+	}
+	if len(r.Problems) == 0 {
+		b.WriteString("no problems found\n")
+	}
+	return b.String()
+}
+
+// maxGroups is how many sizes are listed one by one.
+const maxGroups = 6
+
+func sizesText(sizes []inspect.SizeCount) string {
+	if n := len(sizes); n > maxGroups {
+		return fmt.Sprintf("%d different ones, %dx%d to %dx%d", n, sizes[0].Width, sizes[0].Height, sizes[n-1].Width, sizes[n-1].Height)
+	}
+	var parts []string
+	for _, s := range sizes {
+		parts = append(parts, fmt.Sprintf("%dx%d (%d)", s.Width, s.Height, s.Count))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func lensesText(lenses []inspect.LensCount) string {
+	var parts []string
+	for _, l := range lenses {
+		parts = append(parts, fmt.Sprintf("%s (%d)", l.Lens, l.Count))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// cameraTable gives one line per camera.
+func cameraTable(rows []inspect.CameraReport) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "camera\tsize\tlens\tfocal length\tdistance\tpoints\tsharpness\tbrightness")
+	share := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return strconv.FormatFloat(*v, 'f', 2, 64)
+	}
+	for _, c := range rows {
+		name := wording.Printable(c.Name)
+		if c.HeldOut {
+			name += " (held out)"
+		}
+		fmt.Fprintf(w, "%s\t%dx%d\t%s\t%.5g %.5g\t%.4g\t%d\t%s\t%s\n", name, c.Width, c.Height, c.Lens, c.Fx, c.Fy, c.Distance, c.Points, share(c.Sharpness), share(c.Brightness))
+	}
+	_ = w.Flush() // a strings.Builder never fails
+	return b.String()
+}

@@ -1,0 +1,130 @@
+package merge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"vksplat/farm/child"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/convert"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
+	"vksplat/internal/run/train"
+)
+
+// TrainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
+func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
+	switch {
+	case o.Out != "":
+		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.Dir)
+	case o.Checkpoints.Resume != "" && o.Checkpoints.Resume != train.ResumeAuto:
+		return fault.Usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.Dir)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	children := a
+	if o.Progress == meter.JSON || o.PlanJSON { // which is alone on standard output
+		a = a.ToStderr()
+	}
+	if !o.DryRun {
+		release, err := output.Claim(plan.Dir, true)
+		if err != nil {
+			return err
+		}
+		defer release()
+		own := output.ReadWritten(filepath.Join(plan.Dir, plans.MergedFolder))
+		if err := convert.RefuseExports(own, o.Exports, "flag --export: ", true, o.Checkpoints.Overwrite); err != nil {
+			return err
+		}
+	}
+	ctx, stop := a.Interruptible(cli.Always("stopping this block once it has saved"))
+	defer stop()
+	flags := o.PassedOn
+	anew, again := o.Checkpoints.Overwrite && o.Checkpoints.Resume == "", "go on with the same command"
+	if anew {
+		again += " without --overwrite"
+	} else if !o.DryRun {
+		flags = append(flags, "--resume")
+	}
+	for k := range plan.Blocks {
+		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
+		config := o.ConfigOf(plan, k)
+		if st := trainedBlock(plan, k); st != nil && st.Step >= config.Iterations && !anew && !o.DryRun {
+			if err := o.AsTrained(k, st, config); err != nil && !o.Checkpoints.Accept {
+				return err
+			}
+			a.Printf("%sdone before, %s\n", name, statsSummary(st))
+			continue
+		}
+		a.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"), cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
+		if err := runHere(children, ctx, program, append([]string{"train", plan.Dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
+			if ctx.Err() != nil {
+				return &fault.HintedError{Err: fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)), Hint: again}
+			}
+			return &fault.HintedError{Err: fmt.Errorf("train block %d of %s: %w", k, plan.Dir, err), Hint: "what went wrong is said above; put it right, and the same command goes on there"}
+		}
+	}
+	if o.DryRun {
+		return nil
+	}
+	return Run(a, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true, Overwrite: o.Checkpoints.Overwrite, resumes: true})
+}
+
+// ChildError is a process of this program that failed and said why.
+type ChildError struct{ Code int }
+
+func (e *ChildError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.Code) }
+
+// runHere runs this program with arguments, see child.Run. It prints where this process does.
+func runHere(a *cli.Console, ctx context.Context, program string, args []string) error {
+	var running atomic.Pointer[os.Process] // which ends with this process
+	err := child.Run(ctx, program, args, child.Options{Stdout: outside(a.Stdout), Stderr: outside(a.Stderr), Running: &running})
+	var ended *exec.ExitError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &ended) && ended.ExitCode() > 0:
+		return &ChildError{ended.ExitCode()}
+	}
+	return err
+}
+
+// outside is the file behind what is printed to, so that a terminal stays one for a child, or else the writer itself.
+func outside(w io.Writer) io.Writer {
+	if f, isFile := cli.FileOf(w); isFile {
+		return f
+	}
+	return w
+}
+
+// trainedBlock returns what the last complete training of a block says, nil where there is none or its model is not there.
+func trainedBlock(p *plans.Plan, k int) *output.Stats {
+	data, err := os.ReadFile(filepath.Join(p.BlockFolder(k), output.StatsFile))
+	st := &output.Stats{}
+	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !output.IsFile(p.BlockModel(k, st.Step)) {
+		return nil
+	}
+	return st
+}
+
+// statsSummary says what came of a training in a few words.
+func statsSummary(s *output.Stats) string {
+	words := []string{cli.Count(s.Step, "step"), cli.Count(s.Splats, "splat")}
+	if s.Scores != nil {
+		words = append(words, fmt.Sprintf("PSNR %.2f dB", s.PSNR))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,206 @@
+package show
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/frames"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+	"vksplat/view"
+)
+
+// Options is everything that view is asked for.
+type Options struct {
+	Path        string // a model, or the folder of a run; then its newest model
+	Title       string
+	Page        string // write this page and serve nothing
+	Overwrite   bool   // it may be there already
+	NoOpen      bool
+	Stream      bool // this machine draws
+	Server      view.ServerOptions
+	Background  [3]float32
+	Device      pipeline.DeviceOptions // that draws
+	Given       func(flag string) bool
+	DeviceFlags []string // those given that choose and limit the device
+}
+
+// Check refuses options that make no sense.
+func (o *Options) Check() error {
+	if o.Server.Port < 0 || o.Server.Port > 65535 {
+		return fault.Usagef("give a number from 1 to 65535, or leave the flag out", "flag --port: there is no port %d", o.Server.Port)
+	}
+	if (o.Server.CertFile == "") != (o.Server.KeyFile == "") {
+		return fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+	}
+	return nil
+}
+
+// Run serves a model until it is interrupted, which is its end and no error.
+func Run(a *cli.Console, o *Options) (err error) {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if o.Path, err = plans.FindModel(o.Path); err != nil {
+		return err
+	}
+	server, err := view.Listen(o.Server) // before the model is read: a port that is taken is soon told
+	if err != nil {
+		return err
+	}
+	stream, err := streams(a, o)
+	if err != nil {
+		return errors.Join(err, server.Close())
+	}
+	var splats int
+	var end func() error
+	if stream {
+		splats, end, err = showStreamed(a, o, server)
+	} else {
+		splats, end, err = showFile(a, o, server)
+	}
+	if err != nil {
+		return errors.Join(err, server.Close())
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	ctx, stop := a.Interruptible(cli.Always("stopping"))
+	defer stop()
+	a.Printf("%s: %s\n", o.Path, cli.Count(splats, "splat"))
+	Announce(a, server, o.NoOpen)
+	return server.Serve(ctx)
+}
+
+// Announce says where a server is, and opens a browser there.
+func Announce(a *cli.Console, server *view.Server, noOpen bool) {
+	frames.WarnReadable(a, server)
+	a.Printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
+	if noOpen {
+		return
+	}
+	if err := view.OpenBrowser(server.URLOnce()); err != nil {
+		a.Note("no browser could be started; open the address yourself")
+	}
+}
+
+// mostInBrowser is how many splats most browsers can take.
+const mostInBrowser = 10_000_000
+
+// streams says whether this machine draws the model.
+func streams(a *cli.Console, o *Options) (bool, error) {
+	if !o.Given("stream") {
+		model, err := splatfile.Open(o.Path)
+		if err != nil {
+			return false, err
+		}
+		n := model.Info().N
+		if err := model.Close(); err != nil {
+			return false, err
+		}
+		if o.Stream = n > mostInBrowser; o.Stream {
+			a.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
+		}
+	}
+	for _, flag := range o.DeviceFlags {
+		if !o.Stream {
+			a.Warn(cli.NoEffect(flag, "--stream"))
+		}
+	}
+	return o.Stream, nil
+}
+
+// showFile has the browser get the model, and returns how many splats it has.
+func showFile(a *cli.Console, o *Options, server *view.Server) (splats int, end func() error, err error) {
+	dir, remove, err := conversionFolder(a)
+	if err != nil {
+		return 0, nil, err
+	}
+	model, what, err := viewedModel(a, o, dir, false)
+	if err == nil {
+		err = view.Show(server, what, model)
+	}
+	if err != nil {
+		return 0, nil, errors.Join(err, remove())
+	}
+	return model.Splats, remove, nil
+}
+
+// WritePage writes the page that needs no server.
+func WritePage(a *cli.Console, o *Options) (err error) {
+	if o.Path, err = plans.FindModel(o.Path); err != nil {
+		return err
+	}
+	if err := output.RefuseTaken([]string{o.Page}, "choose another name"); err != nil {
+		return err
+	}
+	if output.IsFile(o.Page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.Page))) {
+		return fault.Usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page", o.Page)
+	}
+	if err := output.RefuseExisting("flag --html: ", o.Overwrite, o.Page); err != nil {
+		return err
+	}
+	dir, remove, err := conversionFolder(a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	model, what, err := viewedModel(a, o, dir, true)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(o.Page, func(w io.Writer) error { return view.WritePage(w, what, model) }); err != nil {
+		return err
+	}
+	a.Printf("page: %s\n", o.Page)
+	return nil
+}
+
+// conversionFolder makes the folder of converted models. It is removed at the end, also at an abrupt one.
+func conversionFolder(a *cli.Console) (dir string, remove func() error, err error) {
+	dir, err = os.MkdirTemp("", "vksplat-view-")
+	if err != nil {
+		return "", nil, output.FolderError(os.TempDir(), err)
+	}
+	remove = func() error { return os.RemoveAll(dir) }
+	a.OnAbort = func() { _ = remove() }
+	return dir, remove, nil
+}
+
+// viewedModel is the model and how it is shown.
+func viewedModel(a *cli.Console, o *Options, dir string, small bool) (*view.Model, view.Scene, error) {
+	model, err := view.Prepare(o.Path, dir, small)
+	if err != nil {
+		return nil, view.Scene{}, err
+	}
+	if model.Converted {
+		a.Note("the browser gets a converted copy of " + o.Path)
+	}
+	for _, lost := range model.Lost {
+		a.Warn(lost)
+	}
+	look, err := captured.LookOf(o.Path, &model.Meta)
+	if err != nil {
+		return nil, view.Scene{}, err
+	}
+	config := pipeline.RenderConfig{Background: o.Background}
+	look.Take(&config, o.Given, false)
+	var cameras []scene.Camera
+	if file := captured.FindCameras(o.Path, captured.CamerasBeside[:1], false); file != "" {
+		if cameras, err = captured.ReadCamerasOf(a, file); err != nil {
+			return nil, view.Scene{}, err
+		}
+	}
+	return model, view.Scene{Title: o.Title, Start: view.StartAt(cameras, model.Meta.Vertical, model.Positions),
+		Background: config.Background, Antialiased: model.Meta.Antialiased}, nil
+}

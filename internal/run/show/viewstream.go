@@ -1,0 +1,166 @@
+package show
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/frames"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/render"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/splatfile"
+	"vksplat/scene/trajectory"
+	"vksplat/view"
+)
+
+// streamed is a finished model that this machine draws for browsers, a frame at a time.
+type streamed struct {
+	cameras []scene.Camera // of the photos, in the frame of drawing, which is that of render
+	list    []view.LiveCamera
+	turn    chan struct{} // a value: somebody's frame may be drawn
+	closed  chan struct{}
+
+	// For who has the turn.
+	device   *pipeline.Device
+	renderer *pipeline.Renderer
+	memory   []float32
+	pace     frames.Pace
+}
+
+// firstFrame is about what browsers ask for, px: room for larger frames is made when they come.
+var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, startFOV)
+
+// startFOV is of the free camera where there is no photo, in radians.
+const startFOV = 1.05
+
+// showStreamed has this machine draw the model, and returns how many splats it has.
+func showStreamed(a *cli.Console, o *Options, server *view.Server) (n int, end func() error, err error) {
+	defer func() { err = remedy.Memory(err) }()
+	if err := pipeline.LimitHeap(o.Device); err != nil {
+		return 0, nil, err
+	}
+	r := render.NewOptions()
+	r.File, r.Config.Background, r.Given = o.Path, o.Background, o.Given
+	r.Cameras = captured.FindCameras(o.Path, captured.CamerasBeside[:1], false)
+	splats, info, err := models.Open(a, r.File)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := r.Look(&info, false); err != nil {
+		return 0, nil, err
+	}
+	capture := &scene.Capture{}
+	if r.Cameras != "" {
+		if capture, err = render.ReadViews(a, r, models.OriginOf(&info)); err != nil {
+			return 0, nil, err
+		}
+	}
+	device, err := pipeline.OpenDevice(o.Device)
+	if err != nil {
+		return 0, nil, err
+	}
+	device.LimitHeap()
+	if note := device.Note(); note != "" {
+		a.Note(note)
+	}
+	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}
+	start, up, splats := s.place(capture, splats, &info)
+	r.Config.Looks, r.Config.Smaller = true, ""
+	if s.renderer, err = pipeline.NewRenderer(device, splats, []scene.Camera{firstFrame}, r.Config); err != nil {
+		return 0, nil, errors.Join(err, models.CloseDevice(device))
+	}
+	models.TellShared(a, s.renderer)
+	s.turn <- struct{}{}
+	if err := view.ShowStreamed(server, o.Title, splats.N, up, start, s); err != nil {
+		return 0, nil, errors.Join(err, s.close())
+	}
+	return splats.N, s.close, nil
+}
+
+// place brings model and cameras, which are in the capture's frame, into that of drawing, and says where the free camera stands first, and up.
+func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *splatfile.Info) (start view.LiveCamera, up [3]float64, _ *scene.Splats) {
+	origin := models.OriginOf(info)
+	if len(capture.Cameras) > 0 {
+		render.Normalise(capture, nil)
+		s.cameras = capture.Cameras
+		s.list = make([]view.LiveCamera, len(s.cameras))
+		for i := range s.list {
+			s.list[i] = frames.LiveCamera(&s.cameras[i], capture.HeldOut[s.cameras[i].PhotoName()])
+		}
+		return s.list[0], view.Up(s.cameras), splats.FromCapture(capture.Frame, origin)
+	}
+	s.list = []view.LiveCamera{}
+	c, frame, up := view.Overview(info.Meta.Vertical, somePlaces(splats))
+	c.Width, c.Height = firstFrame.Width, firstFrame.Height
+	alone := &scene.Capture{Cameras: []scene.Camera{trajectory.WithFOV(c, startFOV)}}
+	alone.NormaliseTo(frame, 1)
+	for k := range origin {
+		frame.Center[k] += origin[k] // the cameras of others stand where the model does
+	}
+	return frames.LiveCamera(&alone.Cameras[0], false), up, splats.FromCapture(frame, origin)
+}
+
+// somePlaces are the positions of some of the splats, evenly over the model.
+func somePlaces(s *scene.Splats) [][3]float64 {
+	const most = 200_000
+	list := make([][3]float64, 0, min(s.N, most))
+	for i := 0; i < s.N; i += 1 + (s.N-1)/most {
+		list = append(list, [3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])})
+	}
+	return list
+}
+
+// Cameras implements view.Streamed, as Frame does.
+func (s *streamed) Cameras() []view.LiveCamera { return s.list }
+
+// errOver is the error of a frame that is asked for when the server is ending.
+var errOver = errors.New("vksplat is ending")
+
+// Frame draws what a browser asks for.
+func (s *streamed) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
+	if q.Mode == view.ModeError {
+		return nil, errors.New("there are no photos to compare with")
+	}
+	select {
+	case <-s.turn:
+	case <-s.closed:
+		return nil, errOver
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { s.turn <- struct{}{} }()
+	img, err := s.draw(&q)
+	if err != nil {
+		return nil, err
+	}
+	return photo.JPEG(img, frames.Quality)
+}
+
+// draw draws a frame.
+func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
+	s.pace.Fit(q, true)
+	c, begin := frames.Camera(s.cameras, q), time.Now()
+	rgb, err := s.renderer.Show(s.memory, c, frames.Looks[q.Mode])
+	switch {
+	case pipeline.IsShortage(err):
+		return scene.Image{}, errors.New("more splats are in view than device memory has room for: go nearer, or give view more of it (--max-vram)")
+	case err != nil:
+		return scene.Image{}, err
+	}
+	s.memory = rgb
+	s.pace.Observe(c.Width*c.Height, begin, 0)
+	return frames.Picture(q.Mode, rgb, &c, scene.Image{}), nil
+}
+
+// close waits for the frame that is being drawn, the last, and gives the device back.
+func (s *streamed) close() error {
+	close(s.closed)
+	<-s.turn
+	return errors.Join(s.renderer.Close(), models.CloseDevice(s.device))
+}

@@ -1,0 +1,180 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
+	"vksplat/pipeline"
+	"vksplat/scene/results"
+)
+
+// Options is everything that suite is asked for.
+type Options struct {
+	File   string
+	DryRun bool
+	Device pipeline.DeviceOptions
+
+	DeviceFlags []string // of train, that were given
+	Training    Training
+}
+
+// Run does all runs of a file.
+func Run(a *cli.Console, o *Options) (err error) {
+	plan, err := Read(o.File, o.Training)
+	if err != nil {
+		return err
+	}
+	runs, err := plan.Runs(o)
+	if err != nil {
+		return err
+	}
+	if o.DryRun {
+		for _, r := range runs {
+			a.Printf("vksplat %s\n", strings.Join(cli.QuotedAll(r.Train()), " "))
+		}
+		return nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	release, err := output.Claim(plan.out, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := plan.survey(runs); err != nil {
+		return err
+	}
+	endList, err := plan.list(runs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endList()) }()
+	a.OnAbort = cli.Both(release, plan.killChild)
+	ctx, stop := a.Stoppable(cli.Always("stopping this run once it has saved"))
+	defer stop()
+	failed := 0
+	for i, r := range runs {
+		if err := doSuiteRun(a, ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
+			if ctx.Err() != nil {
+				err = &fault.HintedError{Err: fmt.Errorf("%w in run %d of %d", fault.ErrInterrupted, i+1, len(runs)), Hint: "go on with the same command"}
+				return errors.Join(err, plan.writeTables(runs))
+			}
+			failed++
+			r.failure = err.Error()
+			a.Warn(r.name() + ": " + r.failure)
+		}
+		if err := plan.writeTables(runs); err != nil {
+			return err
+		}
+	}
+	a.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
+	if failed > 0 {
+		return &fault.HintedError{Err: fmt.Errorf("%d of %d runs failed", failed, len(runs)), Hint: "the warnings above say why; put that right, and the same command does what is left"}
+	}
+	return nil
+}
+
+// suiteRun is one training of a suite, with what came of it.
+type suiteRun struct {
+	plan     *Plan
+	capture  string
+	recipe   string
+	seed     uint64
+	scene    string
+	out      string
+	settings []string // flags of train that make the model what it is
+	device   []string // flags that train and eval share
+	needs    string   // folder of reduced photos that there must be, "" for none
+
+	record  suiteRecord
+	stats   *output.Stats // nil until the run is done
+	scores  []results.Score
+	drawn   *results.Drawn // what decides them beside the model's file
+	failure string         // why it is not done
+}
+
+// Train is the run's command line.
+func (r *suiteRun) Train() []string {
+	return append([]string{"train", r.scene, "-m", r.out}, r.settings...)
+}
+
+// name is what messages call the run.
+func (r *suiteRun) name() string { return runName(r.capture, r.recipe, r.seed) }
+
+func runName(capture, recipe string, seed uint64) string {
+	return fmt.Sprintf("%s, %s, seed %d", capture, recipe, seed)
+}
+
+// runFolder is where a run's output goes.
+func (p *Plan) runFolder(capture, recipe string, seed uint64) string {
+	return filepath.Join(p.out, capture, recipe, "seed_"+strconv.FormatUint(seed, 10))
+}
+
+// Runs lists the runs in order. All command lines are understood by then.
+func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
+	for _, c := range p.Captures {
+		for _, recipe := range p.recipes {
+			merged := map[string]string{}
+			for _, s := range []map[string]string{p.settings, c.settings, p.sources[p.source], recipe.settings} {
+				maps.Copy(merged, s)
+			}
+			for _, seed := range p.seeds {
+				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: o.DeviceFlags,
+					out: p.runFolder(c.name, recipe.name, seed)}
+				if err := r.command(merged); err != nil {
+					return nil, err
+				}
+				if n := merged["downscale"]; p.source == sourceReleased && n != "" && n != "1" && n != "auto" {
+					r.needs = filepath.Join(c.path, "images_"+n)
+				}
+				list = append(list, r)
+			}
+		}
+	}
+	return list, nil
+}
+
+// command makes the flags of train of settings, and checks them as train does.
+func (r *suiteRun) command(merged map[string]string) (err error) {
+	r.settings, err = r.plan.training.Flags([]string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}, merged)
+	if err != nil {
+		return r.plan.wrong(remedy.Of(err), "%s: %w", r.name(), err)
+	}
+	return nil
+}
+
+// doSuiteRun does a run, or takes in what it made before.
+func doSuiteRun(a *cli.Console, ctx context.Context, program, prefix string, r *suiteRun) error {
+	if r.missesModel() {
+		a.Warn(r.name() + ": its model is gone from " + r.out + ": training it again")
+		r.record.Trained, r.record.Protocol = false, ""
+	}
+	if r.done() {
+		if err := r.read(); err != nil {
+			return err
+		}
+		a.Printf("%s%s: done before, %s\n", prefix, r.name(), r.summary())
+		return nil
+	}
+	if r.record.Attempts > 0 {
+		prefix += "going on with "
+	}
+	a.Printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
+	if err := r.do(ctx, program); err != nil {
+		return err
+	}
+	a.Printf("%s%s: %s\n", strings.Repeat(" ", len(prefix)), r.name(), r.summary())
+	return nil
+}

@@ -1,0 +1,40 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+
+	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/output"
+	"vksplat/scene/results"
+)
+
+// Groups of captures have a mean once all of them have; what a run does not know is no number in any table.
+func TestSuiteTables(t *testing.T) {
+	plan := &Plan{file: "x.toml", protocol: evaluate.ProtocolINRIA, correct: evaluate.ColorNone, seeds: []uint64{1, 2}, Captures: []suiteCapture{{name: "a"}, {name: "b"}},
+		recipes: []suiteRecipe{{name: "r"}}, Means: []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
+	run := func(capture string, seed uint64, psnr float64) *suiteRun {
+		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
+		if psnr > 0 {
+			r.stats = &output.Stats{Splats: 10, TrainSeconds: 4}
+			r.scores = []results.Score{{Name: "PSNR", Value: psnr, Known: true}, {Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
+		}
+		return r
+	}
+	runs := []*suiteRun{run("a", 1, 20), run("a", 2, 22), run("b", 1, 0), run("b", 2, 0)}
+	res := plan.results(runs)
+	if psnr := evaluate.Named(res.Means[0].Numbers, "PSNR"); psnr.Value != 21 || len(res.Means[1].Seeds) != 0 {
+		t.Errorf("means %+v", res.Means)
+	}
+	if g := res.Groups[0]; len(g.Missing) != 1 || g.Missing[0] != "b" || g.Numbers != nil {
+		t.Errorf("group with a capture missing: %+v", g)
+	}
+	if g := res.Groups[1]; evaluate.Named(g.Numbers, "PSNR").Value != 21 || evaluate.Named(g.Numbers, "LPIPS").Known {
+		t.Errorf("group: %+v", g)
+	}
+	runs[2], runs[3] = run("b", 1, 30), run("b", 2, 30)
+	text := plan.tables(runs)
+	if !strings.Contains(text, "| **both** ") || !strings.Contains(text, "25.500 ") || strings.Contains(text, "0.0000") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,209 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/farm/child"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
+	"vksplat/scene/results"
+)
+
+// Files of a suite's run, in its OUT.
+const (
+	suiteRecordFile = "suite_run.json"
+	suiteLogFile    = "suite.log"
+)
+
+// suiteRecord is the content of suiteRecordFile: how far a run is, across calls of suite.
+type suiteRecord struct {
+	Scene       string   `json:"scene"`    // absolute
+	Settings    []string `json:"settings"` // flags of train; those of a suite that was changed differ
+	Attempts    int      `json:"attempts"`
+	WallSeconds float64  `json:"wall_seconds"` // of the processes that trained, as far as they ended before the suite did
+	Trained     bool     `json:"trained"`
+	Protocol    string   `json:"protocol,omitempty"` // it was measured by, "" before that
+	Correct     string   `json:"color_correct,omitempty"`
+	Weights     string   `json:"lpips_weights_sha256,omitempty"`
+}
+
+func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
+
+// recall reads what earlier calls made of the run. One by other settings is told by errOtherSettings.
+func (r *suiteRun) recall() error {
+	path := filepath.Join(r.out, suiteRecordFile)
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := strictjson.JSONError(json.Unmarshal(data, &r.record)); err != nil {
+		return &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err), Hint: "remove the folder to do the run anew"}
+	}
+	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
+		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
+	}
+	r.stats, r.scores = nil, nil
+	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
+		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, cli.Quoted(r.record.Scene), strings.Join(cli.QuotedAll(r.record.Settings), " "))
+	}
+	return nil
+}
+
+// errOtherSettings is the error of a run's folder that another run has written.
+var errOtherSettings = errors.New("holds a run by other settings")
+
+// missesModel reports whether the run was trained and nothing of its models is left.
+func (r *suiteRun) missesModel() bool {
+	return r.record.Trained && len(output.FormerModels(r.out)) == 0
+}
+
+// done reports whether earlier calls have left nothing to do.
+func (r *suiteRun) done() bool {
+	rec, p := &r.record, r.plan
+	return rec.Trained && rec.Protocol == p.protocol && rec.Correct == p.correct && rec.Weights == p.weightsHash
+}
+
+// read takes in the results of a run.
+func (r *suiteRun) read() error {
+	path := filepath.Join(r.out, output.StatsFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	st := &output.Stats{}
+	if err := json.Unmarshal(data, st); err != nil {
+		return fmt.Errorf("read %s: %w", path, strictjson.JSONError(err))
+	}
+	means, protocol, err := results.ReadMeans(r.out, results.MethodName(st.Step))
+	if err != nil {
+		return err
+	}
+	if protocol != r.plan.protocol {
+		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model anew; remove %s to have it measured again",
+			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
+	}
+	for _, name := range slices.Concat(evaluate.PlainNames[:], evaluate.CorrectNames[:], evaluate.UnmaskedNames[:]) {
+		value, known := means[name]
+		r.scores = append(r.scores, results.Score{Name: name, Value: value, Known: known})
+	}
+	r.stats = st
+	r.drawn, err = results.ReadDrawn(r.out, results.MethodName(st.Step))
+	return err
+}
+
+// do trains and measures. The record says at any time how far that is.
+func (r *suiteRun) do(ctx context.Context, program string) error {
+	if err := os.MkdirAll(r.out, 0o777); err != nil {
+		return err
+	}
+	r.record.Scene, r.record.Settings = output.Absolute(r.scene), r.settings
+	r.record.Attempts++
+	if err := r.save(); err != nil {
+		return err
+	}
+	if !r.record.Trained {
+		began := time.Now()
+		err := r.child(ctx, program, slices.Concat(r.Train(), r.device, []string{"--resume", "--progress=plain"}))
+		r.record.WallSeconds += time.Since(began).Seconds()
+		r.record.Trained = err == nil
+		if err := errors.Join(err, r.save()); err != nil {
+			return err
+		}
+	}
+	measure := []string{"eval", r.out, "--protocol=" + r.plan.protocol, "--color-correct=" + r.plan.correct}
+	if r.plan.weights != "" {
+		measure = append(measure, "--lpips-weights="+r.plan.weights)
+	}
+	if err := r.child(ctx, program, slices.Concat(measure, r.device)); err != nil {
+		return err
+	}
+	r.record.Protocol, r.record.Correct, r.record.Weights = r.plan.protocol, r.plan.correct, r.plan.weightsHash
+	if err := r.save(); err != nil {
+		return err
+	}
+	return r.read()
+}
+
+func (r *suiteRun) save() error {
+	return output.WriteJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
+}
+
+// child runs this program with arguments until it ends. Its output goes to the run's log. See child.Run.
+func (r *suiteRun) child(ctx context.Context, program string, args []string) error {
+	log, err := os.OpenFile(r.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child writes to it
+	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(cli.QuotedAll(args), " ")); err != nil {
+		return err
+	}
+	if err := child.Run(ctx, program, args, child.Options{Stdout: log, Stderr: log, Running: &r.plan.running}); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return errors.New(r.lastWords(args[0], err))
+	}
+	return nil
+}
+
+// killChild ends the process of the run that is going on: nobody would wait for it. Its checkpoints are whole.
+func (p *Plan) killChild() {
+	if child := p.running.Load(); child != nil {
+		_ = child.Kill() // it may have ended
+	}
+}
+
+// lastWordsBytes is how much of a log's end is looked at.
+const lastWordsBytes = 1 << 14
+
+// lastWords says why a child failed: with the last error in the log, or, where it had no time to say one, how it ended.
+func (r *suiteRun) lastWords(command string, ended error) string {
+	f, err := os.Open(r.logFile())
+	if err == nil {
+		defer f.Close() // only read
+		if _, err = f.Seek(-lastWordsBytes, io.SeekEnd); err != nil {
+			_, err = f.Seek(0, io.SeekStart) // it is shorter
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = io.ReadAll(f)
+	}
+	if err == nil {
+		text := string(data)
+		text = text[strings.LastIndex(text, "\n$ vksplat ")+1:]
+		for line := range strings.SplitSeq(text, "\n") {
+			if said, ok := strings.CutPrefix(line, "vksplat: error: "); ok {
+				return said
+			}
+		}
+	}
+	return fmt.Sprintf("%s ended with %v; its output is in %s", command, ended, r.logFile())
+}
+
+// summary says what came of a run in a few words.
+func (r *suiteRun) summary() string {
+	words := []string{}
+	for _, s := range r.scores {
+		if s.Known && slices.Contains(evaluate.PlainNames[:], s.Name) {
+			words = append(words, fmt.Sprintf("%s %s", s.Name, evaluate.ScoreText(s)))
+		}
+	}
+	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))
+}

@@ -1,0 +1,126 @@
+package suite
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/render"
+	"vksplat/internal/strictjson"
+	"vksplat/internal/wording"
+)
+
+// survey looks, before the first run, at what all of them need and at what earlier calls have left: a suite takes days, and what is wrong with its last run is
+// known at once.
+func (p *Plan) survey(runs []*suiteRun) error {
+	if err := p.hashWeights(); err != nil {
+		return err
+	}
+	var changed []error
+	for _, r := range runs {
+		switch err := r.recall(); {
+		case errors.Is(err, errOtherSettings):
+			changed = append(changed, err)
+		case err != nil:
+			return err
+		}
+	}
+	if len(changed) > 0 {
+		err := changed[0]
+		if more := len(changed) - 1; more > 0 {
+			err = fmt.Errorf("%w, and so do the folders of %s more", err, cli.Count(more, "run"))
+		}
+		return p.wrong("choose another out, take the settings back, or remove what is there", "%w", err)
+	}
+	if err := p.missing(runs); err != nil {
+		return err
+	}
+	return p.dropped(runs)
+}
+
+// hashWeights reads the file of LPIPS's weights once: with other weights all is measured again.
+func (p *Plan) hashWeights() error {
+	if p.weights == "" {
+		return nil
+	}
+	h := sha256.New()
+	f, err := os.Open(p.weights)
+	if err == nil {
+		_, err = io.Copy(h, f)
+		_ = f.Close() // only read
+	}
+	if err != nil {
+		return &fault.Error{Op: "read LPIPS weights", Path: p.weights, Err: fault.Pathless(err), Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
+	}
+	p.weightsHash = fmt.Sprintf("%x", h.Sum(nil))
+	return nil
+}
+
+// missing is the error of data that runs which are not done need and that is not there, all of it together.
+func (p *Plan) missing(runs []*suiteRun) error {
+	var captures, photos []string
+	for _, r := range runs {
+		switch {
+		case r.done():
+		case !output.IsFolder(r.scene) && !output.IsFile(r.scene):
+			captures = append(captures, r.scene)
+		case r.needs != "" && !output.IsFolder(r.needs):
+			photos = append(photos, r.needs)
+		}
+	}
+	captures, photos = slices.Compact(captures), slices.Compact(photos) // runs of a capture follow each other
+	var parts []string
+	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
+	if len(captures) > 0 {
+		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(captures), "capture"), strings.Join(captures, ", ")))
+	}
+	if len(photos) > 0 {
+		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(photos), "folder"), strings.Join(photos, ", ")))
+		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return &fault.HintedError{Err: fmt.Errorf("%s: %w: %s", p.file, fault.ErrData, wording.Printable(strings.Join(parts, "; "))), Hint: hint}
+}
+
+// dropped refuses to write tables in the place of those that have results of runs which are still there, and which are not asked for any more.
+func (p *Plan) dropped(runs []*suiteRun) error {
+	path := filepath.Join(p.out, suiteJSON)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var former struct {
+		Runs []struct {
+			Capture, Recipe string
+			Seeds           []uint64
+			Numbers         map[string]float64
+		}
+	}
+	if err == nil {
+		err = strictjson.JSONError(json.Unmarshal(data, &former))
+	}
+	if err != nil {
+		return &fault.HintedError{Err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)), Hint: "suite writes this file; move it away, or choose another out"}
+	}
+	for _, f := range former.Runs {
+		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {
+			return r.capture == f.Capture && r.recipe == f.Recipe && slices.Equal(f.Seeds, []uint64{r.seed})
+		})
+		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 && output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
+			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+filepath.Join(p.out, suiteJSON),
+				"%s has results of runs that are not asked for: %s", filepath.Join(p.out, suiteMarkdown), wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package loadtest makes small captures on disk and loads them, for tests.
+package loadtest
