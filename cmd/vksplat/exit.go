@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,9 +15,8 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/merge"
-	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/internal/run/render"
-	"vksplat/pipeline"
 )
 
 // Exit codes. Those above 2 are the ones of sysexits.h and of shells.
@@ -30,17 +28,6 @@ const (
 	exitRetry   = 75 // the machine cannot do it now: driver, device, memory or disk; the same command works once that is put right
 
 )
-
-// retryCauses are the errors that are the machine's and not the command's.
-var retryCauses = []error{
-	output.ErrBusy, render.ErrNoFFmpeg, render.ErrFFmpeg, fault.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
-	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
-}
-
-// usageCauses are the errors of flags that only the library can judge.
-var usageCauses = []error{
-	fault.ErrUsage, pipeline.ErrTooMany, pipeline.ErrFewSplats, pipeline.ErrManyDevices, pipeline.ErrUnreachable, pipeline.ErrBadLimits,
-}
 
 // exitCode returns what the process should end with after err.
 func exitCode(err error) int {
@@ -57,21 +44,16 @@ func exitCode(err error) int {
 	if errors.As(err, &child) {
 		return child.Code
 	}
-	var u *fault.UsageError
-	if errors.As(err, &u) || slices.ContainsFunc(usageCauses, func(cause error) bool { return errors.Is(err, cause) }) {
+	switch remedy.KindOf(err) {
+	case fault.ErrUsage:
 		return exitUsage
-	}
-	if errors.Is(err, pipeline.ErrDeviceLost) { // even while a file was read or written
+	case fault.ErrData:
+		return exitData
+	case fault.ErrTryAgain:
 		return exitRetry
 	}
-	// Without splats, the photos and the poses do not belong together.
-	if errors.Is(err, fault.ErrData) || errors.Is(err, pipeline.ErrNoSplats) || errors.Is(err, pipeline.ErrDiverged) {
-		return exitData
-	}
-	for _, cause := range retryCauses {
-		if errors.Is(err, cause) {
-			return exitRetry
-		}
+	if errors.Is(err, render.ErrNoFFmpeg) || errors.Is(err, render.ErrFFmpeg) {
+		return exitRetry
 	}
 	return exitFailure
 }

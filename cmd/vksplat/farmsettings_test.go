@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"vksplat/farm/spec"
-	"vksplat/internal/run/train"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/train"
 )
 
 // farmSettingsFile lists the settings of train that tasks of the farm may give.

@@ -31,6 +31,9 @@ type Console struct {
 	told []Notice    // so far
 	show openLine    // what may have an open line on the terminal
 
+	ctx   context.Context // of a caller that is no process, see Within; nil: signals stop the work
+	heard func(Notice)    // likewise
+
 	OnAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
 
@@ -61,6 +64,9 @@ func (a *Console) Note(text string) { a.Tell(Notice{KindNote, text}) }
 
 func (a *Console) Tell(n Notice) {
 	n.Text = wording.PrintableLines(n.Text)
+	if a.heard != nil {
+		a.heard(n)
+	}
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.told = append(a.told, n)
@@ -140,6 +146,9 @@ func (a *Console) Stoppable(then func() string) (context.Context, func()) {
 
 // untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is abortAfter ago.
 func (a *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
+	if a.ctx != nil {
+		return a.untilDone()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, StopSignals()...)

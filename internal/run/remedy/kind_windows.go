@@ -1,4 +1,4 @@
-package main
+package remedy
 
 import (
 	"io/fs"

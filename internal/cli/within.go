@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"context"
+	"io"
+)
+
+// Within is a console for callers that are no process: it prints nothing, ctx stops the work in place of signals, and
+// heard, if not nil, gets each warning and note. It may be called from any goroutine.
+func Within(ctx context.Context, heard func(Notice)) *Console {
+	a := New(nil, io.Discard, io.Discard)
+	a.ctx, a.heard = ctx, heard
+	return a
+}
+
+// untilDone is untilSignal of a console with a context. Whatever ended that, the work has been cancelled.
+func (a *Console) untilDone() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(a.ctx))
+	stop := context.AfterFunc(a.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
