@@ -3,9 +3,7 @@ package vksplat
 import (
 	"context"
 
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
-	"vksplat/pipeline"
 	"vksplat/scene/results"
 )
 
@@ -14,16 +12,13 @@ import (
 // training surrounds, those that the capture's files name or else every 8th. It reads the model's file again, and
 // writes nothing.
 func Evaluate(ctx context.Context, d *Device, m *Model, c *Capture) (Scores, error) {
-	o := evaluate.Options{
-		Models: []string{m.path}, Capture: c.dir, Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat,
-		Correct: evaluate.ColorNone, TestEvery: captured.HeldOutEvery, Load: c.options, Device: d.options,
-		Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
-		// The capture is read as it was opened, whatever the training did.
-		Given: func(flag string) bool { return captureFlags[flag] },
-	}
+	o := evaluate.NewOptions()
+	o.Models, o.Capture, o.Load, o.Correct = []string{m.path}, c.dir, c.options, evaluate.ColorNone
+	// The capture is read as it was opened, whatever the training did.
+	o.Given = func(flag string) bool { return captureFlags[flag] }
 	var result *results.Result
 	err := d.use(func() (err error) {
-		result, err = evaluate.One(ctx, console(ctx, nil), &o, d.gpu)
+		result, err = evaluate.One(ctx, console(ctx, nil), o, d.gpu)
 		return err
 	})
 	if err != nil {

@@ -222,7 +222,7 @@ func TestKilledExport(t *testing.T) {
 	o.Out, o.Checkpoints.Resume = t.TempDir(), train.ResumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.Exports = convert.Exports{export}
-	r := &train.Run{Options: o, App: cli.New(nil, io.Discard, io.Discard)}
+	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
 	s := train.NewSaver(r)
 	r.Saver = s
 	makeFiles(t, o.Out, "stats.json")
@@ -293,7 +293,7 @@ func TestDropFails(t *testing.T) {
 	output.AsideStep = func() { makeFiles(t, o.Out, output.AsideGone+"/in the way") }
 	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
-	s := train.NewSaver(&train.Run{Options: o, App: cli.New(nil, io.Discard, &said)})
+	s := train.NewSaver(&train.Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
 	s.Aside = true
 	s.Standing()
 	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.Out, output.AsideFolder)+" is not removed") {

@@ -7,7 +7,7 @@ import (
 	"vksplat/internal/run/bench"
 )
 
-func benchCommand(a *cli.Console) *cobra.Command {
+func benchCommand(console *cli.Console) *cobra.Command {
 	o := &bench.Options{Options: *newTrainOptions(), Suite: bench.SuiteQuick, TrainSteps: -1, Settle: -1, Steps: -1, Rounds: bench.BenchRounds}
 	o.Checkpoints.Off = true
 	cmd := &cobra.Command{
@@ -31,16 +31,16 @@ func benchCommand(a *cli.Console) *cobra.Command {
 	fs := cmd.Flags()
 	register(fs, table)
 	o.Given = fs.Changed
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	hideOthers(fs, own, "device", "max-vram", "downscale", "init", "preset", "progress")
-	cmd.RunE = runs(a, func(captures []string) error {
+	cmd.RunE = runs(console, func(captures []string) error {
 		if err := resolveSettings(&o.Options, fs.Changed); err != nil {
 			return err
 		}
 		if err := o.CheckBench(captures); err != nil {
 			return err
 		}
-		return bench.Run(a, o, captures)
+		return bench.Run(console, o, captures)
 	})
 	return cmd
 }

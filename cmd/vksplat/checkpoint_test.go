@@ -34,7 +34,7 @@ func TestRescue(t *testing.T) {
 	o := train.NewOptions()
 	o.Scene, o.Out = smallScene(t, 300), t.TempDir()
 	var out bytes.Buffer
-	r := &train.Run{Options: o, App: cli.New(nil, &out, &out)}
+	r := &train.Run{Options: o, Console: cli.New(nil, &out, &out)}
 	defer r.Close()
 	err := r.Begin(context.Background())
 	if err == nil {

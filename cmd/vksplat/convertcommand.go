@@ -8,7 +8,7 @@ import (
 	"vksplat/internal/run/convert"
 )
 
-func convertCommand(a *cli.Console) *cobra.Command {
+func convertCommand(console *cli.Console) *cobra.Command {
 	o := &convert.Options{Degree: -1, Pad: -1}
 	cmd := &cobra.Command{
 		Use:     convert.ConvertName + " IN... OUT",
@@ -29,10 +29,10 @@ func convertCommand(a *cli.Console) *cobra.Command {
 	}
 	table := convertTable(o)
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
-	cmd.RunE = runs(a, func(args []string) error {
+	offerValues(console, cmd, table)
+	cmd.RunE = runs(console, func(args []string) error {
 		o.In, o.Out = args[:len(args)-1], args[len(args)-1]
-		return ofCapture(convert.Run(a, o))
+		return ofCapture(convert.Run(console, o))
 	})
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 	"vksplat/internal/run/render"
 )
 
-func demoCommand(a *cli.Console) *cobra.Command {
+func demoCommand(console *cli.Console) *cobra.Command {
 	o := &demo.Options{Options: *newTrainOptions(), Photos: demo.Photos, Size: render.PixelsFlag{Width: demo.Width, Height: demo.Height}, Points: demo.Points}
 	o.Eval, o.Checkpoints.Off = true, true
 	c := &o.Config
@@ -22,7 +22,7 @@ func demoCommand(a *cli.Console) *cobra.Command {
 		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were\n" +
 			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
 		Args: cobra.NoArgs,
-		RunE: runs(a, func([]string) error {
+		RunE: runs(console, func([]string) error {
 			if err := checkTrainOptions(&o.Options); err != nil {
 				return err
 			}
@@ -39,9 +39,9 @@ func demoCommand(a *cli.Console) *cobra.Command {
 				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.MinPSNR)
 			}
 			if o.CaptureOnly {
-				return demo.WriteCapture(a, o)
+				return demo.WriteCapture(console, o)
 			}
-			return demo.Run(a, o)
+			return demo.Run(console, o)
 		}),
 	}
 	o.Out = "vksplat-demo"
@@ -55,6 +55,6 @@ func demoCommand(a *cli.Console) *cobra.Command {
 		truth(&o.CaptureOnly, "capture-only", "write the capture itself to OUT, made with --seed, and stop"),
 		float(&o.MinPSNR, "min-psnr", "fail unless the held-out photos reach `DB`"))
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	return cmd
 }

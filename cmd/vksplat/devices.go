@@ -11,22 +11,22 @@ import (
 	"vksplat/pipeline"
 )
 
-func devicesCommand(a *cli.Console) *cobra.Command {
+func devicesCommand(console *cli.Console) *cobra.Command {
 	asJSON, choice := false, ""
 	cmd := &cobra.Command{
 		Use:   "devices [--json]",
 		Short: "List the Vulkan devices of this machine",
 		Long:  "List the Vulkan devices of this machine. INDEX, UUID and PCI address are what\n--device takes; UUID and address stay the same when other devices come and go.",
 		Args:  cobra.NoArgs,
-		RunE: runs(a, func([]string) error {
+		RunE: runs(console, func([]string) error {
 			list, err := listDevices(choice)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return a.PrintJSON(list)
+				return console.PrintJSON(list)
 			}
-			return printDevices(a, list)
+			return printDevices(console, list)
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "everything that is known of each device, as JSON")
@@ -44,8 +44,8 @@ func listDevices(choice string) ([]pipeline.DeviceSummary, error) {
 }
 
 // printDevices prints a table, and below it what unusable devices lack.
-func printDevices(a *cli.Console, list []pipeline.DeviceSummary) error {
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+func printDevices(console *cli.Console, list []pipeline.DeviceSummary) error {
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INDEX\tNAME\tTYPE\tMEMORY\tVULKAN\tDRIVER\tUUID\tPCI")
 	for _, d := range list {
 		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type, pipeline.BytesText(d.MemoryBytes), d.API, d.Driver, d.UUID, orDash(d.PCI))
@@ -55,7 +55,7 @@ func printDevices(a *cli.Console, list []pipeline.DeviceSummary) error {
 	}
 	for _, d := range list {
 		if !d.Usable {
-			a.Printf("device %d cannot be used: it lacks %s\n", d.Index, strings.Join(d.Missing, ", "))
+			console.Printf("device %d cannot be used: it lacks %s\n", d.Index, strings.Join(d.Missing, ", "))
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"vksplat/pipeline/check"
 )
 
-func doctorCommand(a *cli.Console) *cobra.Command {
+func doctorCommand(console *cli.Console) *cobra.Command {
 	var o pipeline.DeviceOptions
 	cmd := &cobra.Command{
 		Use:   "doctor [--device auto|INDEX|UUID|PCI]",
@@ -20,11 +20,11 @@ func doctorCommand(a *cli.Console) *cobra.Command {
 		Long: "Check the Vulkan loader, the drivers, the device's features, limits and memory,\n" +
 			"then run every kernel on the device against the same kernel on the CPU.",
 		Args: cobra.NoArgs,
-		RunE: runs(a, func([]string) error {
+		RunE: runs(console, func([]string) error {
 			for _, note := range nvidiaNotes(os.DirFS("/"), os.Getenv) {
-				a.Printf("machine  %s\n", note)
+				console.Printf("machine  %s\n", note)
 			}
-			err := check.Doctor(a.Stdout, (*deviceFlag)(&o.Select).String())
+			err := check.Doctor(console.Stdout, (*deviceFlag)(&o.Select).String())
 			if errors.Is(err, check.ErrKernels) {
 				return &fault.HintedError{Err: err, Hint: "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL"}
 			}
@@ -33,6 +33,6 @@ func doctorCommand(a *cli.Console) *cobra.Command {
 	}
 	table := pickOptions([]optionGroup{{options: deviceOptions(&o)}}, "device")
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	return cmd
 }

@@ -4,16 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
-	"vksplat/pipeline"
-	"vksplat/scene"
 	"vksplat/scene/metric"
 )
 
-func evalCommand(a *cli.Console) *cobra.Command {
-	o := &evaluate.Options{Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat, Correct: metric.ColorAffine, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
-		Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
+func evalCommand(console *cli.Console) *cobra.Command {
+	o := evaluate.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "eval OUT|FILE... [--capture SCENE]",
 		Short: "Measure models on held-out photos, the way papers do",
@@ -32,14 +28,14 @@ func evalCommand(a *cli.Console) *cobra.Command {
 	table := []optionGroup{{options: evalTable(o)}, {options: loadTable(&o.Load)}, {options: lookOptions(&o.Config.Background, &o.Config.Near)}, {options: deviceOptions(&o.Device)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	o.Given = fs.Changed
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		o.Models = args
 		if err := o.Check(); err != nil {
 			return err
 		}
-		return evaluate.Run(a, o)
+		return evaluate.Run(console, o)
 	})
 	return cmd
 }

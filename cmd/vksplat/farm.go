@@ -7,12 +7,12 @@ import (
 )
 
 // farmCommand is the parent of what has to do with the farm.
-func farmCommand(a *cli.Console) *cobra.Command {
+func farmCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "farm",
 		Short: "Run jobs of many tasks: trainings, renders, videos, tables",
 		Long: "Run jobs of many tasks: trainings, sweeps, blocks, renders, videos, tables, on this machine\n" +
 			"or by a scheduler of yours. docs/farm.md says what a job is.",
 	}
-	return parent(cmd, farmRunCommand(a), farmPageCommand(a), farmArtifactsCommand(a), farmFsckCommand(a), farmGcCommand(a), farmExportCommand(a), farmRunTaskCommand(a))
+	return parent(cmd, farmRunCommand(console), farmPageCommand(console), farmArtifactsCommand(console), farmFsckCommand(console), farmGcCommand(console), farmExportCommand(console), farmRunTaskCommand(console))
 }

@@ -106,7 +106,7 @@ func (f *listFlag) Type() string       { return "TEXT" }
 func (f *listFlag) String() string     { return strings.Join(*f, " ") }
 func (f *listFlag) Set(s string) error { *f = append(*f, s); return nil }
 
-func farmExportCommand(a *cli.Console) *cobra.Command {
+func farmExportCommand(console *cli.Console) *cobra.Command {
 	o := &farmExportOptions{Options: export.Options{Program: "vksplat", GPUs: 1, MaxArray: export.DefaultMaxArray,
 		GPUResource: "nvidia.com/gpu", Show: "testing", Shot: "default", Claims: map[string]string{}}}
 	cmd := &cobra.Command{
@@ -122,11 +122,11 @@ func farmExportCommand(a *cli.Console) *cobra.Command {
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	cmd.SetFlagErrorFunc(formerEngine)
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		o.file = args[0]
-		return farmExport(a, o, func(flag string) bool { return cmd.Flags().Changed(flag) })
+		return farmExport(console, o, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	})
 	return cmd
 }
@@ -202,7 +202,7 @@ const resultsFolder = "results"
 const rootsFile = "roots.toml"
 
 // farmExport writes a job for a scheduler. given says which flags were.
-func farmExport(a *cli.Console, o *farmExportOptions, given func(string) bool) error {
+func farmExport(console *cli.Console, o *farmExportOptions, given func(string) bool) error {
 	e, err := o.engine(given)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func farmExport(a *cli.Console, o *farmExportOptions, given func(string) bool) e
 			return err
 		}
 	}
-	a.Printf("%s of job %s in %s\n%s %s\n", cli.Count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
+	console.Printf("%s of job %s in %s\n%s %s\n", cli.Count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
 		e.next, cli.Quoted(filepath.Join(o.out, e.file)))
 	return nil
 }

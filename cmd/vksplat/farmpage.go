@@ -11,7 +11,7 @@ import (
 	"vksplat/view"
 )
 
-func farmPageCommand(a *cli.Console) *cobra.Command {
+func farmPageCommand(console *cli.Console) *cobra.Command {
 	o, roots := &show.Options{}, &rootsFlags{}
 	cmd := &cobra.Command{
 		Use:   "page DIR",
@@ -24,12 +24,12 @@ func farmPageCommand(a *cli.Console) *cobra.Command {
 	own := pickOptions([]optionGroup{{options: viewTable(o)[0].options}}, "host", "port", "tls-cert", "tls-key", "no-open")
 	table := []optionGroup{{options: append(own[0].options, roots.table()...)}}
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
-	cmd.RunE = runs(a, func(args []string) error { return serveFarmPage(a, args[0], o, roots) })
+	offerValues(console, cmd, table)
+	cmd.RunE = runs(console, func(args []string) error { return serveFarmPage(console, args[0], o, roots) })
 	return cmd
 }
 
-func serveFarmPage(a *cli.Console, where string, o *show.Options, roots *rootsFlags) error {
+func serveFarmPage(console *cli.Console, where string, o *show.Options, roots *rootsFlags) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func serveFarmPage(a *cli.Console, where string, o *show.Options, roots *rootsFl
 	if err := page.Show(server, r.root, r.key); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	ctx, stop := a.Interruptible(cli.Always("stopping"))
+	ctx, stop := console.Interruptible(cli.Always("stopping"))
 	defer stop()
-	show.Announce(a, server, o.NoOpen)
+	show.Announce(console, server, o.NoOpen)
 	return server.Serve(ctx)
 }

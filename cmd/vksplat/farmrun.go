@@ -89,7 +89,7 @@ func (o *farmRunOptions) table() []option {
 	}, o.roots.table()...)
 }
 
-func farmRunCommand(a *cli.Console) *cobra.Command {
+func farmRunCommand(console *cli.Console) *cobra.Command {
 	o := &farmRunOptions{devices: train.DevicesAll, others: 1, cache: defaultCache, keepGoing: true, progress: meter.Auto}
 	cmd := &cobra.Command{
 		Use:   "run JOB.toml",
@@ -111,20 +111,20 @@ func farmRunCommand(a *cli.Console) *cobra.Command {
 	}
 	table := []optionGroup{{options: o.table()}}
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	o.given = cmd.Flags().Changed
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		if o.schema {
-			a.Printf("%s", spec.Schema())
+			console.Printf("%s", spec.Schema())
 			return nil
 		}
 		o.file = args[0]
-		return farmRun(a, o)
+		return farmRun(console, o)
 	})
 	return cmd
 }
 
-func farmRun(a *cli.Console, o *farmRunOptions) error {
+func farmRun(console *cli.Console, o *farmRunOptions) error {
 	job, plan, err := readJob(o.file)
 	if err != nil {
 		return err
@@ -137,18 +137,18 @@ func farmRun(a *cli.Console, o *farmRunOptions) error {
 		only = strings.Split(o.only, ",")
 	}
 	if o.dryRun {
-		return printTasks(a, job, plan, only, o.asJSON)
+		return printTasks(console, job, plan, only, o.asJSON)
 	}
 	run := local.Options{Job: job, Plan: plan, Only: only, Retry: o.retry, Redo: o.redo, Inspected: o.inspected,
 		KeepGoing: job.Retry.KeepGoing, Others: o.others, CacheMax: o.cache,
-		Lost: lostText, Version: cli.Version(), Note: a.Note}
+		Lost: lostText, Version: cli.Version(), Note: console.Note}
 	if o.given("keep-going") {
 		run.KeepGoing = o.keepGoing
 	}
 	if run.Roots, err = o.namedRoots(job); err != nil {
 		return err
 	}
-	if run.Devices, err = farmDevices(a, o.devices, plan); err != nil {
+	if run.Devices, err = farmDevices(console, o.devices, plan); err != nil {
 		return err
 	}
 	if _, err := exec.LookPath(render.FfmpegName); err != nil {
@@ -158,7 +158,7 @@ func farmRun(a *cli.Console, o *farmRunOptions) error {
 	if run.Program, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	return farmRunLocked(a, o, &run)
+	return farmRunLocked(console, o, &run)
 }
 
 // namedRoots are those of the job on this machine.
@@ -185,7 +185,7 @@ func (o *farmRunOptions) namedRoots(job *spec.Job) (store.Roots, error) {
 }
 
 // farmRunLocked runs the job once no other process runs it.
-func farmRunLocked(a *cli.Console, o *farmRunOptions, run *local.Options) error {
+func farmRunLocked(console *cli.Console, o *farmRunOptions, run *local.Options) error {
 	outputs := run.Roots[run.Job.Store.Outputs]
 	results := strings.TrimSuffix(outputs.URL, "/") + "/" + run.Job.Name
 	if !store.IsBucket(outputs.URL) {
@@ -215,7 +215,7 @@ func farmRunLocked(a *cli.Console, o *farmRunOptions, run *local.Options) error 
 		}
 		defer release()
 	}
-	ctx, stop := a.Interruptible(cli.Always("stopping once the tasks have saved"))
+	ctx, stop := console.Interruptible(cli.Always("stopping once the tasks have saved"))
 	defer stop()
 	free, err := output.WaitForLock(ctx, lock)
 	if errors.Is(err, output.ErrBusy) {
@@ -226,19 +226,19 @@ func farmRunLocked(a *cli.Console, o *farmRunOptions, run *local.Options) error 
 		return output.FolderError(filepath.Dir(lock), err)
 	}
 	defer free()
-	return farmRunAlone(a, ctx, o, run, results, own)
+	return farmRunAlone(console, ctx, o, run, results, own)
 }
 
 // farmRunAlone runs the job in the process that holds its lock. The work folder is made and removed under the lock:
 // another process that waits for it makes its own.
-func farmRunAlone(a *cli.Console, ctx context.Context, o *farmRunOptions, run *local.Options, results, own string) error {
+func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, run *local.Options, results, own string) error {
 	run.Work = output.Absolute(cmp.Or(o.work, filepath.Join(own, "work")))
 	release, err := output.Claim(run.Work, false)
 	if err != nil {
 		return err
 	}
 	defer release()
-	view := newJobView(a, o.progress, results, o.redo)
+	view := newJobView(console, o.progress, results, o.redo)
 	run.Report, run.Note = view.changed, view.note
 	status, err := local.Run(ctx, *run)
 	if status == nil {
@@ -283,7 +283,7 @@ func stateFolder(parts ...string) (string, error) {
 }
 
 // farmDevices gives the devices that are asked for; none where no task of the job needs one.
-func farmDevices(a *cli.Console, choice string, plan *spec.Plan) (list []task.Device, err error) {
+func farmDevices(console *cli.Console, choice string, plan *spec.Plan) (list []task.Device, err error) {
 	if choice == devicesNone || !slices.ContainsFunc(plan.Tasks,
 		func(t spec.Task) bool { return task.NeedsDevice(t.Kind) }) {
 		return nil, nil
@@ -296,7 +296,7 @@ func farmDevices(a *cli.Console, choice string, plan *spec.Plan) (list []task.De
 		return nil, err
 	}
 	if note != "" {
-		a.Note(note)
+		console.Note(note)
 	}
 	for _, d := range found {
 		if !d.Usable {
@@ -313,7 +313,7 @@ func farmDevices(a *cli.Console, choice string, plan *spec.Plan) (list []task.De
 }
 
 // printTasks lists what a job would do.
-func printTasks(a *cli.Console, job *spec.Job, plan *spec.Plan, only []string, asJSON bool) error {
+func printTasks(console *cli.Console, job *spec.Job, plan *spec.Plan, only []string, asJSON bool) error {
 	chosen, err := local.Chosen(plan, only)
 	if err != nil {
 		return err
@@ -326,9 +326,9 @@ func printTasks(a *cli.Console, job *spec.Job, plan *spec.Plan, only []string, a
 		}
 	}
 	if asJSON {
-		return a.PrintJSON(&listed)
+		return console.PrintJSON(&listed)
 	}
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INDEX\tTASK\tKIND\tNEEDS")
 	for i := range listed.Tasks {
 		t := &listed.Tasks[i]
@@ -337,7 +337,7 @@ func printTasks(a *cli.Console, job *spec.Job, plan *spec.Plan, only []string, a
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print tasks: %w", err)
 	}
-	a.Printf("job %s: %s\n", job.Name, cli.Count(len(listed.Tasks), "task"))
+	console.Printf("job %s: %s\n", job.Name, cli.Count(len(listed.Tasks), "task"))
 	return nil
 }
 

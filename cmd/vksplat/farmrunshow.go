@@ -18,7 +18,7 @@ import (
 
 // jobView shows how far a job is.
 type jobView struct {
-	app     *cli.Console
+	console *cli.Console
 	how     string // never auto
 	width   func() int
 	results string
@@ -34,9 +34,9 @@ const (
 	mostRows  = 20               // of the table that is drawn again and again
 )
 
-func newJobView(a *cli.Console, how, results string, redo bool) *jobView {
-	p := meter.New(a.Stdout, how, 0, 1)
-	v := &jobView{app: a, how: p.How, width: p.Width, results: results, same: "the same command",
+func newJobView(console *cli.Console, how, results string, redo bool) *jobView {
+	p := meter.New(console.Stdout, how, 0, 1)
+	v := &jobView{console: console, how: p.How, width: p.Width, results: results, same: "the same command",
 		states: map[int]local.State{}, said: map[int]time.Time{}}
 	if redo { // which would begin again
 		v.same = "the same command without --redo"
@@ -60,15 +60,15 @@ func (v *jobView) changed(s *local.Status, i int) {
 	case meter.JSON:
 		if news || now.Sub(v.said[i]) >= meter.JsonEvery {
 			v.said[i] = now
-			_ = cli.WriteLine(v.app.Stdout, taskLine{"task", t}) // what could not be written is kept there
+			_ = cli.WriteLine(v.console.Stdout, taskLine{"task", t}) // what could not be written is kept there
 		}
 	case meter.Plain:
 		if news {
 			v.said[i] = now
-			v.app.Printf("%s: %s\n", t.Task, newsText(t))
+			v.console.Printf("%s: %s\n", t.Task, newsText(t))
 		} else if t.State == local.Running && now.Sub(v.said[i]) >= taskEvery {
 			v.said[i] = now
-			v.app.Printf("%s: %s\n", t.Task, stepText(t))
+			v.console.Printf("%s: %s\n", t.Task, stepText(t))
 		}
 	case meter.Bar:
 		if news && t.State != local.Running {
@@ -83,19 +83,19 @@ func (v *jobView) changed(s *local.Status, i int) {
 // note prints what is of the whole job.
 func (v *jobView) note(text string) {
 	v.erase()
-	v.app.Note(text)
+	v.console.Note(text)
 }
 
 // above prints a line that stays.
 func (v *jobView) above(line string) {
 	v.erase()
-	v.app.Printf("%s\n", line)
+	v.console.Printf("%s\n", line)
 }
 
 // erase removes the table from the terminal.
 func (v *jobView) erase() {
 	if v.lines > 0 {
-		v.app.Raw(fmt.Sprintf("\x1b[%dA\x1b[J", v.lines))
+		v.console.Raw(fmt.Sprintf("\x1b[%dA\x1b[J", v.lines))
 		v.lines = 0
 	}
 }
@@ -119,7 +119,7 @@ func (v *jobView) draw(s *local.Status) {
 		b.WriteString(row + "\n")
 	}
 	v.erase()
-	v.app.Raw(b.String())
+	v.console.Raw(b.String())
 	v.lines = len(rows)
 }
 
@@ -195,7 +195,7 @@ func (v *jobView) end(ctx context.Context, s *local.Status) error {
 	switch v.how {
 	case meter.JSON:
 		// what could not be written is kept there
-		_ = cli.WriteLine(v.app.Stdout, jobLine{"job", s.Job, done, counts, v.results, s.Tasks})
+		_ = cli.WriteLine(v.console.Stdout, jobLine{"job", s.Job, done, counts, v.results, s.Tasks})
 	case meter.None:
 	default:
 		if err := v.table(s); err != nil {
@@ -210,7 +210,7 @@ func (v *jobView) end(ctx context.Context, s *local.Status) error {
 
 // table prints all tasks.
 func (v *jobView) table(s *local.Status) error {
-	w := tabwriter.NewWriter(v.app.Stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(v.console.Stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TASK\tSTATE\tATTEMPTS\tTIME\tDEVICE\tSAYS")
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
@@ -232,7 +232,7 @@ func (v *jobView) table(s *local.Status) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print tasks: %w", err)
 	}
-	v.app.Printf("job %s: %s\nresults: %s (in TASK/out; what each attempt said in TASK/log)\n"+
+	v.console.Printf("job %s: %s\nresults: %s (in TASK/out; what each attempt said in TASK/log)\n"+
 		"look at it: vksplat farm page %s\n", s.Job, countsText(s), v.results, cli.Quoted(v.results))
 	return nil
 }

@@ -62,7 +62,7 @@ func (o *runTaskOptions) table() []optionGroup {
 	}}}
 }
 
-func farmRunTaskCommand(a *cli.Console) *cobra.Command {
+func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 	o := &runTaskOptions{index: -1, progress: meter.Plain}
 	cmd := &cobra.Command{
 		Use:   "run-task --spec FILE --index N",
@@ -75,8 +75,8 @@ func farmRunTaskCommand(a *cli.Console) *cobra.Command {
 			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
 			"--roots roots.toml --work /scratch/farm",
 		Args: cobra.NoArgs,
-		RunE: runs(a, func([]string) error {
-			err := runTask(a, o)
+		RunE: runs(console, func([]string) error {
+			err := runTask(console, o)
 			if err != nil {
 				err = &taskError{err}
 			}
@@ -85,7 +85,7 @@ func farmRunTaskCommand(a *cli.Console) *cobra.Command {
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	return cmd
 }
 
@@ -152,7 +152,7 @@ func (o *runTaskOptions) count() (err error) {
 }
 
 // runTask runs the task and prints how far it is.
-func runTask(a *cli.Console, o *runTaskOptions) error {
+func runTask(console *cli.Console, o *runTaskOptions) error {
 	job, plan, err := readJob(o.file)
 	if err != nil {
 		return err
@@ -184,9 +184,9 @@ func runTask(a *cli.Console, o *runTaskOptions) error {
 		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
 	}
 	var saved atomic.Bool
-	ctx, done := taskSignals(a, &saved)
+	ctx, done := taskSignals(console, &saved)
 	defer done()
-	report := reporter(a, o.progress)
+	report := reporter(console, o.progress)
 	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Roots: roots,
 		Work: output.Absolute(o.work), CacheMax: o.cache,
 		Program: program, Version: cli.Version(), Device: o.device,
@@ -197,17 +197,17 @@ func runTask(a *cli.Console, o *runTaskOptions) error {
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]
 	} else {
-		a.Note("no device: " + fault.Text(err)) // some tasks need none, the child of the others says it better
+		console.Note("no device: " + fault.Text(err)) // some tasks need none, the child of the others says it better
 	}
 	m, err := task.Run(ctx, t)
 	if err != nil {
 		if o.progress == progressOpenJD {
-			a.Printf("openjd_fail: %s\n", wording.Printable(fault.Text(err)))
+			console.Printf("openjd_fail: %s\n", wording.Printable(fault.Text(err)))
 		}
 		return err
 	}
 	if o.progress == meter.Plain {
-		a.Printf("results: %s in %s, %s together\n", cli.Count(len(m.Files), "file"),
+		console.Printf("results: %s in %s, %s together\n", cli.Count(len(m.Files), "file"),
 			store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), pipeline.BytesText(m.Bytes()))
 	}
 	return nil
@@ -216,7 +216,7 @@ func runTask(a *cli.Console, o *runTaskOptions) error {
 // taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others
 // hand it back. A later one ends the process at once, unless there is a child that saves: then only Ctrl-C does, for
 // schedulers repeat theirs.
-func taskSignals(a *cli.Console, saved *atomic.Bool) (ctx context.Context, done func()) {
+func taskSignals(console *cli.Console, saved *atomic.Bool) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, cli.StopSignals()...)
@@ -232,7 +232,7 @@ func taskSignals(a *cli.Console, saved *atomic.Bool) (ctx context.Context, done 
 				first = time.Now()
 				end(cause)
 			case time.Since(first) >= cli.AbortAfter && (s == os.Interrupt || saved.Load()):
-				_, _ = fmt.Fprintln(a.Stderr,
+				_, _ = fmt.Fprintln(console.Stderr,
 					"\nvksplat: aborted; what this machine has of the task stays in its work folder")
 				os.Exit(task.ExitOf(cause))
 			}
@@ -246,7 +246,7 @@ func taskSignals(a *cli.Console, saved *atomic.Bool) (ctx context.Context, done 
 }
 
 // reporter prints progress. What else it says is for programs.
-func reporter(a *cli.Console, how string) func(task.Progress) {
+func reporter(console *cli.Console, how string) func(task.Progress) {
 	var before task.Progress
 	return func(p task.Progress) {
 		if how != meter.JSON {
@@ -265,12 +265,12 @@ func reporter(a *cli.Console, how string) func(task.Progress) {
 		case meter.JSON:
 			line, err := json.Marshal(p)
 			if err == nil {
-				a.Printf("%s\n", line)
+				console.Printf("%s\n", line)
 			}
 		case progressOpenJD:
-			a.Printf("%sopenjd_status: %s\n", share, wording.Printable(p.Message))
+			console.Printf("%sopenjd_status: %s\n", share, wording.Printable(p.Message))
 		default:
-			a.Printf("%s: %s%s\n", p.Task, p.Message, of)
+			console.Printf("%s: %s%s\n", p.Task, p.Message, of)
 		}
 	}
 }

@@ -129,13 +129,13 @@ func fitsFile(pattern, task, file string) (bool, error) {
 }
 
 // resultsCommand makes a command that works on the results in a folder.
-func resultsCommand(a *cli.Console, cmd *cobra.Command, own []option, work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
+func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option, work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
 	flags := &rootsFlags{}
 	table := []optionGroup{{options: append(own, flags.table()...)}}
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
-	cmd.RunE = runs(a, func(args []string) error {
-		ctx, stop := a.Stoppable(cli.Always("stopping"))
+	offerValues(console, cmd, table)
+	cmd.RunE = runs(console, func(args []string) error {
+		ctx, stop := console.Stoppable(cli.Always("stopping"))
 		defer stop()
 		r, err := openResults(args[0], flags)
 		if err != nil {
@@ -156,15 +156,15 @@ func orMore(what string) cobra.PositionalArgs {
 	}
 }
 
-func farmArtifactsCommand(a *cli.Console) *cobra.Command {
+func farmArtifactsCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "artifacts ls|get",
 		Short: "List or fetch the files that tasks made",
 	}
-	return parent(cmd, artifactsLsCommand(a), artifactsGetCommand(a))
+	return parent(cmd, artifactsLsCommand(console), artifactsGetCommand(console))
 }
 
-func artifactsLsCommand(a *cli.Console) *cobra.Command {
+func artifactsLsCommand(console *cli.Console) *cobra.Command {
 	asJSON, old := false, false
 	cmd := &cobra.Command{
 		Use:   "ls DIR [PATTERN]",
@@ -175,7 +175,7 @@ func artifactsLsCommand(a *cli.Console) *cobra.Command {
 		Example: "  vksplat farm artifacts ls two-gardens\n  vksplat farm artifacts ls s3://bucket/results/film '*.mp4'",
 		Args:    orMore("DIR"),
 	}
-	return resultsCommand(a, cmd, []option{truth(&asJSON, "json", "as JSON"), oldResults(&old)},
+	return resultsCommand(console, cmd, []option{truth(&asJSON, "json", "as JSON"), oldResults(&old)},
 		func(_ context.Context, r *storedResults, args []string) error {
 			list, pattern := []artifact{}, second(args)
 			err := r.artifacts(pattern, old, func(_ string, f artifact) error {
@@ -189,9 +189,9 @@ func artifactsLsCommand(a *cli.Console) *cobra.Command {
 				return &fault.HintedError{Err: fmt.Errorf("list results: there are none%s", matching(pattern)),
 					Hint: "without a pattern it lists all that there is"}
 			case asJSON:
-				return a.PrintJSON(list)
+				return console.PrintJSON(list)
 			}
-			w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+			w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 			for _, f := range list {
 				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Task, f.Name, pipeline.BytesText(f.Size))
 			}
@@ -205,7 +205,7 @@ func oldResults(old *bool) option {
 
 func second(args []string) string { return cmp.Or(append(args[1:], "")...) }
 
-func artifactsGetCommand(a *cli.Console) *cobra.Command {
+func artifactsGetCommand(console *cli.Console) *cobra.Command {
 	out, old, overwrite := ".", false, false
 	cmd := &cobra.Command{
 		Use:     "get DIR [PATTERN] -o TO",
@@ -215,7 +215,7 @@ func artifactsGetCommand(a *cli.Console) *cobra.Command {
 	}
 	own := []option{text(&out, "output", "to the folder `TO`").letter("o").isFolder(), oldResults(&old),
 		overwriteOption(&overwrite, "a file of other content")}
-	return resultsCommand(a, cmd, own, func(ctx context.Context, r *storedResults, args []string) error {
+	return resultsCommand(console, cmd, own, func(ctx context.Context, r *storedResults, args []string) error {
 		release, err := output.Claim(out, false)
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func artifactsGetCommand(a *cli.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a.Printf("%s, %s together, in %s\n", cli.Count(n, "file"), pipeline.BytesText(bytes), out)
+		console.Printf("%s, %s together, in %s\n", cli.Count(n, "file"), pipeline.BytesText(bytes), out)
 		return nil
 	})
 }
@@ -301,7 +301,7 @@ type finding struct {
 	Repaired bool   `json:"repaired"`
 }
 
-func farmFsckCommand(a *cli.Console) *cobra.Command {
+func farmFsckCommand(console *cli.Console) *cobra.Command {
 	repair, asJSON := false, false
 	cmd := &cobra.Command{
 		Use:   "fsck DIR",
@@ -313,7 +313,7 @@ func farmFsckCommand(a *cli.Console) *cobra.Command {
 		Args:    one("DIR"),
 	}
 	own := []option{truth(&repair, "repair", "move damaged results out of the way"), truth(&asJSON, "json", "as JSON")}
-	return resultsCommand(a, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
+	return resultsCommand(console, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {
 			return err
@@ -339,16 +339,16 @@ func farmFsckCommand(a *cli.Console) *cobra.Command {
 			return store.Explain("list results", r.key, err)
 		}
 		for _, key := range odd {
-			a.Note(r.name(key) + " is not read: it is no file or folder, or a link that leads elsewhere")
+			console.Note(r.name(key) + " is not read: it is no file or folder, or a link that leads elsewhere")
 		}
-		return printFindings(a, findings, whole, repair, asJSON)
+		return printFindings(console, findings, whole, repair, asJSON)
 	})
 }
 
 // printFindings prints what fsck found, beside so many tasks whose results are whole.
-func printFindings(a *cli.Console, findings []finding, whole int, repair, asJSON bool) error {
+func printFindings(console *cli.Console, findings []finding, whole int, repair, asJSON bool) error {
 	if asJSON {
-		if err := a.PrintJSON(findings); err != nil {
+		if err := console.PrintJSON(findings); err != nil {
 			return err
 		}
 	} else {
@@ -357,9 +357,9 @@ func printFindings(a *cli.Console, findings []finding, whole int, repair, asJSON
 			if f.Repaired {
 				verdict = "moved out of the way"
 			}
-			a.Printf("%s: %s: %s\n", verdict, f.Task, f.What)
+			console.Printf("%s: %s: %s\n", verdict, f.Task, f.What)
 		}
-		a.Printf("%s with whole results\n", cli.Count(whole, "task"))
+		console.Printf("%s with whole results\n", cli.Count(whole, "task"))
 	}
 	if len(findings) == 0 || repair {
 		return nil
@@ -368,7 +368,7 @@ func printFindings(a *cli.Console, findings []finding, whole int, repair, asJSON
 		Hint: "with --repair they are moved out of the way, and vksplat farm run makes them again"}
 }
 
-func farmGcCommand(a *cli.Console) *cobra.Command {
+func farmGcCommand(console *cli.Console) *cobra.Command {
 	older, dryRun := spanFlag(30*24*time.Hour), false
 	cmd := &cobra.Command{
 		Use:   "gc DIR",
@@ -381,7 +381,7 @@ func farmGcCommand(a *cli.Console) *cobra.Command {
 	}
 	own := []option{other(&older, "older", "of tasks of which nothing was written for `TIME`"), truth(&dryRun,
 		"dry-run", "print the tasks, and stop")}
-	return resultsCommand(a, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
+	return resultsCommand(console, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {
 			return err
@@ -395,7 +395,7 @@ func farmGcCommand(a *cli.Console) *cobra.Command {
 				continue
 			}
 			n++
-			a.Printf("%s: last written %s\n", r.name(t.Key), t.Changed.Local().Format(time.DateTime))
+			console.Printf("%s: last written %s\n", r.name(t.Key), t.Changed.Local().Format(time.DateTime))
 			if dryRun {
 				continue
 			}
@@ -404,14 +404,14 @@ func farmGcCommand(a *cli.Console) *cobra.Command {
 				return store.Explain("remove leftovers", t.Key, err)
 			}
 			for _, place := range kept {
-				a.Printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place), store.ErrForeign)
+				console.Printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place), store.ErrForeign)
 			}
 		}
 		verb := "cleared"
 		if dryRun {
 			verb = "to clear"
 		}
-		a.Printf("%s %s\n", cli.Count(n, "task"), verb)
+		console.Printf("%s %s\n", cli.Count(n, "task"), verb)
 		return nil
 	})
 }

@@ -327,27 +327,27 @@ func resolveSettings(o *train.Options, given func(name string) bool) error {
 }
 
 // printSettings prints every setting as a configuration file that makes the same.
-func printSettings(a *cli.Console, o *train.Options) {
-	a.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
+func printSettings(console *cli.Console, o *train.Options) {
+	console.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
 	if o.Preset != "" {
-		a.Printf("# from preset %s\n", o.Preset)
+		console.Printf("# from preset %s\n", o.Preset)
 	}
 	done := *o
 	if o.StepsScaler != 1 {
-		a.Printf("# numbers of steps are multiplied by %g already\n", o.StepsScaler)
+		console.Printf("# numbers of steps are multiplied by %g already\n", o.StepsScaler)
 		done.StepsScaler = 1
 	}
 	done.Preset = ""
 	for _, g := range trainTable(&done) {
-		a.Printf("\n# %s\n", g.title)
+		console.Printf("\n# %s\n", g.title)
 		for i := range g.options {
 			opt := &g.options[i]
 			switch {
 			case opt.flag:
 			case opt.name == "background" && !o.BackgroundGiven: // chosen by the kind of capture
-				a.Printf("# %s", opt.tomlLine())
+				console.Printf("# %s", opt.tomlLine())
 			default:
-				a.Printf("%s", opt.tomlLine())
+				console.Printf("%s", opt.tomlLine())
 			}
 		}
 	}

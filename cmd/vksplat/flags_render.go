@@ -11,7 +11,7 @@ import (
 	"vksplat/scene/trajectory"
 )
 
-func encodeCommand(a *cli.Console) *cobra.Command {
+func encodeCommand(console *cli.Console) *cobra.Command {
 	o := render.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "encode DIR -o FILE",
@@ -29,16 +29,16 @@ func encodeCommand(a *cli.Console) *cobra.Command {
 		overwriteOption(&o.Overwrite, "the video"),
 	}, pickOptions(renderTable(o), "fps", "crf")[0].options...)}}
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	o.Given = cmd.Flags().Changed
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		if o.Video == "" {
 			return fault.Usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
 		}
 		if err := o.Check(); err != nil {
 			return err
 		}
-		return render.Encode(a, args[0], o)
+		return render.Encode(console, args[0], o)
 	})
 	return cmd
 }
@@ -90,7 +90,7 @@ func renderCaptureOptions(o *render.Options) []option {
 	return list
 }
 
-func renderCommand(a *cli.Console) *cobra.Command {
+func renderCommand(console *cli.Console) *cobra.Command {
 	o := render.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "render FILE|OUT -o DIR",
@@ -110,26 +110,26 @@ func renderCommand(a *cli.Console) *cobra.Command {
 	}
 	table := renderTable(o)
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	o.Given = cmd.Flags().Changed
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		o.File = args[0]
 		o.CamerasOfRun()
-		warnIdleViews(a, o)
-		return render.Run(a, o)
+		warnIdleViews(console, o)
+		return render.Run(console, o)
 	})
 	return cmd
 }
 
 // warnIdleViews warns of flags that change nothing.
-func warnIdleViews(a *cli.Console, o *render.Options) {
+func warnIdleViews(console *cli.Console, o *render.Options) {
 	for _, opt := range renderCaptureOptions(o) {
 		switch {
 		case !o.Given(opt.name):
 		case opt.name == "masks" || opt.name == "invert-masks":
-			a.Warn("--" + opt.name + " has no effect on pictures")
+			console.Warn("--" + opt.name + " has no effect on pictures")
 		case o.FromJSON() || o.Cameras == "":
-			a.Warn(cli.NoEffect(opt.name, "a capture as --cameras"))
+			console.Warn(cli.NoEffect(opt.name, "a capture as --cameras"))
 		}
 	}
 	for _, idle := range []struct {
@@ -143,10 +143,10 @@ func warnIdleViews(a *cli.Console, o *render.Options) {
 		{"start-frame", "--name or --trajectory", o.Name != "" || o.Trajectory != ""},
 	} {
 		if o.Given(idle.flag) && !idle.has {
-			a.Warn(cli.NoEffect(idle.flag, idle.without))
+			console.Warn(cli.NoEffect(idle.flag, idle.without))
 		}
 	}
 	if o.Given("background") && o.Picture().Alpha && o.Video == "" {
-		a.Warn("--background has no effect with --alpha")
+		console.Warn("--background has no effect with --alpha")
 	}
 }

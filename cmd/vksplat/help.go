@@ -16,22 +16,22 @@ import (
 
 // trainHelp prints the help of train by chapter: the flags that most people need,
 // or all of them.
-func trainHelp(a *cli.Console, cmd *cobra.Command, all bool) {
+func trainHelp(console *cli.Console, cmd *cobra.Command, all bool) {
 	table := trainTable(newTrainOptions()) // with the defaults, whatever was given
-	a.Printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
+	console.Printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
 	for _, g := range table {
-		if text := usages(g, all, min(helpWidth, a.Columns())); text != "" {
-			a.Printf("\n%s:\n%s", g.title, text)
+		if text := usages(g, all, min(helpWidth, console.Columns())); text != "" {
+			console.Printf("\n%s:\n%s", g.title, text)
 		}
 	}
-	a.Printf("\nPresets, which are files as --config reads them:\n")
+	console.Printf("\nPresets, which are files as --config reads them:\n")
 	for _, name := range presetNames() {
-		a.Printf("  %-9s %s\n", name, presetSummary(name))
+		console.Printf("  %-9s %s\n", name, presetSummary(name))
 	}
-	a.Printf("\nIn brackets: where a default comes from; docs/train.md has the titles.\n" +
+	console.Printf("\nIn brackets: where a default comes from; docs/train.md has the titles.\n" +
 		"Underscores stand for dashes, and many names of other trainers' flags are\nunderstood.\n")
 	if !all {
-		a.Printf("Every value of every schedule is a flag: vksplat train --help-all\n")
+		console.Printf("Every value of every schedule is a flag: vksplat train --help-all\n")
 	}
 }
 
@@ -46,8 +46,8 @@ func presetSummary(name string) string {
 }
 
 // wrapHelp makes the help of all commands as wide as the terminal, and words cobra's own.
-func wrapHelp(a *cli.Console, root *cobra.Command) {
-	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d", min(helpWidth, a.Columns()))
+func wrapHelp(console *cli.Console, root *cobra.Command) {
+	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d", min(helpWidth, console.Columns()))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", wrapped))
 	for _, c := range root.Commands() {
 		switch c.Name() {
@@ -76,7 +76,7 @@ func knownCommand(cmd *cobra.Command, words []string) error {
 }
 
 // offerValues makes shells offer values of the options of cmd.
-func offerValues(a *cli.Console, cmd *cobra.Command, table []optionGroup) {
+func offerValues(console *cli.Console, cmd *cobra.Command, table []optionGroup) {
 	err := completes(cmd, table)
 	if err == nil && find(table, "device") != nil {
 		err = cmd.RegisterFlagCompletionFunc("device", completeDevices)
@@ -110,7 +110,7 @@ func completeDevices(*cobra.Command, []string, string) ([]cobra.Completion, cobr
 }
 
 // completionCommand prints what makes a shell complete our command lines.
-func completionCommand(a *cli.Console) *cobra.Command {
+func completionCommand(console *cli.Console) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
@@ -125,17 +125,17 @@ func completionCommand(a *cli.Console) *cobra.Command {
 		Args:      one("shell"),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.Started = true
+			console.Started = true
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.Stdout, true)
+				return root.GenBashCompletionV2(console.Stdout, true)
 			case "zsh":
-				return root.GenZshCompletion(a.Stdout)
+				return root.GenZshCompletion(console.Stdout)
 			case "fish":
-				return root.GenFishCompletion(a.Stdout, true)
+				return root.GenFishCompletion(console.Stdout, true)
 			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(a.Stdout)
+				return root.GenPowerShellCompletionWithDesc(console.Stdout)
 			}
 			return fault.Usagef(cli.DidYouMean(args[0], shells, "give "+wording.Or(shells)), "%q is no shell that is known", args[0])
 		},

@@ -7,7 +7,7 @@ import (
 	"vksplat/internal/run/info"
 )
 
-func infoCommand(a *cli.Console) *cobra.Command {
+func infoCommand(console *cli.Console) *cobra.Command {
 	asJSON, bounds := false, false
 	cmd := &cobra.Command{
 		Use:   "info FILE|DIR [--json] [--bounds]",
@@ -17,14 +17,14 @@ func infoCommand(a *cli.Console) *cobra.Command {
 			"capture, or the folder of a training run. Of packed models (SPZ, SOG) only the header\n" +
 			"is read, unless --bounds is given.",
 		Args: one("FILE or folder"),
-		RunE: runs(a, func(args []string) error {
+		RunE: runs(console, func(args []string) error {
 			value, text, err := info.Describe(args[0], bounds)
 			if err != nil {
 				return ofCapture(err)
 			}
-			print := func() error { return info.PrintFacts(a, text) }
+			print := func() error { return info.PrintFacts(console, text) }
 			if asJSON {
-				print = func() error { return a.PrintJSON(value) }
+				print = func() error { return console.PrintJSON(value) }
 			}
 			if err := print(); err != nil {
 				return err

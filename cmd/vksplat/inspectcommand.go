@@ -9,7 +9,7 @@ import (
 	"vksplat/scene"
 )
 
-func inspectCommand(a *cli.Console) *cobra.Command {
+func inspectCommand(console *cli.Console) *cobra.Command {
 	o := &inspection.Options{Load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "inspect SCENE",
@@ -19,9 +19,9 @@ func inspectCommand(a *cli.Console) *cobra.Command {
 			"trained on, and 0 otherwise.",
 		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --json --quick",
 		Args:    one("SCENE folder"),
-		RunE: runs(a, func(args []string) error {
+		RunE: runs(console, func(args []string) error {
 			o.Scene = args[0]
-			return inspection.Run(a, o)
+			return inspection.Run(console, o)
 		}),
 	}
 	fs := cmd.Flags()
@@ -30,6 +30,6 @@ func inspectCommand(a *cli.Console) *cobra.Command {
 	fs.BoolVar(&o.Quick, "quick", false, "do not decode the photos to look for black and blurred ones")
 	table := []optionGroup{{options: loadTable(&o.Load)}}
 	register(fs, table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	return cmd
 }

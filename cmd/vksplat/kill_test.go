@@ -162,15 +162,15 @@ func TestKillInWrite(t *testing.T) {
 func TestAbort(t *testing.T) {
 	const by = "VKSPLAT_TEST_ABORT_BY"
 	if dir := os.Getenv(ownProcess); dir != "" {
-		a := cli.New(nil, os.Stdout, os.Stderr)
+		console := cli.New(nil, os.Stdout, os.Stderr)
 		release, err := output.Claim(dir, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.OnAbort = release
-		wait, s := a.Interruptible, syscall.SIGINT
+		console.OnAbort = release
+		wait, s := console.Interruptible, syscall.SIGINT
 		if os.Getenv(by) == "SIGTERM" {
-			wait, s = a.Stoppable, syscall.SIGTERM
+			wait, s = console.Stoppable, syscall.SIGTERM
 		}
 		ctx, _ := wait(cli.Always("stopping"))
 		interrupt := func() {
@@ -311,7 +311,7 @@ func startedRun(t *testing.T, eval bool) (r *train.Run, said *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	said = &bytes.Buffer{}
-	r = &train.Run{Options: o, App: cli.New(nil, io.Discard, said)}
+	r = &train.Run{Options: o, Console: cli.New(nil, io.Discard, said)}
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

@@ -27,22 +27,22 @@ func main() {
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
 	out := cli.NewStdout(stdout)
-	a := cli.New(args, out, stderr)
-	root := rootCommand(a)
+	console := cli.New(args, out, stderr)
+	root := rootCommand(console)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
-	if err != nil && !a.Started {
+	if err != nil && !console.Started {
 		err = usageErrorOf(err, cmd)
 	}
 	err = out.Checked(err)
 	if err != nil {
-		a.Fail(err, remedy.Of(err))
+		console.Fail(err, remedy.Of(err))
 	}
 	return exitCode(err)
 }
 
 // rootCommand builds the tree of subcommands.
-func rootCommand(a *cli.Console) *cobra.Command {
+func rootCommand(console *cli.Console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "vksplat",
 		Short: "Train and render 3D Gaussian splats on any Vulkan GPU",
@@ -53,15 +53,15 @@ func rootCommand(a *cli.Console) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetOut(a.Stdout)
-	root.SetErr(a.Stderr)
+	root.SetOut(console.Stdout)
+	root.SetErr(console.Stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(trainCommand(a), partitionCommand(a), mergeCommand(a), renderCommand(a), encodeCommand(a), evalCommand(a), suiteCommand(a), convertCommand(a), viewCommand(a), inspectCommand(a), infoCommand(a),
-		farmCommand(a), demoCommand(a), benchCommand(a), devicesCommand(a), doctorCommand(a),
-		completionCommand(a), versionCommand(a))
-	refuseSpaced(a, root)
+	root.AddCommand(trainCommand(console), partitionCommand(console), mergeCommand(console), renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console), convertCommand(console), viewCommand(console), inspectCommand(console), infoCommand(console),
+		farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console), doctorCommand(console),
+		completionCommand(console), versionCommand(console))
+	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()
-	wrapHelp(a, root)
+	wrapHelp(console, root)
 	return root
 }
 
@@ -78,20 +78,20 @@ func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
 }
 
 // runs makes f the work of a subcommand.
-func runs(a *cli.Console, f func(args []string) error) func(*cobra.Command, []string) error {
+func runs(console *cli.Console, f func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
-		a.Started = true
+		console.Started = true
 		return f(args)
 	}
 }
 
-func versionCommand(a *cli.Console) *cobra.Command {
+func versionCommand(console *cli.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		RunE: runs(a, func([]string) error {
-			a.Printf("%s\n", cli.VersionText())
+		RunE: runs(console, func([]string) error {
+			console.Printf("%s\n", cli.VersionText())
 			return nil
 		}),
 	}

@@ -27,7 +27,7 @@ func sourceFlags(rec *captured.Source) []string {
 	return list
 }
 
-func mergeCommand(a *cli.Console) *cobra.Command {
+func mergeCommand(console *cli.Console) *cobra.Command {
 	o := &merge.Options{Check: true}
 	cmd := &cobra.Command{
 		Use:   "merge PLAN",
@@ -50,8 +50,8 @@ func mergeCommand(a *cli.Console) *cobra.Command {
 		truth(&o.Check, "check", "measure the held-out photos on the merged scene"),
 	}, deviceOptions(&o.Device)...)}}
 	register(cmd.Flags(), table)
-	offerValues(a, cmd, table)
-	cmd.RunE = runs(a, func(args []string) error {
+	offerValues(console, cmd, table)
+	cmd.RunE = runs(console, func(args []string) error {
 		if o.Finetune < 0 {
 			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.Finetune)
 		}
@@ -61,9 +61,9 @@ func mergeCommand(a *cli.Console) *cobra.Command {
 				o.DeviceFlags = append(o.DeviceFlags, "--"+opt.name+"="+text)
 			}
 		}
-		ctx, stop := a.Interruptible(cli.Always("stopping"))
+		ctx, stop := console.Interruptible(cli.Always("stopping"))
 		defer stop()
-		return merge.Run(a, ctx, o)
+		return merge.Run(console, ctx, o)
 	})
 	return cmd
 }

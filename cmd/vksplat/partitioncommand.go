@@ -9,7 +9,7 @@ import (
 	"vksplat/scene"
 )
 
-func partitionCommand(a *cli.Console) *cobra.Command {
+func partitionCommand(console *cli.Console) *cobra.Command {
 	o := &partition.Options{Overlap: 0.2, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "partition SCENE -o PLAN",
@@ -28,19 +28,19 @@ func partitionCommand(a *cli.Console) *cobra.Command {
 	table := []optionGroup{{options: partitionTable(o)}, {options: loadTable(&o.Load)}, {options: deviceOptions(&o.Device)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	o.Given = fs.Changed
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		o.Scene = args[0]
 		if err := o.Check(); err != nil {
 			return err
 		}
 		for _, opt := range deviceOptions(&o.Device) {
 			if o.Shape.Columns > 0 && o.Given(opt.name) {
-				a.Warn("--" + opt.name + " has no effect with --blocks " + o.Shape.String())
+				console.Warn("--" + opt.name + " has no effect with --blocks " + o.Shape.String())
 			}
 		}
-		return partition.Run(a, o)
+		return partition.Run(console, o)
 	})
 	return cmd
 }

@@ -136,7 +136,7 @@ func TestPreviewShare(t *testing.T) {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &train.Run{Options: o, App: cli.New(nil, io.Discard, io.Discard)}
+	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
 	defer func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

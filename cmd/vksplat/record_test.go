@@ -33,7 +33,7 @@ func TestAdvice(t *testing.T) {
 	for _, tt := range tests {
 		o := newTrainOptions()
 		o.Load.Downscale, o.StepsScaler = tt.downscale, tt.scaler
-		r := &train.Run{Options: o, App: cli.New(strings.Fields(tt.args), nil, nil), Capture: capture}
+		r := &train.Run{Options: o, Console: cli.New(strings.Fields(tt.args), nil, nil), Capture: capture}
 		if tt.small {
 			r.Capture = &scene.Capture{Cameras: capture.Cameras[:1]}
 		}
@@ -62,7 +62,7 @@ func TestWatch(t *testing.T) {
 		{"the last step of a resumed run", 29, 30, []int{1}, false, true},
 	} {
 		var said bytes.Buffer
-		r := &train.Run{Options: &train.Options{Scene: "garden"}, App: cli.New(nil, io.Discard, &said), Train: []int{0, 1, 2}}
+		r := &train.Run{Options: &train.Options{Scene: "garden"}, Console: cli.New(nil, io.Discard, &said), Train: []int{0, 1, 2}}
 		r.Config.Iterations = test.total
 		rec := &train.Record{Run: r, From: test.from, Visited: map[int]bool{}}
 		for i, view := range test.views {

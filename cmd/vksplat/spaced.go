@@ -13,7 +13,7 @@ import (
 )
 
 // refuseSpaced lets the arguments of all commands be checked for values of flags that need none: behind a space they are taken for files.
-func refuseSpaced(a *cli.Console, root *cobra.Command) {
+func refuseSpaced(console *cli.Console, root *cobra.Command) {
 	for _, c := range root.Commands() {
 		check := c.Args
 		if check == nil {
@@ -21,7 +21,7 @@ func refuseSpaced(a *cli.Console, root *cobra.Command) {
 		}
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			wrong := check(cmd, args)
-			if err := spacedError(a, cmd, args, wrong != nil); err != nil {
+			if err := spacedError(console, cmd, args, wrong != nil); err != nil {
 				return err
 			}
 			return wrong
@@ -31,9 +31,9 @@ func refuseSpaced(a *cli.Console, root *cobra.Command) {
 
 // spacedError is the error of a value behind a space that its flag would take behind =. A number or a truth value is surely one, unless it is a file's name; other
 // words are where the arguments are wrong with them.
-func spacedError(a *cli.Console, cmd *cobra.Command, args []string, wrong bool) error {
+func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong bool) error {
 	at := 0 // the next argument in the command line
-	for i, word := range a.Args[:max(len(a.Args)-1, 0)] {
+	for i, word := range console.Args[:max(len(console.Args)-1, 0)] {
 		if word == "--" {
 			return nil
 		}
@@ -41,7 +41,7 @@ func spacedError(a *cli.Console, cmd *cobra.Command, args []string, wrong bool) 
 			at++
 		}
 		name, isFlag := strings.CutPrefix(word, "--")
-		f, value := cmd.Flags().Lookup(name), a.Args[i+1]
+		f, value := cmd.Flags().Lookup(name), console.Args[i+1]
 		if !isFlag || f == nil || f.NoOptDefVal == "" || at == len(args) || args[at] != value {
 			continue
 		}

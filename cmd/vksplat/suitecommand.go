@@ -9,7 +9,7 @@ import (
 	"vksplat/internal/run/suite"
 )
 
-func suiteCommand(a *cli.Console) *cobra.Command {
+func suiteCommand(console *cli.Console) *cobra.Command {
 	o := &suite.Options{Training: settingsForSuite()}
 	cmd := &cobra.Command{
 		Use:   "suite FILE.toml",
@@ -30,15 +30,15 @@ func suiteCommand(a *cli.Console) *cobra.Command {
 	table := []optionGroup{{options: append([]option{truth(&o.DryRun, "dry-run", "print the command of every run, and stop")}, deviceOptions(&o.Device)...)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	offerValues(a, cmd, table)
-	cmd.RunE = runs(a, func(args []string) error {
+	offerValues(console, cmd, table)
+	cmd.RunE = runs(console, func(args []string) error {
 		o.File = args[0]
 		for _, opt := range deviceOptions(&o.Device) {
 			if fs.Changed(opt.name) {
 				o.DeviceFlags = append(o.DeviceFlags, "--"+opt.name+"="+opt.value.String())
 			}
 		}
-		return suite.Run(a, o)
+		return suite.Run(console, o)
 	})
 	return cmd
 }

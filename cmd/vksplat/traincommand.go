@@ -20,7 +20,7 @@ import (
 var decidedByPlan = []string{"test-every", "test-list"}
 
 // trainPlan trains one block of a plan, or all of them and merges.
-func trainPlan(a *cli.Console, o *train.Options, fs *pflag.FlagSet, dir string) error {
+func trainPlan(console *cli.Console, o *train.Options, fs *pflag.FlagSet, dir string) error {
 	plan, err := plans.Read(dir)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func trainPlan(a *cli.Console, o *train.Options, fs *pflag.FlagSet, dir string) 
 		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.Block == plans.NoBlock {
-		return merge.TrainBlocks(a, o, plan)
+		return merge.TrainBlocks(console, o, plan)
 	}
 	if int(o.Block) >= len(plan.Blocks) {
 		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, cli.Count(len(plan.Blocks), "block"), o.Block)
@@ -49,7 +49,7 @@ func trainPlan(a *cli.Console, o *train.Options, fs *pflag.FlagSet, dir string) 
 		return err
 	}
 	takeBlock(o, plan)
-	_, err = train.Do(a, o, nil)
+	_, err = train.Do(console, o, nil)
 	return err
 }
 
@@ -84,7 +84,7 @@ func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
 	return flags
 }
 
-func trainCommand(a *cli.Console) *cobra.Command {
+func trainCommand(console *cli.Console) *cobra.Command {
 	o := newTrainOptions()
 	cmd := &cobra.Command{
 		Use:   "train SCENE -m OUT",
@@ -114,11 +114,11 @@ func trainCommand(a *cli.Console) *cobra.Command {
 	table, fs := trainTable(o), cmd.Flags()
 	register(fs, table)
 	o.Given = fs.Changed
-	offerValues(a, cmd, table)
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { trainHelp(a, cmd, o.HelpAll) })
-	cmd.RunE = runs(a, func(args []string) error {
+	offerValues(console, cmd, table)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { trainHelp(console, cmd, o.HelpAll) })
+	cmd.RunE = runs(console, func(args []string) error {
 		if o.HelpAll {
-			trainHelp(a, cmd, true)
+			trainHelp(console, cmd, true)
 			return nil
 		}
 		o.PassedOn = passedOnFlags(fs) // before --steps-scaler changes them
@@ -126,19 +126,19 @@ func trainCommand(a *cli.Console) *cobra.Command {
 			return err
 		}
 		if o.PrintConfig {
-			printSettings(a, o)
+			printSettings(console, o)
 			return nil
 		}
 		if plans.IsPlan(args[0]) {
-			return trainPlan(a, o, fs, args[0])
+			return trainPlan(console, o, fs, args[0])
 		}
-		return trainScene(a, o, args[0])
+		return trainScene(console, o, args[0])
 	})
 	return cmd
 }
 
 // trainScene trains a capture.
-func trainScene(a *cli.Console, o *train.Options, scene string) error {
+func trainScene(console *cli.Console, o *train.Options, scene string) error {
 	if flag := o.OfPlan(); flag != "" {
 		return fault.Usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
 	}
@@ -153,6 +153,6 @@ func trainScene(a *cli.Console, o *train.Options, scene string) error {
 	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun
-	_, err := train.Do(a, o, nil)
+	_, err := train.Do(console, o, nil)
 	return err
 }

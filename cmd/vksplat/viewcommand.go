@@ -27,7 +27,7 @@ func viewTable(o *show.Options) []optionGroup {
 	}}}
 }
 
-func viewCommand(a *cli.Console) *cobra.Command {
+func viewCommand(console *cli.Console) *cobra.Command {
 	o := &show.Options{}
 	cmd := &cobra.Command{
 		Use:   "view FILE|OUT",
@@ -42,9 +42,9 @@ func viewCommand(a *cli.Console) *cobra.Command {
 	table := viewTable(o)
 	fs := cmd.Flags()
 	register(fs, table)
-	offerValues(a, cmd, table)
+	offerValues(console, cmd, table)
 	o.Given = fs.Changed
-	cmd.RunE = runs(a, func(args []string) error {
+	cmd.RunE = runs(console, func(args []string) error {
 		o.Path, o.Title = args[0], filepath.Base(output.Absolute(args[0]))
 		if o.Page == "" {
 			for _, opt := range table[1].options {
@@ -52,14 +52,14 @@ func viewCommand(a *cli.Console) *cobra.Command {
 					o.DeviceFlags = append(o.DeviceFlags, opt.name)
 				}
 			}
-			return ofCapture(show.Run(a, o))
+			return ofCapture(show.Run(console, o))
 		}
 		for _, opt := range slices.Concat(table[0].options, table[1].options) {
 			if fs.Changed(opt.name) {
-				a.Warn("--" + opt.name + " has no effect with --html")
+				console.Warn("--" + opt.name + " has no effect with --html")
 			}
 		}
-		return ofCapture(show.WritePage(a, o))
+		return ofCapture(show.WritePage(console, o))
 	})
 	return cmd
 }

@@ -190,7 +190,7 @@ func TestViewerFrame(t *testing.T) {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := &train.Run{Options: o, App: cli.New(nil, io.Discard, io.Discard)}
+	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var err error
 	if r.Live, err = live.New(r, cancel); err != nil {

@@ -37,91 +37,95 @@ type Console struct {
 	OnAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
 
+// New returns the console of one call; args is its command line without the program.
 func New(args []string, stdout, stderr io.Writer) *Console {
 	return &Console{Stdout: stdout, Stderr: stderr, Args: args, text: &sync.Mutex{}, show: noLine{}}
 }
 
 // Columns returns how wide text on standard output may be: where there is no terminal, as wide as it likes.
-func (a *Console) Columns() int {
-	if f, isFile := FileOf(a.Stdout); isFile && term.IsTerminal(int(f.Fd())) {
+func (c *Console) Columns() int {
+	if f, isFile := FileOf(c.Stdout); isFile && term.IsTerminal(int(f.Fd())) {
 		return max(TerminalWidth(f), PlainWidth/2)
 	}
 	return math.MaxInt
 }
 
 // Printf writes to standard output.
-func (a *Console) Printf(format string, args ...any) {
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show.EndLine()
-	_, _ = io.WriteString(a.Stdout, wording.PrintableLines(fmt.Sprintf(format, args...)))
+func (c *Console) Printf(format string, args ...any) {
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.show.EndLine()
+	_, _ = io.WriteString(c.Stdout, wording.PrintableLines(fmt.Sprintf(format, args...)))
 }
 
-// Warn and note write one line to standard error and keep it for the report.
-func (a *Console) Warn(text string) { a.Tell(Notice{KindWarning, text}) }
+// Warn writes a warning to standard error and keeps it for the report.
+func (c *Console) Warn(text string) { c.Tell(Notice{KindWarning, text}) }
 
-func (a *Console) Note(text string) { a.Tell(Notice{KindNote, text}) }
+// Note writes a note to standard error and keeps it for the report.
+func (c *Console) Note(text string) { c.Tell(Notice{KindNote, text}) }
 
-func (a *Console) Tell(n Notice) {
+// Tell writes a warning or a note.
+func (c *Console) Tell(n Notice) {
 	n.Text = wording.PrintableLines(n.Text)
-	if a.heard != nil {
-		a.heard(n)
+	if c.heard != nil {
+		c.heard(n)
 	}
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.told = append(a.told, n)
-	a.show.EndLine()
-	_, _ = fmt.Fprintf(a.Stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.told = append(c.told, n)
+	c.show.EndLine()
+	_, _ = fmt.Fprintf(c.Stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
 }
 
 // Notices returns those so far.
-func (a *Console) Notices() []Notice {
-	a.text.Lock()
-	defer a.text.Unlock()
-	return slices.Clone(a.told)
+func (c *Console) Notices() []Notice {
+	c.text.Lock()
+	defer c.text.Unlock()
+	return slices.Clone(c.told)
 }
 
 // Fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each.
-func (a *Console) Fail(err error, hint string) {
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show.EndLine()
+func (c *Console) Fail(err error, hint string) {
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.show.EndLine()
 	for _, line := range linesOf(err) {
-		_, _ = fmt.Fprintf(a.Stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
+		_, _ = fmt.Fprintf(c.Stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
 	}
 	if hint != "" {
-		_, _ = fmt.Fprintf(a.Stderr, "hint: %s\n", wording.PrintableLines(hintStyle(hint)))
+		_, _ = fmt.Fprintf(c.Stderr, "hint: %s\n", wording.PrintableLines(hintStyle(hint)))
 	}
 }
 
-// Follow ends l before other text is printed; nil: there is no such line any more. l must hold the lock that is returned while it draws.
-func (a *Console) Follow(l openLine) *sync.Mutex {
+// Follow ends the line l before other text is printed; nil ends that. While l draws, it must hold the lock that Follow
+// returns.
+func (c *Console) Follow(l openLine) *sync.Mutex {
 	if l == nil {
 		l = noLine{}
 	}
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show = l
-	return a.text
+	c.text.Lock()
+	defer c.text.Unlock()
+	c.show = l
+	return c.text
 }
 
-// ToStderr is a console whose text goes to standard error, because standard output is for JSON alone.
-func (a *Console) ToStderr() *Console {
-	text := *a
-	text.Stdout = a.Stderr
+// ToStderr returns a console that prints to standard error, for commands whose standard output is JSON alone.
+func (c *Console) ToStderr() *Console {
+	text := *c
+	text.Stdout = c.Stderr
 	return &text
 }
 
-// Raw writes text as it is to standard output.
-func (a *Console) Raw(text string) {
-	a.text.Lock()
-	defer a.text.Unlock()
-	_, _ = io.WriteString(a.Stdout, text) // what could not be written is kept there
+// Raw writes text to standard output unchanged, control sequences too.
+func (c *Console) Raw(text string) {
+	c.text.Lock()
+	defer c.text.Unlock()
+	_, _ = io.WriteString(c.Stdout, text) // Stdout keeps what failed
 }
 
 // PrintJSON prints v for programs.
-func (a *Console) PrintJSON(v any) error {
-	enc := json.NewEncoder(a.Stdout)
+func (c *Console) PrintJSON(v any) error {
+	enc := json.NewEncoder(c.Stdout)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("print json: %w", err)
@@ -132,22 +136,24 @@ func (a *Console) PrintJSON(v any) error {
 // Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP
 // cancels, after printing what then says: what happens now. A later Ctrl-C ends
 // the process at once; other signals do not, because GNU timeout and service managers repeat
-// theirs, and a run of training is worth saving. The function it returns must be called when the work is done. From then
+// theirs, and a run of training is worth saving. The function it returns must be called when the work is done. From
+// then
 // on these signals do nothing: the process is about to end, with the exit code
 // that it has earned.
-func (a *Console) Interruptible(then func() string) (context.Context, func()) {
-	return a.untilSignal(then, "Ctrl-C once more aborts at once", func(s os.Signal) bool { return s == os.Interrupt })
+func (c *Console) Interruptible(then func() string) (context.Context, func()) {
+	return c.untilSignal(then, "Ctrl-C once more aborts at once", func(s os.Signal) bool { return s == os.Interrupt })
 }
 
 // Stoppable is interruptible for work that loses little: any later signal ends the process at once.
-func (a *Console) Stoppable(then func() string) (context.Context, func()) {
-	return a.untilSignal(then, "once more aborts at once", func(os.Signal) bool { return true })
+func (c *Console) Stoppable(then func() string) (context.Context, func()) {
+	return c.untilSignal(then, "once more aborts at once", func(os.Signal) bool { return true })
 }
 
-// untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is abortAfter ago.
-func (a *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
-	if a.ctx != nil {
-		return a.untilDone()
+// untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is
+// abortAfter ago.
+func (c *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
+	if c.ctx != nil {
+		return c.untilDone()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
@@ -165,12 +171,12 @@ func (a *Console) untilSignal(then func() string, again string, aborts func(os.S
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				_, _ = fmt.Fprintf(a.Stderr, "\nvksplat: %s; %s\n", then(), again)
+				_, _ = fmt.Fprintf(c.Stderr, "\nvksplat: %s; %s\n", then(), again)
 				cancel()
 			case aborts(s) && time.Since(first) >= AbortAfter:
-				_, _ = fmt.Fprintln(a.Stderr, "\nvksplat: aborted")
-				if a.OnAbort != nil {
-					a.OnAbort()
+				_, _ = fmt.Fprintln(c.Stderr, "\nvksplat: aborted")
+				if c.OnAbort != nil {
+					c.OnAbort()
 				}
 				os.Exit(ExitInterrupted)
 			}

@@ -18,7 +18,8 @@ import (
 // pipeGone are the errors of a pipe that nobody reads any more.
 var pipeGone = []error{syscall.EPIPE}
 
-// Stdout is standard output. Text is written without looking at errors: the first one is kept here, and the program ends with it.
+// Stdout is standard output. Text is written without looking at errors: the first one is kept here, and the program
+// ends with it.
 type Stdout struct {
 	W  io.Writer
 	mu sync.Mutex
@@ -40,7 +41,8 @@ func (o *Stdout) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more: that is no error, also of a command that noticed.
+// Checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more:
+// that is no error, also of a command that noticed.
 func (o *Stdout) Checked(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 // TestErrorLines wants the prefix on every line, a line for each of joined errors, and none twice.
 func TestErrorLines(t *testing.T) {
 	var errs bytes.Buffer
-	a := New(nil, nil, &errs)
+	c := New(nil, nil, &errs)
 	one := errors.New("no room")
-	a.Fail(errors.Join(fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), one, errors.New("no rights")), "Make room.")
+	c.Fail(errors.Join(fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), one, errors.New("no rights")), "Make room.")
 	if got, want := errs.String(), "vksplat: error: save: no room\nvksplat: error: no rights\nvksplat: error: no room\nhint: make room\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -9,7 +9,8 @@ import (
 // version is set by the linker for releases: -ldflags "-X vksplat/internal/cli.version=1.2.3".
 var version = ""
 
-// revision is the commit, set likewise where Go records none: -ldflags "-X vksplat/internal/cli.revision=$(git describe --always --dirty --exclude '*')".
+// revision is the commit, set likewise where Go records none: -ldflags "-X vksplat/internal/cli.revision=$(git describe
+// --always --dirty --exclude '*')".
 var revision = ""
 
 // Version returns the version that written files carry. It says nothing

@@ -95,10 +95,10 @@ func (o *Options) trained() int {
 }
 
 // Run measures all captures, or the suite.
-func Run(a *cli.Console, o *Options, captures []string) error {
-	events := a.Stdout
+func Run(console *cli.Console, o *Options, captures []string) error {
+	events := console.Stdout
 	if o.Progress == meter.JSON { // which is alone on standard output
-		a = a.ToStderr()
+		console = console.ToStderr()
 	}
 	var before *benchFile
 	if o.Against != "" {
@@ -107,9 +107,9 @@ func Run(a *cli.Console, o *Options, captures []string) error {
 			return err
 		}
 	}
-	ctx, stop := a.Interruptible(cli.Always("stopping after this step"))
+	ctx, stop := console.Interruptible(cli.Always("stopping after this step"))
 	defer stop()
-	b := &bencher{app: a, o: o, events: events, file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.Rounds}}
+	b := &bencher{console: console, o: o, events: events, file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.Rounds}}
 	err := b.openDevice()
 	if err == nil && len(captures) > 0 {
 		err = b.captures(ctx, captures)
@@ -130,7 +130,7 @@ func Run(a *cli.Console, o *Options, captures []string) error {
 	if before == nil {
 		return nil
 	}
-	return compareBench(a, before, b.file, o.MaxSlowdown)
+	return compareBench(console, before, b.file, o.MaxSlowdown)
 }
 
 // openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as memory of training.
@@ -148,7 +148,7 @@ func (b *bencher) openDevice() (err error) {
 	if b.file.Rates, err = d.MeasureRates(); err != nil {
 		return err
 	}
-	b.app.Printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
+	b.console.Printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
 		s.Name, s.Driver, s.Limits.SubgroupSize, b.file.Rates.CopyBytes/1e9, b.file.Rates.Instructions/1e12)
 	return nil
 }

@@ -18,10 +18,10 @@ import (
 
 // bencher measures one thing after the other.
 type bencher struct {
-	app    *cli.Console
-	o      *Options
-	events io.Writer // of progress
-	file   *benchFile
+	console *cli.Console
+	o       *Options
+	events  io.Writer // of progress
+	file    *benchFile
 }
 
 // subject is a model with its views that is measured.
@@ -39,7 +39,7 @@ func (b *bencher) captures(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		o := b.o.Options
 		o.Scene = path
-		if err := b.capture(ctx, &train.Run{Options: &o, App: b.app}); err != nil {
+		if err := b.capture(ctx, &train.Run{Options: &o, Console: b.console}); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
 		if r.Config.Splats > 0 {
-			b.app.Warn(cli.NoEffect("splats", "--warm-steps"))
+			b.console.Warn(cli.NoEffect("splats", "--warm-steps"))
 		}
 		r.Config.RefineEvery, r.Config.Splats = 0, 0
 	}
@@ -61,7 +61,7 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 	if err := r.Begin(ctx); err != nil {
 		return err
 	}
-	b.app.Printf("%s\n", r.FirstLine())
+	b.console.Printf("%s\n", r.FirstLine())
 	r.FlushNotes()
 	return b.measure(ctx, subject{
 		name: b.file.name(filepath.Base(output.Absolute(r.Scene))), config: &r.Config, cameras: captured.Pick(r.Capture.Cameras, r.Train), trainer: r.Trainer, trained: trained,
@@ -79,7 +79,7 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	m := pipeline.MeasureOptions{Steps: b.o.Steps.or(benchSteps), Rounds: b.o.Rounds}
 	settle := b.o.Settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
 	show := b.show(s.trainer, s.trained+settle+m.Total())
-	defer b.app.Follow(nil)
+	defer b.console.Follow(nil)
 	if err := s.trainer.RunTo(ctx, s.trained, show.Update); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	}
 	result := newScene(s, m.Steps, measured, b.file.Rates)
 	b.file.Scenes = append(b.file.Scenes, result)
-	printScene(b.app, result)
+	printScene(b.console, result)
 	return nil
 }
 
@@ -130,6 +130,6 @@ func (b *bencher) show(t *pipeline.Trainer, total int) *meter.Meter {
 		return meter.DeviceUse{Bytes: t.MemoryStats().DeviceBytes, Seconds: t.StepSeconds()}
 	}
 	p.Spent = t.Seconds
-	p.Text = b.app.Follow(p)
+	p.Text = b.console.Follow(p)
 	return p
 }

@@ -55,7 +55,7 @@ func (b *bencher) suite(ctx context.Context) error {
 	}
 	for _, m := range list {
 		if b.o.Suite == SuiteQuick && m.splats > cpuSplats && b.file.Device.Type == cpuType {
-			b.app.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
+			b.console.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
 			continue
 		}
 		if ctx.Err() != nil {
@@ -63,7 +63,7 @@ func (b *bencher) suite(ctx context.Context) error {
 		}
 		err := b.madeUp(ctx, m)
 		if errors.Is(err, pipeline.ErrTooSmall) || errors.Is(err, pipeline.ErrLittleRAM) || errors.Is(err, pipeline.ErrOutOfMemory) {
-			b.app.Warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
+			b.console.Warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
 			continue
 		}
 		if err != nil {

@@ -12,22 +12,22 @@ import (
 )
 
 // printScene prints what was measured.
-func printScene(a *cli.Console, s *benchScene) {
+func printScene(console *cli.Console, s *benchScene) {
 	c := &s.Counts
-	a.Printf("\n%s: %s, %s of %s, SH degree %d, %d steps a round\n", s.Name, cli.Count(c.Splats, "splat"), cli.Count(s.Photos, "photo"), s.Resolution, c.SHDegree, s.Steps)
-	a.Printf("a view: %s visible, %d (tile, splat) pairs of which %d are looked at; a pixel looks at %.0f splats and blends %.0f\n",
+	console.Printf("\n%s: %s, %s of %s, SH degree %d, %d steps a round\n", s.Name, cli.Count(c.Splats, "splat"), cli.Count(s.Photos, "photo"), s.Resolution, c.SHDegree, s.Steps)
+	console.Printf("a view: %s visible, %d (tile, splat) pairs of which %d are looked at; a pixel looks at %.0f splats and blends %.0f\n",
 		cli.Count(c.Visible, "splat"), c.Isects, c.SeenIsects, float64(c.SeenPairs)/float64(c.Pixels), float64(c.BlendedPairs)/float64(c.Pixels))
 	if len(s.Passes) > 0 {
-		printPasses(a, s)
-		a.Printf("passes %s, their floors %.4f ms, gap %s\n", milliseconds(s.PassesMS), s.FloorMS, milliseconds(s.GapMS))
+		printPasses(console, s)
+		console.Printf("passes %s, their floors %.4f ms, gap %s\n", milliseconds(s.PassesMS), s.FloorMS, milliseconds(s.GapMS))
 	}
-	a.Printf("step %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
+	console.Printf("step %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
 		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max, pipeline.BytesText(s.PeakBytes))
 }
 
 // printPasses prints the table of passes.
-func printPasses(a *cli.Console, s *benchScene) {
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+func printPasses(console *cli.Console, s *benchScene) {
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tshare\tdispatches\tMB\tM instr.\tGB/s\tof copy\tfloor ms\tx floor\t")
 	for _, p := range s.Passes {
 		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max, 100*p.Share, p.Dispatches)
@@ -46,18 +46,18 @@ func milliseconds(s spread) string {
 
 // compareBench prints how times changed, as ratios to those before: below 1 is faster. Steps that take more than most times as long, unless that is 0, are
 // an error.
-func compareBench(a *cli.Console, before, now *benchFile, most float64) error {
+func compareBench(console *cli.Console, before, now *benchFile, most float64) error {
 	if before.Device != now.Device {
-		a.Warn(fmt.Sprintf("the results to compare with are of %s, %s", before.Device.Name, before.Device.Driver))
+		console.Warn(fmt.Sprintf("the results to compare with are of %s, %s", before.Device.Name, before.Device.Driver))
 	}
 	var errs []error
 	for _, s := range now.Scenes {
 		i := slices.IndexFunc(before.Scenes, func(b *benchScene) bool { return b.Name == s.Name })
 		if i < 0 {
-			a.Warn(s.Name + " is not in the results to compare with")
+			console.Warn(s.Name + " is not in the results to compare with")
 			continue
 		}
-		ratio := compareScene(a, before.Scenes[i], s)
+		ratio := compareScene(console, before.Scenes[i], s)
 		if most > 0 && ratio > most {
 			errs = append(errs, slower(s.Name, ratio, most))
 		}
@@ -66,9 +66,9 @@ func compareBench(a *cli.Console, before, now *benchFile, most float64) error {
 }
 
 // compareScene prints the ratios of one scene and returns that of the whole step.
-func compareScene(a *cli.Console, before, now *benchScene) float64 {
-	a.Printf("\n%s, against before:\n", now.Name)
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+func compareScene(console *cli.Console, before, now *benchScene) float64 {
+	console.Printf("\n%s, against before:\n", now.Name)
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "pass\tbefore\tnow\tratio\t")
 	row := func(name string, b, n float64) {
 		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%s\t\n", wording.PrintableLines(name), b, n, ratioText(b, n))
@@ -89,9 +89,9 @@ func compareScene(a *cli.Console, before, now *benchScene) float64 {
 	row("step", before.WallMS.Median, now.WallMS.Median)
 	row("host", before.HostMS.Median, now.HostMS.Median)
 	_ = w.Flush()
-	a.Printf("device memory at the peak: before %s, now %s\n", pipeline.BytesText(before.PeakBytes), pipeline.BytesText(now.PeakBytes))
+	console.Printf("device memory at the peak: before %s, now %s\n", pipeline.BytesText(before.PeakBytes), pipeline.BytesText(now.PeakBytes))
 	if before.Counts.Splats != now.Counts.Splats || before.Resolution != now.Resolution {
-		a.Warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name, cli.Count(before.Counts.Splats, "splat"), before.Resolution))
+		console.Warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name, cli.Count(before.Counts.Splats, "splat"), before.Resolution))
 	}
 	return now.WallMS.Median / before.WallMS.Median
 }

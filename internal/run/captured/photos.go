@@ -99,12 +99,12 @@ func FindCameras(in string, names []string, guess bool) string {
 }
 
 // TellWarnings says what was found while a capture was read.
-func TellWarnings(a *cli.Console, c *scene.Capture) {
+func TellWarnings(console *cli.Console, c *scene.Capture) {
 	for _, w := range c.Warnings {
 		if inspect.Note(w) {
-			a.Note(w.String())
+			console.Note(w.String())
 		} else {
-			a.Warn(w.String())
+			console.Warn(w.String())
 		}
 	}
 }

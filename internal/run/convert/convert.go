@@ -181,7 +181,7 @@ func (o *Options) selection() (s splatfile.Selection, err error) {
 }
 
 // Run reads, changes and writes a model.
-func Run(a *cli.Console, o *Options) (err error) {
+func Run(console *cli.Console, o *Options) (err error) {
 	f, err := o.format()
 	if err != nil {
 		return err
@@ -200,16 +200,16 @@ func Run(a *cli.Console, o *Options) (err error) {
 		}
 	}
 	debug.SetMemoryLimit(ConvertHeap)
-	w := NewWatch(a)
+	w := NewWatch(console)
 	defer w.end()
-	model, err := openModels(a, o.In, w)
+	model, err := openModels(console, o.In, w)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
 	up := splatfile.Unmoved()
 	if o.Orient != "" {
-		if up, err = uprightMove(a, o); err != nil {
+		if up, err = uprightMove(console, o); err != nil {
 			return err
 		}
 	}
@@ -218,14 +218,14 @@ func Run(a *cli.Console, o *Options) (err error) {
 		return err
 	}
 	defer release()
-	ctx, stop := a.Interruptible(cli.Always("stopping; nothing is left behind"))
+	ctx, stop := console.Interruptible(cli.Always("stopping; nothing is left behind"))
 	defer stop()
-	a.OnAbort = func() {
+	console.OnAbort = func() {
 		dropTemporary(o.Out)
 		release()
 	}
 	w.Ctx = ctx
-	err = changeModel(a, o, f, model, selection, up, moves)
+	err = changeModel(console, o, f, model, selection, up, moves)
 	if errors.Is(err, context.Canceled) {
 		err = fault.ErrInterrupted
 	}
@@ -233,12 +233,12 @@ func Run(a *cli.Console, o *Options) (err error) {
 }
 
 // changeModel selects and moves the splats of a model and writes it.
-func changeModel(a *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
+func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
 	model, dropped, err := splatfile.Select(model, selection)
 	if err != nil {
 		return err
 	}
-	tellDropped(a, dropped)
+	tellDropped(console, dropped)
 	if model.Info().N == 0 {
 		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
 	}
@@ -256,33 +256,33 @@ func changeModel(a *cli.Console, o *Options, f *splatfile.Format, model splatfil
 		return err
 	}
 	for _, text := range lost {
-		a.Warn(o.Out + " does not keep everything: " + text)
+		console.Warn(o.Out + " does not keep everything: " + text)
 	}
 	info, size := model.Info(), ""
 	if bytes, err := splatfile.Size(o.Out); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}
-	a.Printf("model: %s: %s, %s of SH degree %d%s\n", o.Out, f.Name, cli.Count(info.N, "splat"), info.Degree, size)
+	console.Printf("model: %s: %s, %s of SH degree %d%s\n", o.Out, f.Name, cli.Count(info.N, "splat"), info.Degree, size)
 	return nil
 }
 
 // tellDropped says what is not written, and why.
-func tellDropped(a *cli.Console, d splatfile.Dropped) {
+func tellDropped(console *cli.Console, d splatfile.Dropped) {
 	if d.Broken > 0 {
-		a.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
+		console.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
 	}
 	for _, part := range []struct {
 		n   int
 		why string
 	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below --min-opacity"}, {d.Outliers, "alone, by --prune-outliers"}, {d.Surplus, "least important, by --max-splats"}} {
 		if part.n > 0 {
-			a.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
+			console.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
 		}
 	}
 }
 
 // openModels opens what is to be read, merged if there are several, and tells what the files hold beside splats.
-func openModels(a *cli.Console, in []string, w *watch) (splatfile.Source, error) {
+func openModels(console *cli.Console, in []string, w *watch) (splatfile.Source, error) {
 	var opened OpenedModels
 	for _, path := range in {
 		model, err := splatfile.Open(path)
@@ -291,7 +291,7 @@ func openModels(a *cli.Console, in []string, w *watch) (splatfile.Source, error)
 		}
 		opened.Parts = append(opened.Parts, w.Over(model))
 		for _, n := range model.Info().Notes {
-			a.Warn(path + ": " + n)
+			console.Warn(path + ": " + n)
 		}
 	}
 	if len(opened.Parts) == 1 {
@@ -299,7 +299,7 @@ func openModels(a *cli.Console, in []string, w *watch) (splatfile.Source, error)
 	}
 	antialiased := func(m splatfile.Source) bool { return m.Info().Meta.Antialiased }
 	if first := antialiased(opened.Parts[0]); slices.ContainsFunc(opened.Parts, func(m splatfile.Source) bool { return antialiased(m) != first }) {
-		a.Warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
+		console.Warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
 	}
 	look := func(m splatfile.Source) string {
 		meta := m.Info().Meta
@@ -310,7 +310,7 @@ func openModels(a *cli.Console, in []string, w *watch) (splatfile.Source, error)
 		return fmt.Sprint(background, meta.Near, meta.Exposure)
 	}
 	if first := look(opened.Parts[0]); slices.ContainsFunc(opened.Parts, func(m splatfile.Source) bool { return look(m) != first }) {
-		a.Warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
+		console.Warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
 	}
 	var err error
 	if opened.Source, err = splatfile.Merge(opened.Parts); err != nil {

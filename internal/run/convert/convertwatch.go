@@ -12,16 +12,16 @@ import (
 
 // watch shows how a conversion goes and ends it when the user wants so.
 type watch struct {
-	a     *cli.Console
-	Ctx   context.Context
-	shown time.Time // when the last line was due
-	pass  int       // how often a file has been read
-	read  int       // splats of this pass
-	of    int       // so many
+	console *cli.Console
+	Ctx     context.Context
+	shown   time.Time // when the last line was due
+	pass    int       // how often a file has been read
+	read    int       // splats of this pass
+	of      int       // so many
 }
 
-func NewWatch(a *cli.Console) *watch {
-	return &watch{a: a, Ctx: context.Background(), shown: time.Now()}
+func NewWatch(console *cli.Console) *watch {
+	return &watch{console: console, Ctx: context.Background(), shown: time.Now()}
 }
 
 func (w *watch) end() { w.Ctx = context.Background() }
@@ -34,7 +34,7 @@ func (w *watch) saw(n int) error {
 	w.read += n
 	if t := time.Now(); t.Sub(w.shown) >= meter.LinesEvery {
 		w.shown = t
-		w.a.Printf("pass %d: %s of %d\n", w.pass, cli.Count(w.read, "splat"), w.of)
+		w.console.Printf("pass %d: %s of %d\n", w.pass, cli.Count(w.read, "splat"), w.of)
 	}
 	return w.Ctx.Err()
 }

@@ -32,7 +32,7 @@ func (f *Exports) Set(s string) error {
 }
 
 // ExportTo converts a model to the format that the name of the file to write says.
-func ExportTo(a *cli.Console, from, to string) (err error) {
+func ExportTo(console *cli.Console, from, to string) (err error) {
 	if _, err := writableFormat(to, ""); err != nil {
 		return err
 	}
@@ -41,11 +41,11 @@ func ExportTo(a *cli.Console, from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
-	return Export(a, model, to)
+	return Export(console, model, to)
 }
 
 // Export writes a model in the format that the name of the file to write says.
-func Export(a *cli.Console, model splatfile.Source, to string) error {
+func Export(console *cli.Console, model splatfile.Source, to string) error {
 	f, err := writableFormat(to, "")
 	if err != nil {
 		return err
@@ -55,13 +55,13 @@ func Export(a *cli.Console, model splatfile.Source, to string) error {
 		return err
 	}
 	for _, text := range lost {
-		a.Warn(to + " does not keep everything: " + text)
+		console.Warn(to + " does not keep everything: " + text)
 	}
 	size := ""
 	if bytes, err := splatfile.Size(to); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}
-	a.Printf("export: %s: %s%s\n", to, f.Name, size)
+	console.Printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil
 }
 

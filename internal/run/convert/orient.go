@@ -9,15 +9,15 @@ import (
 )
 
 // uprightMove returns what turns the mean up of the cameras to -y.
-func uprightMove(a *cli.Console, o *Options) (splatfile.Similarity, error) {
+func uprightMove(console *cli.Console, o *Options) (splatfile.Similarity, error) {
 	file := o.Cameras
 	if file == "" {
 		if file = captured.FindCameras(o.In[0], captured.CamerasBeside, true); file == "" {
 			return splatfile.Unmoved(), fault.Usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.In[0])
 		}
-		a.Note("up is taken from the cameras in " + file)
+		console.Note("up is taken from the cameras in " + file)
 	}
-	cams, err := captured.ReadCamerasOf(a, file)
+	cams, err := captured.ReadCamerasOf(console, file)
 	if err != nil {
 		return splatfile.Unmoved(), err
 	}

@@ -41,13 +41,13 @@ type Options struct {
 }
 
 // Run draws the capture, trains it and checks the quality.
-func Run(a *cli.Console, o *Options) error {
+func Run(console *cli.Console, o *Options) error {
 	release, err := output.Claim(o.Out, true)
 	if err != nil {
 		return err
 	}
 	defer release()
-	a.OnAbort, o.Claimed = release, true
+	console.OnAbort, o.Claimed = release, true
 	o.Scene = filepath.Join(o.Out, "capture")
 	if err := o.refuseForeign(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func Run(a *cli.Console, o *Options) error {
 	}
 	o.Config.MaxSplats = o.Points
 	var g grid
-	st, err := train.Do(a, &o.Options, g.add)
+	st, err := train.Do(console, &o.Options, g.add)
 	if st == nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func Run(a *cli.Console, o *Options) error {
 		if err := output.AddWritten(o.Out, picture); err != nil {
 			return err
 		}
-		a.Printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
+		console.Printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (o *Options) synth(seed uint64) synth.Options {
 }
 
 // WriteCapture makes a capture and does not train it.
-func WriteCapture(a *cli.Console, o *Options) error {
+func WriteCapture(console *cli.Console, o *Options) error {
 	if err := claimCapture(o.Out); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func WriteCapture(a *cli.Console, o *Options) error {
 	if err := synth.Write(o.Out, o.synth(o.Config.Seed)); err != nil {
 		return err
 	}
-	a.Printf("capture: %s\n", o.Out)
+	console.Printf("capture: %s\n", o.Out)
 	return nil
 }
 

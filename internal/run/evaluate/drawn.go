@@ -45,7 +45,7 @@ func (j *Job) takeLook(synthetic bool) error {
 // printDrawn names below a table what decides its scores beside the file.
 func (j *Job) printDrawn() {
 	if d := j.Result.Drawn; d != nil {
-		j.app.Printf("%s: drawn with %s.\n", j.Name, d)
+		j.console.Printf("%s: drawn with %s.\n", j.Name, d)
 	}
 }
 
@@ -66,7 +66,7 @@ func (j *Job) warnElsewhere(s *scene.Splats) {
 		}
 	}
 	if n > 0 && seen*100 < n {
-		j.app.Warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than "+
+		j.console.Warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than "+
 			"the capture, or was moved; --origin, --model, --format and --undo-applied-transform choose a frame",
 			j.Name, cli.Count(n, "splat"), seen))
 	}

@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/scene/results"
 )
 
@@ -47,6 +48,13 @@ type Options struct {
 	Device      pipeline.DeviceOptions
 	Config      pipeline.RenderConfig
 	Given       func(flag string) bool
+}
+
+// NewOptions returns the defaults, as of a call without flags.
+func NewOptions() *Options {
+	return &Options{Split: SplitTest, Protocol: ProtocolGsplat, Correct: metric.ColorAffine, TestEvery: captured.HeldOutEvery,
+		Load: captured.Options{Model: scene.AnyModel}, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+		Given: func(string) bool { return false }}
 }
 
 // Check reports what makes no sense, before any work.
@@ -84,7 +92,7 @@ func (o *Options) Check() error {
 }
 
 // Run measures all models and prints the tables.
-func Run(a *cli.Console, o *Options) (err error) {
+func Run(console *cli.Console, o *Options) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
 			err = fault.ErrInterrupted
@@ -103,14 +111,14 @@ func Run(a *cli.Console, o *Options) (err error) {
 	}
 	defer unclaim()
 	if o.Renders != "" {
-		job, err := pictureJob(a, o)
+		job, err := pictureJob(console, o)
 		if err != nil {
 			return err
 		}
 		jobs = append(jobs, job)
 	}
 	for _, path := range o.Models { // what is wrong with the last is told before the first is measured
-		job, err := ModelJob(a, *o, path)
+		job, err := ModelJob(console, *o, path)
 		if err != nil {
 			return err
 		}
@@ -126,20 +134,20 @@ func Run(a *cli.Console, o *Options) (err error) {
 		}
 		claimed[output.Absolute(job.folder)] = release
 	}
-	a.OnAbort = unclaim
-	ctx, stop := a.Stoppable(cli.Always("stopping after this picture; no scores are written"))
+	console.OnAbort = unclaim
+	ctx, stop := console.Stoppable(cli.Always("stopping after this picture; no scores are written"))
 	defer stop()
-	if err := MeasureAll(a, ctx, o, jobs); err != nil {
+	if err := MeasureAll(console, ctx, o, jobs); err != nil {
 		return err
 	}
 	if o.Compare {
-		printComparison(a, jobs)
+		printComparison(console, jobs)
 	}
 	return nil
 }
 
 // MeasureAll does the jobs, on one device, and writes their scores.
-func MeasureAll(a *cli.Console, ctx context.Context, o *Options, jobs []*Job) (err error) {
+func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*Job) (err error) {
 	var device *pipeline.Device
 	for _, job := range jobs {
 		if err := job.refuseForeign(); err != nil {
@@ -153,7 +161,7 @@ func MeasureAll(a *cli.Console, ctx context.Context, o *Options, jobs []*Job) (e
 		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 		device.LimitHeap()
 		if note := device.Note(); note != "" {
-			a.Note(note)
+			console.Note(note)
 		}
 	}
 	for _, job := range jobs { // what has no room in the device is told before the first is measured
@@ -178,14 +186,14 @@ func MeasureAll(a *cli.Console, ctx context.Context, o *Options, jobs []*Job) (e
 				return err
 			}
 			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
-				a.Note(text)
+				console.Note(text)
 			}
 			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
 				return err
 			}
 		}
 		if !o.Compare {
-			printResult(a, job)
+			printResult(console, job)
 		}
 	}
 	return nil

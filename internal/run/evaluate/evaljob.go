@@ -29,7 +29,7 @@ import (
 
 // Job is one thing that eval measures: a model, or a folder of pictures.
 type Job struct {
-	app     *cli.Console
+	console *cli.Console
 	O       Options          // with what the run recorded
 	Name    string           // in tables
 	File    string           // of the model
@@ -47,7 +47,7 @@ type Job struct {
 }
 
 // ModelJob finds out what a model is to be compared with.
-func ModelJob(a *cli.Console, o Options, path string) (*Job, error) {
+func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 	file, out, err := o.findModel(path)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func ModelJob(a *cli.Console, o Options, path string) (*Job, error) {
 	if rec == nil && !output.IsFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
 	}
-	j := &Job{app: a, O: o, Name: path, File: file, folder: cmp.Or(o.Out, out), ours: rec != nil && o.Out == ""}
+	j := &Job{console: console, O: o, Name: path, File: file, folder: cmp.Or(o.Out, out), ours: rec != nil && o.Out == ""}
 	return j, j.openCapture(rec)
 }
 
@@ -103,9 +103,9 @@ func (j *Job) openCapture(rec *captured.Record) error {
 	}
 	for _, w := range c.Warnings {
 		if (w.Code != "masks" || w.Count > 0) && inspect.Note(w) { // photos without a mask are told of, that all have one is not
-			j.app.Note(w.String())
+			j.console.Note(w.String())
 		} else if !inspect.Note(w) {
-			j.app.Warn(w.String())
+			j.console.Warn(w.String())
 		}
 	}
 	j.capture, j.rec = c, rec
@@ -140,18 +140,18 @@ func (j *Job) setScorer() {
 }
 
 // pictureJob pairs the pictures of two folders.
-func pictureJob(a *cli.Console, o *Options) (*Job, error) {
+func pictureJob(console *cli.Console, o *Options) (*Job, error) {
 	pairs, err := inspect.FindPairs(o.Renders, o.Gt, o.Load.Masks, o.Load.Inverted)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(pairs.Unpaired); n > 0 {
-		a.Warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", cli.Count(n, "photo"), o.Gt)}.String())
+		console.Warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", cli.Count(n, "photo"), o.Gt)}.String())
 	}
 	for _, w := range pairs.Warnings {
-		a.Warn(w.String())
+		console.Warn(w.String())
 	}
-	j := &Job{app: a, O: *o, Name: o.Renders, folder: o.Out, renders: pairs.Renders, Cams: pairs.Photos}
+	j := &Job{console: console, O: *o, Name: o.Renders, folder: o.Out, renders: pairs.Renders, Cams: pairs.Photos}
 	// INRIA's layout is test/ours_30000/renders.
 	j.Result.Method = filepath.Base(output.Absolute(o.Renders))
 	if parent := filepath.Base(filepath.Dir(output.Absolute(o.Renders))); j.Result.Method == "renders" && strings.HasPrefix(parent, "ours_") {
@@ -193,7 +193,7 @@ func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) 
 		}
 		return j.round(ctx, plan, j.readRender)
 	}
-	splats, info, err := models.Open(j.app, j.File)
+	splats, info, err := models.Open(j.console, j.File)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, renderer.Close()) }()
-	models.TellShared(j.app, renderer)
+	models.TellShared(j.console, renderer)
 	return j.round(ctx, plan, func(memory []float32, i int) ([]float32, error) { return renderer.RenderInto(memory, j.Cams[i]) })
 }
 
@@ -266,10 +266,10 @@ func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan, draw func(memo
 		return err
 	}
 	defer round.Photos.Close()
-	show := showPictures(j.app, len(j.Cams))
+	show := showPictures(j.console, len(j.Cams))
 	j.show = show
 	defer show.Interrupt()
-	round.Strict, round.Warn, round.Draw = j.O.Load.Strict, j.app.Warn, draw
+	round.Strict, round.Warn, round.Draw = j.O.Load.Strict, j.console.Warn, draw
 	round.Compare = func(c *Comparison) (func(), error) {
 		c.Photo = photo.Over(c.Photo, j.O.Config.Background)
 		all := []uint32(nil)
@@ -308,12 +308,12 @@ func (j *Job) otherPhotos() string {
 }
 
 // showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for the tables.
-func showPictures(a *cli.Console, n int) *meter.Meter {
+func showPictures(console *cli.Console, n int) *meter.Meter {
 	how := meter.None
-	if f, isFile := cli.FileOf(a.Stderr); isFile && term.IsTerminal(int(f.Fd())) {
+	if f, isFile := cli.FileOf(console.Stderr); isFile && term.IsTerminal(int(f.Fd())) {
 		how = meter.Bar
 	}
-	show := meter.New(a.Stderr, how, 0, n)
-	show.Draws, show.Text = true, a.Follow(show)
+	show := meter.New(console.Stderr, how, 0, n)
+	show.Draws, show.Text = true, console.Follow(show)
 	return show
 }

@@ -75,7 +75,7 @@ func ScoreText(s results.Score) string {
 func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(name), "LPIPS") }
 
 // printResult prints the table of one model.
-func printResult(a *cli.Console, j *Job) {
+func printResult(console *cli.Console, j *Job) {
 	r := &j.Result
 	means := r.Means()
 	head := []string{"view"}
@@ -94,17 +94,17 @@ func printResult(a *cli.Console, j *Job) {
 		t.Add(row...)
 	}
 	t.Add(last...)
-	a.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.Name, r.Method, cli.Count(len(r.Views), "photo"), captured.Resolution(j.Cams), t, j.Scorer.Legend())
+	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.Name, r.Method, cli.Count(len(r.Views), "photo"), captured.Resolution(j.Cams), t, j.Scorer.Legend())
 	j.printDrawn()
 	j.printTrainedOn()
 	if j.folder != "" {
-		a.Printf("\nscores: %s\n", j.folder)
+		console.Printf("\nscores: %s\n", j.folder)
 	}
-	a.Printf("\n")
+	console.Printf("\n")
 }
 
 // printComparison prints the means of several models side by side, the best of each in bold, and then every view's PSNR.
-func printComparison(a *cli.Console, jobs []*Job) {
+func printComparison(console *cli.Console, jobs []*Job) {
 	head := []string{"mean"}
 	for _, j := range jobs {
 		head = append(head, fmt.Sprintf("%s, %s", j.Name, j.Result.Method))
@@ -123,9 +123,9 @@ func printComparison(a *cli.Console, jobs []*Job) {
 		}
 		t.Add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].Result.Protocol)}, best(row)...)...)
 	}
-	a.Printf("%s\n", t)
+	console.Printf("%s\n", t)
 	if !same {
-		a.Warn("the models were not all measured on the same photos: their means are not of the same")
+		console.Warn("the models were not all measured on the same photos: their means are not of the same")
 	}
 	if len(views) > 0 {
 		t = &MarkdownTable{}
@@ -139,9 +139,9 @@ func printComparison(a *cli.Console, jobs []*Job) {
 			}
 			t.Add(append([]string{view}, bestInBold(row)...)...)
 		}
-		a.Printf("%s\n", t)
+		console.Printf("%s\n", t)
 	}
-	a.Printf("%s\n", jobs[0].Scorer.Legend())
+	console.Printf("%s\n", jobs[0].Scorer.Legend())
 	for _, j := range jobs {
 		j.printDrawn()
 		j.printTrainedOn()

@@ -11,14 +11,14 @@ import (
 )
 
 // One measures one model on a device that is open, and writes no scores.
-func One(ctx context.Context, a *cli.Console, o *Options, device *pipeline.Device) (*results.Result, error) {
+func One(ctx context.Context, console *cli.Console, o *Options, device *pipeline.Device) (*results.Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if len(o.Models) != 1 {
 		return nil, fmt.Errorf("measure a model: %d are named", len(o.Models))
 	}
-	job, err := ModelJob(a, *o, o.Models[0])
+	job, err := ModelJob(console, *o, o.Models[0])
 	if err != nil {
 		return nil, err
 	}

@@ -46,16 +46,16 @@ func (j *Job) warnTrainedOn() {
 	switch text := j.trainedOnText(); {
 	case text == "":
 	case j.Result.TrainedOn.Known:
-		j.app.Warn(j.Name + ": " + text)
+		j.console.Warn(j.Name + ": " + text)
 	default:
-		j.app.Note(j.Name + ": " + text)
+		j.console.Note(j.Name + ": " + text)
 	}
 }
 
 // printTrainedOn says the same below a table.
 func (j *Job) printTrainedOn() {
 	if text := j.trainedOnText(); text != "" {
-		j.app.Printf("\n**%s: %s.**\n", j.Name, text)
+		j.console.Printf("\n**%s: %s.**\n", j.Name, text)
 	}
 }
 

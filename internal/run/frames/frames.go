@@ -13,9 +13,9 @@ import (
 )
 
 // WarnReadable warns of a server whose answers others can read.
-func WarnReadable(a *cli.Console, s *view.Server) {
+func WarnReadable(console *cli.Console, s *view.Server) {
 	if s.Public() && !s.Encrypted() {
-		a.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
+		console.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
 	}
 }
 

@@ -45,8 +45,8 @@ func (f facts) Damage(path string) error {
 	return nil
 }
 
-func PrintFacts(a *cli.Console, list facts) error {
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+func PrintFacts(console *cli.Console, list facts) error {
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	for _, f := range list {
 		_, _ = fmt.Fprintf(w, "%s\t%s\n", f[0], f[1])
 	}

@@ -26,24 +26,24 @@ type Options struct {
 
 // Run prints the report of a capture. A capture that cannot be trained on is an
 // error of kind fault.ErrData.
-func Run(a *cli.Console, o *Options) error {
-	ctx, stop := a.Interruptible(cli.Always("stopping"))
+func Run(console *cli.Console, o *Options) error {
+	ctx, stop := console.Interruptible(cli.Always("stopping"))
 	defer stop()
 	capture, err := load.Capture(o.Scene, o.Load.Options())
 	if err != nil {
 		if !errors.Is(err, fault.ErrData) || !o.Json {
 			return err
 		}
-		return errors.Join(err, cli.WriteJSON(a.Stdout, inspect.FailedReport(o.Scene, err)))
+		return errors.Join(err, cli.WriteJSON(console.Stdout, inspect.FailedReport(o.Scene, err)))
 	}
 	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.Quick, Coverage: true})
 	if err != nil {
 		return err
 	}
 	if o.Json {
-		err = cli.WriteJSON(a.Stdout, report)
+		err = cli.WriteJSON(console.Stdout, report)
 	} else {
-		_, err = io.WriteString(a.Stdout, wording.PrintableLines(reportText(report)))
+		_, err = io.WriteString(console.Stdout, wording.PrintableLines(reportText(report)))
 	}
 	return errors.Join(report.Fatal(), err)
 }

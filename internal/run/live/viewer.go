@@ -118,8 +118,8 @@ func (l *Training) Serve() error {
 	if err := view.ShowTraining(l.server, filepath.Base(output.Absolute(r.Capture.Root)), view.Up(r.Capture.Cameras), l); err != nil {
 		return err
 	}
-	frames.WarnReadable(r.App, l.server)
-	r.App.Printf("watch it in a browser: %s\n", l.server.URL())
+	frames.WarnReadable(r.Console, l.server)
+	r.Console.Printf("watch it in a browser: %s\n", l.server.URL())
 	ctx, cancel := context.WithCancel(context.Background())
 	l.ended, l.end = make(chan error, 1), cancel
 	go func() { l.ended <- l.server.Serve(ctx) }()
@@ -213,12 +213,12 @@ func (l *Training) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.Between.Held() {
-			l.r.App.Note("paused from the viewer; it goes on from there, or when nobody has watched for " + cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
+			l.r.Console.Note("paused from the viewer; it goes on from there, or when nobody has watched for " + cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
 		l.Between.Hold()
 	case view.CommandResume:
 		if l.Between.Held() {
-			l.r.App.Note("going on")
+			l.r.Console.Note("going on")
 		}
 		l.Between.Release()
 	case view.CommandSave:
@@ -230,7 +230,7 @@ func (l *Training) Do(_ context.Context, c view.Command) error {
 		l.mu.Unlock()
 		l.r.SaveNow()
 	case view.CommandStop:
-		l.r.App.Note("stopped from the viewer")
+		l.r.Console.Note("stopped from the viewer")
 		l.stop()
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 func TestViewerAlone(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	var said bytes.Buffer
-	l := &Training{r: &train.Run{App: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(), patience: patience}
+	l := &Training{r: &train.Run{Console: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(), patience: patience}
 	l.Watched(1)
 	l.Watched(2)
 	if err := l.Do(t.Context(), view.CommandPause); err != nil {

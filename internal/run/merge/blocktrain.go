@@ -24,7 +24,7 @@ import (
 )
 
 // TrainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
-func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
+func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error {
 	switch {
 	case o.Out != "":
 		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.Dir)
@@ -35,9 +35,9 @@ func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	children := a
+	children := console
 	if o.Progress == meter.JSON || o.PlanJSON { // which is alone on standard output
-		a = a.ToStderr()
+		console = console.ToStderr()
 	}
 	if !o.DryRun {
 		release, err := output.Claim(plan.Dir, true)
@@ -50,7 +50,7 @@ func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 			return err
 		}
 	}
-	ctx, stop := a.Interruptible(cli.Always("stopping this block once it has saved"))
+	ctx, stop := console.Interruptible(cli.Always("stopping this block once it has saved"))
 	defer stop()
 	flags := o.PassedOn
 	anew, again := o.Checkpoints.Overwrite && o.Checkpoints.Resume == "", "go on with the same command"
@@ -66,10 +66,10 @@ func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 			if err := o.AsTrained(k, st, config); err != nil && !o.Checkpoints.Accept {
 				return err
 			}
-			a.Printf("%sdone before, %s\n", name, statsSummary(st))
+			console.Printf("%sdone before, %s\n", name, statsSummary(st))
 			continue
 		}
-		a.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"), cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
+		console.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"), cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
 		if err := runHere(children, ctx, program, append([]string{"train", plan.Dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
 				return &fault.HintedError{Err: fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)), Hint: again}
@@ -80,7 +80,7 @@ func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 	if o.DryRun {
 		return nil
 	}
-	return Run(a, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true, Overwrite: o.Checkpoints.Overwrite, resumes: true})
+	return Run(console, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true, Overwrite: o.Checkpoints.Overwrite, resumes: true})
 }
 
 // ChildError is a process of this program that failed and said why.
@@ -89,9 +89,9 @@ type ChildError struct{ Code int }
 func (e *ChildError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.Code) }
 
 // runHere runs this program with arguments, see child.Run. It prints where this process does.
-func runHere(a *cli.Console, ctx context.Context, program string, args []string) error {
+func runHere(console *cli.Console, ctx context.Context, program string, args []string) error {
 	var running atomic.Pointer[os.Process] // which ends with this process
-	err := child.Run(ctx, program, args, child.Options{Stdout: outside(a.Stdout), Stderr: outside(a.Stderr), Running: &running})
+	err := child.Run(ctx, program, args, child.Options{Stdout: outside(console.Stdout), Stderr: outside(console.Stderr), Running: &running})
 	var ended *exec.ExitError
 	switch {
 	case err != nil && ctx.Err() != nil:

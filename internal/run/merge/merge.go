@@ -65,7 +65,7 @@ type mergedBlock struct {
 // merger joins the blocks of a plan.
 type merger struct {
 	*Options
-	app     *cli.Console
+	console *cli.Console
 	plan    *plans.Plan
 	capture *scene.Capture
 	models  convert.OpenedModels
@@ -75,7 +75,7 @@ type merger struct {
 }
 
 // Run joins the blocks and measures what came of it.
-func Run(a *cli.Console, ctx context.Context, o *Options) (err error) {
+func Run(console *cli.Console, ctx context.Context, o *Options) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
 			err = fault.ErrInterrupted
@@ -96,7 +96,7 @@ func Run(a *cli.Console, ctx context.Context, o *Options) (err error) {
 		}
 		defer release()
 	}
-	m := &merger{Options: o, app: a, plan: plan, out: filepath.Join(plan.Dir, plans.MergedFolder)}
+	m := &merger{Options: o, console: console, plan: plan, out: filepath.Join(plan.Dir, plans.MergedFolder)}
 	if err := m.refuseForeign(); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func Run(a *cli.Console, ctx context.Context, o *Options) (err error) {
 	if err := output.WriteJSON(filepath.Join(plan.Dir, plans.MergeFile), &m.report); err != nil {
 		return err
 	}
-	a.Printf("merged: %s\nmodel: %s\n", filepath.Join(plan.Dir, plans.MergeFile), m.model())
+	console.Printf("merged: %s\nmodel: %s\n", filepath.Join(plan.Dir, plans.MergeFile), m.model())
 	if err := m.export(); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (m *merger) export() error {
 		if err := own.Begin(splatfile.Outputs(path)...); err != nil {
 			return err
 		}
-		if err := convert.ExportTo(m.app, m.model(), path); err != nil {
+		if err := convert.ExportTo(m.console, m.model(), path); err != nil {
 			return fmt.Errorf("export %s: %w", path, err)
 		}
 	}
@@ -225,13 +225,13 @@ func (m *merger) join(ctx context.Context) (err error) {
 	if err := m.clear(); err != nil {
 		return err
 	}
-	m.app.Printf("writing %s of %s\n", cli.Count(m.report.Splats, "splat"), cli.Count(len(m.plan.Blocks), "block"))
+	m.console.Printf("writing %s of %s\n", cli.Count(m.report.Splats, "splat"), cli.Count(len(m.plan.Blocks), "block"))
 	lost, err := splatfile.ByName(output.ModelName).Write(m.model(), merged, splatfile.WriteOptions{Generator: "vksplat " + cli.Version()})
 	if err != nil {
 		return err
 	}
 	for _, text := range lost {
-		m.app.Warn(text)
+		m.console.Warn(text)
 	}
 	return m.writeInputs()
 }
@@ -286,7 +286,7 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 	}
 	m.report.Step = slices.Max(steps)
 	if slices.Min(steps) != m.report.Step && !m.plan.Shared(steps) {
-		m.app.Warn(fmt.Sprintf("some blocks were trained for %s, others for %d", cli.Count(slices.Min(steps), "step"), m.report.Step))
+		m.console.Warn(fmt.Sprintf("some blocks were trained for %s, others for %d", cli.Count(slices.Min(steps), "step"), m.report.Step))
 	}
 	return splatfile.Merge(cores)
 }
@@ -346,8 +346,8 @@ func (m *merger) finetuned(ctx context.Context) error {
 		args = append(args, "--test-list="+list)
 	}
 	args = append(args, m.DeviceFlags...)
-	m.app.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
-	if err := runHere(m.app, ctx, program, args); err != nil {
+	m.console.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
+	if err := runHere(m.console, ctx, program, args); err != nil {
 		if ctx.Err() != nil {
 			return fault.ErrInterrupted
 		}

@@ -42,12 +42,12 @@ type SeamView struct {
 // checkSeams measures the held-out photos on the merged scene and compares with what they were in their blocks.
 func (m *merger) checkSeams(ctx context.Context) error {
 	if len(m.plan.HeldOut) == 0 {
-		m.app.Note("no photo was held out: the seams are not checked (vksplat partition --eval)")
+		m.console.Note("no photo was held out: the seams are not checked (vksplat partition --eval)")
 		return nil
 	}
 	views, err := m.measure(ctx)
 	if pipeline.IsShortage(err) {
-		m.app.Warn("the merged scene is not measured: " + err.Error())
+		m.console.Warn("the merged scene is not measured: " + err.Error())
 		return nil
 	}
 	if err != nil {
@@ -89,11 +89,11 @@ func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return nil, err
 	}
-	job, err := evaluate.ModelJob(m.app, *o, m.out)
+	job, err := evaluate.ModelJob(m.console, *o, m.out)
 	if err != nil {
 		return nil, err
 	}
-	if err := evaluate.MeasureAll(m.app, ctx, o, []*evaluate.Job{job}); err != nil {
+	if err := evaluate.MeasureAll(m.console, ctx, o, []*evaluate.Job{job}); err != nil {
 		return nil, err
 	}
 	return job.Result.Views, nil
@@ -116,7 +116,7 @@ func (m *merger) blockScores() map[string]float64 {
 	for _, b := range m.report.Blocks {
 		views, protocol, err := results.ReadViews(m.plan.BlockFolder(b.Block), results.MethodName(b.Step), evaluate.PlainNames[0])
 		if err != nil || protocol != evaluate.ProtocolGsplat {
-			m.app.Warn(fmt.Sprintf("block %d has no scores of its own: its views are not compared", b.Block))
+			m.console.Warn(fmt.Sprintf("block %d has no scores of its own: its views are not compared", b.Block))
 			continue
 		}
 		for name, psnr := range views {
@@ -145,12 +145,12 @@ func (m *merger) printSeams(r *SeamReport) {
 		table.Add(v.Name, strings.Join(names, " "), fmt.Sprintf("%.2f", v.PSNR), own)
 	}
 	if len(table.Rows) > 1 {
-		m.app.Printf("\nheld-out photos that several blocks see:\n%s\n", &table)
+		m.console.Printf("\nheld-out photos that several blocks see:\n%s\n", &table)
 	}
-	m.app.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", r.PSNR, r.SSIM, len(r.Views))
+	m.console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", r.PSNR, r.SSIM, len(r.Views))
 	if len(r.Worse) == 0 {
 		return
 	}
-	m.app.Warn(scene.Warning{Count: len(r.Worse), Names: r.Worse[:min(len(r.Worse), 5)],
+	m.console.Warn(scene.Warning{Count: len(r.Worse), Names: r.Worse[:min(len(r.Worse), 5)],
 		Text: fmt.Sprintf("%s lost more than %g dB against their blocks: look at them, and try --finetune 2000 or a plan with more --overlap", cli.Count(len(r.Worse), "held-out photo"), worseBy)}.String())
 }

@@ -29,7 +29,7 @@ func OriginOf(info *splatfile.Info) (origin [3]float64) {
 }
 
 // Open reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn is warned of or refused.
-func Open(a *cli.Console, file string) (*scene.Splats, splatfile.Info, error) {
+func Open(console *cli.Console, file string) (*scene.Splats, splatfile.Info, error) {
 	splats, info, err := Read(file)
 	if err != nil {
 		return nil, info, err
@@ -43,11 +43,11 @@ func Open(a *cli.Console, file string) (*scene.Splats, splatfile.Info, error) {
 		return nil, info, &fault.HintedError{Err: fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, fault.ErrData, scene.HugeLog),
 			Hint: "the training that made this file diverged, or the file is damaged or holds no logarithms of scales: make or copy it again"}
 	case huge > 0:
-		a.Warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
+		console.Warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
 			file, huge, cli.Count(splats.N, "splat"), scene.HugeLog))
 	}
 	for _, n := range info.Notes {
-		a.Warn(file + ": " + n)
+		console.Warn(file + ": " + n)
 	}
 	return splats, info, nil
 }
@@ -63,9 +63,9 @@ func Read(file string) (*scene.Splats, splatfile.Info, error) {
 }
 
 // TellShared says that pictures take long because the model is larger than the device.
-func TellShared(a *cli.Console, r *pipeline.Renderer) {
+func TellShared(console *cli.Console, r *pipeline.Renderer) {
 	if r.Shared() {
-		a.Note("the model is larger than device memory: what each picture shows of it is taken there anew, which takes longer")
+		console.Note("the model is larger than device memory: what each picture shows of it is taken there anew, which takes longer")
 	}
 }
 

@@ -96,7 +96,7 @@ func (f *shapeFlag) Set(s string) error {
 }
 
 // Run divides a capture and writes the plan.
-func Run(a *cli.Console, o *Options) error {
+func Run(console *cli.Console, o *Options) error {
 	if err := o.refuseForeign(); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func Run(a *cli.Console, o *Options) error {
 	if err != nil {
 		return err
 	}
-	captured.TellWarnings(a, c)
+	captured.TellWarnings(console, c)
 	p := &plans.Plan{Format: plans.PlanFormat, Version: plans.PlanVersion, Program: cli.Version(), Capture: captured.SourceOf(o.Scene, &o.Load), Overlap: o.Overlap,
 		Photos: len(c.Cameras), Points: len(c.Points), Dir: o.Out, HeldOut: []string{}}
 	if err := captured.RefuseInside(o.Out, "--output", c); err != nil {
@@ -122,7 +122,7 @@ func Run(a *cli.Console, o *Options) error {
 	if err != nil {
 		return err
 	}
-	list, sight, err := divideCapture(a, o, c, p, train)
+	list, sight, err := divideCapture(console, o, c, p, train)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func Run(a *cli.Console, o *Options) error {
 	if err := p.Write(list); err != nil {
 		return err
 	}
-	return printPartition(a, p)
+	return printPartition(console, p)
 }
 
 // refuseForeign refuses to replace files of the user, and folders that are probably a mistake.
@@ -195,9 +195,9 @@ func (o *Options) split(c *scene.Capture, p *plans.Plan) (train []int, err error
 const mostlySeen = 0.75
 
 // printPartition says what the blocks are.
-func printPartition(a *cli.Console, p *plans.Plan) error {
-	a.Printf("%s, %s: %d x %d blocks\n", cli.Count(p.Photos, "camera"), cli.Count(p.Points, "point"), p.Columns, p.Rows)
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+func printPartition(console *cli.Console, p *plans.Plan) error {
+	console.Printf("%s, %s: %d x %d blocks\n", cli.Count(p.Photos, "camera"), cli.Count(p.Points, "point"), p.Columns, p.Rows)
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	for _, b := range p.Blocks {
 		_, _ = fmt.Fprintf(w, "  block %d\t%s\t%s, %d of them within its margin\n", b.Block, cli.Count(len(b.Cameras), "camera"), cli.Count(b.Points, "point"), b.Inside)
 	}
@@ -209,16 +209,16 @@ func printPartition(a *cli.Console, p *plans.Plan) error {
 		seen += len(b.Cameras)
 	}
 	if n := len(p.Blocks); n > 1 && float64(seen) > mostlySeen*float64(n*p.Photos) {
-		a.Warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
+		console.Warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
 	}
 	if len(p.Blocks) == 1 {
-		a.Note("one block is the whole capture: vksplat train " + cli.Quoted(p.Capture.Scene) + " does the same")
+		console.Note("one block is the whole capture: vksplat train " + cli.Quoted(p.Capture.Scene) + " does the same")
 	}
 	if len(p.HeldOut) > 0 {
-		a.Printf("held out of all blocks: %s\n", cli.Count(len(p.HeldOut), "photo"))
+		console.Printf("held out of all blocks: %s\n", cli.Count(len(p.HeldOut), "photo"))
 	} else {
-		a.Note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
+		console.Note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
 	}
-	a.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.PlanPicture), cli.Quoted(p.Dir))
+	console.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.PlanPicture), cli.Quoted(p.Dir))
 	return nil
 }

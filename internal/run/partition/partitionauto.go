@@ -21,7 +21,7 @@ const (
 )
 
 // divideCapture cuts the ground into the blocks that are asked for, or finds out how many are needed.
-func divideCapture(a *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, train []int) ([]blocks.Block, *blocks.Sight, error) {
+func divideCapture(console *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, train []int) ([]blocks.Block, *blocks.Sight, error) {
 	up, err := o.upward()
 	if err != nil {
 		return nil, nil, err
@@ -32,7 +32,7 @@ func divideCapture(a *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, 
 	}
 	p.Ground, p.Columns, p.Rows = sight.Ground, o.Shape.Columns, o.Shape.rows
 	if p.Columns == 0 {
-		list, err := divideAuto(a, o, c, p, sight, len(train))
+		list, err := divideAuto(console, o, c, p, sight, len(train))
 		return list, sight, err
 	}
 	list, err := sight.Divide(p.Columns, p.Rows, o.Overlap)
@@ -43,7 +43,7 @@ func divideCapture(a *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, 
 }
 
 // divideAuto takes the least number of blocks of which each fits the device, and has no more photos than are trained on often enough.
-func divideAuto(a *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, sight *blocks.Sight, photos int) (_ []blocks.Block, err error) {
+func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, sight *blocks.Sight, photos int) (_ []blocks.Block, err error) {
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func divideAuto(a *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, sig
 			return list, nil
 		}
 		if tried == 1 {
-			a.Note("the whole does not go at once: " + worst)
+			console.Note("the whole does not go at once: " + worst)
 		}
 	}
 	return nil, plans.DivideError(c, "say how many blocks: --blocks AxB", "more than %d blocks would be needed", blocks.MostBlocks)

@@ -17,7 +17,7 @@ import (
 )
 
 // Encode makes the video.
-func Encode(a *cli.Console, dir string, o *Options) (err error) {
+func Encode(console *cli.Console, dir string, o *Options) (err error) {
 	names, err := listPictures(dir)
 	if err != nil {
 		return err
@@ -26,13 +26,13 @@ func Encode(a *cli.Console, dir string, o *Options) (err error) {
 	if err != nil {
 		return &fault.HintedError{Err: fmt.Errorf("write video %s: %w", o.Video, ErrNoFFmpeg), Hint: "install ffmpeg"}
 	}
-	ctx, stop := a.Stoppable(cli.Always("stopping"))
+	ctx, stop := console.Stoppable(cli.Always("stopping"))
 	defer stop()
 	first, err := readPicture(filepath.Join(dir, names[0]))
 	if err != nil {
 		return err
 	}
-	v, err := openVideo(a, program, o, first.Rect.Dx(), first.Rect.Dy())
+	v, err := openVideo(console, program, o, first.Rect.Dx(), first.Rect.Dy())
 	defer func() { err = errors.Join(err, v.abandon()) }()
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func Encode(a *cli.Console, dir string, o *Options) (err error) {
 	if err := v.finish(); err != nil {
 		return err
 	}
-	a.Printf("video: %s, %s\n", o.Video, cli.Count(len(names), "picture"))
+	console.Printf("video: %s, %s\n", o.Video, cli.Count(len(names), "picture"))
 	return nil
 }
 

@@ -32,7 +32,7 @@ func (o *Options) FromJSON() bool {
 }
 
 // Run draws what is asked for.
-func Run(a *cli.Console, o *Options) (err error) {
+func Run(console *cli.Console, o *Options) (err error) {
 	missing := o.findFiles()
 	if err := o.Check(); err != nil {
 		return err
@@ -49,16 +49,16 @@ func Run(a *cli.Console, o *Options) (err error) {
 		return err
 	}
 	defer release()
-	a.OnAbort = func() {
+	console.OnAbort = func() {
 		o.drawing.drop()
 		release()
 	}
-	splats, info, err := models.Open(a, o.File)
+	splats, info, err := models.Open(console, o.File)
 	if err != nil {
 		return err
 	}
 	origin := models.OriginOf(&info)
-	capture, err := readCameras(a, o, origin)
+	capture, err := readCameras(console, o, origin)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func Run(a *cli.Console, o *Options) (err error) {
 	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 	device.LimitHeap()
 	if note := device.Note(); note != "" {
-		a.Note(note)
+		console.Note(note)
 	}
 	splats = splats.FromCapture(capture.Frame, origin)
 	shots, err := o.shots(capture, flown, splats)
@@ -86,8 +86,8 @@ func Run(a *cli.Console, o *Options) (err error) {
 	if err := models.CheckNear(o.Config.Near, splats, camerasOf(shots)); err != nil {
 		return err
 	}
-	warnUncovered(a, o, capture, shots)
-	return renderAll(a, o, device, splats, shots, capture.Frame.Scale)
+	warnUncovered(console, o, capture, shots)
+	return renderAll(console, o, device, splats, shots, capture.Frame.Scale)
 }
 
 // way reads that of --trajectory FILE, and moves the capture with it into the training frame.
@@ -152,7 +152,7 @@ func camerasOf(shots []shot) []scene.Camera {
 
 // ReadViews reads the cameras, in the capture's own frame. Those of a cameras.json
 // without a recorded origin stand where the model does: origin is the model's.
-func ReadViews(a *cli.Console, o *Options, origin [3]float64) (*scene.Capture, error) {
+func ReadViews(console *cli.Console, o *Options, origin [3]float64) (*scene.Capture, error) {
 	if !o.FromJSON() {
 		options := o.Load.Options()
 		options.FlagOf = CaptureFormat
@@ -160,7 +160,7 @@ func ReadViews(a *cli.Console, o *Options, origin [3]float64) (*scene.Capture, e
 		if err != nil {
 			return nil, err
 		}
-		captured.TellWarnings(a, capture)
+		captured.TellWarnings(console, capture)
 		return capture, nil
 	}
 	cams, info, err := inria.ReadCameras(o.Cameras)
@@ -168,7 +168,7 @@ func ReadViews(a *cli.Console, o *Options, origin [3]float64) (*scene.Capture, e
 		return nil, err
 	}
 	if info.Centred > 0 {
-		a.Warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.Cameras, cli.Count(info.Centred, "camera")))
+		console.Warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.Cameras, cli.Count(info.Centred, "camera")))
 	}
 	heldOut := info.HeldOut
 	if heldOut == nil && o.Split != "" {

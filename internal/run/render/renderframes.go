@@ -34,7 +34,7 @@ type rendering struct {
 }
 
 // renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
-func renderAll(a *cli.Console, o *Options, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
+func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
 	r := &rendering{o: o, shots: shots, kind: o.Picture(), unit: unit, turn: make(chan struct{}), release: func() {}}
 	close(r.turn)
 	defer func() { r.release() }()
@@ -46,18 +46,18 @@ func renderAll(a *cli.Console, o *Options, device *pipeline.Device, splats *scen
 			return err
 		}
 	}
-	if err := startVideo(a, r, cams); err != nil {
+	if err := startVideo(console, r, cams); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.video.abandon()) }()
-	ctx, stop := a.Stoppable(cli.Always("stopping after the pictures that are being written"))
+	ctx, stop := console.Stoppable(cli.Always("stopping after the pictures that are being written"))
 	defer stop()
-	if err := keepFormer(a, r, splats); err != nil {
+	if err := keepFormer(console, r, splats); err != nil {
 		return err
 	}
 	todo := r.todo()
 	if len(todo) == 0 {
-		return sayResults(a, r)
+		return sayResults(console, r)
 	}
 	config := o.Config
 	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.Depth
@@ -69,11 +69,11 @@ func renderAll(a *cli.Console, o *Options, device *pipeline.Device, splats *scen
 		return err
 	}
 	defer func() { err = errors.Join(err, r.renderer.Close()) }()
-	models.TellShared(a, r.renderer)
-	a.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(todo), "picture"), r.resolution())
+	models.TellShared(console, r.renderer)
+	console.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(todo), "picture"), r.resolution())
 	began := time.Now()
-	show := meter.New(a.Stdout, meter.Auto, 0, len(todo))
-	show.Draws, show.Text = true, a.Follow(show)
+	show := meter.New(console.Stdout, meter.Auto, 0, len(todo))
+	show.Draws, show.Text = true, console.Follow(show)
 	defer show.Interrupt()
 	atOnce := r.renderer.AtOnce()
 	if r.panorama != nil {
@@ -88,24 +88,24 @@ func renderAll(a *cli.Console, o *Options, device *pipeline.Device, splats *scen
 	if err := r.video.finish(); err != nil {
 		return err
 	}
-	a.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds, float64(len(todo))/seconds, r.bandsText())
-	return sayResults(a, r)
+	console.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds, float64(len(todo))/seconds, r.bandsText())
+	return sayResults(console, r)
 }
 
 // sayResults prints where the results are.
-func sayResults(a *cli.Console, r *rendering) error {
+func sayResults(console *cli.Console, r *rendering) error {
 	if r.o.Out != "" && r.o.Format != FormatNone {
 		if r.o.single != "" {
-			a.Printf("picture: %s\n", r.o.single)
+			console.Printf("picture: %s\n", r.o.single)
 		} else {
-			a.Printf("pictures: %s\n", r.o.Out)
+			console.Printf("pictures: %s\n", r.o.Out)
 		}
 	}
 	if r.missing {
 		return r.errorWithoutFFmpeg()
 	}
 	if r.video != nil {
-		a.Printf("video: %s\n", r.o.Video)
+		console.Printf("video: %s\n", r.o.Video)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ type renderRecord struct {
 
 // keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there. What is of another render is refused or,
 // with --overwrite, removed.
-func keepFormer(a *cli.Console, r *rendering, splats *scene.Splats) error {
+func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error {
 	r.kept = make([]bool, len(r.shots))
 	if r.o.Out == "" || r.o.Format == FormatNone || r.o.single != "" {
 		return nil
@@ -83,10 +83,10 @@ func keepFormer(a *cli.Console, r *rendering, splats *scene.Splats) error {
 		}
 	}
 	if cut > 0 {
-		a.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", Are(cut, "picture"), r.o.Out))
+		console.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", Are(cut, "picture"), r.o.Out))
 	}
 	if kept > 0 {
-		a.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", Are(kept, "picture"), r.o.Out))
+		console.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", Are(kept, "picture"), r.o.Out))
 	}
 	return output.WriteJSON(path, record)
 }

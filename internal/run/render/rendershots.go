@@ -56,14 +56,14 @@ func (o *Options) noCameras() error {
 var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, math.Pi/3)
 
 // readCameras reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone there may be none.
-func readCameras(a *cli.Console, o *Options, origin [3]float64) (*scene.Capture, error) {
+func readCameras(console *cli.Console, o *Options, origin [3]float64) (*scene.Capture, error) {
 	if o.Cameras == "" {
 		if !o.FromFile() {
 			return nil, o.noCameras()
 		}
 		return &scene.Capture{Frame: scene.Identity()}, nil
 	}
-	return ReadViews(a, o, origin)
+	return ReadViews(console, o, origin)
 }
 
 // FromFile says whether the way is in a file.
@@ -165,12 +165,12 @@ func (o *Options) flightPictures() int { return max(1, int(math.Round(o.Seconds*
 const uncoveredShare = 0.25
 
 // warnUncovered warns of a way around a scene that was photographed from one side: it flies where the model was never looked at from.
-func warnUncovered(a *cli.Console, o *Options, c *scene.Capture, shots []shot) {
+func warnUncovered(console *cli.Console, o *Options, c *scene.Capture, shots []shot) {
 	if o.Trajectory != trajectory.Ellipse && o.Trajectory != trajectory.Orbit {
 		return
 	}
 	if n := trajectory.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
-		a.Warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.Trajectory, n, cli.Count(len(shots), "picture"),
+		console.Warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.Trajectory, n, cli.Count(len(shots), "picture"),
 			trajectory.Interp, trajectory.Spiral))
 	}
 }

@@ -56,7 +56,7 @@ type videoPipe struct {
 }
 
 // startVideo starts ffmpeg, if there is to be a video. Where the program is missing, pictures are written in place of the video.
-func startVideo(a *cli.Console, r *rendering, cams []scene.Camera) error {
+func startVideo(console *cli.Console, r *rendering, cams []scene.Camera) error {
 	o := r.o
 	if o.Video == "" {
 		return nil
@@ -72,9 +72,9 @@ func startVideo(a *cli.Console, r *rendering, cams []scene.Camera) error {
 	}
 	program, err := exec.LookPath(FfmpegName)
 	if err != nil {
-		return picturesInstead(a, r)
+		return picturesInstead(console, r)
 	}
-	v, err := openVideo(a, program, o, width, height)
+	v, err := openVideo(console, program, o, width, height)
 	if v != nil {
 		r.video = v
 	}
@@ -82,7 +82,7 @@ func startVideo(a *cli.Console, r *rendering, cams []scene.Camera) error {
 }
 
 // openVideo starts a program of ffmpeg's, which makes a video of pictures of one size. One that is returned with an error is to be abandoned, too.
-func openVideo(a *cli.Console, program string, o *Options, width, height int) (*videoPipe, error) {
+func openVideo(console *cli.Console, program string, o *Options, width, height int) (*videoPipe, error) {
 	if err := checkVideoFolder(o.Video); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func openVideo(a *cli.Console, program string, o *Options, width, height int) (*
 		v.cmd = nil
 		return v, errors.Join(v.wrong(err), v.abandon())
 	}
-	a.OnAbort = cli.Both(a.OnAbort, func() { _ = v.abandon() })
+	console.OnAbort = cli.Both(console.OnAbort, func() { _ = v.abandon() })
 	return v, nil
 }
 
@@ -151,7 +151,7 @@ var (
 )
 
 // picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they are there.
-func picturesInstead(a *cli.Console, r *rendering) error {
+func picturesInstead(console *cli.Console, r *rendering) error {
 	o := r.o
 	r.missing = true
 	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha || o.Format == FormatNone {
@@ -164,7 +164,7 @@ func picturesInstead(a *cli.Console, r *rendering) error {
 			return err
 		}
 		r.release = release
-		a.OnAbort = cli.Both(a.OnAbort, release)
+		console.OnAbort = cli.Both(console.OnAbort, release)
 	}
 	if o.Name == "" {
 		o.Name = framePattern
@@ -173,7 +173,7 @@ func picturesInstead(a *cli.Console, r *rendering) error {
 		r.shots[i].number = o.Start + i
 		r.shots[i].name = fmt.Sprintf(o.Name, r.shots[i].number)
 	}
-	a.Warn("there is no program ffmpeg: pictures are written to " + o.Out + " in place of the video")
+	console.Warn("there is no program ffmpeg: pictures are written to " + o.Out + " in place of the video")
 	return nil
 }
 

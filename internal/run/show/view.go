@@ -49,7 +49,7 @@ func (o *Options) Check() error {
 }
 
 // Run serves a model until it is interrupted, which is its end and no error.
-func Run(a *cli.Console, o *Options) (err error) {
+func Run(console *cli.Console, o *Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -60,37 +60,37 @@ func Run(a *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	stream, err := streams(a, o)
+	stream, err := streams(console, o)
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
 	var splats int
 	var end func() error
 	if stream {
-		splats, end, err = showStreamed(a, o, server)
+		splats, end, err = showStreamed(console, o, server)
 	} else {
-		splats, end, err = showFile(a, o, server)
+		splats, end, err = showFile(console, o, server)
 	}
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	ctx, stop := a.Interruptible(cli.Always("stopping"))
+	ctx, stop := console.Interruptible(cli.Always("stopping"))
 	defer stop()
-	a.Printf("%s: %s\n", o.Path, cli.Count(splats, "splat"))
-	Announce(a, server, o.NoOpen)
+	console.Printf("%s: %s\n", o.Path, cli.Count(splats, "splat"))
+	Announce(console, server, o.NoOpen)
 	return server.Serve(ctx)
 }
 
 // Announce says where a server is, and opens a browser there.
-func Announce(a *cli.Console, server *view.Server, noOpen bool) {
-	frames.WarnReadable(a, server)
-	a.Printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
+func Announce(console *cli.Console, server *view.Server, noOpen bool) {
+	frames.WarnReadable(console, server)
+	console.Printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
 	if noOpen {
 		return
 	}
 	if err := view.OpenBrowser(server.URLOnce()); err != nil {
-		a.Note("no browser could be started; open the address yourself")
+		console.Note("no browser could be started; open the address yourself")
 	}
 }
 
@@ -98,7 +98,7 @@ func Announce(a *cli.Console, server *view.Server, noOpen bool) {
 const mostInBrowser = 10_000_000
 
 // streams says whether this machine draws the model.
-func streams(a *cli.Console, o *Options) (bool, error) {
+func streams(console *cli.Console, o *Options) (bool, error) {
 	if !o.Given("stream") {
 		model, err := splatfile.Open(o.Path)
 		if err != nil {
@@ -109,24 +109,24 @@ func streams(a *cli.Console, o *Options) (bool, error) {
 			return false, err
 		}
 		if o.Stream = n > mostInBrowser; o.Stream {
-			a.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
+			console.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
 		}
 	}
 	for _, flag := range o.DeviceFlags {
 		if !o.Stream {
-			a.Warn(cli.NoEffect(flag, "--stream"))
+			console.Warn(cli.NoEffect(flag, "--stream"))
 		}
 	}
 	return o.Stream, nil
 }
 
 // showFile has the browser get the model, and returns how many splats it has.
-func showFile(a *cli.Console, o *Options, server *view.Server) (splats int, end func() error, err error) {
-	dir, remove, err := conversionFolder(a)
+func showFile(console *cli.Console, o *Options, server *view.Server) (splats int, end func() error, err error) {
+	dir, remove, err := conversionFolder(console)
 	if err != nil {
 		return 0, nil, err
 	}
-	model, what, err := viewedModel(a, o, dir, false)
+	model, what, err := viewedModel(console, o, dir, false)
 	if err == nil {
 		err = view.Show(server, what, model)
 	}
@@ -137,7 +137,7 @@ func showFile(a *cli.Console, o *Options, server *view.Server) (splats int, end 
 }
 
 // WritePage writes the page that needs no server.
-func WritePage(a *cli.Console, o *Options) (err error) {
+func WritePage(console *cli.Console, o *Options) (err error) {
 	if o.Path, err = plans.FindModel(o.Path); err != nil {
 		return err
 	}
@@ -150,44 +150,44 @@ func WritePage(a *cli.Console, o *Options) (err error) {
 	if err := output.RefuseExisting("flag --html: ", o.Overwrite, o.Page); err != nil {
 		return err
 	}
-	dir, remove, err := conversionFolder(a)
+	dir, remove, err := conversionFolder(console)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	model, what, err := viewedModel(a, o, dir, true)
+	model, what, err := viewedModel(console, o, dir, true)
 	if err != nil {
 		return err
 	}
 	if err := atomicfile.Write(o.Page, func(w io.Writer) error { return view.WritePage(w, what, model) }); err != nil {
 		return err
 	}
-	a.Printf("page: %s\n", o.Page)
+	console.Printf("page: %s\n", o.Page)
 	return nil
 }
 
 // conversionFolder makes the folder of converted models. It is removed at the end, also at an abrupt one.
-func conversionFolder(a *cli.Console) (dir string, remove func() error, err error) {
+func conversionFolder(console *cli.Console) (dir string, remove func() error, err error) {
 	dir, err = os.MkdirTemp("", "vksplat-view-")
 	if err != nil {
 		return "", nil, output.FolderError(os.TempDir(), err)
 	}
 	remove = func() error { return os.RemoveAll(dir) }
-	a.OnAbort = func() { _ = remove() }
+	console.OnAbort = func() { _ = remove() }
 	return dir, remove, nil
 }
 
 // viewedModel is the model and how it is shown.
-func viewedModel(a *cli.Console, o *Options, dir string, small bool) (*view.Model, view.Scene, error) {
+func viewedModel(console *cli.Console, o *Options, dir string, small bool) (*view.Model, view.Scene, error) {
 	model, err := view.Prepare(o.Path, dir, small)
 	if err != nil {
 		return nil, view.Scene{}, err
 	}
 	if model.Converted {
-		a.Note("the browser gets a converted copy of " + o.Path)
+		console.Note("the browser gets a converted copy of " + o.Path)
 	}
 	for _, lost := range model.Lost {
-		a.Warn(lost)
+		console.Warn(lost)
 	}
 	look, err := captured.LookOf(o.Path, &model.Meta)
 	if err != nil {
@@ -197,7 +197,7 @@ func viewedModel(a *cli.Console, o *Options, dir string, small bool) (*view.Mode
 	look.Take(&config, o.Given, false)
 	var cameras []scene.Camera
 	if file := captured.FindCameras(o.Path, captured.CamerasBeside[:1], false); file != "" {
-		if cameras, err = captured.ReadCamerasOf(a, file); err != nil {
+		if cameras, err = captured.ReadCamerasOf(console, file); err != nil {
 			return nil, view.Scene{}, err
 		}
 	}

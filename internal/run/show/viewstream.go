@@ -40,7 +40,7 @@ var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9
 const startFOV = 1.05
 
 // showStreamed has this machine draw the model, and returns how many splats it has.
-func showStreamed(a *cli.Console, o *Options, server *view.Server) (n int, end func() error, err error) {
+func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int, end func() error, err error) {
 	defer func() { err = remedy.Memory(err) }()
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return 0, nil, err
@@ -48,7 +48,7 @@ func showStreamed(a *cli.Console, o *Options, server *view.Server) (n int, end f
 	r := render.NewOptions()
 	r.File, r.Config.Background, r.Given = o.Path, o.Background, o.Given
 	r.Cameras = captured.FindCameras(o.Path, captured.CamerasBeside[:1], false)
-	splats, info, err := models.Open(a, r.File)
+	splats, info, err := models.Open(console, r.File)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -57,7 +57,7 @@ func showStreamed(a *cli.Console, o *Options, server *view.Server) (n int, end f
 	}
 	capture := &scene.Capture{}
 	if r.Cameras != "" {
-		if capture, err = render.ReadViews(a, r, models.OriginOf(&info)); err != nil {
+		if capture, err = render.ReadViews(console, r, models.OriginOf(&info)); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func showStreamed(a *cli.Console, o *Options, server *view.Server) (n int, end f
 	}
 	device.LimitHeap()
 	if note := device.Note(); note != "" {
-		a.Note(note)
+		console.Note(note)
 	}
 	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	start, up, splats := s.place(capture, splats, &info)
@@ -75,7 +75,7 @@ func showStreamed(a *cli.Console, o *Options, server *view.Server) (n int, end f
 	if s.renderer, err = pipeline.NewRenderer(device, splats, []scene.Camera{firstFrame}, r.Config); err != nil {
 		return 0, nil, errors.Join(err, models.CloseDevice(device))
 	}
-	models.TellShared(a, s.renderer)
+	models.TellShared(console, s.renderer)
 	s.turn <- struct{}{}
 	if err := view.ShowStreamed(server, o.Title, splats.N, up, start, s); err != nil {
 		return 0, nil, errors.Join(err, s.close())

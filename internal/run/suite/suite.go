@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Run does all runs of a file.
-func Run(a *cli.Console, o *Options) (err error) {
+func Run(console *cli.Console, o *Options) (err error) {
 	plan, err := Read(o.File, o.Training)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func Run(a *cli.Console, o *Options) (err error) {
 	}
 	if o.DryRun {
 		for _, r := range runs {
-			a.Printf("vksplat %s\n", strings.Join(cli.QuotedAll(r.Train()), " "))
+			console.Printf("vksplat %s\n", strings.Join(cli.QuotedAll(r.Train()), " "))
 		}
 		return nil
 	}
@@ -61,25 +61,25 @@ func Run(a *cli.Console, o *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endList()) }()
-	a.OnAbort = cli.Both(release, plan.killChild)
-	ctx, stop := a.Stoppable(cli.Always("stopping this run once it has saved"))
+	console.OnAbort = cli.Both(release, plan.killChild)
+	ctx, stop := console.Stoppable(cli.Always("stopping this run once it has saved"))
 	defer stop()
 	failed := 0
 	for i, r := range runs {
-		if err := doSuiteRun(a, ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
+		if err := doSuiteRun(console, ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
 			if ctx.Err() != nil {
 				err = &fault.HintedError{Err: fmt.Errorf("%w in run %d of %d", fault.ErrInterrupted, i+1, len(runs)), Hint: "go on with the same command"}
 				return errors.Join(err, plan.writeTables(runs))
 			}
 			failed++
 			r.failure = err.Error()
-			a.Warn(r.name() + ": " + r.failure)
+			console.Warn(r.name() + ": " + r.failure)
 		}
 		if err := plan.writeTables(runs); err != nil {
 			return err
 		}
 	}
-	a.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
+	console.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
 	if failed > 0 {
 		return &fault.HintedError{Err: fmt.Errorf("%d of %d runs failed", failed, len(runs)), Hint: "the warnings above say why; put that right, and the same command does what is left"}
 	}
@@ -156,25 +156,25 @@ func (r *suiteRun) command(merged map[string]string) (err error) {
 }
 
 // doSuiteRun does a run, or takes in what it made before.
-func doSuiteRun(a *cli.Console, ctx context.Context, program, prefix string, r *suiteRun) error {
+func doSuiteRun(console *cli.Console, ctx context.Context, program, prefix string, r *suiteRun) error {
 	if r.missesModel() {
-		a.Warn(r.name() + ": its model is gone from " + r.out + ": training it again")
+		console.Warn(r.name() + ": its model is gone from " + r.out + ": training it again")
 		r.record.Trained, r.record.Protocol = false, ""
 	}
 	if r.done() {
 		if err := r.read(); err != nil {
 			return err
 		}
-		a.Printf("%s%s: done before, %s\n", prefix, r.name(), r.summary())
+		console.Printf("%s%s: done before, %s\n", prefix, r.name(), r.summary())
 		return nil
 	}
 	if r.record.Attempts > 0 {
 		prefix += "going on with "
 	}
-	a.Printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
+	console.Printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
 	if err := r.do(ctx, program); err != nil {
 		return err
 	}
-	a.Printf("%s%s: %s\n", strings.Repeat(" ", len(prefix)), r.name(), r.summary())
+	console.Printf("%s%s: %s\n", strings.Repeat(" ", len(prefix)), r.name(), r.summary())
 	return nil
 }

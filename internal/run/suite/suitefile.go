@@ -24,7 +24,8 @@ import (
 	"vksplat/scene/metric"
 )
 
-// A suite is a TOML file: which captures are trained by which recipes with which seeds. Its presets are such files, too, and part of the program.
+// A suite is a TOML file: which captures are trained by which recipes with which seeds. Its presets are such files,
+// too, and part of the program.
 
 //go:embed suites/*.toml
 var suitePresets embed.FS

@@ -86,7 +86,7 @@ func (s *saver) Standing() {
 	}
 	s.Aside = false
 	if err := output.DropAside(s.r.Out); err != nil {
-		s.r.App.Warn(fmt.Sprintf("the earlier run in %s is not removed: %v", filepath.Join(s.r.Out, output.AsideFolder), err))
+		s.r.Console.Warn(fmt.Sprintf("the earlier run in %s is not removed: %v", filepath.Join(s.r.Out, output.AsideFolder), err))
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *saver) undo() error {
 	s.Aside = false
 	back, err := output.RecoverAside(s.r.Out)
 	if back {
-		s.r.App.Note("restored the earlier run in " + s.r.Out + ": this run ended before its first checkpoint")
+		s.r.Console.Note("restored the earlier run in " + s.r.Out + ": this run ended before its first checkpoint")
 	}
 	return err
 }

@@ -145,7 +145,7 @@ func (s *saver) Begin() error {
 		last = c.Splats
 	}
 	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(last); known && last > 0 && free < most {
-		s.r.App.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.Out, pipeline.BytesText(free), cli.Count(last, "splat"), pipeline.BytesText(most)))
+		s.r.Console.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.Out, pipeline.BytesText(free), cli.Count(last, "splat"), pipeline.BytesText(most)))
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (s *saver) fail(err error) {
 		if errors.Is(err, pipeline.ErrDiverged) {
 			return // training ends
 		}
-		s.r.App.Warn(err.Error() + "; training goes on")
+		s.r.Console.Warn(err.Error() + "; training goes on")
 	}
 }
 
@@ -210,9 +210,9 @@ func (s *saver) missed(err error) {
 		return // training ends with it
 	}
 	if !s.full {
-		s.r.App.Warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
+		s.r.Console.Warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
 		if n := len(s.kept); n > 0 {
-			s.r.App.Note("the last one is " + s.kept[n-1].Path)
+			s.r.Console.Note("the last one is " + s.kept[n-1].Path)
 		}
 	}
 	s.full = true
@@ -317,7 +317,7 @@ func (s *saver) end(interrupted bool) error {
 	var err error
 	asked := slices.Contains(s.o.SaveAt, t.Step())
 	if interrupted && !asked && s.tooEarly() {
-		s.r.App.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
+		s.r.Console.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
 		return s.failed
 	}
 	nothingNew := !t.Changed() && len(s.kept) > 0

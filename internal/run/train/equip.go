@@ -25,7 +25,7 @@ func (r *Run) equip(ctx context.Context) error {
 	cams := captured.Pick(r.Capture.Cameras, r.Train)
 	options := pipeline.TrainerOptions{
 		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
-		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM, Strict: r.Load.Strict, Warn: r.App.Warn,
+		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM, Strict: r.Load.Strict, Warn: r.Console.Warn,
 		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.Preview.pictureBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.Saver.pressed,
 	}
 	var init *scene.Splats
@@ -84,7 +84,7 @@ func (r *Run) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
 		}
 	}
 	cache := r.plan.Host.PhotoCache(cams)
-	cache.SpillDir, cache.SpillBytes, cache.Warn = r.ImageCache, r.ImageCacheBytes, r.App.Warn
+	cache.SpillDir, cache.SpillBytes, cache.Warn = r.ImageCache, r.ImageCacheBytes, r.Console.Warn
 	cache.Decode = r.lookingForBlack()
 	if cache.Bytes, err = r.cacheBytes(cache); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 		for i := range images {
 			if errs[i] == nil && inspect.Dark(&images[i]) {
 				once.Do(func() {
-					r.App.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.Capture.Root))
+					r.Console.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.Capture.Root))
 				})
 			}
 		}

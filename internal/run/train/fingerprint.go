@@ -39,13 +39,13 @@ func (s *saver) identify() {
 		return
 	}
 	if !r.hashing.Done() {
-		r.App.Printf("the first checkpoint waits until all photos have been read once\n")
+		r.Console.Printf("the first checkpoint waits until all photos have been read once\n")
 	}
 	// Without a context: when the run is interrupted, the checkpoint that is written then needs it all the more.
 	hash, err := r.hashing.Wait(context.Background())
 	if r.Fingerprint = hex.EncodeToString(hash[:]); err != nil {
 		r.Fingerprint = noFingerprint
-		r.App.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs --accept-changes")
+		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs --accept-changes")
 		r.Trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
 		r.altered = true
 	}
@@ -60,7 +60,7 @@ func (s *saver) recheck() {
 	}
 	if err := r.hashing.Changed(); err != nil {
 		r.altered = true
-		r.App.Warn(err.Error() + "; training goes on, and the bytes may differ from those of an undisturbed run")
+		r.Console.Warn(err.Error() + "; training goes on, and the bytes may differ from those of an undisturbed run")
 		r.Trainer.Deviate("the photos were changed while they were trained on")
 	}
 }

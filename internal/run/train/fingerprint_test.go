@@ -39,7 +39,7 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	warnings = &bytes.Buffer{}
-	r = &Run{Options: NewOptions(), App: cli.New(nil, &bytes.Buffer{}, warnings), Capture: c, Trainer: &pipeline.Trainer{}}
+	r = &Run{Options: NewOptions(), Console: cli.New(nil, &bytes.Buffer{}, warnings), Capture: c, Trainer: &pipeline.Trainer{}}
 	r.Out = filepath.Join(dir, "out")
 	r.Saver = NewSaver(r)
 	if err := r.startFingerprint(t.Context()); err != nil {

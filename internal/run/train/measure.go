@@ -81,13 +81,13 @@ func (r *Run) evaluate(ctx context.Context, step int, seen func(photo scene.Imag
 	}
 	defer round.Photos.Close()
 	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &report.Thumbnails{Step: step}}
-	round.Strict, round.Warn, round.Compare = r.Load.Strict, r.App.Warn, e.compare
+	round.Strict, round.Warn, round.Compare = r.Load.Strict, r.Console.Warn, e.compare
 	round.Draw = func(memory []float32, i int) ([]float32, error) { return r.Trainer.RenderInto(memory, cams[i]) }
 	if err := round.Run(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.views) == 0 {
-		r.App.Warn("no held-out photo has pixels to compare with: nothing is measured")
+		r.Console.Warn("no held-out photo has pixels to compare with: nothing is measured")
 	}
 	r.thumbs = e.thumbs
 	return e.views, nil

@@ -247,8 +247,10 @@ type Options struct {
 
 // CommandLine is what a run knows of the flags that its options come from, for the texts that it writes about them. The command fills it in.
 type CommandLine struct {
-	Chapters  func(*Options) []report.Chapter                   // all settings; nil: the report has none
-	FlagNames func(flag string) (names []string, letter string) // by which a flag is given, without dashes; nil: as it is called
+	// Chapters lists all settings for the report; nil: the report has none.
+	Chapters func(*Options) []report.Chapter
+	// FlagNames returns the names of a flag, without dashes, and its letter; nil: a flag has the name it is asked for.
+	FlagNames func(flag string) (names []string, letter string)
 }
 
 // NewOptions returns the defaults.

@@ -11,19 +11,19 @@ import (
 // showPlan prints the plan, for people below what it is of where the program chose that or where it is of several devices.
 func (r *Run) showPlan() error {
 	if r.PlanJSON {
-		return r.App.PrintJSON(r.plan)
+		return r.Console.PrintJSON(r.plan)
 	}
 	if r.chosen != "" || len(r.others) > 0 {
-		r.App.Printf("%s\n", r.deviceNames())
+		r.Console.Printf("%s\n", r.deviceNames())
 	}
-	return printPlan(r.App, r.plan)
+	return printPlan(r.Console, r.plan)
 }
 
 // printPlan prints what training would use memory for.
-func printPlan(a *cli.Console, p *pipeline.Plan) error {
+func printPlan(console *cli.Console, p *pipeline.Plan) error {
 	d, h := &p.Device, &p.Host
-	a.Printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"), p.Ceiling, p.Isects)
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+	console.Printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"), p.Ceiling, p.Isects)
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	row := func(name string, bytes int64, note string) {
 		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, pipeline.BytesText(bytes), note)
 	}

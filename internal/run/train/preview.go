@@ -214,7 +214,7 @@ func (p *preview) write(img scene.Image, err error) {
 	}
 	if err != nil && !p.told {
 		p.told = true
-		p.r.App.Warn(fmt.Sprintf("there is no preview: %v", err))
+		p.r.Console.Warn(fmt.Sprintf("there is no preview: %v", err))
 	}
 }
 

@@ -42,7 +42,7 @@ type Record struct {
 func OpenRecord(r *Run, events io.Writer) (*Record, error) {
 	rec := &Record{Run: r, From: r.Trainer.Step(), Visited: map[int]bool{}}
 	rec.show = meter.New(events, r.Progress, rec.From, r.Config.Iterations)
-	rec.show.Text = r.App.Follow(rec.show)
+	rec.show.Text = r.Console.Follow(rec.show)
 	rec.show.Use = r.use
 	rec.show.Spent = func() float64 { return rec.Metrics.secondsBefore + rec.seconds() }
 	var since interval
@@ -170,7 +170,7 @@ func (rec *Record) Watch(p pipeline.Progress) {
 		return
 	}
 	rec.lost = true
-	r.App.Warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; %s", cli.Count(rec.unseen, "step"), causes))
+	r.Console.Warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; %s", cli.Count(rec.unseen, "step"), causes))
 }
 
 // boards reports whether TensorBoard gets a picture of the i-th held-out photo. It may be called from any goroutine.
@@ -200,7 +200,7 @@ func (rec *Record) done(st *output.Stats) { rec.say(doneLine{meter.EventDone, st
 func (rec *Record) check(err error) {
 	if err != nil && !rec.failed {
 		rec.failed = true
-		rec.Run.App.Warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", output.MetricsFile, output.TensorboardFolder, err))
+		rec.Run.Console.Warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", output.MetricsFile, output.TensorboardFolder, err))
 	}
 }
 

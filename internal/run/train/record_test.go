@@ -172,12 +172,12 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 	}{{1, 1}, {100, 0}, {0, 0}} {
 		var errs bytes.Buffer
 		o := NewOptions()
-		a := cli.New([]string{"train", "s", "-m", "o"}, &errs, &errs)
-		r := &Run{Options: o, App: a, Capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
+		console := cli.New([]string{"train", "s", "-m", "o"}, &errs, &errs)
+		r := &Run{Options: o, Console: console, Capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
 		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.Config.Iterations)
 		p.Last, p.Rate = step(200), tt.rate
 		r.advise(p)
-		if len(a.Notices()) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+		if len(console.Notices()) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
 		}
 	}

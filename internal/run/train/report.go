@@ -26,7 +26,7 @@ func (r *Run) writeReport(st *output.Stats) error {
 	if !r.Report {
 		return nil
 	}
-	page := &report.Page{Title: filepath.Base(output.Absolute(r.Scene)), Subtitle: report.Subtitle(st), Facts: report.Facts(st), Notices: r.App.Notices(), Room: report.Bytes}
+	page := &report.Page{Title: filepath.Base(output.Absolute(r.Scene)), Subtitle: report.Subtitle(st), Facts: report.Facts(st), Notices: r.Console.Notices(), Room: report.Bytes}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (r *Run) thumbnail(step int, v meter.ViewLine, file string) *report.Picture
 }
 
 func (r *Run) reportAbout(st *output.Stats) []report.Row {
-	words := make([]string, len(r.App.Args))
-	for i, w := range r.App.Args {
+	words := make([]string, len(r.Console.Args))
+	for i, w := range r.Console.Args {
 		words[i] = cli.Quoted(w)
 	}
 	return []report.Row{

@@ -106,7 +106,7 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 	if err := output.RefuseFormer(s.r.Out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
 		return err
 	}
-	s.r.App.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
+	s.r.Console.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	for _, c := range changes {
 		t.Deviate("changed: " + c.String())
 	}
-	s.r.App.Printf("going on with %s: step %d of %d, %s\n", s.From.Path(), h.Step, s.r.Config.Iterations, cli.Count(h.Splats, "splat"))
+	s.r.Console.Printf("going on with %s: step %d of %d, %s\n", s.From.Path(), h.Step, s.r.Config.Iterations, cli.Count(h.Splats, "splat"))
 	if before, same := t.DevicesBefore(h); !same {
 		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ from those of an undisturbed run", before))
 	}

@@ -48,7 +48,7 @@ func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	}
 	switch {
 	case runErr != nil && r.Trainer.Complete() && !r.Unmeasured:
-		r.App.Note("all steps were done: the run goes to its end")
+		r.Console.Note("all steps were done: the run goes to its end")
 	case runErr != nil && r.Trainer.Step() == 0:
 		return false, fmt.Errorf("%w before the first step; nothing is saved", fault.ErrInterrupted)
 	case runErr != nil:
@@ -89,12 +89,12 @@ func (r *Run) lostHint(err error) error {
 		return err
 	}
 	unfinished := r.Saver.collect() // of a copy that was taken before: the checkpoint before it stays where that is gone, too
-	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.App, "")
+	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.Console, "")
 	if from := r.Saver.From; from != nil { // of another folder, or among those that are kept
-		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+commandAgain(r.App, "--resume="+from.Path())
+		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+commandAgain(r.Console, "--resume="+from.Path())
 	}
 	if path := r.Saver.newest(); path != "" {
-		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+commandAgain(r.App, "--resume")
+		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+commandAgain(r.Console, "--resume")
 		if unfinished != nil {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}
@@ -107,8 +107,8 @@ func (r *Run) lostHint(err error) error {
 }
 
 // commandAgain returns the command line of this process with another flag in place of --resume, or with none.
-func commandAgain(a *cli.Console, flag string) string {
-	words, rest := a.Args, []string(nil)
+func commandAgain(console *cli.Console, flag string) string {
+	words, rest := console.Args, []string(nil)
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, rest = words[:i], words[i:]
 	}

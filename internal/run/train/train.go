@@ -27,7 +27,7 @@ import (
 // Run is one run of train: what was asked for and what has been read and opened.
 type Run struct {
 	*Options
-	App     *cli.Console
+	Console *cli.Console
 	Capture *scene.Capture       // in the training frame from openScene on
 	origin  [3]float64           // subtracted from written coordinates
 	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
@@ -63,12 +63,12 @@ type Run struct {
 // Do trains, saves and evaluates. The error of an interrupted run is
 // errInterrupted; its model and scores are complete all the same. seen, if not
 // nil, gets every held-out photo and its render.
-func Do(a *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
-	events := a.Stdout
+func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
+	events := console.Stdout
 	if o.Progress == meter.JSON { // which is alone on standard output
-		a = a.ToStderr()
+		console = console.ToStderr()
 	}
-	r := &Run{Options: o, App: a}
+	r := &Run{Options: o, Console: console}
 	release, err := r.Claim()
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func Do(a *cli.Console, o *Options, seen func(photo scene.Image, render []float3
 		}
 		err = r.lostHint(r.divergedHint(remedy.Memory(err)))
 	}()
-	ctx, stop := a.Interruptible(r.stops)
+	ctx, stop := console.Interruptible(r.stops)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,9 +105,9 @@ func Do(a *cli.Console, o *Options, seen func(photo scene.Image, render []float3
 	if o.DryRun {
 		return nil, r.showPlan()
 	}
-	a.Printf("%s\n", r.FirstLine())
+	console.Printf("%s\n", r.FirstLine())
 	if text := CompiledText(r.Device.Pipelines()); text != "" {
-		a.Printf("%s\n", text)
+		console.Printf("%s\n", text)
 	}
 	r.FlushNotes()
 	if err := r.show(events); err != nil {
@@ -192,7 +192,7 @@ func (r *Run) Run(ctx context.Context) error {
 		}
 		// A disk that is full is no reason to stop training: room may be made.
 		if err := r.measureAt(ctx, stop); errors.Is(err, fault.ErrTryAgain) {
-			r.App.Warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
+			r.Console.Warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
 		} else if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (r *Run) measureAt(ctx context.Context, step int) error {
 	if r.Live != nil {
 		r.Live.Measured(step, s.PSNR)
 	}
-	r.App.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
+	r.Console.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
 	return r.writeReport(r.stats(false, views))
 }
 
@@ -355,7 +355,7 @@ func (r *Run) noteLater(text string) {
 func (r *Run) FlushNotes() {
 	for i, n := range r.notes {
 		if !slices.Contains(r.notes[:i], n) {
-			r.App.Tell(n)
+			r.Console.Tell(n)
 		}
 	}
 	r.notes = nil

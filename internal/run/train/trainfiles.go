@@ -34,7 +34,7 @@ func (r *Run) Claim() (release func(), err error) {
 			return nil, err
 		}
 		all = append(all, free)
-		r.App.OnAbort = free
+		r.Console.OnAbort = free
 	}
 	back, err := output.RecoverAside(r.Out)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Run) Claim() (release func(), err error) {
 		return nil, err
 	}
 	if back {
-		r.App.Note("restored the earlier run in " + r.Out + ": the one replacing it ended before its first checkpoint")
+		r.Console.Note("restored the earlier run in " + r.Out + ": the one replacing it ended before its first checkpoint")
 	}
 	o := &r.Checkpoints
 	if err := convert.RefuseExports(output.ReadWritten(r.Out), r.Exports, "flag --export: ", o.Resume != "", o.Overwrite); err != nil {
@@ -70,7 +70,7 @@ func (r *Run) writeExports(step int) error {
 	for _, path := range r.Exports {
 		err := r.Saver.Own.Begin(splatfile.Outputs(path)...)
 		if err == nil {
-			err = convert.ExportTo(r.App, r.ModelFile(step), path)
+			err = convert.ExportTo(r.Console, r.ModelFile(step), path)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))

@@ -137,7 +137,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 		return nil, err
 	}
 	if old := filepath.Join(r.Out, "results.json"); len(r.Test) == 0 && output.IsFile(old) {
-		r.App.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
+		r.Console.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
 	st := r.stats(interrupted || r.Unmeasured, views)
 	if err := output.WriteJSON(filepath.Join(r.Out, output.StatsFile), st); err != nil {
@@ -145,12 +145,12 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	}
 	r.Saver.Standing()
 	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
-		r.App.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
+		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
 	}
 	if err := r.writeReport(st); err != nil {
 		return nil, err
 	}
-	printSummary(r.App, r, st, time.Since(began).Seconds())
+	printSummary(r.Console, r, st, time.Since(began).Seconds())
 	r.Rec.done(st)
 	return st, r.writeExports(step)
 }
@@ -176,25 +176,25 @@ func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 }
 
 // printSummary prints the results and where they are.
-func printSummary(a *cli.Console, r *Run, st *output.Stats, after float64) {
+func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64) {
 	steps := cli.Count(st.Step-r.Rec.From, "step")
 	if r.Rec.From > 0 {
 		steps = fmt.Sprintf("%s after the first %d", steps, r.Rec.From)
 	}
-	a.Printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
+	console.Printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
 		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"), pipeline.BytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
-		a.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
-		a.Printf("drawn with %s\n", r.Drawn())
-		a.Printf("pictures: %s\n", r.PicturesFolder(st.Step))
+		console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
+		console.Printf("drawn with %s\n", r.Drawn())
+		console.Printf("pictures: %s\n", r.PicturesFolder(st.Step))
 	}
 	if path := r.Saver.newest(); path != "" {
-		a.Printf("checkpoint: %s\n", path)
+		console.Printf("checkpoint: %s\n", path)
 	}
 	if r.Report {
-		a.Printf("report: %s\n", filepath.Join(r.Out, output.ReportFile))
+		console.Printf("report: %s\n", filepath.Join(r.Out, output.ReportFile))
 	}
-	a.Printf("model: %s\n", r.ModelFile(st.Step))
+	console.Printf("model: %s\n", r.ModelFile(st.Step))
 }
 
 // captureRecord returns what is recorded of this run's capture.

@@ -1,0 +1,55 @@
+package train
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/synth"
+)
+
+// TestDo trains a capture in this process, refuses to replace what it made, and measures the model: without a command
+// line, the same scores.
+func TestDo(t *testing.T) {
+	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
+		t.Skip("no Vulkan device on this machine")
+	}
+	dir := t.TempDir()
+	capture, out := filepath.Join(dir, "scene"), filepath.Join(dir, "out")
+	if err := synth.Write(capture, synth.Options{Images: 8, Width: 64, Height: 48, Points: 300}); err != nil {
+		t.Fatal(err)
+	}
+	options := func() *Options {
+		o := NewOptions()
+		o.Scene, o.Out, o.Eval, o.Progress, o.Config.Iterations = capture, out, true, meter.None, 20
+		return o
+	}
+	seen := 0
+	st, err := Do(cli.New(nil, io.Discard, io.Discard), options(), func(scene.Image, []float32) { seen++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Step != 20 || st.Scores == nil || seen != st.TestImages || !output.IsFile(filepath.Join(out, output.ReportFile)) {
+		t.Errorf("%+v with %d pictures seen", st, seen)
+	}
+	var usage *fault.UsageError
+	if _, err := Do(cli.New(nil, io.Discard, io.Discard), options(), nil); !errors.As(err, &usage) {
+		t.Errorf("a second run in the same folder: %v", err)
+	}
+	var text bytes.Buffer
+	e := evaluate.NewOptions()
+	e.Models = []string{out}
+	if err := evaluate.Run(cli.New(nil, &text, io.Discard), e); err != nil || !strings.Contains(text.String(), "PSNR") {
+		t.Errorf("evaluation printed %q: %v", &text, err)
+	}
+}
