@@ -108,6 +108,8 @@ func TestSameAsCommand(t *testing.T) {
 		"--seed", "7", "--eval", "--test-every", "4", "--refine-start", "10", "--refine-every", "10",
 		"--max-splats", "600", "--sh-degree", "1")
 	sameFiles(t, filepath.Join(ours, modelFile), filepath.Join(theirs, modelFile))
+	checkpoint := "checkpoints/step_60.safetensors"
+	sameFiles(t, filepath.Join(ours, checkpoint), filepath.Join(theirs, checkpoint))
 	sameFiles(t, filepath.Join(ours, "results.json"), filepath.Join(theirs, "results.json"))
 
 	for _, name := range []string{"a.spz", "a.sog", "a.splat", "a.glb", "a.compressed.ply"} {
