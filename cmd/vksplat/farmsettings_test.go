@@ -9,6 +9,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/train"
 )
 
 // farmSettingsFile lists the settings of train that tasks of the farm may give.
@@ -56,7 +57,7 @@ func farmSettings() (s spec.Settings) {
 				one.Words = v.words
 			case *captured.DownscaleFlag:
 				one.Words = opt.words
-			case *initFlag: // a file is of the worker's machine
+			case *train.InitFlag: // a file is of the worker's machine
 				one.Words = []string{"auto", "points", "random"}
 			case *uintValue:
 				one.Seed = true

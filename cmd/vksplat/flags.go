@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
 
@@ -12,7 +10,6 @@ import (
 	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene"
-	"vksplat/scene/initial"
 )
 
 // memoryTable lists the options of sharing memory out.
@@ -120,42 +117,7 @@ func (f *deviceFlag) Set(s string) error {
 }
 
 // colourFlag is an RGB colour from 0 to 1.
-type colourFlag [3]float32
-
-func (f *colourFlag) Type() string { return "COLOUR" }
-
-func (f *colourFlag) String() string {
-	switch *f {
-	case colourFlag{}:
-		return "black"
-	case colourFlag{1, 1, 1}:
-		return "white"
-	}
-	return fmt.Sprintf("%g,%g,%g", f[0], f[1], f[2])
-}
-
-// Set parses black, white or R,G,B.
-func (f *colourFlag) Set(s string) error {
-	switch s {
-	case "black":
-		*f = colourFlag{}
-		return nil
-	case "white":
-		*f = colourFlag{1, 1, 1}
-		return nil
-	}
-	v, err := cli.ThreeNumbers(s)
-	for _, x := range v {
-		if !(x >= 0 && x <= 1) {
-			err = errors.New("out of range")
-		}
-	}
-	if err != nil {
-		return fault.Usagef("give black, white or three numbers from 0 to 1, as in 0.5,0.5,0.5", "%q is no colour", s)
-	}
-	*f = colourFlag{float32(v[0]), float32(v[1]), float32(v[2])}
-	return nil
-}
+type colourFlag = cli.Colour
 
 // bytesFlag is a number of bytes or a share, checked but left as text: what a
 // share is of depends on the device.
@@ -196,28 +158,3 @@ type ramFlag string
 func (f *ramFlag) Type() string       { return "BYTES" }
 func (f *ramFlag) String() string     { return string(*f) }
 func (f *ramFlag) Set(s string) error { return (*bytesFlag)(f).Set(s) }
-
-// initFlag says what the first splats are made from, in the words of initial.ParseInit.
-type initFlag struct{ o *initial.Options }
-
-func (f *initFlag) Type() string { return "KIND" }
-
-func (f *initFlag) String() string {
-	switch {
-	case f.o == nil || f.o.Kind == initial.InitAuto:
-		return "auto"
-	case f.o.Kind == initial.InitPLY:
-		return initial.InitPLY + ":" + f.o.File
-	}
-	return f.o.Kind
-}
-
-// Set parses points, random, FILE or ply:FILE.
-func (f *initFlag) Set(s string) error {
-	kind, file, err := initial.ParseInit(s)
-	if err != nil {
-		return fault.Usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
-	}
-	f.o.Kind, f.o.File = kind, file
-	return nil
-}

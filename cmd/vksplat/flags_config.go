@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -20,12 +19,8 @@ import (
 	"vksplat/pipeline"
 )
 
-// Settings come, from weak to strong, from the defaults, a preset, the
-// configuration file and the flags. A preset is a configuration file that is part
-// of the program.
-
-//go:embed presets/*.toml
-var presetFiles embed.FS
+// presetFiles are the configuration files that are part of the program.
+var presetFiles = train.Presets
 
 // presetNames lists the presets.
 func presetNames() []string {
@@ -332,112 +327,12 @@ func resolveSettings(o *train.Options, given func(name string) bool) error {
 			return err
 		}
 	}
-	table := trainTable(o)
-	for _, name := range []string{"preset", "strategy"} {
-		if text, found := config[name]; found && !given(name) {
-			if err := find(table, name).value.Set(text); err != nil {
-				return err
-			}
-		}
+	words := train.Vocabulary{
+		Setting: func(o *train.Options, name string) train.Setting { return find(trainTable(o), name).value },
+		Preset:  func(name string) (map[string]string, error) { return readPreset(name) },
 	}
-	preset, err := presetSettings(o, given("strategy") || config["strategy"] != "")
-	if err != nil {
+	if err := o.Resolve(words, config, given); err != nil {
 		return err
-	}
-	known := func(name string) bool { return given(name) || has(config, name) }
-	for _, g := range table {
-		for _, opt := range g.options {
-			text, found := config[opt.name]
-			if !found {
-				text, found = preset[opt.name]
-			}
-			if !found || given(opt.name) {
-				continue
-			}
-			if err := opt.value.Set(text); err != nil {
-				return err
-			}
-		}
-	}
-	if err := scalePreset(o, preset, known); err != nil {
-		return err
-	}
-	return deriveSettings(o, table, known, has(preset, "grow-grad2d"))
-}
-
-func has(s settings, name string) bool {
-	_, found := s[name]
-	return found
-}
-
-// presetSettings returns what lies below flags and file. The strategy mcmc alone
-// means the preset of its name, because the values of one strategy make no sense
-// with the other: MCMC starts from faint small splats and needs its regularisers.
-func presetSettings(o *train.Options, strategyGiven bool) (settings, error) {
-	name := o.Preset
-	if name == "" && o.Config.Strategy == pipeline.StrategyMCMC {
-		name = pipeline.StrategyMCMC
-	}
-	if name == "" {
-		return nil, nil
-	}
-	preset, err := readPreset(name)
-	if err != nil {
-		return nil, err
-	}
-	if s := preset["strategy"]; strategyGiven && s != o.Config.Strategy {
-		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
-			name, s, o.Config.Strategy)
-	}
-	return preset, nil
-}
-
-// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the
-// preset's own, where that has one: its recipe is meant as a whole.
-func scalePreset(o *train.Options, preset settings, given func(string) bool) error {
-	if !has(preset, "iterations") || !given("iterations") {
-		return nil
-	}
-	own, err := strconv.Atoi(preset["iterations"])
-	if err != nil {
-		return err
-	}
-	scaled := &train.Options{Config: o.Config.Scaled(float64(o.Config.Iterations) / float64(own))}
-	from, to := trainTable(scaled), trainTable(o)
-	for name := range preset {
-		if opt := find(to, name); opt.kind == kindInt && !given(name) {
-			if err := opt.value.Set(find(from, name).value.String()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// deriveSettings sets what follows from other settings, unless it was given, and applies
-// the factor of steps.
-func deriveSettings(o *train.Options, table []optionGroup, given func(string) bool, presetGrad bool) error {
-	c := &o.Config
-	o.BackgroundGiven = given("background")
-	o.Eval = o.Eval || o.TestList != ""
-	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
-		c.GrowGrad2D = pipeline.AbsGradThreshold
-	}
-	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !given("max-splats") {
-		c.MaxSplats = c.Splats
-	}
-	if f := o.StepsScaler; !(f > 0) || f > 1e3 {
-		return fault.Usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
-	}
-	if o.StepsScaler != 1 {
-		*c = c.Scaled(o.StepsScaler)
-		for _, g := range table {
-			for _, opt := range g.options {
-				if opt.steps != nil {
-					opt.steps.Scale(o.StepsScaler)
-				}
-			}
-		}
 	}
 	return checkTrainOptions(o)
 }

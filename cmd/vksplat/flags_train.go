@@ -2,6 +2,7 @@ package main
 
 import (
 	"vksplat/internal/fault"
+	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
 	"vksplat/internal/run/train"
@@ -19,6 +20,7 @@ const (
 // newTrainOptions returns the defaults, with what the flags are called.
 func newTrainOptions() *train.Options {
 	o := train.NewOptions()
+	o.NewViewer = live.New
 	o.CommandLine = train.CommandLine{Chapters: settingChapters, FlagNames: trainFlagNames}
 	return o
 }
@@ -102,7 +104,7 @@ func stepOptions(o *train.Options) []option {
 
 func initOptions(o *train.Options) []option {
 	return []option{
-		other(&initFlag{&o.Init}, "init",
+		other(&train.InitFlag{Of: &o.Init}, "init",
 			"begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any "+
 				"format that convert reads)").
 			from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),

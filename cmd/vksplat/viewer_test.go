@@ -27,6 +27,7 @@ import (
 	"github.com/coder/websocket"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
 	"vksplat/scene"
@@ -192,7 +193,7 @@ func TestViewerFrame(t *testing.T) {
 	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var err error
-	if r.Live, err = train.NewLiveTraining(r, cancel); err != nil {
+	if r.Live, err = live.New(r, cancel); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -206,7 +207,7 @@ func TestViewerFrame(t *testing.T) {
 	if err := r.Live.Serve(); err != nil {
 		t.Fatal(err)
 	}
-	l := r.Live
+	l := r.Live.(*live.Training)
 	trained := make(chan error, 1)
 	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.Step) }()
 	for l.Status().Step < 30 {

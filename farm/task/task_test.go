@@ -46,7 +46,7 @@ func fakeChild(how string, args []string) int {
 	if file, notes := strings.CutPrefix(how, notesIn); notes {
 		if err := fakeCommand(file, args, flags); err != nil {
 			fmt.Fprintln(os.Stderr, "vksplat: error:", err)
-			return ExitFailure
+			return fault.ExitFailure
 		}
 		return 0
 	}

@@ -32,6 +32,9 @@ type Console struct {
 	told []Notice    // so far
 	show openLine    // what may have an open line on the terminal
 
+	ctx   context.Context // of a caller that is no process, see Within; nil: signals stop the work
+	heard func(Notice)    // likewise
+
 	OnAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
 
@@ -65,6 +68,9 @@ func (c *Console) Note(text string) { c.Tell(Notice{KindNote, text}) }
 // Tell writes a warning or a note.
 func (c *Console) Tell(n Notice) {
 	n.Text = wording.PrintableLines(n.Text)
+	if c.heard != nil {
+		c.heard(n)
+	}
 	c.text.Lock()
 	defer c.text.Unlock()
 	c.told = append(c.told, n)
@@ -150,6 +156,9 @@ func (c *Console) Stoppable(then func() string) (context.Context, func()) {
 // untilSignal does the work of interruptible; aborts says which later signals end the process, once the first is
 // abortAfter ago.
 func (c *Console) untilSignal(then func() string, again string, aborts func(os.Signal) bool) (context.Context, func()) {
+	if c.ctx != nil {
+		return c.untilDone()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, StopSignals()...)

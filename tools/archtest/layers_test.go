@@ -10,6 +10,9 @@ type layer struct {
 }
 
 var layers = []layer{
+	{".", []string{"internal/*", "internal/run/...", "pipeline", "scene/..."},
+		"the API is what commands do, for programs: it needs no command line, server or jobs", false},
+	{"examples", nil, "programs of others know the API alone", true},
 	{"cmd", []string{"cmd/...", "pipeline", "pipeline/bench", "pipeline/check", "pipeline/lpips", "pipeline/photos",
 		"scene/...", "view/...", "farm/...", "internal/*", "internal/run/..."},
 		"the command parses flags and prints; what it does is in internal/run", false},

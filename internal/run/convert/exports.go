@@ -33,8 +33,7 @@ func (f *Exports) Set(s string) error {
 
 // ExportTo converts a model to the format that the name of the file to write says.
 func ExportTo(console *cli.Console, from, to string) (err error) {
-	f, err := writableFormat(to, "")
-	if err != nil {
+	if _, err := writableFormat(to, ""); err != nil {
 		return err
 	}
 	model, err := splatfile.Open(from)
@@ -42,6 +41,15 @@ func ExportTo(console *cli.Console, from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
+	return Export(console, model, to)
+}
+
+// Export writes a model in the format that the name of the file to write says.
+func Export(console *cli.Console, model splatfile.Source, to string) error {
+	f, err := writableFormat(to, "")
+	if err != nil {
+		return err
+	}
 	lost, err := f.Write(to, model, splatfile.WriteOptions{Generator: "vksplat " + cli.Version()})
 	if err != nil {
 		return err

@@ -41,9 +41,6 @@ func Picture(mode view.Mode, rgb []float32, c *scene.Camera, shot scene.Image) s
 	return photo.FromFloats(rgb, c.Width, c.Height)
 }
 
-// SmallerTries is how many times a frame that does not fit is tried at half the width and height.
-const SmallerTries = 3
-
 // Pace makes frames small enough for the device, and says when the next may be drawn while training goes on.
 type Pace struct {
 	pixel time.Duration // what a pixel takes, times a thousand; 0: not known

@@ -114,7 +114,7 @@ func (s *saver) early() {
 		s.missed(err)
 	}
 	if asked {
-		s.r.Live.saving(s.pending, s.newest(), s.r.Trainer.Step(), err)
+		s.r.saving(s.pending, s.newest(), s.r.Trainer.Step(), err)
 	}
 }
 

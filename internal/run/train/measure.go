@@ -34,7 +34,7 @@ func (r *Run) Measure(ctx context.Context, step int, seen func(photo scene.Image
 	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
 		ctx = context.Background()
 	} else {
-		defer r.during(stageMeasuring)()
+		defer r.during(StageMeasuring)()
 	}
 	if views = r.measured(step); views == nil {
 		if views, err = r.evaluate(ctx, step, seen); err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {

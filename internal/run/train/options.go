@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strconv"
@@ -242,12 +243,19 @@ type Options struct {
 	Help        bool
 	HelpAll     bool
 
-	Viewer       viewerOptions
+	Viewer ViewerOptions
+	// What shows the run to others; nil: nothing does. Its value may be nil where nobody wants to see it.
+	NewViewer    func(r *Run, stop context.CancelFunc) (Viewer, error)
 	Preview      PreviewOptions
 	Progress     string
 	MetricsEvery int // steps between lines of metrics.jsonl
 	Tensorboard  bool
 	Report       bool
+
+	// Stepped is called after every step, Opened trained on and left open, in place of a device of the run's own; nil
+	// for neither.
+	Stepped func(p pipeline.Progress)
+	Opened  *pipeline.Device
 
 	CommandLine
 }

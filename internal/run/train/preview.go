@@ -103,7 +103,7 @@ func newPreview(r *Run) (*preview, error) {
 	if err := o.resolve(r.Checkpoints.Overwrite); err != nil || o.File == "" || r.DryRun {
 		return nil, err
 	}
-	p := &preview{r: r, Between: r.Live.interludes()}
+	p := &preview{r: r, Between: r.watched()}
 	if p.Between == nil {
 		p.Between = pipeline.NewInterludes()
 	}
@@ -115,7 +115,15 @@ func (r *Run) interludes() *pipeline.Interludes {
 	if r.Preview != nil {
 		return r.Preview.Between
 	}
-	return r.Live.interludes()
+	return r.watched()
+}
+
+// watched are the viewer's, nil without one.
+func (r *Run) watched() *pipeline.Interludes {
+	if r.Live == nil {
+		return nil
+	}
+	return r.Live.Interludes()
 }
 
 // pictureBytes is what a preview keeps in RAM at most, for the plan: a picture as floats, as bytes and twice while it is packed.
@@ -183,7 +191,7 @@ func (p *preview) draw(ctx context.Context) {
 
 // picture draws the model as it is, on the goroutine that trains.
 func (p *preview) picture() (scene.Image, error) {
-	rgb, c, err := p.r.showToFit(p.memory, p.camera, pipeline.LookColor)
+	rgb, c, err := p.r.ShowToFit(p.memory, p.camera, pipeline.LookColor)
 	if err != nil {
 		return scene.Image{}, err
 	}

@@ -13,28 +13,28 @@ import (
 	"vksplat/scene/photo"
 )
 
-// stage is what a run is at: what Ctrl-C does depends on it.
-type stage int32
+// Stage is what a run is at: what Ctrl-C does depends on it.
+type Stage int32
 
 const (
-	stageTraining  stage = iota
-	stageMeasuring       // the held-out photos, which is given up
-	stageEnding          // the last step is done: what is left is done as well
+	StageTraining  Stage = iota
+	StageMeasuring       // the held-out photos, which is given up
+	StageEnding          // the last step is done: what is left is done as well
 )
 
 // stops says what Ctrl-C does now.
 func (r *Run) stops() string {
-	switch stage(r.stage.Load()) {
-	case stageMeasuring:
+	switch r.Stage() {
+	case StageMeasuring:
 		return "stopping after this picture, then saving"
-	case stageEnding:
+	case StageEnding:
 		return "the last step is done: writing what is left"
 	}
 	return "stopping after this step, then saving"
 }
 
 // during makes s the run's stage until the function that it returns is called.
-func (r *Run) during(s stage) (after func()) {
+func (r *Run) during(s Stage) (after func()) {
 	before := r.stage.Swap(int32(s))
 	return func() { r.stage.Store(before) }
 }
@@ -53,7 +53,7 @@ func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	case runErr != nil:
 		return true, nil
 	}
-	r.stage.Store(int32(stageEnding))
+	r.stage.Store(int32(StageEnding))
 	return false, nil
 }
 

@@ -57,8 +57,8 @@ type Run struct {
 	Fingerprint string                   // of the capture, "" until a checkpoint needs it
 	altered     bool                     // photos were changed under the run, which has been told
 
-	Live    *liveTraining // nil without --viewer
-	Preview *preview      // nil without --preview
+	Live    Viewer   // nil without one
+	Preview *preview // nil without --preview
 }
 
 // Do trains, saves and evaluates. The error of an interrupted run is
@@ -76,7 +76,9 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	}
 	defer release()
 	defer func() {
-		r.Live.over(err)
+		if r.Live != nil {
+			r.Live.Over(err)
+		}
 		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) { // on a device that is lost nothing ends in order
 			err = errors.Join(err, closing)
 		}
@@ -93,8 +95,10 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if r.Live, err = NewLiveTraining(r, cancel); err != nil {
-		return nil, err
+	if o.NewViewer != nil {
+		if r.Live, err = o.NewViewer(r, cancel); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.Begin(ctx); err != nil {
 		return nil, err
@@ -144,6 +148,9 @@ func (r *Run) show(events io.Writer) (err error) {
 		return err
 	}
 	r.Preview.Begin()
+	if r.Live == nil {
+		return nil
+	}
 	return r.Live.Serve()
 }
 
@@ -205,7 +212,9 @@ func (r *Run) measureAt(ctx context.Context, step int) error {
 		return nil
 	}
 	s := output.Summarise(views)
-	r.Live.measured(step, s.PSNR)
+	if r.Live != nil {
+		r.Live.Measured(step, s.PSNR)
+	}
 	r.Console.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
 	return r.writeReport(r.stats(false, views))
 }
@@ -220,7 +229,7 @@ func (r *Run) runTo(ctx context.Context, step int, after func()) error {
 		if r.Rec.step(p); r.Rec.Blind != nil {
 			stop()
 		}
-		r.Live.Step(p)
+		r.tellStep(p)
 		r.Preview.Stepped()
 		after()
 	})
@@ -355,7 +364,10 @@ func (r *Run) FlushNotes() {
 }
 
 func (r *Run) Close() error {
-	errs := []error{r.Live.close()}
+	var errs []error
+	if r.Live != nil {
+		errs = append(errs, r.Live.Close())
+	}
 	r.Preview.Close()
 	if r.Rec != nil {
 		errs = append(errs, r.Rec.close())
@@ -375,7 +387,7 @@ func (r *Run) Close() error {
 	if r.hashing != nil {
 		r.hashing.Close()
 	}
-	if r.Device != nil {
+	if r.Device != nil && r.Device != r.Opened {
 		errs = append(errs, models.CloseDevice(r.Device))
 	}
 	for _, d := range r.others {

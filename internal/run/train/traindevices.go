@@ -31,7 +31,9 @@ func NamesDevices(list string) bool {
 
 // openDevices opens what is trained on, or the first of what will be.
 func (r *Run) openDevices() (err error) {
-	if r.Devices == "" || r.Devices == devicesAuto {
+	if r.Opened != nil {
+		r.Device = r.Opened
+	} else if r.Devices == "" || r.Devices == devicesAuto {
 		r.Device, err = pipeline.OpenDevice(r.Options.Device)
 	} else {
 		var list []*pipeline.Device

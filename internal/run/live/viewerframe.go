@@ -1,4 +1,4 @@
-package train
+package live
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vksplat/internal/run/frames"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -16,7 +17,7 @@ import (
 )
 
 // Frame draws what a browser asks for.
-func (l *liveTraining) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
+func (l *Training) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
 	var shot scene.Image
 	if q.Mode == view.ModeError {
 		var err error
@@ -38,7 +39,7 @@ func (l *liveTraining) Frame(ctx context.Context, q view.FrameQuery) ([]byte, er
 }
 
 // draw draws a frame between two steps of training, when its time has come.
-func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene.Image) (img scene.Image, err error) {
+func (l *Training) draw(ctx context.Context, q *view.FrameQuery, photo scene.Image) (img scene.Image, err error) {
 	for wait := l.pace.Wait(l.Between.Lost()); wait > 0 && !l.Between.Held(); wait = l.pace.Wait(l.Between.Lost()) {
 		select {
 		case <-time.After(min(wait, 50*time.Millisecond)): // it may be paused meanwhile
@@ -50,7 +51,7 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 	c := frames.Camera(l.r.Capture.Cameras, q)
 	err = l.Between.Do(ctx, func() error {
 		begin, lost := time.Now(), l.Between.Lost()
-		rgb, c, err := l.r.showToFit(l.memory, c, frames.Looks[q.Mode])
+		rgb, c, err := l.r.ShowToFit(l.memory, c, frames.Looks[q.Mode])
 		if err == nil {
 			l.memory = rgb
 		}
@@ -65,17 +66,6 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 		return img, err
 	}
 	return frames.Picture(q.Mode, l.memory, &l.drawn, photo), nil
-}
-
-// showToFit draws a frame into memory, smaller where what training has does not hold it, and returns the camera that it was drawn by.
-func (r *Run) showToFit(memory []float32, c scene.Camera, look pipeline.Look) (rgb []float32, drawn scene.Camera, err error) {
-	for try := 0; ; try++ {
-		rgb, drawn, err = r.Trainer.Show(memory, c, look)
-		if !errors.Is(err, pipeline.ErrFrameTooFull) || try == frames.SmallerTries {
-			return rgb, drawn, err
-		}
-		c = drawn.Rescaled(max(1, drawn.Width/2), max(1, drawn.Height/2))
-	}
 }
 
 // photoShelf keeps the photos that browsers looked at last, as they are sent, and the last of them as pixels.
@@ -110,14 +100,14 @@ func (s *photoShelf) jpeg(ctx context.Context, c *scene.Camera, id int) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if len(s.kept) == photosKept {
+	if len(s.kept) == train.PhotosShown {
 		s.kept = slices.Delete(s.kept, 0, 1)
 	}
 	s.kept = append(s.kept, shelved{id, file})
 	return file, nil
 }
 
-// image returns a photo, reduced to photoSide.
+// image returns a photo, reduced to train.PhotoSide.
 func (s *photoShelf) image(ctx context.Context, c *scene.Camera, id int) (scene.Image, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +125,7 @@ func (s *photoShelf) decoded(ctx context.Context, c *scene.Camera, id int) (scen
 	if err != nil {
 		return scene.Image{}, err
 	}
-	s.last, s.of = photo.Fit(photo.Over(img, s.background), photoSide), id
+	s.last, s.of = photo.Fit(photo.Over(img, s.background), train.PhotoSide), id
 	return s.last, nil
 }
 

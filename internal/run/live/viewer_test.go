@@ -1,24 +1,26 @@
-package train
+package live
 
 import (
 	"math"
 	"strings"
 	"testing"
 
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
-	"vksplat/view"
 )
 
 func TestViewerFlags(t *testing.T) {
 	for address, want := range map[string]string{
 		"x": "no port", "70000": "no port", "-1": "no port", "10.0.0.1:80": "not this machine alone", "0": "", "127.0.0.1:8080": "", "[::1]:8080": "", "localhost:80": "", ":80": "",
 	} {
-		o := viewerOptions{Address: address}
-		if err := o.resolve(); err == nil != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		o := train.ViewerOptions{Address: address}
+		if _, err := resolve(&o); err == nil != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 	}
-	if err := (&viewerOptions{Address: "0", Server: view.ServerOptions{CertFile: "x"}}).resolve(); err == nil {
+	o := train.ViewerOptions{Address: "0"}
+	o.Server.CertFile = "x"
+	if _, err := resolve(&o); err == nil {
 		t.Error("a certificate without a key passes")
 	}
 }

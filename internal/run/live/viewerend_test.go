@@ -1,4 +1,4 @@
-package train
+package live
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/frames"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/view"
 )
@@ -17,7 +18,7 @@ import (
 func TestViewerAlone(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	var said bytes.Buffer
-	l := &liveTraining{r: &Run{Console: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(), patience: patience}
+	l := &Training{r: &train.Run{Console: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(), patience: patience}
 	l.Watched(1)
 	l.Watched(2)
 	if err := l.Do(t.Context(), view.CommandPause); err != nil {

@@ -1,4 +1,4 @@
-package train
+package live
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ type attendance struct {
 }
 
 // Watched implements view.Training.
-func (l *liveTraining) Watched(n int) {
+func (l *Training) Watched(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.here.n = n
@@ -45,7 +45,7 @@ func (l *liveTraining) Watched(n int) {
 }
 
 // goOnAlone ends a pause that nobody watches.
-func (l *liveTraining) goOnAlone() {
+func (l *Training) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.here.n == 0 && l.Between.Held() {
@@ -54,11 +54,8 @@ func (l *liveTraining) goOnAlone() {
 	}
 }
 
-// saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background, otherwise that of a step, or err.
-func (l *liveTraining) saving(w *pipeline.CheckpointWrite, path string, step int, err error) {
-	if l == nil {
-		return
-	}
+// Saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background, otherwise that of a step, or err.
+func (l *Training) Saving(w *pipeline.CheckpointWrite, path string, step int, err error) {
 	if w == nil || err != nil {
 		l.setSave(path, step, err)
 		return
@@ -66,7 +63,7 @@ func (l *liveTraining) saving(w *pipeline.CheckpointWrite, path string, step int
 	go func() { l.setSave(w.Path, w.Step, w.Wait()) }()
 }
 
-func (l *liveTraining) setSave(path string, step int, err error) {
+func (l *Training) setSave(path string, step int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.status.Save = view.Save{State: view.SaveDone, Step: step, Text: path}
@@ -75,12 +72,12 @@ func (l *liveTraining) setSave(path string, step int, err error) {
 	}
 }
 
-// over tells those who watch how the run ended, by its error, and waits until they have gone, if not for long.
-func (l *liveTraining) over(err error) {
-	if l == nil || l.ended == nil {
+// Over tells those who watch how the run ended, by its error, and waits until they have gone, if not for long.
+func (l *Training) Over(err error) {
+	if l.ended == nil {
 		return
 	}
-	end := &view.End{State: view.EndFinished, Model: l.r.written, Text: "vksplat view " + cli.Quoted(l.r.Out) + " shows it"}
+	end := &view.End{State: view.EndFinished, Model: l.r.Written(), Text: "vksplat view " + cli.Quoted(l.r.Out) + " shows it"}
 	switch {
 	case errors.Is(err, fault.ErrInterrupted):
 		end.State, end.Text = view.EndStopped, fault.Hint(err)

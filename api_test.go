@@ -1,0 +1,324 @@
+package vksplat_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"image"
+	"image/png"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"vksplat"
+)
+
+// built is the folder of the command.
+var built string
+
+// command builds the command once and returns its path.
+var command = sync.OnceValues(func() (string, error) {
+	file := filepath.Join(built, "vksplat")
+	out, err := exec.Command("go", "build", "-o", file, "./cmd/vksplat").CombinedOutput()
+	if err != nil {
+		err = errors.Join(err, errors.New(string(out)))
+	}
+	return file, err
+})
+
+func TestMain(m *testing.M) {
+	var err error
+	if built, err = os.MkdirTemp("", "vksplat"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(built); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// vksplatCommand runs the command and returns its standard output.
+func vksplatCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	file, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	cmd := exec.Command(file, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("vksplat %s: %v\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.String()
+}
+
+// open returns a device and a small capture.
+func open(t *testing.T) (*vksplat.Device, *vksplat.Capture, string) {
+	t.Helper()
+	device, capture, dir, end := demo()
+	t.Cleanup(end)
+	return device, capture, dir
+}
+
+func sameFiles(t *testing.T, a, b string) {
+	t.Helper()
+	x, err := os.ReadFile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := os.ReadFile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(x, y) {
+		t.Errorf("%s and %s differ", a, b)
+	}
+}
+
+// modelFile is of a run of 60 steps.
+const modelFile = "point_cloud/iteration_60/point_cloud.ply"
+
+// recipe is that of these tests: splats are refined, so that a difference would grow.
+func recipe() vksplat.TrainOptions {
+	return vksplat.TrainOptions{Preset: "mcmc", Iterations: 60, Seed: 7, HoldOut: 4,
+		Settings: map[string]string{"refine_start": "10", "refine_every": "10", "max_splats": "600", "sh_degree": "1"}}
+}
+
+// TestSameAsCommand wants trainings, pictures, scores and files of other formats to be those of the command.
+func TestSameAsCommand(t *testing.T) {
+	device, capture, dir := open(t)
+	ctx, ours, theirs := t.Context(), filepath.Join(dir, "ours"), filepath.Join(dir, "theirs")
+	model, err := vksplat.Train(ctx, device, capture, ours, recipe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if model.Splats() <= 300 {
+		t.Errorf("%d splats: nothing was refined", model.Splats())
+	}
+	vksplatCommand(t, "train", filepath.Join(dir, "scene"), "-m", theirs, "--preset", "mcmc", "--iterations", "60",
+		"--seed", "7", "--eval", "--test-every", "4", "--refine-start", "10", "--refine-every", "10",
+		"--max-splats", "600", "--sh-degree", "1")
+	sameFiles(t, filepath.Join(ours, modelFile), filepath.Join(theirs, modelFile))
+	checkpoint := "checkpoints/step_60.safetensors"
+	sameFiles(t, filepath.Join(ours, checkpoint), filepath.Join(theirs, checkpoint))
+	sameFiles(t, filepath.Join(ours, "results.json"), filepath.Join(theirs, "results.json"))
+
+	for _, name := range []string{"a.spz", "a.sog", "a.splat", "a.glb", "a.compressed.ply"} {
+		if err := model.WriteFile(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		vksplatCommand(t, "convert", theirs, filepath.Join(dir, "b"+name))
+		sameFiles(t, filepath.Join(dir, name), filepath.Join(dir, "b"+name))
+	}
+
+	picture, err := device.Render(ctx, model, capture.Cameras()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	vksplatCommand(t, "render", theirs, "--frames", "1", "-o", filepath.Join(dir, "b.png"))
+	samePicture(t, picture, filepath.Join(dir, "b.png"))
+
+	scores, err := vksplat.Evaluate(ctx, device, model, capture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(ours, "per_view.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trained map[string]struct{ PSNR, SSIM map[string]float64 }
+	if err := json.Unmarshal(text, &trained); err != nil {
+		t.Fatal(err)
+	}
+	want, psnr := trained["ours_60"], 0.0
+	for _, v := range scores.Views { // the training measures its splats before they are rounded to the file's
+		if math.Abs(v.PSNR-want.PSNR[v.Name]) > 1e-4 || math.Abs(v.SSIM-want.SSIM[v.Name]) > 1e-5 {
+			t.Errorf("scores are %+v, the training's are %s", v, text)
+		}
+		psnr += v.PSNR / float64(len(scores.Views))
+	}
+	if len(scores.Views) != 2 || len(want.PSNR) != 2 || math.Abs(psnr-scores.PSNR) > 1e-9 || !(scores.SSIM > 0) {
+		t.Errorf("scores are %+v", scores)
+	}
+}
+
+// samePicture compares a picture with a file's.
+func samePicture(t *testing.T, got image.Image, file string) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Bounds() != want.Bounds() {
+		t.Fatalf("a picture of %v, want %v", got.Bounds(), want.Bounds())
+	}
+	for y := range want.Bounds().Dy() {
+		for x := range want.Bounds().Dx() {
+			r, g, b, _ := got.At(x, y).RGBA()
+			wr, wg, wb, _ := want.At(x, y).RGBA()
+			if r != wr || g != wg || b != wb {
+				t.Fatalf("pixel %d, %d is %d %d %d, want %d %d %d", x, y, r>>8, g>>8, b>>8, wr>>8, wg>>8, wb>>8)
+			}
+		}
+	}
+}
+
+// TestResumeSameBytes stops a training twice: it ends with the bytes of an undisturbed one.
+func TestResumeSameBytes(t *testing.T) {
+	device, capture, dir := open(t)
+	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
+	if _, err := vksplat.Train(t.Context(), device, capture, whole, recipe()); err != nil {
+		t.Fatal(err)
+	}
+	for _, last := range []int{23, 41} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := recipe()
+		o.Progress = func(p vksplat.Progress) {
+			if p.Step == last {
+				cancel()
+			}
+		}
+		model, err := vksplat.Resume(ctx, device, capture, parts, o)
+		if model != nil || !errors.Is(err, context.Canceled) {
+			t.Fatalf("a cancelled training returns %v, %v", model, err)
+		}
+	}
+	if list, err := filepath.Glob(filepath.Join(parts, "checkpoints", "*.safetensors")); err != nil || len(list) == 0 {
+		t.Fatalf("no checkpoint is left: %v", err)
+	}
+	if _, err := vksplat.Resume(t.Context(), device, capture, parts, recipe()); err != nil {
+		t.Fatal(err)
+	}
+	sameFiles(t, filepath.Join(whole, modelFile), filepath.Join(parts, modelFile))
+}
+
+// TestSettings wants each key of a configuration file to be a setting, or a field of the options here.
+func TestSettings(t *testing.T) {
+	device, capture, dir := open(t)
+	fields := []string{
+		"eval", "test_every", // TrainOptions.HoldOut
+		"images", "downscale", "strict", "format", "masks", // CaptureOptions
+		"device", "max_vram", "max_ram", // DeviceOptions
+		"progress", "preset",
+		// of the command alone
+		"full_photos", "model", "invert_masks", "undo_applied_transform",
+	}
+	settings := map[string]string{}
+	config := vksplatCommand(t, "train", "--print-config")
+	for _, m := range regexp.MustCompile(`(?m)^(\w+) = "?(.*?)"?$`).FindAllStringSubmatch(config, -1) {
+		if !slices.Contains(fields, m[1]) {
+			settings[m[1]] = m[2]
+		}
+	}
+	if len(settings) < 50 {
+		t.Fatalf("%d settings", len(settings))
+	}
+	settings["iterations"] = "3"
+	out := filepath.Join(dir, "out")
+	if _, err := vksplat.Train(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: settings}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestErrors wants what cannot be to be refused by the kind that fits.
+func TestErrors(t *testing.T) {
+	device, capture, dir := open(t)
+	train := func(o vksplat.TrainOptions) error {
+		_, err := vksplat.Train(t.Context(), device, capture, filepath.Join(dir, "out"), o)
+		return err
+	}
+	set := func(key, text string) error {
+		return train(vksplat.TrainOptions{Settings: map[string]string{key: text}})
+	}
+	twice := train(vksplat.TrainOptions{Iterations: 3, Settings: map[string]string{"iterations": "4"}})
+	_, missing := vksplat.OpenCapture(filepath.Join(dir, "nothing"), vksplat.CaptureOptions{})
+	_, device99 := vksplat.OpenDevice(vksplat.DeviceOptions{Select: "99"})
+	_, blind := device.Render(t.Context(), &vksplat.Model{}, vksplat.Camera{Width: 10, Height: 10})
+	for name, c := range map[string]struct {
+		err, kind error
+		text      string
+	}{
+		"no capture":      {missing, vksplat.ErrData, "nothing"},
+		"no device":       {device99, vksplat.ErrTryAgain, "99"},
+		"no camera":       {blind, vksplat.ErrUsage, "focal"},
+		"unknown setting": {set("seeed", "1"), vksplat.ErrUsage, "seeed"},
+		"bad number":      {set("seed", "x"), vksplat.ErrUsage, "seed"},
+		"out of range":    {set("near", "-1"), vksplat.ErrUsage, "near"},
+		"unknown preset":  {train(vksplat.TrainOptions{Preset: "slow"}), vksplat.ErrUsage, "slow"},
+		"hold all out":    {train(vksplat.TrainOptions{HoldOut: 1}), vksplat.ErrUsage, "HoldOut"},
+		"twice":           {twice, vksplat.ErrUsage, "iterations"},
+	} {
+		if !errors.Is(c.err, c.kind) || !strings.Contains(c.err.Error(), c.text) {
+			t.Errorf("%s: %v, want %v about %s", name, c.err, c.kind, c.text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
+		t.Error("a training that was refused has made its folder")
+	}
+	if err := train(vksplat.TrainOptions{Iterations: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := train(vksplat.TrainOptions{Iterations: 3}); !errors.Is(err, vksplat.ErrUsage) {
+		t.Errorf("a second training in the same folder: %v", err)
+	}
+	if err := train(vksplat.TrainOptions{Iterations: 3, Replace: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDependencies keeps what servers, jobs and command lines need out of programs that use the API.
+func TestDependencies(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	banned := regexp.MustCompile(`minio|websocket|cobra|pflag|^vksplat/(farm|view|cmd)\b`)
+	for _, name := range strings.Fields(string(out)) {
+		if banned.MatchString(name) {
+			t.Errorf("the API needs %s", name)
+		}
+	}
+}
+
+// TestOtherModule builds and runs a program of a module outside of this one.
+func TestOtherModule(t *testing.T) {
+	text, err := os.ReadFile("examples/api/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(text, []byte("\n")); n > 40 {
+		t.Errorf("the shortest program has %d lines", n)
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Dir = "examples/api"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command(program, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	f, err := os.Open(filepath.Join(dir, "picture.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if picture, err := png.Decode(f); err != nil || picture.Bounds() != image.Rect(0, 0, 64, 48) {
+		t.Errorf("the picture is %v, %v", picture, err)
+	}
+}

@@ -1,0 +1,135 @@
+package vksplat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"vksplat/internal/run/captured"
+	"vksplat/scene"
+	"vksplat/scene/load"
+	"vksplat/scene/synth"
+)
+
+// CaptureOptions say how a capture is read. The zero value finds everything itself.
+type CaptureOptions struct {
+	Images    string // folder of the photos, below the capture's or absolute; "": found
+	Masks     string // folder of masks, likewise, white counts; "": masks beside the photos, if it is there
+	Downscale int    // 1, 2, 4 or 8; 0 brings widths above 1600 pixels to 1600
+	Format    string // "colmap", "transforms" or "blender"; "": found
+	Strict    bool   // a photo that is missing or cannot be decoded is an error, and not left out
+}
+
+// Capture is photographs with their camera poses, and points that they see. It stays on disk until it is trained on.
+type Capture struct {
+	dir      string
+	options  captured.Options
+	cameras  []Camera
+	warnings []string
+}
+
+// OpenCapture reads the poses of a capture: COLMAP's model beside the photos, a transforms.json of nerfstudio or
+// instant-ngp, or Blender's transforms_train.json.
+func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
+	c := &Capture{dir: dir, options: captured.Options{
+		Images: o.Images, Masks: o.Masks, Downscale: captured.DownscaleFlag(o.Downscale), Format: o.Format,
+		Strict: o.Strict, Model: scene.AnyModel,
+	}}
+	if !slices.Contains([]int{0, 1, 2, 4, 8}, o.Downscale) {
+		return nil, usage("give 1, 2, 4 or 8, or 0 to have it chosen", "Downscale is %d", o.Downscale)
+	}
+	if formats := []string{"", scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender}; !slices.Contains(
+		formats, o.Format) {
+		return nil, usage("leave it out to have it found", "Format is %q", o.Format)
+	}
+	read, err := load.Capture(dir, c.options.Options())
+	if err != nil {
+		return nil, classified(err)
+	}
+	for _, cam := range read.Cameras {
+		c.cameras = append(c.cameras, cameraOf(cam))
+	}
+	for _, w := range read.Warnings {
+		c.warnings = append(c.warnings, w.String())
+	}
+	return c, nil
+}
+
+// Cameras returns the cameras of the photos, sorted by name.
+func (c *Capture) Cameras() []Camera { return slices.Clone(c.cameras) }
+
+// Warnings returns what is odd about the capture and does not keep it from being trained on, a sentence each.
+func (c *Capture) Warnings() []string { return slices.Clone(c.warnings) }
+
+// Camera is a place to see a model from, in the frame of the capture that the model was trained on.
+type Camera struct {
+	Name          string  // of its photo
+	Width, Height int     // pixels
+	Fx, Fy        float64 // focal lengths in pixels
+	Cx, Cy        float64 // principal point in pixels; the middle of the top left pixel is 0.5, 0.5
+	// R, row-major, and T take a point p to R p + T, where x points right, y down and z forward.
+	R       [9]float64
+	T       [3]float64
+	Fisheye bool // equidistant, and not a pinhole
+}
+
+// Center is where the camera stands.
+func (c Camera) Center() [3]float64 { return c.scene().Center() }
+
+// cameraOf returns a camera of package scene.
+func cameraOf(c scene.Camera) Camera {
+	return Camera{Name: c.Name, Width: c.Width, Height: c.Height, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, R: c.R,
+		T: c.T, Fisheye: c.Model == scene.Fisheye}
+}
+
+func (c Camera) scene() scene.Camera {
+	s := scene.Camera{Name: c.Name, Width: c.Width, Height: c.Height, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, R: c.R,
+		T: c.T}
+	if c.Fisheye {
+		s.Model = scene.Fisheye
+	}
+	return s
+}
+
+// maxSide bounds the sides of pictures, in pixels.
+const maxSide = 1 << 15
+
+// check refuses what cannot be drawn.
+func (c Camera) check() error {
+	hint := "take a camera of Capture.Cameras and change it"
+	if min(c.Width, c.Height) < 1 || max(c.Width, c.Height) > maxSide {
+		return usage(hint, "camera of %d x %d pixels: sides are 1 to %d", c.Width, c.Height, maxSide)
+	}
+	if !(c.Fx > 0 && c.Fy > 0) {
+		return usage(hint, "camera with focal lengths %g and %g", c.Fx, c.Fy)
+	}
+	for _, x := range slices.Concat(c.R[:], c.T[:], []float64{c.Fx, c.Fy, c.Cx, c.Cy}) {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return usage(hint, "camera with a number that is not finite")
+		}
+	}
+	if c.R == ([9]float64{}) {
+		return usage(hint, "camera without a rotation")
+	}
+	return nil
+}
+
+// DemoOptions describe the capture that WriteDemo makes up. Zero fields take the defaults in brackets.
+type DemoOptions struct {
+	Photos        int // [48], at least 4
+	Width, Height int // of the photos, pixels [256x192]
+	Points        int // [5000]
+}
+
+// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir. It replaces the files of
+// an earlier one.
+func WriteDemo(dir string, o DemoOptions) error {
+	if o.Photos < 0 || o.Photos > 0 && o.Photos < 4 || min(o.Width, o.Height, o.Points) < 0 {
+		return usage("at least 4 photos are needed to train and to measure", "no capture is like %+v", o)
+	}
+	err := synth.Write(dir, synth.Options{Images: o.Photos, Width: o.Width, Height: o.Height, Points: o.Points})
+	if err != nil {
+		return classified(fmt.Errorf("write demo: %w", err))
+	}
+	return nil
+}

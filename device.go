@@ -1,0 +1,156 @@
+package vksplat
+
+import (
+	"context"
+	"errors"
+	"image"
+	"sync"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/remedy"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+)
+
+// DeviceOptions choose a device and limit the memory that is used.
+type DeviceOptions struct {
+	// Select is the index, UUID or PCI address of one of Devices. "" takes a GPU if there is one, else software Vulkan.
+	Select string
+	// MaxVRAM and MaxRAM are hard ceilings of device and host memory: bytes, as in "6G" or "512MiB", or a share, as in
+	// "50%". "" means 80% of the device, and half of the RAM that is available.
+	MaxVRAM, MaxRAM string
+}
+
+// DeviceInfo describes a device of this machine.
+type DeviceInfo struct {
+	Index  int
+	Name   string
+	UUID   string
+	PCI    string // address; "" where the driver does not tell
+	Memory int64  // bytes
+	Usable bool   // it has what this package needs
+}
+
+// Devices lists the devices of this machine.
+func Devices() ([]DeviceInfo, error) {
+	list, err := pipeline.ListDevices()
+	if err != nil {
+		return nil, classified(err)
+	}
+	infos := make([]DeviceInfo, len(list))
+	for i, d := range list {
+		infos[i] = DeviceInfo{Index: d.Index, Name: d.Name, UUID: d.UUID, PCI: d.PCI, Memory: d.MemoryBytes,
+			Usable: d.Usable}
+	}
+	return infos, nil
+}
+
+// Device is a GPU, or a processor with software Vulkan, that trains and draws. It does one thing at a time: a call waits
+// for those that other goroutines made before.
+type Device struct {
+	gpu     *pipeline.Device
+	options pipeline.DeviceOptions
+
+	mu       sync.Mutex
+	drawing  context.Context // of the present call of Render
+	drawn    *Model          // that renderer draws
+	renderer *pipeline.Renderer
+}
+
+// OpenDevice opens a device. It must be closed.
+//
+// Ceilings of host memory are kept with the Go runtime's memory limit, which is the whole process's.
+func OpenDevice(o DeviceOptions) (*Device, error) {
+	options := pipeline.DeviceOptions{Select: o.Select, MaxVRAM: o.MaxVRAM, MaxRAM: o.MaxRAM}
+	if err := pipeline.LimitHeap(options); err != nil {
+		return nil, classified(err)
+	}
+	gpu, err := pipeline.OpenDevice(options)
+	if err != nil {
+		return nil, classified(err)
+	}
+	gpu.LimitHeap()
+	return &Device{gpu: gpu, options: options}, nil
+}
+
+// Name is what the driver calls the device.
+func (d *Device) Name() string { return d.gpu.Name() }
+
+// Close gives the device back.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return classified(errors.Join(d.putAway(), models.CloseDevice(d.gpu)))
+}
+
+// putAway frees what the model that was drawn last takes on the device.
+func (d *Device) putAway() (err error) {
+	if d.renderer != nil {
+		err = d.renderer.Close()
+	}
+	d.renderer, d.drawn = nil, nil
+	return err
+}
+
+// use runs work that needs all of the device.
+func (d *Device) use(work func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.putAway(); err != nil {
+		return err
+	}
+	return work()
+}
+
+// Render draws the model as the camera sees it, as the command vksplat render does: on the background and with the near
+// plane that it was trained with. The first picture of a model takes it to the device; those that follow are fast.
+func (d *Device) Render(ctx context.Context, m *Model, c Camera) (image.Image, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.drawing = ctx
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	view := &scene.Capture{Cameras: []scene.Camera{c.scene()}}
+	view.NormaliseTo(m.frame, 1)
+	if d.drawn != m {
+		if err := d.take(m, view.Cameras); err != nil {
+			return nil, classified(remedy.Memory(err))
+		}
+	}
+	rgb, err := d.renderer.RenderInto(nil, view.Cameras[0])
+	if err != nil {
+		return nil, ended(ctx, remedy.Memory(errors.Join(err, d.putAway())))
+	}
+	made := photo.FromFloats(rgb, c.Width, c.Height)
+	return &image.NRGBA{Pix: made.Pix, Stride: 4 * c.Width, Rect: image.Rect(0, 0, c.Width, c.Height)}, nil
+}
+
+// take puts a model on the device.
+func (d *Device) take(m *Model, views []scene.Camera) error {
+	if err := d.putAway(); err != nil {
+		return err
+	}
+	config := m.look
+	config.Stop = func() error { return d.drawing.Err() }
+	renderer, err := pipeline.NewRenderer(d.gpu, m.splats.FromCapture(m.frame, m.origin), views, config)
+	if err != nil {
+		return err
+	}
+	d.renderer, d.drawn = renderer, m
+	return nil
+}
+
+// console is what the work of a call talks to.
+func console(ctx context.Context, warn func(text string)) *cli.Console {
+	return cli.Within(ctx, func(n cli.Notice) {
+		if warn != nil {
+			warn(n.Text)
+		}
+	})
+}

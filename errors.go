@@ -1,0 +1,57 @@
+package vksplat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"vksplat/internal/fault"
+)
+
+// Kinds of errors, for errors.Is. An error of none of them is that of a context, or a defect of this package.
+var (
+	// ErrData says that a capture, a model or a checkpoint is missing, damaged or makes no sense.
+	ErrData = fault.ErrData
+	// ErrTryAgain says that the machine cannot do it now: no device, too little memory, a full disk, a device that was
+	// lost. The same call works once that is put right. A lost device has to be opened anew.
+	ErrTryAgain = fault.ErrTryAgain
+	// ErrUsage says that an option has a value that nothing accepts, or that a file is in the way.
+	ErrUsage = fault.ErrUsage
+)
+
+// Hint returns what can be done about an error of this package, in a sentence without a full stop; "" if nothing is
+// known. It may speak of flags of the command vksplat: the flag --some-name is the setting some_name.
+func Hint(err error) string { return fault.Hint(err) }
+
+// failure is an error of this package: what failed, and its kind.
+type failure struct{ err, kind error }
+
+func (f *failure) Error() string   { return f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{f.err, f.kind} }
+
+// classified gives an error its kind.
+func classified(err error) error {
+	switch fault.ExitCode(err) {
+	case fault.ExitUsage:
+		return &failure{err, ErrUsage}
+	case fault.ExitData:
+		return &failure{err, ErrData}
+	case fault.ExitTryAgain:
+		return &failure{err, ErrTryAgain}
+	}
+	return err
+}
+
+// ended is classified of what ctx may have stopped: the error is the context's then.
+func ended(ctx context.Context, err error) error {
+	stopped := errors.Is(err, fault.ErrInterrupted) || errors.Is(err, context.Canceled)
+	if stopped && ctx.Err() != nil {
+		return &failure{err, ctx.Err()}
+	}
+	return classified(err)
+}
+
+// usage is an error of kind ErrUsage.
+func usage(hint, format string, args ...any) error {
+	return classified(fault.Usagef(hint, "%s", fmt.Sprintf(format, args...)))
+}

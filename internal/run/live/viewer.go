@@ -1,0 +1,241 @@
+// Package live shows a run of training in the browser while it trains.
+package live
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/frames"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/train"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/view"
+)
+
+const (
+	// photoQuality is of the photos that browsers get, in percent.
+	photoQuality = 85
+	// lossOver is over how many steps, about, the loss that is shown is a mean.
+	lossOver = 100
+)
+
+// resolve takes the address apart.
+func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
+	if o.Address == "" {
+		for _, f := range [][2]string{{"host", o.Server.Host}, {"tls-cert", o.Server.CertFile}, {"tls-key", o.Server.KeyFile}} {
+			if f[1] != "" {
+				return server, fault.Usagef("add --viewer, or leave it out", "%s", cli.NoEffect(f[0], "--viewer"))
+			}
+		}
+		return server, nil
+	}
+	if (o.Server.CertFile == "") != (o.Server.KeyFile == "") {
+		return server, fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+	}
+	port := o.Address
+	if host, p, err := net.SplitHostPort(o.Address); err == nil {
+		ip := net.ParseIP(host)
+		switch {
+		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
+		case o.Server.Host == "":
+			return server, fault.Usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
+		}
+		port = p
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 0 || n > 65535 {
+		return server, fault.Usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q", port)
+	}
+	server = view.ServerOptions{Host: o.Server.Host, Port: n, CertFile: o.Server.CertFile, KeyFile: o.Server.KeyFile}
+	return server, nil
+}
+
+// Training shows a run in the browser. Its methods do nothing where it is nil.
+type Training struct {
+	r       *train.Run
+	server  *view.Server
+	Between *pipeline.Interludes
+	stop    context.CancelFunc // of the run, as Ctrl-C does
+	ended   chan error         // of the server, one value; nil: it does not serve yet
+	end     context.CancelFunc // of the server
+
+	turn   chan struct{} // a value: somebody's frame may be drawn
+	memory []float32     // of frames, for who has the turn
+	drawn  scene.Camera  // of the last, likewise
+	pace   frames.Pace   // likewise
+	photos photoShelf
+
+	told     chan struct{} // closed when status says how the run ended
+	patience time.Duration // aloneFor, but in tests
+
+	mu      sync.Mutex
+	status  view.Status
+	history history
+	losses  []view.ViewLoss // by camera
+	rate    rate
+	here    attendance
+}
+
+// New takes the port, if the run is to be watched. It is train.Options.NewViewer of the command.
+func New(r *train.Run, stop context.CancelFunc) (train.Viewer, error) {
+	options, err := resolve(&r.Viewer)
+	if err != nil || r.Viewer.Address == "" || r.DryRun {
+		return nil, err
+	}
+	server, err := view.Listen(options)
+	if err != nil {
+		return nil, err
+	}
+	l := &Training{
+		r: r, server: server, Between: pipeline.NewInterludes(), stop: stop, turn: make(chan struct{}, 1),
+		told: make(chan struct{}), patience: aloneFor,
+	}
+	l.here.none = make(chan struct{}, 1)
+	l.turn <- struct{}{}
+	return l, nil
+}
+
+// Interludes is the trainer's.
+func (l *Training) Interludes() *pipeline.Interludes { return l.Between }
+
+// Serve begins to answer: the run is about to train.
+func (l *Training) Serve() error {
+	r := l.r
+	l.photos.background = r.Config.Background
+	l.status = view.Status{Step: r.Trainer.Step(), Steps: r.Config.Iterations, Splats: r.Trainer.NSplats()}
+	l.losses = make([]view.ViewLoss, len(r.Capture.Cameras))
+	for i := range l.losses {
+		l.losses[i].Camera = i
+	}
+	if err := view.ShowTraining(l.server, filepath.Base(output.Absolute(r.Capture.Root)), view.Up(r.Capture.Cameras), l); err != nil {
+		return err
+	}
+	frames.WarnReadable(r.Console, l.server)
+	r.Console.Printf("watch it in a browser: %s\n", l.server.URL())
+	ctx, cancel := context.WithCancel(context.Background())
+	l.ended, l.end = make(chan error, 1), cancel
+	go func() { l.ended <- l.server.Serve(ctx) }()
+	return nil
+}
+
+// Close ends the server.
+func (l *Training) Close() error {
+	l.Between.Release()
+	if l.ended == nil {
+		return l.server.Close()
+	}
+	l.end()
+	return <-l.ended
+}
+
+// Step is called after every step.
+func (l *Training) Step(p pipeline.Progress) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.status
+	if loss := float64(p.Loss); loss-loss == 0 { // the trainer says what else there is to say
+		if s.Loss == 0 {
+			s.Loss = loss
+		}
+		s.Loss += (loss - s.Loss) / lossOver
+		l.losses[l.r.Train[p.View]] = view.ViewLoss{Camera: l.r.Train[p.View], Step: p.Step, Loss: loss}
+		l.history.add(p)
+	}
+	s.Step, s.Splats = p.Step, p.Splats
+	s.Rate = l.rate.at(p.Step, now)
+}
+
+// Measured is called when the held-out photos have been measured.
+func (l *Training) Measured(step int, psnr float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.HeldStep, l.status.HeldPSNR = step, psnr
+}
+
+// Status implements view.Training, as the methods below do.
+func (l *Training) Status() view.Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.status
+	s.Paused = l.Between.Held()
+	switch l.r.Stage() {
+	case train.StageTraining:
+		s.Doing = "training"
+		if l.Between.Still() {
+			s.Doing = "paused"
+		} else if s.Paused {
+			s.Doing = "pausing"
+		}
+	case train.StageMeasuring:
+		s.Doing = "measuring the held-out photos"
+	case train.StageEnding:
+		s.Doing = "writing the model"
+	}
+	return s
+}
+
+func (l *Training) Ended() <-chan struct{} { return l.told }
+
+func (l *Training) History() []view.Moment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.history.moments()
+}
+
+func (l *Training) Losses() []view.ViewLoss {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]view.ViewLoss(nil), l.losses...)
+}
+
+func (l *Training) Cameras() []view.LiveCamera {
+	held := make(map[int]bool, len(l.r.Test))
+	for _, i := range l.r.Test {
+		held[i] = true
+	}
+	list := make([]view.LiveCamera, len(l.r.Capture.Cameras))
+	for i := range list {
+		list[i] = frames.LiveCamera(&l.r.Capture.Cameras[i], held[i])
+	}
+	return list
+}
+
+func (l *Training) Do(_ context.Context, c view.Command) error {
+	switch c {
+	case view.CommandPause:
+		if !l.Between.Held() {
+			l.r.Console.Note("paused from the viewer; it goes on from there, or when nobody has watched for " + cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
+		}
+		l.Between.Hold()
+	case view.CommandResume:
+		if l.Between.Held() {
+			l.r.Console.Note("going on")
+		}
+		l.Between.Release()
+	case view.CommandSave:
+		if l.r.Stage() == train.StageEnding {
+			return errors.New("the last step is done: the model is being written")
+		}
+		l.mu.Lock()
+		l.status.Save = view.Save{State: view.SaveWriting}
+		l.mu.Unlock()
+		l.r.SaveNow()
+	case view.CommandStop:
+		l.r.Console.Note("stopped from the viewer")
+		l.stop()
+	}
+	return nil
+}
+
+func (l *Training) Photo(ctx context.Context, camera int) ([]byte, error) {
+	return l.photos.jpeg(ctx, &l.r.Capture.Cameras[camera], camera)
+}

@@ -1,0 +1,163 @@
+package train
+
+import (
+	"embed"
+	"maps"
+	"slices"
+	"strconv"
+
+	"vksplat/internal/fault"
+	"vksplat/pipeline"
+	"vksplat/scene/initial"
+)
+
+// Settings come, from weak to strong, from the defaults, a preset, the configuration and what the caller gives. A preset
+// is a configuration file that is part of the program.
+
+// Presets are the files of presets/.
+//
+//go:embed presets/*.toml
+var Presets embed.FS
+
+// Setting is a value of Options that a text sets.
+type Setting interface {
+	String() string
+	Set(text string) error
+}
+
+// Vocabulary is how the caller names settings.
+type Vocabulary struct {
+	Setting func(o *Options, name string) Setting                    // nil: there is none of that name
+	Preset  func(preset string) (texts map[string]string, err error) // by the names of settings
+}
+
+// Resolve completes o, which holds the defaults and what was given, with the configuration and the preset, and derives
+// the rest.
+func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(name string) bool) error {
+	for _, name := range []string{"preset", "strategy"} {
+		if text, found := config[name]; found && !given(name) {
+			if err := v.Setting(o, name).Set(text); err != nil {
+				return err
+			}
+		}
+	}
+	preset, err := o.presetTexts(v, given("strategy") || config["strategy"] != "")
+	if err != nil {
+		return err
+	}
+	texts := maps.Clone(preset)
+	if texts == nil {
+		texts = map[string]string{}
+	}
+	maps.Copy(texts, config)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if given(name) {
+			continue
+		}
+		if err := v.Setting(o, name).Set(texts[name]); err != nil {
+			return err
+		}
+	}
+	known := func(name string) bool { return given(name) || has(config, name) }
+	if err := o.scalePreset(v, preset, known); err != nil {
+		return err
+	}
+	return o.derive(known, has(preset, "grow-grad2d"))
+}
+
+func has(texts map[string]string, name string) bool {
+	_, found := texts[name]
+	return found
+}
+
+// presetTexts returns what lies below flags and file. The strategy mcmc alone means the preset of its name, because the
+// values of one strategy make no sense with the other: MCMC starts from faint small splats and needs its regularisers.
+func (o *Options) presetTexts(v Vocabulary, strategyGiven bool) (map[string]string, error) {
+	name := o.Preset
+	if name == "" && o.Config.Strategy == pipeline.StrategyMCMC {
+		name = pipeline.StrategyMCMC
+	}
+	if name == "" {
+		return nil, nil
+	}
+	preset, err := v.Preset(name)
+	if err != nil {
+		return nil, err
+	}
+	if s := preset["strategy"]; strategyGiven && s != o.Config.Strategy {
+		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
+			name, s, o.Config.Strategy)
+	}
+	return preset, nil
+}
+
+// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the
+// preset's own, where that has one: its recipe is meant as a whole.
+func (o *Options) scalePreset(v Vocabulary, preset map[string]string, given func(string) bool) error {
+	if !has(preset, "iterations") || !given("iterations") {
+		return nil
+	}
+	own, err := strconv.Atoi(preset["iterations"])
+	if err != nil {
+		return err
+	}
+	scaled := *o
+	scaled.Config = o.Config.Scaled(float64(o.Config.Iterations) / float64(own))
+	for _, name := range slices.Sorted(maps.Keys(preset)) {
+		if given(name) {
+			continue
+		}
+		if err := v.Setting(o, name).Set(v.Setting(&scaled, name).String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// derive sets what follows from other settings, unless it was given, and applies the factor of steps.
+func (o *Options) derive(given func(string) bool, presetGrad bool) error {
+	c := &o.Config
+	o.BackgroundGiven = given("background")
+	o.Eval = o.Eval || o.TestList != ""
+	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
+		c.GrowGrad2D = pipeline.AbsGradThreshold
+	}
+	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !given("max-splats") {
+		c.MaxSplats = c.Splats
+	}
+	if f := o.StepsScaler; !(f > 0) || f > 1e3 {
+		return fault.Usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
+	}
+	if o.StepsScaler != 1 {
+		*c = c.Scaled(o.StepsScaler)
+		o.EvalAt.Scale(o.StepsScaler)
+		o.Checkpoints.SaveAt.Scale(o.StepsScaler)
+	}
+	return nil
+}
+
+// InitFlag says what the first splats are made from, in the words of initial.ParseInit.
+type InitFlag struct{ Of *initial.Options }
+
+// Type names the value.
+func (f *InitFlag) Type() string { return "KIND" }
+
+func (f *InitFlag) String() string {
+	switch {
+	case f.Of == nil || f.Of.Kind == initial.InitAuto:
+		return "auto"
+	case f.Of.Kind == initial.InitPLY:
+		return initial.InitPLY + ":" + f.Of.File
+	}
+	return f.Of.Kind
+}
+
+// Set parses points, random, FILE or ply:FILE.
+func (f *InitFlag) Set(s string) error {
+	kind, file, err := initial.ParseInit(s)
+	if err != nil {
+		return fault.Usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
+	}
+	f.Of.Kind, f.Of.File = kind, file
+	return nil
+}

@@ -1,0 +1,134 @@
+package vksplat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/train"
+	"vksplat/internal/wording"
+)
+
+// A setting has underscores in configuration files and dashes in the command.
+func dashed(key string) string       { return strings.ReplaceAll(key, "_", "-") }
+func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// settingError says which setting has a bad value.
+type settingError struct {
+	key string
+	err error
+}
+
+func (e *settingError) Error() string {
+	var number *strconv.NumError
+	if errors.As(e.err, &number) {
+		return fmt.Sprintf("setting %s: %q is not a value of its type", e.key, number.Num)
+	}
+	return fmt.Sprintf("setting %s: %v", e.key, e.err)
+}
+
+func (e *settingError) Unwrap() error { return e.err }
+
+// ownSettings are those that are no part of the recipe in pipeline.Config.
+func ownSettings(o *train.Options) map[string]train.Setting {
+	return map[string]train.Setting{
+		"steps-scaler": plain(&o.StepsScaler), "splats-factor": plain(&o.SplatsFactor),
+		"init": &train.InitFlag{Of: &o.Init}, "init-points": plain(&o.Init.Points), "init-grid": plain(&o.Init.Grid),
+		"origin": &o.Origin, "test-list": plain(&o.TestList), "eval-at": &o.EvalAt,
+		"checkpoint-every": &o.Checkpoints.Every, "keep-checkpoints": &o.Checkpoints.Keep,
+		"save-at": &o.Checkpoints.SaveAt, "metrics-every": plain(&o.MetricsEvery),
+		"tensorboard": plain(&o.Tensorboard), "report": plain(&o.Report), "image-cache": plain(&o.ImageCache),
+	}
+}
+
+// settingOf returns the setting of a name in o, nil if there is none.
+func settingOf(o *train.Options, name string) train.Setting {
+	if s, own := ownSettings(o)[name]; own {
+		return s
+	}
+	config := reflect.ValueOf(&o.Config).Elem()
+	for i := range config.NumField() {
+		if config.Type().Field(i).Tag.Get("json") == underscored(name) {
+			return plain(config.Field(i).Addr().Interface())
+		}
+	}
+	return nil
+}
+
+// settingNames lists the keys of all settings.
+func settingNames(o *train.Options) (keys []string) {
+	for name := range ownSettings(o) {
+		keys = append(keys, underscored(name))
+	}
+	config := reflect.TypeOf(o.Config)
+	for i := range config.NumField() {
+		keys = append(keys, config.Field(i).Tag.Get("json"))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// plain makes a setting of a number, a switch, a text or a colour.
+func plain(p any) train.Setting {
+	switch p := p.(type) {
+	case *string:
+		return (*text)(p)
+	case *[3]float32:
+		return (*cli.Colour)(p)
+	}
+	return &number{p}
+}
+
+type text string
+
+func (t *text) String() string { return string(*t) }
+
+// Set takes any text.
+func (t *text) Set(s string) error {
+	*t = text(s)
+	return nil
+}
+
+// number is a value that JSON writes as Go does: a number or a switch.
+type number struct{ p any }
+
+func (n *number) String() string { return fmt.Sprint(reflect.ValueOf(n.p).Elem()) }
+
+// Set parses it.
+func (n *number) Set(s string) error {
+	if err := json.Unmarshal([]byte(s), n.p); err != nil || s == "null" {
+		return &strconv.NumError{Func: "Set", Num: s, Err: strconv.ErrSyntax}
+	}
+	return nil
+}
+
+// readPreset returns the settings of a preset by name.
+func readPreset(name string) (map[string]string, error) {
+	data, err := train.Presets.ReadFile(path.Join("presets", name+".toml"))
+	if err != nil {
+		entries, err := train.Presets.ReadDir("presets")
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = strings.TrimSuffix(e.Name(), ".toml")
+		}
+		return nil, errors.Join(fault.Usagef("give "+wording.Or(names), "there is no preset %q", name), err)
+	}
+	var values map[string]any
+	if err := toml.Unmarshal(data, &values); err != nil {
+		return nil, fmt.Errorf("read preset %s: %w", name, err)
+	}
+	texts := map[string]string{}
+	for key, v := range values {
+		texts[dashed(key)] = fmt.Sprint(v)
+	}
+	return texts, nil
+}

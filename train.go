@@ -1,0 +1,150 @@
+package vksplat
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/train"
+	"vksplat/pipeline"
+)
+
+// TrainOptions say how a model is trained. The zero value is the recipe of the command vksplat train: 30,000 steps of
+// the published method.
+type TrainOptions struct {
+	Preset     string // "fast", "mcmc" or "quality"; "": the default recipe
+	Iterations int    // training steps; 0: the recipe's
+	Seed       uint64 // of every random number; 0: 42
+	// Settings are all others, by the keys of configuration files, as in "sh_degree": "2". `vksplat train
+	// --print-config` prints them and docs/train.md describes them.
+	Settings map[string]string
+
+	HoldOut int    // measure on every HoldOut-th photo and train on the others; 0: train on all
+	Replace bool   // a training that is in the folder already; it is kept until the new one has a checkpoint
+	Export  string // also write the model to this file, in the format of its name
+
+	Progress func(Progress)    // called after every step, by the goroutine that trains
+	Warn     func(text string) // called with what is worth knowing and no error, from any goroutine
+}
+
+// Progress says how far a training is.
+type Progress struct {
+	Step, Steps int // done, and in all
+	Splats      int
+	Loss        float64 // of the photo of this step, without regularisers
+}
+
+// Train trains a model of the capture and writes it into the folder out, with checkpoints, a report and, with HoldOut,
+// scores and pictures of the photos held out. docs/train.md says what out holds.
+//
+// Where ctx is cancelled, training ends after the step: a checkpoint and the model so far are written, and the error is
+// that of ctx. Resume goes on from there, or from the last checkpoint of a process that was killed.
+func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
+	return d.train(ctx, c, out, o, "")
+}
+
+// Resume goes on with the training in the folder out, or begins it if nothing is there. Capture and options must be what
+// Train was given. The model has the bytes of a training that was never stopped.
+func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
+	return d.train(ctx, c, out, o, train.ResumeAuto)
+}
+
+func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptions, resume string) (*Model, error) {
+	if out == "" {
+		return nil, usage("name a folder to write", "no output folder")
+	}
+	options, err := o.resolve()
+	if err != nil {
+		return nil, classified(err)
+	}
+	options.Scene, options.Load, options.Out = c.dir, c.options, out
+	options.Device, options.Opened = d.options, d.gpu
+	options.Checkpoints.Resume = resume
+	steps := options.Config.Iterations
+	if o.Progress != nil {
+		options.Stepped = func(p pipeline.Progress) {
+			o.Progress(Progress{Step: p.Step, Steps: steps, Splats: p.Splats, Loss: float64(p.Loss)})
+		}
+	}
+	var st *output.Stats
+	err = d.use(func() (err error) {
+		st, err = train.Do(console(ctx, o.Warn), options, nil)
+		return err
+	})
+	if err != nil {
+		return nil, ended(ctx, err)
+	}
+	return ReadModel(filepath.Join(out, output.ModelFolder+strconv.Itoa(st.Step), output.ModelName))
+}
+
+// resolve completes the options of a run.
+func (o *TrainOptions) resolve() (*train.Options, error) {
+	texts, err := o.texts()
+	if err != nil {
+		return nil, err
+	}
+	r := train.NewOptions()
+	r.Progress, r.Preset = meter.None, o.Preset
+	r.Checkpoints.Overwrite = o.Replace
+	if o.HoldOut != 0 {
+		if o.HoldOut < 2 {
+			return nil, fault.Usagef("give 2 or more, or 0 to hold none out", "HoldOut is %d", o.HoldOut)
+		}
+		r.Eval, r.TestEvery = true, o.HoldOut
+	}
+	if o.Export != "" {
+		if err := r.Exports.Set(o.Export); err != nil {
+			return nil, err
+		}
+	}
+	names := settingNames(r)
+	for key, text := range texts {
+		name := dashed(key)
+		s := settingOf(r, name)
+		if s == nil || strings.Contains(key, "-") {
+			return nil, fault.Usagef(cli.DidYouMean(key, names, "the keys are: "+strings.Join(names, ", ")),
+				"unknown setting %q", key)
+		}
+		if err := s.Set(text); err != nil {
+			return nil, &failure{&settingError{key, err}, ErrUsage}
+		}
+	}
+	r.Given = func(name string) bool { _, given := texts[underscored(name)]; return given }
+	if err := r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, r.Given); err != nil {
+		return nil, err
+	}
+	if err := r.Config.Validate(); err != nil {
+		return nil, fault.Usagef("docs/train.md has the range of each setting", "%w", err)
+	}
+	return r, nil
+}
+
+// texts are all settings that are given, by their keys.
+func (o *TrainOptions) texts() (map[string]string, error) {
+	texts := map[string]string{}
+	maps.Copy(texts, o.Settings)
+	put := func(key, text string) error {
+		if _, twice := o.Settings[key]; twice {
+			return fault.Usagef("leave out one of the two", "%s is given as a field and as a setting", key)
+		}
+		texts[key] = text
+		return nil
+	}
+	if o.Iterations != 0 {
+		if err := put("iterations", strconv.Itoa(o.Iterations)); err != nil {
+			return nil, err
+		}
+	}
+	if o.Seed != 0 {
+		if err := put("seed", strconv.FormatUint(o.Seed, 10)); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
