@@ -229,7 +229,8 @@ func TestSettings(t *testing.T) {
 	}
 	settings["iterations"] = "3"
 	out := filepath.Join(dir, "out")
-	if _, err := vksplat.Train(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: settings}); err != nil {
+	if _, err := vksplat.Train(t.Context(), device, capture, out,
+		vksplat.TrainOptions{Settings: settings}); err != nil {
 		t.Error(err)
 	}
 }

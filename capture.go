@@ -121,8 +121,8 @@ type DemoOptions struct {
 	Points        int // [5000]
 }
 
-// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir. It replaces the files of
-// an earlier one.
+// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir. It replaces the files
+// of an earlier one.
 func WriteDemo(dir string, o DemoOptions) error {
 	if o.Photos < 0 || o.Photos > 0 && o.Photos < 4 || min(o.Width, o.Height, o.Points) < 0 {
 		return usage("at least 4 photos are needed to train and to measure", "no capture is like %+v", o)

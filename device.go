@@ -47,8 +47,8 @@ func Devices() ([]DeviceInfo, error) {
 	return infos, nil
 }
 
-// Device is a GPU, or a processor with software Vulkan, that trains and draws. It does one thing at a time: a call waits
-// for those that other goroutines made before.
+// Device is a GPU, or a processor with software Vulkan, that trains and draws. It does one thing at a time: a call
+// waits for those that other goroutines made before.
 type Device struct {
 	gpu     *pipeline.Device
 	options pipeline.DeviceOptions

@@ -49,8 +49,8 @@ func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOption
 	return d.train(ctx, c, out, o, "")
 }
 
-// Resume goes on with the training in the folder out, or begins it if nothing is there. Capture and options must be what
-// Train was given. The model has the bytes of a training that was never stopped.
+// Resume goes on with the training in the folder out, or begins it if nothing is there. Capture and options must be
+// what Train was given. The model has the bytes of a training that was never stopped.
 func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
 	return d.train(ctx, c, out, o, train.ResumeAuto)
 }

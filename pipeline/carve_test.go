@@ -65,7 +65,8 @@ func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) 
 	var list []ref.Voter[float64]
 	for i := range cams {
 		c := &cams[i]
-		view := ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height}
+		view := ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width,
+			Height: c.Height}
 		list = append(list, ref.Voter[float64]{View: view, Empty: depths[i].Empty, Median: depths[i].Median})
 	}
 	for i := range s.N {

@@ -16,9 +16,9 @@ import (
 	"vksplat/vk"
 )
 
-// A checkpoint is a file in the safetensors layout that holds all that decides the bytes of the model to come: every parameter with both moments and the
-// strategy's statistics, splat by splat whatever the size of the device's chunks, and the JSON of a CheckpointHeader. No clock, path, capacity or command
-// line is in it: equal runs have equal files.
+// A checkpoint is a file in the safetensors layout that holds all that decides the bytes of the model to come: every
+// parameter with both moments and the strategy's statistics, splat by splat whatever the size of the device's chunks,
+// and the JSON of a CheckpointHeader. No clock, path, capacity or command line is in it: equal runs have equal files.
 
 const (
 	checkpointFormat = 2
@@ -28,26 +28,30 @@ const (
 
 // CheckpointHeader is what a checkpoint says beside its tensors.
 type CheckpointHeader struct {
-	Format             int               `json:"format_version"`
-	Version            string            `json:"vksplat_version"`
-	Step               int               `json:"step"` // steps done
-	Seed               uint64            `json:"seed"`
-	Splats             int               `json:"splats"`
-	StartSplats        int               `json:"start_splats"` // before the first step
-	SHDegree           int               `json:"sh_degree"`
-	SplatCeiling       int               `json:"splat_ceiling"`       // fixed before the first step
-	CeilingHits        int               `json:"ceiling_hits"`        // times a splat wanted to grow and found the ceiling
-	ScheduleIterations int               `json:"schedule_iterations"` // iterations of the run's first start, over which the means' learning rate decays
-	Next               UnitRecord        `json:"next"`
-	Order              OrderRecord       `json:"order"`
-	Generator          string            `json:"generator"`
-	Config             Config            `json:"config"`
-	Capture            CaptureRecord     `json:"capture"`
-	Frame              FrameRecord       `json:"frame"`
-	Device             DeviceRecord      `json:"device"`
-	Activations        map[string]string `json:"activations"`          // by tensor: what turns its numbers, which are raw, into values
-	Deviations         []Deviation       `json:"deviations,omitempty"` // why an undisturbed run may have other bytes
-	Team               []ShareRecord     `json:"team,omitempty"`       // of several devices that share the splats; none where one has all
+	Format       int    `json:"format_version"`
+	Version      string `json:"vksplat_version"`
+	Step         int    `json:"step"` // steps done
+	Seed         uint64 `json:"seed"`
+	Splats       int    `json:"splats"`
+	StartSplats  int    `json:"start_splats"` // before the first step
+	SHDegree     int    `json:"sh_degree"`
+	SplatCeiling int    `json:"splat_ceiling"` // fixed before the first step
+	// times a splat wanted to grow and found the ceiling
+	CeilingHits int `json:"ceiling_hits"`
+	// iterations of the run's first start, over which the means' learning rate decays
+	ScheduleIterations int           `json:"schedule_iterations"`
+	Next               UnitRecord    `json:"next"`
+	Order              OrderRecord   `json:"order"`
+	Generator          string        `json:"generator"`
+	Config             Config        `json:"config"`
+	Capture            CaptureRecord `json:"capture"`
+	Frame              FrameRecord   `json:"frame"`
+	Device             DeviceRecord  `json:"device"`
+	// by tensor: what turns its numbers, which are raw, into values
+	Activations map[string]string `json:"activations"`
+	Deviations  []Deviation       `json:"deviations,omitempty"` // why an undisturbed run may have other bytes
+	// of several devices that share the splats; none where one has all
+	Team []ShareRecord `json:"team,omitempty"`
 }
 
 // UnitRecord is the piece of work that comes next: a training step, a refinement or an opacity reset after one.
@@ -68,9 +72,10 @@ type CaptureRecord struct {
 	Fingerprint string `json:"fingerprint"` // SHA-256 of photos, cameras and points, in hexadecimal
 	Photos      int    `json:"photos"`      // trained on
 	HeldOut     int    `json:"held_out"`
-	Split       string `json:"split"` // SHA-256 of the numbers of those trained on, in hexadecimal: which photos are held out
-	Points      int    `json:"points"`
-	Resolution  string `json:"resolution"`
+	// SHA-256 of the numbers of those trained on, in hexadecimal: which photos are held out
+	Split      string `json:"split"`
+	Points     int    `json:"points"`
+	Resolution string `json:"resolution"`
 }
 
 // FrameRecord makes the tensors a whole scene: capture = training / scale + center; files are written less origin.
@@ -92,7 +97,8 @@ type DeviceRecord struct {
 	DriverVersion uint32 `json:"driver_version"`
 }
 
-// Same reports whether both devices give the same bytes: model and driver are equal. Two cards of one model differ in their UUIDs alone.
+// Same reports whether both devices give the same bytes: model and driver are equal. Two cards of one model differ in
+// their UUIDs alone.
 func (d DeviceRecord) Same(o DeviceRecord) bool {
 	return d.Name == o.Name && d.Driver == o.Driver && d.DriverVersion == o.DriverVersion
 }
@@ -133,8 +139,8 @@ type Checkpoint struct {
 // ErrNotCheckpoint says that a file holds tensors, but is no checkpoint of this program.
 var ErrNotCheckpoint = splatfile.ErrNotCheckpoint
 
-// OpenCheckpoint reads the header of a checkpoint and checks that the tensors are those that it announces. Whether the bytes are those that were written
-// is for Verify to say; what reads tensors calls it first.
+// OpenCheckpoint reads the header of a checkpoint and checks that the tensors are those that it announces. Whether the
+// bytes are those that were written is for Verify to say; what reads tensors calls it first.
 func OpenCheckpoint(path string) (*Checkpoint, error) {
 	file, err := safetensors.Open(path)
 	if err != nil {
@@ -225,7 +231,8 @@ func (c *Checkpoint) check() error {
 	case h.StartSplats < 1 || h.StartSplats > math.MaxInt32 || h.CeilingHits < 0,
 		h.SplatCeiling < h.Splats || h.SplatCeiling > math.MaxInt32:
 		return fmt.Errorf("%d splats under a ceiling of %d", h.Splats, h.SplatCeiling)
-	case h.Step < 0 || h.Next.Step < 0 || h.Next.Step > math.MaxInt32 || h.ScheduleIterations < 1 || h.ScheduleIterations > math.MaxInt32:
+	case h.Step < 0 || h.Next.Step < 0 || h.Next.Step > math.MaxInt32 || h.ScheduleIterations < 1 ||
+		h.ScheduleIterations > math.MaxInt32:
 		return fmt.Errorf("step %d, next %d, of %d", h.Step, h.Next.Step, h.ScheduleIterations)
 	case !positive(h.Frame.SceneScale):
 		return fmt.Errorf("a frame of scale %g and scene scale %g", h.Frame.Scale, h.Frame.SceneScale)

@@ -18,8 +18,9 @@ func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config,
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.SHInterval = 40, 10
 	cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 5, 38, 6, 18
-	run := RunRecord{Version: "test", Capture: CaptureRecord{Fingerprint: "f", Photos: len(views), Points: init.N, Resolution: "64x48"},
-		Frame: FrameRecord{Scale: 1, SceneScale: scale}}
+	run := RunRecord{Version: "test",
+		Capture: CaptureRecord{Fingerprint: "f", Photos: len(views), Points: init.N, Resolution: "64x48"},
+		Frame:   FrameRecord{Scale: 1, SceneScale: scale}}
 	return views, init, scale, cfg, run
 }
 
@@ -75,7 +76,8 @@ func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOpti
 	return tr
 }
 
-// undisturbed is one run with a checkpoint after every unit, by the number of the unit that comes next, and the model at the end.
+// undisturbed is one run with a checkpoint after every unit, by the number of the unit that comes next, and the model
+// at the end.
 type undisturbed struct {
 	paths  map[uint32]string
 	kinds  map[uint32]unitKind
@@ -124,15 +126,16 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*Config)) u
 func smallChunks(t *testing.T) {
 	t.Helper()
 	limits := t.TempDir() + "/limits.json"
-	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`), 0o644); err != nil {
+	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
 }
 
-// TestResumeAnywhere resumes at every unit of a run, trains that unit, and wants the checkpoint that the undisturbed run has after it: byte for byte, so
-// that by induction each of them leads to the same end. Some of them are trained to the end. Of the longest run its short form leaves out half of the steps that
-// follow a step.
+// TestResumeAnywhere resumes at every unit of a run, trains that unit, and wants the checkpoint that the undisturbed
+// run has after it: byte for byte, so that by induction each of them leads to the same end. Some of them are trained to
+// the end. Of the longest run its short form leaves out half of the steps that follow a step.
 func TestResumeAnywhere(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
 		want := map[unitKind]int{unitStep: 20, unitCarve: 4, unitRefine: 4, unitReset: 1}
@@ -173,7 +176,8 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 	}
 	seen := map[unitKind]int{}
 	for number := uint32(2); number < u.last; number++ {
-		if few := len(u.kinds) > 20 && number%2 == 0 && number%17 != 3; few && u.kinds[number] == unitStep && u.kinds[number-1] == unitStep && !inFull() {
+		if few := len(u.kinds) > 20 && number%2 == 0 && number%17 != 3; few && u.kinds[number] == unitStep &&
+			u.kinds[number-1] == unitStep && !inFull() {
 			continue
 		}
 		seen[u.kinds[number]]++
@@ -353,7 +357,8 @@ func testStagingPieces(t *testing.T, precision string) {
 	}
 }
 
-// TestMoreIterations goes on beyond the end: the bytes up to there are those of the shorter run, and the means' learning rate stays.
+// TestMoreIterations goes on beyond the end: the bytes up to there are those of the shorter run, and the means'
+// learning rate stays.
 func TestMoreIterations(t *testing.T) {
 	d := testDevice(t)
 	tr, views, cfg := checkpointTrainer(t, d, func(c *Config) { c.Iterations = 10 })
@@ -382,7 +387,8 @@ func TestMoreIterations(t *testing.T) {
 	}
 	defer c.Close()
 	if h := c.Header; h.ScheduleIterations != 10 || h.Config.Iterations != 14 || len(h.Deviations) != 0 {
-		t.Errorf("a schedule of %d of %d iterations, deviations %v", h.ScheduleIterations, h.Config.Iterations, h.Deviations)
+		t.Errorf("a schedule of %d of %d iterations, deviations %v", h.ScheduleIterations, h.Config.Iterations,
+			h.Deviations)
 	}
 	cfg.Iterations = 13
 	if _, err := resumeOn(d, views, c, cfg); err == nil || !strings.Contains(err.Error(), "14 steps are done") {

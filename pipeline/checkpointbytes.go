@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// Chunks are matrices [rows][splats], files are splat-major. These functions turn one into the other; numbers keep their bits.
+// Chunks are matrices [rows][splats], files are splat-major. These functions turn one into the other; numbers keep
+// their bits.
 
 const (
 	transposeBlock = 32   // splats whose numbers stay in the cache meanwhile

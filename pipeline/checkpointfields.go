@@ -48,7 +48,8 @@ func activationsOf() map[string]string {
 	return m
 }
 
-// splatFields lists the tensors of a model in the order of the file: parameters, first moments, second moments, statistics.
+// splatFields lists the tensors of a model in the order of the file: parameters, first moments, second moments,
+// statistics.
 func splatFields(c chunkRows) []field {
 	params := paramFields(c)
 	list := params

@@ -36,7 +36,8 @@ func TestSplatFields(t *testing.T) {
 					n *= d
 				}
 				if n != f.width {
-					t.Errorf("degree %d, %s: %s has %d numbers and the shape %v", degree, precision, f.name, f.width, f.shape)
+					t.Errorf("degree %d, %s: %s has %d numbers and the shape %v", degree, precision, f.name, f.width,
+						f.shape)
 				}
 				at, end := 2*f.row, 2*(f.row+f.rows)
 				for k := range f.width {
@@ -46,7 +47,8 @@ func TestSplatFields(t *testing.T) {
 					}
 					for _, h := range halves {
 						if seen[h] != "" || h < at || h >= end {
-							t.Errorf("degree %d, %s: half word %d is in %q and in %s of %d to %d", degree, precision, h, seen[h], f.name, at, end)
+							t.Errorf("degree %d, %s: half word %d is in %q and in %s of %d to %d", degree, precision, h,
+								seen[h], f.name, at, end)
 						}
 						seen[h] = f.name
 					}
@@ -95,12 +97,15 @@ func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...safet
 }
 
 // checkpointOf is smallCheckpoint with a header whose text is changed as well.
-func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json string) string, also ...safetensors.TensorInfo) string {
+func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json string) string,
+	also ...safetensors.TensorInfo) string {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.SHDegree = 0
-	h := CheckpointHeader{Format: checkpointFormat, Version: "test", Step: 601, Splats: 2, StartSplats: 2, SplatCeiling: 5, ScheduleIterations: 30000,
-		Next: UnitRecord{Kind: "refine", Number: 602, Step: 600}, Config: cfg, Frame: FrameRecord{Scale: 1, SceneScale: 1}, Activations: activations}
+	h := CheckpointHeader{Format: checkpointFormat, Version: "test", Step: 601, Splats: 2, StartSplats: 2,
+		SplatCeiling: 5, ScheduleIterations: 30000,
+		Next: UnitRecord{Kind: "refine", Number: 602, Step: 600}, Config: cfg,
+		Frame: FrameRecord{Scale: 1, SceneScale: 1}, Activations: activations}
 	change(&h)
 	metadata, err := h.metadata()
 	if err != nil {
@@ -179,7 +184,8 @@ func TestCheckpointRefusals(t *testing.T) {
 		if err := safetensors.Write(path, metadata, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata["vksplat"] == "") {
+		if _, err := OpenCheckpoint(path); err == nil ||
+			errors.Is(err, ErrNotCheckpoint) != (metadata["vksplat"] == "") {
 			t.Errorf("metadata %v: %v", metadata, err)
 		}
 	}
@@ -232,7 +238,8 @@ func TestChanges(t *testing.T) {
 		t.Errorf("of more iterations: %s", got)
 	}
 	cfg.Iterations, cfg.Background[1], cfg.Strategy = 700, 0.5, StrategyMCMC
-	if got, want := words(cfg, capture), `background: [0,0,0] -> [0,0.5,0]; iterations: 30000 -> 700; strategy: "default" -> "mcmc"`; got != want {
+	if got, want := words(cfg, capture),
+		`background: [0,0,0] -> [0,0.5,0]; iterations: 30000 -> 700; strategy: "default" -> "mcmc"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	other := capture
@@ -261,8 +268,8 @@ func mustSave(t *testing.T, tr *Trainer, path string) *CheckpointWrite {
 	return w
 }
 
-// TestCheckpointAfterShortage lets a device run out of memory while the model grows, saves what there is before anything is given up for that, and goes on
-// elsewhere to the undisturbed end.
+// TestCheckpointAfterShortage lets a device run out of memory while the model grows, saves what there is before
+// anything is given up for that, and goes on elsewhere to the undisturbed end.
 func TestCheckpointAfterShortage(t *testing.T) {
 	smallChunks(t)
 	d := testDevice(t)
@@ -311,7 +318,8 @@ func TestCheckpointAfterShortage(t *testing.T) {
 	}
 	t.Logf("%d MiB of 48 were taken by others; step %d of %d: %v", len(hogs), short.Step(), cfg.Iterations, err)
 	if pressed == 0 || err == nil && (short.NotReproducibleFrom() < 0 || len(short.Deviations()) != 1) {
-		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.NotReproducibleFrom(), short.Deviations())
+		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.NotReproducibleFrom(),
+			short.Deviations())
 	}
 	last := resumed(t, d, filepath.Join(dir, "short"), cfg)
 	defer last.Close()
@@ -345,7 +353,8 @@ func TestOtherDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") || c.Header.Device != d.Record() {
+	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") ||
+		c.Header.Device != d.Record() {
 		t.Errorf("deviations %v, device %v", got, c.Header.Device)
 	}
 	if got := d.Record(); !got.Same(DeviceRecord{got.Name, "another card", got.Driver, got.DriverVersion}) {
@@ -400,7 +409,8 @@ func TestExtraState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := resumeOn(d, views, c, cfg); err == nil || !strings.Contains(err.Error(), "tensor exposure, which this run does not train") {
+	if _, err := resumeOn(d, views, c, cfg); err == nil ||
+		!strings.Contains(err.Error(), "tensor exposure, which this run does not train") {
 		t.Errorf("without the table: %v", err)
 	}
 	clear(vk.Host(table))
@@ -451,7 +461,8 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
     for name, dtype in {"means": "F32", "sh0": "F16", "adam_m_sh0": "BF16", "adam_v_means": "BF16", "stat_count": "F32"}.items():
         assert f.get_slice(name).get_dtype() == dtype, name
 `
-	for script, path := range map[string]string{script: smallCheckpoint(t, func(*CheckpointHeader) {}), mixed: smallCheckpoint(t, asMixed)} {
+	for script, path := range map[string]string{script: smallCheckpoint(t, func(*CheckpointHeader) {}),
+		mixed: smallCheckpoint(t, asMixed)} {
 		if out, err := exec.Command(python, "-c", script, path).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -459,7 +470,8 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
 }
 
 func FuzzCheckpoint(f *testing.F) {
-	for _, change := range []func(*CheckpointHeader){func(*CheckpointHeader) {}, asMixed, func(h *CheckpointHeader) { h.Splats = 1 << 30 }} {
+	for _, change := range []func(*CheckpointHeader){func(*CheckpointHeader) {}, asMixed,
+		func(h *CheckpointHeader) { h.Splats = 1 << 30 }} {
 		data, err := os.ReadFile(smallCheckpoint(f, change))
 		if err != nil {
 			f.Fatal(err)

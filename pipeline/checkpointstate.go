@@ -11,8 +11,9 @@ import (
 // minPiece is the fewest splats that a staging buffer is made for.
 const minPiece = 256
 
-// extraState is state beside the splats that a checkpoint holds: a table of the trainer's on the device. Whoever owns the table appends it to
-// Trainer.extra in newTrainer, before the splats are filled in; writing and reading it follow from that.
+// extraState is state beside the splats that a checkpoint holds: a table of the trainer's on the device. Whoever owns
+// the table appends it to Trainer.extra in newTrainer, before the splats are filled in; writing and reading it follow
+// from that.
 type extraState struct {
 	name  string
 	shape []int
@@ -61,7 +62,8 @@ func (s *state) bytes() int64 {
 	return n
 }
 
-// copied returns a copy of s in memory of the given kind. The error wraps vk.ErrOutOfMemory where there is no room; nothing is held then.
+// copied returns a copy of s in memory of the given kind. The error wraps vk.ErrOutOfMemory where there is no room;
+// nothing is held then.
 func (s *state) copied(kind vk.MemoryKind) (c *state, err error) {
 	c = &state{dev: s.dev, fields: s.fields, rows: s.rows, mixed: s.mixed, n: s.n, pieces: s.pieces}
 	defer func() {
@@ -126,8 +128,8 @@ type staging struct {
 // mostPiece is the most splats that a staging buffer is made for.
 const mostPiece = 1 << 16
 
-// newStaging makes a staging buffer for a chunk of the widest tensor, or a smaller one where that is large or memory is short. State that is mapped needs only
-// the host's side of it.
+// newStaging makes a staging buffer for a chunk of the widest tensor, or a smaller one where that is large or memory is
+// short. State that is mapped needs only the host's side of it.
 func (s *state) newStaging(kind vk.MemoryKind) (*staging, error) {
 	widest, most := 1, minPiece
 	for _, f := range s.fields {

@@ -10,7 +10,8 @@ import (
 	"vksplat/vk"
 )
 
-// wholeState is all of a trainer's state: that of its devices, one after the other. Files know of no devices but in their header.
+// wholeState is all of a trainer's state: that of its devices, one after the other. Files know of no devices but in
+// their header.
 type wholeState []*state
 
 // ShareRecord is what a checkpoint says of one of several devices.
@@ -95,7 +96,8 @@ func (s wholeState) tensors(g []*staging, strays int) (list []safetensors.Tensor
 		}})
 	}
 	for _, x := range s[0].extra {
-		list = append(list, safetensors.TensorData{TensorInfo: x.tensor(), Write: func(w io.Writer) error { return s[0].writeExtra(w, x, g[0]) }})
+		list = append(list, safetensors.TensorData{TensorInfo: x.tensor(),
+			Write: func(w io.Writer) error { return s[0].writeExtra(w, x, g[0]) }})
 	}
 	return list
 }
@@ -132,14 +134,15 @@ func (s wholeState) runs() (list []run) {
 	return list
 }
 
-// Splats of a run, of which each device gets one in turn where the devices are others than those that wrote a file. Neighbours in a file have much in common:
-// the more runs there are, the more alike are the shares.
+// Splats of a run, of which each device gets one in turn where the devices are others than those that wrote a file.
+// Neighbours in a file have much in common: the more runs there are, the more alike are the shares.
 const (
 	longestRun  = 4096
 	shortestRun = 64
 )
 
-// dealtRuns lists the parts in runs, one of each device in turn and as long as its share goes with, wherever their chunks end.
+// dealtRuns lists the parts in runs, one of each device in turn and as long as its share goes with, wherever their
+// chunks end.
 func (s wholeState) dealtRuns() (list []run) {
 	all := s.splats()
 	size := min(max(all/(64*len(s)), shortestRun), longestRun)
@@ -199,7 +202,8 @@ func (s wholeState) read(c *Checkpoint, runs []run) (err error) {
 	return nil
 }
 
-// deal returns what each of n devices had of the splats when the checkpoint was written, if they were so many, and not one.
+// deal returns what each of n devices had of the splats when the checkpoint was written, if they were so many, and not
+// one.
 func (h *CheckpointHeader) deal(n int) (d deal) {
 	if len(h.Team) != n {
 		return d
@@ -228,8 +232,10 @@ func (h *CheckpointHeader) devices() (list []DeviceRecord) {
 func (h *CheckpointHeader) checkTeam() error {
 	sum, most := 0, 0
 	for _, s := range h.Team {
-		if s.Splats < 0 || s.Splats > h.Splats || s.Most < 0 || s.Most > h.SplatCeiling || s.Most > 0 && s.Most < s.Splats {
-			return fmt.Errorf("a device has %d of %d splats under %d of a ceiling of %d", s.Splats, h.Splats, s.Most, h.SplatCeiling)
+		if s.Splats < 0 || s.Splats > h.Splats || s.Most < 0 || s.Most > h.SplatCeiling || s.Most > 0 &&
+			s.Most < s.Splats {
+			return fmt.Errorf("a device has %d of %d splats under %d of a ceiling of %d", s.Splats, h.Splats, s.Most,
+				h.SplatCeiling)
 		}
 		sum, most = sum+s.Splats, most+s.Most
 	}

@@ -18,7 +18,8 @@ type RunRecord struct {
 	Version string // of the program
 	Capture CaptureRecord
 	Frame   FrameRecord
-	// Aside is asked, when nothing is in flight, for a text that is no state of training and that Checkpoint.Aside gives back; nil or "": none.
+	// Aside is asked, when nothing is in flight, for a text that is no state of training and that Checkpoint.Aside
+	// gives back; nil or "": none.
 	Aside func() string
 }
 
@@ -86,11 +87,14 @@ func (w *CheckpointWrite) Took() time.Duration { return w.took }
 func (t *Trainer) header() CheckpointHeader {
 	n := len(t.cams)
 	return CheckpointHeader{
-		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed, Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
+		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed,
+		Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
 		SplatCeiling: t.ceiling(), CeilingHits: t.ceilingHits, ScheduleIterations: t.cfg.schedule(),
-		Next:      UnitRecord{Kind: unitNames[t.next.kind], Number: t.next.number, Step: t.next.step},
-		Order:     OrderRecord{Epoch: t.photos.order.turn(t.next.step) / n, Position: t.photos.order.turn(t.next.step) % n},
-		Generator: generatorName, Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame, Device: deviceRecord(t.e.dev),
+		Next: UnitRecord{Kind: unitNames[t.next.kind], Number: t.next.number, Step: t.next.step},
+		Order: OrderRecord{Epoch: t.photos.order.turn(t.next.step) / n,
+			Position: t.photos.order.turn(t.next.step) % n},
+		Generator: generatorName, Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame,
+		Device:      deviceRecord(t.e.dev),
 		Activations: activations, Deviations: t.deviations, Team: t.shareRecords(),
 	}
 }
@@ -104,8 +108,8 @@ func (h CheckpointHeader) metadata() (map[string]string, error) {
 	return splatfile.CheckpointMetadata(string(text)), nil
 }
 
-// settle takes in everything in flight, so that the state is that between two units. After an error of want of memory it is so, too: the unit that found
-// none, and all after it, changed nothing.
+// settle takes in everything in flight, so that the state is that between two units. After an error of want of memory
+// it is so, too: the unit that found none, and all after it, changed nothing.
 func (t *Trainer) settle() error {
 	if t.diverged != nil {
 		return t.diverged
@@ -137,7 +141,8 @@ func (t *Trainer) settle() error {
 // errPartly says that there is no whole state to save.
 var errPartly = errors.New("write checkpoint: a refinement is done on some of the devices only")
 
-// IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a checkpoint.
+// IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a
+// checkpoint.
 func IsShortage(err error) bool {
 	return failure.IsShortage(err)
 }
@@ -147,7 +152,8 @@ func (t *Trainer) Deviate(reason string) {
 	t.deviations = append(t.deviations, Deviation{Step: stepsBefore(t.next), Reason: reason})
 }
 
-// CheckpointBytes returns the size of a checkpoint of n splats, 0 for as many as there are now, without the header of some kilobytes.
+// CheckpointBytes returns the size of a checkpoint of n splats, 0 for as many as there are now, without the header of
+// some kilobytes.
 func (t *Trainer) CheckpointBytes(n int) int64 {
 	if n == 0 {
 		n = t.progress.Splats
@@ -155,10 +161,12 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 	return t.liveState(t.extra).bytesOf(n)
 }
 
-// SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory, written aside, whole or not at
-// all. With background, and where memory has room for a copy of the state, training may go on as soon as SaveCheckpoint returns, and the error is
-// Wait's; otherwise the file is written then. A checkpoint that is still being written is waited for first. After Run has returned an error of want of
-// memory (IsShortage), a checkpoint can still be written. A model that diverged is not written, the error wraps ErrDiverged then, and training ends with it.
+// SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory,
+// written aside, whole or not at all. With background, and where memory has room for a copy of the state, training may
+// go on as soon as SaveCheckpoint returns, and the error is Wait's; otherwise the file is written then. A checkpoint
+// that is still being written is waited for first. After Run has returned an error of want of memory (IsShortage), a
+// checkpoint can still be written. A model that diverged is not written, the error wraps ErrDiverged then, and training
+// ends with it.
 func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite, error) {
 	called := time.Now()
 	t.FinishWrites()
@@ -236,7 +244,8 @@ func (c *checkpoints) copyOf(s wholeState) (taken wholeState, err error) {
 	return taken, nil
 }
 
-// roomForCopy reports whether a device's budget has room for a copy of its state. A part stays free for what may come meanwhile.
+// roomForCopy reports whether a device's budget has room for a copy of its state. A part stays free for what may come
+// meanwhile.
 func (c *checkpoints) roomForCopy(s *state) bool {
 	use := s.dev.Stats()
 	return c.copies != copyNever && s.bytes() <= (use.Budget-use.InUse)/4*3

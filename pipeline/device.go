@@ -56,9 +56,15 @@ func fewerDevices() string { return "Give " + fault.Setting("devices") + " a sho
 
 // DeviceOptions choose a device.
 type DeviceOptions struct {
-	Select  string // "auto" or "": discrete, then integrated, then virtual, then a CPU driver; or an index, UUID or PCI address of ListDevices
-	MaxVRAM string // hard ceiling of device memory: bytes, with an optional K, M, G or KiB, MiB, GiB, or a percentage of the heap; "": 80%
-	MaxRAM  string // ceiling of host memory, likewise; a percentage is of all RAM; "": half of what is available. Where the device uses RAM it counts as RAM.
+	// "auto" or "": discrete, then integrated, then virtual, then a CPU driver; or an index, UUID or PCI address of
+	// ListDevices
+	Select string
+	// hard ceiling of device memory: bytes, with an optional K, M, G or KiB, MiB, GiB, or a percentage of the heap; "":
+	// 80%
+	MaxVRAM string
+	// ceiling of host memory, likewise; a percentage is of all RAM; "": half of what is available. Where the device
+	// uses RAM it counts as RAM.
+	MaxRAM string
 }
 
 // Device is an opened device.
@@ -125,8 +131,9 @@ func notGo() int64 { return residentBytes() - goBytes() }
 // driverMost is the most host memory that program code and a driver took when a device was opened.
 var driverMost atomic.Int64
 
-// driverBytes returns what program code and drivers take of RAM, when a device has just been opened and they seem to take so much: libraries stay loaded, so
-// that it is the most of all openings. It comes in steps, so that equal runs have equal plans.
+// driverBytes returns what program code and drivers take of RAM, when a device has just been opened and they seem to
+// take so much: libraries stay loaded, so that it is the most of all openings. It comes in steps, so that equal runs
+// have equal plans.
 func driverBytes(took int64) int64 {
 	const step = 16 << 20
 	took = max(took+step-1, 0) / step * step
@@ -141,8 +148,8 @@ func driverBytes(took int64) int64 {
 	}
 }
 
-// memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified memory they are shares of one
-// pool.
+// memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified
+// memory they are shares of one pool.
 func memoryBudgets(o DeviceOptions, standard int64, unified bool, m HostMemory) (device, host int64, err error) {
 	pool, err := hostBudget(o.MaxRAM, m)
 	if err != nil || !unified {
@@ -154,7 +161,8 @@ func memoryBudgets(o DeviceOptions, standard int64, unified bool, m HostMemory) 
 		return 0, 0, err
 	}
 	_, host = unifiedShares(pool, device, true)
-	if o.MaxRAM == "" { // nobody gave a ceiling that the device's memory, if that was given, may not leave too little of
+	// nobody gave a ceiling that the device's memory, if that was given, may not leave too little of
+	if o.MaxRAM == "" {
 		host = max(host, least)
 	}
 	return device, host, nil
@@ -189,7 +197,8 @@ func parseBudget(s string, standard int64) (int64, error) {
 	for _, u := range []struct {
 		suffix string
 		bytes  float64
-	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}} {
+	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"k", 1 << 10},
+		{"m", 1 << 20}, {"g", 1 << 30}} {
 		if p, ok := strings.CutSuffix(lower, u.suffix); ok {
 			lower, unit = strings.TrimSpace(p), u.bytes
 			break
@@ -228,7 +237,8 @@ func (d *Device) Budget() int64 { return d.dev.Budget() }
 // RAM returns the ceiling of host memory, in bytes, beside what the device takes of it.
 func (d *Device) RAM() int64 { return d.host }
 
-// Pipelines says what compiling kernels took so far: how many, seconds of the host, and whether there were those of an earlier run to begin with.
+// Pipelines says what compiling kernels took so far: how many, seconds of the host, and whether there were those of an
+// earlier run to begin with.
 func (d *Device) Pipelines() (n int, seconds float64, cached bool) {
 	p := d.dev.Pipelines()
 	return p.N, p.Seconds, p.Cached
@@ -294,7 +304,8 @@ func FindDevices(list string) (devices []DeviceSummary, note string, err error) 
 	return devices, note, nil
 }
 
-// FindDevice describes the device that OpenDevice would open, without opening it: an index, a UUID, a PCI address or auto.
+// FindDevice describes the device that OpenDevice would open, without opening it: an index, a UUID, a PCI address or
+// auto.
 func FindDevice(choice string) (DeviceSummary, error) {
 	in, err := vk.Open(vk.InstanceOptions{})
 	if err != nil {
@@ -309,7 +320,8 @@ func FindDevice(choice string) (DeviceSummary, error) {
 func (d *Device) Summary() DeviceSummary { return summaryOf(d.dev.Info()) }
 
 func summaryOf(i vk.DeviceInfo) DeviceSummary {
-	s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID, PCI: i.PCI,
+	s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API),
+		UUID: i.UUID, PCI: i.PCI,
 		Usable: len(i.Missing) == 0, Missing: i.Missing, Limits: i.Limits, Features: i.Features}
 	for _, h := range i.Heaps {
 		if h.DeviceLocal {

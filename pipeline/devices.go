@@ -9,9 +9,10 @@ import (
 	"vksplat/vk"
 )
 
-// OpenDevices opens the devices that a list names: "all" for every one that can be used, without processors where there is a GPU and without those that the
-// environment gives to others (see vk.Instance.SelectAll), or indices, UUIDs and PCI addresses of ListDevices, separated by commas. One may be named twice: it then works as two, which shares its memory and gains nothing but a test. The ceilings of o are
-// of each device.
+// OpenDevices opens the devices that a list names: "all" for every one that can be used, without processors where there
+// is a GPU and without those that the environment gives to others (see vk.Instance.SelectAll), or indices, UUIDs and
+// PCI addresses of ListDevices, separated by commas. One may be named twice: it then works as two, which shares its
+// memory and gains nothing but a test. The ceilings of o are of each device.
 func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 	names, note := strings.Split(list, ","), ""
 	if list == "all" {
@@ -44,8 +45,9 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 	return devices, nil
 }
 
-// TeamPays is how many splats a model has to end with for --devices auto to take several devices. On two NVIDIA H200 two are 1.3 times as fast at as many
-// views from there on, and with a tenth of it 1.2 times (docs/devices.md); but runs as small as that take seconds, and one device needs no larger batches.
+// TeamPays is how many splats a model has to end with for --devices auto to take several devices. On two NVIDIA H200
+// two are 1.3 times as fast at as many views from there on, and with a tenth of it 1.2 times (docs/devices.md); but
+// runs as small as that take seconds, and one device needs no larger batches.
 const TeamPays = 500_000
 
 // OpenAlike opens up to n devices like d, for a team with it.
@@ -72,14 +74,15 @@ func (d *Device) Alike() (int, error) {
 	return len(alike(list, d.Summary())), err
 }
 
-// alike lists the UUIDs of the devices of a list that are of the kind of one of them: GPUs of one name and driver with memory of their own. A team is as fast as
-// its slowest device, and those that share RAM gain none by being several.
+// alike lists the UUIDs of the devices of a list that are of the kind of one of them: GPUs of one name and driver with
+// memory of their own. A team is as fast as its slowest device, and those that share RAM gain none by being several.
 func alike(list []DeviceSummary, one DeviceSummary) (uuids []string) {
 	if one.Type == vk.CPU.String() || one.Type == vk.Integrated.String() {
 		return nil
 	}
 	for _, d := range list {
-		if d.Usable && d.Name == one.Name && d.Type == one.Type && d.Driver == one.Driver && d.UUID != one.UUID && !slices.Contains(uuids, d.UUID) {
+		if d.Usable && d.Name == one.Name && d.Type == one.Type && d.Driver == one.Driver && d.UUID != one.UUID &&
+			!slices.Contains(uuids, d.UUID) {
 			uuids = append(uuids, d.UUID)
 		}
 	}

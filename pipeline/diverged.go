@@ -9,7 +9,8 @@ import (
 	"vksplat/scene"
 )
 
-// strayShare is the part of the splats, one in so many, that may be no finite numbers while a refinement is to come: it removes or relocates them.
+// strayShare is the part of the splats, one in so many, that may be no finite numbers while a refinement is to come: it
+// removes or relocates them.
 const strayShare = 100
 
 // strays returns how many such splats a checkpoint may hold now.
@@ -48,7 +49,8 @@ func (t *checkpoints) noteDiverged(err error) {
 	}
 }
 
-// finiteWriter passes the numbers of a parameter on, whole splats at a time, until more than so many splats are not made of finite ones.
+// finiteWriter passes the numbers of a parameter on, whole splats at a time, until more than so many splats are not
+// made of finite ones.
 type finiteWriter struct {
 	w      io.Writer
 	f      field
@@ -70,8 +72,9 @@ func (c *finiteWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// finite reports whether no number of b, F32 or F16 little endian, is NaN or infinite, which is an exponent of ones alone. It looks at eight bytes at once:
-// adding the exponent's lowest bit carries into the sign's place only where all bits are ones.
+// finite reports whether no number of b, F32 or F16 little endian, is NaN or infinite, which is an exponent of ones
+// alone. It looks at eight bytes at once: adding the exponent's lowest bit carries into the sign's place only where all
+// bits are ones.
 func finite(b []byte, dtype string) bool {
 	exponents, lowest, signs := uint64(0x7f800000_7f800000), uint64(0x00800000_00800000), uint64(0x80000000_80000000)
 	if dtype == "F16" {

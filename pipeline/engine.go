@@ -13,8 +13,8 @@ import (
 	"vksplat/vk"
 )
 
-// bytesPerIsect returns about what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its gradient, its share of the saved
-// states. What sorts publish, a byte or so, is left out.
+// bytesPerIsect returns about what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its
+// gradient, its share of the saved states. What sorts publish, a byte or so, is left out.
 func (e *engine) bytesPerIsect() int64 {
 	if e.strategy.absgrad {
 		return 4*4 + 4 + 36 + 16 + 8
@@ -62,15 +62,17 @@ type frame struct {
 	partOfFrame
 	verifier verifier
 	programs [nUnitKinds]*vk.Program
-	timed    *vk.Program // a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
-	unit     unit
-	ran      *vk.Program // what the unit was submitted as
-	skipped  bool        // the unit was not submitted: its device has done it
-	ticket   vk.Ticket   // 0: nothing in flight
-	done     chan error  // of a team: what waiting for the unit came to
+	// a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
+	timed   *vk.Program
+	unit    unit
+	ran     *vk.Program // what the unit was submitted as
+	skipped bool        // the unit was not submitted: its device has done it
+	ticket  vk.Ticket   // 0: nothing in flight
+	done    chan error  // of a team: what waiting for the unit came to
 }
 
-// engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded programs.
+// engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded
+// programs.
 type engine struct {
 	dev    *vk.Device
 	model  *model
@@ -96,14 +98,16 @@ type engine struct {
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
-	pairs     vk.Slice[[4]uint32]    // [maxTiles] where steps count the pairs of tiles; zero: they do not
-	voters    vk.Slice[layout.Voter] // [votersOf] cameras that are trained on, with the depths of their points; only with unitCarve
-	exposures *exposures             // nil: photos are compared as rendered
+	pairs vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
+	// [votersOf] cameras that are trained on, with the depths of their points; only with unitCarve
+	voters    vk.Slice[layout.Voter]
+	exposures *exposures // nil: photos are compared as rendered
 	strategy  strategy
-	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
-	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
-	looks     bool                       // pictures show what params say
-	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
+	// VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
+	verify   bool
+	sabotage func(v *view, what string) // tests: may break a buffer before it is verified
+	looks    bool                       // pictures show what params say
+	yield    func()                     // called before memory is taken anew; nil: nobody else holds any
 
 	membership
 }
@@ -118,7 +122,8 @@ type viewSize struct {
 
 // with returns the size with a camera taken in.
 func (s viewSize) with(c *scene.Camera) viewSize {
-	return viewSize{max(s.maxPixels, c.Width*c.Height), max(s.maxTiles, tiles(c.Width)*tiles(c.Height)), max(s.maxRows, tiles(c.Height)), max(s.maxWidth, c.Width)}
+	return viewSize{max(s.maxPixels, c.Width*c.Height), max(s.maxTiles, tiles(c.Width)*tiles(c.Height)),
+		max(s.maxRows, tiles(c.Height)), max(s.maxWidth, c.Width)}
 }
 
 // sizeOf returns the size of views; each side is 1 to 32768 pixels.
@@ -135,8 +140,10 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 }
 
 // newShape makes an engine for views of the given cameras that runs units of the given kinds, without its buffers.
-func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, targetFloats bool) (*engine, error) {
-	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info()), raster: chooseRaster(dev.Info()), compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
+func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, targetFloats bool) (*engine,
+	error) {
+	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info()), raster: chooseRaster(dev.Info()),
+		compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
 	var err error
 	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err
@@ -147,7 +154,8 @@ func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKi
 }
 
 // newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
-func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int, targetFloats bool) (*engine, error) {
+func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int,
+	targetFloats bool) (*engine, error) {
 	e, err := newShape(dev, degree, cameras, kinds, targetFloats)
 	if err != nil {
 		return nil, err
@@ -254,12 +262,12 @@ func (e *engine) startBands(bands int) int {
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
 const minIsects = 1 << 14
 
-// moreIsects is how many pairs more there is room for once there was too little, 8 MB about, unless these are a great many beside those there are, or few.
-// Growth stops the queue.
+// moreIsects is how many pairs more there is room for once there was too little, 8 MB about, unless these are a great
+// many beside those there are, or few. Growth stops the queue.
 const moreIsects = 1 << 17
 
-// firstIsects is the number of pairs to start with for n splats: no more than were planned, and not what few views need, since what is taken here is not given
-// back. Few splats are large ones.
+// firstIsects is the number of pairs to start with for n splats: no more than were planned, and not what few views
+// need, since what is taken here is not given back. Few splats are large ones.
 func (e *engine) firstIsects(n int) int {
 	first := max(minIsects, 4*e.maxTiles, min(8*n, n+moreIsects))
 	if e.isectPlan > 0 {
@@ -268,7 +276,8 @@ func (e *engine) firstIsects(n int) int {
 	return first
 }
 
-// bytesPerSplat returns about what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected.
+// bytesPerSplat returns about what a splat costs beside its chunk: projected, extents, keys, the sort's copies,
+// offsets, v_projected.
 func (e *engine) bytesPerSplat() int64 {
 	if e.strategy.absgrad {
 		return 36 + 12 + 4 + 4*4 + 4 + 36 + 12 + 8
@@ -276,11 +285,12 @@ func (e *engine) bytesPerSplat() int64 {
 	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12
 }
 
-// isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves once the pool is emptied, and by what was
-// found not to fit.
+// isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves once the
+// pool is emptied, and by what was found not to fit.
 func (e *engine) isectLimit() int { return e.isectLimitIn(e.bands) }
 
-// isectLimitIn is isectLimit for views in so many bands. A step in bands keeps gradients from band to band, so that fewer pairs fit than without.
+// isectLimitIn is isectLimit for views in so many bands. A step in bands keeps gradients from band to band, so that
+// fewer pairs fit than without.
 func (e *engine) isectLimitIn(bands int) int {
 	lo, hi := 0, e.isectBound()/layout.BucketSize
 	for lo < hi {
@@ -325,7 +335,8 @@ func (e *engine) setCounters(n uint32) error {
 	return runOnce(e.dev, r, "set counters")
 }
 
-// growIsects makes room for n pairs in a band, and for some more, by larger buffers or, where those do not fit, by as many bands as it takes.
+// growIsects makes room for n pairs in a band, and for some more, by larger buffers or, where those do not fit, by as
+// many bands as it takes.
 func (e *engine) growIsects(n uint32, more int) error {
 	want := min(int(n)+more+layout.BucketSize-1, 1<<31-1) &^ (layout.BucketSize - 1)
 	limit := e.fewerIsects(want)
@@ -348,7 +359,8 @@ func (e *engine) growIsects(n uint32, more int) error {
 // roomForBands reports whether any view can be worked on, in bands if need be.
 func (e *engine) roomForBands() bool { return e.isectLimitIn(2) >= minIsects }
 
-// moreBands returns how many bands bring a band's pairs from n to the limit, with something to spare: pairs are not spread evenly.
+// moreBands returns how many bands bring a band's pairs from n to the limit, with something to spare: pairs are not
+// spread evenly.
 func moreBands(bands, n, limit int) int {
 	if limit <= 0 {
 		return math.MaxInt
@@ -356,7 +368,8 @@ func moreBands(bands, n, limit int) int {
 	return int(math.Ceil(float64(bands) * float64(n) * 1.125 / float64(limit)))
 }
 
-// divide makes twice as many bands, with as many pairs at once as fit then; divided is false where that is too few. Nothing may be in flight.
+// divide makes twice as many bands, with as many pairs at once as fit then; divided is false where that is too few.
+// Nothing may be in flight.
 func (e *engine) divide() (divided bool, err error) {
 	if e.yield != nil {
 		e.yield()
@@ -375,8 +388,8 @@ func (e *engine) startAfresh() error {
 	return errors.Join(e.closePrograms(), e.pool.Empty())
 }
 
-// growModel makes room for n splats, and for some more as long as that fits: every growth stops the queue. The scratch memory, which can be made anew, is
-// given back first, so that what the isects took does not stand in the way.
+// growModel makes room for n splats, and for some more as long as that fits: every growth stops the queue. The scratch
+// memory, which can be made anew, is given back first, so that what the isects took does not stand in the way.
 func (e *engine) growModel(n, ceiling int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
@@ -427,8 +440,8 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 	return e.setCounters(r.NSplats)
 }
 
-// buildToFit is build with as few isects at once as it takes: the device may have less than the budget says. Views that then have more than fit ask for
-// bands themselves.
+// buildToFit is build with as few isects at once as it takes: the device may have less than the budget says. Views that
+// then have more than fit ask for bands themselves.
 func (e *engine) buildToFit() error {
 	err := e.build()
 	for errors.Is(err, vk.ErrOutOfMemory) && e.isectCapacity > layout.BucketSize {

@@ -6,7 +6,8 @@ import (
 	"vksplat/vk"
 )
 
-// expose applies the photo's colour map to the rendering. Without exposure the photo is compared with the rendering itself.
+// expose applies the photo's colour map to the rendering. Without exposure the photo is compared with the rendering
+// itself.
 func (v *view) expose() {
 	v.exposed = v.render
 	if v.exposures == nil {

@@ -15,6 +15,7 @@ func (v *view) exposeBwd() {
 	v.vRender = vk.ScratchOf[[4]float32](v.r, "v_render", v.maxPixels)
 	v.vAffine = vk.ScratchOf[[4]float32](v.r, "v_affine", 3*v.maxTiles)
 	v.r.Dispatch(&shaders.ExposeBwd{
-		Params: v.f.params, Exposures: v.exposureRows(), Render: v.render, VExposed: v.vExposed, VRender: v.vRender, VAffine: v.vAffine,
+		Params: v.f.params, Exposures: v.exposureRows(), Render: v.render, VExposed: v.vExposed, VRender: v.vRender,
+		VAffine: v.vAffine,
 	}, v.indirect(layout.ArgsTiles))
 }

@@ -10,5 +10,6 @@ func (v *view) exposureAdam() {
 	if v.exposures == nil {
 		return
 	}
-	v.r.Dispatch(&shaders.ExposureAdam{Params: v.f.params, Counters: v.counters, VAffine: v.vAffine, Exposures: v.exposures.table}, vk.Groups(1))
+	v.r.Dispatch(&shaders.ExposureAdam{Params: v.f.params, Counters: v.counters, VAffine: v.vAffine,
+		Exposures: v.exposures.table}, vk.Groups(1))
 }

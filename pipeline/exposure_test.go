@@ -16,8 +16,8 @@ import (
 	"vksplat/vk"
 )
 
-// partialScene is promiseScene with everything that decides how a photo is compared: masks on two photos of three, transparent pixels, an alpha loss, and
-// learnt exposure.
+// partialScene is promiseScene with everything that decides how a photo is compared: masks on two photos of three,
+// transparent pixels, an alpha loss, and learnt exposure.
 func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
@@ -46,8 +46,8 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 	return views, init, scale, cfg
 }
 
-// partialHash trains partialScene, with room for that many pairs at first unless it is 0, and returns the hash of the model and of the exposure table, and
-// the last step that did not fit.
+// partialHash trains partialScene, with room for that many pairs at first unless it is 0, and returns the hash of the
+// model and of the exposure table, and the last step that did not fit.
 func partialHash(t testing.TB, d *Device, room int, change func(*Config)) (hash string, grew int) {
 	t.Helper()
 	views, init, scale, cfg := partialScene(t)
@@ -122,7 +122,8 @@ func TestSameBytesWithMasks(t *testing.T) {
 	short := func(c *Config) { c.Iterations, c.RefineEvery = 9, 0 } // one photo twice
 	plain, _ := partialHash(t, d, 0, short)
 	for name, change := range map[string]func(*Config){
-		"alpha loss": func(c *Config) { c.AlphaLoss = 0.2 }, "exposure": func(c *Config) { c.LRExposure *= 2 }, "its regulariser": func(c *Config) { c.ExposureReg = 1 },
+		"alpha loss": func(c *Config) { c.AlphaLoss = 0.2 }, "exposure": func(c *Config) { c.LRExposure *= 2 },
+		"its regulariser": func(c *Config) { c.ExposureReg = 1 },
 	} {
 		if got, _ := partialHash(t, d, 0, func(c *Config) { short(c); change(c) }); got == plain {
 			t.Errorf("%s changes nothing", name)
@@ -142,7 +143,8 @@ func TestExposureTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(table) != 5 || table[4].Affine != [12]float32{0: 1, 5: 1, 10: 1} || table[4].Bias1 != 0 || table[4].M != [12]float32{} {
+	if len(table) != 5 || table[4].Affine != [12]float32{0: 1, 5: 1, 10: 1} || table[4].Bias1 != 0 ||
+		table[4].M != [12]float32{} {
 		t.Errorf("it starts with %+v", table)
 	}
 	table[3].Affine[7], table[3].Bias2 = 9, 0.5
@@ -174,7 +176,8 @@ func TestBadMask(t *testing.T) {
 	}
 }
 
-// exposureScene renders a small model at cameras of the promise scene. The photos have a gain and a tint each; what is trained starts from the model in grey.
+// exposureScene renders a small model at cameras of the promise scene. The photos have a gain and a tint each; what is
+// trained starts from the model in grey.
 func exposureScene(t *testing.T, d *Device) (train, held []TrainView, init *scene.Splats) {
 	t.Helper()
 	all, full, _, _ := promiseScene(t)
@@ -259,8 +262,8 @@ func halfPSNR(t *testing.T, tr *Trainer, held []TrainView) (psnr float64) {
 	return psnr
 }
 
-// TestExposureHelps trains colours on photos of changing exposure with learnt colour maps and without: the maps take the changes up, and photos that were
-// held out are met better.
+// TestExposureHelps trains colours on photos of changing exposure with learnt colour maps and without: the maps take
+// the changes up, and photos that were held out are met better.
 func TestExposureHelps(t *testing.T) {
 	d := testDevice(t)
 	train, held, init := exposureScene(t, d)
@@ -296,7 +299,8 @@ func TestExposureHelps(t *testing.T) {
 	}
 	without, mseWithout := psnr(false)
 	with, mseWith := psnr(true)
-	t.Logf("held-out PSNR %.2f dB with exposure, %.2f dB without; training error %.5f and %.5f", with, without, mseWith, mseWithout)
+	t.Logf("held-out PSNR %.2f dB with exposure, %.2f dB without; training error %.5f and %.5f", with, without, mseWith,
+		mseWithout)
 	if !(with > without+0.6) || !(mseWith < mseWithout/1.5) {
 		t.Error("exposure does not help")
 	}

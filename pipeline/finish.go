@@ -7,7 +7,8 @@ import (
 
 // finish reports to the host how the unit went.
 func (v *view) finish(hasLoss bool) {
-	p := &shaders.Finish{Params: v.f.params, Counters: v.counters, Partials: v.partials, Counted: v.counted, Report: v.f.report}
+	p := &shaders.Finish{Params: v.f.params, Counters: v.counters, Partials: v.partials, Counted: v.counted,
+		Report: v.f.report}
 	if hasLoss {
 		p.Push.HasLoss = 1
 		if v.compare.counts() {

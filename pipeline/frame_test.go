@@ -33,7 +33,8 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 	}
 	cfg := DefaultConfig()
 	cfg.Iterations, cfg.RefineEvery = 150, 0
-	tr, err := trainOn(d, views, initial.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale), c.SceneScale, cfg)
+	tr, err := trainOn(d, views, initial.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale),
+		c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 	"vksplat/vk"
 )
 
-// TestGolden compares the device with vectors of an independent implementation: every .npz of GOLDEN_DIR, or of the repository's own copy.
+// TestGolden compares the device with vectors of an independent implementation: every .npz of GOLDEN_DIR, or of the
+// repository's own copy.
 func TestGolden(t *testing.T) {
 	dir := os.Getenv("GOLDEN_DIR")
 	if dir == "" {
@@ -55,7 +56,8 @@ func goldenRender(t *testing.T, c *ref.RenderCase) {
 	for _, px := range g.render {
 		rgb, alpha = append(rgb, px[:3]...), append(alpha, 1-px[3])
 	}
-	for name, r := range map[string]ref.PixelReport{"rgb": ref.PixelCompare(rgb, c.RGB, 3, 1e-4), "alpha": ref.PixelCompare(alpha, c.Alpha, 1, 1e-4)} {
+	for name, r := range map[string]ref.PixelReport{"rgb": ref.PixelCompare(rgb, c.RGB, 3, 1e-4),
+		"alpha": ref.PixelCompare(alpha, c.Alpha, 1, 1e-4)} {
 		t.Log(name, r)
 		if err := r.Check(1e-3, 0.01, 1e-5); err != nil {
 			t.Error(name, err)
@@ -106,7 +108,8 @@ func runList(t *testing.T, d *Device, r *vk.Recorder, read ...vk.View) [][]byte 
 func bytesFloats(b []byte) []float32 {
 	out := make([]float32, len(b)/4)
 	for i := range out {
-		out[i] = math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24)
+		out[i] = math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+
+			3])<<24)
 	}
 	return out
 }
@@ -176,7 +179,8 @@ func goldenRelocation(t *testing.T, c *ref.RelocationCase) {
 	opacities := vk.ScratchOf[float32](r, "new_opacities", n)
 	scales := vk.ScratchOf[[3]float32](r, "new_scales", n)
 	r.Dispatch(&shaders.McmcRelocation{
-		Opacities: uploadOf(t, d, c.Opacities), Scales: vk.Cast[[3]float32](uploadOf(t, d, c.Scales).View), Ratios: uploadOf(t, d, ratios),
+		Opacities: uploadOf(t, d, c.Opacities), Scales: vk.Cast[[3]float32](uploadOf(t, d, c.Scales).View),
+		Ratios:       uploadOf(t, d, ratios),
 		NewOpacities: opacities, NewScales: scales,
 		Push: shaders.McmcRelocationPush{N: uint32(n), MinOpacity: 0.005},
 	}, vk.Items(n, 256))
@@ -185,8 +189,9 @@ func goldenRelocation(t *testing.T, c *ref.RelocationCase) {
 	within(t, "scales", ref.RelNorm(bytesFloats(out[1]), c.NewScales), 1e-4)
 }
 
-// goldenAdam feeds the given gradients to project_bwd_adam through a path where the chain rule is the identity up to a known factor: the colour of a
-// degree 0 splat in the middle of the view is sh0 times a constant, so v_sh0 = constant * v_color.
+// goldenAdam feeds the given gradients to project_bwd_adam through a path where the chain rule is the identity up to a
+// known factor: the colour of a degree 0 splat in the middle of the view is sh0 times a constant, so v_sh0 = constant *
+// v_color.
 func goldenAdam(t *testing.T, c *ref.AdamCase) {
 	d := testDevice(t)
 	n := len(c.Start) / 3
@@ -240,7 +245,8 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 	}
 	var got, want []float64
 	for i := range c.Start {
-		got, want = append(got, float64(out.SH[i])-float64(c.Start[i])), append(want, float64(c.End[i])-float64(c.Start[i]))
+		got, want = append(got, float64(out.SH[i])-float64(c.Start[i])),
+			append(want, float64(c.End[i])-float64(c.Start[i]))
 	}
 	within(t, "adam", ref.RelNorm(got, want), 1e-3)
 }

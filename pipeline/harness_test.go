@@ -14,7 +14,8 @@ import (
 	"vksplat/vk"
 )
 
-// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. With VKSPLAT_VALIDATE=1 the test fails if the validation layer complained.
+// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. With VKSPLAT_VALIDATE=1 the test fails if the
+// validation layer complained.
 func testDevice(t testing.TB) *Device {
 	t.Helper()
 	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
@@ -64,7 +65,8 @@ func splatsOf(p *ref.Params[float32]) *scene.Splats {
 
 // cameraOf converts a reference view to a camera.
 func cameraOf(v *ref.View[float32]) scene.Camera {
-	c := scene.Camera{Width: v.Width, Height: v.Height, Fx: float64(v.Fx), Fy: float64(v.Fy), Cx: float64(v.Cx), Cy: float64(v.Cy)}
+	c := scene.Camera{Width: v.Width, Height: v.Height, Fx: float64(v.Fx), Fy: float64(v.Fy), Cx: float64(v.Cx),
+		Cy: float64(v.Cy)}
 	if v.Fisheye {
 		c.Model = scene.Fisheye
 	}
@@ -89,12 +91,14 @@ type gradients struct {
 }
 
 // runBackward runs the passes of a step with vRender in place of the loss, and project_bwd in place of the optimiser.
-func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32, bands int) *gradients {
+func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32,
+	bands int) *gradients {
 	t.Helper()
 	return runBackwardOf(t, d, p, v, vRender, bands, strategy{})
 }
 
-func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32, bands int, how strategy) *gradients {
+func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32,
+	bands int, how strategy) *gradients {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -148,15 +152,18 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	r.Fill(grads.View, 0)
 	for _, c := range e.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
-			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected, Projected: w.projected, Chunk: c.Slice, VParams: grads.At(e.model.nParams*c.first, e.model.nParams*c.splats),
-			Push: shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
+			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
+			Projected: w.projected, Chunk: c.Slice,
+			VParams: grads.At(e.model.nParams*c.first, e.model.nParams*c.splats),
+			Push:    shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, 256))
 	}
 	w.finish(false)
 	if how.absgrad {
 		r.Copy(read("v_abs_mean2d", w.vAbsMean2D.Size()), w.vAbsMean2D.View)
 	}
-	for name, x := range map[string]vk.View{"projected": w.projected.View, "depth_keys": w.depthKeys.View, "render": w.render.View, "v_projected": w.vProjected.View, "v_params": grads.View} {
+	for name, x := range map[string]vk.View{"projected": w.projected.View, "depth_keys": w.depthKeys.View,
+		"render": w.render.View, "v_projected": w.vProjected.View, "v_params": grads.View} {
 		r.Copy(read(name, x.Size()), x)
 	}
 	must(r.Err())
@@ -170,12 +177,13 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	must(d.dev.Wait(ticket))
 
 	g := &gradients{
-		projected:  append([]layout.Projected(nil), vk.Host(vk.Cast[layout.Projected](back["projected"]))[:p.N]...),
-		depthKeys:  append([]uint32(nil), vk.Host(vk.Cast[uint32](back["depth_keys"]))[:p.N]...),
-		render:     append([][4]float32(nil), vk.Host(vk.Cast[[4]float32](back["render"]))...),
-		vProjected: append([]layout.ProjectedGrad(nil), vk.Host(vk.Cast[layout.ProjectedGrad](back["v_projected"]))[:p.N]...),
-		params:     scene.NewSplats(p.N, p.Degree),
-		report:     *f.hostReport,
+		projected: append([]layout.Projected(nil), vk.Host(vk.Cast[layout.Projected](back["projected"]))[:p.N]...),
+		depthKeys: append([]uint32(nil), vk.Host(vk.Cast[uint32](back["depth_keys"]))[:p.N]...),
+		render:    append([][4]float32(nil), vk.Host(vk.Cast[[4]float32](back["render"]))...),
+		vProjected: append([]layout.ProjectedGrad(nil),
+			vk.Host(vk.Cast[layout.ProjectedGrad](back["v_projected"]))[:p.N]...),
+		params: scene.NewSplats(p.N, p.Degree),
+		report: *f.hostReport,
 	}
 	if how.absgrad {
 		g.vAbsMean2D = append(g.vAbsMean2D, vk.Host(vk.Cast[[2]float32](back["v_abs_mean2d"]))[:p.N]...)
@@ -206,7 +214,8 @@ func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float6
 	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
 
-// depthsOf says of the views of promiseScene that space is empty up to a depth at which some of its splats are floaters.
+// depthsOf says of the views of promiseScene that space is empty up to a depth at which some of its splats are
+// floaters.
 func depthsOf(cams []scene.Camera) []scene.Depths {
 	return slices.Repeat([]scene.Depths{{Empty: 3.8, Median: 100}}, len(cams))
 }
@@ -252,5 +261,6 @@ func gathered(s *scene.Splats) func(piece *scene.Splats) error {
 	}
 }
 
-// inFull reports whether tests run whole (make test-long) where else they leave out what takes minutes and is tested in part.
+// inFull reports whether tests run whole (make test-long) where else they leave out what takes minutes and is tested in
+// part.
 func inFull() bool { return os.Getenv("VKSPLAT_LONG") == "1" }

@@ -6,7 +6,8 @@ import (
 	"runtime/metrics"
 )
 
-// HostMemory is the RAM of the machine as this process may use it: what the control group of a container grants, where that is less. Bytes.
+// HostMemory is the RAM of the machine as this process may use it: what the control group of a container grants, where
+// that is less. Bytes.
 type HostMemory struct {
 	Total     int64 `json:"total"`     // 0: the system does not tell
 	Available int64 `json:"available"` // without swapping; 0: the system does not tell
@@ -39,21 +40,24 @@ func hostBudget(s string, m HostMemory) (int64, error) {
 	return parseBudget(s, (m.total()*8+9)/10)
 }
 
-// processBytes is about what the program takes beside what is planned and beside its code and what the driver takes when the device is opened: stacks,
-// garbage, and the driver's memory for compiled kernels.
+// processBytes is about what the program takes beside what is planned and beside its code and what the driver takes
+// when the device is opened: stacks, garbage, and the driver's memory for compiled kernels.
 const processBytes = 96 << 20
 
-// Shares of a pool, beside processBytes. Most of the first part is the host's: drivers take 50 to 100 MiB of it, whatever is trained, and without that nothing
-// is. How much a driver took in this process decides nothing here: the model's ceiling follows from the shares, and equal runs have equal ceilings.
+// Shares of a pool, beside processBytes. Most of the first part is the host's: drivers take 50 to 100 MiB of it,
+// whatever is trained, and without that nothing is. How much a driver took in this process decides nothing here: the
+// model's ceiling follows from the shares, and equal runs have equal ceilings.
 const (
-	firstPart = 160 << 20                                  // of the pool
-	firstHost = firstPart / 5 * 4                          // of it, the host's
-	hostMost  = 4 << 30                                    // the most that the host has of the rest, where nobody said what the device has
+	firstPart = 160 << 20         // of the pool
+	firstHost = firstPart / 5 * 4 // of it, the host's
+	// the most that the host has of the rest, where nobody said what the device has
+	hostMost  = 4 << 30
 	mostShare = int64(processBytes + firstHost + hostMost) // the most that the host has then
 )
 
-// unifiedShares divides one pool of memory between the device and the host. The host has what the process takes, four fifths of the first part of the rest and
-// a quarter of what is left. Where --max-vram was given the device has that, and the host what is left.
+// unifiedShares divides one pool of memory between the device and the host. The host has what the process takes, four
+// fifths of the first part of the rest and a quarter of what is left. Where --max-vram was given the device has that,
+// and the host what is left.
 func unifiedShares(pool, vram int64, vramGiven bool) (device, host int64) {
 	rest := max(pool-processBytes, 0)
 	first := min(rest, firstPart)
@@ -79,7 +83,8 @@ func smallestPool(device, host, vram int64, vramGiven bool) int64 {
 	return hi << 20
 }
 
-// LimitHeap makes Go collect garbage before the process exceeds --max-ram, while a capture is loaded and before a plan says more.
+// LimitHeap makes Go collect garbage before the process exceeds --max-ram, while a capture is loaded and before a plan
+// says more.
 func LimitHeap(o DeviceOptions) error {
 	budget, err := hostBudget(o.MaxRAM, ReadHostMemory())
 	if err == nil {

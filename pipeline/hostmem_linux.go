@@ -36,8 +36,8 @@ type memoryGroup struct {
 	reclaimableKey string // in memory.stat: file pages that go when memory is short
 }
 
-// memoryGroups lists the control groups of the process, with all that they lie in: the limit of each holds. In a container the path is often that of the
-// host and not there: the root is the container's own group then.
+// memoryGroups lists the control groups of the process, with all that they lie in: the limit of each holds. In a
+// container the path is often that of the host and not there: the root is the container's own group then.
 func memoryGroups(self, root string) (list []memoryGroup) {
 	data, err := os.ReadFile(self)
 	if err != nil {
@@ -50,7 +50,8 @@ func memoryGroups(self, root string) (list []memoryGroup) {
 		}
 		g := memoryGroup{dir: root, limit: "memory.max", used: "memory.current", reclaimableKey: "inactive_file"}
 		if parts[1] == "memory" {
-			g = memoryGroup{filepath.Join(root, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+			g = memoryGroup{filepath.Join(root, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes",
+				"total_inactive_file"}
 		} else if parts[0] != "0" {
 			continue
 		}

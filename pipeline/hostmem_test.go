@@ -33,14 +33,21 @@ func TestHostMemory(t *testing.T) {
 	}{
 		{"nothing", nil, HostMemory{}},
 		{"no group", map[string]string{"proc/meminfo": meminfo}, HostMemory{16000 << 10, 9000 << 10}},
-		{"v2 without limit", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cg/a/b/memory.max": "max\n"}, HostMemory{16000 << 10, 9000 << 10}},
-		{"v2 limit of a parent", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cg/a/b/memory.max": "max\n",
-			"cg/a/memory.max": "4096000\n", "cg/a/memory.current": "1096000", "cg/a/memory.stat": "anon 5\ninactive_file 96000\n"}, HostMemory{4096000, 3096000}},
-		{"v2 in a container", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/elsewhere/x\n", "cg/memory.max": "4096000\n",
+		{"v2 without limit", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"cg/a/b/memory.max": "max\n"}, HostMemory{16000 << 10, 9000 << 10}},
+		{"v2 limit of a parent",
+			map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cg/a/b/memory.max": "max\n",
+				"cg/a/memory.max": "4096000\n", "cg/a/memory.current": "1096000",
+				"cg/a/memory.stat": "anon 5\ninactive_file 96000\n"}, HostMemory{4096000, 3096000}},
+		{"v2 in a container", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/elsewhere/x\n",
+			"cg/memory.max":     "4096000\n",
 			"cg/memory.current": "5000000"}, HostMemory{4096000, 1}},
-		{"v1", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu:/x\n4:memory:/x\n", "cg/memory/x/memory.limit_in_bytes": "2000000\n",
-			"cg/memory/x/memory.usage_in_bytes": "500000", "cg/memory/memory.limit_in_bytes": "9223372036854771712"}, HostMemory{2000000, 1500000}},
-		{"broken", map[string]string{"proc/meminfo": "MemTotal: x\n", "proc/self/cgroup": "hello\n0::/\n", "cg/memory.max": "-3\n"}, HostMemory{}},
+		{"v1", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu:/x\n4:memory:/x\n",
+			"cg/memory/x/memory.limit_in_bytes": "2000000\n",
+			"cg/memory/x/memory.usage_in_bytes": "500000", "cg/memory/memory.limit_in_bytes": "9223372036854771712"},
+			HostMemory{2000000, 1500000}},
+		{"broken", map[string]string{"proc/meminfo": "MemTotal: x\n", "proc/self/cgroup": "hello\n0::/\n",
+			"cg/memory.max": "-3\n"}, HostMemory{}},
 	} {
 		dir := fakeFiles(t, c.files)
 		if got := readHostMemory(filepath.Join(dir, "proc"), filepath.Join(dir, "cg")); got != c.want {
@@ -82,14 +89,16 @@ func TestMemoryBudgets(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotGo wants what the driver took to lower the limit of the heap, within bounds, and not to count device memory where that is RAM.
+// TestWhatIsNotGo wants what the driver took to lower the limit of the heap, within bounds, and not to count device
+// memory where that is RAM.
 func TestWhatIsNotGo(t *testing.T) {
 	const planned = 300 << 20
 	for _, c := range []struct {
 		unified bool
 		seen    int64
 		want    int64
-	}{{false, 0, planned}, {false, planned + 5, planned + 5}, {false, 4 * planned, planned + processBytes/4}, {true, 4 * planned, planned}} {
+	}{{false, 0, planned}, {false, planned + 5, planned + 5}, {false, 4 * planned, planned + processBytes/4},
+		{true, 4 * planned, planned}} {
 		p := &Plan{Unified: c.unified, Host: HostPlan{Staging: planned / 3, outside: 2 * planned / 3}}
 		if got := p.notGo(c.seen); got != c.want {
 			t.Errorf("%+v: %d", c, got)

@@ -10,8 +10,8 @@ import (
 // ErrNotTraining says that a trainer was closed before it came to an interlude.
 var ErrNotTraining = errors.New("nothing is trained any more")
 
-// Interludes hands a trainer what others want done between its steps: pictures of the model as it is, for instance. The bytes of training do not change,
-// its time does.
+// Interludes hands a trainer what others want done between its steps: pictures of the model as it is, for instance. The
+// bytes of training do not change, its time does.
 type Interludes struct {
 	calls chan interlude
 
@@ -36,8 +36,9 @@ func NewInterludes() *Interludes {
 	return &Interludes{calls: make(chan interlude), closed: make(chan struct{})}
 }
 
-// Do runs f on the goroutine that trains, as soon as it is between two units and the device is idle, and returns f's error, which does not disturb the
-// training. It waits while nothing is trained (between RunTo and RunTo), until ctx ends or the trainer is closed.
+// Do runs f on the goroutine that trains, as soon as it is between two units and the device is idle, and returns f's
+// error, which does not disturb the training. It waits while nothing is trained (between RunTo and RunTo), until ctx
+// ends or the trainer is closed.
 func (i *Interludes) Do(ctx context.Context, f func() error) error {
 	call := interlude{f, make(chan error, 1)}
 	select {
@@ -91,9 +92,10 @@ func (i *Interludes) held() chan struct{} {
 	return i.release
 }
 
-// Lost is how long the device did nothing for the training because of Do, so far: each time from when what was in flight was done until the first unit
-// after is submitted. What was in flight is training's own work, and the wait for it no loss: the device is as busy as ever. That it gets nothing new
-// meanwhile shows at the end, when it stands idle until the first submit, as it does not where units are queued ahead: so that time counts as well.
+// Lost is how long the device did nothing for the training because of Do, so far: each time from when what was in
+// flight was done until the first unit after is submitted. What was in flight is training's own work, and the wait for
+// it no loss: the device is as busy as ever. That it gets nothing new meanwhile shows at the end, when it stands idle
+// until the first submit, as it does not where units are queued ahead: so that time counts as well.
 func (i *Interludes) Lost() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -110,7 +112,8 @@ func (i *Interludes) stands() {
 	i.idle = time.Now()
 }
 
-// moves says that it trains again, and whether the time that it stood is lost. It does nothing where the device did not stand, or there are no interludes.
+// moves says that it trains again, and whether the time that it stood is lost. It does nothing where the device did not
+// stand, or there are no interludes.
 func (i *Interludes) moves(lost bool) {
 	if i == nil {
 		return

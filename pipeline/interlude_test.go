@@ -17,7 +17,8 @@ func watchedTrainer(t *testing.T, d *Device) (*Trainer, []scene.Camera, *Interlu
 	views, init, scale, cfg := promiseScene(t)
 	cams, photos := splitViews(views)
 	between := NewInterludes()
-	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between, Depths: depthsOf(cams)})
+	tr, err := NewTrainer(d, cams, photos, init, scale, cfg,
+		TrainerOptions{Interludes: between, Depths: depthsOf(cams)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func trainedHash(t *testing.T, tr *Trainer) string {
 	return modelHash(s)
 }
 
-// Pictures between steps, larger than those that were planned for, change no byte, and errors of those who ask disturb no training.
+// Pictures between steps, larger than those that were planned for, change no byte, and errors of those who ask disturb
+// no training.
 func TestInterludes(t *testing.T) {
 	d := testDevice(t)
 	want, _ := trainHash(t, d, nil)
@@ -72,7 +74,8 @@ func TestInterludes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := between.Do(ctx, func() error { return nil }); !errors.Is(err, context.Canceled) && !errors.Is(err, asked) {
+	if err := between.Do(ctx, func() error { return nil }); !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, asked) {
 		t.Errorf("nothing is trained: %v", err)
 	}
 	if err := tr.Close(); err != nil {
@@ -84,7 +87,8 @@ func TestInterludes(t *testing.T) {
 	}
 }
 
-// A held training goes on where it was, what is asked for meanwhile is done, the time does not count, and who stops it need not release it.
+// A held training goes on where it was, what is asked for meanwhile is done, the time does not count, and who stops it
+// need not release it.
 func TestInterludesHold(t *testing.T) {
 	d := testDevice(t)
 	want, _ := trainHash(t, d, nil)
@@ -99,7 +103,8 @@ func TestInterludesHold(t *testing.T) {
 		}
 		for range 3 {
 			at := -1
-			if err := between.Do(context.Background(), func() error { at = tr.Step(); return nil }); err != nil || !between.Held() || !between.Still() {
+			if err := between.Do(context.Background(), func() error { at = tr.Step(); return nil }); err != nil ||
+				!between.Held() || !between.Still() {
 				t.Errorf("while it is held: step %d, %v", at, err)
 			}
 		}
@@ -118,7 +123,8 @@ func TestInterludesHold(t *testing.T) {
 	}
 }
 
-// What is lost to interludes is their own time and that until a unit is submitted again; neither what was in flight before nor a hold.
+// What is lost to interludes is their own time and that until a unit is submitted again; neither what was in flight
+// before nor a hold.
 func TestInterludesLost(t *testing.T) {
 	tr, _, between := watchedTrainer(t, testDevice(t))
 	const each, times = 40 * time.Millisecond, 5
@@ -157,7 +163,8 @@ func TestInterludesLost(t *testing.T) {
 	for i := range times - 1 {
 		lost := before[i+1] - before[i]
 		if lost <= took[i] {
-			t.Errorf("interlude %d took %v, %v are lost: nothing between its end and the next unit's submit", i, took[i], lost)
+			t.Errorf("interlude %d took %v, %v are lost: nothing between its end and the next unit's submit", i,
+				took[i], lost)
 		}
 		least = min(least, lost-took[i])
 	}
@@ -181,8 +188,8 @@ func TestInterludesHoldIsStopped(t *testing.T) {
 	}
 }
 
-// A frame that is watched takes nothing of training's: it is no larger than the photos, what does not fit is told and leaves bands and buffers alone, and
-// the bytes are those of a run that nobody watches.
+// A frame that is watched takes nothing of training's: it is no larger than the photos, what does not fit is told and
+// leaves bands and buffers alone, and the bytes are those of a run that nobody watches.
 func TestShow(t *testing.T) {
 	d := testDevice(t)
 	want, _ := trainHash(t, d, nil)
@@ -194,7 +201,8 @@ func TestShow(t *testing.T) {
 			large := cams[0].Rescaled(5*cams[0].Width, 4*cams[0].Height)
 			for _, look := range []Look{LookColor, LookDepth, LookCenters, LookEllipsoids} {
 				rgb, drawn, err := tr.Show(nil, large, look)
-				if err != nil || len(rgb) != 3*drawn.Width*drawn.Height || drawn.Width*drawn.Height > cams[0].Width*cams[0].Height {
+				if err != nil || len(rgb) != 3*drawn.Width*drawn.Height ||
+					drawn.Width*drawn.Height > cams[0].Width*cams[0].Height {
 					t.Errorf("look %d: %d numbers of %dx%d, %v", look, len(rgb), drawn.Width, drawn.Height, err)
 				}
 			}
@@ -212,7 +220,8 @@ func TestShow(t *testing.T) {
 				t.Errorf("a frame that does not fit: %v", err)
 			}
 			if tr.e.bands != bands || tr.e.drawn != drawn || tr.e.isectCapacity != layout.BucketSize {
-				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v", tr.e.bands, tr.e.isectCapacity, tr.e.drawn)
+				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v", tr.e.bands,
+					tr.e.isectCapacity, tr.e.drawn)
 			}
 			return nil
 		})

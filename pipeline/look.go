@@ -11,14 +11,16 @@ type Look uint32
 
 // The looks.
 const (
-	LookColor      Look = layout.LookColor      // the model's colours
-	LookDepth      Look = layout.LookDepth      // red is the sum of weight times camera z in the training frame, green the sum of weights; no background
+	LookColor Look = layout.LookColor // the model's colours
+	// red is the sum of weight times camera z in the training frame, green the sum of weights; no background
+	LookDepth      Look = layout.LookDepth
 	LookCenters    Look = layout.LookCenters    // a dot where each splat is
 	LookEllipsoids Look = layout.LookEllipsoids // splats are opaque up to 1.5 standard deviations and end there
 )
 
 // look changes what pictures show, by params.
 func (v *view) look(params vk.Slice[layout.StepParams]) {
-	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected, Extents: v.extents},
+	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected,
+		Extents: v.extents},
 		vk.Items(v.projections(), 256))
 }

@@ -7,8 +7,9 @@ import (
 	"vksplat/vk"
 )
 
-// lookbackVariable chooses between kernels that look back, whose workgroups wait for each other, and those that do not: 1 and 0. Bytes do not depend on it.
-// Software Vulkan can run the former with LP_NUM_THREADS=1 only: see vk.DeviceInfo.ForwardProgress.
+// lookbackVariable chooses between kernels that look back, whose workgroups wait for each other, and those that do not:
+// 1 and 0. Bytes do not depend on it. Software Vulkan can run the former with LP_NUM_THREADS=1 only: see
+// vk.DeviceInfo.ForwardProgress.
 const lookbackVariable = "VKSPLAT_LOOKBACK"
 
 // looksBack reports whether to take kernels that look back: where workgroups may wait for each other.

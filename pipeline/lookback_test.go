@@ -16,23 +16,27 @@ func TestLooksBack(t *testing.T) {
 		asked  string
 		want   bool
 	}{
-		{vk.Discrete, nvidia, "", true}, {vk.Discrete, nvidia, "0", false}, {vk.Discrete, amd, "", false}, {vk.Integrated, nvidia, "", false},
+		{vk.Discrete, nvidia, "", true}, {vk.Discrete, nvidia, "0", false}, {vk.Discrete, amd, "", false},
+		{vk.Integrated, nvidia, "", false},
 		{vk.CPU, nvidia, "", false}, {vk.CPU, 0x10005, "1", true},
 	} {
 		t.Setenv(lookbackVariable, c.asked)
-		d := vk.DeviceInfo{Type: c.kind, Vendor: c.vendor, Limits: vk.Limits{SubgroupSize: 32, MinSubgroupSize: 32, MaxSubgroupSize: 32}}
+		d := vk.DeviceInfo{Type: c.kind, Vendor: c.vendor,
+			Limits: vk.Limits{SubgroupSize: 32, MinSubgroupSize: 32, MaxSubgroupSize: 32}}
 		if got := chooseSort(d).lookback; got != c.want {
 			t.Errorf("%v of vendor %#x, %s=%q: %v, want %v", c.kind, c.vendor, lookbackVariable, c.asked, got, c.want)
 		}
 	}
 }
 
-// TestSweepBits checks that the tables of all subgroups of a workgroup fit, and the digits of all passes of the widest keys.
+// TestSweepBits checks that the tables of all subgroups of a workgroup fit, and the digits of all passes of the widest
+// keys.
 func TestSweepBits(t *testing.T) {
 	for subgroup, want := range map[uint32]int{4: 5, 8: 6, 16: 7, 32: 8, 64: 8} {
 		bits := sweepBits(subgroup)
 		passes := (32 + bits - 1) / bits
-		if bits != want || layout.Group/int(subgroup)<<bits > layout.SortBlock || passes<<bits > layout.SortDigits || passes > layout.SortPasses {
+		if bits != want || layout.Group/int(subgroup)<<bits > layout.SortBlock || passes<<bits > layout.SortDigits ||
+			passes > layout.SortPasses {
 			t.Errorf("subgroups of %d: digits of %d bits in %d passes", subgroup, bits, passes)
 		}
 	}

@@ -13,12 +13,14 @@ type copies struct {
 	sources              vk.Slice[uint32] // [N]
 }
 
-// refineMCMC puts every dead splat in the place of a living one and adds new ones, all by drawing living splats in proportion to their opacity
-// (Kheradmand et al. 2024, section 3.3). Whether the result fits is known before anything changes.
+// refineMCMC puts every dead splat in the place of a living one and adds new ones, all by drawing living splats in
+// proportion to their opacity (Kheradmand et al. 2024, section 3.3). Whether the result fits is known before anything
+// changes.
 func (v *view) refineMCMC() {
 	n := v.model.capacity()
 	c := &copies{
-		actions: vk.ScratchOf[uint32](v.r, "actions", n), holes: vk.ScratchOf[uint32](v.r, "hole_offset", n), list: vk.ScratchOf[uint32](v.r, "hole_list", n),
+		actions: vk.ScratchOf[uint32](v.r, "actions", n), holes: vk.ScratchOf[uint32](v.r, "hole_offset", n),
+		list:    vk.ScratchOf[uint32](v.r, "hole_list", n),
 		weights: vk.ScratchOf[uint32](v.r, "weights", n), drawn: vk.ScratchOf[uint32](v.r, "multiplicity", n),
 		sources: vk.ScratchOf[uint32](v.r, "sources", n),
 	}
@@ -33,23 +35,28 @@ func (v *view) copySplats(c *copies, round uint32) {
 	params, state := uint32(v.model.stored), uint32(v.model.stats)
 	for _, part := range v.model.chunks {
 		v.r.Dispatch(&shaders.McmcWeigh{
-			Params: v.f.params, Counters: v.counters, Chunk: part.Slice, Actions: c.actions, HoleOffset: c.holes, Weights: c.weights, Multiplicity: c.drawn,
-			Push: shaders.McmcWeighPush{FirstId: uint32(part.first), ChunkSplats: uint32(part.splats), Round: round}, Spec: shaders.McmcWeighSpec{Mixed: v.model.mixed},
+			Params: v.f.params, Counters: v.counters, Chunk: part.Slice, Actions: c.actions, HoleOffset: c.holes,
+			Weights: c.weights, Multiplicity: c.drawn,
+			Push: shaders.McmcWeighPush{FirstId: uint32(part.first), ChunkSplats: uint32(part.splats), Round: round},
+			Spec: shaders.McmcWeighSpec{Mixed: v.model.mixed},
 		}, vk.Items(part.splats, 256))
 	}
 	v.scan("weight scan", c.weights, layout.NActive, layout.ArgsScanSplats, layout.NWeight, false)
 	if round == layout.RoundRelocate {
 		v.scan("hole scan", c.holes, layout.NActive, layout.ArgsScanSplats, layout.NHoles, false)
-		v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: c.actions, HoleOffset: c.holes, HoleList: c.list}, v.indirect(layout.ArgsSplats))
+		v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: c.actions, HoleOffset: c.holes,
+			HoleList: c.list}, v.indirect(layout.ArgsSplats))
 	}
 	v.r.Dispatch(&shaders.McmcDraw{
-		Params: v.f.params, Counters: v.counters, Weights: c.weights, HoleList: c.list, Sources: c.sources, Multiplicity: c.drawn,
+		Params: v.f.params, Counters: v.counters, Weights: c.weights, HoleList: c.list, Sources: c.sources,
+		Multiplicity: c.drawn,
 		DispatchArgs: v.args, Push: shaders.McmcDrawPush{Round: round},
 	}, v.indirect(layout.ArgsDraws))
 	for _, source := range v.model.chunks {
 		for _, dest := range v.model.chunks {
 			v.r.Dispatch(&shaders.McmcPlace{
-				Params: v.f.params, Counters: v.counters, Sources: c.sources, Multiplicity: c.drawn, HoleList: c.list, Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Params: v.f.params, Counters: v.counters, Sources: c.sources, Multiplicity: c.drawn, HoleList: c.list,
+				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
 				Push: shaders.McmcPlacePush{
 					FirstId: uint32(source.first), ChunkSplats: uint32(source.splats), NParams: params, NState: state,
 					DestFirstId: uint32(dest.first), DestSplats: uint32(dest.splats), Round: round,
@@ -60,7 +67,8 @@ func (v *view) copySplats(c *copies, round uint32) {
 	for _, part := range v.model.chunks {
 		v.r.Dispatch(&shaders.McmcUpdate{
 			Params: v.f.params, Counters: v.counters, Multiplicity: c.drawn, Chunk: part.Slice,
-			Push: shaders.McmcUpdatePush{FirstId: uint32(part.first), ChunkSplats: uint32(part.splats), NParams: params, NState: state, Round: round},
+			Push: shaders.McmcUpdatePush{FirstId: uint32(part.first), ChunkSplats: uint32(part.splats), NParams: params,
+				NState: state, Round: round},
 		}, vk.Items(part.splats, 256))
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"vksplat/vk"
 )
 
-// model is the scene on the device: a list of chunks, each of a whole number of units. Growth appends a chunk and copies nothing.
+// model is the scene on the device: a list of chunks, each of a whole number of units. Growth appends a chunk and
+// copies nothing.
 type model struct {
 	dev *vk.Device
 	chunkRows
@@ -41,7 +42,8 @@ func newModel(dev *vk.Device, degree int) (*model, error) {
 	return m, nil
 }
 
-// Bounds on units and chunks. Kernels that work on parameters run once for each chunk, and moving splats takes a dispatch for each pair of chunks.
+// Bounds on units and chunks. Kernels that work on parameters run once for each chunk, and moving splats takes a
+// dispatch for each pair of chunks.
 const (
 	manyUnits    = 512       // that a model at its ceiling is made of, where the bounds below allow
 	smallestUnit = 33 * 64   // splats: 1.5 MB at SH degree 3
@@ -51,9 +53,10 @@ const (
 	growthParts  = 6         // a model grows by this part of it at least, or by a chunk as large as they get
 )
 
-// setUnit chooses the size of units, and by how much to grow, for a model that may grow to ceiling splats (0: any number). The model must be empty. Small
-// ceilings get small units, so that little stands empty. Units are no multiples of large powers of two, so that the rows of a chunk, which a kernel walks from
-// end to end, do not all fall on the same few cache sets and memory channels.
+// setUnit chooses the size of units, and by how much to grow, for a model that may grow to ceiling splats (0: any
+// number). The model must be empty. Small ceilings get small units, so that little stands empty. Units are no multiples
+// of large powers of two, so that the rows of a chunk, which a kernel walks from end to end, do not all fall on the
+// same few cache sets and memory channels.
 func (m *model) setUnit(ceiling int) {
 	m.unit, m.growth = largestUnit, 2*largestUnit
 	if ceiling > 0 {
@@ -96,14 +99,16 @@ func (m *model) ample(n int) int {
 // reserve appends chunks until n splats fit: few, or smaller ones where memory lies in pieces.
 func (m *model) reserve(n int) error { return m.extend(n, true) }
 
-// extend appends chunks until n splats fit, as few as can be, or in pieces smaller ones where these find no room. New chunks are zero.
+// extend appends chunks until n splats fit, as few as can be, or in pieces smaller ones where these find no room. New
+// chunks are zero.
 func (m *model) extend(n int, pieces bool) error {
 	most := m.mostUnits()
 	for m.capacity() < n {
 		units := min(m.units(n-m.capacity()), most)
 		c := chunk{first: m.capacity(), splats: units * m.unit}
 		var err error
-		if c.Slice, err = vk.Make[float32](m.dev, vk.DeviceLocal, m.rows()*c.splats, fmt.Sprintf("chunk %d", len(m.chunks))); err != nil {
+		if c.Slice, err = vk.Make[float32](m.dev, vk.DeviceLocal, m.rows()*c.splats,
+			fmt.Sprintf("chunk %d", len(m.chunks))); err != nil {
 			if pieces && errors.Is(err, vk.ErrOutOfMemory) && units > 1 {
 				most = units / 2
 				continue
@@ -131,8 +136,8 @@ func (m *model) planned(units int) *model {
 	return p
 }
 
-// asOneChunk returns a model of as many splats in a single chunk, which is not there: to measure the scratch memory of a refinement, whose list grows with
-// the square of the number of chunks while its scratch memory does not.
+// asOneChunk returns a model of as many splats in a single chunk, which is not there: to measure the scratch memory of
+// a refinement, whose list grows with the square of the number of chunks while its scratch memory does not.
 func (m *model) asOneChunk() *model {
 	one := &model{dev: m.dev, chunkRows: m.chunkRows, unit: m.unit, growth: m.growth}
 	if len(m.chunks) > 0 {
@@ -161,8 +166,8 @@ func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.unit), m.s
 // stagingBytes returns what moving the model up or down takes.
 func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.unit) }
 
-// upload makes s, whose degree is at most the model's, the model's splats; moments and statistics become zero. It goes through staging memory, some rows of
-// a unit at a time.
+// upload makes s, whose degree is at most the model's, the model's splats; moments and statistics become zero. It goes
+// through staging memory, some rows of a unit at a time.
 func (m *model) upload(s *scene.Splats) error {
 	if err := m.reserve(s.N); err != nil {
 		return err

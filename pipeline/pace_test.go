@@ -71,8 +71,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceDue counts which of the first frame's steps have timestamps: the first ones, and then one of so many, more while somebody measures; begun anew, the
-// first ones again.
+// TestPaceDue counts which of the first frame's steps have timestamps: the first ones, and then one of so many, more
+// while somebody measures; begun anew, the first ones again.
 func TestPaceDue(t *testing.T) {
 	p := pace{}
 	timed := func(steps int, measuring bool) (at []int) {
@@ -84,10 +84,12 @@ func TestPaceDue(t *testing.T) {
 		return at
 	}
 	first := []int{0, 1, 2, 3, 4, 5}
-	if got, want := timed(70, false), append(slices.Clone(first), 5+timedOneOf, 5+2*timedOneOf, 5+3*timedOneOf); !slices.Equal(got, want) {
+	if got, want := timed(70, false),
+		append(slices.Clone(first), 5+timedOneOf, 5+2*timedOneOf, 5+3*timedOneOf); !slices.Equal(got, want) {
 		t.Errorf("timed are %v, want %v", got, want)
 	}
-	if got, want := timed(9, true), []int{measuredOneOf - 2, 2*measuredOneOf - 2}; !slices.Equal(got, want) { // one has gone since the last
+	// one has gone since the last
+	if got, want := timed(9, true), []int{measuredOneOf - 2, 2*measuredOneOf - 2}; !slices.Equal(got, want) {
 		t.Errorf("measured, timed are %v, want %v", got, want)
 	}
 	p.off = true

@@ -8,9 +8,9 @@ import (
 	"vksplat/vk"
 )
 
-// parts is how a Renderer's engine draws pictures: a band of rows of tiles at a time, each by a program of its own, which copies it to mapped memory. So
-// neither device memory nor a binding needs room for a whole picture, and several pictures are in flight. Bands do not change bytes: each is drawn by the
-// picture's own camera.
+// parts is how a Renderer's engine draws pictures: a band of rows of tiles at a time, each by a program of its own,
+// which copies it to mapped memory. So neither device memory nor a binding needs room for a whole picture, and several
+// pictures are in flight. Bands do not change bytes: each is drawn by the picture's own camera.
 type parts struct {
 	packed bool // bytes are read back, not floats
 	depth  bool // depths are drawn too
@@ -55,7 +55,8 @@ func partRows(height, band, bands int) (first, rows int) {
 	return first, min(height, n*(band+1)/bands*layout.TileSize) - first
 }
 
-// recordPart lists the drawing of a band and its copies to mapped memory, which may be larger: programs are built for more bands before it is made anew.
+// recordPart lists the drawing of a band and its copies to mapped memory, which may be larger: programs are built for
+// more bands before it is made anew.
 func (v *view) recordPart(band int) {
 	v.makeIsects(band)
 	v.rasterize(band, false)
@@ -78,7 +79,8 @@ func (v *view) recordPart(band int) {
 // pack makes bytes of a picture.
 func (v *view) pack(render vk.Slice[[4]float32], packed vk.Slice[uint32]) {
 	n := v.maxPixels
-	v.r.Dispatch(&shaders.Pack{Render: render, PackedPixels: packed, Push: shaders.PackPush{N: uint32(n)}}, vk.Items(n, 256))
+	v.r.Dispatch(&shaders.Pack{Render: render, PackedPixels: packed, Push: shaders.PackPush{N: uint32(n)}},
+		vk.Items(n, 256))
 }
 
 // phantomPart returns the mapped buffers of a frame that are not there.
@@ -91,7 +93,8 @@ func (e *engine) phantomPart() partOfFrame {
 	return p
 }
 
-// fitParts makes as few bands as there is room for beside the model, and the mapped memory for what is read back of them. There are no programs.
+// fitParts makes as few bands as there is room for beside the model, and the mapped memory for what is read back of
+// them. There are no programs.
 func (e *engine) fitParts(bands int) error {
 	for ; ; bands = min(2*bands, e.mostBands()) {
 		e.bands = bands

@@ -12,7 +12,8 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// BenchmarkPause measures how long training stands still for a checkpoint, streamed and copied, and how long until the file is whole.
+// BenchmarkPause measures how long training stands still for a checkpoint, streamed and copied, and how long until the
+// file is whole.
 func BenchmarkPause(b *testing.B) {
 	for _, n := range []int{20_000, 200_000} {
 		for _, c := range []struct {
@@ -61,8 +62,8 @@ func benchmarkPause(b *testing.B, n int, mode copyMode) {
 	b.ReportMetric(whole/float64(b.N), "ms-file/op")
 }
 
-// TestStretchesWhileGrowing trains in short stretches, so that nothing is in flight between them, with buffers that are too small again and again: what a
-// frame said of an earlier attempt must not be taken for what it says now.
+// TestStretchesWhileGrowing trains in short stretches, so that nothing is in flight between them, with buffers that are
+// too small again and again: what a frame said of an earlier attempt must not be taken for what it says now.
 func TestStretchesWhileGrowing(t *testing.T) {
 	d := testDevice(t)
 	short := func(c *Config) { c.Iterations = 40 }

@@ -284,7 +284,8 @@ func (p *planner) complete(plan *Plan) *Plan {
 	if err != nil {
 		scratch = d.Scratch
 	}
-	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() + p.shape.exposures.bytes() + scratch
+	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() +
+		p.shape.exposures.bytes() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }

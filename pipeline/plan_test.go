@@ -55,14 +55,16 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %d chunks, %s", c.name, (plan.Ceiling+plan.ChunkSplats-1)/plan.ChunkSplats, text)
-		if plan.Ceiling < c.least || plan.Ceiling > c.most || plan.Device.Total > c.budget || plan.Device.Start > plan.Device.Total {
+		if plan.Ceiling < c.least || plan.Ceiling > c.most || plan.Device.Total > c.budget ||
+			plan.Device.Start > plan.Device.Total {
 			t.Errorf("%s: ceiling %d, want %d to %d", c.name, plan.Ceiling, c.least, c.most)
 		}
 		again, err := d.Plan(cams, c.splats, c.cfg, TrainerOptions{})
 		if err != nil || !reflect.DeepEqual(plan, again) || d.dev.Stats().AllocCalls != before {
 			t.Errorf("%s: the plan is no function of its arguments, or took memory: %v", c.name, err)
 		}
-		// A run that goes on has the ceiling that it had, also where there is more memory now. Where there is less it may go on: it may never get there.
+		// A run that goes on has the ceiling that it had, also where there is more memory now. Where there is less it
+		// may go on: it may never get there.
 		kept, err := budgetDeviceHost(t, 3*c.budget).Plan(cams, c.splats, c.cfg, TrainerOptions{Ceiling: plan.Ceiling})
 		if err != nil || kept.Ceiling != plan.Ceiling {
 			t.Errorf("%s: %v; the ceiling is not kept", c.name, err)
@@ -91,7 +93,8 @@ func budgetDeviceHost(t *testing.T, bytes int64) *Device {
 func TestChunkSizes(t *testing.T) {
 	d := testDevice(t)
 	for _, c := range []struct{ ceiling, start, end int }{
-		{1, 1, 1}, {5000, 700, 5000}, {200_000, 8000, 200_000}, {1_000_000, 12_000, 1_000_000}, {150_000_000, 12_000, 220_000}, {0, 60_000, 1_500_000}, {150_000_000, 60_000, 40_000_000},
+		{1, 1, 1}, {5000, 700, 5000}, {200_000, 8000, 200_000}, {1_000_000, 12_000, 1_000_000},
+		{150_000_000, 12_000, 220_000}, {0, 60_000, 1_500_000}, {150_000_000, 60_000, 40_000_000},
 	} {
 		m, err := newModel(d.dev, 3)
 		if err != nil {
@@ -119,8 +122,10 @@ func TestChunkSizes(t *testing.T) {
 			}
 		}
 		over := m.capacity() - c.end
-		t.Logf("%d to %d splats of %d: %d chunks in units of %d, %d splats stand empty", c.start, c.end, c.ceiling, chunks, m.unit, over)
-		if most := c.end/growthParts + max(m.growth, m.unit); over < 0 || over > most || c.ceiling == c.end && over >= m.unit {
+		t.Logf("%d to %d splats of %d: %d chunks in units of %d, %d splats stand empty", c.start, c.end, c.ceiling,
+			chunks, m.unit, over)
+		if most := c.end/growthParts + max(m.growth, m.unit); over < 0 || over > most || c.ceiling == c.end &&
+			over >= m.unit {
 			t.Errorf("room for %d splats more than there are", over)
 		}
 		if c.end <= 1_500_000 && chunks > fewChunks {
@@ -148,7 +153,8 @@ func TestShortages(t *testing.T) {
 	for _, c := range []struct {
 		vram, ram string
 		splats    int
-	}{{"", "20MB", 20_000}, {"", "150MB", 20_000}, {"3MB", "", 20_000}, {"1GB", "30MB", 20_000}, {"", "1KB", 2000}, {"", "150MB", 2000}} {
+	}{{"", "20MB", 20_000}, {"", "150MB", 20_000}, {"3MB", "", 20_000}, {"1GB", "30MB", 20_000}, {"", "1KB", 2000},
+		{"", "150MB", 2000}} {
 		err := plan(c.vram, c.ram, c.splats)
 		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) {
 			t.Errorf("%+v: got %v", c, err)
@@ -209,8 +215,8 @@ func TestSplatsShortage(t *testing.T) {
 	}
 }
 
-// TestShortageOfACappedShare keeps more in RAM than the host gets of a pool, however large, where nobody says what the device has: the hint names both flags,
-// and they are enough.
+// TestShortageOfACappedShare keeps more in RAM than the host gets of a pool, however large, where nobody says what the
+// device has: the hint names both flags, and they are enough.
 func TestShortageOfACappedShare(t *testing.T) {
 	cams := planCameras(20, 1200, 800)
 	plan := func(vram, ram string) (*Device, error) {
@@ -288,7 +294,8 @@ func TestRenderShortages(t *testing.T) {
 	}
 }
 
-// TestGrowthWithoutRoom wants a growth that finds no room for all that would be ample to be one chunk of what is needed, not what is left in ever smaller ones.
+// TestGrowthWithoutRoom wants a growth that finds no room for all that would be ample to be one chunk of what is
+// needed, not what is left in ever smaller ones.
 func TestGrowthWithoutRoom(t *testing.T) {
 	d := budgetDevice(t, 64<<20)
 	e := &engine{dev: d.dev, pool: d.dev.NewScratchPool()}
@@ -305,6 +312,7 @@ func TestGrowthWithoutRoom(t *testing.T) {
 	e.model.growth = 1 << 20
 	chunks, need := len(e.model.chunks), e.model.capacity()+1
 	if _ = e.growModel(need, 1<<30); e.model.capacity() < need || len(e.model.chunks) != chunks+1 {
-		t.Errorf("%d chunks of %d splats, before %d for one splat less", len(e.model.chunks), e.model.capacity(), chunks)
+		t.Errorf("%d chunks of %d splats, before %d for one splat less", len(e.model.chunks), e.model.capacity(),
+			chunks)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"vksplat/scene/photo"
 )
 
-// TestHostPlanOfMuchRAM plans more photos than a large machine's RAM holds: all cores decode, however large the numbers are.
+// TestHostPlanOfMuchRAM plans more photos than a large machine's RAM holds: all cores decode, however large the numbers
+// are.
 func TestHostPlanOfMuchRAM(t *testing.T) {
 	old := runtime.GOMAXPROCS(8)
 	defer runtime.GOMAXPROCS(old)
@@ -39,13 +40,14 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 		}
 		h, cost := plan.Host, photo.DecodeBytes(cams[0])
 		if h.CacheAll || h.Decode != int64(h.Workers)*cost || h.Cache+h.Decode > budget || h.Cache < budget/2 {
-			t.Errorf("%d bytes of RAM: %d for decoding, where a photo takes %d; cache %d", budget, h.Decode, cost, h.Cache)
+			t.Errorf("%d bytes of RAM: %d for decoding, where a photo takes %d; cache %d", budget, h.Decode, cost,
+				h.Cache)
 		}
 	}
 }
 
-// TestMeasuringKeepsToThePlan lends the memory of photos to an evaluation, from the least that a plan accepts to ample: what is in memory at once fits there,
-// and more of it is in memory where more fits.
+// TestMeasuringKeepsToThePlan lends the memory of photos to an evaluation, from the least that a plan accepts to ample:
+// what is in memory at once fits there, and more of it is in memory where more fits.
 func TestMeasuringKeepsToThePlan(t *testing.T) {
 	old := runtime.GOMAXPROCS(8)
 	defer runtime.GOMAXPROCS(old)
@@ -57,7 +59,8 @@ func TestMeasuringKeepsToThePlan(t *testing.T) {
 	total, largest := photos.Totals(cams)
 	last := 0
 	for _, budget := range []int64{1, 2, 3, 5, 9, 40} {
-		p := &planner{shape: &engine{dev: d.dev}, cfg: &cfg, o: &TrainerOptions{Pictures: cams, Decode: cams}, splats: init.N}
+		p := &planner{shape: &engine{dev: d.dev}, cfg: &cfg, o: &TrainerOptions{Pictures: cams, Decode: cams},
+			splats: init.N}
 		p.shape.drawn.maxPixels = 1600 * 1200
 		plan := &Plan{}
 		need := p.hostNeeds(plan).least
@@ -66,8 +69,10 @@ func TestMeasuringKeepsToThePlan(t *testing.T) {
 		}
 		h := &plan.Host
 		o, atOnce := h.Measuring(cams)
-		if took := int64(atOnce)*h.Picture + o.Bytes + o.FlightBytes; took > h.Cache+h.Decode || atOnce < last || o.Bytes < min(total, int64(atOnce+1)*largest) {
-			t.Errorf("%d pictures at once after %d, %d bytes for photos and %d for decoding: %d of %d", atOnce, last, o.Bytes, o.FlightBytes, took, h.Cache+h.Decode)
+		if took := int64(atOnce)*h.Picture + o.Bytes + o.FlightBytes; took > h.Cache+h.Decode || atOnce < last ||
+			o.Bytes < min(total, int64(atOnce+1)*largest) {
+			t.Errorf("%d pictures at once after %d, %d bytes for photos and %d for decoding: %d of %d", atOnce, last,
+				o.Bytes, o.FlightBytes, took, h.Cache+h.Decode)
 		}
 		last = atOnce
 	}

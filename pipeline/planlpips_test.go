@@ -63,7 +63,8 @@ func score(t *testing.T, l *lpips.Scorer, x, y []float32, width, height int) flo
 	return s
 }
 
-// TestLPIPSPlan draws and compares pictures of two sizes in as little device memory as the refusal of less says is enough.
+// TestLPIPSPlan draws and compares pictures of two sizes in as little device memory as the refusal of less says is
+// enough.
 func TestLPIPSPlan(t *testing.T) {
 	s, cams := renderViews(t)
 	cams = []scene.Camera{cams[0].Rescaled(160, 120), cams[1].Rescaled(90, 120), cams[0].Rescaled(20, 20)}

@@ -11,8 +11,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestPlanMeasuring plans comparisons without training, from the least that is accepted to ample: what is in memory at once fits in the budget, and less than
-// the least is refused with what would be enough.
+// TestPlanMeasuring plans comparisons without training, from the least that is accepted to ample: what is in memory at
+// once fits in the budget, and less than the least is refused with what would be enough.
 func TestPlanMeasuring(t *testing.T) {
 	old := runtime.GOMAXPROCS(8)
 	defer runtime.GOMAXPROCS(old)

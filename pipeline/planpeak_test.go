@@ -28,8 +28,8 @@ func peakScene(t *testing.T) ([]scene.Camera, photos.Images, *scene.Splats, floa
 	return cams, photos, init, scale, cfg
 }
 
-// TestPlanHolds trains to the ceiling with every strategy, in budgets from tight to ample, whole views and in bands: never is more memory in use than was
-// planned, nor more taken than the budget.
+// TestPlanHolds trains to the ceiling with every strategy, in budgets from tight to ample, whole views and in bands:
+// never is more memory in use than was planned, nor more taken than the budget.
 func TestPlanHolds(t *testing.T) {
 	cams, images, init, scale, base := peakScene(t)
 	some := photos.Bytes(&cams[0]) * 3
@@ -98,7 +98,8 @@ func watchPeak(t *testing.T, d *Device, tr *Trainer, budget int64) {
 	}
 	look()
 	plan, peak := tr.Plan().Device, d.dev.Stats().PeakAllocated
-	t.Logf("%d splats of %d, %d chunks, %d bands; scratch %d of %d; in use %d of %d; taken %d of %d of %d", tr.NSplats(), tr.plan.Ceiling, len(tr.e.model.chunks), tr.e.bands,
+	t.Logf("%d splats of %d, %d chunks, %d bands; scratch %d of %d; in use %d of %d; taken %d of %d of %d",
+		tr.NSplats(), tr.plan.Ceiling, len(tr.e.model.chunks), tr.e.bands,
 		pool, plan.Scratch, used, plan.Total-plan.Slack, peak, plan.Total, budget)
 	if pool > plan.Scratch {
 		t.Errorf("%d bytes of scratch memory, %d were planned", pool, plan.Scratch)
@@ -116,7 +117,8 @@ func TestPlanCountsAll(t *testing.T) {
 	d := testDevice(t)
 	cams, _, init, _, base := peakScene(t)
 	f := &frame{params: phantom[layout.StepParams](d.dev, 1, 1<<10), report: phantom[layout.Report](d.dev, 1, 1<<10)}
-	for name, change := range map[string]func(*Config){"default": func(*Config) {}, "exact": shortExact, "mcmc": shortMCMC} {
+	for name, change := range map[string]func(*Config){"default": func(*Config) {}, "exact": shortExact,
+		"mcmc": shortMCMC} {
 		cfg := base
 		change(&cfg)
 		e, err := trainingShape(d.dev, world{}, cams, nil, &cfg, &TrainerOptions{})
@@ -136,7 +138,8 @@ func TestPlanCountsAll(t *testing.T) {
 			}
 			real := *e
 			real.model, real.isectCapacity = e.model.planned(chunks), minIsects
-			real.counters, real.args = phantom[uint32](d.dev, layout.NCounters, 4), phantom[[3]uint32](d.dev, layout.NArgs, 12)
+			real.counters, real.args = phantom[uint32](d.dev, layout.NCounters, 4),
+				phantom[[3]uint32](d.dev, layout.NArgs, 12)
 			r := vk.NewRecorder(d.dev)
 			real.record(r, f, unitRefine)
 			want := int64(0)
@@ -163,12 +166,14 @@ func TestPlanCountsAll(t *testing.T) {
 	}
 	plain, with := plans[0], plans[1]
 	tables := int64(len(many)) * exposureBytes
-	if with.Ceiling != plain.Ceiling || with.Device.Model-plain.Device.Model != tables || with.Device.Start-plain.Device.Start < tables {
+	if with.Ceiling != plain.Ceiling || with.Device.Model-plain.Device.Model != tables ||
+		with.Device.Start-plain.Device.Start < tables {
 		t.Errorf("colour maps of %d bytes: %+v, without %+v", tables, with.Device, plain.Device)
 	}
 }
 
-// TestPlanHoldsAtTheStart begins with the model at its ceiling, where fewer pairs are planned than a start would take: it takes what was planned.
+// TestPlanHoldsAtTheStart begins with the model at its ceiling, where fewer pairs are planned than a start would take:
+// it takes what was planned.
 func TestPlanHoldsAtTheStart(t *testing.T) {
 	cams, photos, init, scale, cfg := peakScene(t)
 	cfg.MaxSplats = init.N
@@ -183,6 +188,7 @@ func TestPlanHoldsAtTheStart(t *testing.T) {
 		t.Fatalf("%d pairs to start with, %d are planned: the test proves nothing", n, plan.Isects)
 	}
 	if used := d.dev.Stats().InUse; tr.e.isectCapacity > plan.Isects || used > plan.Device.Start {
-		t.Errorf("%d pairs, %d were planned; %d bytes in use, %d were planned", tr.e.isectCapacity, plan.Isects, used, plan.Device.Start)
+		t.Errorf("%d pairs, %d were planned; %d bytes in use, %d were planned", tr.e.isectCapacity, plan.Isects, used,
+			plan.Device.Start)
 	}
 }

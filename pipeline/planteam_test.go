@@ -11,9 +11,11 @@ import (
 	"vksplat/scene"
 )
 
-// TestDealt deals splats out: all of them, each once, as many as the shares say, and at any place of the list in proportion to them.
+// TestDealt deals splats out: all of them, each once, as many as the shares say, and at any place of the list in
+// proportion to them.
 func TestDealt(t *testing.T) {
-	for _, shares := range [][]int{{1}, {5}, {3, 2}, {4, 3, 3}, {7, 7, 7, 7}, {1, 99}, {500, 20, 300}, {1, 1, 1000, 1}} {
+	for _, shares := range [][]int{{1}, {5}, {3, 2}, {4, 3, 3}, {7, 7, 7, 7}, {1, 99}, {500, 20, 300},
+		{1, 1, 1000, 1}} {
 		total := sum(shares)
 		seen := make([]int, total)
 		for k, n := range shares {
@@ -23,7 +25,8 @@ func TestDealt(t *testing.T) {
 			}
 			for i, id := range ids {
 				seen[id]++
-				if due := float64(n) * float64(id+1) / float64(total); float64(i+1) > due+float64(len(shares)) || float64(i+1) < due-1 {
+				if due := float64(n) * float64(id+1) / float64(total); float64(i+1) > due+float64(len(shares)) ||
+					float64(i+1) < due-1 {
 					t.Errorf("%v: device %d has %d of the first %d", shares, k, i+1, id+1)
 				}
 				if slices.Max(shares)-slices.Min(shares) <= 1 && id != k+i*len(shares) {
@@ -39,8 +42,8 @@ func TestDealt(t *testing.T) {
 	}
 }
 
-// TestTeamUnequal trains on two devices of which one has too little memory for half of the splats: it has as many as it can hold, the other has the rest, a
-// resumed run has the same bytes, and one device more or less goes on as well.
+// TestTeamUnequal trains on two devices of which one has too little memory for half of the splats: it has as many as it
+// can hold, the other has the rest, a resumed run has the same bytes, and one device more or less goes on as well.
 func TestTeamUnequal(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	mcmc := MCMCConfig()
@@ -74,15 +77,18 @@ func TestTeamUnequal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := NewTrainerFrom(list[0], cams, photos, c, cfg, TrainerOptions{Others: list[1:], Depths: depthsOf(cams)})
+		next, err := NewTrainerFrom(list[0], cams, photos, c, cfg,
+			TrainerOptions{Others: list[1:], Depths: depthsOf(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		splatsAfter(t, next, cfg.Iterations)
-		if got := saved(t, next, filepath.Join(dir, "again")); len(list) == 2 && list[0] == devices[0] && !bytes.Equal(got, want) {
+		if got := saved(t, next, filepath.Join(dir, "again")); len(list) == 2 && list[0] == devices[0] &&
+			!bytes.Equal(got, want) {
 			t.Error("resumed on the same devices: another checkpoint at the end")
 		}
-		if swapped := len(list) == 2 && list[0] != devices[0]; swapped != (len(list) == 2 && len(next.Deviations()) == 1) {
+		if swapped := len(list) == 2 &&
+			list[0] != devices[0]; swapped != (len(list) == 2 && len(next.Deviations()) == 1) {
 			t.Errorf("on %d devices, others first %v: deviations %v", len(list), swapped, next.Deviations())
 		}
 		if next.NSplats() != cfg.MaxSplats {
@@ -108,7 +114,8 @@ func TestTeamUnequalStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v, ceilings %v", list, []int{plans[0].Ceiling, plans[1].Ceiling})
-	if list[0].splats+list[1].splats != 400_000 || list[1].splats > plans[1].Ceiling || list[1].splats < 30_000 || plans[0].Ceiling < list[0].splats {
+	if list[0].splats+list[1].splats != 400_000 || list[1].splats > plans[1].Ceiling || list[1].splats < 30_000 ||
+		plans[0].Ceiling < list[0].splats {
 		t.Errorf("splats to start with: %+v", list)
 	}
 	if _, err := devices[0].Plan(cams, 4_000_000, cfg, o); err == nil {
@@ -116,7 +123,8 @@ func TestTeamUnequalStart(t *testing.T) {
 	}
 }
 
-// TestTeamUnequalTrains trains on devices of which one has far less memory than the other: views that see some of the splats fit.
+// TestTeamUnequalTrains trains on devices of which one has far less memory than the other: views that see some of the
+// splats fit.
 func TestTeamUnequalTrains(t *testing.T) {
 	views, _, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 2, 0

@@ -14,7 +14,8 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// TestMixedUpload sends models to the device and back: what comes back is what mixed precision holds of them, and sending that again changes nothing.
+// TestMixedUpload sends models to the device and back: what comes back is what mixed precision holds of them, and
+// sending that again changes nothing.
 func TestMixedUpload(t *testing.T) {
 	d := testDevice(t)
 	_, init, _, _ := promiseScene(t)
@@ -62,8 +63,9 @@ func TestMixedUpload(t *testing.T) {
 	}
 }
 
-// TestMixedTrains trains without refinement in both precisions: the loss is the same within 0.1 dB of its squared error. The learning rates of the
-// colours are so small that each step is far below a unit in the last place of a half: rounded to the nearest, no colour would move.
+// TestMixedTrains trains without refinement in both precisions: the loss is the same within 0.1 dB of its squared
+// error. The learning rates of the colours are so small that each step is far below a unit in the last place of a half:
+// rounded to the nearest, no colour would move.
 func TestMixedTrains(t *testing.T) {
 	d := testDevice(t)
 	train := func(precision string, change func(*Config)) (*scene.Splats, float64) {
@@ -108,7 +110,8 @@ func TestMixedTrains(t *testing.T) {
 			if math.Abs(float64(from)) < 0.25 { // half a unit is 1.2e-4 and more beyond: twelve steps
 				continue
 			}
-			a, b := float64(*paramsOf(full).At(layout.RowSh+k, i)-from), float64(*paramsOf(mixed).At(layout.RowSh+k, i)-from)
+			a, b := float64(*paramsOf(full).At(layout.RowSh+k, i)-from),
+				float64(*paramsOf(mixed).At(layout.RowSh+k, i)-from)
 			along, length = along+a*b, length+a*a
 		}
 	}
@@ -174,7 +177,8 @@ func TestMixedCheckpoint(t *testing.T) {
 	if list := c.Changes(cfg, run.Capture); len(list) != 1 || list[0].String() != `precision: "mixed" -> "full"` {
 		t.Errorf("changes: %v", list)
 	}
-	if _, err := resumeOn(d, views, c, cfg); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "mixed precision cannot go on in full") {
+	if _, err := resumeOn(d, views, c, cfg); !errors.Is(err, fault.ErrUsage) ||
+		!strings.Contains(err.Error(), "mixed precision cannot go on in full") {
 		t.Errorf("in full precision: %v", err)
 	}
 }

@@ -61,7 +61,8 @@ func TestProgressiveSteps(t *testing.T) {
 			views[0].Camera.Model = scene.Fisheye
 		}
 		cfg.Iterations, cfg.RefineEvery, cfg.NumDownscales, cfg.ResolutionSchedule = 2, 0, 1, 1
-		for _, rate := range []*float64{&cfg.LRMeans, &cfg.LRQuats, &cfg.LRLogScales, &cfg.LRLogitOpacity, &cfg.LRSH0, &cfg.LRSHN} {
+		for _, rate := range []*float64{&cfg.LRMeans, &cfg.LRQuats, &cfg.LRLogScales, &cfg.LRLogitOpacity, &cfg.LRSH0,
+			&cfg.LRSHN} {
 			*rate = 0 // both steps see the same model
 		}
 		tr, err := trainOn(d, views, init, scale, cfg)
@@ -78,11 +79,14 @@ func TestProgressiveSteps(t *testing.T) {
 		for i, p := range told {
 			level := 1 - i
 			want := shrunkLoss(&views[0], init, &cfg, level)
-			if p.Level != level || p.Counted != want.Counted || math.Abs(float64(p.L1)/want.L1-1) > 1e-4 || math.Abs(float64(p.Loss)/want.Loss-1) > 1e-4 {
-				t.Errorf("fisheye %v: %+v, want level %d and %d pixels, L1 %g, loss %g", fisheye, p, level, want.Counted, want.L1, want.Loss)
+			if p.Level != level || p.Counted != want.Counted || math.Abs(float64(p.L1)/want.L1-1) > 1e-4 ||
+				math.Abs(float64(p.Loss)/want.Loss-1) > 1e-4 {
+				t.Errorf("fisheye %v: %+v, want level %d and %d pixels, L1 %g, loss %g", fisheye, p, level,
+					want.Counted, want.L1, want.Loss)
 			}
 		}
-		if picture, err := tr.Render(views[0].Camera); err != nil || len(picture) != 3*views[0].Image.Width*views[0].Image.Height {
+		if picture, err := tr.Render(views[0].Camera); err != nil ||
+			len(picture) != 3*views[0].Image.Width*views[0].Image.Height {
 			t.Errorf("a picture of %d numbers, %v", len(picture), err)
 		}
 		if err := tr.Close(); err != nil {
@@ -94,10 +98,12 @@ func TestProgressiveSteps(t *testing.T) {
 // shrunkLoss is the loss of a photo at a level, by the twins.
 func shrunkLoss(v *TrainView, s *scene.Splats, cfg *Config, level int) *ref.LossResult[float64] {
 	c := &v.Camera
-	view := &ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height, Near: cfg.Near, Fisheye: c.Model == scene.Fisheye}
+	view := &ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height,
+		Near: cfg.Near, Fisheye: c.Model == scene.Fisheye}
 	model := ref.ConvertParams[float64](paramsOf(s))
 	photo := ref.Shrink(ref.TargetFromRGBA8(v.Image.Pix, [3]float64{}), c.Width, c.Height, 3, level)
-	loss := ref.LossConfig[float64]{Lambda: cfg.SSIMLambda, Mask: ref.ShrinkMask(v.Image.Mask, c.Width, c.Height, level)}
+	loss := ref.LossConfig[float64]{Lambda: cfg.SSIMLambda,
+		Mask: ref.ShrinkMask(v.Image.Mask, c.Width, c.Height, level)}
 	return ref.LossGradients(model, view.Shrunk(level), photo, loss, 1).Loss
 }
 
@@ -152,12 +158,14 @@ func TestProgressiveCompiles(t *testing.T) {
 		t.Errorf("%d kernels compiled before training, %d after it at level %d", before, after, tr.level)
 	}
 	cams, photos := splitViews(views)
-	late, err := newTrainer(d, cams, photos, scale, cfg, TrainerOptions{}, start{first: init.N, step: 2, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
+	late, err := newTrainer(d, cams, photos, scale, cfg, TrainerOptions{},
+		start{first: init.N, step: 2, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer late.Close()
 	if late.level != 0 || late.e.compare.shrunk {
-		t.Errorf("a run that goes on at full size begins with programs of level %d, for smaller views: %v", late.level, late.e.compare.shrunk)
+		t.Errorf("a run that goes on at full size begins with programs of level %d, for smaller views: %v", late.level,
+			late.e.compare.shrunk)
 	}
 }

@@ -9,8 +9,8 @@ import (
 // project culls and projects the splats for the unit's view.
 func (v *view) project() { v.projectFor(v.f.params) }
 
-// projectFor culls and projects the splats for the view of params, chunk by chunk. Each chunk's kernel is given its own part of what all write, so that no
-// barrier keeps the next one waiting.
+// projectFor culls and projects the splats for the view of params, chunk by chunk. Each chunk's kernel is given its own
+// part of what all write, so that no barrier keeps the next one waiting.
 func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 	n := v.model.capacity()
 	scratch(v.r, &v.projected, "projected", n)

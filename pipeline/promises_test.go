@@ -16,7 +16,8 @@ import (
 	"vksplat/vk"
 )
 
-// promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of the golden training run.
+// promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of
+// the golden training run.
 func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 	t.Helper()
 	g, err := ref.LoadGolden("testdata/golden")
@@ -142,7 +143,8 @@ func testSameBytes(t *testing.T, precision string) {
 	})
 }
 
-// otherSort makes engines sort and scan by kernels that look back where they would not, and the other way round. Where those cannot run it skips the test.
+// otherSort makes engines sort and scan by kernels that look back where they would not, and the other way round. Where
+// those cannot run it skips the test.
 func otherSort(t *testing.T, d *Device) *Device {
 	t.Helper()
 	info := d.dev.Info()
@@ -192,7 +194,8 @@ func TestTwoDevices(t *testing.T) {
 	}
 }
 
-// TestStepAllocations counts what a step allocates on the Go heap, and what training allocates on the device once it runs.
+// TestStepAllocations counts what a step allocates on the Go heap, and what training allocates on the device once it
+// runs.
 func TestStepAllocations(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 1<<20, 0
@@ -222,7 +225,8 @@ func TestStepAllocations(t *testing.T) {
 	}
 }
 
-// TestCeiling trains into the ceiling of splats, the asked one and that of a small memory, where isects and model compete.
+// TestCeiling trains into the ceiling of splats, the asked one and that of a small memory, where isects and model
+// compete.
 func TestCeiling(t *testing.T) {
 	const ceiling = 4000
 	at := func(c *Config) { c.MaxSplats = ceiling; c.Iterations = 30; c.Carve = 0 }
@@ -235,7 +239,8 @@ func TestCeiling(t *testing.T) {
 		t.Error("bands change the bytes at the ceiling")
 	}
 	limits := t.TempDir() + "/limits.json"
-	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`), 0o644); err != nil {
+	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
@@ -254,9 +259,11 @@ func TestCeiling(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d splats of at most %d in 14 MiB, %d bands, %d wishes refused", tr.progress.Splats, tr.maxSplats, tr.e.bands, tr.CeilingHits())
+	t.Logf("%d splats of at most %d in 14 MiB, %d bands, %d wishes refused", tr.progress.Splats, tr.maxSplats,
+		tr.e.bands, tr.CeilingHits())
 	if tr.progress.Splats != tr.maxSplats || tr.CeilingHits() == 0 {
-		t.Errorf("%d splats, the ceiling is %d and was hit %d times", tr.progress.Splats, tr.maxSplats, tr.CeilingHits())
+		t.Errorf("%d splats, the ceiling is %d and was hit %d times", tr.progress.Splats, tr.maxSplats,
+			tr.CeilingHits())
 	}
 	if got := tr.MemoryStats().PeakDeviceBytes; got > 14<<20 {
 		t.Errorf("%d bytes of device memory at the peak, %d allowed", got, 14<<20)

@@ -13,8 +13,8 @@ type rasterShape struct {
 	handRound         bool // lanes tell each other of splats
 }
 
-// chooseRaster takes one pixel a lane forward and two backward, on processors four. That changes the order in which gradients are summed, so it follows
-// from the kind of device, not from the size of subgroups, which changes nothing.
+// chooseRaster takes one pixel a lane forward and two backward, on processors four. That changes the order in which
+// gradients are summed, so it follows from the kind of device, not from the size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
 	s := rasterShape{layout.TilePixels, layout.TilePixels / 2, l.SubgroupSize, false}
@@ -38,21 +38,25 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 	lastIDs, states, touched, buckets := 0, 0, 0, 0
 	if keep {
 		lastIDs, states = v.maxPixels, v.isectCapacity/layout.BucketSize*layout.TilePixels
-		touched, buckets = (v.isectCapacity/layout.TouchBits+v.maxTiles)*layout.Patches, v.isectCapacity/layout.BucketSize+v.maxTiles
+		touched, buckets = (v.isectCapacity/layout.TouchBits+v.maxTiles)*layout.Patches,
+			v.isectCapacity/layout.BucketSize+v.maxTiles
 	}
 	v.lastIDs = vk.ScratchOf[uint32](v.r, "last_ids", lastIDs)
 	v.states = vk.ScratchOf[[4]float32](v.r, "states", states)
 	v.touched = vk.ScratchOf[uint32](v.r, "touched", touched)
 	v.buckets = vk.ScratchOf[uint32](v.r, "tile_from_bucket", buckets)
 	v.r.Dispatch(&shaders.Rasterize{
-		Params: params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
-		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
+		Params: params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot,
+		Projected: v.projected,
+		Render:    render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup, HandRound: v.raster.handRound, BandAlone: v.parts != nil},
+		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup,
+			HandRound: v.raster.handRound, BandAlone: v.parts != nil},
 	}, v.indirect(layout.ArgsTiles))
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{
-			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
+			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
+			SplatFromSlot: v.splatFromSlot, Projected: v.projected,
 			TilePairs: v.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.bands)},
 		}, v.indirect(layout.ArgsTiles))
 	}

@@ -14,9 +14,12 @@ func (v *view) rasterizeBwd() {
 		v.vAbsSlots = vk.ScratchOf[[2]float32](v.r, "v_abs_slots", v.isectCapacity)
 	}
 	v.r.Dispatch(&shaders.RasterizeBwd{
-		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot,
-		Projected: v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, VRender: v.vRender, TileFromBucket: v.buckets,
+		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
+		SplatFromSlot: v.splatFromSlot,
+		Projected:     v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched,
+		VRender: v.vRender, TileFromBucket: v.buckets,
 		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: v.vAbsSlots,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.backward, SubgroupSize: v.raster.subgroup, Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound},
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.backward, SubgroupSize: v.raster.subgroup,
+			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound},
 	}, v.indirect(layout.ArgsBuckets))
 }

@@ -33,7 +33,8 @@ func (d *Device) MeasureRates() (r bench.Rates, err error) {
 // copyRate returns the bytes that a copying kernel reads and writes in a second.
 func (d *Device) copyRate() (rate float64, err error) {
 	l := d.dev.Info().Limits
-	size := max(leastCopied, min(mostCopied, d.Budget()/copiedOfHeap, l.MaxStorageBufferRange, l.MaxBufferSize, l.MaxMemoryAllocationSize)&^0xFFFF)
+	size := max(leastCopied, min(mostCopied, d.Budget()/copiedOfHeap, l.MaxStorageBufferRange, l.MaxBufferSize,
+		l.MaxMemoryAllocationSize)&^0xFFFF)
 	if d.dev.Info().Type == vk.CPU {
 		size = min(size, 1<<26)
 	}
@@ -52,7 +53,8 @@ func (d *Device) copyRate() (rate float64, err error) {
 	if err := runOnce(d.dev, r, "bench copy"); err != nil {
 		return 0, err
 	}
-	best, err := d.fastest(&shaders.BenchCopy{CopyFrom: from, CopyTo: to, Push: shaders.BenchCopyPush{N: uint32(from.N())}}, from.N(), clocksUp)
+	best, err := d.fastest(&shaders.BenchCopy{CopyFrom: from, CopyTo: to,
+		Push: shaders.BenchCopyPush{N: uint32(from.N())}}, from.N(), clocksUp)
 	return 2 * float64(size) / best.Seconds(), err
 }
 

@@ -13,14 +13,15 @@ import (
 // pieceSplats is how many splats of a model are in RAM at once on their way to a file: 4 MB at SH degree 3.
 const pieceSplats = 1 << 14
 
-// readbackBytes is what ReadSplats takes in RAM for a model of at most n splats: a piece in mapped memory, as bytes, as numbers, what is made of them, and what
-// is being written.
+// readbackBytes is what ReadSplats takes in RAM for a model of at most n splats: a piece in mapped memory, as bytes, as
+// numbers, what is made of them, and what is being written.
 func readbackBytes(degree, n int) int64 {
 	return 5 * 4 * int64(ref.ParamRows(degree)) * int64(min(n, pieceSplats))
 }
 
-// ReadSplats gives the model, in the training frame, to each, piece by piece in the order of the splats: RAM is bounded whatever the number of splats. A
-// piece is valid until each returns; an error of each ends the reading. NaN and infinite numbers are ErrDiverged.
+// ReadSplats gives the model, in the training frame, to each, piece by piece in the order of the splats: RAM is bounded
+// whatever the number of splats. A piece is valid until each returns; an error of each ends the reading. NaN and
+// infinite numbers are ErrDiverged.
 func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 	if _, err := t.drain(); err != nil {
 		return err

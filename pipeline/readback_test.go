@@ -11,7 +11,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestReadSplats reads models back in pieces of sizes that divide neither chunk nor model: what was uploaded, in order, and never more than a piece.
+// TestReadSplats reads models back in pieces of sizes that divide neither chunk nor model: what was uploaded, in order,
+// and never more than a piece.
 func TestReadSplats(t *testing.T) {
 	d := testDevice(t)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -60,7 +61,8 @@ func TestReadSplats(t *testing.T) {
 	}
 }
 
-// TestPicturePieces reads a picture that is larger than a piece: its lower rows are those of a view of them alone, which is one piece.
+// TestPicturePieces reads a picture that is larger than a piece: its lower rows are those of a view of them alone,
+// which is one piece.
 func TestPicturePieces(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	small := views[0].Camera

@@ -16,8 +16,9 @@ func (v *view) reduceSlots(band int) {
 	}
 	v.r.Dispatch(&shaders.ReduceSlots{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
-		Projected: v.projected, Extents: v.extents, VSlots: vk.Cast[float32](v.vSlots.View), VProjected: vk.Cast[float32](v.vProjected.View),
-		VAbsSlots: vk.Cast[float32](v.vAbsSlots.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
+		Projected: v.projected, Extents: v.extents, VSlots: vk.Cast[float32](v.vSlots.View),
+		VProjected: vk.Cast[float32](v.vProjected.View),
+		VAbsSlots:  vk.Cast[float32](v.vAbsSlots.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.ReduceSlotsSpec{Absgrad: v.strategy.absgrad},
 	}, v.indirect(layout.ArgsReduce))

@@ -6,7 +6,8 @@ import (
 	"vksplat/vk"
 )
 
-// refine duplicates, splits and prunes splats in place: classify, rank, check that it fits, number what is new and what goes, move.
+// refine duplicates, splits and prunes splats in place: classify, rank, check that it fits, number what is new and what
+// goes, move.
 func (v *view) refine() {
 	n := v.model.capacity()
 	actions := vk.ScratchOf[uint32](v.r, "actions", n)
@@ -17,12 +18,14 @@ func (v *view) refine() {
 	v.chooseGrowth(actions, fresh, holes)
 	v.scan("new scan", fresh, layout.NActive, layout.ArgsScanSplats, layout.NGrown, false)
 	v.scan("hole scan", holes, layout.NActive, layout.ArgsScanSplats, layout.NHoles, false)
-	v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: actions, HoleOffset: holes, HoleList: list}, v.indirect(layout.ArgsSplats))
+	v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: actions, HoleOffset: holes, HoleList: list},
+		v.indirect(layout.ArgsSplats))
 	for _, source := range v.model.chunks {
 		for _, dest := range v.model.chunks {
 			v.r.Dispatch(&shaders.RefinePlace{
-				Params: v.f.params, Counters: v.counters, Actions: actions, NewOffset: fresh, HoleOffset: holes, HoleList: list,
-				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Params: v.f.params, Counters: v.counters, Actions: actions, NewOffset: fresh, HoleOffset: holes,
+				HoleList: list,
+				Source:   vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
 				Push: shaders.RefinePlacePush{
 					FirstId: uint32(source.first), ChunkSplats: uint32(source.splats), NParams: params, NState: state,
 					DestFirstId: uint32(dest.first), DestSplats: uint32(dest.splats),
@@ -33,35 +36,42 @@ func (v *view) refine() {
 	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.RefineUpdate{
 			Params: v.f.params, Counters: v.counters, Actions: actions, Chunk: c.Slice,
-			Push: shaders.RefineUpdatePush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: params, NState: state},
+			Push: shaders.RefineUpdatePush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: params,
+				NState: state},
 		}, vk.Items(c.splats, 256))
 	}
 	v.r.Dispatch(&shaders.RefineCommit{Counters: v.counters}, vk.Groups(1))
 }
 
-// chooseGrowth decides for every splat: actions, and flags of what is new and what goes. Where not all that may grow have room, those of the highest
-// scores do.
+// chooseGrowth decides for every splat: actions, and flags of what is new and what goes. Where not all that may grow
+// have room, those of the highest scores do.
 func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
 	n := v.model.capacity()
 	keys := vk.ScratchOf[uint32](v.r, "grow_keys", n)
 	pruneKeys := vk.ScratchOf[uint32](v.r, "prune_keys", n)
 	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.RefineClassify{
-			Params: v.f.params, Counters: v.counters, Chunk: c.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes, GrowKeys: keys, PruneKeys: pruneKeys,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NState: uint32(v.model.stats)},
+			Params: v.f.params, Counters: v.counters, Chunk: c.Slice, Actions: actions, NewOffset: fresh,
+			HoleOffset: holes, GrowKeys: keys, PruneKeys: pruneKeys,
+			Push: shaders.RefineClassifyPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats),
+				NState: uint32(v.model.stats)},
 			Spec: shaders.RefineClassifySpec{Mixed: v.model.mixed},
 		}, vk.Items(c.splats, 256))
 	}
 	if v.strategy.exact {
-		v.r.Dispatch(&shaders.RefineRank{Params: v.f.params, Counters: v.counters, PruneKeys: pruneKeys, Keys: keys}, v.indirect(layout.ArgsSplats))
+		v.r.Dispatch(&shaders.RefineRank{Params: v.f.params, Counters: v.counters, PruneKeys: pruneKeys, Keys: keys},
+			v.indirect(layout.ArgsSplats))
 	}
 	_, ranked := v.radixSort(sortJob{
-		name: "growth sort", keys: keys, depth: true, keyBits: 31, slot: layout.NVisible, args: layout.ArgsSortVisible, tallies: v.tallies.depth,
-		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "growth sort keys", n), vk.ScratchOf[uint32](v.r, "growth sort values", n)},
+		name: "growth sort", keys: keys, depth: true, keyBits: 31, slot: layout.NVisible, args: layout.ArgsSortVisible,
+		tallies: v.tallies.depth,
+		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "growth sort keys", n),
+			vk.ScratchOf[uint32](v.r, "growth sort values", n)},
 	})
 	v.r.Dispatch(&shaders.RefinePlan{Params: v.f.params, Counters: v.counters}, vk.Groups(1))
 	v.r.Dispatch(&shaders.RefineSelect{
-		Params: v.f.params, Counters: v.counters, SplatFromRank: ranked, Actions: actions, NewOffset: fresh, HoleOffset: holes,
+		Params: v.f.params, Counters: v.counters, SplatFromRank: ranked, Actions: actions, NewOffset: fresh,
+		HoleOffset: holes,
 	}, v.indirect(layout.ArgsVisible))
 }
 

@@ -12,16 +12,18 @@ import (
 
 // RenderConfig says how pictures are made.
 type RenderConfig struct {
-	Background  [3]float32   // 0..1
-	Antialiased bool         // the model was trained so
-	Near        float64      // near plane, in the frame of splats and cameras; 0: 0.01
-	Packed      bool         // pictures are bytes: picture.Picture.Pix; otherwise they are floats: picture.Picture.Color
-	Depth       bool         // picture.Picture.Depth is filled
-	Looks       bool         // Show is asked for
-	Stop        func() error // asked before each part of a picture; its error ends Add; may be nil
+	Background  [3]float32 // 0..1
+	Antialiased bool       // the model was trained so
+	Near        float64    // near plane, in the frame of splats and cameras; 0: 0.01
+	// pictures are bytes: picture.Picture.Pix; otherwise they are floats: picture.Picture.Color
+	Packed bool
+	Depth  bool         // picture.Picture.Depth is filled
+	Looks  bool         // Show is asked for
+	Stop   func() error // asked before each part of a picture; its error ends Add; may be nil
 	// Part is called after each part of a picture, with how many of its parts there are now; it may be nil.
 	Part func(done, of int)
-	// Smaller says in hints how this command gets smaller pictures, as in "make smaller pictures (--size)"; "" where there is no way.
+	// Smaller says in hints how this command gets smaller pictures, as in "make smaller pictures (--size)"; "" where
+	// there is no way.
 	Smaller string
 }
 
@@ -48,8 +50,8 @@ type drawing struct {
 	left   int // parts that are not read back
 }
 
-// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come. What the device has no room for is taken there
-// picture by picture: s must not change until Close.
+// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come. What the
+// device has no room for is taken there picture by picture: s must not change until Close.
 func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
 	if cfg.Near == 0 {
 		cfg.Near = 0.01
@@ -86,7 +88,8 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 }
 
 // newWholeRenderer is NewRenderer for a model that the device holds.
-func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds, p *parts) (*Renderer, error) {
+func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
+	p *parts) (*Renderer, error) {
 	e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, rendersInFlight, false)
 	if err != nil {
 		return nil, d.shortOfRender(s.N, w, cfg.Smaller, err)
@@ -133,13 +136,14 @@ func (r *Renderer) AtOnce() int { return r.atOnce }
 // Bands returns how many bands a picture is drawn in now.
 func (r *Renderer) Bands() int { return r.e.bands }
 
-// RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large enough.
+// RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large
+// enough.
 func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 	return r.drawInto(out, c, LookColor)
 }
 
-// Show is RenderInto of what look says, which wants RenderConfig.Looks. Where a view does not fit the device, and the error is a shortage, others can be drawn
-// afterwards.
+// Show is RenderInto of what look says, which wants RenderConfig.Looks. Where a view does not fit the device, and the
+// error is a shortage, others can be drawn afterwards.
 func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
 	if !r.cfg.Looks {
 		return nil, errors.New("show model: it was to be drawn in its colours alone")
@@ -153,7 +157,8 @@ func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, er
 	return out, err
 }
 
-// forget drops the pictures that are not complete, and chooses the number of bands anew: for a view that did not fit there are as many as can be.
+// forget drops the pictures that are not complete, and chooses the number of bands anew: for a view that did not fit
+// there are as many as can be.
 func (r *Renderer) forget() error {
 	r.flying = nil
 	for _, f := range r.e.frames {
@@ -188,8 +193,8 @@ func (r *Renderer) drawInto(out []float32, c scene.Camera, look Look) ([]float32
 	return out, nil
 }
 
-// Add has the view of a camera drawn into a picture, whose memory is used again where it is large enough. done is called by Add or Drain once the picture is
-// complete, picture by picture in the order in which they were added.
+// Add has the view of a camera drawn into a picture, whose memory is used again where it is large enough. done is
+// called by Add or Drain once the picture is complete, picture by picture in the order in which they were added.
 func (r *Renderer) Add(c scene.Camera, into *picture.Picture, done func()) error {
 	return r.add(c, LookColor, into, done)
 }
@@ -275,7 +280,8 @@ func (r *Renderer) refit(bands int) error {
 	return e.buildToFit()
 }
 
-// submit queues all parts of a picture. Where a part before them did not fit, it has been queued already when there is room.
+// submit queues all parts of a picture. Where a part before them did not fit, it has been queued already when there is
+// room.
 func (r *Renderer) submit(d *drawing) error {
 	bands := r.e.bands
 	d.left = bands
@@ -348,7 +354,8 @@ func (r *Renderer) collect(f *frame) error {
 	return err
 }
 
-// collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures that were flying are queued anew.
+// collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures that
+// were flying are queued anew.
 func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 	if f.ticket == 0 {
 		return false, nil
@@ -380,7 +387,8 @@ func (r *Renderer) complete() error {
 	return nil
 }
 
-// recover makes room for what did not fit and queues all flying pictures anew, those that were read back in part too: bands may be others now.
+// recover makes room for what did not fit and queues all flying pictures anew, those that were read back in part too:
+// bands may be others now.
 func (r *Renderer) recover(report layout.Report) error {
 	e := r.e
 	for _, f := range e.frames {

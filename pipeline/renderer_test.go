@@ -15,7 +15,8 @@ import (
 )
 
 // drawAll makes pictures of the cameras with a renderer of its own, and says in how many bands.
-func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera, cfg RenderConfig) ([]*picture.Picture, int) {
+func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera, cfg RenderConfig) ([]*picture.Picture,
+	int) {
 	t.Helper()
 	o.Select = os.Getenv("VKSPLAT_DEVICE")
 	d, err := OpenDevice(o)
@@ -65,7 +66,8 @@ func renderViews(t *testing.T) (*scene.Splats, []scene.Camera) {
 func samePictures(t *testing.T, what string, got, want []*picture.Picture) {
 	t.Helper()
 	for i := range want {
-		if got[i].Width != want[i].Width || !slices.Equal(got[i].Pix, want[i].Pix) || !slices.Equal(got[i].Color, want[i].Color) || !slices.Equal(got[i].Depth, want[i].Depth) {
+		if got[i].Width != want[i].Width || !slices.Equal(got[i].Pix, want[i].Pix) ||
+			!slices.Equal(got[i].Color, want[i].Color) || !slices.Equal(got[i].Depth, want[i].Depth) {
 			t.Errorf("%s: picture %d has other bytes", what, i)
 		}
 	}
@@ -142,7 +144,8 @@ func TestRenderDepth(t *testing.T) {
 		s.Means[3*i] = 1.2 * float32(i)
 	}
 	c := scene.Camera{Width: 64, Height: 64, Fx: 64, Fy: 64, Cx: 32, Cy: 32, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
-	got, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{c}, RenderConfig{Depth: true, Background: [3]float32{1, 1, 1}})
+	got, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{c},
+		RenderConfig{Depth: true, Background: [3]float32{1, 1, 1}})
 	depth := func(x, y int) float32 { return got[0].Depth[64*y+x] }
 	// The first hides all but a hundredth of what is behind it: alpha is 0.999 at most, and the second is beside it.
 	for _, want := range []struct {
@@ -155,8 +158,8 @@ func TestRenderDepth(t *testing.T) {
 	}
 }
 
-// TestRenderRecovers starts with room for too few pairs: pictures that were in flight are drawn again, with the same bytes, after growth and, where there is
-// no room for that, in more bands.
+// TestRenderRecovers starts with room for too few pairs: pictures that were in flight are drawn again, with the same
+// bytes, after growth and, where there is no room for that, in more bands.
 func TestRenderRecovers(t *testing.T) {
 	s, cams := renderViews(t)
 	for _, cfg := range []RenderConfig{{Packed: true}, {Depth: true}} {
@@ -182,7 +185,8 @@ func TestRenderRecovers(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if done != len(cams) || r.e.isectCapacity == layout.BucketSize || (r.Bands() > 1) != (most > 0) {
-				t.Errorf("%s: %d of %d pictures, room for %d pairs, %d bands", name, done, len(cams), r.e.isectCapacity, r.Bands())
+				t.Errorf("%s: %d of %d pictures, room for %d pairs, %d bands", name, done, len(cams), r.e.isectCapacity,
+					r.Bands())
 			}
 			samePictures(t, name, got, want)
 		}

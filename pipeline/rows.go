@@ -10,8 +10,9 @@ import (
 
 // Precisions of Config.
 const (
-	PrecisionFull  = "full"  // float32
-	PrecisionMixed = "mixed" // spherical harmonics as halves, moments as bfloat16; the rest, and all arithmetic, in float32
+	PrecisionFull = "full" // float32
+	// spherical harmonics as halves, moments as bfloat16; the rest, and all arithmetic, in float32
+	PrecisionMixed = "mixed"
 )
 
 // chunkRows says what is where in a chunk, a matrix of 32-bit words [rows][splats]: parameters, moments, statistics.
@@ -30,7 +31,8 @@ func rowsOf(degree int, precision string) chunkRows {
 	p := ref.ParamRows(degree)
 	if precision == PrecisionMixed {
 		moments, stats := ref.MixedRows(degree)
-		return chunkRows{degree: degree, mixed: true, nParams: p, stored: moments, first: moments, second: moments, stats: stats}
+		return chunkRows{degree: degree, mixed: true, nParams: p, stored: moments, first: moments, second: moments,
+			stats: stats}
 	}
 	return chunkRows{degree: degree, nParams: p, stored: p, first: p, second: 2 * p, stats: 3 * p}
 }
@@ -40,7 +42,8 @@ func (c chunkRows) rows() int { return c.stats + layout.StatRows }
 // splatBytes returns what a splat takes in chunks.
 func (c chunkRows) splatBytes() int64 { return 4 * int64(c.rows()) }
 
-// put fills row r < stored of a chunk, which is zero, with that of the splats of s from first on. The degree of s is at most the model's.
+// put fills row r < stored of a chunk, which is zero, with that of the splats of s from first on. The degree of s is at
+// most the model's.
 func (c chunkRows) put(s *scene.Splats, r, first int, to []uint32) {
 	known, p := ref.ParamRows(s.Degree), paramsOf(s)
 	if !c.mixed || r < layout.RowSh {

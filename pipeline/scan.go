@@ -6,8 +6,8 @@ import (
 	"vksplat/vk"
 )
 
-// scan replaces values by their exclusive prefix sums. slot of counters holds their number, args of dispatch_args its workgroups; the total goes to
-// slot total. With isects the total is checked against the capacity.
+// scan replaces values by their exclusive prefix sums. slot of counters holds their number, args of dispatch_args its
+// workgroups; the total goes to slot total. With isects the total is checked against the capacity.
 func (v *view) scan(name string, values vk.Slice[uint32], slot uint32, args int, total uint32, isects bool) {
 	sums := vk.ScratchOf[uint32](v.r, name+" block sums", max(1, (values.N()+layout.ScanBlock-1)/layout.ScanBlock))
 	v.r.Dispatch(&shaders.ScanReduce{

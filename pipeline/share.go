@@ -15,9 +15,9 @@ import (
 	"vksplat/vk"
 )
 
-// share is how a Renderer draws a model that is larger than the device: whole it stays in RAM, and for each picture, or each band of one where that has too
-// many, those splats are taken to the device that may be seen there. They keep their order, and what is left out touches no pixel, so that no byte of a picture
-// knows of it.
+// share is how a Renderer draws a model that is larger than the device: whole it stays in RAM, and for each picture, or
+// each band of one where that has too many, those splats are taken to the device that may be seen there. They keep
+// their order, and what is left out touches no pixel, so that no byte of a picture knows of it.
 type share struct {
 	whole   *scene.Splats
 	most    int              // splats that the device has room for
@@ -27,7 +27,8 @@ type share struct {
 	staging vk.Slice[uint32] // through which they go
 }
 
-// shareParts is by how much less of the device the splats take than they could: the rest is for what a picture takes beside them.
+// shareParts is by how much less of the device the splats take than they could: the rest is for what a picture takes
+// beside them.
 const shareParts = 4.0 / 3
 
 // mostToRender returns about how many splats of a model the device has room for beside pictures of cameras.
@@ -35,7 +36,8 @@ func (d *Device) mostToRender(n, degree int, cameras []scene.Camera, p *parts) i
 	lo, hi := 0, n
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if w, err := d.renderNeeds(mid, degree, cameras, p); err == nil && float64(w.device)*shareParts <= float64(d.dev.Budget()) {
+		if w, err := d.renderNeeds(mid, degree, cameras, p); err == nil &&
+			float64(w.device)*shareParts <= float64(d.dev.Budget()) {
 			lo = mid
 		} else {
 			hi = mid - 1
@@ -50,7 +52,8 @@ func (e *engine) loadShare(s *scene.Splats, p *parts, most int) (m *share, err e
 		return nil, err
 	}
 	m = &share{whole: s, most: e.model.capacity(), widths: make([]float32, s.N)}
-	if m.staging, err = vk.Make[uint32](e.dev, vk.Upload, e.model.stagingRows()*e.model.unit, "model staging"); err != nil {
+	if m.staging, err = vk.Make[uint32](e.dev, vk.Upload, e.model.stagingRows()*e.model.unit,
+		"model staging"); err != nil {
 		return nil, err
 	}
 	m.room = scene.NewSplats(min(m.most, s.N), s.Degree)
@@ -67,10 +70,12 @@ const shareBlock = 1 << 14
 
 // eachBlock calls f for blocks of the splats [lo, hi), on several cores.
 func (m *share) eachBlock(f func(block, lo, hi int)) {
-	parallel.For((m.whole.N+shareBlock-1)/shareBlock, func(k int) { f(k, k*shareBlock, min((k+1)*shareBlock, m.whole.N)) })
+	parallel.For((m.whole.N+shareBlock-1)/shareBlock,
+		func(k int) { f(k, k*shareBlock, min((k+1)*shareBlock, m.whole.N)) })
 }
 
-// visible returns the splats that may touch the rows of pixels [first, first + rows) of a picture, and some that do not.
+// visible returns the splats that may touch the rows of pixels [first, first + rows) of a picture, and some that do
+// not.
 func (m *share) visible(c *scene.Camera, near float64, first, rows int) []uint32 {
 	lists := make([][]uint32, (m.whole.N+shareBlock-1)/shareBlock)
 	b := newBounds(c, near, first, rows)
@@ -97,7 +102,8 @@ func newBounds(c *scene.Camera, near float64, first, rows int) *bounds {
 	b := &bounds{Camera: c, near: near, far: math.Sqrt(c.T[0]*c.T[0] + c.T[1]*c.T[1] + c.T[2]*c.T[2])}
 	b.lo = [2]float64{0, float64(first)}
 	b.hi = [2]float64{float64(tiles(c.Width) * layout.TileSize), float64(first + tiles(rows)*layout.TileSize)}
-	focal, centre, size := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy}, [2]float64{float64(c.Width), float64(c.Height)}
+	focal, centre, size := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy},
+		[2]float64{float64(c.Width), float64(c.Height)}
 	for k := range b.steep { // see ref.View.slopes: the Jacobian's slopes are limited to the picture and a margin
 		margin := ref.JacobianMargin * 0.5 * size[k] / focal[k]
 		slope := max(math.Abs(centre[k]/focal[k]+margin), math.Abs((size[k]-centre[k])/focal[k]+margin))
@@ -106,8 +112,8 @@ func newBounds(c *scene.Camera, near float64, first, rows int) *bounds {
 	return b
 }
 
-// misses reports whether a splat of a width surely touches no pixel. The device computes in single precision: what that may be off is added. Fisheye pictures
-// are said to miss only what is behind them. A NaN misses nothing.
+// misses reports whether a splat of a width surely touches no pixel. The device computes in single precision: what that
+// may be off is added. Fisheye pictures are said to miss only what is behind them. A NaN misses nothing.
 func (b *bounds) misses(mean []float32, width float64) bool {
 	const rounding = 1e-6 // of float32, several operations of it
 	x, y, z := float64(mean[0]), float64(mean[1]), float64(mean[2])
@@ -135,8 +141,8 @@ func (b *bounds) misses(mean []float32, width float64) bool {
 	return false
 }
 
-// loadVisible takes what the rows of a picture may show to the device, if it has room for so many. again says that pictures that were flying did not fit, and that
-// all of them are queued anew.
+// loadVisible takes what the rows of a picture may show to the device, if it has room for so many. again says that
+// pictures that were flying did not fit, and that all of them are queued anew.
 func (r *Renderer) loadVisible(c *scene.Camera, first, rows int) (fits, again bool, err error) {
 	m := r.share
 	ids := m.visible(c, r.cfg.Near, first, rows)
@@ -165,7 +171,8 @@ func (r *Renderer) loadVisible(c *scene.Camera, first, rows int) (fits, again bo
 	return true, false, e.setCounters(uint32(some.N))
 }
 
-// loadBand takes what a band of a picture may show to the device. queued says that all flying pictures are queued anew, this one among them.
+// loadBand takes what a band of a picture may show to the device. queued says that all flying pictures are queued anew,
+// this one among them.
 func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
 	first, rows := partRows(d.camera.Height, band, r.e.bands)
 	if rows == 0 {
@@ -211,7 +218,8 @@ func (r *Renderer) finer(c *scene.Camera) error {
 	return r.requeue()
 }
 
-// fullestRow returns how many splats the fullest row of tiles of a picture may show: with room for so many the whole picture can be drawn.
+// fullestRow returns how many splats the fullest row of tiles of a picture may show: with room for so many the whole
+// picture can be drawn.
 func (r *Renderer) fullestRow(c *scene.Camera) (most int) {
 	for first := 0; first < c.Height; first += layout.TileSize {
 		most = max(most, len(r.share.visible(c, r.cfg.Near, first, min(layout.TileSize, c.Height-first))))
@@ -232,7 +240,8 @@ func (m *share) free(dev *vk.Device) (err error) {
 }
 
 // newSharedRenderer is NewRenderer for a model that is larger than the device.
-func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds, p *parts) (*Renderer, error) {
+func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
+	p *parts) (*Renderer, error) {
 	for most := d.mostToRender(s.N, s.Degree, cameras, p); ; most = most * 3 / 4 {
 		if most == 0 {
 			return nil, fmt.Errorf("create renderer: %w: nothing is left for splats", ErrTooSmall)

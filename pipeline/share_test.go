@@ -34,7 +34,8 @@ func cityModel(t *testing.T, n int) (*scene.Splats, []scene.Camera) {
 	return s.Splats(1), cams
 }
 
-// TestShare draws a model that is larger than the device, with room for a view at least and with less: the same bytes as with room for all.
+// TestShare draws a model that is larger than the device, with room for a view at least and with less: the same bytes
+// as with room for all.
 func TestShare(t *testing.T) {
 	s, cams := cityModel(t, 120_000)
 	cfg := RenderConfig{Background: [3]float32{0.2, 0.4, 0.6}, Depth: true}
@@ -83,7 +84,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestShareRange draws a model of which the device has room for all, but what it keeps of each splat is more than a binding may span: the same bytes.
+// TestShareRange draws a model of which the device has room for all, but what it keeps of each splat is more than a
+// binding may span: the same bytes.
 func TestShareRange(t *testing.T) {
 	s, cams := cityModel(t, 60_000)
 	want, _ := drawAll(t, DeviceOptions{}, s, cams, RenderConfig{})
@@ -134,7 +136,8 @@ func TestShareTooSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fullest := fmt.Sprintf("one row of tiles may show %d splats of the model, %d fit", r.fullestRow(&cams[0]), r.share.most)
+	fullest := fmt.Sprintf("one row of tiles may show %d splats of the model, %d fit", r.fullestRow(&cams[0]),
+		r.share.most)
 	_, err = r.RenderInto(nil, cams[0])
 	err = errors.Join(err, r.Close())
 	if !errors.Is(err, ErrTooSmall) || !strings.Contains(err.Error(), fullest) {
@@ -145,7 +148,8 @@ func TestShareTooSmall(t *testing.T) {
 	}
 }
 
-// TestMisses: whatever the reference of the projection shows, in single precision, is not said to be missed; near the camera, at the edges, huge and tiny.
+// TestMisses: whatever the reference of the projection shows, in single precision, is not said to be missed; near the
+// camera, at the edges, huge and tiny.
 func TestMisses(t *testing.T) {
 	_, cams := cityModel(t, 100)
 	const n = 40_000
@@ -167,7 +171,8 @@ func TestMisses(t *testing.T) {
 		for i := range n {
 			m.widths[i] = float32(math.Exp(float64(slices.Max(s.LogScales[3*i : 3*i+3]))))
 		}
-		v := &ref.View[float32]{Width: c.Width, Height: c.Height, Fx: float32(c.Fx), Fy: float32(c.Fy), Cx: float32(c.Cx), Cy: float32(c.Cy), Near: 0.01}
+		v := &ref.View[float32]{Width: c.Width, Height: c.Height, Fx: float32(c.Fx), Fy: float32(c.Fy),
+			Cx: float32(c.Cx), Cy: float32(c.Cy), Near: 0.01}
 		for i, x := range c.R {
 			v.R[i] = float32(x)
 		}
@@ -185,7 +190,8 @@ func TestMisses(t *testing.T) {
 			if shown.Visible(i) {
 				seen++
 				if !in[i] {
-					t.Fatalf("view %d: splat %d at %v of width %g is shown and said to be missed", k, i, s.Means[3*i:3*i+3], m.widths[i])
+					t.Fatalf("view %d: splat %d at %v of width %g is shown and said to be missed", k, i,
+						s.Means[3*i:3*i+3], m.widths[i])
 				}
 			}
 		}
@@ -195,7 +201,8 @@ func TestMisses(t *testing.T) {
 		for band := range 3 { // the rows of a band show no more than the picture
 			first, rows := partRows(c.Height, band, 3)
 			if part := m.visible(&c, 0.01, first, rows); len(part) > len(kept) || !slices.IsSorted(part) {
-				t.Errorf("view %d: band %d keeps %d of %d, in order: %v", k, band, len(part), len(kept), slices.IsSorted(part))
+				t.Errorf("view %d: band %d keeps %d of %d, in order: %v", k, band, len(part), len(kept),
+					slices.IsSorted(part))
 			}
 		}
 	}

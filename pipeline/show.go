@@ -10,9 +10,10 @@ import (
 // ErrFrameTooFull says that a frame's camera sees more than fits the memory that training has. A smaller frame may do.
 var ErrFrameTooFull = errors.New("show model: the view holds more splats than there is memory for")
 
-// Show makes a picture for somebody who watches: as RenderInto, but of what look says, and it takes nothing of training's. The size is reduced to that of the
-// photos, and what does not fit is ErrFrameTooFull: the plan, the bands and the buffers of training stay as they are. It wants TrainerOptions.Interludes,
-// and returns the camera that was drawn.
+// Show makes a picture for somebody who watches: as RenderInto, but of what look says, and it takes nothing of
+// training's. The size is reduced to that of the photos, and what does not fit is ErrFrameTooFull: the plan, the bands
+// and the buffers of training stay as they are. It wants TrainerOptions.Interludes, and returns the camera that was
+// drawn.
 func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, scene.Camera, error) {
 	if !t.e.looks {
 		return nil, c, errors.New("show model: nobody was to watch this training")
@@ -41,7 +42,8 @@ func (e *engine) reduced(c scene.Camera) scene.Camera {
 	for f := 1.0; ; f *= 0.97 {
 		small := c
 		if f < 1 {
-			small = c.Rescaled(max(1, int(math.Round(f*float64(c.Width)))), max(1, int(math.Round(f*float64(c.Height)))))
+			small = c.Rescaled(max(1, int(math.Round(f*float64(c.Width)))),
+				max(1, int(math.Round(f*float64(c.Height)))))
 		}
 		if e.drawn.union(viewSize{}.with(&small)) == e.drawn {
 			return small

@@ -21,7 +21,8 @@ import (
 	"vksplat/scene/synth"
 )
 
-// soakPlan is the size of an endurance run, in steps. Everything that a long run does again and again is done several times in each.
+// soakPlan is the size of an endurance run, in steps. Everything that a long run does again and again is done several
+// times in each.
 type soakPlan struct {
 	steps      int
 	sample     int // between looks at what the process holds
@@ -30,13 +31,15 @@ type soakPlan struct {
 	resume     int // closes everything but the device and goes on with the checkpoint
 }
 
-// soakSeries are the numbers that must not rise, each with the growth over the last four fifths of the run that is taken for noise.
+// soakSeries are the numbers that must not rise, each with the growth over the last four fifths of the run that is
+// taken for noise.
 var soakSeries = []struct {
 	name  string
 	unit  string
 	bound float64
 }{
-	{"resident memory", "bytes", 4 << 20}, // what malloc and the Go heap take and do not give back; 100,000 steps that lose 64 bytes each exceed it
+	// what malloc and the Go heap take and do not give back; 100,000 steps that lose 64 bytes each exceed it
+	{"resident memory", "bytes", 4 << 20},
 	{"file handles", "", 0.5},
 	{"goroutines", "", 0.5},
 	{"live Go heap", "bytes", 512 << 10},
@@ -74,8 +77,8 @@ type soak struct {
 // soakVariable is set in the process that TestSoak starts.
 const soakVariable = "VKSPLAT_SOAK"
 
-// TestSoak trains for long in small memory with all that a run does beside: refinement, photos that are evicted, checkpoints, evaluation, an end and a
-// resumption. Nothing that the process holds may grow with the steps.
+// TestSoak trains for long in small memory with all that a run does beside: refinement, photos that are evicted,
+// checkpoints, evaluation, an end and a resumption. Nothing that the process holds may grow with the steps.
 func TestSoak(t *testing.T) {
 	if os.Getenv(soakVariable) == "" { // in a process of its own: what other tests left in memory moves as it likes
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSoak$", "-test.v", "-test.timeout=0")
@@ -100,7 +103,8 @@ func TestSoak(t *testing.T) {
 		s.leg()
 		s.close()
 	}
-	t.Logf("%d steps in %v; %d photos were evicted, %d of %d samples saw a refinement, %d splats", plan.steps, time.Since(start).Round(time.Second), s.evicted, s.refined, len(s.samples), s.trainer.NSplats())
+	t.Logf("%d steps in %v; %d photos were evicted, %d of %d samples saw a refinement, %d splats", plan.steps,
+		time.Since(start).Round(time.Second), s.evicted, s.refined, len(s.samples), s.trainer.NSplats())
 	if s.evicted < plan.steps/10 || s.refined < len(s.samples)/4 {
 		t.Error("the test proves too little")
 	}
@@ -128,7 +132,8 @@ func newSoak(t *testing.T, plan soakPlan) *soak {
 	// Opacities are pulled down, so that splats go all the time and others come.
 	s.cfg.OpacityReg, s.cfg.PruneOpacity, s.cfg.ResetOpacity, s.cfg.GrowGrad2D = 0.01, 0.05, 0.2, 1e-4
 	s.cfg.Exposure = true
-	s.init, err = initial.Splats(c, initial.Options{Opacity: s.cfg.InitOpacity, Scale: s.cfg.InitScale, Seed: s.cfg.Seed})
+	s.init, err = initial.Splats(c,
+		initial.Options{Opacity: s.cfg.InitOpacity, Scale: s.cfg.InitScale, Seed: s.cfg.Seed})
 	s.must(err)
 	return s
 }
@@ -143,7 +148,8 @@ func (s *soak) must(err error) {
 // checkpointPath is where the only checkpoint is.
 func (s *soak) checkpointPath() string { return filepath.Join(s.dir, "checkpoint") }
 
-// open makes a trainer from nothing or from the checkpoint. Photos are decoded again and again in one leg and come from the disk cache in the next.
+// open makes a trainer from nothing or from the checkpoint. Photos are decoded again and again in one leg and come from
+// the disk cache in the next.
 func (s *soak) open() {
 	size := photos.Bytes(&s.train[0])
 	o := photos.Options{Cameras: s.train, Bytes: 3 * size, FlightBytes: 2 * photo.DecodeBytes(s.train[0]), Workers: 2}
@@ -222,7 +228,8 @@ func (s *soak) sample() {
 	if now := [2]int{s.trainer.NSplats(), s.trainer.CeilingHits()}; now != s.grown {
 		s.refined, s.grown = s.refined+1, now
 	}
-	runtime.GC() // or the live heap would be that of the last collection, which may have come in the middle of a checkpoint
+	// or the live heap would be that of the last collection, which may have come in the middle of a checkpoint
+	runtime.GC()
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	use := s.d.dev.Stats()
@@ -242,14 +249,17 @@ func (s *soak) judge() {
 			x, y = append(x, float64(sample.step)), append(y, sample.values[k])
 		}
 		growth := slope(x, y) * span
-		s.t.Logf("%s: %.0f to %.0f %s, growth over %.0f steps %.1f, %.1f allowed", series.name, slices.Min(y), slices.Max(y), series.unit, span, growth, series.bound)
+		s.t.Logf("%s: %.0f to %.0f %s, growth over %.0f steps %.1f, %.1f allowed", series.name, slices.Min(y),
+			slices.Max(y), series.unit, span, growth, series.bound)
 		if math.IsNaN(growth) || growth > series.bound {
-			s.t.Errorf("%s: grows by %.1f %s over %.0f steps, %.1f are allowed", series.name, growth, series.unit, span, series.bound)
+			s.t.Errorf("%s: grows by %.1f %s over %.0f steps, %.1f are allowed", series.name, growth, series.unit, span,
+				series.bound)
 		}
 	}
 }
 
-// slope is the estimator of Theil (1950) and Sen (1968): the median of the slopes between all pairs of points, which single peaks do not move.
+// slope is the estimator of Theil (1950) and Sen (1968): the median of the slopes between all pairs of points, which
+// single peaks do not move.
 func slope(x, y []float64) float64 {
 	var all []float64
 	for i := range x {

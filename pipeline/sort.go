@@ -63,7 +63,8 @@ type sortPass struct {
 	from, to [2]vk.Slice[uint32]
 }
 
-// source returns what is counted and dispatched by: in the first pass of a depth sort all keys, not only those that are kept.
+// source returns what is counted and dispatched by: in the first pass of a depth sort all keys, not only those that are
+// kept.
 func (j *sortJob) source(first bool) (slot uint32, args int) {
 	if first {
 		return layout.NActive, layout.ArgsSortSplats
@@ -100,7 +101,8 @@ func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 // blocks returns the blocks of a workgroup each that the job's keys lie in.
 func (j *sortJob) blocks() int { return max(1, (j.keys.N()+layout.SortBlock-1)/layout.SortBlock) }
 
-// scatterPasses returns the recording of a pass in three kernels: count the digits of each block, sum the counts, move the keys.
+// scatterPasses returns the recording of a pass in three kernels: count the digits of each block, sum the counts, move
+// the keys.
 func (v *view) scatterPasses(j *sortJob) func(p *sortPass) {
 	var histogram, totals vk.Slice[uint32]
 	blocks := uint32(j.blocks())
@@ -111,7 +113,8 @@ func (v *view) scatterPasses(j *sortJob) func(p *sortPass) {
 		width := min(v.sort.bits, j.keyBits-shift)
 		v.r.Dispatch(&shaders.SortHistogram{
 			Counters: v.counters, Keys: p.from[0], Histogram: histogram,
-			Push: shaders.SortHistogramPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width), MaxBlocks: blocks},
+			Push: shaders.SortHistogramPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width),
+				MaxBlocks: blocks},
 			Spec: shaders.SortHistogramSpec{SkipCulled: p.first},
 		}, v.indirect(p.args))
 		v.r.Dispatch(&shaders.SortScan{
@@ -122,7 +125,8 @@ func (v *view) scatterPasses(j *sortJob) func(p *sortPass) {
 		v.r.Dispatch(&shaders.SortScatter{
 			Counters: v.counters, Histogram: histogram, Totals: totals, DispatchArgs: v.args,
 			KeysIn: p.from[0], ValuesIn: p.from[1], KeysOut: p.to[0], ValuesOut: p.to[1],
-			Push: shaders.SortScatterPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width), MaxBlocks: blocks},
+			Push: shaders.SortScatterPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width),
+				MaxBlocks: blocks},
 			Spec: shaders.SortScatterSpec{
 				WorkgroupSize: v.sort.workgroup, FirstDepthPass: p.first, Radix: 1 << v.sort.bits,
 				NSubgroups: v.sort.workgroup / v.sort.subgroup, SubgroupSize: v.sort.subgroup,
@@ -146,7 +150,8 @@ func (v *view) sweepPasses(j *sortJob, passes int) func(p *sortPass) {
 		v.r.Dispatch(&shaders.SortSweep{
 			Counters: v.counters, Tallies: j.tallies, Published: published, DispatchArgs: v.args,
 			KeysIn: p.from[0], ValuesIn: p.from[1], KeysOut: p.to[0], ValuesOut: p.to[1],
-			Push: shaders.SortSweepPush{CountSlot: p.slot, Pass: uint32(p.number), NPasses: uint32(passes), MaxBlocks: uint32(blocks)},
+			Push: shaders.SortSweepPush{CountSlot: p.slot, Pass: uint32(p.number), NPasses: uint32(passes),
+				MaxBlocks: uint32(blocks)},
 			Spec: shaders.SortSweepSpec{FirstDepthPass: p.first, Bits: width, SubgroupSize: v.sort.subgroup},
 		}, v.indirect(p.args))
 	}
@@ -162,17 +167,22 @@ func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
 func (v *view) sortDepth() {
 	n := v.projections()
 	_, v.splatFromRank = v.radixSort(sortJob{
-		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: depthBits, slot: layout.NVisible, args: layout.ArgsSortVisible, tallies: v.tallies.depth,
-		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "depth sort keys", n), vk.ScratchOf[uint32](v.r, "depth sort values", n)},
+		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: depthBits, slot: layout.NVisible,
+		args: layout.ArgsSortVisible, tallies: v.tallies.depth,
+		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "depth sort keys", n),
+			vk.ScratchOf[uint32](v.r, "depth sort values", n)},
 	})
 }
 
-// sortTiles sorts the isects by tile and returns their tile ids; the sort is stable, so each tile's isects stay in order of depth.
+// sortTiles sorts the isects by tile and returns their tile ids; the sort is stable, so each tile's isects stay in
+// order of depth.
 func (v *view) sortTiles(ids, slots vk.Slice[uint32]) vk.Slice[uint32] {
 	n := v.isectCapacity
 	ids, v.slotFromIsect = v.radixSort(sortJob{
-		name: "tile sort", keys: ids, values: slots, keyBits: v.tileBits(), slot: layout.NIsects, args: layout.ArgsSortIsects, tallies: v.tallies.tiles,
-		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "tile sort keys", n), vk.ScratchOf[uint32](v.r, "tile sort values", n)},
+		name: "tile sort", keys: ids, values: slots, keyBits: v.tileBits(), slot: layout.NIsects,
+		args: layout.ArgsSortIsects, tallies: v.tallies.tiles,
+		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "tile sort keys", n),
+			vk.ScratchOf[uint32](v.r, "tile sort values", n)},
 	})
 	return ids
 }

@@ -5,8 +5,9 @@ import (
 	"vksplat/vk"
 )
 
-// view is one recorded unit: the recorder, the frame it belongs to, and the scratch buffers that its passes hand to each other. What a buffer holds is
-// written at the pass that writes it; N is the model's capacity, V what is visible, P pixels, I isects.
+// view is one recorded unit: the recorder, the frame it belongs to, and the scratch buffers that its passes hand to
+// each other. What a buffer holds is written at the pass that writes it; N is the model's capacity, V what is visible,
+// P pixels, I isects.
 type view struct {
 	*engine
 	viewSize // of the unit's views
@@ -43,7 +44,8 @@ type view struct {
 	shared  shared  // with several devices
 }
 
-// record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and writes.
+// record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and
+// writes.
 func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
 	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 	if k == unitRender {
@@ -91,8 +93,11 @@ func (v *view) forwardAndBack() {
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	v.verifyProjection()
 	for band := range v.bands {
-		v.makeIsects(band)              // splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
-		v.rasterize(band, v.bands == 1) // slot_from_isect projected -> render last_ids states; with several bands the backward pass repeats it and keeps them
+		// splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
+		v.makeIsects(band)
+		// slot_from_isect projected -> render last_ids states; with several bands the backward pass repeats it and
+		// keeps them
+		v.rasterize(band, v.bands == 1)
 	}
 	v.expose()    // render exposures -> exposed; this and the two others of exposure only where it is learnt
 	v.loss()      // exposed target -> v_exposed partials counted
@@ -137,7 +142,8 @@ func (v *view) drawPicture() {
 	v.finish(false)
 }
 
-// makeIsects lists the passes from the visible splats in depth order to each tile's splats in depth order, for one band of rows of tiles.
+// makeIsects lists the passes from the visible splats in depth order to each tile's splats in depth order, for one band
+// of rows of tiles.
 func (v *view) makeIsects(band int) {
 	v.findIsects(band)               // splat_from_rank projected extents -> first_isect, n_isects or failed
 	ids, slots := v.emitIsects(band) // first_isect -> tile_ids splat_from_slot slots

@@ -7,20 +7,22 @@ import (
 	"vksplat/vk"
 )
 
-// shared are the scratch buffers of a step of a team, beside those of any step. S is the capacity of the device's share of the model, R the records of a
-// packet.
+// shared are the scratch buffers of a step of a team, beside those of any step. S is the capacity of the device's share
+// of the model, R the records of a packet.
 type shared struct {
-	indexOf  vk.Slice[uint32]          // [views][S] number of a splat in the packet of a view, CULLED
-	sentOf   vk.Slice[[2]uint32]       // [views] 0 and the number of the device's splats that a view sees
-	firstOf  vk.Slice[uint32]          // [devices + 1] first of a device's splats among those that the view sees
-	backOf   vk.Slice[uint32]          // [views + 1] likewise, of the gradients that come back; only differences are used
+	indexOf vk.Slice[uint32]    // [views][S] number of a splat in the packet of a view, CULLED
+	sentOf  vk.Slice[[2]uint32] // [views] 0 and the number of the device's splats that a view sees
+	firstOf vk.Slice[uint32]    // [devices + 1] first of a device's splats among those that the view sees
+	// [views + 1] likewise, of the gradients that come back; only differences are used
+	backOf   vk.Slice[uint32]
 	packs    []team.Packet             // packets as they are made, by view, and the gradients that go back, by device
 	vViews   vk.Slice[float32]         // [views][R][9] gradients of the device's own splats
 	vAbsView vk.Slice[float32]         // [views][R][2] with absgrad
 	maps     vk.Slice[layout.Exposure] // [photos] with exposure
 }
 
-// piece is number k of n equal ones of a packet. inParts has it copied by several dispatches, each about as long as the passes that it may run beside.
+// piece is number k of n equal ones of a packet. inParts has it copied by several dispatches, each about as long as the
+// passes that it may run beside.
 type piece struct {
 	k, n    int
 	inParts bool
@@ -41,20 +43,24 @@ func (v *view) recordTeamStep() {
 	v.projectView(l.Rank) // while the first piece is written
 	v.await(team.Visible) // the others can take it while this device's own packet is made
 	v.packView(l.Rank)
-	v.exchange(team.Visible, l.Pieces, v.joinPackets, v.takeVisible, v.putVisible) // packets -> projected extents depth_keys, counts and dispatch arguments of the view
+	// packets -> projected extents depth_keys, counts and dispatch arguments of the view
+	v.exchange(team.Visible, l.Pieces, v.joinPackets, v.takeVisible, v.putVisible)
 	v.forwardAndBack()
 	l.Others(v.sendGrads) // v_projected projected -> packets
 	v.putGrads(piece{n: l.Pieces})
-	v.sendGrads(l.Rank)                                                 // v_projected projected -> v_views
-	v.exchange(team.Grads, l.Pieces, v.settle, v.takeGrads, v.putGrads) // packets -> v_views, counts of the share, or failed
-	v.stepOfViews()                                                     // v_views index_of chunks -> chunks
-	v.exposureAdam()                                                    // v_affine exposures -> exposures, unless the step failed anywhere
+	v.sendGrads(l.Rank) // v_projected projected -> v_views
+	// packets -> v_views, counts of the share, or failed
+	v.exchange(team.Grads, l.Pieces, v.settle, v.takeGrads, v.putGrads)
+	v.stepOfViews() // v_views index_of chunks -> chunks
+	// v_affine exposures -> exposures, unless the step failed anywhere
+	v.exposureAdam()
 	v.verifyModel("project_bwd_adam_views")
 	v.finish(true)
 }
 
-// exchange lists what devices give each other in n pieces, once the first is written: when all have written a piece it is taken in, and the next one is
-// written at the same time. first comes before what is taken in, with which its barriers are done.
+// exchange lists what devices give each other in n pieces, once the first is written: when all have written a piece it
+// is taken in, and the next one is written at the same time. first comes before what is taken in, with which its
+// barriers are done.
 func (v *view) exchange(exchange, n int, first func(), take, put func(p piece)) {
 	for k := range n {
 		v.await(exchange)
@@ -109,14 +115,17 @@ func (v *view) packView(w int) {
 	scratch(v.r, &v.shared.indexOf, "index_of", l.N*n)
 	scratch(v.r, &v.shared.sentOf, "sent_of", l.N)
 	marks := v.shared.indexOf.At(w*n, n)
-	v.r.Dispatch(&shaders.MarkVisible{Counters: v.counters, DepthKeys: v.depthKeys, Marks: marks}, v.indirect(layout.ArgsSplats))
+	v.r.Dispatch(&shaders.MarkVisible{Counters: v.counters, DepthKeys: v.depthKeys, Marks: marks},
+		v.indirect(layout.ArgsSplats))
 	v.scan("seen scan", marks, layout.NActive, layout.ArgsScanSplats, layout.NSent, false)
 	p.Projected = vk.ScratchOf[float32](v.r, "packed projected", team.ProjectedWords*l.Records)
 	p.Extents = vk.ScratchOf[float32](v.r, "packed extents", team.ExtentWords*l.Records)
 	p.Keys = vk.ScratchOf[uint32](v.r, "packed keys", l.Records)
 	v.r.Dispatch(&shaders.SendVisible{
-		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
-		IndexOf: marks, Headers: l.Sent[team.Visible][w], OutProjected: p.Projected, OutExtents: p.Extents, OutKeys: p.Keys, SentOf: v.shared.sentOf,
+		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View),
+		Extents: vk.Cast[float32](v.extents.View),
+		IndexOf: marks, Headers: l.Sent[team.Visible][w], OutProjected: p.Projected, OutExtents: p.Extents,
+		OutKeys: p.Keys, SentOf: v.shared.sentOf,
 		Push: shaders.SendVisiblePush{Capacity: uint32(l.Records), HeaderId: uint32(l.Rank), View: uint32(w)},
 	}, vk.Items(max(n, 1), layout.SendBlock)) // the first workgroup writes the header
 }
@@ -128,7 +137,8 @@ func (v *view) putVisibleTo(w int, p piece) {
 	v.copyVisible(p, v.shared.packs[w], v.links.Out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
 }
 
-// takeVisible takes in a piece of the packets from the others, of the last one depths first: the rest comes beside the passes that sort by them.
+// takeVisible takes in a piece of the packets from the others, of the last one depths first: the rest comes beside the
+// passes that sort by them.
 func (v *view) takeVisible(p piece) {
 	v.links.Others(func(o int) {
 		if p.k+1 < p.n {
@@ -143,7 +153,8 @@ func (v *view) takeVisible(p piece) {
 
 // joined are the packets of the view side by side.
 func (v *view) joined() team.Packet {
-	return team.Packet{Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View), Keys: v.depthKeys}
+	return team.Packet{Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
+		Keys: v.depthKeys}
 }
 
 // joinPackets finds the places of all devices' packets side by side, and puts the device's own there.
@@ -151,8 +162,9 @@ func (v *view) joinPackets() {
 	l, n := v.links, v.viewSplats
 	scratch(v.r, &v.shared.firstOf, "first_of", l.N+1)
 	v.r.Dispatch(&shaders.JoinPackets{
-		Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Headers: l.Headers[team.Visible], FirstOf: v.shared.firstOf,
-		Push: shaders.JoinPacketsPush{NDevices: uint32(l.N), Capacity: uint32(n)},
+		Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Headers: l.Headers[team.Visible],
+		FirstOf: v.shared.firstOf,
+		Push:    shaders.JoinPacketsPush{NDevices: uint32(l.N), Capacity: uint32(n)},
 	}, vk.Groups(1))
 	v.projected = vk.ScratchOf[layout.Projected](v.r, "joined projected", n)
 	v.extents = vk.ScratchOf[[3]float32](v.r, "joined extents", n)
@@ -173,12 +185,14 @@ func (v *view) copyKeys(p piece, from, to team.Packet, firstOf vk.Slice[uint32],
 
 // copyShapes is copyVisible for the rest.
 func (v *view) copyShapes(p piece, from, to team.Packet, firstOf vk.Slice[uint32], i int, place bool) {
-	v.copyRecords(p, firstOf, i, team.ProjectedWords, vk.Cast[uint32](from.Projected.View), vk.Cast[uint32](to.Projected.View), place)
-	v.copyRecords(p, firstOf, i, team.ExtentWords, vk.Cast[uint32](from.Extents.View), vk.Cast[uint32](to.Extents.View), place)
+	v.copyRecords(p, firstOf, i, team.ProjectedWords, vk.Cast[uint32](from.Projected.View),
+		vk.Cast[uint32](to.Projected.View), place)
+	v.copyRecords(p, firstOf, i, team.ExtentWords, vk.Cast[uint32](from.Extents.View), vk.Cast[uint32](to.Extents.View),
+		place)
 }
 
-// mostCopying is the most workgroups of a copy: enough for any bus, few enough that a GPU has room for the copies of both directions, and for what runs beside
-// them. wordsInPart are the words of a record in a part.
+// mostCopying is the most workgroups of a copy: enough for any bus, few enough that a GPU has room for the copies of
+// both directions, and for what runs beside them. wordsInPart are the words of a record in a part.
 const (
 	mostCopying = 128
 	wordsInPart = 3
@@ -190,18 +204,21 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 	if p.inParts {
 		parts = (words + wordsInPart - 1) / wordsInPart
 	}
-	push := shaders.CopyRecordsPush{Index: uint32(i), Words: uint32(words), Piece: uint32(p.k), NPieces: uint32(p.n), NParts: uint32(parts)}
+	push := shaders.CopyRecordsPush{Index: uint32(i), Words: uint32(words), Piece: uint32(p.k), NPieces: uint32(p.n),
+		NParts: uint32(parts)}
 	if place {
 		push.AtOffset = 1
 	}
 	blocks := (v.links.Records*words + layout.CopyBlock - 1) / layout.CopyBlock
 	for part := range parts {
 		push.Part = uint32(part)
-		v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Groups(min(blocks/p.n/parts+1, mostCopying)))
+		v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push},
+			vk.Groups(min(blocks/p.n/parts+1, mostCopying)))
 	}
 }
 
-// sendGrads makes a packet of the gradients of device o's projections; the device's own go where those of all views come together.
+// sendGrads makes a packet of the gradients of device o's projections; the device's own go where those of all views
+// come together.
 func (v *view) sendGrads(o int) {
 	l, p := v.links, v.packed(o)
 	v.allocateViews()
@@ -214,7 +231,8 @@ func (v *view) sendGrads(o int) {
 		}
 	}
 	v.r.Dispatch(&shaders.SendGrads{
-		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf, Projected: vk.Cast[float32](v.projected.View),
+		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf,
+		Projected:  vk.Cast[float32](v.projected.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
 		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.AbsGrads,
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
@@ -274,7 +292,8 @@ func (v *view) settle() {
 	l := v.links
 	scratch(v.r, &v.shared.backOf, "back_of", l.N+1)
 	v.r.Dispatch(&shaders.Settle{
-		Params: v.f.params, Counters: v.counters, Headers: l.Headers[team.Grads], FirstOf: v.shared.backOf, Push: shaders.SettlePush{NDevices: uint32(l.N)},
+		Params: v.f.params, Counters: v.counters, Headers: l.Headers[team.Grads], FirstOf: v.shared.backOf,
+		Push: shaders.SettlePush{NDevices: uint32(l.N)},
 	}, vk.Groups(1))
 }
 
@@ -284,13 +303,15 @@ func (v *view) stepOfViews() {
 	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.ProjectBwdAdamViews{
 			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
-			VViews: vk.Cast[layout.ProjectedGrad](v.shared.vViews.View), VAbsViews: vk.Cast[[2]float32](v.shared.vAbsView.View),
-			Mixed: v.model.mixed,
+			VViews:    vk.Cast[layout.ProjectedGrad](v.shared.vViews.View),
+			VAbsViews: vk.Cast[[2]float32](v.shared.vAbsView.View),
+			Mixed:     v.model.mixed,
 			Push: shaders.ProjectBwdAdamViewsPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.nParams),
 				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.Records),
 			},
-			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise, NViews: uint32(l.N)},
+			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
+				NViews: uint32(l.N)},
 		}, vk.Items(c.splats, 128))
 	}
 }

@@ -33,7 +33,8 @@ func shortExact(c *Config) {
 	c.AbsGrad, c.GrowGrad2D, c.RevisedOpacity, c.Splats, c.OpacityReg = true, AbsGradThreshold, true, manySplats, 0.01
 }
 
-// TestStrategiesSameBytes trains with every strategy in the ways that must not matter, and ends at the promised number of splats.
+// TestStrategiesSameBytes trains with every strategy in the ways that must not matter, and ends at the promised number
+// of splats.
 func TestStrategiesSameBytes(t *testing.T) {
 	limits := t.TempDir() + "/limits.json"
 	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
@@ -42,7 +43,8 @@ func TestStrategiesSameBytes(t *testing.T) {
 	mixed := func(short func(*Config)) func(*Config) {
 		return func(c *Config) { short(c); c.Precision = PrecisionMixed }
 	}
-	for name, change := range map[string]func(*Config){"mcmc": shortMCMC, "exact": shortExact, "mixed mcmc": mixed(shortMCMC), "mixed exact": mixed(shortExact)} {
+	for name, change := range map[string]func(*Config){"mcmc": shortMCMC, "exact": shortExact,
+		"mixed mcmc": mixed(shortMCMC), "mixed exact": mixed(shortExact)} {
 		t.Run(name, func(t *testing.T) {
 			d := testDevice(t)
 			want, n := trainHash(t, d, change)
@@ -80,8 +82,9 @@ func TestVerifySabotage(t *testing.T) {
 	d := verified(t)
 	nan := math.Float32bits(float32(math.NaN()))
 	for buffer, bad := range map[string]uint32{
-		"splat_from_rank": 7, "projected": nan, "extents": nan, "first_isect": 7, "slot_from_isect": 1 << 30, "tile_offsets": 1 << 30,
-		"render": nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_abs_mean2d": nan, "chunk": nan,
+		"splat_from_rank": 7, "projected": nan, "extents": nan, "first_isect": 7, "slot_from_isect": 1 << 30,
+		"tile_offsets": 1 << 30,
+		"render":       nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_abs_mean2d": nan, "chunk": nan,
 	} {
 		t.Run(buffer, func(t *testing.T) {
 			views, init, scale, cfg := promiseScene(t)
@@ -109,9 +112,12 @@ func TestVerifySabotage(t *testing.T) {
 
 func (v *view) buffersByName() map[string]vk.View {
 	return map[string]vk.View{
-		"splat_from_rank": v.splatFromRank.View, "projected": v.projected.View, "extents": v.extents.View, "first_isect": v.firstIsect.View,
-		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "render": v.render.View, "v_render": v.vRender.View,
-		"v_slots": v.vSlots.View, "v_projected": v.vProjected.View, "v_abs_mean2d": v.vAbsMean2D.View, "chunk": v.model.chunks[0].View,
+		"splat_from_rank": v.splatFromRank.View, "projected": v.projected.View, "extents": v.extents.View,
+		"first_isect":     v.firstIsect.View,
+		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "render": v.render.View,
+		"v_render": v.vRender.View,
+		"v_slots":  v.vSlots.View, "v_projected": v.vProjected.View, "v_abs_mean2d": v.vAbsMean2D.View,
+		"chunk": v.model.chunks[0].View,
 	}
 }
 
@@ -161,15 +167,18 @@ func TestScaled(t *testing.T) {
 	c := DefaultConfig()
 	c.RefineStart = 0
 	half, tiny := c.Scaled(0.29), c.Scaled(1e-9)
-	if half.Iterations != 8700 || half.SHInterval != 290 || half.RefineStop != 4350 || half.RefineEvery != 29 || half.ResetEvery != 870 || half.RefineStart != 0 || half.ResolutionSchedule != 870 {
+	if half.Iterations != 8700 || half.SHInterval != 290 || half.RefineStop != 4350 || half.RefineEvery != 29 ||
+		half.ResetEvery != 870 || half.RefineStart != 0 || half.ResolutionSchedule != 870 {
 		t.Errorf("%+v", half)
 	}
 	if tiny.Iterations != 1 || tiny.RefineEvery != 1 || tiny.Validate() != nil || c.Scaled(1) != c {
 		t.Errorf("%+v", tiny)
 	}
 	quarter := c.ForShare(0.25)
-	if quarter.Iterations != 7500 || quarter.LRMeans != 2*c.LRMeans || quarter.LRLogScales != 2*c.LRLogScales || quarter.LRQuats != 2*c.LRQuats || quarter.LRLogitOpacity != 2*c.LRLogitOpacity ||
-		quarter.LRSH0 != 2*c.LRSH0 || quarter.LRSHN != 2*c.LRSHN || quarter.LRMeansFinal != c.LRMeansFinal || c.ForShare(1) != c {
+	if quarter.Iterations != 7500 || quarter.LRMeans != 2*c.LRMeans || quarter.LRLogScales != 2*c.LRLogScales ||
+		quarter.LRQuats != 2*c.LRQuats || quarter.LRLogitOpacity != 2*c.LRLogitOpacity ||
+		quarter.LRSH0 != 2*c.LRSH0 || quarter.LRSHN != 2*c.LRSHN || quarter.LRMeansFinal != c.LRMeansFinal ||
+		c.ForShare(1) != c {
 		t.Errorf("%+v", quarter)
 	}
 	for _, f := range []float64{0, -1, math.NaN(), math.Inf(1), 1e30} {
@@ -281,7 +290,8 @@ func TestSplatsOutOfReach(t *testing.T) {
 	}
 	m := MCMCConfig()
 	m.Splats = 1000
-	if s := m.thinned(init); s.N != 1000 || s.Means[0] != init.Means[0] || s.SH[len(s.SH)-1] != init.SH[len(init.SH)/init.N*(999*init.N/1000+1)-1] {
+	if s := m.thinned(init); s.N != 1000 || s.Means[0] != init.Means[0] ||
+		s.SH[len(s.SH)-1] != init.SH[len(init.SH)/init.N*(999*init.N/1000+1)-1] {
 		t.Errorf("%d splats", s.N)
 	}
 }

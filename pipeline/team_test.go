@@ -26,10 +26,12 @@ func testTeam(t testing.TB, n int) (list []*Device) {
 }
 
 // teamTrainer makes a trainer of a scene on several devices.
-func teamTrainer(t testing.TB, devices []*Device, views []TrainView, init *scene.Splats, scale float64, cfg Config) *Trainer {
+func teamTrainer(t testing.TB, devices []*Device, views []TrainView, init *scene.Splats, scale float64,
+	cfg Config) *Trainer {
 	t.Helper()
 	cams, photos := splitViews(views)
-	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg, TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
+	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
+		TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,8 @@ func splatsAfter(t testing.TB, tr *Trainer, step int) *scene.Splats {
 	return s
 }
 
-// firstMoments reads the first moments of a model of one step, [splat][row], from a checkpoint: they are the gradient times 1 - beta1.
+// firstMoments reads the first moments of a model of one step, [splat][row], from a checkpoint: they are the gradient
+// times 1 - beta1.
 func firstMoments(t testing.TB, tr *Trainer) map[string][]float32 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "moments")
@@ -85,13 +88,15 @@ func firstMoments(t testing.TB, tr *Trainer) map[string][]float32 {
 	return list
 }
 
-// TestTeamGradient compares the gradient of a batch of views, one on each of several devices, with the mean of the gradients that one device has of them.
+// TestTeamGradient compares the gradient of a batch of views, one on each of several devices, with the mean of the
+// gradients that one device has of them.
 func TestTeamGradient(t *testing.T) {
 	devices := testTeam(t, 4)
 	for n := 2; n <= 4; n++ {
 		for _, absgrad := range []bool{false, true} {
 			if absgrad == (n == 3) || inFull() {
-				t.Run(fmt.Sprintf("%d devices, absgrad %v", n, absgrad), func(t *testing.T) { testTeamGradient(t, devices[:n], absgrad) })
+				t.Run(fmt.Sprintf("%d devices, absgrad %v", n, absgrad),
+					func(t *testing.T) { testTeamGradient(t, devices[:n], absgrad) })
 			}
 		}
 	}
@@ -148,7 +153,8 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
 // TestTeamSameBytes trains on several devices in every way that must not matter.
 func TestTeamSameBytes(t *testing.T) {
 	mcmc := func(c *Config) { c.Strategy, c.MaxSplats = StrategyMCMC, 3300 }
-	// Each way that must not matter with one of the settings: a run on several devices takes as many times as long here.
+	// Each way that must not matter with one of the settings: a run on several devices takes as many times as long
+	// here.
 	devices := testTeam(t, 4)
 	for _, c := range []struct {
 		name   string
@@ -163,7 +169,8 @@ func TestTeamSameBytes(t *testing.T) {
 		{name: "mcmc on 3", n: 3, change: mcmc, way: teamRun.inPieces},
 		{name: "mixed on 2", n: 2, change: func(c *Config) { c.Precision = PrecisionMixed }, way: teamRun.inBands},
 		{name: "absgrad on 2", n: 2, change: func(c *Config) { c.AbsGrad = true }, way: teamRun.smallPackets},
-		{name: "levels on 3", n: 3, change: func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 }, way: teamRun.inBands},
+		{name: "levels on 3", n: 3, change: func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 },
+			way: teamRun.inBands},
 	} {
 		if !c.long || inFull() {
 			t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, devices[:c.n], c.change, c.way) })
@@ -243,7 +250,8 @@ func (r teamRun) inPieces(t *testing.T) {
 	}
 }
 
-// roomOnOne gives the second device room for all splats at once: refinements that do not fit fail on the first alone, while the second goes on to the next step.
+// roomOnOne gives the second device room for all splats at once: refinements that do not fit fail on the first alone,
+// while the second goes on to the next step.
 func (r teamRun) roomOnOne(t *testing.T) {
 	before := 0
 	got, tr := r.train(t, func(tr *Trainer) {
@@ -262,7 +270,8 @@ func (r teamRun) inBands(t *testing.T) {
 	r.again(t)
 }
 
-// TestTeamResume saves a team's run at every unit around a refinement, and goes on with as many devices, with fewer and with more.
+// TestTeamResume saves a team's run at every unit around a refinement, and goes on with as many devices, with fewer and
+// with more.
 func TestTeamResume(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations = 24
@@ -282,7 +291,8 @@ func TestTeamResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:n], Depths: depthsOf(cams)})
+		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg,
+			TrainerOptions{Others: devices[1:n], Depths: depthsOf(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +344,8 @@ func TestTeamPicture(t *testing.T) {
 			}
 			for i := range want {
 				if got[i] != want[i] {
-					t.Fatalf("%d devices, view %s: number %d is %g, of the whole scene %g", n, v.Camera.Name, i, got[i], want[i])
+					t.Fatalf("%d devices, view %s: number %d is %g, of the whole scene %g", n, v.Camera.Name, i, got[i],
+						want[i])
 				}
 			}
 		}
@@ -368,14 +379,17 @@ func TestEvenOut(t *testing.T) {
 		shares []int
 		want   string
 	}{
-		{[]int{100}, "[]"}, {[]int{0, 0}, "[]"}, {[]int{105, 95}, "[]"}, {[]int{110, 90}, "[]"}, {[]int{111, 89}, "[{0 1 11}]"}, {[]int{0, 200}, "[{1 0 100}]"},
-		{[]int{10, 0, 20}, "[{2 1 10}]"}, {[]int{7, 0, 0}, "[{0 1 2} {0 2 2}]"}, {[]int{0, 9, 3, 0}, "[{1 0 3} {1 3 3}]"},
+		{[]int{100}, "[]"}, {[]int{0, 0}, "[]"}, {[]int{105, 95}, "[]"}, {[]int{110, 90}, "[]"},
+		{[]int{111, 89}, "[{0 1 11}]"}, {[]int{0, 200}, "[{1 0 100}]"},
+		{[]int{10, 0, 20}, "[{2 1 10}]"}, {[]int{7, 0, 0}, "[{0 1 2} {0 2 2}]"},
+		{[]int{0, 9, 3, 0}, "[{1 0 3} {1 3 3}]"},
 	} {
 		if got := fmt.Sprint(evenOut(c.shares, slices.Repeat([]int{1000}, len(c.shares)))); got != c.want {
 			t.Errorf("%v: %s, want %s", c.shares, got, c.want)
 		}
 	}
-	if got := fmt.Sprint(dues(1000, []int{100, 5000, 300}), dues(10, []int{2, 3}), evenOut([]int{300, 100}, []int{5000, 100})); got != "[100 600 300] [2 3] []" {
+	if got := fmt.Sprint(dues(1000, []int{100, 5000, 300}), dues(10, []int{2, 3}),
+		evenOut([]int{300, 100}, []int{5000, 100})); got != "[100 600 300] [2 3] []" {
 		t.Errorf("with ceilings: %s", got)
 	}
 }
@@ -418,7 +432,8 @@ func TestAlike(t *testing.T) {
 	}
 	old, weak := gpu("old", "H200", "discrete"), gpu("weak", "H200", "discrete")
 	old.Driver, weak.Usable = "driver 0", false
-	list := []DeviceSummary{gpu("a", "H200", "discrete"), gpu("b", "H200", "discrete"), gpu("b", "H200", "discrete"), gpu("c", "A100", "discrete"), gpu("i", "Iris", "integrated"),
+	list := []DeviceSummary{gpu("a", "H200", "discrete"), gpu("b", "H200", "discrete"), gpu("b", "H200", "discrete"),
+		gpu("c", "A100", "discrete"), gpu("i", "Iris", "integrated"),
 		gpu("j", "Iris", "integrated"), gpu("k", "llvmpipe", "cpu"), gpu("l", "llvmpipe", "cpu"), old, weak}
 	want := map[string]string{"a": "[b]", "b": "[a]", "c": "[]", "i": "[]", "k": "[]"}
 	for _, d := range list {

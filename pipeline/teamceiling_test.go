@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLowerCeiling goes on with fewer splats allowed than there are, or than would let each device have its share: the model keeps its splats, grows to what is
-// allowed in all, and checkpoints of that can be opened.
+// TestLowerCeiling goes on with fewer splats allowed than there are, or than would let each device have its share: the
+// model keeps its splats, grows to what is allowed in all, and checkpoints of that can be opened.
 func TestLowerCeiling(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations = 24
@@ -31,13 +31,16 @@ func TestLowerCeiling(t *testing.T) {
 			}
 			less := cfg
 			less.MaxSplats = most
-			next, err := NewTrainerFrom(devices[0], cams, photos, c, less, TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
+			next, err := NewTrainerFrom(devices[0], cams, photos, c, less,
+				TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ceiling, fits := next.Ceiling()
-			if ceiling != max(had, most) || !fits || fmt.Sprint(next.shares()) != fmt.Sprint(shares) || len(next.Deviations()) > 0 {
-				t.Errorf("%d devices: shares %v, %d allowed: goes on with %v under %d, fits: %v, deviations %v", n, shares, most, next.shares(), ceiling, fits, next.Deviations())
+			if ceiling != max(had, most) || !fits || fmt.Sprint(next.shares()) != fmt.Sprint(shares) ||
+				len(next.Deviations()) > 0 {
+				t.Errorf("%d devices: shares %v, %d allowed: goes on with %v under %d, fits: %v, deviations %v", n,
+					shares, most, next.shares(), ceiling, fits, next.Deviations())
 			}
 			for _, step := range []int{5, less.Iterations} {
 				splatsAfter(t, next, step)
@@ -46,8 +49,10 @@ func TestLowerCeiling(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%d devices, %d of %d splats allowed: %v", n, most, had, err)
 				}
-				if h := again.Header; h.Splats > ceiling || h.SplatCeiling != ceiling || again.Ceiling(less) != ceiling {
-					t.Errorf("%d devices: %d splats under %d, then %d", n, h.Splats, h.SplatCeiling, again.Ceiling(less))
+				if h := again.Header; h.Splats > ceiling || h.SplatCeiling != ceiling ||
+					again.Ceiling(less) != ceiling {
+					t.Errorf("%d devices: %d splats under %d, then %d", n, h.Splats, h.SplatCeiling,
+						again.Ceiling(less))
 				}
 				if err := again.Close(); err != nil {
 					t.Error(err)

@@ -38,8 +38,8 @@ func exposureTable(t testing.TB, tr *Trainer) (table []layout.Exposure) {
 	return table
 }
 
-// TestTeamExposure compares the colour maps that several devices learn with those that one does. In the first step each device has a photo of its own, whose map
-// must be bit for bit what one device makes of it.
+// TestTeamExposure compares the colour maps that several devices learn with those that one does. In the first step each
+// device has a photo of its own, whose map must be bit for bit what one device makes of it.
 func TestTeamExposure(t *testing.T) {
 	views, init, scale, cfg := partialScene(t)
 	cfg.Iterations = 1
@@ -64,8 +64,8 @@ func TestTeamExposure(t *testing.T) {
 	}
 }
 
-// TestTeamExposureBytes learns colour maps on three devices in every way that must not matter. There are eight photos, one of which cannot be decoded, so that
-// two devices have the same one now and then.
+// TestTeamExposureBytes learns colour maps on three devices in every way that must not matter. There are eight photos,
+// one of which cannot be decoded, so that two devices have the same one now and then.
 func TestTeamExposureBytes(t *testing.T) {
 	views, init, scale, cfg := partialScene(t)
 	cams, photos := splitViews(views)

@@ -10,7 +10,8 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// TestTeamRescue ends a run for want of memory on one device: what there is can be saved, and goes on to the undisturbed end.
+// TestTeamRescue ends a run for want of memory on one device: what there is can be saved, and goes on to the
+// undisturbed end.
 func TestTeamRescue(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations = 14
@@ -35,7 +36,8 @@ func TestTeamRescue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
+		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg,
+			TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +51,8 @@ func TestTeamRescue(t *testing.T) {
 	}
 }
 
-// TestTeamLost loses a device while packets are under way: the others may have stepped on half a packet, so nothing of it is saved.
+// TestTeamLost loses a device while packets are under way: the others may have stepped on half a packet, so nothing of
+// it is saved.
 func TestTeamLost(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)

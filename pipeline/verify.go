@@ -28,10 +28,14 @@ type verifyCheck struct {
 
 var verifyModes = map[uint32]string{
 	layout.VerifyFinite: "it is not a finite number", layout.VerifyFiniteAt: "it is not a finite number",
-	layout.VerifyFiniteRows: "the splat is not made of finite numbers", layout.VerifyFiniteHalves: "the splat is not made of finite numbers",
-	layout.VerifyFiniteBfloats: "the splat is not made of finite numbers", layout.VerifySorted: "it is larger than the next",
-	layout.VerifySortedAt: "it is culled or larger than the next", layout.VerifyDistinct: "it is out of range or occurs twice",
-	layout.VerifyOffsets: "offsets do not rise from 0 to the total", layout.VerifyGroups: "it lies outside its tile's run",
+	layout.VerifyFiniteRows:    "the splat is not made of finite numbers",
+	layout.VerifyFiniteHalves:  "the splat is not made of finite numbers",
+	layout.VerifyFiniteBfloats: "the splat is not made of finite numbers",
+	layout.VerifySorted:        "it is larger than the next",
+	layout.VerifySortedAt:      "it is culled or larger than the next",
+	layout.VerifyDistinct:      "it is out of range or occurs twice",
+	layout.VerifyOffsets:       "offsets do not rise from 0 to the total",
+	layout.VerifyGroups:        "it lies outside its tile's run",
 }
 
 func (x *verifier) allocate(e *engine) (err error) {
@@ -106,50 +110,66 @@ func (v *view) check(t verifyTarget) {
 		t.index = t.data // not read
 	}
 	v.r.Dispatch(&shaders.Verify{
-		Params: v.f.params, Counters: v.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index), Marks: marks, Found: v.f.verifier.found,
-		Push: shaders.VerifyPush{Mode: t.mode, Count: t.count, Stride: uint32(max(t.stride, 1)), Bound: t.bound, Check: uint32(number)},
+		Params: v.f.params, Counters: v.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index),
+		Marks: marks, Found: v.f.verifier.found,
+		Push: shaders.VerifyPush{Mode: t.mode, Count: t.count, Stride: uint32(max(t.stride, 1)), Bound: t.bound,
+			Check: uint32(number)},
 	}, vk.Groups(64))
 }
 
 // verifyProjection checks projections and their order.
 func (v *view) verifyProjection() {
 	rank := v.splatFromRank.View
-	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "splat_from_rank", layout.VerifyDistinct}, data: rank, count: layout.NVisible, bound: layout.NActive})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "depth_keys", layout.VerifySortedAt}, data: v.depthKeys.View, index: rank, count: layout.NVisible})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "projected", layout.VerifyFiniteAt}, data: v.projected.View, index: rank, count: layout.NVisible, stride: 9})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "extents", layout.VerifyFiniteAt}, data: v.extents.View, index: rank, count: layout.NVisible, stride: 3})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "splat_from_rank", layout.VerifyDistinct}, data: rank,
+		count: layout.NVisible, bound: layout.NActive})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "depth_keys", layout.VerifySortedAt},
+		data: v.depthKeys.View, index: rank, count: layout.NVisible})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "projected", layout.VerifyFiniteAt},
+		data: v.projected.View, index: rank, count: layout.NVisible, stride: 9})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "extents", layout.VerifyFiniteAt}, data: v.extents.View,
+		index: rank, count: layout.NVisible, stride: 3})
 }
 
 // verifyIsects checks the lists of tiles.
 func (v *view) verifyIsects() {
 	ids, offsets := v.tileIDs.View, v.tileOffsets.View
-	v.check(verifyTarget{verifyCheck: verifyCheck{"scan_isects", "first_isect", layout.VerifySorted}, data: v.firstIsect.View, count: layout.NVisible})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_tiles", "tile_ids", layout.VerifySorted}, data: ids, count: layout.NIsects})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"scan_isects", "first_isect", layout.VerifySorted},
+		data: v.firstIsect.View, count: layout.NVisible})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_tiles", "tile_ids", layout.VerifySorted}, data: ids,
+		count: layout.NIsects})
 	v.check(verifyTarget{
-		verifyCheck: verifyCheck{"sort_tiles", "slot_from_isect", layout.VerifyDistinct}, data: v.slotFromIsect.View, count: layout.NIsects, bound: layout.NIsects,
+		verifyCheck: verifyCheck{"sort_tiles", "slot_from_isect", layout.VerifyDistinct}, data: v.slotFromIsect.View,
+		count: layout.NIsects, bound: layout.NIsects,
 	})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_offsets", layout.VerifyOffsets}, data: offsets, count: layout.CountTiles, bound: layout.NIsects})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_ids", layout.VerifyGroups}, data: ids, index: offsets, count: layout.NIsects})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_offsets", layout.VerifyOffsets}, data: offsets,
+		count: layout.CountTiles, bound: layout.NIsects})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_ids", layout.VerifyGroups}, data: ids,
+		index: offsets, count: layout.NIsects})
 }
 
 // verifyImage checks the picture and its gradient.
 func (v *view) verifyImage() {
-	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize", "render", layout.VerifyFinite}, data: v.render.View, count: layout.CountPixels, stride: 4})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"loss", "v_render", layout.VerifyFinite}, data: v.vRender.View, count: layout.CountPixels, stride: 4})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize", "render", layout.VerifyFinite}, data: v.render.View,
+		count: layout.CountPixels, stride: 4})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"loss", "v_render", layout.VerifyFinite}, data: v.vRender.View,
+		count: layout.CountPixels, stride: 4})
 }
 
 // verifySlots checks the gradients of pairs.
 func (v *view) verifySlots() {
-	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize_bwd", "v_slots", layout.VerifyFinite}, data: v.vSlots.View, count: layout.NIsects, stride: 9})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize_bwd", "v_slots", layout.VerifyFinite}, data: v.vSlots.View,
+		count: layout.NIsects, stride: 9})
 }
 
 // verifyGradients checks the gradients of projections.
 func (v *view) verifyGradients() {
 	rank := v.splatFromRank.View
-	v.check(verifyTarget{verifyCheck: verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt}, data: v.vProjected.View, index: rank, count: layout.NVisible, stride: 9})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt},
+		data: v.vProjected.View, index: rank, count: layout.NVisible, stride: 9})
 	if v.strategy.absgrad {
 		v.check(verifyTarget{
-			verifyCheck: verifyCheck{"reduce_slots", "v_abs_mean2d", layout.VerifyFiniteAt}, data: v.vAbsMean2D.View, index: rank, count: layout.NVisible, stride: 2,
+			verifyCheck: verifyCheck{"reduce_slots", "v_abs_mean2d", layout.VerifyFiniteAt}, data: v.vAbsMean2D.View,
+			index: rank, count: layout.NVisible, stride: 2,
 		})
 	}
 }
@@ -160,7 +180,8 @@ func (v *view) verifyModel(pass string) {
 	for _, c := range m.chunks {
 		floats := func(row, end int, mode uint32) {
 			v.check(verifyTarget{
-				verifyCheck: verifyCheck{pass, "chunk", mode}, data: c.At(row*c.splats, (end-row)*c.splats).View, count: layout.NSplats,
+				verifyCheck: verifyCheck{pass, "chunk", mode}, data: c.At(row*c.splats, (end-row)*c.splats).View,
+				count:  layout.NSplats,
 				stride: c.splats, bound: uint32(c.first),
 			})
 		}

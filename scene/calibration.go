@@ -5,10 +5,11 @@ type LensModel int
 
 // The models that callers name.
 const (
-	LensSimplePinhole   LensModel = 0    // f, cx, cy
-	LensPinhole         LensModel = 1    // fx, fy, cx, cy
-	LensEquirectangular LensModel = 17   // width, height: the whole sphere, azimuth across and elevation down
-	LensPolynomial      LensModel = 1000 // fx, fy, cx, cy, k1, k2, k3, k4, p1, p2: radial 1 + k1 r² + k2 r⁴ + k3 r⁶ + k4 r⁸, tangential as OpenCV
+	LensSimplePinhole   LensModel = 0  // f, cx, cy
+	LensPinhole         LensModel = 1  // fx, fy, cx, cy
+	LensEquirectangular LensModel = 17 // width, height: the whole sphere, azimuth across and elevation down
+	// fx, fy, cx, cy, k1, k2, k3, k4, p1, p2: radial 1 + k1 r² + k2 r⁴ + k3 r⁶ + k4 r⁸, tangential as OpenCV
+	LensPolynomial LensModel = 1000
 )
 
 // The others of COLMAP; f or fx, fy, then cx, cy come first.

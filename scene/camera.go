@@ -34,8 +34,10 @@ type Camera struct {
 	Fx, Fy, Cx, Cy float64
 	Model          CameraModel
 
-	Lens         *Lens  // how the photo's pixels become the camera's; nil: by scaling alone
-	Photo        string // name of the photo where several cameras share it, as the faces of a panorama do; "" otherwise. They are held out together
+	Lens *Lens // how the photo's pixels become the camera's; nil: by scaling alone
+	// name of the photo where several cameras share it, as the faces of a panorama do; "" otherwise. They are held out
+	// together
+	Photo        string
 	Mask         string // file of the photo's mask, "" without
 	MaskInverted bool   // black counts and white does not
 

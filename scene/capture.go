@@ -79,6 +79,7 @@ func FirstNames(names []string) []string {
 func (c *Capture) WarnBadPoints(bad int) {
 	if bad > 0 {
 		c.Warnings = append(c.Warnings, Warning{Code: "bad-points", Count: bad,
-			Text: fmt.Sprintf("left out %d of %d points whose coordinates are not finite or beyond %g", bad, bad+len(c.Points), float64(MaxCoordinate))})
+			Text: fmt.Sprintf("left out %d of %d points whose coordinates are not finite or beyond %g", bad,
+				bad+len(c.Points), float64(MaxCoordinate))})
 	}
 }

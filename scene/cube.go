@@ -6,8 +6,8 @@ import (
 	"vksplat/internal/geom"
 )
 
-// CubeFaces are the cameras that a panorama becomes. r is the rotation from the camera's axes to the panorama's, row-major: its columns are the camera's
-// right, down and forward.
+// CubeFaces are the cameras that a panorama becomes. r is the rotation from the camera's axes to the panorama's,
+// row-major: its columns are the camera's right, down and forward.
 var CubeFaces = [...]struct {
 	name string
 	R    [9]float64
@@ -20,8 +20,9 @@ var CubeFaces = [...]struct {
 	{"up", [9]float64{1, 0, 0, 0, 0, -1, 0, 1, 0}},
 }
 
-// faces gives the six cameras of a panorama that is width pixels wide: pinholes of 90 degrees with the panorama's resolution at the equator, named after
-// the photo as in pano.jpg/front.png. No photo can have such a name, because pano.jpg is a file. Camera.Photo holds the six together.
+// faces gives the six cameras of a panorama that is width pixels wide: pinholes of 90 degrees with the panorama's
+// resolution at the equator, named after the photo as in pano.jpg/front.png. No photo can have such a name, because
+// pano.jpg is a file. Camera.Photo holds the six together.
 func (k Calibration) faces(cam Camera, width, downscale int) []Camera {
 	side := max(int(math.Round(float64(width)/4)), 1)
 	half := float64(side) / 2

@@ -63,7 +63,8 @@ func (c *Capture) Depths(share float64) []Depths {
 	return all
 }
 
-// dropWords is how many words of bits are filled at once: their points, 500 KiB, stay in a core's cache while all cameras look at them.
+// dropWords is how many words of bits are filled at once: their points, 500 KiB, stay in a core's cache while all
+// cameras look at them.
 const dropWords = 256
 
 // markInFront sets the bits of the points from word first on that lie within a camera's empty space.

@@ -6,7 +6,8 @@ import "testing"
 func emptyCapture(extra ...[3]float64) *Capture {
 	c := &Capture{Cameras: []Camera{
 		{Name: "a", Width: 100, Height: 100, Fx: 50, Fy: 50, Cx: 50, Cy: 50, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}},
-		{Name: "b", Width: 100, Height: 100, Fx: 50, Fy: 50, Cx: 50, Cy: 50, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, T: [3]float64{-1, 0, 0}},
+		{Name: "b", Width: 100, Height: 100, Fx: 50, Fy: 50, Cx: 50, Cy: 50, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1},
+			T: [3]float64{-1, 0, 0}},
 	}}
 	for i := range 400 {
 		c.Points = append(c.Points, Point{Pos: [3]float64{float64(i%20)/10 - 0.5, float64(i/20)/10 - 1, 2}})

@@ -2,7 +2,8 @@ package scene
 
 import "math"
 
-// Farthest returns a distance beyond which no camera has a splat's center: that of the farthest corner of the box around them.
+// Farthest returns a distance beyond which no camera has a splat's center: that of the farthest corner of the box
+// around them.
 func Farthest(cams []Camera, s *Splats) float64 {
 	lo, hi := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}, [3]float64{math.Inf(-1), math.Inf(-1), math.Inf(-1)}
 	for i, x := range s.Means[:3*s.N] {

@@ -16,8 +16,9 @@ type Frame struct {
 // Identity is the capture's own frame.
 func Identity() Frame { return Frame{Scale: 1} }
 
-// Normalise moves the capture into the training frame: the mean camera at the origin, the median camera distance from it 1. The frame is computed and
-// applied in float64, so that captures in metres around a far origin keep their precision. Cameras that are all in one place keep their scale.
+// Normalise moves the capture into the training frame: the mean camera at the origin, the median camera distance from
+// it 1. The frame is computed and applied in float64, so that captures in metres around a far origin keep their
+// precision. Cameras that are all in one place keep their scale.
 func (c *Capture) Normalise() {
 	var mean [3]float64
 	centres := make([][3]float64, len(c.Cameras))
@@ -44,7 +45,8 @@ func (c *Capture) Normalise() {
 	c.apply(f)
 }
 
-// NormaliseTo moves the capture, which is in its own frame, into a frame that was chosen before: that of the model that training goes on with.
+// NormaliseTo moves the capture, which is in its own frame, into a frame that was chosen before: that of the model that
+// training goes on with.
 func (c *Capture) NormaliseTo(f Frame, sceneScale float64) {
 	c.SceneScale = sceneScale
 	c.apply(f)
@@ -83,9 +85,9 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 	return cam
 }
 
-// Split divides the cameras, which are sorted by name, into those to train on and those held out. Where the capture's files say which photos are held
-// out, these are, whatever n is. Otherwise it is every n-th photo, beginning with the first; n <= 0 holds none out. Cameras that share a photo stay
-// together.
+// Split divides the cameras, which are sorted by name, into those to train on and those held out. Where the capture's
+// files say which photos are held out, these are, whatever n is. Otherwise it is every n-th photo, beginning with the
+// first; n <= 0 holds none out. Cameras that share a photo stay together.
 func (c *Capture) Split(n int) (train, test []int) {
 	photo := -1
 	for i, cam := range c.Cameras {

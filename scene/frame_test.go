@@ -37,7 +37,8 @@ func TestNormalise(t *testing.T) {
 		distances = append(distances, geom.Length(p))
 	}
 	slices.Sort(distances)
-	if geom.Length(mean) > 1e-12 || !scenetest.Near(distances[scenetest.TinyPhotos/2], 1, 1e-12) || !scenetest.Near(c.SceneScale, 1.1*distances[scenetest.TinyPhotos-1], 1e-12) {
+	if geom.Length(mean) > 1e-12 || !scenetest.Near(distances[scenetest.TinyPhotos/2], 1, 1e-12) ||
+		!scenetest.Near(c.SceneScale, 1.1*distances[scenetest.TinyPhotos-1], 1e-12) {
 		t.Errorf("mean %v, distances %v, scene scale %v", mean, distances, c.SceneScale)
 	}
 }
@@ -47,7 +48,8 @@ func TestNormaliseOfAFarCapture(t *testing.T) {
 	far := frameCapture(1000, [3]float64{5e6, 5e6, 5e6})
 	want.Normalise()
 	far.Normalise()
-	if !scenetest.Near(far.Frame.Scale*1000, want.Frame.Scale, 1e-9) || !scenetest.Near(far.SceneScale, want.SceneScale, 1e-9) {
+	if !scenetest.Near(far.Frame.Scale*1000, want.Frame.Scale, 1e-9) ||
+		!scenetest.Near(far.SceneScale, want.SceneScale, 1e-9) {
 		t.Errorf("frame %+v, scene scale %v; want %+v, %v", far.Frame, far.SceneScale, want.Frame, want.SceneScale)
 	}
 	for i, cam := range far.Cameras {
@@ -76,7 +78,8 @@ func TestToCaptureInverts(t *testing.T) {
 	for i, cam := range c.Cameras {
 		back, less := c.Frame.ToCapture(cam, [3]float64{}), c.Frame.ToCapture(cam, origin)
 		for k := range 3 {
-			if !scenetest.Near(back.T[k], plain.Cameras[i].T[k], 1e-12) || !scenetest.Near(less.T[k], moved.Cameras[i].T[k], 1e-12) {
+			if !scenetest.Near(back.T[k], plain.Cameras[i].T[k], 1e-12) ||
+				!scenetest.Near(less.T[k], moved.Cameras[i].T[k], 1e-12) {
 				t.Errorf("%v and %v, want %v and %v", back.T, less.T, plain.Cameras[i].T, moved.Cameras[i].T)
 			}
 		}

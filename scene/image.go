@@ -4,7 +4,8 @@ package scene
 type Image struct {
 	Width, Height int
 	Pix           []uint8 // [Height][Width] RGBA, straight alpha
-	// Which pixels count in the loss and in metrics: bit i%32 of word i/32 for pixel i = y Width + x. nil: all. Bits beyond the last pixel are 0.
+	// Which pixels count in the loss and in metrics: bit i%32 of word i/32 for pixel i = y Width + x. nil: all. Bits
+	// beyond the last pixel are 0.
 	Mask []uint32
 }
 

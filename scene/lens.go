@@ -14,15 +14,17 @@ type lensPlane int
 
 const (
 	TangentPlane lensPlane = iota // (X/Z, Y/Z): what a pinhole of focal length 1 sees
-	AnglePlane                    // (X, Y) as long as the angle from the axis in radians: what an equidistant fisheye of focal length 1 sees
-	NoPlane                       // the whole sphere
+	// (X, Y) as long as the angle from the axis in radians: what an equidistant fisheye of focal length 1 sees
+	AnglePlane
+	NoPlane // the whole sphere
 )
 
 // lensInfo describes a lens model.
 type lensInfo struct {
 	Name   string
 	Params int // numbers in Calibration.Params
-	Focals int // how many of them are focal lengths: f or fx, fy; they come first, the principal point next, the distortion last
+	// how many of them are focal lengths: f or fx, fy; they come first, the principal point next, the distortion last
+	Focals int
 	plane  lensPlane
 	Fish   bool // a fisheye: its photos are trained on in the equidistant projection
 }
@@ -86,14 +88,15 @@ func LensModelByName(name string) (m LensModel, ok bool) {
 	return LensPolynomial, strings.EqualFold(polynomialModel.Name, name)
 }
 
-// polynomial holds the coefficients of all models that distort by polynomials in their plane: radial terms, then Brown's tangential terms in OpenCV's
-// notation, then those of thin prisms.
+// polynomial holds the coefficients of all models that distort by polynomials in their plane: radial terms, then
+// Brown's tangential terms in OpenCV's notation, then those of thin prisms.
 type polynomial struct {
 	num    [6]float64 // of r², r⁴, ... r¹²
 	den    [3]float64 // of r², r⁴, r⁶ in the denominator
 	p1, p2 float64    // dx = 2 p1 x y + p2 (r² + 2 x²), dy = p1 (r² + 2 y²) + 2 p2 x y
 	sx, sy [2]float64 // of r², r⁴
-	after  bool       // tangential and prism terms are functions of the radially distorted point, not of the undistorted one
+	// tangential and prism terms are functions of the radially distorted point, not of the undistorted one
+	after bool
 }
 
 // Optics is a calibration made ready to project into a photo of a certain size.
@@ -118,8 +121,10 @@ func (k Calibration) Optics(width, height int) (*Optics, error) {
 		return nil, fmt.Errorf("the lens model %s has %d parameters, want %d", info.Name, len(k.Params), info.Params)
 	case !geom.Finite(k.Params...):
 		return nil, fmt.Errorf("the lens model %s has a parameter that is not finite", info.Name)
-	case k.Width <= 0 || k.Height <= 0 || k.Width > geom.MaxSide || k.Height > geom.MaxSide || width <= 0 || height <= 0 || width > MaxPixels/height:
-		return nil, fmt.Errorf("a photo of %d x %d pixels with a calibration for %d x %d", width, height, k.Width, k.Height)
+	case k.Width <= 0 || k.Height <= 0 || k.Width > geom.MaxSide || k.Height > geom.MaxSide || width <= 0 ||
+		height <= 0 || width > MaxPixels/height:
+		return nil, fmt.Errorf("a photo of %d x %d pixels with a calibration for %d x %d", width, height, k.Width,
+			k.Height)
 	}
 	o := &Optics{model: k.Model, Plane: info.plane, Width: float64(width), Height: float64(height), plain: true}
 	if info.plane == NoPlane {
@@ -128,7 +133,8 @@ func (k Calibration) Optics(width, height int) (*Optics, error) {
 	p := k.Params
 	o.fx, o.fy = p[0], p[info.Focals-1]
 	o.cx, o.cy = p[info.Focals], p[info.Focals+1]
-	if !(o.fx > 0 && o.fy > 0 && o.fx < MaxCoordinate && o.fy < MaxCoordinate) || math.Abs(o.cx) > MaxCoordinate || math.Abs(o.cy) > MaxCoordinate {
+	if !(o.fx > 0 && o.fy > 0 && o.fx < MaxCoordinate && o.fy < MaxCoordinate) || math.Abs(o.cx) > MaxCoordinate ||
+		math.Abs(o.cy) > MaxCoordinate {
 		return nil, fmt.Errorf("the focal lengths are %g, %g and the principal point is %g, %g", o.fx, o.fy, o.cx, o.cy)
 	}
 	if err := o.setDistortion(p[info.Focals+2:]); err != nil {
@@ -176,7 +182,8 @@ func (o *Optics) setDistortion(d []float64) error {
 	case LensEUCM:
 		copy(o.extra[:], d)
 		if !(d[0] >= 0 && d[0] <= 1 && d[1] > 0) {
-			return fmt.Errorf("alpha and beta of the lens model EUCM are %g and %g, want alpha in 0..1 and beta above 0", d[0], d[1])
+			return fmt.Errorf(
+				"alpha and beta of the lens model EUCM are %g and %g, want alpha in 0..1 and beta above 0", d[0], d[1])
 		}
 	}
 	o.plain = *poly == polynomial{after: poly.after} && o.extra[0] == 0
@@ -194,8 +201,8 @@ func (o *Optics) symmetric() bool {
 	return p.p1 == 0 && p.p2 == 0 && p.sx == [2]float64{} && p.sy == [2]float64{}
 }
 
-// distort maps a point of the plane to where it falls in the photo, in focal lengths from the principal point. Every product is rounded by itself, so
-// that processors with and without fused multiply-add agree.
+// distort maps a point of the plane to where it falls in the photo, in focal lengths from the principal point. Every
+// product is rounded by itself, so that processors with and without fused multiply-add agree.
 func (o *Optics) distort(u, v float64) (x, y float64) {
 	r2 := float64(u*u) + float64(v*v)
 	switch o.model {
@@ -238,7 +245,8 @@ func evenSum(c []float64, r2 float64) float64 {
 	return s
 }
 
-// fovFactor is by how much the model of Devernay and Faugeras (2001) moves a point at radius r in the tangent plane: atan(2 r tan(omega/2)) / (r omega).
+// fovFactor is by how much the model of Devernay and Faugeras (2001) moves a point at radius r in the tangent plane:
+// atan(2 r tan(omega/2)) / (r omega).
 func fovFactor(omega, r float64) float64 {
 	if omega == 0 {
 		return 1
@@ -250,8 +258,9 @@ func fovFactor(omega, r float64) float64 {
 	return math.Atan(r*t) / (r * omega)
 }
 
-// angleFactor is the distance from the principal point in focal lengths over the angle, for the models whose formulas take rays: division (Fitzgibbon
-// 2001) and the enhanced unified model (Khomutenko, Garcia, Martinet 2016). NaN where there is no image.
+// angleFactor is the distance from the principal point in focal lengths over the angle, for the models whose formulas
+// take rays: division (Fitzgibbon 2001) and the enhanced unified model (Khomutenko, Garcia, Martinet 2016). NaN where
+// there is no image.
 func (o *Optics) angleFactor(theta float64) float64 {
 	sin, cos := math.Sincos(theta)
 	ratio := 1.0 // sin(theta)/theta

@@ -114,7 +114,8 @@ func TestLensModels(t *testing.T) {
 	for i, c := range lenscases.All {
 		seen[LensModel(c.Model)] = true
 		t.Run(lensName(i), func(t *testing.T) {
-			o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
+			o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800,
+				1000)
 			inside := 0
 			for y := -0.85; y <= 0.85; y += 0.05 {
 				for x := -0.7; x <= 0.7; x += 0.05 {
@@ -194,7 +195,8 @@ func TestLensNeverFolds(t *testing.T) {
 		}
 	}
 	// r - r³/3 turns at 1.
-	o := mustOptics(t, Calibration{Model: LensSimpleRadial, Width: 10, Height: 10, Params: []float64{5, 5, 5, -1.0 / 3}}, 10, 10)
+	o := mustOptics(t, Calibration{Model: LensSimpleRadial, Width: 10, Height: 10,
+		Params: []float64{5, 5, 5, -1.0 / 3}}, 10, 10)
 	if math.Abs(o.Limit-1) > 1e-6 {
 		t.Errorf("the valid radius is %v, want 1", o.Limit)
 	}
@@ -203,9 +205,11 @@ func TestLensNeverFolds(t *testing.T) {
 // Rays from behind have no place in a perspective photo.
 func TestLensBehind(t *testing.T) {
 	for i, c := range lenscases.All {
-		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
+		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800,
+			1000)
 		_, _, ok := o.Project([3]float64{0.1, 0.2, -1})
-		want := LensModel(c.Model) == LensEquirectangular || LensModel(c.Model) == LensSimpleFisheye || LensModel(c.Model) == LensFisheye
+		want := LensModel(c.Model) == LensEquirectangular || LensModel(c.Model) == LensSimpleFisheye ||
+			LensModel(c.Model) == LensFisheye
 		if o.Plane != NoPlane && o.Limit < 2.9 && ok || want && !ok {
 			t.Errorf("%s: behind: %v with limit %v", lensName(i), ok, o.Limit)
 		}
@@ -222,7 +226,8 @@ func TestLensNames(t *testing.T) {
 	if m, ok := LensModelByName("polynomial"); !ok || m != LensPolynomial || m.NumParams() != 10 {
 		t.Errorf("polynomial: %v %v", m, ok)
 	}
-	if _, ok := LensModelByName("FOO"); ok || LensModel(18).NumParams() != 0 || LensModel(-1).String() != "lens model -1" {
+	if _, ok := LensModelByName("FOO"); ok || LensModel(18).NumParams() != 0 ||
+		LensModel(-1).String() != "lens model -1" {
 		t.Error("a model that does not exist")
 	}
 }
@@ -235,7 +240,8 @@ func TestLensRefusals(t *testing.T) {
 		{Calibration{Model: 99, Width: 8, Height: 8}, "not known"},
 		{Calibration{Model: LensPinhole, Width: 8, Height: 8, Params: []float64{1, 1, 4}}, "has 3 parameters, want 4"},
 		{Calibration{Model: LensPinhole, Width: 8, Height: 8, Params: []float64{1, math.NaN(), 4, 4}}, "not finite"},
-		{Calibration{Model: LensPinhole, Width: 8, Height: 8, Params: []float64{1, -1, 4, 4}}, "focal lengths are 1, -1"},
+		{Calibration{Model: LensPinhole, Width: 8, Height: 8, Params: []float64{1, -1, 4, 4}},
+			"focal lengths are 1, -1"},
 		{Calibration{Model: LensPinhole, Width: 0, Height: 8, Params: []float64{1, 1, 4, 4}}, "0 x 8"},
 		{Calibration{Model: LensFOV, Width: 8, Height: 8, Params: []float64{1, 1, 4, 4, 3.2}}, "omega"},
 		{Calibration{Model: LensEUCM, Width: 8, Height: 8, Params: []float64{1, 1, 4, 4, 1.01, 1}}, "alpha"},

@@ -13,17 +13,19 @@ const AnyModel = -1
 
 // LoadOptions says how a capture is read.
 type LoadOptions struct {
-	Format    string // FormatAuto, also as "", or one of the formats
-	FlagOf    string // name of the flag that sets Format, for hints; "" means format
-	Images    string // folder of the photos, below the capture's or absolute; "" means images or input, or what the JSON file says
-	Model     int    // as in sparse/N, or AnyModel
-	Downscale int    // 1, 2, 4 or 8, or 0 to bring widths above 1600 pixels to 1600
+	Format string // FormatAuto, also as "", or one of the formats
+	FlagOf string // name of the flag that sets Format, for hints; "" means format
+	// folder of the photos, below the capture's or absolute; "" means images or input, or what the JSON file says
+	Images    string
+	Model     int // as in sparse/N, or AnyModel
+	Downscale int // 1, 2, 4 or 8, or 0 to bring widths above 1600 pixels to 1600
 	// With Downscale, a folder of reduced photos beside Images is left alone.
 	FullPhotos bool
 	Strict     bool // a photo that is missing, has a broken header or an impossible pose is an error
 
-	Masks       string // folder of masks, below the capture's or absolute; "" means masks beside the photos, if it is there
-	InvertMasks bool   // black counts and white does not
+	// folder of masks, below the capture's or absolute; "" means masks beside the photos, if it is there
+	Masks       string
+	InvertMasks bool // black counts and white does not
 
 	UndoAppliedTransform bool // bring a capture back to where it was before nerfstudio turned it
 }

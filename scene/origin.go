@@ -10,18 +10,19 @@ import (
 	"vksplat/internal/geom"
 )
 
-// farOrigin is where float32 resolves a thousandth of a unit and no finer, and farFromScene, times the median distance of
-// the cameras from their mean, where it moves splats by a tenth of a pixel or so: a file would score less than its model.
+// farOrigin is where float32 resolves a thousandth of a unit and no finer, and farFromScene, times the median distance
+// of the cameras from their mean, where it moves splats by a tenth of a pixel or so: a file would score less than its
+// model.
 const (
 	farOrigin    = 1e4
 	farFromScene = 1e3
 )
 
-// Origin gives what to subtract from coordinates that are written, in the
-// capture's own frame: nothing with mode "keep", the given numbers with "x,y,z", and
-// with "auto" the mean camera rounded to whole numbers if a coordinate of a camera
-// exceeds 1e4, or 1e3 times the median distance of the cameras from their mean, nothing otherwise; points do not count, because a single stray one
-// would move an ordinary capture. It may be called before and after Normalise. Errors are of kind ErrUsage.
+// Origin gives what to subtract from coordinates that are written, in the capture's own frame: nothing with mode
+// "keep", the given numbers with "x,y,z", and with "auto" the mean camera rounded to whole numbers if a coordinate of a
+// camera exceeds 1e4, or 1e3 times the median distance of the cameras from their mean, nothing otherwise; points do not
+// count, because a single stray one would move an ordinary capture. It may be called before and after Normalise. Errors
+// are of kind ErrUsage.
 func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 	switch mode {
 	case "keep":
@@ -29,7 +30,8 @@ func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 	case "auto":
 		return c.autoOrigin(), nil
 	}
-	fail := &fault.Error{Op: "choose origin", Kind: fault.ErrUsage, Err: fmt.Errorf("%s is no origin", strconv.Quote(mode)),
+	fail := &fault.Error{Op: "choose origin", Kind: fault.ErrUsage,
+		Err:  fmt.Errorf("%s is no origin", strconv.Quote(mode)),
 		Hint: "give keep, auto or three numbers, as in 500000,4500000,0"}
 	parts := strings.Split(mode, ",")
 	if len(parts) != len(origin) {

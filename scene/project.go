@@ -2,8 +2,8 @@ package scene
 
 import "math"
 
-// Project gives the place of a ray (any length; OpenCV axes) in the photo, in pixels whose centres are at +0.5. ok is false where the model gives no
-// place or would give the same place to two rays.
+// Project gives the place of a ray (any length; OpenCV axes) in the photo, in pixels whose centres are at +0.5. ok is
+// false where the model gives no place or would give the same place to two rays.
 func (o *Optics) Project(ray [3]float64) (x, y float64, ok bool) {
 	across := math.Sqrt(float64(ray[0]*ray[0]) + float64(ray[1]*ray[1]))
 	switch o.Plane {
@@ -22,7 +22,8 @@ func (o *Optics) Project(ray [3]float64) (x, y float64, ok bool) {
 	return o.FromPlane(ray[0]/across*theta, ray[1]/across*theta)
 }
 
-// panorama projects onto the sphere: azimuth 0 is +z and in the middle, +x to the right of it; elevation 0 is in the middle, -y above.
+// panorama projects onto the sphere: azimuth 0 is +z and in the middle, +x to the right of it; elevation 0 is in the
+// middle, -y above.
 func (o *Optics) panorama(ray [3]float64) (x, y float64, ok bool) {
 	across := math.Sqrt(float64(ray[0]*ray[0]) + float64(ray[2]*ray[2]))
 	if across == 0 && ray[1] == 0 {
@@ -49,14 +50,16 @@ func (o *Optics) Angle(r float64) float64 {
 	return r
 }
 
-// Bounds on the angle from the axis: tangents beyond the first mean nothing, and a full turn is the end of the plane of angles.
+// Bounds on the angle from the axis: tangents beyond the first mean nothing, and a full turn is the end of the plane of
+// angles.
 const (
 	maxTangentAngle = 89.9 * math.Pi / 180
 	maxPlaneAngle   = math.Pi * (1 - 1e-9)
 )
 
-// validRadius walks outwards from the principal point, in steps of a third of a degree or less, to where the distortion stops being one to one: where the
-// determinant of its Jacobian is no longer positive in some direction. Then it bisects.
+// validRadius walks outwards from the principal point, in steps of a third of a degree or less, to where the distortion
+// stops being one to one: where the determinant of its Jacobian is no longer positive in some direction. Then it
+// bisects.
 func (o *Optics) validRadius() float64 {
 	const steps = 512
 	most, radius := maxTangentAngle, math.Tan
@@ -113,8 +116,8 @@ func (o *Optics) jacobian(u, v float64) [4]float64 {
 	return [4]float64{(x1 - x0) * s, (x3 - x2) * s, (y1 - y0) * s, (y3 - y2) * s}
 }
 
-// ToPlane finds the point of the model's plane that falls on a pixel position. start is a guess, as the answer for a neighbour. ok is false if there is none
-// within the valid radius.
+// ToPlane finds the point of the model's plane that falls on a pixel position. start is a guess, as the answer for a
+// neighbour. ok is false if there is none within the valid radius.
 func (o *Optics) ToPlane(px, py float64, start [2]float64) (p [2]float64, ok bool) {
 	x, y := (px-o.cx)/o.fx, (py-o.cy)/o.fy
 	if p, ok = o.newton(x, y, start); ok {
@@ -144,7 +147,8 @@ func (o *Optics) newton(x, y float64, p [2]float64) (at [2]float64, ok bool) {
 	return p, max(math.Abs(x-dx), math.Abs(y-dy)) <= 1e-10*scale
 }
 
-// radialGuess inverts the distortion on the line from the centre through (x, y) by bisection, as if there were radial terms alone.
+// radialGuess inverts the distortion on the line from the centre through (x, y) by bisection, as if there were radial
+// terms alone.
 func (o *Optics) radialGuess(x, y float64) [2]float64 {
 	want := math.Hypot(x, y)
 	if want == 0 {

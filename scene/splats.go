@@ -13,7 +13,8 @@ import (
 // MaxSHDegree is the highest degree of spherical harmonics a model can hold.
 const MaxSHDegree = 3
 
-// SH0 is the constant spherical harmonic, 1 / (2 sqrt(pi)): a splat's colour from 0 to 1, seen from anywhere, is 0.5 + SH0 times coefficient 0.
+// SH0 is the constant spherical harmonic, 1 / (2 sqrt(pi)): a splat's colour from 0 to 1, seen from anywhere, is 0.5 +
+// SH0 times coefficient 0.
 const SH0 = 0.28209479177387814
 
 // SHCoefficients returns the number K of coefficients per colour channel at a
@@ -238,7 +239,8 @@ func (s *Splats) reframe(frame Frame, move func(x float64, axis int) float64, si
 	return &out
 }
 
-// WithDegree returns the splats with spherical harmonics of another degree: higher coefficients are dropped, or zero. Other tensors are shared with s.
+// WithDegree returns the splats with spherical harmonics of another degree: higher coefficients are dropped, or zero.
+// Other tensors are shared with s.
 func (s *Splats) WithDegree(degree int) *Splats {
 	degree = min(max(degree, 0), MaxSHDegree)
 	if degree == s.Degree {

@@ -15,7 +15,8 @@ const maxTestList = 64 << 20
 
 const opTestList = "read list of photos"
 
-// ReadTestList reads a list of photos that are to be held out: a name a line, as the capture has it. Empty lines mean nothing.
+// ReadTestList reads a list of photos that are to be held out: a name a line, as the capture has it. Empty lines mean
+// nothing.
 func ReadTestList(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -29,7 +30,8 @@ func ReadTestList(path string) ([]string, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: opTestList, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: "name a text file with the name of a photo on each line"}
+		return nil, &fault.Error{Op: opTestList, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: "name a text file with the name of a photo on each line"}
 	}
 	var names []string
 	for _, line := range strings.Split(string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))), "\n") {
@@ -38,13 +40,14 @@ func ReadTestList(path string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, &fault.Error{Op: opTestList, Path: path, Err: errors.New("it names no photo"), Hint: "write the name of a photo to be held out on each line"}
+		return nil, &fault.Error{Op: opTestList, Path: path, Err: errors.New("it names no photo"),
+			Hint: "write the name of a photo to be held out on each line"}
 	}
 	return names, nil
 }
 
-// HoldOut holds out the photos with these names, whatever the capture's own files say. list is where the names are from. Names that the capture does not have
-// are an error, and so is a list of all photos.
+// HoldOut holds out the photos with these names, whatever the capture's own files say. list is where the names are
+// from. Names that the capture does not have are an error, and so is a list of all photos.
 func (c *Capture) HoldOut(list string, names []string) error {
 	held := map[string]bool{}
 	for _, name := range names {
@@ -66,8 +69,10 @@ func (c *Capture) HoldOut(list string, names []string) error {
 		}
 	}
 	if len(unknown) > 0 {
-		return fault.Data(opTestList, list, fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()), "%s",
-			Warning{Count: len(unknown), Names: FirstNames(unknown), Text: fmt.Sprintf("%d of %d photos are not in the capture", len(unknown), len(names))})
+		return fault.Data(opTestList, list,
+			fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()), "%s",
+			Warning{Count: len(unknown), Names: FirstNames(unknown),
+				Text: fmt.Sprintf("%d of %d photos are not in the capture", len(unknown), len(names))})
 	}
 	if kept == 0 {
 		return fault.Data(opTestList, list, "leave photos to train on", "all %d photos are held out", len(c.Cameras))

@@ -12,7 +12,8 @@ import (
 )
 
 func TestHoldOut(t *testing.T) {
-	c := &Capture{Cameras: []Camera{{Name: "a/1.jpg"}, {Name: "a/2.jpg"}, {Name: "b/1.jpg/0", Photo: "b/1.jpg"}, {Name: "b/1.jpg/1", Photo: "b/1.jpg"}}}
+	c := &Capture{Cameras: []Camera{{Name: "a/1.jpg"}, {Name: "a/2.jpg"}, {Name: "b/1.jpg/0", Photo: "b/1.jpg"},
+		{Name: "b/1.jpg/1", Photo: "b/1.jpg"}}}
 	file := filepath.Join(t.TempDir(), "list.txt")
 	if err := os.WriteFile(file, []byte("\xef\xbb\xbfb/1.jpg\r\n\n  a/2.jpg  \n"), 0o666); err != nil {
 		t.Fatal(err)
@@ -27,7 +28,8 @@ func TestHoldOut(t *testing.T) {
 	if train, test := c.Split(2); !slices.Equal(train, []int{0}) || !slices.Equal(test, []int{1, 2, 3}) {
 		t.Errorf("train %v, test %v", train, test)
 	}
-	if err := c.HoldOut(file, []string{"a/1.jpg", "A/1.jpg", "A/1.jpg"}); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "1 of 3 photos are not in the capture: A/1.jpg") {
+	if err := c.HoldOut(file, []string{"a/1.jpg", "A/1.jpg", "A/1.jpg"}); !errors.Is(err, fault.ErrData) ||
+		!strings.Contains(err.Error(), "1 of 3 photos are not in the capture: A/1.jpg") {
 		t.Errorf("unknown name: %v", err)
 	}
 	if err := c.HoldOut(file, []string{"a/1.jpg", "a/2.jpg", "b/1.jpg"}); !errors.Is(err, fault.ErrData) {

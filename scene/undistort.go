@@ -9,22 +9,27 @@ import (
 )
 
 const (
-	// widestPinhole is the angle from the axis up to which photos become pinhole pictures. At 60 degrees a pinhole already spends eight times as many pixels
-	// on a solid angle as at its centre; beyond, the picture is mostly stretched border.
+	// widestPinhole is the angle from the axis up to which photos become pinhole pictures. At 60 degrees a pinhole
+	// already spends eight times as many pixels on a solid angle as at its centre; beyond, the picture is mostly
+	// stretched border.
 	widestPinhole = math.Pi / 3
-	// WidestFisheye is the angle from the axis beyond which pixels of a fisheye do not count: splats are culled where they are not in front of the camera.
+	// WidestFisheye is the angle from the axis beyond which pixels of a fisheye do not count: splats are culled where
+	// they are not in front of the camera.
 	WidestFisheye = 88 * math.Pi / 180
 	// The bounds of COLMAP's image_undistorter on the size of the picture relative to the photo's.
 	leastCrop, mostCrop = 0.2, 2.0
 )
 
-// Views returns the cameras to train on for one photo of width x height pixels as stored: cam has its name, pose and files already and gets size,
-// intrinsics and lens here. downscale is LoadOptions.Downscale. The aspect of the photo is taken to be that of the calibration.
+// Views returns the cameras to train on for one photo of width x height pixels as stored: cam has its name, pose and
+// files already and gets size, intrinsics and lens here. downscale is LoadOptions.Downscale. The aspect of the photo is
+// taken to be that of the calibration.
 //
 //   - Pinholes stay what they are, without a lens.
-//   - Perspective lenses with distortion become pinholes of the same focal lengths, cropped to where every pixel has a source, as COLMAP's
+//   - Perspective lenses with distortion become pinholes of the same focal lengths, cropped to where every pixel has a
+//     source, as COLMAP's
 //     image_undistorter does it with blank_pixels 0.
-//   - Fisheyes, and other lenses that see more than 120 degrees across, become equidistant cameras of the same focal lengths and the size of the photo;
+//   - Fisheyes, and other lenses that see more than 120 degrees across, become equidistant cameras of the same focal
+//     lengths and the size of the photo;
 //     Decode masks off what lies outside the photo or is too far from the axis.
 //   - Panoramas become the six faces of a cube.
 //
@@ -32,7 +37,8 @@ const (
 func (k Calibration) Views(cam Camera, width, height, downscale int) ([]Camera, error) {
 	o, err := k.Optics(width, height)
 	if err != nil {
-		return nil, &fault.Error{Op: "use calibration", Path: cam.Name, Err: err, Hint: "calibrate again, or correct the camera's parameters in the capture"}
+		return nil, &fault.Error{Op: "use calibration", Path: cam.Name, Err: err,
+			Hint: "calibrate again, or correct the camera's parameters in the capture"}
 	}
 	fish := o.fish()
 	switch {
@@ -54,7 +60,8 @@ func (k Calibration) Views(cam Camera, width, height, downscale int) ([]Camera, 
 	}
 	out := o.crop(cam, border)
 	if out.Width > MaxPixels/out.Height {
-		return nil, &fault.Error{Op: "use calibration", Path: cam.Name, Err: fmt.Errorf("its undistorted picture would have %d x %d pixels", out.Width, out.Height),
+		return nil, &fault.Error{Op: "use calibration", Path: cam.Name,
+			Err:  fmt.Errorf("its undistorted picture would have %d x %d pixels", out.Width, out.Height),
 			Hint: "reduce the photos before training"}
 	}
 	w, h := TrainedSize(out.Width, out.Height, downscale)
@@ -89,7 +96,8 @@ func (o *Optics) equidistant(cam Camera, downscale int) Camera {
 	return cam.Rescaled(TrainedSize(cam.Width, cam.Height, downscale))
 }
 
-// border is where the innermost ray of each side of a photo falls in a pinhole picture of the same intrinsics, and how far from the axis the border is seen.
+// border is where the innermost ray of each side of a photo falls in a pinhole picture of the same intrinsics, and how
+// far from the axis the border is seen.
 type border struct {
 	left, right, top, bottom float64 // pixels; infinitely far out if nothing is known
 	Angle                    float64 // the largest from the axis, radians
@@ -100,7 +108,8 @@ func (o *Optics) Border() border {
 	w, h := o.Width, o.Height
 	b := border{}
 	side := func(n, x0, y0, dx, dy float64, axis int, inwards float64) float64 {
-		e := edge{o: o, n: int(n), at: func(i int) (x, y float64) { return x0 + dx*float64(i), y0 + dy*float64(i) }, axis: axis, inwards: inwards}
+		e := edge{o: o, n: int(n), at: func(i int) (x, y float64) { return x0 + dx*float64(i), y0 + dy*float64(i) },
+			axis: axis, inwards: inwards}
 		e.walk()
 		b.Angle = max(b.Angle, e.angle)
 		return e.inner
@@ -168,9 +177,9 @@ func (e *edge) look(i int) (coordinate float64, ok bool) {
 	return o.fy*p[1] + o.cy, true
 }
 
-// crop gives the pinhole camera of the photo's own scale, as small as it must be for every pixel to have a source. The rule is that of COLMAP
-// (image/undistortion.cc): each axis is scaled by what the nearest ray of its two borders demands, sizes are rounded down, the focal lengths stay and the
-// principal point scales with the size.
+// crop gives the pinhole camera of the photo's own scale, as small as it must be for every pixel to have a source. The
+// rule is that of COLMAP (image/undistortion.cc): each axis is scaled by what the nearest ray of its two borders
+// demands, sizes are rounded down, the focal lengths stay and the principal point scales with the size.
 func (o *Optics) crop(cam Camera, b border) Camera {
 	cam.Model = Pinhole
 	cam.Width = cropSide(o.Width, o.cx, b.left, b.right)
@@ -180,7 +189,8 @@ func (o *Optics) crop(cam Camera, b border) Camera {
 	return cam
 }
 
-// cropSide scales a side of n pixels with the principal point at c: lo and hi are the innermost rays of the borders before and behind it.
+// cropSide scales a side of n pixels with the principal point at c: lo and hi are the innermost rays of the borders
+// before and behind it.
 func cropSide(n, c, lo, hi float64) int {
 	scale := 1 / max(c/(c-lo), (n-0.5-c)/(hi-c))
 	if math.IsInf(lo, 0) || math.IsInf(hi, 0) || math.IsNaN(scale) {

@@ -10,7 +10,8 @@ import (
 // Looking at every pixel of the border changes nothing.
 func TestBorderFindsInnermost(t *testing.T) {
 	for i, c := range lenscases.All {
-		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
+		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800,
+			1000)
 		if o.Plane == NoPlane {
 			continue
 		}
@@ -30,7 +31,8 @@ func TestBorderFindsInnermost(t *testing.T) {
 			look(x, 999.5, 1, func(c float64) { want.bottom = min(want.bottom, c) })
 		}
 		b := o.Border()
-		for k, pair := range [][2]float64{{b.left, want.left}, {b.right, want.right}, {b.top, want.top}, {b.bottom, want.bottom}} {
+		for k, pair := range [][2]float64{{b.left, want.left}, {b.right, want.right}, {b.top, want.top},
+			{b.bottom, want.bottom}} {
 			if pair[0] != pair[1] && !(math.Abs(pair[0]-pair[1]) < 1e-6*math.Abs(pair[1])) {
 				t.Errorf("%s: side %d: %v, want %v", lensName(i), k, pair[0], pair[1])
 			}

@@ -6,11 +6,12 @@ import (
 	"math"
 )
 
-// leastUp is how long the mean of the cameras' unit vectors up must be, for it to mean anything. The mean of n directions at random is about 1/sqrt(n) long:
-// a few dozen photos that are turned every way stay below it.
+// leastUp is how long the mean of the cameras' unit vectors up must be, for it to mean anything. The mean of n
+// directions at random is about 1/sqrt(n) long: a few dozen photos that are turned every way stay below it.
 const leastUp = 0.2
 
-// MeanUp returns the mean direction up of cameras, a unit vector in their frame: against their y axis, which is the second row of R.
+// MeanUp returns the mean direction up of cameras, a unit vector in their frame: against their y axis, which is the
+// second row of R.
 func MeanUp(cams []Camera) (up [3]float64, err error) {
 	if len(cams) == 0 {
 		return up, errors.New("there are no cameras")

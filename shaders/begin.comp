@@ -1,8 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// begin starts a unit of work: it sets the counts of this unit and the dispatch arguments that depend on the number of splats.
-// If an earlier unit failed, the unit is empty: no splats, no work.
+// begin starts a unit of work: it sets the counts of this unit and the dispatch arguments that depend on the number of
+// splats. If an earlier unit failed, the unit is empty: no splats, no work.
 //   reads params counters; writes counters dispatch_args
 // One invocation.
 #include "params.glsl"

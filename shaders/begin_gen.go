@@ -26,8 +26,8 @@ var beginKernel = vk.Kernel{
 
 // Begin binds the buffers of begin.comp.
 //
-// begin starts a unit of work: it sets the counts of this unit and the dispatch arguments that depend on the number of splats.
-// If an earlier unit failed, the unit is empty: no splats, no work.
+// begin starts a unit of work: it sets the counts of this unit and the dispatch arguments that depend on the number of
+// splats. If an earlier unit failed, the unit is empty: no splats, no work.
 //
 //	reads params counters; writes counters dispatch_args
 //

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// bench_fma does nothing but fused multiplications and additions, 128 of them a round and invocation: the instructions that a device can start.
+// bench_fma does nothing but fused multiplications and additions, 128 of them a round and invocation: the instructions
+// that a device can start.
 //   writes fma_sums
 // Eight chains go side by side, more than the cycles that one instruction takes anywhere.
 #include "dispatch.glsl"

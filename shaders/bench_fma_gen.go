@@ -25,7 +25,8 @@ var benchFmaKernel = vk.Kernel{
 
 // BenchFma binds the buffers of bench_fma.comp.
 //
-// bench_fma does nothing but fused multiplications and additions, 128 of them a round and invocation: the instructions that a device can start.
+// bench_fma does nothing but fused multiplications and additions, 128 of them a round and invocation: the instructions
+// that a device can start.
 //
 //	writes fma_sums
 //

@@ -2,8 +2,9 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// copy_records copies a part of a piece of a packet's records to or from memory of the host, which answers late: each invocation has several words on their way. There
-// are few workgroups, so that copies both ways run at the same time, and the bus carries both.
+// copy_records copies a part of a piece of a packet's records to or from memory of the host, which answers late: each
+// invocation has several words on their way. There are few workgroups, so that copies both ways run at the same time,
+// and the bus carries both.
 //   reads first_of source; writes destination
 // Any number of workgroups, each COPY_BLOCK words at a time.
 #include "const.glsl"

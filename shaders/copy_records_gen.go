@@ -27,8 +27,9 @@ var copyRecordsKernel = vk.Kernel{
 
 // CopyRecords binds the buffers of copy_records.comp.
 //
-// copy_records copies a part of a piece of a packet's records to or from memory of the host, which answers late: each invocation has several words on their way. There
-// are few workgroups, so that copies both ways run at the same time, and the bus carries both.
+// copy_records copies a part of a piece of a packet's records to or from memory of the host, which answers late: each
+// invocation has several words on their way. There are few workgroups, so that copies both ways run at the same time,
+// and the bus carries both.
 //
 //	reads first_of source; writes destination
 //

@@ -1,8 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// count_pairs counts the (pixel, splat) pairs of each tile of the current band: those that blending has to look at until the pixels are opaque, those of
-// them that change a pixel, the isects that any pixel looks at, and all isects. For `vksplat bench` alone.
+// count_pairs counts the (pixel, splat) pairs of each tile of the current band: those that blending has to look at
+// until the pixels are opaque, those of them that change a pixel, the isects that any pixel looks at, and all isects.
+// For `vksplat bench` alone.
 //   reads params tile_offsets slot_from_isect splat_from_slot projected; writes tile_pairs
 // One workgroup a tile, one invocation a pixel, as in rasterize.
 #include "params.glsl"

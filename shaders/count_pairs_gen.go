@@ -31,8 +31,9 @@ var countPairsKernel = vk.Kernel{
 
 // CountPairs binds the buffers of count_pairs.comp.
 //
-// count_pairs counts the (pixel, splat) pairs of each tile of the current band: those that blending has to look at until the pixels are opaque, those of
-// them that change a pixel, the isects that any pixel looks at, and all isects. For `vksplat bench` alone.
+// count_pairs counts the (pixel, splat) pairs of each tile of the current band: those that blending has to look at
+// until the pixels are opaque, those of them that change a pixel, the isects that any pixel looks at, and all isects.
+// For `vksplat bench` alone.
 //
 //	reads params tile_offsets slot_from_isect splat_from_slot projected; writes tile_pairs
 //

@@ -5,8 +5,8 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 // emit_isects writes the (tile, splat) pairs of the current band: a splat's slots are contiguous, row by row of tiles.
 //   reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
-// A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the order of depth, so equal numbers of
-// splats would be most unequal work.
+// A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the
+// order of depth, so equal numbers of splats would be most unequal work.
 #include "params.glsl"
 #include "blend.glsl"
 #include "dispatch.glsl"

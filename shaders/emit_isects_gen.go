@@ -38,8 +38,8 @@ var emitIsectsKernel = vk.Kernel{
 //
 //	reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
 //
-// A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the order of depth, so equal numbers of
-// splats would be most unequal work.
+// A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the
+// order of depth, so equal numbers of splats would be most unequal work.
 type EmitIsects struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// expose applies the colour map of the step's photo to the rendering, so that the loss compares what the camera would have made of it (the affine
-// exposure model of Kerbl et al. 2024, A Hierarchical 3D Gaussian Representation).
+// expose applies the colour map of the step's photo to the rendering, so that the loss compares what the camera would
+// have made of it (the affine exposure model of Kerbl et al. 2024, A Hierarchical 3D Gaussian Representation).
 //   reads params exposures render; writes exposed
 // One invocation a pixel.
 #include "params.glsl"

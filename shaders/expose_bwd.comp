@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// expose_bwd takes the gradient by the mapped colours to the rendered ones, and sums over each tile the gradient by the map's twelve numbers.
+// expose_bwd takes the gradient by the mapped colours to the rendered ones, and sums over each tile the gradient by the
+// map's twelve numbers.
 //   reads params exposures render v_exposed; writes v_render v_affine
 // One workgroup a tile, one invocation a pixel.
 #include "params.glsl"

@@ -29,7 +29,8 @@ var exposeBwdKernel = vk.Kernel{
 
 // ExposeBwd binds the buffers of expose_bwd.comp.
 //
-// expose_bwd takes the gradient by the mapped colours to the rendered ones, and sums over each tile the gradient by the map's twelve numbers.
+// expose_bwd takes the gradient by the mapped colours to the rendered ones, and sums over each tile the gradient by the
+// map's twelve numbers.
 //
 //	reads params exposures render v_exposed; writes v_render v_affine
 //

@@ -27,8 +27,8 @@ var exposeKernel = vk.Kernel{
 
 // Expose binds the buffers of expose.comp.
 //
-// expose applies the colour map of the step's photo to the rendering, so that the loss compares what the camera would have made of it (the affine
-// exposure model of Kerbl et al. 2024, A Hierarchical 3D Gaussian Representation).
+// expose applies the colour map of the step's photo to the rendering, so that the loss compares what the camera would
+// have made of it (the affine exposure model of Kerbl et al. 2024, A Hierarchical 3D Gaussian Representation).
 //
 //	reads params exposures render; writes exposed
 //

@@ -1,8 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// exposure_adam sums the gradient of the photo's colour map over the tiles in a fixed order, adds the pull towards the identity, and steps Adam. A photo
-// is trained on once an epoch, so each map counts its own steps. A learning rate below 0 says that another device steps the map.
+// exposure_adam sums the gradient of the photo's colour map over the tiles in a fixed order, adds the pull towards the
+// identity, and steps Adam. A photo is trained on once an epoch, so each map counts its own steps. A learning rate
+// below 0 says that another device steps the map.
 //   reads params counters v_affine; reads and writes exposures
 // One workgroup.
 #include "params.glsl"

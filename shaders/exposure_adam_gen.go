@@ -27,8 +27,9 @@ var exposureAdamKernel = vk.Kernel{
 
 // ExposureAdam binds the buffers of exposure_adam.comp.
 //
-// exposure_adam sums the gradient of the photo's colour map over the tiles in a fixed order, adds the pull towards the identity, and steps Adam. A photo
-// is trained on once an epoch, so each map counts its own steps. A learning rate below 0 says that another device steps the map.
+// exposure_adam sums the gradient of the photo's colour map over the tiles in a fixed order, adds the pull towards the
+// identity, and steps Adam. A photo is trained on once an epoch, so each map counts its own steps. A learning rate
+// below 0 says that another device steps the map.
 //
 //	reads params counters v_affine; reads and writes exposures
 //

@@ -56,7 +56,8 @@ vec3 sum_partials(uint n_tiles) {
     return sum;
 }
 
-// Means over what counts; in the loss each is weighed by the share that counts, so that a pixel weighs the same in every photo.
+// Means over what counts; in the loss each is weighed by the share that counts, so that a pixel weighs the same in
+// every photo.
 void report_loss(View v, inout Report r) {
     float lambda = params[0].ssim_lambda;
     float n_pixels = float(v.width) * float(v.height);

@@ -1,8 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// join_packets makes the splats of all packets of a view those that the unit works on: it says where each packet's go, sets their number, and the dispatch
-// arguments anew. More than there is room for, and packets of devices that failed, fail the unit; then it is empty.
+// join_packets makes the splats of all packets of a view those that the unit works on: it says where each packet's go,
+// sets their number, and the dispatch arguments anew. More than there is room for, and packets of devices that failed,
+// fail the unit; then it is empty.
 //   reads params headers; reads and writes counters; writes dispatch_args first_of
 // One invocation.
 #include "params.glsl"

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people who watch or judge a training.
+// look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people
+// who watch or judge a training.
 //   reads params counters depth_keys projected extents; writes projected extents
 // One invocation a splat.
 #include "params.glsl"
@@ -16,7 +17,8 @@ layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };   
 layout(binding = 3, scalar) buffer ProjectedB { Projected projected[]; };           // [N]
 layout(binding = 4, scalar) buffer Extents { vec3 extents[]; };                     // [N] px
 
-// So large an opacity that alpha stays at its ceiling nearly up to the ellipse at which it falls to the threshold: the edge is sharp.
+// So large an opacity that alpha stays at its ceiling nearly up to the ellipse at which it falls to the threshold: the
+// edge is sharp.
 const float OPAQUE = 1e30;
 
 // How far from the mean alpha falls to the threshold, in standard deviations; as in project.glsl.

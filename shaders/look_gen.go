@@ -28,7 +28,8 @@ var lookKernel = vk.Kernel{
 
 // Look binds the buffers of look.comp.
 //
-// look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people who watch or judge a training.
+// look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people
+// who watch or judge a training.
 //
 //	reads params counters depth_keys projected extents; writes projected extents
 //

@@ -2,8 +2,8 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its statistics.
-// Pixels that a mask leaves out are 0 in both, windows around them do not count.
+// loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its
+// statistics. Pixels that a mask leaves out are 0 in both, windows around them do not count.
 //   reads params render target; writes ssim_maps partials counted
 // One workgroup a tile, an invocation two pixels. One channel at a time, so that 16 KiB of shared memory are enough.
 #include "ssim.glsl"
@@ -29,7 +29,8 @@ layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };     
 layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };           // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
 #include "target.glsl"
 
-// With p = x + y and q = x - y of rendering x and photo y, four blurred planes are enough: SSIM needs E[x^2] and E[y^2] only as their sum.
+// With p = x + y and q = x - y of rendering x and photo y, four blurred planes are enough: SSIM needs E[x^2] and E[y^2]
+// only as their sum.
 shared vec2 s_pq[HALO * HALO_PITCH];    // p, q
 shared vec4 s_blur[HALO * BLUR_PITCH];  // blurred along x: p, q, p^2, q^2
 
@@ -60,7 +61,8 @@ void blur_columns(out vec4 sum[RISE]) {
     }
 }
 
-// SSIM of a window and its derivatives by (mu_x, E[x^2], E[xy]). 2 mu_x mu_y = (mu_p^2 - mu_q^2) / 2, mu_x^2 + mu_y^2 = (mu_p^2 + mu_q^2) / 2, and so on.
+// SSIM of a window and its derivatives by (mu_x, E[x^2], E[xy]). 2 mu_x mu_y = (mu_p^2 - mu_q^2) / 2, mu_x^2 + mu_y^2 =
+// (mu_p^2 + mu_q^2) / 2, and so on.
 float window_ssim(vec4 m, out vec3 grad) {
     vec2 square = m.xy * m.xy;
     vec2 variance = m.zw - square;
@@ -102,7 +104,8 @@ void main() {
     ivec2 last = ivec2(v.width, v.height) - 1;
     int lid = int(gl_LocalInvocationID.x);
 
-    // All channels of the tile with its border are loaded at once; outside the image and where the mask says so both pictures are 0.
+    // All channels of the tile with its border are loaded at once; outside the image and where the mask says so both
+    // pictures are 0.
     vec2 now[LOADS];    // p and q of red
     vec4 later[LOADS];  // of green, then blue
     [[unroll]] for (int i = 0; i < LOADS; i++) {

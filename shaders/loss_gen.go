@@ -36,8 +36,8 @@ var lossKernel = vk.Kernel{
 
 // Loss binds the buffers of loss.comp.
 //
-// loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its statistics.
-// Pixels that a mask leaves out are 0 in both, windows around them do not count.
+// loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its
+// statistics. Pixels that a mask leaves out are 0 in both, windows around them do not count.
 //
 //	reads params render target; writes ssim_maps partials counted
 //

@@ -4,9 +4,10 @@
 #extension GL_GOOGLE_include_directive : require
 // lpips_conv convolves feature maps, adds the bias and cuts off below 0 (ReLU); beyond the border maps are 0.
 //   reads map_rows features weights biases; writes convolved
-// The convolution is a matrix product, pixels x (channels, kernel rows, kernel columns) times these x channels, whose left matrix exists in shared memory alone,
-// a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX pixels; an invocation of 256 makes 4 channels of 8, one of 32, on processors, 16 of 16.
-// Each output is one sum in the order of the weights, wherever in a tile or a band it lies.
+// The convolution is a matrix product, pixels x (channels, kernel rows, kernel columns) times these x channels, whose
+// left matrix exists in shared memory alone, a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX
+// pixels; an invocation of 256 makes 4 channels of 8, one of 32, on processors, 16 of 16. Each output is one sum in the
+// order of the weights, wherever in a tile or a band it lies.
 #include "bands.glsl"
 
 layout(local_size_x_id = 0, local_size_x = 256) in;     // 256 or 32
@@ -41,7 +42,8 @@ const uint STEP_PIX4 = PIX4 / OWN_PIX4, STEP_OUT4 = OUT4 / OWN_OUT4;
 shared vec4 s_features[TILE_TERMS * PIX4];  // 8 KiB
 shared vec4 s_weights[TILE_TERMS * OUT4];   // 4 KiB
 
-// The four pixels whose inputs an invocation loads: columns and rows of the top left of their windows; rows also as rows of the buffer.
+// The four pixels whose inputs an invocation loads: columns and rows of the top left of their windows; rows also as
+// rows of the buffer.
 ivec4 load_x, load_y;
 uvec4 load_slot;
 

@@ -41,9 +41,10 @@ var lpipsConvKernel = vk.Kernel{
 //
 //	reads map_rows features weights biases; writes convolved
 //
-// The convolution is a matrix product, pixels x (channels, kernel rows, kernel columns) times these x channels, whose left matrix exists in shared memory alone,
-// a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX pixels; an invocation of 256 makes 4 channels of 8, one of 32, on processors, 16 of 16.
-// Each output is one sum in the order of the weights, wherever in a tile or a band it lies.
+// The convolution is a matrix product, pixels x (channels, kernel rows, kernel columns) times these x channels, whose
+// left matrix exists in shared memory alone, a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX
+// pixels; an invocation of 256 makes 4 channels of 8, one of 32, on processors, 16 of 16. Each output is one sum in the
+// order of the weights, wherever in a tile or a band it lies.
 type LpipsConv struct {
 	MapRows   vk.Slice[layout.MapRows] // 0, read: [layers]
 	Features  vk.Slice[float32]        // 1, read: [ring][channels][width]

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// lpips_distance compares the features of two pictures: at each pixel they are divided by their length over the channels, and the squares of what they differ
-// by are weighted and summed (Zhang et al. 2018, equation 1).
+// lpips_distance compares the features of two pictures: at each pixel they are divided by their length over the
+// channels, and the squares of what they differ by are weighted and summed (Zhang et al. 2018, equation 1).
 //   reads map_rows features_x features_y channel_weights; writes row_sums
 // One workgroup a row, whose pixels are summed in a fixed order.
 #include "bands.glsl"

@@ -30,8 +30,8 @@ var lpipsDistanceKernel = vk.Kernel{
 
 // LpipsDistance binds the buffers of lpips_distance.comp.
 //
-// lpips_distance compares the features of two pictures: at each pixel they are divided by their length over the channels, and the squares of what they differ
-// by are weighted and summed (Zhang et al. 2018, equation 1).
+// lpips_distance compares the features of two pictures: at each pixel they are divided by their length over the
+// channels, and the squares of what they differ by are weighted and summed (Zhang et al. 2018, equation 1).
 //
 //	reads map_rows features_x features_y channel_weights; writes row_sums
 //

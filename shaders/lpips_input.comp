@@ -1,8 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// lpips_input turns rows of a picture into the input of an image network: colours times gain plus offset, a channel after the other (the scaling layer of
-// Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a Perceptual Metric).
+// lpips_input turns rows of a picture into the input of an image network: colours times gain plus offset, a channel
+// after the other (the scaling layer of Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a
+// Perceptual Metric).
 //   reads map_rows picture; writes features
 // One invocation a pixel.
 #include "bands.glsl"

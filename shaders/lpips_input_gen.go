@@ -28,8 +28,9 @@ var lpipsInputKernel = vk.Kernel{
 
 // LpipsInput binds the buffers of lpips_input.comp.
 //
-// lpips_input turns rows of a picture into the input of an image network: colours times gain plus offset, a channel after the other (the scaling layer of
-// Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a Perceptual Metric).
+// lpips_input turns rows of a picture into the input of an image network: colours times gain plus offset, a channel
+// after the other (the scaling layer of Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a
+// Perceptual Metric).
 //
 //	reads map_rows picture; writes features
 //

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// lpips_pool takes the maximum of each window of feature maps. Windows lie inside the map; what is left over at its right and bottom is left out.
+// lpips_pool takes the maximum of each window of feature maps. Windows lie inside the map; what is left over at its
+// right and bottom is left out.
 //   reads map_rows features; writes pooled
 // One invocation an output.
 #include "bands.glsl"

@@ -33,7 +33,8 @@ var lpipsPoolKernel = vk.Kernel{
 
 // LpipsPool binds the buffers of lpips_pool.comp.
 //
-// lpips_pool takes the maximum of each window of feature maps. Windows lie inside the map; what is left over at its right and bottom is left out.
+// lpips_pool takes the maximum of each window of feature maps. Windows lie inside the map; what is left over at its
+// right and bottom is left out.
 //
 //	reads map_rows features; writes pooled
 //

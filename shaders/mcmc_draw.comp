@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// mcmc_draw draws the splat that each copy is made of, with replacement, with probabilities proportional to the weights, and counts how often each is.
+// mcmc_draw draws the splat that each copy is made of, with replacement, with probabilities proportional to the
+// weights, and counts how often each is.
 //   reads params counters weights hole_list; writes sources dispatch_args; reads and writes multiplicity
 // One invocation a copy.
 #include "params.glsl"

@@ -32,7 +32,8 @@ var mcmcDrawKernel = vk.Kernel{
 
 // McmcDraw binds the buffers of mcmc_draw.comp.
 //
-// mcmc_draw draws the splat that each copy is made of, with replacement, with probabilities proportional to the weights, and counts how often each is.
+// mcmc_draw draws the splat that each copy is made of, with replacement, with probabilities proportional to the
+// weights, and counts how often each is.
 //
 //	reads params counters weights hole_list; writes sources dispatch_args; reads and writes multiplicity
 //

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// mcmc_place writes the copies whose source is in one chunk and whose place is in another (the host runs every pair of chunks). Copies start without
-// moments and statistics.
+// mcmc_place writes the copies whose source is in one chunk and whose place is in another (the host runs every pair of
+// chunks). Copies start without moments and statistics.
 //   reads params counters sources multiplicity hole_list source; writes dest
 // One invocation a copy. Nobody reads a place that is written.
 #include "params.glsl"

@@ -32,8 +32,8 @@ var mcmcPlaceKernel = vk.Kernel{
 
 // McmcPlace binds the buffers of mcmc_place.comp.
 //
-// mcmc_place writes the copies whose source is in one chunk and whose place is in another (the host runs every pair of chunks). Copies start without
-// moments and statistics.
+// mcmc_place writes the copies whose source is in one chunk and whose place is in another (the host runs every pair of
+// chunks). Copies start without moments and statistics.
 //
 //	reads params counters sources multiplicity hole_list source; writes dest
 //

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// mcmc_plan computes how many splats this refinement adds, and fails the unit if the allocated chunks cannot hold them: before anything has changed.
+// mcmc_plan computes how many splats this refinement adds, and fails the unit if the allocated chunks cannot hold them:
+// before anything has changed.
 //   reads params; reads and writes counters; writes dispatch_args
 // One invocation.
 #include "params.glsl"

@@ -26,7 +26,8 @@ var mcmcPlanKernel = vk.Kernel{
 
 // McmcPlan binds the buffers of mcmc_plan.comp.
 //
-// mcmc_plan computes how many splats this refinement adds, and fails the unit if the allocated chunks cannot hold them: before anything has changed.
+// mcmc_plan computes how many splats this refinement adds, and fails the unit if the allocated chunks cannot hold them:
+// before anything has changed.
 //
 //	reads params; reads and writes counters; writes dispatch_args
 //

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// mcmc_relocation computes the opacity and scales of a splat that is replaced by `ratios` copies of itself so that the rendering stays the same
-// (Kheradmand et al. 2024, equation 9).
+// mcmc_relocation computes the opacity and scales of a splat that is replaced by `ratios` copies of itself so that the
+// rendering stays the same (Kheradmand et al. 2024, equation 9).
 //   reads opacities scales ratios; writes new_opacities new_scales
 // One invocation a splat.
 #include "dispatch.glsl"

@@ -29,8 +29,8 @@ var mcmcRelocationKernel = vk.Kernel{
 
 // McmcRelocation binds the buffers of mcmc_relocation.comp.
 //
-// mcmc_relocation computes the opacity and scales of a splat that is replaced by `ratios` copies of itself so that the rendering stays the same
-// (Kheradmand et al. 2024, equation 9).
+// mcmc_relocation computes the opacity and scales of a splat that is replaced by `ratios` copies of itself so that the
+// rendering stays the same (Kheradmand et al. 2024, equation 9).
 //
 //	reads opacities scales ratios; writes new_opacities new_scales
 //

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// mcmc_update makes every splat of one chunk that was drawn one of its own copies. A relocation forgets the moments of the drawn, growth keeps them, as
-// gsplat does.
+// mcmc_update makes every splat of one chunk that was drawn one of its own copies. A relocation forgets the moments of
+// the drawn, growth keeps them, as gsplat does.
 //   reads params counters multiplicity; reads and writes chunk
 // One invocation a splat. Runs after every mcmc_place, which still reads the sources.
 #include "params.glsl"

@@ -29,8 +29,8 @@ var mcmcUpdateKernel = vk.Kernel{
 
 // McmcUpdate binds the buffers of mcmc_update.comp.
 //
-// mcmc_update makes every splat of one chunk that was drawn one of its own copies. A relocation forgets the moments of the drawn, growth keeps them, as
-// gsplat does.
+// mcmc_update makes every splat of one chunk that was drawn one of its own copies. A relocation forgets the moments of
+// the drawn, growth keeps them, as gsplat does.
 //
 //	reads params counters multiplicity; reads and writes chunk
 //

@@ -1,8 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// mcmc_weigh gives every splat of one chunk its share of the draws: the opacity in fixed point, rounded up or down at random so that it is right on
-// average however few bits there are. In the round of relocation the dead, of at most prune_opacity or no numbers, have none and are marked to go.
+// mcmc_weigh gives every splat of one chunk its share of the draws: the opacity in fixed point, rounded up or down at
+// random so that it is right on average however few bits there are. In the round of relocation the dead, of at most
+// prune_opacity or no numbers, have none and are marked to go.
 //   reads params counters chunk; writes actions hole_offset (as flags) weights (summed next) multiplicity
 // One invocation a splat.
 #include "params.glsl"
@@ -37,7 +38,8 @@ void main() {
     StepParams p = params[0];
     float opacity = 1.0 / (1.0 + exp(-row(ROW_LOGIT_OPACITIES, i)));
     bool dead = !is_finite_splat(i) || pc.round == ROUND_RELOCATE && opacity <= p.prune_opacity;
-    // Bits for which even n opacities of 1 sum up to less than 2^31. Scaling by a power of two is exact, so is the fraction.
+    // Bits for which even n opacities of 1 sum up to less than 2^31. Scaling by a power of two is exact, so is the
+    // fraction.
     float fixed_opacity = ldexp(opacity, min(24, 30 - findMSB(n)));
     float whole = floor(fixed_opacity);
     uint r = philox(uvec4(id, p.step, DRAW_WEIGHT + pc.round, 0u), uvec2(p.seed_lo, p.seed_hi)).x;

@@ -35,8 +35,9 @@ var mcmcWeighKernel = vk.Kernel{
 
 // McmcWeigh binds the buffers of mcmc_weigh.comp.
 //
-// mcmc_weigh gives every splat of one chunk its share of the draws: the opacity in fixed point, rounded up or down at random so that it is right on
-// average however few bits there are. In the round of relocation the dead, of at most prune_opacity or no numbers, have none and are marked to go.
+// mcmc_weigh gives every splat of one chunk its share of the draws: the opacity in fixed point, rounded up or down at
+// random so that it is right on average however few bits there are. In the round of relocation the dead, of at most
+// prune_opacity or no numbers, have none and are marked to go.
 //
 //	reads params counters chunk; writes actions hole_offset (as flags) weights (summed next) multiplicity
 //

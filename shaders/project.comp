@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4; antialiasing: Yu et al. 2024).
+// project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4;
+// antialiasing: Yu et al. 2024).
 //   reads params counters chunk; writes projected extents depth_keys
 // One invocation a splat. What is written is the chunk's part of larger buffers.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// project_bwd takes the gradients of each splat's projection to its parameters and stores them: project_bwd_adam without the optimiser.
+// project_bwd takes the gradients of each splat's projection to its parameters and stores them: project_bwd_adam
+// without the optimiser.
 //   reads params counters depth_keys v_projected projected chunk; writes v_params
 // One invocation a splat of one chunk.
 #include "dispatch.glsl"

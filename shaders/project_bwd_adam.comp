@@ -1,8 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place (Kingma and Ba 2015) and adds to
-// the strategy's statistics. The regularisers' gradients come in here, for seen and unseen splats, and the noise of MCMC. A failed unit changes nothing.
+// project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place
+// (Kingma and Ba 2015) and adds to the strategy's statistics. The regularisers' gradients come in here, for seen and
+// unseen splats, and the noise of MCMC. A failed unit changes nothing.
 //   reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)

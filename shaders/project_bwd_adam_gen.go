@@ -60,8 +60,9 @@ var projectBwdAdamMixedKernel = vk.Kernel{
 
 // ProjectBwdAdam binds the buffers of project_bwd_adam.comp.
 //
-// project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place (Kingma and Ba 2015) and adds to
-// the strategy's statistics. The regularisers' gradients come in here, for seen and unseen splats, and the noise of MCMC. A failed unit changes nothing.
+// project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place
+// (Kingma and Ba 2015) and adds to the strategy's statistics. The regularisers' gradients come in here, for seen and
+// unseen splats, and the noise of MCMC. A failed unit changes nothing.
 //
 //	reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
 //

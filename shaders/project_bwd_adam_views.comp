@@ -2,8 +2,8 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// project_bwd_adam_views is project_bwd_adam for a batch of views: it steps Adam on the mean of their gradients. Several devices that share a scene train on
-// one view each, and each device steps its own splats.
+// project_bwd_adam_views is project_bwd_adam for a batch of views: it steps Adam on the mean of their gradients.
+// Several devices that share a scene train on one view each, and each device steps its own splats.
 //   reads params counters index_of v_views v_abs_views; reads and writes chunk
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)

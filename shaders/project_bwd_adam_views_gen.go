@@ -61,8 +61,8 @@ var projectBwdAdamViewsMixedKernel = vk.Kernel{
 
 // ProjectBwdAdamViews binds the buffers of project_bwd_adam_views.comp.
 //
-// project_bwd_adam_views is project_bwd_adam for a batch of views: it steps Adam on the mean of their gradients. Several devices that share a scene train on
-// one view each, and each device steps its own splats.
+// project_bwd_adam_views is project_bwd_adam for a batch of views: it steps Adam on the mean of their gradients.
+// Several devices that share a scene train on one view each, and each device steps its own splats.
 //
 //	reads params counters index_of v_views v_abs_views; reads and writes chunk
 //

@@ -32,7 +32,8 @@ var projectBwdKernel = vk.Kernel{
 
 // ProjectBwd binds the buffers of project_bwd.comp.
 //
-// project_bwd takes the gradients of each splat's projection to its parameters and stores them: project_bwd_adam without the optimiser.
+// project_bwd takes the gradients of each splat's projection to its parameters and stores them: project_bwd_adam
+// without the optimiser.
 //
 //	reads params counters depth_keys v_projected projected chunk; writes v_params
 //

@@ -50,7 +50,8 @@ var projectMixedKernel = vk.Kernel{
 
 // Project binds the buffers of project.comp.
 //
-// project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4; antialiasing: Yu et al. 2024).
+// project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4;
+// antialiasing: Yu et al. 2024).
 //
 //	reads params counters chunk; writes projected extents depth_keys
 //

@@ -6,7 +6,8 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // rasterize blends the splats of each tile of the current band front to back, over the background.
-//   reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched tile_from_bucket
+//   reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched
+//   tile_from_bucket
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 #include "tiles.glsl"
 #include "dispatch.glsl"
@@ -51,14 +52,16 @@ struct Pixel {
     uint last;
 };
 
-// Buckets are numbered so that no prefix sum is needed: tile t has the numbers from offset[t] / BUCKET_SIZE + t up to the next tile's, at least as
-// many as it has buckets. Saved states skip each tile's first bucket, so theirs start at offset[t] / BUCKET_SIZE. Words of `touched` are numbered alike.
+// Buckets are numbered so that no prefix sum is needed: tile t has the numbers from offset[t] / BUCKET_SIZE + t up to
+// the next tile's, at least as many as it has buckets. Saved states skip each tile's first bucket, so theirs start at
+// offset[t] / BUCKET_SIZE. Words of `touched` are numbered alike.
 void name_buckets(uint tile, uint begin, uint end) {
     uint last = end / BUCKET_SIZE + tile + 1u;
     for (uint b = begin / BUCKET_SIZE + tile + raster_lane(); b < last; b += LANES) tile_from_bucket[b] = tile;
 }
 
-// Blends a splat into a pixel that it covers with this alpha, `behind` being 1 + its number. Alpha 0 changes nothing. Without branches: subgroups rarely agree.
+// Blends a splat into a pixel that it covers with this alpha, `behind` being 1 + its number. Alpha 0 changes nothing.
+// Without branches: subgroups rarely agree.
 void blend(inout Pixel p, float alpha, vec3 color, uint behind) {
     precise float weight = alpha * p.light;
     precise float next = p.light - weight;
@@ -76,7 +79,8 @@ bool all_done(Pixel pixels[LANE_PIXELS]) {
     return done;
 }
 
-// Blends the splats of a list, AT_ONCE at a time, because one alone is a chain of dependent operations; `behind` is 1 + the last one's number. Splat 0 of the piece is number k of the tile.
+// Blends the splats of a list, AT_ONCE at a time, because one alone is a chain of dependent operations; `behind` is 1 +
+// the last one's number. Splat 0 of the piece is number k of the tile.
 void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k, inout uint behind) {
     Walk walk = walk_of(first, todo);
     uint n = walk_length(walk);
@@ -118,7 +122,8 @@ void make_lists(uint bits) {
     }
 }
 
-// Keeps a batch's lists for the backward pass, 32 splats a word. The batch's first isect is number k of the tile, which has n.
+// Keeps a batch's lists for the backward pass, 32 splats a word. The batch's first isect is number k of the tile, which
+// has n.
 void keep_lists(uint tile, uint begin, uint k, uint n) {
     uint lane = raster_lane(), word = lane / PATCHES, patch_id = lane % PATCHES;
     if (word >= BATCH / TOUCH_BITS || k + word * TOUCH_BITS >= n) return;

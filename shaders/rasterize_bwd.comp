@@ -5,11 +5,13 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see patch_sum.glsl for the order).
-//   reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states touched v_render tile_from_bucket
+// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see
+// patch_sum.glsl for the order).
+//   reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states touched
+//   v_render tile_from_bucket
 //   writes v_slots v_abs_slots
-// One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats from front to back, as in the
-// forward pass, past those that miss the patch.
+// One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats
+// from front to back, as in the forward pass, past those that miss the patch.
 #include "params.glsl"
 #include "dispatch.glsl"
 
@@ -20,8 +22,8 @@ layout(constant_id = 2) const bool ABSGRAD = false;
 layout(constant_id = 3) const bool HAND_ROUND = false;
 const bool ALL_PATCHES = false;
 const uint BATCH = 64u;
-// Splats whose sums are in shared memory at once. The less memory, the more workgroups a GPU runs side by side; on processors barriers cost more.
-// Narrow subgroups leave more parts.
+// Splats whose sums are in shared memory at once. The less memory, the more workgroups a GPU runs side by side; on
+// processors barriers cost more. Narrow subgroups leave more parts.
 const uint ROUND = (gl_WorkGroupSize.x == 64u ? 32u : 16u) / (SUBGROUP_SIZE < 8u ? 2u : 1u);
 const uint PIECE = SUBGROUP_SIZE < ROUND ? SUBGROUP_SIZE : ROUND;
 #include "raster.glsl"
@@ -95,7 +97,8 @@ void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout Colum
     float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));
     p.behind = fma(-weight, cv, p.behind);
     float passes = 1.0 - alpha;
-    // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds, and alpha is 0 where nothing is hit.
+    // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds, and alpha is 0 where
+    // nothing is hit.
     float q = raw <= MAX_ALPHA ? alpha * fma(-p.transmittance, cv, p.behind / passes) : 0.0;
     p.transmittance = next;
     float qy = q * d.y;
@@ -106,8 +109,8 @@ void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout Colum
     if (ABSGRAD) sums.abs_mean2d += abs(mean_gradient(s.form, vec2(q * d.x, qy)));
 }
 
-// The subgroup's parts of the sums of splats of a batch, from number `first` on, of which `todo` touch the patch; j is the first one's number in the round,
-// k that in the tile.
+// The subgroup's parts of the sums of splats of a batch, from number `first` on, of which `todo` touch the patch; j is
+// the first one's number in the round, k that in the tile.
 void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint j, uint k) {
     Walk walk = walk_of(first, todo);
     uint n = walk_length(walk);
@@ -138,7 +141,8 @@ void store_round(uint first, uint n) {
     for (uint i = raster_lane(); i < n * GRADS; i += LANES) {
         uint j = i / GRADS, part = i % GRADS;
         float sum = tile_sum(j, part);
-        // The conic's gradient has q dx dx / 2, q dx dy, q dy dy / 2. q = -alpha dL/dalpha, and alpha is the opacity times what opacity's gradient is made of.
+        // The conic's gradient has q dx dx / 2, q dx dy, q dy dy / 2. q = -alpha dL/dalpha, and alpha is the opacity
+        // times what opacity's gradient is made of.
         float scale = part == 2u || part == 4u ? 0.5 : part == 5u ? -exp2(-s_mean[first + j].z) : 1.0;
         v_slots[s_slot[first + j] * GRADS + part] = sum == 0.0 ? 0.0 : sum * scale;
     }

@@ -44,13 +44,15 @@ var rasterizeBwdKernel = vk.Kernel{
 
 // RasterizeBwd binds the buffers of rasterize_bwd.comp.
 //
-// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see patch_sum.glsl for the order).
+// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see
+// patch_sum.glsl for the order).
 //
-//	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states touched v_render tile_from_bucket
+//	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states touched
+//	v_render tile_from_bucket
 //	writes v_slots v_abs_slots
 //
-// One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats from front to back, as in the
-// forward pass, past those that miss the patch.
+// One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats
+// from front to back, as in the forward pass, past those that miss the patch.
 type RasterizeBwd struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters       vk.Slice[uint32]            // 1, read

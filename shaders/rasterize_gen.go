@@ -46,7 +46,8 @@ var rasterizeKernel = vk.Kernel{
 //
 // rasterize blends the splats of each tile of the current band front to back, over the background.
 //
-//	reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched tile_from_bucket
+//	reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched
+//	tile_from_bucket
 //
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 type Rasterize struct {

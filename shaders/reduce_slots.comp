@@ -1,13 +1,15 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// reduce_slots sums the gradients of each visible splat over its tiles: in the order of its slots where it touches at most MANY_SLOTS tiles of the image,
-// else along each row of tiles from left to right, then the rows from top to bottom. Neither order knows of bands, which come one after the other and
-// continue the sums, so a view in one band or in many gives the same.
-//   reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes v_projected v_abs_mean2d
-// A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours read neighbouring words. A splat with
-// many slots is then done by all, an invocation taking a component of a row. Near splats are large and come first in the order of depth: a workgroup's
-// splats are runs of four from all over it.
+// reduce_slots sums the gradients of each visible splat over its tiles: in the order of its slots where it touches at
+// most MANY_SLOTS tiles of the image, else along each row of tiles from left to right, then the rows from top to
+// bottom. Neither order knows of bands, which come one after the other and continue the sums, so a view in one band or
+// in many gives the same.
+//   reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes
+//   v_projected v_abs_mean2d
+// A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours
+// read neighbouring words. A splat with many slots is then done by all, an invocation taking a component of a row. Near
+// splats are large and come first in the order of depth: a workgroup's splats are runs of four from all over it.
 #include "params.glsl"
 #include "blend.glsl"
 #include "tiles.glsl"
@@ -40,8 +42,8 @@ shared uint s_row_slots[REDUCE_RANKS];
 shared float s_row[REDUCE_RANKS * PARTS];
 shared float s_row_abs[ABSGRAD ? REDUCE_RANKS * ABS_PARTS : 1u];
 
-// sum + slots [slot, slot + n) one after the other, of one component. Several are on their way from memory at a time; the last ones' neighbours are loaded
-// again rather than asked for one by one.
+// sum + slots [slot, slot + n) one after the other, of one component. Several are on their way from memory at a time;
+// the last ones' neighbours are loaded again rather than asked for one by one.
 #define FOLD(name, values, parts) float name(float start, uint slot, uint part, uint n) { \
         precise float sum = start; \
         uint at = slot * parts + part; \
@@ -90,7 +92,8 @@ uint rank_of(uint k, uint n_visible) {
     return (k / RUN * n_groups + group_index()) * RUN + k % RUN;
 }
 
-// First slot of a rank and the number of slots. Without isects there are none, but the gradients of what is visible must still be set to zero.
+// First slot of a rank and the number of slots. Without isects there are none, but the gradients of what is visible
+// must still be set to zero.
 uvec2 slots_of(uint rank, uint n_visible) {
     uint n_isects = counters[N_ISECTS];
     if (n_isects == 0u) return uvec2(0u);
@@ -104,8 +107,8 @@ uint row_start(uint slot, uint r) {
     return slot;
 }
 
-// All invocations: a splat with many slots, REDUCE_RANKS rows of tiles at a time. What a round writes to shared memory was last read before the round
-// before passed its second barrier, or before this one passes its first.
+// All invocations: a splat with many slots, REDUCE_RANKS rows of tiles at a time. What a round writes to shared memory
+// was last read before the round before passed its second barrier, or before this one passes its first.
 void reduce_big(uint id, uint slot) {
     uint lid = gl_LocalInvocationID.x;
     uint tile_height = params[0].view.tile_height;

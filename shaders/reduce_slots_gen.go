@@ -38,15 +38,17 @@ var reduceSlotsKernel = vk.Kernel{
 
 // ReduceSlots binds the buffers of reduce_slots.comp.
 //
-// reduce_slots sums the gradients of each visible splat over its tiles: in the order of its slots where it touches at most MANY_SLOTS tiles of the image,
-// else along each row of tiles from left to right, then the rows from top to bottom. Neither order knows of bands, which come one after the other and
-// continue the sums, so a view in one band or in many gives the same.
+// reduce_slots sums the gradients of each visible splat over its tiles: in the order of its slots where it touches at
+// most MANY_SLOTS tiles of the image, else along each row of tiles from left to right, then the rows from top to
+// bottom. Neither order knows of bands, which come one after the other and continue the sums, so a view in one band or
+// in many gives the same.
 //
-//	reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes v_projected v_abs_mean2d
+//	reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes
+//	v_projected v_abs_mean2d
 //
-// A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours read neighbouring words. A splat with
-// many slots is then done by all, an invocation taking a component of a row. Near splats are large and come first in the order of depth: a workgroup's
-// splats are runs of four from all over it.
+// A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours
+// read neighbouring words. A splat with many slots is then done by all, an invocation taking a component of a row. Near
+// splats are large and come first in the order of depth: a workgroup's splats are runs of four from all over it.
 type ReduceSlots struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read

@@ -1,10 +1,12 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// refine_classify decides for every splat of one chunk: keep, duplicate, split or prune (adaptive density control, Kerbl et al. 2023, section 5,
-// with the thresholds and order of gsplat's default strategy: growth first, pruning judges the result). With a target every splat with a statistic
-// may grow, and pruning judges the splat as it is, because who grows is decided later.
-//   reads params chunk; reads and writes counters; writes actions new_offset hole_offset (as flags) grow_keys prune_keys
+// refine_classify decides for every splat of one chunk: keep, duplicate, split or prune (adaptive density control,
+// Kerbl et al. 2023, section 5, with the thresholds and order of gsplat's default strategy: growth first, pruning
+// judges the result). With a target every splat with a statistic may grow, and pruning judges the splat as it is,
+// because who grows is decided later.
+//   reads params chunk; reads and writes counters; writes actions new_offset hole_offset (as flags) grow_keys
+//   prune_keys
 // One invocation a splat.
 #include "params.glsl"
 #include "dispatch.glsl"

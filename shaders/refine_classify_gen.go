@@ -36,11 +36,13 @@ var refineClassifyKernel = vk.Kernel{
 
 // RefineClassify binds the buffers of refine_classify.comp.
 //
-// refine_classify decides for every splat of one chunk: keep, duplicate, split or prune (adaptive density control, Kerbl et al. 2023, section 5,
-// with the thresholds and order of gsplat's default strategy: growth first, pruning judges the result). With a target every splat with a statistic
-// may grow, and pruning judges the splat as it is, because who grows is decided later.
+// refine_classify decides for every splat of one chunk: keep, duplicate, split or prune (adaptive density control,
+// Kerbl et al. 2023, section 5, with the thresholds and order of gsplat's default strategy: growth first, pruning
+// judges the result). With a target every splat with a statistic may grow, and pruning judges the splat as it is,
+// because who grows is decided later.
 //
-//	reads params chunk; reads and writes counters; writes actions new_offset hole_offset (as flags) grow_keys prune_keys
+//	reads params chunk; reads and writes counters; writes actions new_offset hole_offset (as flags) grow_keys
+//	prune_keys
 //
 // One invocation a splat.
 type RefineClassify struct {

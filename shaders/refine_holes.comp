@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// refine_holes lists the places that pruned splats leave, in ascending order, and counts those below the new number of splats.
+// refine_holes lists the places that pruned splats leave, in ascending order, and counts those below the new number of
+// splats.
 //   reads actions hole_offset; reads and writes counters; writes hole_list
 // One invocation a splat.
 #include "const.glsl"

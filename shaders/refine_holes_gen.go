@@ -26,7 +26,8 @@ var refineHolesKernel = vk.Kernel{
 
 // RefineHoles binds the buffers of refine_holes.comp.
 //
-// refine_holes lists the places that pruned splats leave, in ascending order, and counts those below the new number of splats.
+// refine_holes lists the places that pruned splats leave, in ascending order, and counts those below the new number of
+// splats.
 //
 //	reads actions hole_offset; reads and writes counters; writes hole_list
 //

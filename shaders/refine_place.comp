@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// refine_place writes the new splats and the splats that move, from one chunk into one chunk (the host runs every pair of chunks).
+// refine_place writes the new splats and the splats that move, from one chunk into one chunk (the host runs every pair
+// of chunks).
 //   reads params counters actions new_offset hole_offset hole_list source; writes dest
 // One invocation a splat of the source chunk. It writes only places that no splat lives in.
 #include "params.glsl"
@@ -34,7 +35,8 @@ float row(uint r, uint i) { return uintBitsToFloat(source[r * pc.chunk_splats + 
 
 bool in_dest(uint id) { return id >= pc.dest_first_id && id - pc.dest_first_id < pc.dest_splats; }
 
-// Copies local splat i to global id `to`: the parameters, and moments or zeros. Statistics start anew after a refinement.
+// Copies local splat i to global id `to`: the parameters, and moments or zeros. Statistics start anew after a
+// refinement.
 void copy_splat(uint i, uint to, bool keep_moments) {
     uint j = to - pc.dest_first_id;
     for (uint r = 0u; r < pc.n_state; r++)

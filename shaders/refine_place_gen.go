@@ -33,7 +33,8 @@ var refinePlaceKernel = vk.Kernel{
 
 // RefinePlace binds the buffers of refine_place.comp.
 //
-// refine_place writes the new splats and the splats that move, from one chunk into one chunk (the host runs every pair of chunks).
+// refine_place writes the new splats and the splats that move, from one chunk into one chunk (the host runs every pair
+// of chunks).
 //
 //	reads params counters actions new_offset hole_offset hole_list source; writes dest
 //

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// refine_plan computes the number of splats after this refinement, and fails the unit if the allocated chunks cannot hold them.
+// refine_plan computes the number of splats after this refinement, and fails the unit if the allocated chunks cannot
+// hold them.
 //   reads params; reads and writes counters
 // One invocation.
 #include "params.glsl"

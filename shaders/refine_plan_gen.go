@@ -25,7 +25,8 @@ var refinePlanKernel = vk.Kernel{
 
 // RefinePlan binds the buffers of refine_plan.comp.
 //
-// refine_plan computes the number of splats after this refinement, and fails the unit if the allocated chunks cannot hold them.
+// refine_plan computes the number of splats after this refinement, and fails the unit if the allocated chunks cannot
+// hold them.
 //
 //	reads params; reads and writes counters
 //

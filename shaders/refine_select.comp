@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// refine_select lets the first of the ranked splats grow, as many as there is room for; or, where more live than the target, makes the first go.
+// refine_select lets the first of the ranked splats grow, as many as there is room for; or, where more live than the
+// target, makes the first go.
 //   reads params counters splat_from_rank; writes actions new_offset hole_offset (as flags, summed next)
 // One invocation a ranked splat.
 #include "params.glsl"

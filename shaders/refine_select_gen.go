@@ -29,7 +29,8 @@ var refineSelectKernel = vk.Kernel{
 
 // RefineSelect binds the buffers of refine_select.comp.
 //
-// refine_select lets the first of the ranked splats grow, as many as there is room for; or, where more live than the target, makes the first go.
+// refine_select lets the first of the ranked splats grow, as many as there is room for; or, where more live than the
+// target, makes the first go.
 //
 //	reads params counters splat_from_rank; writes actions new_offset hole_offset (as flags, summed next)
 //

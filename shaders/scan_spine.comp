@@ -3,8 +3,8 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
-// scan_spine turns block sums into exclusive prefix sums and stores the total. For isects it also checks that they fit: what does not fit fails
-// the unit, loudly, and leaves it without isects.
+// scan_spine turns block sums into exclusive prefix sums and stores the total. For isects it also checks that they fit:
+// what does not fit fails the unit, loudly, and leaves it without isects.
 //   reads params; reads and writes counters block_sums; writes dispatch_args
 // One workgroup.
 #include "params.glsl"

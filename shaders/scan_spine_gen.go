@@ -32,8 +32,8 @@ var scanSpineKernel = vk.Kernel{
 
 // ScanSpine binds the buffers of scan_spine.comp.
 //
-// scan_spine turns block sums into exclusive prefix sums and stores the total. For isects it also checks that they fit: what does not fit fails
-// the unit, loudly, and leaves it without isects.
+// scan_spine turns block sums into exclusive prefix sums and stores the total. For isects it also checks that they fit:
+// what does not fit fails the unit, loudly, and leaves it without isects.
 //
 //	reads params; reads and writes counters block_sums; writes dispatch_args
 //

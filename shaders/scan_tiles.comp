@@ -3,8 +3,8 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
-// scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the current band, in depth order, and
-// whether the isects fit. Workgroups wait for each other (see lookback.glsl).
+// scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the
+// current band, in depth order, and whether the isects fit. Workgroups wait for each other (see lookback.glsl).
 //   reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
 // A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 #include "params.glsl"
@@ -34,14 +34,16 @@ shared uint s_before;
 #include "isects.glsl"
 #include "count_tiles.glsl"
 
-// Sum over the subgroup of numbers up to LOOK_VALUE, or LOOK_VALUE if it is larger. The upper bits are summed apart to notice.
+// Sum over the subgroup of numbers up to LOOK_VALUE, or LOOK_VALUE if it is larger. The upper bits are summed apart to
+// notice.
 uint subgroup_sum(uint v) {
     uint high = subgroupAdd(v >> 8u);
     uint sum = subgroupAdd(v);
     return high > LOOK_VALUE >> 8u ? LOOK_VALUE : min(sum, LOOK_VALUE);
 }
 
-// Sum over all blocks before this one, at most LOOK_VALUE. Every lane of one subgroup must call it; each looks at one block.
+// Sum over all blocks before this one, at most LOOK_VALUE. Every lane of one subgroup must call it; each looks at one
+// block.
 uint look_back(uint block) {
     const uint none = 64u;
     uint lane = gl_SubgroupInvocationID;

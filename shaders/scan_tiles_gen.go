@@ -33,8 +33,8 @@ var scanTilesKernel = vk.Kernel{
 
 // ScanTiles binds the buffers of scan_tiles.comp.
 //
-// scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the current band, in depth order, and
-// whether the isects fit. Workgroups wait for each other (see lookback.glsl).
+// scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the
+// current band, in depth order, and whether the isects fit. Workgroups wait for each other (see lookback.glsl).
 //
 //	reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
 //

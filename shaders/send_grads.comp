@@ -2,10 +2,11 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// send_grads fills a packet with the gradients of the splats that came from one device, for that device. Where the colour is clamped its gradient is 0: the
-// device no longer has the colour.
+// send_grads fills a packet with the gradients of the splats that came from one device, for that device. Where the
+// colour is clamped its gradient is 0: the device no longer has the colour.
 //   reads params counters first_of projected v_projected v_abs_mean2d; writes headers out_grads out_abs
-// One workgroup COPY_BLOCK words of out_grads; there are enough for the largest packet, and always a first, which writes the header.
+// One workgroup COPY_BLOCK words of out_grads; there are enough for the largest packet, and always a first, which
+// writes the header.
 #include "params.glsl"
 #include "dispatch.glsl"
 

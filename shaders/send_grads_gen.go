@@ -37,12 +37,13 @@ var sendGradsKernel = vk.Kernel{
 
 // SendGrads binds the buffers of send_grads.comp.
 //
-// send_grads fills a packet with the gradients of the splats that came from one device, for that device. Where the colour is clamped its gradient is 0: the
-// device no longer has the colour.
+// send_grads fills a packet with the gradients of the splats that came from one device, for that device. Where the
+// colour is clamped its gradient is 0: the device no longer has the colour.
 //
 //	reads params counters first_of projected v_projected v_abs_mean2d; writes headers out_grads out_abs
 //
-// One workgroup COPY_BLOCK words of out_grads; there are enough for the largest packet, and always a first, which writes the header.
+// One workgroup COPY_BLOCK words of out_grads; there are enough for the largest packet, and always a first, which
+// writes the header.
 type SendGrads struct {
 	Params     vk.Slice[layout.StepParams]   // 0, read: [1]
 	Counters   vk.Slice[uint32]              // 1, read

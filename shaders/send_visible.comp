@@ -2,9 +2,10 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view. More than the packet holds fail the
-// unit, loudly, and nothing is sent.
-//   reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected out_extents out_keys sent_of
+// send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view.
+// More than the packet holds fail the unit, loudly, and nothing is sent.
+//   reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected
+//   out_extents out_keys sent_of
 // One workgroup SEND_BLOCK splats. There is always a first workgroup, which writes the header.
 #include "params.glsl"
 #include "dispatch.glsl"
@@ -59,7 +60,8 @@ void number_splats(uint first, uint n) {
     barrier();
 }
 
-// The word of a record of `parts` words that word `at` of a packet's buffer comes from, if it is this workgroup's to write.
+// The word of a record of `parts` words that word `at` of a packet's buffer comes from, if it is this workgroup's to
+// write.
 bool source_of(uint at, uint parts, out uint from) {
     from = 0u;
     if (at < s_first * parts) return false;

@@ -36,10 +36,11 @@ var sendVisibleKernel = vk.Kernel{
 
 // SendVisible binds the buffers of send_visible.comp.
 //
-// send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view. More than the packet holds fail the
-// unit, loudly, and nothing is sent.
+// send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view.
+// More than the packet holds fail the unit, loudly, and nothing is sent.
 //
-//	reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected out_extents out_keys sent_of
+//	reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected
+//	out_extents out_keys sent_of
 //
 // One workgroup SEND_BLOCK splats. There is always a first workgroup, which writes the header.
 type SendVisible struct {

@@ -1,8 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// settle returns from a view's splats to this device's: it says where the gradients of each view's packet lie, and sets the numbers of its splats and of all. Packets of
-// devices that failed fail the unit.
+// settle returns from a view's splats to this device's: it says where the gradients of each view's packet lie, and sets
+// the numbers of its splats and of all. Packets of devices that failed fail the unit.
 //   reads params headers; reads and writes counters; writes first_of
 // One invocation.
 #include "params.glsl"

@@ -29,8 +29,8 @@ var settleKernel = vk.Kernel{
 
 // Settle binds the buffers of settle.comp.
 //
-// settle returns from a view's splats to this device's: it says where the gradients of each view's packet lie, and sets the numbers of its splats and of all. Packets of
-// devices that failed fail the unit.
+// settle returns from a view's splats to this device's: it says where the gradients of each view's packet lie, and sets
+// the numbers of its splats and of all. Packets of devices that failed fail the unit.
 //
 //	reads params headers; reads and writes counters; writes first_of
 //

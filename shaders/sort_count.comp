@@ -2,7 +2,8 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// sort_count counts how many keys have each digit, for all passes of a sort at once, and clears what sort_sweep publishes.
+// sort_count counts how many keys have each digit, for all passes of a sort at once, and clears what sort_sweep
+// publishes.
 //   reads counters keys; reads and writes tallies, which are 0 before; writes published
 // A workgroup takes every COUNT_GROUPS-th block. All counts are order-free integer sums.
 #include "sort.glsl"

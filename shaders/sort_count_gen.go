@@ -33,7 +33,8 @@ var sortCountKernel = vk.Kernel{
 
 // SortCount binds the buffers of sort_count.comp.
 //
-// sort_count counts how many keys have each digit, for all passes of a sort at once, and clears what sort_sweep publishes.
+// sort_count counts how many keys have each digit, for all passes of a sort at once, and clears what sort_sweep
+// publishes.
 //
 //	reads counters keys; reads and writes tallies, which are 0 before; writes published
 //

@@ -5,16 +5,19 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// sort_scatter moves each key and its value to its place of this pass. Equal digits keep their order: within a subgroup by lane (ballots),
-// then by item, by subgroup, by block.
-//   reads counters histogram totals keys_in values_in; writes keys_out values_out, and after the depth sort's first pass counters dispatch_args
+// sort_scatter moves each key and its value to its place of this pass. Equal digits keep their order: within a subgroup
+// by lane (ballots), then by item, by subgroup, by block.
+//   reads counters histogram totals keys_in values_in; writes keys_out values_out, and after the depth sort's first
+//   pass counters dispatch_args
 // One workgroup a block.
 #include "scan_group.glsl"
 
 layout(local_size_x_id = 0, local_size_x = 256) in;
-// True in the first pass of the depth sort: culled keys are dropped, the value is the index, and the number of keys left is stored.
+// True in the first pass of the depth sort: culled keys are dropped, the value is the index, and the number of keys
+// left is stored.
 layout(constant_id = 1) const bool FIRST_DEPTH_PASS = false;
-// Digits the shared table has room for, and subgroups in a workgroup, chosen for the device: RADIX * N_SUBGROUPS uint of shared memory.
+// Digits the shared table has room for, and subgroups in a workgroup, chosen for the device: RADIX * N_SUBGROUPS uint
+// of shared memory.
 layout(constant_id = 2) const uint RADIX = 256u;
 layout(constant_id = 3) const uint N_SUBGROUPS = 8u;
 layout(constant_id = 4) const uint SUBGROUP_SIZE = 32u;
@@ -39,7 +42,8 @@ shared uint s_base[RADIX];                  // where the block's first key of ea
 
 #include "sort_pass.glsl"
 
-// First position of every digit: exclusive sum over the digits' totals, plus what earlier blocks hold. Returns the number of keys that remain.
+// First position of every digit: exclusive sum over the digits' totals, plus what earlier blocks hold. Returns the
+// number of keys that remain.
 uint digit_bases(uint block) {
     uint lid = gl_LocalInvocationID.x;
     uint carry = 0u;
@@ -64,7 +68,8 @@ void main() {
     for (uint i = lid; i < RADIX * N_SUBGROUPS; i += gl_WorkGroupSize.x) s_rank[i] = 0u;
     barrier();
 
-    // A subgroup owns a run of keys and reads it in stripes of its own width, so that (subgroup, stripe, lane) is the order of the keys.
+    // A subgroup owns a run of keys and reads it in stripes of its own width, so that (subgroup, stripe, lane) is the
+    // order of the keys.
     uint run = SORT_BLOCK / N_SUBGROUPS;
     uint first = block * SORT_BLOCK + gl_SubgroupID * run + gl_SubgroupInvocationID;
     for (uint j = 0u; j < run; j += SUBGROUP_SIZE) {

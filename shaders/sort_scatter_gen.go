@@ -40,10 +40,11 @@ var sortScatterKernel = vk.Kernel{
 
 // SortScatter binds the buffers of sort_scatter.comp.
 //
-// sort_scatter moves each key and its value to its place of this pass. Equal digits keep their order: within a subgroup by lane (ballots),
-// then by item, by subgroup, by block.
+// sort_scatter moves each key and its value to its place of this pass. Equal digits keep their order: within a subgroup
+// by lane (ballots), then by item, by subgroup, by block.
 //
-//	reads counters histogram totals keys_in values_in; writes keys_out values_out, and after the depth sort's first pass counters dispatch_args
+//	reads counters histogram totals keys_in values_in; writes keys_out values_out, and after the depth sort's first
+//	pass counters dispatch_args
 //
 // One workgroup a block.
 type SortScatter struct {

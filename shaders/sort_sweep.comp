@@ -6,16 +6,18 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// sort_sweep is a whole pass of a radix sort after sort_count: it moves each key and its value to its place. Where a block's keys of a digit go follows
-// from what the blocks before it publish (see lookback.glsl: workgroups wait for each other). Equal digits keep their order: within a subgroup by lane
-// (ballots), then by item, by subgroup, by block.
-//   reads keys_in values_in; reads and writes counters tallies published; writes keys_out values_out, and after the depth sort's first pass dispatch_args
+// sort_sweep is a whole pass of a radix sort after sort_count: it moves each key and its value to its place. Where a
+// block's keys of a digit go follows from what the blocks before it publish (see lookback.glsl: workgroups wait for
+// each other). Equal digits keep their order: within a subgroup by lane (ballots), then by item, by subgroup, by block.
+//   reads keys_in values_in; reads and writes counters tallies published; writes keys_out values_out, and after the
+//   depth sort's first pass dispatch_args
 // One workgroup a block.
 #include "scan_group.glsl"
 #include "lookback.glsl"
 
 layout(local_size_x = 256) in;
-// True in the first pass of the depth sort: culled keys are dropped, the value is the index, and the number of keys left is stored.
+// True in the first pass of the depth sort: culled keys are dropped, the value is the index, and the number of keys
+// left is stored.
 layout(constant_id = 1) const bool FIRST_DEPTH_PASS = false;
 // Bits of a digit: at most 8, and 2^BITS for each subgroup fit in s_rank.
 layout(constant_id = 2) const uint BITS = 8u;
@@ -46,7 +48,8 @@ shared uint s_block;
 
 #include "sort_pass.glsl"
 
-// How many keys of digit d the blocks before this one have. Invocations ask for their digits side by side: a block's words are contiguous.
+// How many keys of digit d the blocks before this one have. Invocations ask for their digits side by side: a block's
+// words are contiguous.
 uint look_back(uint block, uint d) {
     uint sum = 0u;
     while (block > 0u) {    // sum lacks the blocks before `block`
@@ -77,7 +80,8 @@ void main() {
     if (block * SORT_BLOCK >= n) return;
     uint shift = pc.pass * BITS;
 
-    // A subgroup owns a run of keys and reads it in stripes of its own width, so that (subgroup, stripe, lane) is the order of the keys.
+    // A subgroup owns a run of keys and reads it in stripes of its own width, so that (subgroup, stripe, lane) is the
+    // order of the keys.
     uint first = block * SORT_BLOCK + gl_SubgroupID * SUBGROUP_SIZE * ITEMS + gl_SubgroupInvocationID;
     uint key[ITEMS], value[ITEMS], place[ITEMS];
     [[unroll]] for (uint k = 0u; k < ITEMS; k++) {

@@ -38,11 +38,12 @@ var sortSweepKernel = vk.Kernel{
 
 // SortSweep binds the buffers of sort_sweep.comp.
 //
-// sort_sweep is a whole pass of a radix sort after sort_count: it moves each key and its value to its place. Where a block's keys of a digit go follows
-// from what the blocks before it publish (see lookback.glsl: workgroups wait for each other). Equal digits keep their order: within a subgroup by lane
-// (ballots), then by item, by subgroup, by block.
+// sort_sweep is a whole pass of a radix sort after sort_count: it moves each key and its value to its place. Where a
+// block's keys of a digit go follows from what the blocks before it publish (see lookback.glsl: workgroups wait for
+// each other). Equal digits keep their order: within a subgroup by lane (ballots), then by item, by subgroup, by block.
 //
-//	reads keys_in values_in; reads and writes counters tallies published; writes keys_out values_out, and after the depth sort's first pass dispatch_args
+//	reads keys_in values_in; reads and writes counters tallies published; writes keys_out values_out, and after the
+//	depth sort's first pass dispatch_args
 //
 // One workgroup a block.
 type SortSweep struct {

@@ -2,10 +2,12 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// tile_offsets finds where each tile's isects begin: offset t is the first sorted isect of tile t or a later one; the last offset is their number.
+// tile_offsets finds where each tile's isects begin: offset t is the first sorted isect of tile t or a later one; the
+// last offset is their number.
 //   reads params counters tile_ids (sorted); writes tile_offsets
-// One invocation an offset; a search each, so that tiles without isects need no care. It is a search in eighths: seven loads at once and a third of the
-// steps of a binary one, because it is the waiting for one load after another that takes the time.
+// One invocation an offset; a search each, so that tiles without isects need no care. It is a search in eighths: seven
+// loads at once and a third of the steps of a binary one, because it is the waiting for one load after another that
+// takes the time.
 #include "params.glsl"
 #include "dispatch.glsl"
 

@@ -1,7 +1,8 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// verify looks for elements of a buffer that break what later passes rely on, and keeps the number of the first (VKSPLAT_VERIFY=1 alone).
+// verify looks for elements of a buffer that break what later passes rely on, and keeps the number of the first
+// (VKSPLAT_VERIFY=1 alone).
 //   reads params counters data index; reads and writes marks found
 // One invocation an element, in turns.
 #include "params.glsl"

@@ -31,7 +31,8 @@ var verifyKernel = vk.Kernel{
 
 // Verify binds the buffers of verify.comp.
 //
-// verify looks for elements of a buffer that break what later passes rely on, and keeps the number of the first (VKSPLAT_VERIFY=1 alone).
+// verify looks for elements of a buffer that break what later passes rely on, and keeps the number of the first
+// (VKSPLAT_VERIFY=1 alone).
 //
 //	reads params counters data index; reads and writes marks found
 //

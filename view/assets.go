@@ -16,7 +16,8 @@ import (
 var assetFiles embed.FS
 
 // assetTypes are the kinds of assets, by the end of their names.
-var assetTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8"}
+var assetTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".html": "text/html; charset=utf-8"}
 
 // mustAsset returns an embedded file as it was embedded.
 func mustAsset(path string) []byte {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestEmbedded compares the embedded files with the hashes that tools/supersplat recorded when it had checked where they come from.
+// TestEmbedded compares the embedded files with the hashes that tools/supersplat recorded when it had checked where
+// they come from.
 func TestEmbedded(t *testing.T) {
 	sums := new(bytes.Buffer)
 	entries, err := assetFiles.ReadDir("supersplat")
@@ -54,15 +55,17 @@ func TestPolicyKnowsHandlers(t *testing.T) {
 	}
 }
 
-// TestViewerHosts lists the machines that the viewer's text names, so that a new one is noticed: links for the user, namespaces and comments, and one
-// place that models of VR controllers come from, which the policy keeps out.
+// TestViewerHosts lists the machines that the viewer's text names, so that a new one is noticed: links for the user,
+// namespaces and comments, and one place that models of VR controllers come from, which the policy keeps out.
 func TestViewerHosts(t *testing.T) {
 	var hosts []string
-	for _, m := range regexp.MustCompile(`(?:https?|wss?)://([a-zA-Z0-9.-]+)`).FindAllSubmatch(append(viewerScript(), viewerStyle()...), -1) {
+	for _, m := range regexp.MustCompile(`(?:https?|wss?)://([a-zA-Z0-9.-]+)`).FindAllSubmatch(append(viewerScript(),
+		viewerStyle()...), -1) {
 		hosts = append(hosts, string(m[1]))
 	}
 	slices.Sort(hosts)
-	want := []string{"cdn.jsdelivr.net", "floyd.lbl.gov", "github.com", "registry.khronos.org", "www.graphics.cornell.edu", "www.w3.org"}
+	want := []string{"cdn.jsdelivr.net", "floyd.lbl.gov", "github.com", "registry.khronos.org",
+		"www.graphics.cornell.edu", "www.w3.org"}
 	if got := slices.Compact(hosts); !slices.Equal(got, want) {
 		t.Errorf("the viewer names %v, known are %v", got, want)
 	}

@@ -24,8 +24,8 @@ type refusal struct {
 	text   string
 }
 
-// guarded is the handler of all requests. It answers those that come from a page of this server or from no page at all, under a name that can be this
-// machine's, and that show the token or the cookie that the token brought.
+// guarded is the handler of all requests. It answers those that come from a page of this server or from no page at all,
+// under a name that can be this machine's, and that show the token or the cookie that the token brought.
 func (s *Server) guarded() http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		w := &steady{plain, http.NewResponseController(plain)}
@@ -55,7 +55,8 @@ func (s *Server) guarded() http.Handler {
 	})
 }
 
-// refuses says why a request is not answered, nil if it is. One that shows no secret learns nothing about what there is.
+// refuses says why a request is not answered, nil if it is. One that shows no secret learns nothing about what there
+// is.
 func (s *Server) refuses(r *http.Request) *refusal {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return &refusal{http.StatusMethodNotAllowed, "only GET and HEAD are known here"}
@@ -69,12 +70,14 @@ func (s *Server) refuses(r *http.Request) *refusal {
 	}
 	if entry {
 		if !s.admits(r.URL.Query().Get(tokenKey)) {
-			return &refusal{http.StatusForbidden, "open the address that vksplat printed: it holds the token that is needed"}
+			return &refusal{http.StatusForbidden,
+				"open the address that vksplat printed: it holds the token that is needed"}
 		}
 		return nil
 	}
 	if !s.hasCookie(r) {
-		return &refusal{http.StatusForbidden, "open the address that vksplat printed: it holds the token that is needed"}
+		return &refusal{http.StatusForbidden,
+			"open the address that vksplat printed: it holds the token that is needed"}
 	}
 	name, below := strings.CutPrefix(r.URL.Path, s.prefix)
 	if _, known := s.handlers[name]; !below || !known {
@@ -101,8 +104,9 @@ func (s *Server) hasCookie(r *http.Request) bool {
 	return found
 }
 
-// knows reports whether a Host header can be this server's. A page whose name was made to lead here (DNS rebinding) shows that name, so that names are
-// refused but those that this machine surely has; the port is not looked at, because a tunnel's end has another.
+// knows reports whether a Host header can be this server's. A page whose name was made to lead here (DNS rebinding)
+// shows that name, so that names are refused but those that this machine surely has; the port is not looked at, because
+// a tunnel's end has another.
 func (s *Server) knows(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -117,8 +121,8 @@ func (s *Server) knows(host string) bool {
 	return !s.loopback && err == nil && own != "" && strings.EqualFold(host, own)
 }
 
-// ownOrigin reports whether a request comes from a page of this server, or from the user. A link that the user follows from elsewhere may only lead to
-// the entry, where the token counts.
+// ownOrigin reports whether a request comes from a page of this server, or from the user. A link that the user follows
+// from elsewhere may only lead to the entry, where the token counts.
 func (s *Server) ownOrigin(r *http.Request, entry bool) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != s.scheme+"://"+r.Host {
 		return false
@@ -130,15 +134,18 @@ func (s *Server) ownOrigin(r *http.Request, entry bool) bool {
 	return entry && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// enter gives the cookie and leads to the page. It is a page itself and no redirection: after a link from elsewhere, browsers keep a strict cookie back
-// along the whole chain of redirections. What the address holds beside the token is the page's, as "webgl".
+// enter gives the cookie and leads to the page. It is a page itself and no redirection: after a link from elsewhere,
+// browsers keep a strict cookie back along the whole chain of redirections. What the address holds beside the token is
+// the page's, as "webgl".
 func (s *Server) enter(w http.ResponseWriter, query url.Values) {
 	query.Del(tokenKey)
 	page := url.URL{Path: s.prefix, RawQuery: query.Encode()}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.session, Path: s.prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.Encrypted()})
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.session, Path: s.prefix, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: s.Encrypted()})
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// What cannot be written, nobody waits for.
-	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><link rel=\"icon\" href=\"data:,\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(page.String()))
+	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><link rel=\"icon\" "+
+		"href=\"data:,\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(page.String()))
 }
 
 // steady gives an answer as long as it takes, as long as some of it is taken all the time.

@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// raw sends text to the server, as no client would, and returns the answer's status and body; status 0 is a connection that was closed without one.
+// raw sends text to the server, as no client would, and returns the answer's status and body; status 0 is a connection
+// that was closed without one.
 func raw(t *testing.T, s *Server, text string) (status int, body string) {
 	t.Helper()
 	u, err := url.Parse(s.URL())
@@ -59,7 +60,8 @@ func request(s *Server, target string, headers ...string) string {
 	return text + "\r\n"
 }
 
-// TestHostileTargets asks for what is not served, with a good cookie: only names that were registered exist, and no path leads to a file.
+// TestHostileTargets asks for what is not served, with a good cookie: only names that were registered exist, and no
+// path leads to a file.
 func TestHostileTargets(t *testing.T) {
 	s := testServer(t, ServerOptions{})
 	if status, _ := raw(t, s, request(s, s.prefix+"boot.js")); status != 200 {
@@ -67,20 +69,26 @@ func TestHostileTargets(t *testing.T) {
 	}
 	p := s.prefix
 	for _, target := range []string{
-		p + "../../../../../../etc/passwd", p + "..%2f..%2f..%2fetc%2fpasswd", p + "%2e%2e/%2e%2e/etc/passwd", p + "..\\..\\..\\etc\\passwd", p + "..%5c..%5cetc%5cpasswd",
-		p + "/etc/passwd", "/etc/passwd", "//etc/passwd", p + "boot.js%00.ply", p + "boot.js/", p + "boot.js/..", p + "./boot.js", p + "%252e%252e/etc/passwd",
-		p + "....//....//etc/passwd", p + "C:/Windows/win.ini", p + "file:///etc/passwd", p + "supersplat/SHA256SUMS", p + "page/index.html", p + "boot.js::$DATA",
-		p + "BOOT.JS", p + "index.js.gz", p + "model.ply", strings.TrimSuffix(p, "/"), strings.ToUpper(p), "/" + p, "/./" + p, "/x/.." + p, p + "\xff\xfe", p + strings.Repeat("a", 8000),
+		p + "../../../../../../etc/passwd", p + "..%2f..%2f..%2fetc%2fpasswd", p + "%2e%2e/%2e%2e/etc/passwd",
+		p + "..\\..\\..\\etc\\passwd", p + "..%5c..%5cetc%5cpasswd",
+		p + "/etc/passwd", "/etc/passwd", "//etc/passwd", p + "boot.js%00.ply", p + "boot.js/", p + "boot.js/..",
+		p + "./boot.js", p + "%252e%252e/etc/passwd",
+		p + "....//....//etc/passwd", p + "C:/Windows/win.ini", p + "file:///etc/passwd", p + "supersplat/SHA256SUMS",
+		p + "page/index.html", p + "boot.js::$DATA",
+		p + "BOOT.JS", p + "index.js.gz", p + "model.ply", strings.TrimSuffix(p, "/"), strings.ToUpper(p), "/" + p,
+		"/./" + p, "/x/.." + p, p + "\xff\xfe", p + strings.Repeat("a", 8000),
 		p + "%c0%ae%c0%ae/etc/passwd", "/robots.txt", "/favicon.ico", "/debug/pprof/",
 	} {
 		status, body := raw(t, s, request(s, target))
-		if status != http.StatusNotFound && status != http.StatusBadRequest && status != http.StatusForbidden || strings.Contains(body, "root:") {
+		if status != http.StatusNotFound && status != http.StatusBadRequest && status != http.StatusForbidden ||
+			strings.Contains(body, "root:") {
 			t.Errorf("%.80q: %d %.80q", target, status, body)
 		}
 	}
 }
 
-// TestHostileRequests sends requests that a good browser would not, or not for the user. Each is one change of the good one.
+// TestHostileRequests sends requests that a good browser would not, or not for the user. Each is one change of the good
+// one.
 func TestHostileRequests(t *testing.T) {
 	s := testServer(t, ServerOptions{})
 	file, entry := s.prefix+"scene.ply", "/?token="+s.token
@@ -91,8 +99,12 @@ func TestHostileRequests(t *testing.T) {
 	}{
 		{"good", request(s, file), 200},
 		{"good entry", request(s, entry, "Cookie: a=b"), 200},
-		{"its own origin", request(s, file, "Host: localhost:8080", "Origin: http://localhost:8080", "Sec-Fetch-Site: same-origin"), 200}, // as through ssh -L
-		{"a link from elsewhere", request(s, entry, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"), 200},
+		// as through ssh -L
+		{"its own origin", request(s, file, "Host: localhost:8080", "Origin: http://localhost:8080",
+			"Sec-Fetch-Site: same-origin"), 200},
+		{"a link from elsewhere",
+			request(s, entry, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"),
+			200},
 		{"two cookies", request(s, file, "Cookie: vksplat="+other.session+"; vksplat="+s.session), 200},
 
 		{"no cookie", request(s, file, "Cookie: a=b"), 403},
@@ -124,10 +136,14 @@ func TestHostileRequests(t *testing.T) {
 		{"another origin, the entry", request(s, entry, "Origin: http://evil.example"), 403},
 		{"from another site", request(s, file, "Sec-Fetch-Site: cross-site"), 403},
 		{"from another port", request(s, file, "Sec-Fetch-Site: same-site"), 403},
-		{"in a frame", request(s, entry, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"), 403},
-		{"as a picture", request(s, entry, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image"), 403},
-		{"a link to a file", request(s, file, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"), 403},
-		{"a WebSocket from elsewhere", request(s, file, "Origin: http://evil.example", "Upgrade: websocket", "Connection: Upgrade"), 403},
+		{"in a frame", request(s, entry, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate",
+			"Sec-Fetch-Dest: iframe"), 403},
+		{"as a picture", request(s, entry, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors",
+			"Sec-Fetch-Dest: image"), 403},
+		{"a link to a file", request(s, file, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate",
+			"Sec-Fetch-Dest: document"), 403},
+		{"a WebSocket from elsewhere",
+			request(s, file, "Origin: http://evil.example", "Upgrade: websocket", "Connection: Upgrade"), 403},
 
 		{"POST", strings.Replace(request(s, file, "Content-Length: 0"), "GET", "POST", 1), 405},
 		{"PUT", strings.Replace(request(s, file, "Content-Length: 5")+"hello", "GET", "PUT", 1), 405},
@@ -152,27 +168,30 @@ func TestHostileRequests(t *testing.T) {
 		if status != c.want {
 			t.Errorf("%s: %d %.100q, want %d", c.name, status, body, c.want)
 		}
-		if c.want != 200 && (strings.Contains(body, s.token) || strings.Contains(body, s.session) || strings.Contains(body, s.prefix)) {
+		if c.want != 200 && (strings.Contains(body, s.token) || strings.Contains(body, s.session) ||
+			strings.Contains(body, s.prefix)) {
 			t.Errorf("%s: the refusal tells a secret: %q", c.name, body)
 		}
 	}
 }
 
-// TestPublicNames listens for other machines: any address of the machine may be asked for, but no name that it does not have.
+// TestPublicNames listens for other machines: any address of the machine may be asked for, but no name that it does not
+// have.
 func TestPublicNames(t *testing.T) {
 	s := testServer(t, ServerOptions{Host: "0.0.0.0"})
 	if !s.Public() || strings.Contains(s.URL(), "0.0.0.0") {
 		t.Errorf("address %s", s.URL())
 	}
-	for host, want := range map[string]bool{"192.168.1.7:8080": true, "[2001:db8::1]:80": true, "localhost": true, "evil.example": false, "": false, "0x7f.1": false} {
+	for host, want := range map[string]bool{"192.168.1.7:8080": true, "[2001:db8::1]:80": true, "localhost": true,
+		"evil.example": false, "": false, "0x7f.1": false} {
 		if s.knows(host) != want {
 			t.Errorf("Host %q: %v", host, !want)
 		}
 	}
 }
 
-// TestConnections fills all places with connections that say nothing, or half of a request: who shows a secret gets in all the same, and keeps the place.
-// Where all have shown one, one more is hung up on, and places are given back.
+// TestConnections fills all places with connections that say nothing, or half of a request: who shows a secret gets in
+// all the same, and keeps the place. Where all have shown one, one more is hung up on, and places are given back.
 func TestConnections(t *testing.T) {
 	s := testServer(t, ServerOptions{})
 	u, err := url.Parse(s.URL())
@@ -215,7 +234,8 @@ func TestConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(20 * time.Millisecond) { // the server has to notice
+	// the server has to notice
+	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(20 * time.Millisecond) {
 		if status, _ := raw(t, s, request(s, s.prefix)); status == 200 {
 			return
 		}
@@ -272,10 +292,12 @@ func TestHeaderLimit(t *testing.T) {
 	}
 }
 
-// TestEntryKeepsQuery wants what the address holds beside the token to reach the page, without the token, and as a part of the page's text.
+// TestEntryKeepsQuery wants what the address holds beside the token to reach the page, without the token, and as a part
+// of the page's text.
 func TestEntryKeepsQuery(t *testing.T) {
 	s := testServer(t, ServerOptions{})
-	for query, want := range map[string]string{"": `url=` + s.prefix + `">`, "&webgl": `url=` + s.prefix + `?webgl=">`, "&webgl&noui=1": `?noui=1&amp;webgl=">`,
+	for query, want := range map[string]string{"": `url=` + s.prefix + `">`, "&webgl": `url=` + s.prefix + `?webgl=">`,
+		"&webgl&noui=1":         `?noui=1&amp;webgl=">`,
 		"&a=%22%3E%3Cscript%3E": `?a=%22%3E%3Cscript%3E">`} {
 		status, _, body := get(t, browser(t), s.URL()+query)
 		if status != 200 || !strings.Contains(body, want) || strings.Contains(body, s.token) {
@@ -298,7 +320,8 @@ func TestDawdlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"half a request": "GET / HTTP/1.1\r\nHost: localhost\r\nX: ", "an answer not taken": request(s, s.prefix+plainName)} {
+	for name, text := range map[string]string{"half a request": "GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+		"an answer not taken": request(s, s.prefix+plainName)} {
 		t.Run(name, func(t *testing.T) {
 			c, err := net.Dial("tcp", u.Host)
 			if err != nil {
@@ -331,10 +354,12 @@ func FuzzRefuses(f *testing.F) {
 		handlers: map[string]http.Handler{"": http.NotFoundHandler(), "boot.js": http.NotFoundHandler()}}
 	f.Fuzz(func(t *testing.T, method, path, query, host, origin, cookie string) {
 		secrets := fmt.Sprint(query, cookie)
-		if strings.Contains(secrets, "token=token") || strings.Contains(secrets, "once") || strings.Contains(secrets, "session") || strings.ContainsAny(query, "%") {
+		if strings.Contains(secrets, "token=token") || strings.Contains(secrets, "once") ||
+			strings.Contains(secrets, "session") || strings.ContainsAny(query, "%") {
 			return
 		}
-		r := &http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Host: host, Header: http.Header{"Origin": {origin}, "Cookie": {cookie}}}
+		r := &http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Host: host,
+			Header: http.Header{"Origin": {origin}, "Cookie": {cookie}}}
 		w := httptest.NewRecorder()
 		s.guarded().ServeHTTP(w, r)
 		if w.Code < 400 {

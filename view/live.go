@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Streamed is a scene of which this machine draws what browsers want to see. Its methods are called by several goroutines.
+// Streamed is a scene of which this machine draws what browsers want to see. Its methods are called by several
+// goroutines.
 type Streamed interface {
 	// Cameras are those of the photos, in the frame in which FrameQuery gives poses. They do not change.
 	Cameras() []LiveCamera
@@ -168,7 +169,8 @@ type wireQuery struct {
 
 // query checks what came from outside.
 func (w *wireQuery) query(cameras int) (FrameQuery, error) {
-	q := FrameQuery{Camera: w.Camera, Position: w.Position, Tangent: w.Tangent, Width: w.Width, Height: w.Height, Mode: w.Mode}
+	q := FrameQuery{Camera: w.Camera, Position: w.Position, Tangent: w.Tangent, Width: w.Width, Height: w.Height,
+		Mode: w.Mode}
 	if q.Camera < -1 || q.Camera >= cameras {
 		return q, fmt.Errorf("frame: camera %d of %d", q.Camera, cameras)
 	}
@@ -226,9 +228,11 @@ func ShowTraining(s *Server, title string, up [3]float64, t Training) error {
 	return nil
 }
 
-// ShowStreamed serves a page with a finished model of so many splats. up is a unit vector in the cameras' frame; start is where the free camera stands first.
+// ShowStreamed serves a page with a finished model of so many splats. up is a unit vector in the cameras' frame; start
+// is where the free camera stands first.
 func ShowStreamed(s *Server, title string, splats int, up [3]float64, start LiveCamera, m Streamed) error {
-	if err := showLive(s, liveJSON{Title: title, Cameras: m.Cameras(), Up: up, Splats: splats, Start: &start}); err != nil {
+	if err := showLive(s, liveJSON{Title: title, Cameras: m.Cameras(), Up: up, Splats: splats,
+		Start: &start}); err != nil {
 		return err
 	}
 	s.Handle("watch", newWatch(m, nil))
@@ -242,7 +246,8 @@ func showLive(s *Server, what liveJSON) error {
 		return err
 	}
 	page := new(bytes.Buffer)
-	if err := liveTemplate.Execute(page, pageParts{Title: html.EscapeString(what.Title), Scene: string(data)}); err != nil {
+	if err := liveTemplate.Execute(page,
+		pageParts{Title: html.EscapeString(what.Title), Scene: string(data)}); err != nil {
 		return err
 	}
 	s.Handle("", bytesHandler("index.html", page.Bytes()))

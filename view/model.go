@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// maxPlain is the largest PLY file, in bytes, that the browser gets as it is: the page loads it whole. Larger ones go compressed, at about a tenth.
+	// maxPlain is the largest PLY file, in bytes, that the browser gets as it is: the page loads it whole. Larger ones
+	// go compressed, at about a tenth.
 	maxPlain = 256 << 20
-	// maxPage is the most that a page of its own may hold, in bytes: browsers bound a text's length, and as base64 it is a third longer.
+	// maxPage is the most that a page of its own may hold, in bytes: browsers bound a text's length, and as base64 it
+	// is a third longer.
 	maxPage = 320 << 20
 	// maxPositions is how many splats are looked at for the first view.
 	maxPositions = 200_000
@@ -50,8 +52,8 @@ type Model struct {
 	path, name string
 }
 
-// Prepare makes a model ready for the viewer: the file itself where the viewer reads it well, otherwise a conversion in the folder tempDir. Small asks
-// for the smallest file.
+// Prepare makes a model ready for the viewer: the file itself where the viewer reads it well, otherwise a conversion in
+// the folder tempDir. Small asks for the smallest file.
 func Prepare(path, tempDir string, small bool) (*Model, error) {
 	source, err := splatfile.Open(path)
 	if err != nil {
@@ -65,7 +67,8 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	info := source.Info()
 	m := &Model{Splats: info.N, Meta: info.Meta, path: path}
 	if info.N == 0 {
-		return nil, &fault.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"), Hint: "name a file of splats, or the folder of a training run"}
+		return nil, &fault.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"),
+			Hint: "name a file of splats, or the folder of a training run"}
 	}
 	var err error
 	var broken int
@@ -74,12 +77,15 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	}
 	if broken == info.N {
 		return nil, &fault.Error{Op: "view model", Path: path,
-			Err:  fmt.Errorf("nothing can draw its splats: all hold NaN or infinite numbers, or are longer than e^%d", scene.HugeLog),
+			Err: fmt.Errorf("nothing can draw its splats: all hold NaN or infinite numbers, or are longer than e^%d",
+				scene.HugeLog),
 			Hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
 	}
 	if broken > 0 {
-		m.Lost = append(m.Lost, fmt.Sprintf("%d of %d splats hold NaN or infinite numbers, or are longer than e^%d, and may hide the others; "+
-			"vksplat convert leaves them out", broken, info.N, scene.HugeLog))
+		m.Lost = append(m.Lost,
+			fmt.Sprintf("%d of %d splats hold NaN or infinite numbers, or are longer than e^%d, and may hide the "+
+				"others; "+
+				"vksplat convert leaves them out", broken, info.N, scene.HugeLog))
 	}
 	size, err := fileSize(path)
 	if err != nil {
@@ -107,7 +113,8 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	return m, ply.WritePieces(m.path, info.N, info.Degree, info.Meta, source.Read)
 }
 
-// splatBytes is what a splat takes in a PLY file: positions, normals, opacity, scales, rotation and spherical harmonics as floats.
+// splatBytes is what a splat takes in a PLY file: positions, normals, opacity, scales, rotation and spherical harmonics
+// as floats.
 func splatBytes(degree int) int64 { return 4 * int64(14+3*scene.SHCoefficients(degree)) }
 
 // compactFormat is the format that models are converted to where their size matters, nil where it cannot be written.
@@ -128,8 +135,8 @@ func fileSize(path string) (int64, error) {
 	return st.Size(), nil
 }
 
-// readable says by which of our names the viewer reads a file as it is, "" if it does not. Of PLY files it reads binary ones of this machine's byte
-// order, in which every property of a splat is a float, and the compressed kind.
+// readable says by which of our names the viewer reads a file as it is, "" if it does not. Of PLY files it reads binary
+// ones of this machine's byte order, in which every property of a splat is a float, and the compressed kind.
 func readable(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -154,7 +161,8 @@ func readable(path string) string {
 		return compactName
 	}
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "property ") && !strings.HasPrefix(line, "property float ") || strings.HasPrefix(line, "element ") && !strings.HasPrefix(line, "element vertex ") {
+		if strings.HasPrefix(line, "property ") && !strings.HasPrefix(line, "property float ") ||
+			strings.HasPrefix(line, "element ") && !strings.HasPrefix(line, "element vertex ") {
 			return ""
 		}
 	}
@@ -202,7 +210,8 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 func (m *Model) checkPage() error {
 	size, err := fileSize(m.path)
 	if err == nil && size > maxPage {
-		err = &fault.Error{Op: "write page", Path: m.path, Err: fmt.Errorf("a page of its own holds %d MiB at most, the model takes %d", maxPage>>20, size>>20),
+		err = &fault.Error{Op: "write page", Path: m.path,
+			Err:  fmt.Errorf("a page of its own holds %d MiB at most, the model takes %d", maxPage>>20, size>>20),
 			Hint: "make the model smaller, or serve it: vksplat view FILE"}
 	}
 	return err

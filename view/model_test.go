@@ -48,7 +48,8 @@ func asciiModel(t *testing.T, path string) {
 func TestPrepareAsIs(t *testing.T) {
 	path := testModel(t, 3, "step one", "Vertical Axis: Z")
 	m, err := Prepare(path, t.TempDir(), false)
-	if err != nil || m.path != path || m.name != plainName || m.Converted || m.Splats != 3 || len(m.Positions) != 3 || m.Positions[2] != [3]float64{2, 0, 0} {
+	if err != nil || m.path != path || m.name != plainName || m.Converted || m.Splats != 3 || len(m.Positions) != 3 ||
+		m.Positions[2] != [3]float64{2, 0, 0} {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if m.Meta.Vertical != "z" {
@@ -86,13 +87,15 @@ func TestPrepareCompact(t *testing.T) {
 // TestPrepareRefuses wants errors that name the file and a remedy.
 func TestPrepareRefuses(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"empty.ply": "", "text.ply": "hello", "short.ply": "ply\nformat binary_little_endian 1.0\nelement vertex 1000000000\nend_header\n"} {
+	for name, content := range map[string]string{"empty.ply": "", "text.ply": "hello",
+		"short.ply": "ply\nformat binary_little_endian 1.0\nelement vertex 1000000000\nend_header\n"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Prepare(path, dir, false)
-		if err == nil || !strings.Contains(err.Error(), name) || fault.Hint(err) == "" || !errors.Is(err, fault.ErrData) {
+		if err == nil || !strings.Contains(err.Error(), name) || fault.Hint(err) == "" ||
+			!errors.Is(err, fault.ErrData) {
 			t.Errorf("%s: %v (%s)", name, err, fault.Hint(err))
 		}
 	}
@@ -111,7 +114,8 @@ func TestReadable(t *testing.T) {
 		{"a.ply", ply + "element vertex 1\nproperty float x\nproperty list uchar int i\nend_header\n", ""},
 		{"a.ply", "ply\nformat binary_big_endian 1.0\nelement vertex 1\nproperty float x\nend_header\n", ""},
 		{"a.ply", "ply\r\nformat binary_little_endian 1.0\r\nelement vertex 1\r\nend_header\r\n", ""},
-		{"a.ply", ply + "element chunk 1\nproperty float min_x\nelement vertex 1\nproperty uint packed_position\nend_header\n", compactName},
+		{"a.ply", ply + "element chunk 1\nproperty float min_x\nelement vertex 1\nproperty uint " +
+			"packed_position\nend_header\n", compactName},
 		{"a.ply", ply + "element vertex 1\n", ""},
 		{"a.sog", "PK\x03\x04....", sogName},
 		{"a.zip", "PK\x03\x04....", ""},
@@ -149,7 +153,9 @@ func TestBrokenModels(t *testing.T) {
 	for _, test := range []struct {
 		scales [2]float32 // of two splats
 		want   string
-	}{{[2]float32{nan, nan}, "nothing can draw"}, {[2]float32{3e38, 3e38}, "nothing can draw"}, {[2]float32{nan, 3e38}, "nothing can draw"}, {[2]float32{-1, 3e38}, "1 of 2 splats"}, {[2]float32{-1, -2}, ""}} {
+	}{{[2]float32{nan, nan}, "nothing can draw"}, {[2]float32{3e38, 3e38}, "nothing can draw"},
+		{[2]float32{nan, 3e38}, "nothing can draw"}, {[2]float32{-1, 3e38}, "1 of 2 splats"},
+		{[2]float32{-1, -2}, ""}} {
 		s := scene.NewSplats(2, 0)
 		for i, x := range test.scales {
 			s.Quats[4*i], s.LogScales[3*i] = 1, x
@@ -180,7 +186,8 @@ func TestPage(t *testing.T) {
 	}
 	page := out.String()
 	outside, _, _ := strings.Cut(page, `<script type="module">`)
-	if !strings.Contains(page, "<title>&lt;b&gt;&amp;</title>") || strings.Contains(outside, `src="`) || strings.Contains(outside, "stylesheet") || strings.Contains(page, importLine) {
+	if !strings.Contains(page, "<title>&lt;b&gt;&amp;</title>") || strings.Contains(outside, `src="`) ||
+		strings.Contains(outside, "stylesheet") || strings.Contains(page, importLine) {
 		t.Error("the page is not of its own")
 	}
 	if !strings.Contains(outside, "Copyright (c)") || !strings.Contains(outside, "-->") {
@@ -190,7 +197,8 @@ func TestPage(t *testing.T) {
 		t.Errorf("%d elements of scripts end, want 3: scene, model, viewer", n)
 	}
 	again := new(bytes.Buffer)
-	if err := WritePage(again, Scene{Title: "<b>&", Start: StartAt(nil, "", m.Positions)}, m); err != nil || again.String() != page {
+	if err := WritePage(again, Scene{Title: "<b>&", Start: StartAt(nil, "", m.Positions)}, m); err != nil ||
+		again.String() != page {
 		t.Errorf("the same page has other bytes, %v", err)
 	}
 	huge := filepath.Join(t.TempDir(), "huge.ply")
@@ -200,7 +208,8 @@ func TestPage(t *testing.T) {
 	if err := os.Truncate(huge, maxPage+1); err != nil { // takes no room
 		t.Fatal(err)
 	}
-	if err := WritePage(out, Scene{}, &Model{path: huge, name: plainName}); err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxPage>>20)) {
+	if err := WritePage(out, Scene{}, &Model{path: huge, name: plainName}); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprint(maxPage>>20)) {
 		t.Errorf("a huge model: %v", err)
 	}
 }

@@ -14,11 +14,14 @@ import (
 	"text/template"
 )
 
-// handlerHash is the hash of the one text, event.stopPropagation(), that the viewer has as event handlers in its markup.
+// handlerHash is the hash of the one text, event.stopPropagation(), that the viewer has as event handlers in its
+// markup.
 const handlerHash = "'unsafe-hashes' 'sha256-jHF5hTIlMDyGZRAsNK0HO/WFYrwPvI2I1q0o1xKKB6I='"
 
-// pagePolicy lets pages use this server and what they make themselves, and nothing else: workers come from the viewer's own text.
-const pagePolicy = "default-src 'none'; script-src 'self' " + handlerHash + "; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; worker-src blob:; " +
+// pagePolicy lets pages use this server and what they make themselves, and nothing else: workers come from the viewer's
+// own text.
+const pagePolicy = "default-src 'none'; script-src 'self' " + handlerHash +
+	"; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; worker-src blob:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Scene is what a page shows.
@@ -82,7 +85,8 @@ type viewerPose struct {
 func (s *Scene) encode(content string) ([]byte, error) {
 	return json.Marshal(sceneJSON{
 		Content: content, Rotation: s.Start.Rotation, Picture: s.Start.Picture, Antialiased: s.Antialiased,
-		Settings: viewerSettings{Version: 2, Tonemapping: "linear", Background: viewerBackground{s.Background}, Tracks: []struct{}{}, Annotations: []struct{}{},
+		Settings: viewerSettings{Version: 2, Tonemapping: "linear", Background: viewerBackground{s.Background},
+			Tracks: []struct{}{}, Annotations: []struct{}{},
 			Cameras: []viewerCamera{{viewerPose{s.Start.Position, s.Start.Target, 60}}}, StartMode: "default"},
 	})
 }
@@ -146,10 +150,12 @@ func WritePage(w io.Writer, what Scene, model *Model) error {
 		return fmt.Errorf("write page: the viewer %s holds what would end the element that it stands in",
 			viewerVersion())
 	}
-	policy := fmt.Sprintf("default-src 'none'; script-src '%s' %s; style-src '%s'; img-src data: blob:; worker-src blob:; base-uri 'none'; form-action 'none'",
+	policy := fmt.Sprintf("default-src 'none'; script-src '%s' %s; style-src '%s'; img-src data: blob:; worker-src "+
+		"blob:; base-uri 'none'; form-action 'none'",
 		sourceHash(script), handlerHash, sourceHash(style))
-	parts := pageParts{Title: html.EscapeString(what.Title), Policy: policy, Style: style, Scene: string(data), Script: script,
-		Model: base64.StdEncoding.EncodeToString(content)}
+	parts := pageParts{Title: html.EscapeString(what.Title), Policy: policy, Style: style, Scene: string(data),
+		Script: script,
+		Model:  base64.StdEncoding.EncodeToString(content)}
 	return parts.execute(w)
 }
 

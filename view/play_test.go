@@ -38,7 +38,8 @@ func play(t *testing.T, task map[string]any) (log played) {
 // shC0 is the first basis function of spherical harmonics.
 const shC0 = 0.28209479
 
-// marks are balls of plain colours in a frame whose up is z, seen from a camera that looks along -x: right in its picture is +y.
+// marks are balls of plain colours in a frame whose up is z, seen from a camera that looks along -x: right in its
+// picture is +y.
 var marks = []struct {
 	at     [3]float64
 	colour [3]int
@@ -51,7 +52,8 @@ var marks = []struct {
 	{[3]float64{-2, 0, 0}, [3]int{255, 0, 255}}, // behind the white one
 }
 
-// markedRun writes the model of marks and its cameras.json, and returns the model's file and where in the picture the marks are seen.
+// markedRun writes the model of marks and its cameras.json, and returns the model's file and where in the picture the
+// marks are seen.
 func markedRun(t *testing.T, width, height int) (path string, pixels [][2]int) {
 	t.Helper()
 	s := scene.NewSplats(len(marks), 0)
@@ -65,11 +67,13 @@ func markedRun(t *testing.T, width, height int) (path string, pixels [][2]int) {
 		}
 		s.Quats[4*i], s.LogitOpacities[i] = 1, 8
 		p := cam.ToCamera(m.at)
-		pixels = append(pixels, [2]int{int((cam.Fx*p[0]/p[2] + cam.Cx) * scale), int((cam.Fy*p[1]/p[2] + cam.Cy) * scale)})
+		pixels = append(pixels,
+			[2]int{int((cam.Fx*p[0]/p[2] + cam.Cx) * scale), int((cam.Fy*p[1]/p[2] + cam.Cy) * scale)})
 	}
 	dir := t.TempDir()
 	path = filepath.Join(dir, "marks.ply")
-	if err := errors.Join(ply.Write(path, s, ply.Meta{}), inria.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam})); err != nil {
+	if err := errors.Join(ply.Write(path, s, ply.Meta{}),
+		inria.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam})); err != nil {
 		t.Fatal(err)
 	}
 	return path, append(pixels, [2]int{width / 20, height / 20}) // and a corner, where there is nothing
@@ -119,30 +123,39 @@ func checkPicture(t *testing.T, log played) {
 	}
 }
 
-// TestPlayServer opens the viewer in a browser that no name leads out of: what it shows, whom it asks, and what pages of other servers can do.
+// TestPlayServer opens the viewer in a browser that no name leads out of: what it shows, whom it asks, and what pages
+// of other servers can do.
 func TestPlayServer(t *testing.T) {
 	const width, height = 480, 360
 	path, pixels := markedRun(t, width, height)
 	what, model := markedScene(t, path)
 	s := serve(t, ServerOptions{}, what, model)
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+	}))
 	defer elsewhere.Close()
 	u, err := url.Parse(s.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	base := "http://" + u.Host + "/"
-	log := play(t, map[string]any{"url": s.URL() + "&webgl&noui", "width": width, "height": height, "pixels": pixels, "elsewhere": elsewhere.URL, "visits": map[string]string{
-		"wrong token": base + "?token=" + secret(), "no token": base, "path out": "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "nothing": "PAGE/nothing",
-		"rebound": strings.Replace(s.URL(), "127.0.0.1", "rebound.test", 1), "again": "PAGE/",
-	}})
+	log := play(t, map[string]any{"url": s.URL() + "&webgl&noui", "width": width, "height": height, "pixels": pixels,
+		"elsewhere": elsewhere.URL, "visits": map[string]string{
+			"wrong token": base + "?token=" + secret(), "no token": base,
+			"path out": "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+			"nothing":  "PAGE/nothing",
+			"rebound":  strings.Replace(s.URL(), "127.0.0.1", "rebound.test", 1), "again": "PAGE/",
+		}})
 	checkPicture(t, log)
 	for _, r := range log.Requests {
-		if !strings.HasPrefix(r, base) && !strings.HasPrefix(r, "blob:"+base) && !strings.HasPrefix(r, "data:") && r != "https://192.0.2.1/" {
+		if !strings.HasPrefix(r, base) && !strings.HasPrefix(r, "blob:"+base) && !strings.HasPrefix(r, "data:") &&
+			r != "https://192.0.2.1/" {
 			t.Errorf("the page asks for %s", r)
 		}
 	}
-	for name, want := range map[string]int{"wrong token": 403, "no token": 403, "path out": 404, "nothing": 404, "rebound": 403, "again": 200} {
+	for name, want := range map[string]int{"wrong token": 403, "no token": 403, "path out": 404, "nothing": 404,
+		"rebound": 403, "again": 200} {
 		if got := log.Statuses[name]; got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
@@ -166,10 +179,12 @@ func TestPlayPage(t *testing.T) {
 	if err := atomicfile.Write(page, func(w io.Writer) error { return WritePage(w, what, model) }); err != nil {
 		t.Fatal(err)
 	}
-	log := play(t, map[string]any{"url": "file://" + page + "?webgl&noui", "width": width, "height": height, "pixels": pixels})
+	log := play(t, map[string]any{"url": "file://" + page + "?webgl&noui", "width": width, "height": height,
+		"pixels": pixels})
 	checkPicture(t, log)
 	for _, r := range log.Requests {
-		if !strings.HasPrefix(r, "file://"+page) && !strings.HasPrefix(r, "blob:null/") && !strings.HasPrefix(r, "data:") && r != "https://192.0.2.1/" {
+		if !strings.HasPrefix(r, "file://"+page) && !strings.HasPrefix(r, "blob:null/") &&
+			!strings.HasPrefix(r, "data:") && r != "https://192.0.2.1/" {
 			t.Errorf("the page asks for %s", r)
 		}
 	}

@@ -47,18 +47,22 @@ type Server struct {
 	host     string // as given, "" for the default
 	loopback bool   // no other machine reaches it
 
-	token   string // the first request shows it
-	once    string // the same for one request: programs' arguments, where it stands, are no secret on a machine of several users
+	token string // the first request shows it
+	// the same for one request: programs' arguments, where it stands, are no secret on a machine of several users
+	once    string
 	used    atomic.Bool
 	session string // later requests show it, as a cookie
-	prefix  string // path above all that is served, with a slash at both ends: cookies know paths but no ports, and other servers of this machine must not get ours
+	// path above all that is served, with a slash at both ends: cookies know paths but no ports, and other servers of
+	// this machine must not get ours
+	prefix string
 
 	handlers map[string]http.Handler // by name below prefix
 }
 
 // Listen takes the port. Nothing is answered before Serve.
 func Listen(o ServerOptions) (*Server, error) {
-	s := &Server{scheme: "http", host: o.Host, token: secret(), once: secret(), session: secret(), handlers: map[string]http.Handler{}}
+	s := &Server{scheme: "http", host: o.Host, token: secret(), once: secret(), session: secret(),
+		handlers: map[string]http.Handler{}}
 	id := make([]byte, 8)
 	fill(id)
 	s.prefix = "/" + hex.EncodeToString(id) + "/"
@@ -66,7 +70,8 @@ func Listen(o ServerOptions) (*Server, error) {
 	if o.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 		if err != nil {
-			return nil, &fault.Error{Op: "load certificate", Path: o.CertFile, Err: err, Hint: "give a certificate and its private key, both PEM files"}
+			return nil, &fault.Error{Op: "load certificate", Path: o.CertFile, Err: err,
+				Hint: "give a certificate and its private key, both PEM files"}
 		}
 		config = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 		s.scheme = "https"
@@ -115,7 +120,8 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Handle serves what is at name, relative to the session's address; "" is the page that the browser is sent to. All names are registered before Serve.
+// Handle serves what is at name, relative to the session's address; "" is the page that the browser is sent to. All
+// names are registered before Serve.
 func (s *Server) Handle(name string, h http.Handler) { s.handlers[name] = h }
 
 // Public reports whether other machines reach the server.
@@ -145,7 +151,8 @@ func (s *Server) address(token string) string {
 	return u.String()
 }
 
-// ownAddress is an address of this machine that others may reach: the first that is neither of this machine alone nor of one cable.
+// ownAddress is an address of this machine that others may reach: the first that is neither of this machine alone nor
+// of one cable.
 func ownAddress() string {
 	list, _ := net.InterfaceAddrs() // without a list, the one that always is
 	for _, a := range list {
@@ -160,9 +167,11 @@ func ownAddress() string {
 func (s *Server) Serve(ctx context.Context) error {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true) // a connection is a request at a time, so that the bound on connections is one on requests
-	server := &http.Server{Handler: s.guarded(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+	server := &http.Server{Handler: s.guarded(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		IdleTimeout: idleTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // also of connections that were taken over
-		ConnContext: withConnection, MaxHeaderBytes: maxHeaderBytes - headerSlack, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0)}
+		ConnContext: withConnection, MaxHeaderBytes: maxHeaderBytes - headerSlack, Protocols: protocols,
+		ErrorLog: log.New(io.Discard, "", 0)}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.listener) }()
 	select {

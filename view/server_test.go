@@ -122,25 +122,31 @@ func TestServes(t *testing.T) {
 		t.Errorf("address %s", s.URL())
 	}
 	status, h, body := get(t, c, page)
-	if status != 200 || h.Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(body, "&lt;/title&gt;") || strings.Contains(body, s.token) {
+	if status != 200 || h.Get("Content-Type") != "text/html; charset=utf-8" ||
+		!strings.Contains(body, "&lt;/title&gt;") || strings.Contains(body, s.token) {
 		t.Errorf("page: %d %v\n%s", status, h, body)
 	}
-	for name, want := range map[string]string{"page.css": "text/css", "boot.js": "text/javascript", "index.css": "text/css", "index.js": "text/javascript", "scene.ply": "application/octet-stream"} {
+	for name, want := range map[string]string{"page.css": "text/css", "boot.js": "text/javascript",
+		"index.css": "text/css", "index.js": "text/javascript", "scene.ply": "application/octet-stream"} {
 		status, h, body := get(t, c, page+name)
-		if status != 200 || !strings.HasPrefix(h.Get("Content-Type"), want) || len(body) < 100 || h.Get("Content-Encoding") != "" || h.Get("X-Content-Type-Options") != "nosniff" {
+		if status != 200 || !strings.HasPrefix(h.Get("Content-Type"), want) || len(body) < 100 ||
+			h.Get("Content-Encoding") != "" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v, %d bytes", name, status, h, len(body))
 		}
 		tag := h.Get("Etag")
 		if status, _, _ := get(t, c, page+name, "If-None-Match", tag); status != http.StatusNotModified || tag == "" {
 			t.Errorf("%s with its tag %s: %d", name, tag, status)
 		}
-		if status, h, part := get(t, c, page+name, "Range", "bytes=5-14"); status != 206 || part != body[5:15] || h.Get("Content-Range") != "bytes 5-14/"+strconv.Itoa(len(body)) {
+		if status, h, part := get(t, c, page+name, "Range", "bytes=5-14"); status != 206 || part != body[5:15] ||
+			h.Get("Content-Range") != "bytes 5-14/"+strconv.Itoa(len(body)) {
 			t.Errorf("%s, a part: %d %v %q", name, status, h, part)
 		}
-		if status, _, _ := get(t, c, page+name, "Range", "bytes=999999999-"); status != http.StatusRequestedRangeNotSatisfiable {
+		if status, _, _ := get(t, c, page+name, "Range",
+			"bytes=999999999-"); status != http.StatusRequestedRangeNotSatisfiable {
 			t.Errorf("%s, a part beyond its end: %d", name, status)
 		}
-		if status, _, whole := get(t, c, page+name, "Range", "bytes=5-14", "If-Range", `"other"`); status != 200 || whole != body {
+		if status, _, whole := get(t, c, page+name, "Range", "bytes=5-14", "If-Range", `"other"`); status != 200 ||
+			whole != body {
 			t.Errorf("%s, a part of another version: %d", name, status)
 		}
 	}
@@ -161,7 +167,8 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the second use of %s: %d", once, status)
 	}
 	_, h, _ := get(t, browser(t), s.URL())
-	if c := h.Get("Set-Cookie"); !strings.Contains(c, "; HttpOnly") || !strings.Contains(c, "; SameSite=Strict") || !strings.Contains(c, "; Path="+s.prefix) || strings.Contains(c, s.token) {
+	if c := h.Get("Set-Cookie"); !strings.Contains(c, "; HttpOnly") || !strings.Contains(c, "; SameSite=Strict") ||
+		!strings.Contains(c, "; Path="+s.prefix) || strings.Contains(c, s.token) {
 		t.Errorf("cookie %s", c)
 	}
 }
@@ -199,7 +206,8 @@ func writeCertificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	what := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	what := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, what, what, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +218,8 @@ func writeCertificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	}
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	err = errors.Join(os.WriteFile(cert, certPEM, 0o600), os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	err = errors.Join(os.WriteFile(cert, certPEM, 0o600),
+		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +241,8 @@ func TestEncrypted(t *testing.T) {
 	if _, h, _ := get(t, c, s.URL()); !strings.Contains(h.Get("Set-Cookie"), "; Secure") {
 		t.Errorf("cookie %s", h.Get("Set-Cookie"))
 	}
-	if status, _, _ := get(t, c, page+"boot.js", "Origin", strings.Replace(s.URL()[:strings.Index(s.URL(), "/?")], "https", "http", 1)); status != http.StatusForbidden {
+	if status, _, _ := get(t, c, page+"boot.js", "Origin",
+		strings.Replace(s.URL()[:strings.Index(s.URL(), "/?")], "https", "http", 1)); status != http.StatusForbidden {
 		t.Errorf("an origin without TLS: %d", status)
 	}
 }
@@ -256,7 +266,8 @@ func TestListenRefuses(t *testing.T) {
 	}
 	cert, key, _ := writeCertificate(t)
 	for _, pair := range [][2]string{{cert, cert}, {key, key}, {filepath.Join(t.TempDir(), "none"), key}} {
-		if _, err := Listen(ServerOptions{CertFile: pair[0], KeyFile: pair[1]}); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+		if _, err := Listen(ServerOptions{CertFile: pair[0], KeyFile: pair[1]}); !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" {
 			t.Errorf("%v: %v", pair, err)
 		}
 	}

@@ -17,11 +17,13 @@ type Start struct {
 }
 
 const (
-	// maxRoll is the sine of how far a photo's horizon may be tilted, 5 degrees, for its camera to be started at: the viewer's is always level.
+	// maxRoll is the sine of how far a photo's horizon may be tilted, 5 degrees, for its camera to be started at: the
+	// viewer's is always level.
 	maxRoll = 0.087
 	// frameTangent is half the width and height of the first view where there are no photos, at distance 1: 60 degrees.
 	frameTangent = 0.577
-	// frameMargin is how much farther away that view is than nine tenths of the splats need, for what stands out of them.
+	// frameMargin is how much farther away that view is than nine tenths of the splats need, for what stands out of
+	// them.
 	frameMargin = 1.25
 	// maxTangent bounds the same for lenses that see all around: 120 degrees.
 	maxTangent = 1.73
@@ -43,8 +45,9 @@ func turned(m [9]float64, a vector) vector {
 func row(m [9]float64, i int) vector            { return vector{m[3*i], m[3*i+1], m[3*i+2]} }
 func inCamera(c *scene.Camera, p vector) vector { return plus(turned(c.R, p), c.T) }
 
-// StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Vertical is what the model's file says of its vertical
-// axis, "" for nothing. Cameras and positions (some of the model's splats are enough) are in the model's frame.
+// StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Vertical is what
+// the model's file says of its vertical axis, "" for nothing. Cameras and positions (some of the model's splats are
+// enough) are in the model's frame.
 func StartAt(cameras []scene.Camera, vertical string, positions [][3]float64) Start {
 	up, err := scene.MeanUp(cameras)
 	if err != nil {
@@ -61,7 +64,8 @@ func StartAt(cameras []scene.Camera, vertical string, positions [][3]float64) St
 	return s
 }
 
-// Up is the mean of the cameras' up vectors, a unit vector in their frame; where they agree on none it is the frame's own, -y.
+// Up is the mean of the cameras' up vectors, a unit vector in their frame; where they agree on none it is the frame's
+// own, -y.
 func Up(cameras []scene.Camera) [3]float64 {
 	if up, err := scene.MeanUp(cameras); err == nil {
 		return up
@@ -69,8 +73,8 @@ func Up(cameras []scene.Camera) [3]float64 {
 	return upAlong("")
 }
 
-// upAlong is the up vector that "z" as a vertical axis names, with a sign if it has one. Without a sign y means -y, because files whose vertical axis is y
-// hold COLMAP's frame, as all do that say nothing.
+// upAlong is the up vector that "z" as a vertical axis names, with a sign if it has one. Without a sign y means -y,
+// because files whose vertical axis is y hold COLMAP's frame, as all do that say nothing.
 func upAlong(axis string) vector {
 	switch strings.ToLower(strings.TrimSpace(axis)) {
 	case "x", "+x":
@@ -152,11 +156,13 @@ func medianDepth(c *scene.Camera, picture [2]float64, positions [][3]float64) fl
 func frameAll(up vector, positions [][3]float64) Start {
 	r, centre, away := overview(up, positions)
 	middle := turned(r, centre)
-	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle, Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
+	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle,
+		Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
 }
 
-// Overview is a camera that sees the bulk of a model's splats, of which positions are some, the frame in which these are at the origin and at distance 1 from the
-// camera, and up. Vertical is what the model's file says of its vertical axis.
+// Overview is a camera that sees the bulk of a model's splats, of which positions are some, the frame in which these
+// are at the origin and at distance 1 from the camera, and up. Vertical is what the model's file says of its vertical
+// axis.
 func Overview(vertical string, positions [][3]float64) (c scene.Camera, f scene.Frame, up [3]float64) {
 	up = upAlong(vertical)
 	r, centre, away := overview(up, positions)
@@ -165,13 +171,14 @@ func Overview(vertical string, positions [][3]float64) (c scene.Camera, f scene.
 	right := unit(cross(forward, up))
 	down := cross(forward, right)
 	eye := plus(centre, back)
-	c = scene.Camera{R: [9]float64{right[0], right[1], right[2], down[0], down[1], down[2], forward[0], forward[1], forward[2]},
+	c = scene.Camera{R: [9]float64{right[0], right[1], right[2], down[0], down[1], down[2], forward[0], forward[1],
+		forward[2]},
 		T: vector{-dot(right, eye), -dot(down, eye), -dot(forward, eye)}}
 	return c, scene.Frame{Center: centre, Scale: 1 / length(back)}, up
 }
 
-// overview is where the bulk of the splats is, and where one sees it from a little above, along z of the model's frame as far as that is level: away from there
-// in the viewer's axes, into which r turns.
+// overview is where the bulk of the splats is, and where one sees it from a little above, along z of the model's frame
+// as far as that is level: away from there in the viewer's axes, into which r turns.
 func overview(up vector, positions [][3]float64) (r [9]float64, centre, away vector) {
 	for axis := range 3 {
 		list := make([]float64, len(positions))

@@ -46,16 +46,19 @@ func checkStart(t *testing.T, name string, s Start, up vector) {
 	}
 }
 
-// TestStartAtCamera starts at the first photo whose horizon is level, whatever axis is up, and looks at what stands in its middle.
+// TestStartAtCamera starts at the first photo whose horizon is level, whatever axis is up, and looks at what stands in
+// its middle.
 func TestStartAtCamera(t *testing.T) {
 	for _, up := range []vector{{0, -1, 0}, {0, 0, 1}, {1, 0, 0}, unit(vector{1, 2, -3})} {
 		side := unit(cross(up, vector{0.3, 0.2, 0.9}))
 		target := vector{1, 2, 3}
 		at := plus(target, plus(times(side, 4), times(up, 1)))
 		opposite := plus(target, plus(times(side, -4), times(up, 1)))
-		cams := []scene.Camera{lookAt(opposite, target, up, 0.3), lookAt(opposite, target, up, -0.3), lookAt(at, target, up, 0.3), lookAt(at, target, up, -0.3)}
+		cams := []scene.Camera{lookAt(opposite, target, up, 0.3), lookAt(opposite, target, up, -0.3),
+			lookAt(at, target, up, 0.3), lookAt(at, target, up, -0.3)}
 		cams = append(cams, lookAt(at, target, up, 0), lookAt(opposite, target, up, 0))
-		positions := [][3]float64{target, plus(target, vector{0.01, 0, 0}), plus(target, vector{0, 0.01, 0}), plus(at, times(side, 50))}
+		positions := [][3]float64{target, plus(target, vector{0.01, 0, 0}), plus(target, vector{0, 0.01, 0}),
+			plus(at, times(side, 50))}
 		s := StartAt(cams, "x", positions)
 		checkStart(t, "camera", s, up)
 		if want := turnBy(s.Rotation, at); !near(s.Position, want) {
@@ -75,9 +78,11 @@ func TestStartAtCamera(t *testing.T) {
 
 // TestStartWithoutCameras takes up from what the file says.
 func TestStartWithoutCameras(t *testing.T) {
-	positions := [][3]float64{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, {0.4, 0.4, 0.4}, {1, 1, 0}, {1, 0, 1}, {0, 1, 1}, {0.5, 0.5, 0}, {5000, 0, 0}}
+	positions := [][3]float64{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, {0.4, 0.4, 0.4}, {1, 1, 0},
+		{1, 0, 1}, {0, 1, 1}, {0.5, 0.5, 0}, {5000, 0, 0}}
 	for axis, up := range map[string]vector{
-		"": {0, -1, 0}, "z": {0, 0, 1}, "-Z": {0, 0, -1}, "y": {0, -1, 0}, "+y": {0, 1, 0}, "x": {1, 0, 0}, " -x ": {-1, 0, 0}, "up": {0, -1, 0},
+		"": {0, -1, 0}, "z": {0, 0, 1}, "-Z": {0, 0, -1}, "y": {0, -1, 0}, "+y": {0, 1, 0}, "x": {1, 0, 0},
+		" -x ": {-1, 0, 0}, "up": {0, -1, 0},
 	} {
 		s := StartAt(nil, axis, positions)
 		checkStart(t, axis, s, up)
@@ -90,11 +95,15 @@ func TestStartWithoutCameras(t *testing.T) {
 // TestStartOddly has cameras and models that say little.
 func TestStartOddly(t *testing.T) {
 	up := vector{0, -1, 0}
-	down := scene.Camera{Width: 10, Height: 10, Fx: 5, Fy: 5, R: [9]float64{1, 0, 0, 0, 0, -1, 0, 1, 0}} // looks along +y, down
+	// looks along +y, down
+	down := scene.Camera{Width: 10, Height: 10, Fx: 5, Fy: 5, R: [9]float64{1, 0, 0, 0, 0, -1, 0, 1, 0}}
 	checkStart(t, "empty", StartAt(nil, "", nil), up)
 	checkStart(t, "one splat", StartAt(nil, "", [][3]float64{{1, 1, 1}}), up)
-	checkStart(t, "photos upside down and not", StartAt([]scene.Camera{lookAt(vector{0, 0, -3}, vector{}, up, 0), lookAt(vector{0, 0, -3}, vector{}, up, math.Pi)}, "", nil), up)
-	checkStart(t, "straight down", Start{Rotation: quaternion(levelFrame(up, row(down.R, 2))), Picture: pictureOf(&down)}, up)
+	checkStart(t, "photos upside down and not",
+		StartAt([]scene.Camera{lookAt(vector{0, 0, -3}, vector{}, up, 0),
+			lookAt(vector{0, 0, -3}, vector{}, up, math.Pi)}, "", nil), up)
+	checkStart(t, "straight down",
+		Start{Rotation: quaternion(levelFrame(up, row(down.R, 2))), Picture: pictureOf(&down)}, up)
 	wide := scene.Camera{Width: 1000, Height: 1000, Fx: 300, Fy: 300, Model: scene.Fisheye}
 	if p := pictureOf(&wide); math.Abs(p[0]-2*maxTangent) > 1e-9 {
 		t.Errorf("a fisheye's picture is %v wide", p)

@@ -21,11 +21,12 @@ const (
 	statusEvery    = 500 * time.Millisecond
 	lossesEvery    = 2 * time.Second
 	refreshEvery   = 250 * time.Millisecond // of a picture that nobody turns, because the model changes
-	framesWaiting  = 2                      // that were sent and are not yet shown: the network's memory is not filled with old ones
+	// that were sent and are not yet shown: the network's memory is not filled with old ones
+	framesWaiting = 2
 )
 
-// watch is the WebSocket of a training, or of a finished model. What comes from browsers is JSON: {"view": wireQuery}, {"shown": 1}, {"command": "pause"}. They get JSON with
-// one of the fields of message, and pictures as binary messages.
+// watch is the WebSocket of a training, or of a finished model. What comes from browsers is JSON: {"view": wireQuery},
+// {"shown": 1}, {"command": "pause"}. They get JSON with one of the fields of message, and pictures as binary messages.
 type watch struct {
 	scene    Streamed
 	training Training // nil of a finished model

@@ -29,7 +29,8 @@ type fakeTraining struct {
 }
 
 func (f *fakeTraining) Cameras() []LiveCamera {
-	return []LiveCamera{{Name: "a.jpg", Width: 40, Height: 30, Tangent: 0.5}, {Name: "b.jpg", Held: true, Width: 40, Height: 30, Tangent: 0.5}}
+	return []LiveCamera{{Name: "a.jpg", Width: 40, Height: 30, Tangent: 0.5},
+		{Name: "b.jpg", Held: true, Width: 40, Height: 30, Tangent: 0.5}}
 }
 
 func (f *fakeTraining) Frame(ctx context.Context, q FrameQuery) ([]byte, error) {
@@ -145,7 +146,8 @@ func TestWatch(t *testing.T) {
 	f.mu.Lock()
 	q := f.queries[0]
 	f.mu.Unlock()
-	if q.Camera != -1 || q.Position != [3]float64{1, 2, 3} || q.Rotation != [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1} || q.Width != 64 || q.Mode != ModePicture {
+	if q.Camera != -1 || q.Position != [3]float64{1, 2, 3} || q.Rotation != [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1} ||
+		q.Width != 64 || q.Mode != ModePicture {
 		t.Errorf("asked for %+v", q)
 	}
 	say(t, c, strings.Replace(freeView, "picture", "depth", 1))
@@ -169,7 +171,8 @@ func TestWatch(t *testing.T) {
 
 // A camera turned about x by a quarter: world z is its -y.
 func TestWatchRotation(t *testing.T) {
-	w := wireQuery{Camera: -1, Quaternion: [4]float64{0.5, 0, 0, 0.5}, Tangent: 1, Width: 32, Height: 32, Mode: ModePicture}
+	w := wireQuery{Camera: -1, Quaternion: [4]float64{0.5, 0, 0, 0.5}, Tangent: 1, Width: 32, Height: 32,
+		Mode: ModePicture}
 	q, err := w.query(0)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +184,8 @@ func TestWatchRotation(t *testing.T) {
 	}
 }
 
-// A frame is not sent before those before it were shown, whatever the number of requests, and the newest request counts.
+// A frame is not sent before those before it were shown, whatever the number of requests, and the newest request
+// counts.
 func TestWatchDropsFrames(t *testing.T) {
 	f := &fakeTraining{}
 	c := dial(t, watched(t, f))
@@ -194,7 +198,8 @@ func TestWatchDropsFrames(t *testing.T) {
 		defer f.mu.Unlock()
 		return len(f.queries)
 	}
-	for begin := time.Now(); drawn() < framesWaiting && time.Since(begin) < patience; time.Sleep(10 * time.Millisecond) {
+	for begin := time.Now(); drawn() < framesWaiting &&
+		time.Since(begin) < patience; time.Sleep(10 * time.Millisecond) {
 	}
 	time.Sleep(3 * refreshEvery) // nothing more comes
 	if n := drawn(); n != framesWaiting {
@@ -223,7 +228,8 @@ func TestWatchEnd(t *testing.T) {
 	close(f.ended)
 	for _, c := range []*websocket.Conn{early, dial(t, url)} {
 		hear(t, c, func(_ websocket.MessageType, _ []byte, m *message) bool {
-			return m.Status != nil && m.Status.End != nil && m.Status.End.Model == "out/model.ply" && len(m.History) == 1
+			return m.Status != nil && m.Status.End != nil && m.Status.End.Model == "out/model.ply" &&
+				len(m.History) == 1
 		})
 		for {
 			if _, _, err := c.Read(t.Context()); err != nil {
@@ -266,11 +272,15 @@ func TestWatchHostile(t *testing.T) {
 	long := `{"command":"` + strings.Repeat("x", maxMessage) + `"}`
 	for _, text := range []string{
 		"", "x", "[]", "{}", `{"view":7}`, `{"command":"delete"}`, long,
-		strings.Replace(freeView, "64", "1e9", 1), strings.Replace(freeView, "64", "100000", 1), strings.Replace(freeView, "48", "0", 1),
-		strings.Replace(freeView, "48", "-48", 1), strings.Replace(freeView, "-1", "2", 1), strings.Replace(freeView, "-1", "-2", 1),
+		strings.Replace(freeView, "64", "1e9", 1), strings.Replace(freeView, "64", "100000", 1),
+		strings.Replace(freeView, "48", "0", 1),
+		strings.Replace(freeView, "48", "-48", 1), strings.Replace(freeView, "-1", "2", 1),
+		strings.Replace(freeView, "-1", "-2", 1),
 		strings.Replace(freeView, "picture", "error", 1), strings.Replace(freeView, "picture", "passwords", 1),
-		strings.Replace(freeView, "[0,0,0,2]", "[0,0,0,0]", 1), strings.Replace(freeView, "[0,0,0,2]", "[1e300,0,0,0]", 1),
-		strings.Replace(freeView, "[1,2,3]", "[1e300,0,0]", 1), strings.Replace(freeView, "[1,2,3]", "[null,NaN,0]", 1), strings.Replace(freeView, "0.5", "0", 1),
+		strings.Replace(freeView, "[0,0,0,2]", "[0,0,0,0]", 1),
+		strings.Replace(freeView, "[0,0,0,2]", "[1e300,0,0,0]", 1),
+		strings.Replace(freeView, "[1,2,3]", "[1e300,0,0]", 1), strings.Replace(freeView, "[1,2,3]", "[null,NaN,0]", 1),
+		strings.Replace(freeView, "0.5", "0", 1),
 	} {
 		f := &fakeTraining{}
 		c := dial(t, watched(t, f))
@@ -326,7 +336,8 @@ func TestWatchTooMany(t *testing.T) {
 }
 
 func TestWatchForeignOrigin(t *testing.T) {
-	_, answer, err := websocket.Dial(t.Context(), watched(t, &fakeTraining{}), &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"http://evil.test"}}})
+	_, answer, err := websocket.Dial(t.Context(), watched(t, &fakeTraining{}),
+		&websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"http://evil.test"}}})
 	if err == nil || answer.StatusCode != http.StatusForbidden {
 		t.Errorf("a page of another server: %v", err)
 	}
@@ -334,7 +345,8 @@ func TestWatchForeignOrigin(t *testing.T) {
 
 func TestPhotos(t *testing.T) {
 	h := photoHandler(&fakeTraining{}, 2)
-	for query, want := range map[string]int{"camera=0": 200, "camera=1": 500, "camera=2": 404, "camera=-1": 404, "camera=": 404, "": 404, "camera=../etc": 404} {
+	for query, want := range map[string]int{"camera=0": 200, "camera=1": 500, "camera=2": 404, "camera=-1": 404,
+		"camera=": 404, "": 404, "camera=../etc": 404} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/photo?"+query, nil))
 		if w.Code != want {

@@ -32,21 +32,22 @@ func (k MemoryKind) String() string {
 	return fmt.Sprintf("memory kind %d", int(k))
 }
 
-// Sizes of blocks, in bytes. A large buffer has a block to itself, of exactly its size: then nothing is left over, and what it took is the driver's again
-// once it is freed. Small ones share blocks, because the number of allocations is a limited resource (maxMemoryAllocationCount is 4096 on many); these
-// start small, so that a small job stays small.
+// Sizes of blocks, in bytes. A large buffer has a block to itself, of exactly its size: then nothing is left over, and
+// what it took is the driver's again once it is freed. Small ones share blocks, because the number of allocations is a
+// limited resource (maxMemoryAllocationCount is 4096 on many); these start small, so that a small job stays small.
 const (
 	firstBlock = 4 << 20  // the first block of a kind that buffers share
 	smallBlock = 64 << 20 // largest one
 	leastAlone = 64 << 10 // a buffer above this has its own,
 	aloneParts = 64       // if it is above this part of the largest,
-	mostAlone  = 512      // and above this part of what is allocated, so that a device of any size takes some thousand blocks
+	// and above this part of what is allocated, so that a device of any size takes some thousand blocks
+	mostAlone = 512
 )
 
 // blockSource is where an arena gets its blocks from. The arena calls it under its lock, one call at a time.
 type blockSource interface {
-	// newBlock allocates size bytes, a multiple of pageSize, and returns an id that no other living block has. An error that wraps ErrOutOfMemory
-	// makes the arena try again with less; any other ends the request.
+	// newBlock allocates size bytes, a multiple of pageSize, and returns an id that no other living block has. An error
+	// that wraps ErrOutOfMemory makes the arena try again with less; any other ends the request.
 	newBlock(kind MemoryKind, size int64) (id int, err error)
 	// freeBlock returns a block that newBlock gave.
 	freeBlock(id int)
@@ -69,7 +70,8 @@ type ArenaStats struct {
 	AllocCalls    int   // calls of vkAllocateMemory so far, failed ones included
 }
 
-// arena hands out parts of a few large blocks under a hard byte budget. Its methods may be called from several goroutines.
+// arena hands out parts of a few large blocks under a hard byte budget. Its methods may be called from several
+// goroutines.
 type arena struct {
 	src blockSource
 
@@ -101,8 +103,9 @@ func newArena(src blockSource, budget int64) *arena {
 	return &arena{src: src, count: ArenaStats{Budget: budget}}
 }
 
-// alloc returns size bytes of the given kind that begin at a multiple of align (a power of two; 0 counts as 1) of their block. They hold whatever was
-// there before. The name is for error messages. An error for want of memory wraps ErrOutOfMemory.
+// alloc returns size bytes of the given kind that begin at a multiple of align (a power of two; 0 counts as 1) of their
+// block. They hold whatever was there before. The name is for error messages. An error for want of memory wraps
+// ErrOutOfMemory.
 func (a *arena) alloc(kind MemoryKind, size, align int64, name string) (span, error) {
 	switch {
 	case kind < 0 || kind >= memoryKinds:
@@ -141,7 +144,8 @@ func (a *arena) refuse(kind MemoryKind, size int64, name string, err error) erro
 		name, BytesText(size), kind, BytesText(s.InUse), BytesText(s.Allocated), BytesText(s.Budget), err)
 }
 
-// find returns the place for want pages in the blocks at hand: the tightest run of free pages, the older block where two are as tight.
+// find returns the place for want pages in the blocks at hand: the tightest run of free pages, the older block where
+// two are as tight.
 func (a *arena) find(kind MemoryKind, want, align int) (best *block, at int, ok bool) {
 	excess := math.MaxInt
 	for _, b := range a.blocks[kind] {
@@ -152,9 +156,10 @@ func (a *arena) find(kind MemoryKind, want, align int) (best *block, at int, ok 
 	return best, at, best != nil
 }
 
-// grow adds a block with room for size bytes, a multiple of pageSize. When the budget or the source has no room for a block of the size that it
-// would like, it gives back the empty blocks and then tries ever smaller ones down to size itself. Empty blocks also go where a large buffer comes: that is
-// rare, and while memory grows nothing of it stands idle.
+// grow adds a block with room for size bytes, a multiple of pageSize. When the budget or the source has no room for a
+// block of the size that it would like, it gives back the empty blocks and then tries ever smaller ones down to size
+// itself. Empty blocks also go where a large buffer comes: that is rare, and while memory grows nothing of it stands
+// idle.
 func (a *arena) grow(kind MemoryKind, size int64) (*block, error) {
 	alone := a.alone(size)
 	if alone {
@@ -172,8 +177,9 @@ func (a *arena) grow(kind MemoryKind, size int64) (*block, error) {
 	}
 }
 
-// blockSize returns the size of the next block for a request of size bytes. Blocks to share have a quarter of what such blocks already have, so that their
-// number grows with the logarithm of the bytes and little of the last one stands empty.
+// blockSize returns the size of the next block for a request of size bytes. Blocks to share have a quarter of what such
+// blocks already have, so that their number grows with the logarithm of the bytes and little of the last one stands
+// empty.
 func (a *arena) blockSize(kind MemoryKind, size int64) int64 {
 	if a.alone(size) {
 		return size
@@ -191,7 +197,8 @@ func (a *arena) alone(size int64) bool {
 	return size > max(leastAlone, a.largestBlock()/aloneParts, min(a.count.Allocated/mostAlone, a.largestBlock()))
 }
 
-// largestBlock returns the cap on the size of blocks that buffers share. A small budget loses little to what is left over in them.
+// largestBlock returns the cap on the size of blocks that buffers share. A small budget loses little to what is left
+// over in them.
 func (a *arena) largestBlock() int64 {
 	return min(smallBlock, max(a.count.Budget/16/pageSize, 16)*pageSize)
 }
@@ -206,7 +213,8 @@ func (a *arena) add(kind MemoryKind, size int64, alone bool) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &block{id: id, kind: kind, size: size, alone: alone, pages: newPageMap(int(size / pageSize)), live: make(map[int64]holding)}
+	b := &block{id: id, kind: kind, size: size, alone: alone, pages: newPageMap(int(size / pageSize)),
+		live: make(map[int64]holding)}
 	a.blocks[kind] = append(a.blocks[kind], b)
 	if !b.alone {
 		a.shared[kind] += size
@@ -217,8 +225,8 @@ func (a *arena) add(kind MemoryKind, size int64, alone bool) (*block, error) {
 	return b, nil
 }
 
-// free gives back what alloc returned. A span that is not living is an error and changes nothing; one that was freed before cannot be told from a
-// living one of the same place and size.
+// free gives back what alloc returned. A span that is not living is an error and changes nothing; one that was freed
+// before cannot be told from a living one of the same place and size.
 func (a *arena) free(s span) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -240,8 +248,8 @@ func (a *arena) free(s span) error {
 	return nil
 }
 
-// retire decides what becomes of b, which has just become empty. One empty block to share is kept of each kind, the larger of two, so that a small buffer that
-// comes and goes does not make the driver allocate each time.
+// retire decides what becomes of b, which has just become empty. One empty block to share is kept of each kind, the
+// larger of two, so that a small buffer that comes and goes does not make the driver allocate each time.
 func (a *arena) retire(b *block) {
 	if b.alone {
 		a.drop(b)
@@ -301,7 +309,8 @@ func (a *arena) stats() ArenaStats {
 	return a.count
 }
 
-// close returns all blocks to the source and the names, sorted, of the buffers that still lived in them. The arena is empty afterwards.
+// close returns all blocks to the source and the names, sorted, of the buffers that still lived in them. The arena is
+// empty afterwards.
 func (a *arena) close() (leaked []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

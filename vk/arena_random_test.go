@@ -28,7 +28,8 @@ func newArenaModel(t *testing.T, seed uint64, budget, room int64) *arenaModel {
 	return &arenaModel{t: t, rng: rand.New(rand.NewPCG(seed, 5)), src: src, a: newArena(src, budget)}
 }
 
-// alloc asks for one buffer and checks that it lies alone in a block of its kind. It returns false when the arena refused.
+// alloc asks for one buffer and checks that it lies alone in a block of its kind. It returns false when the arena
+// refused.
 func (m *arenaModel) alloc(kind MemoryKind, size, align int64) bool {
 	m.t.Helper()
 	s, err := m.a.alloc(kind, size, align, "x")
@@ -39,8 +40,10 @@ func (m *arenaModel) alloc(kind MemoryKind, size, align int64) bool {
 		m.checkStats()
 		return false
 	}
-	if s.size != size || s.off < 0 || s.off%align != 0 || s.off+size > m.src.sizes[s.block] || m.src.kinds[s.block] != kind {
-		m.t.Fatalf("%d bytes of %v memory at alignment %d: got %+v in a block of %d", size, kind, align, s, m.src.sizes[s.block])
+	if s.size != size || s.off < 0 || s.off%align != 0 || s.off+size > m.src.sizes[s.block] ||
+		m.src.kinds[s.block] != kind {
+		m.t.Fatalf("%d bytes of %v memory at alignment %d: got %+v in a block of %d", size, kind, align, s,
+			m.src.sizes[s.block])
 	}
 	for _, o := range m.live {
 		if o.block == s.block && o.off < s.off+s.size && s.off < o.off+o.size {
@@ -77,10 +80,13 @@ func (m *arenaModel) freeAny() {
 func (m *arenaModel) checkStats() {
 	m.t.Helper()
 	st := m.a.stats()
-	if st.InUse != m.used || st.Buffers != len(m.live) || st.Allocated != m.src.given || st.Blocks != len(m.src.sizes) || st.AllocCalls != m.src.calls {
-		m.t.Fatalf("stats %+v; %d bytes live in %d buffers, %d given in %d blocks, %d calls", st, m.used, len(m.live), m.src.given, len(m.src.sizes), m.src.calls)
+	if st.InUse != m.used || st.Buffers != len(m.live) || st.Allocated != m.src.given ||
+		st.Blocks != len(m.src.sizes) || st.AllocCalls != m.src.calls {
+		m.t.Fatalf("stats %+v; %d bytes live in %d buffers, %d given in %d blocks, %d calls", st, m.used, len(m.live),
+			m.src.given, len(m.src.sizes), m.src.calls)
 	}
-	if st.Allocated > st.Budget || st.PeakAllocated > st.Budget || st.PeakAllocated < st.Allocated || st.InUse > st.Allocated {
+	if st.Allocated > st.Budget || st.PeakAllocated > st.Budget || st.PeakAllocated < st.Allocated ||
+		st.InUse > st.Allocated {
 		m.t.Fatalf("stats %+v", st)
 	}
 	if len(m.src.wrong) > 0 {
@@ -131,8 +137,9 @@ func TestArenaRandom(t *testing.T) {
 	t.Logf("%d calls, %d refused for want of memory", calls, refused)
 }
 
-// TestArenaFragmentation bounds what blocks cost. Under a random workload without a tight budget the bytes taken from the driver stay below 1.5 times
-// the peak of the bytes in use and 64 MiB a kind more; with a tight one the arena does not refuse before 70 % of the budget is in use.
+// TestArenaFragmentation bounds what blocks cost. Under a random workload without a tight budget the bytes taken from
+// the driver stay below 1.5 times the peak of the bytes in use and 64 MiB a kind more; with a tight one the arena does
+// not refuse before 70 % of the budget is in use.
 func TestArenaFragmentation(t *testing.T) {
 	const peakBound, slack, fullBound = 1.5, 64 << 20, 0.70
 	worst, mean, least, meanFull := 0.0, 0.0, 1.0, 0.0
@@ -150,7 +157,8 @@ func TestArenaFragmentation(t *testing.T) {
 		ratio := float64(st.PeakAllocated) / float64(m.peak)
 		worst, mean = max(worst, ratio), mean+ratio/seeds
 		if float64(st.PeakAllocated) > peakBound*float64(m.peak)+slack*3 {
-			t.Errorf("seed %d: %s allocated for a peak of %s in use", seed, BytesText(st.PeakAllocated), BytesText(m.peak))
+			t.Errorf("seed %d: %s allocated for a peak of %s in use", seed, BytesText(st.PeakAllocated),
+				BytesText(m.peak))
 		}
 		m.drain()
 
@@ -167,5 +175,6 @@ func TestArenaFragmentation(t *testing.T) {
 		}
 		m.drain()
 	}
-	t.Logf("peak allocated / peak in use: mean %.3f, worst %.3f; in use at the first refusal: mean %.1f %%, least %.1f %%", mean, worst, 100*meanFull, 100*least)
+	t.Logf("peak allocated / peak in use: mean %.3f, worst %.3f; in use at the first refusal: mean %.1f %%, least "+
+		"%.1f %%", mean, worst, 100*meanFull, 100*least)
 }

@@ -92,7 +92,8 @@ func TestArenaBlockSizes(t *testing.T) {
 		{"growing", slices.Repeat([]int64{mib}, 17), []int64{4 * mib, 4 * mib, 4 * mib, 4 * mib, 8 * mib}},
 		{"alone", []int64{mib + 5, 9*mib + 5, 1}, []int64{mib + pageSize, 9*mib + pageSize, 4 * mib}},
 		{"large", []int64{500*mib + 1}, []int64{500*mib + pageSize}},
-		{"in gigabytes", []int64{7 * gib, 100 * mib, 14 * mib, 60 * mib}, []int64{7 * gib, 100 * mib, 16 * mib, 60 * mib}},
+		{"in gigabytes", []int64{7 * gib, 100 * mib, 14 * mib, 60 * mib},
+			[]int64{7 * gib, 100 * mib, 16 * mib, 60 * mib}},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,7 +150,8 @@ func TestArenaKeepsOneEmptyBlock(t *testing.T) {
 	}
 }
 
-// TestArenaTakesFewBlocks fills a large device with buffers just above the size from which they have blocks of their own: drivers give some thousand blocks.
+// TestArenaTakesFewBlocks fills a large device with buffers just above the size from which they have blocks of their
+// own: drivers give some thousand blocks.
 func TestArenaTakesFewBlocks(t *testing.T) {
 	a := newArena(newFakeSource(256*gib), 256*gib)
 	for a.stats().Allocated < 120*gib {
@@ -201,7 +203,8 @@ func TestArenaHopelessRequest(t *testing.T) {
 	}
 }
 
-// TestArenaPrefersTightThenOld fixes the choice between blocks: the tightest run of pages, the oldest block among equals.
+// TestArenaPrefersTightThenOld fixes the choice between blocks: the tightest run of pages, the oldest block among
+// equals.
 func TestArenaPrefersTightThenOld(t *testing.T) {
 	a := newArena(newFakeSource(gib), gib)
 	var s []span
@@ -292,7 +295,8 @@ func TestArenaRefusesUnknownSpans(t *testing.T) {
 	mustFree(t, a, s)
 	before := a.stats()
 	for _, bad := range []span{
-		s, {}, {keep.block + 1, keep.off, keep.size}, {keep.block, keep.off + 1, keep.size}, {keep.block, keep.off, keep.size - 1},
+		s, {}, {keep.block + 1, keep.off, keep.size}, {keep.block, keep.off + 1, keep.size},
+		{keep.block, keep.off, keep.size - 1},
 		{keep.block, keep.off + pageSize, keep.size - pageSize}, {keep.block, -pageSize, 1},
 	} {
 		if err := a.free(bad); err == nil || !strings.HasPrefix(err.Error(), "free ") {
@@ -356,7 +360,8 @@ func TestPageMapAgainstBools(t *testing.T) {
 			at, excess, ok := m.bestFit(want, align)
 			wantAt, wantExcess, wantOK := bestFitOfBools(model, want, align)
 			if at != wantAt || excess != wantExcess || ok != wantOK {
-				t.Fatalf("best fit of %d pages: %d %d %v, want %d %d %v", want, at, excess, ok, wantAt, wantExcess, wantOK)
+				t.Fatalf("best fit of %d pages: %d %d %v, want %d %d %v", want, at, excess, ok, wantAt, wantExcess,
+					wantOK)
 			}
 			if ok {
 				m.take(at, want)
@@ -407,8 +412,8 @@ func bestFitOfBools(taken []bool, want, align int) (start, excess int, ok bool) 
 	return start, excess, ok
 }
 
-// TestArenaLeavesLittleOver allocates as training does: small buffers, a model that grows piece by piece, and scratch memory that is freed and comes again, larger,
-// after each piece. At no time is much more taken than is in use.
+// TestArenaLeavesLittleOver allocates as training does: small buffers, a model that grows piece by piece, and scratch
+// memory that is freed and comes again, larger, after each piece. At no time is much more taken than is in use.
 func TestArenaLeavesLittleOver(t *testing.T) {
 	a := newArena(newFakeSource(100*gib), 100*gib)
 	for _, size := range []int64{64, 156, 2 * mib, 65 * mib, 24 * mib, 300 * kib, 10 * kib} {
@@ -423,7 +428,8 @@ func TestArenaLeavesLittleOver(t *testing.T) {
 			scratch = append(scratch, mustAlloc(t, a, DeviceLocal, part*(grown+1)*100*kib))
 		}
 		if st := a.stats(); st.Allocated > st.InUse+8*mib || st.PeakAllocated > st.Allocated {
-			t.Fatalf("after %d pieces: %d MiB in use, %d taken, %d at the peak", grown+1, st.InUse/mib, st.Allocated/mib, st.PeakAllocated/mib)
+			t.Fatalf("after %d pieces: %d MiB in use, %d taken, %d at the peak", grown+1, st.InUse/mib,
+				st.Allocated/mib, st.PeakAllocated/mib)
 		}
 	}
 }

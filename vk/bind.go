@@ -6,15 +6,17 @@ import (
 	"unsafe"
 )
 
-// This file is all that uses the binding: the plain Vulkan 1.0 calls that take no array of structures (the bindings free such arrays by finalizers
-// that can run during the call; the shim makes those calls). Handles travel as 64-bit numbers outside of it.
+// This file is all that uses the binding: the plain Vulkan 1.0 calls that take no array of structures (the bindings
+// free such arrays by finalizers that can run during the call; the shim makes those calls). Handles travel as 64-bit
+// numbers outside of it.
 
 // as reinterprets a handle's bits as the binding's type, raw the other way round.
 func as[H any](bits uint64) H     { return *(*H)(unsafe.Pointer(&bits)) }
 func raw[H any](h H) uint64       { return *(*uint64)(unsafe.Pointer(&h)) }
 func ptr(h uint64) unsafe.Pointer { return as[unsafe.Pointer](h) }
 
-// bindMu guards the binding's table of function pointers, which is global. Every instance fills it with the same entry points of the one loader.
+// bindMu guards the binding's table of function pointers, which is global. Every instance fills it with the same entry
+// points of the one loader.
 var bindMu sync.Mutex
 
 func bindLoader(procAddr unsafe.Pointer) error {
@@ -66,7 +68,8 @@ func readProperties(pd uint64) coreProperties {
 	l := p.Limits
 	c := coreProperties{
 		name: cString(p.DeviceName[:]), api: p.ApiVersion, driver: p.DriverVersion, vendor: p.VendorID, id: p.DeviceID,
-		kind: DeviceType(p.DeviceType), cacheUUID: p.PipelineCacheUUID, maxSetStorageBuffers: l.MaxDescriptorSetStorageBuffers,
+		kind: DeviceType(p.DeviceType), cacheUUID: p.PipelineCacheUUID,
+		maxSetStorageBuffers: l.MaxDescriptorSetStorageBuffers,
 		limits: Limits{
 			MaxStorageBufferRange:               int64(l.MaxStorageBufferRange),
 			MaxComputeSharedMemorySize:          l.MaxComputeSharedMemorySize,
@@ -104,7 +107,8 @@ func waitDeviceIdle(dev uint64) Result { return Result(callDeviceWaitIdle(as[api
 const bufferUsage = apiBufferUsageStorageBufferBit | apiBufferUsageTransferSrcBit | apiBufferUsageTransferDstBit | apiBufferUsageIndirectBufferBit
 
 func createBuffer(dev uint64, size int64) (uint64, Result) {
-	info := apiBufferCreateInfo{SType: apiStructureTypeBufferCreateInfo, Size: apiDeviceSize(size), Usage: apiBufferUsageFlags(bufferUsage)}
+	info := apiBufferCreateInfo{SType: apiStructureTypeBufferCreateInfo, Size: apiDeviceSize(size),
+		Usage: apiBufferUsageFlags(bufferUsage)}
 	var b apiBuffer
 	r := Result(callCreateBuffer(as[apiDevice](dev), &info, nil, &b))
 	info.Free()
@@ -126,7 +130,8 @@ func bufferRequirements(dev, buffer uint64) (size int64, types uint32) {
 }
 
 func allocateMemory(dev uint64, size int64, memoryType uint32) (uint64, Result) {
-	info := apiMemoryAllocateInfo{SType: apiStructureTypeMemoryAllocateInfo, AllocationSize: apiDeviceSize(size), MemoryTypeIndex: memoryType}
+	info := apiMemoryAllocateInfo{SType: apiStructureTypeMemoryAllocateInfo, AllocationSize: apiDeviceSize(size),
+		MemoryTypeIndex: memoryType}
 	var m apiDeviceMemory
 	r := Result(callAllocateMemory(as[apiDevice](dev), &info, nil, &m))
 	info.Free()
@@ -148,7 +153,8 @@ func mapMemory(dev, memory uint64, size int64) (unsafe.Pointer, Result) {
 }
 
 func createShader(dev uint64, words []uint32) (uint64, Result) {
-	info := apiShaderModuleCreateInfo{SType: apiStructureTypeShaderModuleCreateInfo, CodeSize: sizeT(4 * len(words)), PCode: words}
+	info := apiShaderModuleCreateInfo{SType: apiStructureTypeShaderModuleCreateInfo, CodeSize: sizeT(4 * len(words)),
+		PCode: words}
 	var m apiShaderModule
 	r := Result(callCreateShaderModule(as[apiDevice](dev), &info, nil, &m))
 	runtime.KeepAlive(words)
@@ -176,7 +182,8 @@ func destroyDescriptorPool(dev, pool uint64) {
 // allocateSet takes one descriptor set from pool.
 func allocateSet(dev, pool, layout uint64) (uint64, Result) {
 	layouts := []apiDescriptorSetLayout{as[apiDescriptorSetLayout](layout)}
-	info := apiDescriptorSetAllocateInfo{SType: apiStructureTypeDescriptorSetAllocateInfo, DescriptorPool: as[apiDescriptorPool](pool),
+	info := apiDescriptorSetAllocateInfo{SType: apiStructureTypeDescriptorSetAllocateInfo,
+		DescriptorPool:     as[apiDescriptorPool](pool),
 		DescriptorSetCount: 1, PSetLayouts: layouts}
 	var set apiDescriptorSet
 	r := Result(callAllocateDescriptorSets(as[apiDevice](dev), &info, &set))
@@ -196,7 +203,8 @@ func createCommandBuffers(dev uint64, family uint32, n int) (pool uint64, cbs []
 		return 0, nil, "vkCreateCommandPool", r
 	}
 	list := make([]apiCommandBuffer, n)
-	alloc := apiCommandBufferAllocateInfo{SType: apiStructureTypeCommandBufferAllocateInfo, CommandPool: p, Level: apiCommandBufferLevelPrimary,
+	alloc := apiCommandBufferAllocateInfo{SType: apiStructureTypeCommandBufferAllocateInfo, CommandPool: p,
+		Level:              apiCommandBufferLevelPrimary,
 		CommandBufferCount: uint32(n)}
 	r = Result(callAllocateCommandBuffers(as[apiDevice](dev), &alloc, list))
 	alloc.Free()
@@ -226,12 +234,14 @@ func endCommands(cb uint64) Result { return Result(callEndCommandBuffer(as[apiCo
 func cmdBind(cb, pipeline, layout, set uint64) {
 	c := as[apiCommandBuffer](cb)
 	callCmdBindPipeline(c, apiPipelineBindPointCompute, as[apiPipeline](pipeline))
-	callCmdBindDescriptorSets(c, apiPipelineBindPointCompute, as[apiPipelineLayout](layout), 0, 1, []apiDescriptorSet{as[apiDescriptorSet](set)}, 0, nil)
+	callCmdBindDescriptorSets(c, apiPipelineBindPointCompute, as[apiPipelineLayout](layout), 0, 1,
+		[]apiDescriptorSet{as[apiDescriptorSet](set)}, 0, nil)
 }
 
 func cmdPush(cb, layout uint64, push []byte) {
 	if len(push) > 0 {
-		callCmdPushConstants(as[apiCommandBuffer](cb), as[apiPipelineLayout](layout), apiShaderStageFlags(apiShaderStageComputeBit), 0, uint32(len(push)),
+		callCmdPushConstants(as[apiCommandBuffer](cb), as[apiPipelineLayout](layout),
+			apiShaderStageFlags(apiShaderStageComputeBit), 0, uint32(len(push)),
 			unsafe.Pointer(&push[0]))
 	}
 }
@@ -252,11 +262,13 @@ func cmdResetQueries(cb, pool uint64, n int) {
 
 // cmdTimestamp writes the time at which all commands before it have completed.
 func cmdTimestamp(cb, pool uint64, query int) {
-	callCmdWriteTimestamp(as[apiCommandBuffer](cb), apiPipelineStageBottomOfPipeBit, as[apiQueryPool](pool), uint32(query))
+	callCmdWriteTimestamp(as[apiCommandBuffer](cb), apiPipelineStageBottomOfPipeBit, as[apiQueryPool](pool),
+		uint32(query))
 }
 
 func createQueryPool(dev uint64, n int) (uint64, Result) {
-	info := apiQueryPoolCreateInfo{SType: apiStructureTypeQueryPoolCreateInfo, QueryType: apiQueryTypeTimestamp, QueryCount: uint32(n)}
+	info := apiQueryPoolCreateInfo{SType: apiStructureTypeQueryPoolCreateInfo, QueryType: apiQueryTypeTimestamp,
+		QueryCount: uint32(n)}
 	var q apiQueryPool
 	r := Result(callCreateQueryPool(as[apiDevice](dev), &info, nil, &q))
 	info.Free()
@@ -272,7 +284,8 @@ func destroySemaphore(dev, semaphore uint64) {
 }
 
 func createPipelineCache(dev uint64, data []byte) (uint64, Result) {
-	info := apiPipelineCacheCreateInfo{SType: apiStructureTypePipelineCacheCreateInfo, InitialDataSize: sizeT(len(data))}
+	info := apiPipelineCacheCreateInfo{SType: apiStructureTypePipelineCacheCreateInfo,
+		InitialDataSize: sizeT(len(data))}
 	if len(data) > 0 {
 		info.PInitialData = unsafe.Pointer(&data[0])
 	}

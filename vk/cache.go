@@ -13,10 +13,11 @@ import (
 	"vksplat/internal/fault"
 )
 
-// pipelineCache is a device's VkPipelineCache and the file that it is kept in between runs. The file is a convenience: one that is missing, damaged, or
-// of another driver is ignored, and one that cannot be written is left unwritten.
+// pipelineCache is a device's VkPipelineCache and the file that it is kept in between runs. The file is a convenience:
+// one that is missing, damaged, or of another driver is ignored, and one that cannot be written is left unwritten.
 //
-// File: 16 bytes of magic, the SHA-256 of what follows, the driver's data. Drivers check little of what they are given, hence the checksum.
+// File: 16 bytes of magic, the SHA-256 of what follows, the driver's data. Drivers check little of what they are given,
+// hence the checksum.
 type pipelineCache struct {
 	handle uint64
 	path   string            // "" keeps nothing
@@ -71,7 +72,8 @@ func (c *pipelineCache) close(d *Device) error {
 	var err error
 	if c.path != "" && c.dirty.Load() && !d.Lost() {
 		data, r := pipelineCacheData(d.h, c.handle)
-		if err = d.check("vkGetPipelineCacheData", "pipeline cache", r); err == nil && r == success && sha256.Sum256(data) != c.sum {
+		if err = d.check("vkGetPipelineCacheData", "pipeline cache", r); err == nil && r == success &&
+			sha256.Sum256(data) != c.sum {
 			err = c.write(data)
 		}
 	}
@@ -79,7 +81,8 @@ func (c *pipelineCache) close(d *Device) error {
 	return err
 }
 
-// write replaces the file in one step, so that other processes never see half of it. A folder that cannot be written to is no error.
+// write replaces the file in one step, so that other processes never see half of it. A folder that cannot be written to
+// is no error.
 func (c *pipelineCache) write(data []byte) error {
 	dir := filepath.Dir(c.path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -103,7 +106,8 @@ func (c *pipelineCache) write(data []byte) error {
 }
 
 func ignoreReadOnly(err error) error {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.As(err, new(*fs.PathError)) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) ||
+		errors.As(err, new(*fs.PathError)) {
 		return nil
 	}
 	return &Error{Call: "write pipeline cache", Err: err}

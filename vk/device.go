@@ -15,7 +15,8 @@ type DeviceOptions struct {
 	CacheDir string // folder where compiled pipelines are kept between runs; "" keeps none
 }
 
-// Device is an open device. Its methods may be called from several goroutines; so may those of different objects made from it.
+// Device is an open device. Its methods may be called from several goroutines; so may those of different objects made
+// from it.
 type Device struct {
 	in       *Instance
 	info     DeviceInfo
@@ -30,8 +31,9 @@ type Device struct {
 	submits   uint64        // submissions so far
 	submitted atomic.Uint64 // last ticket given out
 	done      atomic.Uint64
-	waitMu    sync.RWMutex // held shared by those who look at the timeline or wait for it, alone while the timeline is ended, and by signal
-	lost      atomic.Bool
+	// held shared by those who look at the timeline or wait for it, alone while the timeline is ended, and by signal
+	waitMu sync.RWMutex
+	lost   atomic.Bool
 
 	kernelMu  sync.Mutex // guards the two maps
 	layouts   map[*Kernel]*layout
@@ -46,8 +48,8 @@ type Device struct {
 // closer is what a device must end before itself.
 type closer interface{ Close() error }
 
-// NewDevice opens the device that info describes, with all features that it has. It fails with ErrMissingFeature when the device does not reach the
-// floor; the error names what is missing.
+// NewDevice opens the device that info describes, with all features that it has. It fails with ErrMissingFeature when
+// the device does not reach the floor; the error names what is missing.
 func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error) {
 	if info.handle == 0 || len(info.Missing) > 0 {
 		return nil, info.refuse()
@@ -61,7 +63,8 @@ func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error)
 		return nil, err
 	}
 	in.open.Add(1)
-	d := &Device{in: in, info: info, shim: shim, h: shim.handle(), layouts: map[*Kernel]*layout{}, pipes: map[pipeKey]*pipeSlot{}, owned: map[closer]bool{}}
+	d := &Device{in: in, info: info, shim: shim, h: shim.handle(), layouts: map[*Kernel]*layout{},
+		pipes: map[pipeKey]*pipeSlot{}, owned: map[closer]bool{}}
 	d.queue = getQueue(d.h, info.family)
 	if err := d.begin(o); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -90,8 +93,9 @@ func (d *Device) begin(o DeviceOptions) error {
 // Info returns the description of the device.
 func (d *Device) Info() DeviceInfo { return d.info }
 
-// Close opens all gates for whatever waits there, waits until the device is idle, writes the pipeline cache, and ends everything that was made from the
-// device. The error, if any, is about the last work or the cache; the device is closed nevertheless.
+// Close opens all gates for whatever waits there, waits until the device is idle, writes the pipeline cache, and ends
+// everything that was made from the device. The error, if any, is about the last work or the cache; the device is
+// closed nevertheless.
 func (d *Device) Close() error {
 	if d.h == 0 {
 		return nil

@@ -16,10 +16,12 @@ import (
 func TestDevicesAreDescribed(t *testing.T) {
 	in := testInstance(t)
 	for _, d := range in.Devices() {
-		if d.Name == "" || d.Driver == "" || len(d.UUID) != 36 || len(d.Heaps) == 0 || d.Limits.MaxStorageBufferRange < 1<<27 || d.DefaultBudget() <= 0 {
+		if d.Name == "" || d.Driver == "" || len(d.UUID) != 36 || len(d.Heaps) == 0 ||
+			d.Limits.MaxStorageBufferRange < 1<<27 || d.DefaultBudget() <= 0 {
 			t.Errorf("incomplete description: %+v", d)
 		}
-		t.Logf("%d: %s, %s, Vulkan %v, %v, subgroups %d [%d, %d], budget %s", d.Index, d.Name, d.Driver, d.API, d.Type, d.Limits.SubgroupSize,
+		t.Logf("%d: %s, %s, Vulkan %v, %v, subgroups %d [%d, %d], budget %s", d.Index, d.Name, d.Driver, d.API, d.Type,
+			d.Limits.SubgroupSize,
 			d.Limits.MinSubgroupSize, d.Limits.MaxSubgroupSize, BytesText(d.DefaultBudget()))
 	}
 }
@@ -43,7 +45,8 @@ func TestSelect(t *testing.T) {
 			t.Errorf("Select(%q): error %v", what, err)
 		}
 	}
-	fake := &Instance{devices: []DeviceInfo{{Name: "cpu", Type: CPU}, {Name: "virtual", Type: Virtual}, {Name: "weak", Type: Discrete, Missing: []string{"x"}}, {Name: "integrated", Type: Integrated}}}
+	fake := &Instance{devices: []DeviceInfo{{Name: "cpu", Type: CPU}, {Name: "virtual", Type: Virtual},
+		{Name: "weak", Type: Discrete, Missing: []string{"x"}}, {Name: "integrated", Type: Integrated}}}
 	for _, want := range []string{"integrated", "virtual", "cpu"} {
 		d, note, err := fake.Select("auto")
 		if err != nil || d.Name != want || (note != "") != (want == "cpu") {
@@ -66,11 +69,13 @@ func writeFile(t *testing.T, text string) string {
 }
 
 func TestLimitsFile(t *testing.T) {
-	t.Setenv(limitsVariable, writeFile(t, `{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 2097152, "minStorageBufferOffsetAlignment": 256,
+	t.Setenv(limitsVariable, writeFile(t,
+		`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 2097152, "minStorageBufferOffsetAlignment": 256,
 		"maxComputeWorkGroupSize": [512, 512, 1000000], "maxPushConstantsSize": 100000, "shaderFloat16": false}`))
 	in := testInstance(t)
 	l := in.devices[0].Limits
-	if l.MaxStorageBufferRange != 1<<20 || l.MaxMemoryAllocationSize != 2<<20 || l.MinStorageBufferOffsetAlignment != 256 || l.MaxComputeWorkGroupSize[0] != 512 ||
+	if l.MaxStorageBufferRange != 1<<20 || l.MaxMemoryAllocationSize != 2<<20 ||
+		l.MinStorageBufferOffsetAlignment != 256 || l.MaxComputeWorkGroupSize[0] != 512 ||
 		l.MaxPushConstantsSize == 100000 || l.MaxComputeWorkGroupSize[2] == 1000000 || in.devices[0].Features.Float16 {
 		t.Errorf("limits %+v", l)
 	}
@@ -95,15 +100,16 @@ func TestHeapInLimitsFile(t *testing.T) {
 
 func TestFloorIsNamed(t *testing.T) {
 	cases := map[string]string{
-		`{"scalarBlockLayout": false}`:                         "scalarBlockLayout",
-		`{"subgroupShuffle": false}`:                           "subgroup shuffle in compute",
-		`{"maxPerStageDescriptorStorageBuffers": 8}`:           "16 storage buffers per stage (the device has 8)",
-		`{"maxComputeSharedMemorySize": 8192}`:                 "16384 bytes of shared memory (the device has 8192)",
-		`{"maxComputeWorkGroupInvocations": 128}`:              "256 invocations per workgroup (the device has 128)",
-		`{"maxPushConstantsSize": 64}`:                         "128 bytes of push constants (the device has 64)",
-		`{"timelineSemaphore": false}`:                         "timelineSemaphore",
-		`{"maxSubgroupSize": 2, "minSubgroupSize": 1}`:         "a subgroup size of 4 to 64 (the device has 2)",
-		`{"subgroupArithmetic": false, "subgroupVote": false}`: "subgroup vote in compute, subgroup arithmetic in compute",
+		`{"scalarBlockLayout": false}`:                 "scalarBlockLayout",
+		`{"subgroupShuffle": false}`:                   "subgroup shuffle in compute",
+		`{"maxPerStageDescriptorStorageBuffers": 8}`:   "16 storage buffers per stage (the device has 8)",
+		`{"maxComputeSharedMemorySize": 8192}`:         "16384 bytes of shared memory (the device has 8192)",
+		`{"maxComputeWorkGroupInvocations": 128}`:      "256 invocations per workgroup (the device has 128)",
+		`{"maxPushConstantsSize": 64}`:                 "128 bytes of push constants (the device has 64)",
+		`{"timelineSemaphore": false}`:                 "timelineSemaphore",
+		`{"maxSubgroupSize": 2, "minSubgroupSize": 1}`: "a subgroup size of 4 to 64 (the device has 2)",
+		`{"subgroupArithmetic": false, "subgroupVote": false}`: "subgroup vote in compute, subgroup arithmetic in " +
+			"compute",
 	}
 	for text, want := range cases {
 		t.Setenv(limitsVariable, writeFile(t, text))
@@ -127,7 +133,8 @@ func TestFloorIsNamed(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 10 << 20})
-	if _, err := d.Alloc(DeviceLocal, 11<<20, "too large"); !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "10.0 MiB") {
+	if _, err := d.Alloc(DeviceLocal, 11<<20, "too large"); !errors.Is(err, ErrOutOfMemory) ||
+		!strings.Contains(err.Error(), "10.0 MiB") {
 		t.Errorf("error %v, want one that names the budget", err)
 	}
 	a := must(d.Alloc(DeviceLocal, 6<<20, "a"))(t)
@@ -201,7 +208,8 @@ func TestPipelineCacheFile(t *testing.T) {
 	compile()
 }
 
-// TestInSubprocess runs the cases that need another environment from the start. The parent starts this test again with caseVariable set.
+// TestInSubprocess runs the cases that need another environment from the start. The parent starts this test again with
+// caseVariable set.
 const caseVariable = "VKSPLAT_TEST_CASE"
 
 func TestInSubprocess(t *testing.T) {
@@ -253,7 +261,8 @@ func TestErrorKinds(t *testing.T) {
 	}
 }
 
-// TestValidationSpeaks makes sure that messages arrive at all: a fill of memory that another fill writes, without a barrier, is a hazard.
+// TestValidationSpeaks makes sure that messages arrive at all: a fill of memory that another fill writes, without a
+// barrier, is a hazard.
 func TestValidationSpeaks(t *testing.T) {
 	in, err := Open(InstanceOptions{Validation: true})
 	if err != nil {

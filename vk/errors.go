@@ -57,10 +57,14 @@ const (
 
 var resultNames = map[Result]string{
 	success: "VK_SUCCESS", notReady: "VK_NOT_READY", timeout: "VK_TIMEOUT", incomplete: "VK_INCOMPLETE",
-	outOfHostMemory: "VK_ERROR_OUT_OF_HOST_MEMORY", outOfDevMemory: "VK_ERROR_OUT_OF_DEVICE_MEMORY", initFailed: "VK_ERROR_INITIALIZATION_FAILED",
-	deviceLost: "VK_ERROR_DEVICE_LOST", mapFailed: "VK_ERROR_MEMORY_MAP_FAILED", layerNotPresent: "VK_ERROR_LAYER_NOT_PRESENT",
-	extensionMissing: "VK_ERROR_EXTENSION_NOT_PRESENT", featureMissing: "VK_ERROR_FEATURE_NOT_PRESENT", badDriver: "VK_ERROR_INCOMPATIBLE_DRIVER",
-	tooManyObjects: "VK_ERROR_TOO_MANY_OBJECTS", fragmentedPool: "VK_ERROR_FRAGMENTED_POOL", unknownFailure: "VK_ERROR_UNKNOWN",
+	outOfHostMemory: "VK_ERROR_OUT_OF_HOST_MEMORY", outOfDevMemory: "VK_ERROR_OUT_OF_DEVICE_MEMORY",
+	initFailed: "VK_ERROR_INITIALIZATION_FAILED",
+	deviceLost: "VK_ERROR_DEVICE_LOST", mapFailed: "VK_ERROR_MEMORY_MAP_FAILED",
+	layerNotPresent:  "VK_ERROR_LAYER_NOT_PRESENT",
+	extensionMissing: "VK_ERROR_EXTENSION_NOT_PRESENT", featureMissing: "VK_ERROR_FEATURE_NOT_PRESENT",
+	badDriver:      "VK_ERROR_INCOMPATIBLE_DRIVER",
+	tooManyObjects: "VK_ERROR_TOO_MANY_OBJECTS", fragmentedPool: "VK_ERROR_FRAGMENTED_POOL",
+	unknownFailure:  "VK_ERROR_UNKNOWN",
 	outOfPoolMemory: "VK_ERROR_OUT_OF_POOL_MEMORY",
 }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// eachWay runs f with 2, 3 and 4 devices, with memory that they import and without, with the validation layer and without, which waits in another way.
+// eachWay runs f with 2, 3 and 4 devices, with memory that they import and without, with the validation layer and
+// without, which waits in another way.
 func eachWay(t *testing.T, f func(t *testing.T, devices []*Device)) {
 	for n := 2; n <= 4; n++ {
 		for _, imported := range []bool{true, false} {
@@ -58,9 +59,10 @@ type relay struct {
 	work     chan Ticket // of the phase that the relay waits for, per round
 }
 
-// drive submits the programs of all devices round by round from one goroutine, three rounds ahead, while one goroutine per device waits for a phase of each
-// round and then calls passOn. seen checks the results of a round.
-func drive(t *testing.T, list []*relay, phase int, passOn func(i, round int) error, seen func(i, round int, result []float32)) {
+// drive submits the programs of all devices round by round from one goroutine, three rounds ahead, while one goroutine
+// per device waits for a phase of each round and then calls passOn. seen checks the results of a round.
+func drive(t *testing.T, list []*relay, phase int, passOn func(i, round int) error,
+	seen func(i, round int, result []float32)) {
 	var wg sync.WaitGroup
 	for i, x := range list {
 		x.work = make(chan Ticket, rounds)
@@ -213,10 +215,12 @@ func TestExchange(t *testing.T) {
 	})
 }
 
-// exchanger records what device i does in a round of TestExchange: its state grows by one and goes to its block of the slot; then it waits for each of the
-// others and sums up the blocks of all, each times its device's number.
-func exchanger(t *testing.T, d *Device, s *Shared, block func(slot, i int) (off, size int64), i int, gates []*Gate, base []float32, most int) *relay {
-	state, one := must(Make[float32](d, Upload, len(base), "state"))(t), must(Make[float32](d, Upload, len(base), "one"))(t)
+// exchanger records what device i does in a round of TestExchange: its state grows by one and goes to its block of the
+// slot; then it waits for each of the others and sums up the blocks of all, each times its device's number.
+func exchanger(t *testing.T, d *Device, s *Shared, block func(slot, i int) (off, size int64), i int, gates []*Gate,
+	base []float32, most int) *relay {
+	state, one := must(Make[float32](d, Upload, len(base), "state"))(t),
+		must(Make[float32](d, Upload, len(base), "one"))(t)
 	copy(Host(state), base)
 	for j := range Host(one) {
 		Host(one)[j] = 1
@@ -246,7 +250,8 @@ func exchanger(t *testing.T, d *Device, s *Shared, block func(slot, i int) (off,
 	return x
 }
 
-// TestCloseAtGates closes devices whose programs wait at gates that nobody opens, with work behind them and a goroutine that waits for it.
+// TestCloseAtGates closes devices whose programs wait at gates that nobody opens, with work behind them and a goroutine
+// that waits for it.
 func TestCloseAtGates(t *testing.T) {
 	for i := range 4 {
 		in, closeFirst := instanceFor(t, i < 2), i%2 == 0

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Fits reports whether the pool, emptied first, could have regions of these sizes in bytes beside everything else that lives, within the budget. It takes
-// the holes in blocks into account, in which no region may fit however many bytes they add up to. What the driver would say is not asked.
+// Fits reports whether the pool, emptied first, could have regions of these sizes in bytes beside everything else that
+// lives, within the budget. It takes the holes in blocks into account, in which no region may fit however many bytes
+// they add up to. What the driver would say is not asked.
 func (p *ScratchPool) Fits(sizes []int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -21,8 +22,8 @@ func (p *ScratchPool) Fits(sizes []int64) bool {
 	return p.dev.memory.local.fits(own, sizes, min(l.MaxMemoryAllocationSize, l.MaxBufferSize))
 }
 
-// fits reports whether device-local buffers of these sizes could be allocated once the given spans were freed, with blocks of at most largest bytes. It
-// plays that on a copy.
+// fits reports whether device-local buffers of these sizes could be allocated once the given spans were freed, with
+// blocks of at most largest bytes. It plays that on a copy.
 func (a *arena) fits(freed []span, sizes []int64, largest int64) bool {
 	trial := a.rehearsal(largest)
 	for _, s := range freed {

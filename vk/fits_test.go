@@ -64,7 +64,8 @@ func TestFitsKnowsHolesAndBlocks(t *testing.T) {
 	if a.fits(nil, []int64{pageSize}, 1<<40) {
 		t.Error("a full arena has room")
 	}
-	if !a.fits([]span{s[0], s[2], s[4]}, []int64{mib, mib}, 1<<40) || a.fits([]span{s[0], s[2], s[4]}, []int64{3 * mib / 2}, 1<<40) {
+	if !a.fits([]span{s[0], s[2], s[4]}, []int64{mib, mib}, 1<<40) ||
+		a.fits([]span{s[0], s[2], s[4]}, []int64{3 * mib / 2}, 1<<40) {
 		t.Error("three holes of 1 MiB: two of those must fit, 1.5 MiB must not")
 	}
 	b := newArena(newFakeSource(8*gib), 64*mib)

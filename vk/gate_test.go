@@ -93,7 +93,8 @@ func TestGatesRefuse(t *testing.T) {
 	for range maxBatches {
 		r.Await(g)
 	}
-	if _, err := r.Build("long", d.NewScratchPool(), BuildOptions{}); err == nil || !strings.Contains(err.Error(), "65 command buffers") {
+	if _, err := r.Build("long", d.NewScratchPool(), BuildOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "65 command buffers") {
 		t.Errorf("a program of too many parts: error %v", err)
 	}
 	s.Reset()
@@ -114,8 +115,9 @@ func TestGatesRefuse(t *testing.T) {
 	}
 }
 
-// TestGateClosesInSubmit closes a gate of a device that is lost while a submission, which has the gate's semaphore in its batches, is on its way to the
-// driver: the semaphore lives until the device is closed, and the validation layer has nothing to say.
+// TestGateClosesInSubmit closes a gate of a device that is lost while a submission, which has the gate's semaphore in
+// its batches, is on its way to the driver: the semaphore lives until the device is closed, and the validation layer
+// has nothing to say.
 func TestGateClosesInSubmit(t *testing.T) {
 	in := testInstance(t)
 	info, _, err := in.Select("auto")
@@ -179,13 +181,15 @@ func TestManyBatches(t *testing.T) {
 	s.Reset()
 	s.AddGated(a, until...)
 	s.AddGated(c, until[:23]...)
-	if err := d.Wait(must(d.Submit(s))(t)); err != nil || Host(y)[0] != 23 || a.PhaseTicket(40) != c.PhaseTicket(0) || c.PhaseTicket(23)-c.PhaseTicket(0) != 23 {
-		t.Errorf("y %v, tickets %d, %d and %d: %v", Host(y)[0], a.PhaseTicket(40), c.PhaseTicket(0), c.PhaseTicket(23), err)
+	if err := d.Wait(must(d.Submit(s))(t)); err != nil || Host(y)[0] != 23 || a.PhaseTicket(40) != c.PhaseTicket(0) ||
+		c.PhaseTicket(23)-c.PhaseTicket(0) != 23 {
+		t.Errorf("y %v, tickets %d, %d and %d: %v", Host(y)[0], a.PhaseTicket(40), c.PhaseTicket(0), c.PhaseTicket(23),
+			err)
 	}
 }
 
-// TestAwaitsChangeNothing runs random lists with awaits and splits at random places, opened by several goroutines, in normal and in serial mode: the results
-// are those of the list without any.
+// TestAwaitsChangeNothing runs random lists with awaits and splits at random places, opened by several goroutines, in
+// normal and in serial mode: the results are those of the list without any.
 func TestAwaitsChangeNothing(t *testing.T) {
 	d := testDevice(t)
 	const n = 1000
@@ -263,7 +267,8 @@ func TestAwaitsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestWaitAwake waits without sleeping for work that is done, for work that is let through meanwhile, before and after it falls asleep, and for none.
+// TestWaitAwake waits without sleeping for work that is done, for work that is let through meanwhile, before and after
+// it falls asleep, and for none.
 func TestWaitAwake(t *testing.T) {
 	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
 	gate := must(d.NewGate())(t)

@@ -12,8 +12,9 @@ type Grid struct {
 // maxGroups is the most workgroups per dimension that every device takes.
 const maxGroups = 65535
 
-// Groups is a grid of at least n workgroups. More than 65535 are folded into rows of equal length, x by y with x*y >= n, so a kernel takes
-// gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x as its index and checks it against its own count.
+// Groups is a grid of at least n workgroups. More than 65535 are folded into rows of equal length, x by y with x*y >=
+// n, so a kernel takes gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x as its index and checks it against its
+// own count.
 func Groups(n int) Grid {
 	switch {
 	case n < 0 || n > maxGroups*maxGroups:
@@ -40,7 +41,8 @@ func Items(n, local int) Grid {
 func Groups3(x, y, z int) Grid {
 	for _, n := range [...]int{x, y, z} {
 		if n < 0 || n > maxGroups {
-			return Grid{err: fmt.Errorf("%d by %d by %d workgroups, at most %d per dimension are possible", x, y, z, maxGroups)}
+			return Grid{err: fmt.Errorf("%d by %d by %d workgroups, at most %d per dimension are possible", x, y, z,
+				maxGroups)}
 		}
 	}
 	if x == 0 || y == 0 || z == 0 {

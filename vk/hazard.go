@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// Access says what a pass does with a buffer: a set of the bits Read and Write. The zero value touches no bytes (a pass that only asks for the
-// buffer's length).
+// Access says what a pass does with a buffer: a set of the bits Read and Write. The zero value touches no bytes (a pass
+// that only asks for the buffer's length).
 type Access uint8
 
 // The bits of Access.
@@ -30,16 +30,17 @@ func (a Access) String() string {
 	return "none"
 }
 
-// touch is one op's access to the bytes [off, off+size) of the memory named buf. Two touches can only collide when their buf is equal, so memory that
-// is shared by several buffers must carry one buf for all of them.
+// touch is one op's access to the bytes [off, off+size) of the memory named buf. Two touches can only collide when
+// their buf is equal, so memory that is shared by several buffers must carry one buf for all of them.
 type touch struct {
 	buf       uint64
 	off, size int64
 	acc       Access
 }
 
-// hazards decides which ops of a recorded list need a barrier before them. It remembers every byte range touched since the last barrier. A barrier is
-// global: it orders everything before it against everything after it, so the memory is emptied by each. The zero value is ready for use.
+// hazards decides which ops of a recorded list need a barrier before them. It remembers every byte range touched since
+// the last barrier. A barrier is global: it orders everything before it against everything after it, so the memory is
+// emptied by each. The zero value is ready for use.
 type hazards struct {
 	seen map[uint64]*seenRanges
 }
@@ -49,9 +50,9 @@ type seenRanges struct {
 	read, written rangeSet
 }
 
-// step tells hazards of the next op, which touches t, and reports whether a barrier must stand before that op: true when it reads bytes written, or
-// writes bytes read or written, by an op since the last barrier. The touches of one op are never compared with each other: how the invocations of one
-// dispatch share bytes is the kernel's own business.
+// step tells hazards of the next op, which touches t, and reports whether a barrier must stand before that op: true
+// when it reads bytes written, or writes bytes read or written, by an op since the last barrier. The touches of one op
+// are never compared with each other: how the invocations of one dispatch share bytes is the kernel's own business.
 func (h *hazards) step(t []touch) (barrier bool) {
 	if slices.ContainsFunc(t, h.collides) {
 		barrier = true

@@ -28,9 +28,11 @@ func TestHazardTable(t *testing.T) {
 		{"around", []op{{{1, 20, 4, Write}}, {{1, 0, 64, Read}}}, ".B"},
 		{"between two", []op{{{1, 0, 10, Write}, {1, 20, 10, Write}}, {{1, 10, 10, Write}}}, ".."},
 		{"within one op", []op{{{1, 0, 64, Read}, {1, 0, 64, Write}}}, "."},
-		{"barrier forgets", []op{{{1, 0, 64, Write}, {2, 0, 64, Write}}, {{1, 0, 64, Read}}, {{2, 0, 64, Read}}}, ".B."},
+		{"barrier forgets", []op{{{1, 0, 64, Write}, {2, 0, 64, Write}}, {{1, 0, 64, Read}}, {{2, 0, 64, Read}}},
+			".B."},
 		{"op after the barrier counts", []op{{{1, 0, 64, Write}}, {{1, 0, 64, ReadWrite}}, {{1, 0, 64, Read}}}, ".BB"},
-		{"older than the last op", []op{{{1, 0, 64, Write}}, {{2, 0, 4, Write}}, {{3, 0, 4, Write}}, {{1, 0, 1, Read}}}, "...B"},
+		{"older than the last op", []op{{{1, 0, 64, Write}}, {{2, 0, 4, Write}}, {{3, 0, 4, Write}}, {{1, 0, 1, Read}}},
+			"...B"},
 		{"empty ranges", []op{{{1, 5, 0, Write}}, {{1, 0, 64, Write}}, {{1, 5, 0, Read}}, {{1, 5, -9, Read}}}, "...."},
 		{"no access", []op{{{1, 0, 64, 0}}, {{1, 0, 64, Write}}, {{1, 0, 64, 0}}}, "..."},
 		{"whole buffer", []op{{{1, 1 << 40, all, Write}}, {{1, 0, 1 << 40, Write}}, {{1, all - 1, all, Read}}}, "..B"},
@@ -65,7 +67,8 @@ func TestHazardReset(t *testing.T) {
 	}
 }
 
-// TestHazardAgainstBytes compares hazards with a model that keeps the access of each single byte since the last barrier.
+// TestHazardAgainstBytes compares hazards with a model that keeps the access of each single byte since the last
+// barrier.
 func TestHazardAgainstBytes(t *testing.T) {
 	const seeds, ops, buffers, bytes = 300, 200, 3, 96
 	barriers, total := 0, 0
@@ -78,7 +81,8 @@ func TestHazardAgainstBytes(t *testing.T) {
 			list := make([]touch, rng.IntN(4))
 			for i := range list {
 				off := rng.Int64N(bytes)
-				list[i] = touch{uint64(rng.IntN(buffers)), off, min(rng.Int64N(longest+1), bytes-off), Access(rng.IntN(4))}
+				list[i] = touch{uint64(rng.IntN(buffers)), off, min(rng.Int64N(longest+1), bytes-off),
+					Access(rng.IntN(4))}
 			}
 			want := false
 			for _, x := range list {
@@ -104,7 +108,8 @@ func TestHazardAgainstBytes(t *testing.T) {
 	t.Logf("%d ops, %d barriers, all as in the model", total, barriers)
 }
 
-// TestHazardRangesStayJoined sees to it that the memory of hazards is bounded by the bytes touched and not by the number of ops.
+// TestHazardRangesStayJoined sees to it that the memory of hazards is bounded by the bytes touched and not by the
+// number of ops.
 func TestHazardRangesStayJoined(t *testing.T) {
 	for _, stride := range []int64{1, -1, 7} { // upwards, downwards, and the gaps filled late
 		var h hazards

@@ -15,8 +15,9 @@ import (
 type Heap struct {
 	Size        int64 `json:"size"`
 	DeviceLocal bool  `json:"device_local"`
-	Budget      int64 `json:"budget,omitempty"` // what this process may use now, by the driver's estimate; 0 if it gives none
-	Usage       int64 `json:"usage,omitempty"`  // what this process uses, likewise
+	// what this process may use now, by the driver's estimate; 0 if it gives none
+	Budget int64 `json:"budget,omitempty"`
+	Usage  int64 `json:"usage,omitempty"` // what this process uses, likewise
 }
 
 // DeviceInfo describes a physical device.
@@ -33,7 +34,8 @@ type DeviceInfo struct {
 	Limits        Limits     `json:"limits"`
 	Features      Features   `json:"features"`
 	Heaps         []Heap     `json:"heaps"`
-	Missing       []string   `json:"missing,omitempty"` // what the device lacks of the floor; such a device cannot be opened
+	// what the device lacks of the floor; such a device cannot be opened
+	Missing []string `json:"missing,omitempty"`
 
 	handle   uint64
 	family   uint32 // queue family
@@ -45,7 +47,8 @@ type DeviceInfo struct {
 // describe looks up everything about a device.
 func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 	core := readProperties(handle)
-	d := DeviceInfo{Index: index, Name: core.name, DriverVersion: core.driver, Vendor: core.vendor, API: Version(core.api), Type: core.kind, handle: handle, Limits: core.limits}
+	d := DeviceInfo{Index: index, Name: core.name, DriverVersion: core.driver, Vendor: core.vendor,
+		API: Version(core.api), Type: core.kind, handle: handle, Limits: core.limits}
 	if !d.API.AtLeast(1, 2) {
 		d.Missing = missing(d.API, Limits{}, Features{})[:1]
 		return d, nil
@@ -55,8 +58,9 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 		return d, err
 	}
 	exts := deviceExts{
-		subgroup_control: cbool(have["VK_EXT_subgroup_size_control"]), atomic_float: cbool(have["VK_EXT_shader_atomic_float"]),
-		memory_budget: cbool(have["VK_EXT_memory_budget"]), maintenance4: cbool(have["VK_KHR_maintenance4"]),
+		subgroup_control: cbool(have["VK_EXT_subgroup_size_control"]),
+		atomic_float:     cbool(have["VK_EXT_shader_atomic_float"]),
+		memory_budget:    cbool(have["VK_EXT_memory_budget"]), maintenance4: cbool(have["VK_KHR_maintenance4"]),
 		executable_info: cbool(have["VK_KHR_pipeline_executable_properties"]),
 		pci_bus:         cbool(have["VK_EXT_pci_bus_info"]),
 		memory_host:     cbool(have["VK_EXT_external_memory_host"] && in.shim.canImport(handle)),
@@ -110,9 +114,10 @@ func (d *DeviceInfo) Unified() bool { return d.Type == Integrated || d.Type == C
 // vendorNVIDIA is the PCI id of NVIDIA.
 const vendorNVIDIA = 0x10DE
 
-// ForwardProgress reports whether a workgroup that has begun goes on whatever the other workgroups of its dispatch do, so that they may wait for it. Vulkan
-// promises that nowhere; it holds for NVIDIA's discrete GPUs. Software Vulkan runs workgroups in order of their number on several threads, but its compiler
-// ends loops after 65535 turns, which is too few to wait for a thread that has no core.
+// ForwardProgress reports whether a workgroup that has begun goes on whatever the other workgroups of its dispatch do,
+// so that they may wait for it. Vulkan promises that nowhere; it holds for NVIDIA's discrete GPUs. Software Vulkan runs
+// workgroups in order of their number on several threads, but its compiler ends loops after 65535 turns, which is too
+// few to wait for a thread that has no core.
 func (d *DeviceInfo) ForwardProgress() bool { return d.Type == Discrete && d.Vendor == vendorNVIDIA }
 
 // lanesVariable asks for kernels in a GPU's shape on software Vulkan, for tests.
@@ -121,8 +126,9 @@ const lanesVariable = "VKSPLAT_LANES"
 // ShapedForCPU reports whether kernels take the shape that suits a processor: few lanes with much to do each.
 func (d *DeviceInfo) ShapedForCPU() bool { return d.Type == CPU && os.Getenv(lanesVariable) != "gpu" }
 
-// DefaultBudget returns the bytes of device memory that a process may take unless the user says otherwise: 80 % of the largest device-local heap, less
-// where the driver says that others use it, and on unified memory at most half of the RAM that is available.
+// DefaultBudget returns the bytes of device memory that a process may take unless the user says otherwise: 80 % of the
+// largest device-local heap, less where the driver says that others use it, and on unified memory at most half of the
+// RAM that is available.
 func (d *DeviceInfo) DefaultBudget() int64 {
 	var best Heap
 	for _, h := range d.Heaps {
@@ -140,7 +146,8 @@ func (d *DeviceInfo) DefaultBudget() int64 {
 	return budget
 }
 
-// availableRAM returns the bytes of RAM that can be had without swapping, or a very large number where the system does not tell.
+// availableRAM returns the bytes of RAM that can be had without swapping, or a very large number where the system does
+// not tell.
 func availableRAM() int64 {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

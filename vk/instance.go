@@ -20,7 +20,8 @@ type InstanceOptions struct {
 	Validation bool // turn on the validation layer with synchronization validation; VKSPLAT_VALIDATE=1 does so too
 }
 
-// Instance is a connection to the Vulkan loader and, through it, to the machine's drivers. Its methods may be called from several goroutines.
+// Instance is a connection to the Vulkan loader and, through it, to the machine's drivers. Its methods may be called
+// from several goroutines.
 type Instance struct {
 	shim     shimInstance
 	devices  []DeviceInfo
@@ -58,8 +59,8 @@ func loadLoader() (unsafe.Pointer, error) {
 		first)}, loaderHint)
 }
 
-// Open loads Vulkan and lists the devices. It fails with ErrNoLoader, ErrNoValidation or, when no driver answers, ErrNoDevice; Hint says what to
-// install. Close ends what Open began.
+// Open loads Vulkan and lists the devices. It fails with ErrNoLoader, ErrNoValidation or, when no driver answers,
+// ErrNoDevice; Hint says what to install. Close ends what Open began.
 func Open(o InstanceOptions) (*Instance, error) {
 	procAddr, err := loadLoader()
 	if err != nil {
@@ -77,7 +78,8 @@ func Open(o InstanceOptions) (*Instance, error) {
 		return nil, fault.WithHint(&Error{Call: "vkCreateInstance", Object: validationLayer, Err: ErrNoValidation},
 			"install the layer: apt-get install vulkan-validationlayers (Debian, Ubuntu), or unset "+validateVariable)
 	}
-	debugUtils := hasInstanceExtension(procAddr, "", "VK_EXT_debug_utils") || validate && hasInstanceExtension(procAddr, validationLayer, "VK_EXT_debug_utils")
+	debugUtils := hasInstanceExtension(procAddr, "", "VK_EXT_debug_utils") || validate &&
+		hasInstanceExtension(procAddr, validationLayer, "VK_EXT_debug_utils")
 	shim, call, r := createInstance(procAddr, uint32(version12), validate, debugUtils)
 	if r == badDriver {
 		return nil, fault.WithHint(&Error{Call: call, Result: r, Err: ErrNoDevice}, driverHint)
@@ -129,7 +131,8 @@ func (in *Instance) Close() error {
 // Validating reports whether the validation layer is on.
 func (in *Instance) Validating() bool { return in.validate }
 
-// Messages returns the warnings and errors of the validation layer so far, those of knownDefects left out. They can be asked for after Close too.
+// Messages returns the warnings and errors of the validation layer so far, those of knownDefects left out. They can be
+// asked for after Close too.
 func (in *Instance) Messages() []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -163,9 +166,10 @@ func (in *Instance) collect() {
 // Devices returns the machine's devices, software ones and unsuitable ones included, in the loader's order.
 func (in *Instance) Devices() []DeviceInfo { return slices.Clone(in.devices) }
 
-// Select picks a device: by index, UUID or PCI address, or with "auto" (or "") the one that the environment gives to this process (see visible), else the
-// best of those that reach the floor, where discrete ones come before integrated ones, then virtual ones, then software on the CPU. Note says what the
-// environment decided, or warns that there is no GPU and says what driver to look for; it must be printed.
+// Select picks a device: by index, UUID or PCI address, or with "auto" (or "") the one that the environment gives to
+// this process (see visible), else the best of those that reach the floor, where discrete ones come before integrated
+// ones, then virtual ones, then software on the CPU. Note says what the environment decided, or warns that there is no
+// GPU and says what driver to look for; it must be printed.
 func (in *Instance) Select(what string) (info DeviceInfo, note string, err error) {
 	if len(in.devices) == 0 {
 		return info, "", fault.WithHint(&Error{Call: "select device", Object: what, Err: ErrNoDevice}, driverHint)
@@ -192,13 +196,15 @@ func (in *Instance) Select(what string) (info DeviceInfo, note string, err error
 	}
 	info = in.devices[best]
 	if info.Type == CPU {
-		note = fmt.Sprintf("no GPU with a Vulkan driver was found, so this runs on the CPU (%s), which is many times slower. If the machine has a GPU, %s", info.Name, driverHint)
+		note = fmt.Sprintf("no GPU with a Vulkan driver was found, so this runs on the CPU (%s), which is many times "+
+			"slower. If the machine has a GPU, %s", info.Name, driverHint)
 	}
 	return info, note, nil
 }
 
-// SelectAll returns the devices that "all" means to this process: those that the environment gives to it (see visible), else all GPUs, else all processors that
-// reach the floor, each once. Note says what the environment decided; it must be printed.
+// SelectAll returns the devices that "all" means to this process: those that the environment gives to it (see visible),
+// else all GPUs, else all processors that reach the floor, each once. Note says what the environment decided; it must
+// be printed.
 func (in *Instance) SelectAll() (list []DeviceInfo, note string, err error) {
 	if len(in.devices) == 0 {
 		return nil, "", fault.WithHint(&Error{Call: "select devices", Object: "all", Err: ErrNoDevice}, driverHint)

@@ -2,7 +2,8 @@ package vk
 
 import "testing"
 
-// TestKeptScratch reads what a program left in scratch memory that it keeps: nothing that the list does afterwards comes to lie there.
+// TestKeptScratch reads what a program left in scratch memory that it keeps: nothing that the list does afterwards
+// comes to lie there.
 func TestKeptScratch(t *testing.T) {
 	d := testDevice(t)
 	const n = 5000

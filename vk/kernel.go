@@ -26,11 +26,12 @@ type Spec struct {
 // subgroupSpec is the name of the specialization constant that stands for the subgroup size: see Kernel.
 const subgroupSpec = "SUBGROUP_SIZE"
 
-// Kernel is the interface of one compute shader and its code. A Kernel is used by address: there should be one per shader.
+// Kernel is the interface of one compute shader and its code. A Kernel is used by address: there should be one per
+// shader.
 //
-// A kernel with a specialization constant named SUBGROUP_SIZE is compiled for a subgroup of that size where the device lets one choose, and always is
-// given the size that it gets. The value 0 means DeviceInfo.Limits.SubgroupSize, and so does the shader's default where the device cannot have that; any
-// other value that the device cannot have is an error.
+// A kernel with a specialization constant named SUBGROUP_SIZE is compiled for a subgroup of that size where the device
+// lets one choose, and always is given the size that it gets. The value 0 means DeviceInfo.Limits.SubgroupSize, and so
+// does the shader's default where the device cannot have that; any other value that the device cannot have is an error.
 type Kernel struct {
 	Name        string
 	SPIRV       []byte
@@ -45,8 +46,8 @@ type Kernel struct {
 type Pass interface {
 	// Kernel returns the kernel, the same address for every pass of it.
 	Kernel() *Kernel
-	// Args appends the pass's buffers to views[:0], one per binding, and returns them with the push constants and the values of the specialization
-	// constants, in the order of Kernel.Specs.
+	// Args appends the pass's buffers to views[:0], one per binding, and returns them with the push constants and the
+	// values of the specialization constants, in the order of Kernel.Specs.
 	Args(views []View) (used []View, push []byte, spec []uint32)
 }
 
@@ -106,8 +107,9 @@ func (d *Device) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
 	return slot.pipe, err
 }
 
-// Compile compiles what programs of these lists need, several kernels at a time, because a driver may take a second for one. Build does so as well; but where
-// several lists follow each other, all cores are busy only with all kernels at once.
+// Compile compiles what programs of these lists need, several kernels at a time, because a driver may take a second for
+// one. Build does so as well; but where several lists follow each other, all cores are busy only with all kernels at
+// once.
 func (d *Device) Compile(lists ...*Recorder) error {
 	var ops []op
 	for _, r := range lists {
@@ -123,7 +125,8 @@ func (d *Device) compileAll(ops []op) ([]*pipeline, error) {
 	start, before := time.Now(), d.compiled.Load()
 	pipes, errs := make([]*pipeline, len(ops)), make([]error, len(ops))
 	each := func(i int) { pipes[i], errs[i] = d.pipeline(ops[i].kernel, ops[i].spec) }
-	// First one op of each kernel's form: the others would wait for it, each in the place of a kernel that could be compiled meanwhile.
+	// First one op of each kernel's form: the others would wait for it, each in the place of a kernel that could be
+	// compiled meanwhile.
 	room := make(chan struct{}, runtime.GOMAXPROCS(0))
 	seen := map[pipeKey]bool{}
 	var wg sync.WaitGroup
@@ -187,17 +190,23 @@ func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	count := uint64(s.local[0]) * uint64(s.local[1]) * uint64(s.local[2])
 	for i, n := range s.local {
 		if n == 0 || n > l.MaxComputeWorkGroupSize[i] {
-			return s, invalid("compile", k.Name, "workgroup of %v invocations, the device allows 1 to %v", s.local, l.MaxComputeWorkGroupSize)
+			return s, invalid("compile", k.Name, "workgroup of %v invocations, the device allows 1 to %v", s.local,
+				l.MaxComputeWorkGroupSize)
 		}
 	}
 	if count > uint64(l.MaxComputeWorkGroupInvocations) {
-		return s, invalid("compile", k.Name, "workgroup of %d invocations, maxComputeWorkGroupInvocations is %d", count, l.MaxComputeWorkGroupInvocations)
+		return s, invalid("compile", k.Name, "workgroup of %d invocations, maxComputeWorkGroupInvocations is %d", count,
+			l.MaxComputeWorkGroupInvocations)
 	}
 	if s.required > 0 && count > uint64(s.required)*uint64(l.MaxComputeWorkgroupSubgroups) {
-		return s, invalid("compile", k.Name, "workgroup of %d invocations in subgroups of %d, maxComputeWorkgroupSubgroups is %d", count, s.required, l.MaxComputeWorkgroupSubgroups)
+		return s, invalid("compile", k.Name,
+			"workgroup of %d invocations in subgroups of %d, maxComputeWorkgroupSubgroups is %d", count, s.required,
+			l.MaxComputeWorkgroupSubgroups)
 	}
-	// Only where the kernel uses subgroups: the demand makes Intel's compiler take its widest ones, and spill registers.
-	s.fullSubgroups = usesSubgroups(k.SPIRV) && d.info.Features.ComputeFullSubgroups && s.subgroup > 0 && s.local[0]%s.subgroup == 0
+	// Only where the kernel uses subgroups: the demand makes Intel's compiler take its widest ones, and spill
+	// registers.
+	s.fullSubgroups = usesSubgroups(k.SPIRV) && d.info.Features.ComputeFullSubgroups && s.subgroup > 0 &&
+		s.local[0]%s.subgroup == 0
 	return s, nil
 }
 
@@ -212,7 +221,8 @@ func (d *Device) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
 	case want == c.Default:
 		return l.SubgroupSize, nil
 	}
-	return 0, invalid("compile", k.Name, "subgroups of %d asked for, %s has %d to %d", want, d.info.Name, l.MinSubgroupSize, l.MaxSubgroupSize)
+	return 0, invalid("compile", k.Name, "subgroups of %d asked for, %s has %d to %d", want, d.info.Name,
+		l.MinSubgroupSize, l.MaxSubgroupSize)
 }
 
 // compile makes the pipeline.
@@ -233,7 +243,8 @@ func (d *Device) compile(k *Kernel, s shape) (*pipeline, error) {
 		return nil, d.check("vkCreateShaderModule", k.Name, r)
 	}
 	defer destroyShader(d.h, module)
-	info := pipelineInfo{module: module, layout: lay.pipeline, cache: d.cache.handle, requiredSize: s.required, fullSubgroups: s.fullSubgroups}
+	info := pipelineInfo{module: module, layout: lay.pipeline, cache: d.cache.handle, requiredSize: s.required,
+		fullSubgroups: s.fullSubgroups}
 	for i, c := range k.Specs {
 		info.specs = append(info.specs, c.ID, s.spec[i])
 	}
@@ -256,10 +267,12 @@ func (d *Device) layout(k *Kernel) (layout, error) {
 	}
 	lim := &d.info.Limits
 	if n := uint32(len(k.Bindings)); n > lim.MaxPerStageDescriptorStorageBuffers {
-		return layout{}, invalid("compile", k.Name, "%d storage buffers, maxPerStageDescriptorStorageBuffers is %d", n, lim.MaxPerStageDescriptorStorageBuffers)
+		return layout{}, invalid("compile", k.Name, "%d storage buffers, maxPerStageDescriptorStorageBuffers is %d", n,
+			lim.MaxPerStageDescriptorStorageBuffers)
 	}
 	if k.PushSize%4 != 0 || k.PushSize > lim.MaxPushConstantsSize {
-		return layout{}, invalid("compile", k.Name, "%d bytes of push constants, maxPushConstantsSize is %d", k.PushSize, lim.MaxPushConstantsSize)
+		return layout{}, invalid("compile", k.Name, "%d bytes of push constants, maxPushConstantsSize is %d",
+			k.PushSize, lim.MaxPushConstantsSize)
 	}
 	set, r := d.shim.createSetLayout(len(k.Bindings))
 	if r < 0 {
@@ -294,12 +307,15 @@ func (d *Device) closeKernels() {
 type Pipelines struct {
 	N       int     // made so far
 	Seconds float64 // of the host
-	Cached  bool    // there was a file of those of an earlier run; the driver says itself what it takes from there, or from files of its own
+	// there was a file of those of an earlier run; the driver says itself what it takes from there, or from files of
+	// its own
+	Cached bool
 }
 
 // Pipelines returns what compiling kernels took so far.
 func (d *Device) Pipelines() Pipelines {
-	return Pipelines{N: int(d.compiled.Load()), Seconds: time.Duration(d.compiling.Load()).Seconds(), Cached: d.cache.cached}
+	return Pipelines{N: int(d.compiled.Load()), Seconds: time.Duration(d.compiling.Load()).Seconds(),
+		Cached: d.cache.cached}
 }
 
 // describeSpecs words the specialization constants of a pass, for Recorder.String.
@@ -316,7 +332,8 @@ func describeSpecs(k *Kernel, spec []uint32) string {
 	return " {" + strings.Join(parts, " ") + "}"
 }
 
-// usesSubgroups reports whether a module declares the capability GroupNonUniform. Capabilities come first in a module, after five words of header.
+// usesSubgroups reports whether a module declares the capability GroupNonUniform. Capabilities come first in a module,
+// after five words of header.
 func usesSubgroups(spirv []byte) bool {
 	const opCapability, groupNonUniform = 17, 61
 	for at := 20; at+8 <= len(spirv); {

@@ -25,8 +25,10 @@ var (
 	saxpyKernel = &Kernel{Name: "saxpy", SPIRV: saxpySPV, Local: [3]uint32{64, 1, 1}, LocalSpecID: 0, PushSize: 8,
 		Bindings: []Binding{{"x", Read}, {"y", ReadWrite}}, Specs: []Spec{{"WORKGROUP_SIZE", 0, 64}, {"BIAS", 1, 0}}}
 	scanKernel = &Kernel{Name: "scan", SPIRV: scanSPV, Local: [3]uint32{256, 1, 1}, LocalSpecID: -1, PushSize: 4,
-		Bindings: []Binding{{"values", Read}, {"sums", Write}, {"totals", Write}}, Specs: []Spec{{"SUBGROUP_SIZE", 0, 32}}}
-	addBaseKernel = &Kernel{Name: "add_base", SPIRV: addBaseSPV, Local: [3]uint32{256, 1, 1}, LocalSpecID: -1, PushSize: 4,
+		Bindings: []Binding{{"values", Read}, {"sums", Write}, {"totals", Write}},
+		Specs:    []Spec{{"SUBGROUP_SIZE", 0, 32}}}
+	addBaseKernel = &Kernel{Name: "add_base", SPIRV: addBaseSPV, Local: [3]uint32{256, 1, 1}, LocalSpecID: -1,
+		PushSize: 4,
 		Bindings: []Binding{{"bases", Read}, {"sums", ReadWrite}}}
 	sizeKernel = &Kernel{Name: "size", SPIRV: sizeSPV, Local: [3]uint32{64, 1, 1}, LocalSpecID: -1,
 		Bindings: []Binding{{"count", Read}, {"size", Write}}, Specs: []Spec{{"SUBGROUP_SIZE", 7, 32}}}

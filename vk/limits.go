@@ -12,27 +12,39 @@ import (
 
 // Limits are the sizes that a device sets. All of them are looked up, none is assumed. The JSON names are Vulkan's.
 type Limits struct {
-	MaxStorageBufferRange               int64     `json:"maxStorageBufferRange"`               // bytes that one binding may span
-	MaxMemoryAllocationSize             int64     `json:"maxMemoryAllocationSize"`             // bytes of one vkAllocateMemory
-	MaxBufferSize                       int64     `json:"maxBufferSize"`                       // bytes of one VkBuffer; MaxMemoryAllocationSize where the driver does not say
-	MaxComputeSharedMemorySize          uint32    `json:"maxComputeSharedMemorySize"`          // bytes per workgroup
-	MaxComputeWorkGroupInvocations      uint32    `json:"maxComputeWorkGroupInvocations"`      // invocations of a workgroup
-	MaxComputeWorkGroupSize             [3]uint32 `json:"maxComputeWorkGroupSize"`             // likewise per dimension
-	MaxComputeWorkGroupCount            [3]uint32 `json:"maxComputeWorkGroupCount"`            // workgroups of a dispatch per dimension
-	MaxComputeWorkgroupSubgroups        uint32    `json:"maxComputeWorkgroupSubgroups"`        // subgroups of a workgroup whose subgroup size was asked for; 0 if that cannot be
-	MaxPerStageDescriptorStorageBuffers uint32    `json:"maxPerStageDescriptorStorageBuffers"` // storage buffers of one kernel
-	MaxPushConstantsSize                uint32    `json:"maxPushConstantsSize"`                // bytes
-	MinStorageBufferOffsetAlignment     int64     `json:"minStorageBufferOffsetAlignment"`     // every binding begins at a multiple of so many bytes
-	SubgroupSize                        uint32    `json:"subgroupSize"`                        // invocations of a subgroup, unless a kernel asks for another size
-	MinSubgroupSize                     uint32    `json:"minSubgroupSize"`                     // smallest subgroup size that a kernel may ask for
-	MaxSubgroupSize                     uint32    `json:"maxSubgroupSize"`                     // largest one
-	MinImportedHostPointerAlignment     int64     `json:"minImportedHostPointerAlignment"`     // bytes; host memory to import begins and ends at a multiple of it; 0 if none can be
-	TimestampPeriod                     float64   `json:"timestampPeriod"`                     // nanoseconds per tick
-	TimestampBits                       uint32    `json:"timestampValidBits"`                  // bits of a timestamp that count; 0: the queue has no timestamps
+	// bytes that one binding may span
+	MaxStorageBufferRange int64 `json:"maxStorageBufferRange"`
+	// bytes of one vkAllocateMemory
+	MaxMemoryAllocationSize int64 `json:"maxMemoryAllocationSize"`
+	// bytes of one VkBuffer; MaxMemoryAllocationSize where the driver does not say
+	MaxBufferSize              int64  `json:"maxBufferSize"`
+	MaxComputeSharedMemorySize uint32 `json:"maxComputeSharedMemorySize"` // bytes per workgroup
+	// invocations of a workgroup
+	MaxComputeWorkGroupInvocations uint32    `json:"maxComputeWorkGroupInvocations"`
+	MaxComputeWorkGroupSize        [3]uint32 `json:"maxComputeWorkGroupSize"` // likewise per dimension
+	// workgroups of a dispatch per dimension
+	MaxComputeWorkGroupCount [3]uint32 `json:"maxComputeWorkGroupCount"`
+	// subgroups of a workgroup whose subgroup size was asked for; 0 if that cannot be
+	MaxComputeWorkgroupSubgroups uint32 `json:"maxComputeWorkgroupSubgroups"`
+	// storage buffers of one kernel
+	MaxPerStageDescriptorStorageBuffers uint32 `json:"maxPerStageDescriptorStorageBuffers"`
+	MaxPushConstantsSize                uint32 `json:"maxPushConstantsSize"` // bytes
+	// every binding begins at a multiple of so many bytes
+	MinStorageBufferOffsetAlignment int64 `json:"minStorageBufferOffsetAlignment"`
+	// invocations of a subgroup, unless a kernel asks for another size
+	SubgroupSize uint32 `json:"subgroupSize"`
+	// smallest subgroup size that a kernel may ask for
+	MinSubgroupSize uint32 `json:"minSubgroupSize"`
+	MaxSubgroupSize uint32 `json:"maxSubgroupSize"` // largest one
+	// bytes; host memory to import begins and ends at a multiple of it; 0 if none can be
+	MinImportedHostPointerAlignment int64   `json:"minImportedHostPointerAlignment"`
+	TimestampPeriod                 float64 `json:"timestampPeriod"` // nanoseconds per tick
+	// bits of a timestamp that count; 0: the queue has no timestamps
+	TimestampBits uint32 `json:"timestampValidBits"`
 }
 
-// Features are the abilities of a device. The first two groups belong to the floor that every device must reach (see DeviceInfo.Missing), the others
-// are for faster variants. A device is opened with all that it has.
+// Features are the abilities of a device. The first two groups belong to the floor that every device must reach (see
+// DeviceInfo.Missing), the others are for faster variants. A device is opened with all that it has.
 type Features struct {
 	TimelineSemaphore bool `json:"timelineSemaphore"`
 	ScalarBlockLayout bool `json:"scalarBlockLayout"`
@@ -43,9 +55,10 @@ type Features struct {
 	SubgroupBallot     bool `json:"subgroupBallot"`
 	SubgroupShuffle    bool `json:"subgroupShuffle"`
 
-	HostQueryReset       bool `json:"hostQueryReset"`
-	SubgroupSizeControl  bool `json:"subgroupSizeControl"`          // a kernel may ask for a subgroup size
-	ComputeFullSubgroups bool `json:"computeFullSubgroups"`         // a kernel may insist that no subgroup is partly empty
+	HostQueryReset      bool `json:"hostQueryReset"`
+	SubgroupSizeControl bool `json:"subgroupSizeControl"` // a kernel may ask for a subgroup size
+	// a kernel may insist that no subgroup is partly empty
+	ComputeFullSubgroups bool `json:"computeFullSubgroups"`
 	Float16              bool `json:"shaderFloat16"`                // half-precision arithmetic
 	Int8                 bool `json:"shaderInt8"`                   // 8-bit integer arithmetic
 	Int16                bool `json:"shaderInt16"`                  // 16-bit integer arithmetic
@@ -57,8 +70,10 @@ type Features struct {
 	Float32Add           bool `json:"shaderBufferFloat32AtomicAdd"` // float addition on storage buffers
 	SharedFloat32Add     bool `json:"shaderSharedFloat32AtomicAdd"` // float addition in shared memory
 	MemoryBudget         bool `json:"memoryBudget"`                 // the driver tells how much of each heap is free
-	ExecutableInfo       bool `json:"pipelineExecutableInfo"`       // the driver tells registers and spills of a compiled kernel
-	ExternalMemoryHost   bool `json:"externalMemoryHost"`           // buffers can lie in memory of the host that other devices use too
+	// the driver tells registers and spills of a compiled kernel
+	ExecutableInfo bool `json:"pipelineExecutableInfo"`
+	// buffers can lie in memory of the host that other devices use too
+	ExternalMemoryHost bool `json:"externalMemoryHost"`
 }
 
 // The floor of limits.
@@ -110,28 +125,35 @@ func featuresOf(c deviceCaps, e deviceExts) Features {
 	op := func(bit uint32) bool { return c.subgroup_stages&stageCompute != 0 && uint32(c.subgroup_ops)&bit != 0 }
 	return Features{
 		TimelineSemaphore: c.timeline != 0, ScalarBlockLayout: c.scalar_layout != 0,
-		SubgroupBasic: op(opBasic), SubgroupVote: op(opVote), SubgroupArithmetic: op(opArithmetic), SubgroupBallot: op(opBallot),
+		SubgroupBasic: op(opBasic), SubgroupVote: op(opVote), SubgroupArithmetic: op(opArithmetic),
+		SubgroupBallot:  op(opBallot),
 		SubgroupShuffle: op(opShuffle),
-		HostQueryReset:  c.host_query_reset != 0, SubgroupSizeControl: c.subgroup_control != 0 && c.required_stages&stageCompute != 0,
+		HostQueryReset:  c.host_query_reset != 0, SubgroupSizeControl: c.subgroup_control != 0 &&
+			c.required_stages&stageCompute != 0,
 		ComputeFullSubgroups: c.full_subgroups != 0,
 		Float16:              c.float16 != 0, Int8: c.int8 != 0, Int16: c.int16 != 0, Int64: c.int64 != 0,
 		Storage8: c.storage8 != 0, Storage16: c.storage16 != 0, Int64Atomics: c.int64_atomics != 0,
-		Float32Atomics: c.f32_buffer_atomics != 0, Float32Add: c.f32_buffer_add != 0, SharedFloat32Add: c.f32_shared_add != 0,
-		MemoryBudget: e.memory_budget != 0, ExecutableInfo: c.executable_info != 0, ExternalMemoryHost: e.memory_host != 0,
+		Float32Atomics: c.f32_buffer_atomics != 0, Float32Add: c.f32_buffer_add != 0,
+		SharedFloat32Add: c.f32_shared_add != 0,
+		MemoryBudget:     e.memory_budget != 0, ExecutableInfo: c.executable_info != 0,
+		ExternalMemoryHost: e.memory_host != 0,
 	}
 }
 
 // enable returns what to switch on at device creation.
 func (f Features) enable() (c deviceCaps, e deviceExts) {
-	c.timeline, c.scalar_layout, c.host_query_reset = cbool(f.TimelineSemaphore), cbool(f.ScalarBlockLayout), cbool(f.HostQueryReset)
+	c.timeline, c.scalar_layout, c.host_query_reset = cbool(f.TimelineSemaphore), cbool(f.ScalarBlockLayout),
+		cbool(f.HostQueryReset)
 	c.subgroup_control, c.full_subgroups = cbool(f.SubgroupSizeControl), cbool(f.ComputeFullSubgroups)
 	c.float16, c.int8, c.int16, c.int64 = cbool(f.Float16), cbool(f.Int8), cbool(f.Int16), cbool(f.Int64)
 	c.storage8, c.storage16, c.int64_atomics = cbool(f.Storage8), cbool(f.Storage16), cbool(f.Int64Atomics)
-	c.f32_buffer_atomics, c.f32_buffer_add, c.f32_shared_add = cbool(f.Float32Atomics), cbool(f.Float32Add), cbool(f.SharedFloat32Add)
+	c.f32_buffer_atomics, c.f32_buffer_add, c.f32_shared_add = cbool(f.Float32Atomics), cbool(f.Float32Add),
+		cbool(f.SharedFloat32Add)
 	c.executable_info = cbool(f.ExecutableInfo)
 	e.subgroup_control = cbool(f.SubgroupSizeControl || f.ComputeFullSubgroups)
 	e.atomic_float = cbool(f.Float32Atomics || f.Float32Add || f.SharedFloat32Add)
-	e.memory_budget, e.executable_info, e.memory_host = cbool(f.MemoryBudget), cbool(f.ExecutableInfo), cbool(f.ExternalMemoryHost)
+	e.memory_budget, e.executable_info, e.memory_host = cbool(f.MemoryBudget), cbool(f.ExecutableInfo),
+		cbool(f.ExternalMemoryHost)
 	return c, e
 }
 
@@ -150,16 +172,22 @@ func missing(api Version, l Limits, f Features) (list []string) {
 	need(f.SubgroupArithmetic, "subgroup arithmetic in compute")
 	need(f.SubgroupBallot, "subgroup ballot in compute")
 	need(f.SubgroupShuffle, "subgroup shuffle in compute")
-	need(l.SubgroupSize >= minSubgroup && l.SubgroupSize <= maxSubgroup, "a subgroup size of %d to %d (the device has %d)", minSubgroup, maxSubgroup, l.SubgroupSize)
+	need(l.SubgroupSize >= minSubgroup && l.SubgroupSize <= maxSubgroup,
+		"a subgroup size of %d to %d (the device has %d)", minSubgroup, maxSubgroup, l.SubgroupSize)
 	need(l.MaxComputeWorkGroupInvocations >= floorInvocations && l.MaxComputeWorkGroupSize[0] >= floorInvocations,
-		"%d invocations per workgroup (the device has %d)", floorInvocations, min(l.MaxComputeWorkGroupInvocations, l.MaxComputeWorkGroupSize[0]))
-	need(l.MaxComputeSharedMemorySize >= floorShared, "%d bytes of shared memory (the device has %d)", floorShared, l.MaxComputeSharedMemorySize)
-	need(l.MaxPerStageDescriptorStorageBuffers >= floorBuffers, "%d storage buffers per stage (the device has %d)", floorBuffers, l.MaxPerStageDescriptorStorageBuffers)
-	need(l.MaxPushConstantsSize >= floorPush, "%d bytes of push constants (the device has %d)", floorPush, l.MaxPushConstantsSize)
+		"%d invocations per workgroup (the device has %d)", floorInvocations,
+		min(l.MaxComputeWorkGroupInvocations, l.MaxComputeWorkGroupSize[0]))
+	need(l.MaxComputeSharedMemorySize >= floorShared, "%d bytes of shared memory (the device has %d)", floorShared,
+		l.MaxComputeSharedMemorySize)
+	need(l.MaxPerStageDescriptorStorageBuffers >= floorBuffers, "%d storage buffers per stage (the device has %d)",
+		floorBuffers, l.MaxPerStageDescriptorStorageBuffers)
+	need(l.MaxPushConstantsSize >= floorPush, "%d bytes of push constants (the device has %d)", floorPush,
+		l.MaxPushConstantsSize)
 	return list
 }
 
-// limitsVariable names a JSON file with lower limits, with features set to false and with faults, so that a strong device can stand in for a weak one in tests.
+// limitsVariable names a JSON file with lower limits, with features set to false and with faults, so that a strong
+// device can stand in for a weak one in tests.
 const limitsVariable = "VKSPLAT_LIMITS"
 
 // faults are what a driver seems to do wrong, for tests.
@@ -203,7 +231,8 @@ func lower(l *Limits, f *Features) (faults, error) {
 	return want.faults, nil
 }
 
-// atMost lowers the fields of have to those of want: numbers to the smaller one, abilities to those that both have. Fields named Min are left alone.
+// atMost lowers the fields of have to those of want: numbers to the smaller one, abilities to those that both have.
+// Fields named Min are left alone.
 func atMost(have, want reflect.Value) {
 	for i := range have.NumField() {
 		lowerValue(have.Field(i), want.Field(i), have.Type().Field(i).Name)

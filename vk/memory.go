@@ -6,11 +6,12 @@ import (
 	"unsafe"
 )
 
-// memoryAlign is where every buffer begins: no device asks for more than 256 bytes of a storage buffer (the specification's bound on
-// minStorageBufferOffsetAlignment).
+// memoryAlign is where every buffer begins: no device asks for more than 256 bytes of a storage buffer (the
+// specification's bound on minStorageBufferOffsetAlignment).
 const memoryAlign = 256
 
-// memory is a device's memory: one arena for the heap of the device and, where host memory is another heap, one for that.
+// memory is a device's memory: one arena for the heap of the device and, where host memory is another heap, one for
+// that.
 type memory struct {
 	dev         *Device
 	local, host *arena              // the same one on unified memory
@@ -66,7 +67,8 @@ func (m *memory) begin(d *Device, budget int64) error {
 	return nil
 }
 
-// chooseType returns the memory type for a kind: the one with the most points, the earlier of equals (drivers list the better type first).
+// chooseType returns the memory type for a kind: the one with the most points, the earlier of equals (drivers list the
+// better type first).
 func chooseType(t *deviceMemory, allowed uint32, kind MemoryKind) (best uint32, ok bool) {
 	most := -1 << 30
 	for i := range uint32(t.n_types) {
@@ -104,7 +106,8 @@ func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 	d, l := m.dev, m.dev.info.Limits
 	object := fmt.Sprintf("block of %s of %v memory", BytesText(size), kind)
 	if most := min(l.MaxMemoryAllocationSize, l.MaxBufferSize); size > most {
-		return 0, &Error{Call: "vkAllocateMemory", Object: object, Err: fmt.Errorf("%w: the device takes at most %s at once", ErrOutOfMemory, BytesText(most))}
+		return 0, &Error{Call: "vkAllocateMemory", Object: object,
+			Err: fmt.Errorf("%w: the device takes at most %s at once", ErrOutOfMemory, BytesText(most))}
 	}
 	if m.full(size) {
 		return 0, &Error{Call: "vkAllocateMemory", Object: object, Result: outOfDevMemory}
@@ -195,8 +198,9 @@ func (m *memory) close() {
 	}
 }
 
-// Alloc takes size bytes of the given kind; they begin at a multiple of 256 bytes and hold whatever was there before. The name is for messages. Where
-// the budget or the device has no room the error wraps ErrOutOfMemory and names what was asked, what is in use, and the budget. A size of 0 is allowed.
+// Alloc takes size bytes of the given kind; they begin at a multiple of 256 bytes and hold whatever was there before.
+// The name is for messages. Where the budget or the device has no room the error wraps ErrOutOfMemory and names what
+// was asked, what is in use, and the budget. A size of 0 is allowed.
 func (d *Device) Alloc(kind MemoryKind, size int64, name string) (View, error) {
 	if size < 0 {
 		return View{}, invalid("allocate", name, "size of %d bytes is negative", size)
@@ -237,16 +241,18 @@ type Stats struct {
 	Budget        int64 // the ceiling of Allocated
 	HostAllocated int64 // mapped host memory taken from the driver; 0 where that is device memory and counted above
 	HostPeak      int64 // the most so far
-	SharedBytes   int64 // memory of the host that Shared imported; RAM, on unified memory too, and beside all other counts and the budget
-	Buffers       int   // living buffers
-	Blocks        int   // living allocations of the driver
-	AllocCalls    int   // calls of vkAllocateMemory so far
+	// memory of the host that Shared imported; RAM, on unified memory too, and beside all other counts and the budget
+	SharedBytes int64
+	Buffers     int // living buffers
+	Blocks      int // living allocations of the driver
+	AllocCalls  int // calls of vkAllocateMemory so far
 }
 
 // Stats returns the counts as they are now.
 func (d *Device) Stats() Stats {
 	a := d.memory.local.stats()
-	s := Stats{InUse: a.InUse, Allocated: a.Allocated, PeakAllocated: a.PeakAllocated, Budget: a.Budget, Buffers: a.Buffers, Blocks: a.Blocks, AllocCalls: a.AllocCalls}
+	s := Stats{InUse: a.InUse, Allocated: a.Allocated, PeakAllocated: a.PeakAllocated, Budget: a.Budget,
+		Buffers: a.Buffers, Blocks: a.Blocks, AllocCalls: a.AllocCalls}
 	if d.memory.host != d.memory.local {
 		h := d.memory.host.stats()
 		s.HostAllocated, s.HostPeak = h.Allocated, h.PeakAllocated
@@ -269,7 +275,8 @@ func (d *Device) SetBudget(bytes int64) {
 	a.count.Budget = max(bytes, a.count.Allocated)
 }
 
-// LimitHeap makes the driver seem to have bytes of memory, for tests: an allocation beyond fails as vkAllocateMemory does when memory is full. 0 ends it.
+// LimitHeap makes the driver seem to have bytes of memory, for tests: an allocation beyond fails as vkAllocateMemory
+// does when memory is full. 0 ends it.
 func (d *Device) LimitHeap(bytes int64) {
 	m := &d.memory
 	m.mu.Lock()

@@ -2,8 +2,8 @@ package vk
 
 import "testing"
 
-// TestOneShots makes, runs and ends many short programs one right after the other, as checkpoints do. The validation layer looks at the end of each on a
-// thread of its own, while the next one is recorded.
+// TestOneShots makes, runs and ends many short programs one right after the other, as checkpoints do. The validation
+// layer looks at the end of each on a thread of its own, while the next one is recorded.
 func TestOneShots(t *testing.T) {
 	d := testDevice(t)
 	v, err := d.Alloc(Readback, 4096, "words")

@@ -6,10 +6,11 @@ import (
 	"github.com/kelindar/bitmap"
 )
 
-// pageSize is the unit of the arena in bytes. 4 KiB is a multiple of every offset alignment that Vulkan may ask of a buffer (the specification caps
-// minStorageBufferOffsetAlignment, minUniformBufferOffsetAlignment and nonCoherentAtomSize at 256), so that every page starts aligned for any use;
-// it is the smallest page that GPUs map; and it keeps the map of a 64 MiB block at 2 KiB, which one scan passes in microseconds. What rounding up
-// costs, at most 4 KiB a buffer, is nothing beside the megabytes that buffers of this program take.
+// pageSize is the unit of the arena in bytes. 4 KiB is a multiple of every offset alignment that Vulkan may ask of a
+// buffer (the specification caps minStorageBufferOffsetAlignment, minUniformBufferOffsetAlignment and
+// nonCoherentAtomSize at 256), so that every page starts aligned for any use; it is the smallest page that GPUs map;
+// and it keeps the map of a 64 MiB block at 2 KiB, which one scan passes in microseconds. What rounding up costs, at
+// most 4 KiB a buffer, is nothing beside the megabytes that buffers of this program take.
 const pageSize = 4096
 
 // pageMap says which pages of one block are taken: bit p is set while page p is.
@@ -26,8 +27,9 @@ func newPageMap(n int) pageMap {
 	return m
 }
 
-// bestFit returns the first page of the smallest run of free pages that holds want pages beginning at a multiple of align pages (a power of two), and
-// how many pages that run is longer than want. Of equal runs the lowest wins. ok is false when no run is long enough.
+// bestFit returns the first page of the smallest run of free pages that holds want pages beginning at a multiple of
+// align pages (a power of two), and how many pages that run is longer than want. Of equal runs the lowest wins. ok is
+// false when no run is long enough.
 func (m *pageMap) bestFit(want, align int) (start, excess int, ok bool) {
 	if want > m.free {
 		return 0, 0, false

@@ -49,7 +49,8 @@ func TestLimitHeap(t *testing.T) {
 	if s := d.Stats(); s.Budget != s.Allocated || s.Allocated < 2<<20 {
 		t.Errorf("a budget of %d bytes with %d taken", s.Budget, s.Allocated)
 	}
-	if _, err := d.Alloc(DeviceLocal, 64<<20, "above the budget"); !errors.Is(err, ErrOutOfMemory) || RefusedByDriver(err) {
+	if _, err := d.Alloc(DeviceLocal, 64<<20, "above the budget"); !errors.Is(err, ErrOutOfMemory) ||
+		RefusedByDriver(err) {
 		t.Errorf("got %v", err)
 	}
 	if err := d.Free(v); err != nil {

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// lifetime describes one scratch buffer of a recorded list: its size and alignment in bytes, and the indices of the first and the last op that use it,
-// both included. A buffer whose last is below its first is never used. A size or an alignment below 1 counts as 1.
+// lifetime describes one scratch buffer of a recorded list: its size and alignment in bytes, and the indices of the
+// first and the last op that use it, both included. A buffer whose last is below its first is never used. A size or an
+// alignment below 1 counts as 1.
 type lifetime struct {
 	size, align int64
 	first, last int
@@ -19,13 +20,14 @@ type placement struct {
 	off    int64
 }
 
-// place gives every buffer of l a place such that two buffers which are used at a common op share no byte, and returns the places, in the order of l,
-// with the size of each region, the largest first, so that lists which share regions have large ones in common. Every buffer lies in one region. A region is
-// at most regionMax bytes (any size where regionMax is not positive) unless it holds a buffer larger than that. The regions begin at an address that suits
+// place gives every buffer of l a place such that two buffers which are used at a common op share no byte, and returns
+// the places, in the order of l, with the size of each region, the largest first, so that lists which share regions
+// have large ones in common. Every buffer lies in one region. A region is at most regionMax bytes (any size where
+// regionMax is not positive) unless it holds a buffer larger than that. The regions begin at an address that suits
 // every alignment.
 //
-// Packing is NP-hard, so several greedy orders are tried and the one with the smallest sum of regions is taken, the earlier of equals. The result
-// depends on the arguments alone.
+// Packing is NP-hard, so several greedy orders are tried and the one with the smallest sum of regions is taken, the
+// earlier of equals. The result depends on the arguments alone.
 func place(l []lifetime, regionMax int64) (at []placement, regions []int64) {
 	if len(l) == 0 {
 		return nil, nil
@@ -129,8 +131,8 @@ func (p *packer) run(order []int) (total int64) {
 	return total
 }
 
-// put places buffer i where the regions grow least, and in a new region only where none has room: few regions are worth more than the bytes that
-// alignment loses.
+// put places buffer i where the regions grow least, and in a new region only where none has room: few regions are worth
+// more than the bytes that alignment loses.
 func (p *packer) put(i int) {
 	size := p.l[i].size
 	best, off, cost := -1, int64(0), gapCost{math.MaxInt64, math.MaxInt64}
@@ -149,7 +151,8 @@ func (p *packer) put(i int) {
 	p.in[best] = slices.Insert(p.in[best], k, i)
 }
 
-// gapCost orders the gaps that a buffer may go to: first by the bytes by which the region grows, then by the bytes left over in the gap.
+// gapCost orders the gaps that a buffer may go to: first by the bytes by which the region grows, then by the bytes left
+// over in the gap.
 type gapCost struct{ growth, left int64 }
 
 func (c gapCost) less(d gapCost) bool {

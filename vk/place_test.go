@@ -61,7 +61,8 @@ func TestPlaceTable(t *testing.T) {
 		{"never used", []lifetime{{100, 4, 0, 5}, {50, 4, 3, 2}}, 0, []int64{100}},
 		{"nested", []lifetime{{30, 1, 0, 9}, {50, 1, 1, 2}, {50, 1, 3, 4}, {20, 1, 2, 3}}, 0, []int64{100}},
 		{"no size, no alignment", []lifetime{{0, 0, 0, 1}, {-5, -1, 0, 1}}, 0, []int64{2}},
-		{"huge", []lifetime{{math.MaxInt64, 4, 0, 0}, {math.MaxInt64, 256, 0, 0}}, 0, []int64{math.MaxInt64, math.MaxInt64}},
+		{"huge", []lifetime{{math.MaxInt64, 4, 0, 0}, {math.MaxInt64, 256, 0, 0}}, 0,
+			[]int64{math.MaxInt64, math.MaxInt64}},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +93,8 @@ func randomLifetimes(rng *rand.Rand, n, ops int) []lifetime {
 	return l
 }
 
-// TestPlaceRandom checks placements of random buffers by brute force and how far their sum is from what the worst op needs at once.
+// TestPlaceRandom checks placements of random buffers by brute force and how far their sum is from what the worst op
+// needs at once.
 func TestPlaceRandom(t *testing.T) {
 	const seeds = 300
 	const meanBound, worstBound = 1.01, 1.25 // for one region
@@ -121,15 +123,18 @@ func TestPlaceRandom(t *testing.T) {
 	}
 }
 
-// TestPlaceStep packs a list shaped like a training step: a few large buffers handed from pass to pass, small ones beside them.
+// TestPlaceStep packs a list shaped like a training step: a few large buffers handed from pass to pass, small ones
+// beside them.
 func TestPlaceStep(t *testing.T) {
 	l := []lifetime{
 		{11 * mib, 256, 0, 14}, {2 * mib, 256, 0, 4}, {1 * mib, 256, 0, 2}, // projected, extents, depth keys
 		{1 * mib, 256, 1, 3}, {1 * mib, 256, 1, 3}, {mib / 8, 256, 1, 3}, // sort buffers, histogram
 		{1 * mib, 256, 3, 12}, {1 * mib, 256, 4, 6}, {1 * mib, 256, 5, 12}, // splat_from_rank, counts, first_isect
-		{16 * mib, 256, 6, 8}, {16 * mib, 256, 6, 11}, {16 * mib, 256, 7, 8}, {16 * mib, 256, 7, 8}, {mib, 256, 7, 8}, // isects
+		// isects
+		{16 * mib, 256, 6, 8}, {16 * mib, 256, 6, 11}, {16 * mib, 256, 7, 8}, {16 * mib, 256, 7, 8}, {mib, 256, 7, 8},
 		{16 * mib, 256, 8, 11}, {mib / 64, 256, 8, 11}, // slot_from_isect, offsets
-		{32 * mib, 256, 9, 11}, {8 * mib, 256, 9, 10}, {2 * mib, 256, 9, 11}, {8 * mib, 256, 10, 11}, // states, render, last ids, v_render
+		// states, render, last ids, v_render
+		{32 * mib, 256, 9, 11}, {8 * mib, 256, 9, 10}, {2 * mib, 256, 9, 11}, {8 * mib, 256, 10, 11},
 		{144 * mib, 256, 11, 12}, {9 * mib, 256, 12, 14}, // slot gradients, per-splat gradients
 	}
 	all := int64(0)

@@ -8,18 +8,20 @@ import (
 
 // BuildOptions are the choices of Recorder.Build.
 type BuildOptions struct {
-	// SplitAfter lists ops after which a new command buffer starts; each command buffer is a submission of its own, so that a desktop driver's watchdog
-	// sees several short jobs instead of a long one. Results do not depend on it.
+	// SplitAfter lists ops after which a new command buffer starts; each command buffer is a submission of its own, so
+	// that a desktop driver's watchdog sees several short jobs instead of a long one. Results do not depend on it.
 	SplitAfter []int
-	// Serial places no two scratch buffers in the same memory, puts a full barrier after every op and sets all scratch memory to 0xFFFFFFFF (a NaN) at
-	// the start. VKSPLAT_SERIAL=1 does so too. Results must not depend on it: where they do, a kernel's declared accesses are wrong.
+	// Serial places no two scratch buffers in the same memory, puts a full barrier after every op and sets all scratch
+	// memory to 0xFFFFFFFF (a NaN) at the start. VKSPLAT_SERIAL=1 does so too. Results must not depend on it: where
+	// they do, a kernel's declared accesses are wrong.
 	Serial bool
 	// NoTimings leaves out the timestamps around ops; Timings returns nothing then.
 	NoTimings bool
 }
 
-// Program is a list of ops as command buffers, recorded once, that can be submitted again and again, though not again before it is done: who wants
-// several in flight builds several. It works on the buffers that were bound; they must not be freed before it.
+// Program is a list of ops as command buffers, recorded once, that can be submitted again and again, though not again
+// before it is done: who wants several in flight builds several. It works on the buffers that were bound; they must not
+// be freed before it.
 type Program struct {
 	dev        *Device
 	name       string
@@ -34,13 +36,15 @@ type Program struct {
 
 	kept  map[*allocation]View // where the scratch buffers lie that the list keeps
 	names []string             // per op
-	start []int                // per op, the query that holds the time before it and what is timed with it; the one after them is the next
-	timed []int                // per op, how many are timed together
-	ticks []uint64             // queries as read last
+	// per op, the query that holds the time before it and what is timed with it; the one after them is the next
+	start []int
+	timed []int    // per op, how many are timed together
+	ticks []uint64 // queries as read last
 }
 
-// Build plans, compiles and records the list. Scratch buffers get their place in pool; where that has to grow, the device is waited for and programs built
-// from it earlier become stale. The name is for messages and debug labels. Device.Close ends the program if Close has not.
+// Build plans, compiles and records the list. Scratch buffers get their place in pool; where that has to grow, the
+// device is waited for and programs built from it earlier become stale. The name is for messages and debug labels.
+// Device.Close ends the program if Close has not.
 func (r *Recorder) Build(name string, pool *ScratchPool, o BuildOptions) (*Program, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("build %s: %w", name, r.err)
@@ -132,7 +136,8 @@ func (b *builder) keep() {
 	}
 }
 
-// split decides where command buffers end: after the given ops, and at each await, which is in neither of the two beside it.
+// split decides where command buffers end: after the given ops, and at each await, which is in neither of the two
+// beside it.
 func (b *builder) split(after []int) error {
 	ops, n := b.r.ops, len(b.r.ops)
 	for _, i := range after {
@@ -199,8 +204,8 @@ func (b *builder) bind() error {
 	return nil
 }
 
-// where returns the buffer behind v and the place in it. A view of no bytes is given the start of its buffer, which always has a word: it can be bound but
-// holds nothing.
+// where returns the buffer behind v and the place in it. A view of no bytes is given the start of its buffer, which
+// always has a word: it can be bound but holds nothing.
 func (b *builder) where(v View) (buffer uint64, off, size int64) {
 	base, at := v.base, v.off
 	if v.size == 0 {
@@ -230,7 +235,8 @@ func (b *builder) record() error {
 		}
 		if part.gate != nil {
 			d.shim.cmdGateBarrier(cb)
-			p.start[part.first-1], p.timed[part.first-1] = query-1, 1 // the await: from the end of the part before to the beginning of this one
+			// the await: from the end of the part before to the beginning of this one
+			p.start[part.first-1], p.timed[part.first-1] = query-1, 1
 		}
 		if p.queries != 0 {
 			cmdTimestamp(cb, p.queries, query)
@@ -265,8 +271,9 @@ func (b *builder) record() error {
 	return nil
 }
 
-// together returns how many ops from op i on, all before end, are timed together: those of one name without a barrier between them, such as a kernel's for
-// each chunk of a model. They may run at the same time, which a timestamp between them may prevent.
+// together returns how many ops from op i on, all before end, are timed together: those of one name without a barrier
+// between them, such as a kernel's for each chunk of a model. They may run at the same time, which a timestamp between
+// them may prevent.
 func (b *builder) together(i, end int) int {
 	n := 1
 	for i+n < end && !b.plan.barriers[i+n] && b.r.ops[i+n].name == b.r.ops[i].name {
@@ -320,8 +327,9 @@ func (b *builder) emit(cb uint64, i int) {
 	d.shim.cmdEndLabel(cb)
 }
 
-// Kept returns where a scratch buffer, or a part of one, lies that the list keeps (Recorder.Keep): what the program wrote stays there until another program of
-// the pool runs. It is the zero View where the list does not keep it, and where the program is stale.
+// Kept returns where a scratch buffer, or a part of one, lies that the list keeps (Recorder.Keep): what the program
+// wrote stays there until another program of the pool runs. It is the zero View where the list does not keep it, and
+// where the program is stale.
 func (p *Program) Kept(v View) View {
 	if p.Stale() {
 		return View{}
@@ -332,7 +340,8 @@ func (p *Program) Kept(v View) View {
 // Name returns the name given to Build.
 func (p *Program) Name() string { return p.name }
 
-// Stale reports whether the scratch memory that the program uses is gone, so that it can no longer be submitted and must be built anew.
+// Stale reports whether the scratch memory that the program uses is gone, so that it can no longer be submitted and
+// must be built anew.
 func (p *Program) Stale() bool { return p.closed || !p.pool.current(p.generation) }
 
 // Close ends the program, after the device is idle if it may still be running.

@@ -31,8 +31,9 @@ type op struct {
 	gate   *Gate  // of an await
 }
 
-// Recorder collects passes, fills and copies in the order in which they are to seem to run. The first error sticks; Err and Build return it. A Recorder
-// is for one goroutine. Building does not use it up: it can be built again, or extended and built.
+// Recorder collects passes, fills and copies in the order in which they are to seem to run. The first error sticks; Err
+// and Build return it. A Recorder is for one goroutine. Building does not use it up: it can be built again, or extended
+// and built.
 type Recorder struct {
 	dev     *Device
 	err     error
@@ -55,8 +56,9 @@ func (r *Recorder) Len() int {
 	return len(r.ops)
 }
 
-// Later has what f records run beside what is recorded afterwards, as far as nobody can tell: one op after each of those that come, and before the first that
-// touches the same bytes; all of it before an Await and at the end of the list. Copies over a bus, which takes its time, fit beside passes that compute.
+// Later has what f records run beside what is recorded afterwards, as far as nobody can tell: one op after each of
+// those that come, and before the first that touches the same bytes; all of it before an Await and at the end of the
+// list. Copies over a bus, which takes its time, fit beside passes that compute.
 func (r *Recorder) Later(f func()) {
 	before := r.putOff
 	r.putOff = true
@@ -109,8 +111,8 @@ func (r *Recorder) fail(err error) {
 	}
 }
 
-// Scratch declares a buffer of size bytes that lives from its first to its last use in the list and shares memory with others. What it holds at its
-// first use is undefined. It can be used in this recorder only.
+// Scratch declares a buffer of size bytes that lives from its first to its last use in the list and shares memory with
+// others. What it holds at its first use is undefined. It can be used in this recorder only.
 func (r *Recorder) Scratch(name string, size int64) View {
 	if size < 0 {
 		r.fail(invalid("record scratch", name, "size of %d bytes is negative", size))
@@ -126,7 +128,8 @@ func ScratchOf[T any](r *Recorder, name string, n int) Slice[T] {
 	return Slice[T]{r.Scratch(name, int64(n)*sizeOf[T]())}
 }
 
-// Keep lets a scratch buffer live to the end of the list and beyond, until another program of its pool runs: see Program.Kept.
+// Keep lets a scratch buffer live to the end of the list and beyond, until another program of its pool runs: see
+// Program.Kept.
 func (r *Recorder) Keep(v View) {
 	if v.base == nil || v.base.scratch != r {
 		r.fail(invalid("record keep", v.Name(), "it is no scratch buffer of this list"))
@@ -159,7 +162,8 @@ func (r *Recorder) Dispatch(p Pass, g Grid) {
 		r.fail(invalid("record", k.Name, "grid of %v workgroups, maxComputeWorkGroupCount is %v", g, l))
 		return
 	}
-	r.add(op{kind: opDispatch, name: k.Name, kernel: k, views: slices.Clone(used), push: slices.Clone(push), spec: slices.Clone(spec), grid: g})
+	r.add(op{kind: opDispatch, name: k.Name, kernel: k, views: slices.Clone(used), push: slices.Clone(push),
+		spec: slices.Clone(spec), grid: g})
 }
 
 // checkPass checks a pass against its kernel and the device.
@@ -180,7 +184,8 @@ func (r *Recorder) checkPass(k *Kernel, used []View, push []byte, spec []uint32)
 			return err
 		}
 		if v.size > l.MaxStorageBufferRange {
-			return invalid("record", where, "%s is %d bytes, maxStorageBufferRange is %d", v.Name(), v.size, l.MaxStorageBufferRange)
+			return invalid("record", where, "%s is %d bytes, maxStorageBufferRange is %d", v.Name(), v.size,
+				l.MaxStorageBufferRange)
 		}
 	}
 	return nil
@@ -323,8 +328,8 @@ func (r *Recorder) lifetimes(serial bool) []lifetime {
 	return list
 }
 
-// Sizes of regions of scratch memory, in bytes: the budget may have holes, so that not all of it can be had at once. A buffer that is larger has a region of
-// its size.
+// Sizes of regions of scratch memory, in bytes: the budget may have holes, so that not all of it can be had at once. A
+// buffer that is larger has a region of its size.
 const (
 	smallRegion = 64 << 20  // largest region while all together take less than manyBytes
 	largeRegion = 256 << 20 // largest region afterwards
@@ -391,7 +396,8 @@ func (r *Recorder) checkScratch() error {
 	return err
 }
 
-// ScratchRegions returns the sizes of the regions that the scratch buffers of the list will lie in, or nil if the list has an error.
+// ScratchRegions returns the sizes of the regions that the scratch buffers of the list will lie in, or nil if the list
+// has an error.
 func (r *Recorder) ScratchRegions() []int64 {
 	p, err := r.plan(serialByEnvironment())
 	if err != nil {
@@ -400,7 +406,8 @@ func (r *Recorder) ScratchRegions() []int64 {
 	return p.regions
 }
 
-// ScratchBytes returns the memory that the scratch buffers of the list will take together, or 0 if the list has an error.
+// ScratchBytes returns the memory that the scratch buffers of the list will take together, or 0 if the list has an
+// error.
 func (r *Recorder) ScratchBytes() (n int64) {
 	for _, s := range r.ScratchRegions() {
 		n += s

@@ -63,7 +63,8 @@ func TestScanIsTheSameInEveryMode(t *testing.T) {
 		want[i] = sum
 		sum += values[i]
 	}
-	for _, o := range []BuildOptions{{}, {Serial: true}, {SplitAfter: []int{0, 2, 4}}, {NoTimings: true}, {Serial: true, SplitAfter: []int{1}}} {
+	for _, o := range []BuildOptions{{}, {Serial: true}, {SplitAfter: []int{0, 2, 4}}, {NoTimings: true},
+		{Serial: true, SplitAfter: []int{1}}} {
 		if got := scanOf(t, d, values, o); !slices.Equal(got, want) {
 			t.Errorf("%+v: wrong sums", o)
 		}
@@ -228,12 +229,15 @@ func TestRecorderRefuses(t *testing.T) {
 			"record saxpy binding x: offset 4 of x is not a multiple of 16"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, foreign, 1, 0), Groups(1)) }, "foreign belongs to another device"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, freed, 1, 0), Groups(1)) }, "freed was freed"},
-		{func(r *Recorder) { r.Dispatch(saxpy(x, elsewhere, 1, 0), Groups(1)) }, "elsewhere is scratch of another recorder"},
-		{func(r *Recorder) { r.Dispatch(saxpy(ScratchOf[float32](r, "tmp", 9), y, 1, 0), Groups(1)) }, "reads scratch buffer tmp, which nothing wrote"},
+		{func(r *Recorder) { r.Dispatch(saxpy(x, elsewhere, 1, 0), Groups(1)) },
+			"elsewhere is scratch of another recorder"},
+		{func(r *Recorder) { r.Dispatch(saxpy(ScratchOf[float32](r, "tmp", 9), y, 1, 0), Groups(1)) },
+			"reads scratch buffer tmp, which nothing wrote"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, y, 1, 0), Groups(-1)) }, "-1 workgroups"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, y, 1, 0), Indirect(x.Slice(0, 8))) }, "12 are needed"},
 		{func(r *Recorder) { r.Dispatch(&rawPass{k: saxpyKernel}, Groups(1)) }, "0 buffers bound, it has 2 bindings"},
-		{func(r *Recorder) { r.Dispatch(&rawPass{saxpyKernel, []View{x.View, y.View}, nil, nil}, Groups(1)) }, "0 bytes of push constants given, it has 8"},
+		{func(r *Recorder) { r.Dispatch(&rawPass{saxpyKernel, []View{x.View, y.View}, nil, nil}, Groups(1)) },
+			"0 bytes of push constants given, it has 8"},
 		{func(r *Recorder) {
 			r.Dispatch(&rawPass{saxpyKernel, []View{x.View, y.View}, make([]byte, 8), []uint32{1 << 20, 0}}, Groups(1))
 		}, "workgroup of [1048576 1 1] invocations"},
@@ -267,7 +271,8 @@ func TestPlanIsPrinted(t *testing.T) {
 	r.Dispatch(saxpy(x, y, 1, 1), Items(100, 64))
 	r.Await(must(d.NewGate())(t))
 	r.Fill(y.View, 0)
-	want := "   0 fill y\n     ---- barrier\n   1 saxpy {BIAS=1065353216} [2 1 1] x=x(read 400) y=y(read+write 400)\n   2 await\n   3 fill y\n"
+	want := "   0 fill y\n     ---- barrier\n   1 saxpy {BIAS=1065353216} [2 1 1] x=x(read 400) y=y(read+write 400)\n " +
+		"  2 await\n   3 fill y\n"
 	if got := r.String(); got != want {
 		t.Errorf("plan:\n%swant:\n%s", got, want)
 	}
@@ -276,7 +281,8 @@ func TestPlanIsPrinted(t *testing.T) {
 func TestGrids(t *testing.T) {
 	for _, n := range []int{0, 1, 65535, 65536, 65537, 1 << 24, 65535 * 65535} {
 		g := Groups(n)
-		if got := int(g.x) * int(g.y); g.err != nil || g.x > maxGroups || g.y > maxGroups || got < n || got > n+int(g.y) {
+		if got := int(g.x) * int(g.y); g.err != nil || g.x > maxGroups || g.y > maxGroups || got < n ||
+			got > n+int(g.y) {
 			t.Errorf("Groups(%d) = %v, %v", n, g, g.err)
 		}
 	}
@@ -288,7 +294,8 @@ func TestGrids(t *testing.T) {
 	}
 }
 
-// TestRandomPrograms runs random lists of passes over scratch and fixed buffers in normal and in serial mode, which must agree.
+// TestRandomPrograms runs random lists of passes over scratch and fixed buffers in normal and in serial mode, which
+// must agree.
 func TestRandomPrograms(t *testing.T) {
 	d := testDevice(t)
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -339,7 +346,8 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// TestSubgroupSizeIsRequested has a device with one subgroup size claim that it has smaller ones, so that the size is asked for explicitly.
+// TestSubgroupSizeIsRequested has a device with one subgroup size claim that it has smaller ones, so that the size is
+// asked for explicitly.
 func TestSubgroupSizeIsRequested(t *testing.T) {
 	d := testDevice(t)
 	l := &d.info.Limits
@@ -350,7 +358,8 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 		l.MinSubgroupSize /= 2
 	}
 	s := must(d.shape(scanKernel, []uint32{0}))(t)
-	if s.required != l.SubgroupSize || s.spec[0] != l.SubgroupSize || s.fullSubgroups != d.info.Features.ComputeFullSubgroups {
+	if s.required != l.SubgroupSize || s.spec[0] != l.SubgroupSize ||
+		s.fullSubgroups != d.info.Features.ComputeFullSubgroups {
 		t.Errorf("shape %+v on a device with subgroups of %d", s, l.SubgroupSize)
 	}
 	values := slices.Repeat([]uint32{1}, 1000)
@@ -360,13 +369,14 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 		}
 	}
 	l.MaxComputeWorkgroupSubgroups = 2
-	if _, err := d.shape(scanKernel, []uint32{0}); err == nil || !strings.Contains(err.Error(), "maxComputeWorkgroupSubgroups is 2") {
+	if _, err := d.shape(scanKernel, []uint32{0}); err == nil ||
+		!strings.Contains(err.Error(), "maxComputeWorkgroupSubgroups is 2") {
 		t.Errorf("a workgroup of too many subgroups: error %v", err)
 	}
 }
 
-// TestLater looks at where ops that were put off come: one after each of those that follow, before the first that touches the same bytes, before an Await
-// and at the end; and at what they compute.
+// TestLater looks at where ops that were put off come: one after each of those that follow, before the first that
+// touches the same bytes, before an Await and at the end; and at what they compute.
 func TestLater(t *testing.T) {
 	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
 	gate := must(d.NewGate())(t)
@@ -399,7 +409,8 @@ func TestLater(t *testing.T) {
 		want   string
 	}{
 		{"spread", func(r *Recorder) { three(r); add(r, 0, 4); add(r, 0, 5) }, "[04 01 05 02 03]"},
-		{"reads what the second writes", func(r *Recorder) { three(r); add(r, 2, 4); add(r, 0, 5) }, "[01 02 24 03 05]"},
+		{"reads what the second writes", func(r *Recorder) { three(r); add(r, 2, 4); add(r, 0, 5) },
+			"[01 02 24 03 05]"},
 		{"writes what they read", func(r *Recorder) { three(r); add(r, 5, 4); add(r, 5, 0) }, "[54 01 02 03 50]"},
 		{"a fill of other bytes", func(r *Recorder) { three(r); r.Fill(y[5].View, 0) }, "[55 01 02 03]"},
 		{"an await", func(r *Recorder) { three(r); r.Await(gate); add(r, 0, 5) }, "[01 02 03 await 05]"},

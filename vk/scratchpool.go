@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ScratchPool is the memory that the scratch buffers of programs lie in. Programs built from one pool share it, so they must not overlap in time:
-// programs submitted to a device run one after the other, which is enough.
+// ScratchPool is the memory that the scratch buffers of programs lie in. Programs built from one pool share it, so they
+// must not overlap in time: programs submitted to a device run one after the other, which is enough.
 type ScratchPool struct {
 	dev *Device
 
@@ -32,8 +32,8 @@ func (p *ScratchPool) Size() (n int64) {
 	return n
 }
 
-// reserve makes every region at least as large as asked and returns them. When a region must grow it waits until the device is idle, because submitted
-// programs may still use the old one.
+// reserve makes every region at least as large as asked and returns them. When a region must grow it waits until the
+// device is idle, because submitted programs may still use the old one.
 func (p *ScratchPool) reserve(sizes []int64) (regions []View, generation uint64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,8 @@ func (p *ScratchPool) Close() error {
 	return p.Empty()
 }
 
-// Empty gives the memory back, after the device is idle. The programs built from the pool are stale afterwards; the pool can be used again.
+// Empty gives the memory back, after the device is idle. The programs built from the pool are stale afterwards; the
+// pool can be used again.
 func (p *ScratchPool) Empty() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,11 +8,12 @@ import (
 	"unsafe"
 )
 
-// Shared is memory of the host that several devices work on, of any drivers: each imports it (VK_EXT_external_memory_host) and has a buffer over it. Where a
-// device cannot, each has mapped memory of its own instead, between which Carry copies.
+// Shared is memory of the host that several devices work on, of any drivers: each imports it
+// (VK_EXT_external_memory_host) and has a buffer over it. Where a device cannot, each has mapped memory of its own
+// instead, between which Carry copies.
 //
-// Who may touch which bytes when is for the caller to order: a device's work before an Await, or before the end of a program, is seen by all others once its
-// ticket is done and the gate that they wait at was opened after that.
+// Who may touch which bytes when is for the caller to order: a device's work before an Await, or before the end of a
+// program, is seen by all others once its ticket is done and the gate that they wait at was opened after that.
 type Shared struct {
 	name  string
 	size  int64
@@ -33,8 +34,8 @@ type sharedPart struct {
 // leastPage is a size of pages that suits every machine; import alignments are at most that too.
 const leastPage = 64 << 10
 
-// NewShared returns memory of size bytes, all zero, that these devices share. The name is for messages. The memory ends with Close, or with the last of the
-// devices.
+// NewShared returns memory of size bytes, all zero, that these devices share. The name is for messages. The memory ends
+// with Close, or with the last of the devices.
 func NewShared(devices []*Device, size int64, name string) (*Shared, error) {
 	if len(devices) == 0 || size <= 0 {
 		return nil, invalid("share", name, "%d bytes between %d devices", size, len(devices))
@@ -44,11 +45,15 @@ func NewShared(devices []*Device, size int64, name string) (*Shared, error) {
 			return nil, invalid("share", name, "device %d of %d is closed or there twice", i, len(devices))
 		}
 		if most := min(d.info.Limits.MaxMemoryAllocationSize, d.info.Limits.MaxBufferSize) - leastPage; size > most {
-			return nil, &Error{Call: "share", Object: name, Err: fmt.Errorf("%w: %s asked, %s takes at most %s at once", ErrOutOfMemory, BytesText(size), d.info.Name, BytesText(most))}
+			return nil, &Error{Call: "share", Object: name,
+				Err: fmt.Errorf("%w: %s asked, %s takes at most %s at once", ErrOutOfMemory, BytesText(size),
+					d.info.Name, BytesText(most))}
 		}
 	}
 	if most := availableRAM() / 2; size > most {
-		return nil, &Error{Call: "share", Object: name, Err: fmt.Errorf("%w: %s of RAM asked, at most half of what is available is taken, %s", ErrOutOfMemory, BytesText(size), BytesText(most))}
+		return nil, &Error{Call: "share", Object: name,
+			Err: fmt.Errorf("%w: %s of RAM asked, at most half of what is available is taken, %s", ErrOutOfMemory,
+				BytesText(size), BytesText(most))}
 	}
 	s := &Shared{name: name, size: size}
 	if !slices.ContainsFunc(devices, func(d *Device) bool { return !d.info.Features.ExternalMemoryHost }) {
@@ -97,14 +102,16 @@ func (s *Shared) importAll(devices []*Device) error {
 	}
 	s.bytes = (s.size + align - 1) / align * align
 	if s.memory = takeHost(s.bytes, align); s.memory == nil {
-		return &Error{Call: "share", Object: s.name, Err: fmt.Errorf("%w: the system has no %s", ErrOutOfMemory, BytesText(s.bytes))}
+		return &Error{Call: "share", Object: s.name,
+			Err: fmt.Errorf("%w: the system has no %s", ErrOutOfMemory, BytesText(s.bytes))}
 	}
 	for _, d := range devices {
 		b, err := d.memory.imported(s.memory, s.bytes, s.name)
 		if err != nil {
 			return err
 		}
-		s.add(&allocation{dev: d, name: s.name, size: s.size, kind: Readback, block: b, span: span{block: b.id, size: s.size}})
+		s.add(&allocation{dev: d, name: s.name, size: s.size, kind: Readback, block: b,
+			span: span{block: b.id, size: s.size}})
 	}
 	return nil
 }
@@ -235,8 +242,8 @@ func (s *Shared) HostOf(d *Device) []byte {
 	return nil
 }
 
-// Carry makes to see the n bytes from byte off on as from has them: it copies them where each device has its own memory. Nobody else may touch the
-// bytes meanwhile.
+// Carry makes to see the n bytes from byte off on as from has them: it copies them where each device has its own
+// memory. Nobody else may touch the bytes meanwhile.
 func (s *Shared) Carry(from, to *Device, off, n int64) error {
 	src, dst := s.HostOf(from), s.HostOf(to)
 	if src == nil || dst == nil || off < 0 || n < 0 || off > s.size || n > s.size-off {

@@ -35,7 +35,8 @@ func TestSharedRefuses(t *testing.T) {
 			_, err := NewShared(list, size, "wrong")
 			return err
 		}
-		for i, err := range []error{share(100), share(0, a), share(-1, a, b), share(100, a, a), share(100, a, nil), share(1<<62, a, b)} {
+		for i, err := range []error{share(100), share(0, a), share(-1, a, b), share(100, a, a), share(100, a, nil),
+			share(1<<62, a, b)} {
 			if err == nil {
 				t.Errorf("case %d was accepted", i)
 			}
@@ -63,7 +64,8 @@ func TestSharedRefuses(t *testing.T) {
 				t.Errorf("%d bytes from %d were carried", c[1], c[0])
 			}
 		}
-		if (s.Host() != nil) != imported || len(s.View(b).Host()) != 5000 || slices.ContainsFunc(s.HostOf(b), func(x byte) bool { return x != 0 }) {
+		if (s.Host() != nil) != imported || len(s.View(b).Host()) != 5000 ||
+			slices.ContainsFunc(s.HostOf(b), func(x byte) bool { return x != 0 }) {
 			t.Errorf("imported %v: %d bytes of the host, or not all zero", imported, len(s.Host()))
 		}
 		v := s.View(a)

@@ -16,7 +16,8 @@ import (
 
 // This file is the Go side of the shim (shim.h says what it is for). Nothing else in the package uses cgo.
 
-// deviceCaps is what the shim reads of a physical device, deviceExts which optional extensions that has, deviceMemory its heaps and memory types.
+// deviceCaps is what the shim reads of a physical device, deviceExts which optional extensions that has, deviceMemory
+// its heaps and memory types.
 type (
 	deviceCaps   = C.vkx_caps
 	deviceExts   = C.vkx_exts
@@ -79,7 +80,8 @@ func hasInstanceExtension(procAddr unsafe.Pointer, layer, ext string) bool {
 func createInstance(procAddr unsafe.Pointer, api uint32, validate, debugUtils bool) (shimInstance, string, Result) {
 	var r C.int32_t
 	var call *C.char
-	p := C.vkx_create_instance(procAddr, C.uint32_t(api), C.int32_t(cbool(validate)), C.int32_t(cbool(debugUtils)), &r, &call)
+	p := C.vkx_create_instance(procAddr, C.uint32_t(api), C.int32_t(cbool(validate)), C.int32_t(cbool(debugUtils)), &r,
+		&call)
 	return shimInstance{p}, C.GoString(call), Result(r)
 }
 
@@ -123,8 +125,8 @@ func (s shimInstance) memory(pd uint64, budget bool) (m deviceMemory) {
 	return m
 }
 
-// computeFamily returns the queue family for compute work and its valid timestamp bits: one that has graphics too where there is one, because that is
-// the family that every driver tunes and tests first.
+// computeFamily returns the queue family for compute work and its valid timestamp bits: one that has graphics too where
+// there is one, because that is the family that every driver tunes and tests first.
 func (s shimInstance) computeFamily(pd uint64) (family, timestampBits uint32, ok bool) {
 	var list [32]C.vkx_family
 	n := C.vkx_families(s.p, ptr(pd), &list[0], 32)
@@ -176,7 +178,8 @@ type pipelineInfo struct {
 
 func (d shimDevice) createPipeline(p pipelineInfo) (uint64, Result) {
 	c := C.vkx_pipeline{module: C.uint64_t(p.module), layout: C.uint64_t(p.layout), cache: C.uint64_t(p.cache),
-		n_specs: C.uint32_t(len(p.specs) / 2), required_size: C.uint32_t(p.requiredSize), full_subgroups: cbool(p.fullSubgroups)}
+		n_specs: C.uint32_t(len(p.specs) / 2), required_size: C.uint32_t(p.requiredSize),
+		full_subgroups: cbool(p.fullSubgroups)}
 	if len(p.specs) == 0 {
 		return pair(C.vkx_create_pipeline(d.p, &c))
 	}
@@ -188,7 +191,8 @@ func (d shimDevice) createPipeline(p pipelineInfo) (uint64, Result) {
 }
 
 func newSetWrite(set, buffer uint64, off, size int64, binding int) setWrite {
-	return setWrite{set: C.uint64_t(set), buffer: C.uint64_t(buffer), offset: C.uint64_t(off), _range: C.uint64_t(size), binding: C.uint32_t(binding)}
+	return setWrite{set: C.uint64_t(set), buffer: C.uint64_t(buffer), offset: C.uint64_t(off), _range: C.uint64_t(size),
+		binding: C.uint32_t(binding)}
 }
 
 func (d shimDevice) updateSets(w []setWrite) {
@@ -209,15 +213,18 @@ func (d shimDevice) name(objectType uint32, handle uint64, name string) {
 	C.free(unsafe.Pointer(s))
 }
 
-// cmdBarrier records a full barrier among dispatches, copies, fills and indirect reads; cmdHostBarrier makes what was written visible to the host.
+// cmdBarrier records a full barrier among dispatches, copies, fills and indirect reads; cmdHostBarrier makes what was
+// written visible to the host.
 func (d shimDevice) cmdBarrier(cb uint64)     { C.vkx_cmd_barrier(d.p, ptr(cb)) }
 func (d shimDevice) cmdHostBarrier(cb uint64) { C.vkx_cmd_host_barrier(d.p, ptr(cb)) }
 
-// cmdGateBarrier is cmdBarrier, and makes visible what the host wrote before it opened the gate that the batch waited at.
+// cmdGateBarrier is cmdBarrier, and makes visible what the host wrote before it opened the gate that the batch waited
+// at.
 func (d shimDevice) cmdGateBarrier(cb uint64) { C.vkx_cmd_gate_barrier(d.p, ptr(cb)) }
 
 func (d shimDevice) cmdCopy(cb, src, dst uint64, srcOff, dstOff, size int64) {
-	C.vkx_cmd_copy(d.p, ptr(cb), C.uint64_t(src), C.uint64_t(dst), C.uint64_t(srcOff), C.uint64_t(dstOff), C.uint64_t(size))
+	C.vkx_cmd_copy(d.p, ptr(cb), C.uint64_t(src), C.uint64_t(dst), C.uint64_t(srcOff), C.uint64_t(dstOff),
+		C.uint64_t(size))
 }
 
 func (d shimDevice) cmdLabel(cb uint64, name string) {
@@ -230,17 +237,20 @@ func (d shimDevice) cmdEndLabel(cb uint64) { C.vkx_cmd_end_label(d.p, ptr(cb)) }
 
 // recordCopy records cb anew: one copy between barriers. No Go allocation.
 func (d shimDevice) recordCopy(cb, src, dst uint64, srcOff, dstOff, size int64) Result {
-	return Result(C.vkx_record_copy(d.p, ptr(cb), C.uint64_t(src), C.uint64_t(dst), C.uint64_t(srcOff), C.uint64_t(dstOff), C.uint64_t(size)))
+	return Result(C.vkx_record_copy(d.p, ptr(cb), C.uint64_t(src), C.uint64_t(dst), C.uint64_t(srcOff),
+		C.uint64_t(dstOff), C.uint64_t(size)))
 }
 
 // maxBatches is the most submissions that one submit call takes.
 const maxBatches = 64
 
-// submit makes one submission per element of b.counts, of so many of b.cbs each, in one call; they set the timeline to first, first+1 and so on. It
-// returns the last of these values. No Go allocation.
+// submit makes one submission per element of b.counts, of so many of b.cbs each, in one call; they set the timeline to
+// first, first+1 and so on. It returns the last of these values. No Go allocation.
 func (d shimDevice) submit(queue uint64, b *batches, timeline, first uint64) (uint64, Result) {
-	return pair(C.vkx_submit(d.p, ptr(queue), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.cbs))), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(b.counts))),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.gates))), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.until))), C.uint32_t(len(b.counts)),
+	return pair(C.vkx_submit(d.p, ptr(queue), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.cbs))),
+		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(b.counts))),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.gates))),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.until))), C.uint32_t(len(b.counts)),
 		C.uint64_t(timeline), C.uint64_t(first)))
 }
 
@@ -260,7 +270,8 @@ func (d shimDevice) counter(timeline uint64) (uint64, Result) {
 
 // timestamps reads the first len(out) queries of a pool.
 func (d shimDevice) timestamps(pool uint64, out []uint64) Result {
-	return Result(C.vkx_timestamps(d.p, C.uint64_t(pool), C.uint32_t(len(out)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(out)))))
+	return Result(C.vkx_timestamps(d.p, C.uint64_t(pool), C.uint32_t(len(out)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(out)))))
 }
 
 // canImport reports whether buffers of this package can lie in imported memory of the host.

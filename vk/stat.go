@@ -12,7 +12,8 @@ import (
 	"unsafe"
 )
 
-// Stat is one number that the driver tells of a compiled kernel, under the driver's own name: registers, spills, instructions and so on.
+// Stat is one number that the driver tells of a compiled kernel, under the driver's own name: registers, spills,
+// instructions and so on.
 type Stat struct {
 	Name  string
 	Value float64
@@ -25,12 +26,12 @@ type KernelStats struct {
 	Stats        []Stat // in the driver's order
 }
 
-// Compiler compiles kernels for a device and runs none. It takes no memory, queue or semaphore, so that drivers work that have no hardware behind them.
-// It belongs to one goroutine at a time.
+// Compiler compiles kernels for a device and runs none. It takes no memory, queue or semaphore, so that drivers work
+// that have no hardware behind them. It belongs to one goroutine at a time.
 type Compiler struct{ d *Device }
 
-// NewCompiler opens the device that info describes for compiling only. It fails with ErrMissingFeature when the device does not reach the floor or its
-// driver does not tell statistics (Features.ExecutableInfo).
+// NewCompiler opens the device that info describes for compiling only. It fails with ErrMissingFeature when the device
+// does not reach the floor or its driver does not tell statistics (Features.ExecutableInfo).
 func (in *Instance) NewCompiler(info DeviceInfo) (*Compiler, error) {
 	if !info.Features.ExecutableInfo {
 		info.Missing = append(info.Missing[:len(info.Missing):len(info.Missing)], "pipelineExecutableInfo")
@@ -58,11 +59,13 @@ func (c *Compiler) Close() {
 	c.d.in.open.Add(-1)
 }
 
-// Compile compiles k for the specialization constants spec (in the order of k.Specs) exactly as a pass would be, and returns what the driver tells.
+// Compile compiles k for the specialization constants spec (in the order of k.Specs) exactly as a pass would be, and
+// returns what the driver tells.
 func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {
 	d := c.d
 	if len(spec) != len(k.Specs) {
-		return KernelStats{}, invalid("compile", k.Name, "%d specialization constants given, it has %d", len(spec), len(k.Specs))
+		return KernelStats{}, invalid("compile", k.Name, "%d specialization constants given, it has %d", len(spec),
+			len(k.Specs))
 	}
 	s, err := d.shape(k, spec)
 	if err != nil {
@@ -101,7 +104,8 @@ func (c *Compiler) Compile(k *Kernel, spec []uint32) (KernelStats, error) {
 
 // readStats makes the pipeline and throws it away.
 func (d *Device) readStats(p pipelineInfo) (*C.vkx_stats, string, Result) {
-	c := C.vkx_pipeline{module: C.uint64_t(p.module), layout: C.uint64_t(p.layout), n_specs: C.uint32_t(len(p.specs) / 2),
+	c := C.vkx_pipeline{module: C.uint64_t(p.module), layout: C.uint64_t(p.layout),
+		n_specs:       C.uint32_t(len(p.specs) / 2),
 		required_size: C.uint32_t(p.requiredSize), full_subgroups: cbool(p.fullSubgroups)}
 	var pin runtime.Pinner
 	defer pin.Unpin()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Ticket stands for submitted work and all that was submitted before it on the device. Tickets grow; 0 stands for no work and is always done.
+// Ticket stands for submitted work and all that was submitted before it on the device. Tickets grow; 0 stands for no
+// work and is always done.
 type Ticket uint64
 
 // Submittable is what a Submission takes: a *Program or a *Copier.
@@ -49,8 +50,10 @@ type batches struct {
 // NewSubmission returns an empty submission.
 func (d *Device) NewSubmission() *Submission {
 	const room = 16
-	return &Submission{items: make([]entry, 0, room), values: make([]uint64, 0, maxBatches), batches: batches{cbs: make([]uint64, 0, maxBatches),
-		counts: make([]uint32, 0, maxBatches), gates: make([]uint64, 0, maxBatches), until: make([]uint64, 0, maxBatches)}}
+	return &Submission{items: make([]entry, 0, room), values: make([]uint64, 0, maxBatches),
+		batches: batches{cbs: make([]uint64, 0, maxBatches),
+			counts: make([]uint32, 0, maxBatches), gates: make([]uint64, 0, maxBatches),
+			until: make([]uint64, 0, maxBatches)}}
 }
 
 // Reset empties s.
@@ -59,11 +62,12 @@ func (s *Submission) Reset() {
 	s.items, s.values = s.items[:0], s.values[:0]
 }
 
-// Add appends x, which runs after all that was added before. Submit refuses a program with awaits: AddGated takes those.
+// Add appends x, which runs after all that was added before. Submit refuses a program with awaits: AddGated takes
+// those.
 func (s *Submission) Add(x Submittable) { s.items = append(s.items, entry{x: x}) }
 
-// AddGated appends p, which runs after all that was added before. What follows its k-th Await runs once that gate was opened to until[k] or further. Submit
-// refuses a number of values that is not that of the awaits.
+// AddGated appends p, which runs after all that was added before. What follows its k-th Await runs once that gate was
+// opened to until[k] or further. Submit refuses a number of values that is not that of the awaits.
 func (s *Submission) AddGated(p *Program, until ...uint64) {
 	s.items = append(s.items, entry{x: p, n: len(until)})
 	s.values = append(s.values, until...)
@@ -83,7 +87,8 @@ func (s *Submission) check(d *Device) error {
 		}
 		waits := e.x.awaits()
 		if len(waits) != e.n {
-			return invalid("submit", d.info.Name, "item %d waits at gates %d times, %d values were given", i, len(waits), e.n)
+			return invalid("submit", d.info.Name, "item %d waits at gates %d times, %d values were given", i,
+				len(waits), e.n)
 		}
 		for j, w := range waits {
 			if err := w.gate.admits(values[j]); err != nil {
@@ -99,7 +104,8 @@ func (s *Submission) check(d *Device) error {
 	return nil
 }
 
-// sort sorts the command buffers into batches, of which the first gets the ticket first, and tells the gates who will wait at them.
+// sort sorts the command buffers into batches, of which the first gets the ticket first, and tells the gates who will
+// wait at them.
 func (s *Submission) sort(first uint64) {
 	b, values := &s.batches, s.values
 	b.cbs, b.counts, b.gates, b.until = b.cbs[:0], b.counts[:0], b.gates[:0], b.until[:0]
@@ -127,8 +133,8 @@ func (b *batches) begin(gate, until uint64) {
 	b.counts, b.gates, b.until = append(b.counts, 0), append(b.gates, gate), append(b.until, until)
 }
 
-// Submit queues s in one call and returns its ticket. It fails without effect when a program is stale or still in flight. It does not wait, and does not
-// allocate once s has had as many items before.
+// Submit queues s in one call and returns its ticket. It fails without effect when a program is stale or still in
+// flight. It does not wait, and does not allocate once s has had as many items before.
 func (d *Device) Submit(s *Submission) (Ticket, error) {
 	d.queueMu.Lock()
 	defer d.queueMu.Unlock()
@@ -197,8 +203,8 @@ func (d *Device) Wait(t Ticket) error {
 	return nil
 }
 
-// WaitAwake is Wait that does not sleep for so long at most, but looks at the timeline again and again: who sleeps is woken late, on NVIDIA by 25 us. It
-// takes a core meanwhile, which other goroutines may have a turn on.
+// WaitAwake is Wait that does not sleep for so long at most, but looks at the timeline again and again: who sleeps is
+// woken late, on NVIDIA by 25 us. It takes a core meanwhile, which other goroutines may have a turn on.
 func (d *Device) WaitAwake(t Ticket, most time.Duration) error {
 	for start := time.Now(); time.Since(start) < most; runtime.Gosched() {
 		if done, err := d.Done(t); done || err != nil {
@@ -218,8 +224,9 @@ func (d *Device) readTimeline() (uint64, Result) {
 	return d.shim.counter(d.timeline)
 }
 
-// signal sets the semaphore of a gate to n. The validation layer (1.3.239) must not see a value on the timeline that a signal brought about whose call has
-// not returned: it waits for the end of that call with the lock that the call needs, for 10 seconds.
+// signal sets the semaphore of a gate to n. The validation layer (1.3.239) must not see a value on the timeline that a
+// signal brought about whose call has not returned: it waits for the end of that call with the lock that the call
+// needs, for 10 seconds.
 func (d *Device) signal(semaphore, n uint64) Result {
 	if d.in.validate {
 		d.waitMu.Lock()
@@ -249,8 +256,9 @@ func (d *Device) waitOnce(n uint64) Result {
 	return d.shim.wait(d.timeline, n, ^uint64(0))
 }
 
-// WaitIdle waits until the device has done all that was submitted. Nothing can be submitted meanwhile, so the gates that this work waits at must have been
-// opened before, or be opened by another goroutine. What closes a program or grows a scratch pool waits in this way too.
+// WaitIdle waits until the device has done all that was submitted. Nothing can be submitted meanwhile, so the gates
+// that this work waits at must have been opened before, or be opened by another goroutine. What closes a program or
+// grows a scratch pool waits in this way too.
 func (d *Device) WaitIdle() error {
 	d.queueMu.Lock()
 	defer d.queueMu.Unlock()
@@ -310,7 +318,8 @@ func (d *Device) NewCopier() (*Copier, error) {
 	return c, nil
 }
 
-// Record makes the copier copy the bytes of src to dst, between full barriers, at its next submit. It fails while the copier is in flight.
+// Record makes the copier copy the bytes of src to dst, between full barriers, at its next submit. It fails while the
+// copier is in flight.
 func (c *Copier) Record(dst, src View) error {
 	switch {
 	case c.pool == 0:
@@ -329,7 +338,8 @@ func (c *Copier) Record(dst, src View) error {
 		return err
 	}
 	c.filled = false
-	r := c.dev.shim.recordCopy(c.cbs[0], src.base.block.buffer, dst.base.block.buffer, src.base.span.off+src.off, dst.base.span.off+dst.off, src.size)
+	r := c.dev.shim.recordCopy(c.cbs[0], src.base.block.buffer, dst.base.block.buffer, src.base.span.off+src.off,
+		dst.base.span.off+dst.off, src.size)
 	if r < 0 {
 		return c.dev.check("vkEndCommandBuffer", "copier", r)
 	}

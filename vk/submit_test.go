@@ -23,7 +23,8 @@ func TestTimings(t *testing.T) {
 		}
 		run(t, d, p)
 		got := p.Timings(nil)
-		if len(got) != 3 || got[2].Name != "saxpy" || got[2].Nanoseconds <= 0 || got[2].Nanoseconds > 10e9 || got[1].Nanoseconds > got[2].Nanoseconds {
+		if len(got) != 3 || got[2].Name != "saxpy" || got[2].Nanoseconds <= 0 || got[2].Nanoseconds > 10e9 ||
+			got[1].Nanoseconds > got[2].Nanoseconds {
 			t.Errorf("timings %v", got)
 		}
 	}
@@ -220,7 +221,8 @@ func TestTwoDevicesAtOnce(t *testing.T) {
 	}
 }
 
-// TestPipelinesWhileAllocating is about the bindings' finalizers, which free arguments of a call that is still running when the collector is busy.
+// TestPipelinesWhileAllocating is about the bindings' finalizers, which free arguments of a call that is still running
+// when the collector is busy.
 func TestPipelinesWhileAllocating(t *testing.T) {
 	t.Setenv("MESA_SHADER_CACHE_DISABLE", "true")
 	d := openDevice(t, plainInstance(t), DeviceOptions{Budget: 64 << 20})
@@ -250,7 +252,8 @@ func TestPipelinesWhileAllocating(t *testing.T) {
 	}
 }
 
-// TestCompile compiles what two lists need, each form of a kernel once, and says that it took time; building them takes none.
+// TestCompile compiles what two lists need, each form of a kernel once, and says that it took time; building them takes
+// none.
 func TestCompile(t *testing.T) {
 	d := testDevice(t)
 	x, y := must(Make[float32](d, DeviceLocal, 64, "x"))(t), must(Make[float32](d, DeviceLocal, 64, "y"))(t)

@@ -6,8 +6,10 @@ type PassTime struct {
 	Nanoseconds int64
 }
 
-// Timings appends the device time of every op of the last submit to dst, in order, and returns it. Ops between which no barrier stands may overlap; the
-// time of each is then from the end of the one before it to its own, and those of one name have equal shares of the time that they take together. Nothing is appended when the program is not done, or has no timestamps.
+// Timings appends the device time of every op of the last submit to dst, in order, and returns it. Ops between which no
+// barrier stands may overlap; the time of each is then from the end of the one before it to its own, and those of one
+// name have equal shares of the time that they take together. Nothing is appended when the program is not done, or has
+// no timestamps.
 func (p *Program) Timings(dst []PassTime) []PassTime {
 	if p.last == 0 || p.queries == 0 || len(p.names) == 0 {
 		return dst
@@ -28,9 +30,9 @@ func (p *Program) Timings(dst []PassTime) []PassTime {
 	return dst
 }
 
-// SplitPoints returns the ops after which a program with these timings should be split (BuildOptions.SplitAfter) so that no part takes more than limit
-// nanoseconds, as far as that is possible: a single op above limit stays whole.
-// A list that would have more parts than one submit takes is split less.
+// SplitPoints returns the ops after which a program with these timings should be split (BuildOptions.SplitAfter) so
+// that no part takes more than limit nanoseconds, as far as that is possible: a single op above limit stays whole. A
+// list that would have more parts than one submit takes is split less.
 func SplitPoints(t []PassTime, limit int64) (after []int) {
 	for after = splitPoints(t, limit); len(after) >= maxBatches; after = splitPoints(t, limit) {
 		limit = max(1, 2*limit)

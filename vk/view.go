@@ -2,14 +2,15 @@ package vk
 
 import "unsafe"
 
-// View is a range of bytes of device memory: all or part of what Device.Alloc or Recorder.Scratch gave. The zero View is of nothing. Views are small
-// and are passed by value; two are equal when they are of the same bytes.
+// View is a range of bytes of device memory: all or part of what Device.Alloc or Recorder.Scratch gave. The zero View
+// is of nothing. Views are small and are passed by value; two are equal when they are of the same bytes.
 type View struct {
 	base      *allocation
 	off, size int64
 }
 
-// allocation is one buffer of an arena, or one scratch buffer of a recorder that gets its bytes when a program is built.
+// allocation is one buffer of an arena, or one scratch buffer of a recorder that gets its bytes when a program is
+// built.
 type allocation struct {
 	dev     *Device
 	name    string
@@ -26,9 +27,11 @@ type allocation struct {
 	phantom bool      // there is no memory behind it
 }
 
-// Phantom returns a buffer that is not there: lists that use it can be recorded and measured (Recorder.ScratchRegions), not built.
+// Phantom returns a buffer that is not there: lists that use it can be recorded and measured (Recorder.ScratchRegions),
+// not built.
 func (d *Device) Phantom(size int64, name string) View {
-	return View{&allocation{dev: d, name: name, size: size, kind: DeviceLocal, block: &memoryBlock{id: -1, size: size}, phantom: true}, 0, size}
+	return View{&allocation{dev: d, name: name, size: size, kind: DeviceLocal, block: &memoryBlock{id: -1, size: size},
+		phantom: true}, 0, size}
 }
 
 // Size returns the view's bytes.
@@ -45,7 +48,8 @@ func (v View) Name() string {
 // IsZero reports whether v is the zero View, of no memory at all. A View of zero bytes of a buffer is not.
 func (v View) IsZero() bool { return v.base == nil }
 
-// Slice returns the size bytes of v that begin at byte off. Asking for bytes outside of v yields the zero View, which every use refuses.
+// Slice returns the size bytes of v that begin at byte off. Asking for bytes outside of v yields the zero View, which
+// every use refuses.
 func (v View) Slice(off, size int64) View {
 	if v.base == nil || off < 0 || size < 0 || off > v.size || size > v.size-off {
 		return View{}
@@ -53,8 +57,8 @@ func (v View) Slice(off, size int64) View {
 	return View{v.base, v.off + off, size}
 }
 
-// Host returns the bytes of v as the host sees them, or nil when v is not mapped (device-local or scratch memory). The device sees what the host wrote
-// before the submit; the host sees what the device wrote once the ticket is done.
+// Host returns the bytes of v as the host sees them, or nil when v is not mapped (device-local or scratch memory). The
+// device sees what the host wrote before the submit; the host sees what the device wrote once the ticket is done.
 func (v View) Host() []byte {
 	if v.base == nil || v.base.block == nil || v.base.block.mapped == nil {
 		return nil

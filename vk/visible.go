@@ -10,8 +10,9 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Schedulers and containers give GPUs to processes by environment variables that CUDA and HIP obey and Vulkan does not. visibility lists them, those that
-// users set nearest to the program first. SLURM_ variables count all GPUs of the machine, as CUDA_VISIBLE_DEVICES does where Slurm does not hide the others.
+// Schedulers and containers give GPUs to processes by environment variables that CUDA and HIP obey and Vulkan does not.
+// visibility lists them, those that users set nearest to the program first. SLURM_ variables count all GPUs of the
+// machine, as CUDA_VISIBLE_DEVICES does where Slurm does not hide the others.
 var visibility = []struct {
 	name   string
 	vendor uint32 // PCI id of the vendor whose GPUs it counts, 0: all
@@ -31,13 +32,15 @@ const mostGPUs = 1024
 // vendorAMD is the PCI id of AMD.
 const vendorAMD = 0x1002
 
-// visible returns the indices of the devices that the environment gives to this process, none where it says nothing, and a note that says why. A variable that
-// names a GPU which is not there is an error: another one may be somebody else's.
+// visible returns the indices of the devices that the environment gives to this process, none where it says nothing,
+// and a note that says why. A variable that names a GPU which is not there is an error: another one may be somebody
+// else's.
 func visible(env func(string) string, devices []DeviceInfo) (list []int, note string, err error) {
 	for _, v := range visibility {
 		value := strings.TrimSpace(env(v.name))
 		gpus := gpusOf(devices, v.vendor)
-		if len(gpus) == 0 || value == "" || slices.Contains([]string{"all", "none", "void", "-1", "NoDevFiles"}, value) {
+		if len(gpus) == 0 || value == "" || slices.Contains([]string{"all", "none", "void", "-1", "NoDevFiles"},
+			value) {
 			continue
 		}
 		setting := v.name + "=" + value
@@ -53,7 +56,8 @@ func visible(env func(string) string, devices []DeviceInfo) (list []int, note st
 		if len(gpus) == 1 {
 			return list, "", nil // there is nothing to choose
 		}
-		if v.name == "CUDA_VISIBLE_DEVICES" && strings.Contains(why, "PCI") && env("CUDA_DEVICE_ORDER") != "PCI_BUS_ID" {
+		if v.name == "CUDA_VISIBLE_DEVICES" && strings.Contains(why, "PCI") &&
+			env("CUDA_DEVICE_ORDER") != "PCI_BUS_ID" {
 			why += "; CUDA counts so with CUDA_DEVICE_ORDER=PCI_BUS_ID alone"
 		}
 		return list, fmt.Sprintf("because of %s, %s", setting, why), nil
@@ -69,8 +73,8 @@ func (d *DeviceInfo) chosen(why string) string {
 	return fmt.Sprintf("device %d (%s, %s) is chosen %s", d.Index, d.Name, cmp.Or(d.PCI, d.UUID), why)
 }
 
-// allOf lists the devices that a process takes which is to take all: those that the environment gives to it, else every GPU, else every processor. Each counts
-// once, whatever drivers it has. The note says what the environment left out.
+// allOf lists the devices that a process takes which is to take all: those that the environment gives to it, else every
+// GPU, else every processor. Each counts once, whatever drivers it has. The note says what the environment left out.
 func allOf(env func(string) string, devices []DeviceInfo) (list []DeviceInfo, note string, err error) {
 	given, why, err := visible(env, devices)
 	if err != nil {
@@ -98,7 +102,8 @@ func allOf(env func(string) string, devices []DeviceInfo) (list []DeviceInfo, no
 	return list, "", nil
 }
 
-// gpusOf lists the devices of a vendor in the order of their PCI addresses, each once, whatever drivers it has. Those without address come last.
+// gpusOf lists the devices of a vendor in the order of their PCI addresses, each once, whatever drivers it has. Those
+// without address come last.
 func gpusOf(devices []DeviceInfo, vendor uint32) (list []int) {
 	for i, d := range devices {
 		if d.Type == CPU || len(d.Missing) > 0 || vendor != 0 && d.Vendor != vendor {
@@ -119,8 +124,8 @@ func gpusOf(devices []DeviceInfo, vendor uint32) (list []int) {
 	return list
 }
 
-// placesOf finds the GPUs that a list of indices, ranges of them and UUIDs names among those of this machine, and says how; none with the reason where one of
-// them is not there. As for CUDA the list ends with -1.
+// placesOf finds the GPUs that a list of indices, ranges of them and UUIDs names among those of this machine, and says
+// how; none with the reason where one of them is not there. As for CUDA the list ends with -1.
 func placesOf(names []string, gpus []int, devices []DeviceInfo) (places []int, why string) {
 	counted, named := true, 0
 	for _, name := range names {

@@ -11,9 +11,12 @@ func TestVisible(t *testing.T) {
 	lavapipe := DeviceInfo{Index: 0, Name: "llvmpipe", Type: CPU, UUID: "6d657361"}
 	late := DeviceInfo{Index: 1, Name: "late", Type: Discrete, Vendor: vendorNVIDIA, UUID: b, PCI: "0001:02:00.0"}
 	early := DeviceInfo{Index: 2, Name: "early", Type: Discrete, Vendor: vendorNVIDIA, UUID: a, PCI: "0000:65:00.0"}
-	twin := DeviceInfo{Index: 3, Name: "early by another driver", Type: Discrete, Vendor: vendorNVIDIA, UUID: "cccc", PCI: early.PCI}
-	amd := DeviceInfo{Index: 1, Name: "amd", Type: Discrete, Vendor: vendorAMD, UUID: "00000000-0300", PCI: "0000:03:00.0"}
-	weak := DeviceInfo{Index: 1, Name: "weak", Type: Discrete, Vendor: vendorNVIDIA, UUID: "dddd", Missing: []string{"x"}}
+	twin := DeviceInfo{Index: 3, Name: "early by another driver", Type: Discrete, Vendor: vendorNVIDIA, UUID: "cccc",
+		PCI: early.PCI}
+	amd := DeviceInfo{Index: 1, Name: "amd", Type: Discrete, Vendor: vendorAMD, UUID: "00000000-0300",
+		PCI: "0000:03:00.0"}
+	weak := DeviceInfo{Index: 1, Name: "weak", Type: Discrete, Vendor: vendorNVIDIA, UUID: "dddd",
+		Missing: []string{"x"}}
 	two := []DeviceInfo{lavapipe, late, early, twin}
 	for _, c := range []struct {
 		devices []DeviceInfo
@@ -25,7 +28,8 @@ func TestVisible(t *testing.T) {
 		{two, "CUDA_VISIBLE_DEVICES=", -1, ""},
 		{two, "CUDA_VISIBLE_DEVICES=-1 NVIDIA_VISIBLE_DEVICES=all", -1, ""},
 		{two, "CUDA_VISIBLE_DEVICES=0", 2, "CUDA counts so with CUDA_DEVICE_ORDER"},
-		{two, "CUDA_VISIBLE_DEVICES=1 CUDA_DEVICE_ORDER=PCI_BUS_ID SLURM_JOB_GPUS=0", 1, "device 1 (late, 0001:02:00.0) is chosen because of CUDA_VISIBLE_DEVICES=1, counted in PCI order"},
+		{two, "CUDA_VISIBLE_DEVICES=1 CUDA_DEVICE_ORDER=PCI_BUS_ID SLURM_JOB_GPUS=0", 1,
+			"device 1 (late, 0001:02:00.0) is chosen because of CUDA_VISIBLE_DEVICES=1, counted in PCI order"},
 		{two, "CUDA_VISIBLE_DEVICES=GPU-" + b, 1, "by its UUID"},
 		{two, "CUDA_VISIBLE_DEVICES=GPU-aaaa", 2, "by its UUID"},
 		{two, "CUDA_VISIBLE_DEVICES=GPU-eeee", -2, "none of the GPUs"},
@@ -71,9 +75,12 @@ func TestAllOf(t *testing.T) {
 		return DeviceInfo{Index: i, Name: name, Type: Discrete, Vendor: vendor, UUID: uuid, PCI: pci}
 	}
 	lavapipe := DeviceInfo{Index: 0, Name: "cpu", Type: CPU, UUID: "6d657361"}
-	four := []DeviceInfo{lavapipe, gpu(1, "c", vendorNVIDIA, "cc-1", "0000:81:00.0"), gpu(2, "a", vendorNVIDIA, "aa-1", "0000:01:00.0"),
-		gpu(3, "d", vendorNVIDIA, "dd-1", "0001:02:00.0"), gpu(4, "b", vendorNVIDIA, "bb-1", "0000:41:00.0"), gpu(5, "twin", vendorNVIDIA, "ee-1", "0000:41:00.0")}
-	mixed := []DeviceInfo{gpu(0, "n", vendorNVIDIA, "aa-1", "0000:01:00.0"), gpu(1, "x", vendorAMD, "bb-1", "0000:02:00.0"), gpu(2, "y", vendorAMD, "cc-1", "0000:03:00.0")}
+	four := []DeviceInfo{lavapipe, gpu(1, "c", vendorNVIDIA, "cc-1", "0000:81:00.0"),
+		gpu(2, "a", vendorNVIDIA, "aa-1", "0000:01:00.0"),
+		gpu(3, "d", vendorNVIDIA, "dd-1", "0001:02:00.0"), gpu(4, "b", vendorNVIDIA, "bb-1", "0000:41:00.0"),
+		gpu(5, "twin", vendorNVIDIA, "ee-1", "0000:41:00.0")}
+	mixed := []DeviceInfo{gpu(0, "n", vendorNVIDIA, "aa-1", "0000:01:00.0"),
+		gpu(1, "x", vendorAMD, "bb-1", "0000:02:00.0"), gpu(2, "y", vendorAMD, "cc-1", "0000:03:00.0")}
 	for _, c := range []struct {
 		devices []DeviceInfo
 		env     string
@@ -81,7 +88,8 @@ func TestAllOf(t *testing.T) {
 		note    string // a part of it
 	}{
 		{four, "", "c a d b", ""},
-		{four, "CUDA_VISIBLE_DEVICES=2", "c", "1 of 4 GPUs are taken because of CUDA_VISIBLE_DEVICES=2, counted in PCI order"},
+		{four, "CUDA_VISIBLE_DEVICES=2", "c",
+			"1 of 4 GPUs are taken because of CUDA_VISIBLE_DEVICES=2, counted in PCI order"},
 		{four, "CUDA_VISIBLE_DEVICES=3,0", "d a", "2 of 4"},
 		{four, "CUDA_VISIBLE_DEVICES=0,0,1", "a b", "2 of 4"},
 		{four, "CUDA_VISIBLE_DEVICES=1,-1,2", "b", "1 of 4"},
@@ -118,7 +126,8 @@ func TestAllOf(t *testing.T) {
 			}
 			continue
 		}
-		if got := strings.Join(names, " "); err != nil || got != c.want || !strings.Contains(note, c.note) || c.note == "" && note != "" {
+		if got := strings.Join(names, " "); err != nil || got != c.want || !strings.Contains(note, c.note) ||
+			c.note == "" && note != "" {
 			t.Errorf("%s: %q, want %q; note %q, want %q; error %v", c.env, got, c.want, note, c.note, err)
 		}
 	}
@@ -128,9 +137,11 @@ func TestAllOf(t *testing.T) {
 func TestNames(t *testing.T) {
 	const uuid, pci = "aaaa0000-1111-2222-3333-444455556666", "0000:65:00.0"
 	for given, want := range map[string]bool{
-		uuid: true, strings.ToUpper(uuid): true, "GPU-" + uuid: true, "gpu-" + uuid: true, "aaaa0000111122223333444455556666": true,
-		pci: true, "65:00.0": true, "00000000:65:00.0": true,
-		"": false, "-": false, "GPU-": false, "0": false, "aaaa0000": false, ":": false, "65:00.1": false, "0001:65:00.0": false, uuid + "0": false,
+		uuid: true, strings.ToUpper(uuid): true, "GPU-" + uuid: true, "gpu-" + uuid: true,
+		"aaaa0000111122223333444455556666": true,
+		pci:                                true, "65:00.0": true, "00000000:65:00.0": true,
+		"": false, "-": false, "GPU-": false, "0": false, "aaaa0000": false, ":": false, "65:00.1": false,
+		"0001:65:00.0": false, uuid + "0": false,
 	} {
 		if Names(given, uuid, pci) != want {
 			t.Errorf("%q: %v", given, !want)
@@ -139,8 +150,10 @@ func TestNames(t *testing.T) {
 	if Names("", "", "") || Names(":", "", "") || Names(pci, uuid, "") {
 		t.Error("a device without UUID or address is named by nothing")
 	}
-	in := &Instance{devices: []DeviceInfo{{Index: 0, UUID: "bb", PCI: "0000:01:00.0"}, {Index: 1, UUID: uuid, PCI: pci}}}
-	for what, want := range map[string]int{"1": 1, "GPU-" + uuid: 1, pci: 1, "01:00.0": 0, "2": -1, "02:00.0": -1, "GPU-": -1, "11111111": -1} {
+	in := &Instance{devices: []DeviceInfo{{Index: 0, UUID: "bb", PCI: "0000:01:00.0"},
+		{Index: 1, UUID: uuid, PCI: pci}}}
+	for what, want := range map[string]int{"1": 1, "GPU-" + uuid: 1, pci: 1, "01:00.0": 0, "2": -1, "02:00.0": -1,
+		"GPU-": -1, "11111111": -1} {
 		d, _, err := in.Select(what)
 		if want < 0 && !errors.Is(err, ErrNoDevice) || want >= 0 && (err != nil || d.Index != want) {
 			t.Errorf("Select(%q) = %d, %v, want %d", what, d.Index, err, want)
@@ -149,7 +162,8 @@ func TestNames(t *testing.T) {
 }
 
 func TestSamePCI(t *testing.T) {
-	for given, want := range map[string]bool{"0000:65:00.0": true, "65:00.0": true, "00000000:65:00.0": true, "0001:65:00.0": false, "5:00.0": false, ":65:00.0": true, "65:00.1": false} {
+	for given, want := range map[string]bool{"0000:65:00.0": true, "65:00.0": true, "00000000:65:00.0": true,
+		"0001:65:00.0": false, "5:00.0": false, ":65:00.0": true, "65:00.1": false} {
 		if samePCI("0000:65:00.0", given) != want {
 			t.Errorf("%s: %v", given, !want)
 		}

@@ -30,7 +30,8 @@ func contentsOf(t *testing.T, dir string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != output.LockName && !output.ProbeName.MatchString(filepath.Base(name)) {
+		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != output.LockName &&
+			!output.ProbeName.MatchString(filepath.Base(name)) {
 			all[name] = fmt.Sprintf("%x", sha256.Sum256(data))
 		}
 	}
@@ -42,7 +43,8 @@ func lacks(t *testing.T, old map[string]string, out string) (list []string) {
 	t.Helper()
 	now := contentsOf(t, out)
 	for name, content := range old {
-		if now[name] != content && now[output.AsideFolder+"/"+name] != content && now[output.AsideMoving+"/"+name] != content {
+		if now[name] != content && now[output.AsideFolder+"/"+name] != content &&
+			now[output.AsideMoving+"/"+name] != content {
 			list = append(list, name)
 		}
 	}
@@ -171,7 +173,8 @@ func TestKilledOverwrite(t *testing.T) {
 	came, stood := 0, 0
 	for i := range kills {
 		if old == nil {
-			vksplat(t, "train", scene, "-m", out, "--iterations", "6", "--save-at", "3", "--eval", "--tensorboard", "--overwrite")
+			vksplat(t, "train", scene, "-m", out, "--iterations", "6", "--save-at", "3", "--eval", "--tensorboard",
+				"--overwrite")
 			old = contentsOf(t, out)
 		}
 		began := time.Now()
@@ -184,7 +187,8 @@ func TestKilledOverwrite(t *testing.T) {
 		}
 		cmd, said := startTrain(t, args...)
 		folder := filepath.Join(out, output.AsideFolder)
-		for i > 0 && !output.IsFolder(folder) && time.Since(began) < time.Minute { // the first is killed while it begins
+		// the first is killed while it begins
+		for i > 0 && !output.IsFolder(folder) && time.Since(began) < time.Minute {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(random.Int63n(int64(400 * time.Millisecond))))
@@ -296,7 +300,8 @@ func TestDropFails(t *testing.T) {
 	s := train.NewSaver(&train.Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
 	s.Aside = true
 	s.Standing()
-	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.Out, output.AsideFolder)+" is not removed") {
+	if !strings.Contains(said.String(),
+		"the earlier run in "+filepath.Join(o.Out, output.AsideFolder)+" is not removed") {
 		t.Errorf("said is %q", said.String())
 	}
 	if _, err := output.RecoverAside(o.Out); err == nil || fault.Hint(err) == "" {

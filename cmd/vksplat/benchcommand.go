@@ -8,7 +8,8 @@ import (
 )
 
 func benchCommand(console *cli.Console) *cobra.Command {
-	o := &bench.Options{Options: *newTrainOptions(), Suite: bench.SuiteQuick, TrainSteps: -1, Settle: -1, Steps: -1, Rounds: bench.BenchRounds}
+	o := &bench.Options{Options: *newTrainOptions(), Suite: bench.SuiteQuick, TrainSteps: -1, Settle: -1, Steps: -1,
+		Rounds: bench.BenchRounds}
 	o.Checkpoints.Off = true
 	cmd := &cobra.Command{
 		Use:   "bench [SCENE]...",
@@ -48,14 +49,18 @@ func benchCommand(console *cli.Console) *cobra.Command {
 // benchTable lists the options that train does not have.
 func benchTable(o *bench.Options) []option {
 	return []option{
-		chosen(&o.Suite, "suite", "without SCENE, measure the models of `NAME`: quick has a few sizes, full goes from 0.1 to 10 million splats and from 0.25 to 8 megapixels", bench.SuiteNames()...),
-		other(&o.TrainSteps, "warm-steps", "train `N` steps of the recipe before; auto: 0 with --init ply:FILE, else 1000"),
+		chosen(&o.Suite, "suite", "without SCENE, measure the models of `NAME`: quick has a few sizes, full goes from "+
+			"0.1 to 10 million splats and from 0.25 to 8 megapixels", bench.SuiteNames()...),
+		other(&o.TrainSteps, "warm-steps",
+			"train `N` steps of the recipe before; auto: 0 with --init ply:FILE, else 1000"),
 		other(&o.Settle, "settle", "go `N` steps before the first round; auto: 50, or more to see every photo once"),
-		other(&o.Steps, "steps", "measure `N` steps a round; auto: 200, or without SCENE fewer where these take more than a few seconds"),
+		other(&o.Steps, "steps", "measure `N` steps a round; auto: 200, or without SCENE fewer where these take more "+
+			"than a few seconds"),
 		integer(&o.Rounds, "repeat", "measure `N` rounds"),
 		text(&o.Json, "json", "write the results to `FILE` as JSON"),
 		overwriteOption(&o.Overwrite, "the file of --json"),
 		text(&o.Against, "against", "compare with the results in `FILE`, which --json wrote"),
-		float(&o.MaxSlowdown, "max-slowdown", "with --against, fail where a step takes more than `X` times as long; 0: never"),
+		float(&o.MaxSlowdown, "max-slowdown",
+			"with --against, fail where a step takes more than `X` times as long; 0: never"),
 	}
 }

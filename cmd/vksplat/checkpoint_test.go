@@ -21,7 +21,8 @@ import (
 // ownProcess is set where a test runs in a process of its own.
 const ownProcess = "VKSPLAT_TEST_PROCESS"
 
-// TestRescue saves a run that found no memory. It trains in a process of its own: children inherit the peak of resident memory, which scripts measure.
+// TestRescue saves a run that found no memory. It trains in a process of its own: children inherit the peak of resident
+// memory, which scripts measure.
 func TestRescue(t *testing.T) {
 	needDevice(t)
 	if os.Getenv(ownProcess) == "" {

@@ -21,13 +21,15 @@ import (
 	"vksplat/scene/synth"
 )
 
-// citySize is a city and how it is trained: splats of the whole and of a block, and device memory that the whole does not fit.
+// citySize is a city and how it is trained: splats of the whole and of a block, and device memory that the whole does
+// not fit.
 type citySize struct {
 	synth.Options
 	steps         int
 	splats, block int
 	memory        string
-	share         bool // steps are those of the whole, of which a block gets its photos' share; otherwise each block gets all
+	// steps are those of the whole, of which a block gets its photos' share; otherwise each block gets all
+	share bool
 }
 
 // command runs the program in this process, and wants it to succeed.
@@ -40,15 +42,18 @@ func command(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestCity trains a city as a whole, and in four blocks with memory that the whole does not fit: as good within 0.3 dB on photos that no block trained on, and
-// near borders within 0.3 dB of elsewhere. VKSPLAT_LONG=1 does it with 400 photos, each of which the blocks train on as often as the whole, half an hour on two cores.
+// TestCity trains a city as a whole, and in four blocks with memory that the whole does not fit: as good within 0.3 dB
+// on photos that no block trained on, and near borders within 0.3 dB of elsewhere. VKSPLAT_LONG=1 does it with 400
+// photos, each of which the blocks train on as often as the whole, half an hour on two cores.
 func TestCity(t *testing.T) {
 	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
 		t.Skip("no Vulkan device on this machine")
 	}
-	size := citySize{synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 300, 9000, 4000, "10M", false}
+	size := citySize{synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 300, 9000, 4000, "10M",
+		false}
 	if os.Getenv("VKSPLAT_LONG") != "" {
-		size = citySize{synth.Options{City: true, Images: 400, Width: 128, Height: 96, Points: 30000}, 3000, 40000, 18000, "34M", true}
+		size = citySize{synth.Options{City: true, Images: 400, Width: 128, Height: 96, Points: 30000}, 3000, 40000,
+			18000, "34M", true}
 	}
 	dir := t.TempDir()
 	size.train(t, dir)
@@ -68,7 +73,8 @@ func TestCity(t *testing.T) {
 	if kept != merged.Splats {
 		t.Errorf("%d splats, the blocks' cores have %d", merged.Splats, kept)
 	}
-	t.Logf("PSNR %.2f dB, SSIM %.4f of the whole (%d splats), %.2f dB, %.4f merged (%d splats), %.2f dB lost at borders against the blocks", st.PSNR, st.SSIM, st.Splats, merged.PSNR, merged.SSIM,
+	t.Logf("PSNR %.2f dB, SSIM %.4f of the whole (%d splats), %.2f dB, %.4f merged (%d splats), %.2f dB lost at "+
+		"borders against the blocks", st.PSNR, st.SSIM, st.Splats, merged.PSNR, merged.SSIM,
 		merged.Splats, merged.BorderLoss)
 	if math.IsNaN(merged.PSNR) || merged.PSNR < st.PSNR-0.3 {
 		t.Errorf("PSNR %.2f dB in blocks, %.2f dB as a whole", merged.PSNR, st.PSNR)
@@ -84,8 +90,10 @@ func (size *citySize) train(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	scaler := float64(size.steps) / float64(pipeline.DefaultConfig().Iterations)
-	flags := []string{fmt.Sprintf("--steps-scaler=%g", scaler), fmt.Sprintf("--refine-every=%.0f", 10/scaler), "--reset-every=0", "--report=false", "--progress=none"}
-	whole := append([]string{"train", in("city"), "-m", in("whole"), "--eval", "--splats=" + strconv.Itoa(size.splats)}, flags...)
+	flags := []string{fmt.Sprintf("--steps-scaler=%g", scaler), fmt.Sprintf("--refine-every=%.0f", 10/scaler),
+		"--reset-every=0", "--report=false", "--progress=none"}
+	whole := append([]string{"train", in("city"), "-m", in("whole"), "--eval", "--splats=" + strconv.Itoa(size.splats)},
+		flags...)
 	if code := run(append(whole, "--max-vram="+size.memory), io.Discard, io.Discard); code != fault.ExitTryAgain {
 		t.Fatalf("the whole does fit %s, or fails otherwise: exit code %d", size.memory, code)
 	}
@@ -100,7 +108,9 @@ func (size *citySize) train(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for k := range plan.Blocks {
-		command(t, append([]string{"train", plan.Dir, fmt.Sprintf("--block=%d", k), fmt.Sprintf("--share-steps=%v", size.share), "--splats=" + strconv.Itoa(size.block), "--max-vram=" + size.memory}, flags...)...)
+		command(t, append([]string{"train", plan.Dir, fmt.Sprintf("--block=%d", k),
+			fmt.Sprintf("--share-steps=%v", size.share), "--splats=" + strconv.Itoa(size.block),
+			"--max-vram=" + size.memory}, flags...)...)
 		var st output.Stats
 		readTestJSON(t, filepath.Join(plan.BlockFolder(k), "stats.json"), &st)
 		steps := size.steps
@@ -108,9 +118,11 @@ func (size *citySize) train(t *testing.T, dir string) {
 			steps = int(plan.Share(k)*float64(steps) + 1e-9)
 		}
 		if st.PeakDeviceBytes > limit || st.Splats != size.block || st.Step != steps {
-			t.Errorf("block %d: %d splats in %d bytes after %d steps, want %d in %d after %d", k, st.Splats, st.PeakDeviceBytes, st.Step, size.block, limit, steps)
+			t.Errorf("block %d: %d splats in %d bytes after %d steps, want %d in %d after %d", k, st.Splats,
+				st.PeakDeviceBytes, st.Step, size.block, limit, steps)
 		}
-		t.Logf("block %d: %d steps, %d of %d photos, %.1f MB", k, st.Step, st.TrainImages, plan.Photos-len(plan.HeldOut), float64(st.PeakDeviceBytes)/1e6)
+		t.Logf("block %d: %d steps, %d of %d photos, %.1f MB", k, st.Step, st.TrainImages,
+			plan.Photos-len(plan.HeldOut), float64(st.PeakDeviceBytes)/1e6)
 	}
 	command(t, "merge", in("plan"), "--max-vram="+size.memory)
 }
@@ -136,7 +148,8 @@ func checkBorders(t *testing.T, whole string, st *output.Stats, views []merge.Se
 		t.Fatalf("%d photos are of one block, %d of several", n[0], n[1])
 	}
 	inside, border := lost[0]/float64(n[0]), lost[1]/float64(n[1])
-	t.Logf("lost against the whole: %.2f dB in %d photos of one block, %.2f dB in %d of several", inside, n[0], border, n[1])
+	t.Logf("lost against the whole: %.2f dB in %d photos of one block, %.2f dB in %d of several", inside, n[0], border,
+		n[1])
 	if min(n[0], n[1]) >= 5 && !(border <= inside+0.3) { // a mean of fewer says little
 		t.Errorf("photos near borders lost %.2f dB, others %.2f dB", border, inside)
 	}

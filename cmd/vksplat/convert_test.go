@@ -16,7 +16,8 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// TestConvertCancelled stops a conversion, in whatever format, after some pieces: nothing is left, and the exit code is that of Ctrl-C.
+// TestConvertCancelled stops a conversion, in whatever format, after some pieces: nothing is left, and the exit code is
+// that of Ctrl-C.
 func TestConvertCancelled(t *testing.T) {
 	for _, f := range splatfile.Formats() {
 		if f.Write == nil {

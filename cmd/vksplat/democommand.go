@@ -12,7 +12,8 @@ import (
 )
 
 func demoCommand(console *cli.Console) *cobra.Command {
-	o := &demo.Options{Options: *newTrainOptions(), Photos: demo.Photos, Size: render.PixelsFlag{Width: demo.Width, Height: demo.Height}, Points: demo.Points}
+	o := &demo.Options{Options: *newTrainOptions(), Photos: demo.Photos,
+		Size: render.PixelsFlag{Width: demo.Width, Height: demo.Height}, Points: demo.Points}
 	o.Eval, o.Checkpoints.Off = true, true
 	c := &o.Config
 	c.Iterations = demo.Steps

@@ -16,8 +16,9 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices [--json]",
 		Short: "List the Vulkan devices of this machine",
-		Long:  "List the Vulkan devices of this machine. INDEX, UUID and PCI address are what\n--device takes; UUID and address stay the same when other devices come and go.",
-		Args:  cobra.NoArgs,
+		Long: "List the Vulkan devices of this machine. INDEX, UUID and PCI address are what\n--device takes; UUID " +
+			"and address stay the same when other devices come and go.",
+		Args: cobra.NoArgs,
 		RunE: runs(console, func([]string) error {
 			list, err := listDevices(choice)
 			if err != nil {
@@ -30,7 +31,8 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "everything that is known of each device, as JSON")
-	cmd.Flags().Var((*deviceFlag)(&choice), "device", "only the one that other commands take for --device `INDEX|UUID|PCI`, or auto")
+	cmd.Flags().Var((*deviceFlag)(&choice), "device",
+		"only the one that other commands take for --device `INDEX|UUID|PCI`, or auto")
 	return cmd
 }
 
@@ -48,7 +50,8 @@ func printDevices(console *cli.Console, list []pipeline.DeviceSummary) error {
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INDEX\tNAME\tTYPE\tMEMORY\tVULKAN\tDRIVER\tUUID\tPCI")
 	for _, d := range list {
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type, pipeline.BytesText(d.MemoryBytes), d.API, d.Driver, d.UUID, orDash(d.PCI))
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type,
+			pipeline.BytesText(d.MemoryBytes), d.API, d.Driver, d.UUID, orDash(d.PCI))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print devices: %w", err)

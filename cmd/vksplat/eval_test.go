@@ -42,7 +42,8 @@ func halfRight() (shot scene.Image, render []float32, mask []uint32) {
 
 func TestScores(t *testing.T) {
 	photo, render, mask := halfRight()
-	s := &evaluate.Scorer{Protocol: evaluate.ProtocolOf(evaluate.ProtocolINRIA), Correct: metric.ColorAffine, Unmasked: true}
+	s := &evaluate.Scorer{Protocol: evaluate.ProtocolOf(evaluate.ProtocolINRIA), Correct: metric.ColorAffine,
+		Unmasked: true}
 	list, err := s.Scores(photo, render, mask, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,8 @@ func TestScores(t *testing.T) {
 		t.Fatalf("%s is not known", name)
 		return 0
 	}
-	if value("PSNR") != meter.MaxPSNR || value("cc_psnr") != meter.MaxPSNR || !(value("unmasked_psnr") < 20) || !(value("unmasked_ssim") < value("SSIM")) {
+	if value("PSNR") != meter.MaxPSNR || value("cc_psnr") != meter.MaxPSNR || !(value("unmasked_psnr") < 20) ||
+		!(value("unmasked_ssim") < value("SSIM")) {
 		t.Errorf("masked and not: %v", list)
 	}
 	for _, name := range []string{"LPIPS", "cc_lpips", "unmasked_lpips"} {
@@ -63,7 +65,8 @@ func TestScores(t *testing.T) {
 			t.Errorf("%s, which nobody measured: %s", name, got)
 		}
 	}
-	s = &evaluate.Scorer{Protocol: evaluate.ProtocolOf(evaluate.ProtocolGsplat), Correct: evaluate.ColorNone, Lpips: func(scene.Image, []float32, []uint32) (float64, error) { return 0.125, nil }}
+	s = &evaluate.Scorer{Protocol: evaluate.ProtocolOf(evaluate.ProtocolGsplat), Correct: evaluate.ColorNone,
+		Lpips: func(scene.Image, []float32, []uint32) (float64, error) { return 0.125, nil }}
 	if list, err = s.Scores(photo, render, nil, nil); err != nil || len(list) != 3 || value("LPIPS") != 0.125 {
 		t.Errorf("%v, %v", list, err)
 	}
@@ -76,9 +79,13 @@ func TestScores(t *testing.T) {
 
 // TestSuitePresets wants every preset to be one that can be run, with the captures and means that papers have.
 func TestSuitePresets(t *testing.T) {
-	for name, captures := range map[string]int{"mipnerf360": 9, "tanks-and-temples": 2, "deep-blending": 2, "nerf-synthetic": 8} {
+	for name, captures := range map[string]int{"mipnerf360": 9, "tanks-and-temples": 2, "deep-blending": 2,
+		"nerf-synthetic": 8} {
 		file := filepath.Join(t.TempDir(), "suite.toml")
-		if err := os.WriteFile(file, []byte("out = \"runs\"\ndata = \"data\"\npreset = \""+name+"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.fast]\npreset = \"fast\"\n"), 0o666); err != nil {
+		if err := os.WriteFile(file,
+			[]byte("out = \"runs\"\ndata = \"data\"\npreset = \""+name+
+				"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.fast]\npreset = \"fast\"\n"),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 		plan, err := suite.Read(file, settingsForSuite())
@@ -92,7 +99,8 @@ func TestSuitePresets(t *testing.T) {
 		if last := plan.Means[len(plan.Means)-1]; len(last.Captures) != captures {
 			t.Errorf("%s: the mean %q is of %d captures", name, last.Name, len(last.Captures))
 		}
-		if text := strings.Join(runs[len(runs)-1].Train(), " "); !strings.Contains(text, "--seed=44 ") || !strings.Contains(text, "--preset=fast") || !strings.Contains(text, "--iterations=7000") {
+		if text := strings.Join(runs[len(runs)-1].Train(), " "); !strings.Contains(text, "--seed=44 ") ||
+			!strings.Contains(text, "--preset=fast") || !strings.Contains(text, "--iterations=7000") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
@@ -128,7 +136,8 @@ func FuzzCaptureRecord(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, output.CaptureFile), data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if rec, err := captured.ReadRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil && rec.Scene == "" {
+		if rec, err := captured.ReadRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil &&
+			rec.Scene == "" {
 			t.Errorf("%+v, %v", rec, err)
 		}
 	})
@@ -161,7 +170,8 @@ func TestSuiteOfThePage(t *testing.T) {
 	}
 }
 
-// TestPerceptual measures LPIPS with made-up weights: what a mask leaves out does not count, and the file's hash goes into the result.
+// TestPerceptual measures LPIPS with made-up weights: what a mask leaves out does not count, and the file's hash goes
+// into the result.
 func TestPerceptual(t *testing.T) {
 	needDevice(t)
 	device, err := pipeline.OpenDevice(pipeline.DeviceOptions{})
@@ -189,7 +199,8 @@ func TestPerceptual(t *testing.T) {
 				channels[i] = random.Float32()
 			}
 		}
-		w.Kernels, w.Biases, w.Channels = append(w.Kernels, kernel), append(w.Biases, bias), append(w.Channels, channels)
+		w.Kernels, w.Biases, w.Channels = append(w.Kernels, kernel), append(w.Biases, bias),
+			append(w.Channels, channels)
 	}
 	net, err := pipeline.NewLPIPS(device, w, lpips.Options{Normalize: true})
 	if err != nil {
@@ -250,7 +261,8 @@ func TestPlanPerceptual(t *testing.T) {
 	if err := ply.Write(file, s, ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
-	j := &evaluate.Job{Name: "out", File: file, Cams: []scene.Camera{{Width: 64, Height: 48}}, O: evaluate.Options{Protocol: evaluate.ProtocolGsplat}}
+	j := &evaluate.Job{Name: "out", File: file, Cams: []scene.Camera{{Width: 64, Height: 48}},
+		O: evaluate.Options{Protocol: evaluate.ProtocolGsplat}}
 	if err := j.PlanPerceptual(device); err != nil {
 		t.Errorf("without LPIPS: %v", err)
 	}

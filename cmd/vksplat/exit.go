@@ -90,15 +90,16 @@ func formerHint(former string, flags []string) string {
 	case former != formerForce:
 		return ""
 	case slices.Contains(flags, "accept-changes"):
-		return "it is two flags now: --accept-changes goes on, with --resume, although settings or photos changed; " + overwrite
+		return "it is two flags now: --accept-changes goes on, with --resume, although settings or photos changed; " +
+			overwrite
 	case slices.Contains(flags, "overwrite"):
 		return "it has another name now: " + overwrite
 	}
 	return ""
 }
 
-// parent makes a command that only has subcommands: alone it prints its help, and refuses names that none of them has. Cobra itself would print the help for
-// these, too, and succeed.
+// parent makes a command that only has subcommands: alone it prints its help, and refuses names that none of them has.
+// Cobra itself would print the help for these, too, and succeed.
 func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subs...)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -110,7 +111,8 @@ func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 			names = append(names, sub.Name())
 		}
 		help := "see: " + cmd.CommandPath() + " --help"
-		return fault.Usagef(cli.DidYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
+		return fault.Usagef(cli.DidYouMean(args[0], names, help), "unknown command %q for %q", args[0],
+			cmd.CommandPath())
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd

@@ -32,7 +32,8 @@ func vksplat(t *testing.T, args ...string) {
 	}
 }
 
-// smallScene makes a capture with so many points and returns its folder. It skips the test where no device can train it.
+// smallScene makes a capture with so many points and returns its folder. It skips the test where no device can train
+// it.
 func smallScene(t *testing.T, points int) string {
 	t.Helper()
 	needDevice(t)
@@ -71,7 +72,8 @@ func TestFarCapture(t *testing.T) {
 	needDevice(t)
 	o, steps := synth.Options{Images: 16, Width: 96, Height: 72, Points: 800}, "120"
 	if os.Getenv(longVariable) == "1" {
-		o, steps = synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points}, "1200"
+		o, steps = synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points},
+			"1200"
 	}
 	dir := t.TempDir()
 	near, far := filepath.Join(dir, "near"), filepath.Join(dir, "far")
@@ -90,7 +92,8 @@ func TestFarCapture(t *testing.T) {
 	}
 	checkFarRender(t, dir, steps, scene.Camera{Width: o.Width, Height: o.Height})
 	for capture, warned := range map[string]bool{near: false, far: true} {
-		out, err := exec.Command("vksplat", "train", capture, "-m", filepath.Join(dir, "kept"), "--overwrite", "--origin", "keep", "--iterations", "5").CombinedOutput()
+		out, err := exec.Command("vksplat", "train", capture, "-m", filepath.Join(dir, "kept"), "--overwrite",
+			"--origin", "keep", "--iterations", "5").CombinedOutput()
 		if err != nil || strings.Contains(string(out), "--origin keep writes") != warned {
 			t.Errorf("%s: train --origin keep: %v\n%s", capture, err, out)
 		}

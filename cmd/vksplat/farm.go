@@ -14,5 +14,6 @@ func farmCommand(console *cli.Console) *cobra.Command {
 		Long: "Run jobs of many tasks: trainings, sweeps, blocks, renders, videos, tables, on this machine\n" +
 			"or by a scheduler of yours. docs/farm.md says what a job is.",
 	}
-	return parent(cmd, farmRunCommand(console), farmPageCommand(console), farmArtifactsCommand(console), farmFsckCommand(console), farmGcCommand(console), farmExportCommand(console), farmRunTaskCommand(console))
+	return parent(cmd, farmRunCommand(console), farmPageCommand(console), farmArtifactsCommand(console),
+		farmFsckCommand(console), farmGcCommand(console), farmExportCommand(console), farmRunTaskCommand(console))
 }

@@ -22,9 +22,10 @@ import (
 // servers are the servers of objects of scripts, by the folder of each.
 var servers sync.Map
 
-// cmdBucket is "bucket start": starts a server of objects and writes roots.toml, whose roots inputs and outputs are on it, and a file of credentials.
-// "bucket up DIR KEY" puts the files of a folder there. "bucket down PATTERN FILE" fetches the object of that pattern. "[!] bucket has PATTERN" looks for objects, and
-// "[!] bucket says TEXT" for a text in any. "bucket killed PATTERN COMMAND..." starts a command and kills it, as kill -9 does, once there is an object.
+// cmdBucket is "bucket start": starts a server of objects and writes roots.toml, whose roots inputs and outputs are on
+// it, and a file of credentials. "bucket up DIR KEY" puts the files of a folder there. "bucket down PATTERN FILE"
+// fetches the object of that pattern. "[!] bucket has PATTERN" looks for objects, and "[!] bucket says TEXT" for a text
+// in any. "bucket killed PATTERN COMMAND..." starts a command and kills it, as kill -9 does, once there is an object.
 func cmdBucket(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(".")
 	if args[0] == "start" {
@@ -32,7 +33,9 @@ func cmdBucket(ts *testscript.TestScript, neg bool, args []string) {
 		servers.Store(dir, s)
 		ts.Defer(s.Close)
 		keys := filepath.Join(dir, "keys")
-		ts.Check(os.WriteFile(keys, fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", s3test.Access, s3test.Secret), 0o600))
+		ts.Check(os.WriteFile(keys,
+			fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", s3test.Access,
+				s3test.Secret), 0o600))
 		text := ""
 		for name, at := range map[string]string{"inputs": "scans", "outputs": "results"} {
 			text += fmt.Sprintf("[%s]\nurl = \"s3://lab/%s\"\nendpoint = %q\ncredentials = %q\n", name, at, s.URL, keys)

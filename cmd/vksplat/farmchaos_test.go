@@ -85,8 +85,10 @@ func TestFarmSteps(t *testing.T) {
 	t.Log("seed", seed)
 	const telling = 12 // takeovers from attempts that had worked for longer than may be lost
 	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)),
-		fmt.Sprintf("version = 1\nname = %q\n[retry]\nmax_attempts = 1000\nbackoff = \"100ms\"\nbackoff_max = \"1s\"\n[limits]\ncheckpoint_every = %q\n"+
-			"[[task]]\nkind = \"demo\"\nid = \"made\"\nimages = 6\nsize = [48, 48]\npoints = 200\n[[task]]\nkind = \"train\"\nid = \"model\"\nsource = \"@made\"\nset.iterations = 1000000\n", chaosJob, chaosUpload))
+		fmt.Sprintf("version = 1\nname = %q\n[retry]\nmax_attempts = 1000\nbackoff = \"100ms\"\nbackoff_max = "+
+			"\"1s\"\n[limits]\ncheckpoint_every = %q\n"+
+			"[[task]]\nkind = \"demo\"\nid = \"made\"\nimages = 6\nsize = [48, 48]\npoints = 200\n[[task]]\nkind = "+
+			"\"train\"\nid = \"model\"\nsource = \"@made\"\nset.iterations = 1000000\n", chaosJob, chaosUpload))
 	c.mounted = false
 	c.start()
 	for deadline := time.Now().Add(20 * time.Minute); c.telling() < telling && time.Now().Before(deadline); {
@@ -125,7 +127,8 @@ func inNamespace(t *testing.T) {
 func (s *chaosSize) document() string {
 	var b strings.Builder
 	fmt.Fprintf(&b,
-		"version = 1\nname = %q\n[retry]\nmax_attempts = 1000\nbackoff = \"100ms\"\nbackoff_max = \"1s\"\n[limits]\nstall_timeout = \"1m\"\ncheckpoint_every = %q\n", chaosJob, chaosUpload)
+		"version = 1\nname = %q\n[retry]\nmax_attempts = 1000\nbackoff = \"100ms\"\nbackoff_max = "+
+			"\"1s\"\n[limits]\nstall_timeout = \"1m\"\ncheckpoint_every = %q\n", chaosJob, chaosUpload)
 	add := func(kind, id, rest string) { fmt.Fprintf(&b, "[[task]]\nkind = %q\nid = %q\n%s\n", kind, id, rest) }
 	for i := range min(4, s.trainings) {
 		add("demo", fmt.Sprintf("made %d", i), fmt.Sprintf("images = 6\nsize = [48, 48]\npoints = %d", 200+100*i))

@@ -93,14 +93,16 @@ func (c *chaos) judgeTakeovers() {
 				resumed++
 			}
 			if start < a.stored {
-				c.t.Errorf("%s, run %d, attempt %d was first at step %d, though the store had a checkpoint of step %d", name, a.run, a.attempt, start, a.stored)
+				c.t.Errorf("%s, run %d, attempt %d was first at step %d, though the store had a checkpoint of step %d",
+					name, a.run, a.attempt, start, a.stored)
 			}
 			if before != nil {
 				pairs++
 				lost := before.lost(start)
 				worst = max(worst, lost)
 				if lost > chaosLost && !c.isOut(before.said[0].at, a.said[0].at) {
-					c.t.Errorf("%s, run %d, attempt %d began at step %d, which was %v before the end of the one before", name, a.run, a.attempt, start, lost)
+					c.t.Errorf("%s, run %d, attempt %d began at step %d, which was %v before the end of the one before",
+						name, a.run, a.attempt, start, lost)
 				}
 			}
 			before = a
@@ -109,7 +111,8 @@ func (c *chaos) judgeTakeovers() {
 	if pairs == 0 || resumed == 0 {
 		c.t.Error("no training was gone on with: nothing was tested")
 	}
-	c.t.Logf("%d attempts at trainings went on from checkpoints of the store; of %d pairs of attempts the worst did %v of work anew", resumed, pairs, worst.Round(10*time.Millisecond))
+	c.t.Logf("%d attempts at trainings went on from checkpoints of the store; of %d pairs of attempts the worst did "+
+		"%v of work anew", resumed, pairs, worst.Round(10*time.Millisecond))
 }
 
 // telling counts the takeovers that could have lost more than they may.

@@ -11,7 +11,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// checkTasks refuses tasks whose settings train would refuse, before anything runs. Those that many tasks share are looked at once.
+// checkTasks refuses tasks whose settings train would refuse, before anything runs. Those that many tasks share are
+// looked at once.
 func checkTasks(tasks []spec.Task) error {
 	seen := map[string]bool{}
 	for i := range tasks {

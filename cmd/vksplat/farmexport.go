@@ -89,8 +89,9 @@ func (o *farmExportOptions) table() []optionGroup {
 			"(default: any number)"),
 		integer(&o.MaxArray, "max-array", "with slurm: the cluster's MaxArraySize is `N`"),
 		text(&o.Image, "image", "with kubernetes: container image `NAME` (required)"),
-		other((*listFlag)(&o.claims), "claim", "with kubernetes: `ROOT=CLAIM`, a root is on this PersistentVolumeClaim "+
-			"(default: one of the root's name); can be given again"),
+		other((*listFlag)(&o.claims), "claim",
+			"with kubernetes: `ROOT=CLAIM`, a root is on this PersistentVolumeClaim "+
+				"(default: one of the root's name); can be given again"),
 		text(&o.GPUResource, "gpu-resource", "with kubernetes: a GPU is called `NAME`"),
 		text(&o.Queue, "queue", "with kubernetes: Kueue's local queue `NAME`"),
 		text(&o.Show, "show", "with opencue: the show `NAME`"),
@@ -244,7 +245,8 @@ func farmExport(console *cli.Console, o *farmExportOptions, given func(string) b
 			return err
 		}
 	}
-	console.Printf("%s of job %s in %s\n%s %s\n", cli.Count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
+	console.Printf("%s of job %s in %s\n%s %s\n", cli.Count(len(plan.Tasks), "task"), wording.Printable(job.Name),
+		o.out,
 		e.next, cli.Quoted(filepath.Join(o.out, e.file)))
 	return nil
 }

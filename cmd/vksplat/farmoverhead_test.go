@@ -27,9 +27,12 @@ func TestFarmOverhead(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
-	vksplat(t, "demo", "--capture-only", "-m", filepath.Join(dir, "capture"), "--images", "20", "--size", "160x120", "--points", "2000")
+	vksplat(t, "demo", "--capture-only", "-m", filepath.Join(dir, "capture"), "--images", "20", "--size", "160x120",
+		"--points", "2000")
 	document := filepath.Join(dir, "job.toml")
-	if err := os.WriteFile(document, fmt.Appendf(nil, "version = 1\nname = \"cost\"\n[[task]]\nkind = \"train\"\nid = \"model\"\nsource = \"capture\"\nset.iterations = %s\n", steps), 0o666); err != nil {
+	if err := os.WriteFile(document,
+		fmt.Appendf(nil, "version = 1\nname = \"cost\"\n[[task]]\nkind = \"train\"\nid = \"model\"\nsource = "+
+			"\"capture\"\nset.iterations = %s\n", steps), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	timed := func(args ...string) time.Duration {
@@ -40,10 +43,12 @@ func TestFarmOverhead(t *testing.T) {
 	var plain, farm time.Duration // the best of some: other programs run, too
 	for i := range 3 {
 		n := strconv.Itoa(i)
-		if took := timed("train", filepath.Join(dir, "capture"), "-m", filepath.Join(dir, "plain"+n), "--iterations", steps, "--progress", "none"); i == 0 || took < plain {
+		if took := timed("train", filepath.Join(dir, "capture"), "-m", filepath.Join(dir, "plain"+n), "--iterations",
+			steps, "--progress", "none"); i == 0 || took < plain {
 			plain = took
 		}
-		if took := timed("farm", "run", document, "-o", filepath.Join(dir, "farm"+n), "--progress", "none"); i == 0 || took < farm {
+		if took := timed("farm", "run", document, "-o", filepath.Join(dir, "farm"+n), "--progress", "none"); i == 0 ||
+			took < farm {
 			farm = took
 		}
 	}

@@ -21,7 +21,8 @@ func farmPageCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm page two-gardens\n  vksplat farm page s3://bucket/results/film --port 8080 --no-open",
 		Args:    one("DIR"),
 	}
-	own := pickOptions([]optionGroup{{options: viewTable(o)[0].options}}, "host", "port", "tls-cert", "tls-key", "no-open")
+	own := pickOptions([]optionGroup{{options: viewTable(o)[0].options}}, "host", "port", "tls-cert", "tls-key",
+		"no-open")
 	table := []optionGroup{{options: append(own[0].options, roots.table()...)}}
 	register(cmd.Flags(), table)
 	offerValues(console, cmd, table)

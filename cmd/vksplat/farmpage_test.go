@@ -36,7 +36,8 @@ func TestFarmPage(t *testing.T) {
 // farmPage prints the help of all commands of the farm.
 func farmPage() string {
 	var b strings.Builder
-	b.WriteString("# Commands of the farm\n\nMade from the program's own help by `make docs`; a test compares them. [farm.md](farm.md) says how they belong together.\n")
+	b.WriteString("# Commands of the farm\n\nMade from the program's own help by `make docs`; a test compares them. " +
+		"[farm.md](farm.md) says how they belong together.\n")
 	farm, _, err := rootCommand(cli.New(nil, io.Discard, io.Discard)).Find([]string{"farm"})
 	if err != nil {
 		panic(err) // the command is there
@@ -56,7 +57,8 @@ func describeCommands(b *strings.Builder, c *cobra.Command) {
 		if text == "" {
 			text = sub.Short + "."
 		}
-		fmt.Fprintf(b, "\n## %s\n\n    %s\n\n%s\n", strings.TrimPrefix(sub.CommandPath(), "vksplat farm "), strings.TrimSuffix(sub.UseLine(), " [flags]"), text)
+		fmt.Fprintf(b, "\n## %s\n\n    %s\n\n%s\n", strings.TrimPrefix(sub.CommandPath(), "vksplat farm "),
+			strings.TrimSuffix(sub.UseLine(), " [flags]"), text)
 		if sub.Example != "" {
 			fmt.Fprintf(b, "\n```\n%s\n```\n", strings.TrimRight(trimIndent(sub.Example), "\n"))
 		}

@@ -19,8 +19,10 @@ type rootsFlags struct {
 
 func (f *rootsFlags) table() []option {
 	return []option{
-		text(&f.file, "roots", "TOML file `FILE` that says where the store's roots are, in lines like: scans = \"file:///srv/scans\" (default: roots.toml in vksplat's configuration folder)"),
-		other(&f.more, "root", "the root NAME is the folder DIR, or s3://bucket/prefix, `NAME=DIR`; may be given several times"),
+		text(&f.file, "roots", "TOML file `FILE` that says where the store's roots are, in lines like: scans = "+
+			"\"file:///srv/scans\" (default: roots.toml in vksplat's configuration folder)"),
+		other(&f.more, "root", "the root NAME is the folder DIR, or s3://bucket/prefix, `NAME=DIR`; may be given "+
+			"several times"),
 	}
 }
 
@@ -50,7 +52,8 @@ func (f *rootsFlag) Set(s string) error {
 func readRootsFile(file string) (store.Roots, error) {
 	data, err := readAtMost(file, maxJobFile)
 	if err != nil {
-		return nil, &fault.Error{Op: "read roots", Path: file, Err: fault.Pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
+		return nil, &fault.Error{Op: "read roots", Path: file, Err: fault.Pathless(err),
+			Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
 	}
 	return store.ReadRoots(file, data)
 }

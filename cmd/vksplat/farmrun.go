@@ -55,7 +55,8 @@ func (o *farmRunOptions) table() []option {
 			"results go to a folder of the job's name in the folder `DIR`, or s3://bucket/prefix (default: here)").
 			letter("o").isFolder(),
 		text(&o.devices, "devices",
-			"devices to use, `LIST`: all, none, or indices, UUIDs or PCI addresses with commas, as vksplat devices lists "+
+			"devices to use, `LIST`: all, none, or indices, UUIDs or PCI addresses with commas, as vksplat devices "+
+				"lists "+
 				"them; all means GPUs where there is one, and of them those that the environment gives, as in "+
 				"CUDA_VISIBLE_DEVICES").oneOf(train.DevicesAll, devicesNone),
 		text(&o.only, "only",
@@ -76,7 +77,8 @@ func (o *farmRunOptions) table() []option {
 			"folder `DIR` on a local disk for work in the making (default: one of the job's in the user's folder of "+
 				"states, until the job is done)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
-			"`BYTES` of inputs from buckets and of other tasks that stay in the work folder; those that were used longest "+
+			"`BYTES` of inputs from buckets and of other tasks that stay in the work folder; those that were used "+
+				"longest "+
 				"ago go first"),
 		integer(&o.others, "others",
 			"run `N` tasks without a device at a time, beside those with one: partitions, videos, conversions"),
@@ -87,7 +89,8 @@ func (o *farmRunOptions) table() []option {
 }
 
 func farmRunCommand(console *cli.Console) *cobra.Command {
-	o := &farmRunOptions{devices: train.DevicesAll, others: 1, cache: defaultCache, keepGoing: true, progress: meter.Auto}
+	o := &farmRunOptions{devices: train.DevicesAll, others: 1, cache: defaultCache, keepGoing: true,
+		progress: meter.Auto}
 	cmd := &cobra.Command{
 		Use:   "run JOB.toml",
 		Short: "Run a job on this machine",
@@ -95,7 +98,8 @@ func farmRunCommand(console *cli.Console) *cobra.Command {
 			"of JOB.toml, results go to a folder of the job's name. Ctrl-C saves and stops; the same\n" +
 			"command goes on, also after a crash, and makes nothing again that is done.",
 		Example: "  vksplat farm run job.toml\n  vksplat farm run job.toml --dry-run\n" +
-			"  vksplat farm run job.toml -o /data/results --devices 0,1\n  vksplat farm run job.toml --only 'fly*' --retry",
+			"  vksplat farm run job.toml -o /data/results --devices 0,1\n  vksplat farm run job.toml --only 'fly*' " +
+			"--retry",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.schema && len(args) == 0 {
 				return nil
@@ -228,7 +232,8 @@ func farmRunLocked(console *cli.Console, o *farmRunOptions, run *local.Options) 
 
 // farmRunAlone runs the job in the process that holds its lock. The work folder is made and removed under the lock:
 // another process that waits for it makes its own.
-func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, run *local.Options, results, own string) error {
+func farmRunAlone(console *cli.Console, ctx context.Context, o *farmRunOptions, run *local.Options, results,
+	own string) error {
 	run.Work = output.Absolute(cmp.Or(o.work, filepath.Join(own, "work")))
 	release, err := output.Claim(run.Work, false)
 	if err != nil {

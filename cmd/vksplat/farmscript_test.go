@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdStopped is "stopped CODE SIGNAL TEXT COMMAND...": starts the command, sends it SIGNAL (TERM or INT) once its output matches TEXT, and wants that exit code.
-// The output goes to the files stdout.txt and stderr.txt.
+// cmdStopped is "stopped CODE SIGNAL TEXT COMMAND...": starts the command, sends it SIGNAL (TERM or INT) once its
+// output matches TEXT, and wants that exit code. The output goes to the files stdout.txt and stderr.txt.
 func cmdStopped(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}
 	cmd := exec.Command(args[3], args[4:]...)
@@ -34,7 +34,8 @@ func cmdStopped(ts *testscript.TestScript, _ bool, args []string) {
 		case <-done:
 			ts.Check(errors.Join(stdout.Close(), stderr.Close()))
 			if got := cmd.ProcessState.ExitCode(); !sent || got != number(ts, args[0]) {
-				ts.Fatalf("exit code %d, the signal was sent: %v, want %s\n%s%s", got, sent, args[0], ts.ReadFile("stdout.txt"), ts.ReadFile("stderr.txt"))
+				ts.Fatalf("exit code %d, the signal was sent: %v, want %s\n%s%s", got, sent, args[0],
+					ts.ReadFile("stdout.txt"), ts.ReadFile("stderr.txt"))
 			}
 			return
 		case <-time.After(5 * time.Millisecond):

@@ -15,8 +15,10 @@ import (
 // farmSettingsFile lists the settings of train that tasks of the farm may give.
 const farmSettingsFile = "../../farm/spec/settings.json"
 
-// notOfJobs are settings that a job document cannot give: they name files of the worker's machine, or are the worker's to decide.
-var notOfJobs = []string{"images", "masks", "test-list", "image-cache", "image-cache-size", "device", "max-vram", "max-ram", "checkpoint-every", "save-at", "keep-checkpoints", "progress", "preset"}
+// notOfJobs are settings that a job document cannot give: they name files of the worker's machine, or are the worker's
+// to decide.
+var notOfJobs = []string{"images", "masks", "test-list", "image-cache", "image-cache-size", "device", "max-vram",
+	"max-ram", "checkpoint-every", "save-at", "keep-checkpoints", "progress", "preset"}
 
 // TestFarmSettings wants farm/spec/settings.json to say what the table of options says.
 func TestFarmSettings(t *testing.T) {

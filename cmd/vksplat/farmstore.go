@@ -131,7 +131,8 @@ func fitsFile(pattern, task, file string) (bool, error) {
 }
 
 // resultsCommand makes a command that works on the results in a folder.
-func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option, work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
+func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option,
+	work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
 	flags := &rootsFlags{}
 	table := []optionGroup{{options: append(own, flags.table()...)}}
 	register(cmd.Flags(), table)
@@ -262,7 +263,8 @@ func matching(pattern string) string {
 
 // refuseOther refuses to replace a file by one of other content.
 func refuseOther(ctx context.Context, dir *os.Root, name string, want store.File) error {
-	if have, err := store.ReadLocal(ctx, dir, name, math.MaxInt64, io.Discard); err != nil || have.SHA256 == want.SHA256 {
+	if have, err := store.ReadLocal(ctx, dir, name, math.MaxInt64, io.Discard); err != nil ||
+		have.SHA256 == want.SHA256 {
 		return nil // where there is none, or no file, fetching says what is wrong
 	}
 	return fault.Usagef("name another folder with -o, or replace it with --overwrite",
@@ -406,7 +408,8 @@ func farmGcCommand(console *cli.Console) *cobra.Command {
 				return store.Explain("remove leftovers", t.Key, err)
 			}
 			for _, place := range kept {
-				console.Printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place), store.ErrForeign)
+				console.Printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place),
+					store.ErrForeign)
 			}
 		}
 		verb := "cleared"

@@ -31,7 +31,8 @@ func TestFetchFile(t *testing.T) {
 		stored, there string
 		err           error
 	}{{"new", "new", nil}, {"bad", "old", store.ErrDamaged}} {
-		err := errors.Join(os.MkdirAll(filepath.Join(out, "task"), 0o777), os.WriteFile(filepath.Join(top, "file"), []byte(c.stored), 0o666),
+		err := errors.Join(os.MkdirAll(filepath.Join(out, "task"), 0o777),
+			os.WriteFile(filepath.Join(top, "file"), []byte(c.stored), 0o666),
 			os.WriteFile(filepath.Join(out, "task", "model.ply"), []byte("old"), 0o666))
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +67,8 @@ func TestFsckAndGc(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer from.Close()
-		if _, own, err := store.Commit(t.Context(), root, task, from, []string{"model.ply"}, store.Made{Hash: "h", Attempt: 1}); err != nil || !own {
+		if _, own, err := store.Commit(t.Context(), root, task, from, []string{"model.ply"},
+			store.Made{Hash: "h", Attempt: 1}); err != nil || !own {
 			t.Fatal(own, err)
 		}
 	}
@@ -79,7 +81,8 @@ func TestFsckAndGc(t *testing.T) {
 	says := func(code int, want string, args ...string) {
 		t.Helper()
 		var said, errs strings.Builder
-		if got := run(append([]string{"farm"}, args...), &said, &errs); got != code || !strings.Contains(said.String()+errs.String(), want) {
+		if got := run(append([]string{"farm"}, args...), &said, &errs); got != code ||
+			!strings.Contains(said.String()+errs.String(), want) {
 			t.Errorf("%q: exit code %d, want %d and %q: %s%s", args, got, code, want, said.String(), errs.String())
 		}
 	}

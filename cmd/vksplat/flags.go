@@ -146,7 +146,8 @@ func (f *bytesFlag) Set(s string) error {
 		bad = err != nil || n == 0 || n > maxAmount || parts[3] == "" && n < 1 || parts[3] == "%" && n > 100
 	}
 	if bad {
-		return fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%", "%q is no amount of memory", s)
+		return fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%",
+			"%q is no amount of memory", s)
 	}
 	*f = bytesFlag(s)
 	return nil

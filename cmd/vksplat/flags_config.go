@@ -194,7 +194,8 @@ func (v *settingValue) take(data any) (err error) {
 // unknown is the error of a key that means nothing, with the nearest that does.
 func (v *settingValue) unknown() error {
 	if v.option != nil {
-		return fault.Usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
+		return fault.Usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting",
+			v.key)
 	}
 	if v.key == formerForce {
 		return fault.Usagef("give --accept-changes (with --resume, go on although settings or photos changed) or "+

@@ -73,7 +73,8 @@ func renderTable(o *render.Options) []optionGroup {
 				"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
 			chosen(&o.Format, "format",
 				"pictures of this `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
-				picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY, render.FormatNone),
+				picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY,
+				render.FormatNone),
 			chosen(&o.Colours, "colorspace",
 				"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
 				render.ColourAuto, render.ColourSRGB, render.ColourLinear),
@@ -115,7 +116,8 @@ func renderCommand(console *cli.Console) *cobra.Command {
 		Use:   "render FILE|OUT -o DIR",
 		Short: "Render a model: from the views of photographs, or on a flight through the scene",
 		Long: "Render a model of any format that convert reads, or the newest one in the folder that\n" +
-			"train wrote, from the views of a capture or on a trajectory, to pictures or a video. docs/render.md says more.",
+			"train wrote, from the views of a capture or on a trajectory, to pictures or a video. docs/render.md says " +
+			"more.",
 		Example: "  vksplat render out -o frames --split test\n" +
 			"  vksplat render out --trajectory ellipse --size 1920x1080 --video flight.mp4\n" +
 			"  vksplat render model.ply --cameras my_scene -o frames --format exr --depth",
@@ -156,9 +158,11 @@ func warnIdleViews(console *cli.Console, o *render.Options) {
 		without string
 		has     bool
 	}{
-		{"seconds", "--trajectory", o.Trajectory != ""}, {"fps", "--trajectory or --video", o.Trajectory != "" || o.Video != ""}, {"crf", "--video", o.Video != ""},
+		{"seconds", "--trajectory", o.Trajectory != ""},
+		{"fps", "--trajectory or --video", o.Trajectory != "" || o.Video != ""}, {"crf", "--video", o.Video != ""},
 		{"dataparser-transforms", "a --trajectory from a file", o.FromFile()},
-		{"depth", "-o", o.Out != "" || o.Format == render.FormatNone}, {"alpha", "-o", o.Out != "" || o.Format == render.FormatNone},
+		{"depth", "-o", o.Out != "" || o.Format == render.FormatNone},
+		{"alpha", "-o", o.Out != "" || o.Format == render.FormatNone},
 		{"start-frame", "--name or --trajectory", o.Name != "" || o.Trajectory != ""},
 	} {
 		if o.Given(idle.flag) && !idle.has {

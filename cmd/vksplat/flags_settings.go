@@ -6,8 +6,8 @@ import (
 	"vksplat/pipeline"
 )
 
-// settingsGroup returns the group of the training settings that have its title, each followed by those of the command's own
-// options that are listed under the setting's name.
+// settingsGroup returns the group of the training settings that have its title, each followed by those of the command's
+// own options that are listed under the setting's name.
 func settingsGroup(o *train.Options, title string, own map[string][]option) optionGroup {
 	g := optionGroup{title: title}
 	for i := range pipeline.Settings {

@@ -185,7 +185,8 @@ func checkTrainOptions(o *train.Options) error {
 	}
 	switch {
 	case o.DryRun && o.Checkpoints.Resume != "":
-		return fault.Usagef("leave out --resume", "flags --dry-run and --resume: the plan is that of a run from the start")
+		return fault.Usagef("leave out --resume",
+			"flags --dry-run and --resume: the plan is that of a run from the start")
 	case o.PlanJSON && !o.DryRun:
 		return fault.Usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
@@ -196,7 +197,8 @@ func checkTrainOptions(o *train.Options) error {
 			"flags --splats-factor and --refine-every: without refinement the number of splats stays what the "+
 				"capture has")
 	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
-		return fault.Usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
+		return fault.Usagef("leave out one of the two",
+			"flags --strategy and --absgrad: mcmc does not grow by gradients")
 	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
 		return fault.Usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
 	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.SplatsFactor == 0:

@@ -18,7 +18,8 @@ func TestClaimFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := output.Claim(dir, true); !errors.Is(err, output.ErrBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
+	if _, err := output.Claim(dir, true); !errors.Is(err, output.ErrBusy) ||
+		fault.ExitCode(err) != fault.ExitTryAgain ||
 		fault.Hint(err) == "" {
 		t.Errorf("a second run: %v", err)
 	}

@@ -23,8 +23,8 @@ import (
 	"vksplat/scene/synth"
 )
 
-// leastPSNR is below what any format gives whose numbers are right: of degree 0, without view dependence, the made-up model keeps more than this. A frame that
-// is turned, or spherical harmonics in another order, give less.
+// leastPSNR is below what any format gives whose numbers are right: of degree 0, without view dependence, the made-up
+// model keeps more than this. A frame that is turned, or spherical harmonics in another order, give less.
 const leastPSNR = 22
 
 var lossRun = flag.String("loss-model", "", "folder of a run whose model TestFormatLoss writes in all formats")
@@ -36,19 +36,21 @@ type lossCase struct {
 	make   func(t *testing.T, model splatfile.Source, path string) splatfile.Source // what is rendered
 }
 
-// TestFormatLoss renders a model before and after it went through each format that can be written, at 256x256, and prints a table in Markdown:
+// TestFormatLoss renders a model before and after it went through each format that can be written, at 256x256, and
+// prints a table in Markdown:
 //
 //	VKSPLAT_LONG=1 go test -count=1 -timeout 60m -v ./cmd/vksplat -run TestFormatLoss
 //
-// trains the demo's scene for that, and -args -loss-model=OUT after it takes the model of a run; without either the model is made up. Every format must keep
-// enough to be the same scene.
+// trains the demo's scene for that, and -args -loss-model=OUT after it takes the model of a run; without either the
+// model is made up. Every format must keep enough to be the same scene.
 func TestFormatLoss(t *testing.T) {
 	needDevice(t)
 	model, cams, name := lossModel(t)
 	var before [][]float32
 	renderViews(t, model, cams, func(i int, rgb []float32) { before = append(before, rgb) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d splats of SH degree %d, %d views of %dx%d\n\n| written as | bytes per splat | PSNR, mean | PSNR, worst view |\n|---|---|---|---|\n",
+	fmt.Fprintf(&b, "%s, %d splats of SH degree %d, %d views of %dx%d\n\n| written as | bytes per splat | PSNR, mean "+
+		"| PSNR, worst view |\n|---|---|---|---|\n",
 		name, model.N, model.Degree, len(cams), cams[0].Width, cams[0].Height)
 	for _, c := range lossCases(model.N) {
 		path := filepath.Join(t.TempDir(), "model")
@@ -86,18 +88,20 @@ func lossCases(n int) (list []lossCase) {
 		}
 	}
 	for degree := range scene.MaxSHDegree {
-		list = append(list, lossCase{fmt.Sprintf("--sh-degree %d", degree), false, func(_ *testing.T, m splatfile.Source, _ string) splatfile.Source {
-			return splatfile.WithDegree(m, degree)
-		}})
+		list = append(list, lossCase{fmt.Sprintf("--sh-degree %d", degree), false,
+			func(_ *testing.T, m splatfile.Source, _ string) splatfile.Source {
+				return splatfile.WithDegree(m, degree)
+			}})
 	}
 	for _, share := range []int{90, 75, 50} {
-		list = append(list, lossCase{fmt.Sprintf("--max-splats, %d %% of them", share), false, func(t *testing.T, m splatfile.Source, _ string) splatfile.Source {
-			s, _, err := splatfile.Select(m, splatfile.Selection{MaxSplats: n * share / 100})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}})
+		list = append(list, lossCase{fmt.Sprintf("--max-splats, %d %% of them", share), false,
+			func(t *testing.T, m splatfile.Source, _ string) splatfile.Source {
+				s, _, err := splatfile.Select(m, splatfile.Selection{MaxSplats: n * share / 100})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}})
 	}
 	return list
 }
@@ -132,12 +136,15 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	name := "Model of " + dir
 	if dir == "" {
 		capture := t.TempDir()
-		if err := synth.Write(capture, synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points}); err != nil {
+		if err := synth.Write(capture,
+			synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height,
+				Points: demo.Points}); err != nil {
 			t.Fatal(err)
 		}
 		// Degrees of spherical harmonics come every 1000 steps otherwise.
 		dir, name = filepath.Join(t.TempDir(), "out"), "Trained demo scene"
-		vksplat(t, "train", capture, "-m", dir, "--iterations", "1200", "--sh-degree-interval", "200", "--max-splats", "5000", "--progress", "none")
+		vksplat(t, "train", capture, "-m", dir, "--iterations", "1200", "--sh-degree-interval", "200", "--max-splats",
+			"5000", "--progress", "none")
 	}
 	file, err := splatfile.Find(dir)
 	if err != nil {

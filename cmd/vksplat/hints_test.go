@@ -19,10 +19,11 @@ var (
 )
 
 // otherPrograms are those that hints show commands of.
-var otherPrograms = []string{"colmap", "ffmpeg", "heif-convert", "mkdir", "ssh", "sudo", "apt-get", "pip", "python3", "mount"}
+var otherPrograms = []string{"colmap", "ffmpeg", "heif-convert", "mkdir", "ssh", "sudo", "apt-get", "pip", "python3",
+	"mount"}
 
-// strangeFlags returns the flags that a hint of a command names and the command does not have. A flag behind the name of another command or program
-// ("train --eval", "train with --eval") is that one's.
+// strangeFlags returns the flags that a hint of a command names and the command does not have. A flag behind the name
+// of another command or program ("train --eval", "train with --eval") is that one's.
 func strangeFlags(root *cobra.Command, args []string, hint string) (strange []string) {
 	own, _, err := root.Find(args)
 	if err != nil || own == root {
@@ -33,7 +34,8 @@ func strangeFlags(root *cobra.Command, args []string, hint string) (strange []st
 	for i, word := range words {
 		bare := strings.Trim(word, `"'(),;:.?`)
 		next := strings.TrimPrefix(strings.Join(words[i+1:min(i+3, len(words))], " "), "with ")
-		if found, _, err := root.Find([]string{bare}); err == nil && found != root && (i > 0 && words[i-1] == "vksplat" || flagWord.MatchString(next)) {
+		if found, _, err := root.Find([]string{bare}); err == nil && found != root &&
+			(i > 0 && words[i-1] == "vksplat" || flagWord.MatchString(next)) {
 			of = found
 		} else if sub := subcommand(of, bare); sub != nil {
 			of = sub

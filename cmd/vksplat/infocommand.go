@@ -33,6 +33,7 @@ func infoCommand(console *cli.Console) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "everything, as JSON")
-	cmd.Flags().BoolVar(&bounds, "bounds", false, "unpack the splats of a packed model to check them, and for the box of their positions")
+	cmd.Flags().BoolVar(&bounds, "bounds", false,
+		"unpack the splats of a packed model to check them, and for the box of their positions")
 	return cmd
 }

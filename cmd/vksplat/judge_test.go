@@ -74,11 +74,13 @@ func newJudge(t *testing.T) *judge {
 		}
 	}
 	dir := t.TempDir()
-	install := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, judgeOf)
+	install := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix",
+		dir, judgeOf)
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Skipf("npm cannot install %s: %v: %s", judgeOf, err, strings.TrimSpace(string(out)))
 	}
-	j := &judge{script: filepath.Join(dir, "node_modules/@playcanvas/splat-transform/bin/cli.mjs"), bound: judgeReleased}
+	j := &judge{script: filepath.Join(dir, "node_modules/@playcanvas/splat-transform/bin/cli.mjs"),
+		bound: judgeReleased}
 	drivers := [][]string{nil}
 	for _, icd := range swiftShader {
 		drivers = append(drivers, []string{"VK_ICD_FILENAMES=" + icd, "VK_DRIVER_FILES=" + icd})
@@ -148,8 +150,10 @@ func (j *judge) draw(t *testing.T, model string, c *scene.Camera, near float64, 
 	place := func(p [3]float64) string { return fmt.Sprintf("=%.9f,%.9f,%.9f", -p[0], -p[1], p[2]) }
 	file := filepath.Join(t.TempDir(), "view.webp")
 	fov := 2 * 180 / math.Pi * math.Atan(float64(height)/2/c.Fy)
-	out, err := j.run("--overwrite", "--camera-pos"+place(eye), "--camera-target"+place(target), "--camera-up"+place(up),
-		fmt.Sprintf("--camera-fov=%.9f", fov), fmt.Sprintf("--resolution=%dx%d", width, height), fmt.Sprintf("--camera-near=%.9f", near),
+	out, err := j.run("--overwrite", "--camera-pos"+place(eye), "--camera-target"+place(target),
+		"--camera-up"+place(up),
+		fmt.Sprintf("--camera-fov=%.9f", fov), fmt.Sprintf("--resolution=%dx%d", width, height),
+		fmt.Sprintf("--camera-near=%.9f", near),
 		fmt.Sprintf("--background=%g,%g,%g", background[0], background[1], background[2]), model, file)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", model, err, out)

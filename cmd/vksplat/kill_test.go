@@ -41,7 +41,8 @@ func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// TestKills kills a run at random moments and resumes it each time: the model and the checkpoint at the end are those of the undisturbed run.
+// TestKills kills a run at random moments and resumes it each time: the model and the checkpoint at the end are those
+// of the undisturbed run.
 func TestKills(t *testing.T) {
 	kills, steps := 3, 620 // one refinement, at 600
 	if os.Getenv("VKSPLAT_LONG") == "1" {
@@ -49,7 +50,8 @@ func TestKills(t *testing.T) {
 	}
 	dir := smallScene(t, 300)
 	whole, part := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "part")
-	args := []string{dir, "--iterations", strconv.Itoa(steps), "--checkpoint-every", "25", "--max-splats", "3000", "--resume", "-m"}
+	args := []string{dir, "--iterations", strconv.Itoa(steps), "--checkpoint-every", "25", "--max-splats", "3000",
+		"--resume", "-m"}
 	start := time.Now()
 	cmd, out := startTrain(t, append(args, whole)...)
 	if err := cmd.Wait(); err != nil {
@@ -98,7 +100,8 @@ func lastStep(out string) string {
 	return "no step"
 }
 
-// TestKillInWrite kills a run while it writes a checkpoint: the one before is whole, the run goes on from it, and the rest of the write is cleared away.
+// TestKillInWrite kills a run while it writes a checkpoint: the one before is whole, the run goes on from it, and the
+// rest of the write is cleared away.
 func TestKillInWrite(t *testing.T) {
 	dir, out := smallScene(t, 12000), filepath.Join(t.TempDir(), "out")
 	args := []string{dir, "-m", out, "--checkpoint-every", "2", "--resume", "--iterations"}
@@ -158,8 +161,8 @@ func TestKillInWrite(t *testing.T) {
 	}
 }
 
-// TestAbort presses Ctrl-C twice in a process of its own: what the second one, half a second later, leaves behind is no lock. Where there is little to lose,
-// SIGTERM does the same.
+// TestAbort presses Ctrl-C twice in a process of its own: what the second one, half a second later, leaves behind is no
+// lock. Where there is little to lose, SIGTERM does the same.
 func TestAbort(t *testing.T) {
 	const by = "VKSPLAT_TEST_ABORT_BY"
 	if dir := os.Getenv(ownProcess); dir != "" {
@@ -215,7 +218,8 @@ func TestKillInScores(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			whole, out := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "out")
-			args := []string{dir, "--iterations", "4", "--checkpoint-every", "2", "--eval", "--eval-at", "2", "--progress", "none"}
+			args := []string{dir, "--iterations", "4", "--checkpoint-every", "2", "--eval", "--eval-at", "2",
+				"--progress", "none"}
 			train := func(more ...string) string {
 				cmd, text := startTrain(t, append(args, more...)...)
 				if err := cmd.Wait(); err != nil {
@@ -239,8 +243,8 @@ func TestKillInScores(t *testing.T) {
 	}
 }
 
-// TestInterruptedEvaluation stops runs while they measure held-out photos, at the end and on the way: that ends soon, what there is of the model is whole,
-// the user is told what is missing, and --resume makes it whole.
+// TestInterruptedEvaluation stops runs while they measure held-out photos, at the end and on the way: that ends soon,
+// what there is of the model is whole, the user is told what is missing, and --resume makes it whole.
 func TestInterruptedEvaluation(t *testing.T) {
 	needDevice(t)
 	dir := filepath.Join(t.TempDir(), "scene")
@@ -251,16 +255,22 @@ func TestInterruptedEvaluation(t *testing.T) {
 		name, at, steps string
 		says            []string
 	}{
-		{"at the end", "4", "4", []string{"interrupted while the held-out photos were measured: the model is complete", "measure it with the same command and --resume"}},
-		{"on the way", "4", "6", []string{"interrupted after step 4 of 6, while the held-out photos were measured", "go on with the same command and --resume"}},
+		{"at the end", "4", "4",
+			[]string{"interrupted while the held-out photos were measured: the model is complete",
+				"measure it with the same command and --resume"}},
+		{"on the way", "4", "6",
+			[]string{"interrupted after step 4 of 6, while the held-out photos were measured",
+				"go on with the same command and --resume"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			args := []string{dir, "-m", out, "--eval", "--test-every", "2", "--iterations", c.steps, "--eval-at", c.at, "--max-splats", "1000"}
+			args := []string{dir, "-m", out, "--eval", "--test-every", "2", "--iterations", c.steps, "--eval-at", c.at,
+				"--max-splats", "1000"}
 			cmd, said := startTrain(t, args...)
 			pictures := filepath.Join(out, output.PictureFolder+c.at)
 			began := time.Now()
-			for list := []os.DirEntry(nil); len(list) == 0 && time.Since(began) < 5*time.Minute; time.Sleep(2 * time.Millisecond) {
+			for list := []os.DirEntry(nil); len(list) == 0 &&
+				time.Since(began) < 5*time.Minute; time.Sleep(2 * time.Millisecond) {
 				list, _ = os.ReadDir(pictures)
 			}
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -286,14 +296,16 @@ func TestInterruptedEvaluation(t *testing.T) {
 				t.Error("there are scores")
 			}
 			vksplat(t, append([]string{"train", "--resume"}, args...)...)
-			if list, err := os.ReadDir(filepath.Join(out, output.PictureFolder+c.steps)); err != nil || len(list) != 6 || !output.IsFile(filepath.Join(out, "results.json")) {
+			if list, err := os.ReadDir(filepath.Join(out, output.PictureFolder+c.steps)); err != nil ||
+				len(list) != 6 || !output.IsFile(filepath.Join(out, "results.json")) {
 				t.Errorf("%v: %d pictures when the run was gone on with", err, len(list))
 			}
 		})
 	}
 }
 
-// TestInterruptedAtTheEnd stops runs when nothing is left to train: they write and measure everything, and end as any other.
+// TestInterruptedAtTheEnd stops runs when nothing is left to train: they write and measure everything, and end as any
+// other.
 func TestInterruptedAtTheEnd(t *testing.T) {
 	if interrupted, err := stopAtTheEnd(t, 3); interrupted || err != nil {
 		t.Errorf("a run whose steps are all done counts as interrupted: %v, %v", interrupted, err)
@@ -307,7 +319,8 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 func startedRun(t *testing.T, eval bool) (r *train.Run, said *bytes.Buffer) {
 	t.Helper()
 	o := train.NewOptions()
-	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, meter.None, eval
+	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3,
+		meter.None, eval
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +357,8 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 	return interrupted, err
 }
 
-// TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as measured, and once it can be, all is.
+// TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as
+// measured, and once it can be, all is.
 func TestPictureFailsInTheMiddle(t *testing.T) {
 	r, _ := startedRun(t, true)
 	_, r.Test = r.Capture.Split(2)
@@ -357,15 +371,18 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	views, err := r.Measure(ctx, 3, nil)
-	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.Unmeasured || r.Rec.Metrics.Evaluated(3, r.Drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
-		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.Rec.Metrics.Evaluated(3, r.Drawn()), r.Unmeasured, err)
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.Unmeasured ||
+		r.Rec.Metrics.Evaluated(3, r.Drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.Rec.Metrics.Evaluated(3, r.Drawn()), r.Unmeasured,
+			err)
 	}
 	if err := os.RemoveAll(stuck); err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
 	views, err = r.Measure(ctx, 3, func(scene.Image, []float32) { seen++ })
-	if err != nil || len(views) != len(r.Test) || seen != len(r.Test) || !output.IsFile(filepath.Join(r.Out, "results.json")) {
+	if err != nil || len(views) != len(r.Test) || seen != len(r.Test) ||
+		!output.IsFile(filepath.Join(r.Out, "results.json")) {
 		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.Test), seen, err)
 	}
 	// The user gives up in the middle.

@@ -14,9 +14,10 @@ import (
 	"vksplat/internal/run/output"
 )
 
-// TestDeviceLost trains on devices that are lost in the middle: the exit code is that of what can be tried again, nothing hangs, the error names the device, the
-// last checkpoint is whole, and the very command of the hint goes on with it, or with that of another folder which the run began with, to the bytes of an undisturbed
-// run; without either it starts anew.
+// TestDeviceLost trains on devices that are lost in the middle: the exit code is that of what can be tried again,
+// nothing hangs, the error names the device, the last checkpoint is whole, and the very command of the hint goes on
+// with it, or with that of another folder which the run began with, to the bytes of an undisturbed run; without either
+// it starts anew.
 func TestDeviceLost(t *testing.T) {
 	capture, dir := smallScene(t, 300), t.TempDir()
 	const last = "step_40.safetensors"
@@ -25,11 +26,13 @@ func TestDeviceLost(t *testing.T) {
 		flags      []string
 	}{
 		{"one", "hint: the driver reset the GPU", nil},
-		{"two of them", "; leave the device out of --devices if it does not come back; go on with it: ", []string{"--devices", "0,0"}},
+		{"two of them", "; leave the device out of --devices if it does not come back; go on with it: ",
+			[]string{"--devices", "0,0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := func(out, every string, more ...string) []string {
-				return append([]string{"train", capture, "-m", filepath.Join(dir, c.name+out), "--iterations", "40", "--checkpoint-every", every, "--progress", "none"}, append(c.flags, more...)...)
+				return append([]string{"train", capture, "-m", filepath.Join(dir, c.name+out), "--iterations", "40",
+					"--checkpoint-every", every, "--progress", "none"}, append(c.flags, more...)...)
 			}
 			loseAfter := func(submits int, out, every string, more ...string) string {
 				t.Helper()
@@ -45,7 +48,11 @@ func TestDeviceLost(t *testing.T) {
 				}
 				return string(text)
 			}
-			lose := func(out, every string, more ...string) string { t.Helper(); return loseAfter(45, out, every, more...) }
+			lose := func(out, every string,
+				more ...string) string {
+				t.Helper()
+				return loseAfter(45, out, every, more...)
+			}
 			follow := func(text, before string) string {
 				t.Helper()
 				_, command, _ := strings.Cut(text, before)
@@ -65,12 +72,16 @@ func TestDeviceLost(t *testing.T) {
 			if err != nil || len(list) == 0 {
 				t.Fatalf("%d checkpoints: %v", len(list), err)
 			}
-			from := list[len(list)-1].Path // which another folder goes on with, and loses its device before its first checkpoint
+			// which another folder goes on with, and loses its device before its first checkpoint
+			from := list[len(list)-1].Path
 			elsewhere := loseAfter(4, " elsewhere", "0", "--resume="+from)
 			if !strings.Contains(elsewhere, "no checkpoint had been written since "+from+"\n") {
 				t.Errorf("with a checkpoint of another folder the user is told:\n%s", elsewhere)
 			}
-			for _, run := range []struct{ folder, text, before string }{{" elsewhere", elsewhere, "go on with that once more: "}, {" lost", text, "go on with it: "}} {
+			for _, run := range []struct {
+				folder, text,
+				before string
+			}{{" elsewhere", elsewhere, "go on with that once more: "}, {" lost", text, "go on with it: "}} {
 				if said := follow(run.text, run.before); !strings.Contains(said, "going on with "+from) {
 					t.Errorf("%s goes on:\n%s", run.folder, said)
 				}
@@ -81,11 +92,14 @@ func TestDeviceLost(t *testing.T) {
 				t.Errorf("at the end the user is told:\n%s", text)
 			}
 			text = lose(" early", "0", "--iterations", "60")
-			if want := "; start anew with: vksplat train " + capture; !strings.Contains(text, "no checkpoint had been written\n") || !strings.Contains(text, want) || strings.Contains(text, "--resume") {
+			if want := "; start anew with: vksplat train " + capture; !strings.Contains(text,
+				"no checkpoint had been written\n") || !strings.Contains(text, want) ||
+				strings.Contains(text, "--resume") {
 				t.Errorf("without a checkpoint the user is told:\n%s", text)
 			}
 			follow(text, "start anew with: ")
-			if path := filepath.Join(dir, c.name+" early", output.CheckpointFolder, "step_60.safetensors"); !output.IsFile(path) {
+			if path := filepath.Join(dir, c.name+" early", output.CheckpointFolder,
+				"step_60.safetensors"); !output.IsFile(path) {
 				t.Errorf("started anew, the run left no %s", path)
 			}
 		})

@@ -4,8 +4,8 @@
 // This package holds commands, flags, help and exit codes. The packages in internal/run do what the commands promise.
 //
 // Start at the file of a command: train.go, render.go, eval.go, convert.go, farmrun.go. options.go and flags_*.go hold
-// one table of flags and settings; help, TOML keys, completion and docs/train.md are made from it (make docs). Tests run
-// whole commands by the scripts in testdata.
+// one table of flags and settings; help, TOML keys, completion and docs/train.md are made from it (make docs). Tests
+// run whole commands by the scripts in testdata.
 package main
 
 import (
@@ -59,8 +59,11 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.SetOut(console.Stdout)
 	root.SetErr(console.Stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(trainCommand(console), partitionCommand(console), mergeCommand(console), renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console), convertCommand(console), viewCommand(console), inspectCommand(console), infoCommand(console),
-		farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console), doctorCommand(console),
+	root.AddCommand(trainCommand(console), partitionCommand(console), mergeCommand(console), renderCommand(console),
+		encodeCommand(console), evalCommand(console), suiteCommand(console), convertCommand(console),
+		viewCommand(console), inspectCommand(console), infoCommand(console),
+		farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console),
+		doctorCommand(console),
 		completionCommand(console), versionCommand(console))
 	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()

@@ -70,8 +70,11 @@ func TestReadOrigin(t *testing.T) {
 func TestTexts(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{cli.Duration(41.7), "42s"}, {cli.Duration(185), "3m05s"}, {cli.Duration(7620), "2h07m"},
-		{train.CompiledText(30, 0.9, false), ""}, {train.CompiledText(30, 2.04, true), "compiling 30 kernels took 2.0 s"},
-		{train.CompiledText(30, 2.04, false), "compiling 30 kernels took 2.0 s; they are kept for the next run"}, {pipeline.BytesText(900), "900 B"}, {pipeline.BytesText(1536), "1.5 KiB"}, {pipeline.BytesText(512 << 20), "512 MiB"},
+		{train.CompiledText(30, 0.9, false), ""},
+		{train.CompiledText(30, 2.04, true), "compiling 30 kernels took 2.0 s"},
+		{train.CompiledText(30, 2.04, false), "compiling 30 kernels took 2.0 s; they are kept for the next run"},
+		{pipeline.BytesText(900), "900 B"}, {pipeline.BytesText(1536), "1.5 KiB"},
+		{pipeline.BytesText(512 << 20), "512 MiB"},
 		{meter.RateText(4.2), "4.20 steps/s"}, {meter.RateText(317.4), "317 steps/s"},
 	} {
 		if tt.got != tt.want {

@@ -37,15 +37,19 @@ func mergeCommand(console *cli.Console) *cobra.Command {
 			"for render, eval, view and convert. The held-out photos are measured on it, and those\n" +
 			"that came out better in a block are named, as PLAN/merge.json does. Models may be\n" +
 			"larger than memory.",
-		Example: "  vksplat merge city_plan\n  vksplat merge city_plan -o city.ply -o city.sog\n  vksplat merge city_plan --finetune 2000",
-		Args:    one("PLAN folder"),
+		Example: "  vksplat merge city_plan\n  vksplat merge city_plan -o city.ply -o city.sog\n  vksplat merge " +
+			"city_plan --finetune 2000",
+		Args: one("PLAN folder"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
 	table := []optionGroup{{options: append([]option{
-		other(&o.Exports, "output", "convert the merged scene to `FILE` too, in the format that its name says; may be given again").letter("o"),
-		integer(&o.Finetune, "finetune", "train the merged scene for `N` more steps on all photos, without new splats, where it fits the device: PLAN/finetuned"),
+		other(&o.Exports, "output", "convert the merged scene to `FILE` too, in the format that its name says; may be "+
+			"given again").letter("o"),
+		integer(&o.Finetune, "finetune",
+			"train the merged scene for `N` more steps on all photos, without new splats, where it fits the device: "+
+				"PLAN/finetuned"),
 		overwriteOption(&o.Overwrite, "FILE, a run in PLAN/finetuned, and what you changed in PLAN/out,"),
 		truth(&o.Check, "check", "measure the held-out photos on the merged scene"),
 	}, deviceOptions(&o.Device)...)}}

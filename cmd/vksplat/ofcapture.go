@@ -11,7 +11,8 @@ import (
 
 var longFlag = regexp.MustCompile(`--[\w-]+`)
 
-// ofCapture adds to the error of a command that has no flags about how a capture is read: a hint that names some sends to one that has.
+// ofCapture adds to the error of a command that has no flags about how a capture is read: a hint that names some sends
+// to one that has.
 func ofCapture(err error) error {
 	var unread *captured.UnreadCapture
 	if !errors.As(err, &unread) {

@@ -49,11 +49,15 @@ func TestSweep(t *testing.T) {
 	o.Out = t.TempDir()
 	r := &train.Run{Options: o}
 	r.Saver = train.NewSaver(r)
-	makeFiles(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5", "..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
-		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3", "test/ours_7/left/.b.png.tmp3",
+	makeFiles(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
+		"..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
+		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3",
+		"test/ours_7/left/.b.png.tmp3",
 		"test/ours_7/."+strings.Repeat("n", 200)+".tmp3")
-	others := []string{".notes.txt.tmp1", ".report.html.tmp4a", "report.html.tmp4", ".probe", "checkpoints/.other.tmp1", "checkpoints/step_7.safetensors",
-		"point_cloud/.point_cloud.ply.tmp9", "point_cloud/iteration_x/.point_cloud.ply.tmp9", "test/ours_7/.a.txt.tmp3", "test/ours_7/a.png", "test/.a.png.tmp3"}
+	others := []string{".notes.txt.tmp1", ".report.html.tmp4a", "report.html.tmp4", ".probe", "checkpoints/.other.tmp1",
+		"checkpoints/step_7.safetensors",
+		"point_cloud/.point_cloud.ply.tmp9", "point_cloud/iteration_x/.point_cloud.ply.tmp9", "test/ours_7/.a.txt.tmp3",
+		"test/ours_7/a.png", "test/.a.png.tmp3"}
 	makeFiles(t, o.Out, others...)
 	r.Sweep()
 	slices.Sort(others)
@@ -68,7 +72,8 @@ func TestPutAside(t *testing.T) {
 	o.Out = t.TempDir()
 	r := &train.Run{Options: o}
 	s := train.NewSaver(r)
-	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply", "test/ours_7/a.png", "test/ours_7/left/b.png"}
+	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
+		"test/ours_7/a.png", "test/ours_7/left/b.png"}
 	makeFiles(t, o.Out, old...)
 	others := []string{"point_cloud/iteration_7/edited.ply", "test/ours_7/left/notes.txt"}
 	makeFiles(t, o.Out, others...)

@@ -10,7 +10,8 @@ import (
 )
 
 func partitionCommand(console *cli.Console) *cobra.Command {
-	o := &partition.Options{Overlap: 0.2, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel}}
+	o := &partition.Options{Overlap: 0.2, TestEvery: captured.HeldOutEvery,
+		Load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "partition SCENE -o PLAN",
 		Short: "Divide a capture that fits no device into blocks that do",
@@ -19,13 +20,15 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 			"it begins from. vksplat train PLAN trains the blocks one after the other and merges\n" +
 			"them into one scene, PLAN/out. plan.png shows the blocks from above. docs/blocks.md\n" +
 			"says more.",
-		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n  vksplat train city_plan",
-		Args:    one("SCENE folder"),
+		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n  " +
+			"vksplat train city_plan",
+		Args: one("SCENE folder"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	table := []optionGroup{{options: partitionTable(o)}, {options: loadTable(&o.Load)}, {options: deviceOptions(&o.Device)}}
+	table := []optionGroup{{options: partitionTable(o)}, {options: loadTable(&o.Load)},
+		{options: deviceOptions(&o.Device)}}
 	fs := cmd.Flags()
 	register(fs, table)
 	offerValues(console, cmd, table)
@@ -49,7 +52,8 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 func partitionTable(o *partition.Options) []option {
 	return []option{
 		text(&o.Out, "output", "write to the folder `PLAN` (required)").letter("o").isFolder(),
-		other(&o.Shape, "blocks", "`AxB`: A columns along the longer side, of B blocks each; auto: as many as this device's memory and the number of photos ask for").oneOf("auto"),
+		other(&o.Shape, "blocks", "`AxB`: A columns along the longer side, of B blocks each; auto: as many as this "+
+			"device's memory and the number of photos ask for").oneOf("auto"),
 		float(&o.Overlap, "overlap", "blocks reach over their edges by `X` times their length, 0 to 1"),
 		text(&o.Up, "up", "the direction up in the capture's frame is `X,Y,Z` (default: found from the cameras)"),
 		truth(&o.Eval, "eval", "hold every 8th photo out of all blocks, to measure on"),

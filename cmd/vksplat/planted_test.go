@@ -23,8 +23,10 @@ func TestPlantedFloaters(t *testing.T) {
 	const each = 6
 	planted := plant(t, model, capture, in("planted.ply"), each)
 	for carve, most := range map[string]int{"0.7": len(planted) / 20, "0": len(planted)} {
-		args := []string{"train", capture, "-m", in("carve" + carve), "--init=ply:" + in("planted.ply"), "--carve=" + carve,
-			"--iterations=20", "--refine-start=5", "--refine-every=5", "--refine-stop=15", "--report=false", "--progress=none"}
+		args := []string{"train", capture, "-m", in("carve" + carve), "--init=ply:" + in("planted.ply"),
+			"--carve=" + carve,
+			"--iterations=20", "--refine-start=5", "--refine-every=5", "--refine-stop=15", "--report=false",
+			"--progress=none"}
 		command(t, slices.Concat(args, chosenDevice())...)
 		s, _, err := ply.Read(filepath.Join(in("carve"+carve), output.ModelFolder+"20", output.ModelName))
 		if err != nil {
@@ -62,7 +64,8 @@ func plant(t *testing.T, model, capture, out string, n int) (at [][3]float64) {
 				p[a] = p[a]*d.Empty - cam.T[a]
 			}
 			r := &cam.R
-			at = append(at, [3]float64{r[0]*p[0] + r[3]*p[1] + r[6]*p[2], r[1]*p[0] + r[4]*p[1] + r[7]*p[2], r[2]*p[0] + r[5]*p[1] + r[8]*p[2]})
+			at = append(at, [3]float64{r[0]*p[0] + r[3]*p[1] + r[6]*p[2], r[1]*p[0] + r[4]*p[1] + r[7]*p[2],
+				r[2]*p[0] + r[5]*p[1] + r[8]*p[2]})
 		}
 	}
 	more := scene.NewSplats(s.N+len(at), s.Degree)

@@ -34,10 +34,12 @@ func openPreview(t *testing.T, data []byte) image.Image {
 	return img
 }
 
-// TestPreviewBytes trains with and without --preview: pictures come while it trains, the last is of the end, and the model has the same bytes.
+// TestPreviewBytes trains with and without --preview: pictures come while it trains, the last is of the end, and the
+// model has the same bytes.
 func TestPreviewBytes(t *testing.T) {
 	capture, dir := smallScene(t, 300), t.TempDir()
-	args := []string{"train", capture, "--refine-start", "20", "--refine-every", "30", "--refine-stop", "150", "--progress", "none", "--checkpoint-every", "0", "--eval"}
+	args := []string{"train", capture, "--refine-start", "20", "--refine-every", "30", "--refine-stop", "150",
+		"--progress", "none", "--checkpoint-every", "0", "--eval"}
 	alone, watched, file := filepath.Join(dir, "alone"), filepath.Join(dir, "watched"), filepath.Join(dir, "now.jpg")
 	steps := 200
 	const long = 3 * time.Second // pictures take a hundredth of the time: on fast devices few steps see none
@@ -48,7 +50,9 @@ func TestPreviewBytes(t *testing.T) {
 		}
 		steps *= 10
 	}
-	cmd := exec.Command("vksplat", append(args, "-m", watched, "--iterations", strconv.Itoa(steps), "--preview", file, "--preview-every", "0.1")...)
+	cmd := exec.Command("vksplat",
+		append(args, "-m", watched, "--iterations", strconv.Itoa(steps), "--preview", file, "--preview-every",
+			"0.1")...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -117,7 +121,8 @@ func firstSheet(t *testing.T, dir string) string {
 func TestPreviewOfTeam(t *testing.T) {
 	capture, dir := smallScene(t, 300), t.TempDir()
 	file := filepath.Join(dir, "now.jpg")
-	vksplat(t, "train", capture, "-m", filepath.Join(dir, "out"), "--iterations", "20", "--progress", "none", "--devices", "0,0", "--preview", file)
+	vksplat(t, "train", capture, "-m", filepath.Join(dir, "out"), "--iterations", "20", "--progress", "none",
+		"--devices", "0,0", "--preview", file)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -125,13 +130,15 @@ func TestPreviewOfTeam(t *testing.T) {
 	openPreview(t, data)
 }
 
-// TestPreviewShare asks for pictures as fast as can be: less than a hundredth of the training's time is theirs, with room for what a busy machine adds.
+// TestPreviewShare asks for pictures as fast as can be: less than a hundredth of the training's time is theirs, with
+// room for what a busy machine adds.
 func TestPreviewShare(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
 		t.Skip(longVariable + "=1 trains for a minute")
 	}
 	o := train.NewOptions()
-	o.Scene, o.Out, o.Config.Iterations, o.Progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, meter.None
+	o.Scene, o.Out, o.Config.Iterations, o.Progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500,
+		meter.None
 	o.Preview = train.PreviewOptions{File: filepath.Join(t.TempDir(), "now.jpg"), Every: 1e-9}
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)

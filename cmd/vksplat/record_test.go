@@ -25,9 +25,11 @@ func TestAdvice(t *testing.T) {
 		want      string
 	}{
 		{"train s -m out", 0, 1, 1, false, "vksplat train s -m out --downscale 2 --steps-scaler 0.1"},
-		{"train s -m out -r 2 --iterations 30000", 2, 1, 5, false, "vksplat train s -m out --iterations 30000 --downscale 4 --steps-scaler 0.5"},
+		{"train s -m out -r 2 --iterations 30000", 2, 1, 5, false,
+			"vksplat train s -m out --iterations 30000 --downscale 4 --steps-scaler 0.5"},
 		{"train s -r4 --out x", 4, 1, 8, false, "vksplat train s --out x --downscale 8"},
-		{"train s --data_factor=2 --steps-scaler 0.5 -m o", 2, 0.5, 1, true, "vksplat train s --data_factor=2 -m o --steps-scaler 0.025"},
+		{"train s --data_factor=2 --steps-scaler 0.5 -m o", 2, 0.5, 1, true,
+			"vksplat train s --data_factor=2 -m o --steps-scaler 0.025"},
 		{"train -- s", 8, 1, 0.001, false, "vksplat train --steps-scaler 0.01 -- s"},
 	}
 	for _, tt := range tests {
@@ -62,7 +64,8 @@ func TestWatch(t *testing.T) {
 		{"the last step of a resumed run", 29, 30, []int{1}, false, true},
 	} {
 		var said bytes.Buffer
-		r := &train.Run{Options: &train.Options{Scene: "garden"}, Console: cli.New(nil, io.Discard, &said), Train: []int{0, 1, 2}}
+		r := &train.Run{Options: &train.Options{Scene: "garden"}, Console: cli.New(nil, io.Discard, &said),
+			Train: []int{0, 1, 2}}
 		r.Config.Iterations = test.total
 		rec := &train.Record{Run: r, From: test.from, Visited: map[int]bool{}}
 		for i, view := range test.views {

@@ -34,7 +34,8 @@ func renderPage() string {
 	var b strings.Builder
 	b.WriteString(renderText)
 	for _, g := range renderTable(render.NewOptions()) {
-		fmt.Fprintf(&b, "\n## Flags: %s\n\n| flag | default | what | source |\n|---|---|---|---|\n", strings.ToLower(g.title))
+		fmt.Fprintf(&b, "\n## Flags: %s\n\n| flag | default | what | source |\n|---|---|---|---|\n",
+			strings.ToLower(g.title))
 		for i := range g.options {
 			b.WriteString(pageRow(&g.options[i]))
 		}

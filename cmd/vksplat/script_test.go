@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 // passedOn are the variables of the test's environment that scripts see.
-var passedOn = []string{"VKSPLAT_VALIDATE", "VKSPLAT_LOADER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "LP_NATIVE_VECTOR_WIDTH", "LD_LIBRARY_PATH"}
+var passedOn = []string{"VKSPLAT_VALIDATE", "VKSPLAT_LOADER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
+	"LP_NATIVE_VECTOR_WIDTH", "LD_LIBRARY_PATH"}
 
 // TestScripts runs testdata/script/*.txtar. Each is a story of commands with
 // their outputs, see the commands below and those of package testscript.
@@ -73,7 +74,8 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts, "killed": cmdKilled, "stopped": cmdStopped, "bucket": cmdBucket,
+			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails,
+			"interrupts": cmdInterrupts, "killed": cmdKilled, "stopped": cmdStopped, "bucket": cmdBucket,
 		},
 	})
 }
@@ -104,7 +106,8 @@ func cmdCapture(ts *testscript.TestScript, _ bool, args []string) {
 func cmdPhoto(ts *testscript.TestScript, _ bool, args []string) {
 	f, err := os.Create(ts.MkAbs(args[0]))
 	ts.Check(err)
-	ts.Check(errors.Join(png.Encode(f, image.NewGray(image.Rect(0, 0, number(ts, args[1]), number(ts, args[2])))), f.Close()))
+	ts.Check(errors.Join(png.Encode(f, image.NewGray(image.Rect(0, 0, number(ts, args[1]), number(ts, args[2])))),
+		f.Close()))
 }
 
 // cmdPatch is "patch FILE OFFSET BYTE...": writes bytes over those at OFFSET.
@@ -155,7 +158,8 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("the last two lines are no error with a hint:\n%s", strings.Join(lines, "\n"))
 	}
 	if args[1] == "vksplat" {
-		if strange := strangeFlags(rootCommand(cli.New(nil, io.Discard, io.Discard)), args[2:], lines[n-1]); len(strange) > 0 {
+		if strange := strangeFlags(rootCommand(cli.New(nil, io.Discard, io.Discard)), args[2:],
+			lines[n-1]); len(strange) > 0 {
 			ts.Fatalf("the hint names flags that the command does not have: %q", strange)
 		}
 	}
@@ -170,10 +174,12 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 
 // environment is that of commands which are not run by exec.
 func environment(ts *testscript.TestScript) []string {
-	return append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"))
+	return append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"),
+		"XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"))
 }
 
-// cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE, or one of that pattern, exists.
+// cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE, or one of that
+// pattern, exists.
 func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[1], args[2:]...)
 	cmd.Dir = ts.MkAbs(".")

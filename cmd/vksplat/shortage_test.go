@@ -14,13 +14,16 @@ import (
 	"vksplat/internal/run/output"
 )
 
-// TestDriverShortage trains on a device whose driver has less memory than its budget. The run is saved before anything is given up, goes on to its end
-// with a smaller model, and says from which step on its bytes are not those of another run. What was saved leads to the undisturbed end elsewhere.
+// TestDriverShortage trains on a device whose driver has less memory than its budget. The run is saved before anything
+// is given up, goes on to its end with a smaller model, and says from which step on its bytes are not those of another
+// run. What was saved leads to the undisturbed end elsewhere.
 func TestDriverShortage(t *testing.T) {
 	capture, dir := smallScene(t, 300), t.TempDir()
 	args := func(out string, more ...string) []string {
-		return append([]string{"train", capture, "-m", filepath.Join(dir, out), "--iterations", "18", "--max-splats", "12000", "--max-vram", "200M", "--refine-start", "1",
-			"--refine-stop", "17", "--refine-every", "3", "--grow-grad2d", "1e-9", "--prune-opacity", "0", "--reset-every", "0", "--keep-checkpoints", "9"}, more...)
+		return append([]string{"train", capture, "-m", filepath.Join(dir, out), "--iterations", "18", "--max-splats",
+			"12000", "--max-vram", "200M", "--refine-start", "1",
+			"--refine-stop", "17", "--refine-every", "3", "--grow-grad2d", "1e-9", "--prune-opacity", "0",
+			"--reset-every", "0", "--keep-checkpoints", "9"}, more...)
 	}
 	vksplat(t, args("whole")...)
 	limits := filepath.Join(dir, "limits.json")
@@ -33,7 +36,8 @@ func TestDriverShortage(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if !strings.Contains(string(text), "the device has less memory than its budget") || !strings.Contains(string(text), "the model stops growing at") {
+	if !strings.Contains(string(text), "the device has less memory than its budget") ||
+		!strings.Contains(string(text), "the model stops growing at") {
 		t.Errorf("the user is not told:\n%s", text)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "short", "stats.json"))
@@ -53,6 +57,7 @@ func TestDriverShortage(t *testing.T) {
 	if err != nil || !strings.Contains(string(about), fmt.Sprintf("from step %d on: memory ran short", from)) {
 		t.Errorf("the last checkpoint says: %v\n%s", err, about)
 	}
-	vksplat(t, args("part", "--resume="+filepath.Join(dir, "short", output.CheckpointFolder, fmt.Sprintf("step_%d.safetensors", from)))...)
+	vksplat(t, args("part", "--resume="+filepath.Join(dir, "short", output.CheckpointFolder,
+		fmt.Sprintf("step_%d.safetensors", from)))...)
 	sameFile(t, filepath.Join(dir, "whole", last), filepath.Join(dir, "part", last))
 }

@@ -12,7 +12,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// refuseSpaced lets the arguments of all commands be checked for values of flags that need none: behind a space they are taken for files.
+// refuseSpaced lets the arguments of all commands be checked for values of flags that need none: behind a space they
+// are taken for files.
 func refuseSpaced(console *cli.Console, root *cobra.Command) {
 	for _, c := range root.Commands() {
 		check := c.Args
@@ -29,8 +30,8 @@ func refuseSpaced(console *cli.Console, root *cobra.Command) {
 	}
 }
 
-// spacedError is the error of a value behind a space that its flag would take behind =. A number or a truth value is surely one, unless it is a file's name; other
-// words are where the arguments are wrong with them.
+// spacedError is the error of a value behind a space that its flag would take behind =. A number or a truth value is
+// surely one, unless it is a file's name; other words are where the arguments are wrong with them.
 func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong bool) error {
 	at := 0 // the next argument in the command line
 	for i, word := range console.Args[:max(len(console.Args)-1, 0)] {

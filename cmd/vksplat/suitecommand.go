@@ -19,7 +19,8 @@ func suiteCommand(console *cli.Console) *cobra.Command {
 			"is a process of its own. Runs that are done are kept; the same command goes on with\n" +
 			"one that was stopped or killed. A run that fails is told of, and the others go on.\n" +
 			"suite.md and suite.json are written anew after each run.\n\n" +
-			"Presets name the captures of benchmarks whose data you have: " + strings.Join(suite.PresetNames(), ",\n") + ".\n" +
+			"Presets name the captures of benchmarks whose data you have: " + strings.Join(suite.PresetNames(), ",\n") +
+			".\n" +
 			"docs/eval.md shows such files.",
 		Example: "  vksplat suite mipnerf360.toml --dry-run\n  vksplat suite mipnerf360.toml",
 		Args:    one("FILE.toml"),
@@ -27,7 +28,8 @@ func suiteCommand(console *cli.Console) *cobra.Command {
 			return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	table := []optionGroup{{options: append([]option{truth(&o.DryRun, "dry-run", "print the command of every run, and stop")}, deviceOptions(&o.Device)...)}}
+	table := []optionGroup{{options: append([]option{truth(&o.DryRun, "dry-run",
+		"print the command of every run, and stop")}, deviceOptions(&o.Device)...)}}
 	fs := cmd.Flags()
 	register(fs, table)
 	offerValues(console, cmd, table)

@@ -100,7 +100,8 @@ func trainCommand(console *cli.Console) *cobra.Command {
 			"half a second later or more, aborts at once and saves nothing. SCENE may also be\n" +
 			"the folder of a plan that vksplat partition wrote: its blocks are trained one\n" +
 			"after the other and merged.",
-		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
+		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 " +
+			"--downscale 2",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.HelpAll || o.PrintConfig && len(args) == 0 {
 				return nil

@@ -36,7 +36,8 @@ type truthSize struct {
 
 func truthSizeOf() truthSize {
 	if os.Getenv(longVariable) != "" {
-		demo := synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points, Wrong: 0.05}
+		demo := synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points,
+			Wrong: 0.05}
 		return truthSize{demo, 1500}
 	}
 	return truthSize{synth.Options{Images: 17, Width: 96, Height: 72, Points: 800, Wrong: 0.05}, 120}
@@ -46,8 +47,10 @@ func truthSizeOf() truthSize {
 // spherical harmonics.
 func (s truthSize) flags() []string {
 	part := func(share int) string { return fmt.Sprint(max(1, s.steps*share/12)) }
-	return []string{"--eval", "--iterations=" + fmt.Sprint(s.steps), "--refine-start=" + part(1), "--refine-every=" + part(1),
-		"--refine-stop=" + part(9), "--reset-every=" + part(4), "--sh-degree-interval=" + part(2), fmt.Sprintf("--max-splats=%d", 5*s.Points),
+	return []string{"--eval", "--iterations=" + fmt.Sprint(s.steps), "--refine-start=" + part(1),
+		"--refine-every=" + part(1),
+		"--refine-stop=" + part(9), "--reset-every=" + part(4), "--sh-degree-interval=" + part(2),
+		fmt.Sprintf("--max-splats=%d", 5*s.Points),
 		"--progress=none", "--report=false"}
 }
 

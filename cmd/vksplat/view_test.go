@@ -44,7 +44,8 @@ func TestFindCameras(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{"model.ply": true, "point_cloud/iteration_7/point_cloud.ply": true, "a/b/model.ply": false, "a/model.ply": false} {
+	for name, want := range map[string]bool{"model.ply": true, "point_cloud/iteration_7/point_cloud.ply": true,
+		"a/b/model.ply": false, "a/model.ply": false} {
 		model := filepath.Join(dir, filepath.FromSlash(name))
 		if got := captured.FindCameras(model, captured.CamerasBeside[:1], false); (got == file) != want {
 			t.Errorf("%s: %q", name, got)

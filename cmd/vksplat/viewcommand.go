@@ -14,14 +14,18 @@ import (
 // viewTable lists the options of view. Those of the server come first.
 func viewTable(o *show.Options) []optionGroup {
 	return []optionGroup{{options: []option{
-		text(&o.Server.Host, "host", "listen at `ADDR` of this machine, for others to see the scene (default: 127.0.0.1, for this machine alone)"),
+		text(&o.Server.Host, "host", "listen at `ADDR` of this machine, for others to see the scene (default: "+
+			"127.0.0.1, for this machine alone)"),
 		integer(&o.Server.Port, "port", "listen at port `N` (default: any that is free)"),
 		text(&o.Server.CertFile, "tls-cert", "encrypt with the certificate in `FILE`, PEM"),
 		text(&o.Server.KeyFile, "tls-key", "the certificate's private key, `FILE`, PEM"),
 		truth(&o.NoOpen, "no-open", "print the address and open no browser"),
-		truth(&o.Stream, "stream", "draw on this machine and send pictures, for models that no browser takes; --stream=false sends the model, however large (default: from 10 million splats on)"),
+		truth(&o.Stream, "stream", "draw on this machine and send pictures, for models that no browser takes; "+
+			"--stream=false sends the model, however large (default: from 10 million splats on)"),
 	}}, {options: deviceOptions(&o.Device)}, {options: []option{
-		other((*colourFlag)(&o.Background), "background", "black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black", "white"),
+		other((*colourFlag)(&o.Background), "background",
+			"black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black",
+			"white"),
 		text(&o.Page, "html", "write the page `FILE`, which holds viewer and scene and works offline, and serve nothing"),
 		overwriteOption(&o.Overwrite, "the page of --html"),
 	}}}

@@ -132,7 +132,8 @@ func (v *viewed) watch(ctx context.Context, width, height int, frames *atomic.In
 		for i := 0; ctx.Err() == nil; i++ {
 			half := float64(i) / 100
 			mode := []view.Mode{view.ModePicture, view.ModeDepth, view.ModeCentres, view.ModeEllipsoids}[i/40%4]
-			text := fmt.Sprintf(`{"view":{"camera":-1,"quaternion":[0,%g,0,%g],"position":[0,0,0],"tangent":0.6,"width":%d,"height":%d,"mode":%q}}`,
+			text := fmt.Sprintf(
+				`{"view":{"camera":-1,"quaternion":[0,%g,0,%g],"position":[0,0,0],"tangent":0.6,"width":%d,"height":%d,"mode":%q}}`,
 				math.Sin(half), math.Cos(half), width, height, mode)
 			if c.Write(ctx, websocket.MessageText, []byte(text)) != nil {
 				return
@@ -186,7 +187,8 @@ func TestViewerBytes(t *testing.T) {
 // TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
 func TestViewerFrame(t *testing.T) {
 	o := train.NewOptions()
-	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
+	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = smallScene(t, 300),
+		filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -286,8 +288,8 @@ func apart(t *testing.T, a, b scene.Image) float64 {
 	return 10 * math.Log10(255*255*float64(len(a.Pix))*3/4/max(sum, 1))
 }
 
-// BenchmarkViewer trains the capture in VKSPLAT_BENCH_CAPTURE alone and with a browser that always asks for frames of 1280x720, and reports how many times
-// as long the training loop takes.
+// BenchmarkViewer trains the capture in VKSPLAT_BENCH_CAPTURE alone and with a browser that always asks for frames of
+// 1280x720, and reports how many times as long the training loop takes.
 func BenchmarkViewer(b *testing.B) {
 	capture := os.Getenv("VKSPLAT_BENCH_CAPTURE")
 	if capture == "" {
@@ -312,9 +314,11 @@ func BenchmarkViewer(b *testing.B) {
 	}
 	for b.Loop() {
 		dir := b.TempDir()
-		args := []string{capture, "--iterations", steps, "--progress", "none", "--checkpoint-every", "0", "--report=false"}
+		args := []string{capture, "--iterations", steps, "--progress", "none", "--checkpoint-every", "0",
+			"--report=false"}
 		alone, watched := filepath.Join(dir, "alone"), filepath.Join(dir, "watched")
-		if out, err := exec.Command("vksplat", append([]string{"train", "-m", alone}, args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("vksplat",
+			append([]string{"train", "-m", alone}, args...)...).CombinedOutput(); err != nil {
 			b.Fatalf("%v\n%s", err, out)
 		}
 		v := startViewed(b, append([]string{"-m", watched, "--viewer"}, args...)...)
@@ -330,7 +334,8 @@ func BenchmarkViewer(b *testing.B) {
 	}
 }
 
-// TestViewerSoak has five browsers watch for an hour, VKSPLAT_SOAK_MINUTES or so: the run's memory does not grow. Browsers leave and come back.
+// TestViewerSoak has five browsers watch for an hour, VKSPLAT_SOAK_MINUTES or so: the run's memory does not grow.
+// Browsers leave and come back.
 func TestViewerSoak(t *testing.T) {
 	minutes, err := strconv.Atoi(os.Getenv("VKSPLAT_SOAK_MINUTES"))
 	if err != nil {
@@ -342,7 +347,8 @@ func TestViewerSoak(t *testing.T) {
 		t.Skip("this system does not tell the memory of a process as a file")
 	}
 	// Without refinement the model does not grow, and what grows is the viewer's.
-	v := startViewed(t, smallScene(t, 300), "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations", "1000000000", "--checkpoint-every", "0", "--progress", "none",
+	v := startViewed(t, smallScene(t, 300), "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations",
+		"1000000000", "--checkpoint-every", "0", "--progress", "none",
 		"--refine-every", "0")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute)
 	defer cancel()

@@ -72,12 +72,16 @@ func (o *commander) over() {
 	}
 }
 
-// TestViewerCommands pauses a run, saves it meanwhile, lets it go on, and stops it. The page is told what became of each.
+// TestViewerCommands pauses a run, saves it meanwhile, lets it go on, and stops it. The page is told what became of
+// each.
 func TestViewerCommands(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	v := startViewed(t, smallScene(t, 300), "-m", out, "--viewer=127.0.0.1:0", "--iterations", "1000000", "--checkpoint-every", "0", "--progress", "none")
+	v := startViewed(t, smallScene(t, 300), "-m", out, "--viewer=127.0.0.1:0", "--iterations", "1000000",
+		"--checkpoint-every", "0", "--progress", "none")
 	o := v.commander(t)
-	if s := o.until("first steps", func(s view.Status) bool { return s.Step > 3 && s.Doing == "training" }); s.Save != (view.Save{}) || s.End != nil {
+	if s := o.until("first steps",
+		func(s view.Status) bool { return s.Step > 3 && s.Doing == "training" }); s.Save != (view.Save{}) ||
+		s.End != nil {
 		t.Errorf("nothing was asked for: %+v", s)
 	}
 	o.order("pause")
@@ -92,7 +96,8 @@ func TestViewerCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.order("save")
-	if s := o.until("no save", func(s view.Status) bool { return s.Save.State == view.SaveFailed }); !strings.Contains(s.Save.Text, folder) {
+	if s := o.until("no save",
+		func(s view.Status) bool { return s.Save.State == view.SaveFailed }); !strings.Contains(s.Save.Text, folder) {
 		t.Errorf("a save that failed: %+v", s.Save)
 	}
 	if err := os.Remove(folder); err != nil {
@@ -100,7 +105,8 @@ func TestViewerCommands(t *testing.T) {
 	}
 	o.order("save")
 	saved := filepath.Join(folder, fmt.Sprintf("%s%d%s", output.CheckpointPrefix, at, output.CheckpointSuffix))
-	if s := o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone }); s.Save.Text != saved || s.Save.Step != at || !output.IsFile(saved) || !s.Paused {
+	if s := o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone }); s.Save.Text != saved ||
+		s.Save.Step != at || !output.IsFile(saved) || !s.Paused {
 		t.Errorf("saved is %+v, wanted %s", s, saved)
 	}
 	o.order("resume")
@@ -108,14 +114,16 @@ func TestViewerCommands(t *testing.T) {
 	last := at
 	for range 2 { // with the first, more than are kept unasked
 		o.order("save")
-		last = o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone && s.Save.Step > last }).Save.Step
+		last = o.until("save",
+			func(s view.Status) bool { return s.Save.State == view.SaveDone && s.Save.Step > last }).Save.Step
 		if !output.IsFile(saved) {
 			t.Errorf("%s is gone after that of step %d", saved, last)
 		}
 	}
 	o.order("stop")
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil }).End
-	if end.State != view.EndStopped || !output.IsFile(end.Model) || !strings.HasPrefix(end.Model, out) || !strings.Contains(end.Text, "--resume") {
+	if end.State != view.EndStopped || !output.IsFile(end.Model) || !strings.HasPrefix(end.Model, out) ||
+		!strings.Contains(end.Text, "--resume") {
 		t.Errorf("stopped: %+v", end)
 	}
 	o.over()
@@ -133,7 +141,8 @@ func TestViewerEnd(t *testing.T) {
 	scene, out := smallScene(t, 300), filepath.Join(t.TempDir(), "out")
 	o := startViewed(t, scene, "-m", out, "--viewer", "--iterations", "400", "--progress", "none").commander(t)
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil })
-	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_400", "point_cloud.ply") || !output.IsFile(end.End.Model) ||
+	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_400",
+		"point_cloud.ply") || !output.IsFile(end.End.Model) ||
 		!strings.Contains(end.End.Text, "vksplat view "+cli.Quoted(out)) || end.Step != 400 {
 		t.Errorf("finished: %+v, %+v", end, end.End)
 	}

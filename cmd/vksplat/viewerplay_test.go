@@ -47,7 +47,8 @@ type seen struct {
 	Sockets  map[string]bool
 	Path     int
 	Leaves   bool
-	End      [][]any // of each browser: what is done, the words of the end, whether there is an error, whether one can save
+	// of each browser: what is done, the words of the end, whether there is an error, whether one can save
+	End [][]any
 }
 
 // sentView is what a browser asks to see.
@@ -136,7 +137,8 @@ func (v *sentView) turned(a [3]float64) [3]float64 {
 // camera is that of a view of some size, in the capture's frame.
 func (v *sentView) camera(c *scene.Capture, width, height int) scene.Camera {
 	focal := float64(height) / 2 / v.Tangent
-	cam := scene.Camera{Width: width, Height: height, Fx: focal, Fy: focal, Cx: float64(width) / 2, Cy: float64(height) / 2}
+	cam := scene.Camera{Width: width, Height: height, Fx: focal, Fy: focal, Cx: float64(width) / 2,
+		Cy: float64(height) / 2}
 	for i := range 3 {
 		var axis [3]float64
 		axis[i] = 1
@@ -159,8 +161,12 @@ func TestPlayLive(t *testing.T) {
 	if err := synth.Write(folder, synth.Options{Images: 12, Width: 160, Height: 120, Points: 1500}); err != nil {
 		t.Fatal(err)
 	}
-	v := startViewed(t, folder, "-m", out, "--viewer", "--iterations", "1000000", "--checkpoint-every", "0", "--keep-checkpoints", "2", "--progress", "none")
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }))
+	v := startViewed(t, folder, "-m", out, "--viewer", "--iterations", "1000000", "--checkpoint-every", "0",
+		"--keep-checkpoints", "2", "--progress", "none")
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+	}))
 	defer elsewhere.Close()
 	u, err := url.Parse(v.address)
 	if err != nil {
@@ -168,11 +174,14 @@ func TestPlayLive(t *testing.T) {
 	}
 	base := "http://" + u.Host + "/"
 	var log seen
-	playtest.Run(t, filepath.Join("testdata", "watch.py"), map[string]any{"url": v.address, "steps": 40, "elsewhere": elsewhere.URL, "shots": os.Getenv("VKSPLAT_SHOTS"),
-		"visits": map[string]string{
-			"stranger, wrong token": base + "?token=" + strings.Repeat("A", 43), "stranger, no token": base, "stranger, the page": "PAGE/",
-			"path out": "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a path of the run": "PAGE/stats.json", "again": "PAGE/",
-		}}, &log)
+	playtest.Run(t, filepath.Join("testdata", "watch.py"),
+		map[string]any{"url": v.address, "steps": 40, "elsewhere": elsewhere.URL, "shots": os.Getenv("VKSPLAT_SHOTS"),
+			"visits": map[string]string{
+				"stranger, wrong token": base + "?token=" + strings.Repeat("A", 43), "stranger, no token": base,
+				"stranger, the page": "PAGE/",
+				"path out":           "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a path of the run": "PAGE/stats.json",
+				"again": "PAGE/",
+			}}, &log)
 	<-v.rest
 	if err := v.cmd.Wait(); v.cmd.ProcessState.ExitCode() != fault.ExitInterrupted {
 		t.Errorf("stopped: %v", err)
@@ -186,7 +195,8 @@ func TestPlayLive(t *testing.T) {
 			t.Errorf("the page asks for %s", r)
 		}
 	}
-	for name, want := range map[string]int{"stranger, wrong token": 403, "stranger, no token": 403, "stranger, the page": 403, "path out": 404, "a path of the run": 404, "again": 200} {
+	for name, want := range map[string]int{"stranger, wrong token": 403, "stranger, no token": 403,
+		"stranger, the page": 403, "path out": 404, "a path of the run": 404, "again": 200} {
 		if got := log.Statuses[name]; got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
@@ -209,7 +219,8 @@ func checkShown(t *testing.T, log *seen, folder, out string) {
 	if log.Paused[1] != step {
 		t.Errorf("the pause begins at step %d and ends at %d", step, log.Paused[1])
 	}
-	checkpoint := filepath.Join(out, output.CheckpointFolder, fmt.Sprintf("%s%d%s", output.CheckpointPrefix, step, output.CheckpointSuffix))
+	checkpoint := filepath.Join(out, output.CheckpointFolder,
+		fmt.Sprintf("%s%d%s", output.CheckpointPrefix, step, output.CheckpointSuffix))
 	if !strings.Contains(log.Saved, checkpoint) || !output.IsFile(checkpoint) {
 		t.Fatalf("the page says %q, wanted is %s", log.Saved, checkpoint)
 	}
@@ -228,7 +239,8 @@ func checkShown(t *testing.T, log *seen, folder, out string) {
 		{"a free camera", turned, drawnBy(t, checkpoint, log.View.camera(c, turned.Width, turned.Height))},
 	} {
 		db := apart(t, p.got, p.want)
-		t.Logf("step %d, %s, %dx%d: the frame is %.1f dB from vksplat render's picture", step, p.name, p.got.Width, p.got.Height, db)
+		t.Logf("step %d, %s, %dx%d: the frame is %.1f dB from vksplat render's picture", step, p.name, p.got.Width,
+			p.got.Height, db)
 		if db < 34 || levels(p.got) < 50 { // a JPEG of 85 %
 			t.Errorf("%s: %.1f dB from vksplat render's picture, %d levels", p.name, db, levels(p.got))
 		}
@@ -259,7 +271,8 @@ func checkSlider(t *testing.T, log *seen) {
 	if db := apart(t, render, photo); db > 35 {
 		t.Errorf("photo and render are alike: %.1f dB", db)
 	}
-	left, right := apart(t, part(half, 0, w/2-4, h), part(photo, 0, w/2-4, h)), apart(t, part(half, w/2+4, w, h), part(render, w/2+4, w, h))
+	left, right := apart(t, part(half, 0, w/2-4, h), part(photo, 0, w/2-4, h)),
+		apart(t, part(half, w/2+4, w, h), part(render, w/2+4, w, h))
 	if left < 60 || right < 60 {
 		t.Errorf("the slider in the middle: left %.1f dB from the photo, right %.1f dB from the render", left, right)
 	}
@@ -299,7 +312,9 @@ func checkEnds(t *testing.T, log *seen, out string) {
 	}
 	for i, end := range log.End {
 		text := fmt.Sprint(end[1])
-		if end[0] != "stopped" || !strings.Contains(text, "Training was stopped.") || !strings.Contains(text, models[0]) || !strings.Contains(text, "--resume") || end[2] != false || end[3] != false {
+		if end[0] != "stopped" || !strings.Contains(text, "Training was stopped.") ||
+			!strings.Contains(text, models[0]) || !strings.Contains(text, "--resume") || end[2] != false ||
+			end[3] != false {
 			t.Errorf("browser %d: %v, want %s", i, end, models[0])
 		}
 	}

@@ -71,13 +71,15 @@ func asks(t *testing.T, c *websocket.Conn, query string) (picture []byte, text s
 	return data, ""
 }
 
-// TestViewStream has a model drawn that is larger than the device: the pictures are those of render, and what does not fit is an error, after which others do.
+// TestViewStream has a model drawn that is larger than the device: the pictures are those of render, and what does not
+// fit is an error, after which others do.
 func TestViewStream(t *testing.T) {
 	needDevice(t)
 	const memory = "8M"
 	model, cams := cityModel(t, 120_000)
 	received := filepath.Join(t.TempDir(), "frames")
-	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]), "-o", received)
+	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]), "-o",
+		received)
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open", "--max-vram", memory)
 	c, err := v.enter(t.Context())
 	if err != nil {
@@ -85,7 +87,8 @@ func TestViewStream(t *testing.T) {
 	}
 	far := `{"view":{"camera":-1,"quaternion":[1,0,0,0],"position":[0,0,200],"tangent":0.2,"width":240,"height":180,"mode":"picture"}}`
 	for i, cam := range cams {
-		through := fmt.Sprintf(`{"view":{"camera":%d,"width":%d,"height":%d,"mode":"picture"}}`, i, cam.Width, cam.Height)
+		through := fmt.Sprintf(`{"view":{"camera":%d,"width":%d,"height":%d,"mode":"picture"}}`, i, cam.Width,
+			cam.Height)
 		got, text := asks(t, c, through)
 		file, err := os.ReadFile(filepath.Join(received, cam.Name))
 		if err != nil {
@@ -93,7 +96,8 @@ func TestViewStream(t *testing.T) {
 		}
 		want, err := photo.JPEG(pngPixels(t, cam.Name, file), frames.Quality)
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: %d bytes %s, the JPEG file of render's picture has %d: %v", cam.Name, len(got), text, len(want), err)
+			t.Errorf("%s: %d bytes %s, the JPEG file of render's picture has %d: %v", cam.Name, len(got), text,
+				len(want), err)
 		}
 		if _, text := asks(t, c, far); !strings.Contains(text, "more splats are in view") {
 			t.Errorf("all of the city at once: %q", text)
@@ -105,7 +109,8 @@ func TestViewStream(t *testing.T) {
 			}
 		}
 	}
-	if _, text := asks(t, c, `{"view":{"camera":0,"width":100,"height":100,"mode":"error"}}`); !strings.Contains(text, "no photos") {
+	if _, text := asks(t, c, `{"view":{"camera":0,"width":100,"height":100,"mode":"error"}}`); !strings.Contains(text,
+		"no photos") {
 		t.Errorf("the difference from a photo: %q", text)
 	}
 	if err := c.Write(t.Context(), websocket.MessageText, []byte(`{"command":"stop"}`)); err != nil {
@@ -132,7 +137,8 @@ func TestViewStreamAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	picture, text := asks(t, c, `{"view":{"camera":-1,"quaternion":[0,0,0,1],"position":[0,0,-1],"tangent":0.58,"width":240,"height":180,"mode":"picture"}}`)
+	picture, text := asks(t, c,
+		`{"view":{"camera":-1,"quaternion":[0,0,0,1],"position":[0,0,-1],"tangent":0.58,"width":240,"height":180,"mode":"picture"}}`)
 	img, err := jpeg.Decode(bytes.NewReader(picture))
 	if err != nil {
 		t.Fatal(text, err)
@@ -169,12 +175,14 @@ func TestPlayStream(t *testing.T) {
 		Says string
 		Note bool
 	}
-	playtest.Run(t, filepath.Join("testdata", "stream.py"), map[string]any{"url": v.address, "shots": os.Getenv("VKSPLAT_SHOTS")}, &log)
+	playtest.Run(t, filepath.Join("testdata", "stream.py"),
+		map[string]any{"url": v.address, "shots": os.Getenv("VKSPLAT_SHOTS")}, &log)
 	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	v.wait(t)
-	if log.Says != "20,000 splats" || len(log.Hidden) != 9 || !slices.Equal(log.Modes, []string{"Picture", "Depth", "Centres", "Ellipsoids"}) {
+	if log.Says != "20,000 splats" || len(log.Hidden) != 9 ||
+		!slices.Equal(log.Modes, []string{"Picture", "Depth", "Centres", "Ellipsoids"}) {
 		t.Errorf("the page says %q, hides %q and offers %q", log.Says, log.Hidden, log.Modes)
 	}
 	asked := map[string]bool{}

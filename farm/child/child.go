@@ -26,8 +26,8 @@ type Options struct {
 	Env            []string                    // beside what this process has
 }
 
-// Run runs this program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited for. When this process is killed, it ends, too:
-// its main function calls EndWithParent.
+// Run runs this program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited
+// for. When this process is killed, it ends, too: its main function calls EndWithParent.
 func Run(ctx context.Context, program string, args []string, o Options) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = o.Stdout, o.Stderr

@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 		deathSignal = 0
 		os.Setenv(partVariable, "child")
 		var running atomic.Pointer[os.Process]
-		err := Run(context.Background(), os.Args[0], nil, Options{Stdout: os.Stdout, Stderr: os.Stderr, Apart: true, Running: &running})
+		err := Run(context.Background(), os.Args[0], nil,
+			Options{Stdout: os.Stdout, Stderr: os.Stderr, Apart: true, Running: &running})
 		fmt.Println("the child ended:", err)
 	case "child":
 		EndWithParent()

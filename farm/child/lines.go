@@ -7,7 +7,8 @@ const MaxLine = 1 << 16
 
 // Lines takes what a child prints apart.
 type Lines struct {
-	Heard func(line []byte) // called with each line, without its end, and not with what is behind MaxLine bytes of it; the line is Lines' own
+	// called with each line, without its end, and not with what is behind MaxLine bytes of it; the line is Lines' own
+	Heard func(line []byte)
 
 	line []byte
 }

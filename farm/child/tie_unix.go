@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// tie makes the end of this process the end of a child that is about to start, see EndWithParent. Begun is called once it has, and release when it has ended or
-// could not start.
+// tie makes the end of this process the end of a child that is about to start, see EndWithParent. Begun is called once
+// it has, and release when it has ended or could not start.
 func tie(cmd *exec.Cmd) (begun func() error, release func(), err error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tie makes the end of this process the end of a child that is about to start: the child is put into a job object, which the system ends with its last handle. A
-// pipe, as elsewhere, would not do: a read that waits for standard input blocks libraries that are loaded meanwhile and look at it. Begun is called once the child
-// has started, and release when it has ended or could not start.
+// tie makes the end of this process the end of a child that is about to start: the child is put into a job object,
+// which the system ends with its last handle. A pipe, as elsewhere, would not do: a read that waits for standard input
+// blocks libraries that are loaded meanwhile and look at it. Begun is called once the child has started, and release
+// when it has ended or could not start.
 func tie(cmd *exec.Cmd) (begun func() error, release func(), err error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -18,14 +19,16 @@ func tie(cmd *exec.Cmd) (begun func() error, release func(), err error) {
 	}
 	release = func() { _ = windows.CloseHandle(job) }
 	limits := &windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE}}
-	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation, reflect.ValueOf(limits).Pointer(), uint32(reflect.TypeOf(*limits).Size()))
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		reflect.ValueOf(limits).Pointer(), uint32(reflect.TypeOf(*limits).Size()))
 	runtime.KeepAlive(limits)
 	if err != nil {
 		release()
 		return nil, nil, err
 	}
 	begun = func() error {
-		process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(cmd.Process.Pid))
+		process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false,
+			uint32(cmd.Process.Pid))
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,8 @@ func (o *Options) shared() error {
 
 // usage is the error of an option that makes no sense.
 func usage(path, hint, format string, args ...any) error {
-	return &fault.Error{Op: "export job", Path: path, Err: fmt.Errorf(format, args...), Hint: hint, Kind: fault.ErrUsage}
+	return &fault.Error{Op: "export job", Path: path, Err: fmt.Errorf(format, args...), Hint: hint,
+		Kind: fault.ErrUsage}
 }
 
 // labelLength is how much of a job's name goes into a label, in characters.

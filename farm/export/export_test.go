@@ -248,7 +248,8 @@ func TestGrace(t *testing.T) {
 			t.Errorf("%s has no %s", what, form)
 		}
 		for _, m := range found {
-			if n, err := strconv.Atoi(string(m[1])); err != nil || n != int(grace.Seconds()) || grace <= task.StopWithin {
+			if n, err := strconv.Atoi(string(m[1])); err != nil || n != int(grace.Seconds()) ||
+				grace <= task.StopWithin {
 				t.Errorf("%s leaves %s, a task takes up to %s: %v", what, m[0], task.StopWithin, err)
 			}
 		}

@@ -115,7 +115,8 @@ func TestOpenCueJudges(t *testing.T) {
 		{"<range>0-3</range>", "<range>1-3</range>", "3 frames for 4 tasks"},
 		{"<onlayer>01_train</onlayer>", "<onlayer>01_x</onlayer>", "01_x"},
 	} {
-		if said, err := judged(t, "judge_opencue.py", packages, 3, replaced(t, OpenCueName, c.from, c.to)); err == nil ||
+		if said, err := judged(t, "judge_opencue.py", packages, 3,
+			replaced(t, OpenCueName, c.from, c.to)); err == nil ||
 			!strings.Contains(said, c.because) {
 			t.Errorf("%s in the place of %s is taken: %v\n%s", c.to, c.from, err, said)
 		}

@@ -102,7 +102,8 @@ func (k *kube) check() error {
 	}
 	for root := range k.Claims {
 		if !slices.Contains(k.roots, root) {
-			return usage(root, "the job's roots are "+strings.Join(k.roots, " and "), "the job has no root of this name")
+			return usage(root, "the job's roots are "+strings.Join(k.roots, " and "),
+				"the job has no root of this name")
 		}
 	}
 	for _, root := range k.roots {
@@ -158,7 +159,8 @@ func (k *kube) indexedJob(st *stage) object {
 			"podReplacementPolicy": "Failed", "suspend": k.Queue != "",
 			"podFailurePolicy": object{"rules": []object{
 				{"action": "Ignore", "onPodConditions": []object{{"type": "DisruptionTarget", "status": "True"}}},
-				{"action": "FailIndex", "onExitCodes": object{"containerName": "task", "operator": "In", "values": finalCodes}},
+				{"action": "FailIndex",
+					"onExitCodes": object{"containerName": "task", "operator": "In", "values": finalCodes}},
 			}},
 			"template": object{"metadata": object{"labels": k.labels()}, "spec": k.pod(st)},
 		}}
@@ -184,11 +186,13 @@ func (k *kube) pod(st *stage) object {
 	}
 	mounts := []object{{"name": "document", "mountPath": documentMount, "readOnly": true},
 		{"name": "work", "mountPath": workMount}}
-	volumes := []object{{"name": "document", "configMap": object{"name": k.label}}, {"name": "work", "emptyDir": object{}}}
+	volumes := []object{{"name": "document", "configMap": object{"name": k.label}},
+		{"name": "work", "emptyDir": object{}}}
 	for i, root := range k.roots {
 		name := fmt.Sprintf("root-%d", i)
 		readOnly := root != k.job.Store.Outputs
-		mounts = append(mounts, object{"name": name, "mountPath": fmt.Sprintf("%s/%d", rootsMount, i), "readOnly": readOnly})
+		mounts = append(mounts,
+			object{"name": name, "mountPath": fmt.Sprintf("%s/%d", rootsMount, i), "readOnly": readOnly})
 		volumes = append(volumes, object{"name": name,
 			"persistentVolumeClaim": object{"claimName": k.claim(root), "readOnly": readOnly}})
 	}

@@ -176,7 +176,8 @@ func (o *Options) layer(st *stage) (cueLayer, error) {
 	}
 	if st.pool != spec.DefaultPool {
 		if l.Tags = cueText(st.pool); !cueName.MatchString(l.Tags) {
-			return l, usage(st.pool, "pools become tags, which have three characters or more", "this pool is no tag of OpenCue")
+			return l, usage(st.pool, "pools become tags, which have three characters or more",
+				"this pool is no tag of OpenCue")
 		}
 	}
 	return l, nil

@@ -77,7 +77,8 @@ func (o *Options) parameters(j *spec.Job) []object {
 	}
 	document := path(specParameter, "FILE", "IN", "the job document")
 	document["default"] = DocumentName
-	results := path(outputsParameter, "DIRECTORY", "INOUT", "folder for results, the root "+j.Store.Outputs+" of the job")
+	results := path(outputsParameter, "DIRECTORY", "INOUT",
+		"folder for results, the root "+j.Store.Outputs+" of the job")
 	results["default"] = resultsName
 	list := []object{document}
 	if j.Store.Inputs != j.Store.Outputs {
@@ -121,7 +122,8 @@ func (o *Options) step(j *spec.Job, stages []stage, n int) (object, error) {
 		return object{"name": name, "filename": as, "type": "TEXT", "data": text}
 	}
 	s := object{"name": st.name,
-		"parameterSpace": object{"taskParameterDefinitions": []object{{"name": "Index", "type": "INT", "range": indices}}},
+		"parameterSpace": object{"taskParameterDefinitions": []object{{"name": "Index", "type": "INT",
+			"range": indices}}},
 		"script": object{"actions": object{"onRun": onRun},
 			"embeddedFiles": []object{file("Roots", "roots.toml", rootsTable(j)), file("Try", "try.sh", tryText)}}}
 	var needs []object

@@ -66,7 +66,8 @@ func TestTry(t *testing.T) {
 		{"kill -KILL $$", "2", 137, 2},
 	} {
 		if code, ran := tries(t, c.command, c.attempts); code != c.code || ran != c.ran {
-			t.Errorf("%s with %s attempts: code %d after %d, want %d after %d", c.command, c.attempts, code, ran, c.code, c.ran)
+			t.Errorf("%s with %s attempts: code %d after %d, want %d after %d", c.command, c.attempts, code, ran,
+				c.code, c.ran)
 		}
 	}
 }

@@ -128,7 +128,8 @@ func (r *rig) want(s *Status, err error, states string, began ...string) {
 	}
 }
 
-const chain = "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"train\"\nid = \"b\"\nsource = \"@a\"\n[[task]]\nkind = \"convert\"\nid = \"c\"\nmodel = \"@b\"\nto = \"spz\"\n"
+const chain = "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"train\"\nid = \"b\"\nsource = " +
+	"\"@a\"\n[[task]]\nkind = \"convert\"\nid = \"c\"\nmodel = \"@b\"\nto = \"spz\"\n"
 
 func dataError(text string) error {
 	return &fault.Error{Op: "train", Err: errors.New(text), Hint: "mend it", Kind: fault.ErrData}
@@ -242,7 +243,9 @@ func TestBackoff(t *testing.T) {
 // begun, and those that are pinned where they are.
 func TestDevices(t *testing.T) {
 	r := newRig(t,
-		"[[task]]\nkind = \"train\"\nid = \"t\"\nmatrix.source = [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]\n[[task]]\nkind = \"train\"\nid = \"pinned\"\nsource = \"a\"\npriority = \"high\"\npin.device = \"two\"\n")
+		"[[task]]\nkind = \"train\"\nid = \"t\"\nmatrix.source = [\"a\", \"b\", \"c\", \"d\", \"e\", "+
+			"\"f\"]\n[[task]]\nkind = \"train\"\nid = \"pinned\"\nsource = \"a\"\npriority = \"high\"\npin.device = "+
+			"\"two\"\n")
 	var lock sync.Mutex
 	users, most := map[string]int{}, 0
 	both := make(chan struct{}, 2)
@@ -348,7 +351,8 @@ func TestLostDevice(t *testing.T) {
 // TestFirstFrames waits until somebody has looked at the first frames, and remembers that.
 func TestFirstFrames(t *testing.T) {
 	r := newRig(t,
-		"[[task]]\nkind = \"render\"\nid = \"fly\"\nmodel = \"m\"\ntrajectory = \"orbit\"\nframes = \"0-3\"\nchunk = 4\nfirst = [0]\n")
+		"[[task]]\nkind = \"render\"\nid = \"fly\"\nmodel = \"m\"\ntrajectory = \"orbit\"\nframes = \"0-3\"\nchunk = "+
+			"4\nfirst = [0]\n")
 	s, err := r.run(t.Context())
 	if err != nil || s.Counts()[Done] != 1 || s.Counts()[Waiting] != 1 || !slices.Equal(r.began,
 		[]string{"fly/first-0000"}) {

@@ -218,7 +218,8 @@ func TestWithoutStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, words := range map[string][]string{
-		"":                        {"<b>1</b> of <b>2</b> tasks done", "of those that have begun", "works/a=1", "some GPU"},
+		"": {"<b>1</b> of <b>2</b> tasks done", "of those that have begun", "works/a=1",
+			"some GPU"},
 		"?state=begun":            {"works/a=1", "last heard of at"},
 		"task?name=done":          {"that was it", "picture?name=done"},
 		"task?name=works%2Fa%3D1": {"still at it", `class="state begun"`},

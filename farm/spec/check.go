@@ -22,7 +22,8 @@ func (r *reader) unknown(at path, key string, known []string, otherwise string) 
 			"farm run --redo", "unknown key %q", key)
 	}
 	if key == "clearance" { // a setting of train once
-		return r.wrong(at, "give carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q", key)
+		return r.wrong(at, "give carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q",
+			key)
 	}
 	return r.wrong(at, didYouMean(key, known, otherwise), "unknown key %.60q", key)
 }
@@ -153,7 +154,9 @@ func (r *reader) text(at path, s string, f *field) error {
 	switch f.kind {
 	case typeName:
 		if !isName(s) {
-			return r.wrong(at, "names may have letters of any script, digits, spaces and most signs, but not / \\ : * ? \" < > |, no . - or @ in front, no dot or space at the end", "%.80q is no name of up to %d characters", s, maxName)
+			return r.wrong(at, "names may have letters of any script, digits, spaces and most signs, but not / \\ : * "+
+				"? \" < > |, no . - or @ in front, no dot or space at the end",
+				"%.80q is no name of up to %d characters", s, maxName)
 		}
 	case typeWord:
 		if !wordRegexp.MatchString(s) {
@@ -173,7 +176,8 @@ func (r *reader) text(at path, s string, f *field) error {
 		return r.input(at, s, f.kind)
 	default:
 		if len(f.words) > 0 && !slices.Contains(f.words, s) {
-			return r.wrong(at, didYouMean(s, f.words, "give "+wording.Or(f.words)), "%.60q is none of %s", s, strings.Join(f.words, ", "))
+			return r.wrong(at, didYouMean(s, f.words, "give "+wording.Or(f.words)), "%.60q is none of %s", s,
+				strings.Join(f.words, ", "))
 		}
 		if !isText(s) {
 			return r.wrong(at, "", "%.60q is too long, or has characters that are not possible", s)

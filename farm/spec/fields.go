@@ -1,7 +1,7 @@
 package spec
 
-// Every key of a document stands in one of the tables below or in that of its kind, with its type and bounds. Parser and
-// JSON Schema (job.schema.json) are both made from them.
+// Every key of a document stands in one of the tables below or in that of its kind, with its type and bounds. Parser
+// and JSON Schema (job.schema.json) are both made from them.
 
 // fieldType is the type of a value.
 type fieldType int
@@ -112,7 +112,8 @@ var storeFields = []field{
 var commonFields = []field{
 	{key: "kind", kind: typeText, words: writtenKinds(), required: true, help: "what the task does"},
 	plain("id", typeName, "name of the task and of its folder"),
-	{key: "needs", kind: typeTask, most: maxEntries, help: "tasks that must be done before, beside those that inputs name"},
+	{key: "needs", kind: typeTask, most: maxEntries,
+		help: "tasks that must be done before, beside those that inputs name"},
 	plain("matrix", typeMatrix, "keys with lists of values: a task for every combination"),
 	plain("pool", typeWord, "machines that may run it, for schedulers"),
 	oneOf("priority", "which tasks go first", priorities...),

@@ -37,7 +37,8 @@ func (p *planner) fill(i int) error {
 // fillVariant makes the tasks of one variant.
 func (p *planner) fillVariant(e *expanded, k int, needs []int) error {
 	v := &e.variants[k]
-	t := Task{ID: e.ID, Kind: e.Kind, Pool: e.Pool, Priority: e.Priority, Retry: e.Retry, Limits: e.Limits, Pin: e.Pin, Name: e.ID}
+	t := Task{ID: e.ID, Kind: e.Kind, Pool: e.Pool, Priority: e.Priority, Retry: e.Retry, Limits: e.Limits, Pin: e.Pin,
+		Name: e.ID}
 	if v.label != "" {
 		t.Name += "/" + v.label
 	}

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Hash is the identity of a task's results: of what it does, with which settings, to which inputs, and of the tasks that make these; in hexadecimal. What only
-// says where and when it runs has no part in it, nor have other tasks of the job: a job that was extended keeps the results that it has.
+// Hash is the identity of a task's results: of what it does, with which settings, to which inputs, and of the tasks
+// that make these; in hexadecimal. What only says where and when it runs has no part in it, nor have other tasks of the
+// job: a job that was extended keeps the results that it has.
 func (p *Plan) Hash(i int) string { return p.hash(i, map[int]string{}) }
 
 // hash is Hash, with those that are known already.

@@ -122,7 +122,8 @@ func (e *Error) Unwrap() []error { return []error{e.Err, ErrSpec} }
 func Parse(name string, data []byte) (*Job, error) {
 	j := &Job{file: name, text: data}
 	if len(data) > MaxDocument {
-		return nil, j.wrong(nil, "large files stay outside: name them by their keys", "it is larger than %d KiB", MaxDocument>>10)
+		return nil, j.wrong(nil, "large files stay outside: name them by their keys", "it is larger than %d KiB",
+			MaxDocument>>10)
 	}
 	var err error
 	if isJSON(data) {
@@ -138,7 +139,8 @@ func Parse(name string, data []byte) (*Job, error) {
 		return nil, err
 	}
 	if n := len(j.Canonical()); n > MaxDocument {
-		return nil, j.wrong(nil, "divide it into several jobs", "as JSON it has %d KiB, %d are possible", (n+1023)>>10, MaxDocument>>10)
+		return nil, j.wrong(nil, "divide it into several jobs", "as JSON it has %d KiB, %d are possible", (n+1023)>>10,
+			MaxDocument>>10)
 	}
 	return j, nil
 }

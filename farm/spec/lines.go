@@ -60,8 +60,8 @@ func (j *Job) line(at path) int {
 
 var headerForm = regexp.MustCompile(`^\s*(\[\[?)\s*([^\[\]#]+?)\s*\]`)
 
-// tomlLine finds the line of a path by the headers and keys that lines begin with, which is how documents are written: those in one line of braces have no line
-// of their own.
+// tomlLine finds the line of a path by the headers and keys that lines begin with, which is how documents are written:
+// those in one line of braces have no line of their own.
 func tomlLine(text []byte, at path) int {
 	keys, nth := []string{}, -1
 	for i, part := range at {

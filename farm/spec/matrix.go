@@ -65,7 +65,8 @@ func (p *planner) expand(i int) error {
 	at := path{"task", e.at}
 	n := product(e.Matrix, MaxTasks)
 	if n > MaxTasks-p.tasks {
-		return p.wrong(at.add("matrix"), "give fewer values, or divide it into several jobs", "the matrix has more combinations than the %d tasks that a job can have", MaxTasks)
+		return p.wrong(at.add("matrix"), "give fewer values, or divide it into several jobs",
+			"the matrix has more combinations than the %d tasks that a job can have", MaxTasks)
 	}
 	for own := range n {
 		v := variant{own: own}
@@ -94,7 +95,8 @@ func (p *planner) expand(i int) error {
 			}
 		}
 		if k > 0 && per != e.per {
-			return p.wrong(at.add("matrix"), "give tasks of their own", "the combinations of the matrix have %d and %d tasks", e.per, per)
+			return p.wrong(at.add("matrix"), "give tasks of their own",
+				"the combinations of the matrix have %d and %d tasks", e.per, per)
 		}
 		e.per = per
 		if err := p.count(at, per); err != nil {
@@ -134,12 +136,14 @@ func (p *planner) follow(e *expanded, v variant) ([]variant, error) {
 		list = joined
 	}
 	if len(list) == 0 {
-		return nil, p.wrong(path{"task", e.at}, "take inputs that go back to the same tasks", "no variant of one input belongs to one of the others")
+		return nil, p.wrong(path{"task", e.at}, "take inputs that go back to the same tasks",
+			"no variant of one input belongs to one of the others")
 	}
 	return list, nil
 }
 
-// matching returns the variants of a task that contradict none of the bindings. Where these decide all of its own, they are looked up, else all are compared.
+// matching returns the variants of a task that contradict none of the bindings. Where these decide all of its own, they
+// are looked up, else all are compared.
 func (p *planner) matching(at path, from *expanded, binds []binding) (fits []int, err error) {
 	for _, shape := range from.shapes {
 		key, whole := keyOf(binds, shape)

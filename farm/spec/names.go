@@ -12,8 +12,9 @@ import (
 
 // Forms of values. They are those of job.schema.json, too.
 const (
-	// Names of jobs and tasks are names of folders, on every system: letters of all scripts and spaces, but no signs that file systems or shells of some
-	// system take for something else, no dot, dash or at sign in front, no dot or space at the end.
+	// Names of jobs and tasks are names of folders, on every system: letters of all scripts and spaces, but no signs
+	// that file systems or shells of some system take for something else, no dot, dash or at sign in front, no dot or
+	// space at the end.
 	nameForm = `^[^\x00-\x1f\x7f-\x9f/\\:*?"<>|.@ -]([^\x00-\x1f\x7f-\x9f/\\:*?"<>|]*[^\x00-\x1f\x7f-\x9f/\\:*?"<>|. ])?$`
 	// Words name roots and pools.
 	wordForm = `^[a-z0-9][a-z0-9._-]{0,63}$`
@@ -52,7 +53,8 @@ func isText(s string) bool {
 // CheckKey refuses what is no key below a root.
 func CheckKey(key string) error {
 	if len(key) > maxKey || !utf8.ValidString(key) || !keyRegexp.MatchString(key) {
-		return fmt.Errorf("%.80q is no key: keys are relative, as in scans/garden, without . in front of a part and without \\ : or control characters", key)
+		return fmt.Errorf("%.80q is no key: keys are relative, as in scans/garden, without . in front of a part and "+
+			"without \\ : or control characters", key)
 	}
 	for part := range strings.SplitSeq(key, "/") {
 		if len(part) > maxKeyPart {
@@ -120,8 +122,8 @@ func (f Frames) String() string {
 	return fmt.Sprintf("%d-%dx%d", f.First, f.Last, f.Step)
 }
 
-// Escape makes of a name one that consists of letters, digits, - and _ alone, for names of files and keys: other bytes become = and two hexadecimal digits. Different
-// names stay different.
+// Escape makes of a name one that consists of letters, digits, - and _ alone, for names of files and keys: other bytes
+// become = and two hexadecimal digits. Different names stay different.
 func Escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -138,7 +140,8 @@ func Escape(name string) string {
 // fold makes names equal that some file systems take for the same.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// pathSafe makes a text part of a folder's name on every system: other signs become dashes, and none ends with a space or a dot.
+// pathSafe makes a text part of a folder's name on every system: other signs become dashes, and none ends with a space
+// or a dot.
 func pathSafe(s string) string {
 	return strings.TrimRight(strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c) || strings.ContainsRune(" ._+-", c) {

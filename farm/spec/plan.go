@@ -73,7 +73,8 @@ type expanded struct {
 	index    map[string]int // variants by what they say
 }
 
-// Plan expands the job. The same document gives the same tasks everywhere. Limits are checked before what they bound is made.
+// Plan expands the job. The same document gives the same tasks everywhere. Limits are checked before what they bound is
+// made.
 func (j *Job) Plan() (*Plan, error) {
 	p := &planner{Job: j, byID: map[string]int{}, specs: make([]expanded, len(j.Tasks))}
 	for i := range j.Tasks {
@@ -166,7 +167,8 @@ func (p *planner) order() ([]int, error) {
 				for _, k := range chain[slices.Index(chain, next):] {
 					names = append(names, p.specs[k].ID)
 				}
-				return p.wrong(at[n], "no task can wait for itself", "the tasks wait for each other in a circle: %s", strings.Join(append(names, id), " -> "))
+				return p.wrong(at[n], "no task can wait for itself", "the tasks wait for each other in a circle: %s",
+					strings.Join(append(names, id), " -> "))
 			case state[next] == untouched:
 				if err := visit(next); err != nil {
 					return err
@@ -204,7 +206,8 @@ func didYouMeanName(id string, known map[string]int) string {
 // count adds to the tasks, unless they become too many.
 func (p *planner) count(at path, n int) error {
 	if n > MaxTasks-p.tasks {
-		return p.wrong(at, "divide it into several jobs, or give larger chunks", "the job has more than %d tasks", MaxTasks)
+		return p.wrong(at, "divide it into several jobs, or give larger chunks", "the job has more than %d tasks",
+			MaxTasks)
 	}
 	p.tasks += n
 	return nil

@@ -7,6 +7,6 @@ import _ "embed"
 //go:embed job.schema.json
 var schemaFile []byte
 
-// Schema is the JSON Schema (draft 2020-12) of job documents. It knows what one value can tell; what needs more than one, as that ids are there once, only Parse
-// and Plan know.
+// Schema is the JSON Schema (draft 2020-12) of job documents. It knows what one value can tell; what needs more than
+// one, as that ids are there once, only Parse and Plan know.
 func Schema() []byte { return schemaFile }

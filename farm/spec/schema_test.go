@@ -42,7 +42,8 @@ func TestSchemaIsMade(t *testing.T) {
 
 func makeSchema() object {
 	job := tableSchema(jobFields)
-	job["$schema"], job["$id"], job["title"] = "https://json-schema.org/draft/2020-12/schema", "https://vksplat.invalid/job.schema.json", "A job of vksplat's farm"
+	job["$schema"], job["$id"], job["title"] = "https://json-schema.org/draft/2020-12/schema",
+		"https://vksplat.invalid/job.schema.json", "A job of vksplat's farm"
 	var any []object
 	for _, k := range kinds {
 		t := tableSchema(append(slices.Clone(commonFields), k.fields...))
@@ -55,7 +56,8 @@ func makeSchema() object {
 		for _, f := range k.fields {
 			if f.required {
 				all = append(all, object{"anyOf": []object{{"required": []string{f.key}},
-					{"required": []string{"matrix"}, "properties": object{"matrix": object{"type": "object", "required": []string{f.key}}}}}})
+					{"required": []string{"matrix"},
+						"properties": object{"matrix": object{"type": "object", "required": []string{f.key}}}}}})
 			}
 			if f.kind != typeSettings { // and then not beside it
 				all = append(all, object{"not": object{"required": []string{f.key, "matrix"},
@@ -65,7 +67,8 @@ func makeSchema() object {
 		t["allOf"] = all
 		any = append(any, t)
 	}
-	job["properties"].(object)["task"] = object{"type": "array", "minItems": 1, "maxItems": maxWritten, "items": object{"oneOf": any}, "description": "the tasks"}
+	job["properties"].(object)["task"] = object{"type": "array", "minItems": 1, "maxItems": maxWritten,
+		"items": object{"oneOf": any}, "description": "the tasks"}
 	defs := object{}
 	settings, axes := object{}, object{}
 	for key, name := range settingKeys() {
@@ -74,7 +77,8 @@ func makeSchema() object {
 		axes[key] = object{"type": "array", "minItems": 1, "uniqueItems": true, "items": ref}
 	}
 	settingSchemas(defs)
-	defs["settings"] = object{"type": "object", "additionalProperties": false, "properties": settings, "description": "settings of vksplat train, see docs/train.md"}
+	defs["settings"] = object{"type": "object", "additionalProperties": false, "properties": settings,
+		"description": "settings of vksplat train, see docs/train.md"}
 	defs["axes"] = object{"properties": axes}
 	job["$defs"] = defs
 	return job
@@ -134,11 +138,14 @@ func fieldSchema(f *field) object {
 
 func inputSchema() object {
 	reference := "^@" + strings.TrimPrefix(nameForm, "^")
-	return object{"anyOf": []object{{"type": "string", "pattern": keyForm, "maxLength": maxKey}, {"type": "string", "pattern": reference, "maxLength": maxName + 1}}}
+	return object{"anyOf": []object{{"type": "string", "pattern": keyForm, "maxLength": maxKey},
+		{"type": "string", "pattern": reference, "maxLength": maxName + 1}}}
 }
 
 func listSchema(f *field) object {
-	element := map[fieldType]field{typeInts: {kind: typeInt, min: f.min, max: f.max}, typeFloats: {kind: typeFloat, min: f.min, max: f.max}, typeInputs: {kind: typeInput}, typeTask: {kind: typeName}}[f.kind]
+	element := map[fieldType]field{typeInts: {kind: typeInt, min: f.min, max: f.max},
+		typeFloats: {kind: typeFloat, min: f.min, max: f.max}, typeInputs: {kind: typeInput},
+		typeTask: {kind: typeName}}[f.kind]
 	s := object{"type": "array", "items": fieldSchema(&element)}
 	if f.count > 0 {
 		s["minItems"], s["maxItems"] = f.count, f.count
@@ -179,7 +186,8 @@ func settingSchemas(defs object) {
 			}
 			v["enum"] = words
 		case s.Type == settingText:
-			v["anyOf"] = []object{{"type": "string", "pattern": textForm, "maxLength": maxText}, number, {"type": "array", "items": number, "maxItems": maxSettingList}}
+			v["anyOf"] = []object{{"type": "string", "pattern": textForm, "maxLength": maxText}, number,
+				{"type": "array", "items": number, "maxItems": maxSettingList}}
 		case s.Type == settingInts:
 			v["type"], v["items"], v["maxItems"] = "array", object{"type": "integer"}, maxSettingList
 		default:
@@ -196,7 +204,8 @@ func matrixSchema(k *Kind) object {
 			props[f.key] = object{"type": "array", "minItems": 1, "uniqueItems": true, "items": fieldSchema(f)}
 		}
 	}
-	m := object{"type": "object", "minProperties": 1, "unevaluatedProperties": false, "properties": props, "description": "keys with lists of values: a task for every combination"}
+	m := object{"type": "object", "minProperties": 1, "unevaluatedProperties": false, "properties": props,
+		"description": "keys with lists of values: a task for every combination"}
 	if hasSettings(k) {
 		m["$ref"] = "#/$defs/axes"
 	}

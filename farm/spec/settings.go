@@ -10,7 +10,8 @@ import (
 	"vksplat/internal/wording"
 )
 
-// settings.json lists the settings of train that a task may give, and the presets. A test of the command writes it from the table of flags.
+// settings.json lists the settings of train that a task may give, and the presets. A test of the command writes it from
+// the table of flags.
 //
 //go:embed settings.json
 var settingsFile []byte
@@ -80,24 +81,30 @@ func settingNames() (names []string) {
 func (r *reader) setting(at path, key string, value any) (Flag, error) {
 	s := settingOf(key)
 	if s == nil {
-		return Flag{}, r.unknown(at, key, settingNames(), "settings that name files, devices or what is shown are the worker's; vksplat train --print-config lists the others")
+		return Flag{}, r.unknown(at, key, settingNames(),
+			"settings that name files, devices or what is shown are the worker's; vksplat train --print-config lists "+
+				"the others")
 	}
 	text, fits := textOf(s, value)
 	if !fits {
-		return Flag{}, r.wrong(at, "as in train's configuration file, see docs/train.md", "%s is needed, this is %s", typeNames[s.Type], treeName(value))
+		return Flag{}, r.wrong(at, "as in train's configuration file, see docs/train.md", "%s is needed, this is %s",
+			typeNames[s.Type], treeName(value))
 	}
 	if s.Type == settingText {
 		if len(s.Words) > 0 && !slices.Contains(s.Words, text) {
-			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is none of %s", text, strings.Join(s.Words, ", "))
+			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is none of %s", text,
+				strings.Join(s.Words, ", "))
 		}
 		if len(text) > maxText || !textRegexp.MatchString(text) {
-			return Flag{}, r.wrong(at, "names of files are not settings of a job", "%.40q is no value of a setting", text)
+			return Flag{}, r.wrong(at, "names of files are not settings of a job", "%.40q is no value of a setting",
+				text)
 		}
 	}
 	return Flag{strings.ReplaceAll(s.Name, "_", "-"), text}, nil
 }
 
-var typeNames = map[string]string{settingText: "a text", settingInt: "a whole number", settingFloat: "a number", settingBool: "true or false", settingInts: "a list of whole numbers"}
+var typeNames = map[string]string{settingText: "a text", settingInt: "a whole number", settingFloat: "a number",
+	settingBool: "true or false", settingInts: "a list of whole numbers"}
 
 // textOf is the text of a value for a flag, if its type is right.
 func textOf(s *Setting, value any) (string, bool) {

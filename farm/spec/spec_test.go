@@ -66,7 +66,8 @@ id = "fly"
 model = "@sweep"
 trajectory = "ellipse"
 `, []string{"sweep/sh_degree=2,source=garden", "sweep/sh_degree=2,source=a-b~2", "sweep/sh_degree=3,source=garden", "sweep/sh_degree=3,source=a-b~4",
-		"fly/sh_degree=2,source=garden", "fly/sh_degree=2,source=a-b~2", "fly/sh_degree=3,source=garden", "fly/sh_degree=3,source=a-b~4"}},
+		"fly/sh_degree=2,source=garden", "fly/sh_degree=2,source=a-b~2", "fly/sh_degree=3,source=garden",
+		"fly/sh_degree=3,source=a-b~4"}},
 	{head + `
 [[task]]
 kind = "render"
@@ -81,7 +82,8 @@ size = [64, 48]
 kind = "encode"
 source = "@fly"
 `, []string{"fly/first-0005", "fly/0000-0003", "fly/0004-0004", "fly/0006-0009", "encode"}},
-	{head + "[[task]]\nkind = \"partition\"\nid = \"city\"\nsource = \"city\"\nblocks = [2, 1]\n[task.set]\niterations = 7\n[[task]]\nkind = \"convert\"\nmodel = \"@city\"\nto = \"spz\"\n",
+	{head + "[[task]]\nkind = \"partition\"\nid = \"city\"\nsource = \"city\"\nblocks = [2, " +
+		"1]\n[task.set]\niterations = 7\n[[task]]\nkind = \"convert\"\nmodel = \"@city\"\nto = \"spz\"\n",
 		[]string{"city/partition", "city/block-0", "city/block-1", "city/merge", "convert"}},
 	{head + `
 [[task]]
@@ -103,7 +105,8 @@ models = ["@model"]
 `, []string{"made/seed=1", "made/seed=2", "model/seed=1", "model/seed=2", "views/seed=1", "views/seed=2", "eval"}},
 }
 
-// bad are documents that are refused: where, with which words and hint. The schema refuses them as well, but where more than one value decides.
+// bad are documents that are refused: where, with which words and hint. The schema refuses them as well, but where more
+// than one value decides.
 var bad = []struct {
 	doc, text, hint string
 	line            int
@@ -115,51 +118,74 @@ var bad = []struct {
 	{doc: head, text: "task is missing"},
 	{doc: "version = 2\n" + head[12:], text: "version: 2 is not possible, only 1 is", line: 1},
 	{doc: head + "task = []", text: "there are 0 tasks"},
-	{doc: head + "prioritty = \"high\"\n[[task]]\nkind = \"demo\"", text: `unknown key "prioritty"`, hint: "did you mean priority?", line: 3},
-	{doc: head + "[[task]]\nkind = \"demo\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n[task.set]\nseed = 2\niteratons = 5", text: `task 2: set.iteratons: unknown key "iteratons"`, hint: "did you mean iterations?", line: 10},
-	{doc: "{\"version\": 1, \"name\": \"job\",\n\"task\": [{\"kind\": \"demo\"},\n{\"kind\": \"train\", \"source\": \"a\",\n\"set\": {\"seed\": 1,\n \"iterations\": 0.5}}]}", text: "a whole number is needed", line: 5},
-	{doc: head + "[[task]]\nkind = \"trian\"\nsource = \"a\"", text: `there is no kind "trian"`, hint: "did you mean train?", line: 4},
+	{doc: head + "prioritty = \"high\"\n[[task]]\nkind = \"demo\"", text: `unknown key "prioritty"`,
+		hint: "did you mean priority?", line: 3},
+	{doc: head + "[[task]]\nkind = \"demo\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n[task.set]\nseed = " +
+		"2\niteratons = 5", text: `task 2: set.iteratons: unknown key "iteratons"`, hint: "did you mean iterations?",
+		line: 10},
+	{doc: "{\"version\": 1, \"name\": \"job\",\n\"task\": [{\"kind\": \"demo\"},\n{\"kind\": \"train\", \"source\": " +
+		"\"a\",\n\"set\": {\"seed\": 1,\n \"iterations\": 0.5}}]}", text: "a whole number is needed", line: 5},
+	{doc: head + "[[task]]\nkind = \"trian\"\nsource = \"a\"", text: `there is no kind "trian"`,
+		hint: "did you mean train?", line: 4},
 	{doc: head + "[[task]]\nkind = \"block\"\nsource = \"a\"", text: "is not written", hint: "partition", line: 4},
 	{doc: head + "[[task]]\nsource = \"a\"", text: "kind is missing", line: 3},
 	{doc: head + "[[task]]\nkind = \"train\"", text: "source is missing", line: 3},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\ncommand = \"rm\"", text: `unknown key "command"`, line: 6},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nenvironment.PATH = \"/\"", text: `unknown key "environment"`},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\ncommand = \"rm\"", text: `unknown key "command"`,
+		line: 6},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nenvironment.PATH = \"/\"",
+		text: `unknown key "environment"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nforce = true", text: `unknown key "force"`,
 		hint: "accept-changes and overwrite", line: 6},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.clearance = 0.5", text: `unknown key "clearance"`, hint: "give carve"},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.clearance = 0.5", text: `unknown key "clearance"`,
+		hint: "give carve"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.force = true", text: `unknown key "force"`,
 		hint: "accept-changes and overwrite"},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.image_cache = \"x\"", text: `unknown key "image_cache"`},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.image_cache = \"x\"",
+		text: `unknown key "image_cache"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.init = \"ply:x\"", text: `"ply:x" is none of`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.origin = \"../x\"", text: "is no value of a setting"},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.near = nan", text: "NaN is no number that is possible", line: 6},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.near = nan",
+		text: "NaN is no number that is possible", line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.near = 1e400", text: ""},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.iterations = 9223372036854775808", text: "out of range", line: 6},
-	{doc: `{"version": 1, "name": "job", "task": [{"kind": "train", "source": "a", "set": {"near": 1e400}}]}`, text: "1e400 is no number that is possible", more: true},
-	{doc: `{"version": 1, "name": "job", "name": "other", "task": [{"kind": "demo"}]}`, text: `key "name" is there twice`, more: true},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.iterations = 9223372036854775808",
+		text: "out of range", line: 6},
+	{doc: `{"version": 1, "name": "job", "task": [{"kind": "train", "source": "a", "set": {"near": 1e400}}]}`,
+		text: "1e400 is no number that is possible", more: true},
+	{doc: `{"version": 1, "name": "job", "name": "other", "task": [{"kind": "demo"}]}`,
+		text: `key "name" is there twice`, more: true},
 	{doc: `{"version": null, "name": "job", "task": [{"kind": "demo"}]}`, text: "null is no value"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.iterations = 2026-01-01", text: "a date"},
 	{doc: head + "[store]\ninputs = \"file:///etc\"\n[[task]]\nkind = \"demo\"", text: "is no such name",
 		hint: "roots says", line: 4},
 	{doc: head + "[limits]\nlease = \"forever\"\n[[task]]\nkind = \"demo\"", text: "is no time", line: 4},
-	{doc: head + "[limits]\nlease = \"1000h\"\n[[task]]\nkind = \"demo\"", text: "is no time above 0", line: 4, more: true},
-	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"demo\"\nid = \"A\"", text: `id "A" is also that of task 1`, line: 8, more: true},
+	{doc: head + "[limits]\nlease = \"1000h\"\n[[task]]\nkind = \"demo\"", text: "is no time above 0", line: 4,
+		more: true},
+	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"demo\"\nid = \"A\"",
+		text: `id "A" is also that of task 1`, line: 8, more: true},
 	{doc: head + "[[task]]\nkind = \"demo\"\nsize = [64]", text: "2 numbers are needed", line: 5},
 	{doc: head + "[[task]]\nkind = \"demo\"\nmatrix.images = []", text: "a list of values is needed"},
 	{doc: head + "[[task]]\nkind = \"demo\"\nmatrix.images = [3, 3]", text: "3 is there twice"},
 	{doc: head + "[[task]]\nkind = \"demo\"\nimages = 4\nmatrix.images = [3]", text: "outside of its matrix"},
 	{doc: head + "[[task]]\nkind = \"demo\"\nmatrix.iterations = [3]", text: `unknown key "iterations"`},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.iterations = 1\nset.max_steps = 2", text: "is set already", more: true},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.iterations = 1\nset.max_steps = 2",
+		text: "is set already", more: true},
 	{doc: head + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nframes = \"9-0\"", text: "backwards", more: true},
-	{doc: head + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nchunk = 5", text: "chunk and first need frames", more: true},
-	{doc: head + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nframes = \"0-9\"\nfirst = [10]", text: "frame 10 is none of 0-9", line: 7, more: true},
-	{doc: head + "[[task]]\nkind = \"render\"\nmodel = \"@nothing\"", text: `there is no task "nothing"`, line: 5, more: true},
-	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"garden\"\n[[task]]\nkind = \"train\"\nsource = \"@gardn\"", text: `there is no task "gardn"`, hint: "did you mean garden?", line: 8, more: true},
-	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"garden\"\n[[task]]\nkind = \"render\"\nmodel = \"@garden\"", text: "a model is needed, garden makes a capture", line: 8, more: true},
-	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"a\"\nneeds = [\"b\"]\n[[task]]\nkind = \"demo\"\nid = \"b\"\nneeds = [\"a\"]", text: "circle: a -> b -> a", line: 10, more: true},
+	{doc: head + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nchunk = 5", text: "chunk and first need frames",
+		more: true},
+	{doc: head + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nframes = \"0-9\"\nfirst = [10]",
+		text: "frame 10 is none of 0-9", line: 7, more: true},
+	{doc: head + "[[task]]\nkind = \"render\"\nmodel = \"@nothing\"", text: `there is no task "nothing"`, line: 5,
+		more: true},
+	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"garden\"\n[[task]]\nkind = \"train\"\nsource = \"@gardn\"",
+		text: `there is no task "gardn"`, hint: "did you mean garden?", line: 8, more: true},
+	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"garden\"\n[[task]]\nkind = \"render\"\nmodel = \"@garden\"",
+		text: "a model is needed, garden makes a capture", line: 8, more: true},
+	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"a\"\nneeds = [\"b\"]\n[[task]]\nkind = \"demo\"\nid = " +
+		"\"b\"\nneeds = [\"a\"]", text: "circle: a -> b -> a", line: 10, more: true},
 	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"a\"\nneeds = [\"a\"]", text: "circle: a -> a", line: 6, more: true},
 	{doc: head + "[[task]]\nkind = \"eval\"\nmodels = [\"m.ply\"]", text: "nothing says which capture", more: true},
-	{doc: head + "[[task]]\nkind = \"partition\"\nsource = \"a\"\nblocks = [65, 65]", text: "4096 are possible", more: true},
+	{doc: head + "[[task]]\nkind = \"partition\"\nsource = \"a\"\nblocks = [65, 65]", text: "4096 are possible",
+		more: true},
 	{doc: head + "x." + strings.Repeat("a.", 100_000) + "b = 1", text: "more than 16", line: 3, more: true},
 	{doc: head + "x = " + strings.Repeat("[", 200_000), text: "more than 16", line: 3, more: true},
 	{doc: `{"x": ` + strings.Repeat("[", 200_000), text: "more than 16", line: 1, more: true},
@@ -236,15 +262,16 @@ func validate(schema *jsonschema.Schema, j *Job) error {
 	return schema.Validate(v)
 }
 
-// checkPlan checks what is true of every plan: what came of the canonical form is the same, tasks wait for what they read and never in a circle, names are
-// different folders.
+// checkPlan checks what is true of every plan: what came of the canonical form is the same, tasks wait for what they
+// read and never in a circle, names are different folders.
 func checkPlan(t *testing.T, doc string, j *Job, p *Plan) {
 	t.Helper()
 	again, twin, err := planOf(string(j.Canonical()))
 	if err != nil {
 		t.Fatalf("%s\nits canonical form is refused: %v\n%s", doc, err, j.Canonical())
 	}
-	if !bytes.Equal(again.Canonical(), j.Canonical()) || again.Hash() != j.Hash() || fmt.Sprint(twin.Tasks) != fmt.Sprint(p.Tasks) {
+	if !bytes.Equal(again.Canonical(), j.Canonical()) || again.Hash() != j.Hash() ||
+		fmt.Sprint(twin.Tasks) != fmt.Sprint(p.Tasks) {
 		t.Fatalf("%s\nits canonical form is another job", doc)
 	}
 	if len(p.Tasks) == 0 || len(p.Tasks) > MaxTasks {
@@ -303,12 +330,19 @@ func TestBombs(t *testing.T) {
 		return "[[task]]\nkind = \"demo\"\nid = \"sweep\"\nmatrix.seed = [" + list(n) + "]\n"
 	}
 	for name, doc := range map[string]string{
-		"matrix of 10^9":        head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nmatrix.iterations = [" + list(1000) + "]\nmatrix.seed = [" + list(1000) + "]\nmatrix.splats = [" + list(1000) + "]\n",
-		"frames":                head + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nframes = \"0-999999999\"\nchunk = 1\n",
-		"needs":                 head + sweep(20_000) + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nframes = \"0-50000\"\nchunk = 1\nneeds = [\"sweep\"]\n",
-		"two needs":             head + sweep(20_000) + "[[task]]\nkind = \"train\"\nid=\"t\"\nmatrix.seed=[" + list(1000) + "]\nsource = \"a\"\nneeds = [\"sweep\"]\n",
-		"joins":                 head + sweep(30_000) + "[[task]]\nkind = \"train\"\nid=\"t\"\nsource=\"@sweep\"\n[[task]]\nkind = \"eval\"\nmodels = [\"@t\"]\nsource=\"scan\"\nmatrix.test_every=[" + list(1000)[2:] + "]\n",
-		"product of references": head + sweep(1000) + "[[task]]\nkind = \"train\"\nid=\"t\"\nmatrix.seed=[" + list(1000) + "]\nsource=\"@sweep\"\n",
+		"matrix of 10^9": head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nmatrix.iterations = [" +
+			list(1000) + "]\nmatrix.seed = [" + list(1000) + "]\nmatrix.splats = [" + list(1000) + "]\n",
+		"frames": head + "[[task]]\nkind = \"render\"\nmodel = \"m\"\nframes = \"0-999999999\"\nchunk " +
+			"= 1\n",
+		"needs": head + sweep(20_000) +
+			"[[task]]\nkind = \"render\"\nmodel = \"m\"\nframes = \"0-50000\"\nchunk = 1\nneeds = [\"sweep\"]\n",
+		"two needs": head + sweep(20_000) + "[[task]]\nkind = \"train\"\nid=\"t\"\nmatrix.seed=[" +
+			list(1000) + "]\nsource = \"a\"\nneeds = [\"sweep\"]\n",
+		"joins": head + sweep(30_000) +
+			"[[task]]\nkind = \"train\"\nid=\"t\"\nsource=\"@sweep\"\n[[task]]\nkind = \"eval\"\nmodels = " +
+			"[\"@t\"]\nsource=\"scan\"\nmatrix.test_every=[" + list(1000)[2:] + "]\n",
+		"product of references": head + sweep(1000) + "[[task]]\nkind = \"train\"\nid=\"t\"\nmatrix.seed=[" +
+			list(1000) + "]\nsource=\"@sweep\"\n",
 	} {
 		began := time.Now()
 		var err error
@@ -330,7 +364,9 @@ func TestBombs(t *testing.T) {
 
 // TestLargest plans as many tasks as a job can have.
 func TestLargest(t *testing.T) {
-	j, p, err := planOf(head + "[[task]]\nkind = \"render\"\nid = \"fly\"\nmodel = \"m\"\nframes = \"0-99998\"\nchunk = 1\n[[task]]\nkind = \"encode\"\nsource = \"@fly\"\n")
+	j, p, err := planOf(head +
+		"[[task]]\nkind = \"render\"\nid = \"fly\"\nmodel = \"m\"\nframes = \"0-99998\"\nchunk " +
+		"= 1\n[[task]]\nkind = \"encode\"\nsource = \"@fly\"\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,23 +381,28 @@ func TestLargeSweep(t *testing.T) {
 	for i := range 20_000 {
 		seeds = append(seeds, fmt.Sprint(i))
 	}
-	_, p, err := planOf(head + "[[task]]\nkind = \"demo\"\nmatrix.seed = [" + strings.Join(seeds, ",") + "]\n[[task]]\nkind = \"train\"\nsource = \"@demo\"\n" +
-		"[[task]]\nkind = \"render\"\nmodel = \"@train\"\ncameras = \"@demo\"\n[[task]]\nkind = \"eval\"\nsource = \"@demo\"\nmodels = [\"@train\"]\n")
+	_, p, err := planOf(head + "[[task]]\nkind = \"demo\"\nmatrix.seed = [" + strings.Join(seeds, ",") +
+		"]\n[[task]]\nkind = \"train\"\nsource = \"@demo\"\n" +
+		"[[task]]\nkind = \"render\"\nmodel = \"@train\"\ncameras = \"@demo\"\n[[task]]\nkind = \"eval\"\nsource = " +
+		"\"@demo\"\nmodels = [\"@train\"]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := p.Tasks[79_999]; len(p.Tasks) != 80_000 || !slices.Equal(last.Needs, []int{19_999, 39_999}) || last.Name != "eval/seed=19999" {
+	if last := p.Tasks[79_999]; len(p.Tasks) != 80_000 || !slices.Equal(last.Needs, []int{19_999, 39_999}) ||
+		last.Name != "eval/seed=19999" {
 		t.Errorf("%d tasks, the last is %+v", len(p.Tasks), last)
 	}
 }
 
 func TestDefaultsAndInheritance(t *testing.T) {
-	_, p, err := planOf(head + "pool = \"a\"\n[retry]\nmax_attempts = 7\n[limits]\nlease = \"5s\"\n[[task]]\nkind = \"demo\"\n[[task]]\nkind = \"demo\"\npool = \"b\"\npriority = \"low\"\n[task.limits]\ntask_timeout = \"2h\"\n")
+	_, p, err := planOf(head + "pool = \"a\"\n[retry]\nmax_attempts = 7\n[limits]\nlease = \"5s\"\n[[task]]\nkind = " +
+		"\"demo\"\n[[task]]\nkind = \"demo\"\npool = \"b\"\npriority = \"low\"\n[task.limits]\ntask_timeout = \"2h\"\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, b := &p.Tasks[0], &p.Tasks[1]
-	if a.Pool != "a" || b.Pool != "b" || a.Priority != "normal" || b.Priority != "low" || b.Retry.MaxAttempts != 7 || b.Retry.Backoff != defaultRetry.Backoff ||
+	if a.Pool != "a" || b.Pool != "b" || a.Priority != "normal" || b.Priority != "low" || b.Retry.MaxAttempts != 7 ||
+		b.Retry.Backoff != defaultRetry.Backoff ||
 		b.Limits.TaskTimeout != 2*time.Hour || a.Limits.TaskTimeout != 0 || b.Limits.CheckpointEvery != 10*time.Minute {
 		t.Errorf("%+v\n%+v", a, b)
 	}
@@ -390,19 +431,23 @@ depth = true
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Flag{{"images", "photos/small"}, {"preset", "fast"}, {"background", "1,0.5,0"}, {"eval", "true"}, {"eval-at", "10,20"}, {"iterations", "30"}, {"seed", "18446744073709551615"}}
+	want := []Flag{{"images", "photos/small"}, {"preset", "fast"}, {"background", "1,0.5,0"}, {"eval", "true"},
+		{"eval-at", "10,20"}, {"iterations", "30"}, {"seed", "18446744073709551615"}}
 	if got := p.Tasks[0].Flags; !slices.Equal(got, want) {
 		t.Errorf("flags %v, want %v", got, want)
 	}
 	want = []Flag{{"trajectory", "spiral"}, {"size", "64x48"}, {"depth", "true"}}
-	if r := p.Tasks[1]; !slices.Equal(r.Flags, want) || r.Frames != (Frames{2, 8, 2}) || r.Frames.Count() != 4 || r.Models[0].Source.Key != "a" {
+	if r := p.Tasks[1]; !slices.Equal(r.Flags, want) || r.Frames != (Frames{2, 8, 2}) || r.Frames.Count() != 4 ||
+		r.Models[0].Source.Key != "a" {
 		t.Errorf("%+v, want flags %v", r, want)
 	}
 }
 
-// TestHashes wants the identity of results to follow what a task does, through the tasks that it takes inputs of, and nothing else.
+// TestHashes wants the identity of results to follow what a task does, through the tasks that it takes inputs of, and
+// nothing else.
 func TestHashes(t *testing.T) {
-	doc := "[[task]]\nkind = \"demo\"\nseed = 1\n[[task]]\nkind = \"train\"\nsource = \"@demo\"\nset.iterations = 5\n[[task]]\nkind = \"eval\"\nmodels = [\"@train\"]\n"
+	doc := "[[task]]\nkind = \"demo\"\nseed = 1\n[[task]]\nkind = \"train\"\nsource = \"@demo\"\nset.iterations = " +
+		"5\n[[task]]\nkind = \"eval\"\nmodels = [\"@train\"]\n"
 	hashes := func(doc string, skip int) (list []string) {
 		_, p, err := planOf(doc)
 		if err != nil {
@@ -414,7 +459,9 @@ func TestHashes(t *testing.T) {
 		return list
 	}
 	was := hashes(head+doc, 0)
-	if was[0] == was[1] || !slices.Equal(hashes(head+"priority = \"low\"\n[limits]\nlease = \"1m\"\n[[task]]\nkind = \"convert\"\nmodel = \"m\"\nto = \"spz\"\n"+doc, 1), was) {
+	if was[0] == was[1] || !slices.Equal(hashes(head+
+		"priority = \"low\"\n[limits]\nlease = \"1m\"\n[[task]]\nkind = \"convert\"\nmodel = \"m\"\nto = \"spz\"\n"+doc,
+		1), was) {
 		t.Error("other tasks or limits have a part in it")
 	}
 	for change, same := range map[string]int{"seed = 2": 0, "iterations = 6": 1} {
@@ -431,15 +478,19 @@ func TestHashes(t *testing.T) {
 
 func TestKeysAndNames(t *testing.T) {
 	for key, ok := range map[string]bool{
-		"a": true, "a/b c/Ü大.ply": true, "a..b/c": true, "": false, "/a": false, "a/": false, "a//b": false, "..": false, "a/../b": false, "a/.hidden": false, "C:/x": false, "C:": false,
-		"a\\b": false, "a\x00b": false, "a\nb": false, "@a": false, "a/@b": true, "~/x": true, "\xff": false, strings.Repeat("a", 256): false, strings.Repeat("a", 255): true,
+		"a": true, "a/b c/Ü大.ply": true, "a..b/c": true, "": false, "/a": false, "a/": false, "a//b": false,
+		"..": false, "a/../b": false, "a/.hidden": false, "C:/x": false, "C:": false,
+		"a\\b": false, "a\x00b": false, "a\nb": false, "@a": false, "a/@b": true, "~/x": true, "\xff": false,
+		strings.Repeat("a", 256): false, strings.Repeat("a", 255): true,
 		strings.Repeat("ab/", 400) + "a": false, "a/./b": false, "file:///x": false, "\u0085": false,
 	} {
 		if err := CheckKey(key); (err == nil) != ok {
 			t.Errorf("key %q: %v, want ok %v", key, err, ok)
 		}
 	}
-	for name, ok := range map[string]bool{"a": true, "My scans (2)": true, "大": true, "": false, " a": false, "a ": false, "a.": false, ".a": false, "-a": false, "a/b": false, "a:b": false, strings.Repeat("大", 64): true, strings.Repeat("a", 65): false, "a\tb": false} {
+	for name, ok := range map[string]bool{"a": true, "My scans (2)": true, "大": true, "": false, " a": false,
+		"a ": false, "a.": false, ".a": false, "-a": false, "a/b": false, "a:b": false, strings.Repeat("大", 64): true,
+		strings.Repeat("a", 65): false, "a\tb": false} {
 		if isName(name) != ok {
 			t.Errorf("name %q is possible: %v", name, !ok)
 		}
@@ -479,9 +530,11 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestLastComment reads a document that ends with a comment, and no end of its line: whatever dots and brackets are in it.
+// TestLastComment reads a document that ends with a comment, and no end of its line: whatever dots and brackets are in
+// it.
 func TestLastComment(t *testing.T) {
-	const doc = "version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n# ............................ [[[[[[[[[[[[[[[[[[[["
+	const doc = "version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n# ............................ " +
+		"[[[[[[[[[[[[[[[[[[[["
 	if _, _, err := planOf(doc); err != nil {
 		t.Error(err)
 	}

@@ -32,7 +32,8 @@ func (j *Job) take() error {
 	j.Priority, j.Pool = word(t, "priority", DefaultPriority), word(t, "pool", DefaultPool)
 	store := tableOf(t, "store")
 	j.Store = Store{word(store, "inputs", DefaultInputs), word(store, "outputs", DefaultOutputs)}
-	j.Retry, j.Limits, j.Pin = defaultRetry.with(tableOf(t, "retry")), defaultLimits.with(tableOf(t, "limits")), Pin{}.with(tableOf(t, "pin"))
+	j.Retry, j.Limits, j.Pin = defaultRetry.with(tableOf(t, "retry")), defaultLimits.with(tableOf(t, "limits")),
+		Pin{}.with(tableOf(t, "pin"))
 	list, isList := t["task"].([]any)
 	switch {
 	case !isList:
@@ -81,7 +82,8 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 	}
 	s := &TaskSpec{ID: word(t, "id", ""), Kind: k, Needs: words(t, "needs"), Pool: word(t, "pool", r.Pool),
 		Priority: word(t, "priority", r.Priority),
-		Retry:    r.Retry.with(tableOf(t, "retry")), Limits: r.Limits.with(tableOf(t, "limits")), Pin: r.Pin.with(tableOf(t, "pin")), Matrix: axes,
+		Retry:    r.Retry.with(tableOf(t, "retry")), Limits: r.Limits.with(tableOf(t, "limits")),
+		Pin: r.Pin.with(tableOf(t, "pin")), Matrix: axes,
 		fields: maps.Clone(t)}
 	for _, f := range commonFields {
 		delete(s.fields, f.key)
@@ -124,7 +126,8 @@ func (r *reader) axes(at path, t map[string]any, k *Kind) (axes []Axis, given ma
 			}
 		}
 		if twice {
-			return nil, nil, r.wrong(at.add(key), "leave one of them out", "the task gives %s outside of its matrix, too", key)
+			return nil, nil, r.wrong(at.add(key), "leave one of them out",
+				"the task gives %s outside of its matrix, too", key)
 		}
 		seen := map[string]bool{}
 		for n, value := range list {
@@ -166,7 +169,9 @@ func (j *Job) nameTasks() error {
 			continue
 		}
 		if other, twice := taken[fold(s.ID)]; twice {
-			return j.wrong(path{"task", i, "id"}, "folders are named after ids, and some systems tell no small from large letters", "id %q is also that of task %d", s.ID, other+1)
+			return j.wrong(path{"task", i, "id"},
+				"folders are named after ids, and some systems tell no small from large letters",
+				"id %q is also that of task %d", s.ID, other+1)
 		}
 		taken[fold(s.ID)] = i
 	}
@@ -239,7 +244,8 @@ func (r Retry) with(t map[string]any) Retry {
 
 func (l Limits) with(t map[string]any) Limits {
 	l.TaskTimeout = spanOf(t, "task_timeout", l.TaskTimeout) // lease is read and means nothing any more
-	l.StallTimeout, l.CheckpointEvery = spanOf(t, "stall_timeout", l.StallTimeout), spanOf(t, "checkpoint_every", l.CheckpointEvery)
+	l.StallTimeout, l.CheckpointEvery = spanOf(t, "stall_timeout", l.StallTimeout),
+		spanOf(t, "checkpoint_every", l.CheckpointEvery)
 	l.VRAMMinMB, l.DiskMinGB = whole(t, "vram_min_mb", l.VRAMMinMB), whole(t, "disk_min_gb", l.DiskMinGB)
 	return l
 }

@@ -65,8 +65,8 @@ func badText(data []byte) int {
 	}
 }
 
-// tooDeep returns the first line of a TOML text where brackets or the parts of a dotted key are more than maxDepth deep, 0 if there is none: the decoder takes
-// stack for the ones, and time that grows with their square for the others.
+// tooDeep returns the first line of a TOML text where brackets or the parts of a dotted key are more than maxDepth
+// deep, 0 if there is none: the decoder takes stack for the ones, and time that grows with their square for the others.
 func tooDeep(data []byte) int {
 	depth, dots, line := 0, 0, 1
 	for i := 0; i < len(data); i++ {

@@ -28,7 +28,8 @@ func awayFolder(t *testing.T, why syscall.Errno) (f *folder, away *atomic.Bool, 
 	return f, away, asked
 }
 
-// TestWaitsAreTold has a share be away, or full: whoever attends hears of it every second, and that it is back; after a wait in vain it is asked once a time.
+// TestWaitsAreTold has a share be away, or full: whoever attends hears of it every second, and that it is back; after a
+// wait in vain it is asked once a time.
 func TestWaitsAreTold(t *testing.T) {
 	for _, why := range []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT} {
 		t.Run(why.Error(), func(t *testing.T) { testWaitsAreTold(t, why) })
@@ -72,7 +73,8 @@ func testWaitsAreTold(t *testing.T, why syscall.Errno) {
 	})
 }
 
-// TestFullForLong has a share be full: once that was waited for in vain nothing else that is written is waited for, though what needs no room goes on, until there is some.
+// TestFullForLong has a share be full: once that was waited for in vain nothing else that is written is waited for,
+// though what needs no room goes on, until there is some.
 func TestFullForLong(t *testing.T) {
 	f, full, asked := awayFolder(t, syscall.ENOSPC)
 	fault := f.fault
@@ -87,7 +89,8 @@ func TestFullForLong(t *testing.T) {
 		put := func(want error, times int32) {
 			t.Helper()
 			before := asked.Load()
-			if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, want) || asked.Load()-before != times {
+			if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, want) ||
+				asked.Load()-before != times {
 				t.Errorf("%v after %d tries", err, asked.Load()-before)
 			}
 			if _, err := r.List("."); err != nil {
@@ -105,7 +108,8 @@ func TestFullForLong(t *testing.T) {
 	})
 }
 
-// TestLeavesSoon has this process be told to end while a share is away: some ten seconds later nobody waits for that any more, nor asks again.
+// TestLeavesSoon has this process be told to end while a share is away: some ten seconds later nobody waits for that
+// any more, nor asks again.
 func TestLeavesSoon(t *testing.T) {
 	for name, after := range map[string]time.Duration{"early": 3 * time.Second, "late": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +122,8 @@ func TestLeavesSoon(t *testing.T) {
 				began := time.Now()
 				time.AfterFunc(after, leave)
 				_, err := r.List(".")
-				if took := time.Since(began); !errors.Is(err, syscall.EIO) || took > max(after, leaveWithin)+2*waitTold || took < leaveWithin {
+				if took := time.Since(began); !errors.Is(err, syscall.EIO) ||
+					took > max(after, leaveWithin)+2*waitTold || took < leaveWithin {
 					t.Errorf("%v after %v", err, took)
 				}
 				before := asked.Load()

@@ -14,8 +14,9 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// bucket is a root in a server of objects that speaks Amazon's S3. Its objects are there whole or not at all, and nothing is renamed: results stay where they
-// are uploaded, below <task>/out/<attempt>, and count once <task>/out/MANIFEST.json, which is written on a condition, names that folder.
+// bucket is a root in a server of objects that speaks Amazon's S3. Its objects are there whole or not at all, and
+// nothing is renamed: results stay where they are uploaded, below <task>/out/<attempt>, and count once
+// <task>/out/MANIFEST.json, which is written on a condition, names that folder.
 type bucket struct {
 	client *minio.Core
 	name   string
@@ -66,7 +67,8 @@ func below(object string) string {
 // patiently does something again while the server is away or busy, and explains what goes wrong for good.
 func (b *bucket) patiently(op, key string, do func() error) error {
 	if len(b.object(key)) > maxObject {
-		return &fs.PathError{Op: op, Path: key, Err: fmt.Errorf("%w: it is longer than %d bytes", fs.ErrInvalid, maxObject)}
+		return &fs.PathError{Op: op, Path: key,
+			Err: fmt.Errorf("%w: it is longer than %d bytes", fs.ErrInvalid, maxObject)}
 	}
 	return b.explain(op, key, b.try(op, key, isAway, func() error { return b.withKeys(do) }))
 }
@@ -76,7 +78,8 @@ func (b *bucket) again(times int, away func(error) bool, do func() error) error 
 	return b.patience.again(times, away, func() error { return b.withKeys(do) })
 }
 
-// withKeys does something once more where the server refuses the credentials: those that a program or a role gave may end before their time, and be had anew.
+// withKeys does something once more where the server refuses the credentials: those that a program or a role gave may
+// end before their time, and be had anew.
 func (b *bucket) withKeys(do func() error) error {
 	err := do()
 	if !isRefused(err) {
@@ -114,7 +117,8 @@ func (b *bucket) Stat(key string) (e Entry, err error) {
 		case err != nil && !isMissing(err):
 			return err
 		}
-		for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(object), Recursive: true, MaxKeys: 2}) {
+		for info := range b.client.ListObjectsIter(ctx, b.name,
+			minio.ListObjectsOptions{Prefix: below(object), Recursive: true, MaxKeys: 2}) {
 			if info.Err != nil {
 				return info.Err
 			}
@@ -146,20 +150,23 @@ func (b *bucket) list(key string) (list []Entry, odd []string, err error) {
 	object := b.object(key)
 	ctx, watch := b.newWatch()
 	defer watch.end()
-	for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
+	for info := range b.client.ListObjectsIter(ctx, b.name,
+		minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
 		watch.touch()
 		if info.Err != nil {
 			return nil, nil, watch.cause(info.Err)
 		}
 		name := strings.TrimPrefix(info.Key, below(object))
-		if strings.HasSuffix(name, "/") || name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") || isGone(info.Key, info.Size) {
+		if strings.HasSuffix(name, "/") || name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
+			isGone(info.Key, info.Size) {
 			continue // what browsers of buckets make for a folder, and what is hidden
 		}
 		if !isKey(name) {
 			odd = append(odd, key+"/"+name)
 			continue
 		}
-		list = append(list, Entry{Key: path.Join(key, name), Size: info.Size, Modified: info.LastModified, Tag: info.ETag})
+		list = append(list, Entry{Key: path.Join(key, name), Size: info.Size, Modified: info.LastModified,
+			Tag: info.ETag})
 	}
 	if len(list) > 0 || object == "" {
 		return list, odd, nil
@@ -174,7 +181,8 @@ func (b *bucket) list(key string) (list []Entry, odd []string, err error) {
 	return []Entry{{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}}, odd, nil
 }
 
-// Delete removes objects. What uploads of them that were killed left, Abort does: it is long to find, and each checkpoint deletes.
+// Delete removes objects. What uploads of them that were killed left, Abort does: it is long to find, and each
+// checkpoint deletes.
 func (b *bucket) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
@@ -186,7 +194,8 @@ func (b *bucket) Delete(key string) error {
 			names = []string{object}
 			ctx, watch := b.newWatch()
 			defer watch.end()
-			for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
+			for info := range b.client.ListObjectsIter(ctx, b.name,
+				minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
 				watch.touch()
 				if info.Err != nil {
 					return watch.cause(info.Err)

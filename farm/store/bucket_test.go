@@ -55,10 +55,12 @@ func onBuckets(t *testing.T, test func(t *testing.T, b *bucket)) {
 
 func TestKeysOfBuckets(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
-		for _, key := range []string{"../secret", "/etc/passwd", "a/../../secret", "a\\..\\b", "", "a//b", "a\x00b", "./a", strings.Repeat("x", maxObject)} {
+		for _, key := range []string{"../secret", "/etc/passwd", "a/../../secret", "a\\..\\b", "", "a//b", "a\x00b",
+			"./a", strings.Repeat("x", maxObject)} {
 			_, err := b.Open(key)
 			_, statErr := b.Stat(key)
-			if err == nil || statErr == nil || b.Put(key, func(io.Writer) error { return nil }) == nil || b.Delete(key) == nil {
+			if err == nil || statErr == nil || b.Put(key, func(io.Writer) error { return nil }) == nil ||
+				b.Delete(key) == nil {
 				t.Errorf("key %q is taken", key)
 			}
 		}
@@ -68,7 +70,8 @@ func TestKeysOfBuckets(t *testing.T) {
 		putText(t, b, "a b/ü?%+&=.txt", "x")
 		putText(t, b, "a b/.hidden", "x")
 		putText(t, b, "a bc", "x")
-		if list, err := b.List("a b"); err != nil || len(list) != 1 || list[0].Key != "a b/ü?%+&=.txt" || getText(t, b, list[0].Key) != "x" {
+		if list, err := b.List("a b"); err != nil || len(list) != 1 || list[0].Key != "a b/ü?%+&=.txt" ||
+			getText(t, b, list[0].Key) != "x" {
 			t.Errorf("%+v, %v", list, err)
 		}
 		if list, err := b.List("."); err != nil || len(list) != 2 {
@@ -83,7 +86,8 @@ func TestKeysOfBuckets(t *testing.T) {
 		if err := b.Delete("a b"); err != nil {
 			t.Error(err)
 		}
-		for _, err := range []error{second(b.Stat("a b")), second(b.List("a b")), second(b.Open("a b")), b.Publish("a b", "c")} {
+		for _, err := range []error{second(b.Stat("a b")), second(b.List("a b")), second(b.Open("a b")),
+			b.Publish("a b", "c")} {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
@@ -150,7 +154,8 @@ func TestStorms(t *testing.T) {
 	})
 	text := pattern(20500)
 	ctx := context.Background()
-	if m, own, err := Commit(ctx, b, "j/t", work(t, map[string]string{"model": text, "small": "x"}), []string{"model", "small"}, Made{Hash: "h"}); err != nil || !own || m.Bytes() != 20501 {
+	if m, own, err := Commit(ctx, b, "j/t", work(t, map[string]string{"model": text, "small": "x"}),
+		[]string{"model", "small"}, Made{Hash: "h"}); err != nil || !own || m.Bytes() != 20501 {
 		t.Fatal(m, own, err)
 	}
 	if m, err := Result(ctx, b, "j/t"); err != nil || m == nil {
@@ -201,14 +206,17 @@ func TestLostAnswers(t *testing.T) {
 		return true
 	})
 	ctx := context.Background()
-	m, own, err := Commit(ctx, b, "j/t", work(t, map[string]string{"model": pattern(5500)}), []string{"model"}, Made{Hash: "h", Attempt: 1})
+	m, own, err := Commit(ctx, b, "j/t", work(t, map[string]string{"model": pattern(5500)}), []string{"model"},
+		Made{Hash: "h", Attempt: 1})
 	if err != nil || !own {
 		t.Fatalf("%+v, %v, %v: its own manifest was taken for another's", m, own, err)
 	}
 	if err := Outdate(b, "j/t", 1); err != nil {
 		t.Fatal(err)
 	}
-	if m, own, err := Commit(ctx, b, "j/t", work(t, map[string]string{"model": "new"}), []string{"model"}, Made{Hash: "h", Attempt: 2, Generation: 1}); err != nil || !own || getText(t, b, m.Key("j/t/out", m.Files[0])) != "new" {
+	if m, own, err := Commit(ctx, b, "j/t", work(t, map[string]string{"model": "new"}), []string{"model"},
+		Made{Hash: "h", Attempt: 2, Generation: 1}); err != nil || !own ||
+		getText(t, b, m.Key("j/t/out", m.Files[0])) != "new" {
 		t.Errorf("%+v, %v, %v", m, own, err)
 	}
 }
@@ -229,7 +237,8 @@ func TestLostManifest(t *testing.T) {
 		s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
 		return true
 	})
-	if _, _, err := Commit(t.Context(), b, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"}, Made{Hash: "h", Attempt: 1}); !errors.Is(err, fault.ErrTryAgain) {
+	if _, _, err := Commit(t.Context(), b, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"},
+		Made{Hash: "h", Attempt: 1}); !errors.Is(err, fault.ErrTryAgain) {
 		t.Fatal(err)
 	}
 	s.SetFault(nil)
@@ -248,7 +257,8 @@ func TestLostMove(t *testing.T) {
 	}
 	lost := false
 	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
-		if lost || r.Method != http.MethodPut || r.ContentLength != 0 || !strings.HasSuffix(r.URL.Path, "/j/t/out/"+ManifestName) {
+		if lost || r.Method != http.MethodPut || r.ContentLength != 0 ||
+			!strings.HasSuffix(r.URL.Path, "/j/t/out/"+ManifestName) {
 			return false
 		}
 		lost = true
@@ -269,7 +279,8 @@ func TestLosersLeaveNothing(t *testing.T) {
 		for i := range 8 {
 			dir := work(t, map[string]string{"model": "same", "deep/b": "same"})
 			group.Go(func() {
-				if _, _, err := Commit(context.Background(), b, "j/t", dir, []string{"deep/b", "model"}, Made{Hash: "h", Attempt: i}); err != nil {
+				if _, _, err := Commit(context.Background(), b, "j/t", dir, []string{"deep/b", "model"},
+					Made{Hash: "h", Attempt: i}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -292,12 +303,14 @@ func TestLosersLeaveNothing(t *testing.T) {
 		if err := Outdate(b, "j/t", 1); err != nil {
 			t.Fatal(err)
 		}
-		if _, own, err := Commit(context.Background(), b, "j/t", work(t, map[string]string{"model": "new"}), []string{"model"}, Made{Hash: "h", Attempt: 9, Generation: 1}); err != nil || !own {
+		if _, own, err := Commit(context.Background(), b, "j/t", work(t, map[string]string{"model": "new"}),
+			[]string{"model"}, Made{Hash: "h", Attempt: 9, Generation: 1}); err != nil || !own {
 			t.Fatal(own, err)
 		}
 		putText(t, b, "j/t/out/a7-killed/model", "half")
 		object := b.object("j/t/out/a8-killed/model")
-		if _, err := b.client.NewMultipartUpload(context.Background(), b.name, object, minio.PutObjectOptions{}); err != nil {
+		if _, err := b.client.NewMultipartUpload(context.Background(), b.name, object,
+			minio.PutObjectOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Sweep(b, "j/t"); err != nil {
@@ -347,7 +360,8 @@ func TestKilledUploads(t *testing.T) {
 			return n
 		}
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), uploaderEnv+"=s3://"+b.name+"/"+b.prefix, "AWS_ENDPOINT_URL="+b.client.EndpointURL().String())
+		cmd.Env = append(os.Environ(), uploaderEnv+"=s3://"+b.name+"/"+b.prefix,
+			"AWS_ENDPOINT_URL="+b.client.EndpointURL().String())
 		said, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -376,7 +390,8 @@ func TestKilledUploads(t *testing.T) {
 	})
 }
 
-// TestUploadsAreListedAtTheEnd has checkpoints come and go beside uploads of others: nobody asks for all of these before the task is done.
+// TestUploadsAreListedAtTheEnd has checkpoints come and go beside uploads of others: nobody asks for all of these
+// before the task is done.
 func TestUploadsAreListedAtTheEnd(t *testing.T) {
 	s := newServer(t)
 	b := newBucketOf(t, s)
@@ -391,7 +406,8 @@ func TestUploadsAreListedAtTheEnd(t *testing.T) {
 	for attempt := 1; attempt <= 3; attempt++ {
 		f.uploads(attempt)(10*attempt, 10*attempt+1, 10*attempt+2)
 		putText(t, b, contentKey("j/t", attempt, "left"), "by one that was killed")
-		if _, err := b.client.NewMultipartUpload(t.Context(), b.name, b.object(contentKey("j/t", attempt, "x")), minio.PutObjectOptions{}); err != nil {
+		if _, err := b.client.NewMultipartUpload(t.Context(), b.name, b.object(contentKey("j/t", attempt, "x")),
+			minio.PutObjectOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -429,7 +445,8 @@ func TestFailedUploads(t *testing.T) {
 		return full
 	})
 	err = b.Put("file", func(w io.Writer) error { _, err := io.WriteString(w, pattern(9500)); return err })
-	if !errors.Is(err, fault.ErrTryAgain) || !strings.Contains(fault.Hint(err), "room") || len(s.Keys())+len(s.Uploads()) > 0 {
+	if !errors.Is(err, fault.ErrTryAgain) || !strings.Contains(fault.Hint(err), "room") ||
+		len(s.Keys())+len(s.Uploads()) > 0 {
 		t.Errorf("%v, %q, %q", err, s.Keys(), s.Uploads())
 	}
 }

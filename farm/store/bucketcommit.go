@@ -39,7 +39,8 @@ func (b *bucket) Sweep(task, keep string) error {
 	return nil
 }
 
-// register is the manifest of a place as it is now: what is written there only on the condition that nobody else has written since.
+// register is the manifest of a place as it is now: what is written there only on the condition that nobody else has
+// written since.
 type register struct {
 	object string
 	data   []byte
@@ -88,7 +89,8 @@ func (b *bucket) Claim(key string) error {
 	return b.inSteps("claim", key, func() error { return b.replace(&register{object: b.object(key)}, nil) })
 }
 
-// Publish copies the manifest below from to that below to, which makes it count: the files stay where they are. Where from is no part of to, it has no manifest then.
+// Publish copies the manifest below from to that below to, which makes it count: the files stay where they are. Where
+// from is no part of to, it has no manifest then.
 func (b *bucket) Publish(from, to string) error {
 	return b.inSteps("publish", to, func() error {
 		source, err := b.readRegister(from)
@@ -141,7 +143,8 @@ func (b *bucket) publish(manifest []byte, to string) error {
 // probePrefix begins in tempFolder the names of files that Ready writes.
 const probePrefix = "probe-"
 
-// Ready writes a file three times, on conditions of which the last two do not hold: a server that takes them all would let each attempt replace the results of another.
+// Ready writes a file three times, on conditions of which the last two do not hold: a server that takes them all would
+// let each attempt replace the results of another.
 func (b *bucket) Ready(task string) error {
 	g := &register{object: b.object(path.Join(task, tempFolder, probePrefix+rand.Text()))}
 	return b.inSteps("open root", task, func() error {
@@ -158,7 +161,8 @@ func (b *bucket) Ready(task string) error {
 			}
 		}
 		if refused < 2 {
-			return setupError(b.label, "keep results in a folder, or on a server that knows If-None-Match and If-Match of PutObject: Amazon S3, MinIO, Ceph, Cloudflare R2, versitygw",
+			return setupError(b.label, "keep results in a folder, or on a server that knows If-None-Match and "+
+				"If-Match of PutObject: Amazon S3, MinIO, Ceph, Cloudflare R2, versitygw",
 				"this server does not do conditional writes: two attempts at a task could not be kept apart")
 		}
 		return nil

@@ -56,7 +56,8 @@ func (w *watch) cause(err error) error {
 	return err
 }
 
-// content is the content of a request or of its answer, whose bytes are signs of life. It has no Seek: the client would try again by itself.
+// content is the content of a request or of its answer, whose bytes are signs of life. It has no Seek: the client would
+// try again by itself.
 type content struct {
 	io.Reader
 	watch *watch
@@ -88,8 +89,8 @@ func isTaken(err error) bool {
 	return is && a.StatusCode == http.StatusPreconditionFailed
 }
 
-// isRefused says that credentials may have expired, or were replaced. Where a request has no content in its answer, the server's status is all there is: 400 is
-// Amazon's for a token that has expired.
+// isRefused says that credentials may have expired, or were replaced. Where a request has no content in its answer, the
+// server's status is all there is: 400 is Amazon's for a token that has expired.
 func isRefused(err error) bool {
 	a, is := answer(err)
 	return is && (a.StatusCode == http.StatusForbidden || a.Code == expiredToken || a.Code == badRequest)
@@ -101,13 +102,15 @@ const (
 )
 
 // busy are answers of servers that mean: later.
-var busy = []string{"SlowDown", "SlowDownRead", "SlowDownWrite", "InternalError", "RequestTimeout", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded",
+var busy = []string{"SlowDown", "SlowDownRead", "SlowDownWrite", "InternalError", "RequestTimeout",
+	"ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded",
 	"OperationAborted", "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}
 
 // isAway says whether an error is of a server that is away or busy, or of the way there.
 func isAway(err error) bool {
 	if a, is := answer(err); is {
-		later := []int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+		later := []int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 		return slices.Contains(later, a.StatusCode) || slices.Contains(busy, a.Code)
 	}
 	var request *url.Error
@@ -115,7 +118,8 @@ func isAway(err error) bool {
 	if isUntrusted(err) || isPlain(err) {
 		return false
 	}
-	return errors.Is(err, errIdle) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+	return errors.Is(err, errIdle) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &request) || errors.As(err, &line)
 }
 
@@ -133,12 +137,14 @@ func isPlain(err error) bool {
 
 // wantsTLS says that a server speaks https where the endpoint says http. Most say so in words of their own.
 func wantsTLS(a minio.ErrorResponse) bool {
-	return a.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(a.Message), "http request") && strings.Contains(strings.ToLower(a.Message), "https")
+	return a.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(a.Message), "http request") &&
+		strings.Contains(strings.ToLower(a.Message), "https")
 }
 
 // isFullBucket says whether a server has no room, or gives no more of it.
 func isFullBucket(a minio.ErrorResponse) bool {
-	return a.StatusCode == http.StatusInsufficientStorage || slices.Contains([]string{"XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}, a.Code)
+	return a.StatusCode == http.StatusInsufficientStorage ||
+		slices.Contains([]string{"XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}, a.Code)
 }
 
 // explain says what a server's answer means and what can be done. Errors of other origin stay as they are.
@@ -163,14 +169,16 @@ func (b *bucket) explain(op, key string, err error) error {
 	case a.Code == minio.NoSuchBucket:
 		return said(ErrSetup, "make the bucket, or correct url, endpoint and region in the file of "+
 			fault.Setting("roots"), "there is no bucket %s: %w", b.name)
-	case slices.Contains([]string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect", "InvalidRegion", "IllegalLocationConstraintException"}, a.Code), a.StatusCode == http.StatusMovedPermanently:
+	case slices.Contains([]string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect",
+		"InvalidRegion", "IllegalLocationConstraintException"}, a.Code), a.StatusCode == http.StatusMovedPermanently:
 		hint := "set the bucket's region in the file of " + fault.Setting("roots")
 		if a.Region != "" {
 			hint = fmt.Sprintf("set region = %q in the file of %s", a.Region, fault.Setting("roots"))
 		}
 		return said(ErrSetup, hint, "the bucket is in another region: %w")
 	case a.Code == "RequestTimeTooSkewed":
-		return said(ErrSetup, "set this machine's clock, as by chrony or systemd-timesyncd", "the clocks of this machine and the server differ: %w")
+		return said(ErrSetup, "set this machine's clock, as by chrony or systemd-timesyncd",
+			"the clocks of this machine and the server differ: %w")
 	case isPlain(err):
 		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+
 			" with http://, or have the server speak https", "the endpoint says https, the server speaks http: %w")
@@ -178,11 +186,15 @@ func (b *bucket) explain(op, key string, err error) error {
 		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+" with https://",
 			"the endpoint says http, the server speaks https: %w")
 	case a.Code == badRequest && strings.HasPrefix(b.label, "http://"):
-		return said(ErrSetup, "look whether the server speaks https, and at the credentials", "the server does not take the request: %w")
-	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == expiredToken, a.Code == badRequest:
-		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in", "the server does not take the credentials: %w")
+		return said(ErrSetup, "look whether the server speaks https, and at the credentials",
+			"the server does not take the request: %w")
+	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken",
+		a.Code == expiredToken, a.Code == badRequest:
+		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in",
+			"the server does not take the credentials: %w")
 	case a.StatusCode == http.StatusForbidden:
-		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets", "access is denied: %w")
+		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets",
+			"access is denied: %w")
 	case isFullBucket(a):
 		return said(fault.ErrTryAgain, "make room there; the task goes on when it is tried again",
 			"the store is full: %w")

@@ -41,7 +41,8 @@ func openBucket(o Options) (Root, error) {
 	err = b.again(openTries, isAway, func() error {
 		ctx, cancel := b.bound(answerWithin)
 		defer cancel()
-		for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
+		for info := range b.client.ListObjectsIter(ctx, b.name,
+			minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
 			return info.Err
 		}
 		return nil
@@ -60,11 +61,13 @@ func newBucket(o Options) (*bucket, error) {
 	case err != nil:
 		return nil, setupError(bucketScheme, example, "the url cannot be read") // it may hold a password
 	case u.User != nil:
-		return nil, setupError(bucketScheme+u.Host, "put credentials into a file, and name it by credentials = \"...\"", "credentials have no place in a url")
+		return nil, setupError(bucketScheme+u.Host, "put credentials into a file, and name it by credentials = \"...\"",
+			"credentials have no place in a url")
 	case u.Port() != "" || u.RawQuery != "" || u.Fragment != "":
 		return nil, setupError(o.URL, example+", with the server as endpoint", "it names no bucket and prefix")
 	case o.Umask+o.Group+o.Mark != "":
-		return nil, setupError(o.URL, "leave them out; the bucket's policy says who may read", "umask, group and mark are of folders")
+		return nil, setupError(o.URL, "leave them out; the bucket's policy says who may read",
+			"umask, group and mark are of folders")
 	}
 	if err := s3utils.CheckValidBucketNameStrict(u.Host); err != nil {
 		return nil, setupError(o.URL, example, "%q is no name of a bucket: %w", u.Host, err)
@@ -75,8 +78,10 @@ func newBucket(o Options) (*bucket, error) {
 	}
 	endpoint := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), amazon)
 	server, err := url.Parse(endpoint)
-	if err != nil || server.Scheme != "https" && server.Scheme != "http" || server.Host == "" || server.User != nil || strings.Trim(server.Path, "/") != "" {
-		return nil, setupError(o.URL, "as in endpoint = \"https://minio.lab:9000\"", "the endpoint is no address of a server")
+	if err != nil || server.Scheme != "https" && server.Scheme != "http" || server.Host == "" || server.User != nil ||
+		strings.Trim(server.Path, "/") != "" {
+		return nil, setupError(o.URL, "as in endpoint = \"https://minio.lab:9000\"",
+			"the endpoint is no address of a server")
 	}
 	isAmazon := s3utils.IsAmazonEndpoint(*server)
 	region := cmp.Or(o.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
@@ -98,7 +103,9 @@ func newBucket(o Options) (*bucket, error) {
 			lookup = minio.BucketLookupPath
 		}
 	}
-	client, err := minio.NewCore(server.Host, &minio.Options{Creds: keys, Secure: server.Scheme == "https", Transport: transport, Region: region, BucketLookup: lookup, MaxRetries: 1})
+	client, err := minio.NewCore(server.Host,
+		&minio.Options{Creds: keys, Secure: server.Scheme == "https", Transport: transport, Region: region,
+			BucketLookup: lookup, MaxRetries: 1})
 	if err != nil {
 		return nil, setupError(o.URL, "look at endpoint and region", "%w", err)
 	}
@@ -106,7 +113,8 @@ func newBucket(o Options) (*bucket, error) {
 	if !isAmazon {
 		label = strings.TrimSuffix(server.Scheme+"://"+server.Host+"/"+u.Host+"/"+prefix, "/")
 	}
-	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, amazon: isAmazon, keys: keys, patience: newPatience()}, nil
+	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, amazon: isAmazon,
+		keys: keys, patience: newPatience()}, nil
 }
 
 func newTransport(o Options) (*http.Transport, error) {
@@ -130,14 +138,17 @@ func newTransport(o Options) (*http.Transport, error) {
 	return t, nil
 }
 
-// findCredentials finds the keys of a bucket: in the file that the roots name, the environment, the user's shared file, or what the machine's role gives.
+// findCredentials finds the keys of a bucket: in the file that the roots name, the environment, the user's shared file,
+// or what the machine's role gives.
 func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error) {
 	if o.Credentials != "" {
 		if err := isPrivate(o.Credentials); err != nil {
-			return nil, setupError(o.URL, "credentials names a file as ~/.aws/credentials, by its whole path, that nobody else may read (chmod 600)", "%w", err)
+			return nil, setupError(o.URL,
+				"credentials names a file as ~/.aws/credentials, by its whole path, that nobody else may read (chmod 600)", "%w", err)
 		}
 	}
-	providers := []credentials.Provider{&credentials.FileAWSCredentials{Filename: o.Credentials, Profile: cmp.Or(o.Profile, "default")}}
+	providers := []credentials.Provider{&credentials.FileAWSCredentials{Filename: o.Credentials,
+		Profile: cmp.Or(o.Profile, "default")}}
 	if o.Credentials == "" {
 		providers = []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: o.Profile}}
 		if o.Profile != "" { // which the environment has none of
@@ -152,7 +163,8 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 	if err == nil && (value.AccessKeyID == "" || value.SecretAccessKey == "") {
 		err = errors.New("no credentials were found")
 	}
-	if profile := cmp.Or(o.Profile, os.Getenv("AWS_PROFILE")); err != nil && profile != "" && (o.Credentials == "" || o.Profile != "") {
+	if profile := cmp.Or(o.Profile, os.Getenv("AWS_PROFILE")); err != nil && profile != "" &&
+		(o.Credentials == "" || o.Profile != "") {
 		file := cmp.Or(o.Credentials, os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), "~/.aws/credentials")
 		return nil, setupError(o.URL, fmt.Sprintf(
 			"look at profile in the file of %s, or AWS_PROFILE; the section needs aws_access_key_id and "+
@@ -160,7 +172,9 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 			fault.Setting("roots"), profile, file), "no credentials of the profile %q were found", profile)
 	}
 	if err != nil { // what it says may quote the file
-		return nil, setupError(o.URL, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file by credentials = \"...\" with a section [default], aws_access_key_id and aws_secret_access_key", "no credentials were found")
+		return nil, setupError(o.URL, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file by credentials "+
+			"= \"...\" with a section [default], aws_access_key_id and aws_secret_access_key",
+			"no credentials were found")
 	}
 	return keys, nil
 }

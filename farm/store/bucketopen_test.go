@@ -79,7 +79,8 @@ func TestComplaints(t *testing.T) {
 		o := good
 		c.change(&o)
 		_, err := Open(o)
-		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.says) || fault.Hint(err) == "" || strings.Contains(err.Error()+fault.Hint(err), s3test.Secret) {
+		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.says) || fault.Hint(err) == "" ||
+			strings.Contains(err.Error()+fault.Hint(err), s3test.Secret) {
 			t.Errorf("want %q: %v (%s)", c.says, err, fault.Hint(err))
 		}
 		s.Denied, s.Region, s.Skew = false, "", 0
@@ -95,14 +96,16 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// TestCredentialFiles has keys come from files, and not from one that others may read; and a server that is trusted by its certificate alone.
+// TestCredentialFiles has keys come from files, and not from one that others may read; and a server that is trusted by
+// its certificate alone.
 func TestCredentialFiles(t *testing.T) {
 	s := newServer(t)
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY", "AWS_SECRET_KEY"} {
 		t.Setenv(name, "")
 	}
 	file := filepath.Join(t.TempDir(), "keys")
-	text := "[default]\naws_access_key_id = nobody\naws_secret_access_key = x\n[lab]\naws_access_key_id = " + s3test.Access + "\naws_secret_access_key = " + s3test.Secret + "\n"
+	text := "[default]\naws_access_key_id = nobody\naws_secret_access_key = x\n[lab]\naws_access_key_id = " +
+		s3test.Access + "\naws_secret_access_key = " + s3test.Secret + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +131,8 @@ func TestCredentialFiles(t *testing.T) {
 	}
 	o.Profile = "lba"
 	_ = os.Chmod(file, 0o600)
-	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), `profile "lba"`) || !strings.Contains(fault.Hint(err), "[lba] in "+file) {
+	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), `profile "lba"`) ||
+		!strings.Contains(fault.Hint(err), "[lba] in "+file) {
 		t.Error(err, fault.Hint(err))
 	}
 	t.Setenv("AWS_PROFILE", "lab")
@@ -144,12 +148,14 @@ func TestCredentialFiles(t *testing.T) {
 		strings.Replace(secure.URL, "https:", "http:", 1): "the endpoint says http, the server speaks https",
 	} {
 		began := time.Now()
-		if _, err := Open(Options{URL: "s3://lab", Endpoint: endpoint}); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), want) || time.Since(began) > 5*time.Second {
+		if _, err := Open(Options{URL: "s3://lab", Endpoint: endpoint}); !errors.Is(err, ErrSetup) ||
+			!strings.Contains(err.Error(), want) || time.Since(began) > 5*time.Second {
 			t.Error(endpoint, err, time.Since(began))
 		}
 	}
 	o.CA = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(o.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o666); err != nil {
+	if err := os.WriteFile(o.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Open(o)
@@ -162,7 +168,8 @@ func TestCredentialFiles(t *testing.T) {
 	}
 }
 
-// TestCredentialsAreRenewed has a token expire before the time that it was given with, and another one be had, while a root is open: each operation takes it.
+// TestCredentialsAreRenewed has a token expire before the time that it was given with, and another one be had, while a
+// root is open: each operation takes it.
 func TestCredentialsAreRenewed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the program that says credentials is cat")

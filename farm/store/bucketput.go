@@ -106,7 +106,8 @@ func (u *upload) sendPart(number int, data []byte) (part minio.CompletePart, err
 	err = u.again(tries, isAway, func() error {
 		ctx, watch := u.newWatch()
 		defer watch.end()
-		sent, err := u.client.PutObjectPart(ctx, u.name, u.object, u.id, number, content{bytes.NewReader(data), watch}, int64(len(data)), minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
+		sent, err := u.client.PutObjectPart(ctx, u.name, u.object, u.id, number, content{bytes.NewReader(data), watch},
+			int64(len(data)), minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
 		part = minio.CompletePart{PartNumber: number, ETag: sent.ETag}
 		return watch.cause(err)
 	})
@@ -165,7 +166,8 @@ func (b *bucket) put(object string, data []byte, o minio.PutObjectOptions) error
 	return b.again(tries, isAway, func() error {
 		ctx, watch := b.newWatch()
 		defer watch.end()
-		_, err := b.client.PutObject(ctx, b.name, object, content{bytes.NewReader(data), watch}, int64(len(data)), "", sum, o)
+		_, err := b.client.PutObject(ctx, b.name, object, content{bytes.NewReader(data), watch}, int64(len(data)), "",
+			sum, o)
 		return watch.cause(err)
 	})
 }

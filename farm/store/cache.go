@@ -20,8 +20,9 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Cache is a folder of inputs on the local disk, which all tasks and processes of a machine share. An input is a folder <id>, whose name is a hash of what is in
-// it, with a lock <id>.lock: shared while a task reads it, exclusive while it is filled or removed.
+// Cache is a folder of inputs on the local disk, which all tasks and processes of a machine share. An input is a folder
+// <id>, whose name is a hash of what is in it, with a lock <id>.lock: shared while a task reads it, exclusive while it
+// is filled or removed.
 type Cache struct {
 	dir string
 	max int64 // bytes; 0: no bound
@@ -72,7 +73,8 @@ type entryRecord struct {
 	Files []File `json:"files"`
 }
 
-// Input returns a local copy of what is at a key: of a file the file, of a folder the folder. Release must be called when it is no longer read.
+// Input returns a local copy of what is at a key: of a file the file, of a folder the folder. Release must be called
+// when it is no longer read.
 func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, release func(), err error) {
 	at, err := r.Stat(key)
 	if err != nil {
@@ -145,9 +147,11 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 	}
 }
 
-// notKept is of an input of which a file is not there as soon as all have been written: it would be fetched again and again.
+// notKept is of an input of which a file is not there as soon as all have been written: it would be fetched again and
+// again.
 func notKept(input string) error {
-	return &fault.Error{Op: "fetch input", Path: input, Err: errors.New("a file of it has another size once all are on the local disk"),
+	return &fault.Error{Op: "fetch input", Path: input,
+		Err: errors.New("a file of it has another size once all are on the local disk"),
 		Hint: "give its files names that differ in more than small and large letters, or name another disk with " +
 			fault.Setting("work"), Kind: ErrSetup}
 }
@@ -201,7 +205,8 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 	if err := fetchAll(ctx, r, from, files, root); err != nil {
 		return err
 	}
-	// After a power cut there may be an entry with zeros for contents, of the right size, unless these are on the disk before it.
+	// After a power cut there may be an entry with zeros for contents, of the right size, unless these are on the disk
+	// before it.
 	for _, f := range files {
 		if err := SyncFile(root, f.Name); err != nil {
 			return err
@@ -260,8 +265,9 @@ func SyncFile(dir *os.Root, name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes more. What was killed while it was filled goes in any
-// case: nobody counts it, and its input may never be wanted again.
+// trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes
+// more. What was killed while it was filled goes in any case: nobody counts it, and its input may never be wanted
+// again.
 func (c *Cache) trim(room int64) {
 	type old struct {
 		dir   string

@@ -18,9 +18,10 @@ import (
 	"vksplat/internal/fault"
 )
 
-// A checkpoint is a set of files from which another machine goes on: <task>/ckpt/a<attempt>/step-<step>.json lists them, <task>/ckpt/a<attempt>/<sha256> has each
-// content once, so that pictures that are done go up one time only in an attempt. Attempts share nothing: one that was given up and wakes late cannot remove
-// what a later one has, not even between a look and what it does then.
+// A checkpoint is a set of files from which another machine goes on: <task>/ckpt/a<attempt>/step-<step>.json lists
+// them, <task>/ckpt/a<attempt>/<sha256> has each content once, so that pictures that are done go up one time only in an
+// attempt. Attempts share nothing: one that was given up and wakes late cannot remove what a later one has, not even
+// between a look and what it does then.
 
 // keptCheckpoints is how many of a hash stay: the newest may turn out to be damaged.
 const keptCheckpoints = 2
@@ -63,8 +64,8 @@ func contentKey(task string, attempt int, sum string) string {
 	return path.Join(attemptKey(task, attempt), sum)
 }
 
-// Save uploads files as the checkpoint of a step. Where one is there no more, nothing is saved, and the error is fs.ErrNotExist. Older ones than the newest two of the
-// same hash are removed.
+// Save uploads files as the checkpoint of a step. Where one is there no more, nothing is saved, and the error is
+// fs.ErrNotExist. Older ones than the newest two of the same hash are removed.
 func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	if u.sent == nil {
 		u.sent = map[string]sent{}
@@ -118,8 +119,9 @@ func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, err
 	return sum, nil
 }
 
-// prune removes the checkpoints of a hash that are older than the newest ones of it, or from which nobody goes on any more, but never that under written, nor those of later
-// attempts, and the contents that only these had. What other settings made of a task of this name counts for itself, however far it came.
+// prune removes the checkpoints of a hash that are older than the newest ones of it, or from which nobody goes on any
+// more, but never that under written, nor those of later attempts, and the contents that only these had. What other
+// settings made of a task of this name counts for itself, however far it came.
 func (u *Uploads) prune(written string, made *Made) error {
 	list, err := checkpoints(u.Root, u.Task)
 	if err != nil || len(list) <= keptCheckpoints {
@@ -201,10 +203,12 @@ func attemptOf(folder string) (int, error) {
 }
 
 // errMoving is of checkpoints that another attempt removes, as it makes newer ones, faster than they can be read.
-var errMoving = error(&fault.Error{Op: "fetch checkpoint", Err: errors.New("another attempt replaces the checkpoints as they are read"), Hint: "run it again", Kind: fault.ErrTryAgain})
+var errMoving = error(&fault.Error{Op: "fetch checkpoint",
+	Err: errors.New("another attempt replaces the checkpoints as they are read"), Hint: "run it again",
+	Kind: fault.ErrTryAgain})
 
-// Fetch brings the newest checkpoint from which an attempt may go on, that verifies and is of a step above after, into the local folder dir, and returns its manifest; nil
-// where there is none.
+// Fetch brings the newest checkpoint from which an attempt may go on, that verifies and is of a step above after, into
+// the local folder dir, and returns its manifest; nil where there is none.
 func Fetch(ctx context.Context, r Root, task string, dir *os.Root, made Made, after int) (*Manifest, error) {
 	for range tries {
 		m, err := fetchNewest(ctx, r, task, dir, &made, after)
@@ -303,8 +307,9 @@ func attempts(r Root, task string) (folders map[int]string, others bool, err err
 // mostHidden is how many attempts are looked after that have left nothing but half a file.
 const mostHidden = 64
 
-// Forget removes the checkpoints of a task, which is done, that attempts up to a number made, and what those left that were killed as they put files into a folder, and
-// ends uploads that they began. AllAttempts also ends uploads of attempts that have left nothing else.
+// Forget removes the checkpoints of a task, which is done, that attempts up to a number made, and what those left that
+// were killed as they put files into a folder, and ends uploads that they began. AllAttempts also ends uploads of
+// attempts that have left nothing else.
 func Forget(r Root, task string, until int) error {
 	if until == AllAttempts {
 		all := path.Join(task, ckptFolder)
@@ -356,7 +361,8 @@ func stages(r Root, task string) (folder string, moves bool) {
 	return folder, folder != OutOf(task)
 }
 
-// forgetStages removes what attempts up to a number had put on its way when they were killed. Where results stay where they are uploaded, gc does.
+// forgetStages removes what attempts up to a number had put on its way when they were killed. Where results stay where
+// they are uploaded, gc does.
 func forgetStages(r Root, task string, until int) error {
 	folder, moves := stages(r, task)
 	if !moves {

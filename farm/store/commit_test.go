@@ -45,7 +45,8 @@ func testFirstCommitWins(t *testing.T, r *rig) {
 	}
 	group.Wait()
 	m, err := Result(ctx, r, "job/task")
-	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] || getText(t, r, r.result(t, "job/task", "model.ply")) != fmt.Sprint("attempt ", m.Attempt) {
+	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] ||
+		getText(t, r, r.result(t, "job/task", "model.ply")) != fmt.Sprint("attempt ", m.Attempt) {
 		t.Fatalf("%d winners, seen %v, %+v, %v", winners, seen, m, err)
 	}
 	if r.has("job/task/tmp") {
@@ -62,7 +63,8 @@ func testFirstCommitWins(t *testing.T, r *rig) {
 		},
 	} {
 		damage()
-		m, own, err := Commit(ctx, r, "job/task", work(t, map[string]string{"model.ply": "again", "a/b.png": "same"}), []string{"a/b.png", "model.ply"}, Made{Attempt: 99})
+		m, own, err := Commit(ctx, r, "job/task", work(t, map[string]string{"model.ply": "again", "a/b.png": "same"}),
+			[]string{"a/b.png", "model.ply"}, Made{Attempt: 99})
 		if err != nil || !own || m.Attempt != 99 || getText(t, r, r.result(t, "job/task", "model.ply")) != "again" {
 			t.Errorf("after damage: %+v, %v, %v", m, own, err)
 		}
@@ -92,7 +94,8 @@ func TestEmptyFoldersGo(t *testing.T) {
 	if exists(filepath.Join(r.dir, "t/tmp")) {
 		t.Error("the empty folder is still there")
 	}
-	if err := r.Publish("t/nothing", "t/new/place"); !errors.Is(err, fs.ErrNotExist) || exists(filepath.Join(r.dir, "t/new")) {
+	if err := r.Publish("t/nothing", "t/new/place"); !errors.Is(err, fs.ErrNotExist) ||
+		exists(filepath.Join(r.dir, "t/new")) {
 		t.Errorf("nothing was published: %v", err)
 	}
 	if runtime.GOOS != "windows" {
@@ -139,7 +142,8 @@ func testOutdatedAttempts(t *testing.T, r *rig) {
 		t.Errorf("outdated results count: %+v, %v", m, err)
 	}
 	// One that slept since before Outdate.
-	if _, own, err := commit("late", Made{Hash: "h", Attempt: 1}); !errors.Is(err, errOutdated) || own || r.has("j/t/out/"+ManifestName) {
+	if _, own, err := commit("late", Made{Hash: "h", Attempt: 1}); !errors.Is(err, errOutdated) || own ||
+		r.has("j/t/out/"+ManifestName) {
 		t.Errorf("an outdated attempt has results: %v", err)
 	}
 	// One that slept between its last look and its publishing.
@@ -153,7 +157,8 @@ func testOutdatedAttempts(t *testing.T, r *rig) {
 	if _, own, err := commit("too late to tell", Made{Hash: "h", Attempt: 2, Generation: 2}); err != nil || !own {
 		t.Fatal(own, err)
 	}
-	if m, own, err := commit("new", Made{Hash: "h", Attempt: 3, Generation: 3}); err != nil || !own || m.Attempt != 3 || getText(t, r, r.result(t, "j/t", "model")) != "new" {
+	if m, own, err := commit("new", Made{Hash: "h", Attempt: 3, Generation: 3}); err != nil || !own || m.Attempt != 3 ||
+		getText(t, r, r.result(t, "j/t", "model")) != "new" {
 		t.Errorf("%+v, %v, %v", m, own, err)
 	}
 	if m, err := Result(ctx, r, "j/t"); err != nil || m == nil || m.Generation != 3 {
@@ -216,7 +221,8 @@ func testCheckpoints(t *testing.T, r *rig) {
 		}
 		return m, to
 	}
-	if m, to := fetch(0); m == nil || m.Step != 40 || readText(t, to, "state") != "40" || readText(t, to, "frames/1.png") != "one" {
+	if m, to := fetch(0); m == nil || m.Step != 40 || readText(t, to, "state") != "40" ||
+		readText(t, to, "frames/1.png") != "one" {
 		t.Errorf("fetched %+v", m)
 	}
 	if m, _ := fetch(40); m != nil {
@@ -239,14 +245,16 @@ func testCheckpoints(t *testing.T, r *rig) {
 	}
 }
 
-// TestCheckpointsOfOtherSettings has those of an edited job stand behind what the former one reached, and those of a repeated step behind a damaged one.
+// TestCheckpointsOfOtherSettings has those of an edited job stand behind what the former one reached, and those of a
+// repeated step behind a damaged one.
 func TestCheckpointsOfOtherSettings(t *testing.T) { onRoots(t, testCheckpointsOfOtherSettings) }
 
 func testCheckpointsOfOtherSettings(t *testing.T, r *rig) {
 	ctx := context.Background()
 	save := func(hash string, step int) {
 		t.Helper()
-		u := &Uploads{Root: r, Task: "j/t", Dir: work(t, map[string]string{"state": fmt.Sprint(hash, step), "same": "same"}), Until: 1}
+		u := &Uploads{Root: r, Task: "j/t",
+			Dir: work(t, map[string]string{"state": fmt.Sprint(hash, step), "same": "same"}), Until: 1}
 		if err := u.Save(ctx, []string{"same", "state"}, Made{Hash: hash, Step: step, Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +262,8 @@ func testCheckpointsOfOtherSettings(t *testing.T, r *rig) {
 	fetched := func(hash string, want int) {
 		t.Helper()
 		to := work(t, nil)
-		if m, err := Fetch(ctx, r, "j/t", to, Made{Hash: hash}, 0); err != nil || m == nil || m.Step != want || readText(t, to, "state") != fmt.Sprint(hash, want) {
+		if m, err := Fetch(ctx, r, "j/t", to, Made{Hash: hash}, 0); err != nil || m == nil || m.Step != want ||
+			readText(t, to, "state") != fmt.Sprint(hash, want) {
 			t.Fatalf("fetched of %s: %+v, %v; want step %d", hash, m, err, want)
 		}
 	}
@@ -315,7 +324,8 @@ func testCheckpointsOfBadShares(t *testing.T, r *rig) {
 		return nil
 	}
 	to := work(t, nil)
-	if m, err := Fetch(ctx, r, "j/t", to, Made{Hash: "h"}, 0); err != nil || m == nil || readText(t, to, "state") != "10" || faults != 4 {
+	if m, err := Fetch(ctx, r, "j/t", to, Made{Hash: "h"}, 0); err != nil || m == nil ||
+		readText(t, to, "state") != "10" || faults != 4 {
 		t.Errorf("%+v, %v after %d faults", m, err, faults)
 	}
 }
@@ -337,14 +347,17 @@ func readText(t *testing.T, dir *os.Root, name string) string {
 
 func TestCheckpointsOfOtherInputs(t *testing.T) { onRoots(t, testCheckpointsOfOtherInputs) }
 
-// testCheckpointsOfOtherInputs has a task be begun anew, because of its inputs or as somebody wants it anew: what was saved before is not fetched, and makes room, however far it came.
+// testCheckpointsOfOtherInputs has a task be begun anew, because of its inputs or as somebody wants it anew: what was
+// saved before is not fetched, and makes room, however far it came.
 func testCheckpointsOfOtherInputs(t *testing.T, r *rig) {
 	before := Made{Hash: "h", Inputs: "1", Generation: 1}
-	for what, now := range map[string]Made{"inputs": {Hash: "h", Inputs: "2", Generation: 1}, "anew": {Hash: "h", Inputs: "1", Generation: 2, Since: 2}} {
+	for what, now := range map[string]Made{"inputs": {Hash: "h", Inputs: "2", Generation: 1},
+		"anew": {Hash: "h", Inputs: "1", Generation: 2, Since: 2}} {
 		task := "j/" + what
 		save := func(attempt int, made Made, steps ...int) {
 			t.Helper()
-			u := &Uploads{Root: r, Task: task, Dir: work(t, map[string]string{"state": what + fmt.Sprint(attempt)}), Until: attempt}
+			u := &Uploads{Root: r, Task: task, Dir: work(t, map[string]string{"state": what + fmt.Sprint(attempt)}),
+				Until: attempt}
 			for _, step := range steps {
 				made.Step, made.Attempt = step, attempt
 				if err := u.Save(t.Context(), []string{"state"}, made); err != nil {
@@ -369,14 +382,17 @@ func testCheckpointsOfOtherInputs(t *testing.T, r *rig) {
 	}
 }
 
-// TestForgetHalves removes what attempts left that were killed as they put a file of a checkpoint, or results, into a folder: nothing lists the one, and the other is none
-// of the results. What later attempts have stays, and so do results that were wanted anew.
+// TestForgetHalves removes what attempts left that were killed as they put a file of a checkpoint, or results, into a
+// folder: nothing lists the one, and the other is none of the results. What later attempts have stays, and so do
+// results that were wanted anew.
 func TestForgetHalves(t *testing.T) {
 	r := newFolder(t, Options{})
-	for _, key := range []string{"t/ckpt/a00001/.tmp-1", "t/ckpt/a00002/content", "t/ckpt/a00003/.tmp-2", "t/tmp/a1-dead/model", "t/tmp/a1-dead/deep/file", "t/tmp/a3-lives/model",
+	for _, key := range []string{"t/ckpt/a00001/.tmp-1", "t/ckpt/a00002/content", "t/ckpt/a00003/.tmp-2",
+		"t/tmp/a1-dead/model", "t/tmp/a1-dead/deep/file", "t/tmp/a3-lives/model",
 		"t/tmp/old-1/model", "t/tmp/a/file", "t/out/model"} {
 		name := filepath.Join(r.dir, filepath.FromSlash(key))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(key), 0o666)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777),
+			os.WriteFile(name, []byte(key), 0o666)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -395,7 +411,8 @@ func TestForgetHalves(t *testing.T) {
 	if err := Forget(r, "t", 2); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := left(), []string{"t/ckpt/a00003/.tmp-2", "t/out/model", "t/tmp/a/file", "t/tmp/a3-lives/model", "t/tmp/old-1/model"}; !slices.Equal(got, want) {
+	if got, want := left(), []string{"t/ckpt/a00003/.tmp-2", "t/out/model", "t/tmp/a/file", "t/tmp/a3-lives/model",
+		"t/tmp/old-1/model"}; !slices.Equal(got, want) {
 		t.Errorf("of attempts up to 2 there is %q, want %q", got, want)
 	}
 	if err := Forget(r, "t", AllAttempts); err != nil {
@@ -422,7 +439,8 @@ func (o *overtaken) Put(key string, write func(io.Writer) error) error {
 	})
 }
 
-// TestOvertaken has another attempt commit and clear away what is on its way as this one puts its files there: it has the results of the faster one.
+// TestOvertaken has another attempt commit and clear away what is on its way as this one puts its files there: it has
+// the results of the faster one.
 func TestOvertaken(t *testing.T) {
 	onRoots(t, func(t *testing.T, r *rig) {
 		ctx, names := t.Context(), []string{"a.png", "model.ply"}

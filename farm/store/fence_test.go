@@ -15,7 +15,8 @@ type fenced struct {
 	r *rig
 }
 
-// whenFirst does something right before the store is first asked for an operation on a key, as if whoever asks had slept there for long.
+// whenFirst does something right before the store is first asked for an operation on a key, as if whoever asks had
+// slept there for long.
 func (f *fenced) whenFirst(op, part string, do func()) {
 	f.r.fault = func(at, key string) error {
 		if at == op && strings.Contains(key, part) {
@@ -51,18 +52,21 @@ func (f *fenced) uploads(attempt int) func(steps ...int) {
 func (f *fenced) fetched(want int) {
 	f.t.Helper()
 	to := work(f.t, nil)
-	if m, err := Fetch(f.t.Context(), f.r, "j/t", to, Made{Hash: "h"}, 0); err != nil || m == nil || m.Step != want || readText(f.t, to, "state") != fmt.Sprint(want) || readText(f.t, to, "same") != "same" {
+	if m, err := Fetch(f.t.Context(), f.r, "j/t", to, Made{Hash: "h"}, 0); err != nil || m == nil || m.Step != want ||
+		readText(f.t, to, "state") != fmt.Sprint(want) || readText(f.t, to, "same") != "same" {
 		f.t.Fatalf("fetched %+v, %v; want step %d", m, err, want)
 	}
 }
 
 func (f *fenced) commit(text string, made Made) (own bool, err error) {
 	made.Hash = "h"
-	_, own, err = Commit(f.t.Context(), f.r, "j/t", work(f.t, map[string]string{"model": text}), []string{"model"}, made)
+	_, own, err = Commit(f.t.Context(), f.r, "j/t", work(f.t, map[string]string{"model": text}), []string{"model"},
+		made)
 	return own, err
 }
 
-// TestZombiesKeepTheirHandsOff has an attempt go on that was given up: whatever it removes is its own, or that of those before it.
+// TestZombiesKeepTheirHandsOff has an attempt go on that was given up: whatever it removes is its own, or that of those
+// before it.
 func TestZombiesKeepTheirHandsOff(t *testing.T) { onRoots(t, testZombiesKeepTheirHandsOff) }
 
 func testZombiesKeepTheirHandsOff(t *testing.T, r *rig) {
@@ -128,7 +132,8 @@ func TestZombiesMoveNothingNew(t *testing.T) {
 func sleepers() map[string]func(f *fenced) error {
 	renew := func(f *fenced, generation int) {
 		f.must(Outdate(f.r, "j/t", generation))
-		if own, err := f.commit(fmt.Sprint("of ", generation), Made{Attempt: 10 + generation, Generation: generation}); err != nil || !own {
+		if own, err := f.commit(fmt.Sprint("of ", generation),
+			Made{Attempt: 10 + generation, Generation: generation}); err != nil || !own {
 			f.t.Fatal(own, err)
 		}
 	}
@@ -168,7 +173,8 @@ func testZombiesMoveNothingNew(t *testing.T, r *rig, sleeper func(f *fenced) err
 	}
 	want, err := Generation(f.r, "j/t")
 	m, errResult := Result(t.Context(), f.r, "j/t")
-	if err != nil || errResult != nil || m == nil || m.Generation != want || want == 0 || getText(t, f.r, f.r.result(t, "j/t", "model")) != fmt.Sprint("of ", want) {
+	if err != nil || errResult != nil || m == nil || m.Generation != want || want == 0 ||
+		getText(t, f.r, f.r.result(t, "j/t", "model")) != fmt.Sprint("of ", want) {
 		t.Errorf("%+v, %v, %v of generation %d", m, errResult, err, want)
 	}
 }
@@ -201,7 +207,8 @@ func TestLostPublishing(t *testing.T) { onRoots(t, testLostPublishing) }
 func testLostPublishing(t *testing.T, r *rig) {
 	f := &fenced{t, r}
 	published := func(happens bool) error {
-		_, _, err := Commit(t.Context(), silentRoot{r, happens}, "j/t", work(t, map[string]string{"model": "first"}), []string{"model"}, Made{Hash: "h", Attempt: 1})
+		_, _, err := Commit(t.Context(), silentRoot{r, happens}, "j/t", work(t, map[string]string{"model": "first"}),
+			[]string{"model"}, Made{Hash: "h", Attempt: 1})
 		return err
 	}
 	if err := published(false); !errors.Is(err, r.away) {
@@ -223,7 +230,8 @@ func testLostPublishing(t *testing.T, r *rig) {
 		t.Errorf("%v, %v", own, err)
 	}
 	f.must(second(Sweep(r, "j/t")))
-	if m, err := Result(t.Context(), r, "j/t"); err != nil || m == nil || m.Attempt != 1 || getText(t, r, r.result(t, "j/t", "model")) != "first" {
+	if m, err := Result(t.Context(), r, "j/t"); err != nil || m == nil || m.Attempt != 1 ||
+		getText(t, r, r.result(t, "j/t", "model")) != "first" {
 		t.Errorf("results that count are gone: %+v, %v", m, err)
 	}
 }

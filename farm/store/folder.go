@@ -17,7 +17,8 @@ import (
 	"syscall"
 )
 
-// folder is a root on a disk of this machine, or one that it shares with others. os.Root sees to it that no key, nor a link in it, leads out of it.
+// folder is a root on a disk of this machine, or one that it shares with others. os.Root sees to it that no key, nor a
+// link in it, leads out of it.
 type folder struct {
 	root  *os.Root
 	dir   string
@@ -36,7 +37,9 @@ func openFolder(dir, mark string, umask, gid int) (Root, error) {
 	}
 	if err := marked(root, mark); err != nil {
 		_ = root.Close()
-		return nil, setupError(dir, fmt.Sprintf("mount the share; where it is mounted, make the file once: touch %s", filepath.Join(dir, mark)), "%w", err)
+		return nil, setupError(dir,
+			fmt.Sprintf("mount the share; where it is mounted, make the file once: touch %s", filepath.Join(dir, mark)),
+			"%w", err)
 	}
 	return &folder{root: root, dir: dir, umask: umask, gid: gid, patience: newPatience()}, nil
 }
@@ -62,7 +65,8 @@ func (f *folder) Attend(leaving context.Context, waits func(cause error)) Root {
 	return &a
 }
 
-// patiently does something again while it fails as shares do that are away, or full, for a moment. That something which takes no room can be done does not end a full one.
+// patiently does something again while it fails as shares do that are away, or full, for a moment. That something which
+// takes no room can be done does not end a full one.
 func (f *folder) patiently(op, key string, do func() error) error {
 	before := f.gaveUp.Load()
 	err := f.try(op, key, isAwayShare, do)
@@ -106,7 +110,8 @@ func (f *folder) look(key string) (fs.FileInfo, error) {
 	switch {
 	case err == nil && (info.Mode().IsRegular() || info.IsDir()):
 		return info, nil
-	case err == nil, errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), !errors.As(err, &errno): // the last: it leads out
+	case err == nil, errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), !errors.As(err, &errno):
+		// the last: it leads out
 		return nil, &fs.PathError{Op: "look at", Path: key, Err: errOdd}
 	}
 	return nil, err
@@ -239,7 +244,8 @@ func (f *folder) Claim(key string) error {
 	})
 }
 
-// in does something in a folder, which is made where it is missing: also where somebody removes it, empty as it is, in between.
+// in does something in a folder, which is made where it is missing: also where somebody removes it, empty as it is, in
+// between.
 func (f *folder) in(dir string, do func() error) error {
 	for try := 1; ; try++ {
 		err := f.makeFolders(dir)
@@ -254,7 +260,8 @@ func (f *folder) in(dir string, do func() error) error {
 
 // tidy removes a folder that is empty. Who is about to put something there makes it again.
 func (f *folder) tidy(dir string) {
-	if info, err := f.root.Lstat(dir); err == nil && info.IsDir() && dir != "." { // a link would go with all that is behind it
+	// a link would go with all that is behind it
+	if info, err := f.root.Lstat(dir); err == nil && info.IsDir() && dir != "." {
 		_ = f.root.Remove(dir) // it has files, or others have removed it
 	}
 }

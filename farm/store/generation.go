@@ -13,13 +13,15 @@ import (
 	"time"
 )
 
-// redoFolder holds beside a task's results a file for each time that somebody wanted them anew: 000002.json is of the generation 2. Results of an older generation
-// than the highest are out of date. Files are only added: who comes late with a lower number changes nothing.
+// redoFolder holds beside a task's results a file for each time that somebody wanted them anew: 000002.json is of the
+// generation 2. Results of an older generation than the highest are out of date. Files are only added: who comes late
+// with a lower number changes nothing.
 const redoFolder = "redo"
 
 type generation struct {
 	Generation int `json:"generation"`
-	Since      int `json:"since,omitempty"` // what attempts of lower ones have saved does not count either: one of them had results
+	// what attempts of lower ones have saved does not count either: one of them had results
+	Since int `json:"since,omitempty"`
 }
 
 func generationKey(task string, n int) string {
@@ -40,8 +42,8 @@ func Generation(r Root, task string) (highest int, err error) {
 	return highest, err
 }
 
-// Since is the first generation of a task of which an attempt of the given one may go on from what was saved. Whoever retries what failed or was canceled goes on; but what
-// had results and is wanted anew is made from its beginning.
+// Since is the first generation of a task of which an attempt of the given one may go on from what was saved. Whoever
+// retries what failed or was canceled goes on; but what had results and is wanted anew is made from its beginning.
 func Since(r Root, task string, of int) (int, error) {
 	if of == 0 {
 		return 0, nil
@@ -57,13 +59,15 @@ func Since(r Root, task string, of int) (int, error) {
 	return g.Since, nil
 }
 
-// Outdate moves results of an older generation out of the way, and has those count alone that attempts make which begin from now on.
+// Outdate moves results of an older generation out of the way, and has those count alone that attempts make which begin
+// from now on.
 func Outdate(r Root, task string, to int) error {
 	now, err := Generation(r, task)
 	if err != nil || now >= to {
 		return err
 	}
-	if err := setAside(r, task, oldPrefix, func(m *Manifest) bool { return m == nil || m.Generation < to }); err != nil {
+	if err := setAside(r, task, oldPrefix,
+		func(m *Manifest) bool { return m == nil || m.Generation < to }); err != nil {
 		return err
 	}
 	since, err := Since(r, task, now)
@@ -84,8 +88,8 @@ func Outdate(r Root, task string, to int) error {
 // oldPrefix begins in tempFolder the names of results that are out of date.
 const oldPrefix = "old-"
 
-// Old returns the newest results of a task that were moved out of the way as somebody wanted them anew, and the key below which the manifest names their files. There being
-// none, or none any more, is fs.ErrNotExist.
+// Old returns the newest results of a task that were moved out of the way as somebody wanted them anew, and the key
+// below which the manifest names their files. There being none, or none any more, is fs.ErrNotExist.
 func Old(r Root, task string) (newest *Manifest, below string, err error) {
 	list, err := r.List(path.Join(task, tempFolder))
 	if err != nil {
@@ -104,7 +108,8 @@ func Old(r Root, task string) (newest *Manifest, below string, err error) {
 		if err != nil {
 			return nil, "", err
 		}
-		if newest != nil && (m.Generation < newest.Generation || m.Generation == newest.Generation && e.Modified.Before(moved)) {
+		if newest != nil && (m.Generation < newest.Generation || m.Generation == newest.Generation &&
+			e.Modified.Before(moved)) {
 			continue
 		}
 		newest, below, moved = m, place, e.Modified
@@ -118,8 +123,9 @@ func Old(r Root, task string) (newest *Manifest, below string, err error) {
 	return newest, below, nil
 }
 
-// setAside moves what is in the place of results away, if it is what the caller means: of a manifest, nil for one that cannot be read. Only what was moved can be
-// judged for sure: other attempts may have put new results there since the caller looked. Those are put back. There being nothing is no error.
+// setAside moves what is in the place of results away, if it is what the caller means: of a manifest, nil for one that
+// cannot be read. Only what was moved can be judged for sure: other attempts may have put new results there since the
+// caller looked. Those are put back. There being nothing is no error.
 func setAside(r Root, task, prefix string, meant func(*Manifest) bool) error {
 	place := path.Join(task, tempFolder, prefix+rand.Text())
 	err := r.Publish(OutOf(task), place)

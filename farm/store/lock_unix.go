@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the error is ErrLocked. The end of the
-// process gives it back, too.
+// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the
+// error is ErrLocked. The end of the process gives it back, too.
 func lock(path string, shared bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -31,7 +31,8 @@ func lock(path string, shared bool) (unlock func(), err error) {
 // flock is the system's. Tests have it refuse.
 var flock = syscall.Flock
 
-// tryFlock takes a lock, or says at once why not. File systems of other programs or machines may be interrupted by any signal, as this process has them all the time.
+// tryFlock takes a lock, or says at once why not. File systems of other programs or machines may be interrupted by any
+// signal, as this process has them all the time.
 func tryFlock(f *os.File, how int) (err error) {
 	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
 		err = flock(int(f.Fd()), how|syscall.LOCK_NB)

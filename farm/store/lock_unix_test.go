@@ -37,7 +37,8 @@ func TestNoLocks(t *testing.T) {
 	}
 }
 
-// TestInterruptedLocks has the system be interrupted by a signal as it looks for a lock that somebody has: it is not taken for had.
+// TestInterruptedLocks has the system be interrupted by a signal as it looks for a lock that somebody has: it is not
+// taken for had.
 func TestInterruptedLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(path, false)

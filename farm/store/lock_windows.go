@@ -9,8 +9,8 @@ import (
 // errSharingViolation is Windows' name, which package syscall lacks.
 const errSharingViolation syscall.Errno = 32
 
-// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the error is ErrLocked. The end of the
-// process gives it back, too.
+// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the
+// error is ErrLocked. The end of the process gives it back, too.
 func lock(path string, shared bool) (unlock func(), err error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

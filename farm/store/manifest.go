@@ -28,26 +28,30 @@ const manifestVersion = 1
 
 // Made says who made something, and with what.
 type Made struct {
-	Job        string   `json:"job"`
-	JobHash    string   `json:"job_sha256"`
-	Task       string   `json:"task"`
-	Hash       string   `json:"task_sha256"` // of what the task does, with what
-	Index      int      `json:"index"`
-	Kind       string   `json:"kind"`
-	Attempt    int      `json:"attempt"`
-	Inputs     string   `json:"inputs_sha256,omitempty"` // of the results of other tasks that it was made from; "" without such
-	Generation int      `json:"generation,omitempty"`    // of the results, when the attempt began
-	Since      int      `json:"since,omitempty"`         // the first generation of which it may go on from what was saved
-	Step       int      `json:"step"`                    // that the work came to: steps, pictures
-	Program    string   `json:"program"`
-	Device     string   `json:"device,omitempty"`
-	UUID       string   `json:"device_uuid,omitempty"` // of that device, of several alike
-	Driver     string   `json:"driver,omitempty"`
-	Mixed      bool     `json:"mixed"`           // several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
-	Notes      []string `json:"notes,omitempty"` // of what else may have changed bytes
+	Job     string `json:"job"`
+	JobHash string `json:"job_sha256"`
+	Task    string `json:"task"`
+	Hash    string `json:"task_sha256"` // of what the task does, with what
+	Index   int    `json:"index"`
+	Kind    string `json:"kind"`
+	Attempt int    `json:"attempt"`
+	// of the results of other tasks that it was made from; "" without such
+	Inputs     string `json:"inputs_sha256,omitempty"`
+	Generation int    `json:"generation,omitempty"` // of the results, when the attempt began
+	// the first generation of which it may go on from what was saved
+	Since   int    `json:"since,omitempty"`
+	Step    int    `json:"step"` // that the work came to: steps, pictures
+	Program string `json:"program"`
+	Device  string `json:"device,omitempty"`
+	UUID    string `json:"device_uuid,omitempty"` // of that device, of several alike
+	Driver  string `json:"driver,omitempty"`
+	// several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
+	Mixed bool     `json:"mixed"`
+	Notes []string `json:"notes,omitempty"` // of what else may have changed bytes
 }
 
-// goesOnFrom says whether an attempt may go on from what another has saved: it does the same, was given the same, and what that one made has not been wanted anew since.
+// goesOnFrom says whether an attempt may go on from what another has saved: it does the same, was given the same, and
+// what that one made has not been wanted anew since.
 func (m *Made) goesOnFrom(saved *Made) bool {
 	return saved.Hash == m.Hash && saved.Inputs == m.Inputs && saved.Generation >= m.Since
 }
@@ -56,7 +60,8 @@ func (m *Made) goesOnFrom(saved *Made) bool {
 type Manifest struct {
 	Version int `json:"version"`
 	Made
-	At    string `json:"at,omitempty"` // folder beside the manifest that the files are in, where the store renames nothing
+	// folder beside the manifest that the files are in, where the store renames nothing
+	At    string `json:"at,omitempty"`
 	Files []File `json:"files"`
 }
 
@@ -105,7 +110,8 @@ func readManifest(r Root, key string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s: %w: it is no manifest", key, ErrDamaged)
 	}
 	if m.Version != manifestVersion {
-		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version, manifestVersion)
+		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version,
+			manifestVersion)
 	}
 	if m.At != "" && (!fs.ValidPath(m.At) || strings.ContainsAny(m.At, "/\\") || m.At[0] == '.') {
 		return nil, fmt.Errorf("%s: %w: its files are at %.80q", key, ErrDamaged, m.At)
@@ -192,7 +198,8 @@ func ReadLocal(ctx context.Context, dir *os.Root, name string, most int64, w io.
 	return File{name, m.n, m.sum()}, err
 }
 
-// LocalFiles lists the files in a local folder by name, with slashes. Those that skip names are left out, and so are hidden ones and what is no plain file.
+// LocalFiles lists the files in a local folder by name, with slashes. Those that skip names are left out, and so are
+// hidden ones and what is no plain file.
 func LocalFiles(dir *os.Root, skip func(name string) bool) (names []string, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -222,11 +229,15 @@ const (
 func OutOf(task string) string { return path.Join(task, outFolder) }
 
 // errOutdated is of results that were wanted anew while an attempt made them.
-var errOutdated = error(&fault.Error{Op: "commit results", Err: errors.New("they were wanted anew meanwhile, those of this attempt do not count"), Hint: "run it again", Kind: fault.ErrTryAgain})
+var errOutdated = error(&fault.Error{Op: "commit results",
+	Err: errors.New("they were wanted anew meanwhile, those of this attempt do not count"), Hint: "run it again",
+	Kind: fault.ErrTryAgain})
 
-// Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results of the same hash are there already,
-// those stay and are returned, and own is false. Those of another hash stay too, which is an error, and an attempt that began before Outdate has no results.
-func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool, err error) {
+// Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid
+// results of the same hash are there already, those stay and are returned, and own is false. Those of another hash stay
+// too, which is an error, and an attempt that began before Outdate has no results.
+func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool,
+	err error) {
 	stage := r.Stage(task, stageName(made.Attempt, rand.Text()))
 	mayCount := false // a publishing whose answer was lost may have happened: the stage has the results then
 	defer func() {
@@ -239,7 +250,8 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 	if at, stays := strings.CutPrefix(stage, OutOf(task)+"/"); stays {
 		m.At = at
 	}
-	if err := m.fill(ctx, r, stage, dir, names); errors.Is(err, fs.ErrNotExist) { // who was faster may have removed what others had on their way
+	// who was faster may have removed what others had on their way
+	if err := m.fill(ctx, r, stage, dir, names); errors.Is(err, fs.ErrNotExist) {
 		if first, none := Result(ctx, r, task); none == nil && first != nil {
 			return first, false, first.Of(task, made.Hash)
 		}
@@ -306,10 +318,12 @@ func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &fault.Error{Op: "run task", Path: task, Err: errors.New("results of another task of this name are there"), Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
+	return &fault.Error{Op: "run task", Path: task, Err: errors.New("results of another task of this name are there"),
+		Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
 }
 
-// Result returns the manifest of a task's results, nil where there are none. Damaged ones, and those of an older generation, are moved out of the way.
+// Result returns the manifest of a task's results, nil where there are none. Damaged ones, and those of an older
+// generation, are moved out of the way.
 func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	out := OutOf(task)
 	now, err := Generation(r, task)

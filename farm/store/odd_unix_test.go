@@ -17,7 +17,8 @@ import (
 // found and read all the same. Where it is an input, or stands in the place of a result, it is an error of the data.
 func TestOddEntries(t *testing.T) {
 	r := newFolder(t, Options{})
-	_, _, err := Commit(t.Context(), r, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"}, Made{Hash: "h", Attempt: 1})
+	_, _, err := Commit(t.Context(), r, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"},
+		Made{Hash: "h", Attempt: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,8 @@ func TestOddEntries(t *testing.T) {
 	at := func(key string) string { return filepath.Join(r.dir, "j", filepath.FromSlash(key)) }
 	err = errors.Join(os.Symlink("/tmp", at("best")), os.Symlink(".", at("loop")), os.Symlink(".", at("loop2")),
 		os.Symlink("itself", at("itself")), os.Symlink("gone", at("dangling")), syscall.Mkfifo(at("t/pipe"), 0o666),
-		os.Mkdir(at("t/ckpt"), 0o777), os.Symlink("/etc/passwd", at("t/ckpt/a00001")), os.WriteFile(at(`a\b`), nil, 0o666))
+		os.Mkdir(at("t/ckpt"), 0o777), os.Symlink("/etc/passwd", at("t/ckpt/a00001")),
+		os.WriteFile(at(`a\b`), nil, 0o666))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,8 @@ func TestOddEntries(t *testing.T) {
 		t.Errorf("the tasks are %+v, %v", tasks, err)
 	}
 	odd, err := Odd(r, "j")
-	if want := []string{`j/a\b`, "j/best", "j/itself", "j/loop", "j/loop2", "j/t/ckpt/a00001", "j/t/pipe"}; err != nil || !slices.Equal(odd, want) {
+	if want := []string{`j/a\b`, "j/best", "j/itself", "j/loop", "j/loop2", "j/t/ckpt/a00001",
+		"j/t/pipe"}; err != nil || !slices.Equal(odd, want) {
 		t.Errorf("odd are %q, %v; want %q", odd, err, want)
 	}
 	if last, err := LastCheckpoint(r, "j/t"); err != nil || last != 0 {

@@ -8,7 +8,8 @@ import (
 
 func TestOld(t *testing.T) { onRoots(t, testOld) }
 
-// testOld has results be wanted anew twice: what was there right before is found, and its files read, until they are swept away.
+// testOld has results be wanted anew twice: what was there right before is found, and its files read, until they are
+// swept away.
 func testOld(t *testing.T, r *rig) {
 	old := func() (text string) {
 		t.Helper()
@@ -29,7 +30,8 @@ func testOld(t *testing.T, r *rig) {
 		if err := Outdate(r, "j/t", generation); err != nil {
 			t.Fatal(err)
 		}
-		if _, own, err := Commit(t.Context(), r, "j/t", work(t, map[string]string{"model": text}), []string{"model"}, Made{Hash: "h", Attempt: generation + 1, Generation: generation}); err != nil || !own {
+		if _, own, err := Commit(t.Context(), r, "j/t", work(t, map[string]string{"model": text}), []string{"model"},
+			Made{Hash: "h", Attempt: generation + 1, Generation: generation}); err != nil || !own {
 			t.Fatal(own, err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Waits before new tries: 0.1 s doubling, ten tries, one minute together. Shares and servers come back within that, or are down.
+// Waits before new tries: 0.1 s doubling, ten tries, one minute together. Shares and servers come back within that, or
+// are down.
 const (
 	tries      = 10
 	firstPause = 100 * time.Millisecond
@@ -26,7 +27,9 @@ type patience struct {
 	pause   time.Duration              // before the first new try
 	waits   func(cause error)          // see Attend
 	leaving context.Context            // once it has ended, this process is to end
-	gaveUp  *atomic.Pointer[vain]      // the last wait, if it was in vain: the store is asked once a time then, until it answers; shared by copies of a root
+	// the last wait, if it was in vain: the store is asked once a time then, until it answers; shared by copies of a
+	// root
+	gaveUp *atomic.Pointer[vain]
 }
 
 // vain is a wait that was.
@@ -36,7 +39,8 @@ type vain struct {
 }
 
 func newPatience() patience {
-	return patience{pause: firstPause, waits: func(error) {}, leaving: context.Background(), gaveUp: &atomic.Pointer[vain]{}}
+	return patience{pause: firstPause, waits: func(error) {}, leaving: context.Background(),
+		gaveUp: &atomic.Pointer[vain]{}}
 }
 
 // attended is a patience for Attend.
@@ -62,7 +66,8 @@ func (p *patience) try(op, key string, away func(error) bool, do func() error) e
 	})
 }
 
-// again does something up to so many times while it fails as what is away for a moment. Those who wait for the same do not all come back at once.
+// again does something up to so many times while it fails as what is away for a moment. Those who wait for the same do
+// not all come back at once.
 func (p *patience) again(times int, away func(error) bool, do func() error) error {
 	if v := p.gaveUp.Load(); v != nil && v.leaving {
 		return v.why

@@ -127,16 +127,19 @@ func (r *real) start() {
 	}
 	address := listener.Addr().String()
 	dir, err := os.MkdirTemp("", "vksplat-s3-")
-	if err := errors.Join(err, listener.Close(), os.MkdirAll(filepath.Join(dir, "data", "lab"), 0o777), os.Mkdir(filepath.Join(dir, "side"), 0o777)); err != nil {
+	if err := errors.Join(err, listener.Close(), os.MkdirAll(filepath.Join(dir, "data", "lab"), 0o777),
+		os.Mkdir(filepath.Join(dir, "side"), 0o777)); err != nil {
 		r.skip = err.Error()
 		return
 	}
 	cmd := exec.Command(program, "server", "--quiet", "--address", address, filepath.Join(dir, "data"))
 	if r.program == "versitygw" {
-		cmd = exec.Command(program, "--quiet", "--port", address, "posix", "--sidecar", filepath.Join(dir, "side"), filepath.Join(dir, "data"))
+		cmd = exec.Command(program, "--quiet", "--port", address, "posix", "--sidecar", filepath.Join(dir, "side"),
+			filepath.Join(dir, "data"))
 	}
 	var said bytes.Buffer
-	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3test.Access, "ROOT_SECRET_KEY="+s3test.Secret, "MINIO_ROOT_USER="+s3test.Access, "MINIO_ROOT_PASSWORD="+s3test.Secret)
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3test.Access, "ROOT_SECRET_KEY="+s3test.Secret,
+		"MINIO_ROOT_USER="+s3test.Access, "MINIO_ROOT_PASSWORD="+s3test.Secret)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		r.skip = err.Error()

@@ -20,11 +20,13 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Root is where keys are: a folder, or a bucket of a server of objects. Keys have slashes between their parts and lead nowhere else.
+// Root is where keys are: a folder, or a bucket of a server of objects. Keys have slashes between their parts and lead
+// nowhere else.
 type Root interface {
 	// Open opens a file for reading.
 	Open(key string) (io.ReadCloser, error)
-	// Put makes a file, whole or not at all, in place of one that is there. It is on the disk when Put returns. Write may be called again.
+	// Put makes a file, whole or not at all, in place of one that is there. It is on the disk when Put returns. Write
+	// may be called again.
 	Put(key string, write func(io.Writer) error) error
 	// Claim makes an empty file where none is. Where one is, nothing happens, and the error is ErrExists.
 	Claim(key string) error
@@ -32,20 +34,25 @@ type Root interface {
 	List(key string) ([]Entry, error)
 	// Stat describes a file or folder.
 	Stat(key string) (Entry, error)
-	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no error.
+	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no
+	// error.
 	Delete(key string) error
-	// Abort ends uploads of files at and below keys that somebody began and nobody will complete. It may ask about all uploads there are.
+	// Abort ends uploads of files at and below keys that somebody began and nobody will complete. It may ask about all
+	// uploads there are.
 	Abort(keys ...string)
-	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them their place.
+	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them
+	// their place.
 	Stage(task, name string) string
 	// Sweep removes the stages of a task that are among its results and count no more: all but keep.
 	Sweep(task, keep string) error
 	// Ready says whether results of a task can be published here, before work is put into them.
 	Ready(task string) error
-	// Publish gives all files below from their place below to, all at once, and removes the folder around from where that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
+	// Publish gives all files below from their place below to, all at once, and removes the folder around from where
+	// that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
-	// Attend returns this root for work that ends some ten seconds after leaving has, where the store is away: what moves may end. While it waits for the store,
-	// waits hears every second why, and nil once the store answers. Once it has waited in vain, it asks once a time until then.
+	// Attend returns this root for work that ends some ten seconds after leaving has, where the store is away: what
+	// moves may end. While it waits for the store, waits hears every second why, and nil once the store answers. Once
+	// it has waited in vain, it asks once a time until then.
 	Attend(leaving context.Context, waits func(cause error)) Root
 	// String names the root for messages.
 	String() string
@@ -75,15 +82,21 @@ type Options struct {
 	URL   string `toml:"url"`             // file:///folder, where %20 is a space, or a folder; or s3://bucket/prefix
 	Umask string `toml:"umask,omitempty"` // of a folder, octal, as in 0002; "": the process's
 	Group string `toml:"group,omitempty"` // of a folder, name or number; "": the process's
-	Mark  string `toml:"mark,omitempty"`  // of a folder, a file that is in it where its share is mounted; "": nothing tells it from an empty folder in its place
+	// of a folder, a file that is in it where its share is mounted; "": nothing tells it from an empty folder in its
+	// place
+	Mark string `toml:"mark,omitempty"`
 
 	// Of a bucket.
-	Endpoint    string `toml:"endpoint,omitempty"`    // https://host:port, or http://; "": Amazon's, or what AWS_ENDPOINT_URL says
-	Region      string `toml:"region,omitempty"`      // "": what AWS_REGION says, or what the server says
-	PathStyle   *bool  `toml:"path_style,omitempty"`  // the bucket stands in the path, else in the name of the host; nil: by the endpoint
-	CA          string `toml:"ca,omitempty"`          // file of certificates, PEM, that the server's is trusted by; "": the system's
-	Credentials string `toml:"credentials,omitempty"` // file as ~/.aws/credentials, for its owner alone; "": the usual ones
-	Profile     string `toml:"profile,omitempty"`     // section of such a file; "": default
+	// https://host:port, or http://; "": Amazon's, or what AWS_ENDPOINT_URL says
+	Endpoint string `toml:"endpoint,omitempty"`
+	Region   string `toml:"region,omitempty"` // "": what AWS_REGION says, or what the server says
+	// the bucket stands in the path, else in the name of the host; nil: by the endpoint
+	PathStyle *bool `toml:"path_style,omitempty"`
+	// file of certificates, PEM, that the server's is trusted by; "": the system's
+	CA string `toml:"ca,omitempty"`
+	// file as ~/.aws/credentials, for its owner alone; "": the usual ones
+	Credentials string `toml:"credentials,omitempty"`
+	Profile     string `toml:"profile,omitempty"` // section of such a file; "": default
 }
 
 // IsBucket says whether a root's url is of a bucket.
@@ -95,7 +108,8 @@ func Open(o Options) (Root, error) {
 		return openBucket(o)
 	}
 	if o.Endpoint+o.Region+o.CA+o.Credentials+o.Profile != "" || o.PathStyle != nil {
-		return nil, setupError(o.URL, "a bucket's url is as in s3://bucket/farm", "endpoint, region, path_style, ca, credentials and profile are of buckets")
+		return nil, setupError(o.URL, "a bucket's url is as in s3://bucket/farm",
+			"endpoint, region, path_style, ca, credentials and profile are of buckets")
 	}
 	dir, err := o.Folder()
 	if err != nil {
@@ -131,9 +145,12 @@ func (o Options) Folder() (string, error) {
 		case err != nil:
 			return "", setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "%w", err)
 		case scheme != "file":
-			return "", setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm, or s3://bucket/prefix", "roots of the kind %s:// are not known", scheme)
+			return "", setupError(o.URL,
+				"give a folder that all workers see, as in file:///srv/farm, or s3://bucket/prefix",
+				"roots of the kind %s:// are not known", scheme)
 		case u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "":
-			return "", setupError(o.URL, "three slashes follow file:, as in file:///srv/farm", "it names no folder of this machine")
+			return "", setupError(o.URL, "three slashes follow file:, as in file:///srv/farm",
+				"it names no folder of this machine")
 		}
 		if dir = u.Path; runtime.GOOS == "windows" { // file:///C:/farm
 			dir = strings.TrimPrefix(dir, "/")
@@ -159,8 +176,9 @@ func groupID(group string) (int, error) {
 // Roots are the roots that a worker knows, by name.
 type Roots map[string]Options
 
-// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has. A line with the name of one of these stands in no table by
-// mistake: as the only word of a root it would be no folder, and the table that it was meant for would lack it.
+// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has. A line
+// with the name of one of these stands in no table by mistake: as the only word of a root it would be no folder, and
+// the table that it was meant for would lack it.
 func ReadRoots(file string, data []byte) (Roots, error) {
 	var raw map[string]toml.Primitive
 	md, err := toml.Decode(string(data), &raw)
@@ -170,7 +188,9 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 	roots := Roots{}
 	for name, value := range raw {
 		if isOption(name) && md.Type(name) != "Hash" {
-			return nil, setupError(file, "write it below the table's name, as below [outputs]; a root of this name is a table ["+name+"] with url", "%s belongs into the table of a root", name)
+			return nil, setupError(file,
+				"write it below the table's name, as below [outputs]; a root of this name is a table ["+name+
+					"] with url", "%s belongs into the table of a root", name)
 		}
 		var o Options
 		if md.PrimitiveDecode(value, &o.URL) != nil {
@@ -182,7 +202,8 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 		roots[name] = o
 	}
 	if unknown := md.Undecoded(); len(unknown) > 0 {
-		return nil, setupError(file, "a root has url; a folder umask, group and mark; a bucket endpoint, region, path_style, ca, credentials and profile", "unknown key %s", unknown[0])
+		return nil, setupError(file, "a root has url; a folder umask, group and mark; a bucket endpoint, region, "+
+			"path_style, ca, credentials and profile", "unknown key %s", unknown[0])
 	}
 	return roots, nil
 }
@@ -245,7 +266,8 @@ func Explain(op, path string, err error) error {
 	case err == nil, errors.As(err, &known) && known.Kind != nil:
 		return err
 	case isFull(err):
-		return &fault.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: fault.ErrTryAgain}
+		return &fault.Error{Op: op, Path: path, Err: err,
+			Hint: "make room there; the task goes on when it is tried again", Kind: fault.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return &fault.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root " +
 			"in the file of " + fault.Setting("roots"), Kind: ErrSetup}

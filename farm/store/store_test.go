@@ -65,7 +65,8 @@ func work(t *testing.T, files map[string]string) *os.Root {
 	}
 	t.Cleanup(func() { _ = dir.Close() })
 	for name, text := range files {
-		if err := errors.Join(dir.MkdirAll(filepath.Dir(name), 0o777), dir.WriteFile(name, []byte(text), 0o666)); err != nil {
+		if err := errors.Join(dir.MkdirAll(filepath.Dir(name), 0o777),
+			dir.WriteFile(name, []byte(text), 0o666)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,22 +76,27 @@ func work(t *testing.T, files map[string]string) *os.Root {
 func TestKeysStayInTheRoot(t *testing.T) {
 	top := t.TempDir()
 	inside := filepath.Join(top, "root")
-	if err := errors.Join(os.Mkdir(inside, 0o777), os.WriteFile(filepath.Join(top, "secret"), []byte("x"), 0o666)); err != nil {
+	if err := errors.Join(os.Mkdir(inside, 0o777),
+		os.WriteFile(filepath.Join(top, "secret"), []byte("x"), 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	if runtime.GOOS != "windows" {
-		if err := errors.Join(os.Symlink("..", filepath.Join(inside, "up")), os.Symlink("/etc", filepath.Join(inside, "etc")), os.Symlink("../secret", filepath.Join(inside, "link"))); err != nil {
+		if err := errors.Join(os.Symlink("..", filepath.Join(inside, "up")),
+			os.Symlink("/etc", filepath.Join(inside, "etc")),
+			os.Symlink("../secret", filepath.Join(inside, "link"))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := newFolder(t, Options{URL: inside})
-	for _, key := range []string{"../secret", "/etc/passwd", "up/secret", "etc/passwd", "link", "a/../../secret", "a\\..\\b", "", "a//b", "a\x00b", "./a"} {
+	for _, key := range []string{"../secret", "/etc/passwd", "up/secret", "etc/passwd", "link", "a/../../secret",
+		"a\\..\\b", "", "a//b", "a\x00b", "./a"} {
 		_, err := r.Open(key)
 		put := r.Put(key, func(io.Writer) error { return nil })
 		if key == "link" { // is replaced, which harms nobody outside
 			put = errors.New("skipped")
 		}
-		if err == nil || put == nil || key == "up/secret" && r.Delete(key) == nil && !exists(filepath.Join(top, "secret")) {
+		if err == nil || put == nil || key == "up/secret" && r.Delete(key) == nil &&
+			!exists(filepath.Join(top, "secret")) {
 			t.Errorf("key %q leads out: %v, %v", key, err, put)
 		}
 	}
@@ -121,10 +127,13 @@ func TestPermissions(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(r.dir, "a b"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if spaced, err := Open(Options{URL: "file://" + filepath.ToSlash(r.dir) + "/a%20b"}); err != nil || spaced.String() != filepath.Join(r.dir, "a b") {
+	if spaced, err := Open(Options{URL: "file://" + filepath.ToSlash(r.dir) + "/a%20b"}); err != nil ||
+		spaced.String() != filepath.Join(r.dir, "a b") {
 		t.Errorf("%v, %v", spaced, err)
 	}
-	for _, o := range []Options{{URL: "gs://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: r.dir, Mark: "../a"}, {URL: filepath.Join(r.dir, "missing")}} {
+	for _, o := range []Options{{URL: "gs://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"},
+		{URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"},
+		{URL: r.dir, Mark: "../a"}, {URL: filepath.Join(r.dir, "missing")}} {
 		if _, err := Open(o); !errors.Is(err, ErrSetup) || fault.Hint(err) == "" {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -178,19 +187,26 @@ func TestFaultsOfShares(t *testing.T) {
 		t.Error("what was read is not what is there")
 	}
 	left = tries
-	if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ESTALE) {
+	if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, syscall.EIO) &&
+		!errors.Is(err, syscall.ESTALE) {
 		t.Error(err)
 	}
 	// A write that fails leaves nothing.
 	left = 0
-	if err := r.Put("d/e", func(w io.Writer) error { _, _ = w.Write(make([]byte, 1<<20)); return syscall.ENOSPC }); !errors.Is(err, syscall.ENOSPC) {
+	if err := r.Put("d/e", func(w io.Writer) error {
+		_,
+			_ = w.Write(make([]byte, 1<<20))
+		return syscall.ENOSPC
+	}); !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
 	if entries, err := os.ReadDir(filepath.Join(r.dir, "d")); err != nil || len(entries) > 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
-	for cause, kind := range map[error]error{syscall.ENOSPC: fault.ErrTryAgain, syscall.EROFS: ErrSetup, syscall.EACCES: ErrSetup, ErrDamaged: fault.ErrData, syscall.EIO: fault.ErrTryAgain} {
-		if err := Explain("write", "a", fmt.Errorf("put: %w", cause)); !errors.Is(err, kind) || !errors.Is(err, cause) || fault.Hint(err) == "" {
+	for cause, kind := range map[error]error{syscall.ENOSPC: fault.ErrTryAgain, syscall.EROFS: ErrSetup,
+		syscall.EACCES: ErrSetup, ErrDamaged: fault.ErrData, syscall.EIO: fault.ErrTryAgain} {
+		if err := Explain("write", "a", fmt.Errorf("put: %w", cause)); !errors.Is(err, kind) ||
+			!errors.Is(err, cause) || fault.Hint(err) == "" {
 			t.Errorf("%v is explained as %v", cause, err)
 		}
 	}
@@ -221,7 +237,8 @@ func testCache(t *testing.T, r *rig) {
 		return dir, release
 	}
 	a, doneA := use("b")
-	if data, err := os.ReadFile(filepath.Join(a, "deep", "photo")); err != nil || !bytes.Equal(data, bytes.Repeat([]byte("b"), 1000)) {
+	if data, err := os.ReadFile(filepath.Join(a, "deep", "photo")); err != nil ||
+		!bytes.Equal(data, bytes.Repeat([]byte("b"), 1000)) {
 		t.Fatal(err)
 	}
 	var opened atomic.Int64 // files are fetched beside each other
@@ -303,8 +320,8 @@ func testCacheIsOnTheDisk(t *testing.T, r *rig) {
 	}
 }
 
-// TestCacheOfOneFileOfTwo fetches an input whose files do not stay apart on the local disk, as where it takes small letters for large ones: it says so, and does not fetch
-// it for ever.
+// TestCacheOfOneFileOfTwo fetches an input whose files do not stay apart on the local disk, as where it takes small
+// letters for large ones: it says so, and does not fetch it for ever.
 func TestCacheOfOneFileOfTwo(t *testing.T) {
 	r := newFolder(t, Options{})
 	putText(t, r, "in/a.png", "photo")
@@ -350,7 +367,8 @@ func testCacheOfMany(t *testing.T, r *rig) {
 					break
 				}
 				var data []byte
-				if data, err = os.ReadFile(filepath.Join(at, "file")); string(data) != strings.Repeat(fmt.Sprint(k), 1000) {
+				if data, err = os.ReadFile(filepath.Join(at, "file")); string(data) != strings.Repeat(fmt.Sprint(k),
+					1000) {
 					t.Errorf("read %.10q of input %d: %v", data, k, err)
 				}
 				release()
@@ -364,8 +382,11 @@ func testCacheOfMany(t *testing.T, r *rig) {
 }
 
 func TestRootsFile(t *testing.T) {
-	roots, err := ReadRoots("roots.toml", []byte("scans = \"file:///srv/scans\"\n[results]\nurl = \"/srv/results\"\numask = \"0002\"\ngroup = \"lab\"\nmark = \".mounted\"\n"))
-	if err != nil || roots["scans"].URL != "file:///srv/scans" || roots["results"] != (Options{URL: "/srv/results", Umask: "0002", Group: "lab", Mark: ".mounted"}) {
+	roots, err := ReadRoots("roots.toml",
+		[]byte("scans = \"file:///srv/scans\"\n[results]\nurl = \"/srv/results\"\numask = \"0002\"\ngroup = "+
+			"\"lab\"\nmark = \".mounted\"\n"))
+	if err != nil || roots["scans"].URL != "file:///srv/scans" ||
+		roots["results"] != (Options{URL: "/srv/results", Umask: "0002", Group: "lab", Mark: ".mounted"}) {
 		t.Errorf("%v, %v", roots, err)
 	}
 	for _, text := range []string{"x", "[a]\nurl = \"/x\"\npassword = \"y\"", "a = 5"} {
@@ -373,24 +394,31 @@ func TestRootsFile(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, line := range []string{`mark = ".m"`, `umask = "0002"`, `group = "lab"`, `url = "file:///srv"`, `endpoint = "https://lab"`, `region = "x"`, `path_style = true`, `ca = "/etc/ca.pem"`, `credentials = "/etc/x"`, `profile = "x"`} {
+	for _, line := range []string{`mark = ".m"`, `umask = "0002"`, `group = "lab"`, `url = "file:///srv"`,
+		`endpoint = "https://lab"`, `region = "x"`, `path_style = true`, `ca = "/etc/ca.pem"`, `credentials = "/etc/x"`,
+		`profile = "x"`} {
 		name, _, _ := strings.Cut(line, " ")
-		if roots, err := ReadRoots("roots.toml", []byte("outputs = \"file:///srv/results\"\n"+line)); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), name+" belongs into the table of a root") {
+		if roots, err := ReadRoots("roots.toml", []byte("outputs = \"file:///srv/results\"\n"+line)); !errors.Is(err,
+			ErrSetup) || !strings.Contains(err.Error(), name+" belongs into the table of a root") {
 			t.Errorf("%s: %v, %v", line, roots, err)
 		}
 	}
-	if roots, err := ReadRoots("roots.toml", []byte("[group]\nurl = \"/srv/group\"\nmark = \".m\"")); err != nil || roots["group"].Mark != ".m" {
+	if roots, err := ReadRoots("roots.toml", []byte("[group]\nurl = \"/srv/group\"\nmark = \".m\"")); err != nil ||
+		roots["group"].Mark != ".m" {
 		t.Errorf("%v, %v", roots, err)
 	}
 	if _, err := roots.Open("nothing"); !errors.Is(err, ErrSetup) {
 		t.Error(err)
 	}
-	if names, err := LocalFiles(work(t, map[string]string{"b": "", "a/c": "", ".hidden/x": "", "a/.tmp": "", "skip": ""}), func(name string) bool { return name == "skip" }); err != nil || !slices.Equal(names, []string{"a/c", "b"}) {
+	if names, err := LocalFiles(work(t,
+		map[string]string{"b": "", "a/c": "", ".hidden/x": "", "a/.tmp": "", "skip": ""}),
+		func(name string) bool { return name == "skip" }); err != nil || !slices.Equal(names, []string{"a/c", "b"}) {
 		t.Errorf("%v, %v", names, err)
 	}
 }
 
-// TestHalfInputsGo leaves what a process was killed over while it filled it: the next input has it removed, with a bound and without, unless somebody fills it.
+// TestHalfInputsGo leaves what a process was killed over while it filled it: the next input has it removed, with a
+// bound and without, unless somebody fills it.
 func TestHalfInputsGo(t *testing.T) {
 	r := newFolder(t, Options{})
 	putText(t, r, "a/photo", "x")
@@ -401,7 +429,8 @@ func TestHalfInputsGo(t *testing.T) {
 		}
 		half, filled := filepath.Join(c.dir, strings.Repeat("0", 32)), filepath.Join(c.dir, strings.Repeat("1", 32))
 		for _, dir := range []string{half, filled} {
-			if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "photo"), []byte("half"), 0o666)); err != nil {
+			if err := errors.Join(os.Mkdir(dir, 0o777),
+				os.WriteFile(filepath.Join(dir, "photo"), []byte("half"), 0o666)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -416,7 +445,8 @@ func TestHalfInputsGo(t *testing.T) {
 		release()
 		unlock()
 		if exists(half) || !exists(filled) || !exists(dir) {
-			t.Errorf("with a bound of %d: half %v, that is filled %v, whole %v", most, exists(half), exists(filled), exists(dir))
+			t.Errorf("with a bound of %d: half %v, that is filled %v, whole %v", most, exists(half), exists(filled),
+				exists(dir))
 		}
 	}
 }

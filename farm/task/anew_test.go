@@ -16,7 +16,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// inputsAnew is a farm with a training of a drawn capture, and pictures of the model of another training of it. What makes the inputs of both is put into the store by hand.
+// inputsAnew is a farm with a training of a drawn capture, and pictures of the model of another training of it. What
+// makes the inputs of both is put into the store by hand.
 type inputsAnew struct {
 	*farm
 	root store.Root
@@ -62,13 +63,15 @@ func (f *inputsAnew) made(text string, generation int) {
 	f.t.Helper()
 	for i, key := range []string{"job/scene", "job/first"} {
 		dir := f.t.TempDir()
-		err := errors.Join(os.WriteFile(filepath.Join(dir, "data"), []byte(text), 0o666), store.Outdate(f.root, key, generation))
+		err := errors.Join(os.WriteFile(filepath.Join(dir, "data"), []byte(text), 0o666),
+			store.Outdate(f.root, key, generation))
 		root, openErr := os.OpenRoot(dir)
 		if err = errors.Join(err, openErr); err != nil {
 			f.t.Fatal(err)
 		}
 		hash := f.options(i, 0, "").Plan.Hash(i)
-		if _, own, err := store.Commit(f.t.Context(), f.root, key, root, []string{"data"}, store.Made{Hash: hash, Generation: generation}); err != nil || !own {
+		if _, own, err := store.Commit(f.t.Context(), f.root, key, root, []string{"data"},
+			store.Made{Hash: hash, Generation: generation}); err != nil || !own {
 			f.t.Fatal(own, err)
 		}
 		_ = root.Close()
@@ -92,8 +95,8 @@ func (f *inputsAnew) begin(index, attempt int, work string) {
 	f.t.Setenv(fakeVariable, "")
 }
 
-// TestNothingOfOldInputs has what a training and a render read be made anew while they are half done: neither what the machine has of them nor what the store has is gone
-// on from, and the part that was made of the same inputs is.
+// TestNothingOfOldInputs has what a training and a render read be made anew while they are half done: neither what the
+// machine has of them nor what the store has is gone on from, and the part that was made of the same inputs is.
 func TestNothingOfOldInputs(t *testing.T) {
 	for index, task := range map[int]string{2: "train", 3: "render"} {
 		key := "job/" + task
@@ -101,7 +104,11 @@ func TestNothingOfOldInputs(t *testing.T) {
 			change func(f *inputsAnew) error
 			kept   bool
 		}{
-			"the inputs, and the task":      {func(f *inputsAnew) error { f.made("other", 1); return store.Outdate(f.root, key, 1) }, false},
+			"the inputs, and the task": {func(f *inputsAnew) error {
+				f.made("other",
+					1)
+				return store.Outdate(f.root, key, 1)
+			}, false},
 			"the inputs alone":              {func(f *inputsAnew) error { f.made("other", 1); return nil }, false},
 			"inputs that come out the same": {func(f *inputsAnew) error { f.made("some", 1); return nil }, true},
 			"the task, which was canceled":  {func(f *inputsAnew) error { return store.Outdate(f.root, key, 1) }, true},
@@ -133,7 +140,8 @@ func TestNothingOfOldInputs(t *testing.T) {
 						t.Fatal(err)
 					}
 					log := f.read(task, "log", "a00005.log")
-					if kept := !strings.Contains(log, "from 0\n") && strings.Count(log, "drew ") != 8; kept != test.kept {
+					if kept := !strings.Contains(log, "from 0\n") &&
+						strings.Count(log, "drew ") != 8; kept != test.kept {
 						t.Errorf("kept %v, want %v: %s", kept, test.kept, log)
 					}
 					if m.Inputs == "" {
@@ -145,8 +153,8 @@ func TestNothingOfOldInputs(t *testing.T) {
 	}
 }
 
-// TestReplacedModel has somebody replace the model of a render that was interrupted, of which render refuses to go on: what was drawn of the other is removed, here and in
-// the store, and the next attempt draws all of it.
+// TestReplacedModel has somebody replace the model of a render that was interrupted, of which render refuses to go on:
+// what was drawn of the other is removed, here and in the store, and the next attempt draws all of it.
 func TestReplacedModel(t *testing.T) {
 	f := newFarm(t, `checkpoint_every = "1h"`)
 	for attempt, how := range []string{"dies", "replaced", "replaced"} {
@@ -171,7 +179,8 @@ func TestReplacedModel(t *testing.T) {
 	}
 }
 
-// TestReplacedCapture says of a training that refuses to go on what can be done in a farm: flags of train are no help there.
+// TestReplacedCapture says of a training that refuses to go on what can be done in a farm: flags of train are no help
+// there.
 func TestReplacedCapture(t *testing.T) {
 	r := &runner{task: &spec.Task{Kind: spec.KindTrain}, from: 5}
 	var c *ChildError

@@ -35,8 +35,8 @@ func isResult(r *http.Request) bool {
 	return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/out/")
 }
 
-// TestStoreAway has the store be away when results are there: the device is said to be free before it is waited for, all that is said of it comes as progress and in the log,
-// and the results go up once it is back.
+// TestStoreAway has the store be away when results are there: the device is said to be free before it is waited for,
+// all that is said of it comes as progress and in the log, and the results go up once it is back.
 func TestStoreAway(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)
@@ -155,7 +155,8 @@ func TestCheckpointWaits(t *testing.T) {
 	}
 }
 
-// TestFinishedIsNotMadeAgain has results be refused: the next attempt here commits them without a child, unless they were wanted anew, or are not what was made.
+// TestFinishedIsNotMadeAgain has results be refused: the next attempt here commits them without a child, unless they
+// were wanted anew, or are not what was made.
 func TestFinishedIsNotMadeAgain(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	for index, kind := range []string{"train", "render"} {
@@ -188,7 +189,8 @@ func TestFinishedIsNotMadeAgain(t *testing.T) {
 			if err != nil || m.Attempt != 2 || m.Mixed || m.Driver != "9" {
 				t.Fatalf("%+v, %v", m, err)
 			}
-			if log := string(s.Load("job/" + kind + "/log/a00002.log")); !strings.Contains(log, "went on from") && !strings.Contains(log, "drew") {
+			if log := string(s.Load("job/" + kind + "/log/a00002.log")); !strings.Contains(log, "went on from") &&
+				!strings.Contains(log, "drew") {
 				t.Errorf("what was said when it was made is lost: %s", log)
 			}
 			if left := globbed(o.Work, "*/out"); len(left) > 0 {
@@ -205,7 +207,10 @@ func TestFinishedIsNotMadeAgain(t *testing.T) {
 			}
 			for what, spoil := range map[string]func() error{
 				"wanted anew": func() error { return anew(2) },
-				"changed":     func() error { return os.WriteFile(globbed(o.Work, "*/out/[mf]*")[0], []byte("?"), 0o666) },
+				"changed": func() error {
+					return os.WriteFile(globbed(o.Work, "*/out/[mf]*")[0], []byte("?"),
+						0o666)
+				},
 			} {
 				refuse()
 				if _, err := Run(t.Context(), options(3)); ExitOf(err) != fault.ExitTryAgain {
@@ -287,7 +292,8 @@ func TestGivesUpSoon(t *testing.T) {
 	}
 }
 
-// TestTidy leaves what an attempt leaves that is killed right behind its commit: the next one removes it, unless a process works there.
+// TestTidy leaves what an attempt leaves that is killed right behind its commit: the next one removes it, unless a
+// process works there.
 func TestTidy(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)
@@ -298,7 +304,8 @@ func TestTidy(t *testing.T) {
 	work, lock := workFolder(o.Work, o.Job, &o.Plan.Tasks[0], o.Plan.Hash(0))
 	checkpoint := filepath.Join(f.top, "results", "job", "train", "ckpt", "a00001")
 	for _, dir := range []string{filepath.Join(work, outName), checkpoint} {
-		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o777),
+			os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -331,7 +338,8 @@ func TestWithoutLocks(t *testing.T) {
 			said++
 		}
 	}
-	if _, err := Run(t.Context(), o); err != nil || said != 1 || !strings.Contains(f.read("train", "log", "a00001.log"), "no locks") {
+	if _, err := Run(t.Context(), o); err != nil || said != 1 ||
+		!strings.Contains(f.read("train", "log", "a00001.log"), "no locks") {
 		t.Errorf("%v; it was said %d times", err, said)
 	}
 }

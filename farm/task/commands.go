@@ -36,7 +36,9 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 	} else if now, err := r.reads(ctx); err != nil {
 		return err
 	} else if now != r.given { // than what this goes on with was made from
-		return &fault.Error{Op: "fetch input", Path: r.key, Err: errors.New("results that it reads were made anew meanwhile"), Hint: "run it again", Kind: fault.ErrTryAgain}
+		return &fault.Error{Op: "fetch input", Path: r.key,
+			Err: errors.New("results that it reads were made anew meanwhile"), Hint: "run it again",
+			Kind: fault.ErrTryAgain}
 	}
 	return run(ctx, dir)
 }
@@ -126,7 +128,9 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
-		return "", &fault.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
+		return "", &fault.Error{Op: "fetch input", Path: where,
+			Err:  fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs),
+			Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
 	case errors.Is(err, fs.ErrNotExist):
 		return "", notDone(where)
 	case ctx.Err() != nil:
@@ -148,11 +152,12 @@ func (r *runner) explainResults(key string, err error) error {
 
 // notDone is of an input that another task makes.
 func notDone(key string) error {
-	return &fault.Error{Op: "fetch input", Path: key, Err: errors.New("the task that makes it is not done"), Hint: "run that task first", Kind: fault.ErrTryAgain}
+	return &fault.Error{Op: "fetch input", Path: key, Err: errors.New("the task that makes it is not done"),
+		Hint: "run that task first", Kind: fault.ErrTryAgain}
 }
 
-// reads is the SHA-256 of the results of other tasks that the task reads, by what is in them: that of results which were made anew is another one, unless they came out
-// the same. It is "" without such.
+// reads is the SHA-256 of the results of other tasks that the task reads, by what is in them: that of results which
+// were made anew is another one, unless they came out the same. It is "" without such.
 func (r *runner) reads(ctx context.Context) (sum string, err error) {
 	tasks := r.task.Reads()
 	if len(tasks) == 0 {

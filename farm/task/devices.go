@@ -18,8 +18,8 @@ import (
 // deviceTimeout bounds how long drivers may take to say what there is.
 const deviceTimeout = time.Minute
 
-// Devices asks a child, which a bad driver may crash or hang, for the devices of this machine: all that can be used, or with a choice (an index, a UUID or auto)
-// that one.
+// Devices asks a child, which a bad driver may crash or hang, for the devices of this machine: all that can be used, or
+// with a choice (an index, a UUID or auto) that one.
 func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 	ctx, cancel := context.WithTimeout(ctx, deviceTimeout)
 	defer cancel()
@@ -29,7 +29,8 @@ func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 	}
 	var out, errs bytes.Buffer
 	var running atomic.Pointer[os.Process]
-	if err := child.Run(ctx, program, args, child.Options{Stdout: &out, Stderr: &errs, Apart: true, Grace: time.Second, Running: &running}); err != nil {
+	if err := child.Run(ctx, program, args,
+		child.Options{Stdout: &out, Stderr: &errs, Apart: true, Grace: time.Second, Running: &running}); err != nil {
 		var exit *exec.ExitError
 		if text, _, _ := strings.Cut(errs.String(), "\n"); errors.As(err, &exit) && text != "" {
 			return nil, errors.New(strings.TrimPrefix(text, "vksplat: error: "))

@@ -41,7 +41,8 @@ func copyTree(from, to string, written bool) error {
 	})
 }
 
-// copyFile puts a file in place of one that may be there: that may be a link to the cache, which is not to be written to.
+// copyFile puts a file in place of one that may be there: that may be a link to the cache, which is not to be written
+// to.
 func copyFile(from, to string, written bool) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -128,5 +129,6 @@ func writeTable(dir *os.Root, rows []row, views []byte) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.WriteFile("table.md", []byte(b.String()), 0o666), dir.WriteFile("scores.json", append(data, '\n'), 0o666))
+	return errors.Join(dir.WriteFile("table.md", []byte(b.String()), 0o666),
+		dir.WriteFile("scores.json", append(data, '\n'), 0o666))
 }

@@ -16,8 +16,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// finishedFile says in a task's folder that what is in outName are its results, whole and on the disk: the next attempt here has only to commit them, where the store
-// was away or this one was killed. It goes before anything there changes.
+// finishedFile says in a task's folder that what is in outName are its results, whole and on the disk: the next attempt
+// here has only to commit them, where the store was away or this one was killed. It goes before anything there changes.
 const finishedFile = "finished.json"
 
 // finished is the content of finishedFile.
@@ -66,12 +66,14 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	if f.Files, err = r.listed(dir, true); err != nil {
 		return nil, err
 	}
-	_ = atomicfile.Write(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) }) // without it they may have to be made again
+	// without it they may have to be made again
+	_ = atomicfile.Write(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) })
 	return f, nil
 }
 
-// refused takes in that a child refuses to go on with what an earlier attempt has left: settings are the same, so an input that no task makes was replaced since. Pictures
-// are drawn anew then. A training may have taken days: that is somebody's decision.
+// refused takes in that a child refuses to go on with what an earlier attempt has left: settings are the same, so an
+// input that no task makes was replaced since. Pictures are drawn anew then. A training may have taken days: that is
+// somebody's decision.
 func (r *runner) refused(err error) error {
 	var c *ChildError
 	if r.from == 0 || !errors.As(err, &c) || c.Code != fault.ExitUsage {
@@ -84,11 +86,14 @@ func (r *runner) refused(err error) error {
 	if err := errors.Join(emptied(r.out), store.Forget(r.outputs, r.key, r.until())); err != nil {
 		return store.Explain("begin anew", r.key, err)
 	}
-	return &fault.Error{Op: "run task", Path: r.key, Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %w", c),
+	return &fault.Error{Op: "run task", Path: r.key,
+		Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %w",
+			c),
 		Hint: "run it again: it begins anew", Kind: fault.ErrTryAgain}
 }
 
-// unfinish has the work folder be one of work again. What was finished there before somebody wanted it anew is nothing to go on from.
+// unfinish has the work folder be one of work again. What was finished there before somebody wanted it anew is nothing
+// to go on from.
 func (r *runner) unfinish() error {
 	f := &finished{}
 	data, err := os.ReadFile(r.finishedFile())
@@ -101,7 +106,8 @@ func (r *runner) unfinish() error {
 	return os.RemoveAll(r.finishedFile())
 }
 
-// isThis says whether what was finished is what this attempt would make: nobody has wanted it, or what it was made from, anew since.
+// isThis says whether what was finished is what this attempt would make: nobody has wanted it, or what it was made
+// from, anew since.
 func (r *runner) isThis(f *finished) bool {
 	return f.Made.Generation == r.generation && f.Made.Inputs == r.given
 }
@@ -125,7 +131,8 @@ func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err err
 	return list, nil
 }
 
-// finishedBefore returns results that an earlier attempt left here, nil where there are none, or somebody has wanted them anew since.
+// finishedBefore returns results that an earlier attempt left here, nil where there are none, or somebody has wanted
+// them anew since.
 func (r *runner) finishedBefore() *finished {
 	f := &finished{}
 	data, err := os.ReadFile(r.finishedFile())
@@ -147,6 +154,7 @@ func (r *runner) finishedBefore() *finished {
 		}
 	}
 	r.say(fmt.Sprintf("attempt %d has finished it here; nothing is made again", f.Made.Attempt), true)
-	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = r.Job.Name, r.Job.Hash(), r.task.Name, r.task.Index, r.Attempt
+	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = r.Job.Name, r.Job.Hash(), r.task.Name,
+		r.task.Index, r.Attempt
 	return f
 }

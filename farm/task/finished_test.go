@@ -11,7 +11,8 @@ import (
 	"vksplat/farm/store"
 )
 
-// TestResultsAreOfTheEnd has a training be interrupted, which leaves a model, and go on in the same folder: its results are those of one that nobody disturbed.
+// TestResultsAreOfTheEnd has a training be interrupted, which leaves a model, and go on in the same folder: its results
+// are those of one that nobody disturbed.
 func TestResultsAreOfTheEnd(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f, calm := newFarm(t, `checkpoint_every = "1h"`), newFarm(t, "")
@@ -31,12 +32,14 @@ func TestResultsAreOfTheEnd(t *testing.T) {
 	}
 }
 
-// TestMeasuredOnTheWay has a training measure where it was told to, and where it was interrupted: the first is among the results, of the second nothing, also in files of scores.
+// TestMeasuredOnTheWay has a training measure where it was told to, and where it was interrupted: the first is among
+// the results, of the second nothing, also in files of scores.
 func TestMeasuredOnTheWay(t *testing.T) {
 	t.Setenv(fakeVariable, "measures")
 	f, calm := newFarm(t, `checkpoint_every = "1h"`), newFarm(t, "")
 	want, err := Run(context.Background(), calm.options(0, 1, "a"))
-	if err != nil || !slices.ContainsFunc(want.Files, func(f store.File) bool { return f.Name == "test/ours_5/picture" }) {
+	if err != nil || !slices.ContainsFunc(want.Files,
+		func(f store.File) bool { return f.Name == "test/ours_5/picture" }) {
 		t.Fatal(want, err)
 	}
 	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) {

@@ -11,7 +11,8 @@ import (
 	"vksplat/farm/store"
 )
 
-// fullDisk mounts a disk of its own on a folder, and takes all its room until somebody removes the file that is returned.
+// fullDisk mounts a disk of its own on a folder, and takes all its room until somebody removes the file that is
+// returned.
 func fullDisk(t *testing.T, dir string) (filler string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -28,7 +29,8 @@ func fullDisk(t *testing.T, dir string) (filler string) {
 	return filler
 }
 
-// TestStoreFull has no room for results: they are waited for with, somebody is told why, and they go up once there is room.
+// TestStoreFull has no room for results: they are waited for with, somebody is told why, and they go up once there is
+// room.
 func TestStoreFull(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)

@@ -56,7 +56,8 @@ func TestTableNamesModels(t *testing.T) {
 	if _, err := Run(t.Context(), f.options(0, 1, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, "\nscan/photo: drawn") || strings.Contains(table, f.top) {
+	if table := f.read("eval", "out", "table.md"); !strings.Contains(table, "\nscan/photo: drawn") ||
+		strings.Contains(table, f.top) {
 		t.Errorf("the table is %s", table)
 	}
 }

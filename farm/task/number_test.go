@@ -18,7 +18,8 @@ func TestNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	logs := filepath.Join(f.top, "results", "job", "train", "log")
-	for _, name := range []string{"a999.log", "a00007.log", "other.log", "a-5.log", "a99999999999999999999.log"} { // one as versions before wrote it
+	// one as versions before wrote it
+	for _, name := range []string{"a999.log", "a00007.log", "other.log", "a-5.log", "a99999999999999999999.log"} {
 		if err := os.WriteFile(filepath.Join(logs, name), nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -32,8 +33,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestAttemptsAreSeen looks into the store right before a task goes on from a checkpoint: whoever counts finds an attempt there that a queue has numbered, unless it is
-// of a task that is done.
+// TestAttemptsAreSeen looks into the store right before a task goes on from a checkpoint: whoever counts finds an
+// attempt there that a queue has numbered, unless it is of a task that is done.
 func TestAttemptsAreSeen(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)

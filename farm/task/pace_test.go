@@ -8,18 +8,21 @@ import (
 	"vksplat/farm/spec"
 )
 
-// TestPace lets trainings and renders work for hours, with uploads that take their time, and looks at every moment what a lost machine would cost.
+// TestPace lets trainings and renders work for hours, with uploads that take their time, and looks at every moment what
+// a lost machine would cost.
 func TestPace(t *testing.T) {
 	const tick = time.Second
 	for _, kind := range []*spec.Kind{spec.KindTrain, spec.KindRender} {
-		for _, every := range []time.Duration{time.Minute, 5 * time.Minute, 7 * time.Minute, 10 * time.Minute, time.Hour} {
+		for _, every := range []time.Duration{time.Minute, 5 * time.Minute, 7 * time.Minute, 10 * time.Minute,
+			time.Hour} {
 			r := &runner{task: &spec.Task{Kind: kind, Limits: spec.Limits{CheckpointEvery: every}}}
 			random := rand.New(rand.NewPCG(1, uint64(every)))
 			saves, mostUpload, late := tick, every/3, tick
 			if r.trains() {
 				saves, late = r.savesEvery(), r.savesEvery()/20 // how much later a checkpoint is written than it should
 			}
-			var now, written, stored, worst time.Duration // since the beginning; what is written and stored is of these times
+			// since the beginning; what is written and stored is of these times
+			var now, written, stored, worst time.Duration
 			var sends, ends time.Duration
 			sending, uploads, newest := false, 0, 0
 			p := r.newPace(time.Unix(0, 0), 0)
@@ -41,7 +44,8 @@ func TestPace(t *testing.T) {
 			}
 			slack := time.Duration(p.nth)*(late+tick) + 2*tick
 			if worst > every+mostUpload+slack {
-				t.Errorf("%s, every %v: %v are lost, more than that and %v of uploading", kind, every, worst, mostUpload)
+				t.Errorf("%s, every %v: %v are lost, more than that and %v of uploading", kind, every, worst,
+					mostUpload)
 			}
 			if most := int(20 * time.Hour / max(every-saves, tick)); uploads > most+1 || uploads < 2 {
 				t.Errorf("%s, every %v: %d uploads, %d would do", kind, every, uploads, most)

@@ -76,7 +76,8 @@ func (r *runner) newestPicture() (newest string) {
 		default:
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && (newest == "" || info.ModTime().After(last)) {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&
+			(newest == "" || info.ModTime().After(last)) {
 			newest, last = filepath.Join(r.out, e.Name()), info.ModTime()
 		}
 	}

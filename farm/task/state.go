@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	stateFile = ".farm.json" // who has worked on what is in the folder of the results so far; hidden: it is none of them
+	// who has worked on what is in the folder of the results so far; hidden: it is none of them
+	stateFile = ".farm.json"
 	logFile   = "child.log"
 	outName   = "out"
 )
@@ -47,7 +48,8 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return nil, explain(err)
 		}
-		return nil, &fault.Error{Op: "open work folder", Path: r.dir, Err: err, Hint: "another process works on this task: wait until it has ended", Kind: fault.ErrTryAgain}
+		return nil, &fault.Error{Op: "open work folder", Path: r.dir, Err: err,
+			Hint: "another process works on this task: wait until it has ended", Kind: fault.ErrTryAgain}
 	}
 	defer func() {
 		if err != nil {
@@ -70,7 +72,8 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	if err := locks(lock); err != nil {
 		r.say("the work folder's file system has no locks: two processes at one task or input would spoil it; name a "+
 			"folder on a local disk with "+fault.Setting("work"), true)
-		_, _ = fmt.Fprintf(r.log, "the work folder's file system has no locks: %v\n", err) // a full disk is told by what counts
+		// a full disk is told by what counts
+		_, _ = fmt.Fprintf(r.log, "the work folder's file system has no locks: %v\n", err)
 	}
 	return unlock, nil
 }
@@ -93,7 +96,9 @@ func (r *runner) resume(ctx context.Context) error {
 	now := r.Selected
 	if step > 0 && (now.Name != r.state.Device || now.Driver != r.state.Driver) {
 		r.state.Mixed = true
-		r.state.Notes = append(r.state.Notes, fmt.Sprintf("from step %d on %s (%s), before on %s (%s)", step, now.Name, now.Driver, r.state.Device, r.state.Driver))
+		r.state.Notes = append(r.state.Notes,
+			fmt.Sprintf("from step %d on %s (%s), before on %s (%s)", step, now.Name, now.Driver, r.state.Device,
+				r.state.Driver))
 	}
 	r.state.Device, r.state.Driver = now.Name, now.Driver
 	r.state.Inputs, r.state.Generation = r.given, r.generation
@@ -110,12 +115,14 @@ func (r *runner) resume(ctx context.Context) error {
 func (r *runner) readState() error {
 	file := filepath.Join(r.out, stateFile)
 	data, err := os.ReadFile(file)
-	if err == nil && json.Unmarshal(data, &r.state) == nil && r.state.Inputs == r.given && r.state.Generation >= r.since {
+	if err == nil && json.Unmarshal(data, &r.state) == nil && r.state.Inputs == r.given &&
+		r.state.Generation >= r.since {
 		return nil
 	}
 	r.state = store.Made{}
 	if r.newest() > 0 {
-		r.say("what an earlier attempt left here was made from other inputs, or is wanted anew: nothing of it is used", true)
+		r.say("what an earlier attempt left here was made from other inputs, or is wanted anew: nothing of it is used",
+			true)
 	}
 	// The state goes first: without it nothing of the rest is used.
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -213,7 +220,8 @@ func (r *runner) pictures() (n int) {
 		return 0
 	}
 	for _, e := range entries {
-		if name := e.Name(); e.Type().IsRegular() && name != recordOfRender && !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".depth.npy") {
+		if name := e.Name(); e.Type().IsRegular() && name != recordOfRender && !strings.HasPrefix(name, ".") &&
+			!strings.HasSuffix(name, ".depth.npy") {
 			n++
 		}
 	}

@@ -25,10 +25,12 @@ import (
 
 // Options say which task runs, and where.
 type Options struct {
-	Job     *spec.Job
-	Plan    *spec.Plan
-	Index   int // of the task
-	Attempt int // by an engine that gives no number twice: what a higher one has in the store is not this one's; 0: the next one of which there is no log
+	Job   *spec.Job
+	Plan  *spec.Plan
+	Index int // of the task
+	// by an engine that gives no number twice: what a higher one has in the store is not this one's; 0: the next one of
+	// which there is no log
+	Attempt int
 	Roots   store.Roots
 	InPlace bool // inputs in a folder are read there, not copied: the folder is this machine's own
 
@@ -56,7 +58,8 @@ func (d Device) Is(pin string) bool {
 		return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(s), "gpu-"), "-", "")
 	}
 	short := strings.TrimPrefix(strings.ToLower(pin), "0000") // of a domain of eight digits, as NVIDIA's tools print it
-	return pin == d.Name || d.UUID != "" && plain(pin) == plain(d.UUID) || d.PCI != "" && (strings.EqualFold(pin, d.PCI) || short == d.PCI)
+	return pin == d.Name || d.UUID != "" && plain(pin) == plain(d.UUID) || d.PCI != "" &&
+		(strings.EqualFold(pin, d.PCI) || short == d.PCI)
 }
 
 // Lacks says why a task may not run on the device, "" where it may.
@@ -79,11 +82,12 @@ type Progress struct {
 	Of      int    `json:"of,omitempty"` // 0: not known
 	Message string `json:"message,omitempty"`
 
-	Rate    float64 `json:"rate,omitempty"`    // steps a second; 0: not known
-	Unit    string  `json:"unit,omitempty"`    // what steps are: "steps" of training, or "pictures"; "" of others
-	Free    bool    `json:"free,omitempty"`    // the task uses its device no more: what is left goes to the store
-	Away    bool    `json:"away,omitempty"`    // it does nothing but wait for a store that does not answer
-	Preview string  `json:"preview,omitempty"` // a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
+	Rate float64 `json:"rate,omitempty"` // steps a second; 0: not known
+	Unit string  `json:"unit,omitempty"` // what steps are: "steps" of training, or "pictures"; "" of others
+	Free bool    `json:"free,omitempty"` // the task uses its device no more: what is left goes to the store
+	Away bool    `json:"away,omitempty"` // it does nothing but wait for a store that does not answer
+	// a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
+	Preview string `json:"preview,omitempty"`
 }
 
 // Reasons to end a run from outside, as causes of its context.
@@ -96,8 +100,11 @@ var (
 
 // Errors of a child that does not end by itself.
 var (
-	errStalled = ended("no progress within stall_timeout", "look at the task's log; where the device hung, it may have to be reset; or raise stall_timeout in the job's limits")
-	errTimeout = ended("not done within task_timeout", "run it again to go on, or raise task_timeout in the job's limits")
+	errStalled = ended("no progress within stall_timeout",
+		"look at the task's log; where the device hung, it may have to be reset; or raise stall_timeout in the job's "+
+			"limits")
+	errTimeout = ended("not done within task_timeout",
+		"run it again to go on, or raise task_timeout in the job's limits")
 )
 
 // ended is an error of a run that did not come to its end.
@@ -144,7 +151,9 @@ func KeyOf(j *spec.Job, t *spec.Task) string { return path.Join(j.Name, t.Name) 
 // Run runs the task and returns the manifest of its results. Where these are there already, nothing is done.
 func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if o.Index < 0 || o.Index >= len(o.Plan.Tasks) {
-		return nil, &fault.Error{Op: "run task", Err: fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)), Hint: "tasks count from 0", Kind: fault.ErrUsage}
+		return nil, &fault.Error{Op: "run task",
+			Err:  fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)),
+			Hint: "tasks count from 0", Kind: fault.ErrUsage}
 	}
 	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], fenced: o.Attempt > 0, moved: time.Now()}
 	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
@@ -157,7 +166,8 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	}
 	r.inputs, r.outputs = r.attend(ctx, r.inputs), r.attend(ctx, r.outputs)
 	r.say("looking for results", true)
-	if r.generation, err = store.Generation(r.outputs, r.key); err != nil { // first: what is wanted anew from now on is not what this makes
+	// first: what is wanted anew from now on is not what this makes
+	if r.generation, err = store.Generation(r.outputs, r.key); err != nil {
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
 	}
 	if r.since, err = store.Since(r.outputs, r.key, r.generation); err != nil {
@@ -279,8 +289,10 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 // made says who makes what.
 func (r *runner) made(step int) store.Made {
 	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index,
-		Kind: r.task.Kind.Name, Attempt: r.Attempt, Inputs: r.given, Generation: r.generation, Since: r.since, Step: step,
-		Program: r.Version, Device: r.state.Device, UUID: r.Selected.UUID, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
+		Kind: r.task.Kind.Name, Attempt: r.Attempt, Inputs: r.given, Generation: r.generation, Since: r.since,
+		Step:    step,
+		Program: r.Version, Device: r.state.Device, UUID: r.Selected.UUID, Driver: r.state.Driver, Mixed: r.state.Mixed,
+		Notes: r.state.Notes}
 }
 
 // reason is why ctx ended, where err only says that it did.
@@ -375,7 +387,8 @@ func lastAttempt(outputs store.Root, key string) (last int, err error) {
 // checkpoints go, is given to no other.
 func (r *runner) number() error {
 	if r.Attempt > 0 {
-		_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil }) // a store that cannot be written to is told of by what counts
+		// a store that cannot be written to is told of by what counts
+		_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil })
 		return nil
 	}
 	last, err := lastAttempt(r.outputs, r.key)

@@ -84,7 +84,8 @@ func fakeTrain(how, out string) int {
 	for _, name := range globbed(dir, "*"+checkpointSuffix) {
 		step = max(step, checkpointStep(checkpointFolder+"/"+filepath.Base(name)))
 	}
-	fmt.Printf("{\"event\":\"start\",\"step\":%d,\"total\":%d,\"budget_bytes\":4000}\nwent on from %d\n", step, fakeSteps, step)
+	fmt.Printf("{\"event\":\"start\",\"step\":%d,\"total\":%d,\"budget_bytes\":4000}\nwent on from %d\n", step,
+		fakeSteps, step)
 	save := func() {
 		name := filepath.Join(dir, checkpointPrefix+strconv.Itoa(step)+checkpointSuffix)
 		_ = os.WriteFile(name+".new", []byte(fmt.Sprint("state ", step)), 0o666)
@@ -102,7 +103,9 @@ func fakeTrain(how, out string) int {
 		}
 	}
 	for ; step < fakeSteps; step++ {
-		for file, waits := strings.CutPrefix(how, waitsFor); waits && step == 15 && len(stop) == 0; time.Sleep(20 * time.Millisecond) { // there is a checkpoint
+		// there is a checkpoint
+		for file, waits := strings.CutPrefix(how, waitsFor); waits && step == 15 &&
+			len(stop) == 0; time.Sleep(20 * time.Millisecond) {
 			if _, err := os.Stat(file); err == nil {
 				break
 			}
@@ -139,11 +142,15 @@ func fakeScores(out string, step int) {
 	dir := filepath.Join(out, filepath.FromSlash(pictureFolder)+strconv.Itoa(step))
 	_ = os.MkdirAll(dir, 0o777)
 	_ = os.WriteFile(filepath.Join(dir, "picture"), []byte(fmt.Sprint("of step ", step)), 0o666)
-	_ = results.MergeResults(out, &results.Result{Method: results.MethodName(step), Protocol: "gsplat", Views: []results.ViewScores{{Name: "view", Scores: []results.Score{{Name: "PSNR", Value: float64(step), Known: true}}}}})
+	_ = results.MergeResults(out,
+		&results.Result{Method: results.MethodName(step), Protocol: "gsplat",
+			Views: []results.ViewScores{{Name: "view",
+				Scores: []results.Score{{Name: "PSNR", Value: float64(step), Known: true}}}}})
 	_ = os.WriteFile(filepath.Join(out, "stats.json"), fmt.Appendf(nil, `{"eval_at": [%d]}`, fakeEvalAt), 0o666)
 }
 
-// waitsFor in front of a file's name, or of what else it is to do, has a fake training wait for such a file in its middle.
+// waitsFor in front of a file's name, or of what else it is to do, has a fake training wait for such a file in its
+// middle.
 const waitsFor = "waits for "
 
 // fakePreview is what a fake training leaves as its picture: nobody looks into it here.
@@ -186,11 +193,15 @@ type farm struct {
 func newFarm(t *testing.T, limits string) *farm {
 	t.Helper()
 	top := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(top, "in", "scan"), 0o777), os.MkdirAll(filepath.Join(top, "results"), 0o777),
+	if err := errors.Join(os.MkdirAll(filepath.Join(top, "in", "scan"), 0o777),
+		os.MkdirAll(filepath.Join(top, "results"), 0o777),
 		os.WriteFile(filepath.Join(top, "in", "scan", "photo"), []byte("x"), 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	job, err := spec.Parse("job.toml", []byte("version = 1\nname = \"job\"\n[limits]\n"+limits+"\n[[task]]\nkind = \"train\"\nsource = \"scan\"\n[[task]]\nkind = \"render\"\nmodel = \"scan\"\ntrajectory = \"interp\"\nframes = \"5-12\"\n"))
+	job, err := spec.Parse("job.toml",
+		[]byte("version = 1\nname = \"job\"\n[limits]\n"+limits+
+			"\n[[task]]\nkind = \"train\"\nsource = \"scan\"\n[[task]]\nkind = \"render\"\nmodel = "+
+			"\"scan\"\ntrajectory = \"interp\"\nframes = \"5-12\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +214,10 @@ func (f *farm) options(index, attempt int, work string) Options {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return Options{Job: f.job, Plan: plan, Index: index, Attempt: attempt, Work: filepath.Join(f.top, work), Program: os.Args[0], Version: "1", Selected: Device{Name: "GPU", UUID: "77", Driver: "9"},
-		Roots: store.Roots{"inputs": {URL: filepath.Join(f.top, "in")}, "outputs": {URL: filepath.Join(f.top, "results")}}}
+	return Options{Job: f.job, Plan: plan, Index: index, Attempt: attempt, Work: filepath.Join(f.top, work),
+		Program: os.Args[0], Version: "1", Selected: Device{Name: "GPU", UUID: "77", Driver: "9"},
+		Roots: store.Roots{"inputs": {URL: filepath.Join(f.top, "in")},
+			"outputs": {URL: filepath.Join(f.top, "results")}}}
 }
 
 func (f *farm) read(parts ...string) string {
@@ -241,10 +254,12 @@ func TestStopsAndGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := Run(context.Background(), f.options(0, 2, "b"))
-	if err != nil || m.Mixed || m.Attempt != 2 || m.Device != "GPU" || f.read("train", "out", "model") != "a model of 40 steps" {
+	if err != nil || m.Mixed || m.Attempt != 2 || m.Device != "GPU" ||
+		f.read("train", "out", "model") != "a model of 40 steps" {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	if log := f.read("train", "log", "a00002.log"); strings.Contains(log, "from 0\n") || !strings.Contains(log, "went on from ") {
+	if log := f.read("train", "log", "a00002.log"); strings.Contains(log, "from 0\n") ||
+		!strings.Contains(log, "went on from ") {
 		t.Errorf("it began anew: %s", log)
 	}
 	// What is done is not done again, whatever the program.
@@ -271,7 +286,8 @@ func TestStopBudget(t *testing.T) {
 }
 
 func TestMixed(t *testing.T) {
-	for change, mixed := range map[Device]bool{{Name: "GPU", UUID: "78", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
+	for change, mixed := range map[Device]bool{{Name: "GPU", UUID: "78", Driver: "9"}: false,
+		{Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
 		f := newFarm(t, `checkpoint_every = "1h"`)
 		if _, err := f.runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) ||
 			ExitOf(err) != fault.ExitInterrupted {
@@ -280,7 +296,8 @@ func TestMixed(t *testing.T) {
 		o := f.options(0, 2, "a") // the same machine with another device
 		o.Selected = change
 		m, err := Run(context.Background(), o)
-		if err != nil || m.Mixed != mixed || (len(m.Notes) > 0) != mixed || m.Driver != change.Driver || m.UUID != change.UUID {
+		if err != nil || m.Mixed != mixed || (len(m.Notes) > 0) != mixed || m.Driver != change.Driver ||
+			m.UUID != change.UUID {
 			t.Errorf("%+v: %+v, %v", change, m, err)
 		}
 	}
@@ -290,7 +307,9 @@ func TestHangs(t *testing.T) {
 	for how, test := range map[string]struct {
 		limits string
 		want   error
-	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled}, waitsFor: {`task_timeout = "500ms"`, errTimeout}} {
+	}{"hangs": {`stall_timeout = "300ms"`, errStalled},
+		"stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled},
+		waitsFor: {`task_timeout = "500ms"`, errTimeout}} {
 		t.Setenv(fakeVariable, how)
 		f := newFarm(t, test.limits)
 		_, err := Run(context.Background(), f.options(0, 1, "a"))
@@ -301,7 +320,8 @@ func TestHangs(t *testing.T) {
 			continue
 		}
 		t.Setenv(fakeVariable, "")
-		if m, err := Run(context.Background(), f.options(0, 2, "b")); how == "stalls" && (err != nil || strings.Contains(f.read("train", "log", "a00002.log"), "from 0\n")) {
+		if m, err := Run(context.Background(), f.options(0, 2, "b")); how == "stalls" &&
+			(err != nil || strings.Contains(f.read("train", "log", "a00002.log"), "from 0\n")) {
 			t.Errorf("%q: after it %+v, %v", how, m, err)
 		}
 	}
@@ -352,7 +372,8 @@ func TestZombies(t *testing.T) {
 	}
 	group.Wait()
 	var m store.Manifest
-	if err := json.Unmarshal([]byte(f.read("train", "out", store.ManifestName)), &m); err != nil || len(attempts) != 1 || attempts[m.Attempt] != 4 {
+	if err := json.Unmarshal([]byte(f.read("train", "out", store.ManifestName)), &m); err != nil ||
+		len(attempts) != 1 || attempts[m.Attempt] != 4 {
 		t.Errorf("attempts %v, the manifest is of %d, %v", attempts, m.Attempt, err)
 	}
 	// A second process on one machine waits, and does it again only if need be.
@@ -386,7 +407,8 @@ func TestFailuresOfChildren(t *testing.T) {
 		exit int
 		text string
 		hint string
-	}{"refuses": {65, "vksplat train: the capture is bad", "make a better one"}, "falls": {75, "it crashed, its log has more", ""}} {
+	}{"refuses": {65, "vksplat train: the capture is bad", "make a better one"},
+		"falls": {75, "it crashed, its log has more", ""}} {
 		t.Setenv(fakeVariable, how)
 		_, err := Run(context.Background(), f.options(0, 1, how))
 		var c *ChildError
@@ -394,7 +416,8 @@ func TestFailuresOfChildren(t *testing.T) {
 			fault.Hint(err) != test.hint {
 			t.Errorf("%s: %v, exit %d", how, err, ExitOf(err))
 		}
-		if log := f.read("train", "log", "a00001.log"); how == "refuses" && !strings.Contains(log, "the capture is bad") {
+		if log := f.read("train", "log", "a00001.log"); how == "refuses" &&
+			!strings.Contains(log, "the capture is bad") {
 			t.Errorf("log: %q", log)
 		}
 	}
@@ -406,15 +429,20 @@ func TestFailuresOfChildren(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	for code, want := range map[int]bool{0: false, 1: false, 2: true, 65: true, 75: false, 78: true, 130: false, 137: false, 143: false, -1: false} {
+	for code, want := range map[int]bool{0: false, 1: false, 2: true, 65: true, 75: false, 78: true, 130: false,
+		137: false, 143: false, -1: false} {
 		if IsFinal(code) != want {
 			t.Errorf("code %d: final %v", code, !want)
 		}
 	}
 	for err, want := range map[error]int{
-		nil: 0, ErrStopped: 75, ErrCanceled: 130, errStalled: 75, context.Canceled: 75, spec.ErrSpec: 78, &ChildError{Code: 2, Said: "x"}: 2, &ChildError{Code: 2}: 75, &ChildError{Code: 130}: 75, &ChildError{Code: 137}: 75, &ChildError{Code: 1}: 75,
-		&fault.Error{Kind: store.ErrSetup}: 78, &fault.Error{Kind: fault.ErrUsage}: 2, &fault.Error{}: 65, errors.New("else"): 75,
-		store.Explain("x", "y", syscall.ENOSPC): 75, store.Explain("x", "y", syscall.EROFS): 78, errors.Join(ErrCanceled, store.Explain("x", "y", syscall.ENOSPC)): 130,
+		nil: 0, ErrStopped: 75, ErrCanceled: 130, errStalled: 75, context.Canceled: 75, spec.ErrSpec: 78,
+		&ChildError{Code: 2, Said: "x"}: 2, &ChildError{Code: 2}: 75, &ChildError{Code: 130}: 75,
+		&ChildError{Code: 137}: 75, &ChildError{Code: 1}: 75,
+		&fault.Error{Kind: store.ErrSetup}: 78, &fault.Error{Kind: fault.ErrUsage}: 2, &fault.Error{}: 65,
+		errors.New("else"):                      75,
+		store.Explain("x", "y", syscall.ENOSPC): 75, store.Explain("x", "y", syscall.EROFS): 78,
+		errors.Join(ErrCanceled, store.Explain("x", "y", syscall.ENOSPC)): 130,
 	} {
 		if ExitOf(err) != want {
 			t.Errorf("%v: exit code %d, want %d", err, ExitOf(err), want)
@@ -428,7 +456,8 @@ func TestCopiesLeaveTheCache(t *testing.T) {
 	together := filepath.Join(top, "together")
 	from := map[string]string{"first": "one", "second": "two"}
 	for dir, text := range from {
-		if err := errors.Join(os.Mkdir(filepath.Join(top, dir), 0o777), os.WriteFile(filepath.Join(top, dir, recordOfRender), []byte(text), 0o666)); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(top, dir), 0o777),
+			os.WriteFile(filepath.Join(top, dir, recordOfRender), []byte(text), 0o666)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -437,7 +466,8 @@ func TestCopiesLeaveTheCache(t *testing.T) {
 			if err := copyTree(filepath.Join(top, dir), together, written); err != nil {
 				t.Fatal(err)
 			}
-			if data, err := os.ReadFile(filepath.Join(together, recordOfRender)); err != nil || string(data) != from[dir] {
+			if data, err := os.ReadFile(filepath.Join(together, recordOfRender)); err != nil ||
+				string(data) != from[dir] {
 				t.Errorf("copied %q, %v; want %q", data, err, from[dir])
 			}
 		}
@@ -482,8 +512,10 @@ func TestPins(t *testing.T) {
 func TestDeviceIs(t *testing.T) {
 	d := Device{Name: "NVIDIA H200", UUID: "aaaa0000-1111-2222-3333-444455556666", PCI: "0000:c1:00.0"}
 	for pin, want := range map[string]bool{
-		"NVIDIA H200": true, d.UUID: true, "GPU-" + strings.ToUpper(d.UUID): true, "aaaa0000111122223333444455556666": true, "0000:C1:00.0": true, "00000000:C1:00.0": true,
-		"nvidia": false, "GPU-": false, "-": false, "0": false, "aaaa0000": false, "0000:c2:00.0": false, "0001:c1:00.0": false, "c1:00.0": false,
+		"NVIDIA H200": true, d.UUID: true, "GPU-" + strings.ToUpper(d.UUID): true,
+		"aaaa0000111122223333444455556666": true, "0000:C1:00.0": true, "00000000:C1:00.0": true,
+		"nvidia": false, "GPU-": false, "-": false, "0": false, "aaaa0000": false, "0000:c2:00.0": false,
+		"0001:c1:00.0": false, "c1:00.0": false,
 	} {
 		if d.Is(pin) != want {
 			t.Errorf("%q: %v", pin, !want)

@@ -40,8 +40,9 @@ func lastStep(names []string) int {
 	return last
 }
 
-// results leaves those files that are results. A training that was interrupted has left a model of its state then, and measured it: whether a later attempt finds that
-// depends on the machine, and results do not. What it was told to measure on the way stays.
+// results leaves those files that are results. A training that was interrupted has left a model of its state then, and
+// measured it: whether a later attempt finds that depends on the machine, and results do not. What it was told to
+// measure on the way stays.
 func (r *runner) results(names []string) []string {
 	if !r.trains() {
 		return names

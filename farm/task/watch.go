@@ -28,7 +28,8 @@ const saveWithin = 2 * time.Minute
 // Whoever stops a task must not kill it sooner.
 const StopWithin = saveWithin + time.Minute
 
-// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log, and to also.
+// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log,
+// and to also.
 func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io.Writer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -42,7 +42,8 @@ func TestTempOf(t *testing.T) {
 				return err
 			}
 			for _, e := range entries {
-				if base, cut := fault.TempOf(e.Name()); base != name[:min(len(name), fault.MaxTempBase)] || cut != (len(base) < len(name)) {
+				if base, cut := fault.TempOf(e.Name()); base != name[:min(len(name), fault.MaxTempBase)] ||
+					cut != (len(base) < len(name)) {
 					t.Errorf("%s is of %q, %v", e.Name(), base, cut)
 				}
 			}
@@ -79,14 +80,17 @@ func TestWriteFileKeepsOldFile(t *testing.T) {
 func TestWriteFileRefused(t *testing.T) {
 	nothing := func(io.Writer) error { return nil }
 	path := filepath.Join(t.TempDir(), "none", "f")
-	if err := atomicfile.Write(path, nothing); !errors.Is(err, os.ErrNotExist) || !errors.Is(err, fault.ErrTryAgain) || !strings.Contains(fault.Hint(err), "create the folder") {
+	if err := atomicfile.Write(path, nothing); !errors.Is(err, os.ErrNotExist) || !errors.Is(err, fault.ErrTryAgain) ||
+		!strings.Contains(fault.Hint(err), "create the folder") {
 		t.Errorf("missing folder: %v, hint %q", err, fault.Hint(err))
 	}
 	// Root may write anywhere; the kernel's own folders refuse even root.
-	if err := atomicfile.Write("/proc/f", nothing); err == nil || !errors.Is(err, fault.ErrTryAgain) || fault.Hint(err) == "" {
+	if err := atomicfile.Write("/proc/f", nothing); err == nil || !errors.Is(err, fault.ErrTryAgain) ||
+		fault.Hint(err) == "" {
 		t.Errorf("/proc: %v, hint %q", err, fault.Hint(err))
 	}
-	if hint := atomicfile.WriteHint(fmt.Errorf("x: %w", syscall.EROFS), "d/f"); !strings.Contains(hint, "d cannot be written") {
+	if hint := atomicfile.WriteHint(fmt.Errorf("x: %w", syscall.EROFS), "d/f"); !strings.Contains(hint,
+		"d cannot be written") {
 		t.Errorf("read-only hint %q", hint)
 	}
 	dir := t.TempDir()

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// FreeSpace returns the bytes that may be written to the disk of path, which need not exist yet. known is false where the system does not tell.
+// FreeSpace returns the bytes that may be written to the disk of path, which need not exist yet. known is false where
+// the system does not tell.
 func FreeSpace(path string) (bytes int64, known bool) {
 	for {
 		if _, err := os.Stat(path); err == nil {

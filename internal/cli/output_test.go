@@ -16,7 +16,8 @@ func TestErrorLines(t *testing.T) {
 	one := errors.New("no room")
 	c.Fail(errors.Join(fault.WithHint(fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))),
 		"Make room."), one, errors.New("no rights")))
-	if got, want := errs.String(), "vksplat: error: save: no room\nvksplat: error: no rights\nvksplat: error: no room\nhint: make room\n"; got != want {
+	if got, want := errs.String(), "vksplat: error: save: no room\nvksplat: error: no rights\nvksplat: error: no "+
+		"room\nhint: make room\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -62,7 +62,8 @@ func NearestRotation(m [9]float64) (r [9]float64, scale, skew float64, err error
 	if !(skew <= skewedRotation) {
 		return r, 0, 0, fmt.Errorf("its first three columns are off a rotation by %.2g", skew)
 	}
-	// Newton's iteration for the orthogonal factor (Higham 1986, "Computing the Polar Decomposition"): it squares the error each time.
+	// Newton's iteration for the orthogonal factor (Higham 1986, "Computing the Polar Decomposition"): it squares the
+	// error each time.
 	for range 6 {
 		inverse := InverseTransposed(r)
 		for i := range r {

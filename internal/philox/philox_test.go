@@ -64,7 +64,8 @@ func TestViewOrderDependsOnSeedAndEpoch(t *testing.T) {
 		t.Error("the same arguments give another order")
 	}
 	for name, other := range map[string][]int{
-		"epoch": ViewOrder(42, 1, 50), "seed": ViewOrder(43, 0, 50), "high word of the seed": ViewOrder(42+1<<32, 0, 50),
+		"epoch": ViewOrder(42, 1, 50), "seed": ViewOrder(43, 0, 50),
+		"high word of the seed": ViewOrder(42+1<<32, 0, 50),
 	} {
 		if slices.Equal(base, other) {
 			t.Errorf("another %s gives the same order", name)

@@ -8,11 +8,12 @@ import (
 	"sync"
 )
 
-// pixelPool keeps the memory of pixels and files for the next photo, by length: photos of a capture come in few sizes, are large, and where most of them are
-// decoded again and again, as much memory as all cores can fill would be garbage before the collector comes to it. What nobody takes for a while is given up.
+// pixelPool keeps the memory of pixels and files for the next photo, by length: photos of a capture come in few sizes,
+// are large, and where most of them are decoded again and again, as much memory as all cores can fill would be garbage
+// before the collector comes to it. What nobody takes for a while is given up.
 //
-// It is no sync.Pool, which keeps a list for every core: on a machine of 64 cores one that decodes finds its own list empty and allocates, while others
-// hold photos that were given back.
+// It is no sync.Pool, which keeps a list for every core: on a machine of 64 cores one that decodes finds its own list
+// empty and allocates, while others hold photos that were given back.
 type pixelPool struct {
 	mu      sync.Mutex
 	free    map[int][]pooled
@@ -112,7 +113,8 @@ func ReadFile(path string) ([]byte, error) {
 	}
 	defer f.Close() // only read from
 	size := int(info.Size())
-	room, _ := pixels.take((size + PoolBytes) / PoolBytes * PoolBytes) // more than the file, so that files of about one size share it
+	// more than the file, so that files of about one size share it
+	room, _ := pixels.take((size + PoolBytes) / PoolBytes * PoolBytes)
 	n, err := io.ReadFull(f, room)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -157,14 +157,16 @@ func decodeJSON(data []byte, dst any, want string) error {
 	switch {
 	case errors.As(err, &syntax):
 		at := min(max(int(syntax.Offset)-1, 0), len(data))
-		return fmt.Errorf("line %d: this is no JSON: %s", 1+bytes.Count(data[:at], []byte("\n")), jsonCause(syntax, data[at:]))
+		return fmt.Errorf("line %d: this is no JSON: %s", 1+bytes.Count(data[:at], []byte("\n")),
+			jsonCause(syntax, data[at:]))
 	case err != nil:
 		return fmt.Errorf("the file holds no JSON %s", want)
 	}
 	return nil
 }
 
-// JSONError words an error of package encoding/json for people: with the key in the file and without the types of this program. Other errors it leaves alone.
+// JSONError words an error of package encoding/json for people: with the key in the file and without the types of this
+// program. Other errors it leaves alone.
 func JSONError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) {
@@ -183,7 +185,8 @@ func JSONError(err error) error {
 		if !strings.HasPrefix(kind.Value, "number ") {
 			want = "a number"
 		}
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+		reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		want = "a whole number"
 		if kind.Type.Kind() >= reflect.Uint {
 			want += " from 0"

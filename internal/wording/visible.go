@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// PrintableLines writes what would move a terminal's cursor, hide or turn around what follows, and bytes that are not UTF-8, as Go's escapes: names and contents
-// of files are other people's words. Ends of lines and tabs stay.
+// PrintableLines writes what would move a terminal's cursor, hide or turn around what follows, and bytes that are not
+// UTF-8, as Go's escapes: names and contents of files are other people's words. Ends of lines and tabs stay.
 func PrintableLines(text string) string { return Escaped(text, "\n\t") }
 
 // Printable gives a name for a message, in quotes where it holds what Visible escapes, or an end of line or a tab.
@@ -29,7 +29,8 @@ func Escaped(text, keep string) string {
 		r, n := utf8.DecodeRuneInString(text)
 		part := text[:n]
 		text = text[n:]
-		if bad(r) && !(r == utf8.RuneError && n > 1) { // n is 1 for a byte that is not UTF-8, and 3 for the sign that stands for one
+		// n is 1 for a byte that is not UTF-8, and 3 for the sign that stands for one
+		if bad(r) && !(r == utf8.RuneError && n > 1) {
 			quoted := strconv.Quote(part)
 			part = quoted[1 : len(quoted)-1]
 		}

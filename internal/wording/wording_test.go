@@ -9,7 +9,8 @@ func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "acbd", 1}, {"same", "same", 0}} {
+	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "acbd", 1},
+		{"same", "same", 0}} {
 		if got := distance(tt.a, tt.b); got != tt.want || distance(tt.b, tt.a) != got {
 			t.Errorf("%q to %q: %d, want %d", tt.a, tt.b, got, tt.want)
 		}

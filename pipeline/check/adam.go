@@ -12,27 +12,32 @@ import (
 )
 
 func adamCases() []Case {
-	return slices.Concat(adamCasesOf("project_bwd_adam", newCase), adamCasesOf("project_bwd_adam_mixed", mixedCase), mixedAdamCases())
+	return slices.Concat(adamCasesOf("project_bwd_adam", newCase), adamCasesOf("project_bwd_adam_mixed", mixedCase),
+		mixedAdamCases())
 }
 
 // adamCasesOf are the cases of one precision.
 func adamCasesOf(kernel string, newCase func(kernel, name string, run func(t *trial) error) Case) []Case {
 	return []Case{
 		newCase(kernel, "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000}, func(n int) error {
-				return checkAdam(t, t.backward(n, 0, t.camera(123, 83)), 7, 0)
-			})
+			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000},
+				func(n int) error {
+					return checkAdam(t, t.backward(n, 0, t.camera(123, 83)), 7, 0)
+				})
 		}),
 		newCase(kernel, "cameras, antialiasing, SH degrees", func(t *trial) error {
-			return bwdModes(t, func(degree int, v *ref.View[float32]) error { return checkAdam(t, t.backward(300, degree, v), 30, 0) })
+			return bwdModes(t,
+				func(degree int, v *ref.View[float32]) error { return checkAdam(t, t.backward(300, degree, v), 30, 0) })
 		}),
 		newCase(kernel, "first step and a late one", func(t *trial) error {
-			return each([]int{1, 2, 30000}, func(step int) error { return checkAdam(t, t.backward(300, 1, t.camera(123, 83)), step, 0) })
+			return each([]int{1, 2, 30000},
+				func(step int) error { return checkAdam(t, t.backward(300, 1, t.camera(123, 83)), step, 0) })
 		}),
 		newCase(kernel, "regularisers", func(t *trial) error {
-			return each([]ref.Penalties{{Opacity: 700}, {Scale: 900}, {Opacity: 500, Scale: 300}}, func(w ref.Penalties) error {
-				return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{penalties: w})
-			})
+			return each([]ref.Penalties{{Opacity: 700}, {Scale: 900}, {Opacity: 500, Scale: 300}},
+				func(w ref.Penalties) error {
+					return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{penalties: w})
+				})
 		}),
 		newCase(kernel, "noise", func(t *trial) error {
 			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{noise: 3})
@@ -52,7 +57,8 @@ const adamSeed, adamStep = 6<<32 | 5, 77
 // rates are the learning rates of the checks: large, so that a step shows in float32.
 var rates = ref.Rates{Means: 0.01, Quats: 0.02, LogScales: 0.03, LogitOpacities: 0.04, SH0: 0.05, SHN: 0.06}
 
-// trained returns a model with moments and statistics as after some steps. Rows above the view's SH degree have never been trained.
+// trained returns a model with moments and statistics as after some steps. Rows above the view's SH degree have never
+// been trained.
 func (t *trial) trained(b *backward) *ref.Model[float32] {
 	m := ref.NewModel(b.p.Clone())
 	for i := range m.N {
@@ -84,14 +90,18 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	abs := t.absolute(b.p.N)
 	m := l.upload(start, chunkSplats, max(1, blocksOf(b.p.N, chunkSplats)))
 	b.p.SH = slices.Clone(start.SH) // as it was uploaded
-	params, counters := input(l, "params", []layout.StepParams{adamParams(b.v, step, with, ref.DefaultAdam)}), input(l, "counters", b.counters(with.failed))
+	params, counters := input(l, "params", []layout.StepParams{adamParams(b.v, step, with, ref.DefaultAdam)}),
+		input(l, "counters", b.counters(with.failed))
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
 	projected := input(l, "projected", b.projected())
 	for i, chunk := range m.chunks {
 		l.adam(m, shaders.ProjectBwdAdam{
-			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected, Chunk: chunk.Slice,
-			VAbsMean2d: input(l, "v_abs_mean2d", abs), Spec: shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0},
-			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(m.params)},
+			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected,
+			Chunk:      chunk.Slice,
+			VAbsMean2d: input(l, "v_abs_mean2d", abs),
+			Spec:       shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0},
+			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
+				NParams: uint32(m.params)},
 		})
 	}
 	if err := l.run(); err != nil {
@@ -131,7 +141,8 @@ func (t *trial) absolute(n int) [][2]float32 {
 func adamParams(v *ref.View[float32], step int, with adamVariant, c ref.AdamConfig) layout.StepParams {
 	p := paramsOf(v)
 	rates.Put(&p)
-	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale), float32(with.noise)
+	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale),
+		float32(with.noise)
 	p.Step, p.SeedLo, p.SeedHi = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32
 	p.InvBias1 = float32(1 / (1 - math.Pow(c.Beta1, float64(step))))
 	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(c.Beta2, float64(step))))
@@ -139,7 +150,8 @@ func adamParams(v *ref.View[float32], step int, with adamVariant, c ref.AdamConf
 }
 
 // wantStep is the reference's step from start with gradients g, without statistics.
-func wantStep(start *ref.Model[float32], g *ref.Params[float64], step int, with adamVariant, c ref.AdamConfig) *ref.Model[float64] {
+func wantStep(start *ref.Model[float32], g *ref.Params[float64], step int, with adamVariant,
+	c ref.AdamConfig) *ref.Model[float64] {
 	want := model64(start)
 	ref.Penalise(g, &want.Params, with.penalties)
 	ref.AdamModel(want, g, rates, c, step)
@@ -177,13 +189,14 @@ func (l *list) adam(m *model, pass shaders.ProjectBwdAdam) {
 
 func model64(m *ref.Model[float32]) *ref.Model[float64] {
 	return &ref.Model[float64]{
-		Params: *ref.ConvertParams[float64](&m.Params), M: *ref.ConvertParams[float64](&m.M), V: *ref.ConvertParams[float64](&m.V),
+		Params: *ref.ConvertParams[float64](&m.Params), M: *ref.ConvertParams[float64](&m.M),
+		V:      *ref.ConvertParams[float64](&m.V),
 		Grad2D: ref.ConvertSlice[float64](m.Grad2D), Count: ref.ConvertSlice[float64](m.Count),
 	}
 }
 
-// compareStep allows what compareParams allows of the gradients: a hundredth of the largest of a splat's tensor, of which a tenth goes to the first moments
-// and, squared, a thousandth to the second.
+// compareStep allows what compareParams allows of the gradients: a hundredth of the largest of a splat's tensor, of
+// which a tenth goes to the first moments and, squared, a thousandth to the second.
 func compareStep(got *ref.Model[float32], want *ref.Model[float64]) error {
 	for k, w := range want.M.Tensors() {
 		largest := func(i int) float64 {
@@ -196,19 +209,25 @@ func compareStep(got *ref.Model[float32], want *ref.Model[float64]) error {
 		x, m, v := got.Tensors()[k], got.M.Tensors()[k], got.V.Tensors()[k]
 		wantX, wantV := want.Tensors()[k].Data, want.V.Tensors()[k].Data
 		err := first(
-			closeScaled("chunk.first moments of "+w.Name, m.Data, w.Data, func(i int) float64 { return 1e-3 * largest(i) }),
-			closeScaled("chunk.second moments of "+w.Name, v.Data, wantV, func(i int) float64 { return 2e-3*math.Abs(wantV[i]) + 1e-3*largest(i)*largest(i) }),
-			closeScaled("chunk."+w.Name, x.Data, wantX, func(i int) float64 { return 2e-6*math.Abs(wantX[i]) + 2e-4*largest(i)/math.Sqrt(wantV[i]+0.5) }),
-			normWithin("chunk.first moments of "+w.Name, m.Data, w.Data, 1e-4), normWithin("chunk.second moments of "+w.Name, v.Data, wantV, 1e-3),
+			closeScaled("chunk.first moments of "+w.Name, m.Data, w.Data,
+				func(i int) float64 { return 1e-3 * largest(i) }),
+			closeScaled("chunk.second moments of "+w.Name, v.Data, wantV,
+				func(i int) float64 { return 2e-3*math.Abs(wantV[i]) + 1e-3*largest(i)*largest(i) }),
+			closeScaled("chunk."+w.Name, x.Data, wantX,
+				func(i int) float64 { return 2e-6*math.Abs(wantX[i]) + 2e-4*largest(i)/math.Sqrt(wantV[i]+0.5) }),
+			normWithin("chunk.first moments of "+w.Name, m.Data, w.Data, 1e-4),
+			normWithin("chunk.second moments of "+w.Name, v.Data, wantV, 1e-3),
 		)
 		if err != nil {
 			return err
 		}
 	}
-	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D, 1e-6, 1e-5), closeTo("chunk.count", got.Count, want.Count, 0, 0))
+	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D, 1e-6, 1e-5),
+		closeTo("chunk.count", got.Count, want.Count, 0, 0))
 }
 
-// restUntouched requires that places that hold no splat are as they were, and the rows of SH coefficients that are not trained yet.
+// restUntouched requires that places that hold no splat are as they were, and the rows of SH coefficients that are not
+// trained yet.
 func (d *model) restUntouched(n, trained int) error {
 	for c, chunk := range d.chunks {
 		for row := range len(chunk.got) / d.size {

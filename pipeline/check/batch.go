@@ -12,7 +12,8 @@ import (
 )
 
 func batchCases() []Case {
-	return slices.Concat(batchCasesOf("project_bwd_adam_views", newCase), batchCasesOf("project_bwd_adam_views_mixed", mixedCase))
+	return slices.Concat(batchCasesOf("project_bwd_adam_views", newCase),
+		batchCasesOf("project_bwd_adam_views_mixed", mixedCase))
 }
 
 // batchCasesOf are the cases of one precision.
@@ -22,12 +23,14 @@ func batchCasesOf(kernel string, newCase func(kernel, name string, run func(t *t
 	}
 	return []Case{
 		newCase(kernel, "sizes", func(t *trial) error {
-			return each([]int{0, 1, 127, 128, 129, chunkSplats - 1, chunkSplats, chunkSplats + 1, 3000}, func(n int) error {
-				return checkBatch(t, t.batch(n, 0, 2), 7, adamVariant{})
-			})
+			return each([]int{0, 1, 127, 128, 129, chunkSplats - 1, chunkSplats, chunkSplats + 1, 3000},
+				func(n int) error {
+					return checkBatch(t, t.batch(n, 0, 2), 7, adamVariant{})
+				})
 		}),
 		newCase(kernel, "numbers of views", func(t *trial) error {
-			return each([]int{1, 2, 3, 4, 7, 16}, func(views int) error { return checkBatch(t, t.batch(300, 3, views), 30, adamVariant{}) })
+			return each([]int{1, 2, 3, 4, 7, 16},
+				func(views int) error { return checkBatch(t, t.batch(300, 3, views), 30, adamVariant{}) })
 		}),
 		newCase(kernel, "cameras, antialiasing, SH degrees", func(t *trial) error {
 			return bwdModes(t, func(degree int, v *ref.View[float32]) error {
@@ -48,10 +51,12 @@ func batchCasesOf(kernel string, newCase func(kernel, name string, run func(t *t
 			})
 		}),
 		newCase(kernel, "first step and a late one", func(t *trial) error {
-			return each([]int{1, 2, 30000}, func(step int) error { return checkBatch(t, t.batch(300, 1, 2), step, adamVariant{}) })
+			return each([]int{1, 2, 30000},
+				func(step int) error { return checkBatch(t, t.batch(300, 1, 2), step, adamVariant{}) })
 		}),
 		newCase(kernel, "regularisers", func(t *trial) error {
-			return each([]ref.Penalties{{Opacity: 700}, {Scale: 900, Splats: 1000}, {Opacity: 500, Scale: 300, Splats: 401}}, func(w ref.Penalties) error {
+			return each([]ref.Penalties{{Opacity: 700}, {Scale: 900, Splats: 1000},
+				{Opacity: 500, Scale: 300, Splats: 401}}, func(w ref.Penalties) error {
 				return checkBatch(t, t.batch(400, 1, 2), 30, adamVariant{penalties: w})
 			})
 		}),
@@ -100,7 +105,9 @@ func pack(b []*backward, all [][][2]float32) packed {
 		}
 		p.grads = append(p.grads, gradientsOf(ref.SendGrads(splats, grads))...)
 		for len(p.grads) < (w+1)*p.gradStride {
-			p.grads = append(p.grads, layout.ProjectedGrad{Mean2d: [2]float32{nan, nan}, Conic: [3]float32{nan, nan, nan}, Opacity: nan, Color: [3]float32{nan, nan, nan}})
+			p.grads = append(p.grads,
+				layout.ProjectedGrad{Mean2d: [2]float32{nan, nan}, Conic: [3]float32{nan, nan, nan}, Opacity: nan,
+					Color: [3]float32{nan, nan, nan}})
 			p.abs = append(p.abs, [2]float32{nan, nan})
 		}
 	}
@@ -124,14 +131,16 @@ func checkBatch(t *trial, b []*backward, step int, with adamVariant) error {
 	}
 	from := pack(b, abs)
 	pass := shaders.ProjectBwdAdamViews{
-		Params: input(l, "params", params), Counters: input(l, "counters", b[0].countersOf(with)), IndexOf: input(l, "index_of", from.indexOf),
-		VViews: input(l, "v_views", from.grads), VAbsViews: input(l, "v_abs_views", from.abs),
+		Params: input(l, "params", params), Counters: input(l, "counters", b[0].countersOf(with)),
+		IndexOf: input(l, "index_of", from.indexOf),
+		VViews:  input(l, "v_views", from.grads), VAbsViews: input(l, "v_abs_views", from.abs),
 		Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: with.absgrad, Noise: with.noise > 0, NViews: uint32(len(b))},
 	}
 	for i, chunk := range m.chunks {
 		pass.Chunk = chunk.Slice
 		pass.Push = shaders.ProjectBwdAdamViewsPush{
-			FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(m.params), IndexStride: uint32(from.indexStride), GradStride: uint32(from.gradStride),
+			FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(m.params),
+			IndexStride: uint32(from.indexStride), GradStride: uint32(from.gradStride),
 		}
 		l.batchAdam(m, pass)
 	}
@@ -145,7 +154,8 @@ func checkBatch(t *trial, b []*backward, step int, with adamVariant) error {
 	var proj []*ref.Projection[float64]
 	var grads [][]ref.ProjectedGrad[float64]
 	for _, view := range b {
-		views, proj, grads = append(views, ref.ConvertView[float64](view.v)), append(proj, view.proj), append(grads, view.grad64())
+		views, proj, grads = append(views, ref.ConvertView[float64](view.v)), append(proj, view.proj),
+			append(grads, view.grad64())
 	}
 	g := ref.ProjectBwdViews(ref.ConvertParams[float64](b[0].p), views, proj, grads)
 	want := wantStep(start, g, step, with, c)
@@ -171,7 +181,8 @@ func (l *list) batchAdam(m *model, pass shaders.ProjectBwdAdamViews) {
 	l.r.Dispatch(&pass, vk.Items(m.size, 128))
 }
 
-// countersOf are those of a step of several devices; the scene has the splats that the penalties are of, or those of this device alone.
+// countersOf are those of a step of several devices; the scene has the splats that the penalties are of, or those of
+// this device alone.
 func (b *backward) countersOf(with adamVariant) []uint32 {
 	c := b.counters(with.failed)
 	if c[layout.NTotal] = uint32(b.p.N); with.penalties.Splats > 0 {

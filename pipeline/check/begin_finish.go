@@ -34,18 +34,21 @@ func beginCases() []Case {
 			})
 		}),
 		newCase("begin", "after a failure nothing runs", func(t *trial) error {
-			return each([]uint32{layout.FailedIsects, layout.FailedSplats, 3}, func(failed uint32) error { return checkBegin(t, 1000, failed, 3, 5) })
+			return each([]uint32{layout.FailedIsects, layout.FailedSplats, 3},
+				func(failed uint32) error { return checkBegin(t, 1000, failed, 3, 5) })
 		}),
 	}
 }
 
 func checkBegin(t *trial, n, failed, tileWidth, tileHeight uint32) error {
 	l := t.list()
-	start := junkCounters(map[int]uint32{layout.NSplats: n, layout.Failed: failed, layout.FailedUnit: 9, layout.Needed: 77})
+	start := junkCounters(map[int]uint32{layout.NSplats: n, layout.Failed: failed, layout.FailedUnit: 9,
+		layout.Needed: 77})
 	p := layout.StepParams{View: layout.View{TileWidth: tileWidth, TileHeight: tileHeight}}
 	counters := inout(l, "counters", start)
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
-	l.r.Dispatch(&shaders.Begin{Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice, DispatchArgs: args.Slice}, vk.Groups(1))
+	l.r.Dispatch(&shaders.Begin{Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice,
+		DispatchArgs: args.Slice}, vk.Groups(1))
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -69,8 +72,9 @@ func checkArgs(got [][3]uint32, n, tiles uint32) error {
 		offsets = groups(tiles+1, layout.Group)
 	}
 	need := map[int]uint32{
-		layout.ArgsSortSplats: groups(n, layout.SortBlock), layout.ArgsScanSplats: groups(n, layout.ScanBlock), layout.ArgsSplats: groups(n, layout.Group),
-		layout.ArgsTiles: tiles, layout.ArgsTileOffsets: offsets,
+		layout.ArgsSortSplats: groups(n, layout.SortBlock), layout.ArgsScanSplats: groups(n, layout.ScanBlock),
+		layout.ArgsSplats: groups(n, layout.Group),
+		layout.ArgsTiles:  tiles, layout.ArgsTileOffsets: offsets,
 	}
 	for slot, a := range got {
 		if err := checkGrid(slot, a, need[slot]); err != nil {
@@ -103,11 +107,13 @@ func finishCases() []Case {
 		}
 	}
 	return []Case{
-		newCase("finish", "loss", one(finishing{loss: true})), newCase("finish", "loss, windows beyond the border", one(finishing{loss: true, same: true})),
+		newCase("finish", "loss", one(finishing{loss: true})),
+		newCase("finish", "loss, windows beyond the border", one(finishing{loss: true, same: true})),
 		newCase("finish", "no loss", one(finishing{})),
 		newCase("finish", "alpha loss without mask", one(finishing{loss: true, counted: true})),
 		newCase("finish", "mask and alpha loss", one(finishing{loss: true, counted: true, masked: true, same: true})),
-		newCase("finish", "mask that leaves nothing", one(finishing{loss: true, counted: true, masked: true, empty: true})),
+		newCase("finish", "mask that leaves nothing",
+			one(finishing{loss: true, counted: true, masked: true, empty: true})),
 	}
 }
 
@@ -164,8 +170,9 @@ func checkFinish(t *trial, width, height uint32, f finishing) error {
 	l := t.list()
 	report := output[layout.Report](l, "report", 1)
 	pass := &shaders.Finish{
-		Params: input(l, "params", []layout.StepParams{p}), Counters: input(l, "counters", c), Partials: input(l, "partials", partials),
-		Counted: input(l, "counted", counted), Report: report.Slice,
+		Params: input(l, "params", []layout.StepParams{p}), Counters: input(l, "counters", c),
+		Partials: input(l, "partials", partials),
+		Counted:  input(l, "counted", counted), Report: report.Slice,
 	}
 	if f.loss {
 		pass.Push.HasLoss = 1
@@ -182,7 +189,8 @@ func checkFinish(t *trial, width, height uint32, f finishing) error {
 	return checkReport(report.got[0], c, &p, sum, tally)
 }
 
-// checkReport compares a report with the counters, the sums of |x - y|, (x - y)^2 and SSIM, and the tally: pixels and windows that count, alpha.
+// checkReport compares a report with the counters, the sums of |x - y|, (x - y)^2 and SSIM, and the tally: pixels and
+// windows that count, alpha.
 func checkReport(got layout.Report, c []uint32, p *layout.StepParams, sum, tally [3]float64) error {
 	all := float64(p.View.Width) * float64(p.View.Height)
 	w, h := float64(p.View.Width), float64(p.View.Height)
@@ -199,11 +207,13 @@ func checkReport(got layout.Report, c []uint32, p *layout.StepParams, sum, tally
 	// A tree of float additions: at most log2(tiles) roundings on the way.
 	want64 := []float64{l1, mse, ssim, alpha, loss}
 	largest := 3e-6 * (sum[0]/all + 3*tally[1]/terms + sum[2]/terms) // parts of the loss of which one is subtracted
-	if err := closeTo("report", []float32{got.L1, got.Mse, got.Ssim, got.AlphaL1, got.Loss}, want64, 1e-6+largest, 3e-6); err != nil {
+	if err := closeTo("report", []float32{got.L1, got.Mse, got.Ssim, got.AlphaL1, got.Loss}, want64, 1e-6+largest,
+		3e-6); err != nil {
 		return err
 	}
 	want := layout.Report{
-		Unit: 11, Step: 12, Failed: c[layout.Failed], FailedUnit: c[layout.FailedUnit], Needed: c[layout.Needed], NSplats: c[layout.NSplats],
+		Unit: 11, Step: 12, Failed: c[layout.Failed], FailedUnit: c[layout.FailedUnit], Needed: c[layout.Needed],
+		NSplats:  c[layout.NSplats],
 		NVisible: c[layout.NVisible], NIsects: c[layout.NIsectsMax], MaxSplatsHit: 20,
 		Loss: got.Loss, L1: got.L1, Mse: got.Mse, Ssim: got.Ssim, AlphaL1: got.AlphaL1, NCounted: uint32(tally[0]),
 	}

@@ -24,9 +24,12 @@ func benchCases() []Case {
 				return checkCountPairs(t, t.ellipses(60, s[0], s[1]), t.camera(s[0], s[1]), 1)
 			})
 		}),
-		newCase("count_pairs", "no splats", func(t *trial) error { return checkCountPairs(t, t.ellipses(0, 40, 30), t.camera(40, 30), 1) }),
-		newCase("count_pairs", "opaque: pixels stop early", func(t *trial) error { return checkCountPairs(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), 1) }),
-		newCase("count_pairs", "bands", func(t *trial) error { return checkCountPairs(t, t.crowd(300, 70, 90, 0.1), t.camera(70, 90), 3) }),
+		newCase("count_pairs", "no splats",
+			func(t *trial) error { return checkCountPairs(t, t.ellipses(0, 40, 30), t.camera(40, 30), 1) }),
+		newCase("count_pairs", "opaque: pixels stop early",
+			func(t *trial) error { return checkCountPairs(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), 1) }),
+		newCase("count_pairs", "bands",
+			func(t *trial) error { return checkCountPairs(t, t.crowd(300, 70, 90, 0.1), t.camera(70, 90), 3) }),
 	}
 }
 
@@ -37,7 +40,8 @@ func checkBenchCopy(t *trial, n int) error {
 		data[i] = [4]uint32{t.Uint32(), t.Uint32(), t.Uint32(), t.Uint32()}
 	}
 	to := output[[4]uint32](l, "copy_to", n)
-	l.r.Dispatch(&shaders.BenchCopy{CopyFrom: input(l, "copy_from", data), CopyTo: to.Slice, Push: shaders.BenchCopyPush{N: uint32(n)}}, vk.Items(n+300, 256))
+	l.r.Dispatch(&shaders.BenchCopy{CopyFrom: input(l, "copy_from", data), CopyTo: to.Slice,
+		Push: shaders.BenchCopyPush{N: uint32(n)}}, vk.Items(n+300, 256))
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -47,7 +51,8 @@ func checkBenchCopy(t *trial, n int) error {
 func checkBenchFMA(t *trial, n, rounds int, scale, shift float32) error {
 	l := t.list()
 	sums := output[float32](l, "fma_sums", n)
-	l.r.Dispatch(&shaders.BenchFma{FmaSums: sums.Slice, Push: shaders.BenchFmaPush{N: uint32(n), Rounds: uint32(rounds), Scale: scale, Shift: shift}}, vk.Items(n, 256))
+	l.r.Dispatch(&shaders.BenchFma{FmaSums: sums.Slice,
+		Push: shaders.BenchFmaPush{N: uint32(n), Rounds: uint32(rounds), Scale: scale, Shift: shift}}, vk.Items(n, 256))
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -55,7 +60,8 @@ func checkBenchFMA(t *trial, n, rounds int, scale, shift float32) error {
 	for i := range want {
 		want[i] = ref.BenchFMA(i, rounds, scale, shift)
 	}
-	// The sum of eight chains has an order of the device's, and fma may round twice: errors shrink with every step, since scale is below 1.
+	// The sum of eight chains has an order of the device's, and fma may round twice: errors shrink with every step,
+	// since scale is below 1.
 	return closeTo("fma_sums", sums.got, want, 1e-4, 1e-5)
 }
 
@@ -74,9 +80,11 @@ func checkCountPairs(t *trial, p *ref.Projection[float32], v *ref.View[float32],
 			}
 		}
 		l.r.Dispatch(&shaders.CountPairs{
-			Params: input(l, "params", []layout.StepParams{paramsOf(v)}), TileOffsets: input(l, "tile_offsets", lists.TileOffsets),
-			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
-			Projected: input(l, "projected", projectedOf(p.Splats)), TilePairs: out.Slice,
+			Params:        input(l, "params", []layout.StepParams{paramsOf(v)}),
+			TileOffsets:   input(l, "tile_offsets", lists.TileOffsets),
+			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect),
+			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
+			Projected:     input(l, "projected", projectedOf(p.Splats)), TilePairs: out.Slice,
 			Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(bands)},
 		}, vk.Groups(whole.Tiles()+3))
 	}

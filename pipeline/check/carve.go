@@ -13,13 +13,16 @@ import (
 func carveCases() []Case {
 	return []Case{
 		newCase("carve", "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000}, func(n int) error { return checkCarve(t, t.refinable(n, mix{keep: 1}), t.ring(9), 0) })
+			return each([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000},
+				func(n int) error { return checkCarve(t, t.refinable(n, mix{keep: 1}), t.ring(9), 0) })
 		}),
 		newCase("carve", "one view, and many", func(t *trial) error {
-			return each([]int{1, 2, 300}, func(n int) error { return checkCarve(t, t.refinable(300, mix{keep: 1}), t.ring(n), 0) })
+			return each([]int{1, 2, 300},
+				func(n int) error { return checkCarve(t, t.refinable(300, mix{keep: 1}), t.ring(n), 0) })
 		}),
 		newCase("carve", "poison", func(t *trial) error {
-			decide := append(indices(layout.RowQuats), indices(layout.RowSh)[layout.RowLogScales:]...) // means, log scales, opacity
+			// means, log scales, opacity
+			decide := append(indices(layout.RowQuats), indices(layout.RowSh)[layout.RowLogScales:]...)
 			m := t.refinable(len(decide)*len(bad), mix{keep: 1})
 			for i := range m.N {
 				*modelAt(m, decide[i/len(bad)], i) = bad[i%len(bad)]
@@ -27,7 +30,8 @@ func carveCases() []Case {
 			return checkCarve(t, m, t.ring(9), 0)
 		}),
 		newCase("carve", "values on thresholds", checkCarveThresholds),
-		mixedCase("carve", "in mixed precision", func(t *trial) error { return checkCarve(t, t.refinable(400, mix{keep: 1}), t.ring(9), 0) }),
+		mixedCase("carve", "in mixed precision",
+			func(t *trial) error { return checkCarve(t, t.refinable(400, mix{keep: 1}), t.ring(9), 0) }),
 		newCase("carve", "a failed unit changes nothing", func(t *trial) error {
 			return checkCarve(t, t.refinable(400, mix{keep: 1}), t.ring(9), layout.FailedSplats)
 		}),
@@ -98,7 +102,8 @@ func judgeCarve(d *model, m *ref.Model[float32], voters []ref.Voter[float32]) er
 			switch {
 			case carved && row == layout.RowLogitOpacities:
 				want = layout.InvisibleLogit
-			case carved && (row == d.momentRow(layout.RowLogitOpacities, 0) || row == d.momentRow(layout.RowLogitOpacities, 1)):
+			case carved && (row == d.momentRow(layout.RowLogitOpacities, 0) ||
+				row == d.momentRow(layout.RowLogitOpacities, 1)):
 				want = 0
 			}
 			if math.Float32bits(got) != math.Float32bits(want) {
@@ -138,7 +143,8 @@ func isFloater(m *ref.Model[float32], voters []ref.Voter[float32], id int) (goes
 			sure = sure && verdict == goes
 		}
 	}
-	finite := scale < 1e18 && !math.IsNaN(mean[0]+mean[1]+mean[2]) && math.Abs(mean[0])+math.Abs(mean[1])+math.Abs(mean[2]) < 1e18
+	finite := scale < 1e18 && !math.IsNaN(mean[0]+mean[1]+mean[2]) &&
+		math.Abs(mean[0])+math.Abs(mean[1])+math.Abs(mean[2]) < 1e18
 	return goes, sure && finite // beyond, squares overflow, and such a splat is pruned for its size or as no number
 }
 
@@ -147,7 +153,8 @@ func isFloater(m *ref.Model[float32], voters []ref.Voter[float32], id int) (goes
 func checkCarveThresholds(t *trial) error {
 	m := t.refinable(4*9, mix{keep: 1})
 	v := ref.View[float32]{R: [9]float32{0: 1, 4: 1, 8: 1}, Fx: 50, Fy: 50, Cx: 32, Cy: 24, Width: 64, Height: 48}
-	knows, other := ref.Voter[float32]{View: v, Empty: 2, Median: 9}, ref.Voter[float32]{View: v, Empty: 0.5, Median: 1.5}
+	knows, other := ref.Voter[float32]{View: v, Empty: 2, Median: 9},
+		ref.Voter[float32]{View: v, Empty: 0.5, Median: 1.5}
 	for i := range m.N {
 		near := float32(1 + 1e-7*float64(i%9-4))
 		mean, scale := [3]float32{0.1, 0.1, 1}, float32(-7)

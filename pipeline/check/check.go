@@ -1,8 +1,9 @@
-// Package check is the case table of every kernel: small inputs, the device's outputs, and what pipeline/ref makes of the same inputs. Tests run it on the
-// device at hand, `vksplat doctor` on the user's.
+// Package check is the case table of every kernel: small inputs, the device's outputs, and what pipeline/ref makes of
+// the same inputs. Tests run it on the device at hand, `vksplat doctor` on the user's.
 //
-// Integers must agree exactly. Floats have a tolerance, with its reason beside it: Vulkan lets division, roots, exp and log be a few units in the
-// last place off and lets compilers contract multiplications and additions, so no two devices agree in every bit.
+// Integers must agree exactly. Floats have a tolerance, with its reason beside it: Vulkan lets division, roots, exp and
+// log be a few units in the last place off and lets compilers contract multiplications and additions, so no two devices
+// agree in every bit.
 package check
 
 import (
@@ -29,8 +30,10 @@ const longVariable = "VKSPLAT_LONG"
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.
 func Cases() []Case {
 	table := slices.Concat(
-		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
-		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(), rankedCases(), refineKernelCases(), carveCases(), resetCases(),
+		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(),
+		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
+		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(), rankedCases(),
+		refineKernelCases(), carveCases(), resetCases(),
 		relocationCases(), mcmcCases(), packetCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
 	)
 	if os.Getenv(longVariable) == "1" {

@@ -16,7 +16,8 @@ import (
 	"vksplat/vk"
 )
 
-// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. The test fails if the validation layer complains.
+// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. The test fails if the validation layer
+// complains.
 func testDevice(t *testing.T) *vk.Device {
 	t.Helper()
 	in, err := vk.Open(vk.InstanceOptions{})
@@ -71,7 +72,8 @@ func TestKernelsSmallBindings(t *testing.T) {
 	runAll(t, d)
 }
 
-// TestKernelsInTurn runs the cases of several workgroups that wait for each other where that is possible on software Vulkan only one after another.
+// TestKernelsInTurn runs the cases of several workgroups that wait for each other where that is possible on software
+// Vulkan only one after another.
 func TestKernelsInTurn(t *testing.T) {
 	t.Setenv(oneThread, "1")
 	d := testDevice(t)
@@ -133,7 +135,8 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("no pass for %s", k.Name)
 		}
 	}
-	if !strings.Contains(out.String(), "maxStorageBufferRange") || !strings.Contains(out.String(), "scalarBlockLayout") {
+	if !strings.Contains(out.String(), "maxStorageBufferRange") ||
+		!strings.Contains(out.String(), "scalarBlockLayout") {
 		t.Error("limits or features are not in the report")
 	}
 }
@@ -164,7 +167,8 @@ func TestComparisons(t *testing.T) {
 		"norm":          normWithin("x", []float32{1, 1}, []float64{1, 1.1}, 0.01),
 		"infinite":      finite("x", []float32{1, bad[1]}),
 		"signed zero":   sameBytes("x", []float32{0}, []float32{bad[9]}),
-		"image":         compareImage([][4]float32{{1}, {nan}, {nan}}, &ref.Image[float64]{Width: 3, Height: 1, Render: [][4]float64{{1}, {1}, {1}}}),
+		"image": compareImage([][4]float32{{1}, {nan}, {nan}},
+			&ref.Image[float64]{Width: 3, Height: 1, Render: [][4]float64{{1}, {1}, {1}}}),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -174,7 +178,8 @@ func TestComparisons(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"equal": equal("x", []uint32{1}, []uint32{1}), "within": closeTo("x", []float32{1}, []float64{1.04}, 0.05, 0),
-		"both NaN": closeTo("x", []float32{nan}, []float32{nan}, 0, 0), "same": sameBytes("x", []float32{nan}, []float32{nan}),
+		"both NaN": closeTo("x", []float32{nan}, []float32{nan}, 0, 0),
+		"same":     sameBytes("x", []float32{nan}, []float32{nan}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

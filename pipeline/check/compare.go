@@ -22,7 +22,8 @@ func equal[T comparable](binding string, got, want []T) error {
 		}
 	}
 	if differ > 0 {
-		return fmt.Errorf("binding %s: %d of %d differ, first [%d]: got %v, want %v", binding, differ, len(want), at, got[at], want[at])
+		return fmt.Errorf("binding %s: %d of %d differ, first [%d]: got %v, want %v", binding, differ, len(want), at,
+			got[at], want[at])
 	}
 	return nil
 }
@@ -87,7 +88,8 @@ func normWithin[T ref.Real](binding string, got []float32, want []T, limit float
 		return i >= len(got) || !(math.Abs(float64(got[i])-float64(want[i])) <= limit*math.Abs(float64(want[i])))
 	})
 	if at < 0 || at >= len(got) {
-		return fmt.Errorf("binding %s: %d elements, want %d; relative norm %g, %g allowed", binding, len(got), len(want), r, limit)
+		return fmt.Errorf("binding %s: %d elements, want %d; relative norm %g, %g allowed", binding, len(got),
+			len(want), r, limit)
 	}
 	return fmt.Errorf("binding %s: relative norm of the difference %.3g, %.3g allowed; first [%d]: got %g, want %g",
 		binding, r, limit, at, got[at], float64(want[at]))

@@ -16,9 +16,10 @@ import (
 // ErrKernels is in the chain of Doctor's error when a kernel computes something wrong.
 var ErrKernels = errors.New("kernels fail")
 
-// Doctor writes to w what this machine's Vulkan is like (loader, drivers, each device with its features, limits and memory, and what it lacks), then runs
-// every kernel's cases on one device (device is "auto", an index or a UUID) and writes pass or FAIL for each kernel. The error names the kernels that
-// failed, or says why there is no device to run on.
+// Doctor writes to w what this machine's Vulkan is like (loader, drivers, each device with its features, limits and
+// memory, and what it lacks), then runs every kernel's cases on one device (device is "auto", an index or a UUID) and
+// writes pass or FAIL for each kernel. The error names the kernels that failed, or says why there is no device to run
+// on.
 func Doctor(w io.Writer, device string) error {
 	p := &printer{w: w}
 	in, err := vk.Open(vk.InstanceOptions{})

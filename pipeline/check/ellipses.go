@@ -20,24 +20,27 @@ func (t *trial) ellipses(n, width, height int) *ref.Projection[float32] {
 	return p
 }
 
-// addEllipse adds a splat with the given standard deviations along its axes, in px, turned at random, with a random colour and depth.
+// addEllipse adds a splat with the given standard deviations along its axes, in px, turned at random, with a random
+// colour and depth.
 func (t *trial) addEllipse(p *ref.Projection[float32], mean [2]float64, long, short, opacity float64) {
 	sin, cos := math.Sincos(2 * math.Pi * t.Float64())
 	a, b := long*long, short*short
 	xx, xy, yy := a*cos*cos+b*sin*sin+ref.Eps2D, (a-b)*sin*cos, a*sin*sin+b*cos*cos+ref.Eps2D
 	det := xx*yy - xy*xy
 	s := ref.Projected[float32]{
-		Mean2D: [2]float32{float32(mean[0]), float32(mean[1])}, Conic: [3]float32{float32(yy / det), float32(-xy / det), float32(xx / det)},
+		Mean2D:  [2]float32{float32(mean[0]), float32(mean[1])},
+		Conic:   [3]float32{float32(yy / det), float32(-xy / det), float32(xx / det)},
 		Opacity: float32(opacity), Color: [3]float32{t.Float32(), t.Float32(), t.Float32()},
 	}
 	e := 2*math.Log(255*opacity) + ref.ExtentSlack
 	p.Splats = append(p.Splats, s)
-	p.Extents = append(p.Extents, [3]float32{float32(math.Sqrt(e * xx)), float32(math.Sqrt(e * yy)), float32(math.Sqrt(e * det / yy))})
+	p.Extents = append(p.Extents,
+		[3]float32{float32(math.Sqrt(e * xx)), float32(math.Sqrt(e * yy)), float32(math.Sqrt(e * det / yy))})
 	p.DepthKeys = append(p.DepthKeys, math.Float32bits(1+4*t.Float32()))
 }
 
-// scaled returns p with extents a little larger (sign 1) or smaller (-1): rounding in the kernel, which works at the size of the image's coordinates,
-// may decide what lies between the two.
+// scaled returns p with extents a little larger (sign 1) or smaller (-1): rounding in the kernel, which works at the
+// size of the image's coordinates, may decide what lies between the two.
 func scaled(p *ref.Projection[float32], sign float64) *ref.Projection[float32] {
 	q := &ref.Projection[float32]{Splats: p.Splats, DepthKeys: p.DepthKeys}
 	for _, e := range p.Extents {

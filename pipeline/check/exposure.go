@@ -30,10 +30,12 @@ func exposureCases() []Case {
 		newCase("expose_bwd", "sizes", all((*exposed).checkBwd)),
 		newCase("exposure_adam", "sizes", all(func(e *exposed) error { return e.checkAdam(1, 0) })),
 		newCase("exposure_adam", "first steps and late ones", func(t *trial) error {
-			return each([]int{1, 2, 3, 100, 30000}, func(step int) error { return t.exposed(50, 40).checkAdam(step, 0) })
+			return each([]int{1, 2, 3, 100, 30000},
+				func(step int) error { return t.exposed(50, 40).checkAdam(step, 0) })
 		}),
 		newCase("exposure_adam", "a failed unit changes nothing", func(t *trial) error {
-			return each([]uint32{layout.FailedIsects, layout.FailedSplats}, func(f uint32) error { return t.exposed(50, 40).checkAdam(7, f) })
+			return each([]uint32{layout.FailedIsects, layout.FailedSplats},
+				func(f uint32) error { return t.exposed(50, 40).checkAdam(7, f) })
 		}),
 		newCase("exposure_adam", "another device steps the map", func(t *trial) error {
 			e := t.exposed(50, 40)
@@ -97,9 +99,11 @@ func (e *exposed) run(adam bool, p *layout.StepParams, failed uint32) error {
 	render := input(l, "render", e.render)
 	out, vRender := output[[4]float32](l, "exposed", n), output[[4]float32](l, "v_render", n)
 	vAffine := output[[4]float32](l, "v_affine", 3*tiles)
-	l.r.Dispatch(&shaders.Expose{Params: in, Exposures: table.Slice, Render: render, Exposed: out.Slice}, vk.Groups(tiles+2))
+	l.r.Dispatch(&shaders.Expose{Params: in, Exposures: table.Slice, Render: render, Exposed: out.Slice},
+		vk.Groups(tiles+2))
 	l.r.Dispatch(&shaders.ExposeBwd{
-		Params: in, Exposures: table.Slice, Render: render, VExposed: input(l, "v_exposed", e.vExposed), VRender: vRender.Slice, VAffine: vAffine.Slice,
+		Params: in, Exposures: table.Slice, Render: render, VExposed: input(l, "v_exposed", e.vExposed),
+		VRender: vRender.Slice, VAffine: vAffine.Slice,
 	}, vk.Groups(tiles+2))
 	if adam {
 		counters := make([]uint32, layout.NCounters)
@@ -191,15 +195,18 @@ func (e *exposed) checkAdam(step int, failed uint32) error {
 		}
 	}
 	a := e.affine()
-	m, v := (*ref.Affine[float64])(ref.ConvertSlice[float64](x.M[:])), (*ref.Affine[float64])(ref.ConvertSlice[float64](x.V[:]))
+	m, v := (*ref.Affine[float64])(ref.ConvertSlice[float64](x.M[:])),
+		(*ref.Affine[float64])(ref.ConvertSlice[float64](x.V[:]))
 	_, grad := ref.ExposeBwd(pixels64(e.render), pixels64(e.vExposed), a)
 	ref.ExposureAdam(a, m, v, &grad, float64(p.LrExposure), float64(p.ExposureReg), ref.DefaultAdam, step)
 	got := e.after[e.id]
 	return first(
 		closeTo("exposures.m", got.M[:], m[:], 1e-5, 1e-5), closeTo("exposures.v", got.V[:], v[:], 1e-5, 1e-5),
 		closeTo("exposures.affine", got.Affine[:], a[:], 1e-5, 1e-5),
-		closeTo("exposures.bias1", []float32{got.Bias1}, []float64{1 - math.Pow(layout.AdamBeta1, float64(step))}, 0, 1e-4),
-		closeTo("exposures.bias2", []float32{got.Bias2}, []float64{1 - math.Pow(layout.AdamBeta2, float64(step))}, 0, 1e-4),
+		closeTo("exposures.bias1", []float32{got.Bias1}, []float64{1 - math.Pow(layout.AdamBeta1, float64(step))}, 0,
+			1e-4),
+		closeTo("exposures.bias2", []float32{got.Bias2}, []float64{1 - math.Pow(layout.AdamBeta2, float64(step))}, 0,
+			1e-4),
 	)
 }
 

@@ -21,7 +21,8 @@ func lookCases() []Case {
 
 // checkLooks has room for n splats, of which some are there.
 func checkLooks(t *trial, n, active int) error {
-	return each([]ref.Look{ref.LookColor, ref.LookDepth, ref.LookCenters, ref.LookEllipsoids}, func(look ref.Look) error { return checkLook(t, look, n, active) })
+	return each([]ref.Look{ref.LookColor, ref.LookDepth, ref.LookCenters, ref.LookEllipsoids},
+		func(look ref.Look) error { return checkLook(t, look, n, active) })
 }
 
 func checkLook(t *trial, look ref.Look, n, active int) error {
@@ -40,7 +41,8 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 	counters := make([]uint32, layout.NCounters)
 	counters[layout.NActive] = uint32(active)
 	projected, extents := inout(l, "projected", projectedOf(p.Splats)), inout(l, "extents", p.Extents)
-	l.r.Dispatch(&shaders.Look{Params: input(l, "params", []layout.StepParams{params}), Counters: input(l, "counters", counters), DepthKeys: input(l, "depth_keys", p.DepthKeys),
+	l.r.Dispatch(&shaders.Look{Params: input(l, "params", []layout.StepParams{params}),
+		Counters: input(l, "counters", counters), DepthKeys: input(l, "depth_keys", p.DepthKeys),
 		Projected: projected.Slice, Extents: extents.Slice}, vk.Items(n, 256))
 	if err := l.run(); err != nil {
 		return err
@@ -53,9 +55,11 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 	want := projectedOf(p.Splats)
 	for i := range want {
 		got := projected.got[i]
-		same := got.Mean2d == want[i].Mean2d && got.Color == want[i].Color && got.Opacity == want[i].Opacity && near3(got.Conic, want[i].Conic) && near3(extents.got[i], p.Extents[i])
+		same := got.Mean2d == want[i].Mean2d && got.Color == want[i].Color && got.Opacity == want[i].Opacity &&
+			near3(got.Conic, want[i].Conic) && near3(extents.got[i], p.Extents[i])
 		if !same {
-			wrong = errors.Join(wrong, equal("projected", projected.got[i:i+1], want[i:i+1]), equal("extents", extents.got[i:i+1], p.Extents[i:i+1]))
+			wrong = errors.Join(wrong, equal("projected", projected.got[i:i+1], want[i:i+1]),
+				equal("extents", extents.got[i:i+1], p.Extents[i:i+1]))
 			break
 		}
 	}

@@ -20,11 +20,13 @@ func lossCases() []Case {
 	return []Case{
 		newCase("loss", "values, windows inside", table(false, (*photo).checkLoss)),
 		newCase("loss", "values, windows beyond the border", table(true, (*photo).checkLoss)),
-		newCase("loss", "float32 and RGBA8 photos agree", func(t *trial) error { return t.photo(50, 40, false).checkFormats(false) }),
+		newCase("loss", "float32 and RGBA8 photos agree",
+			func(t *trial) error { return t.photo(50, 40, false).checkFormats(false) }),
 		newCase("loss", "picture equal to its photo", func(t *trial) error { return checkPerfect(t, false) }),
 		newCase("loss_grad", "gradient, windows inside", table(false, (*photo).checkGrad)),
 		newCase("loss_grad", "gradient, windows beyond the border", table(true, (*photo).checkGrad)),
-		newCase("loss_grad", "float32 and RGBA8 photos agree", func(t *trial) error { return t.photo(50, 40, true).checkFormats(true) }),
+		newCase("loss_grad", "float32 and RGBA8 photos agree",
+			func(t *trial) error { return t.photo(50, 40, true).checkFormats(true) }),
 		newCase("loss_grad", "picture equal to its photo", func(t *trial) error { return checkPerfect(t, true) }),
 		newCase("loss_grad", "L1 alone and SSIM alone", func(t *trial) error {
 			return each([]float32{0, 1}, func(lambda float32) error {
@@ -65,7 +67,8 @@ type photo struct {
 
 // photo makes a smooth picture with noise, not clamped, and a photo of which a third is transparent.
 func (t *trial) photo(width, height int, same bool) *photo {
-	p := &photo{t: t, width: width, height: height, texelWidth: width, texelHeight: height, same: same, lambda: 0.2, background: [3]float32{0.1, 0.6, 0.3}}
+	p := &photo{t: t, width: width, height: height, texelWidth: width, texelHeight: height, same: same, lambda: 0.2,
+		background: [3]float32{0.1, 0.6, 0.3}}
 	for i := range width * height {
 		x, y := float64(i%width), float64(i/width)
 		var c [4]float32
@@ -132,13 +135,16 @@ func (p *photo) run() error {
 	words = append(words, 0) // see target.glsl
 	params.Level, params.PhotoWidth, params.PhotoHeight = uint32(p.level), uint32(p.texelWidth), uint32(p.texelHeight)
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
-	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render), input(l, "target", words)
+	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render),
+		input(l, "target", words)
 	maps, partials := output[float32](l, "ssim_maps", 9*n), output[[3]float32](l, "partials", tiles)
 	counted, vRender := output[[3]float32](l, "counted", tiles), output[[4]float32](l, "v_render", n)
-	masked, alpha, packed, shrunk := p.mask != nil || p.maskable, p.alphaLoss > 0, p.packed || p.packable, p.level > 0 || p.shrinkable
+	masked, alpha, packed, shrunk := p.mask != nil || p.maskable, p.alphaLoss > 0, p.packed || p.packable,
+		p.level > 0 || p.shrinkable
 	l.r.Dispatch(&shaders.Loss{
-		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice, Counted: counted.Slice,
-		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
+		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice,
+		Counted: counted.Slice,
+		Spec:    shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
 	}, vk.Groups(tiles+2))
 	l.r.Dispatch(&shaders.LossGrad{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice,
@@ -203,7 +209,8 @@ func (p *photo) checkLoss() error {
 	terms := float64(max(1, 3*w*h))
 	// E[x^2] - mu^2 cancels: in flat windows float32 leaves 1e-7 beside SSIM's constant of 9e-4.
 	r := p.want()
-	return closeTo("partials", []float32{float32(ssim / terms)}, []float64{r.SSIM * float64(3*r.Windows) / terms}, 1e-5, 0)
+	return closeTo("partials", []float32{float32(ssim / terms)}, []float64{r.SSIM * float64(3*r.Windows) / terms}, 1e-5,
+		0)
 }
 
 func (p *photo) checkGrad() error {
@@ -214,7 +221,8 @@ func (p *photo) checkGrad() error {
 	return normWithin("v_render", floatsOf(p.vRender), want, 1e-4) // as for SSIM's value: cancellation in flat windows
 }
 
-// checkFormats requires that both formats of one 8-bit photo give the same values to 1e-6. The photo is opaque, as 8-bit targets are.
+// checkFormats requires that both formats of one 8-bit photo give the same values to 1e-6. The photo is opaque, as
+// 8-bit targets are.
 func (p *photo) checkFormats(grad bool) error {
 	p.opaque()
 	if err := p.run(); err != nil {

@@ -13,13 +13,17 @@ import (
 func lpipsCases() []Case {
 	return []Case{
 		newCase("lpips_input", "sizes", func(t *trial) error {
-			return each([][2]int{{1, 1}, {255, 1}, {16, 16}, {257, 3}, {37, 29}}, func(s [2]int) error { return checkLPIPSInput(t, s[0], s[1], 0, s[1]) })
+			return each([][2]int{{1, 1}, {255, 1}, {16, 16}, {257, 3}, {37, 29}},
+				func(s [2]int) error { return checkLPIPSInput(t, s[0], s[1], 0, s[1]) })
 		}),
 		newCase("lpips_input", "rows of a band", func(t *trial) error { return checkLPIPSInput(t, 19, 7, 12, 9) }),
 		newCase("lpips_conv", "kernels, strides, borders", func(t *trial) error {
 			return each([]conv{
-				{side: 1, stride: 1, width: 9, height: 5}, {side: 3, stride: 1, pad: 1, width: 17, height: 13}, {side: 3, stride: 1, width: 17, height: 13},
-				{side: 5, stride: 1, pad: 2, width: 11, height: 6}, {side: 11, stride: 4, pad: 2, width: 41, height: 35}, {side: 3, stride: 2, pad: 1, width: 10, height: 8},
+				{side: 1, stride: 1, width: 9, height: 5}, {side: 3, stride: 1, pad: 1, width: 17, height: 13},
+				{side: 3, stride: 1, width: 17, height: 13},
+				{side: 5, stride: 1, pad: 2, width: 11, height: 6},
+				{side: 11, stride: 4, pad: 2, width: 41, height: 35},
+				{side: 3, stride: 2, pad: 1, width: 10, height: 8},
 				{side: 3, stride: 1, pad: 1, width: 1, height: 1}, {side: 5, stride: 1, pad: 2, width: 2, height: 1},
 			}, func(c conv) error { return c.fill(t, 3, 5).check(t) })
 		}),
@@ -45,16 +49,19 @@ func lpipsCases() []Case {
 			return first(err, sameBytes("convolved", small, large), c.check(t))
 		}),
 		newCase("lpips_pool", "windows", func(t *trial) error {
-			return each([][4]int{{2, 2, 8, 6}, {2, 2, 9, 7}, {3, 2, 8, 7}, {3, 2, 9, 8}, {3, 2, 3, 3}, {2, 2, 2, 2}, {2, 2, 520, 2}}, func(s [4]int) error {
+			return each([][4]int{{2, 2, 8, 6}, {2, 2, 9, 7}, {3, 2, 8, 7}, {3, 2, 9, 8}, {3, 2, 3, 3}, {2, 2, 2, 2},
+				{2, 2, 520, 2}}, func(s [4]int) error {
 				return checkPool(t, s[0], s[1], s[2], s[3], 5)
 			})
 		}),
 		newCase("lpips_distance", "sizes", func(t *trial) error {
-			return each([][3]int{{1, 1, 1}, {64, 16, 3}, {7, 255, 2}, {5, 256, 1}, {3, 257, 2}, {200, 2, 2}}, func(s [3]int) error {
-				return checkLPIPSDistance(t, s[0], s[1], s[2], false)
-			})
+			return each([][3]int{{1, 1, 1}, {64, 16, 3}, {7, 255, 2}, {5, 256, 1}, {3, 257, 2}, {200, 2, 2}},
+				func(s [3]int) error {
+					return checkLPIPSDistance(t, s[0], s[1], s[2], false)
+				})
 		}),
-		newCase("lpips_distance", "equal features are 0 apart", func(t *trial) error { return checkLPIPSDistance(t, 64, 20, 4, true) }),
+		newCase("lpips_distance", "equal features are 0 apart",
+			func(t *trial) error { return checkLPIPSDistance(t, 64, 20, 4, true) }),
 	}
 }
 
@@ -150,7 +157,8 @@ func (c conv) fill(t *trial, channels, out int) *conv {
 
 func (c *conv) rows(in int) int { return (in+2*c.pad-c.side)/c.stride + 1 }
 
-// run makes rows [first, first+count) of the output; the input's rows [from, to) alone are there. The rest of either buffer must stay as it was.
+// run makes rows [first, first+count) of the output; the input's rows [from, to) alone are there. The rest of either
+// buffer must stay as it was.
 func (c *conv) run(t *trial, first, count, from, to, ring, outRing int) ([]float32, error) {
 	l := t.list()
 	terms, n, width := len(c.kernels)/len(c.biases), len(c.biases), c.rows(c.width)
@@ -160,11 +168,14 @@ func (c *conv) run(t *trial, first, count, from, to, ring, outRing int) ([]float
 	}
 	out := output[float32](l, "convolved", outRing*n*width)
 	l.r.Dispatch(&shaders.LpipsConv{
-		MapRows: input(l, "map_rows", bandRows(first, count)), Features: input(l, "features", ringOf(c.in, from, to, ring)),
-		Weights: input(l, "weights", turned), Biases: input(l, "biases", c.biases), Convolved: out.Slice,
-		Push: shaders.LpipsConvPush{Layer: 1, Width: uint32(c.width), Height: uint32(c.height), Channels: uint32(c.in.C), Ring: uint32(ring),
+		MapRows:  input(l, "map_rows", bandRows(first, count)),
+		Features: input(l, "features", ringOf(c.in, from, to, ring)),
+		Weights:  input(l, "weights", turned), Biases: input(l, "biases", c.biases), Convolved: out.Slice,
+		Push: shaders.LpipsConvPush{Layer: 1, Width: uint32(c.width), Height: uint32(c.height),
+			Channels: uint32(c.in.C), Ring: uint32(ring),
 			OutWidth: uint32(width), OutChannels: uint32(n), OutRing: uint32(outRing)},
-		Spec: shaders.LpipsConvSpec{WorkgroupSize: c.lanes, Side: uint32(c.side), Stride: uint32(c.stride), Pad: uint32(c.pad)},
+		Spec: shaders.LpipsConvSpec{WorkgroupSize: c.lanes, Side: uint32(c.side), Stride: uint32(c.stride),
+			Pad: uint32(c.pad)},
 	}, vk.Groups3((count*width+127)/128+1, (n+63)/64, 1))
 	if err := l.run(); err != nil {
 		return nil, err
@@ -174,7 +185,8 @@ func (c *conv) run(t *trial, first, count, from, to, ring, outRing int) ([]float
 
 // want is the reference in float64.
 func (c *conv) want() ref.Maps[float64] {
-	return ref.Convolve(maps64(c.in), ref.ConvertSlice[float64](c.kernels), ref.ConvertSlice[float64](c.biases), c.side, c.stride, c.pad)
+	return ref.Convolve(maps64(c.in), ref.ConvertSlice[float64](c.kernels), ref.ConvertSlice[float64](c.biases), c.side,
+		c.stride, c.pad)
 }
 
 func (c *conv) check(t *trial) error {
@@ -191,7 +203,8 @@ func (c *conv) check(t *trial) error {
 // checkConvBands makes an output whole, and then in bands of rows with no more in memory than they need.
 func checkConvBands(t *trial) error {
 	return each([]conv{
-		{side: 3, stride: 1, pad: 1, width: 33, height: 40}, {side: 11, stride: 4, pad: 2, width: 47, height: 90}, {side: 5, stride: 1, pad: 2, width: 20, height: 21},
+		{side: 3, stride: 1, pad: 1, width: 33, height: 40}, {side: 11, stride: 4, pad: 2, width: 47, height: 90},
+		{side: 5, stride: 1, pad: 2, width: 20, height: 21},
 	}, func(c conv) error {
 		c = *c.fill(t, 6, 20)
 		rows := c.rows(c.height)
@@ -227,14 +240,17 @@ func checkPool(t *trial, side, stride, width, height, channels int) error {
 		l := t.list()
 		out := output[float32](l, "pooled", (count+1)*channels*want.Width)
 		l.r.Dispatch(&shaders.LpipsPool{
-			MapRows: input(l, "map_rows", bandRows(first, count)), Features: input(l, "features", ringOf(in, from, to, to-from)), Pooled: out.Slice,
-			Push: shaders.LpipsPoolPush{Layer: 1, Channels: uint32(channels), Width: uint32(width), Ring: uint32(to - from), OutWidth: uint32(want.Width), OutRing: uint32(count + 1)},
+			MapRows:  input(l, "map_rows", bandRows(first, count)),
+			Features: input(l, "features", ringOf(in, from, to, to-from)), Pooled: out.Slice,
+			Push: shaders.LpipsPoolPush{Layer: 1, Channels: uint32(channels), Width: uint32(width),
+				Ring: uint32(to - from), OutWidth: uint32(want.Width), OutRing: uint32(count + 1)},
 			Spec: shaders.LpipsPoolSpec{Side: uint32(side), Stride: uint32(stride)},
 		}, vk.Items(count*channels*want.Width+300, 256))
 		if err := l.run(); err != nil {
 			return err
 		}
-		if err := closeTo("pooled", bandOf(out.got, first, first+count, channels*want.Width), wantRows(want, first, first+count), 0, 0); err != nil {
+		if err := closeTo("pooled", bandOf(out.got, first, first+count, channels*want.Width),
+			wantRows(want, first, first+count), 0, 0); err != nil {
 			return err
 		}
 	}
@@ -267,9 +283,11 @@ func checkLPIPSDistance(t *trial, channels, width, height int, same bool) error 
 		return out
 	}
 	l.r.Dispatch(&shaders.LpipsDistance{
-		MapRows: input(l, "map_rows", bandRows(first, height)), FeaturesX: input(l, "features_x", shifted(a)), FeaturesY: input(l, "features_y", shifted(b)),
+		MapRows: input(l, "map_rows", bandRows(first, height)), FeaturesX: input(l, "features_x", shifted(a)),
+		FeaturesY:      input(l, "features_y", shifted(b)),
 		ChannelWeights: input(l, "channel_weights", weights), RowSums: sums.Slice,
-		Push: shaders.LpipsDistancePush{Layer: 1, Channels: uint32(channels), Width: uint32(width), Ring: uint32(height), FirstSum: before},
+		Push: shaders.LpipsDistancePush{Layer: 1, Channels: uint32(channels), Width: uint32(width),
+			Ring: uint32(height), FirstSum: before},
 	}, vk.Groups(height+2))
 	if err := l.run(); err != nil {
 		return err

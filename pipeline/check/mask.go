@@ -20,17 +20,23 @@ func maskCases() []Case {
 	return []Case{
 		newCase("loss", "masks, windows inside", table(false, (*photo).checkMasked)),
 		newCase("loss", "masks, windows beyond the border", table(true, (*photo).checkMasked)),
-		newCase("loss", "a full mask, and none where photos may have one", func(t *trial) error { return checkFullMask(t, false) }),
-		newCase("loss", "alpha without a mask", func(t *trial) error { return t.alphaPhoto().then((*photo).checkMasked) }),
-		newCase("loss", "packed photos", func(t *trial) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, 0) }) }),
+		newCase("loss", "a full mask, and none where photos may have one",
+			func(t *trial) error { return checkFullMask(t, false) }),
+		newCase("loss", "alpha without a mask",
+			func(t *trial) error { return t.alphaPhoto().then((*photo).checkMasked) }),
+		newCase("loss", "packed photos",
+			func(t *trial) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, 0) }) }),
 		newCase("loss_grad", "masks, windows inside", table(false, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "masks, windows beyond the border", table(true, (*photo).checkMaskedGrad)),
-		newCase("loss_grad", "a full mask, and none where photos may have one", func(t *trial) error { return checkFullMask(t, true) }),
-		newCase("loss_grad", "alpha without a mask", func(t *trial) error { return t.alphaPhoto().then((*photo).checkMaskedGrad) }),
+		newCase("loss_grad", "a full mask, and none where photos may have one",
+			func(t *trial) error { return checkFullMask(t, true) }),
+		newCase("loss_grad", "alpha without a mask",
+			func(t *trial) error { return t.alphaPhoto().then((*photo).checkMaskedGrad) }),
 	}
 }
 
-// masked gives p a random mask with share of its texels, and an alpha loss. What does not count holds numbers that would show.
+// masked gives p a random mask with share of its texels, and an alpha loss. What does not count holds numbers that
+// would show.
 func (p *photo) masked(share float64) *photo {
 	n := p.texelWidth * p.texelHeight
 	p.mask, p.alphaLoss = make([]uint32, (n+31)/32), 0.5
@@ -74,7 +80,8 @@ func (p *photo) checkMasked() error {
 	}
 	want := p.want()
 	if int(pixels) != want.Counted || int(windows) != want.Windows {
-		return fmt.Errorf("binding counted: %g pixels and %g windows, want %d and %d", pixels, windows, want.Counted, want.Windows)
+		return fmt.Errorf("binding counted: %g pixels and %g windows, want %d and %d", pixels, windows, want.Counted,
+			want.Windows)
 	}
 	mean := float32(alpha / math.Max(1, pixels))
 	return first(closeTo("counted", []float32{mean}, []float64{want.Alpha}, 1e-6, 1e-6), p.checkLoss())
@@ -94,10 +101,12 @@ func (p *photo) checkMaskedGrad() error {
 		colours, alphas = append(colours, v[:3]...), append(alphas, v[3])
 		wantColours, wantAlphas = append(wantColours, want[i][:3]...), append(wantAlphas, want[i][3])
 	}
-	return first(normWithin("v_render", colours, wantColours, 1e-4), closeTo("v_render (alpha)", alphas, wantAlphas, 0, 1e-6))
+	return first(normWithin("v_render", colours, wantColours, 1e-4),
+		closeTo("v_render (alpha)", alphas, wantAlphas, 0, 1e-6))
 }
 
-// checkFullMask requires what the variant without masks gives of the variant with them, for a photo without mask and for one whose mask holds every pixel.
+// checkFullMask requires what the variant without masks gives of the variant with them, for a photo without mask and
+// for one whose mask holds every pixel.
 func checkFullMask(t *trial, grad bool) error {
 	p := t.photo(50, 40, true)
 	if err := p.run(); err != nil {
@@ -118,7 +127,8 @@ func checkFullMask(t *trial, grad bool) error {
 		if grad {
 			return closeTo("v_render", floatsOf(p.vRender), vRender, 1e-6/float64(3*p.width*p.height), 1e-4)
 		}
-		return closeTo("partials", floatsOf(p.partials), partials, 768*3e-7, 1e-6) // compilers may contract the variants in their own ways
+		// compilers may contract the variants in their own ways
+		return closeTo("partials", floatsOf(p.partials), partials, 768*3e-7, 1e-6)
 	})
 }
 
@@ -135,8 +145,8 @@ func packedWords(rgba []uint8) []uint32 {
 	return words
 }
 
-// checkPacked requires that an opaque photo gives the same bytes in four bytes a texel and in three, with a mask and without, with the alpha compared; and what
-// the variant for photos in four bytes alone gives.
+// checkPacked requires that an opaque photo gives the same bytes in four bytes a texel and in three, with a mask and
+// without, with the alpha compared; and what the variant for photos in four bytes alone gives.
 func checkPacked(t *trial, size [2]int, level int) error {
 	for _, share := range []float64{1, 0.9} {
 		p := t.photo(size[0], size[1], false).shrunk(level)
@@ -158,9 +168,11 @@ func checkPacked(t *trial, size [2]int, level int) error {
 			return err
 		}
 		// Compilers may contract the variants in their own ways.
-		err := first(sameBytes("partials", floatsOf(p.partials), floatsOf(wide.partials)), sameBytes("counted", floatsOf(p.counted), floatsOf(wide.counted)),
+		err := first(sameBytes("partials", floatsOf(p.partials), floatsOf(wide.partials)),
+			sameBytes("counted", floatsOf(p.counted), floatsOf(wide.counted)),
 			sameBytes("v_render", floatsOf(p.vRender), floatsOf(wide.vRender)),
-			closeTo("partials", floatsOf(p.partials), floatsOf(plain.partials), 768*3e-7, 1e-6), closeTo("counted", floatsOf(p.counted), floatsOf(plain.counted), 0, 1e-6),
+			closeTo("partials", floatsOf(p.partials), floatsOf(plain.partials), 768*3e-7, 1e-6),
+			closeTo("counted", floatsOf(p.counted), floatsOf(plain.counted), 0, 1e-6),
 			closeTo("v_render", floatsOf(p.vRender), floatsOf(plain.vRender), 1e-6/float64(3*p.width*p.height), 1e-4))
 		if err != nil {
 			return fmt.Errorf("%dx%d, level %d, a share of %g: %w", size[0], size[1], level, share, err)

@@ -17,7 +17,8 @@ func mcmcCases() []Case {
 	return []Case{
 		newCase("mcmc_plan", "table of counts", checkMCMCPlan),
 		newCase("mcmc_weigh", "sizes", func(t *trial) error {
-			return each(sizes, func(n int) error { return each(rounds, func(r uint32) error { return checkWeigh(t, t.faint(n), r) }) })
+			return each(sizes,
+				func(n int) error { return each(rounds, func(r uint32) error { return checkWeigh(t, t.faint(n), r) }) })
 		}),
 		newCase("mcmc_weigh", "poison", func(t *trial) error {
 			decide := layout.RowSh + 3
@@ -36,7 +37,8 @@ func mcmcCases() []Case {
 		}),
 		newCase("mcmc_draw", "sizes", func(t *trial) error {
 			return each(sizes, func(n int) error {
-				return each([]int{0, 1, n, 3*n + 5}, func(copies int) error { return checkDraw(t, t.uints(n, 1<<20), copies, layout.RoundGrow) })
+				return each([]int{0, 1, n, 3*n + 5},
+					func(copies int) error { return checkDraw(t, t.uints(n, 1<<20), copies, layout.RoundGrow) })
 			})
 		}),
 		newCase("mcmc_draw", "in place of the dead", func(t *trial) error {
@@ -66,7 +68,8 @@ func mcmcCases() []Case {
 		newCase("mcmc_update", "one splat takes all", func(t *trial) error {
 			return each(rounds, func(r uint32) error { return checkCopies(t, 1+2*layout.MaxRelocations, r, 0) })
 		}),
-		newCase("mcmc_update", "a failed unit changes nothing", func(t *trial) error { return checkCopies(t, 400, layout.RoundGrow, layout.FailedSplats) }),
+		newCase("mcmc_update", "a failed unit changes nothing",
+			func(t *trial) error { return checkCopies(t, 400, layout.RoundGrow, layout.FailedSplats) }),
 	}
 }
 
@@ -86,8 +89,9 @@ func (t *trial) faint(n int) *ref.Model[float32] {
 
 func mcmcParams(c ref.MCMCConfig[float32], ceiling, capacity int) layout.StepParams {
 	return layout.StepParams{
-		Unit: 17, Step: c.Step, SeedLo: uint32(c.Seed), SeedHi: uint32(c.Seed >> 32), PruneOpacity: c.PruneOpacity, TargetSplats: uint32(c.Target),
-		MaxSplats: uint32(ceiling), SplatCapacity: uint32(capacity),
+		Unit: 17, Step: c.Step, SeedLo: uint32(c.Seed), SeedHi: uint32(c.Seed >> 32), PruneOpacity: c.PruneOpacity,
+		TargetSplats: uint32(c.Target),
+		MaxSplats:    uint32(ceiling), SplatCapacity: uint32(capacity),
 	}
 }
 
@@ -100,8 +104,10 @@ func checkMCMCPlan(t *trial) error {
 		n, target, ceiling, capacity int
 		failed                       uint32
 	}{
-		{100, 105, 1000, 1000, 0}, {100, 105, 103, 1000, 0}, {100, 105, 90, 1000, 0}, {100, 50, 1000, 1000, 0}, {100, 105, 1000, 105, 0},
-		{100, 105, 1000, 104, 0}, {100, 105, 1000, 104, layout.FailedIsects}, {0, 105, 1000, 1000, 0}, {1, 70000 * 256, 1 << 30, 1 << 30, 0},
+		{100, 105, 1000, 1000, 0}, {100, 105, 103, 1000, 0}, {100, 105, 90, 1000, 0}, {100, 50, 1000, 1000, 0},
+		{100, 105, 1000, 105, 0},
+		{100, 105, 1000, 104, 0}, {100, 105, 1000, 104, layout.FailedIsects}, {0, 105, 1000, 1000, 0},
+		{1, 70000 * 256, 1 << 30, 1 << 30, 0},
 	} {
 		start := junkCounters(map[int]uint32{layout.NActive: uint32(p.n), layout.Failed: p.failed})
 		want := slices.Clone(start)
@@ -113,7 +119,8 @@ func checkMCMCPlan(t *trial) error {
 			want[layout.Failed] |= layout.FailedSplats
 			want[layout.Needed] = uint32(after)
 		} else {
-			want[layout.NNew], want[layout.NNewAllowed], want[layout.NAfter] = uint32(after-p.n), uint32(after-p.n), uint32(after)
+			want[layout.NNew], want[layout.NNewAllowed], want[layout.NAfter] = uint32(after-p.n), uint32(after-p.n),
+				uint32(after)
 		}
 		l := t.list()
 		counters, args := inout(l, "counters", start), output[[3]uint32](l, "dispatch_args", layout.NArgs)
@@ -126,7 +133,8 @@ func checkMCMCPlan(t *trial) error {
 		}
 		err := equal("counters", counters.got, want)
 		if after <= p.capacity {
-			err = first(err, checkGrid(layout.ArgsDraws, args.got[layout.ArgsDraws], groups(uint32(max(p.n, after-p.n)), layout.Group)))
+			err = first(err, checkGrid(layout.ArgsDraws, args.got[layout.ArgsDraws],
+				groups(uint32(max(p.n, after-p.n)), layout.Group)))
 		}
 		if err != nil {
 			return fmt.Errorf("%+v: %w", p, err)
@@ -147,8 +155,10 @@ func checkWeigh(t *trial, m *ref.Model[float32], round uint32) error {
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(m.N)}))
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.McmcWeigh{
-			Params: params, Counters: counters, Chunk: chunk.Slice, Actions: actions.Slice, HoleOffset: holes.Slice, Weights: weights.Slice, Multiplicity: drawn.Slice,
-			Push: shaders.McmcWeighPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, Round: round}, Spec: shaders.McmcWeighSpec{Mixed: d.mixed},
+			Params: params, Counters: counters, Chunk: chunk.Slice, Actions: actions.Slice, HoleOffset: holes.Slice,
+			Weights: weights.Slice, Multiplicity: drawn.Slice,
+			Push: shaders.McmcWeighPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, Round: round},
+			Spec: shaders.McmcWeighSpec{Mixed: d.mixed},
 		}, vk.Items(refineChunk, 256))
 	}
 	if err := l.run(); err != nil {
@@ -169,8 +179,10 @@ func checkWeigh(t *trial, m *ref.Model[float32], round uint32) error {
 			gone = 1
 		}
 		// An opacity is right to a few 2^-24, and the share of a splat is at most 2^24.
-		if h[i] != gone || (a[i] == layout.ActionPrune) != dead[i] || math.Abs(float64(w[i])-float64(want[i])) > 2+3e-7*float64(want[i]) || dead[i] && w[i] != 0 {
-			return fmt.Errorf("binding weights: [%d]: got %d, action %d, hole %d; want %d, dead: %v", i, w[i], a[i], h[i], want[i], dead[i])
+		if h[i] != gone || (a[i] == layout.ActionPrune) != dead[i] ||
+			math.Abs(float64(w[i])-float64(want[i])) > 2+3e-7*float64(want[i]) || dead[i] && w[i] != 0 {
+			return fmt.Errorf("binding weights: [%d]: got %d, action %d, hole %d; want %d, dead: %v", i, w[i], a[i],
+				h[i], want[i], dead[i])
 		}
 		sum += uint64(w[i])
 	}
@@ -196,13 +208,16 @@ func checkDraw(t *trial, weights []uint32, copies int, round uint32) error {
 		}
 	}
 	set := map[int]uint32{
-		layout.NActive: uint32(n), layout.NWeight: uint32(total), layout.NHoles: uint32(copies), layout.NNewAllowed: uint32(copies),
+		layout.NActive: uint32(n), layout.NWeight: uint32(total), layout.NHoles: uint32(copies),
+		layout.NNewAllowed: uint32(copies),
 	}
 	sources, drawn := output[uint32](l, "sources", copies), inout(l, "multiplicity", make([]uint32, n))
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	l.r.Dispatch(&shaders.McmcDraw{
-		Params: input(l, "params", []layout.StepParams{mcmcParams(c, 0, 0)}), Counters: input(l, "counters", junkCounters(set)),
-		Weights: input(l, "weights", sums), HoleList: input(l, "hole_list", homes), Sources: sources.Slice, Multiplicity: drawn.Slice,
+		Params:   input(l, "params", []layout.StepParams{mcmcParams(c, 0, 0)}),
+		Counters: input(l, "counters", junkCounters(set)),
+		Weights:  input(l, "weights", sums), HoleList: input(l, "hole_list", homes), Sources: sources.Slice,
+		Multiplicity: drawn.Slice,
 		DispatchArgs: args.Slice, Push: shaders.McmcDrawPush{Round: round},
 	}, vk.Items(copies+256, 256))
 	if err := l.run(); err != nil {
@@ -242,7 +257,8 @@ func checkCopies(t *trial, n int, round, failed uint32) error {
 	chunks := blocksOf(n+len(homes), refineChunk)
 	d := l.upload(m, refineChunk, chunks)
 	set := map[int]uint32{
-		layout.NActive: uint32(n), layout.NHoles: uint32(len(homes)), layout.NNewAllowed: uint32(len(homes)), layout.Failed: failed,
+		layout.NActive: uint32(n), layout.NHoles: uint32(len(homes)), layout.NNewAllowed: uint32(len(homes)),
+		layout.Failed: failed,
 	}
 	c := mcmcConfig(0)
 	l.copySplats(d, []layout.StepParams{mcmcParams(c, 0, 0)}, junkCounters(set), homes, sources, drawn, round)
@@ -283,21 +299,25 @@ func (l *list) copySplats(d *model, p []layout.StepParams, start, homes, sources
 	for i, source := range d.chunks {
 		for j, dest := range d.chunks {
 			l.r.Dispatch(&shaders.McmcPlace{
-				Params: params, Counters: counters, Sources: from, Multiplicity: times, HoleList: list, Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
-				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size, DestSplats: size, Round: round},
+				Params: params, Counters: counters, Sources: from, Multiplicity: times, HoleList: list,
+				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state,
+					DestFirstId: uint32(j) * size, DestSplats: size, Round: round},
 			}, vk.Items(len(homes)+256, 256))
 		}
 	}
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.McmcUpdate{
 			Params: params, Counters: counters, Multiplicity: times, Chunk: chunk.Slice,
-			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, Round: round},
+			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state,
+				Round: round},
 		}, vk.Items(d.size, 256))
 	}
 }
 
-// compareCopies requires equal bytes but for opacities and scales: the opacity is 1 less a power right to 2^-22 or so, an error that is relative to 0.005 at
-// worst; and the alternating sum behind the scale's factor has terms of up to 1e5 times its value where 51 copies share an opacity of 1.
+// compareCopies requires equal bytes but for opacities and scales: the opacity is 1 less a power right to 2^-22 or so,
+// an error that is relative to 0.005 at worst; and the alternating sum behind the scale's factor has terms of up to 1e5
+// times its value where 51 copies share an opacity of 1.
 func compareCopies(got *ref.Model[float32], want *ref.Model[float64]) error {
 	for i := range got.N {
 		for r := range ref.ParamRows(got.Degree) {
@@ -318,9 +338,11 @@ func compareCopies(got *ref.Model[float32], want *ref.Model[float64]) error {
 	for k, w := range want.M.Tensors() {
 		width := w.Width * got.N
 		gm, gv := got.M.Tensors()[k].Data, got.V.Tensors()[k].Data
-		if err := first(closeTo("chunk.first moments", gm, w.Data[:width], 0, 0), closeTo("chunk.second moments", gv, want.V.Tensors()[k].Data[:width], 0, 0)); err != nil {
+		if err := first(closeTo("chunk.first moments", gm, w.Data[:width], 0, 0),
+			closeTo("chunk.second moments", gv, want.V.Tensors()[k].Data[:width], 0, 0)); err != nil {
 			return err
 		}
 	}
-	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D[:got.N], 0, 0), closeTo("chunk.count", got.Count, want.Count[:got.N], 0, 0))
+	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D[:got.N], 0, 0),
+		closeTo("chunk.count", got.Count, want.Count[:got.N], 0, 0))
 }

@@ -9,7 +9,8 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// Cases of chunks in mixed precision. Models are made of numbers that such a chunk holds: upload rounds them where they are.
+// Cases of chunks in mixed precision. Models are made of numbers that such a chunk holds: upload rounds them where they
+// are.
 
 // mixedCase is newCase in mixed precision.
 func mixedCase(kernel, name string, run func(t *trial) error) Case {
@@ -110,10 +111,12 @@ func (c chunkRows) setWord(m *ref.Model[float32], r, i int, w uint32) {
 }
 
 // roundedWithin requires got to be what rounding by the random bits makes of a number within limit of want.
-func roundedWithin(binding string, splat, r int, got float32, want, limit float64, random uint16, round func(float32, uint16) uint16, value func(uint16) float32) error {
+func roundedWithin(binding string, splat, r int, got float32, want, limit float64, random uint16,
+	round func(float32, uint16) uint16, value func(uint16) float32) error {
 	low, high := value(round(float32(want-limit), random)), value(round(float32(want+limit), random))
 	if !(got >= low && got <= high) && !(isNaN(got) && math.IsNaN(want)) {
-		return fmt.Errorf("binding %s: parameter %d of splat %d: got %g, want %g to %g, rounded from %g by %#x", binding, r, splat, got, low, high, want, random)
+		return fmt.Errorf("binding %s: parameter %d of splat %d: got %g, want %g to %g, rounded from %g by %#x",
+			binding, r, splat, got, low, high, want, random)
 	}
 	return nil
 }
@@ -129,12 +132,15 @@ func compareMixed(got *ref.Model[float32], want *ref.Model[float64], c ref.Round
 		for r := range ref.ParamRows(got.Degree) {
 			a, b, bits := c.Bits(i, r)
 			err := first(
-				roundedWithin("chunk.first moments", i, r, *got.M.At(r, i), *want.M.At(r, i), by.first(r, i), a, ref.RoundBFloat, ref.BFloatValue),
-				roundedWithin("chunk.second moments", i, r, *got.V.At(r, i), *want.V.At(r, i), by.second(r, i), b, ref.RoundBFloat, ref.BFloatValue),
+				roundedWithin("chunk.first moments", i, r, *got.M.At(r, i), *want.M.At(r, i), by.first(r, i), a,
+					ref.RoundBFloat, ref.BFloatValue),
+				roundedWithin("chunk.second moments", i, r, *got.V.At(r, i), *want.V.At(r, i), by.second(r, i), b,
+					ref.RoundBFloat, ref.BFloatValue),
 			)
 			x, y := *got.Params.At(r, i), *want.Params.At(r, i)
 			if r >= layout.RowSh {
-				err = first(err, roundedWithin("chunk.sh", i, r, x, y, by.value(r, i), bits, ref.RoundHalf, ref.HalfValue))
+				err = first(err,
+					roundedWithin("chunk.sh", i, r, x, y, by.value(r, i), bits, ref.RoundHalf, ref.HalfValue))
 			} else if !(math.Abs(float64(x)-y) <= by.value(r, i)) {
 				err = first(err, fmt.Errorf("binding chunk: parameter %d of splat %d: got %g, want %g", r, i, x, y))
 			}
@@ -143,7 +149,8 @@ func compareMixed(got *ref.Model[float32], want *ref.Model[float64], c ref.Round
 			}
 		}
 	}
-	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D, 1e-6, 1e-5), closeTo("chunk.count", got.Count, want.Count, 0, 0))
+	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D, 1e-6, 1e-5),
+		closeTo("chunk.count", got.Count, want.Count, 0, 0))
 }
 
 // compareMixedStep allows what compareStep does.
@@ -190,12 +197,15 @@ func (t *trial) unseen(m *ref.Model[float32], p layout.StepParams) (*ref.Model[f
 	}
 	p.Step, p.SeedLo, p.SeedHi, p.View.ShDegree = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32, uint32(m.Degree)
 	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(0))
-	grad, abs := input(l, "v_projected", make([]layout.ProjectedGrad, m.N)), input(l, "v_abs_mean2d", make([][2]float32, m.N))
+	grad, abs := input(l, "v_projected", make([]layout.ProjectedGrad, m.N)),
+		input(l, "v_abs_mean2d", make([][2]float32, m.N))
 	projected := input(l, "projected", make([]layout.Projected, m.N))
 	for i, chunk := range d.chunks {
 		l.adam(d, shaders.ProjectBwdAdam{
-			Params: params, Counters: counters, DepthKeys: input(l, "depth_keys", keys), VProjected: grad, Projected: projected, Chunk: chunk.Slice, VAbsMean2d: abs,
-			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(d.params)},
+			Params: params, Counters: counters, DepthKeys: input(l, "depth_keys", keys), VProjected: grad,
+			Projected: projected, Chunk: chunk.Slice, VAbsMean2d: abs,
+			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
+				NParams: uint32(d.params)},
 		})
 	}
 	if err := l.run(); err != nil {
@@ -204,7 +214,8 @@ func (t *trial) unseen(m *ref.Model[float32], p layout.StepParams) (*ref.Model[f
 	return d.download(m.N, m.Degree), d.restUntouched(m.N, d.params)
 }
 
-// checkMixedMoments lets moments decay, which is one product that every device rounds alike. What is below float32's normal numbers may become 0.
+// checkMixedMoments lets moments decay, which is one product that every device rounds alike. What is below float32's
+// normal numbers may become 0.
 func checkMixedMoments(t *trial) error {
 	const least = 1.1754944e-38
 	first := []float32{0, 1, -1, 0.7, -1e-4, 1e-20, -3e-30, 2e-38, -1.2e-38, 3.3e38, -3.3e38, 1e-40}
@@ -232,7 +243,8 @@ func checkMixedMoments(t *trial) error {
 			} {
 				want := ref.BFloatValue(ref.RoundBFloat(x.want, x.random))
 				if x.got != want && !(x.got == 0 && math.Abs(float64(x.want)) < least) {
-					return fmt.Errorf("binding chunk: %s of parameter %d of splat %d: got %g, want %g, which is %g rounded by %#x", x.name, r, i, x.got, want, x.want, x.random)
+					return fmt.Errorf("binding chunk: %s of parameter %d of splat %d: got %g, want %g, which is %g "+
+						"rounded by %#x", x.name, r, i, x.got, want, x.want, x.random)
 				}
 			}
 			if x, y := *got.Params.At(r, i), *m.Params.At(r, i); x != y {
@@ -243,7 +255,8 @@ func checkMixedMoments(t *trial) error {
 	return nil
 }
 
-// checkMixedCoefficients moves coefficients by steps far below and above a unit in their last place: up to the largest half and beyond, down to the smallest.
+// checkMixedCoefficients moves coefficients by steps far below and above a unit in their last place: up to the largest
+// half and beyond, down to the smallest.
 func checkMixedCoefficients(t *trial) error {
 	values := []float32{0, 1, -0.3, 65504, -65504, 60000, 6.1e-5, -6.2e-5, 3e-5, 6e-8, -1.2e-7, 1e-3}
 	m := ref.NewModel(t.splats(700, 3))
@@ -261,7 +274,8 @@ func checkMixedCoefficients(t *trial) error {
 		return err
 	}
 	want := model64(m)
-	ref.AdamModel(want, ref.NewParams[float64](m.N, 3), ref.Rates{SH0: 1, SHN: 0.5}, ref.DefaultAdam, math.MaxInt32) // so late that there is no bias
+	// so late that there is no bias
+	ref.AdamModel(want, ref.NewParams[float64](m.N, 3), ref.Rates{SH0: 1, SHN: 0.5}, ref.DefaultAdam, math.MaxInt32)
 	return compareMixed(got, want, ref.Rounding{Seed: adamSeed, Step: adamStep}, limits{
 		first:  func(r, i int) float64 { return 2e-7 * math.Abs(*want.M.At(r, i)) },
 		second: func(r, i int) float64 { return 2e-7 },

@@ -34,10 +34,12 @@ func (t *trial) anyFloats(n int) []float32 {
 
 // projection makes n projected splats, of which a share is seen.
 func (t *trial) projection(n int, share float64) *ref.Projection[float32] {
-	p := &ref.Projection[float32]{Splats: make([]ref.Projected[float32], n), Extents: make([][3]float32, n), DepthKeys: t.uints(n, 1<<31)}
+	p := &ref.Projection[float32]{Splats: make([]ref.Projected[float32], n), Extents: make([][3]float32, n),
+		DepthKeys: t.uints(n, 1<<31)}
 	for i := range n {
 		x := t.anyFloats(12)
-		p.Splats[i] = ref.Projected[float32]{Mean2D: [2]float32(x[0:]), Conic: [3]float32(x[2:]), Opacity: x[5], Color: [3]float32(x[6:])}
+		p.Splats[i] = ref.Projected[float32]{Mean2D: [2]float32(x[0:]), Conic: [3]float32(x[2:]), Opacity: x[5],
+			Color: [3]float32(x[6:])}
 		p.Extents[i] = [3]float32(x[9:])
 		if t.Float64() >= share {
 			p.DepthKeys[i] = layout.Culled
@@ -68,7 +70,8 @@ func sendCases() []Case {
 		}),
 		newCase("send_visible", "after a failure", func(t *trial) error {
 			return each([]int{-1, 0, 5}, func(room int) error {
-				return first(checkSend(t, t.projection(700, 0.5), room, layout.FailedIsects), checkSend(t, t.projection(700, 0.5), room, layout.FailedPacket))
+				return first(checkSend(t, t.projection(700, 0.5), room, layout.FailedIsects),
+					checkSend(t, t.projection(700, 0.5), room, layout.FailedPacket))
 			})
 		}),
 	}
@@ -78,7 +81,8 @@ func checkMark(t *trial, keys []uint32) error {
 	l := t.list()
 	marks := output[uint32](l, "marks", len(keys)+7)
 	l.r.Dispatch(&shaders.MarkVisible{
-		Counters: input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(len(keys))})), DepthKeys: input(l, "depth_keys", keys), Marks: marks.Slice,
+		Counters:  input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(len(keys))})),
+		DepthKeys: input(l, "depth_keys", keys), Marks: marks.Slice,
 	}, vk.Items(len(keys)+3*layout.Group, layout.Group))
 	if err := l.run(); err != nil {
 		return err
@@ -114,12 +118,16 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 	start, fail := failedCounters(failed, map[int]uint32{layout.NActive: uint32(n), layout.NSent: sum})
 	counters, indexOf := inout(l, "counters", start), inout(l, "index_of", append(marks, guardWord, guardWord))
 	headers := output[layout.PacketHeader](l, "headers", 4)
-	projected, extents := output[float32](l, "out_projected", 9*(capacity+1)), output[float32](l, "out_extents", 3*(capacity+1))
+	projected, extents := output[float32](l, "out_projected", 9*(capacity+1)),
+		output[float32](l, "out_extents", 3*(capacity+1))
 	keys, sentOf := output[uint32](l, "out_keys", capacity+1), output[[2]uint32](l, "sent_of", 3)
 	l.r.Dispatch(&shaders.SendVisible{
-		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice, DepthKeys: input(l, "depth_keys", p.DepthKeys),
-		Projected: input(l, "projected", floatsOf(projectedOf(p.Splats))), Extents: input(l, "extents", floatsOf(p.Extents)),
-		IndexOf: indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice, OutExtents: extents.Slice, OutKeys: keys.Slice, SentOf: sentOf.Slice,
+		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice,
+		DepthKeys: input(l, "depth_keys", p.DepthKeys),
+		Projected: input(l, "projected", floatsOf(projectedOf(p.Splats))),
+		Extents:   input(l, "extents", floatsOf(p.Extents)),
+		IndexOf:   indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice, OutExtents: extents.Slice,
+		OutKeys: keys.Slice, SentOf: sentOf.Slice,
 		Push: shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2, View: 1},
 	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of many too many, the header is written once
 	if err := l.run(); err != nil {
@@ -137,9 +145,11 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 	return first(
 		equal("headers", headers.got[2:3], []layout.PacketHeader{want}), onlyWritten(headers, 2, 3),
 		equal("sent_of", sentOf.got[1:2], [][2]uint32{{0, want.N}}), onlyWritten(sentOf, 1, 2),
-		equal("counters", counters.got, withFailure(start, fail)), equal("index_of", indexOf.got, append(index, guardWord, guardWord)),
+		equal("counters", counters.got, withFailure(start, fail)),
+		equal("index_of", indexOf.got, append(index, guardWord, guardWord)),
 		errP, errE, errK, sameBytes("out_projected", gotProjected, floatsOf(projectedOf(packet.Splats))),
-		sameBytes("out_extents", gotExtents, floatsOf(packet.Extents)), sameBytes("out_keys", gotKeys, packet.DepthKeys),
+		sameBytes("out_extents", gotExtents, floatsOf(packet.Extents)),
+		sameBytes("out_keys", gotKeys, packet.DepthKeys),
 	)
 }
 
@@ -177,18 +187,21 @@ func joinCases() []Case {
 		sizes := []uint32{1000, 0, 2049, 70000}[:n]
 		_, sum := ref.Scan(sizes)
 		plain = append(plain, joining{headersOf(sizes...), 1 << 20, 0}, joining{headersOf(make([]uint32, n)...), 0, 0})
-		full = append(full, joining{headersOf(sizes...), sum, 0}, joining{headersOf(sizes...), sum - 1, 0}, joining{headersOf(sizes...), 0, layout.FailedPacket})
+		full = append(full, joining{headersOf(sizes...), sum, 0}, joining{headersOf(sizes...), sum - 1, 0},
+			joining{headersOf(sizes...), 0, layout.FailedPacket})
 		for k := range n {
 			lost := headersOf(sizes...)
 			lost[k] = layout.PacketHeader{Failed: 1, Needed: 5000, Unit: unitOfPackets}
 			early, late := headersOf(sizes...), headersOf(sizes...)
 			early[k].Unit, late[k].Unit = unitOfPackets-1, unitOfPackets+1
-			failing = append(failing, joining{lost, 1 << 20, 0}, joining{lost, 1 << 20, layout.FailedPacket}, joining{lost, 10, 0})
+			failing = append(failing, joining{lost, 1 << 20, 0}, joining{lost, 1 << 20, layout.FailedPacket},
+				joining{lost, 10, 0})
 			others = append(others, joining{early, 1 << 20, 0}, joining{late, 1 << 20, layout.FailedIsects})
 		}
 	}
 	over := []joining{
-		{headersOf(math.MaxUint32, 1), 1 << 20, 0}, {headersOf(1<<31, 1<<31), 1 << 20, 0}, {headersOf(1<<31, 1<<31, 7), math.MaxUint32 - 1, 0},
+		{headersOf(math.MaxUint32, 1), 1 << 20, 0}, {headersOf(1<<31, 1<<31), 1 << 20, 0},
+		{headersOf(1<<31, 1<<31, 7), math.MaxUint32 - 1, 0},
 	}
 	var cases []Case
 	for _, kernel := range []string{"join_packets", "settle"} {
@@ -202,10 +215,12 @@ func joinCases() []Case {
 				})
 			}
 		}
-		cases = append(cases, newCase(kernel, "one to four devices", check(plain)), newCase(kernel, "a peer failed", check(failing)),
+		cases = append(cases, newCase(kernel, "one to four devices", check(plain)),
+			newCase(kernel, "a peer failed", check(failing)),
 			newCase(kernel, "packets of another unit", check(others)))
 		if kernel == "join_packets" {
-			cases = append(cases, newCase(kernel, "exactly full and one over", check(full)), newCase(kernel, "sums beyond 32 bits", check(over)))
+			cases = append(cases, newCase(kernel, "exactly full and one over", check(full)),
+				newCase(kernel, "sums beyond 32 bits", check(over)))
 		}
 	}
 	return cases
@@ -218,7 +233,8 @@ func checkJoin(t *trial, j joining) error {
 	counters, args := inout(l, "counters", start), output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	firstOf := output[uint32](l, "first_of", len(j.headers)+2)
 	l.r.Dispatch(&shaders.JoinPackets{
-		Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice, DispatchArgs: args.Slice, Headers: input(l, "headers", j.headers),
+		Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice, DispatchArgs: args.Slice,
+		Headers: input(l, "headers", j.headers),
 		FirstOf: firstOf.Slice, Push: shaders.JoinPacketsPush{NDevices: uint32(len(j.headers)), Capacity: j.capacity},
 	}, vk.Groups(1))
 	if err := l.run(); err != nil {
@@ -243,7 +259,8 @@ func checkSettle(t *trial, j joining) error {
 	start, fail := failedCounters(j.failed, map[int]uint32{layout.NSplats: 1234, layout.NActive: 99})
 	counters, firstOf := inout(l, "counters", start), output[uint32](l, "first_of", len(j.headers)+2)
 	l.r.Dispatch(&shaders.Settle{
-		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice, Headers: input(l, "headers", j.headers),
+		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice,
+		Headers: input(l, "headers", j.headers),
 		FirstOf: firstOf.Slice, Push: shaders.SettlePush{NDevices: uint32(len(j.headers))},
 	}, vk.Groups(1))
 	if err := l.run(); err != nil {
@@ -267,13 +284,18 @@ func copyCases() []Case {
 		return func(t *trial) error {
 			return each(packetSizes, func(n int) error {
 				return each([]int{1, 2, 3, 4}, func(pieces int) error {
-					return each([]int{1, 3, 1000}, func(groups int) error { return checkCopy(t, n, words, pieces, groups, (n+pieces+groups)%2 == 0) })
+					return each([]int{1, 3, 1000},
+						func(groups int) error {
+							return checkCopy(t, n, words, pieces, groups,
+								(n+pieces+groups)%2 == 0)
+						})
 				})
 			})
 		}
 	}
 	return []Case{
-		newCase("copy_records", "keys", words(1)), newCase("copy_records", "absolute gradients", words(2)), newCase("copy_records", "extents", words(3)),
+		newCase("copy_records", "keys", words(1)), newCase("copy_records", "absolute gradients", words(2)),
+		newCase("copy_records", "extents", words(3)),
 		newCase("copy_records", "projections", words(9)),
 	}
 }
@@ -294,7 +316,8 @@ func checkCopy(t *trial, n, words, pieces, groups int, at bool) error {
 	out := output[uint32](l, "destination", (before+n)*words+11)
 	for _, k := range t.Perm(pieces * parts) {
 		push.Piece, push.Part = uint32(k%pieces), uint32(k/pieces)
-		l.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: out.Slice, Push: push}, vk.Groups(groups))
+		l.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: out.Slice, Push: push},
+			vk.Groups(groups))
 	}
 	if err := l.run(); err != nil {
 		return err
@@ -311,7 +334,8 @@ func gradCases() []Case {
 	return []Case{
 		newCase("send_grads", "sizes", sizes(false)), newCase("send_grads", "absolute gradients", sizes(true)),
 		newCase("send_grads", "after a failure", func(t *trial) error {
-			return each([]uint32{layout.FailedIsects, layout.FailedPeer}, func(failed uint32) error { return checkSendGrads(t, 700, true, failed) })
+			return each([]uint32{layout.FailedIsects, layout.FailedPeer},
+				func(failed uint32) error { return checkSendGrads(t, 700, true, failed) })
 		}),
 	}
 }
@@ -334,8 +358,10 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
 	headers := output[layout.PacketHeader](l, "headers", 4)
 	out, outAbs := output[float32](l, "out_grads", 9*(n+3)), output[float32](l, "out_abs", 2*(n+3))
 	l.r.Dispatch(&shaders.SendGrads{
-		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: input(l, "counters", start), FirstOf: input(l, "first_of", offsets),
-		Projected: input(l, "projected", floatsOf(projectedOf(splats))), VProjected: input(l, "v_projected", floatsOf(gradientsOf(grads))),
+		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: input(l, "counters", start),
+		FirstOf:    input(l, "first_of", offsets),
+		Projected:  input(l, "projected", floatsOf(projectedOf(splats))),
+		VProjected: input(l, "v_projected", floatsOf(gradientsOf(grads))),
 		VAbsMean2d: input(l, "v_abs_mean2d", abs), Headers: headers.Slice, OutGrads: out.Slice, OutAbs: outAbs.Slice,
 		Push: shaders.SendGradsPush{Index: 1, HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: absgrad},
 	}, vk.Items((n+700)*9, layout.CopyBlock))
@@ -355,7 +381,8 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
 	return first(
 		equal("headers", headers.got[3:], []layout.PacketHeader{want}), onlyWritten(headers, 3, 4), errG, errA,
 		// Products with 1, which may lose what is below float32's normal numbers.
-		closeTo("out_grads", gotGrads, floatsOf(gradientsOf(ref.SendGrads(splats[before:before+sent], grads[before:before+sent]))), 1.2e-38, 0),
+		closeTo("out_grads", gotGrads,
+			floatsOf(gradientsOf(ref.SendGrads(splats[before:before+sent], grads[before:before+sent]))), 1.2e-38, 0),
 		sameBytes("out_abs", gotAbs, abs),
 	)
 }

@@ -29,8 +29,10 @@ func pictureCases() []Case {
 		newCase("pack", "poison", func(t *trial) error {
 			var pixels [][4]float32
 			inf := float32(math.Inf(1))
-			for _, x := range []float32{0, float32(math.NaN()), inf, -inf, 1e-40, -1e-40, 1, 255.5 / 255, 1.0 / 510, math.MaxFloat32} {
-				pixels = append(pixels, [4]float32{x, 0.5, 1, 0.25}, [4]float32{0.1, x, 0.9, x}, [4]float32{0.2, 0.3, x, 1})
+			for _, x := range []float32{0, float32(math.NaN()), inf, -inf, 1e-40, -1e-40, 1, 255.5 / 255, 1.0 / 510,
+				math.MaxFloat32} {
+				pixels = append(pixels, [4]float32{x, 0.5, 1, 0.25}, [4]float32{0.1, x, 0.9, x},
+					[4]float32{0.2, 0.3, x, 1})
 			}
 			return checkPack(t, pixels)
 		}),
@@ -41,7 +43,8 @@ func pictureCases() []Case {
 func checkPack(t *trial, pixels [][4]float32) error {
 	l := t.list()
 	out := output[uint32](l, "packed_pixels", len(pixels))
-	l.r.Dispatch(&shaders.Pack{Render: input(l, "render", pixels), PackedPixels: out.Slice, Push: shaders.PackPush{N: uint32(len(pixels))}}, vk.Items(len(pixels)+300, 256))
+	l.r.Dispatch(&shaders.Pack{Render: input(l, "render", pixels), PackedPixels: out.Slice,
+		Push: shaders.PackPush{N: uint32(len(pixels))}}, vk.Items(len(pixels)+300, 256))
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -56,14 +59,16 @@ func checkPack(t *trial, pixels [][4]float32) error {
 			}
 			// Where float32 cannot tell on which side of a half a value lies, either byte will do.
 			if a != b && !(max(a-b, b-a) == 1 && math.Abs(exact-math.Floor(exact)-0.5) < 1e-4) {
-				return fmt.Errorf("binding packed_pixels: byte %d of pixel %d is %d, want %d of %v", k, i, a, b, wide[k])
+				return fmt.Errorf("binding packed_pixels: byte %d of pixel %d is %d, want %d of %v", k, i, a, b,
+					wide[k])
 			}
 		}
 	}
 	return nil
 }
 
-// checkRasterAlone compares bands that are drawn each into memory of its own with the same variant of the kernel in one band.
+// checkRasterAlone compares bands that are drawn each into memory of its own with the same variant of the kernel in one
+// band.
 func checkRasterAlone(t *trial) error {
 	const width, height, bands = 70, 90, 3
 	p, v := t.ellipses(300, width, height), t.camera(width, height)

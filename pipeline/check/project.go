@@ -11,8 +11,8 @@ import (
 	"vksplat/vk"
 )
 
-// chunkSplats is the size of chunks in cases: no multiple of a workgroup, small enough that a few hundred splats fill several, and a multiple of 64 as all
-// chunks are, so that parts of buffers begin where devices can bind them.
+// chunkSplats is the size of chunks in cases: no multiple of a workgroup, small enough that a few hundred splats fill
+// several, and a multiple of 64 as all chunks are, so that parts of buffers begin where devices can bind them.
 const chunkSplats = 320
 
 func projectCases() []Case {
@@ -32,14 +32,16 @@ func projectCasesOf(kernel string, newCase func(kernel, name string, run func(t 
 	}
 	return []Case{
 		newCase(kernel, "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000}, func(n int) error {
-				return checkProject(t, t.splats(n, 0), t.camera(123, 83))
-			})
+			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000},
+				func(n int) error {
+					return checkProject(t, t.splats(n, 0), t.camera(123, 83))
+				})
 		}),
 		newCase(kernel, "pinhole", modes(false, false)), newCase(kernel, "pinhole antialiased", modes(false, true)),
 		newCase(kernel, "fisheye", modes(true, false)), newCase(kernel, "fisheye antialiased", modes(true, true)),
 		newCase(kernel, "views of one pixel and of one tile", func(t *trial) error {
-			return each([][2]int{{1, 1}, {16, 16}, {17, 1}}, func(s [2]int) error { return checkProject(t, t.splats(300, 1), t.camera(s[0], s[1])) })
+			return each([][2]int{{1, 1}, {16, 16}, {17, 1}},
+				func(s [2]int) error { return checkProject(t, t.splats(300, 1), t.camera(s[0], s[1])) })
 		}),
 		newCase(kernel, "near plane, behind, on the axis", checkProjectPlaces),
 		newCase(kernel, "poison", checkProjectPoison),
@@ -58,16 +60,19 @@ type projectOut struct {
 func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) (*projectOut, error) {
 	l := t.list()
 	n := max(1, blocksOf(p.N, chunkSplats)) * chunkSplats
-	projected, extents, keys := output[layout.Projected](l, "projected", n), output[[3]float32](l, "extents", n), output[uint32](l, "depth_keys", n)
+	projected, extents, keys := output[layout.Projected](l, "projected", n), output[[3]float32](l, "extents", n),
+		output[uint32](l, "depth_keys", n)
 	params := input(l, "params", []layout.StepParams{paramsOf(v)})
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(active)}))
 	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
 	for i, chunk := range m.chunks {
 		first := i * chunkSplats
 		l.r.Dispatch(&shaders.Project{
-			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats), Mixed: m.mixed,
-			Projected: vk.Cast[float32](projected.At(first, chunkSplats).View), Extents: vk.Cast[float32](extents.At(first, chunkSplats).View),
-			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
+			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats),
+			Mixed:     m.mixed,
+			Projected: vk.Cast[float32](projected.At(first, chunkSplats).View),
+			Extents:   vk.Cast[float32](extents.At(first, chunkSplats).View),
+			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
 		}, vk.Items(chunkSplats, 128))
 	}
 	if err := l.run(); err != nil {
@@ -95,7 +100,8 @@ func compareProjection(out *projectOut, p *ref.Params[float32], v *ref.View[floa
 			if onThreshold(p, v, i) {
 				continue
 			}
-			return fmt.Errorf("binding depth_keys: [%d]: got %#x, want %#x: one is culled, the other is not", i, out.keys[i], want.DepthKeys[i])
+			return fmt.Errorf("binding depth_keys: [%d]: got %#x, want %#x: one is culled, the other is not", i,
+				out.keys[i], want.DepthKeys[i])
 		}
 		if !want.Visible(i) {
 			continue
@@ -107,14 +113,16 @@ func compareProjection(out *projectOut, p *ref.Params[float32], v *ref.View[floa
 	return nil
 }
 
-// compareSplat compares one visible splat. The tolerances are float32's rounding, magnified by the projection's own steps: a point of size 10 at depth 1
-// loses 2^-20 of its depth, sums of squares of a few of these reach the covariance, and its inverse.
+// compareSplat compares one visible splat. The tolerances are float32's rounding, magnified by the projection's own
+// steps: a point of size 10 at depth 1 loses 2^-20 of its depth, sums of squares of a few of these reach the
+// covariance, and its inverse.
 func compareSplat(out *projectOut, want *ref.Projection[float64], i int) error {
 	got, w := out.projected[i], want.Splats[i]
 	e := want.Extents[i]
 	cross := 1e-4 * math.Sqrt(w.Conic[0]*w.Conic[2]) // the mixed term cancels
 	return first(
-		closeTo("depth_keys", []float32{math.Float32frombits(out.keys[i])}, []float64{float64(math.Float32frombits(want.DepthKeys[i]))}, 2e-6, 2e-6),
+		closeTo("depth_keys", []float32{math.Float32frombits(out.keys[i])},
+			[]float64{float64(math.Float32frombits(want.DepthKeys[i]))}, 2e-6, 2e-6),
 		closeTo("projected.mean2d", got.Mean2d[:], w.Mean2D[:], 1e-3, 1e-5),
 		closeTo("projected.conic", got.Conic[:], w.Conic[:], cross, 1e-4),
 		closeTo("projected.opacity", []float32{got.Opacity}, []float64{w.Opacity}, 1e-6, 1e-4),
@@ -168,7 +176,8 @@ func checkProjectPlaces(t *trial) error {
 	})
 }
 
-// checkProjectPoison puts each bad number into each parameter row: what is not a number is culled, and nothing visible is infinite or NaN.
+// checkProjectPoison puts each bad number into each parameter row: what is not a number is culled, and nothing visible
+// is infinite or NaN.
 func checkProjectPoison(t *trial) error {
 	const degree = 1
 	rows := ref.ParamRows(degree)
@@ -201,7 +210,8 @@ func checkPoisoned(out *projectOut, i, row int, x float32) error {
 	legal := row == layout.RowLogitOpacities && x > 0 || axis && x < 0
 	visible := out.keys[i] != layout.Culled
 	if visible && (isNaN(x) || isInf(x) && !legal) {
-		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i], uint32(layout.Culled), out.projected[i])
+		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i],
+			uint32(layout.Culled), out.projected[i])
 	}
 	if !visible {
 		return nil

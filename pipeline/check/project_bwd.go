@@ -72,12 +72,17 @@ func bwdModes(t *trial, f func(degree int, v *ref.View[float32]) error) error {
 func projectBwdCases() []Case {
 	return []Case{
 		newCase("project_bwd", "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000}, func(n int) error {
-				return checkProjectBwd(t, t.backward(n, 0, t.camera(123, 83)), 0)
-			})
+			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000},
+				func(n int) error {
+					return checkProjectBwd(t, t.backward(n, 0, t.camera(123, 83)), 0)
+				})
 		}),
 		newCase("project_bwd", "cameras, antialiasing, SH degrees", func(t *trial) error {
-			return bwdModes(t, func(degree int, v *ref.View[float32]) error { return checkProjectBwd(t, t.backward(300, degree, v), 0) })
+			return bwdModes(t,
+				func(degree int,
+					v *ref.View[float32]) error {
+					return checkProjectBwd(t, t.backward(300, degree, v), 0)
+				})
 		}),
 		newCase("project_bwd", "a failed unit writes nothing", func(t *trial) error {
 			return checkProjectBwd(t, t.backward(400, 1, t.camera(123, 83)), layout.FailedIsects)
@@ -86,7 +91,8 @@ func projectBwdCases() []Case {
 }
 
 func (b *backward) counters(failed uint32) []uint32 {
-	return junkCounters(map[int]uint32{layout.NActive: uint32(b.p.N), layout.NSplats: uint32(b.p.N), layout.Failed: failed})
+	return junkCounters(map[int]uint32{layout.NActive: uint32(b.p.N), layout.NSplats: uint32(b.p.N),
+		layout.Failed: failed})
 }
 
 func checkProjectBwd(t *trial, b *backward, failed uint32) error {
@@ -101,7 +107,8 @@ func checkProjectBwd(t *trial, b *backward, failed uint32) error {
 		out := output[float32](l, "v_params", rows*chunkSplats)
 		outs = append(outs, out)
 		l.r.Dispatch(&shaders.ProjectBwd{
-			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected, Chunk: chunk.Slice, VParams: out.Slice,
+			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected,
+			Chunk: chunk.Slice, VParams: out.Slice,
 			Push: shaders.ProjectBwdPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats},
 		}, vk.Items(chunkSplats, 256))
 	}
@@ -114,7 +121,8 @@ func checkProjectBwd(t *trial, b *backward, failed uint32) error {
 			id, row := i*chunkSplats+k%chunkSplats, k/chunkSplats
 			none := failed != 0 || id >= b.p.N || row >= ref.ParamRows(b.v.SHDegree)
 			if none != (math.Float32bits(x) == guardWord) {
-				return fmt.Errorf("binding v_params: chunk %d: [%d]: got %g: row %d of splat %d; written: %v", i, k, x, row, id, none)
+				return fmt.Errorf("binding v_params: chunk %d: [%d]: got %g: row %d of splat %d; written: %v", i, k, x,
+					row, id, none)
 			}
 			if !none {
 				*got.At(row, id) = x
@@ -127,8 +135,9 @@ func checkProjectBwd(t *trial, b *backward, failed uint32) error {
 	return first(compareParams("v_params", got, b.want()), m.untouched())
 }
 
-// compareParams compares gradients by tensor and splat. The chain through a needle's conic cancels: the reference itself, in float32, is off by up to
-// 5e-3 of the largest element of a splat's tensor, and by 2e-5 in the norm of everything.
+// compareParams compares gradients by tensor and splat. The chain through a needle's conic cancels: the reference
+// itself, in float32, is off by up to 5e-3 of the largest element of a splat's tensor, and by 2e-5 in the norm of
+// everything.
 func compareParams(binding string, got *ref.Params[float32], want *ref.Params[float64]) error {
 	g := got.Tensors()
 	for k, w := range want.Tensors() {
@@ -140,7 +149,8 @@ func compareParams(binding string, got *ref.Params[float32], want *ref.Params[fl
 			}
 			return 1e-2 * largest
 		}
-		if err := first(closeScaled(name, g[k].Data, w.Data, limit), normWithin(name, g[k].Data, w.Data, 1e-4)); err != nil {
+		if err := first(closeScaled(name, g[k].Data, w.Data, limit),
+			normWithin(name, g[k].Data, w.Data, 1e-4)); err != nil {
 			return err
 		}
 	}

@@ -23,14 +23,18 @@ func rasterizeCases() []Case {
 			return first(image(40, 30, 0, true)(t), image(1, 1, 0, true)(t), image(16, 16, 0, false)(t))
 		}),
 		rasterCase("rasterize", "sizes of views", func(t *trial) error {
-			return each([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 90}}, func(s [2]int) error { return image(s[0], s[1], 60, true)(t) })
+			return each([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 90}},
+				func(s [2]int) error { return image(s[0], s[1], 60, true)(t) })
 		}),
 		rasterCase("rasterize", "nothing kept", image(70, 50, 100, false)),
 		rasterCase("rasterize", "numbers of splats around a bucket", func(t *trial) error {
-			return each([]int{1, 2, 255, 256, 257, 511, 512, 513}, func(n int) error { return checkImage(t, t.crowd(n, 16, 16, 0.03), t.camera(16, 16), true) })
+			return each([]int{1, 2, 255, 256, 257, 511, 512, 513},
+				func(n int) error { return checkImage(t, t.crowd(n, 16, 16, 0.03), t.camera(16, 16), true) })
 		}),
-		rasterCase("rasterize", "several buckets in several tiles", func(t *trial) error { return checkImage(t, t.crowd(900, 50, 40, 0.03), t.camera(50, 40), true) }),
-		rasterCase("rasterize", "opaque: pixels stop early", func(t *trial) error { return checkImage(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), true) }),
+		rasterCase("rasterize", "several buckets in several tiles",
+			func(t *trial) error { return checkImage(t, t.crowd(900, 50, 40, 0.03), t.camera(50, 40), true) }),
+		rasterCase("rasterize", "opaque: pixels stop early",
+			func(t *trial) error { return checkImage(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), true) }),
 		rasterCase("rasterize", "all splats on one tile", func(t *trial) error {
 			p := &ref.Projection[float32]{}
 			for range 600 {
@@ -55,7 +59,8 @@ func (t *trial) passedOver() *ref.Projection[float32] {
 	return p
 }
 
-// checkPassedOver compares with a run in which no splat is passed over for missing a patch: shapes down to needles, opacities down to the least.
+// checkPassedOver compares with a run in which no splat is passed over for missing a patch: shapes down to needles,
+// opacities down to the least.
 func checkPassedOver(t *trial) error {
 	p, v := t.passedOver(), t.camera(160, 120)
 	l := t.list()
@@ -65,8 +70,10 @@ func checkPassedOver(t *trial) error {
 	if err := l.run(); err != nil {
 		return err
 	}
-	// The variants are compiled apart: last bits may differ, as far as Vulkan promises. A splat that is wrongly passed over makes a thousand times more.
-	return first(closeTo("render", floatsOf(out.render.got), ref.ConvertSlice[float64](floatsOf(all.render.got)), 1e-6, 1e-6), compareLast(all.last.got, image64(p, v, out.lists)))
+	// The variants are compiled apart: last bits may differ, as far as Vulkan promises. A splat that is wrongly passed
+	// over makes a thousand times more.
+	return first(closeTo("render", floatsOf(out.render.got), ref.ConvertSlice[float64](floatsOf(all.render.got)), 1e-6,
+		1e-6), compareLast(all.last.got, image64(p, v, out.lists)))
 }
 
 // rasterCase makes a case that runs as on GPUs, and on processors as on those too.
@@ -96,7 +103,8 @@ func (t *trial) crowd(n, width, height int, opacity float64) *ref.Projection[flo
 	p := &ref.Projection[float32]{}
 	for range n {
 		mean := [2]float64{t.Float64() * float64(width), t.Float64() * float64(height)}
-		t.addEllipse(p, mean, (0.3+t.Float64())*float64(width), (0.1+t.Float64())*float64(height), opacity*(0.5+0.5*t.Float64()))
+		t.addEllipse(p, mean, (0.3+t.Float64())*float64(width), (0.1+t.Float64())*float64(height),
+			opacity*(0.5+0.5*t.Float64()))
 	}
 	return p
 }
@@ -113,14 +121,16 @@ type raster struct {
 }
 
 // rasterize records one band. onto is an earlier band's result or nil.
-func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band, bands int, keep bool, onto *raster) *raster {
+func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band, bands int, keep bool,
+	onto *raster) *raster {
 	g := v.Grid().Band(band, bands)
 	out := &raster{lists: ref.NewLists(p, g)}
 	n := len(out.lists.TileIDs)
 	if onto != nil {
 		out.render, out.last = onto.render, onto.last
 	} else {
-		out.render, out.last = output[[4]float32](l, "render", v.Width*v.Height), output[uint32](l, "last_ids", v.Width*v.Height)
+		out.render, out.last = output[[4]float32](l, "render", v.Width*v.Height),
+			output[uint32](l, "last_ids", v.Width*v.Height)
 	}
 	out.states = output[[4]float32](l, "states", n/layout.BucketSize*layout.TilePixels)
 	out.touched = output[uint32](l, "touched", (n/layout.TouchBits+g.Tiles())*layout.Patches)
@@ -128,11 +138,16 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 	lanes, _ := l.rasterLanes()
 	subgroup := cmp.Or(l.subgroup, l.d.Info().Limits.SubgroupSize)
 	out.in = shaders.Rasterize{
-		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), TileOffsets: input(l, "tile_offsets", out.lists.TileOffsets),
-		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
-		Projected: input(l, "projected", projectedOf(p.Splats)),
-		Render:    out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice, TileFromBucket: out.buckets.Slice,
-		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep, HandRound: l.cpuRaster, AllPatches: l.everyone, BandAlone: l.alone},
+		Params:        input(l, "params", []layout.StepParams{paramsOf(v)}),
+		TileOffsets:   input(l, "tile_offsets", out.lists.TileOffsets),
+		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect),
+		SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
+		Projected:     input(l, "projected", projectedOf(p.Splats)),
+		Render:        out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice,
+		TileFromBucket: out.buckets.Slice,
+		Push:           shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)},
+		Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep,
+			HandRound: l.cpuRaster, AllPatches: l.everyone, BandAlone: l.alone},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out
@@ -178,7 +193,8 @@ func compareImage(got [][4]float32, want *ref.Image[float64]) error {
 	if r.Outliers > outliers(len(got)) || r.Worst > 0.01 || r.RelNorm > 1e-5 {
 		for i, c := range want.Render {
 			if err := closeTo("render", got[i][:], c[:], 1e-4, 0); err != nil {
-				return fmt.Errorf("%w; pixel %d, %d of %dx%d; %v", err, i%want.Width, i/want.Width, want.Width, want.Height, r)
+				return fmt.Errorf("%w; pixel %d, %d of %dx%d; %v", err, i%want.Width, i/want.Width, want.Width,
+					want.Height, r)
 			}
 		}
 		return fmt.Errorf("binding render: %v", r)
@@ -186,13 +202,15 @@ func compareImage(got [][4]float32, want *ref.Image[float64]) error {
 	return nil
 }
 
-// compareLast requires that the backward pass learns which splats a pixel blends: a number after the last of them and not after the one that stopped it.
+// compareLast requires that the backward pass learns which splats a pixel blends: a number after the last of them and
+// not after the one that stopped it.
 func compareLast(got []uint32, want *ref.Image[float64]) error {
 	differ := 0
 	for i, x := range got {
 		if x < want.LastIDs[i] || x > want.Stops[i] {
 			if differ++; differ > outliers(len(got)) {
-				return fmt.Errorf("binding last_ids: pixel %d, %d has %d, want %d to %d", i%want.Width, i/want.Width, x, want.LastIDs[i], want.Stops[i])
+				return fmt.Errorf("binding last_ids: pixel %d, %d has %d, want %d to %d", i%want.Width, i/want.Width, x,
+					want.LastIDs[i], want.Stops[i])
 			}
 		}
 	}
@@ -212,7 +230,8 @@ func compareBuckets(out *raster) error {
 	return equal("tile_from_bucket", out.buckets.got, want)
 }
 
-// compareStates requires, before each bucket but a tile's first, what the splats in front of it make of the pixels that go on.
+// compareStates requires, before each bucket but a tile's first, what the splats in front of it make of the pixels that
+// go on.
 func compareStates(out *raster, p *ref.Projection[float32], v *ref.View[float32], img *ref.Image[float64]) error {
 	g, off, black := v.Grid(), 0, *v
 	black.Background = [3]float32{}
@@ -242,7 +261,8 @@ func compareStates(out *raster, p *ref.Projection[float32], v *ref.View[float32]
 
 // firstOfTiles returns lists with at most n isects a tile.
 func firstOfTiles(l *ref.Lists, n int) *ref.Lists {
-	out := &ref.Lists{SplatFromRank: l.SplatFromRank, FirstIsect: l.FirstIsect, TileIDs: l.TileIDs, SplatFromSlot: l.SplatFromSlot, TileOffsets: []uint32{0}}
+	out := &ref.Lists{SplatFromRank: l.SplatFromRank, FirstIsect: l.FirstIsect, TileIDs: l.TileIDs,
+		SplatFromSlot: l.SplatFromSlot, TileOffsets: []uint32{0}}
 	for tile := range len(l.TileOffsets) - 1 {
 		list := l.SlotFromIsect[l.TileOffsets[tile]:l.TileOffsets[tile+1]]
 		out.SlotFromIsect = append(out.SlotFromIsect, list[:min(n, len(list))]...)
@@ -270,7 +290,8 @@ func checkRasterBands(t *trial) error {
 		if err := l.run(); err != nil {
 			return err
 		}
-		return first(sameBytes("render", out.render.got, whole.render.got), equal("last_ids", out.last.got, whole.last.got))
+		return first(sameBytes("render", out.render.got, whole.render.got),
+			equal("last_ids", out.last.got, whole.last.got))
 	})
 }
 
@@ -288,10 +309,12 @@ func checkOneBand(t *trial, p *ref.Projection[float32], v *ref.View[float32], wh
 	return first(err, sameBytes("render", out.render.got[from:to], whole[from:to]))
 }
 
-// checkRasterPoison mixes splats with bad numbers, which project would have culled, and splats on thresholds among good ones.
+// checkRasterPoison mixes splats with bad numbers, which project would have culled, and splats on thresholds among good
+// ones.
 func checkRasterPoison(t *trial) error {
 	p := t.crowd(20, 40, 30, 0.3)
-	thresholds := []float32{ref.AlphaThreshold, math.Nextafter32(ref.AlphaThreshold, 0), math.Nextafter32(ref.AlphaThreshold, 1), ref.MaxAlpha, 1}
+	thresholds := []float32{ref.AlphaThreshold, math.Nextafter32(ref.AlphaThreshold, 0),
+		math.Nextafter32(ref.AlphaThreshold, 1), ref.MaxAlpha, 1}
 	for _, x := range append(thresholds, bad...) {
 		if isNaN(x) || isInf(x) {
 			continue // project culls what is not finite; what a driver makes of 0 times infinity here is its own affair
@@ -324,7 +347,8 @@ func checkRasterPoison(t *trial) error {
 	return first(compareImage(out.render.got, want), compareLast(out.last.got, want))
 }
 
-// colorless returns splats on every tile of an image whose colours are no numbers: what they leave in shared memory spoils whoever reads it.
+// colorless returns splats on every tile of an image whose colours are no numbers: what they leave in shared memory
+// spoils whoever reads it.
 func (t *trial) colorless(width, height int) *ref.Projection[float32] {
 	p := t.crowd(100, width, height, 0.1)
 	for i := range p.Splats {
@@ -333,7 +357,8 @@ func (t *trial) colorless(width, height int) *ref.Projection[float32] {
 	return p
 }
 
-// checkStaleDispatch blends one splat a tile where colours that are no numbers were before: places of the batch that it does not fill are not read.
+// checkStaleDispatch blends one splat a tile where colours that are no numbers were before: places of the batch that it
+// does not fill are not read.
 func checkStaleDispatch(t *trial) error {
 	one, v := &ref.Projection[float32]{}, t.camera(160, 160)
 	t.addEllipse(one, [2]float64{80, 80}, 100, 90, 0.7)
@@ -344,7 +369,8 @@ func checkStaleDispatch(t *trial) error {
 		return err
 	}
 	want := image64(one, v, out.lists)
-	return first(finite("render", floatsOf(out.render.got)), compareImage(out.render.got, want), compareLast(out.last.got, want))
+	return first(finite("render", floatsOf(out.render.got)), compareImage(out.render.got, want),
+		compareLast(out.last.got, want))
 }
 
 // checkStaleBatch puts splats of infinite colour into a patch of a tile: those that miss them are as without.
@@ -354,7 +380,8 @@ func checkStaleBatch(t *trial) error {
 	for i := range good.Splats {
 		t.addEllipse(p, [2]float64{3.5, 1.5}, 0.3, 0.2, 0.9) // the first patch is 8x4 pixels
 		p.Splats[len(p.Splats)-1].Color = [3]float32{float32(math.Inf(1)), float32(math.Inf(1)), float32(math.Inf(1))}
-		p.Splats, p.Extents, p.DepthKeys = append(p.Splats, good.Splats[i]), append(p.Extents, good.Extents[i]), append(p.DepthKeys, good.DepthKeys[i])
+		p.Splats, p.Extents, p.DepthKeys = append(p.Splats, good.Splats[i]), append(p.Extents, good.Extents[i]),
+			append(p.DepthKeys, good.DepthKeys[i])
 	}
 	l := t.list()
 	out, without := l.rasterize(p, v, 0, 1, true, nil), l.rasterize(good, v, 0, 1, true, nil)

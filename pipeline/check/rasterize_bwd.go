@@ -17,12 +17,14 @@ func rasterizeBwdCases() []Case {
 		return func(t *trial) error { return checkRasterBwd(t, p(t), t.camera(width, height)) }
 	}
 	crowd := func(n, width, height int, opacity float64) func(t *trial) error {
-		return image(width, height, func(t *trial) *ref.Projection[float32] { return t.crowd(n, width, height, opacity) })
+		return image(width, height,
+			func(t *trial) *ref.Projection[float32] { return t.crowd(n, width, height, opacity) })
 	}
 	return []Case{
 		rasterCase("rasterize_bwd", "no splats", crowd(0, 40, 30, 1)),
 		rasterCase("rasterize_bwd", "sizes of views", func(t *trial) error {
-			return each([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 50}}, func(s [2]int) error { return crowd(40, s[0], s[1], 0.3)(t) })
+			return each([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 50}},
+				func(s [2]int) error { return crowd(40, s[0], s[1], 0.3)(t) })
 		}),
 		rasterCase("rasterize_bwd", "numbers of splats around a bucket", func(t *trial) error {
 			return each([]int{1, 2, 31, 33, 255, 256, 257, 513}, func(n int) error { return crowd(n, 16, 16, 0.03)(t) })
@@ -30,7 +32,8 @@ func rasterizeBwdCases() []Case {
 		rasterCase("rasterize_bwd", "several buckets in several tiles", crowd(600, 40, 30, 0.03)),
 		rasterCase("rasterize_bwd", "opaque: pixels stop early", crowd(600, 40, 24, 0.9)),
 		rasterCase("rasterize_bwd", "above the ceiling of alpha", crowd(12, 40, 24, 1.6)),
-		rasterCase("rasterize_bwd", "all shapes", image(100, 60, func(t *trial) *ref.Projection[float32] { return t.ellipses(150, 100, 60) })),
+		rasterCase("rasterize_bwd", "all shapes",
+			image(100, 60, func(t *trial) *ref.Projection[float32] { return t.ellipses(150, 100, 60) })),
 		rasterCase("rasterize_bwd", "absolute gradients", func(t *trial) error {
 			return checkRasterBwdAbs(t, t.crowd(300, 40, 30, 0.1), t.camera(40, 30))
 		}),
@@ -47,16 +50,21 @@ func (l *list) rasterizeBwd(out *raster, vRender [][4]float32, subgroup uint32) 
 }
 
 // rasterizeBwdAbs also returns the absolute gradients, which are written only if absgrad.
-func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint32, absgrad bool) (_ *buffer[layout.ProjectedGrad], _ *buffer[[2]float32]) {
+func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint32,
+	absgrad bool) (_ *buffer[layout.ProjectedGrad], _ *buffer[[2]float32]) {
 	n := len(out.lists.TileIDs)
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
 	vSlots, vAbs := output[layout.ProjectedGrad](l, "v_slots", n), output[[2]float32](l, "v_abs_slots", n)
 	_, lanes := l.rasterLanes()
 	l.r.Dispatch(&shaders.RasterizeBwd{
-		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect, SplatFromSlot: out.in.SplatFromSlot,
-		Projected: out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice,
-		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice, VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, Absgrad: absgrad, HandRound: l.cpuRaster},
+		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect,
+		SplatFromSlot: out.in.SplatFromSlot,
+		Projected:     out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
+		Touched: out.touched.Slice,
+		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice,
+		VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, Absgrad: absgrad,
+			HandRound: l.cpuRaster},
 	}, vk.Groups(len(out.buckets.got)+n/layout.BucketSize+len(out.lists.TileOffsets)+3))
 	return vSlots, vAbs
 }
@@ -109,7 +117,8 @@ func checkRasterBwdAbs(t *trial, p *ref.Projection[float32], v *ref.View[float32
 	}
 	_, err := none.written(0)
 	// The variants are compiled apart: their last bits may differ.
-	return first(err, compareGrads("v_slots", vSlots.got, grads, 2e-4), normWithin("v_abs_slots", floatsOf(vAbs.got), flat, 2e-4))
+	return first(err, compareGrads("v_slots", vSlots.got, grads, 2e-4),
+		normWithin("v_abs_slots", floatsOf(vAbs.got), flat, 2e-4))
 }
 
 // gradParts are the members of a ProjectedGrad, which are of different sizes.
@@ -118,8 +127,9 @@ var gradParts = []struct {
 	from, to int
 }{{"mean2d", 0, 2}, {"conic", 2, 5}, {"opacity", 5, 6}, {"color", 6, 9}}
 
-// compareGrads compares each member: by norm, and each element by the largest. A pixel whose alpha is 1/255 but for rounding counts in one and not in the
-// other, and where a pixel has grown dark the light that is left is right to few digits: single elements may be off by a thousandth of the largest.
+// compareGrads compares each member: by norm, and each element by the largest. A pixel whose alpha is 1/255 but for
+// rounding counts in one and not in the other, and where a pixel has grown dark the light that is left is right to few
+// digits: single elements may be off by a thousandth of the largest.
 func compareGrads(binding string, got []layout.ProjectedGrad, want []ref.ProjectedGrad[float64], norm float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("binding %s: %d elements, want %d", binding, len(got), len(want))
@@ -201,7 +211,8 @@ func checkSubgroups(t *trial) error {
 		if want == nil {
 			want, image = vSlots.got, out
 		}
-		return first(sameBytes("render", out.render.got, image.render.got), equal("last_ids", out.last.got, image.last.got), equal("touched", out.touched.got, image.touched.got),
+		return first(sameBytes("render", out.render.got, image.render.got),
+			equal("last_ids", out.last.got, image.last.got), equal("touched", out.touched.got, image.touched.got),
 			sameBytes("v_slots", vSlots.got, want))
 	})
 }

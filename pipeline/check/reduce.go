@@ -12,7 +12,8 @@ import (
 func reduceCases() []Case {
 	return []Case{
 		newCase("reduce_slots", "sizes", func(t *trial) error {
-			return each([]int{0, 1, 3, 4, 5, 27, 28, 29, 255, 256, 257, 513}, func(n int) error { return checkReduce(t, t.ellipses(n, 250, 130), t.camera(250, 130), 1) })
+			return each([]int{0, 1, 3, 4, 5, 27, 28, 29, 255, 256, 257, 513},
+				func(n int) error { return checkReduce(t, t.ellipses(n, 250, 130), t.camera(250, 130), 1) })
 		}),
 		newCase("reduce_slots", "64 slots and 65", func(t *trial) error {
 			p := &ref.Projection[float32]{}
@@ -52,7 +53,8 @@ func checkReduceFailed(t *trial) error {
 	return each([]int{1, 2}, func(bands int) error { return checkReduceFailedIn(t, bands) })
 }
 
-// checkReduceFailedIn is that for the first of so many bands. Some splats have very many tiles, and slots that are not there.
+// checkReduceFailedIn is that for the first of so many bands. Some splats have very many tiles, and slots that are not
+// there.
 func checkReduceFailedIn(t *trial, bands int) error {
 	p, v := t.ellipses(600, 250, 130), t.camera(250, 130)
 	for range 3 {
@@ -75,7 +77,8 @@ func checkReduceFailedIn(t *trial, bands int) error {
 	for _, splat := range s.ranks {
 		want[splat] = ref.ProjectedGrad[float32]{}
 	}
-	return first(equal("counters", s.counters[layout.NIsects:layout.NIsects+1], []uint32{0}), sameBytes("v_projected", out.got, gradientsOf(want)))
+	return first(equal("counters", s.counters[layout.NIsects:layout.NIsects+1], []uint32{0}),
+		sameBytes("v_projected", out.got, gradientsOf(want)))
 }
 
 // addCircle adds an upright ellipse with the given extents.
@@ -95,8 +98,8 @@ func slotGrad(splat, tile uint32) (g ref.ProjectedGrad[float32]) {
 	return g
 }
 
-// checkReduce sums in every number of bands and requires the bytes of slotSums, in float32: additions are exactly rounded on
-// every device.
+// checkReduce sums in every number of bands and requires the bytes of slotSums, in float32: additions are exactly
+// rounded on every device.
 func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands ...int) error {
 	whole, err := runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles())
 	if err != nil {
@@ -104,11 +107,13 @@ func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 	}
 	want := slotSums(whole, len(p.Splats), v.Grid().Cols)
 	plain := func(n int) error { return checkBands(t, p, v, whole, want, n, false) }
-	return first(each(bands, plain), each(bands, func(n int) error { return checkBands(t, p, v, whole, want, n, true) }))
+	return first(each(bands, plain),
+		each(bands, func(n int) error { return checkBands(t, p, v, whole, want, n, true) }))
 }
 
 func checkBands(
-	t *trial, p *ref.Projection[float32], v *ref.View[float32], whole *isects, want []ref.ProjectedGrad[float32], n int, absgrad bool,
+	t *trial, p *ref.Projection[float32], v *ref.View[float32], whole *isects, want []ref.ProjectedGrad[float32], n int,
+	absgrad bool,
 ) error {
 	l := t.list()
 	start := make([]ref.ProjectedGrad[float32], len(p.Splats))
@@ -138,7 +143,8 @@ func checkBands(
 	return first(sameBytes("v_projected", out.got, gradientsOf(start)), sameBytes("v_abs_mean2d", abs.got, wantAbs))
 }
 
-// absOf is the absolute gradients that the check invents beside others: the first two of them, which need not be positive for their sums to be right.
+// absOf is the absolute gradients that the check invents beside others: the first two of them, which need not be
+// positive for their sums to be right.
 func absOf(v []ref.ProjectedGrad[float32]) [][2]float32 {
 	out := make([][2]float32, len(v))
 	for i, g := range v {
@@ -148,12 +154,14 @@ func absOf(v []ref.ProjectedGrad[float32]) [][2]float32 {
 }
 
 // reduce records reduce_slots for one band.
-func (l *list) reduce(p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, out *buffer[layout.ProjectedGrad]) {
+func (l *list) reduce(p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int,
+	out *buffer[layout.ProjectedGrad]) {
 	l.reduceAbs(p, v, s, band, bands, out, output[[2]float32](l, "v_abs_mean2d", 0), false)
 }
 
 func (l *list) reduceAbs(
-	p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, out *buffer[layout.ProjectedGrad], abs *buffer[[2]float32], absgrad bool,
+	p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, out *buffer[layout.ProjectedGrad],
+	abs *buffer[[2]float32], absgrad bool,
 ) {
 	slots := make([]ref.ProjectedGrad[float32], len(s.tiles))
 	for slot, tile := range s.tiles {
@@ -170,8 +178,8 @@ func (l *list) reduceAbs(
 	}, vk.Items(len(s.ranks)+256, layout.ReduceRanks))
 }
 
-// slotSums adds the gradients of each splat's tiles: in the order of its slots, or where they are many along a row of tiles from left to right, then the rows
-// from top to bottom.
+// slotSums adds the gradients of each splat's tiles: in the order of its slots, or where they are many along a row of
+// tiles from left to right, then the rows from top to bottom.
 func slotSums(s *isects, n, cols int) []ref.ProjectedGrad[float32] {
 	sums := make([]ref.ProjectedGrad[float32], n)
 	add := func(to *ref.ProjectedGrad[float32], g ref.ProjectedGrad[float32]) {

@@ -25,9 +25,12 @@ func refineCases() []Case {
 	}
 	none := func(int) int { return math.MaxInt32 }
 	return []Case{
-		newCase("refine_place", "sizes and several chunks", run(none, mixed, 0, 1, 2, 3, refineChunk-1, refineChunk, refineChunk+1, 255, 256, 257, 500)),
-		newCase("refine_place", "more holes than new splats", run(none, mix{keep: 4, duplicate: 1, split: 1, prune: 6}, 500)),
-		newCase("refine_place", "more new splats than holes", run(none, mix{keep: 2, duplicate: 4, split: 4, prune: 1}, 500)),
+		newCase("refine_place", "sizes and several chunks",
+			run(none, mixed, 0, 1, 2, 3, refineChunk-1, refineChunk, refineChunk+1, 255, 256, 257, 500)),
+		newCase("refine_place", "more holes than new splats",
+			run(none, mix{keep: 4, duplicate: 1, split: 1, prune: 6}, 500)),
+		newCase("refine_place", "more new splats than holes",
+			run(none, mix{keep: 2, duplicate: 4, split: 4, prune: 1}, 500)),
 		newCase("refine_place", "all are pruned", run(none, mix{prune: 1}, 1, 300)),
 		newCase("refine_place", "all are duplicated", run(none, mix{duplicate: 1}, 1, 300)),
 		newCase("refine_place", "all but one pruned", func(t *trial) error {
@@ -47,7 +50,8 @@ func refineCases() []Case {
 		newCase("refine_update", "all split", run(none, mix{split: 1}, 1, 300)),
 		newCase("refine_update", "nothing happens but that statistics start anew", run(none, mix{keep: 1}, 1, 300)),
 		newCase("refine_place", "capacity just enough", func(t *trial) error { return checkCapacity(t, 0) }),
-		newCase("refine_plan", "capacity one short: nothing changes", func(t *trial) error { return checkCapacity(t, -1) }),
+		newCase("refine_plan", "capacity one short: nothing changes",
+			func(t *trial) error { return checkCapacity(t, -1) }),
 		newCase("refine_commit", "after a failure nothing changes", func(t *trial) error {
 			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, failedBefore: true})
 		}),
@@ -127,7 +131,8 @@ func (t *trial) refinable(n int, m mix) *ref.Model[float32] {
 		default:
 			logit = -6 - 3*t.Float64()
 		}
-		count := float64(int(1) << t.IntN(7)) // divisions by powers of two are exact, so scores rank as in the reference
+		// divisions by powers of two are exact, so scores rank as in the reference
+		count := float64(int(1) << t.IntN(7))
 		model.Grad2D[i], model.Count[i] = float32(grad*count), float32(count)
 		model.LogitOpacities[i] = float32(logit)
 		largest := t.IntN(3)
@@ -152,7 +157,8 @@ type refinement struct {
 
 func (r refinement) config() ref.RefineConfig[float32] {
 	c := ref.RefineConfig[float32]{
-		GrowGrad2D: growGrad2D, GrowScale: growScale, PruneOpacity: pruneOpacity, PruneScale: pruneScale, Cap: r.ceiling, Seed: 0x123456789ABCDEF0, Step: 700,
+		GrowGrad2D: growGrad2D, GrowScale: growScale, PruneOpacity: pruneOpacity, PruneScale: pruneScale,
+		Cap: r.ceiling, Seed: 0x123456789ABCDEF0, Step: 700,
 	}
 	if r.anyScale {
 		c.PruneScale = 0
@@ -168,8 +174,10 @@ func refineParams(c ref.RefineConfig[float32], capacity int) layout.StepParams {
 	}
 	return layout.StepParams{
 		TargetSplats: uint32(c.Target), RevisedOpacity: revised,
-		Unit: 17, Step: c.Step, SeedLo: uint32(c.Seed), SeedHi: uint32(c.Seed >> 32), GrowGrad2d: c.GrowGrad2D, GrowScale: c.GrowScale,
-		PruneOpacity: c.PruneOpacity, PruneScale: c.PruneScale, MaxSplats: uint32(c.Cap), SplatCapacity: uint32(capacity),
+		Unit: 17, Step: c.Step, SeedLo: uint32(c.Seed), SeedHi: uint32(c.Seed >> 32), GrowGrad2d: c.GrowGrad2D,
+		GrowScale:    c.GrowScale,
+		PruneOpacity: c.PruneOpacity, PruneScale: c.PruneScale, MaxSplats: uint32(c.Cap),
+		SplatCapacity: uint32(capacity),
 	}
 }
 
@@ -183,7 +191,8 @@ type refined struct {
 func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start []uint32) *refined {
 	total := d.size * len(d.chunks)
 	out := &refined{
-		counters: inout(l, "counters", start), actions: output[uint32](l, "actions", total), fresh: output[uint32](l, "new_offset", total),
+		counters: inout(l, "counters", start), actions: output[uint32](l, "actions", total),
+		fresh: output[uint32](l, "new_offset", total),
 		holes: output[uint32](l, "hole_offset", total), list: output[uint32](l, "hole_list", total),
 		grow: output[uint32](l, "grow_keys", total), prune: output[uint32](l, "prune_keys", total),
 	}
@@ -194,13 +203,16 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 	l.chooseGrowth(d, n, params, out, args.Slice)
 	l.scan(params, c, fresh, args.Slice, n, layout.NActive, layout.NGrown, 0)
 	l.scan(params, c, holes, args.Slice, n, layout.NActive, layout.NHoles, 0)
-	l.r.Dispatch(&shaders.RefineHoles{Counters: c, Actions: actions, HoleOffset: holes, HoleList: out.list.Slice}, vk.Items(n, 256))
+	l.r.Dispatch(&shaders.RefineHoles{Counters: c, Actions: actions, HoleOffset: holes, HoleList: out.list.Slice},
+		vk.Items(n, 256))
 	for i, source := range d.chunks {
 		for j, dest := range d.chunks {
 			l.r.Dispatch(&shaders.RefinePlace{
-				Params: params, Counters: c, Actions: actions, NewOffset: fresh, HoleOffset: holes, HoleList: out.list.Slice,
-				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
-				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size, DestSplats: size},
+				Params: params, Counters: c, Actions: actions, NewOffset: fresh, HoleOffset: holes,
+				HoleList: out.list.Slice,
+				Source:   vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows,
+					NState: state, DestFirstId: uint32(j) * size, DestSplats: size},
 			}, each)
 		}
 	}
@@ -215,17 +227,20 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 }
 
 // chooseGrowth records the passes that decide who grows and who goes.
-func (l *list) chooseGrowth(d *model, n int, params vk.Slice[layout.StepParams], out *refined, args vk.Slice[[3]uint32]) {
+func (l *list) chooseGrowth(d *model, n int, params vk.Slice[layout.StepParams], out *refined,
+	args vk.Slice[[3]uint32]) {
 	size, each := uint32(d.size), vk.Items(d.size, 256)
 	c, actions, fresh, holes := out.counters.Slice, out.actions.Slice, out.fresh.Slice, out.holes.Slice
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.RefineClassify{
 			Params: params, Counters: c, Chunk: chunk.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes,
 			GrowKeys: out.grow.Slice, PruneKeys: out.prune.Slice,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NState: uint32(d.stats)}, Spec: shaders.RefineClassifySpec{Mixed: d.mixed},
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NState: uint32(d.stats)},
+			Spec: shaders.RefineClassifySpec{Mixed: d.mixed},
 		}, each)
 	}
-	l.r.Dispatch(&shaders.RefineRank{Params: params, Counters: c, PruneKeys: out.prune.Slice, Keys: out.grow.Slice}, vk.Items(n, 256))
+	l.r.Dispatch(&shaders.RefineRank{Params: params, Counters: c, PruneKeys: out.prune.Slice, Keys: out.grow.Slice},
+		vk.Items(n, 256))
 	_, ranked := sortShapes(l.d)[0].radixSort(l, c, args, out.grow, out.grow, 31, true)
 	l.r.Dispatch(&shaders.RefinePlan{Params: params, Counters: c}, vk.Groups(1))
 	l.r.Dispatch(&shaders.RefineSelect{
@@ -244,7 +259,8 @@ func checkRefine(t *trial, m *ref.Model[float32], r refinement) error {
 	clear(start[layout.NActive:])
 	start[layout.NActive] = uint32(n)
 	if r.failedBefore {
-		start[layout.Failed], start[layout.FailedUnit], start[layout.Needed], start[layout.NActive] = layout.FailedIsects, 3, 99, 0
+		start[layout.Failed], start[layout.FailedUnit], start[layout.Needed],
+			start[layout.NActive] = layout.FailedIsects, 3, 99, 0
 	}
 	d := l.upload(m, refineChunk, r.chunks)
 	out := l.refine(d, n, input(l, "params", []layout.StepParams{refineParams(r.config(), r.capacity)}), start)
@@ -254,14 +270,16 @@ func checkRefine(t *trial, m *ref.Model[float32], r refinement) error {
 	if r.failedBefore {
 		return first(equal("counters", out.counters.got[:layout.NVisible], start[:layout.NVisible]), d.untouched())
 	}
-	old := &ref.Model[float32]{Params: *m.Params.Clone(), M: *m.M.Clone(), V: *m.V.Clone(), Grad2D: slices.Clone(m.Grad2D), Count: slices.Clone(m.Count)}
+	old := &ref.Model[float32]{Params: *m.Params.Clone(), M: *m.M.Clone(), V: *m.V.Clone(),
+		Grad2D: slices.Clone(m.Grad2D), Count: slices.Clone(m.Count)}
 	plan := ref.Refine(old, r.config())
 	if plan.After > r.capacity {
 		want := slices.Clone(start)
 		want[layout.Failed], want[layout.FailedUnit], want[layout.Needed] = layout.FailedSplats, 17, uint32(plan.After)
 		return first(equal("counters", out.counters.got[:layout.NVisible], want[:layout.NVisible]), d.untouched())
 	}
-	return first(out.judge(plan, r.target > 0, start), compareRefined(d.download(plan.After, m.Degree), old), d.restUntouched(plan.After, d.params))
+	return first(out.judge(plan, r.target > 0, start), compareRefined(d.download(plan.After, m.Degree), old),
+		d.restUntouched(plan.After, d.params))
 }
 
 // judge compares the integers.
@@ -279,7 +297,8 @@ func (r *refined) judge(plan ref.RefinePlan, target bool, start []uint32) error 
 		}
 	}
 	want := slices.Clone(start)
-	want[layout.NSplats], want[layout.NNew], want[layout.NHoles] = uint32(plan.After), uint32(plan.Wanted), uint32(plan.Holes)
+	want[layout.NSplats], want[layout.NNew], want[layout.NHoles] = uint32(plan.After), uint32(plan.Wanted),
+		uint32(plan.Holes)
 	if target {
 		want[layout.NNew] = uint32(plan.New)
 	}
@@ -290,11 +309,12 @@ func (r *refined) judge(plan ref.RefinePlan, target bool, start []uint32) error 
 	}
 	gotActions, err1 := r.actions.written(n)
 	gotHoles, err2 := r.list.written(len(holes))
-	return first(err1, err2, equal("actions", gotActions, actions), equal("hole_list", gotHoles, holes), equal("counters", r.counters.got, want))
+	return first(err1, err2, equal("actions", gotActions, actions), equal("hole_list", gotHoles, holes),
+		equal("counters", r.counters.got, want))
 }
 
-// compareRefined requires the bytes of everything but revised opacities, and the children of splits, whose means go through exp, log, sin and cos: a sample is up to 6 standard
-// deviations away, and these are right to 2^-20 or so.
+// compareRefined requires the bytes of everything but revised opacities, and the children of splits, whose means go
+// through exp, log, sin and cos: a sample is up to 6 standard deviations away, and these are right to 2^-20 or so.
 func compareRefined(got, want *ref.Model[float32]) error {
 	rows := ref.ParamRows(want.Degree)
 	for i := range want.N {

@@ -13,10 +13,11 @@ import (
 func refineKernelCases() []Case {
 	return []Case{
 		newCase("refine_classify", "sizes", func(t *trial) error {
-			return each([]int{0, 1, refineChunk - 1, refineChunk, refineChunk + 1, 255, 256, 257, 700}, func(n int) error {
-				m := t.refinable(n, mix{keep: 1, duplicate: 1, split: 1, prune: 1})
-				return checkClassify(t, m, refinement{}.config(), func(int, uint32) error { return nil }, true)
-			})
+			return each([]int{0, 1, refineChunk - 1, refineChunk, refineChunk + 1, 255, 256, 257, 700},
+				func(n int) error {
+					m := t.refinable(n, mix{keep: 1, duplicate: 1, split: 1, prune: 1})
+					return checkClassify(t, m, refinement{}.config(), func(int, uint32) error { return nil }, true)
+				})
 		}),
 		newCase("refine_classify", "poison", checkClassifyPoison),
 		newCase("refine_classify", "values on thresholds", checkClassifyThresholds),
@@ -31,28 +32,35 @@ func refineKernelCases() []Case {
 				checkCommit(t, map[int]uint32{layout.NSplats: 10, layout.NActive: 10, layout.NAfter: 25}, 25),
 				checkCommit(t, map[int]uint32{layout.NSplats: 10, layout.NActive: 10, layout.NAfter: 0}, 0),
 				checkCommit(t, map[int]uint32{layout.NSplats: 10, layout.NActive: 0, layout.NAfter: 0}, 10),
-				checkCommit(t, map[int]uint32{layout.NSplats: 10, layout.NActive: 10, layout.NAfter: 25, layout.Failed: layout.FailedSplats}, 10),
+				checkCommit(t,
+					map[int]uint32{layout.NSplats: 10, layout.NActive: 10, layout.NAfter: 25,
+						layout.Failed: layout.FailedSplats}, 10),
 			)
 		}),
 	}
 }
 
-// checkClassify runs refine_classify alone. Every action must agree with the reference's if strict, and judge decides about each.
-func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32], judge func(i int, action uint32) error, strict bool) error {
+// checkClassify runs refine_classify alone. Every action must agree with the reference's if strict, and judge decides
+// about each.
+func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32], judge func(i int, action uint32) error,
+	strict bool) error {
 	l := t.list()
 	chunks := max(1, blocksOf(m.N, refineChunk))
 	d := l.upload(m, refineChunk, chunks)
 	total := chunks * refineChunk
-	actions, fresh, holes := output[uint32](l, "actions", total), output[uint32](l, "new_offset", total), output[uint32](l, "hole_offset", total)
+	actions, fresh, holes := output[uint32](l, "actions", total), output[uint32](l, "new_offset", total),
+		output[uint32](l, "hole_offset", total)
 	grow, prune := output[uint32](l, "grow_keys", total), output[uint32](l, "prune_keys", total)
 	params := input(l, "params", []layout.StepParams{refineParams(c, total)})
 	start := junkCounters(map[int]uint32{layout.NActive: uint32(m.N), layout.NHoles: 0})
 	counters := inout(l, "counters", start)
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.RefineClassify{
-			Params: params, Counters: counters.Slice, Chunk: chunk.Slice, Actions: actions.Slice, NewOffset: fresh.Slice, HoleOffset: holes.Slice,
+			Params: params, Counters: counters.Slice, Chunk: chunk.Slice, Actions: actions.Slice,
+			NewOffset: fresh.Slice, HoleOffset: holes.Slice,
 			GrowKeys: grow.Slice, PruneKeys: prune.Slice,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, NState: uint32(d.stats)},
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk,
+				NState: uint32(d.stats)},
 		}, vk.Items(refineChunk, 256))
 	}
 	if err := l.run(); err != nil {
@@ -76,8 +84,10 @@ func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32],
 		if goes {
 			gone++
 		}
-		if action > layout.ActionPrune || f[i] != 0 || (h[i] == 1) != goes || h[i] > 1 || (g[i] != layout.Culled) != grows || (k[i] == layout.Culled) != goes {
-			return fmt.Errorf("binding new_offset, hole_offset, grow_keys, prune_keys: [%d]: got %d, %d, %#x, %#x for action %d", i, f[i], h[i], g[i], k[i], action)
+		if action > layout.ActionPrune || f[i] != 0 || (h[i] == 1) != goes || h[i] > 1 ||
+			(g[i] != layout.Culled) != grows || (k[i] == layout.Culled) != goes {
+			return fmt.Errorf("binding new_offset, hole_offset, grow_keys, prune_keys: [%d]: got %d, %d, %#x, %#x for "+
+				"action %d", i, f[i], h[i], g[i], k[i], action)
 		}
 		if err := judge(i, action); err != nil {
 			return err
@@ -86,7 +96,8 @@ func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32],
 	return equal("counters", counters.got, with(start, layout.NHoles, gone))
 }
 
-// checkClassifyPoison puts each bad number into every row that decides: what is not a number, or infinitely large, goes.
+// checkClassifyPoison puts each bad number into every row that decides: what is not a number, or infinitely large,
+// goes.
 func checkClassifyPoison(t *trial) error {
 	rows := ref.ParamRows(1)
 	// Every parameter up to sh0, and the statistics.
@@ -104,14 +115,16 @@ func checkClassifyPoison(t *trial) error {
 				return nil // statistics that are no numbers: any action will do
 			}
 			if action != uint32(want.Actions[i]) {
-				return fmt.Errorf("binding actions: [%d]: got %d, want %d for %g in row %d", i, action, want.Actions[i], x, row)
+				return fmt.Errorf("binding actions: [%d]: got %d, want %d for %g in row %d", i, action, want.Actions[i],
+					x, row)
 			}
 			return nil
 		}, false)
 	})
 }
 
-// checkClassifyThresholds lets each quantity be a threshold or a neighbour of it: the action must be one that a rounding error away is right.
+// checkClassifyThresholds lets each quantity be a threshold or a neighbour of it: the action must be one that a
+// rounding error away is right.
 func checkClassifyThresholds(t *trial) error {
 	c := refinement{}.config()
 	m := t.refinable(4*9, mix{keep: 1, split: 1})
@@ -161,10 +174,12 @@ func checkHoles(t *trial, n, oneIn int) error {
 	offsets, _ := ref.Scan(flags)
 	list := output[uint32](l, "hole_list", n)
 	after := t.IntN(n + 2) // fewer than n, or not
-	start := junkCounters(map[int]uint32{layout.NActive: uint32(n), layout.NAfter: uint32(after), layout.NHoles: uint32(len(want))})
+	start := junkCounters(map[int]uint32{layout.NActive: uint32(n), layout.NAfter: uint32(after),
+		layout.NHoles: uint32(len(want))})
 	counters := inout(l, "counters", start)
 	l.r.Dispatch(&shaders.RefineHoles{
-		Counters: counters.Slice, Actions: input(l, "actions", actions), HoleOffset: input(l, "hole_offset", offsets), HoleList: list.Slice,
+		Counters: counters.Slice, Actions: input(l, "actions", actions), HoleOffset: input(l, "hole_offset", offsets),
+		HoleList: list.Slice,
 	}, vk.Items(n+256, 256))
 	if err := l.run(); err != nil {
 		return err
@@ -207,7 +222,8 @@ func checkPlan(t *trial) error {
 		{100, 10, 90, 90, 1000, 1000, 0, 0, 90, 0},
 		{100, 10, 90, 40, 1000, 1000, 0, 0, 40, 0}, // a target below what lives does
 	} {
-		start := junkCounters(map[int]uint32{layout.NActive: p.n, layout.NVisible: p.ranked, layout.NHoles: p.holes, layout.Failed: p.failed})
+		start := junkCounters(map[int]uint32{layout.NActive: p.n, layout.NVisible: p.ranked, layout.NHoles: p.holes,
+			layout.Failed: p.failed})
 		want := append([]uint32(nil), start...)
 		if p.after > p.capacity {
 			if p.failed == 0 {

@@ -13,10 +13,12 @@ import (
 func resetCases() []Case {
 	return []Case{
 		newCase("reset_opacity", "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000}, func(n int) error { return checkReset(t, n, 0) })
+			return each([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000},
+				func(n int) error { return checkReset(t, n, 0) })
 		}),
 		mixedCase("reset_opacity", "in mixed precision", func(t *trial) error { return checkReset(t, 400, 0) }),
-		newCase("reset_opacity", "a failed unit changes nothing", func(t *trial) error { return checkReset(t, 400, layout.FailedSplats) }),
+		newCase("reset_opacity", "a failed unit changes nothing",
+			func(t *trial) error { return checkReset(t, 400, layout.FailedSplats) }),
 	}
 }
 
@@ -106,7 +108,8 @@ func checkRelocation(t *trial, opacities []float32, ratios []uint32) error {
 	}
 	outOpacities, outScales := output[float32](l, "new_opacities", n), output[[3]float32](l, "new_scales", n)
 	l.r.Dispatch(&shaders.McmcRelocation{
-		Opacities: input(l, "opacities", opacities), Scales: input(l, "scales", scales), Ratios: input(l, "ratios", ratios),
+		Opacities: input(l, "opacities", opacities), Scales: input(l, "scales", scales),
+		Ratios:       input(l, "ratios", ratios),
 		NewOpacities: outOpacities.Slice, NewScales: outScales.Slice,
 		Push: shaders.McmcRelocationPush{N: uint32(n), MinOpacity: ref.MinRelocatedOpacity},
 	}, vk.Items(n+256, 256))

@@ -41,13 +41,16 @@ func scanCases() []Case {
 		newCase("scan_spine", "isects: an earlier failure stays", func(t *trial) error {
 			return inTurn(
 				func() error {
-					return checkSpine(t, spine{sums: []uint32{7, 9}, isects: true, capacity: 15, unit: 5, failedBy: 3, needed: 99})
+					return checkSpine(t,
+						spine{sums: []uint32{7, 9}, isects: true, capacity: 15, unit: 5, failedBy: 3, needed: 99})
 				},
 				func() error {
-					return checkSpine(t, spine{sums: []uint32{7, 99}, isects: true, capacity: 15, unit: 5, failedBy: 3, needed: 99})
+					return checkSpine(t,
+						spine{sums: []uint32{7, 99}, isects: true, capacity: 15, unit: 5, failedBy: 3, needed: 99})
 				},
 				func() error {
-					return checkSpine(t, spine{sums: []uint32{7, 9}, isects: true, capacity: 16, unit: 5, failedBy: 3, needed: 99})
+					return checkSpine(t,
+						spine{sums: []uint32{7, 9}, isects: true, capacity: 16, unit: 5, failedBy: 3, needed: 99})
 				},
 			)
 		}),
@@ -121,7 +124,8 @@ type spine struct {
 func checkSpine(t *trial, s spine) error {
 	l := t.list()
 	n := len(s.sums)
-	start := junkCounters(map[int]uint32{layout.NVisible: uint32(n) * layout.ScanBlock, layout.NIsects: 3, layout.NIsectsMax: 5})
+	start := junkCounters(map[int]uint32{layout.NVisible: uint32(n) * layout.ScanBlock, layout.NIsects: 3,
+		layout.NIsectsMax: 5})
 	if s.failedBy != 0 {
 		start[layout.Failed], start[layout.FailedUnit], start[layout.Needed] = layout.FailedSplats, s.failedBy, s.needed
 	}
@@ -129,8 +133,10 @@ func checkSpine(t *trial, s spine) error {
 	counters, sums := inout(l, "counters", start), inout(l, "block_sums", s.sums)
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	l.r.Dispatch(&shaders.ScanSpine{
-		Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice, BlockSums: sums.Slice, DispatchArgs: args.Slice,
-		Push: shaders.ScanSpinePush{CountSlot: layout.NVisible, TotalSlot: layout.NIsects, Capacity: s.capacity},
+		Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice, BlockSums: sums.Slice,
+		DispatchArgs: args.Slice,
+		Push: shaders.ScanSpinePush{CountSlot: layout.NVisible, TotalSlot: layout.NIsects,
+			Capacity: s.capacity},
 		Spec: shaders.ScanSpineSpec{Isects: s.isects},
 	}, vk.Groups(1))
 	if err := l.run(); err != nil {
@@ -197,7 +203,8 @@ func checkSpineCapacity(t *trial) error {
 	return checkSpine(t, spine{isects: true, capacity: 0, unit: 5})
 }
 
-// checkSpineOverflow sums that wrap once, many times, exactly to zero, within one round of the kernel and from one round to the next.
+// checkSpineOverflow sums that wrap once, many times, exactly to zero, within one round of the kernel and from one
+// round to the next.
 func checkSpineOverflow(t *trial) error {
 	fill := func(n int, v uint32) []uint32 {
 		s := make([]uint32, n)
@@ -207,8 +214,10 @@ func checkSpineOverflow(t *trial) error {
 		return s
 	}
 	for name, sums := range map[string][]uint32{
-		"two halves": {1 << 31, 1 << 31}, "just over": {math.MaxUint32, 1}, "largest": fill(256, math.MaxUint32), "zero after many": fill(256, 1<<24),
-		"from round to round": append(fill(256, 1<<23), fill(256, 1<<23)...), "late": append(fill(511, 1), math.MaxUint32),
+		"two halves": {1 << 31, 1 << 31}, "just over": {math.MaxUint32, 1}, "largest": fill(256, math.MaxUint32),
+		"zero after many":     fill(256, 1<<24),
+		"from round to round": append(fill(256, 1<<23), fill(256, 1<<23)...),
+		"late":                append(fill(511, 1), math.MaxUint32),
 		"in the second round": append(fill(256, 0), fill(256, 1<<25)...), "many rounds": fill(1000, 1<<30),
 	} {
 		if err := checkSpine(t, spine{sums: sums, isects: true, capacity: 1 << 30, unit: 5}); err != nil {
@@ -218,8 +227,10 @@ func checkSpineOverflow(t *trial) error {
 	return nil
 }
 
-// scan records the three kernels on values, whose number slot of counters holds. A sum for N_ISECTS must be within the capacity.
-func (l *list) scan(params vk.Slice[layout.StepParams], counters, values vk.Slice[uint32], args vk.Slice[[3]uint32], n int, slot, total uint32, capacity int) {
+// scan records the three kernels on values, whose number slot of counters holds. A sum for N_ISECTS must be within the
+// capacity.
+func (l *list) scan(params vk.Slice[layout.StepParams], counters, values vk.Slice[uint32], args vk.Slice[[3]uint32],
+	n int, slot, total uint32, capacity int) {
 	blocks := blocksOf(n, layout.ScanBlock)
 	sums := output[uint32](l, "block_sums", max(1, blocks))
 	l.r.Dispatch(&shaders.ScanReduce{
@@ -239,10 +250,12 @@ func checkScan(t *trial, values []uint32) error {
 	l := t.list()
 	counters, data := inout(l, "counters", countersWith(len(values))), inout(l, "values", values)
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
-	l.scan(input(l, "params", []layout.StepParams{{}}), counters.Slice, data.Slice, args.Slice, len(values), layout.NVisible, layout.NNew, 0)
+	l.scan(input(l, "params", []layout.StepParams{{}}), counters.Slice, data.Slice, args.Slice, len(values),
+		layout.NVisible, layout.NNew, 0)
 	if err := l.run(); err != nil {
 		return err
 	}
 	want, total := ref.Scan(values)
-	return first(equal("values", data.got, want), equal("counters", counters.got[layout.NNew:layout.NNew+1], []uint32{total}))
+	return first(equal("values", data.got, want),
+		equal("counters", counters.got[layout.NNew:layout.NNew+1], []uint32{total}))
 }

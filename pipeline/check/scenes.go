@@ -7,12 +7,14 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// camera returns a view of the given size that looks at the splats of t.splats, with a turned camera and an off-centre principal point.
+// camera returns a view of the given size that looks at the splats of t.splats, with a turned camera and an off-centre
+// principal point.
 func (t *trial) camera(width, height int) *ref.View[float32] {
 	a, b := 0.3*t.NormFloat64(), 0.2*t.NormFloat64()
 	ca, sa, cb, sb := math.Cos(a), math.Sin(a), math.Cos(b), math.Sin(b)
 	v := &ref.View[float32]{
-		Fx: float32(0.9 * float64(width)), Fy: float32(1.05 * float64(width)), Cx: float32(0.47 * float64(width)), Cy: float32(0.55 * float64(height)),
+		Fx: float32(0.9 * float64(width)), Fy: float32(1.05 * float64(width)), Cx: float32(0.47 * float64(width)),
+		Cy:    float32(0.55 * float64(height)),
 		Width: width, Height: height, Near: 0.01, Background: [3]float32{0.2, 0.5, 0.9},
 	}
 	// A turn about y, then one about x.
@@ -23,7 +25,8 @@ func (t *trial) camera(width, height int) *ref.View[float32] {
 	return v
 }
 
-// splats returns n splats in and around the view of t.camera, at camera depths from about 2 to 8: needles, discs and balls.
+// splats returns n splats in and around the view of t.camera, at camera depths from about 2 to 8: needles, discs and
+// balls.
 func (t *trial) splats(n, degree int) *ref.Params[float32] {
 	p := ref.NewParams[float32](n, degree)
 	for i := range n {
@@ -46,8 +49,10 @@ func (t *trial) splats(n, degree int) *ref.Params[float32] {
 func paramsOf(v *ref.View[float32]) layout.StepParams {
 	g := v.Grid()
 	p := layout.StepParams{View: layout.View{
-		Rot: v.R, Trans: v.T, Focal: [2]float32{v.Fx, v.Fy}, Center: [2]float32{v.Cx, v.Cy}, Width: uint32(v.Width), Height: uint32(v.Height),
-		TileWidth: uint32(g.Cols), TileHeight: uint32(g.Rows), Near: v.Near, ShDegree: uint32(v.SHDegree), Background: v.Background,
+		Rot: v.R, Trans: v.T, Focal: [2]float32{v.Fx, v.Fy}, Center: [2]float32{v.Cx, v.Cy}, Width: uint32(v.Width),
+		Height:    uint32(v.Height),
+		TileWidth: uint32(g.Cols), TileHeight: uint32(g.Rows), Near: v.Near, ShDegree: uint32(v.SHDegree),
+		Background: v.Background,
 	}}
 	if v.Fisheye {
 		p.View.CameraModel = layout.CameraFisheye
@@ -161,14 +166,16 @@ func projection64(p *ref.Projection[float32]) *ref.Projection[float64] {
 func gradientsOf(v []ref.ProjectedGrad[float32]) []layout.ProjectedGrad {
 	out := make([]layout.ProjectedGrad, len(v))
 	for i, g := range v {
-		out[i] = layout.ProjectedGrad{Mean2d: [2]float32(g[0:2]), Conic: [3]float32(g[2:5]), Opacity: g[5], Color: [3]float32(g[6:9])}
+		out[i] = layout.ProjectedGrad{Mean2d: [2]float32(g[0:2]), Conic: [3]float32(g[2:5]), Opacity: g[5],
+			Color: [3]float32(g[6:9])}
 	}
 	return out
 }
 
 // bad are numbers that break careless arithmetic.
 var bad = []float32{
-	float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, -math.MaxFloat32, 1e-42, -1e-42, math.SmallestNonzeroFloat32,
+	float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, -math.MaxFloat32, 1e-42, -1e-42,
+	math.SmallestNonzeroFloat32,
 	0, float32(math.Copysign(0, -1)), 88, -88, 200, -200, 1e19, -1e19,
 }
 

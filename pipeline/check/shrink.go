@@ -27,13 +27,16 @@ func shrinkCases() []Case {
 		newCase("loss", "smaller than the photo, alpha", table(alpha, (*photo).checkMasked)),
 		newCase("loss", "smaller than the photo, masks", table(masks, (*photo).checkMasked)),
 		newCase("loss", "smaller than the photo, packed", func(t *trial) error {
-			return each([]int{1, 2}, func(level int) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, level) }) })
+			return each([]int{1, 2},
+				func(level int) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, level) }) })
 		}),
-		newCase("loss", "of the photo's size where others are smaller", func(t *trial) error { return checkUnshrunk(t, false) }),
+		newCase("loss", "of the photo's size where others are smaller",
+			func(t *trial) error { return checkUnshrunk(t, false) }),
 		newCase("loss_grad", "smaller than the photo", table(plain, (*photo).checkGrad)),
 		newCase("loss_grad", "smaller than the photo, alpha", table(alpha, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "smaller than the photo, masks", table(masks, (*photo).checkMaskedGrad)),
-		newCase("loss_grad", "of the photo's size where others are smaller", func(t *trial) error { return checkUnshrunk(t, true) }),
+		newCase("loss_grad", "of the photo's size where others are smaller",
+			func(t *trial) error { return checkUnshrunk(t, true) }),
 	}
 }
 
@@ -45,7 +48,8 @@ func (p *photo) shrunk(level int) *photo {
 	return p
 }
 
-// checkUnshrunk requires of the variant for smaller views, where the view is not smaller, what the one without gives: as long as masks are read, too.
+// checkUnshrunk requires of the variant for smaller views, where the view is not smaller, what the one without gives:
+// as long as masks are read, too.
 func checkUnshrunk(t *trial, grad bool) error {
 	return each([]float64{1, 0.5}, func(share float64) error {
 		p := t.photo(50, 40, true)

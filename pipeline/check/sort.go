@@ -51,7 +51,8 @@ func sortCases() []Case {
 	return []Case{
 		newCase("sort_histogram", "sizes", func(t *trial) error {
 			return each(sortSizes, func(n int) error {
-				return first(checkHistogram(t, t.keys(n, 32), 0, 8, false), checkHistogram(t, t.keys(n, 32), 27, 5, false))
+				return first(checkHistogram(t, t.keys(n, 32), 0, 8, false),
+					checkHistogram(t, t.keys(n, 32), 27, 5, false))
 			})
 		}),
 		newCase("sort_histogram", "culled keys", func(t *trial) error {
@@ -62,25 +63,30 @@ func sortCases() []Case {
 			)
 		}),
 		newCase("sort_scan", "block counts", func(t *trial) error {
-			return each([]int{0, 1, 2, 255, 256, 257, 600}, func(blocks int) error { return checkSortScan(t, blocks, 3) })
+			return each([]int{0, 1, 2, 255, 256, 257, 600},
+				func(blocks int) error { return checkSortScan(t, blocks, 3) })
 		}),
 		newCase("sort_scan", "digits", func(t *trial) error {
 			return each([]int{1, 2, 5, 6, 7, 8}, func(bits int) error { return checkSortScan(t, 3, bits) })
 		}),
 		newCase("sort_scatter", "one pass, sizes", func(t *trial) error {
 			return each(sortSizes, func(n int) error {
-				return each(sortShapes(t.d), func(s sortShape) error { return checkScatter(t, s, t.keys(n, 32), 5, min(6, s.bits)) })
+				return each(sortShapes(t.d),
+					func(s sortShape) error { return checkScatter(t, s, t.keys(n, 32), 5, min(6, s.bits)) })
 			})
 		}),
 		newCase("sort_scatter", "one pass, digits", func(t *trial) error {
 			return each(sortShapes(t.d), func(s sortShape) error {
-				return each([]int{1, 2, 3, 5, s.bits}, func(bits int) error { return checkScatter(t, s, t.keys(2500, 32), 32-bits, bits) })
+				return each([]int{1, 2, 3, 5, s.bits},
+					func(bits int) error { return checkScatter(t, s, t.keys(2500, 32), 32-bits, bits) })
 			})
 		}),
 		newCase("sort_scatter", "whole sort, sizes", wholeSorts(sortSizes, []int{13})),
-		newCase("sort_scatter", "whole sort, widths of keys", wholeSorts([]int{2500}, []int{1, 2, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32})),
+		newCase("sort_scatter", "whole sort, widths of keys",
+			wholeSorts([]int{2500}, []int{1, 2, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32})),
 		newCase("sort_scatter", "whole sort, equal, ascending and descending keys", func(t *trial) error {
-			return each(sortShapes(t.d), func(s sortShape) error { return checkPatterns(t, s.radixSort, 2*layout.SortBlock+100) })
+			return each(sortShapes(t.d),
+				func(s sortShape) error { return checkPatterns(t, s.radixSort, 2*layout.SortBlock+100) })
 		}),
 		newCase("sort_scatter", "depth sort", checkDepthSorts),
 	}
@@ -136,7 +142,8 @@ func checkHistogram(t *trial, keys []uint32, shift, bits int, skipCulled bool) e
 	h := output[uint32](l, "histogram", maxBlocks<<bits)
 	l.r.Dispatch(&shaders.SortHistogram{
 		Counters: input(l, "counters", countersWith(len(keys))), Keys: input(l, "keys", keys), Histogram: h.Slice,
-		Push: shaders.SortHistogramPush{CountSlot: layout.NVisible, Shift: uint32(shift), Bits: uint32(bits), MaxBlocks: uint32(maxBlocks)},
+		Push: shaders.SortHistogramPush{CountSlot: layout.NVisible, Shift: uint32(shift), Bits: uint32(bits),
+			MaxBlocks: uint32(maxBlocks)},
 		Spec: shaders.SortHistogramSpec{SkipCulled: skipCulled},
 	}, vk.Groups(blocks+1))
 	if err := l.run(); err != nil {
@@ -162,8 +169,9 @@ func checkSortScan(t *trial, blocks, bits int) error {
 	counts := t.uints(maxBlocks<<bits, layout.SortBlock+1)
 	h, totals := inout(l, "histogram", counts), output[uint32](l, "totals", 1<<bits)
 	l.r.Dispatch(&shaders.SortScan{
-		Counters: input(l, "counters", countersWith(max(0, blocks*layout.SortBlock-7))), Histogram: h.Slice, Totals: totals.Slice,
-		Push: shaders.SortScanPush{CountSlot: layout.NVisible, MaxBlocks: uint32(maxBlocks)},
+		Counters: input(l, "counters", countersWith(max(0, blocks*layout.SortBlock-7))), Histogram: h.Slice,
+		Totals: totals.Slice,
+		Push:   shaders.SortScanPush{CountSlot: layout.NVisible, MaxBlocks: uint32(maxBlocks)},
 	}, vk.Groups(1<<bits))
 	if err := l.run(); err != nil {
 		return err
@@ -181,9 +189,12 @@ func checkScatter(t *trial, s sortShape, keys []uint32, shift, bits int) error {
 	keysOut, valuesOut := output[uint32](l, "keys_out", n), output[uint32](l, "values_out", n)
 	counters, args := inout(l, "counters", countersWith(n)), output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	l.r.Dispatch(&shaders.SortScatter{
-		Counters: counters.Slice, Histogram: input(l, "histogram", h), Totals: input(l, "totals", totals), DispatchArgs: args.Slice,
-		KeysIn: input(l, "keys_in", keys), ValuesIn: input(l, "values_in", values), KeysOut: keysOut.Slice, ValuesOut: valuesOut.Slice,
-		Push: shaders.SortScatterPush{CountSlot: layout.NVisible, Shift: uint32(shift), Bits: uint32(bits), MaxBlocks: uint32(blocks + 1)},
+		Counters: counters.Slice, Histogram: input(l, "histogram", h), Totals: input(l, "totals", totals),
+		DispatchArgs: args.Slice,
+		KeysIn:       input(l, "keys_in", keys), ValuesIn: input(l, "values_in", values), KeysOut: keysOut.Slice,
+		ValuesOut: valuesOut.Slice,
+		Push: shaders.SortScatterPush{CountSlot: layout.NVisible, Shift: uint32(shift), Bits: uint32(bits),
+			MaxBlocks: uint32(blocks + 1)},
 		Spec: s.spec(false),
 	}, vk.Groups(blocks+1))
 	if err := l.run(); err != nil {
@@ -191,12 +202,14 @@ func checkScatter(t *trial, s sortShape, keys []uint32, shift, bits int) error {
 	}
 	wantKeys, wantValues := sorted(keys, values, func(k uint32) uint32 { return digit(k, shift, bits) })
 	_, err := args.written(0)
-	return first(equal("keys_out", keysOut.got, wantKeys), equal("values_out", valuesOut.got, wantValues), err, equal("counters", counters.got, countersWith(n)))
+	return first(equal("keys_out", keysOut.got, wantKeys), equal("values_out", valuesOut.got, wantValues), err,
+		equal("counters", counters.got, countersWith(n)))
 }
 
 func (s sortShape) spec(firstDepthPass bool) shaders.SortScatterSpec {
 	return shaders.SortScatterSpec{
-		WorkgroupSize: s.workgroup, FirstDepthPass: firstDepthPass, Radix: 1 << s.bits, NSubgroups: s.workgroup / s.subgroup, SubgroupSize: s.subgroup,
+		WorkgroupSize: s.workgroup, FirstDepthPass: firstDepthPass, Radix: 1 << s.bits,
+		NSubgroups: s.workgroup / s.subgroup, SubgroupSize: s.subgroup,
 	}
 }
 
@@ -241,16 +254,20 @@ func (s sortShape) radixSort(
 		}
 		l.r.Dispatch(&shaders.SortHistogram{
 			Counters: counters, Keys: keys.Slice, Histogram: h.Slice,
-			Push: shaders.SortHistogramPush{CountSlot: slot, Shift: uint32(shift), Bits: uint32(bits), MaxBlocks: uint32(maxBlocks)},
+			Push: shaders.SortHistogramPush{CountSlot: slot, Shift: uint32(shift), Bits: uint32(bits),
+				MaxBlocks: uint32(maxBlocks)},
 			Spec: shaders.SortHistogramSpec{SkipCulled: drop},
 		}, vk.Groups(blocksOf(n, layout.SortBlock)))
 		l.r.Dispatch(&shaders.SortScan{
-			Counters: counters, Histogram: h.Slice, Totals: totals.Slice, Push: shaders.SortScanPush{CountSlot: slot, MaxBlocks: uint32(maxBlocks)},
+			Counters: counters, Histogram: h.Slice, Totals: totals.Slice,
+			Push: shaders.SortScanPush{CountSlot: slot, MaxBlocks: uint32(maxBlocks)},
 		}, vk.Groups(1<<bits))
 		l.r.Dispatch(&shaders.SortScatter{
-			Counters: counters, Histogram: h.Slice, Totals: totals.Slice, DispatchArgs: args, KeysIn: keys.Slice, ValuesIn: values.Slice,
-			KeysOut: toKeys.Slice, ValuesOut: toValues.Slice,
-			Push: shaders.SortScatterPush{CountSlot: slot, Shift: uint32(shift), Bits: uint32(bits), MaxBlocks: uint32(maxBlocks)},
+			Counters: counters, Histogram: h.Slice, Totals: totals.Slice, DispatchArgs: args, KeysIn: keys.Slice,
+			ValuesIn: values.Slice,
+			KeysOut:  toKeys.Slice, ValuesOut: toValues.Slice,
+			Push: shaders.SortScatterPush{CountSlot: slot, Shift: uint32(shift), Bits: uint32(bits),
+				MaxBlocks: uint32(maxBlocks)},
 			Spec: s.spec(drop),
 		}, vk.Groups(blocksOf(n, layout.SortBlock)))
 		toKeys.start, toValues.start = keys.start, keys.start
@@ -286,7 +303,8 @@ func checkPatterns(t *trial, s sorter, n int) error {
 	for i := range up {
 		up[i], down[i], same[i], two[i] = uint32(i), uint32(n-i), 0x1234, uint32(i&1)*math.MaxUint16
 	}
-	for name, keys := range map[string][]uint32{"ascending": up, "descending": down, "equal": same, "two values": two, "zero": make([]uint32, n)} {
+	for name, keys := range map[string][]uint32{"ascending": up, "descending": down, "equal": same, "two values": two,
+		"zero": make([]uint32, n)} {
 		if err := checkSort(t, s, keys, 16); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

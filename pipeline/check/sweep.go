@@ -18,8 +18,8 @@ type sweepShape struct {
 	subgroup uint32
 }
 
-// sweepShapes returns for each subgroup size that the device has the widest digits that leave room for the tables of the workgroup's subgroups, and
-// narrower ones.
+// sweepShapes returns for each subgroup size that the device has the widest digits that leave room for the tables of
+// the workgroup's subgroups, and narrower ones.
 func sweepShapes(d *vk.Device) (shapes []sweepShape) {
 	l := d.Info().Limits
 	for _, size := range subgroupSizes(d) {
@@ -34,7 +34,8 @@ func sweepShapes(d *vk.Device) (shapes []sweepShape) {
 // oneThread, set to 1, lets software Vulkan run one workgroup after another, so that none has to wait.
 const oneThread = "LP_NUM_THREADS"
 
-// oneBlock leaves out of sizes what takes several workgroups where those may not wait for each other: there such kernels are not used either.
+// oneBlock leaves out of sizes what takes several workgroups where those may not wait for each other: there such
+// kernels are not used either.
 func oneBlock(d *vk.Device, sizes []int, block int) []int {
 	info := d.Info()
 	if info.ForwardProgress() || info.Type == vk.CPU && os.Getenv(oneThread) == "1" {
@@ -53,7 +54,8 @@ func sweepCases() []Case {
 		return func(t *trial) error {
 			return each(oneBlock(t.d, []int{layout.SortBlock, n}, layout.SortBlock), func(n int) error {
 				return each(widths, func(width int) error {
-					return each(sweepShapes(t.d), func(s sweepShape) error { return checkSweep(t, s, t.keys(n, width), width) })
+					return each(sweepShapes(t.d),
+						func(s sweepShape) error { return checkSweep(t, s, t.keys(n, width), width) })
 				})
 			})
 		}
@@ -61,11 +63,13 @@ func sweepCases() []Case {
 	return []Case{
 		newCase("sort_count", "sizes", func(t *trial) error {
 			return each(append(slices.Clone(sortSizes), 100*layout.SortBlock+5), func(n int) error {
-				return first(checkSortCount(t, t.keys(n, 32), 8, 4, false), checkSortCount(t, t.keys(n, 13), 7, 2, false))
+				return first(checkSortCount(t, t.keys(n, 32), 8, 4, false),
+					checkSortCount(t, t.keys(n, 13), 7, 2, false))
 			})
 		}),
 		newCase("sort_count", "culled keys", func(t *trial) error {
-			return first(checkSortCount(t, t.depthKeys(5000, 0.5), 8, 4, true), checkSortCount(t, t.depthKeys(3000, 1), 5, 7, true))
+			return first(checkSortCount(t, t.depthKeys(5000, 0.5), 8, 4, true),
+				checkSortCount(t, t.depthKeys(3000, 1), 5, 7, true))
 		}),
 		newCase("sort_sweep", "sizes", func(t *trial) error {
 			return each(sweepSizes(t.d), func(n int) error {
@@ -74,7 +78,8 @@ func sweepCases() []Case {
 		}),
 		newCase("sort_sweep", "looking back", func(t *trial) error {
 			return each(sweepShapes(t.d), func(s sweepShape) error {
-				return each([]int{1, 2, 15, 16, 17, 31, 33, 70}, func(before int) error { return checkLookBack(t, s, before) })
+				return each([]int{1, 2, 15, 16, 17, 31, 33, 70},
+					func(before int) error { return checkLookBack(t, s, before) })
 			})
 		}),
 		newCase("sort_sweep", "widths of keys", sorts(5000, 1, 2, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32)),
@@ -82,7 +87,8 @@ func sweepCases() []Case {
 		newCase("sort_sweep", "depth sort", func(t *trial) error {
 			return each(sweepShapes(t.d), func(s sweepShape) error {
 				return each(sweepSizes(t.d), func(n int) error {
-					return each([]float64{0, 0.3, 1}, func(culled float64) error { return checkDepthSort(t, s.sorter(), t.depthKeys(n, culled)) })
+					return each([]float64{0, 0.3, 1},
+						func(culled float64) error { return checkDepthSort(t, s.sorter(), t.depthKeys(n, culled)) })
 				})
 			})
 		}),
@@ -94,10 +100,13 @@ func checkSortCount(t *trial, keys []uint32, bits, passes int, skipCulled bool) 
 	l := t.list()
 	blocks := blocksOf(len(keys), layout.SortBlock)
 	want := t.uints(passes<<bits+passes, 1000)
-	tallies, published := inout(l, "tallies", slices.Clone(want)), output[uint32](l, "published", passes*(blocks+1)<<bits)
+	tallies, published := inout(l, "tallies", slices.Clone(want)),
+		output[uint32](l, "published", passes*(blocks+1)<<bits)
 	l.r.Dispatch(&shaders.SortCount{
-		Counters: input(l, "counters", countersWith(len(keys))), Keys: input(l, "keys", keys), Tallies: tallies.Slice, Published: published.Slice,
-		Push: shaders.SortCountPush{CountSlot: layout.NVisible, NPasses: uint32(passes), MaxBlocks: uint32(blocks + 1)},
+		Counters: input(l, "counters", countersWith(len(keys))), Keys: input(l, "keys", keys), Tallies: tallies.Slice,
+		Published: published.Slice,
+		Push: shaders.SortCountPush{CountSlot: layout.NVisible, NPasses: uint32(passes),
+			MaxBlocks: uint32(blocks + 1)},
 		Spec: shaders.SortCountSpec{SkipCulled: skipCulled, Bits: uint32(bits)},
 	}, vk.Groups(blocks+1))
 	if err := l.run(); err != nil {
@@ -119,7 +128,8 @@ func checkSortCount(t *trial, keys []uint32, bits, passes int, skipCulled bool) 
 
 // sorter records a whole sort: see list.radixSort.
 func (s sweepShape) sorter() sorter {
-	return func(l *list, counters vk.Slice[uint32], args vk.Slice[[3]uint32], keys, values *buffer[uint32], keyBits int, depth bool) (k, v *buffer[uint32]) {
+	return func(l *list, counters vk.Slice[uint32], args vk.Slice[[3]uint32], keys, values *buffer[uint32], keyBits int,
+		depth bool) (k, v *buffer[uint32]) {
 		n := len(keys.start)
 		blocks := max(1, blocksOf(n, layout.SortBlock))
 		passes := (keyBits + s.bits - 1) / s.bits
@@ -138,10 +148,13 @@ func (s sweepShape) sorter() sorter {
 		for pass := range passes {
 			toKeys, toValues := output[uint32](l, "keys_out", n), output[uint32](l, "values_out", n)
 			l.r.Dispatch(&shaders.SortSweep{
-				Counters: counters, Tallies: tallies.Slice, Published: published.Slice, DispatchArgs: args, KeysIn: keys.Slice, ValuesIn: values.Slice,
+				Counters: counters, Tallies: tallies.Slice, Published: published.Slice, DispatchArgs: args,
+				KeysIn: keys.Slice, ValuesIn: values.Slice,
 				KeysOut: toKeys.Slice, ValuesOut: toValues.Slice,
-				Push: shaders.SortSweepPush{CountSlot: slot, Pass: uint32(pass), NPasses: uint32(passes), MaxBlocks: uint32(blocks)},
-				Spec: shaders.SortSweepSpec{FirstDepthPass: depth && pass == 0, Bits: uint32(s.bits), SubgroupSize: s.subgroup},
+				Push: shaders.SortSweepPush{CountSlot: slot, Pass: uint32(pass), NPasses: uint32(passes),
+					MaxBlocks: uint32(blocks)},
+				Spec: shaders.SortSweepSpec{FirstDepthPass: depth && pass == 0, Bits: uint32(s.bits),
+					SubgroupSize: s.subgroup},
 			}, grid)
 			toKeys.start, toValues.start = keys.start, keys.start
 			keys, values, slot = toKeys, toValues, layout.NVisible
@@ -150,8 +163,8 @@ func (s sweepShape) sorter() sorter {
 	}
 }
 
-// publish returns what blocks with the given sums may have published when another looks: of some their own sum, of others, among them the first, that of
-// all up to them.
+// publish returns what blocks with the given sums may have published when another looks: of some their own sum, of
+// others, among them the first, that of all up to them.
 func (t *trial) publish(sums []uint32) []uint32 {
 	words, all := make([]uint32, len(sums)), uint32(0)
 	often := 1 + t.IntN(2*len(sums))
@@ -184,9 +197,11 @@ func checkLookBack(t *trial, s sweepShape, before int) error {
 	tallies[1<<s.bits] = uint32(before) // the ticket
 	keysOut, valuesOut := output[uint32](l, "keys_out", n), output[uint32](l, "values_out", n)
 	l.r.Dispatch(&shaders.SortSweep{
-		Counters: input(l, "counters", countersWith(n)), Tallies: inout(l, "tallies", tallies).Slice, Published: inout(l, "published", published).Slice,
-		DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice, KeysIn: input(l, "keys_in", keys), ValuesIn: input(l, "values_in", values),
-		KeysOut: keysOut.Slice, ValuesOut: valuesOut.Slice,
+		Counters: input(l, "counters", countersWith(n)), Tallies: inout(l, "tallies", tallies).Slice,
+		Published:    inout(l, "published", published).Slice,
+		DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice, KeysIn: input(l, "keys_in", keys),
+		ValuesIn: input(l, "values_in", values),
+		KeysOut:  keysOut.Slice, ValuesOut: valuesOut.Slice,
 		Push: shaders.SortSweepPush{CountSlot: layout.NVisible, NPasses: 1, MaxBlocks: uint32(before + 1)},
 		Spec: shaders.SortSweepSpec{Bits: uint32(s.bits), SubgroupSize: s.subgroup},
 	}, vk.Groups(1))
@@ -210,7 +225,8 @@ func checkSweep(t *trial, s sweepShape, keys []uint32, bits int) error {
 }
 
 func checkSweepPatterns(t *trial) error {
-	return each(oneBlock(t.d, []int{layout.SortBlock - 100, 20*layout.SortBlock + 100}, layout.SortBlock), func(n int) error {
-		return each(sweepShapes(t.d), func(s sweepShape) error { return checkPatterns(t, s.sorter(), n) })
-	})
+	return each(oneBlock(t.d, []int{layout.SortBlock - 100, 20*layout.SortBlock + 100}, layout.SortBlock),
+		func(n int) error {
+			return each(sweepShapes(t.d), func(s sweepShape) error { return checkPatterns(t, s.sorter(), n) })
+		})
 }

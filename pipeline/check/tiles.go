@@ -14,7 +14,8 @@ import (
 func tileCases() []Case {
 	sized := func(sizes []int, bands ...int) func(t *trial) error {
 		return func(t *trial) error {
-			return each(sizes, func(n int) error { return checkTiles(t, t.ellipses(n, 250, 130), t.camera(250, 130), bands...) })
+			return each(sizes,
+				func(n int) error { return checkTiles(t, t.ellipses(n, 250, 130), t.camera(250, 130), bands...) })
 		}
 	}
 	return []Case{
@@ -32,14 +33,17 @@ func tileCases() []Case {
 		newCase("emit_isects", "all splats on all tiles", func(t *trial) error { return checkHuge(t, 20, 20) }),
 		newCase("emit_isects", "all splats on one tile", checkOneTile),
 		newCase("emit_isects", "long runs of splats without tiles in the band", checkRuns),
-		newCase("emit_isects", "capacity just enough and one short", func(t *trial) error { return checkIsectCapacity(t, 400) }),
+		newCase("emit_isects", "capacity just enough and one short",
+			func(t *trial) error { return checkIsectCapacity(t, 400) }),
 		newCase("emit_isects", "poison", checkTilesPoison),
 		newCase("tile_offsets", "isects", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, 5000}, func(n int) error { return checkTileOffsets(t, n, 20, 15, 0, 300) })
+			return each([]int{0, 1, 255, 256, 257, 5000},
+				func(n int) error { return checkTileOffsets(t, n, 20, 15, 0, 300) })
 		}),
 		newCase("tile_offsets", "tiles", func(t *trial) error {
 			return each([][2]int{{1, 1}, {255, 1}, {256, 1}, {16, 16}, {257, 3}}, func(s [2]int) error {
-				return first(checkTileOffsets(t, 700, s[0], s[1], 0, s[0]*s[1]), checkTileOffsets(t, 0, s[0], s[1], 0, 1))
+				return first(checkTileOffsets(t, 700, s[0], s[1], 0, s[0]*s[1]),
+					checkTileOffsets(t, 0, s[0], s[1], 0, 1))
 			})
 		}),
 		newCase("tile_offsets", "all on the first tile, all on the last", func(t *trial) error {
@@ -58,20 +62,25 @@ func scanTilesCases() []Case {
 	}
 	return []Case{
 		newCase("scan_tiles", "sizes", looking(func(t *trial) error {
-			return each(oneBlock(t.d, []int{0, 1, 255, 256, 257, 513, 5000}, layout.Group), func(n int) error { return checkScanTiles(t, n, 1) })
+			return each(oneBlock(t.d, []int{0, 1, 255, 256, 257, 513, 5000}, layout.Group),
+				func(n int) error { return checkScanTiles(t, n, 1) })
 		})),
 		newCase("scan_tiles", "looking back", func(t *trial) error {
-			return each([]int{1, 2, 3, 7, 8, 9, 31, 32, 33, 64, 65, 300}, func(before int) error { return checkScanLookBack(t, before) })
+			return each([]int{1, 2, 3, 7, 8, 9, 31, 32, 33, 64, 65, 300},
+				func(before int) error { return checkScanLookBack(t, before) })
 		}),
 		newCase("scan_tiles", "bands", looking(func(t *trial) error {
-			return each(oneBlock(t.d, []int{200, 300}, layout.Group), func(n int) error { return checkScanTiles(t, n, 1, 2, 3, 5, 9) })
+			return each(oneBlock(t.d, []int{200, 300}, layout.Group),
+				func(n int) error { return checkScanTiles(t, n, 1, 2, 3, 5, 9) })
 		})),
 		newCase("scan_tiles", "many blocks", looking(func(t *trial) error {
-			return each(oneBlock(t.d, []int{200, 100 * layout.Group, 300*layout.Group + 7}, layout.Group), func(n int) error { return checkSameScan(t, n) })
+			return each(oneBlock(t.d, []int{200, 100 * layout.Group, 300*layout.Group + 7}, layout.Group),
+				func(n int) error { return checkSameScan(t, n) })
 		})),
 		newCase("scan_tiles", "all splats on all tiles", looking(func(t *trial) error { return checkHuge(t, 20, 20) })),
 		newCase("scan_tiles", "capacity just enough and one short", looking(func(t *trial) error {
-			return each(oneBlock(t.d, []int{200, 400}, layout.Group), func(n int) error { return checkIsectCapacity(t, n) })
+			return each(oneBlock(t.d, []int{200, 400}, layout.Group),
+				func(n int) error { return checkIsectCapacity(t, n) })
 		})),
 		newCase("scan_tiles", "more isects than can be counted", looking(checkScanTilesOverflow)),
 		newCase("scan_tiles", "poison", looking(checkTilesPoison)),
@@ -95,9 +104,11 @@ func checkScanLookBack(t *trial, before int) error {
 	counters, firsts := inout(l, "counters", countersWith(n)), output[uint32](l, "first_isect", n)
 	tallies := inout(l, "tallies", append(append([]uint32{uint32(before)}, t.publish(sums)...), 0))
 	l.r.Dispatch(&shaders.ScanTiles{
-		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: counters.Slice, SplatFromRank: input(l, "splat_from_rank", make([]uint32, n)),
-		Projected: input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents), FirstIsect: firsts.Slice,
-		Tallies: tallies.Slice, DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice,
+		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: counters.Slice,
+		SplatFromRank: input(l, "splat_from_rank", make([]uint32, n)),
+		Projected:     input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
+		FirstIsect: firsts.Slice,
+		Tallies:    tallies.Slice, DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice,
 		Push: shaders.ScanTilesPush{NBands: 1, Capacity: 1 << 20},
 	}, vk.Groups(1))
 	if err := l.run(); err != nil {
@@ -110,7 +121,8 @@ func checkScanLookBack(t *trial, before int) error {
 	)
 }
 
-// checkSameScan requires of scan_tiles what count_tiles and the scan write. There is room for nothing, so that the isects themselves take no time.
+// checkSameScan requires of scan_tiles what count_tiles and the scan write. There is room for nothing, so that the
+// isects themselves take no time.
 func checkSameScan(t *trial, n int) error {
 	p, v := t.ellipses(n, 250, 130), t.camera(250, 130)
 	got, err := runTiles(t, p, v, 0, 1, 0)
@@ -123,10 +135,12 @@ func checkSameScan(t *trial, n int) error {
 	if err != nil {
 		return err
 	}
-	return first(equal("first_isect", got.first, want.first), equal("counters", got.counters, want.counters), equal("dispatch_args", got.args, want.args))
+	return first(equal("first_isect", got.first, want.first), equal("counters", got.counters, want.counters),
+		equal("dispatch_args", got.args, want.args))
 }
 
-// checkScanTilesOverflow lets splats cover all 2^22 tiles of the largest image: 255 are counted exactly, from 256 on the sum stays at 2^30 - 1.
+// checkScanTilesOverflow lets splats cover all 2^22 tiles of the largest image: 255 are counted exactly, from 256 on
+// the sum stays at 2^30 - 1.
 func checkScanTilesOverflow(t *trial) error {
 	return each(oneBlock(t.d, []int{255, 256, 800}, layout.Group), func(n int) error {
 		p := &ref.Projection[float32]{}
@@ -138,7 +152,8 @@ func checkScanTilesOverflow(t *trial) error {
 			return err
 		}
 		want := []uint32{layout.FailedIsects, 0, uint32(min(n<<22, 1<<30-1))} // unit 0
-		return first(equal("counters", got.counters[layout.Failed:layout.NActive], want), equal("tile_ids", got.tiles, []uint32{}))
+		return first(equal("counters", got.counters[layout.Failed:layout.NActive], want),
+			equal("tile_ids", got.tiles, []uint32{}))
 	})
 }
 
@@ -156,7 +171,8 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 	l := t.list()
 	out := &isects{ranks: ref.SortDepth(p.DepthKeys)}
 	n := len(out.ranks)
-	params, projected := input(l, "params", []layout.StepParams{paramsOf(v)}), input(l, "projected", projectedOf(p.Splats))
+	params, projected := input(l, "params", []layout.StepParams{paramsOf(v)}),
+		input(l, "projected", projectedOf(p.Splats))
 	ranks, extents := input(l, "splat_from_rank", out.ranks), input(l, "extents", p.Extents)
 	start := countersWith(n)
 	if n == 0 {
@@ -164,23 +180,27 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 	}
 	counters, counts := inout(l, "counters", start), output[uint32](l, "tile_counts", n)
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
-	ids, splats, slots := output[uint32](l, "tile_ids", capacity), output[uint32](l, "splat_from_slot", capacity), output[uint32](l, "slot_ids", capacity)
+	ids, splats, slots := output[uint32](l, "tile_ids", capacity), output[uint32](l, "splat_from_slot", capacity),
+		output[uint32](l, "slot_ids", capacity)
 	if t.lookback {
 		tallies := inout(l, "tallies", make([]uint32, 1+blocksOf(n, layout.Group)))
 		l.r.Dispatch(&shaders.ScanTiles{
-			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents, FirstIsect: counts.Slice,
-			Tallies: tallies.Slice, DispatchArgs: args.Slice,
+			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents,
+			FirstIsect: counts.Slice,
+			Tallies:    tallies.Slice, DispatchArgs: args.Slice,
 			Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(bands), Capacity: uint32(capacity)},
 		}, vk.Items(n+256, 256))
 	} else {
 		l.r.Dispatch(&shaders.CountTiles{
-			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents, TileCounts: counts.Slice,
-			Push: shaders.CountTilesPush{Band: uint32(band), NBands: uint32(bands)},
+			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents,
+			TileCounts: counts.Slice,
+			Push:       shaders.CountTilesPush{Band: uint32(band), NBands: uint32(bands)},
 		}, vk.Items(n+256, 256))
 		l.scan(params, counters.Slice, counts.Slice, args.Slice, n, layout.NVisible, layout.NIsects, capacity)
 	}
 	l.r.Dispatch(&shaders.EmitIsects{
-		Params: params, Counters: counters.Slice, SplatFromRank: ranks, FirstIsect: counts.Slice, Projected: projected, Extents: extents,
+		Params: params, Counters: counters.Slice, SplatFromRank: ranks, FirstIsect: counts.Slice, Projected: projected,
+		Extents: extents,
 		TileIds: ids.Slice, SplatFromSlot: splats.Slice, SlotIds: slots.Slice,
 		Push: shaders.EmitIsectsPush{Band: uint32(band), NBands: uint32(bands)},
 	}, vk.Items(capacity+layout.SortBlock, layout.SortBlock))
@@ -228,12 +248,14 @@ func (s *isects) consistent(g ref.Grid) error {
 				return fmt.Errorf("binding splat_from_slot: [%d]: got %d, want %d", slot, s.splats[slot], splat)
 			}
 			if tile < g.RowFirst*g.Cols || tile >= g.RowEnd*g.Cols || slot > a && s.tiles[slot-1] >= s.tiles[slot] {
-				return fmt.Errorf("binding tile_ids: [%d]: got %d, splat %d, out of the band or of order", slot, tile, splat)
+				return fmt.Errorf("binding tile_ids: [%d]: got %d, splat %d, out of the band or of order", slot, tile,
+					splat)
 			}
 		}
 	}
 	if next != len(s.tiles) {
-		return fmt.Errorf("binding counters: [%d]: got %d isects, the splats have %d", layout.NIsects, len(s.tiles), next)
+		return fmt.Errorf("binding counters: [%d]: got %d isects, the splats have %d", layout.NIsects, len(s.tiles),
+			next)
 	}
 	return nil
 }
@@ -262,7 +284,8 @@ func (s *isects) between(least, most *ref.Projection[float32], g ref.Grid) error
 		may, _ := ref.EmitIsects(most, []uint32{splat}, g)
 		for _, tile := range must {
 			if _, ok := slices.BinarySearch(s.tiles[a:b], tile); !ok {
-				return fmt.Errorf("binding tile_ids: splat %d (rank %d): got %v, want %v", splat, rank, s.tiles[a:b], must)
+				return fmt.Errorf("binding tile_ids: splat %d (rank %d): got %v, want %v", splat, rank, s.tiles[a:b],
+					must)
 			}
 		}
 		for k, tile := range s.tiles[a:b] {
@@ -289,23 +312,26 @@ func checkCover(t *trial, p *ref.Projection[float32], v *ref.View[float32]) erro
 		}
 		for at := range v.Width * v.Height {
 			x, y := at%v.Width, at/v.Width
-			if tile := y/ref.TileSize*g.Cols + x/ref.TileSize; !has[tile] && reaches(&p.Splats[splat], float64(x)+0.5, float64(y)+0.5) {
-				return fmt.Errorf("binding tile_ids: splat %d has alpha %v at pixel %d, %d, and not tile %d", splat, p.Splats[splat], x, y, tile)
+			if tile := y/ref.TileSize*g.Cols + x/ref.TileSize; !has[tile] &&
+				reaches(&p.Splats[splat], float64(x)+0.5, float64(y)+0.5) {
+				return fmt.Errorf("binding tile_ids: splat %d has alpha %v at pixel %d, %d, and not tile %d", splat,
+					p.Splats[splat], x, y, tile)
 			}
 		}
 	}
 	return got.consistent(g)
 }
 
-// reaches reports whether alpha is 1/255 or more at (x, y). A needle's conic is large against its sigma: rounding it to float32 moves sigma by the size of
-// its terms times 1e-6 at most, which is allowed for.
+// reaches reports whether alpha is 1/255 or more at (x, y). A needle's conic is large against its sigma: rounding it to
+// float32 moves sigma by the size of its terms times 1e-6 at most, which is allowed for.
 func reaches(s *ref.Projected[float32], x, y float64) bool {
 	dx, dy := float64(s.Mean2D[0])-x, float64(s.Mean2D[1])-y
 	a, b, c := 0.5*float64(s.Conic[0])*dx*dx, float64(s.Conic[1])*dx*dy, 0.5*float64(s.Conic[2])*dy*dy
 	return float64(s.Opacity)*math.Exp(-(a+b+c)-1e-6*(a+math.Abs(b)+c)) >= ref.AlphaThreshold
 }
 
-// checkBorders lets circles end exactly where tiles do, at the first and last pixel centres of a tile and half a pixel around them.
+// checkBorders lets circles end exactly where tiles do, at the first and last pixel centres of a tile and half a pixel
+// around them.
 func checkBorders(t *trial) error {
 	p := &ref.Projection[float32]{}
 	for _, r := range []float64{4, 8, 7.5, 15, 16} {
@@ -366,7 +392,8 @@ func checkOneTile(t *trial) error {
 	return first(equal("tile_ids", got.tiles, want), got.consistent(v.Grid()))
 }
 
-// checkRuns lets splats in the order of depth take turns, 700 at a time, between the first and the last band, with one in between that is in all.
+// checkRuns lets splats in the order of depth take turns, 700 at a time, between the first and the last band, with one
+// in between that is in all.
 func checkRuns(t *trial) error {
 	p := &ref.Projection[float32]{}
 	for i := range 2800 {
@@ -380,7 +407,8 @@ func checkRuns(t *trial) error {
 	return checkTiles(t, p, t.camera(320, 240), 1, 5)
 }
 
-// checkIsectCapacity gives exactly enough room, then one place too few: then nothing is emitted, and the counters tell what was needed.
+// checkIsectCapacity gives exactly enough room, then one place too few: then nothing is emitted, and the counters tell
+// what was needed.
 func checkIsectCapacity(t *trial, n int) error {
 	p, v := t.ellipses(n, 250, 130), t.camera(250, 130)
 	free, err := runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles())
@@ -398,7 +426,8 @@ func checkIsectCapacity(t *trial, n int) error {
 	}
 	want := []uint32{layout.FailedIsects, 0, uint32(fits)} // unit 0
 	return first(
-		equal("tile_ids", full.tiles, free.tiles), equal("counters", full.counters[layout.Failed:layout.NActive], []uint32{0, 0, 0}),
+		equal("tile_ids", full.tiles, free.tiles),
+		equal("counters", full.counters[layout.Failed:layout.NActive], []uint32{0, 0, 0}),
 		equal("counters", over.counters[layout.Failed:layout.NActive], want), equal("tile_ids", over.tiles, []uint32{}),
 	)
 }
@@ -432,8 +461,9 @@ func checkTileOffsets(t *trial, n, cols, rows, from, to int) error {
 	p := layout.StepParams{View: layout.View{TileWidth: uint32(cols), TileHeight: uint32(rows)}}
 	offsets := output[uint32](l, "tile_offsets", cols*rows+1)
 	l.r.Dispatch(&shaders.TileOffsets{
-		Params: input(l, "params", []layout.StepParams{p}), Counters: input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)})),
-		TileIds: input(l, "tile_ids", ids), TileOffsets: offsets.Slice,
+		Params:   input(l, "params", []layout.StepParams{p}),
+		Counters: input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)})),
+		TileIds:  input(l, "tile_ids", ids), TileOffsets: offsets.Slice,
 	}, vk.Items(cols*rows+1+256, 256))
 	if err := l.run(); err != nil {
 		return err

@@ -39,8 +39,10 @@ func (t *trial) verifyFloats() (list []broken) {
 		ends := []int{0, 1, 3 * 256, len(words) - 1}
 		list = append(list,
 			broken{ref.Verification{Mode: layout.VerifyFinite, Data: words, N: verifySize, Stride: 3}, ends, w},
-			broken{ref.Verification{Mode: layout.VerifyFiniteAt, Data: words, Index: index, N: verifySize, Stride: 3}, []int{3 * int(index[9]), 3*int(index[700]) + 2}, w},
-			broken{ref.Verification{Mode: layout.VerifyFiniteRows, Data: words, N: 600, Stride: 500, Bound: 100}, []int{0, 499, 500, 5 * 500, 7*500 + 300}, w},
+			broken{ref.Verification{Mode: layout.VerifyFiniteAt, Data: words, Index: index, N: verifySize, Stride: 3},
+				[]int{3 * int(index[9]), 3*int(index[700]) + 2}, w},
+			broken{ref.Verification{Mode: layout.VerifyFiniteRows, Data: words, N: 600, Stride: 500, Bound: 100},
+				[]int{0, 499, 500, 5 * 500, 7*500 + 300}, w},
 		)
 	}
 	halves := make([]uint32, len(words)) // exponents that are finite both as halves and as bfloat16
@@ -48,9 +50,11 @@ func (t *trial) verifyFloats() (list []broken) {
 		halves[i] = uint32(t.Uint64()) &^ 0x04800480
 	}
 	for _, bad := range []struct{ mode, word uint32 }{
-		{layout.VerifyFiniteHalves, 0x7C00}, {layout.VerifyFiniteHalves, 0xFE000001}, {layout.VerifyFiniteBfloats, 0x7F80}, {layout.VerifyFiniteBfloats, 0xFFC00001},
+		{layout.VerifyFiniteHalves, 0x7C00}, {layout.VerifyFiniteHalves, 0xFE000001},
+		{layout.VerifyFiniteBfloats, 0x7F80}, {layout.VerifyFiniteBfloats, 0xFFC00001},
 	} {
-		list = append(list, broken{ref.Verification{Mode: bad.mode, Data: halves, N: 600, Stride: 500, Bound: 100}, []int{0, 499, 7*500 + 300}, bad.word})
+		list = append(list, broken{ref.Verification{Mode: bad.mode, Data: halves, N: 600, Stride: 500, Bound: 100},
+			[]int{0, 499, 7*500 + 300}, bad.word})
 	}
 	return list
 }
@@ -68,11 +72,13 @@ func (t *trial) verifyOrder() []broken {
 	return []broken{
 		{ref.Verification{Mode: layout.VerifySorted, Data: up, N: n}, []int{0, 255, n - 2}, 1 << 30},
 		{ref.Verification{Mode: layout.VerifySorted, Data: up, N: n}, []int{n - 1, 5000}, 3},
-		{ref.Verification{Mode: layout.VerifySortedAt, Data: shuffled, Index: order, N: n}, []int{0, 900, n - 1}, layout.Culled},
+		{ref.Verification{Mode: layout.VerifySortedAt, Data: shuffled, Index: order, N: n}, []int{0, 900, n - 1},
+			layout.Culled},
 		{ref.Verification{Mode: layout.VerifySortedAt, Data: shuffled, Index: order, N: n}, []int{int(order[4000])}, 2},
 		{ref.Verification{Mode: layout.VerifyDistinct, Data: order, N: n, Bound: n}, []int{0, n - 1}, n},
 		{ref.Verification{Mode: layout.VerifyDistinct, Data: order, N: n, Bound: n}, []int{100}, order[17000]},
-		{ref.Verification{Mode: layout.VerifyOffsets, Data: offsets, N: n / 16, Bound: n}, []int{0, 5, n/16 - 1, n / 16}, n + 1},
+		{ref.Verification{Mode: layout.VerifyOffsets, Data: offsets, N: n / 16, Bound: n},
+			[]int{0, 5, n/16 - 1, n / 16}, n + 1},
 		{ref.Verification{Mode: layout.VerifyGroups, Data: up, Index: offsets, N: n}, []int{0, 40, n - 1}, 1},
 	}
 }
@@ -96,7 +102,8 @@ func (t *trial) verifyBroken(list []broken) error {
 
 func (t *trial) verify(v ref.Verification) error {
 	wrong := v.Wrong()
-	got, err := t.runVerify(v, map[int]uint32{layout.NVisible: uint32(v.N), layout.NIsects: uint32(v.Bound)}, layout.NVisible, layout.StepParams{})
+	got, err := t.runVerify(v, map[int]uint32{layout.NVisible: uint32(v.N), layout.NIsects: uint32(v.Bound)},
+		layout.NVisible, layout.StepParams{})
 	switch {
 	case err != nil:
 		return err
@@ -120,9 +127,11 @@ func (t *trial) runVerify(v ref.Verification, set map[int]uint32, count uint32, 
 	}
 	found := inout(l, "found", []uint32{7, layout.Culled, 7})
 	l.r.Dispatch(&shaders.Verify{
-		Params: input(l, "params", []layout.StepParams{p}), Counters: input(l, "counters", junkCounters(set)), Data: input(l, "data", v.Data),
-		Index: input(l, "index", index), Marks: inout(l, "marks", make([]uint32, max(v.Bound, 1))).Slice, Found: found.Slice,
-		Push: shaders.VerifyPush{Mode: v.Mode, Count: count, Stride: uint32(v.Stride), Bound: bound, Check: 1},
+		Params: input(l, "params", []layout.StepParams{p}), Counters: input(l, "counters", junkCounters(set)),
+		Data:  input(l, "data", v.Data),
+		Index: input(l, "index", index), Marks: inout(l, "marks", make([]uint32, max(v.Bound, 1))).Slice,
+		Found: found.Slice,
+		Push:  shaders.VerifyPush{Mode: v.Mode, Count: count, Stride: uint32(v.Stride), Bound: bound, Check: 1},
 	}, vk.Groups(64))
 	if err := l.run(); err != nil {
 		return 0, err
@@ -137,5 +146,6 @@ func checkVerifyCounts(t *trial) error {
 	pixels, err1 := t.runVerify(v, nil, layout.CountPixels, p)
 	tiles, err2 := t.runVerify(v, nil, layout.CountTiles, p)
 	failed, err3 := t.runVerify(v, map[int]uint32{layout.Failed: 1}, layout.CountTiles, p)
-	return first(err1, err2, err3, equal("found", []uint32{pixels, tiles, failed}, []uint32{layout.Culled, 6, layout.Culled}))
+	return first(err1, err2, err3,
+		equal("found", []uint32{pixels, tiles, failed}, []uint32{layout.Culled, 6, layout.Culled}))
 }

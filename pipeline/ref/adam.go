@@ -14,14 +14,16 @@ type AdamConfig struct {
 // DefaultAdam is what every published 3DGS recipe uses.
 var DefaultAdam = AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-15}
 
-// Batch returns the constants for steps on the mean gradient of some views, each of which stands for so many steps on one view: 1 - beta grows with their
-// number, epsilon falls with its root, and so should learning rates grow (Malladi et al. 2022; gsplat's and Grendel's rule). No beta is below 0.
+// Batch returns the constants for steps on the mean gradient of some views, each of which stands for so many steps on
+// one view: 1 - beta grows with their number, epsilon falls with its root, and so should learning rates grow (Malladi
+// et al. 2022; gsplat's and Grendel's rule). No beta is below 0.
 func (c AdamConfig) Batch(views int) AdamConfig {
 	n := float64(views)
 	return AdamConfig{Beta1: max(0, 1-n*(1-c.Beta1)), Beta2: max(0, 1-n*(1-c.Beta2)), Eps: c.Eps / math.Sqrt(n)}
 }
 
-// Adam updates weights w and moments m, v in place with gradient g at step (1, 2, ...). Epsilon is added to sqrt(v_hat), as torch does.
+// Adam updates weights w and moments m, v in place with gradient g at step (1, 2, ...). Epsilon is added to
+// sqrt(v_hat), as torch does.
 func Adam[T Real](w, m, v, g []T, lr float64, c AdamConfig, step int) {
 	b1, b2 := T(c.Beta1), T(c.Beta2)
 	invBias1 := T(1 / (1 - math.Pow(c.Beta1, float64(step))))
@@ -68,8 +70,8 @@ func Penalise[T Real](g, p *Params[T], w Penalties) {
 	}
 }
 
-// Explore moves every mean by a normal sample times the covariance, scale and a gate that is open for splats of little opacity (Kheradmand et al. 2024,
-// equation 8; gsplat's gate).
+// Explore moves every mean by a normal sample times the covariance, scale and a gate that is open for splats of little
+// opacity (Kheradmand et al. 2024, equation 8; gsplat's gate).
 func Explore[T Real](p *Params[T], scale T, seed uint64, step uint32) {
 	for i := range p.N {
 		r := Philox([4]uint32{uint32(i), step, layout.DrawNoise, 0}, [2]uint32{uint32(seed), uint32(seed >> 32)})
@@ -93,7 +95,8 @@ func Explore[T Real](p *Params[T], scale T, seed uint64, step uint32) {
 	}
 }
 
-// Statistics adds what the default strategy watches for each visible splat: the norm of the 2D mean's gradient scaled by half the image, and one.
+// Statistics adds what the default strategy watches for each visible splat: the norm of the 2D mean's gradient scaled
+// by half the image, and one.
 func Statistics[T Real](model *Model[T], v *View[T], proj *Projection[T], vProjected []ProjectedGrad[T]) {
 	for i := range model.N {
 		if !proj.Visible(i) {

@@ -43,7 +43,8 @@ func (v *View[T]) center() vec3[T] {
 	return v.rotation().transposed().apply(vec3[T](v.T)).scale(-1)
 }
 
-// fisheyeTerms are the factors of the equidistant projection f (theta/r) (x, y) + c, with r^2 = x^2 + y^2, and of its derivatives.
+// fisheyeTerms are the factors of the equidistant projection f (theta/r) (x, y) + c, with r^2 = x^2 + y^2, and of its
+// derivatives.
 type fisheyeTerms[T Real] struct {
 	g T // theta / r
 	k T // dg/dz = -1 / (r^2 + z^2)
@@ -62,7 +63,8 @@ func newFisheyeTerms[T Real](p vec3[T]) fisheyeTerms[T] {
 		f.l = (-2*z*f.k*f.k - 3*f.h) / s
 		return f
 	}
-	// The closed forms are 0/0 on the axis. theta/r = sum_n (-u)^n / (2n+1) / z, differentiated term by term; 0.04^12 is below float64's needs.
+	// The closed forms are 0/0 on the axis. theta/r = sum_n (-u)^n / (2n+1) / z, differentiated term by term; 0.04^12
+	// is below float64's needs.
 	var g, h, l T
 	for n := 12; n >= 0; n-- {
 		c := 1 / T(2*n+1)
@@ -83,8 +85,8 @@ func newFisheyeTerms[T Real](p vec3[T]) fisheyeTerms[T] {
 	return f
 }
 
-// slopes returns x/z and y/z as the pinhole Jacobian uses them: limited to the image plus a margin relative to the principal point.
-// free tells which of the two still follow the point.
+// slopes returns x/z and y/z as the pinhole Jacobian uses them: limited to the image plus a margin relative to the
+// principal point. free tells which of the two still follow the point.
 func (v *View[T]) slopes(p vec3[T]) (t [2]T, free [2]bool) {
 	focal, centre, size := [2]T{v.Fx, v.Fy}, [2]T{v.Cx, v.Cy}, [2]T{T(v.Width), T(v.Height)}
 	for i := range t {
@@ -121,7 +123,8 @@ func (v *View[T]) jacobian(p vec3[T]) mat23[T] {
 	return mat23[T]{{v.Fx * rz, 0, -v.Fx * t[0] * rz}, {0, v.Fy * rz, -v.Fy * t[1] * rz}}
 }
 
-// pointVJP is the gradient of the camera point through its image, given vMean = dL/d(image), and through the Jacobian, given vJ = dL/dJ.
+// pointVJP is the gradient of the camera point through its image, given vMean = dL/d(image), and through the Jacobian,
+// given vJ = dL/dJ.
 func (v *View[T]) pointVJP(p vec3[T], vMean [2]T, vJ mat23[T]) (g vec3[T]) {
 	if v.Fisheye {
 		return v.fisheyeVJP(p, vMean, vJ)

@@ -6,7 +6,8 @@ import "testing"
 // look at that splat through the scene.
 func TestIsFloater(t *testing.T) {
 	camera := Voter[float64]{
-		View:  View[float64]{R: [9]float64{0: 1, 4: 1, 8: 1}, T: [3]float64{0, 0, 4}, Fx: 50, Fy: 50, Cx: 32, Cy: 24, Width: 64, Height: 48},
+		View: View[float64]{R: [9]float64{0: 1, 4: 1, 8: 1}, T: [3]float64{0, 0, 4}, Fx: 50, Fy: 50, Cx: 32, Cy: 24,
+			Width: 64, Height: 48},
 		Empty: 2, Median: 4,
 	}
 	across := camera
@@ -23,7 +24,8 @@ func TestIsFloater(t *testing.T) {
 		want   bool
 	}{
 		{"in front of one", [3]float64{0, 0, -3}, 0.1, []Voter[float64]{camera, across, across}, true},
-		{"in front of one, the others know what is there", [3]float64{0, 0, -3}, 0.1, []Voter[float64]{camera, all, all}, false},
+		{"in front of one, the others know what is there", [3]float64{0, 0, -3}, 0.1,
+			[]Voter[float64]{camera, all, all}, false},
 		{"half of those that can tell", [3]float64{0, 0, -3}, 0.1, []Voter[float64]{camera, all, across}, true},
 		{"in the scene", [3]float64{0, 0, 0}, 0.1, []Voter[float64]{camera, across}, false},
 		{"behind what all know", [3]float64{0, 0, 1}, 0.1, []Voter[float64]{camera}, false},

@@ -13,8 +13,8 @@ type PixelReport struct {
 	RelNorm  float64 // ||out - ref|| / ||ref|| over the other pixels
 }
 
-// PixelCompare compares images of the given number of channels per pixel. Pixels that differ by more than threshold count as outliers.
-// A difference in length is an infinite difference.
+// PixelCompare compares images of the given number of channels per pixel. Pixels that differ by more than threshold
+// count as outliers. A difference in length is an infinite difference.
 func PixelCompare[A, B Real](out []A, ref []B, channels int, threshold float64) PixelReport {
 	r := PixelReport{Pixels: len(ref) / channels}
 	if len(out) != len(ref) {
@@ -55,7 +55,8 @@ func ratio(diff, norm float64) float64 {
 // Share returns the share of outliers.
 func (r PixelReport) Share() float64 { return float64(r.Outliers) / float64(max(1, r.Pixels)) }
 
-// Check returns an error unless at most maxShare of the pixels are outliers, none differs by more than maxWorst, and the others' norm is within maxRel.
+// Check returns an error unless at most maxShare of the pixels are outliers, none differs by more than maxWorst, and
+// the others' norm is within maxRel.
 func (r PixelReport) Check(maxShare, maxWorst, maxRel float64) error {
 	if r.Share() <= maxShare && r.Worst <= maxWorst && r.RelNorm <= maxRel {
 		return nil
@@ -64,10 +65,12 @@ func (r PixelReport) Check(maxShare, maxWorst, maxRel float64) error {
 }
 
 func (r PixelReport) String() string {
-	return fmt.Sprintf("%d of %d outliers (%.4f %%), worst %.3g, relative norm of the rest %.3g", r.Outliers, r.Pixels, 100*r.Share(), r.Worst, r.RelNorm)
+	return fmt.Sprintf("%d of %d outliers (%.4f %%), worst %.3g, relative norm of the rest %.3g", r.Outliers, r.Pixels,
+		100*r.Share(), r.Worst, r.RelNorm)
 }
 
-// RelNorm returns ||out - ref|| / ||ref||; 0 when both are zero, +Inf when the lengths differ, NaN if a NaN is in either.
+// RelNorm returns ||out - ref|| / ||ref||; 0 when both are zero, +Inf when the lengths differ, NaN if a NaN is in
+// either.
 func RelNorm[A, B Real](out []A, ref []B) float64 {
 	if len(out) != len(ref) {
 		return math.Inf(1)

@@ -47,7 +47,8 @@ func ExposurePull[T Real](a *Affine[T], reg T) (value T, grad Affine[T]) {
 	return value, grad
 }
 
-// ExposureAdam steps a photo's map with the gradient of the loss and the pull towards the identity; step counts from 1 how often the photo was trained on.
+// ExposureAdam steps a photo's map with the gradient of the loss and the pull towards the identity; step counts from 1
+// how often the photo was trained on.
 func ExposureAdam[T Real](a, m, v, vAffine *Affine[T], lr float64, reg T, c AdamConfig, step int) {
 	_, g := ExposurePull(a, reg)
 	for i := range g {

@@ -9,7 +9,8 @@ import (
 	"vksplat/pipeline/ref/npz"
 )
 
-// Golden is a folder of reference vectors made by an independent implementation, by kind. The kind is the file name's prefix.
+// Golden is a folder of reference vectors made by an independent implementation, by kind. The kind is the file name's
+// prefix.
 type Golden struct {
 	Renders     []*RenderCase     // render_*.npz
 	Losses      []*LossCase       // loss_*.npz

@@ -8,7 +8,8 @@ import (
 	"vksplat/pipeline/ref/npz"
 )
 
-// goldenReader takes arrays out of one archive; the first error sticks and later reads return zeros of the right length.
+// goldenReader takes arrays out of one archive; the first error sticks and later reads return zeros of the right
+// length.
 type goldenReader struct {
 	archive *npz.Archive
 	name    string
@@ -94,7 +95,8 @@ func (r *goldenReader) params(prefix string, n, degree int) *Params[float32] {
 	return p
 }
 
-// setPose fills the pose and the intrinsics from a 4x4 world-to-camera matrix and a 3x3 intrinsic matrix, both row-major.
+// setPose fills the pose and the intrinsics from a 4x4 world-to-camera matrix and a 3x3 intrinsic matrix, both
+// row-major.
 func (v *View[T]) setPose(viewmat, k []float32) {
 	for i := range 3 {
 		for j := range 3 {
@@ -123,7 +125,8 @@ func (r *goldenReader) render() *RenderCase {
 		Name: r.name, Params: r.params("", n, degree), View: v, VRender: make([][4]float32, p),
 		RGB: r.floats("rgb", 3*p), Alpha: r.floats("alpha", p), Radii: make([]int32, 2*n),
 		Means2D: r.floats("means2d", 2*n), Conics: r.floats("conics", 3*n), Depths: r.floats("depths", n),
-		VParams: r.params("g_", n, degree), VMeans2D: r.floats("g_means2d", 2*n), AbsMeans2D: r.floats("g_means2d_abs", 2*n),
+		VParams: r.params("g_", n, degree), VMeans2D: r.floats("g_means2d", 2*n),
+		AbsMeans2D: r.floats("g_means2d_abs", 2*n),
 	}
 	for i, radius := range r.counts("radii", 2*n, math.MaxInt32) {
 		c.Radii[i] = int32(radius)
@@ -137,7 +140,8 @@ func (r *goldenReader) render() *RenderCase {
 
 func (r *goldenReader) loss() *LossCase {
 	shape := r.dims("image", 3)
-	c := &LossCase{Name: r.name, Height: shape[0], Width: shape[1], Lambda: r.number("lambda_dssim"), Same: strings.Contains(r.name, "same")}
+	c := &LossCase{Name: r.name, Height: shape[0], Width: shape[1], Lambda: r.number("lambda_dssim"),
+		Same: strings.Contains(r.name, "same")}
 	n := 3 * c.Width * c.Height
 	c.Image, c.Target, c.VImage = r.floats("image", n), r.floats("target", n), r.floats("g_image", n)
 	c.L1, c.SSIM, c.Loss = r.number("l1"), r.number("ssim"), r.number("loss")
@@ -147,7 +151,8 @@ func (r *goldenReader) loss() *LossCase {
 func (r *goldenReader) adam() *AdamCase {
 	shape := r.dims("grads", 3)
 	n := shape[1] * shape[2]
-	c := &AdamCase{Name: r.name, LR: r.number("lr"), Beta1: r.number("beta1"), Beta2: r.number("beta2"), Eps: r.number("eps")}
+	c := &AdamCase{Name: r.name, LR: r.number("lr"), Beta1: r.number("beta1"), Beta2: r.number("beta2"),
+		Eps: r.number("eps")}
 	c.Start, c.End = r.floats("w0", n), r.floats("w5", n)
 	grads := r.floats("grads", shape[0]*n)
 	for k := range shape[0] {
@@ -160,7 +165,8 @@ func (r *goldenReader) relocation() *RelocationCase {
 	n := r.dims("opacities", 1)[0]
 	return &RelocationCase{
 		Name: r.name, Opacities: r.floats("opacities", n), NewOpacities: r.floats("new_opacities", n),
-		Scales: r.floats("scales", 3*n), NewScales: r.floats("new_scales", 3*n), Ratios: r.counts("ratios", n, MaxRelocations),
+		Scales: r.floats("scales", 3*n), NewScales: r.floats("new_scales", 3*n),
+		Ratios: r.counts("ratios", n, MaxRelocations),
 	}
 }
 
@@ -208,8 +214,10 @@ func (r *goldenReader) trainInit() *Params[float32] {
 // Degree returns the spherical harmonics degree that a step (0, 1, ...) of the run evaluates.
 func (c *TrainCase) Degree(step int) int { return min(step/c.SHDegreeInterval, c.Init.Degree) }
 
-// Rates returns the learning rates of a step (0, 1, ...): that of means falls to 1 % over the run, multiplied each step.
+// Rates returns the learning rates of a step (0, 1, ...): that of means falls to 1 % over the run, multiplied each
+// step.
 func (c *TrainCase) Rates(step int) Rates {
 	decay := math.Pow(0.01, float64(step)/float64(len(c.Order)))
-	return Rates{Means: 1.6e-4 * c.SceneScale * decay, Quats: 1e-3, LogScales: 5e-3, LogitOpacities: 5e-2, SH0: 2.5e-3, SHN: 1.25e-4}
+	return Rates{Means: 1.6e-4 * c.SceneScale * decay, Quats: 1e-3, LogScales: 5e-3, LogitOpacities: 5e-2, SH0: 2.5e-3,
+		SHN: 1.25e-4}
 }

@@ -58,7 +58,8 @@ func testRender[T Real](t *testing.T, c *RenderCase) {
 		rgb = append(rgb, px[:3]...)
 		alpha = append(alpha, 1-px[3])
 	}
-	for name, r := range map[string]PixelReport{"rgb": PixelCompare(rgb, c.RGB, 3, 1e-4), "alpha": PixelCompare(alpha, c.Alpha, 1, 1e-4)} {
+	for name, r := range map[string]PixelReport{"rgb": PixelCompare(rgb, c.RGB, 3, 1e-4),
+		"alpha": PixelCompare(alpha, c.Alpha, 1, 1e-4)} {
 		t.Log(name, r)
 		if err := r.Check(1e-3, 0.01, 1e-5); err != nil {
 			t.Error(name, err)
@@ -159,7 +160,9 @@ func testTrain[T Real](t *testing.T, c *TrainCase, steps int) {
 		for _, b := range c.Images[c.Order[step]] {
 			target = append(target, T(b)/255)
 		}
-		g := Step(model, view, target, StepConfig[T]{Loss: LossConfig[T]{Lambda: 0.2, Same: true}, Rates: c.Rates(step), Adam: DefaultAdam, Step: step + 1})
+		g := Step(model, view, target,
+			StepConfig[T]{Loss: LossConfig[T]{Lambda: 0.2, Same: true}, Rates: c.Rates(step), Adam: DefaultAdam,
+				Step: step + 1})
 		worstLoss = max(worstLoss, math.Abs(float64(g.Loss.Loss)/c.Loss[step]-1))
 		worstPSNR = max(worstPSNR, math.Abs(PSNR(g.Image.Render, target)-c.PSNR[step]))
 		worstMSE = max(worstMSE, math.Abs(-10*math.Log10(float64(g.Loss.MSE))-c.PSNR[step]))

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// gradScene returns a small scene in front of gradView: ordinary splats, one near the optical axis, one above the alpha ceiling, one with colours
-// below 0, and a large one beyond the margin where the pinhole Jacobian is clamped. Few enough that no pixel's transmittance reaches the stop.
+// gradScene returns a small scene in front of gradView: ordinary splats, one near the optical axis, one above the alpha
+// ceiling, one with colours below 0, and a large one beyond the margin where the pinhole Jacobian is clamped. Few
+// enough that no pixel's transmittance reaches the stop.
 func gradScene(degree int, seed uint64) *Params[float64] {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := NewParams[float64](9, degree)
@@ -41,7 +42,8 @@ func gradView(fisheye, antialiased bool, degree int) *View[float64] {
 	// A slight turn about y and a shift; rows stay orthonormal.
 	c, s := math.Cos(0.1), math.Sin(0.1)
 	return &View[float64]{
-		R: [9]float64{c, 0, s, 0, 1, 0, -s, 0, c}, T: [3]float64{-0.3, 0.1, 0.4}, Fx: 31, Fy: 28, Cx: 19.2, Cy: 14.7, Width: 37, Height: 29,
+		R: [9]float64{c, 0, s, 0, 1, 0, -s, 0, c}, T: [3]float64{-0.3, 0.1, 0.4}, Fx: 31, Fy: 28, Cx: 19.2, Cy: 14.7,
+		Width: 37, Height: 29,
 		Near: 0.01, Fisheye: fisheye, Antialiased: antialiased, Background: [3]float64{0.3, 0.6, 0.1}, SHDegree: degree,
 	}
 }
@@ -54,24 +56,26 @@ func TestGradients(t *testing.T) {
 				if antialiased && degree%3 != 0 {
 					continue
 				}
-				t.Run(fmt.Sprintf("degree%d/fisheye=%v/antialiased=%v", degree, fisheye, antialiased), func(t *testing.T) {
-					t.Parallel()
-					// The model's own degree is often above the degree evaluated.
-					p, v := gradScene(min(degree+1, 3), uint64(degree)), gradView(fisheye, antialiased, degree)
-					target := gradTarget(v)
-					c := LossConfig[float64]{Lambda: 0.2, Same: antialiased}
-					got := LossGradients(p, v, target, c, 2).VParams
-					checkGradients(t, p, got, func() float64 {
-						_, img := Render(p, v, 1)
-						return Loss(img.Render, target, v.Width, v.Height, c).Loss
+				t.Run(fmt.Sprintf("degree%d/fisheye=%v/antialiased=%v", degree, fisheye, antialiased),
+					func(t *testing.T) {
+						t.Parallel()
+						// The model's own degree is often above the degree evaluated.
+						p, v := gradScene(min(degree+1, 3), uint64(degree)), gradView(fisheye, antialiased, degree)
+						target := gradTarget(v)
+						c := LossConfig[float64]{Lambda: 0.2, Same: antialiased}
+						got := LossGradients(p, v, target, c, 2).VParams
+						checkGradients(t, p, got, func() float64 {
+							_, img := Render(p, v, 1)
+							return Loss(img.Render, target, v.Width, v.Height, c).Loss
+						})
 					})
-				})
 			}
 		}
 	}
 }
 
-// TestBatchGradients does the same for the mean loss of several views, which see the scene from different places; the last one sees none of it.
+// TestBatchGradients does the same for the mean loss of several views, which see the scene from different places; the
+// last one sees none of it.
 func TestBatchGradients(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		p := gradScene(3, 5)
@@ -139,7 +143,8 @@ func TestGradScene(t *testing.T) {
 	}
 }
 
-// TestAlphaGradients does the same for a weighted sum of all channels and alpha, which reaches the gradient of transmittance.
+// TestAlphaGradients does the same for a weighted sum of all channels and alpha, which reaches the gradient of
+// transmittance.
 func TestAlphaGradients(t *testing.T) {
 	p, v := gradScene(2, 11), gradView(false, true, 2)
 	r := rand.New(rand.NewPCG(4, 4))
@@ -167,7 +172,8 @@ func gradTarget(v *View[float64]) []float64 {
 	return target
 }
 
-// checkGradients moves every element of p both ways and compares. The step is far below the distance of any pixel from a threshold of the scene.
+// checkGradients moves every element of p both ways and compares. The step is far below the distance of any pixel from
+// a threshold of the scene.
 func checkGradients(t *testing.T, p, got *Params[float64], loss func() float64) {
 	t.Helper()
 	const h = 1e-6

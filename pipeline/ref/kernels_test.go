@@ -25,9 +25,11 @@ func TestScanAndSorts(t *testing.T) {
 	}
 }
 
-// TestPoison puts each bad number into each parameter: the splat is culled or drawn, but nothing that is not a number comes out.
+// TestPoison puts each bad number into each parameter: the splat is culled or drawn, but nothing that is not a number
+// comes out.
 func TestPoison(t *testing.T) {
-	bad := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, -math.MaxFloat32, 1e-42, 0, 88, -88, 200, -200}
+	bad := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32,
+		-math.MaxFloat32, 1e-42, 0, 88, -88, 200, -200}
 	for _, fisheye := range []bool{false, true} {
 		v := tileView[float32](fisheye)
 		v.Antialiased = true
@@ -40,7 +42,8 @@ func TestPoison(t *testing.T) {
 					proj, img := Render(p, v, 1)
 					for _, c := range img.Render {
 						if !finite(c[0]+c[1]+c[2]+c[3]) && !(c[3] >= 0 && c[0] > 1e30) {
-							t.Fatalf("fisheye %v, %s[%d] = %g: pixel %v of %+v", fisheye, tensor.Name, e, x, c, proj.Splats[0])
+							t.Fatalf("fisheye %v, %s[%d] = %g: pixel %v of %+v", fisheye, tensor.Name, e, x, c,
+								proj.Splats[0])
 						}
 					}
 				}

@@ -16,7 +16,8 @@ const (
 type LossConfig[T Real] struct {
 	Lambda T    // weight of 1 - SSIM; 1 - Lambda is that of L1
 	Same   bool // average the windows of all pixels, zero beyond the border; otherwise only windows inside the image
-	// Which pixels count: bit i%32 of word i/32 for pixel i; nil: all. A window counts if its middle does; inside it, pixels that do not are 0 in both.
+	// Which pixels count: bit i%32 of word i/32 for pixel i; nil: all. A window counts if its middle does; inside it,
+	// pixels that do not are 0 in both.
 	Mask      []uint32
 	AlphaLoss T   // weight of the mean |alpha - photo's alpha|
 	Alpha     []T // [P] of the photo; nil: 1
@@ -25,8 +26,9 @@ type LossConfig[T Real] struct {
 // counts reports whether pixel p counts.
 func (c *LossConfig[T]) counts(p int) bool { return c.Mask == nil || c.Mask[p/32]>>(p%32)&1 == 1 }
 
-// LossResult is the value of the loss, its parts, and its gradient. The parts are means over what counts; in the loss they are sums over what counts,
-// divided by the number of all pixels or windows, so that a pixel weighs the same in every photo.
+// LossResult is the value of the loss, its parts, and its gradient. The parts are means over what counts; in the loss
+// they are sums over what counts, divided by the number of all pixels or windows, so that a pixel weighs the same in
+// every photo.
 type LossResult[T Real] struct {
 	Loss, L1, SSIM T
 	MSE            T      // mean squared error of the rendering as it is, unclamped
@@ -217,7 +219,8 @@ func (s *ssimPlane[T]) compare(x, y []T) (sum float64, grad []T) {
 	return sum, gMu
 }
 
-// Shrink returns a photo of so many numbers a pixel at 2^-level of its width and height, rounded down: the means of its texels.
+// Shrink returns a photo of so many numbers a pixel at 2^-level of its width and height, rounded down: the means of its
+// texels.
 func Shrink[T Real](photo []T, width, height, channels, level int) []T {
 	w, h, side := width>>level, height>>level, 1<<level
 	small := make([]T, channels*w*h)
@@ -233,7 +236,8 @@ func Shrink[T Real](photo []T, width, height, channels, level int) []T {
 	return small
 }
 
-// ShrinkMask returns the mask of a photo that Shrink makes of one of width x height: pixels count whose texels all do. The mask nil stays.
+// ShrinkMask returns the mask of a photo that Shrink makes of one of width x height: pixels count whose texels all do.
+// The mask nil stays.
 func ShrinkMask(mask []uint32, width, height, level int) []uint32 {
 	if mask == nil {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLossGradient compares the gradient of the loss alone with central differences, images smaller than the window included.
+// TestLossGradient compares the gradient of the loss alone with central differences, images smaller than the window
+// included.
 func TestLossGradient(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {5, 13}, {11, 11}, {13, 17}} {
 		for _, same := range []bool{false, true} {
@@ -48,7 +49,8 @@ func newLossTrial(width, height int, share float64, seed uint64) *lossTrial {
 	r := rand.New(rand.NewPCG(seed, 9))
 	n := width * height
 	l := &lossTrial{width: width, height: height, target: make([]float64, 3*n), render: make([][4]float64, n)}
-	l.config = LossConfig[float64]{Lambda: 0.2, AlphaLoss: 0.7, Alpha: make([]float64, n), Mask: make([]uint32, (n+31)/32)}
+	l.config = LossConfig[float64]{Lambda: 0.2, AlphaLoss: 0.7, Alpha: make([]float64, n),
+		Mask: make([]uint32, (n+31)/32)}
 	for p := range n {
 		for ch := range 4 {
 			l.render[p][ch] = r.Float64()
@@ -79,7 +81,8 @@ func centralDifference(x *float64, f func() float64) float64 {
 	return (up - f()) / (2 * h)
 }
 
-// TestMaskedLossGradient compares the gradient by colours and alpha with central differences, under masks that hold all, some and none of the pixels.
+// TestMaskedLossGradient compares the gradient by colours and alpha with central differences, under masks that hold
+// all, some and none of the pixels.
 func TestMaskedLossGradient(t *testing.T) {
 	for k, size := range [][2]int{{1, 1}, {11, 11}, {13, 17}} {
 		for _, same := range []bool{false, true} {
@@ -114,7 +117,8 @@ func TestMaskedLossValue(t *testing.T) {
 	l := newLossTrial(20, 15, 1, 1)
 	all := l.loss()
 	l.config.Mask = nil
-	if none := l.loss(); all.Counted != 300 || math.Abs(all.Loss-none.Loss) > 1e-15 || all.SSIM != none.SSIM || relNorm4(all.VRender, none.VRender) != 0 {
+	if none := l.loss(); all.Counted != 300 || math.Abs(all.Loss-none.Loss) > 1e-15 || all.SSIM != none.SSIM ||
+		relNorm4(all.VRender, none.VRender) != 0 {
 		t.Errorf("a full mask: loss %g, without mask %g", all.Loss, none.Loss)
 	}
 	// What does not count has no influence, and L1 is a sum over what counts divided by all pixels.
@@ -131,7 +135,8 @@ func TestMaskedLossValue(t *testing.T) {
 		}
 		l.render[p], l.target[3*p], l.config.Alpha[p] = [4]float64{9, 9, 9, 9}, -9, 9
 	}
-	if after := l.loss(); after.Loss != before.Loss || after.SSIM != before.SSIM || after.MSE != before.MSE || relNorm4(after.VRender, before.VRender) != 0 {
+	if after := l.loss(); after.Loss != before.Loss || after.SSIM != before.SSIM || after.MSE != before.MSE ||
+		relNorm4(after.VRender, before.VRender) != 0 {
 		t.Error("a pixel that does not count changes the loss")
 	}
 	l.config.Lambda = 0
@@ -154,7 +159,8 @@ func relNorm4(got, want [][4]float64) float64 {
 	return RelNorm(g, w)
 }
 
-// TestExposureGradient compares the gradients by rendering and colour map, the pull towards the identity included, with central differences.
+// TestExposureGradient compares the gradients by rendering and colour map, the pull towards the identity included, with
+// central differences.
 func TestExposureGradient(t *testing.T) {
 	l := newLossTrial(13, 17, 0.8, 5)
 	l.config.Same = true

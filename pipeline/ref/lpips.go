@@ -23,8 +23,8 @@ func (m *Maps[T]) At(c, y, x int) T {
 	return m.Data[(c*m.Height+y)*m.Width+x]
 }
 
-// LPIPSGain and LPIPSOffset make colours of -1..1 what the networks were trained on: the shift and scale of lpips 0.1. Colours of 0..1 that are to be doubled and
-// lowered by 1 before are given with normalize.
+// LPIPSGain and LPIPSOffset make colours of -1..1 what the networks were trained on: the shift and scale of lpips 0.1.
+// Colours of 0..1 that are to be doubled and lowered by 1 before are given with normalize.
 func LPIPSGain[T Real](normalize bool) (gain, offset [3]T) {
 	shift, scale := [3]float64{-0.030, -0.088, -0.188}, [3]float64{0.458, 0.448, 0.450}
 	for k := range 3 {
@@ -80,8 +80,8 @@ func MaxPool[T Real](in Maps[T], side, stride int) Maps[T] {
 	return out
 }
 
-// LPIPSDistance returns for each row the sum over its pixels and channels of the weighted squares of what the features differ by, once they are divided by
-// their lengths over the channels.
+// LPIPSDistance returns for each row the sum over its pixels and channels of the weighted squares of what the features
+// differ by, once they are divided by their lengths over the channels.
 func LPIPSDistance[T Real](a, b Maps[T], weights []T) []T {
 	rows := make([]T, a.Height)
 	length := func(m *Maps[T], y, x int) T {
@@ -110,7 +110,8 @@ type LPIPSLayer[T Real] struct {
 	Channels          []T // weights of the comparison; nil: this layer is not compared
 }
 
-// LPIPS returns the distance of two pictures (Zhang et al. 2018): the sum over the compared layers of the mean over the pixels.
+// LPIPS returns the distance of two pictures (Zhang et al. 2018): the sum over the compared layers of the mean over the
+// pixels.
 func LPIPS[T Real](layers []LPIPSLayer[T], x, y []T, width, height int, normalize bool) T {
 	gain, offset := LPIPSGain[T](normalize)
 	a, b := LPIPSInput(x, width, height, gain, offset), LPIPSInput(y, width, height, gain, offset)

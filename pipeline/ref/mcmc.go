@@ -25,7 +25,8 @@ func MCMCPlan(n, target, ceiling int) (after int) {
 	return max(n, min(target, ceiling))
 }
 
-// Weigh returns each splat's share of the draws in fixed point, and which splats are dead. In the round of growth only what is no number is dead.
+// Weigh returns each splat's share of the draws in fixed point, and which splats are dead. In the round of growth only
+// what is no number is dead.
 func Weigh[T Real](m *Model[T], c MCMCConfig[T], round uint32) (weights []uint32, dead []bool) {
 	weights, dead = make([]uint32, m.N), make([]bool, m.N)
 	for i := range m.N {
@@ -39,7 +40,8 @@ func Weigh[T Real](m *Model[T], c MCMCConfig[T], round uint32) (weights []uint32
 	return weights, dead
 }
 
-// weightUnit returns the weight of an opacity of 1: the largest power of two, up to 2^24, for which n of them sum up to less than 2^31.
+// weightUnit returns the weight of an opacity of 1: the largest power of two, up to 2^24, for which n of them sum up to
+// less than 2^31.
 func weightUnit(n int) float64 { return math.Ldexp(1, min(24, 31-bits.Len(uint(n)))) }
 
 // fixedPoint rounds x up or down at random, so that it is x on average.
@@ -52,8 +54,9 @@ func fixedPoint(x float64, id, step uint32, seed uint64, round uint32) uint32 {
 	return w
 }
 
-// DrawSources draws the source of each copy, with probabilities in proportion to the weights, and counts how often each splat is drawn. homes are the
-// ids that the copies get. Without any weight relocation draws nothing and growth anything.
+// DrawSources draws the source of each copy, with probabilities in proportion to the weights, and counts how often each
+// splat is drawn. homes are the ids that the copies get. Without any weight relocation draws nothing and growth
+// anything.
 func DrawSources(weights, homes []uint32, seed uint64, step, round uint32) (sources, multiplicity []uint32) {
 	sources, multiplicity = make([]uint32, len(homes)), make([]uint32, len(weights))
 	sums, total := Scan(weights)
@@ -80,8 +83,8 @@ func DrawSources(weights, homes []uint32, seed uint64, step, round uint32) (sour
 	return sources, multiplicity
 }
 
-// CopySources writes the copies to their homes and makes what was drawn one of its own copies. Copies have no moments and no statistics; a relocation
-// forgets the moments of the drawn too.
+// CopySources writes the copies to their homes and makes what was drawn one of its own copies. Copies have no moments
+// and no statistics; a relocation forgets the moments of the drawn too.
 func CopySources[T Real](m *Model[T], homes, sources, multiplicity []uint32, c MCMCConfig[T], round uint32) {
 	old := m.Params.Clone()
 	zero := NewParams[T](1, m.Degree)
@@ -124,7 +127,8 @@ func relocateStored[T Real](logit T, copies int, floor T) (T, T) {
 	return log(o / (1 - o)), log(s[0])
 }
 
-// RefineMCMC runs one refinement on a model that is large enough: the dead are put in the place of the living, then splats are added.
+// RefineMCMC runs one refinement on a model that is large enough: the dead are put in the place of the living, then
+// splats are added.
 func RefineMCMC[T Real](m *Model[T], c MCMCConfig[T]) {
 	n := m.N
 	weights, dead := Weigh(m, c, layout.RoundRelocate)

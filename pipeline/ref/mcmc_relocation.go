@@ -3,7 +3,8 @@ package ref
 // twin: mcmc_relocation
 
 const (
-	// MaxRelocations is the largest number of copies of one splat that mcmc_relocation supports, the splat itself included.
+	// MaxRelocations is the largest number of copies of one splat that mcmc_relocation supports, the splat itself
+	// included.
 	MaxRelocations = 51
 	// MinRelocatedOpacity is the floor of relocated opacities.
 	MinRelocatedOpacity = 0.005
@@ -18,8 +19,9 @@ func binomial(n, k int) float64 {
 	return c
 }
 
-// Relocate returns the opacity and the scales (both activated) that n copies of a splat must have to look like the splat did
-// (3DGS-MCMC, Kheradmand et al. 2024, eq. 9). n is clamped to [1, MaxRelocations]; the new opacity is at least MinRelocatedOpacity.
+// Relocate returns the opacity and the scales (both activated) that n copies of a splat must have to look like the
+// splat did (3DGS-MCMC, Kheradmand et al. 2024, eq. 9). n is clamped to [1, MaxRelocations]; the new opacity is at
+// least MinRelocatedOpacity.
 func Relocate[T Real](opacity T, scales [3]T, n int) (T, [3]T) {
 	return relocate(opacity, 1-opacity, scales, n, MinRelocatedOpacity)
 }

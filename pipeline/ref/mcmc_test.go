@@ -49,7 +49,8 @@ func TestDrawSources(t *testing.T) {
 	}
 	sources, drawn := DrawSources(weights, homes, 1, 2, layout.RoundGrow)
 	for i, w := range weights {
-		if got, want := float64(drawn[i])/float64(len(homes)), float64(w)/1000; math.Abs(got-want) > 0.01 || w == 0 && drawn[i] != 0 {
+		if got, want := float64(drawn[i])/float64(len(homes)), float64(w)/1000; math.Abs(got-want) > 0.01 || w == 0 &&
+			drawn[i] != 0 {
 			t.Errorf("splat %d: drawn with frequency %g, want %g", i, got, want)
 		}
 	}
@@ -59,13 +60,15 @@ func TestDrawSources(t *testing.T) {
 	}
 }
 
-// TestRelocateStored requires that float32 keeps up with float64 for every opacity and number of copies, where the sum of equation 9 cancels most.
+// TestRelocateStored requires that float32 keeps up with float64 for every opacity and number of copies, where the sum
+// of equation 9 cancels most.
 func TestRelocateStored(t *testing.T) {
 	for _, logit := range []float64{-200, -20, -5.3, -2, 0, 2, 8, 15, 16, 17, 40, 200} {
 		for _, n := range []int{1, 2, 3, 10, 50, 51, 52, 1 << 30} {
 			a, b := relocateStored(float32(logit), n, 0.005)
 			x, y := relocateStored(logit, n, 0.005)
-			if !(math.Abs(float64(a)-x) < 2e-3*math.Max(1, math.Abs(x))) || !(math.Abs(float64(b)-y) < 2e-2) || logit > -5 && (y > 1e-5 || y < -3) || y < -15 {
+			if !(math.Abs(float64(a)-x) < 2e-3*math.Max(1, math.Abs(x))) || !(math.Abs(float64(b)-y) < 2e-2) ||
+				logit > -5 && (y > 1e-5 || y < -3) || y < -15 {
 				t.Errorf("logit %g, %d copies: %g and %g, in float64 %g and %g", logit, n, a, b, x, y)
 			}
 		}

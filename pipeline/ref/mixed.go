@@ -6,8 +6,9 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// A model in mixed precision stores spherical harmonics as IEEE halves and moments as bfloat16, and computes in float32. Here its numbers are those that
-// are stored, in the arithmetic of the twins: project_mixed is Project, project_bwd_adam_mixed is AdamModel and then Rounding.Store.
+// A model in mixed precision stores spherical harmonics as IEEE halves and moments as bfloat16, and computes in
+// float32. Here its numbers are those that are stored, in the arithmetic of the twins: project_mixed is Project,
+// project_bwd_adam_mixed is AdamModel and then Rounding.Store.
 
 // HalfValue returns the value of an IEEE half.
 func HalfValue(h uint16) float32 {
@@ -21,8 +22,8 @@ func HalfValue(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
-// RoundHalf returns x as an IEEE half: up, away from 0, where the fraction of the last place that x has beyond a half is at least 1 - random / 2^16, so
-// that random bits make it x on average. What is finite stays finite.
+// RoundHalf returns x as an IEEE half: up, away from 0, where the fraction of the last place that x has beyond a half
+// is at least 1 - random / 2^16, so that random bits make it x on average. What is finite stays finite.
 func RoundHalf(x float32, random uint16) uint16 {
 	bits := math.Float32bits(x)
 	sign := uint16(bits >> 16 & 0x8000)
@@ -69,14 +70,17 @@ type Rounding struct {
 	Step uint32
 }
 
-// Bits returns the random bits of parameter row r of a splat: for its moments and, if it is a coefficient of spherical harmonics, for its value.
+// Bits returns the random bits of parameter row r of a splat: for its moments and, if it is a coefficient of spherical
+// harmonics, for its value.
 func (c Rounding) Bits(splat, r int) (first, second, value uint16) {
-	w := Philox([4]uint32{uint32(splat), c.Step, layout.DrawRounding, 0}, [2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
+	w := Philox([4]uint32{uint32(splat), c.Step, layout.DrawRounding, 0},
+		[2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
 	moments, sh := rowBits(w[0], r), rowBits(w[1], r)
 	return uint16(moments), uint16(moments >> 16), uint16(sh >> 16)
 }
 
-// rowBits mixes a row's number into a random word: Weyl's sequence and the hash lowbias32 (Wellons 2018, hash-prospector), a bijection.
+// rowBits mixes a row's number into a random word: Weyl's sequence and the hash lowbias32 (Wellons 2018,
+// hash-prospector), a bijection.
 func rowBits(word uint32, r int) uint32 {
 	x := word + uint32(r)*0x9E3779B9
 	x = (x ^ x>>16) * 0x7FEB352D
@@ -102,8 +106,8 @@ func (c Rounding) Store(m *Model[float32]) {
 	}
 }
 
-// MixedRows returns where the rows of a chunk in mixed precision begin: of moments, each a first and a second one, and of statistics. Those of spherical
-// harmonics begin at layout.RowSh, two coefficients a word.
+// MixedRows returns where the rows of a chunk in mixed precision begin: of moments, each a first and a second one, and
+// of statistics. Those of spherical harmonics begin at layout.RowSh, two coefficients a word.
 func MixedRows(degree int) (moments, stats int) {
 	sh := 3 * (degree + 1) * (degree + 1)
 	moments = layout.RowSh + (sh+1)/2

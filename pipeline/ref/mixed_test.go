@@ -7,7 +7,8 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// TestHalves goes through all halves and bfloat16: their values, and that rounding leaves them as they are whatever the random bits.
+// TestHalves goes through all halves and bfloat16: their values, and that rounding leaves them as they are whatever the
+// random bits.
 func TestHalves(t *testing.T) {
 	for h := range 1 << 16 {
 		x, want := HalfValue(uint16(h)), 0.0
@@ -43,13 +44,15 @@ func TestRoundingEdges(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, random := range []uint16{0, 1 << 15, 0xFFFF} {
 		for _, x := range []struct{ in, half, bfloat float32 }{
-			{nan, nan, nan}, {inf, inf, inf}, {-inf, -inf, -inf}, {65505, 65504, 0}, {-1e9, -65504, 0}, {math.MaxFloat32, 65504, BFloatValue(0x7F7F)},
+			{nan, nan, nan}, {inf, inf, inf}, {-inf, -inf, -inf}, {65505, 65504, 0}, {-1e9, -65504, 0},
+			{math.MaxFloat32, 65504, BFloatValue(0x7F7F)},
 			{-math.MaxFloat32, -65504, BFloatValue(0xFF7F)},
 		} {
 			if got := HalfValue(RoundHalf(x.in, random)); got != x.half && !(got != got && x.half != x.half) {
 				t.Errorf("half of %g: %g, want %g", x.in, got, x.half)
 			}
-			if got := BFloatValue(RoundBFloat(x.in, random)); x.bfloat != 0 && got != x.bfloat && !(got != got && x.bfloat != x.bfloat) {
+			if got := BFloatValue(RoundBFloat(x.in, random)); x.bfloat != 0 && got != x.bfloat &&
+				!(got != got && x.bfloat != x.bfloat) {
 				t.Errorf("bfloat16 of %g: %g, want %g", x.in, got, x.bfloat)
 			}
 		}
@@ -62,10 +65,12 @@ func TestRoundingEdges(t *testing.T) {
 	}
 }
 
-// TestRoundingUnbiased rounds each of some numbers by the random bits of many splats: their mean is the number. Nearest rounding is far outside the limit.
+// TestRoundingUnbiased rounds each of some numbers by the random bits of many splats: their mean is the number. Nearest
+// rounding is far outside the limit.
 func TestRoundingUnbiased(t *testing.T) {
 	const n = 40000
-	for _, x := range []float32{1.0003, -0.70011, 3e-5, 6e-5, -6.2e-5, 1.3e-7, 2e-9, 1000.3, 60001, 1e-20, -3.3e-21, 1.7e-38, 3e30} {
+	for _, x := range []float32{1.0003, -0.70011, 3e-5, 6e-5, -6.2e-5, 1.3e-7, 2e-9, 1000.3, 60001, 1e-20, -3.3e-21,
+		1.7e-38, 3e30} {
 		var half, first, second float64
 		for splat := range n {
 			a, b, value := Rounding{Seed: 42, Step: 1234}.Bits(splat, layout.RowSh+splat%48)
@@ -73,7 +78,8 @@ func TestRoundingUnbiased(t *testing.T) {
 			first += float64(BFloatValue(RoundBFloat(x, a)))
 			second += float64(BFloatValue(RoundBFloat(x, b)))
 		}
-		// A rounding's deviation is at most half a unit in the last place; the mean of n is within five standard errors.
+		// A rounding's deviation is at most half a unit in the last place; the mean of n is within five standard
+		// errors.
 		check := func(name string, sum, unit float64) {
 			if got, limit := sum/n, 5*0.5*unit/math.Sqrt(n); math.Abs(got-float64(x)) > limit {
 				t.Errorf("%s of %g: %g on average, off by %g, the limit is %g", name, x, got, got-float64(x), limit)
@@ -88,8 +94,8 @@ func TestRoundingUnbiased(t *testing.T) {
 	}
 }
 
-// TestRoundingBits looks at the bits themselves: every bit is set half of the time, and no two rows, steps or uses of one splat agree more often than
-// chance has it.
+// TestRoundingBits looks at the bits themselves: every bit is set half of the time, and no two rows, steps or uses of
+// one splat agree more often than chance has it.
 func TestRoundingBits(t *testing.T) {
 	const n = 30000
 	limit := 5 * 0.5 / math.Sqrt(n)
@@ -118,7 +124,8 @@ func TestRoundingBits(t *testing.T) {
 	shares("moments and value", func(i int) uint64 { w := words(i, 9, 30); return w ^ (w>>16 | w<<32) })
 }
 
-// TestTrainsBelowUnit takes steps of a fiftieth of a unit in the last place: they add up, and where the gradient stops the moments decay.
+// TestTrainsBelowUnit takes steps of a fiftieth of a unit in the last place: they add up, and where the gradient stops
+// the moments decay.
 func TestTrainsBelowUnit(t *testing.T) {
 	const splats, steps = 200, 400
 	const unit = 1.0 / 2048 // of halves from 0.5 to 1

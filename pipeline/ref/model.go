@@ -95,7 +95,8 @@ func ConvertSlice[To, From Real](x []From) []To {
 	return y
 }
 
-// Model is a model in training: parameters, Adam's first and second moments, and the statistics of the default strategy.
+// Model is a model in training: parameters, Adam's first and second moments, and the statistics of the default
+// strategy.
 type Model[T Real] struct {
 	Params[T]
 	M, V   Params[T]

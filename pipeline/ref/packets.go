@@ -21,7 +21,8 @@ func (f *Failure) fail(reason, unit, needed uint32) {
 	f.Needed = max(f.Needed, needed)
 }
 
-// SplatsHeader returns the header of a packet of n splats, for which there is room for capacity, from a device that has so many splats in all.
+// SplatsHeader returns the header of a packet of n splats, for which there is room for capacity, from a device that has
+// so many splats in all.
 func (f *Failure) SplatsHeader(n, capacity, unit, splats uint32) layout.PacketHeader {
 	h := layout.PacketHeader{N: n, Unit: unit, Splats: splats}
 	if n > capacity {
@@ -73,7 +74,8 @@ func Mark(keys []uint32) []uint32 {
 	return marks
 }
 
-// SendVisible returns the splats that a view sees, in the order of their ids, and each splat's number among them, or Culled.
+// SendVisible returns the splats that a view sees, in the order of their ids, and each splat's number among them, or
+// Culled.
 func SendVisible[T Real](p *Projection[T]) (packet *Projection[T], indexOf []uint32) {
 	packet, indexOf = &Projection[T]{}, make([]uint32, len(p.DepthKeys))
 	for i := range indexOf {
@@ -101,7 +103,8 @@ func JoinPackets[T Real](packets []*Projection[T]) *Projection[T] {
 	return joined
 }
 
-// SendGrads returns the gradients of splats, whose device no longer has their colours: where these are clamped, nothing flows.
+// SendGrads returns the gradients of splats, whose device no longer has their colours: where these are clamped, nothing
+// flows.
 func SendGrads[T Real](splats []Projected[T], v []ProjectedGrad[T]) []ProjectedGrad[T] {
 	out := append([]ProjectedGrad[T](nil), v...)
 	for i, s := range splats {

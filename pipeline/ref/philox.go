@@ -17,7 +17,8 @@ func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// normalPair turns two random words into two normal samples (Box and Muller 1958). The uniform inside the logarithm is in (0, 1].
+// normalPair turns two random words into two normal samples (Box and Muller 1958). The uniform inside the logarithm is
+// in (0, 1].
 func normalPair[T Real](a, b uint32) (T, T) {
 	const unit = 1.0 / (1 << 32)
 	u := min((T(a)+0.5)*unit, 1)

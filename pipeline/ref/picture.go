@@ -2,8 +2,8 @@ package ref
 
 // twin: pack
 
-// Pack makes bytes of a pixel, red in the lowest and alpha in the highest: 0 to 1 in 255 steps, rounded to nearest. What lies outside is clamped, NaN is 0.
-// render is colour with background and the final transmittance.
+// Pack makes bytes of a pixel, red in the lowest and alpha in the highest: 0 to 1 in 255 steps, rounded to nearest.
+// What lies outside is clamped, NaN is 0. render is colour with background and the final transmittance.
 func Pack[T Real](render [4]T) uint32 {
 	toByte := func(x T) uint32 {
 		if x > 0 {

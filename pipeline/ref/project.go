@@ -15,7 +15,8 @@ type Projected[T Real] struct {
 // Projection is what project writes for a view.
 type Projection[T Real] struct {
 	Splats []Projected[T] // [N] zero where culled
-	// Extents of the ellipse on which alpha falls to AlphaThreshold, px: largest |dx|, largest |dy|, half its width along dy = 0. [N], zero where culled.
+	// Extents of the ellipse on which alpha falls to AlphaThreshold, px: largest |dx|, largest |dy|, half its width
+	// along dy = 0. [N], zero where culled.
 	Extents   [][3]T
 	DepthKeys []uint32 // [N] bits of float32 camera z, or Culled
 }
@@ -58,7 +59,8 @@ func (f *footprint[T]) conic() sym2[T] {
 // compensation is sqrt(det before / det after the low-pass filter).
 func (f *footprint[T]) compensation() T { return sqrt(f.detRaw / f.det) }
 
-// Project culls every splat against the view and projects the rest (Kerbl et al. 2023, section 4; antialiasing Yu et al. 2024).
+// Project culls every splat against the view and projects the rest (Kerbl et al. 2023, section 4; antialiasing Yu et
+// al. 2024).
 func Project[T Real](p *Params[T], v *View[T]) *Projection[T] {
 	out := &Projection[T]{Splats: make([]Projected[T], p.N), Extents: make([][3]T, p.N), DepthKeys: make([]uint32, p.N)}
 	for i := range p.N {

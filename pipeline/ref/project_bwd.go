@@ -2,7 +2,8 @@ package ref
 
 // twin: project_bwd project_bwd_adam project_bwd_adam_views
 
-// ProjectBwd carries the gradients of the projections on to the parameters (the v_* variant of the kernel). Culled splats get zero.
+// ProjectBwd carries the gradients of the projections on to the parameters (the v_* variant of the kernel). Culled
+// splats get zero.
 func ProjectBwd[T Real](p *Params[T], v *View[T], proj *Projection[T], vProjected []ProjectedGrad[T]) *Params[T] {
 	g := NewParams[T](p.N, p.Degree)
 	for i := range p.N {
@@ -14,7 +15,8 @@ func ProjectBwd[T Real](p *Params[T], v *View[T], proj *Projection[T], vProjecte
 }
 
 // ProjectBwdViews returns the mean over the views of a batch of what ProjectBwd returns of each.
-func ProjectBwdViews[T Real](p *Params[T], views []*View[T], proj []*Projection[T], vProjected [][]ProjectedGrad[T]) *Params[T] {
+func ProjectBwdViews[T Real](p *Params[T], views []*View[T], proj []*Projection[T],
+	vProjected [][]ProjectedGrad[T]) *Params[T] {
 	sum := NewParams[T](p.N, p.Degree)
 	to := sum.Tensors()
 	for w, v := range views {
@@ -72,8 +74,9 @@ func conicVJP[T Real](conic, v sym2[T]) sym2[T] {
 	return sym2[T]{-xx, -xy, -yy}
 }
 
-// compensationVJP adds the gradient of the covariance through comp = sqrt(det before / det after), given vComp. With D1 = det after,
-// d(comp^2)/dcov = (1 - comp^2) conic - Eps2D/D1 I. Compensated opacities below 1/255 are culled, so comp is never near 0.
+// compensationVJP adds the gradient of the covariance through comp = sqrt(det before / det after), given vComp. With D1
+// = det after, d(comp^2)/dcov = (1 - comp^2) conic - Eps2D/D1 I. Compensated opacities below 1/255 are culled, so comp
+// is never near 0.
 func compensationVJP[T Real](vCov sym2[T], f *footprint[T], comp, vComp T) sym2[T] {
 	conic := f.conic()
 	half := vComp * 0.5 / comp
@@ -84,7 +87,8 @@ func compensationVJP[T Real](vCov sym2[T], f *footprint[T], comp, vComp T) sym2[
 	return vCov
 }
 
-// footprintVJP writes the gradients of quats and log_scales of splat i and returns that of JW, given vCov. cov = b b^T, b = JW R S.
+// footprintVJP writes the gradients of quats and log_scales of splat i and returns that of JW, given vCov. cov = b b^T,
+// b = JW R S.
 func footprintVJP[T Real](g *Params[T], i int, f *footprint[T], unit [4]T, norm T, vCov sym2[T]) (vJW mat23[T]) {
 	var vRotation mat3[T]
 	for k, s := range f.scales {
@@ -105,8 +109,8 @@ func footprintVJP[T Real](g *Params[T], i int, f *footprint[T], unit [4]T, norm 
 	return vJW
 }
 
-// colorVJP writes the gradient of the spherical harmonics of splat i and returns that of the mean through the viewing direction.
-// No gradient flows where SH + 0.5 is below 0.
+// colorVJP writes the gradient of the spherical harmonics of splat i and returns that of the mean through the viewing
+// direction. No gradient flows where SH + 0.5 is below 0.
 func colorVJP[T Real](g, p *Params[T], v *View[T], i int, vColor vec3[T]) vec3[T] {
 	dir := p.mean(i).sub(v.center())
 	length := sqrt(dir.dot(dir))

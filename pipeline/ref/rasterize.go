@@ -12,7 +12,8 @@ type Image[T Real] struct {
 
 // NewImage returns an image of zeros.
 func NewImage[T Real](width, height int) *Image[T] {
-	return &Image[T]{Width: width, Height: height, Render: make([][4]T, width*height), LastIDs: make([]uint32, width*height), Stops: make([]uint32, width*height)}
+	return &Image[T]{Width: width, Height: height, Render: make([][4]T, width*height),
+		LastIDs: make([]uint32, width*height), Stops: make([]uint32, width*height)}
 }
 
 // blended is one splat's contribution to one pixel.
@@ -25,7 +26,8 @@ type blended[T Real] struct {
 	transmittance T // before this splat
 }
 
-// at returns how a splat covers the pixel centre c: the way from there, exp(-sigma), alpha before its ceiling, and whether that is enough to be seen.
+// at returns how a splat covers the pixel centre c: the way from there, exp(-sigma), alpha before its ceiling, and
+// whether that is enough to be seen.
 func (s *Projected[T]) at(c [2]T) (d [2]T, falloff, raw T, reaches bool) {
 	d = [2]T{s.Mean2D[0] - c[0], s.Mean2D[1] - c[1]}
 	sigma := 0.5*(s.Conic[0]*d[0]*d[0]+s.Conic[2]*d[1]*d[1]) + s.Conic[1]*d[0]*d[1]
@@ -34,9 +36,10 @@ func (s *Projected[T]) at(c [2]T) (d [2]T, falloff, raw T, reaches bool) {
 	return d, falloff, raw, sigma >= 0 && raw >= AlphaThreshold
 }
 
-// blendPixel appends the splats that reach the pixel centre c, front to back, and returns the transmittance behind them and where in the tile's list the
-// pixel stops.
-func blendPixel[T Real](list []blended[T], splats []Projected[T], l *Lists, tile []uint32, c [2]T) (_ []blended[T], t T, stop int) {
+// blendPixel appends the splats that reach the pixel centre c, front to back, and returns the transmittance behind them
+// and where in the tile's list the pixel stops.
+func blendPixel[T Real](list []blended[T], splats []Projected[T], l *Lists, tile []uint32, c [2]T) (_ []blended[T], t T,
+	stop int) {
 	t = 1
 	for j, slot := range tile {
 		d, falloff, raw, reaches := splats[l.SplatFromSlot[slot]].at(c)
@@ -54,7 +57,8 @@ func blendPixel[T Real](list []blended[T], splats []Projected[T], l *Lists, tile
 	return list, t, len(tile)
 }
 
-// eachPixel calls f for the pixels of the band, tile by tile, row-major within a tile, with the tile's slots and the pixel's index and centre.
+// eachPixel calls f for the pixels of the band, tile by tile, row-major within a tile, with the tile's slots and the
+// pixel's index and centre.
 func eachPixel[T Real](v *View[T], l *Lists, g Grid, f func(tile []uint32, at int, c [2]T)) {
 	for id := g.RowFirst * g.Cols; id < g.RowEnd*g.Cols; id++ {
 		x0, y0 := id%g.Cols*TileSize, id/g.Cols*TileSize

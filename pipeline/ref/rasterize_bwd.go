@@ -2,8 +2,9 @@ package ref
 
 // twin: rasterize_bwd
 
-// ProjectedGrad is the gradient of one splat's projection, of one tile or of all: v_mean2d x, y; v_conic xx, xy, yy; v_opacity; v_color r, g, b.
-// v_conic xy counts the off-diagonal element once: sigma = (xx dx^2 + yy dy^2) / 2 + xy dx dy.
+// ProjectedGrad is the gradient of one splat's projection, of one tile or of all: v_mean2d x, y; v_conic xx, xy, yy;
+// v_opacity; v_color r, g, b. v_conic xy counts the off-diagonal element once: sigma = (xx dx^2 + yy dy^2) / 2 + xy dx
+// dy.
 type ProjectedGrad[T Real] [9]T
 
 func (a *ProjectedGrad[T]) add(b *ProjectedGrad[T]) {
@@ -12,15 +13,17 @@ func (a *ProjectedGrad[T]) add(b *ProjectedGrad[T]) {
 	}
 }
 
-// RasterizeBwd returns each pair's gradient, by slot, summed over the tile's pixels in row-major order. vRender is dL/d(r, g, b, alpha) per pixel,
-// alpha being 1 - final transmittance. [n_isects]
+// RasterizeBwd returns each pair's gradient, by slot, summed over the tile's pixels in row-major order. vRender is
+// dL/d(r, g, b, alpha) per pixel, alpha being 1 - final transmittance. [n_isects]
 func RasterizeBwd[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) []ProjectedGrad[T] {
 	vSlots, _ := RasterizeBwdAbs(splats, l, v, g, vRender)
 	return vSlots
 }
 
-// RasterizeBwdAbs also returns each pair's absolute gradients of the mean, each component summed over the tile's pixels (Ye et al. 2024). [n_isects]
-func RasterizeBwdAbs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) ([]ProjectedGrad[T], [][2]T) {
+// RasterizeBwdAbs also returns each pair's absolute gradients of the mean, each component summed over the tile's pixels
+// (Ye et al. 2024). [n_isects]
+func RasterizeBwdAbs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) ([]ProjectedGrad[T],
+	[][2]T) {
 	vSlots, vAbs := make([]ProjectedGrad[T], len(l.SplatFromSlot)), make([][2]T, len(l.SplatFromSlot))
 	var list []blended[T]
 	eachPixel(v, l, g, func(tile []uint32, at int, c [2]T) {

@@ -4,9 +4,9 @@ package ref
 
 import "vksplat/shaders/layout"
 
-// ReduceSlots adds each visible splat's slots of the band to vProjected [N], in their order; of a splat that touches many tiles of the image every row of
-// tiles is summed from left to right, the rows then added from top to bottom. Bands taken in order give the same sums as the whole image. vProjected must
-// be zero before the first band.
+// ReduceSlots adds each visible splat's slots of the band to vProjected [N], in their order; of a splat that touches
+// many tiles of the image every row of tiles is summed from left to right, the rows then added from top to bottom.
+// Bands taken in order give the same sums as the whole image. vProjected must be zero before the first band.
 func ReduceSlots[T Real](vProjected []ProjectedGrad[T], vSlots []ProjectedGrad[T], p *Projection[T], l *Lists, g Grid) {
 	for rank, i := range l.SplatFromRank {
 		slot := int(l.FirstIsect[rank])

@@ -25,11 +25,12 @@ const (
 
 // RefineConfig holds the thresholds of one refinement of the default strategy.
 type RefineConfig[T Real] struct {
-	GrowGrad2D     T   // mean 2D gradient above which a splat grows
-	GrowScale      T   // largest scale up to which it is duplicated rather than split, world units
-	PruneOpacity   T   // opacity below which it is pruned
-	PruneScale     T   // largest scale above which it is pruned, world units; 0: never
-	Cap            int // ceiling of the number of splats: growth beyond it does not happen, the highest scores come first
+	GrowGrad2D   T // mean 2D gradient above which a splat grows
+	GrowScale    T // largest scale up to which it is duplicated rather than split, world units
+	PruneOpacity T // opacity below which it is pruned
+	PruneScale   T // largest scale above which it is pruned, world units; 0: never
+	// ceiling of the number of splats: growth beyond it does not happen, the highest scores come first
+	Cap            int
 	Target         int // splats to end with: thresholds of growth are ignored; 0: none
 	RevisedOpacity bool
 	Seed           uint64
@@ -48,8 +49,9 @@ type RefinePlan struct {
 	After   int       // splats then
 }
 
-// Classify decides for every splat. Growth comes first and pruning judges its result: the children of a split by their own scale. With a target who
-// grows is decided later, so pruning judges the splat as it is. Conditions are phrased to keep only what is known to be good, so that a NaN is pruned.
+// Classify decides for every splat. Growth comes first and pruning judges its result: the children of a split by their
+// own scale. With a target who grows is decided later, so pruning judges the splat as it is. Conditions are phrased to
+// keep only what is known to be good, so that a NaN is pruned.
 func Classify[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
 	plan := RefinePlan{Actions: make([]Action, model.N), Scores: make([]float64, model.N)}
 	for i := range model.N {
@@ -101,8 +103,8 @@ func (p *RefinePlan) count(ceiling, target int) {
 	p.After = p.Alive - p.Excess + p.New
 }
 
-// choose makes the actions final: those of the highest scores grow, or, where more than the target live, those of the lowest opacity go and none grows.
-// Equals are taken by id.
+// choose makes the actions final: those of the highest scores grow, or, where more than the target live, those of the
+// lowest opacity go and none grows. Equals are taken by id.
 func (p *RefinePlan) choose(opacities func(i int) float64) {
 	var ids []int
 	for i, a := range p.Actions {
@@ -143,9 +145,10 @@ func (m *Model[T]) isFinite(i int) bool {
 	return true
 }
 
-// Refine runs one refinement: duplicates, splits and prunes, in place and in a fixed order. Items to place are the new splats by parent, then the
-// splats that live on at or beyond the new count; places are the holes below the new count, then the ids from the old count on. Item k goes to
-// place k. Added splats and both children of a split start with zero moments; the statistics of all start anew.
+// Refine runs one refinement: duplicates, splits and prunes, in place and in a fixed order. Items to place are the new
+// splats by parent, then the splats that live on at or beyond the new count; places are the holes below the new count,
+// then the ids from the old count on. Item k goes to place k. Added splats and both children of a split start with zero
+// moments; the statistics of all start anew.
 func Refine[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
 	plan := Classify(model, c)
 	plan.choose(func(i int) float64 { return float64(Sigmoid(model.LogitOpacities[i])) })
@@ -207,7 +210,8 @@ func (m *Model[T]) revise(to int, c RefineConfig[T]) {
 	}
 }
 
-// becomeChild makes splat to child 0 or 1 of splat id of parent: the mean sampled from the parent's Gaussian, the scales 1.6 times smaller.
+// becomeChild makes splat to child 0 or 1 of splat id of parent: the mean sampled from the parent's Gaussian, the
+// scales 1.6 times smaller.
 func (m *Model[T]) becomeChild(to int, parent *Params[T], id int, child uint32, c RefineConfig[T]) {
 	r := Philox([4]uint32{uint32(id), c.Step, child, 0}, [2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
 	var normal vec3[T]

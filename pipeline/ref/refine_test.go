@@ -14,8 +14,10 @@ func TestPhilox(t *testing.T) {
 		key           [2]uint32
 	}{
 		{[4]uint32{}, [4]uint32{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}, [2]uint32{}},
-		{[4]uint32{^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0)}, [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}, [2]uint32{^uint32(0), ^uint32(0)}},
-		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}, [2]uint32{0xa4093822, 0x299f31d0}},
+		{[4]uint32{^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0)},
+			[4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}, [2]uint32{^uint32(0), ^uint32(0)}},
+		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+			[4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}, [2]uint32{0xa4093822, 0x299f31d0}},
 	} {
 		if got := Philox(c.counter, c.key); got != c.want {
 			t.Errorf("philox(%x, %x) = %x, want %x", c.counter, c.key, got, c.want)
@@ -42,7 +44,8 @@ func TestNormalPair(t *testing.T) {
 	}
 }
 
-// refineModel returns n splats with random actions ahead of them; the second moment of each logit opacity names the splat.
+// refineModel returns n splats with random actions ahead of them; the second moment of each logit opacity names the
+// splat.
 func refineModel(n int, seed uint64) *Model[float32] {
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := NewParams[float32](n, 1)
@@ -64,7 +67,8 @@ func refineModel(n int, seed uint64) *Model[float32] {
 }
 
 func testRefineConfig(n int) RefineConfig[float32] {
-	return RefineConfig[float32]{GrowGrad2D: 2e-4, GrowScale: 0.01, PruneOpacity: 0.005, PruneScale: 0.05, Cap: n, Seed: 42, Step: 700}
+	return RefineConfig[float32]{GrowGrad2D: 2e-4, GrowScale: 0.01, PruneOpacity: 0.005, PruneScale: 0.05, Cap: n,
+		Seed: 42, Step: 700}
 }
 
 func TestRefine(t *testing.T) {
@@ -147,13 +151,15 @@ func checkRefine(t *testing.T, m *Model[float32], c RefineConfig[float32]) {
 	old.V = *m.V.Clone()
 	n := m.N
 	plan := Refine(m, c)
-	if m.N != plan.After || m.N != n-plan.Holes+plan.New || plan.New > 0 && m.N > c.Cap || len(m.SH) != 12*m.N || m.V.N != m.N {
+	if m.N != plan.After || m.N != n-plan.Holes+plan.New || plan.New > 0 && m.N > c.Cap || len(m.SH) != 12*m.N ||
+		m.V.N != m.N {
 		t.Fatalf("n %d, plan %+v, model %d", n, plan, m.N)
 	}
 	if slices.Max(append(m.Grad2D, 0)) != 0 || slices.Max(append(m.Count, 0)) != 0 {
 		t.Fatal("statistics survive")
 	}
-	// Every survivor that did not split is found unchanged with its moments, exactly once, at its own place if that still exists.
+	// Every survivor that did not split is found unchanged with its moments, exactly once, at its own place if that
+	// still exists.
 	found := make([]int, n)
 	fresh := 0
 	for i := range m.N {
@@ -163,7 +169,8 @@ func checkRefine(t *testing.T, m *Model[float32], c RefineConfig[float32]) {
 			continue
 		}
 		found[id]++
-		if id < m.N && id != i || m.LogScales[3*i] != old.LogScales[3*id] || m.SH[12*i+11] != old.SH[12*id+11] || m.Means[3*i] != old.Means[3*id] {
+		if id < m.N && id != i || m.LogScales[3*i] != old.LogScales[3*id] || m.SH[12*i+11] != old.SH[12*id+11] ||
+			m.Means[3*i] != old.Means[3*id] {
 			t.Fatalf("splat %d at %d is not what it was", id, i)
 		}
 	}

@@ -1,6 +1,7 @@
 package ref
 
-// shBasis evaluates the real spherical harmonics of 3DGS files (Kerbl et al. 2023) for the unit direction d; entries from (degree+1)^2 on are 0.
+// shBasis evaluates the real spherical harmonics of 3DGS files (Kerbl et al. 2023) for the unit direction d; entries
+// from (degree+1)^2 on are 0.
 func shBasis[T Real](d vec3[T], degree int) (b [16]T) {
 	x, y, z := d[0], d[1], d[2]
 	b[0] = 0.28209479177387814
@@ -50,7 +51,8 @@ func shBasisGrad[T Real](d vec3[T], degree int) (g [16]vec3[T]) {
 		return g
 	}
 	xx, yy, zz := x*x, y*y, z*z
-	const c9, c10, c11, c12, c14 = -0.5900435899266435, 2.890611442640554, -0.4570457994644658, 0.3731763325901154, 1.445305721320277
+	const c9, c10, c11, c12, c14 = -0.5900435899266435, 2.890611442640554, -0.4570457994644658, 0.3731763325901154,
+		1.445305721320277
 	g[9] = vec3[T]{6 * x * y, 3*xx - 3*yy, 0}.scale(c9)
 	g[10] = vec3[T]{y * z, x * z, x * y}.scale(c10)
 	g[11] = vec3[T]{-2 * x * y, 4*zz - xx - 3*yy, 8 * y * z}.scale(c11)

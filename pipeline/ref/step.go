@@ -32,7 +32,8 @@ func Render[T Real](p *Params[T], v *View[T], bands int) (*Projection[T], *Image
 }
 
 // Backward carries vRender, dL/d(r, g, b, alpha) per pixel, back to projections and parameters.
-func Backward[T Real](p *Params[T], v *View[T], proj *Projection[T], vRender [][4]T, bands int) ([]ProjectedGrad[T], *Params[T]) {
+func Backward[T Real](p *Params[T], v *View[T], proj *Projection[T], vRender [][4]T, bands int) ([]ProjectedGrad[T],
+	*Params[T]) {
 	vProjected := make([]ProjectedGrad[T], p.N)
 	for k := range bands {
 		g := v.Grid().Band(k, bands)

@@ -2,7 +2,8 @@ package ref
 
 // twin: tile_offsets
 
-// TileOffsets returns where each tile's pairs begin in the sorted order; the last entry is their number. tileIDs is by slot. [nTiles+1]
+// TileOffsets returns where each tile's pairs begin in the sorted order; the last entry is their number. tileIDs is by
+// slot. [nTiles+1]
 func TileOffsets(tileIDs []uint32, nTiles int) []uint32 {
 	offsets := make([]uint32, nTiles+1)
 	for _, tile := range tileIDs {

@@ -22,8 +22,8 @@ func (g Grid) Band(k, n int) Grid {
 // Tiles returns the number of tiles of the whole image.
 func (g Grid) Tiles() int { return g.Cols * g.Rows }
 
-// tileInterval returns the tiles [first, end) of n along one axis that hold a pixel centre range reaching into [lo, hi].
-// The pixel centres of tile k span [16k + 0.5, 16k + 15.5]. A NaN gives an empty interval.
+// tileInterval returns the tiles [first, end) of n along one axis that hold a pixel centre range reaching into [lo,
+// hi]. The pixel centres of tile k span [16k + 0.5, 16k + 15.5]. A NaN gives an empty interval.
 func tileInterval[T Real](lo, hi T, n int) (first, end int) {
 	a := ceil((lo - 15.5) * 0.0625)
 	b := floor((hi - 0.5) * 0.0625)
@@ -40,9 +40,10 @@ func tileRows[T Real](mean [2]T, extents [3]T, rows int) (first, end int) {
 
 // tileColumns returns the columns [first, end) of tiles that the ellipse reaches in one row of tiles.
 //
-// The ellipse a dx^2 + 2b dx dy + c dy^2 <= t is convex. Over the strip of the row's pixel centres its right edge is the rightmost point of the whole
-// ellipse, at dy* = -(b/c) ex, where the strip holds that; otherwise the edge at the strip's end nearest to dy*:
-// dx(dy) = -(b/a) dy + sqrt(t/a) sqrt(1 - (dy/ey)^2), sqrt(t/a) being the third extent. The left edge mirrors it through the centre.
+// The ellipse a dx^2 + 2b dx dy + c dy^2 <= t is convex. Over the strip of the row's pixel centres its right edge is
+// the rightmost point of the whole ellipse, at dy* = -(b/c) ex, where the strip holds that; otherwise the edge at the
+// strip's end nearest to dy*: dx(dy) = -(b/a) dy + sqrt(t/a) sqrt(1 - (dy/ey)^2), sqrt(t/a) being the third extent. The
+// left edge mirrors it through the centre.
 func tileColumns[T Real](mean [2]T, conic, extents [3]T, row, cols int) (first, end int) {
 	y0 := T(row)*16 + 0.5 - mean[1]
 	y1 := y0 + 15

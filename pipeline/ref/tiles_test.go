@@ -30,7 +30,8 @@ func tileView[T Real](fisheye bool) *View[T] {
 	}
 }
 
-// TestTiles checks by brute force that every pixel where a splat's alpha reaches the threshold lies in a tile that count_tiles counts.
+// TestTiles checks by brute force that every pixel where a splat's alpha reaches the threshold lies in a tile that
+// count_tiles counts.
 func TestTiles(t *testing.T) {
 	for _, fisheye := range []bool{false, true} {
 		t.Run("float64", func(t *testing.T) { checkTiles[float64](t, fisheye, 0) })
@@ -92,8 +93,10 @@ func TestTileInterval(t *testing.T) {
 		lo, hi     float64
 		first, end int
 	}{
-		{0, 0.4, 0, 0}, {0, 0.5, 0, 1}, {15.5, 15.5, 0, 1}, {15.6, 16.4, 0, 0}, {15.5, 16.5, 0, 2}, {-inf, inf, 0, 4}, {nan, nan, 0, 0},
-		{-1e30, 1e30, 0, 4}, {63.5, 1e9, 3, 4}, {63.6, 1e9, 0, 0}, {-9, 0.4, 0, 0}, {inf, inf, 0, 0}, {-inf, -inf, 0, 0},
+		{0, 0.4, 0, 0}, {0, 0.5, 0, 1}, {15.5, 15.5, 0, 1}, {15.6, 16.4, 0, 0}, {15.5, 16.5, 0, 2}, {-inf, inf, 0, 4},
+		{nan, nan, 0, 0},
+		{-1e30, 1e30, 0, 4}, {63.5, 1e9, 3, 4}, {63.6, 1e9, 0, 0}, {-9, 0.4, 0, 0}, {inf, inf, 0, 0},
+		{-inf, -inf, 0, 0},
 	} {
 		first, end := tileInterval(c.lo, c.hi, 4)
 		if end-first != c.end-c.first || end > first && first != c.first {

@@ -34,7 +34,8 @@ func sightOf(t *testing.T, c *scene.Capture, train []int) *Sight {
 	return s
 }
 
-// TestCores: every place on the ground, also far away and on the edges, is in the core of one block, and that is within its margin.
+// TestCores: every place on the ground, also far away and on the edges, is in the core of one block, and that is within
+// its margin.
 func TestCores(t *testing.T) {
 	c, train := city(t)
 	s := sightOf(t, c, train)
@@ -129,10 +130,12 @@ func TestSight(t *testing.T) {
 			}
 		}
 		if inside != b.Inside || outside == 0 || outside > (len(c.Points)-inside+thinning-1)/thinning*2 {
-			t.Errorf("block %d: %d points inside, said %d; %d outside of %d", k, inside, b.Inside, outside, len(c.Points)-inside)
+			t.Errorf("block %d: %d points inside, said %d; %d outside of %d", k, inside, b.Inside, outside,
+				len(c.Points)-inside)
 		}
 		for i := range c.Cameras {
-			if at := s.Ground.At(c.Cameras[i].Center()); list[k].Core.Holds(at) && i%5 == 4 && !b.Cameras.Contains(uint32(i)) {
+			if at := s.Ground.At(c.Cameras[i].Center()); list[k].Core.Holds(at) && i%5 == 4 &&
+				!b.Cameras.Contains(uint32(i)) {
 				t.Errorf("camera %d looks down on block %d, which does not have it", i, k)
 			}
 		}
@@ -148,7 +151,8 @@ func TestSight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k := range list {
-		if list[k].Core != again[k].Core || !slices.Equal(list[k].Cameras, again[k].Cameras) || !slices.Equal(list[k].Points, again[k].Points) {
+		if list[k].Core != again[k].Core || !slices.Equal(list[k].Cameras, again[k].Cameras) ||
+			!slices.Equal(list[k].Points, again[k].Points) {
 			t.Errorf("block %d is another one the second time", k)
 		}
 	}
@@ -159,7 +163,8 @@ func cameras(b *Block) (ids []int) {
 	return ids
 }
 
-// TestGround: up and the longer side, of a flight that is turned any way in the capture's frame, also one that only looks down.
+// TestGround: up and the longer side, of a flight that is turned any way in the capture's frame, also one that only
+// looks down.
 func TestGround(t *testing.T) {
 	up := unit([3]float64{0.3, -0.8, 0.4})
 	along := unit(cross(up, [3]float64{0, 0, 1}))

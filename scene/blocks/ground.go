@@ -1,5 +1,6 @@
-// Package blocks divides a capture that fits no device into blocks on the ground plane, each of which is trained by itself: where a block lies, which cameras
-// see it, and from which points it begins. Every place on the ground belongs to the core of exactly one block.
+// Package blocks divides a capture that fits no device into blocks on the ground plane, each of which is trained by
+// itself: where a block lies, which cameras see it, and from which points it begins. Every place on the ground belongs
+// to the core of exactly one block.
 package blocks
 
 import (
@@ -25,14 +26,15 @@ func (g *Ground) Check() error {
 	const tolerance = 1e-6
 	for _, pair := range [][2][3]float64{{g.X, g.Y}, {g.Y, g.Up}, {g.Up, g.X}} {
 		if !(math.Abs(dot(pair[0], pair[1])) < tolerance) || !(math.Abs(dot(pair[0], pair[0])-1) < tolerance) {
-			return fmt.Errorf("the axes of the ground %v, %v, %v are not at right angles, or not of length 1", g.X, g.Y, g.Up)
+			return fmt.Errorf("the axes of the ground %v, %v, %v are not at right angles, or not of length 1", g.X, g.Y,
+				g.Up)
 		}
 	}
 	return nil
 }
 
-// newGround lays the axes along the sides of the rectangle of least area around the cameras, X along its longer side. Of rectangles that are as good, that is
-// taken which is turned least.
+// newGround lays the axes along the sides of the rectangle of least area around the cameras, X along its longer side.
+// Of rectangles that are as good, that is taken which is turned least.
 func newGround(cams []scene.Camera, up [3]float64) Ground {
 	first := [3]float64{1, 0, 0}
 	if math.Abs(up[0]) > 0.8 {
@@ -43,7 +45,8 @@ func newGround(cams []scene.Camera, up [3]float64) Ground {
 	best, area := Ground{}, math.Inf(1)
 	for degree := range 90 {
 		sin, cos := math.Sincos(float64(degree) * math.Pi / 180)
-		g := Ground{X: add(scaled(first, cos), scaled(second, sin)), Y: add(scaled(second, cos), scaled(first, -sin)), Up: up}
+		g := Ground{X: add(scaled(first, cos), scaled(second, sin)), Y: add(scaled(second, cos), scaled(first, -sin)),
+			Up: up}
 		size := boundsOf(cams, &g).size()
 		if a := size[0] * size[1]; a < area*(1-1e-9) {
 			best, area = g, a
@@ -71,7 +74,8 @@ type Rect struct {
 	Min, Max [2]float64
 }
 
-// Holds reports whether a place is in the area. Its least coordinates belong to it, its greatest do not: areas side by side share no place.
+// Holds reports whether a place is in the area. Its least coordinates belong to it, its greatest do not: areas side by
+// side share no place.
 func (r *Rect) Holds(at [2]float64) bool {
 	return at[0] >= r.Min[0] && at[0] < r.Max[0] && at[1] >= r.Min[1] && at[1] < r.Max[1]
 }

@@ -29,8 +29,11 @@ var (
 	ink   = color.RGBA{R: 0x20, G: 0x24, B: 0x28, A: 0xff}
 	paper = color.RGBA{R: 0xfa, G: 0xfa, B: 0xf7, A: 0xff}
 	aside = color.RGBA{R: 0xd0, G: 0x20, B: 0x30, A: 0xff} // held-out cameras
-	hues  = []color.RGBA{{R: 0x4c, G: 0x78, B: 0xa8, A: 0xff}, {R: 0xe4, G: 0x8b, B: 0x3a, A: 0xff}, {R: 0x4f, G: 0x9d, B: 0x5b, A: 0xff}, {R: 0x9a, G: 0x66, B: 0xb2, A: 0xff}, {R: 0xb8, G: 0x9b, B: 0x2e, A: 0xff},
-		{R: 0x3f, G: 0x9f, B: 0xa3, A: 0xff}, {R: 0xc2, G: 0x5f, B: 0x86, A: 0xff}, {R: 0x7d, G: 0x6b, B: 0x5d, A: 0xff}}
+	hues  = []color.RGBA{{R: 0x4c, G: 0x78, B: 0xa8, A: 0xff}, {R: 0xe4, G: 0x8b, B: 0x3a, A: 0xff},
+		{R: 0x4f, G: 0x9d, B: 0x5b, A: 0xff}, {R: 0x9a, G: 0x66, B: 0xb2, A: 0xff},
+		{R: 0xb8, G: 0x9b, B: 0x2e, A: 0xff},
+		{R: 0x3f, G: 0x9f, B: 0xa3, A: 0xff}, {R: 0xc2, G: 0x5f, B: 0x86, A: 0xff},
+		{R: 0x7d, G: 0x6b, B: 0x5d, A: 0xff}}
 )
 
 // drawing maps the ground to pixels, up in the picture being Y.
@@ -40,7 +43,8 @@ type drawing struct {
 	scale float64
 }
 
-// WritePicture draws a plan from above: points in the colour of the block whose core they are in, cores as lines, margins dashed, cameras as dots.
+// WritePicture draws a plan from above: points in the colour of the block whose core they are in, cores as lines,
+// margins dashed, cameras as dots.
 func (s *Sight) WritePicture(path string, list []Block, heldOut func(camera int) bool) error {
 	d := s.paper()
 	for k := range list {
@@ -103,7 +107,8 @@ func (s *Sight) paper() *drawing {
 func (d *drawing) height() int { return d.Bounds().Dy() - legend }
 
 func (d *drawing) pixel(at [2]float64) (x, y int) {
-	return int(math.Floor((at[0] - d.area.Min[0]) * d.scale)), d.height() - 1 - int(math.Floor((at[1]-d.area.Min[1])*d.scale))
+	return int(math.Floor((at[0] - d.area.Min[0]) * d.scale)),
+		d.height() - 1 - int(math.Floor((at[1]-d.area.Min[1])*d.scale))
 }
 
 // dot draws a disc of a radius.
@@ -125,7 +130,8 @@ func (d *drawing) disc(x, y, radius int, c color.RGBA) {
 	}
 }
 
-// frame draws the sides of a rectangle as far as they are in the picture, dashed with dashes of a length, unless that is 0, from an offset on.
+// frame draws the sides of a rectangle as far as they are in the picture, dashed with dashes of a length, unless that
+// is 0, from an offset on.
 func (d *drawing) frame(r Rect, c color.RGBA, dashes, from int) {
 	in := r.within(d.area)
 	x0, y1 := d.pixel(in.Min)
@@ -175,7 +181,8 @@ func (d *drawing) write(x, y int, text string, centred bool) {
 	}
 	y -= letters * h / 2
 	const around = 4
-	draw.Draw(d, image.Rect(x-around, y-around/2, x+letters*w+around, y+letters*h+around/2), image.NewUniform(color.NRGBA{R: paper.R, G: paper.G, B: paper.B, A: 0xd0}), image.Point{}, draw.Over)
+	draw.Draw(d, image.Rect(x-around, y-around/2, x+letters*w+around, y+letters*h+around/2),
+		image.NewUniform(color.NRGBA{R: paper.R, G: paper.G, B: paper.B, A: 0xd0}), image.Point{}, draw.Over)
 	for v := range letters * h {
 		for u := range letters * w {
 			if small.AlphaAt(u/letters, v/letters).A > 0x80 {

@@ -13,10 +13,12 @@ import (
 
 // What decides that a camera is trained with a block, and what it gets of the points outside.
 const (
-	// seenShare of a photo's points within a block's margin: less is a corner of the photo, and the photo's other blocks have it.
+	// seenShare of a photo's points within a block's margin: less is a corner of the photo, and the photo's other
+	// blocks have it.
 	seenShare = 0.15
-	// thinning: of the points beyond the margin that the block's cameras see, one in so many is kept. What lies there has to be explained, or it would be by
-	// floaters within the block; but it need not be good, because the merged scene has it from other blocks.
+	// thinning: of the points beyond the margin that the block's cameras see, one in so many is kept. What lies there
+	// has to be explained, or it would be by floaters within the block; but it need not be good, because the merged
+	// scene has it from other blocks.
 	thinning = 8
 	// maxProjected is about how many points are projected into a camera that no track tells of.
 	maxProjected = 1 << 16
@@ -33,7 +35,8 @@ type Sight struct {
 	places  [][2]float64 // of the points
 }
 
-// NewSight finds the ground of a capture, which is in its own frame. train are the cameras to train on; up is the direction up, nil to find it.
+// NewSight finds the ground of a capture, which is in its own frame. train are the cameras to train on; up is the
+// direction up, nil to find it.
 func NewSight(c *scene.Capture, train []int, up *[3]float64) (*Sight, error) {
 	s := &Sight{capture: c, train: train, tracked: make([]bool, len(c.Cameras))}
 	cams := make([]scene.Camera, len(train))
@@ -88,8 +91,8 @@ func (s *Sight) Divide(columns, rows int, overlap float64) ([]Block, error) {
 	return list, s.findPoints(list)
 }
 
-// findCameras gives each block the cameras that see it: those with enough of their points in its margin, those that stand there and see any of it, and each
-// camera to the block that it sees most of.
+// findCameras gives each block the cameras that see it: those with enough of their points in its margin, those that
+// stand there and see any of it, and each camera to the block that it sees most of.
 func (s *Sight) findCameras(list []Block) error {
 	c := s.capture
 	seen, all := make([][]int, len(c.Cameras)), make([]int, len(c.Cameras)) // points, by camera and block
@@ -126,7 +129,8 @@ func (s *Sight) findCameras(list []Block) error {
 		for k := range list {
 			n := seen[i][k]
 			standing := n > 0 && list[k].Margin.Holds(at)
-			if n > 0 && (float64(n) >= seenShare*float64(all[i]) || n == most) || standing || all[i] == 0 && list[k].Core.Holds(at) {
+			if n > 0 && (float64(n) >= seenShare*float64(all[i]) || n == most) || standing || all[i] == 0 &&
+				list[k].Core.Holds(at) {
 				list[k].Cameras.Set(uint32(i))
 			}
 		}
@@ -152,7 +156,8 @@ func (s *Sight) findPoints(list []Block) error {
 	err := colmap.EachTrack(c, func(point int, cams []int) {
 		for k := range list {
 			b := &list[k]
-			if point%thinning == 0 && slices.ContainsFunc(cams, func(i int) bool { return b.Cameras.Contains(uint32(i)) }) {
+			if point%thinning == 0 &&
+				slices.ContainsFunc(cams, func(i int) bool { return b.Cameras.Contains(uint32(i)) }) {
 				b.Points.Set(uint32(point))
 			}
 		}

@@ -35,8 +35,8 @@ func weigh(c *scene.Capture, train []int, g *Ground) (list []weighed) {
 	return list
 }
 
-// split cuts the ground into columns of equal weight along X, and each of these into rows along Y. The outer sides of the outer blocks lie at infinity. Blocks
-// are numbered row by row within their columns.
+// split cuts the ground into columns of equal weight along X, and each of these into rows along Y. The outer sides of
+// the outer blocks lie at infinity. Blocks are numbered row by row within their columns.
 func split(list []weighed, columns, rows int) ([]Rect, error) {
 	everything := Rect{[2]float64{math.Inf(-1), math.Inf(-1)}, [2]float64{math.Inf(1), math.Inf(1)}}
 	across, err := cut(everything, list, 0, columns)
@@ -83,8 +83,9 @@ func cut(area Rect, list []weighed, axis, parts int) ([]Rect, error) {
 	return append(out, rest), nil
 }
 
-// margin is a core with as much around it as overlap times its length, on the sides where there are neighbours. The length of a core that reaches to infinity
-// is that within the bounds of the cameras, or a tenth of these where little of it is.
+// margin is a core with as much around it as overlap times its length, on the sides where there are neighbours. The
+// length of a core that reaches to infinity is that within the bounds of the cameras, or a tenth of these where little
+// of it is.
 func margin(core, bounds Rect, overlap float64) Rect {
 	size, least := core.within(bounds).size(), bounds.size()
 	for k := range 2 {

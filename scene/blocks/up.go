@@ -6,15 +6,16 @@ import (
 	"vksplat/scene"
 )
 
-// When the plane that the cameras lie in is taken for level: it must be thin, and near to what the cameras themselves say of up.
+// When the plane that the cameras lie in is taken for level: it must be thin, and near to what the cameras themselves
+// say of up.
 const (
 	thinPlane = 0.1 // variance across it, of the lesser one along it
 	nearUp    = 0.7 // cosine
 )
 
-// findUp is the direction up of a capture. The cameras' mean up or, for cameras that mostly look down and are turned every way, against their mean view, says
-// about where it is: photos that look down say little of it, and mislead. Where the cameras spread over a plane, as those of a flight or of a walk through
-// streets, that is level.
+// findUp is the direction up of a capture. The cameras' mean up or, for cameras that mostly look down and are turned
+// every way, against their mean view, says about where it is: photos that look down say little of it, and mislead.
+// Where the cameras spread over a plane, as those of a flight or of a walk through streets, that is level.
 func findUp(cams []scene.Camera) ([3]float64, error) {
 	up, err := scene.MeanUp(cams)
 	if err != nil {
@@ -63,7 +64,8 @@ func planeOf(cams []scene.Camera) (normal [3]float64, thin bool) {
 	return [3]float64{vectors[0][least], vectors[1][least], vectors[2][least]}, values[least] < thinPlane*second
 }
 
-// eigen returns the eigenvalues of a symmetric matrix and, as columns, its eigenvectors (Jacobi: rotations that make one entry after the other zero).
+// eigen returns the eigenvalues of a symmetric matrix and, as columns, its eigenvectors (Jacobi: rotations that make
+// one entry after the other zero).
 func eigen(m [3][3]float64) (values [3]float64, vectors [3][3]float64) {
 	for k := range 3 {
 		vectors[k][k] = 1

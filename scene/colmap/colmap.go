@@ -137,7 +137,8 @@ func (c *cursor) text() string {
 func (c *cursor) count(size uint64, what string) int {
 	n := c.u64()
 	if c.err == nil && n > c.left()/size {
-		c.err = fmt.Errorf("%w: it claims %d %s of at least %d bytes, and %d bytes follow", errCut, n, what, size, c.left())
+		c.err = fmt.Errorf("%w: it claims %d %s of at least %d bytes, and %d bytes follow", errCut, n, what, size,
+			c.left())
 	}
 	if c.err != nil {
 		return 0
@@ -225,13 +226,15 @@ func ParseImages(c *cursor) ([]Image, error) {
 // ParsePoints reads points3D.bin in the order of the file. Points that are
 // not finite, or absurdly far away, are left out and counted.
 func ParsePoints(c *cursor) (points []scene.Point, bad int, err error) {
-	bad, err = eachColmapPoint(c, func(n int) { points = make([]scene.Point, 0, n) }, func(p scene.Point, _ []uint32) { points = append(points, p) }, false)
+	bad, err = eachColmapPoint(c, func(n int) { points = make([]scene.Point, 0, n) },
+		func(p scene.Point, _ []uint32) { points = append(points, p) }, false)
 	return points, bad, err
 }
 
-// eachColmapPoint hands the points of points3D.bin to put, and before that their number at most to begin; with tracks, each with the ids of the images that it
-// was matched in.
-func eachColmapPoint(c *cursor, begin func(n int), put func(p scene.Point, images []uint32), tracks bool) (bad int, err error) {
+// eachColmapPoint hands the points of points3D.bin to put, and before that their number at most to begin; with tracks,
+// each with the ids of the images that it was matched in.
+func eachColmapPoint(c *cursor, begin func(n int), put func(p scene.Point, images []uint32), tracks bool) (bad int,
+	err error) {
 	// Id, position, colour, error and the length of the track.
 	n := c.count(8+3*8+3+8+8, "points")
 	begin(n)

@@ -80,7 +80,8 @@ func FuzzColmapCameras(f *testing.F) {
 func checkCameras(t *testing.T, cams map[uint32]Camera) {
 	for _, c := range cams {
 		k := c.Lens
-		if len(k.Params) != scene.ColmapModels[k.Model].Params || k.Width <= 0 || k.Height <= 0 || !geom.Finite(k.Params...) {
+		if len(k.Params) != scene.ColmapModels[k.Model].Params || k.Width <= 0 || k.Height <= 0 ||
+			!geom.Finite(k.Params...) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -98,10 +99,12 @@ func FuzzColmapImages(f *testing.F) {
 }
 
 func checkImages(t *testing.T, views []Image) {
-	k := Camera{Lens: scene.Calibration{Model: scene.LensSimplePinhole, Width: 8, Height: 8, Params: []float64{8, 4, 4}}}
+	k := Camera{Lens: scene.Calibration{Model: scene.LensSimplePinhole, Width: 8, Height: 8,
+		Params: []float64{8, 4, 4}}}
 	for _, v := range views {
 		cam, err := makeCamera(k, v)
-		if err == nil && (!geom.Finite(cam.R[:]...) || !geom.Finite(cam.T[:]...) || cam.Name == "" || !filepath.IsLocal(cam.Name)) {
+		if err == nil && (!geom.Finite(cam.R[:]...) || !geom.Finite(cam.T[:]...) || cam.Name == "" ||
+			!filepath.IsLocal(cam.Name)) {
 			t.Errorf("%+v", cam)
 		}
 	}

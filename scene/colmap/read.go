@@ -25,7 +25,8 @@ type Form struct {
 	Cameras func(r io.Reader) (map[uint32]Camera, error)
 	Images  func(r io.Reader) ([]Image, error)
 	points  func(r io.Reader) (points []scene.Point, bad int, err error)
-	tracks  func(r io.Reader, put func(p scene.Point, images []uint32)) error // the same points, with the images they were matched in
+	// the same points, with the images they were matched in
+	tracks func(r io.Reader, put func(p scene.Point, images []uint32)) error
 }
 
 var BinaryModel = Form{".bin",
@@ -168,13 +169,16 @@ func (f *Form) Read(file string, parse func(r io.Reader) error) error {
 	}
 	if err != nil {
 		return &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
-			Hint: fmt.Sprintf("a COLMAP model needs cameras%s, images%[1]s and points3D%[1]s in one folder, all readable", f.Ext)}
+			Hint: fmt.Sprintf("a COLMAP model needs cameras%s, images%[1]s and points3D%[1]s in one folder, all "+
+				"readable", f.Ext)}
 	}
 	defer r.Close() // only read from
 	if err := parse(r); err != nil {
-		hint := "the file is damaged: copy it again, or export the model again from COLMAP (File, Export model, or colmap model_converter)"
+		hint := "the file is damaged: copy it again, or export the model again from COLMAP (File, Export model, or " +
+			"colmap model_converter)"
 		if errors.Is(err, errCut) {
-			hint = "the file is cut short or damaged: copy it again from where COLMAP wrote it and compare sizes, or export the model again"
+			hint = "the file is cut short or damaged: copy it again from where COLMAP wrote it and compare sizes, or " +
+				"export the model again"
 		}
 		return &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Hint: hint}
 	}
@@ -193,13 +197,16 @@ func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Rec
 	for _, v := range views {
 		k, known := cameras[v.Camera]
 		if !known {
-			return nil, &fault.Error{Op: op, Path: file, Err: fmt.Errorf("image %s has camera %d, which cameras%s does not have", strconv.Quote(v.Name), v.Camera, filepath.Ext(file)),
+			return nil, &fault.Error{Op: op, Path: file,
+				Err: fmt.Errorf("image %s has camera %d, which cameras%s does not have", strconv.Quote(v.Name),
+					v.Camera, filepath.Ext(file)),
 				Hint: "the two files are of different models: copy all three files of one model"}
 		}
 		cam, err := makeCamera(k, v)
 		var bad error
 		if err != nil {
-			bad = &fault.Error{Op: op, Path: file, Err: err, Hint: "the model is damaged: export it again from COLMAP, without this image"}
+			bad = &fault.Error{Op: op, Path: file, Err: err,
+				Hint: "the model is damaged: export it again from COLMAP, without this image"}
 		}
 		if bad != nil && !errors.Is(err, scene.ErrPose) {
 			return nil, bad
@@ -209,7 +216,9 @@ func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Rec
 	scene.SortRecords(records)
 	for i := 1; i < len(records); i++ {
 		if name := records[i].Cam.Name; name == records[i-1].Cam.Name {
-			return nil, &fault.Error{Op: op, Path: file, Err: fmt.Errorf("image %s is there twice", strconv.Quote(name)), Hint: "export the model again from COLMAP"}
+			return nil, &fault.Error{Op: op, Path: file,
+				Err:  fmt.Errorf("image %s is there twice", strconv.Quote(name)),
+				Hint: "export the model again from COLMAP"}
 		}
 	}
 	return records, nil
@@ -236,10 +245,12 @@ func makeCamera(k Camera, v Image) (scene.Camera, error) {
 	}
 	r, ok := geom.RotationFromQuat(v.Quat)
 	if !ok {
-		return scene.Camera{Name: name}, scene.PoseError{Cause: fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.Quat)}
+		return scene.Camera{Name: name},
+			scene.PoseError{Cause: fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.Quat)}
 	}
 	if !scene.InRange(v.T) {
-		return scene.Camera{Name: name}, scene.PoseError{Cause: fmt.Errorf("image %s has the translation %g", quoted, v.T)}
+		return scene.Camera{Name: name},
+			scene.PoseError{Cause: fmt.Errorf("image %s has the translation %g", quoted, v.T)}
 	}
 	return scene.Camera{Name: name, R: r, T: v.T}, nil
 }

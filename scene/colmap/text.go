@@ -195,7 +195,8 @@ func parseTextImages(r io.Reader) ([]Image, error) {
 		if err == nil && len(second) > 0 && second[0] != '#' {
 			// A table without the second lines would lose every other image.
 			if !numeric(second) && isTextImage(second) {
-				return fmt.Errorf("line %d is an image too, where the 2D points of image %q belong: leave an empty line after each image", lines.at, img.Name)
+				return fmt.Errorf("line %d is an image too, where the 2D points of image %q belong: leave an empty "+
+					"line after each image", lines.at, img.Name)
 			}
 		}
 		return err
@@ -251,7 +252,8 @@ func parseTextPoints(r io.Reader) (points []scene.Point, bad int, err error) {
 	return points, bad, err
 }
 
-// eachTextPoint hands the points of points3D.txt to put; with tracks, each with the ids of the images that it was matched in.
+// eachTextPoint hands the points of points3D.txt to put; with tracks, each with the ids of the images that it was
+// matched in.
 func eachTextPoint(r io.Reader, put func(p scene.Point, images []uint32), tracks bool) (bad int, err error) {
 	var images []uint32
 	err = newTextLines(r).each(func(line []byte) error {
@@ -265,7 +267,8 @@ func eachTextPoint(r io.Reader, put func(p scene.Point, images []uint32), tracks
 		}
 		w.floats(e[:], "reprojection error")
 		images = images[:0]
-		for t := (&words{rest: w.rest}); tracks; { // an image id and an index, up to where a line that is too long was cut
+		// an image id and an index, up to where a line that is too long was cut
+		for t := (&words{rest: w.rest}); tracks; {
 			id := t.integer("image id", 32)
 			if t.integer("index", 32); t.err != nil {
 				break

@@ -14,9 +14,11 @@ import (
 )
 
 func TestTextImageNames(t *testing.T) {
-	text := "7 1 0 0 0 1 2 3 4 a photo  of me.jpg \n\n8 1 0 0 0 1 2 3 4 sub\\b.jpg\n5 6 -1 7 8 -1 9 10 -1 11 12 -1\n" + "9 1 0 0 0 1 2 3 4 last.png"
+	text := "7 1 0 0 0 1 2 3 4 a photo  of me.jpg \n\n8 1 0 0 0 1 2 3 4 sub\\b.jpg\n5 6 -1 7 8 -1 9 10 -1 11 12 -1\n" +
+		"9 1 0 0 0 1 2 3 4 last.png"
 	views, err := parseTextImages(strings.NewReader(text))
-	if err != nil || len(views) != 3 || views[0].Name != "a photo  of me.jpg" || views[1].Name != `sub\b.jpg` || views[2].Name != "last.png" || views[2].Id != 9 || views[1].Camera != 4 {
+	if err != nil || len(views) != 3 || views[0].Name != "a photo  of me.jpg" || views[1].Name != `sub\b.jpg` ||
+		views[2].Name != "last.png" || views[2].Id != 9 || views[1].Camera != 4 {
 		t.Errorf("%+v, %v", views, err)
 	}
 	if n := countTextImages(strings.NewReader(text)); n != 3 {
@@ -58,7 +60,8 @@ func TestBadText(t *testing.T) {
 
 // observations is a stream of an image with n 2D points in one line.
 func observations(n int) io.Reader {
-	return io.MultiReader(strings.NewReader("1 1 0 0 0 1 2 3 4 a.jpg\n"), io.LimitReader(endless("1.25 2.5 -1 "), int64(12*n)), strings.NewReader("\n2 1 0 0 0 1 2 3 4 b.jpg\n\n"))
+	return io.MultiReader(strings.NewReader("1 1 0 0 0 1 2 3 4 a.jpg\n"),
+		io.LimitReader(endless("1.25 2.5 -1 "), int64(12*n)), strings.NewReader("\n2 1 0 0 0 1 2 3 4 b.jpg\n\n"))
 }
 
 type endless string
@@ -85,9 +88,11 @@ func TestLongLines(t *testing.T) {
 	if grown > 1<<18 {
 		t.Errorf("allocated %d bytes", grown)
 	}
-	track := io.MultiReader(strings.NewReader("1 2 3 4 5 6 7 0.5 "), io.LimitReader(endless("1 2 "), 4<<20), strings.NewReader("\n2 2 3 nan 5 6 7 0.5\n"))
+	track := io.MultiReader(strings.NewReader("1 2 3 4 5 6 7 0.5 "), io.LimitReader(endless("1 2 "), 4<<20),
+		strings.NewReader("\n2 2 3 nan 5 6 7 0.5\n"))
 	points, bad, err := parseTextPoints(track)
-	if err != nil || bad != 1 || !slices.Equal(points, []scene.Point{{Pos: [3]float64{2, 3, 4}, Color: [3]uint8{5, 6, 7}}}) {
+	if err != nil || bad != 1 ||
+		!slices.Equal(points, []scene.Point{{Pos: [3]float64{2, 3, 4}, Color: [3]uint8{5, 6, 7}}}) {
 		t.Errorf("%v, %d, %v", points, bad, err)
 	}
 }

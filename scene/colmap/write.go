@@ -27,13 +27,15 @@ func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
 	for _, c := range cams {
 		switch {
 		case c.Model != scene.Pinhole:
-			return &fault.Error{Op: "write cameras", Path: c.Name, Err: colmapRefusal("only pinhole cameras can be written")}
+			return &fault.Error{Op: "write cameras", Path: c.Name,
+				Err: colmapRefusal("only pinhole cameras can be written")}
 		case c.Name == "" || strings.ContainsRune(c.Name, 0):
 			return &fault.Error{Op: "write images", Path: c.Name, Err: colmapRefusal("this is no name of a photo")}
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return &fault.Error{Op: "make folder", Path: dir, Err: fault.TrimPath(err), Hint: atomicfile.WriteHint(err, dir)}
+		return &fault.Error{Op: "make folder", Path: dir, Err: fault.TrimPath(err),
+			Hint: atomicfile.WriteHint(err, dir)}
 	}
 	ids, distinct := shareIntrinsics(cams)
 	files := []struct {

@@ -24,13 +24,16 @@ import (
 // fingerprintVersion changes when the same capture gets another fingerprint.
 const fingerprintVersion = "vksplat capture 2"
 
-// Fingerprint is the SHA-256 of everything about a capture that decides the bytes of a model: names, sizes, intrinsics, lenses and poses of the cameras,
-// which of them are held out, the points, and the content of every photo and mask. No path and no time is in it.
+// Fingerprint is the SHA-256 of everything about a capture that decides the bytes of a model: names, sizes, intrinsics,
+// lenses and poses of the cameras, which of them are held out, the points, and the content of every photo and mask. No
+// path and no time is in it.
 //
-// Files are hashed in the background, so that training need not wait for a slow disk to give every photo once. The fingerprint is nevertheless that of the
-// files as they were when StartFingerprint was called: their sizes and times of modification are noted then, and compared before and after a file is
-// read. A file that was changed earlier than it was hashed is an error of Wait. One that is changed later does not change the fingerprint; but photos
-// may be decoded again, and Changed tells. What escapes is a change that keeps both size and time, which hides from every tool that goes by them.
+// Files are hashed in the background, so that training need not wait for a slow disk to give every photo once. The
+// fingerprint is nevertheless that of the files as they were when StartFingerprint was called: their sizes and times of
+// modification are noted then, and compared before and after a file is read. A file that was changed earlier than it
+// was hashed is an error of Wait. One that is changed later does not change the fingerprint; but photos may be decoded
+// again, and Changed tells. What escapes is a change that keeps both size and time, which hides from every tool that
+// goes by them.
 type Fingerprint struct {
 	shape [sha256.Size]byte // of all but the files
 	notes []fileNote        // by path
@@ -52,8 +55,9 @@ type fileNote struct {
 // errChanged is the error of a file that is another one than at the start.
 var errChanged = errors.New("the file was changed after the run had begun to read the photos")
 
-// Start looks at every photo and mask, and then hashes them with so many workers (0: one per core) until Wait has the result or Close is called.
-// The capture must be in its own frame: call it before Normalise. It may be changed afterwards.
+// Start looks at every photo and mask, and then hashes them with so many workers (0: one per core) until Wait has the
+// result or Close is called. The capture must be in its own frame: call it before Normalise. It may be changed
+// afterwards.
 func Start(c *scene.Capture, workers int) (*Fingerprint, error) {
 	if c.Frame != scene.Identity() {
 		return nil, errors.New("fingerprint capture: it has been moved to the training frame")
@@ -104,8 +108,8 @@ func (f *Fingerprint) Close() {
 	<-f.done
 }
 
-// Shape is the SHA-256 of everything of a fingerprint but the content of photos and masks: cameras, which of them are held out, and points. It takes a moment.
-// The capture must be in its own frame.
+// Shape is the SHA-256 of everything of a fingerprint but the content of photos and masks: cameras, which of them are
+// held out, and points. It takes a moment. The capture must be in its own frame.
 func Shape(c *scene.Capture) ([sha256.Size]byte, error) {
 	if c.Frame != scene.Identity() {
 		return [sha256.Size]byte{}, errors.New("fingerprint capture: it has been moved to the training frame")
@@ -161,7 +165,8 @@ func (f *Fingerprint) note(cams []scene.Camera) error {
 }
 
 func fingerprintError(path string, err error) error {
-	e := &fault.Error{Op: "fingerprint photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: photo.HintPhoto}
+	e := &fault.Error{Op: "fingerprint photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		Hint: photo.HintPhoto}
 	if errors.Is(err, errChanged) {
 		e.Hint = "Leave the photos alone while training runs."
 	}
@@ -237,8 +242,8 @@ func (n *fileNote) differs(info os.FileInfo) bool {
 	return info.Size() != n.size || !info.ModTime().Equal(n.time)
 }
 
-// Changed is the error of the first photo or mask that is another file now than at the start, nil if there is none. Files that cannot be looked at are
-// passed over: decoding them tells.
+// Changed is the error of the first photo or mask that is another file now than at the start, nil if there is none.
+// Files that cannot be looked at are passed over: decoding them tells.
 func (f *Fingerprint) Changed() error {
 	for i := range f.notes {
 		n := &f.notes[i]

@@ -45,18 +45,30 @@ func TestFingerprint(t *testing.T) {
 	}
 	seen := map[[32]byte]string{first: "nothing"}
 	for name, change := range map[string]func(c *scene.Capture){
-		"name": func(c *scene.Capture) { c.Cameras[0].Name = "x" }, "width": func(c *scene.Capture) { c.Cameras[0].Width++ }, "model": func(c *scene.Capture) { c.Cameras[0].Model = scene.Fisheye },
-		"focal": func(c *scene.Capture) { c.Cameras[4].Fx += 1e-14 }, "rotation": func(c *scene.Capture) { c.Cameras[1].R[8] += 1e-15 }, "translation": func(c *scene.Capture) { c.Cameras[1].T[0] *= 1 + 1e-15 },
+		"name":        func(c *scene.Capture) { c.Cameras[0].Name = "x" },
+		"width":       func(c *scene.Capture) { c.Cameras[0].Width++ },
+		"model":       func(c *scene.Capture) { c.Cameras[0].Model = scene.Fisheye },
+		"focal":       func(c *scene.Capture) { c.Cameras[4].Fx += 1e-14 },
+		"rotation":    func(c *scene.Capture) { c.Cameras[1].R[8] += 1e-15 },
+		"translation": func(c *scene.Capture) { c.Cameras[1].T[0] *= 1 + 1e-15 },
 		"lens": func(c *scene.Capture) {
 			c.Cameras[2].Lens = &scene.Lens{Calibration: scene.Calibration{Params: []float64{1}}}
 		},
 		"lens2": func(c *scene.Capture) {
 			c.Cameras[2].Lens = &scene.Lens{Calibration: scene.Calibration{Params: []float64{1 + 1e-15}}}
 		},
-		"mask": func(c *scene.Capture) { c.Cameras[2].Mask = c.Cameras[3].Path }, "mask2": func(c *scene.Capture) { c.Cameras[2].Mask, c.Cameras[2].MaskInverted = c.Cameras[3].Path, true },
-		"held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{"p1.png": true} }, "none held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{} },
-		"fewer": func(c *scene.Capture) { c.Cameras = c.Cameras[:4] }, "point": func(c *scene.Capture) { c.Points[0].Pos[0] = 1e-300 }, "colour": func(c *scene.Capture) { c.Points[0].Color[0]++ },
-		"fewer points": func(c *scene.Capture) { c.Points = c.Points[:2] }, "synthetic": func(c *scene.Capture) { c.Synthetic = true },
+		"mask": func(c *scene.Capture) { c.Cameras[2].Mask = c.Cameras[3].Path },
+		"mask2": func(c *scene.Capture) {
+			c.Cameras[2].Mask, c.Cameras[2].MaskInverted = c.Cameras[3].Path,
+				true
+		},
+		"held out":      func(c *scene.Capture) { c.HeldOut = map[string]bool{"p1.png": true} },
+		"none held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{} },
+		"fewer":         func(c *scene.Capture) { c.Cameras = c.Cameras[:4] },
+		"point":         func(c *scene.Capture) { c.Points[0].Pos[0] = 1e-300 },
+		"colour":        func(c *scene.Capture) { c.Points[0].Color[0]++ },
+		"fewer points":  func(c *scene.Capture) { c.Points = c.Points[:2] },
+		"synthetic":     func(c *scene.Capture) { c.Synthetic = true },
 	} {
 		c := load()
 		change(c)
@@ -122,7 +134,8 @@ func TestFingerprintOfChangedPhoto(t *testing.T) {
 		}
 		test.change(t, c.Cameras[1].Path)
 		_, err := f.hash(t.Context(), 2)
-		if !errors.Is(err, test.want) || test.want != nil && (fault.Hint(err) == "" || !strings.Contains(err.Error(), "p1.png")) {
+		if !errors.Is(err, test.want) || test.want != nil &&
+			(fault.Hint(err) == "" || !strings.Contains(err.Error(), "p1.png")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

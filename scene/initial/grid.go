@@ -16,7 +16,8 @@ type gridCell struct {
 	count uint32
 }
 
-// pointGrid is a hash table of cells with open addressing. Cells are in the order of their first points, so that nothing depends on the table.
+// pointGrid is a hash table of cells with open addressing. Cells are in the order of their first points, so that
+// nothing depends on the table.
 type pointGrid struct {
 	edge   float64
 	n      int          // cells
@@ -29,11 +30,12 @@ const gridBlock = 1 << 8
 // at returns cell i.
 func (g *pointGrid) at(i int) *gridCell { return &g.blocks[i/gridBlock][i%gridBlock] }
 
-// maxCellPoints is how many points of a cell count: beyond it their sums of colours would overflow, and their mean is known well enough.
+// maxCellPoints is how many points of a cell count: beyond it their sums of colours would overflow, and their mean is
+// known well enough.
 const maxCellPoints = 1 << 24
 
-// gridSample gives one point per occupied cell of edge edge: the mean of positions and colours of the cell's points, in the order of their first. Memory
-// is bounded by the number of occupied cells.
+// gridSample gives one point per occupied cell of edge edge: the mean of positions and colours of the cell's points, in
+// the order of their first. Memory is bounded by the number of occupied cells.
 func gridSample(points []scene.Point, edge float64) ([]scene.Point, error) {
 	far := 0.0
 	for _, p := range points {

@@ -10,17 +10,19 @@ import (
 
 // Values of a new splat.
 const (
-	// minSpacing is the floor of the mean neighbour distance, in units of the training frame: the root of the 1e-7 that INRIA's trainer puts under the
-	// squared distance. About a third of a pixel at distance 1, so that splats of coinciding points can still be seen and grow.
+	// minSpacing is the floor of the mean neighbour distance, in units of the training frame: the root of the 1e-7 that
+	// INRIA's trainer puts under the squared distance. About a third of a pixel at distance 1, so that splats of
+	// coinciding points can still be seen and grow.
 	minSpacing = 3.1622776601683794e-4
 	// loneSpacing stands in for the neighbour distance of a point that has no neighbour.
 	loneSpacing = 0.1
 )
 
-// Initialise returns one splat per point, in the order of the points, which are in the training frame: a sphere as wide as the mean distance to the three
-// nearest other points (to all others if there are fewer; at least minSpacing) times scale, the given opacity, the point's colour from every side, and a
-// random rotation that depends on seed and the point's index alone. Points that are not finite as float32 are left out. degree is clamped to
-// 0..MaxSHDegree; opacity must be between 0 and 1, scale positive. The published recipe has opacity 0.1 and scale 1.
+// Initialise returns one splat per point, in the order of the points, which are in the training frame: a sphere as wide
+// as the mean distance to the three nearest other points (to all others if there are fewer; at least minSpacing) times
+// scale, the given opacity, the point's colour from every side, and a random rotation that depends on seed and the
+// point's index alone. Points that are not finite as float32 are left out. degree is clamped to 0..MaxSHDegree; opacity
+// must be between 0 and 1, scale positive. The published recipe has opacity 0.1 and scale 1.
 func Initialise(points []scene.Point, seed uint64, degree int, opacity, scale float64) *scene.Splats {
 	points = finitePoints(points)
 	logScales := spacingLogs(points, scale) // first: what it takes beside them is free again when the splats are made
@@ -78,7 +80,8 @@ func spacingLogs(points []scene.Point, scale float64) []float32 {
 	return out
 }
 
-// spacing returns the mean distance from the point at a position to its three nearest neighbours, never below minSpacing.
+// spacing returns the mean distance from the point at a position to its three nearest neighbours, never below
+// minSpacing.
 func (t *pointTree) spacing(at int) float64 {
 	count := min(3, len(t.pos)-1)
 	if count == 0 {
@@ -92,7 +95,8 @@ func (t *pointTree) spacing(at int) float64 {
 	return max(sum/float64(count), minSpacing)
 }
 
-// randomQuat returns a rotation (w, x, y, z) of unit length, uniform over all rotations: four normal numbers (Box and Muller), normalised.
+// randomQuat returns a rotation (w, x, y, z) of unit length, uniform over all rotations: four normal numbers (Box and
+// Muller), normalised.
 func randomQuat(id uint32, key [2]uint32) [4]float32 {
 	words := philox.Block([4]uint32{id, 0, philox.StreamQuats, 0}, key)
 	var q [4]float64

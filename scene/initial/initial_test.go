@@ -45,7 +45,8 @@ func TestSpacingAgainstBruteForce(t *testing.T) {
 		lattice = append(lattice, scene.Point{Pos: [3]float64{float64(i & 7), float64(i >> 3 & 7), float64(i >> 6)}})
 	}
 	copies := append(cloud(100), cloud(100)...)
-	for name, points := range map[string][]scene.Point{"cloud": cloud(1500), "four": cloud(4), "nine": cloud(9), "line": line, "lattice": lattice,
+	for name, points := range map[string][]scene.Point{"cloud": cloud(1500), "four": cloud(4), "nine": cloud(9),
+		"line": line, "lattice": lattice,
 		"copies": copies, "one place": make([]scene.Point, 300)} {
 		tree, got := newPointTree(points), make([]float64, len(points))
 		for at, i := range tree.index {
@@ -71,10 +72,12 @@ func TestInitialise(t *testing.T) {
 	for i, p := range points {
 		want := math.Log(bruteSpacing(points, i))
 		for c := range 3 {
-			if s.Means[3*i+c] != float32(p.Pos[c]) || math.Abs(float64(s.LogScales[3*i+c])-want) > 1e-6*(1+math.Abs(want)) {
+			if s.Means[3*i+c] != float32(p.Pos[c]) ||
+				math.Abs(float64(s.LogScales[3*i+c])-want) > 1e-6*(1+math.Abs(want)) {
 				t.Fatalf("splat %d: mean %v, log scale %v, want %v", i, s.Means[3*i+c], s.LogScales[3*i+c], want)
 			}
-			if level := 255 * (0.5 + 0.28209479177387814*float64(s.SH[48*i+c])); math.Abs(level-float64(p.Color[c])) > 1e-4 {
+			if level := 255 * (0.5 + 0.28209479177387814*float64(s.SH[48*i+c])); math.Abs(level-float64(p.Color[c])) >
+				1e-4 {
 				t.Fatalf("splat %d: colour %v, want %v", i, level, p.Color[c])
 			}
 		}
@@ -110,7 +113,8 @@ func TestRandomQuats(t *testing.T) {
 			t.Errorf("component %d: mean %v, mean square %v", k, sum[k], squares[k])
 		}
 	}
-	if randomQuat(1, philox.Key(7)) == randomQuat(1, philox.Key(8)) || randomQuat(1, philox.Key(7)) == randomQuat(1, philox.Key(7+1<<32)) {
+	if randomQuat(1, philox.Key(7)) == randomQuat(1, philox.Key(8)) ||
+		randomQuat(1, philox.Key(7)) == randomQuat(1, philox.Key(7+1<<32)) {
 		t.Error("the seed does not matter")
 	}
 }

@@ -11,8 +11,8 @@ import (
 // leafSize is the most points a leaf of a pointTree holds.
 const leafSize = 8
 
-// pointTree is a balanced k-d tree without nodes: the points of a range [lo, hi) of more than leafSize are split at the middle one, which belongs to the
-// upper half, along the axis of largest extent.
+// pointTree is a balanced k-d tree without nodes: the points of a range [lo, hi) of more than leafSize are split at the
+// middle one, which belongs to the upper half, along the axis of largest extent.
 type pointTree struct {
 	pos    [][3]float64 // in tree order
 	index  []int32      // of the point, by position in the tree
@@ -39,7 +39,8 @@ func buildTree(n int, pos func(i int) [3]float64) *pointTree {
 	return t
 }
 
-// Spacing returns for each position, [N*3] and finite, the mean distance to its three nearest others, or to as many as there are.
+// Spacing returns for each position, [N*3] and finite, the mean distance to its three nearest others, or to as many as
+// there are.
 func Spacing(means []float32) []float32 {
 	n := len(means) / 3
 	t := buildTree(n, func(i int) [3]float64 {
@@ -54,7 +55,8 @@ func Spacing(means []float32) []float32 {
 	return out
 }
 
-// splitRanges returns how many ranges a tree of n points splits at most: halving a range leaves the larger half rounded up.
+// splitRanges returns how many ranges a tree of n points splits at most: halving a range leaves the larger half rounded
+// up.
 func splitRanges(n int) int {
 	ranges := 1
 	for ; n > leafSize; n = (n + 1) / 2 {
@@ -98,8 +100,8 @@ func (t *pointTree) longestAxis(lo, hi int) int {
 	return axis
 }
 
-// partition orders the range so that nothing below mid is greater along the axis than mid and nothing above is less (Hoare's selection, the pivot being
-// the median of three).
+// partition orders the range so that nothing below mid is greater along the axis than mid and nothing above is less
+// (Hoare's selection, the pivot being the median of three).
 func (t *pointTree) partition(lo, hi, mid, axis int) {
 	for hi--; lo < hi; {
 		a, b, c := t.pos[lo][axis], t.pos[(lo+hi)/2][axis], t.pos[hi][axis]
@@ -130,7 +132,8 @@ func (t *pointTree) partition(lo, hi, mid, axis int) {
 	}
 }
 
-// nearest returns the squared distances from the point at a position to the three nearest others, ascending; +Inf where there are fewer.
+// nearest returns the squared distances from the point at a position to the three nearest others, ascending; +Inf where
+// there are fewer.
 func (t *pointTree) nearest(at int) [3]float64 {
 	best := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
 	t.search(0, 0, len(t.pos), at, &best)

@@ -25,8 +25,9 @@ func cubePoints(c *scene.Capture, o Options) []scene.Point {
 	return box.fill(o, func([3]float64) bool { return true })
 }
 
-// randomPoints gives random points with random colours, uniform in the part of space that most cameras see: of a cube around the place where their view
-// axes meet, what at least half as many cameras see as see the best of 4096 places in it. In the training frame.
+// randomPoints gives random points with random colours, uniform in the part of space that most cameras see: of a cube
+// around the place where their view axes meet, what at least half as many cameras see as see the best of 4096 places in
+// it. In the training frame.
 func randomPoints(c *scene.Capture, o Options) []scene.Point {
 	cams := c.Cameras
 	if n := len(cams); n > viewCameras {
@@ -65,8 +66,9 @@ type viewBox struct {
 	half   float64 // of the edge
 }
 
-// boxInView gives the cube around the place that is nearest to all view axes, as wide as the median camera is far from it. Cameras that look at no common
-// place, side by side or outwards, get a cube around their mean that is three scene scales to each side.
+// boxInView gives the cube around the place that is nearest to all view axes, as wide as the median camera is far from
+// it. Cameras that look at no common place, side by side or outwards, get a cube around their mean that is three scene
+// scales to each side.
 func boxInView(cams []scene.Camera, sceneScale float64) viewBox {
 	everywhere := viewBox{half: 3 * sceneScale}
 	// The sum over axes of the squared distance is least where A p = b.

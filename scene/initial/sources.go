@@ -24,22 +24,26 @@ const (
 // DefaultRandomPoints is how many points InitRandom makes unless told.
 const DefaultRandomPoints = 100_000
 
-// SyntheticHalf is half the edge of the cube around the origin that holds a synthetic scene, in the capture's units: 1.3 as in INRIA's loader.
+// SyntheticHalf is half the edge of the cube around the origin that holds a synthetic scene, in the capture's units:
+// 1.3 as in INRIA's loader.
 const SyntheticHalf = 1.3
 
 // maxInitPoints bounds the points to make: beyond it no device trains them.
 const maxInitPoints = 1 << 28
 
-// Options says what the first splats are made from. The JSON names are also the keys of configuration files and, with dashes, flags.
+// Options says what the first splats are made from. The JSON names are also the keys of configuration files and, with
+// dashes, flags.
 type Options struct {
-	Kind    string  `json:"init"`        // InitAuto, InitPoints, InitRandom or InitPLY
-	File    string  `json:"init_file"`   // of InitPLY, in the capture's own frame
-	Points  int     `json:"init_points"` // of InitRandom; 0: 100,000
-	Grid    float64 `json:"init_grid"`   // edge of a cell in the capture's units: points in one cell become one; 0: all points are kept
-	Opacity float64 `json:"-"`           // of splats made from points, between 0 and 1
-	Scale   float64 `json:"-"`           // of splats made from points: times the mean distance to the three nearest ones
-	Seed    uint64  `json:"-"`
-	Degree  int     `json:"-"` // of the spherical harmonics
+	Kind   string `json:"init"`        // InitAuto, InitPoints, InitRandom or InitPLY
+	File   string `json:"init_file"`   // of InitPLY, in the capture's own frame
+	Points int    `json:"init_points"` // of InitRandom; 0: 100,000
+	// edge of a cell in the capture's units: points in one cell become one; 0: all points are kept
+	Grid    float64 `json:"init_grid"`
+	Opacity float64 `json:"-"` // of splats made from points, between 0 and 1
+	// of splats made from points: times the mean distance to the three nearest ones
+	Scale  float64 `json:"-"`
+	Seed   uint64  `json:"-"`
+	Degree int     `json:"-"` // of the spherical harmonics
 
 	Model ModelOpener `json:"-"` // of InitPLY, for formats that this package does not know; nil: PLY alone
 }
@@ -47,7 +51,8 @@ type Options struct {
 // ModelOpener checks that a file is a model of splats. read gives the model, in the frame of the file.
 type ModelOpener func(file string) (read func() (*scene.Splats, ply.Meta, error), err error)
 
-// ParseInit splits the value of a flag, points, random, FILE or ply:FILE, into kind and file. Errors are of kind ErrUsage.
+// ParseInit splits the value of a flag, points, random, FILE or ply:FILE, into kind and file. Errors are of kind
+// ErrUsage.
 func ParseInit(s string) (kind, file string, err error) {
 	switch {
 	case s == InitPoints || s == InitRandom:
@@ -63,7 +68,8 @@ func ParseInit(s string) (kind, file string, err error) {
 }
 
 func initError(path, hint, format string, args ...any) error {
-	return &fault.Error{Op: "initialise splats", Path: path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+	return &fault.Error{Op: "initialise splats", Path: path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...),
+		Hint: hint}
 }
 
 func (o Options) check() error {
@@ -89,7 +95,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// Check finds out, without making them, whether InitialSplats can make splats: whether the options make sense, and points or a file are there.
+// Check finds out, without making them, whether InitialSplats can make splats: whether the options make sense, and
+// points or a file are there.
 func Check(c *scene.Capture, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -104,7 +111,8 @@ func Check(c *scene.Capture, o Options) error {
 	return noPoints(c)
 }
 
-// Splats makes the first splats, in the training frame: call it after Normalise. The same capture and options give the same splats.
+// Splats makes the first splats, in the training frame: call it after Normalise. The same capture and options give the
+// same splats.
 func Splats(c *scene.Capture, o Options) (*scene.Splats, error) {
 	if err := Check(c, o); err != nil {
 		return nil, err
@@ -127,7 +135,8 @@ func noPoints(c *scene.Capture) error {
 	if c.Format == scene.FormatColmap {
 		hint += ", or triangulate points from the known poses: colmap point_triangulator"
 	}
-	return &fault.Error{Op: "initialise splats", Path: c.Model, Err: errors.New("the capture has no usable points to start from"), Hint: hint}
+	return &fault.Error{Op: "initialise splats", Path: c.Model,
+		Err: errors.New("the capture has no usable points to start from"), Hint: hint}
 }
 
 // splatsFromPoints samples points, which are in the training frame, by the grid and makes splats of them.
@@ -176,7 +185,8 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 		return nil, err
 	}
 	if bad := s.NonFinite(); bad > 0 {
-		return nil, fault.Data("initialise splats", o.File, "the training that made this file diverged, or the file is damaged: make or copy it again",
+		return nil, fault.Data("initialise splats", o.File,
+			"the training that made this file diverged, or the file is damaged: make or copy it again",
 			"%d of %d splats hold NaN or infinite numbers", bad, s.N)
 	}
 	if bad := s.WithoutDirection(); bad > 0 {

@@ -46,7 +46,8 @@ func TestInitFromCapture(t *testing.T) {
 	got := mustInit(t, c, o)
 	for i := range got.LogScales {
 		if math.Abs(float64(got.LogScales[i]-want.LogScales[i])-math.Log(0.1)) > 1e-6 || got.LogitOpacities[i/3] != 0 {
-			t.Fatalf("log scale %v of %v, logit opacity %v", got.LogScales[i], want.LogScales[i], got.LogitOpacities[i/3])
+			t.Fatalf("log scale %v of %v, logit opacity %v", got.LogScales[i], want.LogScales[i],
+				got.LogitOpacities[i/3])
 		}
 	}
 }
@@ -143,7 +144,8 @@ func TestInitFromPLY(t *testing.T) {
 	c := scenetest.Ring(10, 50)
 	c.Cameras[0].T[2] = 9
 	cloudFile := filepath.Join(dir, "cloud.ply")
-	text := "ply\nformat ascii 1.0\nelement vertex 4\nproperty double x\nproperty double y\nproperty double z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n0 0 0 1 2 3\n1 0 0 4 5 6\n1.1 0 0 6 7 8\n0 0 2 9 9 9\n"
+	text := "ply\nformat ascii 1.0\nelement vertex 4\nproperty double x\nproperty double y\nproperty double " +
+		"z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n0 0 0 1 2 3\n1 0 0 4 5 6\n1.1 0 0 6 7 8\n0 0 2 9 9 9\n"
 	scenetest.Put(t, cloudFile, []byte(text))
 	c.Normalise()
 	o := initOptions(InitPLY)
@@ -171,7 +173,8 @@ func TestInitFromPLY(t *testing.T) {
 	o.File = file
 	got := mustInit(t, c, o)
 	back := got.ToCapture(c.Frame, [3]float64{10, 20, 30})
-	if got.Degree != 1 || !slices.Equal(got.LogitOpacities, model.LogitOpacities) || !slices.Equal(got.SH[:12], model.SH[:12]) || !slices.Equal(got.SH[12:24], model.SH[27:39]) {
+	if got.Degree != 1 || !slices.Equal(got.LogitOpacities, model.LogitOpacities) ||
+		!slices.Equal(got.SH[:12], model.SH[:12]) || !slices.Equal(got.SH[12:24], model.SH[27:39]) {
 		t.Errorf("degree %d", got.Degree)
 	}
 	for i, x := range back.Means {
@@ -193,7 +196,10 @@ func TestInitFromPLY(t *testing.T) {
 }
 
 func TestGrid(t *testing.T) {
-	points := []scene.Point{{Pos: [3]float64{0.1, 0.1, 0.1}, Color: [3]uint8{0, 10, 255}}, {Pos: [3]float64{5, 5, 5}, Color: [3]uint8{1, 1, 1}}, {Pos: [3]float64{0.3, 0.5, 0.9}, Color: [3]uint8{1, 20, 255}}, {Pos: [3]float64{-0.1, 0.1, 0.1}, Color: [3]uint8{}}}
+	points := []scene.Point{{Pos: [3]float64{0.1, 0.1, 0.1}, Color: [3]uint8{0, 10, 255}},
+		{Pos: [3]float64{5, 5, 5}, Color: [3]uint8{1, 1, 1}},
+		{Pos: [3]float64{0.3, 0.5, 0.9}, Color: [3]uint8{1, 20, 255}},
+		{Pos: [3]float64{-0.1, 0.1, 0.1}, Color: [3]uint8{}}}
 	got, err := gridSample(points, 1)
 	want := []scene.Point{{Pos: [3]float64{0.2, 0.3, 0.5}, Color: [3]uint8{1, 15, 255}}, points[1], points[3]}
 	if err != nil || len(got) != 3 {
@@ -208,7 +214,8 @@ func TestGrid(t *testing.T) {
 	many := cloud(20000)
 	cells := map[[3]int]int{}
 	for _, p := range many {
-		cells[[3]int{int(math.Floor(p.Pos[0] / 0.01)), int(math.Floor(p.Pos[1] / 0.01)), int(math.Floor(p.Pos[2] / 0.01))}]++
+		cells[[3]int{int(math.Floor(p.Pos[0] / 0.01)), int(math.Floor(p.Pos[1] / 0.01)),
+			int(math.Floor(p.Pos[2] / 0.01))}]++
 	}
 	if got, err = gridSample(many, 0.01); err != nil || len(got) != len(cells) {
 		t.Errorf("%d cells, want %d, %v", len(got), len(cells), err)
@@ -221,7 +228,8 @@ func TestGrid(t *testing.T) {
 }
 
 func TestInitOptions(t *testing.T) {
-	for in, want := range map[string][2]string{"points": {"points", ""}, "random": {"random", ""}, "auto": {"", ""}, "ply:a b.ply": {"ply", "a b.ply"}, "x.spz": {"ply", "x.spz"}, "out/model": {"ply", "out/model"}} {
+	for in, want := range map[string][2]string{"points": {"points", ""}, "random": {"random", ""}, "auto": {"", ""},
+		"ply:a b.ply": {"ply", "a b.ply"}, "x.spz": {"ply", "x.spz"}, "out/model": {"ply", "out/model"}} {
 		if kind, file, err := ParseInit(in); err != nil || kind != want[0] || file != want[1] {
 			t.Errorf("%q: %q, %q, %v", in, kind, file, err)
 		}
@@ -232,8 +240,10 @@ func TestInitOptions(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(o *Options){
-		"kind": func(o *Options) { o.Kind = "x" }, "no file": func(o *Options) { o.Kind = InitPLY }, "points": func(o *Options) { o.Points = -1 },
-		"many": func(o *Options) { o.Points = 1 << 40 }, "grid": func(o *Options) { o.Grid = math.NaN() }, "opacity": func(o *Options) { o.Opacity = 1 }, "scale": func(o *Options) { o.Scale = 0 },
+		"kind": func(o *Options) { o.Kind = "x" }, "no file": func(o *Options) { o.Kind = InitPLY },
+		"points": func(o *Options) { o.Points = -1 },
+		"many":   func(o *Options) { o.Points = 1 << 40 }, "grid": func(o *Options) { o.Grid = math.NaN() },
+		"opacity": func(o *Options) { o.Opacity = 1 }, "scale": func(o *Options) { o.Scale = 0 },
 	} {
 		o := initOptions(InitAuto)
 		change(&o)
@@ -243,7 +253,8 @@ func TestInitOptions(t *testing.T) {
 	}
 }
 
-// TestInitWithoutDirection begins with a model one of whose splats has no rotation: no file could be written of what would come of it.
+// TestInitWithoutDirection begins with a model one of whose splats has no rotation: no file could be written of what
+// would come of it.
 func TestInitWithoutDirection(t *testing.T) {
 	c := scenetest.Ring(10, 1000)
 	c.Normalise()

@@ -91,7 +91,8 @@ func ReadCameras(path string) ([]scene.Camera, CamerasInfo, error) {
 	var info CamerasInfo
 	cameras, err := readCameras(path, &info)
 	if err != nil {
-		hint := "a list of {id, img_name, width, height, position, rotation, fx, fy} is expected, as INRIA's trainer writes it"
+		hint := "a list of {id, img_name, width, height, position, rotation, fx, fy} is expected, as INRIA's trainer " +
+			"writes it"
 		if errors.Is(err, os.ErrNotExist) {
 			hint = "check the spelling of the path"
 		}
@@ -155,8 +156,10 @@ func parseINRIA(f strictjson.Object) (e inriaCamera, err error) {
 		dst  any
 		want string
 	}{
-		{"img_name", &e.Name, "a text"}, {"width", &e.Width, "a whole number"}, {"height", &e.Height, "a whole number"}, {"fx", &e.Fx, "a number"},
-		{"fy", &e.Fy, "a number"}, {"cx", &e.Cx, "a number"}, {"cy", &e.Cy, "a number"}, {"camera_model", &e.Model, "a text"}, {"split", &e.Split, "a text"},
+		{"img_name", &e.Name, "a text"}, {"width", &e.Width, "a whole number"}, {"height", &e.Height, "a whole number"},
+		{"fx", &e.Fx, "a number"},
+		{"fy", &e.Fy, "a number"}, {"cx", &e.Cx, "a number"}, {"cy", &e.Cy, "a number"},
+		{"camera_model", &e.Model, "a text"}, {"split", &e.Split, "a text"},
 	} {
 		if err := f.Into(m.name, m.dst, m.want); err != nil {
 			return e, err
@@ -175,7 +178,8 @@ func parseINRIA(f strictjson.Object) (e inriaCamera, err error) {
 		err = f.Errorf("field rotation has %d rows, %d are expected", len(rows), len(e.Rotation))
 	}
 	for i := 0; i < len(rows) && err == nil; i++ {
-		row := strictjson.Object{Members: map[string]json.RawMessage{"rotation": rows[i]}, Where: fmt.Sprintf("%srow %d of ", f.Where, i)}
+		row := strictjson.Object{Members: map[string]json.RawMessage{"rotation": rows[i]},
+			Where: fmt.Sprintf("%srow %d of ", f.Where, i)}
 		err = row.Numbers("rotation", e.Rotation[i][:])
 	}
 	return e, err
@@ -205,8 +209,10 @@ func fromINRIA(e *inriaCamera) (scene.Camera, error) {
 		return c, fmt.Errorf("focal lengths %v, %v are not positive", e.Fx, e.Fy)
 	}
 	// Sums and products of these must stay finite.
-	if !scene.InRange(e.Position) || !scene.InRange([3]float64{e.Fx, c.Cx, 0}) || !scene.InRange([3]float64{e.Fy, c.Cy, 0}) {
-		return c, fmt.Errorf("position %v, focal lengths %v, %v or principal point %v, %v beyond %g", e.Position, e.Fx, e.Fy, c.Cx, c.Cy, float64(scene.MaxCoordinate))
+	if !scene.InRange(e.Position) || !scene.InRange([3]float64{e.Fx, c.Cx, 0}) ||
+		!scene.InRange([3]float64{e.Fy, c.Cy, 0}) {
+		return c, fmt.Errorf("position %v, focal lengths %v, %v or principal point %v, %v beyond %g", e.Position, e.Fx,
+			e.Fy, c.Cx, c.Cy, float64(scene.MaxCoordinate))
 	}
 	switch e.Model {
 	case "", scene.Pinhole.String():

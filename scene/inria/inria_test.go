@@ -19,7 +19,8 @@ import (
 func testCameras() []scene.Camera {
 	cams := make([]scene.Camera, 3)
 	for i := range cams {
-		cams[i] = scene.Camera{Name: fmt.Sprintf("a/%d.png", i), Width: 100, Height: 80, Fx: 90.5, Fy: 91, Cx: 50, Cy: 40}
+		cams[i] = scene.Camera{Name: fmt.Sprintf("a/%d.png", i), Width: 100, Height: 80, Fx: 90.5, Fy: 91, Cx: 50,
+			Cy: 40}
 		scene.LookAt(&cams[i], geom.Vec{4, float64(i), 2}, geom.Vec{0.1, 0.2, 0.3})
 	}
 	cams[1].Cx, cams[1].Model = 47.25, scene.Fisheye
@@ -33,7 +34,8 @@ func TestCamerasRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, info, err := ReadCameras(path)
-	if err != nil || len(got) != len(want) || info.Centred != 0 || len(info.HeldOut) != 1 || !info.HeldOut[want[1].Name] {
+	if err != nil || len(got) != len(want) || info.Centred != 0 || len(info.HeldOut) != 1 ||
+		!info.HeldOut[want[1].Name] {
 		t.Fatalf("%d cameras, %+v, %v", len(got), info, err)
 	}
 	for i := range got {
@@ -88,28 +90,34 @@ func TestReadCamerasRefuses(t *testing.T) {
 		`[` + strings.Replace(entry, `"p"`, `"`+strings.Repeat("p", 252)+`"`, 1) + `]`: "256 bytes",
 		`[` + strings.Replace(entry, `[1,2,3]`, `[1,1e300,3]`, 1) + `]`:                "beyond 1e+15",
 		`[` + strings.Replace(entry, `"p"`, `""`, 1) + `]`:                             "relative path",
-		`[` + strings.Replace(entry, `[1,2,3]`, `[1,null,3]`, 1) + `]`:                 "entry 0: field position is null at 1",
-		`[` + strings.Replace(entry, `[0,0,1]`, `[0,null,1]`, 1) + `]`:                 "entry 0: row 0 of field rotation is null at 1",
-		`[` + strings.Replace(entry, `[1,2,3]`, `null`, 1) + `]`:                       "entry 0: there is no field position",
-		`[` + strings.Replace(entry, `"fx":3`, `"fx":null`, 1) + `]`:                   "entry 0: there is no field fx",
-		`[` + entry + `,` + strings.Replace(entry, `[1,2,3]`, `[1,NaN,3]`, 1) + `]`:    "entry 1, line 1: this is no JSON: NaN is not a number",
-		`[` + strings.Replace(entry, `"width":4`, `"width":0`, 1) + `]`:                "size",
-		`[` + strings.Replace(entry, `"width":4`, `"width":1000000`, 1) + `]`:          "size",
-		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                      "focal",
-		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"cx":1`, 1) + `]`:               "one of cx, cy",
-		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"camera_model":"x"`, 1) + `]`:   "camera_model",
-		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                    "orthonormal",
-		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                   "mirror",
+		`[` + strings.Replace(entry, `[1,2,3]`, `[1,null,3]`, 1) +
+			`]`: "entry 0: field position is null at 1",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,null,1]`, 1) +
+			`]`: "entry 0: row 0 of field rotation is null at 1",
+		`[` + strings.Replace(entry, `[1,2,3]`, `null`, 1) +
+			`]`: "entry 0: there is no field position",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":null`, 1) + `]`: "entry 0: there is no field fx",
+		`[` + entry + `,` + strings.Replace(entry, `[1,2,3]`, `[1,NaN,3]`, 1) +
+			`]`: "entry 1, line 1: this is no JSON: NaN is not a number",
+		`[` + strings.Replace(entry, `"width":4`, `"width":0`, 1) + `]`:              "size",
+		`[` + strings.Replace(entry, `"width":4`, `"width":1000000`, 1) + `]`:        "size",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                    "focal",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"cx":1`, 1) + `]`:             "one of cx, cy",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"camera_model":"x"`, 1) + `]`: "camera_model",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                  "orthonormal",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                 "mirror",
 	}
 	for key, bad := range map[string]string{
-		`"img_name":"p"`: `"img_name":7`, `"width":4`: `"width":"4"`, `"height":2`: `"height":2.5`, `"position":[1,2,3]`: `"position":{"x":1}`, `"fy":5`: `"fy":[5]`,
+		`"img_name":"p"`: `"img_name":7`, `"width":4`: `"width":"4"`, `"height":2`: `"height":2.5`,
+		`"position":[1,2,3]`: `"position":{"x":1}`, `"fy":5`: `"fy":[5]`,
 		`"rotation":[[0,0,1]`: `"rotation":[["a",0,1]`, `"fx":3`: `"cx":"1","fx":3`,
 	} {
 		name := strings.Split(bad, `"`)[1]
 		cases[`[`+strings.Replace(entry, key, bad, 1)+`]`] = "field " + name + " is "
 		cases[`[`+entry+`,`+strings.Replace(strings.Replace(entry, key, bad, 1), `"p"`, `"q"`, 1)+`]`] = "entry 1: "
 	}
-	for key, bad := range map[string]string{`"position":[1,2,3]`: `"position":[1,2]`, `[0,0,1]`: `[0,0,1,0]`, `,[0,-1,0]]`: `]`, `,"fx":3`: ``, `"img_name":"p",`: ``} {
+	for key, bad := range map[string]string{`"position":[1,2,3]`: `"position":[1,2]`, `[0,0,1]`: `[0,0,1,0]`,
+		`,[0,-1,0]]`: `]`, `,"fx":3`: ``, `"img_name":"p",`: ``} {
 		cases[`[`+strings.Replace(entry, key, bad, 1)+`]`] = "entry 0: "
 	}
 	for text, want := range cases {
@@ -117,11 +125,13 @@ func TestReadCamerasRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := ReadCameras(path)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "scene.") {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "scene.") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	if err := os.WriteFile(path, []byte(`[`+strings.ReplaceAll(entry, "[0,0,1]", "[0,0.0001,1]")+`]`), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(`[`+strings.ReplaceAll(entry, "[0,0,1]", "[0,0.0001,1]")+`]`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	cams, _, err := ReadCameras(path)
@@ -136,7 +146,8 @@ func TestReadCamerasRefuses(t *testing.T) {
 
 func TestCfgArgs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cfg_args")
-	err := WriteCfgArgs(path, CfgArgs{SHDegree: 3, SourcePath: "/d/it's \\ \u00e4\n\xff", ModelPath: "out", Images: "images", Resolution: -1, Eval: true})
+	err := WriteCfgArgs(path, CfgArgs{SHDegree: 3, SourcePath: "/d/it's \\ \u00e4\n\xff", ModelPath: "out",
+		Images: "images", Resolution: -1, Eval: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +193,8 @@ func TestJSONError(t *testing.T) {
 func FuzzCameras(f *testing.F) {
 	const entry = `{"img_name":"a/p","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3`
 	f.Add([]byte(`[` + entry + `}]`))
-	f.Add([]byte(`[` + entry + `,"cx":1e2,"cy":-1,"camera_model":"fisheye","id":"x"},` + strings.Replace(entry, "a/p", "b", 1) + `,"cx":null}]`))
+	f.Add([]byte(`[` + entry + `,"cx":1e2,"cy":-1,"camera_model":"fisheye","id":"x"},` +
+		strings.Replace(entry, "a/p", "b", 1) + `,"cx":null}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var info CamerasInfo
 		cams, err := ParseCameras(data, &info)
@@ -194,7 +206,8 @@ func FuzzCameras(f *testing.F) {
 		}
 		for _, c := range cams {
 			p := c.Center()
-			if !geom.Finite(c.R[:]...) || !geom.Finite(c.T[:]...) || !geom.Finite(p[:]...) || !(c.Fx > 0 && c.Fy > 0) || c.Width < 1 || c.Height < 1 || !filepath.IsLocal(c.Name) {
+			if !geom.Finite(c.R[:]...) || !geom.Finite(c.T[:]...) || !geom.Finite(p[:]...) || !(c.Fx > 0 && c.Fy > 0) ||
+				c.Width < 1 || c.Height < 1 || !filepath.IsLocal(c.Name) {
 				t.Errorf("%+v", c)
 			}
 		}

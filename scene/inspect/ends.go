@@ -6,7 +6,8 @@ import (
 	"vksplat/scene/photo"
 )
 
-// checkEnds looks for photos that were cut short, by the few bytes at their ends: decoding tells, too, but a run comes to some photos late or never.
+// checkEnds looks for photos that were cut short, by the few bytes at their ends: decoding tells, too, but a run comes
+// to some photos late or never.
 func (r *Report) checkEnds(c *scene.Capture) {
 	groups := scene.PhotoGroups(c.Cameras)
 	cut := make([]bool, len(groups))
@@ -17,5 +18,6 @@ func (r *Report) checkEnds(c *scene.Capture) {
 			names = append(names, c.Cameras[g.First].PhotoName())
 		}
 	}
-	r.about(SeverityWarning, "cut-photos", names, "%d of %d photos end early and cannot be decoded", len(names), len(groups))
+	r.about(SeverityWarning, "cut-photos", names, "%d of %d photos end early and cannot be decoded", len(names),
+		len(groups))
 }

@@ -47,11 +47,12 @@ type Report struct {
 	Model  string `json:"model,omitempty"`
 	Images string `json:"images,omitempty"`
 
-	Photos         int         `json:"photos"`   // with a camera
-	HeldOut        int         `json:"held_out"` // by the capture's own files
-	Masks          int         `json:"masks"`
-	Points         int         `json:"points"`
-	PointsSeen     float64     `json:"points_seen"`            // share of the points that a camera sees; 0 without InspectOptions.Coverage
+	Photos  int `json:"photos"`   // with a camera
+	HeldOut int `json:"held_out"` // by the capture's own files
+	Masks   int `json:"masks"`
+	Points  int `json:"points"`
+	// share of the points that a camera sees; 0 without InspectOptions.Coverage
+	PointsSeen     float64     `json:"points_seen"`
 	MeanCamera     [3]float64  `json:"mean_camera"`            //
 	MedianDistance float64     `json:"median_camera_distance"` // from the mean camera
 	Extent         float64     `json:"largest_camera_distance"`
@@ -85,9 +86,10 @@ type CameraReport struct {
 	Fx       float64 `json:"fx"`
 	Fy       float64 `json:"fy"`
 	Distance float64 `json:"distance"` // from the mean camera
-	Points   int     `json:"points"`   // in view; an estimate when there are more than 200,000; 0 without InspectOptions.Coverage
-	HeldOut  bool    `json:"held_out,omitempty"`
-	Mask     bool    `json:"mask,omitempty"`
+	// in view; an estimate when there are more than 200,000; 0 without InspectOptions.Coverage
+	Points  int  `json:"points"`
+	HeldOut bool `json:"held_out,omitempty"`
+	Mask    bool `json:"mask,omitempty"`
 
 	// Of the decoded photo, absent when it was not decoded.
 	Brightness *float64 `json:"brightness,omitempty"` // mean, 0 to 1
@@ -96,14 +98,17 @@ type CameraReport struct {
 
 // Options say how much Inspect looks at, beyond what its warnings need.
 type Options struct {
-	Pixels   bool // decode every photo, at reduced size, to find black and blurred ones and masks that leave nothing
-	Unused   bool // the capture's points: training begins with other splats
-	Coverage bool // count the points of each camera and those that are seen; otherwise both stay 0 and counting ends as soon as nothing is to be warned of
+	Pixels bool // decode every photo, at reduced size, to find black and blurred ones and masks that leave nothing
+	Unused bool // the capture's points: training begins with other splats
+	// count the points of each camera and those that are seen; otherwise both stay 0 and counting ends as soon as
+	// nothing is to be warned of
+	Coverage bool
 }
 
 // Capture examines a capture that has been loaded. The only error is that of ctx.
 func Capture(ctx context.Context, c *scene.Capture, o Options) (*Report, error) {
-	r := &Report{Root: c.Root, Format: c.Format, Model: c.Model, Images: c.Images, Points: len(c.Points), Applied: c.Applied, Problems: []Problem{}}
+	r := &Report{Root: c.Root, Format: c.Format, Model: c.Model, Images: c.Images, Points: len(c.Points),
+		Applied: c.Applied, Problems: []Problem{}}
 	if c.Text {
 		r.Format += ", text"
 	}
@@ -112,7 +117,8 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Report, error) 
 		if Note(w) {
 			severity = SeverityNote
 		}
-		r.add(Problem{Severity: severity, Code: w.Code, Text: w.Text, Count: w.Count, Names: w.Names, Remedy: w.Remedy, loading: true})
+		r.add(Problem{Severity: severity, Code: w.Code, Text: w.Text, Count: w.Count, Names: w.Names, Remedy: w.Remedy,
+			loading: true})
 	}
 	r.describe(c)
 	r.checkPoses(c)
@@ -134,7 +140,8 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Report, error) 
 		r.checkEnds(c)
 	}
 	rank := []Severity{SeverityFatal, SeverityWarning, SeverityNote}
-	slices.SortStableFunc(r.Problems, func(a, b Problem) int { return slices.Index(rank, a.Severity) - slices.Index(rank, b.Severity) })
+	slices.SortStableFunc(r.Problems,
+		func(a, b Problem) int { return slices.Index(rank, a.Severity) - slices.Index(rank, b.Severity) })
 	return r, nil
 }
 
@@ -145,7 +152,8 @@ func FailedReport(root string, err error) *Report {
 	if errors.As(err, &e) {
 		text = e.Error()
 	}
-	return &Report{Root: root, Problems: []Problem{{Severity: SeverityFatal, Code: "cannot-load", Text: text, Remedy: fault.Hint(err)}}}
+	return &Report{Root: root,
+		Problems: []Problem{{Severity: SeverityFatal, Code: "cannot-load", Text: text, Remedy: fault.Hint(err)}}}
 }
 
 // Warnings are what a training run tells: what was found while loading, and the warnings of the checks.
@@ -186,7 +194,8 @@ func (r *Report) add(p Problem) {
 // about notes a problem with photos, if there are any.
 func (r *Report) about(severity Severity, code string, names []string, format string, args ...any) {
 	if len(names) > 0 {
-		r.add(Problem{Severity: severity, Code: code, Text: fmt.Sprintf(format, args...), Count: len(names), Names: scene.FirstNames(names)})
+		r.add(Problem{Severity: severity, Code: code, Text: fmt.Sprintf(format, args...), Count: len(names),
+			Names: scene.FirstNames(names)})
 	}
 }
 
@@ -194,7 +203,8 @@ func (r *Report) about(severity Severity, code string, names []string, format st
 func (r *Report) describe(c *scene.Capture) {
 	photos, lenses, sizes := map[string]bool{}, map[string]int{}, map[[2]int]int{}
 	for _, cam := range c.Cameras {
-		row := CameraReport{Name: cam.Name, Width: cam.Width, Height: cam.Height, Lens: photoLens(cam), Fx: cam.Fx, Fy: cam.Fy, Mask: cam.Mask != "", HeldOut: c.HeldOut[cam.PhotoName()]}
+		row := CameraReport{Name: cam.Name, Width: cam.Width, Height: cam.Height, Lens: photoLens(cam), Fx: cam.Fx,
+			Fy: cam.Fy, Mask: cam.Mask != "", HeldOut: c.HeldOut[cam.PhotoName()]}
 		if name := cam.PhotoName(); !photos[name] {
 			photos[name] = true
 			if row.HeldOut {
@@ -216,10 +226,14 @@ func (r *Report) describe(c *scene.Capture) {
 	for size, n := range sizes {
 		r.Sizes = append(r.Sizes, SizeCount{size[0], size[1], n})
 	}
-	slices.SortFunc(r.Sizes, func(a, b SizeCount) int { return slices.Compare([]int{a.Width, a.Height}, []int{b.Width, b.Height}) })
+	slices.SortFunc(r.Sizes, func(a,
+		b SizeCount) int {
+		return slices.Compare([]int{a.Width, a.Height}, []int{b.Width, b.Height})
+	})
 	for _, w := range c.Warnings {
 		if w.Code == "unregistered-photos" && w.Count > r.Photos {
-			r.add(Problem{Severity: SeverityWarning, Code: "few-registered", Text: fmt.Sprintf("only %d of %d photos are part of the model", r.Photos, r.Photos+w.Count)})
+			r.add(Problem{Severity: SeverityWarning, Code: "few-registered",
+				Text: fmt.Sprintf("only %d of %d photos are part of the model", r.Photos, r.Photos+w.Count)})
 		}
 	}
 }

@@ -49,11 +49,13 @@ func (r *Report) problem(code string) (Problem, bool) {
 
 func TestInspectGood(t *testing.T) {
 	r := inspected(t, scenetest.Ring(10, 1000), false)
-	if len(r.Problems) > 0 || r.Photos != 10 || r.Points != 1000 || r.PointsSeen != 1 || !scenetest.Near(r.MedianDistance, 4, 1e-12) || !scenetest.Near(r.Extent, 4, 1e-12) {
+	if len(r.Problems) > 0 || r.Photos != 10 || r.Points != 1000 || r.PointsSeen != 1 ||
+		!scenetest.Near(r.MedianDistance, 4, 1e-12) || !scenetest.Near(r.Extent, 4, 1e-12) {
 		t.Errorf("%+v", r)
 	}
 	for _, row := range r.Cameras {
-		if row.Points != 1000 || !scenetest.Near(row.Distance, 4, 1e-12) || row.Lens != "PINHOLE" || row.Sharpness != nil {
+		if row.Points != 1000 || !scenetest.Near(row.Distance, 4, 1e-12) || row.Lens != "PINHOLE" ||
+			row.Sharpness != nil {
 			t.Errorf("%+v", row)
 		}
 	}
@@ -112,7 +114,8 @@ func TestInspectProblems(t *testing.T) {
 			}
 			cam.T = geom.Scale(geom.Rotate(cam.R, centre), -1)
 		}},
-		{"few-registered", SeverityWarning, 0, func(c *scene.Capture) { c.Warn("unregistered-photos", "11 of 21 photos", make([]string, 11)) }},
+		{"few-registered", SeverityWarning, 0,
+			func(c *scene.Capture) { c.Warn("unregistered-photos", "11 of 21 photos", make([]string, 11)) }},
 	} {
 		c := scenetest.Ring(10, 1000)
 		test.change(c)
@@ -121,7 +124,8 @@ func TestInspectProblems(t *testing.T) {
 		if !ok || p.Severity != test.severity || p.Count != test.count || strings.Contains(p.Text, "e+") {
 			t.Errorf("%s: %+v of %+v", test.code, p, r.Problems)
 		}
-		if err := r.Fatal(); (test.severity == SeverityFatal) != (err != nil) || err != nil && (!errors.Is(err, fault.ErrData) || fault.Hint(err) == "") {
+		if err := r.Fatal(); (test.severity == SeverityFatal) != (err != nil) || err != nil &&
+			(!errors.Is(err, fault.ErrData) || fault.Hint(err) == "") {
 			t.Errorf("%s: %v", test.code, err)
 		}
 		t.Log(p.Severity, p)
@@ -134,7 +138,8 @@ func TestInspectAfterNormalise(t *testing.T) {
 	b.Points[7].Pos[0], a.Points[7].Pos[0] = 1e5, 1e5
 	b.Normalise()
 	ra, rb := inspected(t, a, false), inspected(t, b, false)
-	if !scenetest.Near(ra.MedianDistance, rb.MedianDistance, 1e-9) || len(ra.Problems) != len(rb.Problems) || ra.Cameras[4].Points != rb.Cameras[4].Points {
+	if !scenetest.Near(ra.MedianDistance, rb.MedianDistance, 1e-9) || len(ra.Problems) != len(rb.Problems) ||
+		ra.Cameras[4].Points != rb.Cameras[4].Points {
 		t.Errorf("%+v, %+v", ra, rb)
 	}
 }
@@ -190,15 +195,17 @@ func TestInspectPixels(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Capture(ctx, loadtest.MustLoad(t, root, loadtest.AnyModel()), Options{Pixels: true}); !errors.Is(err, context.Canceled) {
+	if _, err := Capture(ctx, loadtest.MustLoad(t, root, loadtest.AnyModel()), Options{Pixels: true}); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
 
 func TestInspectRealCaptures(t *testing.T) {
 	for name, codes := range map[string][]string{
-		"bonsai_146": nil, "fox_pinhole": nil, "chair_400": {"no-points"}, "desk": {"reduced-photos"}, "miku_plush_pinhole_small": nil,
-		"fox": {"other-format"}, "miku_plush": nil, "monstree_exif": {"orientation-tags"},
+		"bonsai_146": nil, "fox_pinhole": nil, "chair_400": {"no-points"}, "desk": {"reduced-photos"},
+		"miku_plush_pinhole_small": nil,
+		"fox":                      {"other-format"}, "miku_plush": nil, "monstree_exif": {"orientation-tags"},
 	} {
 		r := inspected(t, loadtest.MustLoad(t, scenetest.SharedCapture(t, name), loadtest.AnyModel()), false)
 		var got []string
@@ -236,11 +243,14 @@ func TestCutPhotos(t *testing.T) {
 		data []byte
 		want bool
 	}{
-		"jpeg": {shot, false}, "jpeg cut": {shot[:len(shot)-2], true}, "jpeg head": {shot[:20], true}, "jpeg and a film": {append(bytes.Clone(shot), film...), false},
+		"jpeg": {shot, false}, "jpeg cut": {shot[:len(shot)-2], true}, "jpeg head": {shot[:20], true},
+		"jpeg and a film":     {append(bytes.Clone(shot), film...), false},
 		"jpeg cut, and zeros": {append(bytes.Clone(shot[:len(shot)-2]), film...), true},
-		"thumbnail":           {append(bytes.Clone(thumbnail), film...), false}, "thumbnail, cut": {append(bytes.Clone(thumbnail[:len(thumbnail)-2]), film...), true},
-		"png": {file.Bytes(), false}, "png cut": {file.Bytes()[:file.Len()-9], true}, "webp cut": {[]byte("RIFF\x00\x01\x00\x00WEBPVP8 "), true},
-		"empty": {nil, false}, "text": {[]byte("what is not a photo has no end"), false},
+		"thumbnail":           {append(bytes.Clone(thumbnail), film...), false},
+		"thumbnail, cut":      {append(bytes.Clone(thumbnail[:len(thumbnail)-2]), film...), true},
+		"png":                 {file.Bytes(), false}, "png cut": {file.Bytes()[:file.Len()-9], true},
+		"webp cut": {[]byte("RIFF\x00\x01\x00\x00WEBPVP8 "), true},
+		"empty":    {nil, false}, "text": {[]byte("what is not a photo has no end"), false},
 	} {
 		if got := photo.CutShort(scenetest.PhotoFile(t, "photo", c.data)); got != c.want {
 			t.Errorf("%s: cut short %v", name, got)
@@ -256,7 +266,8 @@ func TestCutPhotos(t *testing.T) {
 		t.Fatal(err)
 	}
 	scenetest.Put(t, path, data[:len(data)-30])
-	if p, ok := inspected(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), false).problem("cut-photos"); !ok || !slices.Equal(p.Names, []string{"p4.png"}) || p.Remedy == "" {
+	if p, ok := inspected(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), false).problem("cut-photos"); !ok ||
+		!slices.Equal(p.Names, []string{"p4.png"}) || p.Remedy == "" {
 		t.Errorf("%+v", p)
 	}
 }

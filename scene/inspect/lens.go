@@ -10,8 +10,10 @@ import (
 const (
 	smallPhoto = 16 // pixels a side: less than a tile, and hardly more than the window of SSIM
 
-	emptyPhoto = 0.1 // share of the photo with a ray, or of the picture with a source, below which a photo is as good as missing
-	// Shares of the photo without a ray that are warned of. Much of a circular fisheye's photo is black border, which its calibration need not reach.
+	// share of the photo with a ray, or of the picture with a source, below which a photo is as good as missing
+	emptyPhoto = 0.1
+	// Shares of the photo without a ray that are warned of. Much of a circular fisheye's photo is black border, which
+	// its calibration need not reach.
 	foldedLens    = 0.02
 	foldedFisheye = 0.7
 )
@@ -28,7 +30,8 @@ func (r *Report) checkSizes(c *scene.Capture) {
 			width, height = cam.Width, cam.Height
 		}
 	}
-	r.about(r.unlessLeft(len(small)), "small-photos", small, "%d of %d pictures have a side of fewer than %d pixels; the first is trained on at %d x %d",
+	r.about(r.unlessLeft(len(small)), "small-photos", small,
+		"%d of %d pictures have a side of fewer than %d pixels; the first is trained on at %d x %d",
 		len(small), len(c.Cameras), smallPhoto, width, height)
 }
 
@@ -72,16 +75,20 @@ func (r *Report) checkLenses(c *scene.Capture) {
 			worst = min(worst, shares.Rays)
 		}
 	}
-	r.about(r.unlessLeft(len(empty)), "folded-lenses", empty, "the distortion of %d of %d cameras is absurd: less than %d %% of the picture has a place in the photo",
+	r.about(r.unlessLeft(len(empty)), "folded-lenses", empty,
+		"the distortion of %d of %d cameras is absurd: less than %d %% of the picture has a place in the photo",
 		len(empty), len(c.Cameras), int(100*emptyPhoto))
-	r.about(SeverityWarning, "folded-lenses", folded, "the distortion of %d of %d cameras folds over within the photo: up to %.0f %% of its pixels belong to no ray and are left out",
+	r.about(SeverityWarning, "folded-lenses", folded,
+		"the distortion of %d of %d cameras folds over within the photo: up to %.0f %% of its pixels belong to no ray "+
+			"and are left out",
 		len(folded), len(c.Cameras), 100*(1-worst))
 }
 
 // panoramaStretch is how far the sides of a panorama may be from 2:1, as a share: a row or two too many.
 const panoramaStretch = 0.01
 
-// checkPanoramas looks for panoramas that are not twice as wide as high: they are taken to show the whole sphere, stretched.
+// checkPanoramas looks for panoramas that are not twice as wide as high: they are taken to show the whole sphere,
+// stretched.
 func (r *Report) checkPanoramas(c *scene.Capture) {
 	var odd []string
 	width, height, all := 0, 0, 0
@@ -99,6 +106,8 @@ func (r *Report) checkPanoramas(c *scene.Capture) {
 			width, height = k.Width, k.Height
 		}
 	}
-	r.about(SeverityWarning, "odd-panoramas", odd, "%d of %d panoramas are not twice as wide as high, the first has %d x %d pixels; they are taken to show the whole sphere all the same",
+	r.about(SeverityWarning, "odd-panoramas", odd,
+		"%d of %d panoramas are not twice as wide as high, the first has %d x %d pixels; they are taken to show the "+
+			"whole sphere all the same",
 		len(odd), all, width, height)
 }

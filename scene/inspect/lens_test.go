@@ -41,7 +41,8 @@ func lensOf(t *testing.T, c *scene.Capture, k scene.Calibration, n int) {
 
 func TestInspectLenses(t *testing.T) {
 	opencv := func(d ...float64) scene.Calibration {
-		return scene.Calibration{Model: scene.LensFullOpenCV, Width: 640, Height: 480, Params: append([]float64{500, 500, 320, 240}, append(d, make([]float64, 8-len(d))...)...)}
+		return scene.Calibration{Model: scene.LensFullOpenCV, Width: 640, Height: 480,
+			Params: append([]float64{500, 500, 320, 240}, append(d, make([]float64, 8-len(d))...)...)}
 	}
 	for name, test := range map[string]struct {
 		k        scene.Calibration
@@ -49,18 +50,21 @@ func TestInspectLenses(t *testing.T) {
 		severity Severity
 		want     string
 	}{
-		"mild barrel":        {k: opencv(-0.1, 0.01), n: 10},
-		"strong barrel":      {k: opencv(-0.3, 0.09), n: 10},
-		"pincushion":         {k: opencv(0.2), n: 10},
-		"folds in corners":   {k: opencv(-0.7), n: 10, severity: SeverityWarning, want: "folds over within the photo"},
-		"one folds":          {k: opencv(-0.7), n: 1, severity: SeverityWarning, want: "1 of 10 cameras"},
-		"folds near centre":  {k: opencv(-50), n: 10, severity: SeverityFatal, want: "absurd"},
-		"one is absurd":      {k: opencv(-50), n: 1, severity: SeverityWarning, want: "1 of 10 cameras is absurd"},
-		"blown up":           {k: opencv(1e6), n: 10, severity: SeverityFatal, want: "absurd"},
-		"tangential":         {k: opencv(0, 0, 0.3, 0.3), n: 10, severity: SeverityWarning, want: "folds over"},
-		"fisheye":            {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480, Params: []float64{250, 250, 320, 240, -0.02, 0.001, 0, 0}}, n: 10},
-		"circular fisheye":   {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480, Params: []float64{150, 150, 320, 240, 0.01, 0, 0, 0}}, n: 10},
-		"fisheye that folds": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480, Params: []float64{250, 250, 320, 240, -8, 0, 0, 0}}, n: 10, severity: SeverityFatal, want: "absurd"},
+		"mild barrel":       {k: opencv(-0.1, 0.01), n: 10},
+		"strong barrel":     {k: opencv(-0.3, 0.09), n: 10},
+		"pincushion":        {k: opencv(0.2), n: 10},
+		"folds in corners":  {k: opencv(-0.7), n: 10, severity: SeverityWarning, want: "folds over within the photo"},
+		"one folds":         {k: opencv(-0.7), n: 1, severity: SeverityWarning, want: "1 of 10 cameras"},
+		"folds near centre": {k: opencv(-50), n: 10, severity: SeverityFatal, want: "absurd"},
+		"one is absurd":     {k: opencv(-50), n: 1, severity: SeverityWarning, want: "1 of 10 cameras is absurd"},
+		"blown up":          {k: opencv(1e6), n: 10, severity: SeverityFatal, want: "absurd"},
+		"tangential":        {k: opencv(0, 0, 0.3, 0.3), n: 10, severity: SeverityWarning, want: "folds over"},
+		"fisheye": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480,
+			Params: []float64{250, 250, 320, 240, -0.02, 0.001, 0, 0}}, n: 10},
+		"circular fisheye": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480,
+			Params: []float64{150, 150, 320, 240, 0.01, 0, 0, 0}}, n: 10},
+		"fisheye that folds": {k: scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 640, Height: 480,
+			Params: []float64{250, 250, 320, 240, -8, 0, 0, 0}}, n: 10, severity: SeverityFatal, want: "absurd"},
 	} {
 		c := scenetest.Ring(10, 1000)
 		lensOf(t, c, test.k, test.n)
@@ -73,7 +77,8 @@ func TestInspectLenses(t *testing.T) {
 	}
 }
 
-// The lenses of real captures are no finding: TestInspectRealCaptures. What is not shown is not counted, and the findings are the same.
+// The lenses of real captures are no finding: TestInspectRealCaptures. What is not shown is not counted, and the
+// findings are the same.
 func TestInspectCoverage(t *testing.T) {
 	for name, change := range map[string]func(c *scene.Capture){
 		"good":   func(*scene.Capture) {},
@@ -115,9 +120,12 @@ func TestInspectPanoramas(t *testing.T) {
 	for _, test := range []struct {
 		width, height int
 		want          string
-	}{{2000, 1000, ""}, {2000, 1002, ""}, {2000, 900, "3 of 3 panoramas are not twice as wide as high, the first has 2000 x 900 pixels"}, {2000, 2000, "2000 x 2000"}} {
+	}{{2000, 1000, ""}, {2000, 1002, ""},
+		{2000, 900, "3 of 3 panoramas are not twice as wide as high, the first has 2000 x 900 pixels"},
+		{2000, 2000, "2000 x 2000"}} {
 		c := scenetest.Ring(3, 1000)
-		k := scene.Calibration{Model: scene.LensEquirectangular, Width: test.width, Height: test.height, Params: []float64{float64(test.width), float64(test.height)}}
+		k := scene.Calibration{Model: scene.LensEquirectangular, Width: test.width, Height: test.height,
+			Params: []float64{float64(test.width), float64(test.height)}}
 		var faces []scene.Camera
 		for _, cam := range c.Cameras {
 			views, err := k.Views(cam, k.Width, k.Height, 4)
@@ -129,7 +137,8 @@ func TestInspectPanoramas(t *testing.T) {
 		c.Cameras = faces
 		r := inspected(t, c, false)
 		p, found := r.problem("odd-panoramas")
-		if found != (test.want != "") || !strings.Contains(p.Text, test.want) || found && (p.Severity != SeverityWarning || p.Remedy == "") {
+		if found != (test.want != "") || !strings.Contains(p.Text, test.want) || found &&
+			(p.Severity != SeverityWarning || p.Remedy == "") {
 			t.Errorf("%+v: %+v", test, r.Problems)
 		}
 	}

@@ -23,8 +23,9 @@ type maskFindings struct {
 	inverted  bool // of the first black one
 }
 
-// checkMasks compares the masks' headers with those of their photos. Unless all photos are decoded anyway, it also decodes masks until it has seen that
-// there is something left to train on: three masks in a good capture, all of them in one whose masks leave nothing.
+// checkMasks compares the masks' headers with those of their photos. Unless all photos are decoded anyway, it also
+// decodes masks until it has seen that there is something left to train on: three masks in a good capture, all of them
+// in one whose masks leave nothing.
 func (r *Report) checkMasks(ctx context.Context, c *scene.Capture, decoded bool) error {
 	var f maskFindings
 	usable := 0
@@ -106,17 +107,23 @@ func (f *maskFindings) blackens(name string, inverted bool) {
 	}
 }
 
-// judgeMasks draws conclusions from what was found, with usable of all photos. Where pixels are looked at, those tell what cannot be decoded.
+// judgeMasks draws conclusions from what was found, with usable of all photos. Where pixels are looked at, those tell
+// what cannot be decoded.
 func (r *Report) judgeMasks(f *maskFindings, all, usable int, decoded bool) {
 	if len(f.turned) > 0 {
-		p := Problem{Severity: SeverityWarning, Code: "turned-masks", Count: len(f.turned), Names: scene.FirstNames(f.turned),
-			Text: fmt.Sprintf("%d of %d masks lie on their side against their photos and are stretched to them (%s)", len(f.turned), f.photos, f.example)}
+		p := Problem{Severity: SeverityWarning, Code: "turned-masks", Count: len(f.turned),
+			Names: scene.FirstNames(f.turned),
+			Text: fmt.Sprintf("%d of %d masks lie on their side against their photos and are stretched to them (%s)",
+				len(f.turned), f.photos, f.example)}
 		if f.tagged {
-			p.Text = fmt.Sprintf("%d of %d masks are upright where the photos are stored turned, with an EXIF orientation tag, and are stretched to them (%s)", len(f.turned), f.photos, f.example)
+			p.Text = fmt.Sprintf("%d of %d masks are upright where the photos are stored turned, with an EXIF "+
+				"orientation tag, and are stretched to them (%s)", len(f.turned), f.photos, f.example)
 		}
 		r.add(p)
 	}
-	r.about(SeverityWarning, "stretched-masks", f.stretched, "%d of %d masks have another aspect than their photos and are stretched to them (%s)", len(f.stretched), f.photos, f.example)
+	r.about(SeverityWarning, "stretched-masks", f.stretched,
+		"%d of %d masks have another aspect than their photos and are stretched to them (%s)", len(f.stretched),
+		f.photos, f.example)
 	if decoded {
 		return
 	}
@@ -130,7 +137,9 @@ func (r *Report) judgeMasks(f *maskFindings, all, usable int, decoded bool) {
 // addMaskTrouble notes masks that leave their photos unusable.
 func (r *Report) addMaskTrouble(f *maskFindings, severity Severity) {
 	if f.cause != nil {
-		r.about(severity, "broken-masks", f.broken, "the masks of %d of %d photos cannot be read, the first because of %q", len(f.broken), r.Photos, f.cause.Error())
+		r.about(severity, "broken-masks", f.broken,
+			"the masks of %d of %d photos cannot be read, the first because of %q", len(f.broken), r.Photos,
+			f.cause.Error())
 	}
 	if len(f.black) == 0 {
 		return

@@ -25,7 +25,8 @@ func maskedCapture(t *testing.T) string {
 	root := loadtest.TinyCapture(t)
 	for _, cam := range scenetest.TinyCameras() {
 		drawing(t, filepath.Join(root, "images", cam.Name), 2)
-		scenetest.WriteImage(t, maskPath(root, cam.Name), scenetest.Halves(scenetest.TinyWidth, scenetest.TinyHeight, scenetest.TinyWidth))
+		scenetest.WriteImage(t, maskPath(root, cam.Name),
+			scenetest.Halves(scenetest.TinyWidth, scenetest.TinyHeight, scenetest.TinyWidth))
 	}
 	return root
 }
@@ -59,7 +60,8 @@ func TestInspectMasks(t *testing.T) {
 	black := scenetest.Halves(scenetest.TinyWidth, scenetest.TinyHeight, 0)
 	damaged := func(t *testing.T, path string) { // a whole header and half a picture
 		var b bytes.Buffer
-		if err := png.Encode(&b, image.NewNRGBA(image.Rect(0, 0, scenetest.TinyWidth, scenetest.TinyHeight))); err != nil {
+		if err := png.Encode(&b,
+			image.NewNRGBA(image.Rect(0, 0, scenetest.TinyWidth, scenetest.TinyHeight))); err != nil {
 			t.Fatal(err)
 		}
 		scenetest.Put(t, path, b.Bytes()[:b.Len()-40])
@@ -80,17 +82,26 @@ func TestInspectMasks(t *testing.T) {
 		{name: "good", code: ""},
 		{name: "reduced", masks: 5, write: draw(scenetest.Halves(scenetest.TinyWidth/2, scenetest.TinyHeight/2, 9))},
 		{name: "rounded", masks: 5, write: draw(scenetest.Halves(11, 8, 9))}, // a third of 32 x 24
-		{name: "square", masks: 2, write: draw(scenetest.Halves(24, 24, 24)), code: "stretched-masks", severity: SeverityWarning, want: "24 x 24 pixels, its photo 32 x 24"},
-		{name: "turned", masks: 2, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks", severity: SeverityWarning, want: "on their side"},
-		{name: "upright", masks: 2, tag: 6, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks", severity: SeverityWarning, want: "EXIF orientation"},
-		{name: "one black", masks: 1, write: draw(black), code: "black-masks", severity: SeverityWarning, want: "1 of 5 photos leave no pixel"},
+		{name: "square", masks: 2, write: draw(scenetest.Halves(24, 24, 24)), code: "stretched-masks",
+			severity: SeverityWarning, want: "24 x 24 pixels, its photo 32 x 24"},
+		{name: "turned", masks: 2, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks",
+			severity: SeverityWarning, want: "on their side"},
+		{name: "upright", masks: 2, tag: 6, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks",
+			severity: SeverityWarning, want: "EXIF orientation"},
+		{name: "one black", masks: 1, write: draw(black), code: "black-masks", severity: SeverityWarning,
+			want: "1 of 5 photos leave no pixel"},
 		{name: "black", masks: 5, write: draw(black), code: "black-masks", severity: SeverityFatal,
 			want: "invert-masks"},
-		{name: "white inverted", masks: 5, write: draw(whole), invert: true, code: "black-masks", severity: SeverityFatal, want: "leave it out if white does"},
-		{name: "damaged", masks: 3, write: damaged, code: "broken-masks", severity: SeverityFatal, want: "export these masks again"},
-		{name: "one damaged", masks: 1, write: damaged, code: "broken-masks", severity: SeverityWarning, want: "p0.png"},
-		{name: "text", masks: 2, write: func(t *testing.T, path string) { scenetest.Put(t, path, []byte("no mask")) }, code: "broken-masks", severity: SeverityWarning, want: "neither JPEG nor PNG"},
-		{name: "texts", masks: 3, write: func(t *testing.T, path string) { scenetest.Put(t, path, nil) }, code: "broken-masks", severity: SeverityFatal},
+		{name: "white inverted", masks: 5, write: draw(whole), invert: true, code: "black-masks",
+			severity: SeverityFatal, want: "leave it out if white does"},
+		{name: "damaged", masks: 3, write: damaged, code: "broken-masks", severity: SeverityFatal,
+			want: "export these masks again"},
+		{name: "one damaged", masks: 1, write: damaged, code: "broken-masks", severity: SeverityWarning,
+			want: "p0.png"},
+		{name: "text", masks: 2, write: func(t *testing.T, path string) { scenetest.Put(t, path, []byte("no mask")) },
+			code: "broken-masks", severity: SeverityWarning, want: "neither JPEG nor PNG"},
+		{name: "texts", masks: 3, write: func(t *testing.T, path string) { scenetest.Put(t, path, nil) },
+			code: "broken-masks", severity: SeverityFatal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := maskedCapture(t)
@@ -117,11 +128,13 @@ func TestInspectMasks(t *testing.T) {
 					}
 					continue
 				}
-				if len(found) != 1 || found[0].Code != test.code || found[0].Severity != test.severity || !slices.Equal(found[0].Names, names) ||
+				if len(found) != 1 || found[0].Code != test.code || found[0].Severity != test.severity ||
+					!slices.Equal(found[0].Names, names) ||
 					!strings.Contains(found[0].Text+found[0].Remedy+strings.Join(found[0].Names, " "), test.want) {
 					t.Errorf("decoding all photos %v: %+v", deep, found)
 				}
-				if err := r.Fatal(); (err != nil) != (test.severity == SeverityFatal) || err != nil && (!errors.Is(err, fault.ErrData) || fault.Hint(err) == "") {
+				if err := r.Fatal(); (err != nil) != (test.severity == SeverityFatal) || err != nil &&
+					(!errors.Is(err, fault.ErrData) || fault.Hint(err) == "") {
 					t.Errorf("decoding all photos %v: %v", deep, err)
 				}
 			}
@@ -134,10 +147,11 @@ func TestInspectMaskedFaces(t *testing.T) {
 	root := t.TempDir()
 	cams := scenetest.TinyCameras()
 	for i := range cams {
-		scenetest.WriteImage(t, filepath.Join(root, "images", cams[i].Name), scenetest.Paint(128, 64, func(x, y int) [4]uint8 {
-			v := uint8(255 * ((x/4 + y/4) & 1))
-			return [4]uint8{v, v, v, 255}
-		}))
+		scenetest.WriteImage(t, filepath.Join(root, "images", cams[i].Name),
+			scenetest.Paint(128, 64, func(x, y int) [4]uint8 {
+				v := uint8(255 * ((x/4 + y/4) & 1))
+				return [4]uint8{v, v, v, 255}
+			}))
 	}
 	c := scenetest.Ring(3, 1000)
 	c.Cameras = nil
@@ -152,17 +166,20 @@ func TestInspectMaskedFaces(t *testing.T) {
 				return [4]uint8{0, 0, 0, 255}
 			}))
 		}
-		views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 128, Height: 64, Params: []float64{128, 64}}.Views(cam, 128, 64, 1)
+		views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 128, Height: 64,
+			Params: []float64{128, 64}}.Views(cam, 128, 64, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Cameras = append(c.Cameras, views...)
 	}
 	r := inspected(t, c, true)
-	if p, ok := r.problem("masked-faces"); !ok || p.Severity != SeverityNote || !slices.Equal(p.Names, []string{"p0.png/down.png"}) {
+	if p, ok := r.problem("masked-faces"); !ok || p.Severity != SeverityNote ||
+		!slices.Equal(p.Names, []string{"p0.png/down.png"}) {
 		t.Errorf("%+v", r.Problems)
 	}
-	if p, ok := r.problem("black-masks"); !ok || p.Severity != SeverityWarning || !slices.Equal(p.Names, []string{"p1.png"}) {
+	if p, ok := r.problem("black-masks"); !ok || p.Severity != SeverityWarning ||
+		!slices.Equal(p.Names, []string{"p1.png"}) {
 		t.Errorf("%+v", r.Problems)
 	}
 }
@@ -171,9 +188,12 @@ func TestInspectMaskedFaces(t *testing.T) {
 func TestDecodeViews(t *testing.T) {
 	dir := t.TempDir()
 	cam := scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "m.png")}
-	scenetest.WriteImage(t, cam.Path, scenetest.Paint(96, 48, func(x, y int) [4]uint8 { return [4]uint8{uint8(7 * x), uint8(5 * y), uint8(x * y), 255} }))
+	scenetest.WriteImage(t, cam.Path,
+		scenetest.Paint(96, 48,
+			func(x, y int) [4]uint8 { return [4]uint8{uint8(7 * x), uint8(5 * y), uint8(x * y), 255} }))
 	scenetest.WriteImage(t, cam.Mask, scenetest.Halves(96, 48, 50))
-	views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 96, Height: 48, Params: []float64{96, 48}}.Views(cam, 96, 48, 1)
+	views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 96, Height: 48,
+		Params: []float64{96, 48}}.Views(cam, 96, 48, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +202,8 @@ func TestDecodeViews(t *testing.T) {
 	masked := 0
 	for i, v := range views {
 		one, err := photo.Decode(v)
-		if (err == nil) != (errs[i] == nil) || err != nil && err.Error() != errs[i].Error() || !slices.Equal(one.Pix, images[i].Pix) || !slices.Equal(one.Mask, images[i].Mask) {
+		if (err == nil) != (errs[i] == nil) || err != nil && err.Error() != errs[i].Error() ||
+			!slices.Equal(one.Pix, images[i].Pix) || !slices.Equal(one.Mask, images[i].Mask) {
 			t.Errorf("%s: %v, %v", v.Name, err, errs[i])
 		}
 		if errors.Is(err, photo.ErrMasked) {

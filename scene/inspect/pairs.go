@@ -26,8 +26,8 @@ type Pairs struct {
 	Warnings []scene.Warning
 }
 
-// FindPairs finds for each picture below the folder renders the one below photos that has the same name, or the same but for the extension. masks, unless it
-// is "", is a folder of masks of the photos, as in LoadOptions.
+// FindPairs finds for each picture below the folder renders the one below photos that has the same name, or the same
+// but for the extension. masks, unless it is "", is a folder of masks of the photos, as in LoadOptions.
 func FindPairs(renders, photos, masks string, inverted bool) (*Pairs, error) {
 	made, err := indexFolder(renders)
 	if err != nil {
@@ -83,12 +83,17 @@ func (p *Pairs) checkMasks(dir string) error {
 		return f.cause
 	}
 	if wrong := slices.Concat(f.stretched, f.turned); len(wrong) > 0 {
-		return fault.Data(opPairs, dir, "make masks of the photos' size", "%s", scene.Warning{Count: len(wrong), Names: scene.FirstNames(wrong),
-			Text: fmt.Sprintf("%d of %d masks have another shape than their photos (%s)", len(wrong), f.photos, f.example)})
+		return fault.Data(opPairs, dir, "make masks of the photos' size", "%s",
+			scene.Warning{Count: len(wrong), Names: scene.FirstNames(wrong),
+				Text: fmt.Sprintf("%d of %d masks have another shape than their photos (%s)", len(wrong), f.photos,
+					f.example)})
 	}
 	if len(scaled) > 0 {
-		p.Warnings = append(p.Warnings, scene.Warning{Code: "scaled-masks", Count: len(scaled), Names: scene.FirstNames(scaled),
-			Text: fmt.Sprintf("%d of %d masks have another size than their photos and are scaled to it", len(scaled), f.photos)})
+		p.Warnings = append(p.Warnings,
+			scene.Warning{Code: "scaled-masks", Count: len(scaled), Names: scene.FirstNames(scaled),
+				Text: fmt.Sprintf("%d of %d masks have another size than their photos and are scaled to it",
+					len(scaled),
+					f.photos)})
 	}
 	return nil
 }
@@ -96,11 +101,13 @@ func (p *Pairs) checkMasks(dir string) error {
 // indexFolder lists the pictures of a folder, of which there must be one.
 func indexFolder(dir string) (*photo.Index, error) {
 	if !atomicfile.IsDir(dir) {
-		return nil, &fault.Error{Op: opPairs, Path: dir, Err: errors.New("no such folder"), Hint: "check the spelling of the path"}
+		return nil, &fault.Error{Op: opPairs, Path: dir, Err: errors.New("no such folder"),
+			Hint: "check the spelling of the path"}
 	}
 	x, err := photo.IndexDir(dir)
 	if err == nil && len(x.Names) == 0 {
-		err = &fault.Error{Op: opPairs, Path: dir, Err: errors.New("there is no picture in the folder"), Hint: "name a folder with PNG, JPEG or WebP files"}
+		err = &fault.Error{Op: opPairs, Path: dir, Err: errors.New("there is no picture in the folder"),
+			Hint: "name a folder with PNG, JPEG or WebP files"}
 	}
 	return x, err
 }
@@ -114,8 +121,12 @@ func (p *Pairs) check(renders, photos string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fault.Data(opPairs, photos, fmt.Sprintf("pictures of both folders have the same names, as in %s and %s", path.Base(missing[0]), strings.TrimSuffix(path.Base(missing[0]), path.Ext(missing[0]))+".jpg"), "%s",
-			scene.Warning{Count: len(missing), Names: scene.FirstNames(missing), Text: fmt.Sprintf("%d of %d pictures of %s are not there", len(missing), len(p.Renders), wording.Printable(renders))})
+		return fault.Data(opPairs, photos,
+			fmt.Sprintf("pictures of both folders have the same names, as in %s and %s", path.Base(missing[0]),
+				strings.TrimSuffix(path.Base(missing[0]), path.Ext(missing[0]))+".jpg"), "%s",
+			scene.Warning{Count: len(missing), Names: scene.FirstNames(missing),
+				Text: fmt.Sprintf("%d of %d pictures of %s are not there", len(missing), len(p.Renders),
+					wording.Printable(renders))})
 	}
 	sizes := make([][4]int, len(p.Renders))
 	errs := make([]error, len(p.Renders))
@@ -123,7 +134,8 @@ func (p *Pairs) check(renders, photos string) error {
 		for k, cam := range []*scene.Camera{&p.Renders[i], &p.Photos[i]} {
 			w, h, err := photo.Size(cam.Path)
 			if err != nil && errs[i] == nil {
-				errs[i] = &fault.Error{Op: opPairs, Path: cam.Path, Err: err, Hint: "export or copy it again as PNG, JPEG or WebP"}
+				errs[i] = &fault.Error{Op: opPairs, Path: cam.Path, Err: err,
+					Hint: "export or copy it again as PNG, JPEG or WebP"}
 			}
 			cam.Width, cam.Height = w, h
 			sizes[i][2*k], sizes[i][2*k+1] = w, h
@@ -134,7 +146,10 @@ func (p *Pairs) check(renders, photos string) error {
 			return err
 		}
 		if s := sizes[i]; s[0] != s[2] || s[1] != s[3] {
-			return fault.Data(opPairs, p.Renders[i].Path, "compare pictures of one size: scale the photos as they were for the renderings", "it has %d x %d pixels, and %s has %d x %d", s[0], s[1], wording.Printable(p.Photos[i].Path), s[2], s[3])
+			return fault.Data(opPairs, p.Renders[i].Path,
+				"compare pictures of one size: scale the photos as they were for the renderings",
+				"it has %d x %d pixels, and %s has %d x %d", s[0], s[1], wording.Printable(p.Photos[i].Path), s[2],
+				s[3])
 		}
 	}
 	return nil

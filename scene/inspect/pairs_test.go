@@ -33,32 +33,40 @@ func TestFindPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Renders) != 2 || p.Renders[0].Name != "2.PNG" || p.Photos[0].Path != filepath.Join(gt, "2.png") || p.Photos[1].Width != 12 || p.Photos[1].Height != 11 {
+	if len(p.Renders) != 2 || p.Renders[0].Name != "2.PNG" || p.Photos[0].Path != filepath.Join(gt, "2.png") ||
+		p.Photos[1].Width != 12 || p.Photos[1].Height != 11 {
 		t.Errorf("pairs %+v", p)
 	}
 	if len(p.Unpaired) != 1 || p.Unpaired[0] != "3.png" || p.Photos[0].Mask == "" || p.Photos[1].Mask != "" {
 		t.Errorf("unpaired %v, masks %q and %q", p.Unpaired, p.Photos[0].Mask, p.Photos[1].Mask)
 	}
-	if text := p.Warnings[0].String(); len(p.Warnings) != 1 || !strings.Contains(text, "1 of 2 photos have masks in") || !strings.HasSuffix(text, "the others count whole: a/1.png") {
+	if text := p.Warnings[0].String(); len(p.Warnings) != 1 || !strings.Contains(text, "1 of 2 photos have masks in") ||
+		!strings.HasSuffix(text, "the others count whole: a/1.png") {
 		t.Errorf("a photo without a mask: %v", p.Warnings)
 	}
 	write("masks/a/1.png", 120, 110)
-	if p, err = FindPairs(renders, gt, filepath.Join(dir, "masks"), false); err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0].String(), "1 of 2 masks have another size than their photos and are scaled to it: a/1.png") {
+	if p, err = FindPairs(renders, gt, filepath.Join(dir, "masks"), false); err != nil || len(p.Warnings) != 1 ||
+		!strings.Contains(p.Warnings[0].String(),
+			"1 of 2 masks have another size than their photos and are scaled to it: a/1.png") {
 		t.Errorf("a mask of another size: %+v, %v", p, err)
 	}
 	write("masks/a/1.png", 120, 160)
-	if _, err = FindPairs(renders, gt, filepath.Join(dir, "masks"), false); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), "1 of 2 masks have another shape than their photos") {
+	if _, err = FindPairs(renders, gt, filepath.Join(dir, "masks"), false); !errors.Is(err, fault.ErrData) ||
+		fault.Hint(err) == "" || !strings.Contains(err.Error(), "1 of 2 masks have another shape than their photos") {
 		t.Errorf("a mask of another shape: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "masks", "a", "1.png"), []byte("\x89PNG\r\n\x1a\nxx"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "masks", "a", "1.png"), []byte("\x89PNG\r\n\x1a\nxx"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = FindPairs(renders, gt, filepath.Join(dir, "masks"), false); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "decode mask") {
+	if _, err = FindPairs(renders, gt, filepath.Join(dir, "masks"), false); !errors.Is(err, fault.ErrData) ||
+		!strings.Contains(err.Error(), "decode mask") {
 		t.Errorf("a broken mask: %v", err)
 	}
 	refused := func(want, renders, gt string) {
 		t.Helper()
-		if _, err := FindPairs(renders, gt, "", false); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), want) {
+		if _, err := FindPairs(renders, gt, "", false); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -85,7 +85,8 @@ func (r *Report) judgeMasked(c *scene.Capture, looks []look) (left int) {
 		severity = SeverityFatal
 	}
 	r.addMaskTrouble(&f, severity)
-	r.about(SeverityNote, "masked-faces", faces, "the masks leave no pixel of %d of %d pictures, whose steps train on others", len(faces), len(looks))
+	r.about(SeverityNote, "masked-faces", faces,
+		"the masks leave no pixel of %d of %d pictures, whose steps train on others", len(faces), len(looks))
 	return left
 }
 
@@ -99,7 +100,8 @@ func (r *Report) judgePixels(looks []look, left int) {
 		switch {
 		case l.err == nil && l.bright >= darkPhoto:
 			good = append(good, l.sharp)
-		case l.err == nil || errors.Is(l.err, errBlank) || errors.Is(l.err, photo.ErrMasked) || errors.As(l.err, &e) && e.Op == photo.OpMask:
+		case l.err == nil || errors.Is(l.err, errBlank) || errors.Is(l.err, photo.ErrMasked) || errors.As(l.err, &e) &&
+			e.Op == photo.OpMask:
 		default:
 			if bad = append(bad, r.Cameras[i].Name); cause == nil {
 				cause = l.err
@@ -129,10 +131,12 @@ func (r *Report) judgePixels(looks []look, left int) {
 		if left < scene.MinPhotos {
 			severity = SeverityFatal
 		}
-		r.about(severity, "undecodable-photos", bad, "%d of %d photos cannot be decoded, the first because of %q", len(bad), len(looks), cause.Error())
+		r.about(severity, "undecodable-photos", bad, "%d of %d photos cannot be decoded, the first because of %q",
+			len(bad), len(looks), cause.Error())
 	}
 	r.about(SeverityWarning, "dark-photos", dark, "%d of %d photos are black", len(dark), len(looks))
-	r.about(SeverityWarning, "blurred-photos", r.bySharpness(blurred), "%d of %d photos are blurred: less than a tenth as sharp as the median one", len(blurred), len(looks))
+	r.about(SeverityWarning, "blurred-photos", r.bySharpness(blurred),
+		"%d of %d photos are blurred: less than a tenth as sharp as the median one", len(blurred), len(looks))
 }
 
 // bySharpness orders the names of cameras, the most blurred first.

@@ -44,7 +44,8 @@ func (r *Report) checkPoses(c *scene.Capture) {
 			far = append(far, c.Cameras[i].Name)
 		}
 	}
-	r.about(SeverityWarning, "far-cameras", far, "%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g times", len(far), len(own), farCamera, r.Extent/r.MedianDistance)
+	r.about(SeverityWarning, "far-cameras", far,
+		"%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g times", len(far), len(own), farCamera, r.Extent/r.MedianDistance)
 	r.checkSamePoses(own, centres)
 }
 
@@ -72,10 +73,12 @@ func (r *Report) checkSamePoses(cams []scene.Camera, centres [][3]float64) {
 		seen[key] = true
 	}
 	if len(same) > 0 && len(seen) == 1 {
-		r.add(Problem{Severity: SeverityFatal, Code: "one-pose", Text: fmt.Sprintf("all %d photos have the same pose", len(photos))})
+		r.add(Problem{Severity: SeverityFatal, Code: "one-pose",
+			Text: fmt.Sprintf("all %d photos have the same pose", len(photos))})
 		return
 	}
-	r.about(SeverityWarning, "same-pose", same, "%d of %d photos have the pose of another photo", len(same), len(photos))
+	r.about(SeverityWarning, "same-pose", same, "%d of %d photos have the pose of another photo", len(same),
+		len(photos))
 }
 
 // checkPoints looks for points that no camera sees and for cameras that see none. With all it counts everything.
@@ -84,13 +87,15 @@ func (r *Report) checkPoints(c *scene.Capture, all bool) {
 	switch {
 	case n == 0 && c.Synthetic:
 		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
-			Text: fmt.Sprintf("there are no points; training begins with %d random ones within %g units of the origin", initial.DefaultRandomPoints, initial.SyntheticHalf)})
+			Text: fmt.Sprintf("there are no points; training begins with %d random ones within %g units of the origin",
+				initial.DefaultRandomPoints, initial.SyntheticHalf)})
 		return
 	case n == 0:
 		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to begin with"})
 		return
 	case n < fewPoints:
-		r.add(Problem{Severity: SeverityWarning, Code: "few-points", Text: fmt.Sprintf("there are only %d points to begin with", n)})
+		r.add(Problem{Severity: SeverityWarning, Code: "few-points",
+			Text: fmt.Sprintf("there are only %d points to begin with", n)})
 	}
 	v := coverage{c: c, stride: (n + countedPoints - 1) / countedPoints}
 	v.counted = (n + v.stride - 1) / v.stride
@@ -159,11 +164,14 @@ func (v *coverage) countSeen(all bool) int {
 func (r *Report) judgePoints(v *coverage, seen int) {
 	c := v.c
 	if seen == 0 {
-		r.add(Problem{Severity: SeverityFatal, Code: "unseen-points", Text: "no camera sees any of the points: poses and points do not belong together"})
+		r.add(Problem{Severity: SeverityFatal, Code: "unseen-points",
+			Text: "no camera sees any of the points: poses and points do not belong together"})
 		return
 	}
 	if 2*seen < v.counted {
-		r.add(Problem{Severity: SeverityWarning, Code: "unseen-points", Text: fmt.Sprintf("only %.0f %% of the points are in view of a camera", 100*float64(seen)/float64(v.counted))})
+		r.add(Problem{Severity: SeverityWarning, Code: "unseen-points",
+			Text: fmt.Sprintf("only %.0f %% of the points are in view of a camera",
+				100*float64(seen)/float64(v.counted))})
 	}
 	var blind []string
 	for i, row := range r.Cameras {
@@ -171,7 +179,8 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 			blind = append(blind, row.Name)
 		}
 	}
-	r.about(SeverityWarning, "blind-cameras", blind, "%d of %d cameras see fewer than %d points", len(blind), len(r.Cameras), scene.BlindCamera)
+	r.about(SeverityWarning, "blind-cameras", blind, "%d of %d cameras see fewer than %d points", len(blind),
+		len(r.Cameras), scene.BlindCamera)
 	far, all := 0, 0
 	for k := 0; k < len(c.Points); k += v.stride {
 		all++
@@ -188,7 +197,9 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 		if share > 0.05 {
 			severity = SeverityWarning
 		}
-		r.add(Problem{Severity: severity, Code: "far-points", Text: fmt.Sprintf("%.3g %% of the points are more than %d times as far from the mean camera as the median camera", 100*share, farPoint)})
+		r.add(Problem{Severity: severity, Code: "far-points",
+			Text: fmt.Sprintf("%.3g %% of the points are more than %d times as far from the mean camera as the median "+
+				"camera", 100*share, farPoint)})
 	}
 }
 
@@ -208,5 +219,7 @@ func (r *Report) checkOrientation(c *scene.Capture) {
 			turned = append(turned, c.Cameras[g.First].PhotoName())
 		}
 	}
-	r.about(SeverityNote, "orientation-tags", turned, "%d of %d photos carry an orientation tag; it is ignored, because their calibration is of the pixels as stored", len(turned), r.Photos)
+	r.about(SeverityNote, "orientation-tags", turned,
+		"%d of %d photos carry an orientation tag; it is ignored, because their calibration is of the pixels as stored",
+		len(turned), r.Photos)
 }

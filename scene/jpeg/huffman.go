@@ -7,10 +7,12 @@ import (
 	"slices"
 )
 
-// lookBits is how many bits of a Huffman code are looked up at once. It is wide enough to hold most codes together with their coefficient's bits.
+// lookBits is how many bits of a Huffman code are looked up at once. It is wide enough to hold most codes together with
+// their coefficient's bits.
 const lookBits = 10
 
-// A lookEntry says what the next lookBits bits hold; 0 if they begin a longer code or none. Fields from the lowest bit on:
+// A lookEntry says what the next lookBits bits hold; 0 if they begin a longer code or none. Fields from the lowest bit
+// on:
 //
 //	5 bits  length of code and value together, 0 if the value does not fit or there is none
 //	5 bits  length of the code
@@ -35,7 +37,8 @@ type huffTable struct {
 
 var errHuffman = errors.New("a Huffman table is invalid")
 
-// newHuffTable builds the table of the codes that counts (by length, from 1) and symbols (in the order of codes) define.
+// newHuffTable builds the table of the codes that counts (by length, from 1) and symbols (in the order of codes)
+// define.
 func newHuffTable(counts [16]uint8, symbols []uint8) (*huffTable, error) {
 	t := &huffTable{}
 	copy(t.symbols[:], symbols)
@@ -80,7 +83,8 @@ func signed(v uint32, size uint) int32 {
 	return int32(v)
 }
 
-// long gives the symbol and the length of the code that the first 16 bits begin with, of those longer than lookBits; length 0 if there is none.
+// long gives the symbol and the length of the code that the first 16 bits begin with, of those longer than lookBits;
+// length 0 if there is none.
 func (t *huffTable) long(first16 uint32) (symbol uint8, length uint) {
 	for l := uint(lookBits + 1); l <= 16; l++ {
 		if first16 < t.beyond[l] {
@@ -90,7 +94,8 @@ func (t *huffTable) long(first16 uint32) (symbol uint8, length uint) {
 	return 0, 0
 }
 
-// entropyData is the coded data between two markers, without the zeros stuffed behind 0xFF bytes. The buffer holds 8 zeros behind it, for whole reads.
+// entropyData is the coded data between two markers, without the zeros stuffed behind 0xFF bytes. The buffer holds 8
+// zeros behind it, for whole reads.
 type entropyData struct {
 	buf []byte
 	// state of the reader: the next n bits are the highest of bits; those below repeat or precede what pos points at
@@ -99,7 +104,8 @@ type entropyData struct {
 	n    uint
 }
 
-// load takes the coded data at the start of src and returns how many bytes of src it takes: up to the next marker, or all.
+// load takes the coded data at the start of src and returns how many bytes of src it takes: up to the next marker, or
+// all.
 func (r *entropyData) load(src []byte) int {
 	end := codedLength(src)
 	*r = entropyData{buf: slices.Grow(r.buf[:0], end+8)}

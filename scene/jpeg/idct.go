@@ -13,9 +13,10 @@ var zigzag = [64]uint8{
 // lastOfCorner is the last coefficient, in stored order, of those whose row and column sum to at most 3.
 const lastOfCorner = 9
 
-// The inverse transform is the accurate integer one of libjpeg ("islow"): two passes of the eight-point transform of Loeffler, Ligtenberg and Moschytz in 13
-// bits of fraction, the columns' results kept with 2 bits of fraction. Products are summed without rounding, so any order of the sums gives libjpeg's
-// samples, and terms that are zero may be left out; the constants, rounded once each, are what makes the results equal.
+// The inverse transform is the accurate integer one of libjpeg ("islow"): two passes of the eight-point transform of
+// Loeffler, Ligtenberg and Moschytz in 13 bits of fraction, the columns' results kept with 2 bits of fraction. Products
+// are summed without rounding, so any order of the sums gives libjpeg's samples, and terms that are zero may be left
+// out; the constants, rounded once each, are what makes the results equal.
 const (
 	idctBits  = 13 // fraction of the constants
 	passBits  = 2  // fraction between the passes
@@ -42,7 +43,8 @@ const (
 	c3072 = 25172
 )
 
-// idct writes the 8 x 8 samples of a block of dequantised coefficients, given row by row, of which those stored after the last-th are zero.
+// idct writes the 8 x 8 samples of a block of dequantised coefficients, given row by row, of which those stored after
+// the last-th are zero.
 func idct(dst []uint8, stride int, b *[64]int16, last int) {
 	switch {
 	case last == 0:
@@ -104,7 +106,8 @@ func idctFull(dst []uint8, stride int, b *[64]int16) {
 			continue
 		}
 		even2, even6 := int32(b[x+16]), int32(b[x+48])
-		sum, difference := (int32(b[x])+int32(b[x+32]))<<idctBits+columnHalf, (int32(b[x])-int32(b[x+32]))<<idctBits+columnHalf
+		sum, difference := (int32(b[x])+int32(b[x+32]))<<idctBits+columnHalf,
+			(int32(b[x])-int32(b[x+32]))<<idctBits+columnHalf
 		mid := (even2 + even6) * c0541
 		high, low := mid+even2*c0765, mid-even6*c1847
 		e0, e1, e2, e3 := sum+high, difference+low, difference-low, sum-high

@@ -7,12 +7,12 @@ import (
 	"vksplat/scene"
 )
 
-// JpegPixelsPerByte bounds what a JPEG can claim: each block takes a bit or more and stands for 8 x 16 pixels at most, with 4 x 1 samples of one component in
-// a unit and 1 x 4 of another.
+// JpegPixelsPerByte bounds what a JPEG can claim: each block takes a bit or more and stands for 8 x 16 pixels at most,
+// with 4 x 1 samples of one component in a unit and 1 x 4 of another.
 const JpegPixelsPerByte = 8 * 8 * 16
 
-// Decode decodes a JPEG to opaque RGBA: the samples that libjpeg's defaults give ("islow" inverse transform, triangle filters on chroma, its conversion
-// of colours), because that is what the trainers that results are compared with see.
+// Decode decodes a JPEG to opaque RGBA: the samples that libjpeg's defaults give ("islow" inverse transform, triangle
+// filters on chroma, its conversion of colours), because that is what the trainers that results are compared with see.
 func Decode(data []byte) (scene.Image, error) {
 	d := &jpegDecoder{data: data}
 	if err := d.decode(); err != nil {
@@ -48,7 +48,8 @@ func (d *jpegDecoder) toRGBA() scene.Image {
 	return out
 }
 
-// conversion chooses what turns rows of components into RGBA, by the rules of libjpeg: the markers of JFIF and Adobe decide, then the components' numbers.
+// conversion chooses what turns rows of components into RGBA, by the rules of libjpeg: the markers of JFIF and Adobe
+// decide, then the components' numbers.
 func (d *jpegDecoder) conversion() func(dst []uint8, rows [][]uint8) {
 	c := d.components
 	switch {
@@ -58,22 +59,24 @@ func (d *jpegDecoder) conversion() func(dst []uint8, rows [][]uint8) {
 		return convertYCCK
 	case len(c) == 4:
 		return convertCMYK
-	case !d.jfif && d.adobe && d.transform == 0, !d.jfif && !d.adobe && c[0].id == 'R' && c[1].id == 'G' && c[2].id == 'B':
+	case !d.jfif && d.adobe && d.transform == 0, !d.jfif && !d.adobe && c[0].id == 'R' && c[1].id == 'G' &&
+		c[2].id == 'B':
 		return convertRGB
 	}
 	return convertYCC
 }
 
-// The conversion from YCbCr sums three 64-bit words, one for each sample, that hold the colours side by side: red at bit 0, blue at 16 and green at 32, the
-// last with 16 bits of fraction. Each colour is raised by 256, so that no lane borrows from the next and the bits above a colour's eight tell whether it is
-// within 0..255.
+// The conversion from YCbCr sums three 64-bit words, one for each sample, that hold the colours side by side: red at
+// bit 0, blue at 16 and green at 32, the last with 16 bits of fraction. Each colour is raised by 256, so that no lane
+// borrows from the next and the bits above a colour's eight tell whether it is within 0..255.
 const (
 	wordOfY    = 1 | 1<<16 | 1<<48
 	wordAbove  = 3<<8 | 3<<24 | 3<<56
 	wordWithin = 1<<8 | 1<<24 | 1<<56
 )
 
-// The words by chroma value: libjpeg's terms in 16.16 fixed point, each rounded by itself but green's, which are rounded together.
+// The words by chroma value: libjpeg's terms in 16.16 fixed point, each rounded by itself but green's, which are
+// rounded together.
 var wordOfCb, wordOfCr = chromaWords()
 
 func chromaWords() (cb, cr [256]uint64) {
@@ -121,8 +124,8 @@ func convertRGB(dst []uint8, rows [][]uint8) {
 	}
 }
 
-// convertCMYK takes ink for a filter on white light, without the profile of a press. All writers of such files store the complement, 255 for no ink, as
-// Adobe's programs do, with or without Adobe's marker.
+// convertCMYK takes ink for a filter on white light, without the profile of a press. All writers of such files store
+// the complement, 255 for no ink, as Adobe's programs do, with or without Adobe's marker.
 func convertCMYK(dst []uint8, rows [][]uint8) {
 	for x, k := range rows[3] {
 		copy(dst[4*x:4*x+4], []uint8{inked(rows[0][x], k), inked(rows[1][x], k), inked(rows[2][x], k), 255})
@@ -172,8 +175,9 @@ func (c *jpegComponent) sampleRow(y int) []uint8 {
 	return c.pix[8*c.wide*y:][:c.width]
 }
 
-// row returns the upsampled row y, valid until the next call. Triangle filters are used where libjpeg-turbo uses them: 2x1 and 2x2 of components wider than
-// two samples, and 1x2; samples are repeated otherwise. Their rounding alternates between columns, or rows, as libjpeg's does.
+// row returns the upsampled row y, valid until the next call. Triangle filters are used where libjpeg-turbo uses them:
+// 2x1 and 2x2 of components wider than two samples, and 1x2; samples are repeated otherwise. Their rounding alternates
+// between columns, or rows, as libjpeg's does.
 func (u *upsampler) row(y int) []uint8 {
 	near := u.c.sampleRow(y / u.v)
 	switch {
@@ -197,8 +201,8 @@ func (u *upsampler) row(y int) []uint8 {
 	return u.out
 }
 
-// doubled doubles a row: 9/16 of the nearest sample, 3/16 of that beside it and of that in the farther row, 1/16 of the one across. What is added before the
-// division alternates.
+// doubled doubles a row: 9/16 of the nearest sample, 3/16 of that beside it and of that in the farther row, 1/16 of the
+// one across. What is added before the division alternates.
 func doubled(dst, near, far []uint8, round0, round1 uint32) {
 	n := len(near)
 	far, dst = far[:n], dst[:2*n]
@@ -206,7 +210,8 @@ func doubled(dst, near, far []uint8, round0, round1 uint32) {
 	left, mid, x := sum(0), sum(0), 0
 	for ; x+8 < n; x += 8 {
 		right := sum(x + 8)
-		left = doubleEight(dst[2*x:2*x+16], binary.LittleEndian.Uint64(near[x:]), binary.LittleEndian.Uint64(far[x:]), left, right, round0, round1)
+		left = doubleEight(dst[2*x:2*x+16], binary.LittleEndian.Uint64(near[x:]), binary.LittleEndian.Uint64(far[x:]),
+			left, right, round0, round1)
 		mid = right
 	}
 	for ; x < n; x++ {
@@ -216,8 +221,8 @@ func doubled(dst, near, far []uint8, round0, round1 uint32) {
 	}
 }
 
-// doubleEight is doubled for eight samples of each row, four in the 16-bit lanes of a word: the even ones and the odd ones. left and right are the weighted
-// sums beside them. It returns the last one's sum.
+// doubleEight is doubled for eight samples of each row, four in the 16-bit lanes of a word: the even ones and the odd
+// ones. left and right are the weighted sums beside them. It returns the last one's sum.
 func doubleEight(dst []uint8, near, far uint64, left, right, round0, round1 uint32) uint32 {
 	const low, ones = 0x00FF00FF00FF00FF, 0x0001000100010001
 	even, odd := 3*(near&low)+far&low, 3*(near>>8&low)+far>>8&low

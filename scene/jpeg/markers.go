@@ -207,7 +207,8 @@ func (d *jpegDecoder) readFrame(m uint8, content []byte) error {
 	for i := range components {
 		c := &components[i]
 		if d.hMax%c.h != 0 || d.vMax%c.v != 0 {
-			return fmt.Errorf("component %d of %d x %d samples where others have %d x %d is not supported", i+1, c.h, c.v, d.hMax, d.vMax)
+			return fmt.Errorf("component %d of %d x %d samples where others have %d x %d is not supported", i+1, c.h,
+				c.v, d.hMax, d.vMax)
 		}
 		c.width, c.height = ceilDiv(w*c.h, d.hMax), ceilDiv(h*c.v, d.vMax)
 		c.wide, c.high = ceilDiv(c.width, 8), ceilDiv(c.height, 8)
@@ -323,7 +324,8 @@ func (d *jpegDecoder) complete() bool {
 	return len(d.components) > 0
 }
 
-// atEnd checks that the marker of the end came after all components. Progressive files that leave out details are whole.
+// atEnd checks that the marker of the end came after all components. Progressive files that leave out details are
+// whole.
 func (d *jpegDecoder) atEnd() error {
 	for i := range d.components {
 		if d.components[i].bit[0] < 0 {

@@ -1,7 +1,7 @@
 package jpeg
 
-// The blocks of progressive frames: each scan adds a band of coefficients, or one bit to them. Coefficients stay as stored, neither in rows nor
-// dequantised.
+// The blocks of progressive frames: each scan adds a band of coefficients, or one bit to them. Coefficients stay as
+// stored, neither in rows nor dequantised.
 
 func (s *jpegScan) firstDC(r *entropyData, c *jpegComponent, b *[64]int16) error {
 	size, ok := r.symbol(c.dc)
@@ -82,7 +82,8 @@ func (s *jpegScan) refineAC(r *entropyData, c *jpegComponent, b *[64]int16) erro
 	return nil
 }
 
-// refine adds a bit to the coefficients from the k-th on that are not zero, up to the zero behind run others, and returns the place of that.
+// refine adds a bit to the coefficients from the k-th on that are not zero, up to the zero behind run others, and
+// returns the place of that.
 func (s *jpegScan) refine(r *entropyData, b *[64]int16, k, run int) int {
 	for ; k <= s.last; k++ {
 		v := b[k]

@@ -77,10 +77,12 @@ func (d *jpegDecoder) scanHeader(content []byte) (*jpegScan, error) {
 	s.first, s.last, s.shift, s.refines = int(content[1+2*n]), int(content[2+2*n]), uint(content[3+2*n]&15), high != 0
 	bands := s.first == 0 && s.last == 0 || s.first > 0 && s.last >= s.first && s.last <= 63 && n == 1
 	if !bands || s.shift > 13 || s.refines && high != s.shift+1 {
-		return nil, fmt.Errorf("a scan of coefficients %d to %d, bits %d to %d is invalid", s.first, s.last, high, s.shift)
+		return nil, fmt.Errorf("a scan of coefficients %d to %d, bits %d to %d is invalid", s.first, s.last, high,
+			s.shift)
 	}
 	s.block = [...]func(*jpegScan, *entropyData, *jpegComponent, *[64]int16) error{
-		(*jpegScan).firstDC, (*jpegScan).refineDC, (*jpegScan).firstAC, (*jpegScan).refineAC}[2*min(s.first, 1)+min(int(high), 1)]
+		(*jpegScan).firstDC, (*jpegScan).refineDC, (*jpegScan).firstAC,
+		(*jpegScan).refineAC}[2*min(s.first, 1)+min(int(high), 1)]
 	return s, nil
 }
 
@@ -134,8 +136,8 @@ func (d *jpegDecoder) table(class int, id uint8) (*huffTable, error) {
 	return d.codes[class][id], nil
 }
 
-// scanData reads the MCUs of a scan. With one component they are the blocks that hold its samples; with several, the blocks of a unit of each, also beyond
-// the edges.
+// scanData reads the MCUs of a scan. With one component they are the blocks that hold its samples; with several, the
+// blocks of a unit of each, also beyond the edges.
 func (d *jpegDecoder) scanData(s *jpegScan) error {
 	across, down := ceilDiv(d.width, 8*d.hMax), ceilDiv(d.height, 8*d.vMax)
 	if len(s.components) == 1 {
@@ -176,7 +178,8 @@ func (d *jpegDecoder) dataError(err error) error {
 	return errShort
 }
 
-// nextInterval gets the coded data up to the next marker, which begins with a restart marker unless it is the scan's first.
+// nextInterval gets the coded data up to the next marker, which begins with a restart marker unless it is the scan's
+// first.
 func (d *jpegDecoder) nextInterval(s *jpegScan, restarts bool, number uint8) error {
 	if restarts {
 		if d.bits.exhausted() {
@@ -237,7 +240,8 @@ func (d *jpegDecoder) blockAt(s *jpegScan, c *jpegComponent, x, y int) error {
 	return nil
 }
 
-// block reads a block of a sequential frame, dequantised, row by row, and returns the last coefficient that is not zero, in stored order.
+// block reads a block of a sequential frame, dequantised, row by row, and returns the last coefficient that is not
+// zero, in stored order.
 func (r *entropyData) block(c *jpegComponent, b *[64]int16) (last int, err error) {
 	size, ok := r.symbol(c.dc)
 	if !ok {

@@ -9,7 +9,8 @@ import (
 
 const MaxSegments = 1 << 10
 
-// Segments calls visit for each segment of a JPEG before the first scan, with its marker, its length in bytes and its content, until it says done.
+// Segments calls visit for each segment of a JPEG before the first scan, with its marker, its length in bytes and its
+// content, until it says done.
 func Segments(r io.Reader, visit func(m uint8, n int, content io.Reader) (done bool, err error)) error {
 	b := bufio.NewReader(r)
 	if _, err := b.Discard(2); err != nil {

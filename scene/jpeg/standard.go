@@ -1,7 +1,7 @@
 package jpeg
 
-// The Huffman tables that a JPEG leaves out mean those of annex K of the standard (T.81, tables K.3 to K.6): frames of Motion JPEG are files without them.
-// Each begins with 16 counts by length of code.
+// The Huffman tables that a JPEG leaves out mean those of annex K of the standard (T.81, tables K.3 to K.6): frames of
+// Motion JPEG are files without them. Each begins with 16 counts by length of code.
 var standardTables = [2][2]string{
 	{
 		// DC of luma

@@ -2,7 +2,8 @@
 // with them.
 package lenscases
 
-// All are parameters of every model, most of them those of COLMAP's own tests (sensor/models_test.cc), for a photo of 800 x 1000 pixels.
+// All are parameters of every model, most of them those of COLMAP's own tests (sensor/models_test.cc), for a photo of
+// 800 x 1000 pixels.
 var All = []struct {
 	Model  int // COLMAP's number of it, as in scene.LensModel
 	Params []float64

@@ -31,7 +31,8 @@ func TestCameraModels(t *testing.T) {
 				t.Fatal(err)
 			}
 			k := records[0].Lens.Calibration(1, 1)
-			if k.Model != scene.LensModel(id) || k.Width != scenetest.TinyWidth || k.Height != scenetest.TinyHeight || len(k.Params) != model.Params || k.Params[model.Params-1] != float64(19+model.Params) {
+			if k.Model != scene.LensModel(id) || k.Width != scenetest.TinyWidth || k.Height != scenetest.TinyHeight ||
+				len(k.Params) != model.Params || k.Params[model.Params-1] != float64(19+model.Params) {
 				t.Errorf("calibration %+v", k)
 			}
 		})
@@ -43,7 +44,8 @@ func TestPinholeModels(t *testing.T) {
 		root := loadtest.TinyCapture(t)
 		loadtest.Edit(t, root, "cameras.bin", func([]byte) []byte { return scenetest.CameraOfModel(id) })
 		k := loadtest.MustLoad(t, root, loadtest.AnyModel()).Cameras[0]
-		if got, want := [4]float64{k.Fx, k.Fy, k.Cx, k.Cy}, [4]float64{20, 20 + float64(id), 21 + float64(id), 22 + float64(id)}; got != want {
+		if got, want := [4]float64{k.Fx, k.Fy, k.Cx, k.Cy},
+			[4]float64{20, 20 + float64(id), 21 + float64(id), 22 + float64(id)}; got != want {
 			t.Errorf("intrinsics %v, want %v", got, want)
 		}
 	}
@@ -62,7 +64,8 @@ func TestUnusedCamera(t *testing.T) {
 }
 
 func TestShellWord(t *testing.T) {
-	for in, want := range map[string]string{"/a/b-c_d.e": "/a/b-c_d.e", "/a b/c": "'/a b/c'", "/a$b": "'/a$b'", "it's": `'it'\''s'`, "/ä": "/ä", "": "''"} {
+	for in, want := range map[string]string{"/a/b-c_d.e": "/a/b-c_d.e", "/a b/c": "'/a b/c'", "/a$b": "'/a$b'",
+		"it's": `'it'\''s'`, "/ä": "/ä", "": "''"} {
 		if got := photo.ShellWord(in); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -95,7 +98,9 @@ func TestTracksAreSkipped(t *testing.T) {
 		points = append(points, make([]byte, 4*8)...)
 	}
 	got, bad, err := colmap.ParsePoints(colmap.NewCursor(bytes.NewReader(points), int64(len(points))))
-	if err != nil || bad != 0 || !slices.Equal(got, []scene.Point{{Pos: [3]float64{1, 2, 0}, Color: [3]uint8{7, 8, 9}}, {Pos: [3]float64{1, 2, 1}, Color: [3]uint8{7, 8, 9}}}) {
+	if err != nil || bad != 0 ||
+		!slices.Equal(got, []scene.Point{{Pos: [3]float64{1, 2, 0}, Color: [3]uint8{7, 8, 9}},
+			{Pos: [3]float64{1, 2, 1}, Color: [3]uint8{7, 8, 9}}}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -146,11 +151,16 @@ func TestRealCaptures(t *testing.T) {
 		{name: "chair_400", images: 125, points: 0, options: loadtest.AnyModel(), width: 400, height: 400},
 		{name: "fox_pinhole", images: 50, points: 12479, options: loadtest.AnyModel(), width: 533, height: 948},
 		{name: "bonsai_146", images: 146, points: 43802, options: loadtest.AnyModel(), width: 800, height: 533},
-		{name: "miku_plush_pinhole_small", images: 97, points: 25784, options: loadtest.AnyModel(), width: 504, height: 378},
-		{name: "desk", images: 29, points: 7562, options: loadtest.AnyModel(), width: 1600, height: 898, notice: "reduced-photos"},
-		{name: "desk", images: 29, points: 7562, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 1}, width: 1906, height: 1070},
-		{name: "desk", images: 29, points: 7562, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 2}, width: 953, height: 535},
-		{name: "desk", images: 29, points: 7562, options: scene.LoadOptions{Model: scene.AnyModel, Images: "images_2"}, width: 953, height: 535},
+		{name: "miku_plush_pinhole_small", images: 97, points: 25784, options: loadtest.AnyModel(), width: 504,
+			height: 378},
+		{name: "desk", images: 29, points: 7562, options: loadtest.AnyModel(), width: 1600, height: 898,
+			notice: "reduced-photos"},
+		{name: "desk", images: 29, points: 7562, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 1},
+			width: 1906, height: 1070},
+		{name: "desk", images: 29, points: 7562, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 2},
+			width: 953, height: 535},
+		{name: "desk", images: 29, points: 7562, options: scene.LoadOptions{Model: scene.AnyModel, Images: "images_2"},
+			width: 953, height: 535},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := test.options
@@ -160,7 +170,8 @@ func TestRealCaptures(t *testing.T) {
 				t.Log(w)
 			}
 			cam := c.Cameras[0]
-			if len(c.Cameras) != test.images || len(c.Points) != test.points || test.width != 0 && (cam.Width != test.width || cam.Height != test.height) {
+			if len(c.Cameras) != test.images || len(c.Points) != test.points || test.width != 0 &&
+				(cam.Width != test.width || cam.Height != test.height) {
 				t.Errorf("%d images of %d x %d, %d points", len(c.Cameras), cam.Width, cam.Height, len(c.Points))
 			}
 			if _, ok := scenetest.WarningOf(c, test.notice); test.notice != "" && !ok {

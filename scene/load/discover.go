@@ -56,7 +56,8 @@ func formatFlag(o scene.LoadOptions) string { return cmp.Or(o.FlagOf, "format") 
 func discover(root string, o scene.LoadOptions) (found, []scene.Warning, error) {
 	if strings.EqualFold(filepath.Ext(root), ".json") && fault.Regular(root) == nil && o.Format != scene.FormatColmap {
 		what := found{format: scene.FormatTransforms, root: filepath.Dir(root), model: root}
-		if o.Format == scene.FormatBlender || filepath.Base(root) == transforms.TrainFile && o.Format != scene.FormatTransforms {
+		if o.Format == scene.FormatBlender || filepath.Base(root) == transforms.TrainFile &&
+			o.Format != scene.FormatTransforms {
 			what.format = scene.FormatBlender
 		}
 		return what, nil, nil
@@ -140,7 +141,8 @@ func checkRoot(root string) error {
 		return &fault.Error{Op: "open capture", Path: root, Err: errors.New("no such folder"),
 			Hint: "check the spelling; a capture is a folder with images/ and sparse/0/, or with a transforms.json"}
 	case err != nil:
-		return &fault.Error{Op: "open capture", Path: root, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: "check the permissions of the folder"}
+		return &fault.Error{Op: "open capture", Path: root, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: "check the permissions of the folder"}
 	case !info.IsDir():
 		return &fault.Error{Op: "open capture", Path: root, Err: errors.New("this is a file, not a folder"),
 			Hint: "name the folder that holds images/ and sparse/0/, or a transforms.json"}
@@ -237,11 +239,14 @@ func noModel(root string, o scene.LoadOptions) error {
 			", or name the folder that has the file"
 		return err
 	case scene.FormatColmap:
-		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s", searched)
+		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s",
+			searched)
 	default:
-		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, no %s and no %s", searched, transforms.TransformsFile, transforms.TrainFile)
+		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, no %s and no %s", searched,
+			transforms.TransformsFile, transforms.TrainFile)
 	}
-	err.Hint = "a capture is a folder with the photos in images/ and COLMAP's model in sparse/0/, or with a transforms.json"
+	err.Hint = "a capture is a folder with the photos in images/ and COLMAP's model in sparse/0/, or with a " +
+		"transforms.json"
 	if entries, readErr := os.ReadDir(root); readErr == nil && len(entries) == 0 {
 		err.Err = fmt.Errorf("the folder is empty; searched: %s", searched)
 	}
@@ -279,12 +284,15 @@ func calibrateCommands(root string) string {
 		}
 		photos = filepath.Join(root, photo.Folders[0])
 		steps = append(steps, fmt.Sprintf("mkdir -p %s", photo.ShellWord(photos)),
-			fmt.Sprintf("ffmpeg -i %s -vf fps=2 -q:v 2 %s", photo.ShellWord(video), photo.ShellWord(filepath.Join(photos, "frame_%05d.jpg"))))
+			fmt.Sprintf("ffmpeg -i %s -vf fps=2 -q:v 2 %s", photo.ShellWord(video),
+				photo.ShellWord(filepath.Join(photos, "frame_%05d.jpg"))))
 	}
-	database, sparse := photo.ShellWord(filepath.Join(root, "database.db")), photo.ShellWord(filepath.Join(root, "sparse"))
+	database, sparse := photo.ShellWord(filepath.Join(root, "database.db")),
+		photo.ShellWord(filepath.Join(root, "sparse"))
 	at := photo.ShellWord(photos)
 	steps = append(steps,
-		fmt.Sprintf("colmap feature_extractor --database_path %s --image_path %s --ImageReader.single_camera 1 --ImageReader.camera_model OPENCV", database, at),
+		fmt.Sprintf("colmap feature_extractor --database_path %s --image_path %s --ImageReader.single_camera 1 "+
+			"--ImageReader.camera_model OPENCV", database, at),
 		fmt.Sprintf("colmap exhaustive_matcher --database_path %s", database),
 		fmt.Sprintf("mkdir -p %s", sparse),
 		fmt.Sprintf("colmap mapper --database_path %s --image_path %s --output_path %s", database, at, sparse))

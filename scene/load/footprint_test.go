@@ -27,11 +27,12 @@ import (
 	"vksplat/scene/scenetest"
 )
 
-// manyPoints are the points of a large capture. What does not grow with their number, as the depths that a worker of Clear sorts, weighs more than with
-// millions of them.
+// manyPoints are the points of a large capture. What does not grow with their number, as the depths that a worker of
+// Clear sorts, weighs more than with millions of them.
 const manyPoints = 1 << 18
 
-// largeModel writes a capture whose model has manyPoints points with tracks of three, and the 2D points that belong to them.
+// largeModel writes a capture whose model has manyPoints points with tracks of three, and the 2D points that belong to
+// them.
 func largeModel(t *testing.T) string {
 	t.Helper()
 	root := loadtest.TinyCapture(t)
@@ -114,7 +115,8 @@ func peakHeap(f func()) int64 {
 	return most
 }
 
-// TestComparingFootprint measures what comparing and writing the widest of pictures takes in RAM beside it: nothing that grows with its height.
+// TestComparingFootprint measures what comparing and writing the widest of pictures takes in RAM beside it: nothing
+// that grows with its height.
 func TestComparingFootprint(t *testing.T) {
 	const width, height = 1 << 15, 96
 	shot := scene.Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
@@ -137,8 +139,9 @@ func TestComparingFootprint(t *testing.T) {
 	}
 }
 
-// TestLoadingFootprint measures what each stage of loading a large capture takes in RAM. Existing trainers took gigabytes for such captures before the
-// first step. Garbage that nobody has collected yet counts as well, on a busy machine more of it: the least of three passes is nearest to what is used.
+// TestLoadingFootprint measures what each stage of loading a large capture takes in RAM. Existing trainers took
+// gigabytes for such captures before the first step. Garbage that nobody has collected yet counts as well, on a busy
+// machine more of it: the least of three passes is nearest to what is used.
 func TestLoadingFootprint(t *testing.T) {
 	root := largeModel(t)
 	var least []float64
@@ -166,7 +169,8 @@ func TestLoadingFootprint(t *testing.T) {
 	}
 }
 
-// loadingStage is one stage: bytes a point at its peak, with what the stages before left, and the most that it may take.
+// loadingStage is one stage: bytes a point at its peak, with what the stages before left, and the most that it may
+// take.
 type loadingStage struct {
 	name       string
 	most, took float64
@@ -182,7 +186,8 @@ func loadingStages(t *testing.T, root string) []loadingStage {
 	var err error
 	stages := []loadingStage{
 		{name: "load", most: 33, run: func() { c, err = load.Capture(root, loadtest.AnyModel()) }},
-		{name: "inspect", most: 34, run: func() { report, err = inspect.Capture(context.Background(), c, inspect.Options{Coverage: true}) }},
+		{name: "inspect", most: 34,
+			run: func() { report, err = inspect.Capture(context.Background(), c, inspect.Options{Coverage: true}) }},
 		{name: "fingerprint", most: 42, run: func() {
 			var f *fingerprint.Fingerprint
 			if f, err = fingerprint.Start(c, 1); err == nil {
@@ -193,7 +198,8 @@ func loadingStages(t *testing.T, root string) []loadingStage {
 		{name: "copy for the file", most: 50, run: func() { files = ply.FilePoints(c, [3]float64{1, 2, 3}) }},
 		{name: "normalise", most: 50, run: func() { c.Normalise() }},
 		{name: "clear", most: 80, run: func() { c.Clear(c.Depths(0.5)) }},
-		{name: "splats", most: 112, run: func() { splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1}) }},
+		{name: "splats", most: 112,
+			run: func() { splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1}) }},
 		{name: "splats of a fine grid", most: 165, run: func() {
 			splats = nil
 			splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1, Grid: 1e-6 / c.Frame.Scale})
@@ -215,7 +221,8 @@ func loadingStages(t *testing.T, root string) []loadingStage {
 		}
 		stages[i].took = float64(int64(now.HeapAlloc)-int64(start.HeapAlloc)+grown) / manyPoints
 	}
-	if len(c.Points) < manyPoints*9/10 || len(files) != manyPoints || splats.N == 0 || report.Points != manyPoints || math.IsNaN(float64(splats.LogScales[0])) {
+	if len(c.Points) < manyPoints*9/10 || len(files) != manyPoints || splats.N == 0 || report.Points != manyPoints ||
+		math.IsNaN(float64(splats.LogScales[0])) {
 		t.Errorf("%d points, %d for the file, %d splats", len(c.Points), len(files), splats.N)
 	}
 	return stages

@@ -37,20 +37,24 @@ func TestOrientationOfCapture(t *testing.T) {
 	}
 }
 
-// A capture of photos of another kind says how to convert them; one of turned photos, that their tag has not been applied.
+// A capture of photos of another kind says how to convert them; one of turned photos, that their tag has not been
+// applied.
 func TestCaptureHints(t *testing.T) {
 	upright := scenetest.PngBytes(t, image.NewGray(image.Rect(0, 0, scenetest.TinyHeight, scenetest.TinyWidth)))
 	for name, c := range map[string]struct {
 		data []byte
 		want string
 	}{
-		"heic":   {[]byte("\x00\x00\x00\x1cftypheic\x00\x00\x00\x00"), "heif-convert -q 95"},
-		"tagged": {scenetest.WithChunk(upright, "eXIf", scenetest.ExifBlock(binary.LittleEndian, 6)), "orientation tag 6"},
-		"turned": {scenetest.WithChunk(upright, "eXIf", scenetest.ExifBlock(binary.LittleEndian, 3)), "without applying"},
+		"heic": {[]byte("\x00\x00\x00\x1cftypheic\x00\x00\x00\x00"), "heif-convert -q 95"},
+		"tagged": {scenetest.WithChunk(upright, "eXIf", scenetest.ExifBlock(binary.LittleEndian, 6)),
+			"orientation tag 6"},
+		"turned": {scenetest.WithChunk(upright, "eXIf", scenetest.ExifBlock(binary.LittleEndian, 3)),
+			"without applying"},
 	} {
 		root := loadtest.TinyCapture(t)
 		scenetest.Put(t, filepath.Join(root, "images", scenetest.TinyCameras()[2].Name), c.data)
-		if _, err := load.Capture(root, scene.LoadOptions{Model: scene.AnyModel, Strict: true}); err == nil || !strings.Contains(fault.Hint(err), c.want) {
+		if _, err := load.Capture(root, scene.LoadOptions{Model: scene.AnyModel, Strict: true}); err == nil ||
+			!strings.Contains(fault.Hint(err), c.want) {
 			t.Errorf("%s: %v with hint %q, want %q", name, err, fault.Hint(err), c.want)
 		}
 	}
@@ -107,7 +111,8 @@ func TestMissingPhotoOfAnotherKind(t *testing.T) {
 			}
 			c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 			w, ok := scenetest.WarningOf(c, "missing-photos")
-			if !ok || w.Remedy != want || !strings.Contains(w.Remedy, test.command) || strings.Contains(w.Text, test.files[0]) != (want != "") {
+			if !ok || w.Remedy != want || !strings.Contains(w.Remedy, test.command) ||
+				strings.Contains(w.Text, test.files[0]) != (want != "") {
 				t.Errorf("%s, JSON %v: %q, remedy %q", name, json, w.Text, w.Remedy)
 			}
 			p, _ := problem(inspected(t, c), "missing-photos")
@@ -116,7 +121,8 @@ func TestMissingPhotoOfAnotherKind(t *testing.T) {
 			}
 			o := loadtest.AnyModel()
 			o.Strict = true
-			if _, err := load.Capture(root, o); err == nil || want != "" && (fault.Hint(err) != want || !strings.Contains(err.Error(), test.files[0])) {
+			if _, err := load.Capture(root, o); err == nil || want != "" &&
+				(fault.Hint(err) != want || !strings.Contains(err.Error(), test.files[0])) {
 				t.Errorf("%s, JSON %v: %v, hint %q", name, json, err, fault.Hint(err))
 			}
 		}
@@ -128,7 +134,8 @@ func TestFootageOfAnotherKind(t *testing.T) {
 	root := t.TempDir()
 	scenetest.Put(t, filepath.Join(root, "images", "IMG_1.HEIC"), []byte("x"))
 	scenetest.Put(t, filepath.Join(root, "images", "IMG_1.MOV"), []byte("x"))
-	if _, err := load.Capture(root, loadtest.AnyModel()); err == nil || !strings.Contains(fault.Hint(err), "heif-convert -q 95") || !strings.Contains(fault.Hint(err), ".HEIC") {
+	if _, err := load.Capture(root, loadtest.AnyModel()); err == nil ||
+		!strings.Contains(fault.Hint(err), "heif-convert -q 95") || !strings.Contains(fault.Hint(err), ".HEIC") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }

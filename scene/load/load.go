@@ -26,7 +26,8 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &scene.Capture{Root: what.root, Model: what.model, Format: what.format, Frame: scene.Identity(), Warnings: warnings}
+	c := &scene.Capture{Root: what.root, Model: what.model, Format: what.format, Frame: scene.Identity(),
+		Warnings: warnings}
 	var records []scene.Record
 	if what.format == scene.FormatColmap {
 		c.Text = what.files == &colmap.TextModel
@@ -56,7 +57,8 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 		return nil, err
 	}
 	if train, _ := c.Split(0); len(train) == 0 {
-		return nil, fault.Data("load capture", c.Model, "make photos of the training list available", "all photos that are there are held out: none is left to train on")
+		return nil, fault.Data("load capture", c.Model, "make photos of the training list available",
+			"all photos that are there are held out: none is left to train on")
 	}
 	if beside := filepath.Clean(c.Images) != filepath.Clean(c.Root); o.Masks != "" || beside {
 		if err := photo.AttachMasks(c, o.Masks, o.InvertMasks); err != nil {
@@ -69,7 +71,8 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 // check refuses values that no option has.
 func check(o scene.LoadOptions, root string) error {
 	refuse := func(hint, format string, args ...any) error {
-		return &fault.Error{Op: "load capture", Path: root, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+		return &fault.Error{Op: "load capture", Path: root, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...),
+			Hint: hint}
 	}
 	switch o.Downscale {
 	case 0, 1, 2, 4, 8:
@@ -97,7 +100,9 @@ func chooseRoles(c *scene.Capture, records []scene.Record) ([]scene.Record, erro
 		return records, nil
 	}
 	if train == 0 {
-		return nil, fault.Data("load capture", c.Model, "name the photos to train on in train_filenames, or remove the lists of filenames", "its lists of filenames leave no photo to train on")
+		return nil, fault.Data("load capture", c.Model,
+			"name the photos to train on in train_filenames, or remove the lists of filenames",
+			"its lists of filenames leave no photo to train on")
 	}
 	c.HeldOut = map[string]bool{}
 	var unused []string
@@ -113,7 +118,9 @@ func chooseRoles(c *scene.Capture, records []scene.Record) ([]scene.Record, erro
 		kept = append(kept, r)
 	}
 	if len(unused) > 0 {
-		c.Warn("unused-split", fmt.Sprintf("%d of %d photos are neither for training nor for evaluation and are not used", len(unused), len(records)), unused)
+		c.Warn("unused-split",
+			fmt.Sprintf("%d of %d photos are neither for training nor for evaluation and are not used", len(unused),
+				len(records)), unused)
 	}
 	return kept, nil
 }

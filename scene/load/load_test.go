@@ -74,13 +74,20 @@ const imagePose = 8 + 4
 // badFiles are captures whose model's files are damaged.
 func badFiles() []badInput {
 	return []badInput{
-		{name: "truncated cameras", change: badFile("cameras.bin", cut), options: loadtest.AnyModel(), want: []string{"cameras.bin", "ends too early"}, hint: "cut short", kind: nil},
-		{name: "truncated images", change: badFile("images.bin", cut), options: loadtest.AnyModel(), want: []string{"images.bin", "ends too early"}, hint: "cut short", kind: nil},
-		{name: "truncated points", change: badFile("points3D.bin", cut), options: loadtest.AnyModel(), want: []string{"points3D.bin", "ends too early"}, hint: "cut short", kind: nil},
-		{name: "empty cameras", change: badFile("cameras.bin", func([]byte) []byte { return nil }), options: loadtest.AnyModel(), want: []string{"ends too early"}, hint: "cut short", kind: nil},
-		{name: "2^40 cameras", change: badFile("cameras.bin", scenetest.Claim), options: loadtest.AnyModel(), want: []string{"1099511627776 cameras"}, hint: "cut short", kind: nil},
-		{name: "2^40 images", change: badFile("images.bin", scenetest.Claim), options: loadtest.AnyModel(), want: []string{"1099511627776 images"}, hint: "cut short", kind: nil},
-		{name: "2^40 points", change: badFile("points3D.bin", scenetest.Claim), options: loadtest.AnyModel(), want: []string{"1099511627776 points"}, hint: "cut short", kind: nil},
+		{name: "truncated cameras", change: badFile("cameras.bin", cut), options: loadtest.AnyModel(),
+			want: []string{"cameras.bin", "ends too early"}, hint: "cut short", kind: nil},
+		{name: "truncated images", change: badFile("images.bin", cut), options: loadtest.AnyModel(),
+			want: []string{"images.bin", "ends too early"}, hint: "cut short", kind: nil},
+		{name: "truncated points", change: badFile("points3D.bin", cut), options: loadtest.AnyModel(),
+			want: []string{"points3D.bin", "ends too early"}, hint: "cut short", kind: nil},
+		{name: "empty cameras", change: badFile("cameras.bin", func([]byte) []byte { return nil }),
+			options: loadtest.AnyModel(), want: []string{"ends too early"}, hint: "cut short", kind: nil},
+		{name: "2^40 cameras", change: badFile("cameras.bin", scenetest.Claim), options: loadtest.AnyModel(),
+			want: []string{"1099511627776 cameras"}, hint: "cut short", kind: nil},
+		{name: "2^40 images", change: badFile("images.bin", scenetest.Claim), options: loadtest.AnyModel(),
+			want: []string{"1099511627776 images"}, hint: "cut short", kind: nil},
+		{name: "2^40 points", change: badFile("points3D.bin", scenetest.Claim), options: loadtest.AnyModel(),
+			want: []string{"1099511627776 points"}, hint: "cut short", kind: nil},
 		{name: "2^40 2D points", change: badFile("images.bin", func(b []byte) []byte {
 			binary.LittleEndian.PutUint64(b[len(b)-8:], 1<<40)
 			return b
@@ -89,7 +96,8 @@ func badFiles() []badInput {
 			binary.LittleEndian.PutUint64(b[len(b)-8:], 1<<62)
 			return b
 		}), options: loadtest.AnyModel(), want: []string{"track elements"}, hint: "cut short", kind: nil},
-		{name: "trailing bytes", change: badFile("cameras.bin", func(b []byte) []byte { return append(b, 1, 2) }), options: loadtest.AnyModel(), want: []string{"2 bytes follow"}, hint: "damaged", kind: nil},
+		{name: "trailing bytes", change: badFile("cameras.bin", func(b []byte) []byte { return append(b, 1, 2) }),
+			options: loadtest.AnyModel(), want: []string{"2 bytes follow"}, hint: "damaged", kind: nil},
 		{name: "unknown model id", change: badFile("cameras.bin", func(b []byte) []byte {
 			b[12] = 99
 			return b
@@ -98,8 +106,11 @@ func badFiles() []badInput {
 			binary.LittleEndian.PutUint64(b[16:], 1<<50)
 			return b
 		}), options: loadtest.AnyModel(), want: []string{"size"}, hint: "damaged", kind: nil},
-		{name: "NaN focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), options: loadtest.AnyModel(), want: []string{"not finite"}, hint: "damaged", kind: nil},
-		{name: "negative focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }), options: loadtest.AnyModel(), want: []string{"focal", "p0.png"}, hint: "damaged", kind: nil},
+		{name: "NaN focal", change: badFile("cameras.bin",
+			func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), options: loadtest.AnyModel(),
+			want: []string{"not finite"}, hint: "damaged", kind: nil},
+		{name: "negative focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }),
+			options: loadtest.AnyModel(), want: []string{"focal", "p0.png"}, hint: "damaged", kind: nil},
 	}
 }
 
@@ -107,16 +118,28 @@ func badFiles() []badInput {
 func badModels() []badInput {
 	strict := scene.LoadOptions{Model: scene.AnyModel, Strict: true} // others leave out the photo, see TestBadPoses
 	return []badInput{
-		{name: "missing points file", change: loadtest.Removed("sparse/0/points3D.bin"), options: loadtest.AnyModel(), want: []string{"points3D.bin"}, hint: "cameras.bin, images.bin and points3D.bin", kind: nil},
-		{name: "NaN rotation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, math.NaN()) }), options: strict, want: []string{`"p0.png"`, "rotation"}, hint: "without this image", kind: nil},
-		{name: "zero rotation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, 0, 0, 0, 0) }), options: strict, want: []string{`"p0.png"`, "rotation"}, hint: "without this image", kind: nil},
-		{name: "NaN translation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+32, math.NaN()) }), options: strict, want: []string{`"p0.png"`, "translation"}, hint: "without this image", kind: nil},
-		{name: "infinite translation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+48, math.Inf(1)) }), options: strict, want: []string{`"p0.png"`, "translation"}, hint: "without this image", kind: nil},
+		{name: "missing points file", change: loadtest.Removed("sparse/0/points3D.bin"), options: loadtest.AnyModel(),
+			want: []string{"points3D.bin"}, hint: "cameras.bin, images.bin and points3D.bin", kind: nil},
+		{name: "NaN rotation",
+			change:  badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, math.NaN()) }),
+			options: strict, want: []string{`"p0.png"`, "rotation"}, hint: "without this image", kind: nil},
+		{name: "zero rotation",
+			change:  badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, 0, 0, 0, 0) }),
+			options: strict, want: []string{`"p0.png"`, "rotation"}, hint: "without this image", kind: nil},
+		{name: "NaN translation",
+			change:  badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+32, math.NaN()) }),
+			options: strict, want: []string{`"p0.png"`, "translation"}, hint: "without this image", kind: nil},
+		{name: "infinite translation",
+			change:  badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+48, math.Inf(1)) }),
+			options: strict, want: []string{`"p0.png"`, "translation"}, hint: "without this image", kind: nil},
 		{name: "unknown camera", change: badFile("images.bin", func(b []byte) []byte {
 			b[imagePose+56] = 77
 			return b
 		}), options: loadtest.AnyModel(), want: []string{"camera 77"}, hint: "different models", kind: nil},
-		{name: "no images", change: func(t *testing.T, root string) { loadtest.TinyModel(t, root, nil, scenetest.TinyPoints()) }, options: loadtest.AnyModel(), want: []string{"no registered images"}, hint: "mapper", kind: nil},
+		{name: "no images", change: func(t *testing.T,
+			root string) {
+			loadtest.TinyModel(t, root, nil, scenetest.TinyPoints())
+		}, options: loadtest.AnyModel(), want: []string{"no registered images"}, hint: "mapper", kind: nil},
 		{name: "two images", change: func(t *testing.T, root string) {
 			loadtest.TinyModel(t, root, scenetest.TinyCameras()[:2], scenetest.TinyPoints())
 		}, options: loadtest.AnyModel(), want: []string{"2 images are registered", "3"}, hint: "overlap", kind: nil},
@@ -137,12 +160,20 @@ func badModels() []badInput {
 func badFolders() []badInput {
 	strict := scene.LoadOptions{Model: scene.AnyModel, Strict: true}
 	return []badInput{
-		{name: "missing folder", change: func(t *testing.T, root string) { loadtest.Removed(".")(t, root) }, options: loadtest.AnyModel(), want: []string{"no such folder"}, hint: "spelling", kind: nil},
-		{name: "empty folder", change: loadtest.Removed("sparse", "images"), options: loadtest.AnyModel(), want: []string{"empty", "sparse/0", "distorted/sparse/0"}, hint: "sparse/0", kind: nil},
-		{name: "no model", change: loadtest.Removed("sparse"), options: loadtest.AnyModel(), want: []string{"no COLMAP model", "colmap/sparse/0"}, hint: "colmap feature_extractor", kind: nil},
-		{name: "no such model", change: nil, options: scene.LoadOptions{Model: 7}, want: []string{"no model 7"}, hint: "0", kind: fault.ErrUsage},
-		{name: "bad downscale", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 3}, want: []string{"3"}, hint: "auto", kind: fault.ErrUsage},
-		{name: "all photos missing", change: loadtest.Removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png", "images/p4.png"), options: loadtest.AnyModel(), want: []string{"5 of 5 photos are missing", "p0.png"}, hint: "images", kind: nil},
+		{name: "missing folder", change: func(t *testing.T, root string) { loadtest.Removed(".")(t, root) },
+			options: loadtest.AnyModel(), want: []string{"no such folder"}, hint: "spelling", kind: nil},
+		{name: "empty folder", change: loadtest.Removed("sparse", "images"), options: loadtest.AnyModel(),
+			want: []string{"empty", "sparse/0", "distorted/sparse/0"}, hint: "sparse/0", kind: nil},
+		{name: "no model", change: loadtest.Removed("sparse"), options: loadtest.AnyModel(),
+			want: []string{"no COLMAP model", "colmap/sparse/0"}, hint: "colmap feature_extractor", kind: nil},
+		{name: "no such model", change: nil, options: scene.LoadOptions{Model: 7}, want: []string{"no model 7"},
+			hint: "0", kind: fault.ErrUsage},
+		{name: "bad downscale", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 3},
+			want: []string{"3"}, hint: "auto", kind: fault.ErrUsage},
+		{name: "all photos missing",
+			change: loadtest.Removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png",
+				"images/p4.png"), options: loadtest.AnyModel(), want: []string{"5 of 5 photos are missing", "p0.png"},
+			hint: "images", kind: nil},
 		{name: "no photo folder", change: loadtest.Removed("images"), options: loadtest.AnyModel(),
 			want: []string{"no folder images"}, hint: "images", kind: nil},
 		{name: "images option", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Images: "nowhere"},
@@ -151,12 +182,14 @@ func badFolders() []badInput {
 			want: []string{"1 of 5 photos are missing", "p1.png"}, hint: "images", kind: nil},
 		{name: "broken, strict", change: func(t *testing.T, root string) {
 			scenetest.Put(t, filepath.Join(root, "images", "p3.png"), []byte("no photo"))
-		}, options: strict, want: []string{"1 of 5 photos cannot be read", "p3.png", "neither JPEG nor PNG"}, hint: "strict", kind: nil},
+		}, options: strict, want: []string{"1 of 5 photos cannot be read", "p3.png", "neither JPEG nor PNG"},
+			hint: "strict", kind: nil},
 		{name: "three broken", change: func(t *testing.T, root string) {
 			for _, n := range []string{"p0.png", "p1.png", "p2.png"} {
 				scenetest.Put(t, filepath.Join(root, "images", n), []byte("\x89PNG\r\n\x1a\n"))
 			}
-		}, options: loadtest.AnyModel(), want: []string{"3 of 5 photos cannot be read", "within its header"}, hint: "again", kind: nil},
+		}, options: loadtest.AnyModel(), want: []string{"3 of 5 photos cannot be read", "within its header"},
+			hint: "again", kind: nil},
 		{name: "aspect", change: func(t *testing.T, root string) {
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320)
 		}, options: loadtest.AnyModel(), want: []string{"p2.png", "320 x 320", "32 x 24"}, hint: "cropped", kind: nil},
@@ -164,18 +197,23 @@ func badFolders() []badInput {
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p1.png"), 30, 30)
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320)
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p4.png"), 320, 320)
-		}, options: loadtest.AnyModel(), want: []string{"p1.png", "30 x 30", "the same goes for 2 more: p2.png, p4.png"}, hint: "cropped", kind: nil},
+		}, options: loadtest.AnyModel(),
+			want: []string{"p1.png", "30 x 30", "the same goes for 2 more: p2.png, p4.png"}, hint: "cropped",
+			kind: nil},
 		{name: "turned", change: func(t *testing.T, root string) {
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 240, 320)
 		}, options: loadtest.AnyModel(), want: []string{"240 x 320", "32 x 24"}, hint: "orientation", kind: nil},
-		{name: "no such format", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Format: "nerf"}, want: []string{`"nerf"`}, hint: "transforms", kind: fault.ErrUsage},
+		{name: "no such format", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Format: "nerf"},
+			want: []string{`"nerf"`}, hint: "transforms", kind: fault.ErrUsage},
 		{name: "format not there", change: nil, options: scene.LoadOptions{Model: scene.AnyModel,
 			Format: scene.FormatBlender}, want: []string{"no transforms_train.json"}, hint: "format", kind: nil},
 		{name: "colmap not there", change: func(t *testing.T, root string) {
 			loadtest.Removed("sparse", "images")(t, root)
 			scenetest.Put(t, filepath.Join(root, "transforms.json"), []byte("{}"))
-		}, options: scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatColmap}, want: []string{"no COLMAP model"}, hint: "sparse/0", kind: nil},
-		{name: "its folder of photos", change: nil, options: loadtest.AnyModel(), want: []string{"no cameras"}, hint: "this folder is part of a capture: name that, ", kind: nil},
+		}, options: scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatColmap},
+			want: []string{"no COLMAP model"}, hint: "sparse/0", kind: nil},
+		{name: "its folder of photos", change: nil, options: loadtest.AnyModel(), want: []string{"no cameras"},
+			hint: "this folder is part of a capture: name that, ", kind: nil},
 		{name: "a video", change: func(t *testing.T, root string) {
 			loadtest.Removed("sparse", "images")(t, root)
 			scenetest.Put(t, filepath.Join(root, "my walk.MP4"), nil)
@@ -259,7 +297,8 @@ func TestPhotoNames(t *testing.T) {
 	}
 	loadtest.TinyModel(t, root, cams, scenetest.TinyPoints())
 	for _, name := range []string{"left/a.png", "Right/a.jpg", "b.jpg", "b.PNG", "C.png"} {
-		scenetest.WritePhoto(t, filepath.Join(root, "images", filepath.FromSlash(name)), scenetest.TinyWidth, scenetest.TinyHeight)
+		scenetest.WritePhoto(t, filepath.Join(root, "images", filepath.FromSlash(name)), scenetest.TinyWidth,
+			scenetest.TinyHeight)
 	}
 	c := loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, Strict: true})
 	var got []string
@@ -277,7 +316,8 @@ func TestModelChoice(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	cams := scenetest.TinyCameras()
 	for n, count := range map[int]int{0: 3, 1: 5, 10: 4} {
-		if err := colmap.Write(filepath.Join(root, "sparse", fmt.Sprint(n)), cams[:count], scenetest.TinyPoints()); err != nil {
+		if err := colmap.Write(filepath.Join(root, "sparse", fmt.Sprint(n)), cams[:count],
+			scenetest.TinyPoints()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -308,7 +348,8 @@ func TestModelPlaces(t *testing.T) {
 			}
 		}
 		model = to
-		if c := loadtest.MustLoad(t, root, loadtest.AnyModel()); c.Model != to || len(c.Cameras) != scenetest.TinyPhotos {
+		if c := loadtest.MustLoad(t, root, loadtest.AnyModel()); c.Model != to ||
+			len(c.Cameras) != scenetest.TinyPhotos {
 			t.Errorf("%s: read %s", place, c.Model)
 		}
 	}
@@ -316,10 +357,12 @@ func TestModelPlaces(t *testing.T) {
 
 func TestBadPointsAreLeftOut(t *testing.T) {
 	root := loadtest.TinyCapture(t)
-	points := append(scenetest.TinyPoints(), scene.Point{Pos: [3]float64{math.NaN(), 0, 0}}, scene.Point{Pos: [3]float64{0, math.Inf(-1), 0}})
+	points := append(scenetest.TinyPoints(), scene.Point{Pos: [3]float64{math.NaN(), 0, 0}},
+		scene.Point{Pos: [3]float64{0, math.Inf(-1), 0}})
 	loadtest.TinyModel(t, root, scenetest.TinyCameras(), points)
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	if w, ok := scenetest.WarningOf(c, "bad-points"); !ok || w.Count != 2 || !reflect.DeepEqual(c.Points, scenetest.TinyPoints()) {
+	if w, ok := scenetest.WarningOf(c, "bad-points"); !ok || w.Count != 2 ||
+		!reflect.DeepEqual(c.Points, scenetest.TinyPoints()) {
 		t.Errorf("%v, %v", w, c.Points)
 	}
 }

@@ -25,7 +25,8 @@ func locateFiles(c *scene.Capture, records []scene.Record) (images string, err e
 			continue
 		}
 		if other, twice := taken[r.Cam.Path]; twice {
-			return "", fault.Data("read "+filepath.Base(c.Model), c.Model, "give each frame a photo of its own", "the frames %q and %q name the same photo", other, r.Cam.Name)
+			return "", fault.Data("read "+filepath.Base(c.Model), c.Model, "give each frame a photo of its own",
+				"the frames %q and %q name the same photo", other, r.Cam.Name)
 		}
 		taken[r.Cam.Path] = r.Cam.Name
 	}
@@ -86,7 +87,9 @@ func warnUnused(c *scene.Capture, taken map[string]string) {
 		}
 	}
 	if len(extra) > 0 {
-		c.Warn("unregistered-photos", fmt.Sprintf("%d of %d photos are not part of %s and are not used", len(extra), all, filepath.Base(c.Model)), extra)
+		c.Warn("unregistered-photos",
+			fmt.Sprintf("%d of %d photos are not part of %s and are not used", len(extra), all, filepath.Base(c.Model)),
+			extra)
 	}
 }
 

@@ -55,7 +55,9 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 		}
 		index.Find(cams)
 		if extra := index.Unused(); i == 0 && len(extra) > 0 {
-			c.Warn("unregistered-photos", fmt.Sprintf("%d of %d photos are not part of the model and are not used", len(extra), len(index.Names)), extra)
+			c.Warn("unregistered-photos",
+				fmt.Sprintf("%d of %d photos are not part of the model and are not used", len(extra), len(index.Names)),
+				extra)
 		}
 		if !slices.ContainsFunc(cams, func(cam scene.Camera) bool { return cam.Path == "" }) {
 			break
@@ -106,7 +108,8 @@ func makeViews(c *scene.Capture, records []scene.Record, o scene.LoadOptions, re
 		w, h, err := headers[i].width, headers[i].height, headers[i].err
 		if err != nil {
 			if lost.cause == nil {
-				lost.cause = &fault.Error{Op: "read photo", Path: r.Cam.Path, Err: err, Hint: photo.ForeignHint(r.Cam.Path, err)}
+				lost.cause = &fault.Error{Op: "read photo", Path: r.Cam.Path, Err: err,
+					Hint: photo.ForeignHint(r.Cam.Path, err)}
 			}
 			lost.broken = append(lost.broken, r.Cam.Name)
 			continue
@@ -148,7 +151,8 @@ func sortCameras(c *scene.Capture) error {
 	slices.SortStableFunc(c.Cameras, func(a, b scene.Camera) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(c.Cameras); i++ {
 		if name := c.Cameras[i].Name; name == c.Cameras[i-1].Name {
-			return fault.Data("load capture", c.Model, "give each photo a name of its own", "two photos have the name %q", name)
+			return fault.Data("load capture", c.Model, "give each photo a name of its own",
+				"two photos have the name %q", name)
 		}
 	}
 	return nil
@@ -170,7 +174,8 @@ func (m *viewMaker) views(r scene.Record, w, h, downscale int) ([]scene.Camera, 
 	key := fmt.Sprint(lens, w, h, downscale)
 	if cam, ok := m.made[key]; ok {
 		own := r.Cam
-		cam.Name, cam.Path, cam.Mask, cam.MaskInverted, cam.R, cam.T = own.Name, own.Path, own.Mask, own.MaskInverted, own.R, own.T
+		cam.Name, cam.Path, cam.Mask, cam.MaskInverted, cam.R, cam.T = own.Name, own.Path, own.Mask, own.MaskInverted,
+			own.R, own.T
 		return []scene.Camera{cam}, nil
 	}
 	views, err := lens.Views(r.Cam, w, h, downscale)
@@ -190,18 +195,22 @@ func (m *mismatches) add(cam scene.Camera, w, h int, lens scene.Calibration) {
 	if m.names = append(m.names, cam.Name); m.first != nil {
 		return
 	}
-	hint := "train on the photos that the calibration was made from, or on copies of them scaled as a whole, not cropped"
+	hint := "train on the photos that the calibration was made from, or on copies of them scaled as a whole, not " +
+		"cropped"
 	if photo.SameAspect(h, w, lens.Width, lens.Height) {
 		hint = turnedHint(cam.Path)
 	}
-	m.first = fault.Data("read photo", cam.Path, hint, "the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, lens.Width, lens.Height)
+	m.first = fault.Data("read photo", cam.Path, hint,
+		"the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, lens.Width,
+		lens.Height)
 }
 
 // refuse gives the error about them, nil if there are none.
 func (m *mismatches) refuse() error {
 	var e *fault.Error
 	if more := len(m.names) - 1; more > 0 && errors.As(m.first, &e) {
-		e.Err = fmt.Errorf("%w; the same goes for %s", e.Err, scene.Warning{Count: more, Names: scene.FirstNames(m.names[1:]), Text: fmt.Sprintf("%d more", more)})
+		e.Err = fmt.Errorf("%w; the same goes for %s", e.Err,
+			scene.Warning{Count: more, Names: scene.FirstNames(m.names[1:]), Text: fmt.Sprintf("%d more", more)})
 	}
 	return m.first
 }
@@ -212,14 +221,16 @@ func turnedHint(path string) string {
 		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag %d: "+
 			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
 	}
-	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
+	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their " +
+		"orientation tag"
 }
 
 // lostPhotos are photos that cannot be trained on.
 type lostPhotos struct {
 	missing, broken []string
-	foreign         string // the first file that stands in place of a missing one and is not decoded, "" if there is none
-	cause           error  // of the first of broken
+	// the first file that stands in place of a missing one and is not decoded, "" if there is none
+	foreign string
+	cause   error // of the first of broken
 }
 
 // inPlace tells of a photo that only has to be converted, "" if there is none.
@@ -227,7 +238,8 @@ func (l *lostPhotos) inPlace() string {
 	if l.foreign == "" {
 		return ""
 	}
-	return fmt.Sprintf("; %s is there, but %s is not read", wording.Printable(l.foreign), photo.ForeignKindOf(l.foreign).Name)
+	return fmt.Sprintf("; %s is there, but %s is not read", wording.Printable(l.foreign),
+		photo.ForeignKindOf(l.foreign).Name)
 }
 
 // report warns of photos that are left out, or refuses the capture when strict
@@ -241,14 +253,19 @@ func report(c *scene.Capture, all, kept int, lost lostPhotos, strict bool) error
 		if c.Format == scene.FormatColmap {
 			hint += ", or choose another model with " + fault.Setting("model") + " N"
 		}
-		return &fault.Error{Op: "load capture", Path: c.Model, Err: fmt.Errorf("%d images are registered, at least %d are needed", kept, scene.MinPhotos), Hint: hint}
+		return &fault.Error{Op: "load capture", Path: c.Model,
+			Err: fmt.Errorf("%d images are registered, at least %d are needed", kept, scene.MinPhotos), Hint: hint}
 	}
 	if n := len(lost.missing); n > 0 {
-		c.Warn("missing-photos", fmt.Sprintf("left out %d of %d images without a photo in %s%s", n, all, c.Images, lost.inPlace()), lost.missing)
+		c.Warn("missing-photos",
+			fmt.Sprintf("left out %d of %d images without a photo in %s%s", n, all, c.Images, lost.inPlace()),
+			lost.missing)
 		c.Warnings[len(c.Warnings)-1].Remedy = photo.ConversionHint(lost.foreign)
 	}
 	if n := len(lost.broken); n > 0 {
-		c.Warn("broken-photos", fmt.Sprintf("left out %d of %d photos that cannot be read, the first because of %q", n, all, lost.cause.Error()), lost.broken)
+		c.Warn("broken-photos",
+			fmt.Sprintf("left out %d of %d photos that cannot be read, the first because of %q", n, all,
+				lost.cause.Error()), lost.broken)
 	}
 	return nil
 }
@@ -256,10 +273,12 @@ func report(c *scene.Capture, all, kept int, lost lostPhotos, strict bool) error
 func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 	var parts []string
 	if n := len(lost.missing); n > 0 {
-		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.missing), Text: fmt.Sprintf("%d of %d photos are missing%s", n, all, lost.inPlace())}.String())
+		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.missing),
+			Text: fmt.Sprintf("%d of %d photos are missing%s", n, all, lost.inPlace())}.String())
 	}
 	if n := len(lost.broken); n > 0 {
-		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.broken), Text: fmt.Sprintf("%d of %d photos cannot be read", n, all)}.String())
+		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.broken),
+			Text: fmt.Sprintf("%d of %d photos cannot be read", n, all)}.String())
 		parts = append(parts, lost.cause.Error())
 	}
 	hint := "name the folder of the photos with " + fault.Setting("images") +

@@ -38,7 +38,8 @@ func TestSizes(t *testing.T) {
 		{"half, odd", 1000, 751, 500, 375, 0, 500, 375, 500, 1100 * 375. / 751, 250, 400 * 375. / 751, false},
 		{"larger photo", 1000, 750, 1200, 900, 0, 1200, 900, 1200, 1320, 600, 480, false},
 		{"auto, 1600 stays", 1600, 1200, 1600, 1200, 0, 1600, 1200, 1000, 1100, 500, 400, false},
-		{"auto reduces", 2000, 1501, 2000, 1501, 0, 1600, 1200, 800, 1100 * 1200. / 1501, 400, 400 * 1200. / 1501, true},
+		{"auto reduces", 2000, 1501, 2000, 1501, 0, 1600, 1200, 800, 1100 * 1200. / 1501, 400, 400 * 1200. / 1501,
+			true},
 		{"auto, tall photos stay", 1000, 1700, 1000, 1700, 0, 1000, 1700, 1000, 1100, 500, 400, false},
 		{"1 keeps", 2000, 1501, 2000, 1501, 1, 2000, 1501, 1000, 1100, 500, 400, false},
 		{"2", 1001, 750, 1001, 750, 2, 500, 375, 1000 * 500. / 1001, 550, 500 * 500. / 1001, 200, false},
@@ -50,7 +51,8 @@ func TestSizes(t *testing.T) {
 			c := loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, Downscale: test.downscale})
 			cam := c.Cameras[0]
 			got := fmt.Sprintf("%d %d %.9g %.9g %.9g %.9g", cam.Width, cam.Height, cam.Fx, cam.Fy, cam.Cx, cam.Cy)
-			want := fmt.Sprintf("%d %d %.9g %.9g %.9g %.9g", test.width, test.height, test.fx, test.fy, test.cx, test.cy)
+			want := fmt.Sprintf("%d %d %.9g %.9g %.9g %.9g", test.width, test.height, test.fx, test.fy, test.cx,
+				test.cy)
 			if got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -73,16 +75,21 @@ func TestReducedFolder(t *testing.T) {
 		if i == scenetest.TinyPhotos-1 {
 			folder = "images"
 		}
-		if cam.Width != 250 || cam.Height != height || filepath.Base(filepath.Dir(cam.Path)) != folder || !scenetest.Near(cam.Fy, 1100*float64(height)/750, 1e-12) {
+		if cam.Width != 250 || cam.Height != height || filepath.Base(filepath.Dir(cam.Path)) != folder ||
+			!scenetest.Near(cam.Fy, 1100*float64(height)/750, 1e-12) {
 			t.Errorf("%+v", cam)
 		}
 	}
 	// The folder is taken as it is when it is asked for by name.
-	if c = loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, Images: "images_4"}); len(c.Cameras) != 4 || c.Cameras[0].Width != 250 {
+	if c = loadtest.MustLoad(t, root,
+		scene.LoadOptions{Model: scene.AnyModel, Images: "images_4"}); len(c.Cameras) != 4 ||
+		c.Cameras[0].Width != 250 {
 		t.Errorf("%d cameras, %+v", len(c.Cameras), c.Cameras[0])
 	}
 	// A reduction on top of it is one of its photos.
-	if c = loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, Images: filepath.Join(root, "images_4"), Downscale: 2}); c.Cameras[0].Width != 125 {
+	if c = loadtest.MustLoad(t, root,
+		scene.LoadOptions{Model: scene.AnyModel, Images: filepath.Join(root, "images_4"),
+			Downscale: 2}); c.Cameras[0].Width != 125 {
 		t.Errorf("%+v", c.Cameras[0])
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"vksplat/scene/synth"
 )
 
-// TestTracks: a model with tracks says which cameras saw each point, in both of COLMAP's forms; points that are left out of a capture are left out here.
+// TestTracks: a model with tracks says which cameras saw each point, in both of COLMAP's forms; points that are left
+// out of a capture are left out here.
 func TestTracks(t *testing.T) {
 	dir := t.TempDir()
 	if err := synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 8}); err != nil {
@@ -74,11 +75,13 @@ func TestTracks(t *testing.T) {
 	}
 	for i, cam := range c.Cameras {
 		q := cam.Quat()
-		fmt.Fprintf(&images, "%d %g %g %g %g %g %g %g 1 %s\n\n", i+1, q[0], q[1], q[2], q[3], cam.T[0], cam.T[1], cam.T[2], cam.Name)
+		fmt.Fprintf(&images, "%d %g %g %g %g %g %g %g 1 %s\n\n", i+1, q[0], q[1], q[2], q[3], cam.T[0], cam.T[1],
+			cam.T[2], cam.Name)
 	}
 	cam := c.Cameras[0]
 	fmt.Fprintf(&cameras, "1 PINHOLE %d %d %g %g %g %g\n", cam.Width, cam.Height, cam.Fx, cam.Fy, cam.Cx, cam.Cy)
-	for name, content := range map[string]string{"points3D": text.String(), "images": images.String(), "cameras": cameras.String()} {
+	for name, content := range map[string]string{"points3D": text.String(), "images": images.String(),
+		"cameras": cameras.String()} {
 		if err := os.Remove(filepath.Join(model, name+".bin")); err != nil {
 			t.Fatal(err)
 		}

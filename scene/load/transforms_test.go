@@ -37,7 +37,8 @@ func sameCameras(t *testing.T, got, want []scene.Camera, tolerance float64) {
 	}
 	for i, g := range got {
 		w := want[i]
-		a, b := slices.Concat(g.R[:], g.T[:], []float64{g.Fx, g.Fy, g.Cx, g.Cy}), slices.Concat(w.R[:], w.T[:], []float64{w.Fx, w.Fy, w.Cx, w.Cy})
+		a, b := slices.Concat(g.R[:], g.T[:], []float64{g.Fx, g.Fy, g.Cx, g.Cy}),
+			slices.Concat(w.R[:], w.T[:], []float64{w.Fx, w.Fy, w.Cx, w.Cy})
 		for k := range a {
 			if !scenetest.Near(a[k], b[k], tolerance) {
 				t.Fatalf("camera %+v, want %+v", g, w)
@@ -54,7 +55,8 @@ func TestDialects(t *testing.T) {
 	angle := func(side, f float64) float64 { return 2 * math.Atan(side/2/f) }
 	perFrame := scenetest.TinyFrames("./images/")
 	for i := range perFrame {
-		perFrame[i] = perFrame[i].With("fl_x", 30).With("fl_y", 31).With("cx", 16).With("cy", 12.5).With("w", scenetest.TinyWidth).With("h", float64(scenetest.TinyHeight))
+		perFrame[i] = perFrame[i].With("fl_x", 30).With("fl_y", 31).With("cx", 16).With("cy", 12.5).With("w",
+			scenetest.TinyWidth).With("h", float64(scenetest.TinyHeight))
 	}
 	noExtension := scenetest.TinyFrames("images/")
 	backslash := scenetest.TinyFrames("")
@@ -63,16 +65,20 @@ func TestDialects(t *testing.T) {
 	for i, c := range scenetest.TinyCameras() {
 		noExtension[i]["file_path"] = "images/" + strings.TrimSuffix(c.Name, ".png")
 		backslash[i]["file_path"] = `.\images\` + c.Name
-		foreign[i]["file_path"] = []string{`C:\Users\me\scene\images\` + c.Name, "/home/me/scene/images/" + c.Name, "../scene/images/" + c.Name}[i%3]
+		foreign[i]["file_path"] = []string{`C:\Users\me\scene\images\` + c.Name, "/home/me/scene/images/" + c.Name,
+			"../scene/images/" + c.Name}[i%3]
 		rows[i]["transform_matrix"] = scenetest.OpenGL(c)[:3]
 	}
 	top := scenetest.TinyTop()
 	for name, top := range map[string]scenetest.JsonObject{
-		"global":         top,
-		"per frame":      {"frames": perFrame, "fl_x": 999, "w": 77, "h": 55, "k1": nil},
-		"floats":         top.With("w", 32.0).With("h", 24.0).With("aabb_scale", 4).With("enable_depth_loading", true).With("integer_depth_scale", 0.001),
-		"angles":         {"camera_angle_x": angle(scenetest.TinyWidth, 30), "camera_angle_y": angle(scenetest.TinyHeight, 31), "cy": 12.5, "frames": scenetest.TinyFrames("images/")},
-		"double size":    {"fl_x": 60, "fl_y": 62, "cx": 32, "cy": 25, "w": 64, "h": 48.0, "frames": scenetest.TinyFrames("images/")},
+		"global":    top,
+		"per frame": {"frames": perFrame, "fl_x": 999, "w": 77, "h": 55, "k1": nil},
+		"floats": top.With("w", 32.0).With("h", 24.0).With("aabb_scale", 4).With("enable_depth_loading",
+			true).With("integer_depth_scale", 0.001),
+		"angles": {"camera_angle_x": angle(scenetest.TinyWidth, 30),
+			"camera_angle_y": angle(scenetest.TinyHeight, 31), "cy": 12.5, "frames": scenetest.TinyFrames("images/")},
+		"double size": {"fl_x": 60, "fl_y": 62, "cx": 32, "cy": 25, "w": 64, "h": 48.0,
+			"frames": scenetest.TinyFrames("images/")},
 		"no size":        {"fl_x": 30, "fl_y": 31, "cx": 16, "cy": 12.5, "frames": scenetest.TinyFrames("images/")},
 		"no extension":   top.With("frames", noExtension),
 		"backslashes":    top.With("frames", backslash),
@@ -83,7 +89,8 @@ func TestDialects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := loadtest.MustLoad(t, tinyTransforms(t, top), scene.LoadOptions{Model: scene.AnyModel, Strict: true})
 			sameCameras(t, c.Cameras, scenetest.TinyCameras(), 1e-12)
-			if len(c.Warnings) > 0 || c.Format != scene.FormatTransforms || filepath.Base(c.Images) != "images" || c.HeldOut != nil {
+			if len(c.Warnings) > 0 || c.Format != scene.FormatTransforms || filepath.Base(c.Images) != "images" ||
+				c.HeldOut != nil {
 				t.Errorf("%s in %s, warnings %v", c.Format, c.Images, c.Warnings)
 			}
 		})
@@ -94,7 +101,8 @@ func TestAbsolutePaths(t *testing.T) {
 	root := tinyTransforms(t, scenetest.JsonObject{})
 	frames := scenetest.TinyFrames(root + "/images/")
 	scenetest.PutJSON(t, filepath.Join(root, "json", "transforms.json"), scenetest.TinyTop().With("frames", frames))
-	sameCameras(t, loadtest.MustLoad(t, filepath.Join(root, "json"), loadtest.AnyModel()).Cameras, scenetest.TinyCameras(), 1e-12)
+	sameCameras(t, loadtest.MustLoad(t, filepath.Join(root, "json"), loadtest.AnyModel()).Cameras,
+		scenetest.TinyCameras(), 1e-12)
 	// ../, and a file in the folder's place.
 	file := filepath.Join(root, "json", "other.json")
 	scenetest.PutJSON(t, file, scenetest.TinyTop().With("frames", scenetest.TinyFrames("../images/")))
@@ -118,16 +126,31 @@ func TestFrameLenses(t *testing.T) {
 		fields scenetest.JsonObject
 		want   scene.Calibration
 	}{
-		{"opencv", all(2), scene.Calibration{Model: scene.LensOpenCV, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2}}},
-		{"polynomial", all(4), scene.Calibration{Model: scene.LensPolynomial, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2}}},
-		{"rational", all(6), scene.Calibration{Model: scene.LensFullOpenCV, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0.04, 0.05, 0.06}}},
-		{"full", all(3).With("camera_model", "FULL_OPENCV"), scene.Calibration{Model: scene.LensFullOpenCV, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0, 0, 0}}},
-		{"fisheye", all(4).With("camera_model", "OPENCV_FISHEYE"), scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04}}},
-		{"ngp fisheye", all(2).With("is_fisheye", true), scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0, 0}}},
-		{"panorama", scenetest.JsonObject{"camera_model": "EQUIRECTANGULAR"}, scene.Calibration{Model: scene.LensEquirectangular, Width: 400, Height: 200, Params: []float64{400, 200}}},
-		{"pinhole", scenetest.JsonObject{"fl_y": 70, "camera_model": "simple_pinhole", "cx": 3}, scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{70, 70, 3, 100}}},
-		{"angle", scenetest.JsonObject{"camera_angle_x": math.Pi / 2}, scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{200, 200, 200, 100}}},
-		{"angle of height", scenetest.JsonObject{"fl_x": 90, "camera_angle_y": math.Pi / 2}, scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{90, 100, 200, 100}}},
+		{"opencv", all(2), scene.Calibration{Model: scene.LensOpenCV, Width: 40, Height: 30,
+			Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2}}},
+		{"polynomial", all(4),
+			scene.Calibration{Model: scene.LensPolynomial, Width: 40, Height: 30,
+				Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2}}},
+		{"rational", all(6), scene.Calibration{Model: scene.LensFullOpenCV, Width: 40, Height: 30,
+			Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0.04, 0.05, 0.06}}},
+		{"full", all(3).With("camera_model", "FULL_OPENCV"),
+			scene.Calibration{Model: scene.LensFullOpenCV, Width: 40, Height: 30,
+				Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0, 0, 0}}},
+		{"fisheye", all(4).With("camera_model", "OPENCV_FISHEYE"),
+			scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 40, Height: 30,
+				Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04}}},
+		{"ngp fisheye", all(2).With("is_fisheye", true),
+			scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 40, Height: 30,
+				Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0, 0}}},
+		{"panorama", scenetest.JsonObject{"camera_model": "EQUIRECTANGULAR"},
+			scene.Calibration{Model: scene.LensEquirectangular, Width: 400, Height: 200, Params: []float64{400, 200}}},
+		{"pinhole", scenetest.JsonObject{"fl_y": 70, "camera_model": "simple_pinhole", "cx": 3},
+			scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{70, 70, 3, 100}}},
+		{"angle", scenetest.JsonObject{"camera_angle_x": math.Pi / 2},
+			scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200,
+				Params: []float64{200, 200, 200, 100}}},
+		{"angle of height", scenetest.JsonObject{"fl_x": 90, "camera_angle_y": math.Pi / 2},
+			scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{90, 100, 200, 100}}},
 	} {
 		for level := range 2 {
 			f, top := strictjson.Object{}, strictjson.Object{}
@@ -158,8 +181,10 @@ func TestFrameLenses(t *testing.T) {
 
 func TestTransformsPoints(t *testing.T) {
 	root := tinyTransforms(t, scenetest.TinyTop().With("ply_file_path", `.\cloud.ply`))
-	scenetest.Put(t, filepath.Join(root, "cloud.ply"), []byte("ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"+
-		"property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n0 0 0 255 1 2\n1 .5 -.25 3 4 5\n-1 .125 3 6 7 8\n"))
+	scenetest.Put(t, filepath.Join(root, "cloud.ply"),
+		[]byte("ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"+
+			"property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n0 0 0 255 1 2\n1 .5 -.25 3 4 "+
+			"5\n-1 .125 3 6 7 8\n"))
 	if c := loadtest.MustLoad(t, root, loadtest.AnyModel()); !reflect.DeepEqual(c.Points, scenetest.TinyPoints()) {
 		t.Error(c.Points)
 	}
@@ -180,7 +205,8 @@ func TestTransformsMasks(t *testing.T) {
 	c := loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, InvertMasks: true})
 	for i, want := range []string{"", "elsewhere/one.png", "", "masks/p3.png", ""} {
 		rel, _ := filepath.Rel(root, c.Cameras[i].Mask)
-		if got := filepath.ToSlash(rel); c.Cameras[i].Mask != "" && got != want || (want == "") != (c.Cameras[i].Mask == "") || c.Cameras[i].MaskInverted != (want != "") {
+		if got := filepath.ToSlash(rel); c.Cameras[i].Mask != "" && got != want ||
+			(want == "") != (c.Cameras[i].Mask == "") || c.Cameras[i].MaskInverted != (want != "") {
 			t.Errorf("camera %d: mask %q, want %q", i, c.Cameras[i].Mask, want)
 		}
 	}
@@ -205,18 +231,24 @@ func TestUndoAppliedTransform(t *testing.T) {
 		c.T = geom.Scale(geom.Rotate(c.R, centre), -1)
 		frames[i]["transform_matrix"] = scenetest.OpenGL(c)
 	}
-	matrix := [][]float64{append(slices.Clone(turn[:3]), 5), append(slices.Clone(turn[3:6]), 6), append(slices.Clone(turn[6:]), 7)}
-	root := tinyTransforms(t, scenetest.TinyTop().With("frames", frames).With("applied_transform", matrix).With("applied_scale", 2).With("ply_file_path", "cloud.ply"))
+	matrix := [][]float64{append(slices.Clone(turn[:3]), 5), append(slices.Clone(turn[3:6]), 6),
+		append(slices.Clone(turn[6:]), 7)}
+	root := tinyTransforms(t, scenetest.TinyTop().With("frames", frames).With("applied_transform",
+		matrix).With("applied_scale", 2).With("ply_file_path", "cloud.ply"))
 	p := apply([3]float64{1, 2, 3})
-	scenetest.Put(t, filepath.Join(root, "cloud.ply"), fmt.Appendf(nil, "ply\nformat ascii 1.0\nelement vertex 1\nproperty double x\nproperty double y\nproperty double z\nend_header\n%v %v %v\n", p[0], p[1], p[2]))
+	scenetest.Put(t, filepath.Join(root, "cloud.ply"),
+		fmt.Appendf(nil, "ply\nformat ascii 1.0\nelement vertex 1\nproperty double x\nproperty double y\nproperty "+
+			"double z\nend_header\n%v %v %v\n", p[0], p[1], p[2]))
 
 	kept := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	if kept.Applied == nil || kept.Applied.Scale != 2 || kept.Applied.Undone || kept.Applied.Matrix[7] != 6 || kept.Points[0].Pos != p {
+	if kept.Applied == nil || kept.Applied.Scale != 2 || kept.Applied.Undone || kept.Applied.Matrix[7] != 6 ||
+		kept.Points[0].Pos != p {
 		t.Errorf("%+v, %v", kept.Applied, kept.Points)
 	}
 	undone := loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, UndoAppliedTransform: true})
 	sameCameras(t, undone.Cameras, scenetest.TinyCameras(), 1e-9)
-	if w, ok := scenetest.WarningOf(loadtest.MustLoad(t, loadtest.TinyCapture(t), scene.LoadOptions{Model: scene.AnyModel, UndoAppliedTransform: true}), "no-applied-transform"); !ok {
+	if w, ok := scenetest.WarningOf(loadtest.MustLoad(t, loadtest.TinyCapture(t),
+		scene.LoadOptions{Model: scene.AnyModel, UndoAppliedTransform: true}), "no-applied-transform"); !ok {
 		t.Error(w)
 	}
 	if q := undone.Points[0].Pos; !undone.Applied.Undone || geom.Length(geom.Sub(q, [3]float64{1, 2, 3})) > 1e-9 {
@@ -236,7 +268,8 @@ func TestSkewedPoses(t *testing.T) {
 	c := loadtest.MustLoad(t, tinyTransforms(t, scenetest.TinyTop().With("frames", frames)), loadtest.AnyModel())
 	sameCameras(t, c.Cameras, scenetest.TinyCameras(), 5e-3)
 	for _, cam := range c.Cameras {
-		if r, s, skew, err := geom.NearestRotation(cam.R); err != nil || skew > 1e-14 || math.Abs(s-1) > 1e-14 || math.Abs(r[0]-cam.R[0]) > 1e-14 {
+		if r, s, skew, err := geom.NearestRotation(cam.R); err != nil || skew > 1e-14 || math.Abs(s-1) > 1e-14 ||
+			math.Abs(r[0]-cam.R[0]) > 1e-14 {
 			t.Errorf("%s: %v is no rotation", cam.Name, cam.R)
 		}
 	}
@@ -272,10 +305,13 @@ func TestFormats(t *testing.T) {
 	}
 	// The folder of reduced photos is used here too.
 	for i := range 4 {
-		scenetest.WritePhoto(t, filepath.Join(root, "images_2", fmt.Sprintf("p%d.png", i)), scenetest.TinyWidth/2, scenetest.TinyHeight/2)
+		scenetest.WritePhoto(t, filepath.Join(root, "images_2", fmt.Sprintf("p%d.png", i)), scenetest.TinyWidth/2,
+			scenetest.TinyHeight/2)
 	}
-	c = loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatTransforms, Downscale: 2})
-	if cam := c.Cameras[0]; filepath.Base(c.Images) != "images_2" || cam.Width != scenetest.TinyWidth/2 || filepath.Dir(cam.Path) != c.Images || cam.Fx != 20 {
+	c = loadtest.MustLoad(t, root,
+		scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatTransforms, Downscale: 2})
+	if cam := c.Cameras[0]; filepath.Base(c.Images) != "images_2" || cam.Width != scenetest.TinyWidth/2 ||
+		filepath.Dir(cam.Path) != c.Images || cam.Fx != 20 {
 		t.Errorf("%s: %+v", c.Images, cam)
 	}
 }

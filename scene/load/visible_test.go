@@ -34,7 +34,8 @@ func TestVisible(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	for in, want := range map[string]string{"a b.jpg": "a b.jpg", "a\nb": `"a\nb"`, "\xff": `"\xff"`, "sign \ufffd": "sign \ufffd"} {
+	for in, want := range map[string]string{"a b.jpg": "a b.jpg", "a\nb": `"a\nb"`, "\xff": `"\xff"`,
+		"sign \ufffd": "sign \ufffd"} {
 		if got := wording.Printable(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -68,7 +69,8 @@ func TestMessagesAreVisible(t *testing.T) {
 		said = append(said, err.Error())
 	}
 	for _, text := range said {
-		if strings.ContainsAny(text, "\x1b\n") || strings.ToValidUTF8(text, "") != text || strings.Contains(text, "\u202e") || !strings.Contains(text, "vi") {
+		if strings.ContainsAny(text, "\x1b\n") || strings.ToValidUTF8(text, "") != text ||
+			strings.Contains(text, "\u202e") || !strings.Contains(text, "vi") {
 			t.Errorf("%q", text)
 		}
 	}

@@ -82,8 +82,10 @@ func TestWildPoses(t *testing.T) {
 		{"less wild", 13, 300, move(1000, 3), []int{3}},
 		{"less wild, without points", 13, 0, move(1000, 3), nil},
 		{"a hill, 20 times as far", 13, 300, move(80, 3), nil},
-		{"far, looking at the scene by telephoto lens", 13, 300, func(c *scene.Capture) { c.Cameras[3] = backwards(c.Cameras[3], 800, 100) }, nil},
-		{"far, the scene on a few pixels", 13, 300, func(c *scene.Capture) { c.Cameras[3] = backwards(c.Cameras[3], 4e4, 1) }, []int{3}},
+		{"far, looking at the scene by telephoto lens", 13, 300,
+			func(c *scene.Capture) { c.Cameras[3] = backwards(c.Cameras[3], 800, 100) }, nil},
+		{"far, the scene on a few pixels", 13, 300,
+			func(c *scene.Capture) { c.Cameras[3] = backwards(c.Cameras[3], 4e4, 1) }, []int{3}},
 		{"one place", 13, 300, spot, nil},
 		{"one place, without points", 13, 0, spot, nil},
 		{"one place and a wild pose", 13, 300, both(spot, move(1e7, 9)), []int{9}},
@@ -169,7 +171,8 @@ func TestTooManyWildPoses(t *testing.T) {
 		name := c.Cameras[1].Name
 		c.Cameras[1].T[1] = -1e7
 		err := load.DropWildPoses(c, photos > 3)
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "1e+07") || fault.Hint(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "1e+07") ||
+			fault.Hint(err) == "" {
 			t.Errorf("%d photos: %v, hint %q", photos, err, fault.Hint(err))
 		}
 	}
@@ -184,7 +187,8 @@ func TestLoadWildPoses(t *testing.T) {
 	loadtest.TinyModel(t, colmap, cams, scenetest.TinyPoints())
 	frames := scenetest.TinyFrames("images/")
 	frames[0]["transform_matrix"] = scenetest.OpenGL(cams[0])
-	for name, root := range map[string]string{"colmap": colmap, "transforms": tinyTransforms(t, scenetest.TinyTop().With("frames", frames))} {
+	for name, root := range map[string]string{"colmap": colmap,
+		"transforms": tinyTransforms(t, scenetest.TinyTop().With("frames", frames))} {
 		c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 		if _, test := c.Split(8); len(c.Cameras) != scenetest.TinyPhotos-1 || c.Cameras[test[0]].Name != "p1.png" {
 			t.Errorf("%s: %d cameras, %v held out", name, len(c.Cameras), test)
@@ -194,7 +198,9 @@ func TestLoadWildPoses(t *testing.T) {
 			t.Fatal(err)
 		}
 		i := slices.IndexFunc(r.Problems, func(p inspect.Problem) bool { return p.Code == "wild-poses" })
-		if i < 0 || r.Problems[i].Severity != inspect.SeverityWarning || r.Problems[i].Remedy == "" || !strings.Contains(r.Problems[i].String(), "1e+07") || !slices.Equal(r.Problems[i].Names, []string{"p0.png"}) {
+		if i < 0 || r.Problems[i].Severity != inspect.SeverityWarning || r.Problems[i].Remedy == "" ||
+			!strings.Contains(r.Problems[i].String(), "1e+07") ||
+			!slices.Equal(r.Problems[i].Names, []string{"p0.png"}) {
 			t.Errorf("%s: %+v", name, r.Problems)
 		}
 	}
@@ -203,7 +209,8 @@ func TestLoadWildPoses(t *testing.T) {
 // TestBadPoses leaves out photos with invalid poses: in COLMAP's files, and in a transforms.json, which has no NaN.
 func TestBadPoses(t *testing.T) {
 	for name, values := range map[string][]float64{
-		"NaN rotation": {math.NaN()}, "no rotation": {0, 0, 0, 0}, "NaN translation": {1, 0, 0, 0, math.NaN()}, "far": {1, 0, 0, 0, 0, 0, -1e16},
+		"NaN rotation": {math.NaN()}, "no rotation": {0, 0, 0, 0}, "NaN translation": {1, 0, 0, 0, math.NaN()},
+		"far": {1, 0, 0, 0, 0, 0, -1e16},
 	} {
 		root := loadtest.TinyCapture(t)
 		loadtest.Edit(t, root, "images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, values...) })
@@ -220,7 +227,8 @@ func TestBadPoses(t *testing.T) {
 func checkBad(t *testing.T, name, root, photo string) {
 	t.Helper()
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	if w, ok := scenetest.WarningOf(c, "bad-poses"); !ok || len(c.Warnings) != 1 || !slices.Equal(w.Names, []string{photo}) || len(c.Cameras) != scenetest.TinyPhotos-1 {
+	if w, ok := scenetest.WarningOf(c, "bad-poses"); !ok || len(c.Warnings) != 1 ||
+		!slices.Equal(w.Names, []string{photo}) || len(c.Cameras) != scenetest.TinyPhotos-1 {
 		text, _ := json.Marshal(c.Warnings)
 		t.Errorf("%s: %d cameras, warnings %s", name, len(c.Cameras), text)
 	}

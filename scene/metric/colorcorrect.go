@@ -9,21 +9,22 @@ import (
 	"vksplat/scene/photo"
 )
 
-// A photo's exposure and white balance are no part of a scene's geometry: cc_ metrics are taken after the rendering's colours have been brought to its
-// photo's by a map fitted to the pair. Both maps are those that gsplat's trainer offers, under its names; the quadratic one is from RawNeRF (Mildenhall et
-// al. 2022) and multinerf.
+// A photo's exposure and white balance are no part of a scene's geometry: cc_ metrics are taken after the rendering's
+// colours have been brought to its photo's by a map fitted to the pair. Both maps are those that gsplat's trainer
+// offers, under its names; the quadratic one is from RawNeRF (Mildenhall et al. 2022) and multinerf.
 
 // Ways of fitting colours, for CorrectColors.
 const (
-	// ColorAffine is gain and offset for each channel: photo -> rendering is fitted, and its inverse applied to the rendering. Fitted this way round, noise
-	// of the rendering does not flatten its contrast.
+	// ColorAffine is gain and offset for each channel: photo -> rendering is fitted, and its inverse applied to the
+	// rendering. Fitted this way round, noise of the rendering does not flatten its contrast.
 	ColorAffine = "affine"
-	// ColorQuadratic is, for each channel, a polynomial of second degree in all three, fitted over pixels that are saturated neither before nor after.
+	// ColorQuadratic is, for each channel, a polynomial of second degree in all three, fitted over pixels that are
+	// saturated neither before nor after.
 	ColorQuadratic = "quadratic"
 )
 
-// CorrectColors returns the rendering [H*W*3], with values in 0..1, after the colour map that brings it closest to the photo over the pixels that count in
-// mask, clamped to 0..1. All pixels are mapped.
+// CorrectColors returns the rendering [H*W*3], with values in 0..1, after the colour map that brings it closest to the
+// photo over the pixels that count in mask, clamped to 0..1. All pixels are mapped.
 func CorrectColors(how string, photo scene.Image, render []float32, mask []uint32) ([]float32, error) {
 	n := photo.Width * photo.Height
 	if n <= 0 || len(photo.Pix) != 4*n || len(render) != 3*n {
@@ -45,7 +46,8 @@ func CorrectColors(how string, photo scene.Image, render []float32, mask []uint3
 	return nil, fmt.Errorf("correct colours: %q is neither %s nor %s", how, ColorAffine, ColorQuadratic)
 }
 
-// colorBlock is how many pixels are summed up on one core. The order of additions depends on the number of pixels alone.
+// colorBlock is how many pixels are summed up on one core. The order of additions depends on the number of pixels
+// alone.
 const colorBlock = 1 << 14
 
 // sumPixels adds up what each pixel that counts adds to a sum of N numbers.
@@ -125,7 +127,8 @@ type quadraticSums [3]struct {
 
 func unsaturated(v float64) bool { return v >= saturated && v <= 1-saturated }
 
-// terms are the monomials of a colour. They are of the colour less a half: those span the same polynomials and are far better conditioned.
+// terms are the monomials of a colour. They are of the colour less a half: those span the same polynomials and are far
+// better conditioned.
 func terms(rgb []float32) (t [nQuadratic]float64) {
 	r, g, b := float64(rgb[0])-0.5, float64(rgb[1])-0.5, float64(rgb[2])-0.5
 	return [nQuadratic]float64{r * r, r * g, r * b, g * g, g * b, b * b, r, g, b, 1}
@@ -194,12 +197,13 @@ func warpedColour(coefficients, t *[nQuadratic]float64) (sum float64) {
 	return sum
 }
 
-// flatTerm is the share of a term's square that must be left, once what the terms before it say is taken out, for the term to be looked at. Gray pictures
-// have equal channels: their terms repeat each other.
+// flatTerm is the share of a term's square that must be left, once what the terms before it say is taken out, for the
+// term to be looked at. Gray pictures have equal channels: their terms repeat each other.
 const flatTerm = 1e-11
 
-// solveSymmetric solves a x = b for a symmetric, positive semidefinite matrix given by its lower triangle, by Cholesky's decomposition with the largest
-// pivot first. Where the matrix is singular, the terms that add nothing get the coefficient 0.
+// solveSymmetric solves a x = b for a symmetric, positive semidefinite matrix given by its lower triangle, by
+// Cholesky's decomposition with the largest pivot first. Where the matrix is singular, the terms that add nothing get
+// the coefficient 0.
 func solveSymmetric(a [nQuadratic][nQuadratic]float64, b [nQuadratic]float64) (x [nQuadratic]float64) {
 	const n = nQuadratic
 	var scale [n]float64

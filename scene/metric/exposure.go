@@ -6,14 +6,16 @@ import (
 	"vksplat/scene/photo"
 )
 
-// Photos that were not trained on have no colour map of their own. To measure them all the same, one is fitted on the left half of the photo and the
-// error is taken on the right half, so that what is measured was not fitted: the protocol of NeRF in the Wild (Martin-Brualla et al. 2021, section 4.1),
-// whose halves INRIA's code uses for its exposure maps too.
+// Photos that were not trained on have no colour map of their own. To measure them all the same, one is fitted on the
+// left half of the photo and the error is taken on the right half, so that what is measured was not fitted: the
+// protocol of NeRF in the Wild (Martin-Brualla et al. 2021, section 4.1), whose halves INRIA's code uses for its
+// exposure maps too.
 
 // identityAffine is the colour map, row-major [3][4], that changes nothing.
 var identityAffine = [12]float64{0: 1, 5: 1, 10: 1}
 
-// RightHalf returns the mask of those pixels that count in mask (nil: all) and have x >= width/2, which FitExposure does not look at.
+// RightHalf returns the mask of those pixels that count in mask (nil: all) and have x >= width/2, which FitExposure
+// does not look at.
 func RightHalf(mask []uint32, width, height int) []uint32 {
 	half := make([]uint32, (width*height+31)/32)
 	for y := range height {
@@ -26,10 +28,11 @@ func RightHalf(mask []uint32, width, height int) []uint32 {
 	return half
 }
 
-// FitExposure returns the 3x4 colour map A, row-major, for which A[:, :3] c + A[:, 3] of the rendered colours c [height*width*3] comes closest to those of
-// the photo in the least squares sense, over the pixels with x < width/2 that count in mask (nil: all). Where the rendering varies in fewer than three
-// directions of colour, the map is the identity along the others: a rendering of one colour gives the identity and an offset. Without pixels, and for
-// sizes that do not agree, it is the identity.
+// FitExposure returns the 3x4 colour map A, row-major, for which A[:, :3] c + A[:, 3] of the rendered colours c
+// [height*width*3] comes closest to those of the photo in the least squares sense, over the pixels with x < width/2
+// that count in mask (nil: all). Where the rendering varies in fewer than three directions of colour, the map is the
+// identity along the others: a rendering of one colour gives the identity and an offset. Without pixels, and for sizes
+// that do not agree, it is the identity.
 func FitExposure(render, photo []float32, width, height int, mask []uint32) [12]float64 {
 	n := width * height
 	if width <= 0 || height <= 0 || len(render) != 3*n || len(photo) != 3*n || mask != nil && len(mask) != (n+31)/32 {
@@ -49,14 +52,15 @@ func FitExposure(render, photo []float32, width, height int, mask []uint32) [12]
 	return a
 }
 
-// exposureFit fits photo - render as an affine function of render. Everything is taken about the means, which keeps the normal equations well
-// conditioned: their matrix is the covariance of the rendered colours.
+// exposureFit fits photo - render as an affine function of render. Everything is taken about the means, which keeps the
+// normal equations well conditioned: their matrix is the covariance of the rendered colours.
 type exposureFit struct {
 	render, photo []float32
 	width, height int
 	mask          []uint32
-	mean, diff    [3]float64    // of the rendered colours, and of photo - render
-	cov, cross    [3][3]float64 // of the rendered colours, and [i][j] of photo - render in channel i with render in channel j
+	mean, diff    [3]float64 // of the rendered colours, and of photo - render
+	// of the rendered colours, and [i][j] of photo - render in channel i with render in channel j
+	cov, cross [3][3]float64
 }
 
 // each calls do for the first value of every pixel of the left half that counts.

@@ -30,7 +30,8 @@ func randomPicture(r *rand.Rand, n int, mean, spread float64) []float32 {
 
 var someAffine = [12]float64{1.3, -0.1, 0.05, 0.02, 0.1, 0.7, -0.2, 0.1, 0, 0.25, 0.9, -0.05}
 
-// TestFitExposureFinds looks for a known map: ordinary contrast, little contrast far from 0, noise, and a right half that does not agree.
+// TestFitExposureFinds looks for a known map: ordinary contrast, little contrast far from 0, noise, and a right half
+// that does not agree.
 func TestFitExposureFinds(t *testing.T) {
 	const w, h = 31, 24
 	r := rand.New(rand.NewPCG(1, 1))
@@ -113,7 +114,8 @@ func TestFitExposureWithoutContrast(t *testing.T) {
 	}
 	gain := ApplyExposure([12]float64{0: 1.5, 5: 1.5, 10: 1.5}, grey)
 	third := 0.5 / 3
-	affineClose(t, "grey", FitExposure(grey, gain, w, h, nil), [12]float64{1 + third, third, third, 0, third, 1 + third, third, 0, third, third, 1 + third, 0}, 1e-6)
+	affineClose(t, "grey", FitExposure(grey, gain, w, h, nil),
+		[12]float64{1 + third, third, third, 0, third, 1 + third, third, 0, third, third, 1 + third, 0}, 1e-6)
 	got := ApplyExposure(FitExposure(grey, gain, w, h, nil), grey)
 	if mse, err := MSE(got, gain, nil); err != nil || mse > 1e-12 {
 		t.Errorf("grey: mean squared error %g, %v", mse, err)

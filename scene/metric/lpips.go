@@ -14,9 +14,9 @@ import (
 	"vksplat/scene/safetensors"
 )
 
-// LPIPS (Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a Perceptual Metric, version 0.1): two pictures are alike where the features
-// that an image network finds in them are. The networks are AlexNet (Krizhevsky 2014) and VGG16 (Simonyan and Zisserman 2014) as torchvision has them,
-// up to their last ReLU of the convolutions.
+// LPIPS (Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a Perceptual Metric, version 0.1): two
+// pictures are alike where the features that an image network finds in them are. The networks are AlexNet (Krizhevsky
+// 2014) and VGG16 (Simonyan and Zisserman 2014) as torchvision has them, up to their last ReLU of the convolutions.
 
 // Names of the networks.
 const (
@@ -33,7 +33,8 @@ type LPIPSLayer struct {
 	index             int // among torchvision's features
 }
 
-// Rows returns the height, or the width, of what the layer makes of an input of so many pixels; not above 0 where no window fits in.
+// Rows returns the height, or the width, of what the layer makes of an input of so many pixels; not above 0 where no
+// window fits in.
 func (l LPIPSLayer) Rows(in int) int {
 	if in+2*l.Pad < l.Side {
 		return 0
@@ -96,12 +97,14 @@ type LPIPSWeights struct {
 
 const (
 	readLPIPS = "read LPIPS weights"
-	lpipsHint = "make the file with tools/lpips_weights.py, from torchvision's file of the network and lpips's file of the same name"
+	lpipsHint = "make the file with tools/lpips_weights.py, from torchvision's file of the network and lpips's file " +
+		"of the same name"
 )
 
-// ReadLPIPSWeights reads the weights of a network from a safetensors file with the names that torchvision and lpips publish: features.0.weight,
-// features.0.bias and so on, lin0.model.1.weight to lin4.model.1.weight. The net "" is whichever the file holds. Tensors of other names are passed over.
-// Errors say which tensor is at fault, and name the script that makes such files.
+// ReadLPIPSWeights reads the weights of a network from a safetensors file with the names that torchvision and lpips
+// publish: features.0.weight, features.0.bias and so on, lin0.model.1.weight to lin4.model.1.weight. The net "" is
+// whichever the file holds. Tensors of other names are passed over. Errors say which tensor is at fault, and name the
+// script that makes such files.
 func ReadLPIPSWeights(path, net string) (*LPIPSWeights, error) {
 	file, err := safetensors.Open(path)
 	var w *LPIPSWeights
@@ -131,7 +134,8 @@ func readLPIPSWeights(file *safetensors.File, net string) (w *LPIPSWeights, err 
 		return nil, err
 	}
 	layers := LPIPSLayers(net)
-	w = &LPIPSWeights{Net: net, SHA256: hex.EncodeToString(hash.Sum(nil)), Kernels: make([][]float32, len(layers)), Biases: make([][]float32, len(layers)),
+	w = &LPIPSWeights{Net: net, SHA256: hex.EncodeToString(hash.Sum(nil)), Kernels: make([][]float32, len(layers)),
+		Biases:   make([][]float32, len(layers)),
 		Channels: make([][]float32, len(layers))}
 	compared := 0
 	for i, l := range layers {
@@ -150,7 +154,8 @@ func readLPIPSWeights(file *safetensors.File, net string) (w *LPIPSWeights, err 
 				return nil, err
 			}
 			if at := slices.IndexFunc(w.Channels[i], func(x float32) bool { return x < 0 }); at >= 0 {
-				return nil, fmt.Errorf("tensor %q: number %d is %g, no weight of a channel is negative", name, at, w.Channels[i][at])
+				return nil, fmt.Errorf("tensor %q: number %d is %g, no weight of a channel is negative", name, at,
+					w.Channels[i][at])
 			}
 			compared++
 		}

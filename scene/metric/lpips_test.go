@@ -26,10 +26,14 @@ func lpipsTensors(net string) (infos []safetensors.TensorInfo) {
 	for _, l := range LPIPSLayers(net) {
 		if !l.Pool {
 			name := fmt.Sprintf("features.%d.", l.index)
-			infos = append(infos, safetensors.TensorInfo{Name: name + "weight", DType: "F32", Shape: []int{l.Out, l.In, l.Side, l.Side}}, safetensors.TensorInfo{Name: name + "bias", DType: "F32", Shape: []int{l.Out}})
+			infos = append(infos,
+				safetensors.TensorInfo{Name: name + "weight", DType: "F32", Shape: []int{l.Out, l.In, l.Side, l.Side}},
+				safetensors.TensorInfo{Name: name + "bias", DType: "F32", Shape: []int{l.Out}})
 		}
 		if l.Compared {
-			infos = append(infos, safetensors.TensorInfo{Name: fmt.Sprintf("lin%d.model.1.weight", n), DType: "F32", Shape: []int{1, l.Out, 1, 1}})
+			infos = append(infos,
+				safetensors.TensorInfo{Name: fmt.Sprintf("lin%d.model.1.weight", n), DType: "F32",
+					Shape: []int{1, l.Out, 1, 1}})
 			n++
 		}
 	}
@@ -66,7 +70,8 @@ func writeLPIPS(t testing.TB, infos []safetensors.TensorInfo, set map[string]flo
 }
 
 func TestReadLPIPSWeights(t *testing.T) {
-	infos := append(lpipsTensors(LPIPSAlex), safetensors.TensorInfo{Name: "classifier.6.bias", DType: "F16", Shape: []int{4}})
+	infos := append(lpipsTensors(LPIPSAlex),
+		safetensors.TensorInfo{Name: "classifier.6.bias", DType: "F16", Shape: []int{4}})
 	path := writeLPIPS(t, infos, nil)
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -82,7 +87,8 @@ func TestReadLPIPSWeights(t *testing.T) {
 			t.Errorf("net %q, SHA-256 %s, want %x", w.Net, w.SHA256, hash)
 		}
 		// The last layer's tensors are the 13th to 15th of the file.
-		if k, b, c := w.Kernels[6], w.Biases[6], w.Channels[6]; len(k) != 256*256*9 || k[105] != 17 || len(b) != 256 || b[2] != 15 || len(c) != 256 || c[0] != 14 {
+		if k, b, c := w.Kernels[6], w.Biases[6], w.Channels[6]; len(k) != 256*256*9 || k[105] != 17 || len(b) != 256 ||
+			b[2] != 15 || len(c) != 256 || c[0] != 14 {
 			t.Errorf("%d kernels, %d biases, %d channels: %v %v %v", len(k), len(b), len(c), k[105], b[2], c[0])
 		}
 		if w.Kernels[1] != nil || w.Channels[3] != nil || w.Biases[2][5] != 9 {
@@ -103,7 +109,8 @@ func TestReadLPIPSWeightsErrors(t *testing.T) {
 		f(&list[slices.IndexFunc(list, func(i safetensors.TensorInfo) bool { return i.Name == name })])
 		return list
 	}
-	without := slices.DeleteFunc(slices.Clone(alex), func(i safetensors.TensorInfo) bool { return i.Name == "features.6.bias" })
+	without := slices.DeleteFunc(slices.Clone(alex),
+		func(i safetensors.TensorInfo) bool { return i.Name == "features.6.bias" })
 	for name, c := range map[string]struct {
 		infos []safetensors.TensorInfo
 		set   map[string]float32
@@ -114,11 +121,17 @@ func TestReadLPIPSWeightsErrors(t *testing.T) {
 		"other network": {alex, nil, LPIPSVGG, []string{"features.0.weight", "[64 3 11 11]", "alex, not of vgg"}},
 		"no network":    {alex, nil, "squeeze", []string{`"squeeze"`, "alex or vgg"}},
 		"no backbone":   {alex[2:], nil, "", []string{`"features.0.weight" is missing`}},
-		"strange first": {change("features.0.weight", func(i *safetensors.TensorInfo) { i.Shape = []int{96, 3, 11, 11} }), nil, "", []string{"[96 3 11 11]", "[64 3 3 3] (vgg)"}},
-		"shape":         {change("lin2.model.1.weight", func(i *safetensors.TensorInfo) { i.Shape = []int{384} }), nil, "", []string{"lin2.model.1.weight", "[384], not [1 384 1 1]"}},
-		"type":          {change("features.3.bias", func(i *safetensors.TensorInfo) { i.DType = "I32" }), nil, "", []string{"features.3.bias", "I32, not F32"}},
-		"negative":      {alex, map[string]float32{"lin1.model.1.weight": -1}, "", []string{"lin1.model.1.weight", "number 3 is -1"}},
-		"NaN":           {alex, map[string]float32{"features.8.weight": float32(math.NaN())}, "", []string{"features.8.weight", "number 3 is NaN"}},
+		"strange first": {change("features.0.weight",
+			func(i *safetensors.TensorInfo) { i.Shape = []int{96, 3, 11, 11} }), nil, "",
+			[]string{"[96 3 11 11]", "[64 3 3 3] (vgg)"}},
+		"shape": {change("lin2.model.1.weight", func(i *safetensors.TensorInfo) { i.Shape = []int{384} }), nil,
+			"", []string{"lin2.model.1.weight", "[384], not [1 384 1 1]"}},
+		"type": {change("features.3.bias", func(i *safetensors.TensorInfo) { i.DType = "I32" }), nil, "",
+			[]string{"features.3.bias", "I32, not F32"}},
+		"negative": {alex, map[string]float32{"lin1.model.1.weight": -1}, "",
+			[]string{"lin1.model.1.weight", "number 3 is -1"}},
+		"NaN": {alex, map[string]float32{"features.8.weight": float32(math.NaN())}, "",
+			[]string{"features.8.weight", "number 3 is NaN"}},
 	} {
 		path := writeLPIPS(t, c.infos, c.set)
 		_, err := ReadLPIPSWeights(path, c.net)
@@ -158,7 +171,8 @@ func FuzzReadLPIPSWeights(f *testing.F) {
 	}
 	f.Add(header(`{"features.0.weight":{"dtype":"F32","shape":[64,3,11,11],"data_offsets":[0,92928]}}`), "")
 	f.Add(header(`{"features.0.weight":{"dtype":"F32","shape":[64,3,3,3],"data_offsets":[0,0]}}`), "vgg")
-	f.Add(append(header(`{"features.0.weight":{"dtype":"F32","shape":[64,3,3,3],"data_offsets":[0,6912]}}`), make([]byte, 6912)...), "vgg")
+	f.Add(append(header(`{"features.0.weight":{"dtype":"F32","shape":[64,3,3,3],"data_offsets":[0,6912]}}`),
+		make([]byte, 6912)...), "vgg")
 	f.Fuzz(func(t *testing.T, raw []byte, net string) {
 		file, err := safetensors.NewFile(bytes.NewReader(raw), int64(len(raw)))
 		if err != nil {
@@ -182,7 +196,8 @@ func TestLPIPSScript(t *testing.T) {
 		return string(out), err
 	}
 	script := func(backbone, lin string) (string, error) {
-		return run("../../tools/lpips_weights.py", "--net", "alex", "--backbone", in(backbone), "--lin", in(lin), "-o", in("out.safetensors"))
+		return run("../../tools/lpips_weights.py", "--net", "alex", "--backbone", in(backbone), "--lin", in(lin), "-o",
+			in("out.safetensors"))
 	}
 	if out, err := run("testdata/make_pth.py", dir); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -226,7 +241,8 @@ func TestLPIPSScript(t *testing.T) {
 		"code":            {"evil.pth", "lin.pth", "mkdir"},
 		"no file":         {"none.pth", "lin.pth", "No such file"},
 	} {
-		if out, err := script(c[0], c[1]); err == nil || !strings.Contains(out, "lpips_weights: error: ") || !strings.Contains(out, c[2]) {
+		if out, err := script(c[0], c[1]); err == nil || !strings.Contains(out, "lpips_weights: error: ") ||
+			!strings.Contains(out, c[2]) {
 			t.Errorf("%s: %v, %q", name, err, out)
 		}
 	}

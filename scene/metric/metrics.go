@@ -111,8 +111,8 @@ func countPixels(mask []uint32, first, n int) (counted int) {
 	return counted
 }
 
-// Compare returns PSNR and SSIM of a photo and a render [H*W*3] with values in 0..1, where mask says so. It takes the same values from
-// the photo's bytes as FloatRGB gives, without a copy of it.
+// Compare returns PSNR and SSIM of a photo and a render [H*W*3] with values in 0..1, where mask says so. It takes the
+// same values from the photo's bytes as FloatRGB gives, without a copy of it.
 func Compare(photo scene.Image, render []float32, padding Padding, mask []uint32) (psnr, ssim float64, err error) {
 	n := photo.Width * photo.Height
 	if n <= 0 || len(photo.Pix) != 4*n || len(render) != 3*n {
@@ -131,7 +131,8 @@ func Compare(photo scene.Image, render []float32, padding Padding, mask []uint32
 	return -10 * math.Log10(mse), ssim, err
 }
 
-// Quantise rounds a render with values in 0..1 to 255ths in place, as if it had been written to an 8-bit PNG and read again.
+// Quantise rounds a render with values in 0..1 to 255ths in place, as if it had been written to an 8-bit PNG and read
+// again.
 func Quantise(render []float32) {
 	for i, v := range render {
 		render[i] = float32(scene.ByteValues[scene.ToByte(255*float64(v))])

@@ -66,7 +66,8 @@ func bruteSSIM(a, b []float32, width, height int, padding Padding, mask []uint32
 }
 
 func TestSSIMBruteForce(t *testing.T) {
-	for _, size := range [][2]int{{11, 11}, {12, 11}, {11, 17}, {23, 19}, {106, 43}, {215, 12}, {12, 75}, {1, 1}, {3, 30}} {
+	for _, size := range [][2]int{{11, 11}, {12, 11}, {11, 17}, {23, 19}, {106, 43}, {215, 12}, {12, 75}, {1, 1},
+		{3, 30}} {
 		w, h := size[0], size[1]
 		a, b := randomImage(1, 3*w*h), randomImage(2, 3*w*h)
 		for i := range b {
@@ -120,7 +121,8 @@ func TestMetricsMasked(t *testing.T) {
 	if _, err := PSNR(a, b, make([]uint32, (w*h+31)/32)); err == nil || !strings.Contains(err.Error(), "no pixel") {
 		t.Errorf("no pixel: %v", err)
 	}
-	if _, err := SSIM(a, b, w, h, PaddingSame, make([]uint32, (w*h+31)/32)); err == nil || !strings.Contains(err.Error(), "no pixel") {
+	if _, err := SSIM(a, b, w, h, PaddingSame, make([]uint32, (w*h+31)/32)); err == nil ||
+		!strings.Contains(err.Error(), "no pixel") {
 		t.Errorf("no pixel: %v", err)
 	}
 	if _, err := MSE(a, b, m.Words[1:]); err == nil {
@@ -153,7 +155,8 @@ func TestCompare(t *testing.T) {
 	if _, _, err := Compare(shot, render, PaddingValid, mask[1:]); err == nil {
 		t.Error("a mask of another size was taken")
 	}
-	if _, _, err := Compare(shot, render, PaddingValid, make([]uint32, len(mask))); err == nil || !strings.Contains(err.Error(), "no pixel") {
+	if _, _, err := Compare(shot, render, PaddingValid, make([]uint32, len(mask))); err == nil ||
+		!strings.Contains(err.Error(), "no pixel") {
 		t.Errorf("no pixel: %v", err)
 	}
 }

@@ -12,16 +12,20 @@ import (
 // publishedMetrics is what testdata/metrics.py prints: values of scikit-image, torchmetrics and numpy's least squares.
 var publishedMetrics = map[string]float64{
 	"gsplat PSNR": 21.865695942, "gsplat SSIM": 0.835731387, "inria PSNR": 21.866097229, "inria SSIM": 0.866093679,
-	"gsplat affine PSNR": 26.410504427, "gsplat affine SSIM": 0.857787244, "inria affine PSNR": 26.407759003, "inria affine SSIM": 0.886429856,
-	"masked affine PSNR": 26.730745477, "gsplat quadratic PSNR": 24.362808495, "gsplat quadratic SSIM": 0.868125546, "inria quadratic PSNR": 24.361198895,
-	"inria quadratic SSIM": 0.896602085, "masked quadratic PSNR": 24.406026394, "masked PSNR": 21.891784316, "masked inria SSIM": 0.894924217,
+	"gsplat affine PSNR": 26.410504427, "gsplat affine SSIM": 0.857787244, "inria affine PSNR": 26.407759003,
+	"inria affine SSIM":  0.886429856,
+	"masked affine PSNR": 26.730745477, "gsplat quadratic PSNR": 24.362808495, "gsplat quadratic SSIM": 0.868125546,
+	"inria quadratic PSNR": 24.361198895,
+	"inria quadratic SSIM": 0.896602085, "masked quadratic PSNR": 24.406026394, "masked PSNR": 21.891784316,
+	"masked inria SSIM": 0.894924217,
 }
 
 const publishedWidth, publishedHeight = 64, 48
 
 // publishedPictures are those of testdata/metrics.py.
 func publishedPictures() (photo scene.Image, render []float32) {
-	photo = scene.Image{Width: publishedWidth, Height: publishedHeight, Pix: make([]uint8, 4*publishedWidth*publishedHeight)}
+	photo = scene.Image{Width: publishedWidth, Height: publishedHeight,
+		Pix: make([]uint8, 4*publishedWidth*publishedHeight)}
 	render = make([]float32, 3*publishedWidth*publishedHeight)
 	state := uint32(12345)
 	next := func() int {
@@ -59,7 +63,8 @@ func publishedMask() []uint32 {
 	return m.Words
 }
 
-// TestMetricsPublished compares metrics of both protocols, plain, masked and after colour correction, with other people's implementations.
+// TestMetricsPublished compares metrics of both protocols, plain, masked and after colour correction, with other
+// people's implementations.
 func TestMetricsPublished(t *testing.T) {
 	photo, render := publishedPictures()
 	quantised := slices.Clone(render)
@@ -96,7 +101,8 @@ func TestMetricsPublished(t *testing.T) {
 	}
 }
 
-// Pictures that leave a fit nothing, or little, to go by come back as numbers between 0 and 1: gray ones, whose channels say the same, one colour, black.
+// Pictures that leave a fit nothing, or little, to go by come back as numbers between 0 and 1: gray ones, whose
+// channels say the same, one colour, black.
 func TestCorrectColorsDegenerate(t *testing.T) {
 	const w, h = 16, 12
 	paint := func(at func(i int) (photo, render float32)) (scene.Image, []float32) {

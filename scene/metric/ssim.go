@@ -57,18 +57,19 @@ func SSIM(a, b []float32, width, height int, padding Padding, mask []uint32) (fl
 	return meanSSIM(colours{rgb: a}, colours{rgb: b}, width, height, padding, mask)
 }
 
-// comparingWorkers is how many cores one picture is compared on at most: where there are more, several pictures are worked on at once.
+// comparingWorkers is how many cores one picture is compared on at most: where there are more, several pictures are
+// worked on at once.
 const comparingWorkers = 8
 
-// CompareBytes returns about what Compare takes of memory beside a picture and its photo, a tile for each worker, and then WriteSheet: the buffer of a
-// file and its encoder.
+// CompareBytes returns about what Compare takes of memory beside a picture and its photo, a tile for each worker, and
+// then WriteSheet: the buffer of a file and its encoder.
 func CompareBytes() int64 {
 	const tile = 1 << 19 // see ssimTile
 	return max(atomicfile.WriteBuffer+encodeMost, tile*int64(min(comparingWorkers, runtime.GOMAXPROCS(0))))
 }
 
-// encodeMost is the most that image/png takes of memory for a picture: compress/flate keeps 1.2 MB, and there are six filtered rows and two plain ones of
-// sheets, whose photos are up to 32768 pixels wide.
+// encodeMost is the most that image/png takes of memory for a picture: compress/flate keeps 1.2 MB, and there are six
+// filtered rows and two plain ones of sheets, whose photos are up to 32768 pixels wide.
 const encodeMost = 4 << 20
 
 // meanSSIM is SSIM of images of the right sizes.
@@ -123,13 +124,15 @@ type ssimTile struct {
 	width, height int
 	mask          []uint32 // as in Image.Mask
 
-	// What the windows take the means of: a, b, a*a + b*b and a*b, which is all that equation 13 asks for. By row and value.
+	// What the windows take the means of: a, b, a*a + b*b and a*b, which is all that equation 13 asks for. By row and
+	// value.
 	plane [nMoments][tileRows][tileValues]float64
 	// Their means along columns, of one row of windows.
 	mean [nMoments][tileValues]float64
 }
 
-// sum returns the sum of the SSIM map, all channels, over the wide*high windows from x, y on whose middle counts, and their number.
+// sum returns the sum of the SSIM map, all channels, over the wide*high windows from x, y on whose middle counts, and
+// their number.
 func (t *ssimTile) sum(x, y, wide, high int) (total float64, n int) {
 	for r := range high + 2*ssimRadius {
 		t.load(r, x-ssimRadius, y-ssimRadius+r)
@@ -145,7 +148,8 @@ func (t *ssimTile) sum(x, y, wide, high int) (total float64, n int) {
 			n++
 			for c := 3 * i; c < 3*i+3; c++ {
 				a, b := horizontal((*[tileSpan]float64)(t.mean[0][c:])), horizontal((*[tileSpan]float64)(t.mean[1][c:]))
-				squares, ab := horizontal((*[tileSpan]float64)(t.mean[2][c:])), horizontal((*[tileSpan]float64)(t.mean[3][c:]))
+				squares, ab := horizontal((*[tileSpan]float64)(t.mean[2][c:])),
+					horizontal((*[tileSpan]float64)(t.mean[3][c:]))
 				means := a*a + b*b
 				total += (2*a*b + ssimC1) * (2*(ab-a*b) + ssimC2) / ((means + ssimC1) * (squares - means + ssimC2))
 			}
@@ -180,5 +184,6 @@ func vertical(out *[tileValues]float64, rows *[ssimWindow][tileValues]float64) {
 // horizontal takes the weighted mean of eleven pixels of a row, one channel.
 func horizontal(v *[tileSpan]float64) float64 {
 	w := &ssimWeights
-	return w[0]*(v[0]+v[30]) + w[1]*(v[3]+v[27]) + w[2]*(v[6]+v[24]) + w[3]*(v[9]+v[21]) + w[4]*(v[12]+v[18]) + w[5]*v[15]
+	return w[0]*(v[0]+v[30]) + w[1]*(v[3]+v[27]) + w[2]*(v[6]+v[24]) + w[3]*(v[9]+v[21]) + w[4]*(v[12]+v[18]) +
+		w[5]*v[15]
 }

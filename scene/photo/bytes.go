@@ -13,9 +13,9 @@ import (
 	"vksplat/scene"
 )
 
-// DecodeBytes returns about how many bytes of memory Decode takes beside the image that it returns, from the headers of photo and mask: a file, the planes or
-// coefficients that its decoder holds, and the photo at its stored size where it is resampled. The mask is decoded when the photo's file and planes are
-// gone. A photo that cannot be read takes none.
+// DecodeBytes returns about how many bytes of memory Decode takes beside the image that it returns, from the headers of
+// photo and mask: a file, the planes or coefficients that its decoder holds, and the photo at its stored size where it
+// is resampled. The mask is decoded when the photo's file and planes are gone. A photo that cannot be read takes none.
 func DecodeBytes(c scene.Camera) int64 {
 	n, width, height := decodingBytes(c.Path, c.Width, c.Height)
 	if n == 0 {
@@ -31,15 +31,16 @@ func DecodeBytes(c scene.Camera) int64 {
 	return n
 }
 
-// DecodeCosts gives DecodeBytes of each camera. The files are opened side by side: on a network or in a container that is what takes the time.
+// DecodeCosts gives DecodeBytes of each camera. The files are opened side by side: on a network or in a container that
+// is what takes the time.
 func DecodeCosts(cams []scene.Camera) []int64 {
 	costs := make([]int64, len(cams))
 	parallel.For(len(cams), func(i int) { costs[i] = DecodeBytes(cams[i]) })
 	return costs
 }
 
-// decodingBytes returns the bytes of a file and of what its decoder holds beside the pixels, and the size from its header. Where that tells none, it is
-// taken to be the given one. A file that cannot be read takes none.
+// decodingBytes returns the bytes of a file and of what its decoder holds beside the pixels, and the size from its
+// header. Where that tells none, it is taken to be the given one. A file that cannot be read takes none.
 func decodingBytes(path string, width, height int) (n int64, w, h int) {
 	var err error
 	if w, h, err = Size(path); err != nil {
@@ -87,8 +88,8 @@ func decoderBytes(r *bufio.Reader) float64 {
 	return unknown
 }
 
-// jpegFrame reads the frame header of a JPEG: whether it is progressive, by the marker SOF2, and the samples that it stores for a pixel. What cannot be told
-// counts as progressive, with three components at full resolution.
+// jpegFrame reads the frame header of a JPEG: whether it is progressive, by the marker SOF2, and the samples that it
+// stores for a pixel. What cannot be told counts as progressive, with three components at full resolution.
 func jpegFrame(r *bufio.Reader) (progressive bool, samples float64) {
 	const full = 3
 	if _, err := r.Discard(2); err != nil {
@@ -122,7 +123,8 @@ func jpegFrame(r *bufio.Reader) (progressive bool, samples float64) {
 	return true, full
 }
 
-// jpegSamples returns the samples for a pixel by the sampling factors of a frame header's components, otherwise where they make no sense.
+// jpegSamples returns the samples for a pixel by the sampling factors of a frame header's components, otherwise where
+// they make no sense.
 func jpegSamples(r *bufio.Reader, otherwise float64) float64 {
 	head, err := r.Peek(6) // precision, height, width, components
 	if err != nil {

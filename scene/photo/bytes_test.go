@@ -38,8 +38,10 @@ func TestDecodeBytes(t *testing.T) {
 		data     []byte
 		perPixel float64
 	}{
-		{"8 bits.png", small, 4}, {"16 bits.png", large, 8}, {"baseline.jpg", baseline, 1.5}, {"progressive.jpg", progressive, 7.5},
-		{"4:4:4.jpg", full, 3}, {"grey.jpg", grey, 1}, {"cut.jpg", baseline[:30], 15}, {"text.webp", []byte("some words"), 16}, {"empty", nil, 16},
+		{"8 bits.png", small, 4}, {"16 bits.png", large, 8}, {"baseline.jpg", baseline, 1.5},
+		{"progressive.jpg", progressive, 7.5},
+		{"4:4:4.jpg", full, 3}, {"grey.jpg", grey, 1}, {"cut.jpg", baseline[:30], 15},
+		{"text.webp", []byte("some words"), 16}, {"empty", nil, 16},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {
@@ -74,12 +76,15 @@ func TestDecodeBytes(t *testing.T) {
 	}
 }
 
-// FuzzPhotoHeader reads what is looked at before a photo is decoded: the size that decoding then has, and the memory that it takes.
+// FuzzPhotoHeader reads what is looked at before a photo is decoded: the size that decoding then has, and the memory
+// that it takes.
 func FuzzPhotoHeader(f *testing.F) {
-	for _, name := range []string{"420.jpg", "420progressive.jpg", "cmyk.jpg", "grayalpha.png", "lossy.webp", "losslessalpha.webp", "lossyalpha.webp"} {
+	for _, name := range []string{"420.jpg", "420progressive.jpg", "cmyk.jpg", "grayalpha.png", "lossy.webp",
+		"losslessalpha.webp", "lossyalpha.webp"} {
 		f.Add(readTestdata(f, name))
 	}
-	for _, start := range []string{"II*\x00", "MM\x00*", "BM", "GIF8", "\x00\x00\x00\x18ftypheic", "\x1aE\xdf\xa3", "RIFF\x00\x00\x00\x00WEBPVP8L"} {
+	for _, start := range []string{"II*\x00", "MM\x00*", "BM", "GIF8", "\x00\x00\x00\x18ftypheic", "\x1aE\xdf\xa3",
+		"RIFF\x00\x00\x00\x00WEBPVP8L"} {
 		f.Add([]byte(start))
 	}
 	path := filepath.Join(f.TempDir(), "photo.jpg")
@@ -91,7 +96,8 @@ func FuzzPhotoHeader(f *testing.F) {
 		if err == nil && (w < 1 || h < 1 || w > scene.MaxPixels/h) {
 			t.Errorf("%d x %d", w, h)
 		}
-		if n := DecodeBytes((scene.Camera{Path: path, Width: 8, Height: 8})); n < 0 || n > int64(len(data))+24*scene.MaxPixels {
+		if n := DecodeBytes((scene.Camera{Path: path, Width: 8, Height: 8})); n < 0 ||
+			n > int64(len(data))+24*scene.MaxPixels {
 			t.Errorf("decoding takes %d bytes", n)
 		}
 		if err == nil && w*h > 1<<16 {

@@ -28,17 +28,19 @@ const (
 
 const opDecode = "decode photo"
 
-// Decode reads the camera's photo, a JPEG, PNG or WebP, and returns it at the camera's Width and Height: RGBA, 8 bits, straight alpha (255 where the file has
-// none), reduced by an area filter where the file is larger, and in the same go undistorted where the camera has a lens. Mask says which pixels count: those
-// that have a source, and that the camera's mask leaves. A photo without any has an error that wraps ErrMasked. The orientation tag of EXIF is ignored:
-// calibrations are of the pixels as stored. Errors are
-// of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
+// Decode reads the camera's photo, a JPEG, PNG or WebP, and returns it at the camera's Width and Height: RGBA, 8 bits,
+// straight alpha (255 where the file has none), reduced by an area filter where the file is larger, and in the same go
+// undistorted where the camera has a lens. Mask says which pixels count: those that have a source, and that the
+// camera's mask leaves. A photo without any has an error that wraps ErrMasked. The orientation tag of EXIF is ignored:
+// calibrations are of the pixels as stored. Errors are of type *Error with the photo's path: of kind ErrTryAgain if the
+// file is there and cannot be read, of kind ErrData otherwise.
 func Decode(c scene.Camera) (scene.Image, error) {
 	images, errs := DecodeViews([]scene.Camera{c})
 	return images[0], errs[0]
 }
 
-// DecodeViews gives for each of cams what Decode gives. They are all of one photo, as the faces of a panorama are, which is decoded once, and so is its mask.
+// DecodeViews gives for each of cams what Decode gives. They are all of one photo, as the faces of a panorama are,
+// which is decoded once, and so is its mask.
 func DecodeViews(cams []scene.Camera) ([]scene.Image, []error) {
 	images, errs := make([]scene.Image, len(cams)), make([]error, len(cams))
 	var photo scene.Image
@@ -58,7 +60,8 @@ func DecodeViews(cams []scene.Camera) ([]scene.Image, []error) {
 			images[i], errs[i] = picture(c, photo, file)
 		}
 	}
-	if len(photo.Pix) > 0 && !slices.ContainsFunc(images, func(m scene.Image) bool { return len(m.Pix) > 0 && &m.Pix[0] == &photo.Pix[0] }) {
+	if len(photo.Pix) > 0 && !slices.ContainsFunc(images,
+		func(m scene.Image) bool { return len(m.Pix) > 0 && &m.Pix[0] == &photo.Pix[0] }) {
 		pixelpool.Free(photo.Pix)
 	}
 	return images, errs
@@ -70,7 +73,8 @@ func decodable(c *scene.Camera) error {
 		return &fault.Error{Op: opDecode, Path: c.Name, Err: fs.ErrNotExist, Hint: HintPhoto}
 	}
 	if c.Width <= 0 || c.Height <= 0 || c.Width > scene.MaxPixels/c.Height {
-		return &fault.Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
+		return &fault.Error{Op: opDecode, Path: c.Path,
+			Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
 	}
 	return nil
 }

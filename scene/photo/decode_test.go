@@ -35,7 +35,9 @@ func TestPNGForms(t *testing.T) {
 	r := image.Rect(0, 0, 7, 5)
 	rgb8, rgba8, rgb16, rgba16 := image.NewRGBA(r), image.NewNRGBA(r), image.NewRGBA64(r), image.NewNRGBA64(r)
 	gray8, gray16 := image.NewGray(r), image.NewGray16(r)
-	palette := image.NewPaletted(r, color.Palette{color.NRGBA{R: 255, G: 0, B: 0, A: 255}, color.NRGBA{R: 0, G: 200, B: 0, A: 128}, color.NRGBA{R: 9, G: 8, B: 7, A: 0}})
+	palette := image.NewPaletted(r,
+		color.Palette{color.NRGBA{R: 255, G: 0, B: 0, A: 255}, color.NRGBA{R: 0, G: 200, B: 0, A: 128},
+			color.NRGBA{R: 9, G: 8, B: 7, A: 0}})
 	draw(rgb8, false)
 	draw(rgba8, true)
 	draw(rgb16, false)
@@ -45,7 +47,8 @@ func TestPNGForms(t *testing.T) {
 	for i := range palette.Pix {
 		palette.Pix[i] = uint8(i % 3)
 	}
-	for name, src := range map[string]image.Image{"rgb8": rgb8, "rgba8": rgba8, "rgb16": rgb16, "rgba16": rgba16, "gray8": gray8, "gray16": gray16, "palette": palette} {
+	for name, src := range map[string]image.Image{"rgb8": rgb8, "rgba8": rgba8, "rgb16": rgb16, "rgba16": rgba16,
+		"gray8": gray8, "gray16": gray16, "palette": palette} {
 		got, err := DecodeStored(scenetest.PngBytes(t, src))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -73,7 +76,8 @@ func straight(c color.Color) [4]uint8 {
 
 func to8(v uint16) uint8 { return uint8(float64(v)/257 + 0.5) }
 
-// The standard library's encoder cannot write grey with alpha; the reference file was written by Pillow with these values.
+// The standard library's encoder cannot write grey with alpha; the reference file was written by Pillow with these
+// values.
 func TestPNGGrayAlpha(t *testing.T) {
 	got := decodeFile(t, "testdata/grayalpha.png")
 	want := []uint8{10, 10, 10, 255, 20, 20, 20, 128, 30, 30, 30, 0, 40, 40, 40, 7}
@@ -111,12 +115,15 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		path := scenetest.PhotoFile(t, "photo.jpg", c.data)
 		_, err := Decode(scene.Camera{Name: "photo.jpg", Path: path, Width: 48, Height: 32})
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
+			!errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 			t.Errorf("%s: error %v with hint %q, want one with %q", name, err, fault.Hint(err), c.want)
 		}
 	}
-	for _, cam := range []scene.Camera{{Name: "gone.jpg", Width: 3, Height: 3}, {Name: "gone.jpg", Path: filepath.Join(t.TempDir(), "gone.jpg"), Width: 3, Height: 3}} {
-		if _, err := Decode(cam); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+	for _, cam := range []scene.Camera{{Name: "gone.jpg", Width: 3, Height: 3},
+		{Name: "gone.jpg", Path: filepath.Join(t.TempDir(), "gone.jpg"), Width: 3, Height: 3}} {
+		if _, err := Decode(cam); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" {
 			t.Errorf("missing photo: %v", err)
 		}
 	}

@@ -25,7 +25,8 @@ func FromFloats(rgb []float32, width, height int) scene.Image {
 	return img
 }
 
-// Over returns img over a background colour, 0..1, rounded to 8 bits; an opaque image comes back as it is. The mask stays.
+// Over returns img over a background colour, 0..1, rounded to 8 bits; an opaque image comes back as it is. The mask
+// stays.
 func Over(img scene.Image, background [3]float32) scene.Image {
 	out := img
 	copied := false
@@ -79,7 +80,8 @@ const (
 	PreviewBytes = 40 << 10 // of the file, whatever the picture shows
 )
 
-// SmallJPEG returns img as a JPEG file of at most so many bytes, no side longer than side pixels: of lower quality where that is needed, then smaller.
+// SmallJPEG returns img as a JPEG file of at most so many bytes, no side longer than side pixels: of lower quality
+// where that is needed, then smaller.
 func SmallJPEG(img scene.Image, side, bytes int) ([]byte, error) {
 	for ; ; side /= 2 {
 		small := Fit(img, side)

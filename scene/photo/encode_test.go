@@ -72,11 +72,13 @@ func TestReadSheetErrors(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	for _, tt := range []struct{ width, height, side, wantWidth, wantHeight int }{
-		{100, 50, 200, 100, 50}, {100, 50, 100, 100, 50}, {100, 50, 50, 50, 25}, {50, 100, 30, 15, 30}, {1000, 1, 10, 10, 1},
+		{100, 50, 200, 100, 50}, {100, 50, 100, 100, 50}, {100, 50, 50, 50, 25}, {50, 100, 30, 15, 30},
+		{1000, 1, 10, 10, 1},
 	} {
 		got := Fit(ramp(tt.width, tt.height), tt.side)
 		if got.Width != tt.wantWidth || got.Height != tt.wantHeight || len(got.Pix) != 4*got.Width*got.Height {
-			t.Errorf("%dx%d into %d: %dx%d with %d bytes", tt.width, tt.height, tt.side, got.Width, got.Height, len(got.Pix))
+			t.Errorf("%dx%d into %d: %dx%d with %d bytes", tt.width, tt.height, tt.side, got.Width, got.Height,
+				len(got.Pix))
 		}
 	}
 }

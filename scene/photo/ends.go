@@ -11,8 +11,9 @@ import (
 	"vksplat/scene/jpeg"
 )
 
-// CutShort says whether a photo's file lacks what every complete one has at its end. It reads the first and the last bytes, and the whole of a JPEG with something
-// behind its end, as phones append films. What cannot be read is not cut short: decoding tells.
+// CutShort says whether a photo's file lacks what every complete one has at its end. It reads the first and the last
+// bytes, and the whole of a JPEG with something behind its end, as phones append films. What cannot be read is not cut
+// short: decoding tells.
 func CutShort(path string) bool {
 	if fault.Regular(path) != nil { // to open a pipe that nobody writes to would block
 		return false
@@ -37,8 +38,8 @@ func CutShort(path string) bool {
 	return !isJPEG(head) || !hasJPEGEnd(bufio.NewReaderSize(f, 1<<16))
 }
 
-// hasJPEGEnd looks for the end of a JPEG's pixels: in these no marker but a restart's comes before it, and segments in front, which may hold a smaller JPEG, are
-// passed over.
+// hasJPEGEnd looks for the end of a JPEG's pixels: in these no marker but a restart's comes before it, and segments in
+// front, which may hold a smaller JPEG, are passed over.
 func hasJPEGEnd(r *bufio.Reader) bool {
 	if _, err := r.Discard(2); err != nil {
 		return false
@@ -73,7 +74,8 @@ func hasJPEGEnd(r *bufio.Reader) bool {
 // EndBytes is how many bytes at the end of a file its end is looked for in: some cameras append bytes of their own.
 const EndBytes = 4096
 
-// endsEarly says whether a photo of size bytes, which begins and ends with these, lacks the marker that every complete one has at or near its end.
+// endsEarly says whether a photo of size bytes, which begins and ends with these, lacks the marker that every complete
+// one has at or near its end.
 func endsEarly(head, tail []byte, size int64) bool {
 	tail = tail[max(0, len(tail)-EndBytes):]
 	switch {

@@ -16,21 +16,24 @@ const (
 
 )
 
-// Orientation reads the EXIF orientation of a JPEG, PNG or WebP: 1 to 8, where 1 is upright and what is given for a file without it, with a broken one
-// or of another kind. Poses are of the pixels as stored, so decoding ignores it; it tells why a photo and its calibration may disagree, and how to turn
-// pictures for people. Only headers are read. Errors are of type *Error.
+// Orientation reads the EXIF orientation of a JPEG, PNG or WebP: 1 to 8, where 1 is upright and what is given for a
+// file without it, with a broken one or of another kind. Poses are of the pixels as stored, so decoding ignores it; it
+// tells why a photo and its calibration may disagree, and how to turn pictures for people. Only headers are read.
+// Errors are of type *Error.
 func Orientation(path string) (int, error) {
 	if err := fault.Regular(path); err != nil {
 		return 1, &fault.Error{Op: "read photo", Path: path, Err: err, Hint: HintPhoto}
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: HintPhoto}
+		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: HintPhoto}
 	}
 	defer f.Close() // only read from
 	info, err := f.Stat()
 	if err != nil {
-		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: HintPhoto}
+		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: HintPhoto}
 	}
 	return orientation(f, info.Size()), nil
 }
@@ -81,8 +84,8 @@ func jpegExif(r io.Reader) (exif []byte) {
 	return exif
 }
 
-// chunkExif returns the content of the EXIF chunk of a PNG or WebP, nil if there is none. Chunks of PNG have their length first and a checksum behind them;
-// those of WebP are padded to even lengths.
+// chunkExif returns the content of the EXIF chunk of a PNG or WebP, nil if there is none. Chunks of PNG have their
+// length first and a checksum behind them; those of WebP are padded to even lengths.
 func chunkExif(r io.ReaderAt, size int64, isPNG bool) []byte {
 	at := int64(riffHeader)
 	if isPNG {

@@ -20,7 +20,8 @@ func segmentOf(marker uint8, content string) string {
 // withExif gives photos of each kind that hold an EXIF block.
 func withExif(t testing.TB, block []byte) map[string][]byte {
 	data, png, lossy := readTestdata(t, "420.jpg"), readTestdata(t, "420.jpg.png"), readTestdata(t, "lossyalpha.webp")
-	xmp, exif := segmentOf(jpeg.MarkerAPP1, "http://ns.adobe.com/xap/1.0/\x00<x/>"), segmentOf(jpeg.MarkerAPP1, "Exif\x00\x00"+string(block))
+	xmp, exif := segmentOf(jpeg.MarkerAPP1, "http://ns.adobe.com/xap/1.0/\x00<x/>"),
+		segmentOf(jpeg.MarkerAPP1, "Exif\x00\x00"+string(block))
 	filler := segmentOf(0xE2, string(make([]byte, 65000)))
 	chunk := append(binary.LittleEndian.AppendUint32([]byte("EXIF"), uint32(len(block))), block...)
 	return map[string][]byte{
@@ -54,7 +55,8 @@ func TestExifOrientationAbsent(t *testing.T) {
 	shape[12+12+2] = 4 // another type
 	far := bytes.Clone(whole)
 	copy(far[4:], "\xff\xff\xff\xff")
-	blocks := [][]byte{scenetest.ExifBlock(binary.LittleEndian, 0), scenetest.ExifBlock(binary.BigEndian, 9), shape, far, []byte("XX*\x00"), nil}
+	blocks := [][]byte{scenetest.ExifBlock(binary.LittleEndian, 0), scenetest.ExifBlock(binary.BigEndian, 9), shape,
+		far, []byte("XX*\x00"), nil}
 	for n := range 12 + 12 + 12 {
 		blocks = append(blocks, whole[:n])
 	}
@@ -70,7 +72,8 @@ func TestExifOrientationAbsent(t *testing.T) {
 			t.Errorf("%s: %d", name, got)
 		}
 	}
-	if got, err := Orientation(filepath.Join(t.TempDir(), "gone.jpg")); got != 1 || err == nil || fault.Hint(err) == "" {
+	if got, err := Orientation(filepath.Join(t.TempDir(), "gone.jpg")); got != 1 || err == nil ||
+		fault.Hint(err) == "" {
 		t.Errorf("missing photo: %d, %v", got, err)
 	}
 }

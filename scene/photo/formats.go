@@ -25,18 +25,25 @@ type foreignKind struct {
 	brands     []string // of files that begin with a box "ftyp"
 	starts     []string // of other files
 	Video      bool
-	command    string // that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
+	// that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
+	command string
 }
 
 // foreignKinds come in the order in which contents are compared: TIFF is what most raw files begin like.
 var foreignKinds = []foreignKind{
-	{Name: "HEIC", extensions: []string{".heic", ".heif", ".hif"}, brands: []string{"heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"},
+	{Name: "HEIC", extensions: []string{".heic", ".heif", ".hif"},
+		brands:  []string{"heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"},
 		command: `for f in %s*%s; do heif-convert -q 95 "$f" "${f%%.*}.jpg"; done`},
-	{Name: "AVIF", extensions: []string{".avif"}, brands: []string{"avif", "avis"}, command: "mogrify -format png %s*%s"},
-	{Name: "a raw photo", extensions: []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, brands: []string{"crx "},
-		starts: []string{"FUJIFILMCCD-RAW", "IIU\x00", "IIRO", "II*\x00\x10\x00\x00\x00CR"}, command: `for f in %s*%s; do darktable-cli "$f" "${f%%.*}.jpg"; done`},
-	{Name: "TIFF", extensions: []string{".tif", ".tiff"}, starts: []string{"II*\x00", "MM\x00*"}, command: "mogrify -format png %s*%s"},
-	{Name: "a video", Video: true, extensions: []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".insv"}, brands: []string{""}, starts: []string{"\x1aE\xdf\xa3"},
+	{Name: "AVIF", extensions: []string{".avif"}, brands: []string{"avif", "avis"},
+		command: "mogrify -format png %s*%s"},
+	{Name: "a raw photo", extensions: []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"},
+		brands:  []string{"crx "},
+		starts:  []string{"FUJIFILMCCD-RAW", "IIU\x00", "IIRO", "II*\x00\x10\x00\x00\x00CR"},
+		command: `for f in %s*%s; do darktable-cli "$f" "${f%%.*}.jpg"; done`},
+	{Name: "TIFF", extensions: []string{".tif", ".tiff"}, starts: []string{"II*\x00", "MM\x00*"},
+		command: "mogrify -format png %s*%s"},
+	{Name: "a video", Video: true, extensions: []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".insv"},
+		brands: []string{""}, starts: []string{"\x1aE\xdf\xa3"},
 		command: "mkdir -p images && ffmpeg -i %s -qscale:v 1 -qmin 1 -vf fps=2 images/%%05d.jpg"},
 	{Name: "BMP", extensions: []string{".bmp"}, starts: []string{"BM"}, command: "mogrify -format png %s*%s"},
 	{Name: "GIF", extensions: []string{".gif"}, starts: []string{"GIF8"}, command: "mogrify -format png %s*%s"},
@@ -62,13 +69,15 @@ func notPhoto(data []byte) error {
 // begins says whether a file of kind k can begin with data.
 func (k *foreignKind) begins(data []byte) bool {
 	if len(data) >= 12 && string(data[4:8]) == "ftyp" {
-		return slices.ContainsFunc(k.brands, func(brand string) bool { return strings.HasPrefix(string(data[8:12]), brand) })
+		return slices.ContainsFunc(k.brands,
+			func(brand string) bool { return strings.HasPrefix(string(data[8:12]), brand) })
 	}
 	return slices.ContainsFunc(k.starts, func(start string) bool { return bytes.HasPrefix(data, []byte(start)) })
 }
 
-// ConversionHint gives the command that makes photos of a file, or of all files beside it with the same extension, if its name is that of a kind that
-// holds photos and is not decoded: HEIC, AVIF, raw, TIFF, video. It is "" for other names.
+// ConversionHint gives the command that makes photos of a file, or of all files beside it with the same extension, if
+// its name is that of a kind that holds photos and is not decoded: HEIC, AVIF, raw, TIFF, video. It is "" for other
+// names.
 func ConversionHint(path string) string {
 	if k := ForeignKindOf(path); k != nil {
 		return k.hint(path)
@@ -101,13 +110,15 @@ func (k *foreignKind) hint(path string) string {
 	if folder != "" {
 		folder = ShellWord(folder)
 	}
-	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder, ShellWord(filepath.Ext(name)))
+	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder,
+		ShellWord(filepath.Ext(name)))
 }
 
 // ShellWord gives a path as a word of a shell's command, in quotes if the shell would take it apart.
 func ShellWord(path string) string {
 	special := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:,@%", r) || r == utf8.RuneError
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:,@%", r) ||
+			r == utf8.RuneError
 	}
 	if path != "" && !strings.ContainsFunc(path, special) {
 		return path

@@ -20,29 +20,32 @@ func TestForeignKinds(t *testing.T) {
 		data       []byte
 		kind, hint string
 	}{
-		"a.heic":    {box("heic"), "HEIC", `for f in DIR/*.heic; do heif-convert -q 95 "$f" "${f%.*}.jpg"; done`},
-		"a.HIF":     {box("mif1"), "HEIC", `for f in DIR/*.HIF; do`},
-		"a.avif":    {box("avif"), "AVIF", "mogrify -format png DIR/*.avif"},
-		"a.CR3":     {box("crx "), "a raw photo", `for f in DIR/*.CR3; do darktable-cli "$f" "${f%.*}.jpg"; done`},
-		"a.raf":     {[]byte("FUJIFILMCCD-RAW 0201"), "a raw photo", "darktable-cli"},
-		"a.cr2":     {[]byte("II*\x00\x10\x00\x00\x00CR\x02\x00"), "a raw photo", "darktable-cli"},
-		"a.tif":     {[]byte("MM\x00*\x00\x00\x00\x08"), "TIFF", "mogrify -format png DIR/*.tif"},
-		"a.mov":     {box("qt  "), "a video", "ffmpeg -i DIR/a.mov -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg"},
-		"a b's.mp4": {box("isom"), "a video", `ffmpeg -i 'DIR/a b'\''s.mp4' -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg`},
-		"a.webm":    {[]byte("\x1aE\xdf\xa3"), "a video", "ffmpeg"},
-		"a.gif":     {[]byte("GIF89a"), "GIF", "mogrify -format png DIR/*.gif"},
-		"a.bmp":     {[]byte("BM\x00\x00"), "BMP", "mogrify -format png DIR/*.bmp"},
+		"a.heic": {box("heic"), "HEIC", `for f in DIR/*.heic; do heif-convert -q 95 "$f" "${f%.*}.jpg"; done`},
+		"a.HIF":  {box("mif1"), "HEIC", `for f in DIR/*.HIF; do`},
+		"a.avif": {box("avif"), "AVIF", "mogrify -format png DIR/*.avif"},
+		"a.CR3":  {box("crx "), "a raw photo", `for f in DIR/*.CR3; do darktable-cli "$f" "${f%.*}.jpg"; done`},
+		"a.raf":  {[]byte("FUJIFILMCCD-RAW 0201"), "a raw photo", "darktable-cli"},
+		"a.cr2":  {[]byte("II*\x00\x10\x00\x00\x00CR\x02\x00"), "a raw photo", "darktable-cli"},
+		"a.tif":  {[]byte("MM\x00*\x00\x00\x00\x08"), "TIFF", "mogrify -format png DIR/*.tif"},
+		"a.mov":  {box("qt  "), "a video", "ffmpeg -i DIR/a.mov -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg"},
+		"a b's.mp4": {box("isom"), "a video",
+			`ffmpeg -i 'DIR/a b'\''s.mp4' -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg`},
+		"a.webm": {[]byte("\x1aE\xdf\xa3"), "a video", "ffmpeg"},
+		"a.gif":  {[]byte("GIF89a"), "GIF", "mogrify -format png DIR/*.gif"},
+		"a.bmp":  {[]byte("BM\x00\x00"), "BMP", "mogrify -format png DIR/*.bmp"},
 	} {
 		path := scenetest.PhotoFile(t, name, c.data)
 		want := strings.ReplaceAll(c.hint, "DIR", filepath.Dir(path))
 		_, err := Decode(scene.Camera{Name: name, Path: path, Width: 8, Height: 8})
-		if err == nil || !strings.Contains(err.Error(), "the file is "+c.kind) || !strings.Contains(fault.Hint(err), want) || !errors.Is(err, fault.ErrData) {
+		if err == nil || !strings.Contains(err.Error(), "the file is "+c.kind) ||
+			!strings.Contains(fault.Hint(err), want) || !errors.Is(err, fault.ErrData) {
 			t.Errorf("%s: %v with hint %q, want %q", name, err, fault.Hint(err), want)
 		}
 		if hint := ConversionHint(path); !strings.Contains(hint, want) {
 			t.Errorf("%s: its name gives %q, want %q", name, hint, want)
 		}
-		if _, _, err := Size(path); err == nil || ForeignHint(path, err) != fault.Hint(decodeError(scene.Camera{Path: path, Width: 8, Height: 8}, t)) {
+		if _, _, err := Size(path); err == nil ||
+			ForeignHint(path, err) != fault.Hint(decodeError(scene.Camera{Path: path, Width: 8, Height: 8}, t)) {
 			t.Errorf("%s: the header gives %v", name, err)
 		}
 	}

@@ -41,7 +41,8 @@ func Dir(root, dir string) (string, error) {
 			return sub, nil
 		}
 	}
-	return "", &fault.Error{Op: "find photos", Path: root, Err: fmt.Errorf("there is no folder %s", strings.Join(Folders[:], " or ")),
+	return "", &fault.Error{Op: "find photos", Path: root,
+		Err:  fmt.Errorf("there is no folder %s", strings.Join(Folders[:], " or ")),
 		Hint: "put the photos into images/ or name their folder with " + fault.Setting("images") + " DIR"}
 }
 
@@ -92,7 +93,8 @@ func IndexDir(dir string) (*Index, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, &fault.Error{Op: "list photos", Path: dir, Err: err, Kind: fault.ReadKind(err), Hint: "check the permissions of the folder and what is in it"}
+		return nil, &fault.Error{Op: "list photos", Path: dir, Err: err, Kind: fault.ReadKind(err),
+			Hint: "check the permissions of the folder and what is in it"}
 	}
 	return x, nil
 }

@@ -35,7 +35,8 @@ func decodeFile(t *testing.T, path string) scene.Image {
 	return img
 }
 
-// compareReferences decodes the files of testdata that have a reference beside them, a PNG of the same name, and wants its samples.
+// compareReferences decodes the files of testdata that have a reference beside them, a PNG of the same name, and wants
+// its samples.
 func compareReferences(t *testing.T, pattern string, atLeast int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", pattern+".png"))
@@ -103,7 +104,8 @@ func TestJPEGTolerates(t *testing.T) {
 			"fill bytes":      bytes.Join([][]byte{before, {0xFF, 0xFF}, scan}, nil),
 			"stray bytes":     bytes.Join([][]byte{before, {0, 7, 0xFF, 0, 9}, scan}, nil),
 			"fill before end": append(bytes.Clone(whole[:len(whole)-2]), 0xFF, 0xFF, jpeg.MarkerEOI),
-			"other segments":  bytes.Join([][]byte{before, {0xFF, 0xE7, 0, 4, 1, 2, 0xFF, jpeg.MarkerTEM, 0xFF, 0xCC, 0, 3, 0}, scan}, nil),
+			"other segments": bytes.Join([][]byte{before,
+				{0xFF, 0xE7, 0, 4, 1, 2, 0xFF, jpeg.MarkerTEM, 0xFF, 0xCC, 0, 3, 0}, scan}, nil),
 		} {
 			if got, err := DecodeStored(data); err != nil || !bytes.Equal(got.Pix, want.Pix) {
 				t.Errorf("%s, %s: %v", name, what, err)
@@ -195,15 +197,18 @@ func TestJPEGStandardTables(t *testing.T) {
 
 // The memory that a file can ask for is bounded by its size: samples, coefficients and pixels.
 func FuzzJPEG(f *testing.F) {
-	for _, name := range []string{"420", "420progressive", "restart", "separate", "progressivedeep", "ycck", "gray", "extended16bit"} {
+	for _, name := range []string{"420", "420progressive", "restart", "separate", "progressivedeep", "ycck", "gray",
+		"extended16bit"} {
 		f.Add(readTestdata(f, name+".jpg"))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		img, err := jpeg.Decode(data)
-		if err == nil && (len(img.Pix) != 4*img.Width*img.Height || len(img.Pix) == 0 || len(img.Pix)/4/jpeg.JpegPixelsPerByte > len(data)) {
+		if err == nil && (len(img.Pix) != 4*img.Width*img.Height || len(img.Pix) == 0 ||
+			len(img.Pix)/4/jpeg.JpegPixelsPerByte > len(data)) {
 			t.Errorf("%d bytes give %d x %d pixels in %d bytes", len(data), img.Width, img.Height, len(img.Pix))
 		}
-		if w, h, sizeErr := jpeg.Size(bytes.NewReader(data)); err == nil && (sizeErr != nil || w != img.Width || h != img.Height) {
+		if w, h, sizeErr := jpeg.Size(bytes.NewReader(data)); err == nil &&
+			(sizeErr != nil || w != img.Width || h != img.Height) {
 			t.Errorf("the header gives %d x %d, %v, the image %d x %d", w, h, sizeErr, img.Width, img.Height)
 		}
 	})

@@ -39,8 +39,8 @@ func NewLocator(root string) *Locator { return &Locator{root: root, dirs: map[st
 // tried below the capture's folder, the longest first. "" if there is none.
 func (l *Locator) Find(file string) string { return l.search(file, l.near) }
 
-// Foreign gives the photo in a form that is not decoded which stands where find looks in place of the file, as IMG_1.heic in place of IMG_1.jpg. "" if
-// there is none.
+// Foreign gives the photo in a form that is not decoded which stands where find looks in place of the file, as
+// IMG_1.heic in place of IMG_1.jpg. "" if there is none.
 func (l *Locator) Foreign(file string) string {
 	return l.search(file, func(file string) string {
 		dir, name := filepath.Split(file)

@@ -52,7 +52,8 @@ type maskFile struct {
 
 const OpMask = "decode mask"
 
-// ReadMask decodes a mask: pixels count that are white, at least half of full brightness with alpha taken into account, or with inverted the others.
+// ReadMask decodes a mask: pixels count that are white, at least half of full brightness with alpha taken into account,
+// or with inverted the others.
 func ReadMask(file string, inverted bool) (*maskFile, error) {
 	data, err := readPhoto(OpMask, file)
 	if err != nil {
@@ -61,7 +62,8 @@ func ReadMask(file string, inverted bool) (*maskFile, error) {
 	defer pixelpool.FreeFile(data)
 	img, err := DecodeStored(data)
 	if err != nil {
-		return nil, &fault.Error{Op: OpMask, Path: file, Err: err, Hint: "Export the mask again as PNG, white where the photo counts, or take it away."}
+		return nil, &fault.Error{Op: OpMask, Path: file, Err: err,
+			Hint: "Export the mask again as PNG, white where the photo counts, or take it away."}
 	}
 	m := &maskFile{width: img.Width, height: img.Height, Words: make([]uint32, (img.Width*img.Height+31)/32)}
 	for i := range img.Width * img.Height {
@@ -138,9 +140,10 @@ func masksBeside(images string) string {
 	return dir
 }
 
-// AttachMasks gives cameras the masks found in dir, a folder below the capture's or an absolute one; "" means the folder masks beside that of the photos,
-// if there is one. The mask of a/b.jpg is a/b.jpg.png, a/b.mask.png or a/b.png below dir, in any case, as PNG or JPEG. inverted makes black count. Cameras
-// that have a mask keep it. A warning says how many photos have masks, and which have none.
+// AttachMasks gives cameras the masks found in dir, a folder below the capture's or an absolute one; "" means the
+// folder masks beside that of the photos, if there is one. The mask of a/b.jpg is a/b.jpg.png, a/b.mask.png or a/b.png
+// below dir, in any case, as PNG or JPEG. inverted makes black count. Cameras that have a mask keep it. A warning says
+// how many photos have masks, and which have none.
 func AttachMasks(c *scene.Capture, dir string, inverted bool) error {
 	asked := dir != ""
 	switch {
@@ -163,7 +166,8 @@ func AttachMasks(c *scene.Capture, dir string, inverted bool) error {
 	if found == 0 {
 		if asked {
 			return &fault.Error{Op: "find masks", Path: dir, Err: errors.New("there is no mask of any photo"),
-				Hint: "name the masks after the photos: the mask of a/b.jpg is a/b.png, a/b.jpg.png or a/b.mask.png below this folder"}
+				Hint: "name the masks after the photos: the mask of a/b.jpg is a/b.png, a/b.jpg.png or a/b.mask.png " +
+					"below this folder"}
 		}
 		c.Warn("no-masks", fmt.Sprintf("no file in %s is named after a photo, so no masks are used", dir), nil)
 		return nil

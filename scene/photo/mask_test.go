@@ -27,11 +27,13 @@ func writeText(t testing.TB, path, text string) {
 // A mask of another size than the photo is stretched to it; bits beyond the last pixel are 0.
 func TestMaskOfPlainCamera(t *testing.T) {
 	dir := t.TempDir()
-	scenetest.WriteImage(t, filepath.Join(dir, "a.png"), scenetest.Paint(20, 10, func(x, y int) [4]uint8 { return [4]uint8{uint8(x), uint8(y), 9, 255} }))
+	scenetest.WriteImage(t, filepath.Join(dir, "a.png"),
+		scenetest.Paint(20, 10, func(x, y int) [4]uint8 { return [4]uint8{uint8(x), uint8(y), 9, 255} }))
 	scenetest.WriteImage(t, filepath.Join(dir, "mask.png"), scenetest.Halves(8, 4, 2))
 	for _, inverted := range []bool{false, true} {
 		for _, width := range []int{20, 10, 5} {
-			cam := scene.Camera{Path: filepath.Join(dir, "a.png"), Width: width, Height: width / 2, Mask: filepath.Join(dir, "mask.png"), MaskInverted: inverted}
+			cam := scene.Camera{Path: filepath.Join(dir, "a.png"), Width: width, Height: width / 2,
+				Mask: filepath.Join(dir, "mask.png"), MaskInverted: inverted}
 			img, err := Decode(cam)
 			if err != nil {
 				t.Fatal(err)
@@ -53,7 +55,8 @@ func TestMaskThreshold(t *testing.T) {
 	dir := t.TempDir()
 	values := [][4]uint8{{128, 128, 128, 255}, {127, 127, 127, 255}, {255, 255, 255, 128}, {255, 255, 255, 127},
 		{0, 255, 0, 255}, {255, 0, 255, 255}, {255, 255, 255, 255}, {0, 0, 0, 0}}
-	scenetest.WriteImage(t, filepath.Join(dir, "m.png"), scenetest.Paint(8, 1, func(x, _ int) [4]uint8 { return values[x] }))
+	scenetest.WriteImage(t, filepath.Join(dir, "m.png"),
+		scenetest.Paint(8, 1, func(x, _ int) [4]uint8 { return values[x] }))
 	m, err := ReadMask(filepath.Join(dir, "m.png"), false)
 	if err != nil {
 		t.Fatal(err)
@@ -111,11 +114,13 @@ func TestMaskThroughLens(t *testing.T) {
 
 func TestMaskErrors(t *testing.T) {
 	dir := t.TempDir()
-	photo, black, broken := filepath.Join(dir, "a.png"), filepath.Join(dir, "black.png"), filepath.Join(dir, "broken.png")
+	photo, black, broken := filepath.Join(dir, "a.png"), filepath.Join(dir, "black.png"),
+		filepath.Join(dir, "broken.png")
 	scenetest.WriteImage(t, photo, scenetest.Halves(8, 8, 8))
 	scenetest.WriteImage(t, black, scenetest.Halves(8, 8, 0))
 	writeText(t, broken, "\x89PNG\r\n\x1a\nno")
-	fish := oneView(t, scene.Calibration{Model: scene.LensFisheye, Width: 8, Height: 8, Params: []float64{1, 1, 4, 4}}, 8, 8, 1)
+	fish := oneView(t, scene.Calibration{Model: scene.LensFisheye, Width: 8, Height: 8, Params: []float64{1, 1, 4, 4}},
+		8, 8, 1)
 	for name, c := range map[string]struct {
 		mask   string
 		masked bool
@@ -130,7 +135,8 @@ func TestMaskErrors(t *testing.T) {
 			cam := fish
 			cam.Path, cam.Mask, cam.Lens = photo, c.mask, lens
 			_, err := Decode(cam)
-			if err == nil || errors.Is(err, ErrMasked) != c.masked || !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), c.want) || fault.Hint(err) == "" {
+			if err == nil || errors.Is(err, ErrMasked) != c.masked || !errors.Is(err, fault.ErrData) ||
+				!strings.Contains(err.Error(), c.want) || fault.Hint(err) == "" {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -139,12 +145,14 @@ func TestMaskErrors(t *testing.T) {
 
 func TestAttachMasks(t *testing.T) {
 	root := t.TempDir()
-	for _, f := range []string{"b.JPG.png", "sub/C.MASK.png", "sub/d.png", "sub/d.mask.jpg", "e.jpeg", "other.png", "pano.png"} {
+	for _, f := range []string{"b.JPG.png", "sub/C.MASK.png", "sub/d.png", "sub/d.mask.jpg", "e.jpeg", "other.png",
+		"pano.png"} {
 		writeText(t, filepath.Join(root, "masks", filepath.FromSlash(f)), "x")
 	}
 	capture := func() *scene.Capture {
 		c := &scene.Capture{Root: root, Images: filepath.Join(root, "images")}
-		for _, n := range []string{"a.jpg", "b.jpg", "e.png", "pano.jpg/back.png", "pano.jpg/front.png", "sub/c.jpg", "sub/d.jpg"} {
+		for _, n := range []string{"a.jpg", "b.jpg", "e.png", "pano.jpg/back.png", "pano.jpg/front.png", "sub/c.jpg",
+			"sub/d.jpg"} {
 			cam := scene.Camera{Name: n}
 			if strings.HasPrefix(n, "pano") {
 				cam.Photo = "pano.jpg"
@@ -168,17 +176,21 @@ func TestAttachMasks(t *testing.T) {
 				t.Errorf("dir %q: %s has %q %v, want %q", dir, cam.Name, cam.Mask, cam.MaskInverted, file)
 			}
 		}
-		if len(c.Warnings) != 1 || c.Warnings[0].Code != "masks" || !strings.Contains(c.Warnings[0].Text, "5 of 6 photos have masks") ||
+		if len(c.Warnings) != 1 || c.Warnings[0].Code != "masks" ||
+			!strings.Contains(c.Warnings[0].Text, "5 of 6 photos have masks") ||
 			!slices.Equal(c.Warnings[0].Names, []string{"a.jpg"}) {
 			t.Errorf("dir %q: %+v", dir, c.Warnings)
 		}
 	}
 	// A photo is not its own mask.
-	c := &scene.Capture{Root: root, Cameras: []scene.Camera{{Name: "other.png", Path: filepath.Join(root, "masks", "other.png")}}}
-	if err := AttachMasks(c, "masks", false); err == nil || !strings.Contains(err.Error(), "no mask of any photo") || fault.Hint(err) == "" {
+	c := &scene.Capture{Root: root,
+		Cameras: []scene.Camera{{Name: "other.png", Path: filepath.Join(root, "masks", "other.png")}}}
+	if err := AttachMasks(c, "masks", false); err == nil || !strings.Contains(err.Error(), "no mask of any photo") ||
+		fault.Hint(err) == "" {
 		t.Error(err)
 	}
-	if err := AttachMasks(c, "absent", false); err == nil || !strings.Contains(err.Error(), "no such folder") || fault.Hint(err) == "" {
+	if err := AttachMasks(c, "absent", false); err == nil || !strings.Contains(err.Error(), "no such folder") ||
+		fault.Hint(err) == "" {
 		t.Error(err)
 	}
 	c = &scene.Capture{Root: root, Images: filepath.Join(root, "sub", "images"), Cameras: capture().Cameras}
@@ -194,21 +206,26 @@ func TestAttachMasks(t *testing.T) {
 // Many goroutines give what one gives, masks included: they share tables of weights.
 func TestDecodeInParallel(t *testing.T) {
 	dir := t.TempDir()
-	scenetest.WriteImage(t, filepath.Join(dir, "a.png"), scenetest.Paint(96, 48, func(x, y int) [4]uint8 { return [4]uint8{uint8(7 * x), uint8(5 * y), uint8(x * y), 255} }))
+	scenetest.WriteImage(t, filepath.Join(dir, "a.png"),
+		scenetest.Paint(96, 48,
+			func(x, y int) [4]uint8 { return [4]uint8{uint8(7 * x), uint8(5 * y), uint8(x * y), 255} }))
 	scenetest.WriteImage(t, filepath.Join(dir, "mask.png"), scenetest.Halves(96, 48, 50))
 	var cams []scene.Camera
 	for _, k := range []scene.Calibration{
 		{Model: scene.LensEquirectangular, Width: 96, Height: 48, Params: []float64{96, 48}},
-		{Model: scene.LensRadTanThinPrism, Width: 96, Height: 48, Params: []float64{40, 40, 48, 24, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009,
-			0.0002, 0.0005, -0.0009, -0.0001, 0.00007, -0.00017}},
+		{Model: scene.LensRadTanThinPrism, Width: 96, Height: 48,
+			Params: []float64{40, 40, 48, 24, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009,
+				0.0002, 0.0005, -0.0009, -0.0001, 0.00007, -0.00017}},
 	} {
-		views, err := k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png")}, 96, 48, 1)
+		views, err := k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"),
+			Mask: filepath.Join(dir, "mask.png")}, 96, 48, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cams = append(cams, views...)
 	}
-	cams = slices.DeleteFunc(cams, func(c scene.Camera) bool { return strings.Contains(c.Name, "right") }) // sees black alone
+	// sees black alone
+	cams = slices.DeleteFunc(cams, func(c scene.Camera) bool { return strings.Contains(c.Name, "right") })
 	decode := func(run func(n int, f func(i int))) []scene.Image {
 		images := make([]scene.Image, len(cams))
 		run(len(cams), func(i int) {

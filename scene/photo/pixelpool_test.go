@@ -21,7 +21,8 @@ import (
 func waves(t *testing.T, width, height int) string {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
-	copy(img.Pix, scenetest.Paint(width, height, func(x, y int) [4]uint8 { return [4]uint8{uint8(x / 3), uint8(y / 2), uint8(x * y / 500), 255} }).Pix)
+	copy(img.Pix, scenetest.Paint(width, height,
+		func(x, y int) [4]uint8 { return [4]uint8{uint8(x / 3), uint8(y / 2), uint8(x * y / 500), 255} }).Pix)
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, img, nil); err != nil {
 		t.Fatal(err)
@@ -34,9 +35,11 @@ func waves(t *testing.T, width, height int) string {
 // Photos decoded in recycled memory, which is dirty, are the same, whatever is done to them.
 func TestRecycledPixels(t *testing.T) {
 	path := waves(t, 600, 400)
-	lens := oneView(t, scene.Calibration{Model: scene.LensFisheye, Width: 600, Height: 400, Params: []float64{120, 120, 300, 200}}, 600, 400, 1)
+	lens := oneView(t, scene.Calibration{Model: scene.LensFisheye, Width: 600, Height: 400,
+		Params: []float64{120, 120, 300, 200}}, 600, 400, 1)
 	lens.Path = path
-	for _, cam := range []scene.Camera{{Path: path, Width: 600, Height: 400}, {Path: path, Width: 300, Height: 200}, lens} {
+	for _, cam := range []scene.Camera{{Path: path, Width: 600, Height: 400}, {Path: path, Width: 300, Height: 200},
+		lens} {
 		first, err := Decode(cam)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +89,8 @@ func TestDecodingLeavesLittleGarbage(t *testing.T) {
 // TestReadPooled reads files around the lengths at which memory is shared, in memory of other files.
 func TestReadPooled(t *testing.T) {
 	dir := t.TempDir()
-	for _, size := range []int{0, 1, pixelpool.PoolBytes - 1, pixelpool.PoolBytes, pixelpool.PoolBytes + 1, 3*pixelpool.PoolBytes - 1, 2 * pixelpool.PoolBytes} {
+	for _, size := range []int{0, 1, pixelpool.PoolBytes - 1, pixelpool.PoolBytes, pixelpool.PoolBytes + 1,
+		3*pixelpool.PoolBytes - 1, 2 * pixelpool.PoolBytes} {
 		path := filepath.Join(dir, strconv.Itoa(size))
 		want := bytes.Repeat([]byte{byte(size + 7), 3}, size)[:size]
 		scenetest.Put(t, path, want)

@@ -8,7 +8,8 @@ import (
 	"vksplat/scene"
 )
 
-// fromImage converts an image of any form but YCbCr, whose chroma other code smooths, to RGBA with straight alpha. The pixels may be those of src.
+// fromImage converts an image of any form but YCbCr, whose chroma other code smooths, to RGBA with straight alpha. The
+// pixels may be those of src.
 func fromImage(src image.Image) scene.Image {
 	b := src.Bounds()
 	if pix := ownPixels(src); len(pix) == 4*b.Dx()*b.Dy() {
@@ -57,7 +58,8 @@ func fillRow(dst []uint8, src image.Image, x0, y int) {
 	}
 }
 
-// fill16 writes a row of pixels of size bytes with big-endian 16-bit channels at the offsets, rounded to 8 bits; without a fourth they are opaque.
+// fill16 writes a row of pixels of size bytes with big-endian 16-bit channels at the offsets, rounded to 8 bits;
+// without a fourth they are opaque.
 func fill16(dst, src []uint8, size int, channels []int) {
 	for x := range len(dst) / 4 {
 		dst[4*x+3] = 255

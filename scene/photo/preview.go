@@ -25,7 +25,8 @@ func Preview(file string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: a picture of %d x %d pixels", fs.ErrInvalid, size.Width, size.Height)
 	}
 	reduce := min(1, float64(PreviewSide)/float64(max(size.Width, size.Height)))
-	c := scene.Camera{Path: file, Width: max(1, int(reduce*float64(size.Width))), Height: max(1, int(reduce*float64(size.Height)))}
+	c := scene.Camera{Path: file, Width: max(1, int(reduce*float64(size.Width))),
+		Height: max(1, int(reduce*float64(size.Height)))}
 	img, err := Decode(c) // reduces in the same go
 	if err != nil {
 		return nil, err

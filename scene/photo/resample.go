@@ -10,28 +10,33 @@ import (
 	"vksplat/scene/jpeg"
 )
 
-// The resampling of a photo with a lens. Every pixel of the camera gathers from its footprint in the photo, a box as large as the distance between the
-// places of neighbouring pixels, but no smaller than a source pixel. Along an axis the sum over the box is the difference of the running sum of the source
-// pixels at its two ends, and the running sum is interpolated between the borders of pixels. So undistortion and reduction are one step: a footprint that
-// covers whole pixels gets their mean, as from resize, and nothing aliases or is blurred twice.
+// The resampling of a photo with a lens. Every pixel of the camera gathers from its footprint in the photo, a box as
+// large as the distance between the places of neighbouring pixels, but no smaller than a source pixel. Along an axis
+// the sum over the box is the difference of the running sum of the source pixels at its two ends, and the running sum
+// is interpolated between the borders of pixels. So undistortion and reduction are one step: a footprint that covers
+// whole pixels gets their mean, as from resize, and nothing aliases or is blurred twice.
 //
-// For perspective lenses the running sum is interpolated linearly: a footprint of one pixel is bilinear interpolation, as COLMAP and OpenCV undistort, and
-// scores compare with those of captures that were undistorted by them (bench/README.md has what a cubic does there). Fisheyes and panoramas, whose pixels are
-// spread most, get the cubic of Catmull and Rom 1974, which is sharper.
+// For perspective lenses the running sum is interpolated linearly: a footprint of one pixel is bilinear interpolation,
+// as COLMAP and OpenCV undistort, and scores compare with those of captures that were undistorted by them
+// (bench/README.md has what a cubic does there). Fisheyes and panoramas, whose pixels are spread most, get the cubic of
+// Catmull and Rom 1974, which is sharper.
 //
-// Colours are weighted by alpha as in resize. Weights are whole numbers, sizes of footprints are rounded to 1/32 pixel and places to 1/256, so that
-// processors agree on the bytes.
+// Colours are weighted by alpha as in resize. Weights are whole numbers, sizes of footprints are rounded to 1/32 pixel
+// and places to 1/256, so that processors agree on the bytes.
 
 const (
-	phases    = 256  // places between two pixels
-	sizeSteps = 32   // sizes of footprint to a pixel
-	maxTable  = 8    // largest size with a table of weights
-	sharp     = 1.1  // sizes below are taken for 1: what could alias is little, and two or four pixels in a row are enough
-	whole     = 2048 // sum of the weights of an axis: a sum over both axes of 8-bit values, with the overshoot of cubic weights, fits 32 bits
+	phases    = 256 // places between two pixels
+	sizeSteps = 32  // sizes of footprint to a pixel
+	maxTable  = 8   // largest size with a table of weights
+	// sizes below are taken for 1: what could alias is little, and two or four pixels in a row are enough
+	sharp = 1.1
+	// sum of the weights of an axis: a sum over both axes of 8-bit values, with the overshoot of cubic weights, fits 32
+	// bits
+	whole = 2048
 )
 
-// axisWeights are the weights along an axis for a size of footprint, at every phase of its lower end within a pixel. If that is pixel i, the weights are
-// those of i-ahead, i-ahead+1, ...
+// axisWeights are the weights along an axis for a size of footprint, at every phase of its lower end within a pixel. If
+// that is pixel i, the weights are those of i-ahead, i-ahead+1, ...
 type axisWeights struct {
 	half  float64 // of the size
 	ahead int     // pixels before that of the lower end
@@ -84,7 +89,8 @@ func boxWeights(dst []float64, lo, size float64, cubic bool) {
 	}
 }
 
-// share is how much of pixel i the interpolated running sum has at x: 1 for pixels well before x, 0 for those well behind.
+// share is how much of pixel i the interpolated running sum has at x: 1 for pixels well before x, 0 for those well
+// behind.
 func share(x float64, i int, cubic bool) float64 {
 	if !cubic {
 		return min(max(x-float64(i), 0), 1)
@@ -130,7 +136,8 @@ type resampler struct {
 	patch  [64]uint8 // 4 x 4 pixels gathered at the photo's edges
 }
 
-// undistort returns the photo as the camera sees it. The mask says which pixels have a source; file, if not nil, says which of the photo's pixels count.
+// undistort returns the photo as the camera sees it. The mask says which pixels have a source; file, if not nil, says
+// which of the photo's pixels count.
 func undistort(img scene.Image, cam *scene.Camera, file *maskFile) (scene.Image, error) {
 	s, err := newSampler(cam, img.Width, img.Height)
 	if err != nil {
@@ -190,8 +197,8 @@ func (r *resampler) pixel(dst []uint8, at *footprint) {
 	}
 }
 
-// spreadPixel takes an opaque pixel apart for sums of several channels at once: red in the lower half of the first word and blue in the upper one; green alone,
-// times 256. Sums are signed, so blue is read after red has been taken away.
+// spreadPixel takes an opaque pixel apart for sums of several channels at once: red in the lower half of the first word
+// and blue in the upper one; green alone, times 256. Sums are signed, so blue is read after red has been taken away.
 func spreadPixel(p []uint8) (rb, g uint64) {
 	v := uint64(binary.LittleEndian.Uint32(p))
 	return v&0xff | v<<16&(0xff<<32), v & 0xff00
@@ -254,7 +261,8 @@ func (r *resampler) bicubic(dst []uint8, x, y int, wx, wy *[4]int32) {
 	store(dst, rb, g)
 }
 
-// source gives a pixel of the photo. Beyond its edges are those at the edges, or, sideways in a panorama, those of the other side.
+// source gives a pixel of the photo. Beyond its edges are those at the edges, or, sideways in a panorama, those of the
+// other side.
 func (r *resampler) source(x, y int) []uint8 {
 	w := r.img.Width
 	if r.period {
@@ -291,8 +299,8 @@ func (r *resampler) large(dst []uint8, x, y int, wx, wy []int32) {
 	store(dst, rb, g)
 }
 
-// set finds the taps for a footprint on a side of n pixels: from the table for its size, or, for the wide ones near the poles of a panorama, as a plain box
-// with fractions of pixels at its ends.
+// set finds the taps for a footprint on a side of n pixels: from the table for its size, or, for the wide ones near the
+// poles of a panorama, as a plain box with fractions of pixels at its ends.
 func (t *taps) set(x, size float64, table *axisWeights, n int) {
 	t.weights = t.weights[:0]
 	if table != nil {

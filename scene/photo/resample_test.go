@@ -21,7 +21,9 @@ func throughLens(t testing.TB, cam scene.Camera, k scene.Calibration, n int) sce
 	return render(k.Width, k.Height, n, func(x, y float64) geom.Vec {
 		if o.Plane == scene.NoPlane {
 			elevation, azimuth := (0.5-y/o.Height)*math.Pi, (x/o.Width-0.5)*2*math.Pi
-			return tiles(&cam, [3]float64{math.Cos(elevation) * math.Sin(azimuth), -math.Sin(elevation), math.Cos(elevation) * math.Cos(azimuth)})
+			return tiles(&cam,
+				[3]float64{math.Cos(elevation) * math.Sin(azimuth), -math.Sin(elevation),
+					math.Cos(elevation) * math.Cos(azimuth)})
 		}
 		p, ok := o.ToPlane(x, y, [2]float64{})
 		switch {
@@ -53,7 +55,8 @@ func angleRay(u, v float64) [3]float64 {
 	return [3]float64{u / theta * math.Sin(theta), v / theta * math.Sin(theta), math.Cos(theta)}
 }
 
-// tiles gives the colour in the direction of a ray in the camera's axes: tiles with edges a few pixels wide, and finer waves.
+// tiles gives the colour in the direction of a ray in the camera's axes: tiles with edges a few pixels wide, and finer
+// waves.
 func tiles(cam *scene.Camera, d [3]float64) geom.Vec {
 	w := geom.Rotate(geom.Transposed(cam.R), d)
 	w = geom.Scale(w, 1/geom.Length(w))
@@ -73,7 +76,8 @@ func render(width, height, n int, color func(x, y float64) geom.Vec) scene.Image
 				}
 			}
 			sum = sum.Mul(255 / float64(n*n))
-			copy(img.Pix[4*(y*width+x):], []uint8{scene.ToByte(sum[0]), scene.ToByte(sum[1]), scene.ToByte(sum[2]), 255})
+			copy(img.Pix[4*(y*width+x):],
+				[]uint8{scene.ToByte(sum[0]), scene.ToByte(sum[1]), scene.ToByte(sum[2]), 255})
 		}
 	}
 	return img
@@ -92,21 +96,32 @@ var throughLenses = []struct {
 	fish bool
 	psnr float64 // least, to what the undistorted camera sees
 }{
-	{scene.Calibration{Model: scene.LensSimpleRadial, Width: 128, Height: 96, Params: []float64{104, 65, 47, -0.15}}, false, 45.5},
-	{scene.Calibration{Model: scene.LensOpenCV, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 45.5},
-	{scene.Calibration{Model: scene.LensFullOpenCV, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 45.5},
-	{scene.Calibration{Model: scene.LensFOV, Width: 128, Height: 96, Params: []float64{84, 85, 65, 47, 0.8}}, false, 45.5},
-	{scene.Calibration{Model: scene.LensDivision, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, -0.2}}, false, 45.5},
-	{scene.Calibration{Model: scene.LensEUCM, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, 0.5, 1.1}}, false, 45.5},
-	{scene.Calibration{Model: scene.LensPolynomial, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 45.5},
-	{scene.Calibration{Model: scene.LensEUCM, Width: 128, Height: 96, Params: []float64{50, 51, 65, 47, 0.62, 1.1}}, true, 40.5},
-	{scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 128, Height: 96, Params: []float64{50, 51, 65, 47, 0.03, -0.02, 0.002, -0.001}}, true, 40.5},
-	{scene.Calibration{Model: scene.LensThinPrism, Width: 128, Height: 96, Params: []float64{60, 61, 65, 47, 0.03, -0.02, 0.001, -0.002, 0.001, 0, 0.002, 0.001}}, true, 40.5},
-	{scene.Calibration{Model: scene.LensFisheye, Width: 128, Height: 96, Params: []float64{45, 46, 65, 47}}, true, 40.5},
+	{scene.Calibration{Model: scene.LensSimpleRadial, Width: 128, Height: 96, Params: []float64{104, 65, 47, -0.15}},
+		false, 45.5},
+	{scene.Calibration{Model: scene.LensOpenCV, Width: 128, Height: 96,
+		Params: []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensFullOpenCV, Width: 128, Height: 96,
+		Params: []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensFOV, Width: 128, Height: 96, Params: []float64{84, 85, 65, 47, 0.8}}, false,
+		45.5},
+	{scene.Calibration{Model: scene.LensDivision, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, -0.2}},
+		false, 45.5},
+	{scene.Calibration{Model: scene.LensEUCM, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, 0.5, 1.1}},
+		false, 45.5},
+	{scene.Calibration{Model: scene.LensPolynomial, Width: 128, Height: 96,
+		Params: []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensEUCM, Width: 128, Height: 96, Params: []float64{50, 51, 65, 47, 0.62, 1.1}},
+		true, 40.5},
+	{scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 128, Height: 96,
+		Params: []float64{50, 51, 65, 47, 0.03, -0.02, 0.002, -0.001}}, true, 40.5},
+	{scene.Calibration{Model: scene.LensThinPrism, Width: 128, Height: 96,
+		Params: []float64{60, 61, 65, 47, 0.03, -0.02, 0.001, -0.002, 0.001, 0, 0.002, 0.001}}, true, 40.5},
+	{scene.Calibration{Model: scene.LensFisheye, Width: 128, Height: 96, Params: []float64{45, 46, 65, 47}}, true,
+		40.5},
 }
 
-// A photo taken through a lens becomes what a camera without one sees, at full size and reduced; and one resampling is as close to that, to a
-// fifth of a dB, as undistortion at full size with reduction after it.
+// A photo taken through a lens becomes what a camera without one sees, at full size and reduced; and one resampling is
+// as close to that, to a fifth of a dB, as undistortion at full size with reduction after it.
 func TestUndistortAgainstTruth(t *testing.T) {
 	pose := synthPose()
 	for _, c := range throughLenses {
@@ -167,7 +182,8 @@ func TestPanorama(t *testing.T) {
 			t.Fatal(len(views), err)
 		}
 		for _, cam := range views {
-			if cam.Photo != "dir/pano.jpg" || path.Dir(cam.Name) != cam.Photo || cam.Width != 64/downscale || cam.Height != cam.Width || cam.Fx != float64(cam.Width)/2 {
+			if cam.Photo != "dir/pano.jpg" || path.Dir(cam.Name) != cam.Photo || cam.Width != 64/downscale ||
+				cam.Height != cam.Width || cam.Fx != float64(cam.Width)/2 {
 				t.Errorf("%+v", cam)
 			}
 			if geom.Length(geom.Sub(cam.Center(), pose.Center())) > 1e-12 {
@@ -191,7 +207,8 @@ func TestPanorama(t *testing.T) {
 // Interpolated places are those that the model gives, to 1/500 pixel.
 func TestPlacesAreExact(t *testing.T) {
 	for i, c := range lenscases.All {
-		views, err := scene.Calibration{Model: scene.LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}.Views(scene.Camera{Name: "a"}, 200, 250, 1)
+		views, err := scene.Calibration{Model: scene.LensModel(c.Model), Width: 800, Height: 1000,
+			Params: c.Params}.Views(scene.Camera{Name: "a"}, 200, 250, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,23 +226,28 @@ func TestPlacesAreExact(t *testing.T) {
 				for x, at := range p.places(y) {
 					wx, wy, ok := s.at(float64(x)+0.5, float64(y)+0.5)
 					ok = ok && s.inside(wx, wy)
-					if ok != at.ok && math.Abs(wx+0.5) > 0.01 && math.Abs(wy+0.5) > 0.01 && math.Abs(wx-200.5) > 0.01 && math.Abs(wy-250.5) > 0.01 {
-						t.Fatalf("%s: pixel %d %d has a place: %v, want %v (%v %v)", lensName(i), x, y, at.ok, ok, wx, wy)
+					if ok != at.ok && math.Abs(wx+0.5) > 0.01 && math.Abs(wy+0.5) > 0.01 && math.Abs(wx-200.5) > 0.01 &&
+						math.Abs(wy-250.5) > 0.01 {
+						t.Fatalf("%s: pixel %d %d has a place: %v, want %v (%v %v)", lensName(i), x, y, at.ok, ok, wx,
+							wy)
 					}
 					if !at.ok {
 						outside++
 						continue
 					}
 					if math.Abs(at.x-wx) > 1.0/500 || math.Abs(at.y-wy) > 1.0/500 {
-						t.Fatalf("%s %s: pixel %d %d lies at %v %v, want %v %v", lensName(i), cam.Name, x, y, at.x, at.y, wx, wy)
+						t.Fatalf("%s %s: pixel %d %d lies at %v %v, want %v %v", lensName(i), cam.Name, x, y, at.x,
+							at.y, wx, wy)
 					}
 					if at.shape != &p.own[x] {
 						smooth++
 					}
 				}
 			}
-			if n := cam.Width * cam.Height; smooth < n/3 && s.o.Plane != scene.NoPlane || cam.Model == scene.Pinhole && outside > 0 {
-				t.Errorf("%s %s: of %d pixels %d are interpolated, %d outside", lensName(i), cam.Name, n, smooth, outside)
+			if n := cam.Width * cam.Height; smooth < n/3 && s.o.Plane != scene.NoPlane || cam.Model == scene.Pinhole &&
+				outside > 0 {
+				t.Errorf("%s %s: of %d pixels %d are interpolated, %d outside", lensName(i), cam.Name, n, smooth,
+					outside)
 			}
 		}
 	}
@@ -233,13 +255,15 @@ func TestPlacesAreExact(t *testing.T) {
 
 // A map that moves nothing changes nothing, whatever the alpha.
 func TestUndistortIdentity(t *testing.T) {
-	k := scene.Calibration{Model: scene.LensFisheye, Width: 61, Height: 47, Params: []float64{12, 12, 30.5, 23.5}} // the corners are too far from the axis
+	// the corners are too far from the axis
+	k := scene.Calibration{Model: scene.LensFisheye, Width: 61, Height: 47, Params: []float64{12, 12, 30.5, 23.5}}
 	cam := oneView(t, k, 61, 47, 1)
 	if cam.Lens == nil {
 		t.Fatal("no lens")
 	}
 	for _, alpha := range []uint8{255, 128} {
-		photo := scenetest.Paint(61, 47, func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 4), uint8(y * 5), uint8(x * y), alpha} })
+		photo := scenetest.Paint(61, 47,
+			func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 4), uint8(y * 5), uint8(x * y), alpha} })
 		got, err := undistort(photo, &cam, nil)
 		if err != nil || got.Mask == nil {
 			t.Fatal(err, got.Mask)
@@ -271,13 +295,15 @@ func TestUndistortWeightsByAlpha(t *testing.T) {
 		return [4]uint8{0, 255, 0, 0}
 	})
 	for _, downscale := range []int{1, 2} {
-		cam := oneView(t, scene.Calibration{Model: scene.LensSimpleRadial, Width: 64, Height: 48, Params: []float64{60, 32, 24, -0.1}}, 64, 48, downscale)
+		cam := oneView(t, scene.Calibration{Model: scene.LensSimpleRadial, Width: 64, Height: 48,
+			Params: []float64{60, 32, 24, -0.1}}, 64, 48, downscale)
 		got, err := undistort(photo, &cam, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := 0; i < len(got.Pix); i += 4 {
-			if p := got.Pix[i : i+4]; p[3] > 16 && (absDiff(p[0], 200) > 1 || absDiff(p[1], 100) > 1 || absDiff(p[2], 50) > 1) {
+			if p := got.Pix[i : i+4]; p[3] > 16 &&
+				(absDiff(p[0], 200) > 1 || absDiff(p[1], 100) > 1 || absDiff(p[2], 50) > 1) {
 				t.Fatalf("pixel %d is %v", i/4, p)
 			}
 		}
@@ -288,9 +314,11 @@ func absDiff(a, b uint8) int { return max(int(a), int(b)) - min(int(a), int(b)) 
 
 // The bytes are the same on every processor and from every goroutine.
 func TestUndistortBytes(t *testing.T) {
-	photo := scenetest.Paint(257, 131, func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
+	photo := scenetest.Paint(257, 131,
+		func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
 	for downscale, want := range map[int]uint32{1: 0x38d68e0e, 2: 0xbb2ad50e, 4: 0x2786b9f1} {
-		cam := oneView(t, scene.Calibration{Model: scene.LensOpenCV, Width: 257, Height: 131, Params: []float64{210, 212, 127, 66, -0.12, 0.04, 0.001, -0.0007}}, 257, 131, downscale)
+		cam := oneView(t, scene.Calibration{Model: scene.LensOpenCV, Width: 257, Height: 131,
+			Params: []float64{210, 212, 127, 66, -0.12, 0.04, 0.001, -0.0007}}, 257, 131, downscale)
 		sums := make([]uint32, 8)
 		parallel.For(len(sums), func(i int) {
 			got, err := undistort(photo, &cam, nil)
@@ -326,7 +354,8 @@ func TestAxisWeights(t *testing.T) {
 		n := i/2 + 1
 		first, w := weightsFor(float64(n), i%2 == 0).at(10 + float64(n)/2)
 		for i, v := range w {
-			if in := first+i >= 10 && first+i < 10+n; in && absDiff(uint8(v/16), uint8(whole/n/16)) > 1 || !in && v != 0 {
+			if in := first+i >= 10 && first+i < 10+n; in && absDiff(uint8(v/16), uint8(whole/n/16)) > 1 || !in &&
+				v != 0 {
 				t.Fatalf("%d pixels from 10 on: %v from %d on", n, w, first)
 			}
 		}
@@ -337,16 +366,20 @@ func TestAxisWeights(t *testing.T) {
 }
 
 func BenchmarkUndistort(b *testing.B) {
-	photo := scenetest.Paint(4000, 3000, func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
-	opencv := scene.Calibration{Model: scene.LensOpenCV, Width: 4000, Height: 3000, Params: []float64{3300, 3300, 2000, 1500, 0.05, -0.08, -0.001, 0.0002}}
+	photo := scenetest.Paint(4000, 3000,
+		func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
+	opencv := scene.Calibration{Model: scene.LensOpenCV, Width: 4000, Height: 3000,
+		Params: []float64{3300, 3300, 2000, 1500, 0.05, -0.08, -0.001, 0.0002}}
 	for _, c := range []struct {
 		name      string
 		k         scene.Calibration
 		downscale int
 	}{
 		{"opencv", opencv, 1}, {"opencv/2", opencv, 2}, {"opencv auto", opencv, 0}, {"opencv/8", opencv, 8},
-		{"fisheye", scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 4000, Height: 3000, Params: []float64{1500, 1500, 2000, 1500, 0.05, -0.01, -0.001, 0.0002}}, 1},
-		{"panorama", scene.Calibration{Model: scene.LensEquirectangular, Width: 4000, Height: 3000, Params: []float64{4000, 3000}}, 1},
+		{"fisheye", scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 4000, Height: 3000,
+			Params: []float64{1500, 1500, 2000, 1500, 0.05, -0.01, -0.001, 0.0002}}, 1},
+		{"panorama", scene.Calibration{Model: scene.LensEquirectangular, Width: 4000, Height: 3000,
+			Params: []float64{4000, 3000}}, 1},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			views, err := c.k.Views(scene.Camera{Name: "a"}, 4000, 3000, c.downscale)

@@ -13,9 +13,9 @@ type taps struct {
 	weights []float32
 }
 
-// resize returns img at another size: each axis is reduced by an area filter (a box as wide as the output sample, with fractions of pixels at its ends)
-// and enlarged by linear interpolation. Colours are weighted by alpha, so that what hides under transparent pixels does not bleed. An image that has the
-// size already is returned as it is.
+// resize returns img at another size: each axis is reduced by an area filter (a box as wide as the output sample, with
+// fractions of pixels at its ends) and enlarged by linear interpolation. Colours are weighted by alpha, so that what
+// hides under transparent pixels does not bleed. An image that has the size already is returned as it is.
 func resize(img scene.Image, width, height int) scene.Image {
 	if img.Width == width && img.Height == height {
 		return img

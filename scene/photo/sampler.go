@@ -34,8 +34,8 @@ func newSampler(cam *scene.Camera, width, height int) (*sampler, error) {
 	return s, nil
 }
 
-// at gives the place in the photo of a place in the camera's picture, both in pixels whose centres are at +0.5. It may lie outside the photo; ok is false
-// where there is none.
+// at gives the place in the photo of a place in the camera's picture, both in pixels whose centres are at +0.5. It may
+// lie outside the photo; ok is false where there is none.
 func (s *sampler) at(px, py float64) (x, y float64, ok bool) {
 	u, v := (px-s.cam.Cx)/s.cam.Fx, (py-s.cam.Cy)/s.cam.Fy
 	ray := [3]float64{u, v, 1}
@@ -60,10 +60,12 @@ func (s *sampler) inside(x, y float64) bool {
 	return s.period > 0 || x >= -0.5 && x <= s.o.Width+0.5 && y >= -0.5 && y <= s.o.Height+0.5
 }
 
-// cellSide is the side in pixels of the cells within which places are interpolated. To compute a place takes up to 200 ns, to interpolate one about 5.
+// cellSide is the side in pixels of the cells within which places are interpolated. To compute a place takes up to 200
+// ns, to interpolate one about 5.
 const cellSide = 8
 
-// cellError is the error in source pixels that interpolation may have in the middle of a cell; other cells are computed pixel by pixel.
+// cellError is the error in source pixels that interpolation may have in the middle of a cell; other cells are computed
+// pixel by pixel.
 const cellError = 1.0 / 1024
 
 // node is a place computed at the corner of a cell.
@@ -84,8 +86,8 @@ type shape struct {
 	across, down *axisWeights
 }
 
-// maxFootprint bounds a footprint, so that a photo with an absurd calibration costs no more than time for a sane one. The rows of a panorama near its
-// poles are seen all around by a few pixels.
+// maxFootprint bounds a footprint, so that a photo with an absurd calibration costs no more than time for a sane one.
+// The rows of a panorama near its poles are seen all around by a few pixels.
 const maxFootprint = 32
 
 func (s *sampler) shape(sx, sy float64) shape {
@@ -103,8 +105,8 @@ type footprint struct {
 	*shape
 }
 
-// placer gives places row by row. Smooth maps need one exact computation per cell and a check in its middle: the rest is cubic interpolation between
-// 4 x 4 nodes.
+// placer gives places row by row. Smooth maps need one exact computation per cell and a check in its middle: the rest
+// is cubic interpolation between 4 x 4 nodes.
 type placer struct {
 	s     *sampler
 	cells []cell
@@ -117,7 +119,8 @@ type placer struct {
 
 func newPlacer(s *sampler) *placer {
 	n := (s.cam.Width + cellSide - 1) / cellSide
-	p := &placer{s: s, cells: make([]cell, n), row: -1, line: make([]node, n+3), out: make([]footprint, s.cam.Width), own: make([]shape, s.cam.Width)}
+	p := &placer{s: s, cells: make([]cell, n), row: -1, line: make([]node, n+3), out: make([]footprint, s.cam.Width),
+		own: make([]shape, s.cam.Width)}
 	for i := range p.nodes {
 		p.nodes[i] = make([]node, n+3)
 	}
@@ -270,7 +273,8 @@ func LensSharesOf(c *scene.Camera) (s LensShares) {
 			if _, ok := o.ToPlane(fx*o.Width, fy*o.Height, [2]float64{}); ok {
 				s.Rays++
 			}
-			if x, y, ok := smp.at(fx*float64(c.Width), fy*float64(c.Height)); ok && smp.inside(x, y) && !math.IsNaN(x+y) {
+			if x, y, ok := smp.at(fx*float64(c.Width), fy*float64(c.Height)); ok && smp.inside(x, y) &&
+				!math.IsNaN(x+y) {
 				s.Used++
 			}
 		}

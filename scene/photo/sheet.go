@@ -47,8 +47,9 @@ func EncodePNG(w io.Writer, m image.Image) error {
 	return nil
 }
 
-// painted is an opaque picture of which one row is in memory. Encoders ask row by row: as an image.RGBA, a sheet would take 12 bytes for each pixel of its
-// photo. It serves one goroutine, and a colour that it returned is good until the next.
+// painted is an opaque picture of which one row is in memory. Encoders ask row by row: as an image.RGBA, a sheet would
+// take 12 bytes for each pixel of its photo. It serves one goroutine, and a colour that it returned is good until the
+// next.
 type painted struct {
 	width, height int
 	paint         func(y int, rgb []uint8) // fills row y, three bytes a pixel

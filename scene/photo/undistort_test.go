@@ -103,7 +103,8 @@ func TestUndistortFox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs, err := Decode(scene.Camera{Path: filepath.Join(undistorted, "images", name), Width: want.Width, Height: want.Height})
+		theirs, err := Decode(scene.Camera{Path: filepath.Join(undistorted, "images", name), Width: want.Width,
+			Height: want.Height})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,14 +138,16 @@ func TestUndistortMiku(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := Decode(scene.Camera{Path: filepath.Join(small, "images", name), Width: want.Width, Height: want.Height})
+	theirs, err := Decode(scene.Camera{Path: filepath.Join(small, "images", name), Width: want.Width,
+		Height: want.Height})
 	if err != nil {
 		t.Fatal(err)
 	}
 	keep(t, "miku_ours", got)
 	keep(t, "miku_colmap", theirs)
 	psnr := picturePSNR(got, theirs, 0)
-	t.Logf("%d x %d at full size, focal length %.4f of %.4f, %.2f dB to theirs", full.Width, full.Height, cam.Fx, want.Params[0], psnr)
+	t.Logf("%d x %d at full size, focal length %.4f of %.4f, %.2f dB to theirs", full.Width, full.Height, cam.Fx,
+		want.Params[0], psnr)
 	if psnr < 34 || got.Mask != nil {
 		t.Errorf("%.2f dB to theirs", psnr)
 	}
@@ -160,7 +163,8 @@ func TestUndistortMonstree(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep(t, "monstree", got)
-	if got.Width != cam.Width || got.Width <= got.Height || absInt(2*got.Width-1008) > 16 || absInt(2*got.Height-756) > 16 || got.Mask != nil {
+	if got.Width != cam.Width || got.Width <= got.Height || absInt(2*got.Width-1008) > 16 ||
+		absInt(2*got.Height-756) > 16 || got.Mask != nil {
 		t.Errorf("%d x %d", got.Width, got.Height)
 	}
 }
@@ -169,7 +173,8 @@ func absInt(x int) int { return max(x, -x) }
 
 // The figures of COLMAP's own test (image/undistortion_test.cc): a lens of 100 x 100 pixels, f 100, k 0.5.
 func TestCropLikeColmap(t *testing.T) {
-	cam := oneView(t, scene.Calibration{Model: scene.LensSimpleRadial, Width: 100, Height: 100, Params: []float64{100, 50, 50, 0.5}}, 100, 100, 1)
+	cam := oneView(t, scene.Calibration{Model: scene.LensSimpleRadial, Width: 100, Height: 100,
+		Params: []float64{100, 50, 50, 0.5}}, 100, 100, 1)
 	if cam.Width != 84 || cam.Height != 84 || cam.Fx != 100 || cam.Fy != 100 || cam.Cx != 42 || cam.Cy != 42 {
 		t.Errorf("%+v", cam)
 	}
@@ -181,7 +186,8 @@ func TestCropHasSources(t *testing.T) {
 	pictures := 0
 	for range 200 {
 		f, n := 120*(0.7+random.Float64()), random.NormFloat64
-		k := scene.Calibration{Model: scene.LensOpenCV, Width: 160, Height: 120, Params: []float64{f, f, 80 + 8*n(), 60 + 6*n(), 0.15 * n(), 0.05 * n(), 0.001 * n(), 0.001 * n()}}
+		k := scene.Calibration{Model: scene.LensOpenCV, Width: 160, Height: 120,
+			Params: []float64{f, f, 80 + 8*n(), 60 + 6*n(), 0.15 * n(), 0.05 * n(), 0.001 * n(), 0.001 * n()}}
 		cam := oneView(t, k, 160, 120, 1)
 		o := mustOptics(t, k, 160, 120)
 		if cam.Model == scene.Fisheye || o.Border().Angle >= o.Angle(o.Limit) {
@@ -199,9 +205,11 @@ func TestCropHasSources(t *testing.T) {
 }
 
 func TestViewsRefuseHugePictures(t *testing.T) {
-	k := scene.Calibration{Model: scene.LensSimpleRadial, Width: 1 << 14, Height: 1 << 14, Params: []float64{20000, 1 << 13, 1 << 13, -0.2}}
+	k := scene.Calibration{Model: scene.LensSimpleRadial, Width: 1 << 14, Height: 1 << 14,
+		Params: []float64{20000, 1 << 13, 1 << 13, -0.2}}
 	_, err := k.Views(scene.Camera{Name: "a.jpg"}, 1<<14, 1<<14, 1)
-	if err == nil || !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "undistorted picture would have") || fault.Hint(err) == "" {
+	if err == nil || !errors.Is(err, fault.ErrData) ||
+		!strings.Contains(err.Error(), "undistorted picture would have") || fault.Hint(err) == "" {
 		t.Error(err)
 	}
 }
@@ -215,7 +223,8 @@ func TestViewsWithoutDistortion(t *testing.T) {
 		{Model: scene.LensDivision, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0}},
 		{Model: scene.LensFOV, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0}},
 		{Model: scene.LensEUCM, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0, 0.7}},
-		{Model: scene.LensPolynomial, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0, 0, 0, 0, 0, 0}},
+		{Model: scene.LensPolynomial, Width: 1000, Height: 600,
+			Params: []float64{700, 690, 480, 310, 0, 0, 0, 0, 0, 0}},
 		{Model: scene.LensSimpleFisheye, Width: 1000, Height: 600, Params: []float64{700, 480, 310}},
 		{Model: scene.LensFisheye, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310}},
 		{Model: scene.LensOpenCVFisheye, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0, 0, 0, 0}},
@@ -226,7 +235,8 @@ func TestViewsWithoutDistortion(t *testing.T) {
 		}
 		pose := synthPose()
 		pose.Path = "p"
-		for _, size := range [][5]int{{1000, 600, 1, 1000, 600}, {500, 300, 1, 500, 300}, {4000, 2400, 0, 1600, 960}, {1000, 600, 4, 250, 150}, {999, 601, 2, 500, 300}} {
+		for _, size := range [][5]int{{1000, 600, 1, 1000, 600}, {500, 300, 1, 500, 300}, {4000, 2400, 0, 1600, 960},
+			{1000, 600, 4, 250, 150}, {999, 601, 2, 500, 300}} {
 			want := pose
 			want.Width, want.Height, want.Fx, want.Fy, want.Cx, want.Cy = 1000, 600, 700, fy, 480, 310
 			want = want.Rescaled(size[3], size[4])
@@ -241,16 +251,22 @@ func TestViewsWithoutDistortion(t *testing.T) {
 	}
 }
 
-// A lens that sees too much for a pinhole becomes an equidistant camera, with the scale of its centre and the size of its photo.
+// A lens that sees too much for a pinhole becomes an equidistant camera, with the scale of its centre and the size of
+// its photo.
 func TestWideLensesBecomeFisheyes(t *testing.T) {
 	for _, c := range []struct {
 		k    scene.Calibration
 		fish bool
 	}{
-		{scene.Calibration{Model: scene.LensOpenCV, Width: 1000, Height: 800, Params: []float64{400, 400, 500, 400, -0.05, 0.01, 0, 0}}, false}, // 58 degrees in the corners
-		{scene.Calibration{Model: scene.LensOpenCV, Width: 1000, Height: 800, Params: []float64{250, 250, 500, 400, 0.001, 0, 0, 0}}, true},
-		{scene.Calibration{Model: scene.LensFOV, Width: 1000, Height: 800, Params: []float64{400, 400, 500, 400, 0.95}}, true},
-		{scene.Calibration{Model: scene.LensDivision, Width: 1000, Height: 800, Params: []float64{400, 400, 500, 400, -0.3}}, true},
+		// 58 degrees in the corners
+		{scene.Calibration{Model: scene.LensOpenCV, Width: 1000, Height: 800,
+			Params: []float64{400, 400, 500, 400, -0.05, 0.01, 0, 0}}, false},
+		{scene.Calibration{Model: scene.LensOpenCV, Width: 1000, Height: 800,
+			Params: []float64{250, 250, 500, 400, 0.001, 0, 0, 0}}, true},
+		{scene.Calibration{Model: scene.LensFOV, Width: 1000, Height: 800, Params: []float64{400, 400, 500, 400, 0.95}},
+			true},
+		{scene.Calibration{Model: scene.LensDivision, Width: 1000, Height: 800,
+			Params: []float64{400, 400, 500, 400, -0.3}}, true},
 	} {
 		cam := oneView(t, c.k, 1000, 800, 1)
 		if (cam.Model == scene.Fisheye) != c.fish {
@@ -273,7 +289,8 @@ func TestWideLensesBecomeFisheyes(t *testing.T) {
 
 // Half the size of a photo has half of everything, for a model with one focal length too.
 func TestCalibrationRescales(t *testing.T) {
-	k := scene.Calibration{Model: scene.LensSimpleRadial, Width: 1000, Height: 800, Params: []float64{900, 510, 390, -0.1}}
+	k := scene.Calibration{Model: scene.LensSimpleRadial, Width: 1000, Height: 800,
+		Params: []float64{900, 510, 390, -0.1}}
 	whole, half := oneView(t, k, 1000, 800, 1), oneView(t, k, 500, 400, 1)
 	if absInt(whole.Width-2*half.Width) > 2 || math.Abs(half.Fx-450) > 1e-9 || math.Abs(half.Fy-450) > 1e-9 {
 		t.Errorf("%+v %+v", whole, half)
@@ -303,12 +320,14 @@ func FuzzViews(f *testing.F) {
 				params[i] += float64(max(cw, ch)) * (0.5 + random.Float64())
 			}
 		}
-		views, err := scene.Calibration{Model: scene.LensModel(model), Width: cw, Height: ch, Params: params}.Views(scene.Camera{Name: "a"}, width, height, 1)
+		views, err := scene.Calibration{Model: scene.LensModel(model), Width: cw, Height: ch,
+			Params: params}.Views(scene.Camera{Name: "a"}, width, height, 1)
 		if err != nil {
 			return
 		}
 		for _, v := range views {
-			if v.Width < 1 || v.Height < 1 || v.Width > 2*width || v.Height > 2*max(height, width) || !geom.Finite(v.Fx, v.Fy, v.Cx, v.Cy) || !(v.Fx > 0 && v.Fy > 0) {
+			if v.Width < 1 || v.Height < 1 || v.Width > 2*width || v.Height > 2*max(height, width) ||
+				!geom.Finite(v.Fx, v.Fy, v.Cx, v.Cy) || !(v.Fx > 0 && v.Fy > 0) {
 				t.Fatalf("%v %v for %d x %d: %+v", scene.LensModel(model), params, width, height, v)
 			}
 		}

@@ -64,7 +64,8 @@ func (c riffChunk) size() (width, height int, err error) {
 		return 1 + (int(b[4]) | int(b[5])<<8 | int(b[6])<<16), 1 + (int(b[7]) | int(b[8])<<8 | int(b[9])<<16), nil
 	case c.kind == "VP8 " && len(b) >= 10 && string(b[3:6]) == "\x9d\x01\x2a":
 		const scaleBits = 14 // a display scale lies above the size
-		return int(binary.LittleEndian.Uint16(b[6:])) & (1<<scaleBits - 1), int(binary.LittleEndian.Uint16(b[8:])) & (1<<scaleBits - 1), nil
+		return int(binary.LittleEndian.Uint16(b[6:])) & (1<<scaleBits - 1),
+			int(binary.LittleEndian.Uint16(b[8:])) & (1<<scaleBits - 1), nil
 	case c.kind == "VP8L" && len(b) >= 5 && b[0] == 0x2F:
 		v := int(binary.LittleEndian.Uint32(b[1:]))
 		return 1 + v&0x3FFF, 1 + v>>14&0x3FFF, nil
@@ -72,7 +73,8 @@ func (c riffChunk) size() (width, height int, err error) {
 	return 0, 0, errWebP
 }
 
-// decodeWebP decodes a still WebP to the samples of libwebp: the chroma of lossy files is interpolated, and their colours have less than the full range.
+// decodeWebP decodes a still WebP to the samples of libwebp: the chroma of lossy files is interpolated, and their
+// colours have less than the full range.
 func decodeWebP(data []byte) (scene.Image, error) {
 	width, height, err := webpSize(data)
 	if err != nil {
@@ -127,8 +129,8 @@ func fromVP8(img *image.YCbCr, alpha []uint8, alphaStride int) scene.Image {
 	return out
 }
 
-// smoothVP8 doubles a row of chroma: 9/16 of the nearest sample, 3/16 of each beside it, 1/16 of the one across, rounded twice as libwebp does. The pixels
-// at the ends have none beside them.
+// smoothVP8 doubles a row of chroma: 9/16 of the nearest sample, 3/16 of each beside it, 1/16 of the one across,
+// rounded twice as libwebp does. The pixels at the ends have none beside them.
 func smoothVP8(dst, near, far []uint8) {
 	last := len(near) - 1
 	dst[0] = uint8((3*uint32(near[0]) + uint32(far[0]) + 2) >> 2)
@@ -140,7 +142,8 @@ func smoothVP8(dst, near, far []uint8) {
 	}
 }
 
-// colourVP8 converts luma of 16..235 and chroma of 16..240 in libwebp's fixed point: 14 bits of fraction, of which 8 are dropped from each product.
+// colourVP8 converts luma of 16..235 and chroma of 16..240 in libwebp's fixed point: 14 bits of fraction, of which 8
+// are dropped from each product.
 func colourVP8(luma, cb, cr uint8) (r, g, b uint8) {
 	y, u, v := int32(luma)*19077>>8, int32(cb), int32(cr)
 	const fraction = 6

@@ -14,7 +14,8 @@ import (
 func TestWebPAgainstLibwebp(t *testing.T) { compareReferences(t, "*.webp", 4) }
 
 func TestWebPRefuses(t *testing.T) {
-	lossy, alpha, lossless := readTestdata(t, "lossy.webp"), readTestdata(t, "lossyalpha.webp"), readTestdata(t, "losslessalpha.webp")
+	lossy, alpha, lossless := readTestdata(t, "lossy.webp"), readTestdata(t, "lossyalpha.webp"),
+		readTestdata(t, "losslessalpha.webp")
 	changed := func(data []byte, offset int, values ...byte) []byte {
 		data = bytes.Clone(data)
 		copy(data[offset:], values)
@@ -25,11 +26,12 @@ func TestWebPRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"animation":       {readTestdata(t, "animated.webp"), "animation"},
-		"no chunk":        {lossy[:riffHeader], "header is invalid"},
-		"other chunk":     {changed(lossy, riffHeader, 'J'), "header is invalid"},
-		"no start code":   {changed(lossy, riffHeader+8+3, 0), "header is invalid"},
-		"huge canvas":     {changed(alpha, riffHeader+8+4, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF), "claims 16777216 x 16777216"},
+		"animation":     {readTestdata(t, "animated.webp"), "animation"},
+		"no chunk":      {lossy[:riffHeader], "header is invalid"},
+		"other chunk":   {changed(lossy, riffHeader, 'J'), "header is invalid"},
+		"no start code": {changed(lossy, riffHeader+8+3, 0), "header is invalid"},
+		"huge canvas": {changed(alpha, riffHeader+8+4, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF),
+			"claims 16777216 x 16777216"},
 		"other canvas":    {changed(alpha, riffHeader+8+4, 7), "header is invalid"},
 		"huge picture":    {changed(alpha, picture+6, 0xFF, 0x3F, 0xFF, 0x3F), "header is invalid"},
 		"huge lossless":   {changed(lossless, riffHeader+8+1, 0xFF, 0xFF, 0xFF, 0x0F), "claims 16384 x 16384"},
@@ -40,7 +42,8 @@ func TestWebPRefuses(t *testing.T) {
 		}
 	}
 	for _, data := range [][]byte{lossy, alpha, lossless} {
-		cam := scene.Camera{Name: "photo.webp", Path: scenetest.PhotoFile(t, "photo.webp", data[:len(data)*2/3]), Width: 8, Height: 8}
+		cam := scene.Camera{Name: "photo.webp", Path: scenetest.PhotoFile(t, "photo.webp", data[:len(data)*2/3]),
+			Width: 8, Height: 8}
 		if _, err := Decode(cam); err == nil || !strings.Contains(err.Error(), "ends early") {
 			t.Errorf("cut file: %v", err)
 		}
@@ -65,7 +68,8 @@ func TestWebPChunks(t *testing.T) {
 
 // FuzzPhoto decodes PNG and WebP.
 func FuzzPhoto(f *testing.F) {
-	for _, name := range []string{"lossy.webp", "lossyalpha.webp", "losslessalpha.webp", "animated.webp", "grayalpha.png", "wide5.jpg.png"} {
+	for _, name := range []string{"lossy.webp", "lossyalpha.webp", "losslessalpha.webp", "animated.webp",
+		"grayalpha.png", "wide5.jpg.png"} {
 		f.Add(readTestdata(f, name))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -74,7 +78,8 @@ func FuzzPhoto(f *testing.F) {
 			binary.BigEndian.PutUint32(data[29:], binary.BigEndian.Uint32(scenetest.CrcOf(data[12:29])))
 		}
 		img, err := DecodeStored(data)
-		if err == nil && (len(img.Pix) != 4*img.Width*img.Height || len(img.Pix) == 0 || img.Width*img.Height/maxPixelsPerByte > len(data)) {
+		if err == nil && (len(img.Pix) != 4*img.Width*img.Height || len(img.Pix) == 0 ||
+			img.Width*img.Height/maxPixelsPerByte > len(data)) {
 			t.Errorf("%d bytes give %d x %d pixels in %d bytes", len(data), img.Width, img.Height, len(img.Pix))
 		}
 	})

@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	// panoramaMargin is how far the faces of a panorama that is drawn reach beyond the cube's edges, in tangents. On either side of an edge one face fades into
-	// the other, because the same splat has not quite the same shape in both.
+	// panoramaMargin is how far the faces of a panorama that is drawn reach beyond the cube's edges, in tangents. On
+	// either side of an edge one face fades into the other, because the same splat has not quite the same shape in
+	// both.
 	panoramaMargin = 0.25
-	// panoramaDetail is the faces' resolution in their middle, relative to the panorama's at its equator; it is lowest there.
+	// panoramaDetail is the faces' resolution in their middle, relative to the panorama's at its equator; it is lowest
+	// there.
 	panoramaDetail = 1.1
 )
 
@@ -29,8 +31,9 @@ func PanoramaFaces(c scene.Camera, width int) []scene.Camera {
 	return faces
 }
 
-// Panorama fills out, whose size is set and whose memory is used again where it is large enough, with what the faces show: the camera looks at the middle, and
-// up is at the top. faces are the pictures of PanoramaFaces, cams these cameras. Depths become distances from the camera.
+// Panorama fills out, whose size is set and whose memory is used again where it is large enough, with what the faces
+// show: the camera looks at the middle, and up is at the top. faces are the pictures of PanoramaFaces, cams these
+// cameras. Depths become distances from the camera.
 func Panorama(out *Picture, cams []scene.Camera, faces []*Picture) {
 	n := out.Width * out.Height
 	if cap(out.Color) < 4*n {
@@ -57,7 +60,8 @@ func Panorama(out *Picture, cams []scene.Camera, faces []*Picture) {
 }
 
 // panoramaPixel fills pixel i, which lies in a direction.
-func panoramaPixel(out *Picture, i int, direction [3]float64, turns *[len(scene.CubeFaces)][9]float64, cams []scene.Camera, faces []*Picture) {
+func panoramaPixel(out *Picture, i int, direction [3]float64, turns *[len(scene.CubeFaces)][9]float64,
+	cams []scene.Camera, faces []*Picture) {
 	var color [4]float64
 	total, depth, depths := 0.0, 0.0, 0.0
 	for k := range faces {
@@ -91,7 +95,8 @@ func panoramaPixel(out *Picture, i int, direction [3]float64, turns *[len(scene.
 	}
 }
 
-// addSample adds the weighted colour at a place inside the picture, in pixels whose centres are at +0.5, interpolated between four pixels.
+// addSample adds the weighted colour at a place inside the picture, in pixels whose centres are at +0.5, interpolated
+// between four pixels.
 func (p *Picture) addSample(sum *[4]float64, x, y, weight float64) {
 	x, y = x-0.5, y-0.5
 	x0, y0 := int(x), int(y)

@@ -10,10 +10,11 @@ import (
 	"vksplat/scene/trajectory"
 )
 
-// TestPanoramaDrawn paints faces with a smooth function of the direction in the world and wants the panorama to show it everywhere, edges and poles included, with the
-// distances of a sphere.
+// TestPanoramaDrawn paints faces with a smooth function of the direction in the world and wants the panorama to show it
+// everywhere, edges and poles included, with the distances of a sphere.
 func TestPanoramaDrawn(t *testing.T) {
-	c := trajectory.LookingAt(scene.Camera{Width: 10, Height: 10, Fx: 9, Fy: 9, Cx: 5, Cy: 5, R: geom.Identity}, [3]float64{1, 2, 3}, [3]float64{4, -1, 5}, [3]float64{0, 0, 1})
+	c := trajectory.LookingAt(scene.Camera{Width: 10, Height: 10, Fx: 9, Fy: 9, Cx: 5, Cy: 5, R: geom.Identity},
+		[3]float64{1, 2, 3}, [3]float64{4, -1, 5}, [3]float64{0, 0, 1})
 	paint := func(d [3]float64) [4]float64 { // of length 1
 		return [4]float64{0.5 + 0.4*d[0], 0.5 + 0.4*math.Sin(2*d[1]), 0.5 + 0.4*d[2]*d[0], 0.3 + 0.2*d[1]}
 	}
@@ -36,8 +37,10 @@ func TestPanoramaDrawn(t *testing.T) {
 	out := &Picture{Width: width, Height: height}
 	Panorama(out, cams, faces)
 	for i := range width * height {
-		azimuth, elevation := (float64(i%width)+0.5)/width*2*math.Pi-math.Pi, math.Pi/2-(float64(i/width)+0.5)/height*math.Pi
-		d := [3]float64{math.Sin(azimuth) * math.Cos(elevation), -math.Sin(elevation), math.Cos(azimuth) * math.Cos(elevation)}
+		azimuth, elevation := (float64(i%width)+0.5)/width*2*math.Pi-math.Pi,
+			math.Pi/2-(float64(i/width)+0.5)/height*math.Pi
+		d := [3]float64{math.Sin(azimuth) * math.Cos(elevation), -math.Sin(elevation),
+			math.Cos(azimuth) * math.Cos(elevation)}
 		for k, want := range paint(geom.Rotate(geom.Transposed(c.R), d)) {
 			if got := float64(out.Color[4*i+k]); math.Abs(got-want) > 1e-3 {
 				t.Fatalf("pixel %d, %d: channel %d is %g, want %g", i%width, i/width, k, got, want)

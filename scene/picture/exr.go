@@ -19,8 +19,8 @@ type exrChannel struct {
 	row   []float32 // of the row of pixels in hand
 }
 
-// exrChannels gives a picture's channels in the order in which files hold them, that of their names: colours premultiplied with coverage, A where it is asked
-// for, Z where there are depths.
+// exrChannels gives a picture's channels in the order in which files hold them, that of their names: colours
+// premultiplied with coverage, A where it is asked for, Z where there are depths.
 func exrChannels(p *Picture, o PictureOptions) (list []exrChannel) {
 	names := []string{"B", "G", "R"}
 	if o.Alpha {
@@ -108,13 +108,15 @@ func exrHeader(b *bytes.Buffer, p *Picture, channels []exrChannel) {
 			kind = 2
 		}
 		fmt.Fprintf(&list, "%s\x00", c.name)
-		_ = binary.Write(&list, binary.LittleEndian, [4]uint32{kind, 0, 1, 1}) // perceived linearly, sampled at every pixel
+		// perceived linearly, sampled at every pixel
+		_ = binary.Write(&list, binary.LittleEndian, [4]uint32{kind, 0, 1, 1})
 	}
 	list.WriteByte(0)
 	window := [4]int32{0, 0, int32(p.Width - 1), int32(p.Height - 1)}
 	attribute("channels", "chlist", list.Bytes())
-	attribute("chromaticities", "chromaticities", [8]float32{0.64, 0.33, 0.3, 0.6, 0.15, 0.06, 0.3127, 0.329}) // of sRGB
-	attribute("compression", "compression", uint8(3))                                                          // ZIP
+	// of sRGB
+	attribute("chromaticities", "chromaticities", [8]float32{0.64, 0.33, 0.3, 0.6, 0.15, 0.06, 0.3127, 0.329})
+	attribute("compression", "compression", uint8(3)) // ZIP
 	attribute("dataWindow", "box2i", window)
 	attribute("displayWindow", "box2i", window)
 	attribute("lineOrder", "lineOrder", uint8(0)) // from the top
@@ -172,7 +174,8 @@ func exrZIP(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// halfOf rounds to the nearest half (IEEE 754 binary16), to the even one of two; what is too large becomes the largest, NaN stays.
+// halfOf rounds to the nearest half (IEEE 754 binary16), to the even one of two; what is too large becomes the largest,
+// NaN stays.
 func halfOf(x float32) uint16 {
 	const largest = 65504
 	bits := math.Float32bits(x)

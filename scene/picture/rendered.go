@@ -18,10 +18,12 @@ import (
 // Picture is what was drawn of a camera. What was not asked for is empty.
 type Picture struct {
 	Width, Height int
-	Pix           []uint8   // [Height][Width] RGBA: colour over the background, rounded to nearest and clamped, and coverage
-	Color         []float32 // [Height][Width] RGB over the background, not clamped, and the share of the background that is seen
-	// Expected depth, [Height][Width]: the mean of camera z over the splats that the pixel shows, each weighed by its share of the pixel's colour, in units of
-	// the frame of splats and cameras; 0 where there is none.
+	// [Height][Width] RGBA: colour over the background, rounded to nearest and clamped, and coverage
+	Pix []uint8
+	// [Height][Width] RGB over the background, not clamped, and the share of the background that is seen
+	Color []float32
+	// Expected depth, [Height][Width]: the mean of camera z over the splats that the pixel shows, each weighed by its
+	// share of the pixel's colour, in units of the frame of splats and cameras; 0 where there is none.
 	Depth []float32
 }
 
@@ -40,7 +42,9 @@ const jpegQuality = 95
 // PictureOptions say how a picture is written.
 type PictureOptions struct {
 	Format string
-	Alpha  bool // with coverage: the picture was drawn over black, and files but EXR, which is premultiplied, hold colours that are not multiplied by it
+	// with coverage: the picture was drawn over black, and files but EXR, which is premultiplied, hold colours that are
+	// not multiplied by it
+	Alpha  bool
 	Linear bool // colours, which are sRGB as those of the photos, are made linear
 }
 
@@ -52,7 +56,8 @@ func (o PictureOptions) Bytes() bool {
 // WritePicture writes what was drawn as one whole file. Depth is written by EXR alone.
 func WritePicture(path string, p *Picture, o PictureOptions) error {
 	n := p.Width * p.Height
-	if p.Width <= 0 || p.Height <= 0 || o.Bytes() && len(p.Pix) != 4*n || !o.Bytes() && len(p.Color) != 4*n || len(p.Depth) != 0 && len(p.Depth) != n {
+	if p.Width <= 0 || p.Height <= 0 || o.Bytes() && len(p.Pix) != 4*n || !o.Bytes() && len(p.Color) != 4*n ||
+		len(p.Depth) != 0 && len(p.Depth) != n {
 		return fmt.Errorf("write picture: %dx%d pixels with %d bytes, %d colours, %d depths: %w", p.Width, p.Height,
 			len(p.Pix), len(p.Color), len(p.Depth), scene.ErrShape)
 	}
@@ -198,7 +203,8 @@ func WriteDepth(path string, depth []float32, width, height int) error {
 	})
 }
 
-// writeNPYHeader writes the header of an array of little-endian floats, which is a multiple of 64 bytes long. Errors of w show with what follows.
+// writeNPYHeader writes the header of an array of little-endian floats, which is a multiple of 64 bytes long. Errors of
+// w show with what follows.
 func writeNPYHeader(w io.Writer, shape ...int) {
 	text := "{'descr': '<f4', 'fortran_order': False, 'shape': ("
 	for i, n := range shape {
@@ -216,7 +222,8 @@ func writeNPYHeader(w io.Writer, shape ...int) {
 	_, _ = fmt.Fprintf(w, "%s%*s\n", text, pad, "")
 }
 
-// RGBA returns the picture's bytes, four a pixel, of which the last means nothing: over a background, if it was drawn over black with its coverage.
+// RGBA returns the picture's bytes, four a pixel, of which the last means nothing: over a background, if it was drawn
+// over black with its coverage.
 func (p *Picture) RGBA(background [3]float32, alpha bool) []uint8 {
 	if len(p.Pix) > 0 {
 		return p.Pix

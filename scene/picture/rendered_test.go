@@ -27,7 +27,8 @@ func drawnPicture(width, height int) *Picture {
 			p.Color = append(p.Color, v)
 			p.Pix = append(p.Pix, scene.ToByte(255*float64(v)))
 		}
-		p.Color, p.Pix, p.Depth = append(p.Color, 1-alpha), append(p.Pix, scene.ToByte(255*float64(alpha))), append(p.Depth, float32(i)*1.1)
+		p.Color, p.Pix, p.Depth = append(p.Color, 1-alpha), append(p.Pix, scene.ToByte(255*float64(alpha))),
+			append(p.Depth, float32(i)*1.1)
 	}
 	return p
 }
@@ -69,7 +70,8 @@ func TestPictureBytes(t *testing.T) {
 func TestPictureAlpha(t *testing.T) {
 	p := drawnPicture(37, 21)
 	for _, format := range []string{FormatPNG, FormatPNG16} {
-		img, err := png.Decode(bytes.NewReader(writeAndRead(t, p, PictureOptions{Format: format, Alpha: true, Linear: true})))
+		img, err := png.Decode(bytes.NewReader(writeAndRead(t, p,
+			PictureOptions{Format: format, Alpha: true, Linear: true})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +86,8 @@ func TestPictureAlpha(t *testing.T) {
 			if alpha > 0 {
 				want = linearOf(float64(p.Color[4*i]) / alpha)
 			}
-			if math.Abs(float64(c.A)/65535-alpha) > 0.51/steps || alpha > 0 && math.Abs(float64(c.R)/65535-want) > 0.51/steps {
+			if math.Abs(float64(c.A)/65535-alpha) > 0.51/steps || alpha > 0 &&
+				math.Abs(float64(c.R)/65535-want) > 0.51/steps {
 				t.Fatalf("%s: pixel %d is %v, want red %g, alpha %g", format, i, c, want, alpha)
 			}
 		}
@@ -106,7 +109,8 @@ func TestPictureNPY(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
-	if err != nil || len(data) != 128+4*15 || math.Float32frombits(binary.LittleEndian.Uint32(data[128+4*14:])) != p.Depth[14] {
+	if err != nil || len(data) != 128+4*15 ||
+		math.Float32frombits(binary.LittleEndian.Uint32(data[128+4*14:])) != p.Depth[14] {
 		t.Errorf("depth: %d bytes, %v", len(data), err)
 	}
 }
@@ -140,7 +144,8 @@ func TestHalf(t *testing.T) {
 			}
 		}
 	}
-	for x, want := range map[float32]uint16{float32(math.Inf(1)): 0x7bff, 70000: 0x7bff, float32(math.Inf(-1)): 0xfbff} {
+	for x, want := range map[float32]uint16{float32(math.Inf(1)): 0x7bff, 70000: 0x7bff,
+		float32(math.Inf(-1)): 0xfbff} {
 		if got := halfOf(x); got != want {
 			t.Errorf("%g becomes %#x, want %#x", x, got, want)
 		}
@@ -160,7 +165,8 @@ func TestWritePictureRefuses(t *testing.T) {
 	}
 }
 
-// readEXR undoes encodeEXR for a picture of that size and channels of so many bytes a pixel: the rows of each channel, in the file's order.
+// readEXR undoes encodeEXR for a picture of that size and channels of so many bytes a pixel: the rows of each channel,
+// in the file's order.
 func readEXR(t *testing.T, data []byte, width, height int, bytesOf []int) [][]byte {
 	t.Helper()
 	at := bytes.Index(data, []byte("screenWindowWidth\x00float\x00")) + 24 + 4 + 4 + 1
@@ -168,7 +174,8 @@ func readEXR(t *testing.T, data []byte, width, height int, bytesOf []int) [][]by
 	for first := 0; first < height; first += exrLines {
 		block := int(binary.LittleEndian.Uint64(data[at:]))
 		at += 8
-		if y, n := int(binary.LittleEndian.Uint32(data[block:])), int(binary.LittleEndian.Uint32(data[block+4:])); y != first || block+8+n > len(data) {
+		if y, n := int(binary.LittleEndian.Uint32(data[block:])),
+			int(binary.LittleEndian.Uint32(data[block+4:])); y != first || block+8+n > len(data) {
 			t.Fatalf("block of row %d says row %d and %d bytes", first, y, n)
 		}
 		packed := data[block+8:][:binary.LittleEndian.Uint32(data[block+4:])]
@@ -226,7 +233,8 @@ func TestPictureEXR(t *testing.T) {
 		}
 	}
 	p.Depth = nil
-	if data := writeAndRead(t, p, PictureOptions{Format: FormatEXR}); bytes.Contains(data, []byte("A\x00\x01\x00")) || !bytes.Contains(data, []byte("channels\x00chlist\x00\x37\x00\x00\x00B\x00")) {
+	if data := writeAndRead(t, p, PictureOptions{Format: FormatEXR}); bytes.Contains(data, []byte("A\x00\x01\x00")) ||
+		!bytes.Contains(data, []byte("channels\x00chlist\x00\x37\x00\x00\x00B\x00")) {
 		t.Error("a picture without alpha and depth has other channels than B, G, R")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// WholePicture tells whether a file is one that WritePicture has written to its end, of a size in pixels, without decoding it: what was cut short on the way
-// to another disk is not. It looks at the file's head and at its end.
+// WholePicture tells whether a file is one that WritePicture has written to its end, of a size in pixels, without
+// decoding it: what was cut short on the way to another disk is not. It looks at the file's head and at its end.
 func WholePicture(path string, width, height int, o PictureOptions) bool {
 	switch o.Format {
 	case FormatPNG, FormatPNG16:
@@ -51,7 +51,8 @@ func wholeFile(path string, whole func(f io.ReaderAt, size int64) bool) bool {
 }
 
 // wholeImage wants a size in pixels at the head of a file and what ends it at its end.
-func wholeImage(f io.ReaderAt, size int64, width, height int, head func(io.Reader) (image.Config, error), end []byte) bool {
+func wholeImage(f io.ReaderAt, size int64, width, height int, head func(io.Reader) (image.Config, error),
+	end []byte) bool {
 	is, err := head(io.NewSectionReader(f, 0, size))
 	if err != nil || is.Width != width || is.Height != height {
 		return false
@@ -100,7 +101,8 @@ func wholeEXR(f io.ReaderAt, size int64, height int) bool {
 	if _, err := f.ReadAt(block[:], int64(from)); err != nil {
 		return false
 	}
-	return binary.LittleEndian.Uint32(block[:]) == uint32((blocks-1)*exrLines) && int64(from)+8+int64(binary.LittleEndian.Uint32(block[4:])) == size
+	return binary.LittleEndian.Uint32(block[:]) == uint32((blocks-1)*exrLines) &&
+		int64(from)+8+int64(binary.LittleEndian.Uint32(block[4:])) == size
 }
 
 // wholeNPY wants the header of an array of a shape, and its size.

@@ -6,13 +6,14 @@ import (
 	"testing"
 )
 
-// TestWholePicture cuts files of every format at many places, and fills the rest with zeros as file systems do: none is whole but the one that was written,
-// of its own size in pixels.
+// TestWholePicture cuts files of every format at many places, and fills the rest with zeros as file systems do: none is
+// whole but the one that was written, of its own size in pixels.
 func TestWholePicture(t *testing.T) {
 	const width, height = 37, 21
 	p := drawnPicture(width, height)
 	path := filepath.Join(t.TempDir(), "a")
-	for _, o := range []PictureOptions{{Format: FormatPNG}, {Format: FormatPNG16, Alpha: true}, {Format: FormatJPEG}, {Format: FormatEXR, Alpha: true}, {Format: FormatNPY}, {Format: FormatNPY, Alpha: true}} {
+	for _, o := range []PictureOptions{{Format: FormatPNG}, {Format: FormatPNG16, Alpha: true}, {Format: FormatJPEG},
+		{Format: FormatEXR, Alpha: true}, {Format: FormatNPY}, {Format: FormatNPY, Alpha: true}} {
 		data := writeAndRead(t, p, o)
 		whole := func(data []byte) bool {
 			t.Helper()
@@ -40,10 +41,12 @@ func TestWholePicture(t *testing.T) {
 			t.Errorf("%+v: with a byte more it is whole", o)
 		}
 	}
-	if err := WriteDepth(path, p.Depth, width, height); err != nil || !WholeDepth(path, width, height) || WholeDepth(path, height, width) {
+	if err := WriteDepth(path, p.Depth, width, height); err != nil || !WholeDepth(path, width, height) ||
+		WholeDepth(path, height, width) {
 		t.Errorf("depth: %v", err)
 	}
-	if err := os.Truncate(path, 500); err != nil || WholeDepth(path, width, height) || WholeDepth(path+"x", width, height) {
+	if err := os.Truncate(path, 500); err != nil || WholeDepth(path, width, height) ||
+		WholeDepth(path+"x", width, height) {
 		t.Errorf("depth cut short: %v", err)
 	}
 }

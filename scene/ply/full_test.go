@@ -47,7 +47,8 @@ func TestWriteFileDiskFull(t *testing.T) {
 			}
 			return errors.Join(p.Append(s), p.Close())
 		})
-		if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, fault.ErrTryAgain) || !strings.Contains(fault.Hint(err), "full") {
+		if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, fault.ErrTryAgain) ||
+			!strings.Contains(fault.Hint(err), "full") {
 			t.Errorf("room for %d bytes: %v, hint %q", room, err, fault.Hint(err))
 		}
 		scenetest.OnlyFile(t, dir, "f", "old")
@@ -69,7 +70,8 @@ func TestPLYWriterDevFull(t *testing.T) {
 	}
 }
 
-// TestWritePLYPieces writes a model in pieces: the bytes are those of one piece, and a failure on the way keeps the former file.
+// TestWritePLYPieces writes a model in pieces: the bytes are those of one piece, and a failure on the way keeps the
+// former file.
 func TestWritePLYPieces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
@@ -87,7 +89,8 @@ func TestWritePLYPieces(t *testing.T) {
 		err         error
 		want        string
 	}{
-		{1, 2500, nil, ""}, {999, 2500, nil, ""}, {2500, 2500, nil, ""}, {100, 1100, broken, "device lost"}, {100, 1100, nil, "2500 splats announced, 1100 given"},
+		{1, 2500, nil, ""}, {999, 2500, nil, ""}, {2500, 2500, nil, ""}, {100, 1100, broken, "device lost"},
+		{100, 1100, nil, "2500 splats announced, 1100 given"},
 	} {
 		if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 			t.Fatal(err)

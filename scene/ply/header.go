@@ -186,7 +186,8 @@ func (h *plyHeader) line(r *bufio.Reader) (string, error) {
 		}
 		line = append(line, c)
 		if len(line) > plyMaxLine || h.bytes > plyMaxHeader {
-			return "", fmt.Errorf("the header has a line above %d or more than %d bytes in all", plyMaxLine, plyMaxHeader)
+			return "", fmt.Errorf("the header has a line above %d or more than %d bytes in all", plyMaxLine,
+				plyMaxHeader)
 		}
 	}
 }
@@ -213,7 +214,8 @@ func (h *plyHeader) parse(line string) error {
 
 func (h *plyHeader) parseFormat(fields []string) error {
 	if len(fields) != 2 || fields[1] != "1.0" || h.name != "" {
-		return fmt.Errorf("header line \"format %s\" is not a single known format of version 1.0", strings.Join(fields, " "))
+		return fmt.Errorf("header line \"format %s\" is not a single known format of version 1.0",
+			strings.Join(fields, " "))
 	}
 	format, ok := plyFormats[fields[0]]
 	if !ok {
@@ -288,7 +290,8 @@ func (h *plyHeader) vertex(fileSize int64) (int, error) {
 		e := &h.elements[i]
 		if row := e.rowBytes(h.format); row > 0 {
 			if e.count > left/row {
-				return 0, fmt.Errorf("the header claims %d of element %s, %d bytes or more each, and %d bytes are left in the file",
+				return 0, fmt.Errorf("the header claims %d of element %s, %d bytes or more each, and %d bytes are "+
+					"left in the file",
 					e.count, e.name, row, max(left, 0))
 			}
 			left -= e.count * row

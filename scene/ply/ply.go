@@ -17,9 +17,10 @@ type Meta struct {
 	Antialiased bool        // trained with the screen-space compensation of Mip-Splatting
 	Vertical    string      // vertical axis of the scene, as in "y"; empty leaves the comment out
 	Background  *[3]float32 // colour that it was trained on, 0..1; nil leaves the comment out
-	Near        float64     // near plane that it was trained with, the median camera distance being 1; 0 leaves the comment out: DefaultNear
-	Exposure    bool        // trained with a colour map for each photo, which the splats do not hold
-	Comments    []string    // further comments, one line each
+	// near plane that it was trained with, the median camera distance being 1; 0 leaves the comment out: DefaultNear
+	Near     float64
+	Exposure bool     // trained with a colour map for each photo, which the splats do not hold
+	Comments []string // further comments, one line each
 }
 
 // DefaultNear is the near plane of models whose files name none, the median camera distance being 1.
@@ -60,7 +61,8 @@ func (m Meta) Lines(degree int) ([]string, error) {
 		out = append(out, commentVertical+m.Vertical)
 	}
 	if m.Background != nil {
-		out = append(out, fmt.Sprintf("%s%g %g %g", commentBackground, m.Background[0], m.Background[1], m.Background[2]))
+		out = append(out, fmt.Sprintf("%s%g %g %g", commentBackground, m.Background[0], m.Background[1],
+			m.Background[2]))
 	}
 	if m.Near != 0 {
 		out = append(out, commentNear+strconv.FormatFloat(m.Near, 'g', -1, 64))

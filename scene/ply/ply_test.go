@@ -154,7 +154,8 @@ func TestPLYRoundTrip(t *testing.T) {
 	for degree := range scene.MaxSHDegree + 1 {
 		for _, n := range []int{0, 1, plyBatch - 1, plyBatch, plyBatch + 1} {
 			s := scenetest.RandomSplats(n, degree)
-			meta := Meta{Generator: "g 1", Step: 7, Seed: 1<<63 + 1, Origin: &origin, Antialiased: degree == 2, Comments: []string{"step by step", "near the door", "background noise"}}
+			meta := Meta{Generator: "g 1", Step: 7, Seed: 1<<63 + 1, Origin: &origin, Antialiased: degree == 2,
+				Comments: []string{"step by step", "near the door", "background noise"}}
 			if degree == 1 {
 				meta.Background, meta.Near, meta.Exposure = &[3]float32{0.1, 0, 1}, 0.05, true
 			}
@@ -235,7 +236,8 @@ func TestPointsRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "input.ply")
 	points := make([]scene.Point, 3000)
 	for i := range points {
-		points[i] = scene.Point{Pos: [3]float64{float64(i), -0.5, float64(i) / 4}, Color: [3]uint8{uint8(i), uint8(i >> 4), 255}}
+		points[i] = scene.Point{Pos: [3]float64{float64(i), -0.5, float64(i) / 4},
+			Color: [3]uint8{uint8(i), uint8(i >> 4), 255}}
 	}
 	for _, n := range []int{0, 1, 1024, 3000} {
 		if err := WritePoints(path, FilePoints((&scene.Capture{Points: points[:n]}), [3]float64{})); err != nil {
@@ -253,13 +255,15 @@ func TestPointsRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := "ply\nformat binary_little_endian 1.0\nelement vertex 3000\nproperty float x\nproperty float y\nproperty float z\n" +
+	header := "ply\nformat binary_little_endian 1.0\nelement vertex 3000\nproperty float x\nproperty float " +
+		"y\nproperty float z\n" +
 		"property float nx\nproperty float ny\nproperty float nz\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n"
 	if !bytes.HasPrefix(data, []byte(header)) || len(data) != len(header)+3000*27 {
 		t.Error("the header or the size is not that of INRIA's input.ply")
 	}
 	points[2].Pos[1] = math.Inf(1)
-	if err := WritePoints(path, FilePoints((&scene.Capture{Points: points}), [3]float64{})); !errors.Is(err, scene.ErrNotFinite) || !strings.Contains(err.Error(), "point 2") {
+	if err := WritePoints(path, FilePoints((&scene.Capture{Points: points}), [3]float64{})); !errors.Is(err,
+		scene.ErrNotFinite) || !strings.Contains(err.Error(), "point 2") {
 		t.Errorf("infinite point: %v", err)
 	}
 }
@@ -293,7 +297,8 @@ func checkForeign(t *testing.T, path string) {
 	s, info, err := Read(path)
 	switch {
 	case bytes.Contains(head, []byte("packed_position")):
-		if err == nil || !strings.Contains(err.Error(), "compressed") || !strings.Contains(fault.Hint(err), "vksplat convert") {
+		if err == nil || !strings.Contains(err.Error(), "compressed") ||
+			!strings.Contains(fault.Hint(err), "vksplat convert") {
 			t.Errorf("%s: compressed file: %v", path, err)
 		}
 	case !bytes.Contains(head, []byte("f_dc_0")):
@@ -306,7 +311,8 @@ func checkForeign(t *testing.T, path string) {
 	case err != nil:
 		t.Errorf("%s: %v", path, err)
 	default:
-		t.Logf("%s: %d splats of degree %d, %s, ignored %v, not finite %d", filepath.Base(path), s.N, s.Degree, info.Format, info.Ignored, info.NonFinite)
+		t.Logf("%s: %d splats of degree %d, %s, ignored %v, not finite %d", filepath.Base(path), s.N, s.Degree,
+			info.Format, info.Ignored, info.NonFinite)
 		if info.NonFinite == 0 {
 			if again, _, err := decodeBytes(encodeSplats(t, s, info.Meta)); err != nil {
 				t.Errorf("%s: written again: %v", path, err)
@@ -343,7 +349,8 @@ func TestPLYForeignComments(t *testing.T) {
 
 // TestImplausibleLook wants what nobody can draw with to stay a comment.
 func TestImplausibleLook(t *testing.T) {
-	lines := []string{"background 1 1", "background 2 0 0", "background 0 NaN 0", "near -1", "near Inf", "near 0.1 m", "exposure 3"}
+	lines := []string{"background 1 1", "background 2 0 0", "background 0 NaN 0", "near -1", "near Inf", "near 0.1 m",
+		"exposure 3"}
 	m := parseMeta(lines)
 	if m.Background != nil || m.Near != 0 || m.Exposure || len(m.Comments) != len(lines) {
 		t.Errorf("%+v", m)

@@ -17,7 +17,8 @@ import (
 // plyFile refuses what is no file.
 func plyFile(path string) error {
 	if atomicfile.IsDir(path) {
-		return &hinted{errors.New("it is a folder"), "name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"}
+		return &hinted{errors.New("it is a folder"),
+			"name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"}
 	}
 	return fault.Regular(path)
 }

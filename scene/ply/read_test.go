@@ -34,7 +34,8 @@ func (f *foreignPLY) encode(s *scene.Splats) []byte {
 	var b bytes.Buffer
 	b.WriteString("ply" + f.newline + "format " + f.format + " 1.0" + f.newline + "comment hello world" + f.newline)
 	if f.extra {
-		b.WriteString("element face 3" + f.newline + "property list uchar int vertex_indices" + f.newline + "property short flag" + f.newline)
+		b.WriteString("element face 3" + f.newline + "property list uchar int vertex_indices" + f.newline +
+			"property short flag" + f.newline)
 	}
 	fmt.Fprintf(&b, "element vertex %d%s", s.N, f.newline)
 	for _, j := range f.order {
@@ -186,24 +187,29 @@ func badPLYs() map[string]string {
 		le + "end_header\n":                    "no element vertex",
 		le + "property float x\nend_header\n":  "before any element",
 		le + "element vertex -1\nend_header\n": "count",
-		le + "element vertex 99999999999999999999\nend_header\n":                                          "count",
-		le + "element vertex 1\nproperty quad x\nend_header\n":                                            "type",
-		le + "element vertex 1\nproperty list float int x\nend_header\n":                                  "cannot count",
-		le + "element vertex 1\nproperty float x\nproperty int x\nend_header\n":                           "twice",
-		le + "element vertex 1\nelement vertex 1\nend_header\n":                                           "twice",
-		le + "element vertex 1\nproperty\nend_header\n":                                                   "type and a name",
-		le + "vertices 1\nend_header\n":                                                                   "no known word",
-		le + "element vertex 0\nproperty float x\nend_header\n":                                           "lacks",
-		le + "element vertex 1099511627776\n" + degree0 + "end_header\n":                                  "claims 1099511627776",
-		le + "element vertex 9223372036854775807\n" + degree0 + "end_header\n":                            "claims",
-		le + "element face 1099511627776\nproperty list uint float x\nelement vertex 1\nend_header\n":     "claims",
-		le + "element a 9223372036854775807\nelement vertex 1\n" + degree0 + "end_header\n":               "claims 1 of element vertex",
-		le + "element vertex 1\n" + degree0 + "end_header\n" + strings.Repeat("a", 67):                    "claims 1 of",
-		le + "element vertex 0\n" + degree0 + "property float f_rest_0\nend_header\n":                     "1 f_rest",
-		"ply\nformat ascii 1.0\nelement vertex 1099511627776\n" + degree0 + "end_header\n0 0 0\n":         "claims",
-		"ply\nformat ascii 1.0\nelement vertex 1\n" + degree0 + "end_header\n" + strings.Repeat(" ", 99):  "the file ends",
-		"ply\nformat ascii 1.0\nelement vertex 1\n" + degree0 + "end_header\n" + strings.Repeat("x ", 17): "not a number",
-		"ply\nformat ascii 1.0\nelement vertex 1\n" + degree0 + "end_header\n" + strings.Repeat("1", 99):  "too long",
+		le + "element vertex 99999999999999999999\nend_header\n":                "count",
+		le + "element vertex 1\nproperty quad x\nend_header\n":                  "type",
+		le + "element vertex 1\nproperty list float int x\nend_header\n":        "cannot count",
+		le + "element vertex 1\nproperty float x\nproperty int x\nend_header\n": "twice",
+		le + "element vertex 1\nelement vertex 1\nend_header\n":                 "twice",
+		le + "element vertex 1\nproperty\nend_header\n":                         "type and a name",
+		le + "vertices 1\nend_header\n":                                         "no known word",
+		le + "element vertex 0\nproperty float x\nend_header\n":                 "lacks",
+		le + "element vertex 1099511627776\n" + degree0 +
+			"end_header\n": "claims 1099511627776",
+		le + "element vertex 9223372036854775807\n" + degree0 + "end_header\n":                        "claims",
+		le + "element face 1099511627776\nproperty list uint float x\nelement vertex 1\nend_header\n": "claims",
+		le + "element a 9223372036854775807\nelement vertex 1\n" + degree0 +
+			"end_header\n": "claims 1 of element vertex",
+		le + "element vertex 1\n" + degree0 + "end_header\n" +
+			strings.Repeat("a", 67): "claims 1 of",
+		le + "element vertex 0\n" + degree0 + "property float f_rest_0\nend_header\n":             "1 f_rest",
+		"ply\nformat ascii 1.0\nelement vertex 1099511627776\n" + degree0 + "end_header\n0 0 0\n": "claims",
+		"ply\nformat ascii 1.0\nelement vertex 1\n" + degree0 + "end_header\n" +
+			strings.Repeat(" ", 99): "the file ends",
+		"ply\nformat ascii 1.0\nelement vertex 1\n" + degree0 + "end_header\n" +
+			strings.Repeat("x ", 17): "not a number",
+		"ply\nformat ascii 1.0\nelement vertex 1\n" + degree0 + "end_header\n" + strings.Repeat("1", 99): "too long",
 		"ply\nformat ascii 1.0\nelement f 1\nproperty list uchar int x\nelement vertex 0\n" + degree0 +
 			"end_header\n-1 2 3\n": "list of length",
 		"ply\nformat ascii 1.0\nelement f 1\nproperty list uchar int x\nelement vertex 0\n" + degree0 +
@@ -215,12 +221,14 @@ func badPLYs() map[string]string {
 func TestPLYReadRefuses(t *testing.T) {
 	for text, want := range badPLYs() {
 		_, _, err := decodeBytes([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" {
 			t.Errorf("%.200q:\nerror %v, hint %q, want %q", text, err, fault.Hint(err), want)
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "none.ply")
-	if _, _, err := Read(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) || fault.Hint(err) == "" {
+	if _, _, err := Read(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) ||
+		fault.Hint(err) == "" {
 		t.Errorf("missing file: %v", err)
 	}
 	if _, _, err := Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "folder") {
@@ -248,10 +256,12 @@ func TestPLYHeaderBounds(t *testing.T) {
 		many(60000, "element vertex%d 99"): "elements",
 		many(300, "comment %03999d"):       "more than 1048576 bytes",
 	} {
-		if _, _, err := decodeBytes([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+		if _, _, err := decodeBytes([]byte(text)); err == nil || !strings.Contains(err.Error(), want) ||
+			!errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 			t.Errorf("%.80q: error %.300v, want %q", text, err, want)
 		}
-		if _, _, err := ReadTables(strings.NewReader(text), int64(len(text))); want != "lacks" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, _, err := ReadTables(strings.NewReader(text), int64(len(text))); want != "lacks" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("tables of %.80q: error %.300v, want %q", text, err, want)
 		}
 	}
@@ -277,10 +287,14 @@ func TestPointKinds(t *testing.T) {
 		want            [3]uint8
 	}{
 		{"property float x\nproperty float y\nproperty float z\n", "1 2 3", [3]uint8{128, 128, 128}},
-		{"property uchar red\nproperty uchar green\nproperty uchar blue\nproperty double x\nproperty float y\nproperty int z\n", "0 17 255 1 2 3", [3]uint8{0, 17, 255}},
-		{"property float x\nproperty float y\nproperty float z\nproperty float red\nproperty float green\nproperty float blue\n", "1 2 3 0 0.5 1", [3]uint8{0, 128, 255}},
-		{"property float x\nproperty float y\nproperty float z\nproperty ushort red\nproperty ushort green\nproperty ushort blue\n", "1 2 3 0 32768 65535", [3]uint8{0, 128, 255}},
-		{"property float x\nproperty float y\nproperty float z\nproperty uchar diffuse_red\nproperty uchar diffuse_green\nproperty uchar diffuse_blue\n", "1 2 3 4 5 6", [3]uint8{4, 5, 6}},
+		{"property uchar red\nproperty uchar green\nproperty uchar blue\nproperty double x\nproperty float " +
+			"y\nproperty int z\n", "0 17 255 1 2 3", [3]uint8{0, 17, 255}},
+		{"property float x\nproperty float y\nproperty float z\nproperty float red\nproperty float green\nproperty " +
+			"float blue\n", "1 2 3 0 0.5 1", [3]uint8{0, 128, 255}},
+		{"property float x\nproperty float y\nproperty float z\nproperty ushort red\nproperty ushort green\nproperty " +
+			"ushort blue\n", "1 2 3 0 32768 65535", [3]uint8{0, 128, 255}},
+		{"property float x\nproperty float y\nproperty float z\nproperty uchar diffuse_red\nproperty uchar " +
+			"diffuse_green\nproperty uchar diffuse_blue\n", "1 2 3 4 5 6", [3]uint8{4, 5, 6}},
 	}
 	for _, c := range cases {
 		text := "ply\nformat ascii 1.0\nelement vertex 1\n" + c.properties + "end_header\n" + c.row + "\n"
@@ -291,7 +305,8 @@ func TestPointKinds(t *testing.T) {
 	}
 	for row, want := range map[string]string{"1 nan 3": "point 0", "1 2   ": "the file ends"} {
 		text := "ply\nformat ascii 1.0\nelement vertex 1\n" + cases[0].properties + "end_header\n" + row + "\n"
-		if _, err := DecodePoints(strings.NewReader(text), int64(len(text))); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) {
+		if _, err := DecodePoints(strings.NewReader(text), int64(len(text))); err == nil ||
+			!strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) {
 			t.Errorf("%q: %v", row, err)
 		}
 	}

@@ -119,7 +119,8 @@ func (h *plyHeader) firstRow(element int) int64 {
 	return at
 }
 
-// Read hands all splats to put, in order, in pieces of so many. A piece belongs to put until it returns. What put returns is returned as it is.
+// Read hands all splats to put, in order, in pieces of so many. A piece belongs to put until it returns. What put
+// returns is returned as it is.
 func (f *File) Read(pieceSplats int, put func(piece *scene.Splats) error) error {
 	rows, err := newSplatRows(io.NewSectionReader(f.file, 0, f.size), f.size)
 	if err != nil {
@@ -186,7 +187,8 @@ func newSplatRows(r io.Reader, size int64) (*splatRows, error) {
 		return nil, err
 	}
 	p.begin(p.Vertex())
-	info := Info{Format: p.header.name, Comments: p.header.comments, Meta: parseMeta(p.header.comments), Ignored: ignored}
+	info := Info{Format: p.header.name, Comments: p.header.comments, Meta: parseMeta(p.header.comments),
+		Ignored: ignored}
 	return &splatRows{p: p, cols: cols, info: info, left: int(p.Vertex().count)}, nil
 }
 

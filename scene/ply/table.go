@@ -15,8 +15,8 @@ type Table struct {
 	columns  []plyProperty
 }
 
-// ReadTables reads the header of a little-endian binary PLY file without lists, of size bytes: its elements in order, all of which fit the file, and what
-// its comments say.
+// ReadTables reads the header of a little-endian binary PLY file without lists, of size bytes: its elements in order,
+// all of which fit the file, and what its comments say.
 func ReadTables(r io.Reader, size int64) ([]Table, Meta, error) {
 	h, err := readPLYHeader(bufio.NewReader(r))
 	if err != nil {
@@ -34,7 +34,9 @@ func ReadTables(r io.Reader, size int64) ([]Table, Meta, error) {
 			return nil, Meta{}, fmt.Errorf("element %s has lists or no properties", e.name)
 		}
 		if e.count > (size-at)/row {
-			return nil, Meta{}, fmt.Errorf("the header claims %d of element %s, %d bytes each, and %d bytes are left in the file", e.count, e.name, row, max(size-at, 0))
+			return nil, Meta{},
+				fmt.Errorf("the header claims %d of element %s, %d bytes each, and %d bytes are left in the file",
+					e.count, e.name, row, max(size-at, 0))
 		}
 		tables[i] = Table{e.name, e.count, at, row, e.properties}
 		at += e.count * row

@@ -12,16 +12,19 @@ import (
 )
 
 func TestPLYTables(t *testing.T) {
-	header := "ply\nformat binary_little_endian 1.0\ncomment SplatRenderMode: mip\nelement a 3\nproperty uchar b\nproperty double c\nelement d 2\nproperty short e\nend_header\n"
+	header := "ply\nformat binary_little_endian 1.0\ncomment SplatRenderMode: mip\nelement a 3\nproperty uchar " +
+		"b\nproperty double c\nelement d 2\nproperty short e\nend_header\n"
 	tables, meta, err := ReadTables(strings.NewReader(header), int64(len(header))+3*9+2*2)
 	if err != nil || len(tables) != 2 || !meta.Antialiased {
 		t.Fatalf("%+v, %+v, %v", tables, meta, err)
 	}
 	a, d := &tables[0], &tables[1]
-	if a.Name != "a" || a.Rows != 3 || a.RowBytes != 9 || a.Offset != int64(len(header)) || d.Offset != a.Offset+27 || d.RowBytes != 2 {
+	if a.Name != "a" || a.Rows != 3 || a.RowBytes != 9 || a.Offset != int64(len(header)) || d.Offset != a.Offset+27 ||
+		d.RowBytes != 2 {
 		t.Errorf("%+v", tables)
 	}
-	if a.Column("uchar", "b") != 0 || a.Column("double", "c") != 1 || a.Column("float", "c") != -1 || a.Column("double", "e") != -1 {
+	if a.Column("uchar", "b") != 0 || a.Column("double", "c") != 1 || a.Column("float", "c") != -1 ||
+		a.Column("double", "e") != -1 {
 		t.Error("columns are elsewhere")
 	}
 	if got := a.Columns(); !reflect.DeepEqual(got, []string{"b", "c"}) {
@@ -58,7 +61,8 @@ func TestWriteFileAt(t *testing.T) {
 		}
 	}
 	failure := errors.New("failure")
-	if err := atomicfile.WriteAt(path, func(io.WriterAt) error { return failure }); !errors.Is(err, failure) || !strings.Contains(err.Error(), path) {
+	if err := atomicfile.WriteAt(path, func(io.WriterAt) error { return failure }); !errors.Is(err, failure) ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {

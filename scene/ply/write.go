@@ -33,9 +33,10 @@ func WritePieces(path string, n, degree int, meta Meta, pieces func(put func(pie
 	return finish()
 }
 
-// StartPieces is WritePLYPieces up to where the disk is waited for: all pieces have been taken. finish, which must be called once, waits, and puts the file
-// in its place; it may be called from another goroutine.
-func StartPieces(path string, n, degree int, meta Meta, pieces func(put func(piece *scene.Splats) error) error) (finish func() error, err error) {
+// StartPieces is WritePLYPieces up to where the disk is waited for: all pieces have been taken. finish, which must be
+// called once, waits, and puts the file in its place; it may be called from another goroutine.
+func StartPieces(path string, n, degree int, meta Meta,
+	pieces func(put func(piece *scene.Splats) error) error) (finish func() error, err error) {
 	return atomicfile.Start(path, func(w io.Writer) error {
 		p, err := NewWriter(w, n, degree, meta)
 		if err != nil {
@@ -61,7 +62,8 @@ type Writer struct {
 	writing chan error // gives the result of the write that goes on; nil: none does
 }
 
-// A core encodes plyBatch splats at a time, and plyGroup times as many are encoded between two writes: 2 MB at SH degree 3.
+// A core encodes plyBatch splats at a time, and plyGroup times as many are encoded between two writes: 2 MB at SH
+// degree 3.
 const (
 	plyBatch = 512
 	plyGroup = 16
@@ -108,8 +110,8 @@ func writePLYHeader(w io.Writer, n int, comments, floats, bytes []string) error 
 	return err
 }
 
-// Append writes further splats. Their degree must be the header's. It may return before they are written, and with the error of a write before: Close must be
-// called in any case.
+// Append writes further splats. Their degree must be the header's. It may return before they are written, and with the
+// error of a write before: Close must be called in any case.
 func (p *Writer) Append(s *scene.Splats) error {
 	if err := s.CheckLengths(); err != nil {
 		return err

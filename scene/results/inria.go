@@ -52,13 +52,14 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 	return psnr / n, ssim / n
 }
 
-// WriteResults writes results.json and per_view.json into dir with INRIA's
-// keys: ours_<step> -> SSIM, PSNR, of a protocol. All steps that the files shall show
-// are given together. With goesOn what the files hold of other protocols and of other methods than steps stays. A view whose score is NaN is an error.
+// WriteResults writes results.json and per_view.json into dir with INRIA's keys: ours_<step> -> SSIM, PSNR, of a
+// protocol. All steps that the files shall show are given together. With goesOn what the files hold of other protocols
+// and of other methods than steps stays. A view whose score is NaN is an error.
 func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 	means, perView := map[string]any{}, map[string]any{}
 	if goesOn {
-		means, perView = foreignResults(filepath.Join(dir, resultsFile), protocol), foreignResults(filepath.Join(dir, perViewFile), protocol)
+		means, perView = foreignResults(filepath.Join(dir, resultsFile), protocol),
+			foreignResults(filepath.Join(dir, perViewFile), protocol)
 	}
 	for _, s := range steps {
 		if len(s.Views) == 0 {

@@ -17,14 +17,16 @@ import (
 	"vksplat/scene"
 )
 
-// Files of scores, in INRIA's layout and with its names: method -> metric -> mean, and method -> metric -> view -> value.
+// Files of scores, in INRIA's layout and with its names: method -> metric -> mean, and method -> metric -> view ->
+// value.
 const (
 	resultsFile = "results.json"
 	perViewFile = "per_view.json"
 	protocolKey = "protocol" // that a method's numbers were taken by
 	weightsKey  = "lpips_weights_sha256"
 	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: nobody knows
-	drawnKey    = "drawn"            // a Drawn; absent of scores by versions before it, and of pictures of other programs
+	// a Drawn; absent of scores by versions before it, and of pictures of other programs
+	drawnKey = "drawn"
 )
 
 // MethodName is what INRIA's files call the model of a step.
@@ -189,7 +191,8 @@ func readResults(path string) (map[string]any, error) {
 		err = strictjson.JSONError(json.Unmarshal(data, &raw))
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: "read scores", Path: path, Err: fault.TrimPath(err), Hint: "move it away: scores are added to what it holds"}
+		return nil, &fault.Error{Op: "read scores", Path: path, Err: fault.TrimPath(err),
+			Hint: "move it away: scores are added to what it holds"}
 	}
 	all := make(map[string]any, len(raw)+1)
 	for name, entry := range raw {
@@ -225,10 +228,12 @@ func readMethod(path, method string) (entry map[string]any, protocol string, err
 	}
 	raw, ok := all[method].(json.RawMessage)
 	if !ok {
-		return nil, "", fault.Data("read scores", path, "measure the model with vksplat eval", "it has no scores of %s", method)
+		return nil, "", fault.Data("read scores", path, "measure the model with vksplat eval", "it has no scores of %s",
+			method)
 	}
 	if err := json.Unmarshal(raw, &entry); err != nil {
-		return nil, "", fault.Data("read scores", path, "measure the model again with vksplat eval", "%s: %w", method, strictjson.JSONError(err))
+		return nil, "", fault.Data("read scores", path, "measure the model again with vksplat eval", "%s: %w", method,
+			strictjson.JSONError(err))
 	}
 	protocol, _ = entry[protocolKey].(string)
 	return entry, protocol, nil
@@ -244,7 +249,8 @@ func UndrawnMethods(dir string) (methods []string, err error) {
 	for name, raw := range all {
 		var entry map[string]json.RawMessage
 		text, _ := raw.(json.RawMessage)
-		if strings.HasPrefix(name, "ours_") && json.Unmarshal(text, &entry) == nil && entry[protocolKey] != nil && entry[drawnKey] == nil {
+		if strings.HasPrefix(name, "ours_") && json.Unmarshal(text, &entry) == nil && entry[protocolKey] != nil &&
+			entry[drawnKey] == nil {
 			methods = append(methods, name)
 		}
 	}
@@ -285,7 +291,8 @@ func writeResults(dir string, means, perView any) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, perViewFile), perView, " ")
 }
 
-// KeepSteps removes from results.json and per_view.json in dir the scores of training steps that are not to be kept. Files that have none of these stay as they are.
+// KeepSteps removes from results.json and per_view.json in dir the scores of training steps that are not to be kept.
+// Files that have none of these stay as they are.
 func KeepSteps(dir string, keep func(step int) bool) error {
 	for _, name := range []string{resultsFile, perViewFile} {
 		path := filepath.Join(dir, name)
@@ -315,7 +322,8 @@ func stepOfMethod(method string) (step int, is bool) {
 	return step, err == nil && method == MethodName(step)
 }
 
-// foreignResults reads a file of scores without those of training steps by this protocol. A damaged one has none: training does not end for that.
+// foreignResults reads a file of scores without those of training steps by this protocol. A damaged one has none:
+// training does not end for that.
 func foreignResults(path, protocol string) map[string]any {
 	all, err := readResults(path)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 
 func TestMergeResults(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5}}}}, false); err != nil {
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5}}}},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	r := &Result{Method: MethodName(30000), Protocol: "inria", Views: []ViewScores{
@@ -40,13 +41,17 @@ func TestMergeResults(t *testing.T) {
 	if err := json.Unmarshal(data, &views); err != nil {
 		t.Fatal(err)
 	}
-	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. || views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
+	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. ||
+		views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
 		t.Errorf("per_view.json holds %s", data)
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}, nil}, {30000, []ViewScore{{"a.png", 22, 0.5}}, nil}}, true); err != nil {
+	if err := WriteResults(dir, "gsplat",
+		[]StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}, nil}, {30000, []ViewScore{{"a.png", 22, 0.5}}, nil}},
+		true); err != nil {
 		t.Fatal(err)
 	}
-	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 25} { // the first is no more of the run, the last was measured by hand
+	// the first is no more of the run, the last was measured by hand
+	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 25} {
 		if means, _, err := ReadMeans(dir, method); (err == nil) != (want > 0) || means["PSNR"] != want {
 			t.Errorf("after training went on: %s is %v, %v", method, means, err)
 		}
@@ -62,7 +67,8 @@ func TestMergeResults(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "results.json"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ReadMeans(dir, "ours_1"); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "results.json") {
+		if _, _, err := ReadMeans(dir, "ours_1"); !errors.Is(err, fault.ErrData) ||
+			!strings.Contains(err.Error(), "results.json") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -91,7 +97,8 @@ func TestDrawn(t *testing.T) {
 	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn}), false); err != nil {
 		t.Fatal(err)
 	}
-	result := &Result{Method: "pictures", Protocol: "inria", Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
+	result := &Result{Method: "pictures", Protocol: "inria",
+		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
 	if err := MergeResults(dir, result); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +106,8 @@ func TestDrawn(t *testing.T) {
 		t.Errorf("measured by an earlier version: %q, %v", list, err)
 	}
 	for method, want := range map[string]*Drawn{"ours_7": nil, "ours_8": drawn, "ours_9": nil} {
-		if got, err := ReadDrawn(dir, method); err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
+		if got, err := ReadDrawn(dir, method); err != nil || (got == nil) != (want == nil) || got != nil &&
+			*got != *want {
 			t.Errorf("%s: %+v, %v", method, got, err)
 		}
 	}
@@ -131,7 +139,8 @@ func TestResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100,\n  \"protocol\": \"gsplat\"\n },\n \"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25,\n  \"protocol\": \"gsplat\"\n }\n}\n"
+	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100,\n  \"protocol\": \"gsplat\"\n },\n " +
+		"\"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25,\n  \"protocol\": \"gsplat\"\n }\n}\n"
 	if string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
@@ -152,7 +161,8 @@ func TestResults(t *testing.T) {
 	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}, false); err == nil {
 		t.Error("a step without views passes")
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}, nil}}, false); !errors.Is(err, scene.ErrNotFinite) {
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}, nil}},
+		false); !errors.Is(err, scene.ErrNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}
 }

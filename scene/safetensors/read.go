@@ -42,8 +42,8 @@ var ErrNotSafetensors = errors.New("this is no safetensors file")
 // ErrHash says that a file is not what was written.
 var ErrHash = errors.New("the file's hash is not the recorded one")
 
-// Open reads the header of a file and checks that the file holds exactly what the header says. Memory is bounded by the size of the file,
-// whatever the header claims. Errors are of kind ErrData.
+// Open reads the header of a file and checks that the file holds exactly what the header says. Memory is bounded by the
+// size of the file, whatever the header claims. Errors are of kind ErrData.
 func Open(path string) (*File, error) {
 	if err := fault.Regular(path); err != nil {
 		return nil, safetensorsError(path, err)
@@ -156,7 +156,8 @@ func (s *File) order(entries map[string]tensorEntry) error {
 		t := TensorInfo{Name: name, DType: e.DType, Shape: e.Shape}
 		want, err := t.Bytes()
 		if err == nil && (e.Offsets[0] < 0 || e.Offsets[1] > s.Length-s.data || e.Offsets[1]-e.Offsets[0] != want) {
-			err = fmt.Errorf("its %d bytes would be %d to %d of the file's %d", want, e.Offsets[0], e.Offsets[1], s.Length-s.data)
+			err = fmt.Errorf("its %d bytes would be %d to %d of the file's %d", want, e.Offsets[0], e.Offsets[1],
+				s.Length-s.data)
 		}
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", name, err)
@@ -237,7 +238,8 @@ func (s *File) verify() error {
 	hash := sha256.New()
 	hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header))))
 	hash.Write(header)
-	if _, err := io.CopyBuffer(hash, io.NewSectionReader(s.R, s.data, s.Length-s.data), make([]byte, atomicfile.WriteBuffer)); err != nil {
+	if _, err := io.CopyBuffer(hash, io.NewSectionReader(s.R, s.data, s.Length-s.data),
+		make([]byte, atomicfile.WriteBuffer)); err != nil {
 		return err
 	}
 	if !bytes.Equal(hash.Sum(nil), want) {

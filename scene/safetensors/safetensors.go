@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// Files in the safetensors layout (github.com/huggingface/safetensors): 8 bytes of little-endian header length, a JSON header that names each tensor's
-// type, shape and range of bytes, then the tensors without holes. Its key __metadata__ holds strings alone.
+// Files in the safetensors layout (github.com/huggingface/safetensors): 8 bytes of little-endian header length, a JSON
+// header that names each tensor's type, shape and range of bytes, then the tensors without holes. Its key __metadata__
+// holds strings alone.
 
-// hashKey is the metadata key under which a file carries the SHA-256 of itself, in hexadecimal, taken with zeros in the digits' place.
+// hashKey is the metadata key under which a file carries the SHA-256 of itself, in hexadecimal, taken with zeros in the
+// digits' place.
 const hashKey = "sha256"
 
 const (
@@ -28,7 +30,8 @@ const (
 
 // dtypeBytes is the size of a number of each type.
 var dtypeBytes = map[string]int64{
-	"BOOL": 1, "U8": 1, "I8": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4, "I32": 4, "F32": 4, "U64": 8, "I64": 8, "F64": 8,
+	"BOOL": 1, "U8": 1, "I8": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4, "I32": 4, "F32": 4, "U64": 8,
+	"I64": 8, "F64": 8,
 }
 
 // TensorInfo describes a tensor of a file.
@@ -76,8 +79,9 @@ type tensorEntry struct {
 	Offsets [2]int64 `json:"data_offsets"` // from the end of the header
 }
 
-// encodeHeader words the header, padded so that the data begins at a multiple of headerAlign, and returns where in it the digits of the hash are. The
-// order is the caller's and that of sorted keys, so that equal contents make equal bytes.
+// encodeHeader words the header, padded so that the data begins at a multiple of headerAlign, and returns where in it
+// the digits of the hash are. The order is the caller's and that of sorted keys, so that equal contents make equal
+// bytes.
 func encodeHeader(metadata map[string]string, tensors []TensorInfo) (header []byte, digitsAt int, err error) {
 	if _, taken := metadata[hashKey]; taken {
 		return nil, 0, fmt.Errorf("the metadata key %q is the writer's own", hashKey)

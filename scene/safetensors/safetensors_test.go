@@ -96,7 +96,8 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSafetensorsDamage changes every byte of a file and cuts it everywhere: never a panic, and never a file that passes for whole.
+// TestSafetensorsDamage changes every byte of a file and cuts it everywhere: never a panic, and never a file that
+// passes for whole.
 func TestSafetensorsDamage(t *testing.T) {
 	whole, err := os.ReadFile(sampleFile(t))
 	if err != nil {
@@ -143,13 +144,16 @@ func TestSafetensorsRefusals(t *testing.T) {
 		{"long header", append([]byte{0xff, 0xff, 0xff, 5, 0, 0, 0, 0}, '{', '}'), "the file has"},
 		{"endless header", append(bytes.Repeat([]byte{0xff}, 8), '{', '}'), "no safetensors"},
 		{"not JSON", withHeader("{]", 0), "header"},
-		{"huge shape", withHeader(`{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}}`, 4), "too many numbers"},
+		{"huge shape", withHeader(`{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}}`, 4),
+			"too many numbers"},
 		{"negative", withHeader(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4), "side of -1"},
 		{"beyond the end", withHeader(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 4), "of the file's 4"},
 		{"wrong size", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, 8), "of the file's 8"},
-		{"negative offset", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4), "of the file's 4"},
+		{"negative offset", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4),
+			"of the file's 4"},
 		{"hole", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "begins at byte 4"},
-		{"overlap", withHeader(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "begins at byte 4"},
+		{"overlap", withHeader(
+			`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "begins at byte 4"},
 		{"rest", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8), "the file has 8"},
 		{"twice", withHeader(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`, 0), "twice"},
 		{"type", withHeader(`{"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}}`, 4), "not known"},
@@ -179,7 +183,8 @@ func TestSafetensorsRefusals(t *testing.T) {
 	}
 }
 
-// TestSafetensorsWriterErrors wants no file, and no rest of one, where a tensor is too short, too long, or the disk is full.
+// TestSafetensorsWriterErrors wants no file, and no rest of one, where a tensor is too short, too long, or the disk is
+// full.
 func TestSafetensorsWriterErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(n int, err error) TensorData {
@@ -192,8 +197,9 @@ func TestSafetensorsWriterErrors(t *testing.T) {
 		}}
 	}
 	for name, tensors := range map[string][]TensorData{
-		"short": {write(3, nil)}, "long": {write(5, nil)}, "full": {write(0, syscall.ENOSPC)}, "twice": {write(4, nil), write(4, nil)},
-		"type": {{TensorInfo{"a", "F8", nil}, nil}},
+		"short": {write(3, nil)}, "long": {write(5, nil)}, "full": {write(0, syscall.ENOSPC)},
+		"twice": {write(4, nil), write(4, nil)},
+		"type":  {{TensorInfo{"a", "F8", nil}, nil}},
 	} {
 		err := Write(filepath.Join(dir, name), nil, tensors)
 		if err == nil {

@@ -18,15 +18,16 @@ import (
 // TensorData is a tensor to be written.
 type TensorData struct {
 	TensorInfo
-	// Write writes the numbers, little endian: exactly as many as the shape says. It is called once, in the order of the file, so that a tensor need
-	// never be in memory as a whole.
+	// Write writes the numbers, little endian: exactly as many as the shape says. It is called once, in the order of
+	// the file, so that a tensor need never be in memory as a whole.
 	Write func(w io.Writer) error
 }
 
-// Write replaces path, as WriteFile does, by a file of the given tensors, in this order, and metadata. The file carries its own SHA-256 (see
-// Safetensors.Verify). Equal arguments make equal bytes.
+// Write replaces path, as WriteFile does, by a file of the given tensors, in this order, and metadata. The file carries
+// its own SHA-256 (see Safetensors.Verify). Equal arguments make equal bytes.
 func Write(path string, metadata map[string]string, tensors []TensorData) error {
-	if err := atomicfile.ReplaceWhole(path, func(f *os.File) error { return encodeSafetensors(f, metadata, tensors) }); err != nil {
+	if err := atomicfile.ReplaceWhole(path,
+		func(f *os.File) error { return encodeSafetensors(f, metadata, tensors) }); err != nil {
 		return atomicfile.WriteError("write", path, err)
 	}
 	return nil

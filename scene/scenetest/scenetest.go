@@ -77,7 +77,8 @@ func TextModelOf(t testing.TB, root, eol string, cams []scene.Camera, points []s
 		line(&images, "%s", []string{"", "1.5 2.5 -1 3 4 7", "#"}[i%3])
 	}
 	for i, p := range points {
-		line(&cloud, "%d %v %v %v %d %d %d 0.5 1 2 3 4", i, p.Pos[0], p.Pos[1], p.Pos[2], p.Color[0], p.Color[1], p.Color[2])
+		line(&cloud, "%d %v %v %v %d %d %d 0.5 1 2 3 4", i, p.Pos[0], p.Pos[1], p.Pos[2], p.Color[0], p.Color[1],
+			p.Color[2])
 	}
 	dir := filepath.Join(root, "sparse", "0")
 	for name, b := range map[string]*strings.Builder{"cameras": &cameras, "images": &images, "points3D": &cloud} {

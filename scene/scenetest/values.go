@@ -71,11 +71,15 @@ func Ring(n, points int) *scene.Capture {
 	for i := range n {
 		angle := 2 * math.Pi * float64(i) / float64(n)
 		r, _ := geom.RotationFromQuat([4]float64{math.Cos(angle / 2), 0, math.Sin(angle / 2), 0})
-		c.Cameras = append(c.Cameras, scene.Camera{Name: string(rune('a' + i)), Width: 40, Height: 30, Fx: 30, Fy: 30, Cx: 20, Cy: 15, R: r, T: [3]float64{0, 0, 4}})
+		c.Cameras = append(c.Cameras,
+			scene.Camera{Name: string(rune('a' + i)), Width: 40, Height: 30, Fx: 30, Fy: 30, Cx: 20, Cy: 15, R: r,
+				T: [3]float64{0, 0, 4}})
 	}
 	for i := range points {
 		w := philox.Block([4]uint32{uint32(i)}, [2]uint32{})
-		c.Points = append(c.Points, scene.Point{Pos: [3]float64{philox.Uniform(w[0]) - 0.5, philox.Uniform(w[1]) - 0.5, philox.Uniform(w[2]) - 0.5}})
+		c.Points = append(c.Points,
+			scene.Point{Pos: [3]float64{philox.Uniform(w[0]) - 0.5, philox.Uniform(w[1]) - 0.5,
+				philox.Uniform(w[2]) - 0.5}})
 	}
 	return c
 }
@@ -157,7 +161,8 @@ func TinyFrames(folder string) []JsonObject {
 }
 
 func TinyTop() JsonObject {
-	return JsonObject{"fl_x": 30, "fl_y": 31, "cx": 16, "cy": 12.5, "w": TinyWidth, "h": TinyHeight, "frames": TinyFrames("images/")}
+	return JsonObject{"fl_x": 30, "fl_y": 31, "cx": 16, "cy": 12.5, "w": TinyWidth, "h": TinyHeight,
+		"frames": TinyFrames("images/")}
 }
 
 func PutJSON(t testing.TB, path string, v any) {
@@ -175,7 +180,9 @@ func WriteImage(t testing.TB, path string, img scene.Image) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	err := png.Encode(&b, &image.NRGBA{Pix: img.Pix, Stride: 4 * img.Width, Rect: image.Rect(0, 0, img.Width, img.Height)}) // with alpha
+	// with alpha
+	err := png.Encode(&b, &image.NRGBA{Pix: img.Pix, Stride: 4 * img.Width,
+		Rect: image.Rect(0, 0, img.Width, img.Height)})
 	if err == nil {
 		err = os.WriteFile(path, b.Bytes(), 0o666)
 	}

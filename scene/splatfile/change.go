@@ -29,8 +29,8 @@ func WithDegree(model Source, degree int) Source {
 	return &changed{model, info, func(piece *scene.Splats) *scene.Splats { return piece.WithDegree(degree) }}
 }
 
-// Move carries out a similarity. Coordinates were the capture's, less an origin where the file names one; they are no longer, so that the origin is
-// dropped. Vertical, if it is not empty, is recorded as the axis that is vertical now.
+// Move carries out a similarity. Coordinates were the capture's, less an origin where the file names one; they are no
+// longer, so that the origin is dropped. Vertical, if it is not empty, is recorded as the axis that is vertical now.
 func Move(model Source, s Similarity, vertical string) Source {
 	if s == Unmoved() && vertical == "" {
 		return model
@@ -54,8 +54,8 @@ type merged struct {
 	parts []Source
 }
 
-// Merge puts models together, in their order. The degree is the highest of theirs; coordinates are those of the first, less its origin; antialiased it is
-// if the first is.
+// Merge puts models together, in their order. The degree is the highest of theirs; coordinates are those of the first,
+// less its origin; antialiased it is if the first is.
 func Merge(models []Source) (Source, error) {
 	first := models[0].Info()
 	m := &merged{info: Info{Format: first.Format, Meta: first.Meta}}

@@ -12,7 +12,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// TestMove compares a moved model with what moving means: centres, covariances and the colour seen along a direction that moved with it.
+// TestMove compares a moved model with what moving means: centres, covariances and the colour seen along a direction
+// that moved with it.
 func TestMove(t *testing.T) {
 	s, err := ParseTransform("scale 2.5 rotate 20,-40,70 translate 1,-2,3")
 	if err != nil {
@@ -32,7 +33,8 @@ func TestMove(t *testing.T) {
 				if y := s.Scale*moved[k] + s.T[k]; math.Abs(y-float64(got.Means[3*i+k])) > 1e-5 {
 					t.Fatalf("splat %d: centre %v, want %v", i, got.Means[3*i:3*i+3], y)
 				}
-				if grown := float64(got.LogScales[3*i+k] - want.LogScales[3*i+k]); math.Abs(grown-math.Log(s.Scale)) > 1e-6 {
+				if grown := float64(got.LogScales[3*i+k] - want.LogScales[3*i+k]); math.Abs(grown-math.Log(s.Scale)) >
+					1e-6 {
 					t.Fatalf("splat %d: log scale grew by %g", i, grown)
 				}
 			}
@@ -96,7 +98,8 @@ func TestFlipTurns(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		sign [3]float32
-	}{{"rotate 180,0,0", [3]float32{1, -1, -1}}, {"rotate 0,180,0", [3]float32{-1, 1, -1}}, {"rotate 0,0,180", [3]float32{-1, -1, 1}}} {
+	}{{"rotate 180,0,0", [3]float32{1, -1, -1}}, {"rotate 0,180,0", [3]float32{-1, 1, -1}},
+		{"rotate 0,0,180", [3]float32{-1, -1, 1}}} {
 		s, err := ParseTransform(c.text)
 		if err != nil {
 			t.Fatal(err)
@@ -150,8 +153,10 @@ func TestParseTransform(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "scale", "scale 0", "scale -1", "scale 1,2,3", "turn 1,2,3", "rotate 1,2", "rotate a,b,c", "translate 1e300,0,0", "scale 1e10 scale 1e10", "scale 1e-9 scale 1e-9", "NaN", "1 2 3",
-		"1 0 0 0 0 1 0 0 0 0 2 0", "1 1 0 0 0 1 0 0 0 0 1 0", "-1 0 0 0 0 1 0 0 0 0 1 0", "1 0 0 0 0 1 0 0 0 0 1 0 0 0 1 1", "0 0 0 0 0 0 0 0 0 0 0 0"} {
+	for _, text := range []string{"", "scale", "scale 0", "scale -1", "scale 1,2,3", "turn 1,2,3", "rotate 1,2",
+		"rotate a,b,c", "translate 1e300,0,0", "scale 1e10 scale 1e10", "scale 1e-9 scale 1e-9", "NaN", "1 2 3",
+		"1 0 0 0 0 1 0 0 0 0 2 0", "1 1 0 0 0 1 0 0 0 0 1 0", "-1 0 0 0 0 1 0 0 0 0 1 0",
+		"1 0 0 0 0 1 0 0 0 0 1 0 0 0 1 1", "0 0 0 0 0 0 0 0 0 0 0 0"} {
 		if _, err := ParseTransform(text); err == nil {
 			t.Errorf("%q was taken", text)
 		}
@@ -194,7 +199,8 @@ func TestSelect(t *testing.T) {
 	s.Quats[0], s.Quats[1], s.Quats[2], s.Quats[3] = 0, 0, 0, 0
 	s.SH[12*20+5] = float32(math.NaN())
 	s.LogitOpacities[31] = -9
-	got, dropped, err := Select(Memory(s, ply.Meta{Step: 5}), Selection{Box: &[6]float64{0, -1, -1, 5, 1, 1}, Sphere: &[4]float64{5, 0, 0, 4.5}, MinOpacity: 0.1})
+	got, dropped, err := Select(Memory(s, ply.Meta{Step: 5}),
+		Selection{Box: &[6]float64{0, -1, -1, 5, 1, 1}, Sphere: &[4]float64{5, 0, 0, 4.5}, MinOpacity: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +267,8 @@ func TestMaxSplats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err := All(got); err != nil || !slices.Equal([]float32{all.SH[0], all.SH[3], all.SH[6]}, []float32{0, 1, 2}) {
+	if all, err := All(got); err != nil ||
+		!slices.Equal([]float32{all.SH[0], all.SH[3], all.SH[6]}, []float32{0, 1, 2}) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
@@ -293,7 +300,8 @@ func TestOutliers(t *testing.T) {
 // TestMerge puts models of different degrees and origins together.
 func TestMerge(t *testing.T) {
 	a, b := model(30, 1), model(20, 3)
-	m, err := Merge([]Source{Memory(a, ply.Meta{Origin: &[3]float64{100, 0, 0}, Antialiased: true}), Memory(b, ply.Meta{})})
+	m, err := Merge([]Source{Memory(a, ply.Meta{Origin: &[3]float64{100, 0, 0}, Antialiased: true}),
+		Memory(b, ply.Meta{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +315,9 @@ func TestMerge(t *testing.T) {
 	if d := float64(all.Means[90] - b.Means[0]); math.Abs(d+100) > 1e-4 || all.Means[0] != a.Means[0] {
 		t.Errorf("the second model was moved by %g", d)
 	}
-	if !slices.Equal(all.SH[:12], a.SH[:12]) || slices.ContainsFunc(all.SH[12:48], func(x float32) bool { return x != 0 }) || !slices.Equal(all.SH[48*30:], b.SH) {
+	if !slices.Equal(all.SH[:12], a.SH[:12]) ||
+		slices.ContainsFunc(all.SH[12:48], func(x float32) bool { return x != 0 }) ||
+		!slices.Equal(all.SH[48*30:], b.SH) {
 		t.Error("SH coefficients are not those of the parts")
 	}
 	if low := WithDegree(m, 0); low.Info().Degree != 0 {

@@ -26,9 +26,9 @@ const (
 	checkpointSuffix = ".safetensors"
 )
 
-// checkpoint is a checkpoint of train, package pipeline: a safetensors file whose tensors are splat-major and in the frame of training, float32 or, of a run
-// in mixed precision, spherical harmonics as halves. Moments and statistics, which are there too, are training's and have no place in a model; so there is
-// nothing to write a checkpoint from.
+// checkpoint is a checkpoint of train, package pipeline: a safetensors file whose tensors are splat-major and in the
+// frame of training, float32 or, of a run in mixed precision, spherical harmonics as halves. Moments and statistics,
+// which are there too, are training's and have no place in a model; so there is nothing to write a checkpoint from.
 var checkpoint = &Format{
 	Name:       checkpointName,
 	Extensions: []string{checkpointSuffix},
@@ -38,7 +38,8 @@ var checkpoint = &Format{
 
 // isSafetensors reports whether a file begins with the length of a JSON header and a brace.
 func isSafetensors(head []byte) bool {
-	return len(head) > 9 && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{' && bytes.ContainsAny(head[9:10], "\" \t\r\n}")
+	return len(head) > 9 && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{' &&
+		bytes.ContainsAny(head[9:10], "\" \t\r\n}")
 }
 
 // checkpointTensor is a tensor of the file and the part of splats that it is.
@@ -72,7 +73,8 @@ func openCheckpoint(path string) (Source, error) {
 }
 
 func (c *checkpointSource) fail(err error) error {
-	return readError(opReadCheckpoint, c.path, err, "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one")
+	return readError(opReadCheckpoint, c.path, err,
+		"name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one")
 }
 
 func (c *checkpointSource) parse() error {
@@ -85,7 +87,8 @@ func (c *checkpointSource) parse() error {
 	}
 	c.frame, c.origin = scene.Frame{Center: h.Frame.Center, Scale: h.Frame.Scale}, h.Frame.Origin
 	c.info = Info{Format: checkpointName, N: h.Splats, Degree: h.SHDegree,
-		Meta: ply.Meta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed, Antialiased: h.Config.Antialiased}}
+		Meta: ply.Meta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed,
+			Antialiased: h.Config.Antialiased}}
 	if h.Config.Near == ply.DefaultNear {
 		h.Config.Near = 0
 	}
@@ -131,7 +134,8 @@ func EarlierCheckpoint(path string) string {
 func CheckpointError(path string, why error) error {
 	hint := "the file is damaged: copy it again, or train again"
 	if earlier := EarlierCheckpoint(path); earlier != "" {
-		hint = "the file is damaged: use an earlier checkpoint, such as " + photo.ShellWord(earlier) + ", or copy it again"
+		hint = "the file is damaged: use an earlier checkpoint, such as " + photo.ShellWord(earlier) +
+			", or copy it again"
 	}
 	var known *fault.Error // of the layout, which does not know what it holds
 	if errors.As(why, &known) && known.Err != nil {

@@ -44,8 +44,8 @@ func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
 	}
 }
 
-// TestCheckpoint reads one back in the capture's frame: x / scale + centre - origin. That the files of train are read as train writes their models is tested
-// by the command's scripts.
+// TestCheckpoint reads one back in the capture's frame: x / scale + centre - origin. That the files of train are read
+// as train writes their models is tested by the command's scripts.
 func TestCheckpoint(t *testing.T) {
 	want := model(50, 1)
 	path := filepath.Join(t.TempDir(), "step_5.safetensors")
@@ -60,7 +60,8 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := m.Info()
-	if info.Format != "checkpoint" || !info.Meta.Antialiased || info.Meta.Step != 5 || *info.Meta.Origin != [3]float64{10, 0, 0} || info.Meta.Generator != "vksplat 7" {
+	if info.Format != "checkpoint" || !info.Meta.Antialiased || info.Meta.Step != 5 ||
+		*info.Meta.Origin != [3]float64{10, 0, 0} || info.Meta.Generator != "vksplat 7" {
 		t.Errorf("%+v", info)
 	}
 	for i := range got.N {
@@ -84,7 +85,8 @@ func TestCheckpoint(t *testing.T) {
 func TestDamagedCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "step_4.safetensors")
-	writeTensors(t, good, `{"vksplat_version":"7","step":5,"splats":50,"sh_degree":1,"frame":{"scale":2}}`, model(50, 1))
+	writeTensors(t, good, `{"vksplat_version":"7","step":5,"splats":50,"sh_degree":1,"frame":{"scale":2}}`,
+		model(50, 1))
 	whole, err := os.ReadFile(good)
 	if err != nil {
 		t.Fatal(err)
@@ -95,15 +97,18 @@ func TestDamagedCheckpoint(t *testing.T) {
 		return data
 	}
 	for name, data := range map[string][]byte{
-		"first tensor": with(len(whole)-50*4*(11+3)-50*2*9, 1), "last byte": with(len(whole)-1, 0x80), "header": with(bytes.Index(whole, []byte(`"7\"`))+1, 1),
-		"cut": whole[:len(whole)-1], "longer": append(slices.Clone(whole), 0), "no hash": bytes.Replace(whole, []byte(`"sha256"`), []byte(`"sha257"`), 1),
+		"first tensor": with(len(whole)-50*4*(11+3)-50*2*9, 1), "last byte": with(len(whole)-1, 0x80),
+		"header": with(bytes.Index(whole, []byte(`"7\"`))+1, 1),
+		"cut":    whole[:len(whole)-1], "longer": append(slices.Clone(whole), 0),
+		"no hash": bytes.Replace(whole, []byte(`"sha256"`), []byte(`"sha257"`), 1),
 	} {
 		path := filepath.Join(dir, "step_10.safetensors")
 		if err := os.WriteFile(path, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		for use, err := range map[string]error{
-			"read": readFirst(path), "gather": gatherFirst(path), "write": writeFrom(path, filepath.Join(dir, "out.spz")),
+			"read": readFirst(path), "gather": gatherFirst(path),
+			"write": writeFrom(path, filepath.Join(dir, "out.spz")),
 		} {
 			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 				t.Errorf("%s: %s: error %v, hint %q", name, use, err, fault.Hint(err))
@@ -148,20 +153,24 @@ func writeFrom(path, to string) error {
 // TestEarlierCheckpoint looks for steps, not names in alphabetical order.
 func TestEarlierCheckpoint(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"step_9.safetensors", "step_10.safetensors", "step_100.safetensors", "other.safetensors"} {
+	for _, name := range []string{"step_9.safetensors", "step_10.safetensors", "step_100.safetensors",
+		"other.safetensors"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{"step_100.safetensors": "step_10.safetensors", "step_10.safetensors": "step_9.safetensors", "step_9.safetensors": "", "other.safetensors": ""} {
-		if got := EarlierCheckpoint(filepath.Join(dir, name)); got != "" && filepath.Base(got) != want || got == "" && want != "" {
+	for name, want := range map[string]string{"step_100.safetensors": "step_10.safetensors",
+		"step_10.safetensors": "step_9.safetensors", "step_9.safetensors": "", "other.safetensors": ""} {
+		if got := EarlierCheckpoint(filepath.Join(dir, name)); got != "" && filepath.Base(got) != want || got == "" &&
+			want != "" {
 			t.Errorf("before %s: %q, want %q", name, got, want)
 		}
 	}
 }
 
 func TestHalfValue(t *testing.T) {
-	for h, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 1.0 / (1 << 24), 0x0400: 1.0 / (1 << 14), 0x3555: 0.333251953125} {
+	for h, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 1.0 / (1 << 24),
+		0x0400: 1.0 / (1 << 14), 0x3555: 0.333251953125} {
 		if got := halfValue(h); got != want {
 			t.Errorf("%#x is %g, want %g", h, got, want)
 		}

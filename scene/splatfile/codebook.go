@@ -5,8 +5,9 @@ import "math"
 // codebookSize is how many values a codebook has, for numbers that are stored in a byte.
 const codebookSize = 256
 
-// Numbers are counted by the leading histogramBits bits of their place among all float32 numbers: bins are as wide as 2^-11 of what is in them, however far
-// numbers reach. maxCells is how many bins, at most, the search for a codebook looks at.
+// Numbers are counted by the leading histogramBits bits of their place among all float32 numbers: bins are as wide as
+// 2^-11 of what is in them, however far numbers reach. maxCells is how many bins, at most, the search for a codebook
+// looks at.
 const (
 	histogramBits = 20
 	maxCells      = 1 << 14
@@ -31,8 +32,8 @@ func (h *histogram) add(values ...float32) {
 	}
 }
 
-// codebook gives codebookSize ascending values such that the squared distance of all numbers to their nearest is least, up to the width of bins. Unused
-// values at the end repeat the last.
+// codebook gives codebookSize ascending values such that the squared distance of all numbers to their nearest is least,
+// up to the width of bins. Unused values at the end repeat the last.
 func (h *histogram) codebook() []float32 {
 	cells := h.cells()
 	out := make([]float32, codebookSize)
@@ -122,9 +123,9 @@ func (c *cells) cost(lo, hi int) float64 {
 	return max(c.square[hi]-c.square[lo]-s*s/w, 0)
 }
 
-// partition cuts cells into k intervals of least total cost and gives their ends: dynamic programming over the number of intervals, where the best last cut
-// moves one way only, so that halves of a row bound each other (Grønlund et al. 2017, "Fast Exact k-Means, k-Medians and Bregman Divergence Clustering in
-// 1D").
+// partition cuts cells into k intervals of least total cost and gives their ends: dynamic programming over the number
+// of intervals, where the best last cut moves one way only, so that halves of a row bound each other (Grønlund et al.
+// 2017, "Fast Exact k-Means, k-Medians and Bregman Divergence Clustering in 1D").
 func (c *cells) partition(k int) []int {
 	n := len(c.value)
 	best, next := make([]float64, n+1), make([]float64, n+1)
@@ -147,7 +148,8 @@ func (c *cells) partition(k int) []int {
 	return ends
 }
 
-// row finds the least cost of row+1 intervals over the first lo to hi cells, whose last interval begins at a cell from first to last.
+// row finds the least cost of row+1 intervals over the first lo to hi cells, whose last interval begins at a cell from
+// first to last.
 func (c *cells) row(before, now []float64, cut []int32, row, lo, hi, first, last int) {
 	if lo > hi {
 		return

@@ -22,7 +22,8 @@ func TestPartitionIsBest(t *testing.T) {
 	c := &cells{}
 	for i := range 40 {
 		random := philox.Block([4]uint32{uint32(i)}, philox.Key(3))
-		c.value, c.weight = append(c.value, philox.Uniform(random[0])*philox.Uniform(random[1])), append(c.weight, 1+float64(random[2]%9))
+		c.value, c.weight = append(c.value, philox.Uniform(random[0])*philox.Uniform(random[1])),
+			append(c.weight, 1+float64(random[2]%9))
 	}
 	slices.Sort(c.value)
 	c.sums()
@@ -60,7 +61,8 @@ func TestCodebook(t *testing.T) {
 	if !slices.IsSorted(book) {
 		t.Error("the codebook does not ascend")
 	}
-	// The least error of 256 values for a normal distribution is sqrt(3) pi / (2 * 256^2) of the variance (Panter and Dite 1951).
+	// The least error of 256 values for a normal distribution is sqrt(3) pi / (2 * 256^2) of the variance (Panter and
+	// Dite 1951).
 	if got, best := codebookError(normal, book)/float64(len(normal)), math.Sqrt(3)*math.Pi/2/65536; got > 1.1*best {
 		t.Errorf("normal numbers: squared error %v, the best is about %v", got, best)
 	}
@@ -85,7 +87,8 @@ func TestCodebook(t *testing.T) {
 	}
 }
 
-// Counts like Fibonacci's numbers make the deepest trees: prefixes must not be longer than the format allows, and the image must come back.
+// Counts like Fibonacci's numbers make the deepest trees: prefixes must not be longer than the format allows, and the
+// image must come back.
 func TestPrefixLimit(t *testing.T) {
 	var pixels []uint8
 	a, b := 1, 1

@@ -17,9 +17,10 @@ import (
 	"vksplat/scene/ply"
 )
 
-// Compressed PLY is the format of SuperSplat (https://github.com/playcanvas/supersplat): chunks of 256 splats, each with the bounds of its positions, logarithms of
-// scales and colours; of each splat four words of 32 bits, in fractions of these bounds; and a byte for each higher coefficient of the spherical harmonics. The
-// last chunk may be shorter. The frame is that of INRIA's PLY.
+// Compressed PLY is the format of SuperSplat (https://github.com/playcanvas/supersplat): chunks of 256 splats, each
+// with the bounds of its positions, logarithms of scales and colours; of each splat four words of 32 bits, in fractions
+// of these bounds; and a byte for each higher coefficient of the spherical harmonics. The last chunk may be shorter.
+// The frame is that of INRIA's PLY.
 var compressedPLY = &Format{
 	Name:       compressedPLYName,
 	Extensions: []string{".compressed.ply"},
@@ -35,15 +36,17 @@ const (
 	packedChunk       = 256 // splats
 )
 
-// packedBounds are the properties of element chunk: the least and the greatest of each. Older files lack the colours, which then go from 0 to 1.
+// packedBounds are the properties of element chunk: the least and the greatest of each. Older files lack the colours,
+// which then go from 0 to 1.
 var packedBounds = [18]string{
 	"min_x", "min_y", "min_z", "max_x", "max_y", "max_z",
 	"min_scale_x", "min_scale_y", "min_scale_z", "max_scale_x", "max_scale_y", "max_scale_z",
 	"min_r", "min_g", "min_b", "max_r", "max_g", "max_b",
 }
 
-// packedWords are the properties of element vertex: x, y and z in 11, 10 and 11 bits; which of w, x, y, z is largest in 2 bits, then the three others in 10
-// bits; the logarithms of the scales in 11, 10 and 11; red, green, blue and opacity in 8 bits each.
+// packedWords are the properties of element vertex: x, y and z in 11, 10 and 11 bits; which of w, x, y, z is largest in
+// 2 bits, then the three others in 10 bits; the logarithms of the scales in 11, 10 and 11; red, green, blue and opacity
+// in 8 bits each.
 var packedWords = [4]string{"packed_position", "packed_rotation", "packed_scale", "packed_color"}
 
 // packed is where a file has what.
@@ -113,7 +116,9 @@ func packedNotes(tables []ply.Table) (notes []string) {
 				known = strings.HasPrefix(name, "f_rest_")
 			}
 			if !known {
-				notes = append(notes, fmt.Sprintf("property %s of element %s is not read", wording.Printable(name), wording.Printable(tables[i].Name)))
+				notes = append(notes,
+					fmt.Sprintf("property %s of element %s is not read", wording.Printable(name),
+						wording.Printable(tables[i].Name)))
 			}
 		}
 	}
@@ -268,7 +273,8 @@ func unpack3(word uint32, low, high, to []float32) {
 	to[2] = float32(between(low[2], high[2], float64(word&2047)/2047))
 }
 
-// between is low at 0 and high at 1, exactly. The conversions keep compilers from fusing products and sums, which some processors would and others not.
+// between is low at 0 and high at 1, exactly. The conversions keep compilers from fusing products and sums, which some
+// processors would and others not.
 func between(low, high float32, at float64) float64 {
 	return float64(float64(low)*(1-at)) + float64(float64(high)*at)
 }

@@ -16,8 +16,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// worstErrors are the greatest errors of a model that was read. Of compressed PLY: of positions, logarithms of scales and colours in parts of the range of
-// their chunk, of opacity, components of rotations, and higher coefficients.
+// worstErrors are the greatest errors of a model that was read. Of compressed PLY: of positions, logarithms of scales
+// and colours in parts of the range of their chunk, of opacity, components of rotations, and higher coefficients.
 type worstErrors map[string]float64
 
 func (w worstErrors) add(what string, e float64) { w[what] = max(w[what], e) }
@@ -69,7 +69,8 @@ func checkChunk(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 	for i := range want.N {
 		opacity := math.Abs(sigmoid(got.LogitOpacities[i]) - sigmoid(want.LogitOpacities[i]))
 		near(t, "opacity", i, opacity, 0, 0.5/255+1e-6)
-		// The three smallest are half a step of sqrt(2)/1023 off at most, the largest, which is 0.5 or more, as much as they together.
+		// The three smallest are half a step of sqrt(2)/1023 off at most, the largest, which is 0.5 or more, as much as
+		// they together.
 		quat := quatError(got.Quats[4*i:4*i+4], want.Quats[4*i:4*i+4])
 		near(t, "rotation", i, quat, 0, 3*math.Sqrt2/2/1023+1e-6)
 		worst.add("opacity", opacity)
@@ -88,7 +89,8 @@ func checkChunk(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 
 func TestCompressedPLY(t *testing.T) {
 	worst := worstErrors{}
-	meta := ply.Meta{Generator: "something 1", Step: 7, Seed: 3, Origin: &[3]float64{1, 2, 3}, Antialiased: true, Vertical: "y", Comments: []string{"more"}}
+	meta := ply.Meta{Generator: "something 1", Step: 7, Seed: 3, Origin: &[3]float64{1, 2, 3}, Antialiased: true,
+		Vertical: "y", Comments: []string{"more"}}
 	for _, kind := range []string{"spread", "point", "huge"} {
 		for _, n := range []int{0, 1, 255, 256, 257, 2500} {
 			for degree := range scene.MaxSHDegree + 1 {
@@ -99,7 +101,9 @@ func TestCompressedPLY(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkPacked(t, once, s, order, worst)
-				if told := strings.Contains(fmt.Sprint(lost), "scales outside"); told != slices.ContainsFunc(s.LogScales, func(x float32) bool { return x < -20 || x > 20 }) {
+				if told := strings.Contains(fmt.Sprint(lost),
+					"scales outside"); told != slices.ContainsFunc(s.LogScales,
+					func(x float32) bool { return x < -20 || x > 20 }) {
 					t.Errorf("%s, %d splats: told of %q", kind, n, lost)
 				}
 				want := meta
@@ -169,7 +173,8 @@ func TestCompressedPLYBytes(t *testing.T) {
 
 // packedFile makes a file with a header of lines and a body of zeros.
 func packedFile(body int, lines ...string) []byte {
-	return append([]byte("ply\nformat binary_little_endian 1.0\n"+strings.Join(lines, "\n")+"\nend_header\n"), make([]byte, body)...)
+	return append([]byte("ply\nformat binary_little_endian 1.0\n"+strings.Join(lines, "\n")+"\nend_header\n"),
+		make([]byte, body)...)
 }
 
 // packedLines are the elements chunk and vertex of a header.
@@ -200,11 +205,14 @@ func TestCompressedPLYOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, info := readModel(t, compressedPLY, path)
-	if !slices.Equal(s.Means, []float32{3, 1, 2}) || !slices.Equal(s.LogScales, []float32{6, 7, 11}) || s.LogitOpacities[0] != ply.InfiniteLog ||
-		!slices.Equal(s.SH, []float32{byteColors[51], byteColors[102], byteColors[255]}) || s.Quats[0] != s.Quats[2] || s.Quats[3] != 0 {
+	if !slices.Equal(s.Means, []float32{3, 1, 2}) || !slices.Equal(s.LogScales, []float32{6, 7, 11}) ||
+		s.LogitOpacities[0] != ply.InfiniteLog ||
+		!slices.Equal(s.SH, []float32{byteColors[51], byteColors[102], byteColors[255]}) || s.Quats[0] != s.Quats[2] ||
+		s.Quats[3] != 0 {
 		t.Errorf("%+v", s)
 	}
-	if want := []string{"property more of element vertex is not read", "property x of element other is not read"}; !slices.Equal(info.Notes, want) {
+	if want := []string{"property more of element vertex is not read",
+		"property x of element other is not read"}; !slices.Equal(info.Notes, want) {
 		t.Errorf("notes %q", info.Notes)
 	}
 }
@@ -212,10 +220,11 @@ func TestCompressedPLYOld(t *testing.T) {
 func TestCompressedPLYRefused(t *testing.T) {
 	sh := []string{"element sh 256", "property uchar f_rest_0"}
 	for what, data := range map[string][]byte{
-		"nothing":          nil,
-		"no PLY":           []byte("plx\n"),
-		"no header's end":  []byte("ply\nformat binary_little_endian 1.0\nelement chunk 1\n"),
-		"ascii":            bytes.Replace(packedFile(4096+72, packedLines(1, 256, 18)...), []byte("binary_little_endian"), []byte("ascii"), 1),
+		"nothing":         nil,
+		"no PLY":          []byte("plx\n"),
+		"no header's end": []byte("ply\nformat binary_little_endian 1.0\nelement chunk 1\n"),
+		"ascii": bytes.Replace(packedFile(4096+72, packedLines(1, 256, 18)...),
+			[]byte("binary_little_endian"), []byte("ascii"), 1),
 		"a splat too many": packedFile(72+256*16, packedLines(1, 257, 18)...),
 		"one chunk short":  packedFile(72+257*16, packedLines(1, 257, 18)...),
 		"many chunks":      packedFile(100, packedLines(1<<40, 1, 18)...),
@@ -227,13 +236,15 @@ func TestCompressedPLYRefused(t *testing.T) {
 		"an odd degree":    packedFile(72+257*16, append(packedLines(1, 256, 18), sh...)...),
 		"sh for some":      packedFile(72+16*257, append(packedLines(2, 257, 18), sh...)...),
 		"no rows":          packedFile(72+16, append(packedLines(1, 1, 18), "element empty 99999999999")...),
-		"a plain PLY":      packedFile(12, "element vertex 1", "property float x", "property float y", "property float z"),
+		"a plain PLY": packedFile(12, "element vertex 1", "property float x", "property float y",
+			"property float z"),
 	} {
 		refused(t, compressedPLY, what, data)
 	}
 }
 
-// TestCompressedPLYForeign compares a file of another program with the model that it was made of, which is in another order.
+// TestCompressedPLYForeign compares a file of another program with the model that it was made of, which is in another
+// order.
 func TestCompressedPLYForeign(t *testing.T) {
 	got, info := readModel(t, compressedPLY, foreignSplats(t, "converted_by_splat-transform/playbot6.compressed.ply"))
 	want, _, err := ply.Read(foreignSplats(t, "converted_by_splat-transform/playbot6.ply"))
@@ -246,7 +257,8 @@ func TestCompressedPLYForeign(t *testing.T) {
 		for j := range want.N {
 			far := 0.0
 			for axis := range 3 {
-				far += math.Abs(float64(got.Means[3*i+axis])-float64(want.Means[3*j+axis])) + 0.1*math.Abs(float64(got.LogScales[3*i+axis])-float64(want.LogScales[3*j+axis]))
+				far += math.Abs(float64(got.Means[3*i+axis])-float64(want.Means[3*j+axis])) +
+					0.1*math.Abs(float64(got.LogScales[3*i+axis])-float64(want.LogScales[3*j+axis]))
 			}
 			if !taken[j] && far < best {
 				best, order[i] = far, uint32(j)
@@ -266,8 +278,11 @@ func TestCompressedPLYForeign(t *testing.T) {
 }
 
 func FuzzCompressedPLY(f *testing.F) {
-	f.Add(packedFile(72+32+18, append(packedLines(1, 2, 18), "element sh 2", "property uchar f_rest_0", "property uchar f_rest_1", "property uchar f_rest_2",
-		"property uchar f_rest_3", "property uchar f_rest_4", "property uchar f_rest_5", "property uchar f_rest_6", "property uchar f_rest_7", "property uchar f_rest_8")...))
+	f.Add(packedFile(72+32+18,
+		append(packedLines(1, 2, 18), "element sh 2", "property uchar f_rest_0", "property uchar f_rest_1",
+			"property uchar f_rest_2",
+			"property uchar f_rest_3", "property uchar f_rest_4", "property uchar f_rest_5", "property uchar f_rest_6",
+			"property uchar f_rest_7", "property uchar f_rest_8")...))
 	f.Add(packedFile(48+16, packedLines(1, 1, 12)...))
 	f.Add(packedFile(64, packedLines(1, 2, 18)...))
 	fuzzReader(f, compressedPLY)

@@ -14,7 +14,8 @@ import (
 	"vksplat/scene"
 )
 
-// packedLog bounds the logarithms of scales, as in SuperSplat: one axis of no length would cost the others of its chunk their precision.
+// packedLog bounds the logarithms of scales, as in SuperSplat: one axis of no length would cost the others of its chunk
+// their precision.
 const packedLog = 20
 
 // packer writes a compressed PLY.
@@ -157,7 +158,8 @@ func (p *packer) splat(s *scene.Splats, i int, v *[9]float32, b *bound) error {
 	p.row = binary.LittleEndian.AppendUint32(p.row[:0], part(0, 2047)<<21|part(1, 1023)<<11|part(2, 2047))
 	p.row = binary.LittleEndian.AppendUint32(p.row, packQuat(doubles(s.Quats[4*i:4*i+4])))
 	p.row = binary.LittleEndian.AppendUint32(p.row, part(3, 2047)<<21|part(4, 1023)<<11|part(5, 2047))
-	p.row = binary.LittleEndian.AppendUint32(p.row, part(6, 255)<<24|part(7, 255)<<16|part(8, 255)<<8|uint32(opacityByte(s.LogitOpacities[i])))
+	p.row = binary.LittleEndian.AppendUint32(p.row,
+		part(6, 255)<<24|part(7, 255)<<16|part(8, 255)<<8|uint32(opacityByte(s.LogitOpacities[i])))
 	if _, err := p.words.Write(p.row); err != nil {
 		return err
 	}

@@ -10,8 +10,9 @@ import (
 	"vksplat/scene"
 )
 
-// The format .splat of https://github.com/antimatter15/splat: 32 bytes a splat and no header. Three float32 of position, three of scale (lengths), a byte each of
-// red, green, blue and opacity, and of the rotation's w, x, y and z as 128 (q + 1). Viewers show splats as they come, so that important ones stand first.
+// The format .splat of https://github.com/antimatter15/splat: 32 bytes a splat and no header. Three float32 of
+// position, three of scale (lengths), a byte each of red, green, blue and opacity, and of the rotation's w, x, y and z
+// as 128 (q + 1). Viewers show splats as they come, so that important ones stand first.
 var dotSplat = &Format{
 	Name:       dotSplatName,
 	Extensions: []string{".splat"},
@@ -34,19 +35,21 @@ func openDotSplat(path string) (Source, error) {
 	}
 	if n := size / dotSplatRow; size%dotSplatRow != 0 || n > math.MaxUint32 {
 		_ = f.Close() // the size is what is to report
-		return nil, readError(op, path, fmt.Errorf("%d bytes are not a whole number of splats of %d bytes, or too many", size, dotSplatRow), "")
+		return nil, readError(op, path,
+			fmt.Errorf("%d bytes are not a whole number of splats of %d bytes, or too many", size, dotSplatRow), "")
 	}
 	var room []byte
-	return newRows(Info{Format: dotSplatName, N: int(size / dotSplatRow)}, op, f, func(first int, into *scene.Splats) error {
-		rows, err := readRows(f, 0, dotSplatRow, first, into.N, &room)
-		if err != nil {
-			return err
-		}
-		for i := range into.N {
-			unpackDotSplat(rows[dotSplatRow*i:dotSplatRow*(i+1)], into, i)
-		}
-		return nil
-	}), nil
+	return newRows(Info{Format: dotSplatName, N: int(size / dotSplatRow)}, op, f,
+		func(first int, into *scene.Splats) error {
+			rows, err := readRows(f, 0, dotSplatRow, first, into.N, &room)
+			if err != nil {
+				return err
+			}
+			for i := range into.N {
+				unpackDotSplat(rows[dotSplatRow*i:dotSplatRow*(i+1)], into, i)
+			}
+			return nil
+		}), nil
 }
 
 func unpackDotSplat(row []byte, into *scene.Splats, i int) {
@@ -87,7 +90,8 @@ func writeDotSplat(path string, model Source, o WriteOptions) (lost []string, er
 	}
 	info := m.Info()
 	if info.Degree > 0 {
-		lost = append(lost, fmt.Sprintf("The format .splat has one colour a splat, and no place for spherical harmonics of degree 1 to %d.", info.Degree))
+		lost = append(lost, fmt.Sprintf("The format .splat has one colour a splat, and no place for spherical "+
+			"harmonics of degree 1 to %d.", info.Degree))
 	}
 	lost = lostSome(lost, cut, "colour values below 0 or above 1 became 0 or 1")
 	return append(lost, lostOf(info, "The format .splat", false)...), nil

@@ -9,7 +9,8 @@ import (
 
 // encode writes two extra bytes and two equal rows of doubles.
 func encode(b *bytes.Buffer, format string, values []float64) {
-	order := map[string]binary.AppendByteOrder{"binary_little_endian": binary.LittleEndian, "binary_big_endian": binary.BigEndian}[format]
+	order := map[string]binary.AppendByteOrder{"binary_little_endian": binary.LittleEndian,
+		"binary_big_endian": binary.BigEndian}[format]
 	if order == nil {
 		b.WriteString("1\n2\n")
 	} else {

@@ -27,7 +27,8 @@ func openFile(op, path string) (*os.File, int64, error) {
 
 var errNoFile = errors.New("this is no file")
 
-// readError names the file that was to be read in an error, and says what to do about it: hint, unless the error itself tells. Nil stays nil.
+// readError names the file that was to be read in an error, and says what to do about it: hint, unless the error itself
+// tells. Nil stays nil.
 func readError(op, path string, err error, hint string) error {
 	if err == nil {
 		return nil
@@ -63,7 +64,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// readRows reads n rows of a length in bytes from row first on, of those that begin at a place in a file, into room, which grows to what it takes.
+// readRows reads n rows of a length in bytes from row first on, of those that begin at a place in a file, into room,
+// which grows to what it takes.
 func readRows(f io.ReaderAt, start int64, row, first, n int, room *[]byte) ([]byte, error) {
 	if cap(*room) < row*n {
 		*room = make([]byte, row*n)

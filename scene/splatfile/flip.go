@@ -2,17 +2,18 @@ package splatfile
 
 import "vksplat/scene"
 
-// flipSign lists, per SH coefficient of degrees 1 to 3 in the order of scene.Splats, the parity of the basis function in x, y and z (1: odd): how its
-// sign changes when that axis is turned round. Degree 1 is -y, z, -x; degree 2 xy, yz, 2zz-xx-yy, xz, xx-yy; degree 3 y(3xx-yy), xyz, y(4zz-xx-yy),
-// z(2zz-3xx-3yy), x(4zz-xx-yy), z(xx-yy), x(xx-3yy).
+// flipSign lists, per SH coefficient of degrees 1 to 3 in the order of scene.Splats, the parity of the basis function
+// in x, y and z (1: odd): how its sign changes when that axis is turned round. Degree 1 is -y, z, -x; degree 2 xy, yz,
+// 2zz-xx-yy, xz, xx-yy; degree 3 y(3xx-yy), xyz, y(4zz-xx-yy), z(2zz-3xx-3yy), x(4zz-xx-yy), z(xx-yy), x(xx-3yy).
 var flipSign = [15][3]int{
 	{0, 1, 0}, {0, 0, 1}, {1, 0, 0},
 	{1, 1, 0}, {0, 1, 1}, {0, 0, 0}, {1, 0, 1}, {0, 0, 0},
 	{0, 1, 0}, {1, 1, 1}, {0, 1, 0}, {0, 0, 1}, {1, 0, 0}, {0, 0, 1}, {1, 0, 0},
 }
 
-// Flip turns two axes of a model's frame round, in place: diag(x, y, z) with entries +-1 and determinant 1, as between COLMAP's frame (right, down,
-// forward) and SPZ's (right, up, back): Flip(s, 1, -1, -1), or glTF's (left, up, forward): Flip(s, -1, -1, 1). It is its own inverse and exact.
+// Flip turns two axes of a model's frame round, in place: diag(x, y, z) with entries +-1 and determinant 1, as between
+// COLMAP's frame (right, down, forward) and SPZ's (right, up, back): Flip(s, 1, -1, -1), or glTF's (left, up, forward):
+// Flip(s, -1, -1, 1). It is its own inverse and exact.
 func Flip(s *scene.Splats, x, y, z float32) {
 	sign := [3]float32{x, y, z}
 	var sh [15]float32
@@ -28,7 +29,8 @@ func Flip(s *scene.Splats, x, y, z float32) {
 	for i := range s.N {
 		for axis := range 3 {
 			s.Means[3*i+axis] *= sign[axis]
-			// A half turn about one axis: conjugation turns the signs of the two other components, which is what det = 1 makes of diag(x, y, z).
+			// A half turn about one axis: conjugation turns the signs of the two other components, which is what det =
+			// 1 makes of diag(x, y, z).
 			s.Quats[4*i+1+axis] *= sign[axis]
 		}
 		for k := 1; k < coefficients; k++ {

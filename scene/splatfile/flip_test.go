@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// shBasis are the real spherical harmonics of degrees 0 to 3, from their definition with associated Legendre polynomials: m below 0 takes the sine.
+// shBasis are the real spherical harmonics of degrees 0 to 3, from their definition with associated Legendre
+// polynomials: m below 0 takes the sine.
 func shBasis(x, y, z float64) (b [16]float64) {
 	// p[l][m] without the factor sin^m and with the Condon-Shortley sign, which the coefficients of splats contain.
 	p := [4][4]float64{
@@ -47,9 +48,11 @@ func rotate(q [4]float64, v [3]float64) (out [3]float64) {
 	return out
 }
 
-// A model that is turned over must look the same from a direction that is turned over with it, and its axes must have turned too.
+// A model that is turned over must look the same from a direction that is turned over with it, and its axes must have
+// turned too.
 func TestFlip(t *testing.T) {
-	directions := [][3]float64{{1, 0, 0}, {0, -1, 0}, {0, 0, 1}, {0.6, 0.8, 0}, {0.48, -0.6, 0.64}, {-2.0 / 3, 1.0 / 3, -2.0 / 3}}
+	directions := [][3]float64{{1, 0, 0}, {0, -1, 0}, {0, 0, 1}, {0.6, 0.8, 0}, {0.48, -0.6, 0.64},
+		{-2.0 / 3, 1.0 / 3, -2.0 / 3}}
 	for _, sign := range [][3]float32{{1, -1, -1}, {-1, 1, -1}, {-1, -1, 1}, {1, 1, 1}} {
 		for degree := range 4 {
 			before, after := madeModel(9, degree, "edges"), madeModel(9, degree, "edges")
@@ -72,7 +75,8 @@ func TestFlip(t *testing.T) {
 						}
 					}
 					// An axis of the splat, turned, is that axis of the turned splat up to its sign.
-					a, b := turn(rotate(direction(before.Quats[4*i:4*i+4]), turn(d))), rotate(direction(after.Quats[4*i:4*i+4]), d)
+					a, b := turn(rotate(direction(before.Quats[4*i:4*i+4]), turn(d))),
+						rotate(direction(after.Quats[4*i:4*i+4]), d)
 					for j := range 3 {
 						if math.Abs(a[j]-b[j]) > 1e-6 {
 							t.Fatalf("sign %v: axis %v became %v, want %v", sign, d, b, a)

@@ -13,8 +13,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// FuzzOpen opens any bytes as a file without a name that says anything: the content chooses the format. Nothing may panic, and memory must be bounded by
-// the file's size. Formats have fuzz targets of their own beside this one.
+// FuzzOpen opens any bytes as a file without a name that says anything: the content chooses the format. Nothing may
+// panic, and memory must be bounded by the file's size. Formats have fuzz targets of their own beside this one.
 func FuzzOpen(f *testing.F) {
 	dir := f.TempDir()
 	for _, format := range Formats() {
@@ -90,7 +90,8 @@ func readAny(t *testing.T, path string, size int) {
 
 // FuzzTransform wants what is taken to be a similarity: a scale above 0 and a rotation, all finite.
 func FuzzTransform(f *testing.F) {
-	for _, text := range []string{"scale 2 rotate 10,20,30 translate 1,2,3", "0 -2 0 1 2 0 0 0 0 0 2 0", "1e-200 0 0 0 0 1e-200 0 0 0 0 1e-200 0"} {
+	for _, text := range []string{"scale 2 rotate 10,20,30 translate 1,2,3", "0 -2 0 1 2 0 0 0 0 0 2 0",
+		"1e-200 0 0 0 0 1e-200 0 0 0 0 1e-200 0"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -105,7 +106,8 @@ func FuzzTransform(f *testing.F) {
 				t.Fatalf("%q: %+v is no rotation", text, s)
 			}
 		}
-		if !(s.Scale > 0) || math.IsInf(s.Scale, 0) || math.IsNaN(s.T[0]+s.T[1]+s.T[2]) || math.IsInf(s.T[0]+s.T[1]+s.T[2], 0) {
+		if !(s.Scale > 0) || math.IsInf(s.Scale, 0) || math.IsNaN(s.T[0]+s.T[1]+s.T[2]) ||
+			math.IsInf(s.T[0]+s.T[1]+s.T[2], 0) {
 			t.Fatalf("%q: %+v", text, s)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"vksplat/internal/strictjson"
 )
 
-// glb is binary glTF 2.0 with the extension KHR_gaussian_splatting as the Khronos Group ratified it: scales are lengths (a draft before had logarithms),
-// opacities lie between 0 and 1, kernel and colour space must be named.
+// glb is binary glTF 2.0 with the extension KHR_gaussian_splatting as the Khronos Group ratified it: scales are lengths
+// (a draft before had logarithms), opacities lie between 0 and 1, kernel and colour space must be named.
 var glb = &Format{
 	Name:       glbName,
 	Extensions: []string{".glb"},
@@ -194,10 +194,12 @@ func (f *glbFile) view(id int) (at int64, v gltfBufferView, err error) {
 		return 0, v, fmt.Errorf("buffer view %d: there is no buffer %d", id, v.Buffer)
 	}
 	if v.Buffer != 0 || f.root.Buffers[0].URI != "" {
-		return 0, v, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("buffer %d is not in the file", v.Buffer), Hint: "export it with all buffers inside"}
+		return 0, v, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("buffer %d is not in the file", v.Buffer),
+			Hint: "export it with all buffers inside"}
 	}
 	if v.ByteOffset < 0 || v.ByteLength < 0 || v.ByteOffset > f.binSize || v.ByteLength > f.binSize-v.ByteOffset {
-		return 0, v, fmt.Errorf("buffer view %d claims %d bytes from %d on, of %d", id, v.ByteLength, v.ByteOffset, f.binSize)
+		return 0, v, fmt.Errorf("buffer view %d claims %d bytes from %d on, of %d", id, v.ByteLength, v.ByteOffset,
+			f.binSize)
 	}
 	return f.binary + v.ByteOffset, v, nil
 }

@@ -36,7 +36,8 @@ func TestGLBRoundTrip(t *testing.T) {
 			}
 			compareModels(t, got, want, glbTolerance)
 			head, err := os.ReadFile(path)
-			if err != nil || !glb.Detect(head) || len(head)%4 != 0 || int(binary.LittleEndian.Uint32(head[8:])) != len(head) {
+			if err != nil || !glb.Detect(head) || len(head)%4 != 0 ||
+				int(binary.LittleEndian.Uint32(head[8:])) != len(head) {
 				t.Errorf("%d bytes, %v", len(head), err)
 			}
 		}
@@ -44,7 +45,8 @@ func TestGLBRoundTrip(t *testing.T) {
 	if ByName("A.GLB") != glb || ByName("glb") != glb || ByName("a.b.spz") != spz {
 		t.Error("the formats are not found by name")
 	}
-	path, lost := writeTemp(t, glb, "a.glb", madeModel(2, 0, "edges"), ply.Meta{Comments: []string{"mine"}}, WriteOptions{})
+	path, lost := writeTemp(t, glb, "a.glb", madeModel(2, 0, "edges"), ply.Meta{Comments: []string{"mine"}},
+		WriteOptions{})
 	if _, info := readModel(t, glb, path); len(lost) != 1 || len(info.Meta.Comments) > 0 {
 		t.Errorf("lost %q, want a sentence about comments; read %+v", lost, info.Meta)
 	}
@@ -107,7 +109,8 @@ func openGLBBytes(data []byte) (Source, error) {
 	return newGLBSource("a.glb", bytes.NewReader(data), int64(len(data)), io.NopCloser(nil))
 }
 
-// quantised is a file as a compressing writer would make it: interleaved rows, normalised integers, a node that moves the splats.
+// quantised is a file as a compressing writer would make it: interleaved rows, normalised integers, a node that moves
+// the splats.
 const quantised = `{"asset":{"version":"2.0"},"buffers":[{"byteLength":88}],
 "bufferViews":[{"buffer":0,"byteOffset":4,"byteLength":80,"byteStride":40}],
 "accessors":[{"bufferView":0,"componentType":5126,"count":2,"type":"VEC3"},
@@ -144,8 +147,10 @@ func TestGLBQuantised(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 1, 2, 3 turned about x, twice as large and moved is 12, 16, 24 in glTF's axes.
-	if s.N != 2 || [3]float32(s.Means[3:]) != [3]float32{-12, -16, 24} || s.Quats[4] != 1 && s.Quats[4] != -1 || s.SH[3] != 2 ||
-		math.Abs(float64(s.LogScales[0])-math.Log(2*float64(0x8000)/65535)) > 1e-6 || math.Abs(float64(s.LogScales[1])+ply.InfiniteLog-math.Ln2) > 1e-6 ||
+	if s.N != 2 || [3]float32(s.Means[3:]) != [3]float32{-12, -16, 24} || s.Quats[4] != 1 && s.Quats[4] != -1 ||
+		s.SH[3] != 2 ||
+		math.Abs(float64(s.LogScales[0])-math.Log(2*float64(0x8000)/65535)) > 1e-6 ||
+		math.Abs(float64(s.LogScales[1])+ply.InfiniteLog-math.Ln2) > 1e-6 ||
 		math.Abs(sigmoid(s.LogitOpacities[1])-0.2) > 1e-6 {
 		t.Errorf("%+v", s)
 	}
@@ -156,7 +161,8 @@ func TestGLBQuantised(t *testing.T) {
 
 // Nodes may turn splats by any angle.
 func TestGLBTurned(t *testing.T) {
-	m, err := openGLBBytes(glbFrom(strings.Replace(quantised, `"rotation":[1,0,0,0]`, `"rotation":[0.6,0,0,0.8]`, 1), quantisedData()))
+	m, err := openGLBBytes(glbFrom(strings.Replace(quantised, `"rotation":[1,0,0,0]`, `"rotation":[0.6,0,0,0.8]`, 1),
+		quantisedData()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +170,8 @@ func TestGLBTurned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 1, 2, 3 turned about x with cosine 0.28 and sine 0.96, twice as large and moved; the rotation's -x becomes (0.8 + 0.6 x) times it. glTF's x is -x here.
+	// 1, 2, 3 turned about x with cosine 0.28 and sine 0.96, twice as large and moved; the rotation's -x becomes (0.8 +
+	// 0.6 x) times it. glTF's x is -x here.
 	for i, want := range []float64{-12, -15.36, 35.52, 0.6, 0.8, 0, 0} {
 		if got := append(s.Means[:3:3], s.Quats[:4]...)[i]; math.Abs(float64(got)-want) > 1e-6 {
 			t.Errorf("number %d of mean and rotation is %v, want %v", i, got, want)
@@ -184,7 +191,8 @@ func TestGLBWithSPZ(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.ReplaceAll(`{"asset":{"version":"2.0","generator":"g"},"extensionsUsed":["KHR_gaussian_splatting"],"buffers":[{"byteLength":LEN}],"bufferViews":[{"buffer":0,"byteLength":LEN}],
+	text := strings.ReplaceAll(
+		`{"asset":{"version":"2.0","generator":"g"},"extensionsUsed":["KHR_gaussian_splatting"],"buffers":[{"byteLength":LEN}],"bufferViews":[{"buffer":0,"byteLength":LEN}],
 "meshes":[{"primitives":[{"mode":0,"attributes":{},"extensions":{"KHR_gaussian_splatting":{"kernel":"ellipse","colorSpace":"srgb_rec709_display",
 "extensions":{"KHR_gaussian_splatting_compression_spz_2":{"bufferView":0}}}}}]}]}`, "LEN", string(length))
 	for len(packed)%4 != 0 {
@@ -210,8 +218,9 @@ func TestGLBWriteRefuses(t *testing.T) {
 	nan.Means[10] = float32(math.NaN())
 	big.LogScales[7] = 100
 	for want, model := range map[string]Source{
-		"splat 3": Memory(nan, ply.Meta{}), "splat 2": Memory(big, ply.Meta{}), "without splats": Memory(scene.NewSplats(0, 0), ply.Meta{}),
-		"4 GiB": claimed{Memory(madeModel(1, 3, "edges"), ply.Meta{})},
+		"splat 3": Memory(nan, ply.Meta{}), "splat 2": Memory(big, ply.Meta{}),
+		"without splats": Memory(scene.NewSplats(0, 0), ply.Meta{}),
+		"4 GiB":          claimed{Memory(madeModel(1, 3, "edges"), ply.Meta{})},
 	} {
 		_, err := glb.Write(path, model, WriteOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
@@ -239,46 +248,51 @@ func badGLBs() map[string][]byte {
 	number := func(at int, x float32) []byte {
 		bin := quantisedData()
 		binary.LittleEndian.PutUint32(bin[at:], math.Float32bits(x))
-		return glbFrom(strings.Replace(quantised, `"byteOffset":16,"componentType":5123,"normalized":true`, `"byteOffset":28,"componentType":5126`, 1), bin)
+		return glbFrom(strings.Replace(quantised, `"byteOffset":16,"componentType":5123,"normalized":true`,
+			`"byteOffset":28,"componentType":5126`, 1), bin)
 	}
 	return map[string][]byte{
-		"not binary glTF":                      []byte("glTF"),
-		"version 3":                            patch(4, 3),
-		"the header claims":                    patch(11, 9),
-		"first chunk claims":                   patch(15, 9),
-		"second chunk":                         patch(len(glbFrom(quantised, nil))-7, 9),
-		"invalid character":                    change(`"asset"`, `asset`),
-		"whole number":                         change(`"count":2`, `"count":"2"`),
-		"no mesh has":                          change(`"KHR_gaussian_splatting":{`, `"other":{`),
-		"requires the extension X_compression": change(`"buffers":`, `"extensionsRequired":["KHR_gaussian_splatting","X_compression"],"buffers":`),
-		"more than one":                        change(`{"primitives":[]}`, `{"primitives":[{"extensions":{"KHR_gaussian_splatting":{}}}]}`),
-		"no attribute POSITION":                change(`"POSITION":0`, `"P":0`),
-		"no attribute KHR_gaussian":            change(`ting:SH_DEGREE_0_COEF_0":4`, `ting:SH_DEGREE_1_COEF_0":4`),
-		"no accessor 77":                       change(`"POSITION":0`, `"POSITION":77`),
-		"no accessor -1":                       change(`"POSITION":0`, `"POSITION":-1`),
-		"rows, POSITION has":                   change(`"count":2`, `"count":1`),
-		"claims 9000000000000000000":           change(`"count":2`, `"count":9000000000000000000`),
-		"claims -5":                            change(`"count":2`, `"count":-5`),
-		"of component type 5125":               change(`5126`, `5125`),
-		"sparse":                               change(`"count":2`, `"count":2,"sparse":{}`),
-		"no buffer view 3":                     change(`"bufferView":0`, `"bufferView":3`),
-		"no buffer 1":                          change(`"buffer":0`, `"buffer":1`),
-		"not in the file":                      change(`"byteLength":88`, `"byteLength":88,"uri":"x.bin"`),
-		"claims 800 bytes":                     change(`"byteLength":80`, `"byteLength":800`),
-		"bytes from -4":                        change(`"byteOffset":4`, `"byteOffset":-4`),
-		"follow each other after 253":          change(`"byteStride":40`, `"byteStride":253`),
-		"follow each other after 8":            change(`"byteStride":40`, `"byteStride":8`),
-		"its rotation is":                      change(`"rotation":[1,0,0,0]`, `"rotation":[0,0,0,0]`),
-		"mirrors or flattens":                  change(`"scale":[2,2,2]`, `"scale":[-2,2,2]`),
-		"stretches one direction":              change(`"scale":[2,2,2]`, `"scale":[2,2,1]`),
-		"matrix has 1":                         change(`"scale":[2,2,2]`, `"matrix":[2]`),
-		"3 numbers instead of 4":               change(`"rotation":[1,0,0,0]`, `"rotation":[1,0,0]`),
-		"placed more than once":                change(`"nodes":[`, `"nodes":[{"mesh":1},`),
-		"two parents":                          change(`"children":[0]`, `"children":[0,0]`),
-		"in a ring":                            change(`"mesh":1,`, `"mesh":1,"children":[1],`),
-		"logarithms":                           number(32, -2),
-		"the opacity is":                       change(`"byteOffset":24,"componentType":5121,"normalized":true`, `"byteOffset":24,"componentType":5121`),
-		"it is not an SPZ":                     change(`"kernel":"ellipse"`, `"extensions":{"KHR_gaussian_splatting_compression_spz_2":{"bufferView":0}}`),
+		"not binary glTF":    []byte("glTF"),
+		"version 3":          patch(4, 3),
+		"the header claims":  patch(11, 9),
+		"first chunk claims": patch(15, 9),
+		"second chunk":       patch(len(glbFrom(quantised, nil))-7, 9),
+		"invalid character":  change(`"asset"`, `asset`),
+		"whole number":       change(`"count":2`, `"count":"2"`),
+		"no mesh has":        change(`"KHR_gaussian_splatting":{`, `"other":{`),
+		"requires the extension X_compression": change(`"buffers":`,
+			`"extensionsRequired":["KHR_gaussian_splatting","X_compression"],"buffers":`),
+		"more than one": change(`{"primitives":[]}`,
+			`{"primitives":[{"extensions":{"KHR_gaussian_splatting":{}}}]}`),
+		"no attribute POSITION":       change(`"POSITION":0`, `"P":0`),
+		"no attribute KHR_gaussian":   change(`ting:SH_DEGREE_0_COEF_0":4`, `ting:SH_DEGREE_1_COEF_0":4`),
+		"no accessor 77":              change(`"POSITION":0`, `"POSITION":77`),
+		"no accessor -1":              change(`"POSITION":0`, `"POSITION":-1`),
+		"rows, POSITION has":          change(`"count":2`, `"count":1`),
+		"claims 9000000000000000000":  change(`"count":2`, `"count":9000000000000000000`),
+		"claims -5":                   change(`"count":2`, `"count":-5`),
+		"of component type 5125":      change(`5126`, `5125`),
+		"sparse":                      change(`"count":2`, `"count":2,"sparse":{}`),
+		"no buffer view 3":            change(`"bufferView":0`, `"bufferView":3`),
+		"no buffer 1":                 change(`"buffer":0`, `"buffer":1`),
+		"not in the file":             change(`"byteLength":88`, `"byteLength":88,"uri":"x.bin"`),
+		"claims 800 bytes":            change(`"byteLength":80`, `"byteLength":800`),
+		"bytes from -4":               change(`"byteOffset":4`, `"byteOffset":-4`),
+		"follow each other after 253": change(`"byteStride":40`, `"byteStride":253`),
+		"follow each other after 8":   change(`"byteStride":40`, `"byteStride":8`),
+		"its rotation is":             change(`"rotation":[1,0,0,0]`, `"rotation":[0,0,0,0]`),
+		"mirrors or flattens":         change(`"scale":[2,2,2]`, `"scale":[-2,2,2]`),
+		"stretches one direction":     change(`"scale":[2,2,2]`, `"scale":[2,2,1]`),
+		"matrix has 1":                change(`"scale":[2,2,2]`, `"matrix":[2]`),
+		"3 numbers instead of 4":      change(`"rotation":[1,0,0,0]`, `"rotation":[1,0,0]`),
+		"placed more than once":       change(`"nodes":[`, `"nodes":[{"mesh":1},`),
+		"two parents":                 change(`"children":[0]`, `"children":[0,0]`),
+		"in a ring":                   change(`"mesh":1,`, `"mesh":1,"children":[1],`),
+		"logarithms":                  number(32, -2),
+		"the opacity is": change(`"byteOffset":24,"componentType":5121,"normalized":true`,
+			`"byteOffset":24,"componentType":5121`),
+		"it is not an SPZ": change(`"kernel":"ellipse"`,
+			`"extensions":{"KHR_gaussian_splatting_compression_spz_2":{"bufferView":0}}`),
 	}
 }
 
@@ -293,7 +307,8 @@ func TestGLBReadRefuses(t *testing.T) {
 		if err == nil {
 			_, err = All(m)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.glb") {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.glb") {
 			t.Errorf("error %v, hint %q, want %q", err, fault.Hint(err), want)
 		}
 	}

@@ -30,7 +30,8 @@ func (f *glbFile) place(mesh int) (Similarity, error) {
 			continue
 		}
 		if at >= 0 {
-			return Unmoved(), &fault.Error{Op: opReadGLB, Err: errors.New("the splats are placed more than once"), Hint: "export them once"}
+			return Unmoved(), &fault.Error{Op: opReadGLB, Err: errors.New("the splats are placed more than once"),
+				Hint: "export them once"}
 		}
 		at = i
 	}
@@ -47,7 +48,8 @@ func (f *glbFile) place(mesh int) (Similarity, error) {
 	}
 	s, err := similarityOf(total)
 	if err != nil {
-		return s, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("what its nodes do to the splats: %w", err), Hint: "apply the transform in the program that made the file"}
+		return s, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("what its nodes do to the splats: %w", err),
+			Hint: "apply the transform in the program that made the file"}
 	}
 	return s, nil
 }
@@ -64,7 +66,8 @@ func (a matrix4) times(b matrix4) (out matrix4) {
 	return out
 }
 
-// matrix is what a node does to what is below it: its matrix, column by column in the file, or shift, rotation x y z w and scale.
+// matrix is what a node does to what is below it: its matrix, column by column in the file, or shift, rotation x y z w
+// and scale.
 func (n gltfNode) matrix() (m matrix4, err error) {
 	if len(n.Matrix) > 0 {
 		if len(n.Matrix) != 16 {

@@ -62,7 +62,8 @@ func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Sou
 	if err != nil {
 		return nil, readError(opReadGLB, path, err, "")
 	}
-	info := Info{Format: glbName, Meta: ply.Meta{Generator: f.root.Asset.Generator}, Notes: primitive.Extensions.Splats.notes()}
+	info := Info{Format: glbName, Meta: ply.Meta{Generator: f.root.Asset.Generator},
+		Notes: primitive.Extensions.Splats.notes()}
 	f.root.Asset.Extras.into(&info.Meta)
 	if place != Unmoved() {
 		info.Meta.Origin = nil
@@ -84,10 +85,12 @@ func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Sou
 func (e *gltfSplats) notes() []string {
 	var notes []string
 	if e.Kernel != "" && e.Kernel != glbKernel {
-		notes = append(notes, fmt.Sprintf("The kernel is %s; the splats are taken as ellipsoids.", wording.Printable(e.Kernel)))
+		notes = append(notes, fmt.Sprintf("The kernel is %s; the splats are taken as ellipsoids.",
+			wording.Printable(e.Kernel)))
 	}
 	if e.ColorSpace != "" && e.ColorSpace != glbColorSpace {
-		notes = append(notes, fmt.Sprintf("The colour space is %s; colours are taken as they are.", wording.Printable(e.ColorSpace)))
+		notes = append(notes, fmt.Sprintf("The colour space is %s; colours are taken as they are.",
+			wording.Printable(e.ColorSpace)))
 	}
 	return notes
 }
@@ -99,7 +102,9 @@ var glbKnown = []string{glbSplats, glbSplatsSPZ, "KHR_mesh_quantization", "KHR_m
 func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 	for _, name := range f.root.ExtensionsRequired {
 		if !slices.Contains(glbKnown, name) {
-			return 0, nil, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("it requires the extension %s, which is not read", wording.Printable(name)), Hint: "export it without"}
+			return 0, nil, &fault.Error{Op: opReadGLB,
+				Err:  fmt.Errorf("it requires the extension %s, which is not read", wording.Printable(name)),
+				Hint: "export it without"}
 		}
 	}
 	for m := range f.root.Meshes {
@@ -109,31 +114,37 @@ func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 				continue
 			}
 			if found != nil {
-				return 0, nil, &fault.Error{Op: opReadGLB, Err: errors.New("it holds more than one model of splats"), Hint: "export each to a file of its own"}
+				return 0, nil,
+					&fault.Error{Op: opReadGLB, Err: errors.New("it holds more than one model of splats"),
+						Hint: "export each to a file of its own"}
 			}
 			mesh, found = m, primitive
 		}
 	}
 	if found == nil {
-		return 0, nil, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("no mesh has the extension %s", glbSplats), Hint: "it is a mesh or a point cloud, not a model of splats"}
+		return 0, nil, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("no mesh has the extension %s", glbSplats),
+			Hint: "it is a mesh or a point cloud, not a model of splats"}
 	}
 	return mesh, found, nil
 }
 
-// openSPZ reads a model that is packed in a buffer view. Its axes are SPZ's own: the draft of the extension has readers turn them to glTF's.
+// openSPZ reads a model that is packed in a buffer view. Its axes are SPZ's own: the draft of the extension has readers
+// turn them to glTF's.
 func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, place Similarity) (Source, error) {
 	at, v, err := f.view(view)
 	if err != nil {
 		return nil, readError(opReadGLB, path, err, "")
 	}
 	if place != Unmoved() {
-		return nil, &fault.Error{Op: opReadGLB, Path: path, Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"}
+		return nil, &fault.Error{Op: opReadGLB, Path: path,
+			Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"}
 	}
 	s, err := newSPZSource(path, io.NewSectionReader(f.r, at, v.ByteLength), v.ByteLength, closer)
 	if err != nil {
 		return nil, err
 	}
-	info.N, info.Degree, info.Packed, info.Meta.Antialiased = s.info.N, s.info.Degree, true, info.Meta.Antialiased || s.info.Meta.Antialiased
+	info.N, info.Degree, info.Packed, info.Meta.Antialiased = s.info.N, s.info.Degree, true,
+		info.Meta.Antialiased || s.info.Meta.Antialiased
 	info.Notes = append(info.Notes, s.info.Notes...)
 	s.info = info
 	return s, nil
@@ -160,7 +171,8 @@ func (s *glbSource) findColumns(f *glbFile, p *gltfPrimitive) error {
 		width int
 		to    *glbColumn
 	}{
-		{glbPosition, 3, &s.columns.mean}, {glbRotation, 4, &s.columns.quat}, {glbScale, 3, &s.columns.scale}, {glbOpacity, 1, &s.columns.opacity},
+		{glbPosition, 3, &s.columns.mean}, {glbRotation, 4, &s.columns.quat}, {glbScale, 3, &s.columns.scale},
+		{glbOpacity, 1, &s.columns.opacity},
 	} {
 		var err error
 		if *want.to, err = column(want.name, want.width); err != nil {
@@ -238,10 +250,12 @@ func (f *glbFile) column(id int, name string, width int) (c glbColumn, rows int6
 
 func (s *glbSource) Close() error { return s.closer.Close() }
 
-// unpack reads splats from first on. Numbers that are not finite are handed on as they are, but for infinite logarithms and logits, which have a meaning.
+// unpack reads splats from first on. Numbers that are not finite are handed on as they are, but for infinite logarithms
+// and logits, which have a meaning.
 func (s *glbSource) unpack(first int, piece *scene.Splats) error {
 	quats, scales, opacities := piece.Quats, piece.LogScales, piece.LogitOpacities
-	if err := s.rows(s.columns.mean, first, piece.N, func(i int, v []float32) error { copy(piece.Means[3*i:], v); return nil }); err != nil {
+	if err := s.rows(s.columns.mean, first, piece.N,
+		func(i int, v []float32) error { copy(piece.Means[3*i:], v); return nil }); err != nil {
 		return err
 	}
 	if err := s.rows(s.columns.quat, first, piece.N, func(i int, v []float32) error {
@@ -253,7 +267,8 @@ func (s *glbSource) unpack(first int, piece *scene.Splats) error {
 	if err := s.rows(s.columns.scale, first, piece.N, func(i int, v []float32) error {
 		for axis, x := range v {
 			if x < 0 {
-				return fmt.Errorf("splat %d: a scale is %g: lengths are expected, drafts of the extension had logarithms", first+i, x)
+				return fmt.Errorf("splat %d: a scale is %g: lengths are expected, drafts of the extension had "+
+					"logarithms", first+i, x)
 			}
 			scales[3*i+axis] = lengthLog(float64(x))
 		}
@@ -271,7 +286,8 @@ func (s *glbSource) unpack(first int, piece *scene.Splats) error {
 		return err
 	}
 	for k, c := range s.sh {
-		err := s.rows(c, first, piece.N, func(i int, v []float32) error { copy(piece.SH[3*(len(s.sh)*i+k):], v); return nil })
+		err := s.rows(c, first, piece.N,
+			func(i int, v []float32) error { copy(piece.SH[3*(len(s.sh)*i+k):], v); return nil })
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,8 @@ func (a glbAttribute) width() int {
 // glbAttributes are the planes of a degree in their order. COLOR_0 is for viewers that know points only.
 func glbAttributes(degree int) []glbAttribute {
 	all := []glbAttribute{
-		{glbPosition, "VEC3", false}, {glbRotation, "VEC4", false}, {glbScale, "VEC3", false}, {glbOpacity, "SCALAR", false}, {glbColor, "VEC4", true},
+		{glbPosition, "VEC3", false}, {glbRotation, "VEC4", false}, {glbScale, "VEC3", false},
+		{glbOpacity, "SCALAR", false}, {glbColor, "VEC4", true},
 	}
 	for k := range scene.SHCoefficients(degree) {
 		all = append(all, glbAttribute{glbSH(k), "VEC3", false})
@@ -54,7 +55,8 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 	case info.N == 0:
 		return nil, refuse(errors.New("glTF cannot hold a model without splats"), "write another format")
 	case p.size() > math.MaxUint32-(1<<20): // what is left is more than the JSON takes
-		return nil, refuse(fmt.Errorf("%d splats of degree %d take %d bytes, and binary glTF ends at 4 GiB", info.N, info.Degree, p.size()),
+		return nil, refuse(fmt.Errorf("%d splats of degree %d take %d bytes, and binary glTF ends at 4 GiB", info.N,
+			info.Degree, p.size()),
 			"lower the degree of the spherical harmonics, write fewer splats, or another format")
 	}
 	defer func() { _ = p.close() }() // what it held is written, or has failed
@@ -85,7 +87,8 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 	return nil, nil
 }
 
-// glbHead gives the bytes before the binary data. The planes' widths are multiples of 4 bytes, so that nothing needs padding.
+// glbHead gives the bytes before the binary data. The planes' widths are multiples of 4 bytes, so that nothing needs
+// padding.
 func glbHead(text []byte, data int64) []byte {
 	head := binary.LittleEndian.AppendUint32([]byte(glbMagic), glbVersion)
 	head = binary.LittleEndian.AppendUint32(head, uint32(glbHeader+2*glbChunk+int64(len(text))+data))
@@ -119,7 +122,8 @@ func glbPlanes(model Source, p *planes) (positions box, err error) {
 	return positions, err
 }
 
-// packGLB writes the planes of a piece whose rotations are normalised and whose axes are glTF's. Its first splat is number first of the model.
+// packGLB writes the planes of a piece whose rotations are normalised and whose axes are glTF's. Its first splat is
+// number first of the model.
 func packGLB(first int, piece *scene.Splats, packed [][]byte) error {
 	for plane := range packed {
 		packed[plane] = packed[plane][:0]
@@ -155,7 +159,8 @@ func packGLB(first int, piece *scene.Splats, packed [][]byte) error {
 func glbJSON(info Info, attributes []glbAttribute, p *planes, positions box) gltfRoot {
 	first, mode := 0, glbPoints
 	splats := gltfPrimitive{Attributes: map[string]int{}, Mode: &mode}
-	splats.Extensions.Splats = &gltfSplats{Kernel: glbKernel, ColorSpace: glbColorSpace, SortingMethod: "cameraDistance", Projection: "perspective"}
+	splats.Extensions.Splats = &gltfSplats{Kernel: glbKernel, ColorSpace: glbColorSpace,
+		SortingMethod: "cameraDistance", Projection: "perspective"}
 	root := gltfRoot{
 		Asset:          gltfAsset{Version: "2.0", Generator: info.Meta.Generator, Extras: extrasOf(info.Meta, true)},
 		ExtensionsUsed: []string{glbSplats},
@@ -172,12 +177,14 @@ func glbJSON(info Info, attributes []glbAttribute, p *planes, positions box) glt
 		}
 		if a.name == glbPosition {
 			for axis := range 3 {
-				accessor.Min, accessor.Max = append(accessor.Min, float64(positions.low[axis])), append(accessor.Max, float64(positions.high[axis]))
+				accessor.Min, accessor.Max = append(accessor.Min, float64(positions.low[axis])),
+					append(accessor.Max, float64(positions.high[axis]))
 			}
 		}
 		splats.Attributes[a.name] = i
 		root.Accessors = append(root.Accessors, accessor)
-		root.BufferViews = append(root.BufferViews, gltfBufferView{ByteOffset: p.starts[i], ByteLength: p.starts[i+1] - p.starts[i], Target: glbArrayKind})
+		root.BufferViews = append(root.BufferViews,
+			gltfBufferView{ByteOffset: p.starts[i], ByteLength: p.starts[i+1] - p.starts[i], Target: glbArrayKind})
 	}
 	return root
 }

@@ -7,7 +7,8 @@ import (
 	"vksplat/scene"
 )
 
-// indexed is a model whose splats are found by their numbers: readers say how, and it is read in pieces and in any order.
+// indexed is a model whose splats are found by their numbers: readers say how, and it is read in pieces and in any
+// order.
 type indexed struct {
 	info Info
 	// decode fills into with the splats of the model from first on, which are there.

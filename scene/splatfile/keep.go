@@ -6,7 +6,8 @@ import (
 	"vksplat/scene"
 )
 
-// Keep leaves the splats whose centres, in the capture's frame, are wanted and that something can draw. It reads the model once and keeps a bit of each splat.
+// Keep leaves the splats whose centres, in the capture's frame, are wanted and that something can draw. It reads the
+// model once and keeps a bit of each splat.
 func Keep(model Source, wanted func(at [3]float64) bool) (Source, error) {
 	info := model.Info()
 	origin := originOf(info)

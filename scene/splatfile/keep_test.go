@@ -8,7 +8,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// TestKeep: by where splats are in the capture, whatever was subtracted from the file's coordinates; what nothing can draw goes in any case.
+// TestKeep: by where splats are in the capture, whatever was subtracted from the file's coordinates; what nothing can
+// draw goes in any case.
 func TestKeep(t *testing.T) {
 	const n = 2*PieceSplats + 5
 	s := scene.NewSplats(n, 1)

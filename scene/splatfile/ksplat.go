@@ -12,15 +12,17 @@ import (
 	"vksplat/scene"
 )
 
-// The format .ksplat of https://github.com/mkkellogg/GaussianSplats3D (SplatBuffer): a header of 4096 bytes, a header of 1024 bytes for each section, then the
-// sections. A section has rows of equal length in buckets, which share a part of space: the sizes of the buckets that are not full, the centres of all, the
-// splats. Level 0 has float32, level 1 positions in 16 bits about the bucket's centre and half floats, level 2 also bytes for the higher spherical
+// The format .ksplat of https://github.com/mkkellogg/GaussianSplats3D (SplatBuffer): a header of 4096 bytes, a header
+// of 1024 bytes for each section, then the sections. A section has rows of equal length in buckets, which share a part
+// of space: the sizes of the buckets that are not full, the centres of all, the splats. Level 0 has float32, level 1
+// positions in 16 bits about the bucket's centre and half floats, level 2 also bytes for the higher spherical
 // harmonics. The frame is that of INRIA's PLY.
 var ksplat = &Format{
 	Name:       ksplatName,
 	Extensions: []string{".ksplat"},
 	Detect: func(head []byte) bool {
-		return len(head) >= ksplatHeader && head[0] == 0 && head[1] == 1 && head[20] <= 2 && !slices.ContainsFunc(head[44:ksplatHeader], func(b byte) bool { return b != 0 })
+		return len(head) >= ksplatHeader && head[0] == 0 && head[1] == 1 && head[20] <= 2 &&
+			!slices.ContainsFunc(head[44:ksplatHeader], func(b byte) bool { return b != 0 })
 	},
 	Open: openKsplat,
 }
@@ -35,7 +37,8 @@ const (
 
 // ksplatLevel is where rows of a level of compression have what, in bytes. Positions come first.
 type ksplatLevel struct {
-	number, scale, quat, color, sh, rest int // number: size of those of scale and rotation; rest: of higher coefficients
+	// number: size of those of scale and rotation; rest: of higher coefficients
+	number, scale, quat, color, sh, rest int
 	steps                                uint32
 }
 
@@ -148,7 +151,8 @@ func (k *ksplatFile) readSection(p *ksplatPart, h []byte, at int64) (end int64, 
 	p.start = at + 4*partly + storage*buckets
 	// None of these products comes near 2^63.
 	if end = p.start + int64(p.row)*room; n > room || end > k.size {
-		return 0, fmt.Errorf("%d splats in room for %d of %d bytes and %d buckets from byte %d on, in a file of %d bytes", n, room, p.row, buckets, at, k.size)
+		return 0, fmt.Errorf("%d splats in room for %d of %d bytes and %d buckets from byte %d on, in a file of %d "+
+			"bytes", n, room, p.row, buckets, at, k.size)
 	}
 	p.n = int(n)
 	if k.level == 0 || n == 0 {
@@ -165,10 +169,12 @@ func (k *ksplatFile) readSection(p *ksplatPart, h []byte, at int64) (end int64, 
 	return end, k.readBuckets(p, at, word(2), word(8), partly, buckets)
 }
 
-// readBuckets reads which splats are in which bucket: full ones of a size come first, then some of which each has its own. The file was found to hold them.
+// readBuckets reads which splats are in which bucket: full ones of a size come first, then some of which each has its
+// own. The file was found to hold them.
 func (k *ksplatFile) readBuckets(p *ksplatPart, at, size, full, partly, buckets int64) error {
 	if full > 0 && (size == 0 || full > int64(p.n)/size) || full+partly > buckets {
-		return fmt.Errorf("%d full buckets of %d splats and %d others, for %d splats and %d buckets", full, size, partly, p.n, buckets)
+		return fmt.Errorf("%d full buckets of %d splats and %d others, for %d splats and %d buckets", full, size,
+			partly, p.n, buckets)
 	}
 	p.bucket, p.full = int(size), int(full)
 	ends, err := readRows(k.file, at, 4, 0, int(partly), new([]byte))

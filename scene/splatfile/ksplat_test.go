@@ -17,7 +17,8 @@ import (
 // ksplatBlock is the side of the cubes that share a bucket in made files.
 const ksplatBlock = 5
 
-// madeKsplat encodes models, a section each, with buckets of 8 splats. order is the models' splats, one model after the other, as they are in the file.
+// madeKsplat encodes models, a section each, with buckets of 8 splats. order is the models' splats, one model after the
+// other, as they are in the file.
 func madeKsplat(level int, models ...*scene.Splats) (data []byte, order []int) {
 	var body []byte
 	headers, splats := []byte(nil), 0
@@ -91,7 +92,8 @@ func madeSection(level int, s *scene.Splats) (header, body []byte, order []int) 
 		binary.LittleEndian.PutUint32(header[4*i:], uint32(value))
 	}
 	if level > 0 {
-		for i, value := range map[int]uint32{2: size, 3: uint32(len(full) + len(partly)), 4: math.Float32bits(ksplatBlock), 5: 12, 6: 32767, 8: uint32(len(full)), 9: uint32(len(partly))} {
+		for i, value := range map[int]uint32{2: size, 3: uint32(len(full) + len(partly)),
+			4: math.Float32bits(ksplatBlock), 5: 12, 6: 32767, 8: uint32(len(full)), 9: uint32(len(partly))} {
 			binary.LittleEndian.PutUint32(header[4*i:], value)
 		}
 	}
@@ -159,7 +161,8 @@ func TestKsplat(t *testing.T) {
 		for _, n := range []int{0, 1, 7, 8, 9, 300} {
 			for degree := range ksplatDegree + 1 {
 				// The second section is of another degree than the first and the third.
-				models := []*scene.Splats{madeModel(n, degree, "spread"), madeModel(n/2, 0, "point"), madeModel(13, min(degree, 1), "spread")}
+				models := []*scene.Splats{madeModel(n, degree, "spread"), madeModel(n/2, 0, "point"),
+					madeModel(13, min(degree, 1), "spread")}
 				for i := range models[1].Means {
 					models[1].Means[i] = min(models[1].Means[i], 3000)
 				}
@@ -204,8 +207,10 @@ func checkKsplat(t *testing.T, level int, got *scene.Splats, models []*scene.Spl
 			near(t, "position", i, float64(got.Means[3*i+axis]), x, position+math.Abs(x)*1e-7)
 			// Half floats become coarse below 6e-5.
 			scale := math.Exp(float64(s.LogScales[3*id+axis]))
-			near(t, "scale", i, math.Exp(float64(got.LogScales[3*i+axis])), scale, scale*(relative+1e-6)+1e-13+float64(min(level, 1))*3.1e-8)
-			near(t, "colour", i, colorOf(got.SH[3*got.K()*i+axis]), min(max(colorOf(s.SH[3*s.K()*id+axis]), 0), 1), 0.5/255+1e-6)
+			near(t, "scale", i, math.Exp(float64(got.LogScales[3*i+axis])), scale,
+				scale*(relative+1e-6)+1e-13+float64(min(level, 1))*3.1e-8)
+			near(t, "colour", i, colorOf(got.SH[3*got.K()*i+axis]), min(max(colorOf(s.SH[3*s.K()*id+axis]), 0), 1),
+				0.5/255+1e-6)
 		}
 		near(t, "rotation", i, quatError(got.Quats[4*i:4*i+4], s.Quats[4*id:4*id+4]), 0, 2*relative)
 		near(t, "opacity", i, sigmoid(got.LogitOpacities[i]), sigmoid(s.LogitOpacities[id]), 0.5/255+1e-6)

@@ -8,8 +8,9 @@ import (
 	"vksplat/internal/parallel"
 )
 
-// losslessImage is an image of bytes that is to be a lossless WebP (RFC 9649, section 3). Its pixels come one row after the other; what a pixel does not have
-// of red, green and blue is 0, its alpha 255, and pixels at the end of the image that are not there are 0.
+// losslessImage is an image of bytes that is to be a lossless WebP (RFC 9649, section 3). Its pixels come one row after
+// the other; what a pixel does not have of red, green and blue is 0, its alpha 255, and pixels at the end of the image
+// that are not there are 0.
 type losslessImage struct {
 	pixels   []uint8
 	channels int // 1 to 4
@@ -28,11 +29,13 @@ const (
 	predictTop  = 2
 )
 
-// losslessFilters are tried for each image. Neighbours to the left are near each other in space, those above in the palette.
-var losslessFilters = []losslessFilter{{false, 0}, {true, 0}, {false, predictLeft}, {true, predictLeft}, {false, predictTop}, {true, predictTop}}
+// losslessFilters are tried for each image. Neighbours to the left are near each other in space, those above in the
+// palette.
+var losslessFilters = []losslessFilter{{false, 0}, {true, 0}, {false, predictLeft}, {true, predictLeft},
+	{false, predictTop}, {true, predictTop}}
 
-// The alphabets of the five prefix codes of an image: green with the lengths of matches, red, blue, alpha, distances of matches. No matches are written: the
-// images are all but noise.
+// The alphabets of the five prefix codes of an image: green with the lengths of matches, red, blue, alpha, distances of
+// matches. No matches are written: the images are all but noise.
 var losslessAlphabets = [5]int{256 + 24, 256, 256, 256, 40}
 
 // channelOf gives the place in a pixel of what the first four codes are for.
@@ -185,8 +188,8 @@ func (m *losslessImage) fill(row []uint8, y int, subtractGreen bool) {
 	}
 }
 
-// writeTransforms announces the filter. The predictor's number lies in an image of its own, a pixel for each square of 512 x 512; as they are all the same
-// they take no bits.
+// writeTransforms announces the filter. The predictor's number lies in an image of its own, a pixel for each square of
+// 512 x 512; as they are all the same they take no bits.
 func (m *losslessImage) writeTransforms(w *bitWriter, filter losslessFilter) {
 	const (
 		kindPredict  = 0

@@ -29,7 +29,8 @@ func checkLossless(t *testing.T, m *losslessImage) []byte {
 			copy(want[:], m.pixels[m.channels*i:m.channels*(i+1)])
 		}
 		if got := [4]uint8(img.Pix[4*i:]); got != want {
-			t.Fatalf("%d x %d pixels of %d channels: pixel %d is %v, want %v", m.width, m.height, m.channels, i, got, want)
+			t.Fatalf("%d x %d pixels of %d channels: pixel %d is %v, want %v", m.width, m.height, m.channels, i, got,
+				want)
 		}
 	}
 	return data

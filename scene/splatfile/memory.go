@@ -35,7 +35,8 @@ func All(model Source) (*scene.Splats, error) {
 	info := model.Info()
 	var all *scene.Splats
 	err := eachPiece(model, func(first int, piece *scene.Splats) error {
-		if all == nil { // not before: a packed file shows with its first splats that there is more to it than a header's claim
+		// not before: a packed file shows with its first splats that there is more to it than a header's claim
+		if all == nil {
 			all = scene.NewSplats(info.N, info.Degree)
 		}
 		copySplats(all, first, piece, 0, piece.N)

@@ -14,8 +14,9 @@ import (
 	"vksplat/scene/ply"
 )
 
-// madeModel makes splats up: kind "spread", "edges" (opacities 0 and 1, tiny and huge scales, rotations that have equal or negative components), "point" (all at
-// one place) or "huge" (as far apart as numbers go, and the ends of all other ranges).
+// madeModel makes splats up: kind "spread", "edges" (opacities 0 and 1, tiny and huge scales, rotations that have equal
+// or negative components), "point" (all at one place) or "huge" (as far apart as numbers go, and the ends of all other
+// ranges).
 func madeModel(n, degree int, kind string) *scene.Splats {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(degree)))
 	s := scene.NewSplats(n, degree)
@@ -43,7 +44,8 @@ func madeModel(n, degree int, kind string) *scene.Splats {
 		}
 		for i := range s.LogitOpacities {
 			s.LogitOpacities[i] = []float32{-ply.InfiniteLog, ply.InfiniteLog, 1000, -1000}[i%4]
-			copy(s.Quats[4*i:], [][]float32{{1, 0, 0, 0}, {-1e20, 1e20, 0, 0}, {0, 0, -1e-30, 0}, {0.5, 0.5, -0.5, -0.5}}[i%4])
+			copy(s.Quats[4*i:],
+				[][]float32{{1, 0, 0, 0}, {-1e20, 1e20, 0, 0}, {0, 0, -1e-30, 0}, {0.5, 0.5, -0.5, -0.5}}[i%4])
 		}
 		fill(s.SH, 3)
 	}
@@ -57,7 +59,8 @@ func setEdges(s *scene.Splats) {
 		scale, logit float32
 	}{
 		{[4]float32{1, 0, 0, 0}, -9.9, 40}, {[4]float32{0, -7, 0, 0}, 5.9, -40}, {[4]float32{-1, -1, -1, -1}, 0, 0},
-		{[4]float32{1e-3, 1e-3, 0, -1e-3}, -1e-9, 30}, {[4]float32{0, 0, 0, 1e3}, -4, -30}, {[4]float32{-0.7071068, 0.7071068, 0, 0}, -2, 5},
+		{[4]float32{1e-3, 1e-3, 0, -1e-3}, -1e-9, 30}, {[4]float32{0, 0, 0, 1e3}, -4, -30},
+		{[4]float32{-0.7071068, 0.7071068, 0, 0}, -2, 5},
 	} {
 		if i < s.N {
 			copy(s.Quats[4*i:], edge.quat[:])
@@ -69,7 +72,8 @@ func setEdges(s *scene.Splats) {
 	}
 }
 
-// tolerance is how far values may be after a round trip; opacity is compared between 0 and 1, rotations up to their sign.
+// tolerance is how far values may be after a round trip; opacity is compared between 0 and 1, rotations up to their
+// sign.
 type tolerance struct {
 	mean, quat, scale, opacity, dc, sh1, sh float64
 	halfTurns                               bool // about its own axes do not count
@@ -98,7 +102,8 @@ func compareModels(t *testing.T, got, want *scene.Splats, tol tolerance) (worst 
 		a, b := direction(got.Quats[4*i:4*i+4]), direction(want.Quats[4*i:4*i+4])
 		dot := math.Abs(a[0]*b[0] + a[1]*b[1] + a[2]*b[2] + a[3]*b[3])
 		if tol.halfTurns {
-			dot = max(dot, math.Abs(a[1]*b[0]-a[0]*b[1]-a[3]*b[2]+a[2]*b[3]), math.Abs(a[2]*b[0]+a[3]*b[1]-a[0]*b[2]-a[1]*b[3]),
+			dot = max(dot, math.Abs(a[1]*b[0]-a[0]*b[1]-a[3]*b[2]+a[2]*b[3]),
+				math.Abs(a[2]*b[0]+a[3]*b[1]-a[0]*b[2]-a[1]*b[3]),
 				math.Abs(a[3]*b[0]-a[2]*b[1]+a[1]*b[2]-a[0]*b[3]))
 		}
 		near("quat", i, math.Acos(min(dot, 1)), 0, tol.quat, &worst.quat)
@@ -150,7 +155,8 @@ func foreignSplats(t *testing.T, name string) string {
 }
 
 // writeTemp writes a model to a file of a folder of its own.
-func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta ply.Meta, o WriteOptions) (path string, lost []string) {
+func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta ply.Meta, o WriteOptions) (path string,
+	lost []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
 	lost, err := f.Write(path, Memory(s, meta), o)
@@ -161,7 +167,8 @@ func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta ply.M
 }
 
 // written writes a model and reads it again.
-func written(t *testing.T, f *Format, s *scene.Splats, meta ply.Meta, o WriteOptions) (got *scene.Splats, info Info, lost []string) {
+func written(t *testing.T, f *Format, s *scene.Splats, meta ply.Meta, o WriteOptions) (got *scene.Splats, info Info,
+	lost []string) {
 	t.Helper()
 	path, lost := writeTemp(t, f, "model"+f.Extensions[0], s, meta, o)
 	got, info = readModel(t, f, path)
@@ -285,7 +292,8 @@ func refused(t *testing.T, f *Format, what string, data []byte) {
 	}
 }
 
-// fuzzReader feeds a reader with anything: it may refuse, but not crash, and what it takes must fit the file and be read twice alike.
+// fuzzReader feeds a reader with anything: it may refuse, but not crash, and what it takes must fit the file and be
+// read twice alike.
 func fuzzReader(f *testing.F, format *Format) {
 	path := filepath.Join(f.TempDir(), "model")
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -15,7 +15,8 @@ import (
 // npmValidator is a program of others, at the version that it was tried with.
 const npmValidator = "gltf-validator@2.0.0-dev.3.10"
 
-// npmTool installs an npm package and gives what runs a script of it or beside it. Where node, npm or the registry is not there the test is skipped.
+// npmTool installs an npm package and gives what runs a script of it or beside it. Where node, npm or the registry is
+// not there the test is skipped.
 func npmTool(t *testing.T, pkg string) (folder string, run func(t *testing.T, script string, args ...string) string) {
 	t.Helper()
 	if testing.Short() {
@@ -27,7 +28,8 @@ func npmTool(t *testing.T, pkg string) (folder string, run func(t *testing.T, sc
 			t.Skipf("no %s: %s is not asked", program, pkg)
 		}
 	}
-	out, err := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder, pkg).CombinedOutput()
+	out, err := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix",
+		folder, pkg).CombinedOutput()
 	if err != nil {
 		t.Skipf("npm cannot install %s: %v: %s", pkg, err, strings.TrimSpace(string(out)))
 	}
@@ -43,8 +45,9 @@ func npmTool(t *testing.T, pkg string) (folder string, run func(t *testing.T, sc
 	}
 }
 
-// The Khronos validator finds no fault with our files, but that it calls the extension's names of attributes invalid: it was made before the extension was
-// ratified. So it is asked again with names that applications may give, which it then also checks the accessors of.
+// The Khronos validator finds no fault with our files, but that it calls the extension's names of attributes invalid:
+// it was made before the extension was ratified. So it is asked again with names that applications may give, which it
+// then also checks the accessors of.
 func TestGLBValidator(t *testing.T) {
 	folder, run := npmTool(t, npmValidator)
 	const script = `const v = require('gltf-validator'), fs = require('fs');
@@ -56,20 +59,23 @@ Promise.all(process.argv.slice(2).map(f => v.validateBytes(new Uint8Array(fs.rea
 	var files []string
 	for degree := range 4 {
 		for _, n := range []int{1, 60} {
-			path, _ := writeTemp(t, glb, "a.glb", madeModel(n, degree, "edges"), ply.Meta{Antialiased: true, Background: &[3]float32{1, 1, 1}, Near: 0.05}, WriteOptions{})
+			path, _ := writeTemp(t, glb, "a.glb", madeModel(n, degree, "edges"),
+				ply.Meta{Antialiased: true, Background: &[3]float32{1, 1, 1}, Near: 0.05}, WriteOptions{})
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			named := path + ".named.glb"
-			if err := os.WriteFile(named, bytes.ReplaceAll(data, []byte(glbSplats+":"), []byte("_HR_GAUSSIAN_SPLATTING_")), 0o600); err != nil {
+			if err := os.WriteFile(named,
+				bytes.ReplaceAll(data, []byte(glbSplats+":"), []byte("_HR_GAUSSIAN_SPLATTING_")), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			files = append(files, path, named)
 		}
 	}
 	var reports []issues
-	if err := json.Unmarshal([]byte(run(t, "validate.cjs", files...)), &reports); err != nil || len(reports) != len(files) {
+	if err := json.Unmarshal([]byte(run(t, "validate.cjs", files...)), &reports); err != nil ||
+		len(reports) != len(files) {
 		t.Fatalf("%d reports, %v", len(reports), err)
 	}
 	for i, report := range reports {
@@ -95,7 +101,8 @@ func (r issues) check(t *testing.T, extended bool) {
 			continue
 		}
 		seen++
-		if !extended || m.Code != "MESH_PRIMITIVE_INVALID_ATTRIBUTE" || !strings.Contains(m.Pointer, "/attributes/"+glbSplats+":") {
+		if !extended || m.Code != "MESH_PRIMITIVE_INVALID_ATTRIBUTE" ||
+			!strings.Contains(m.Pointer, "/attributes/"+glbSplats+":") {
 			t.Errorf("%s: %s: %s", m.Pointer, m.Code, m.Message)
 		}
 	}

@@ -17,8 +17,9 @@ import (
 // ErrUnknown says that a file is of none of the formats.
 var ErrUnknown = errors.New("it is none of the formats that are known")
 
-// Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of SOG, with meta.json in it, or the
-// OUT of a run of train, whose latest model or checkpoint is opened. Errors are of kind fault.ErrData or ErrTryAgain and say what to do.
+// Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of
+// SOG, with meta.json in it, or the OUT of a run of train, whose latest model or checkpoint is opened. Errors are of
+// kind fault.ErrData or ErrTryAgain and say what to do.
 func Open(path string) (Source, error) {
 	path, err := Find(path)
 	if err != nil {
@@ -56,16 +57,19 @@ func FindStep(path string, step int) (string, error) {
 	}
 	wanted := func(n int) bool { return step == 0 || n == step }
 	file, at := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"), wanted)
-	if saved, later := latest(filepath.Join(path, "checkpoints"), checkpointPrefix, checkpointSuffix, wanted); later > at {
+	if saved, later := latest(filepath.Join(path, "checkpoints"), checkpointPrefix, checkpointSuffix,
+		wanted); later > at {
 		file = saved
 	}
 	switch {
 	case file != "":
 		return file, nil
 	case step > 0:
-		return "", openFail(path, "vksplat info "+photo.ShellWord(path)+" lists the models", "the folder holds no model of step %d", step)
+		return "", openFail(path, "vksplat info "+photo.ShellWord(path)+" lists the models",
+			"the folder holds no model of step %d", step)
 	}
-	return "", openFail(path, "name a file of splats, or the folder OUT of vksplat train once it has written a model or a checkpoint", "the folder holds no model")
+	return "", openFail(path, "name a file of splats, or the folder OUT of vksplat train once it has written a model "+
+		"or a checkpoint", "the folder holds no model")
 }
 
 // Size is how many bytes a model takes: its file or, of SOG in a folder, meta.json and the images that it names.
@@ -140,8 +144,8 @@ func readHead(path string) ([]byte, error) {
 	return head[:n], nil
 }
 
-// choose returns the format of a file: one that recognises the content, rather one whose name the file has; else one that goes by the name alone, or whose
-// Open can say what is wrong. It is nil for none.
+// choose returns the format of a file: one that recognises the content, rather one whose name the file has; else one
+// that goes by the name alone, or whose Open can say what is wrong. It is nil for none.
 func choose(path string, head []byte) *Format {
 	byName := ByName(filepath.Base(path))
 	if byName != nil && byName.Detect != nil && byName.Detect(head) {
@@ -162,7 +166,8 @@ func choose(path string, head []byte) *Format {
 func kindOf(head []byte) string {
 	for _, k := range []struct{ kind, magic string }{
 		{"a photo", "\xff\xd8\xff"}, {"a photo", "\x89PNG\r\n"}, {"a photo", "II*\x00"}, {"a photo", "MM\x00*"},
-		{"a PDF file", "%PDF-"}, {"a web page", "<!DOCTYPE"}, {"a web page", "<!doctype"}, {"a web page", "<html"}, {"an XML file", "<?xml"},
+		{"a PDF file", "%PDF-"}, {"a web page", "<!DOCTYPE"}, {"a web page", "<!doctype"}, {"a web page", "<html"},
+		{"an XML file", "<?xml"},
 	} {
 		if bytes.HasPrefix(head, []byte(k.magic)) {
 			return k.kind
@@ -185,9 +190,11 @@ func unknown(path string, head []byte) error {
 	case "":
 		return openFail(path, hint, "%w", ErrUnknown)
 	case "a photo":
-		return openFail(path, "name a file of splats; photos are what vksplat train reads, in the folder of a capture", "%w: it is %s", ErrUnknown, kind)
+		return openFail(path, "name a file of splats; photos are what vksplat train reads, in the folder of a capture",
+			"%w: it is %s", ErrUnknown, kind)
 	default:
-		return openFail(path, hint+"; a download that failed may have left a page in its place", "%w: it is %s", ErrUnknown, kind)
+		return openFail(path, hint+"; a download that failed may have left a page in its place", "%w: it is %s",
+			ErrUnknown, kind)
 	}
 }
 

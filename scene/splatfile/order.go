@@ -18,8 +18,8 @@ func readMeans(model Source) ([]float32, error) {
 	return means, err
 }
 
-// mortonOrder sorts the splats of a model along a Z-order curve over the cube of their positions, 21 bits an axis: splats that are near each other in
-// space mostly are in the file. Equal codes keep their order.
+// mortonOrder sorts the splats of a model along a Z-order curve over the cube of their positions, 21 bits an axis:
+// splats that are near each other in space mostly are in the file. Equal codes keep their order.
 func mortonOrder(model Source) ([]uint32, error) {
 	means, err := readMeans(model)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 var inf32 = float32(math.Inf(1))
 
-// paletteIterations is how often all points choose their entry and all entries move to the mean of their points, where nothing else is asked for.
+// paletteIterations is how often all points choose their entry and all entries move to the mean of their points, where
+// nothing else is asked for.
 const paletteIterations = 10
 
 // palette is a set of rows, of so many numbers each, such that every row of a model is near one of them.
@@ -22,9 +23,10 @@ type palette struct {
 // principalRows is how many rows tell the basis.
 const principalRows = 1 << 16
 
-// trainPalette finds a palette of k entries at most for rows [n*width], n > 0, so that the sum of squared distances is small: a tree of cells, then Lloyd's
-// iterations in which points look for a nearer entry around that they have (Wang et al. 2012, "Fast Approximate k-Means via Cluster Closures", is the like).
-// All sums go in the order of the rows, so that the number of cores shows nowhere.
+// trainPalette finds a palette of k entries at most for rows [n*width], n > 0, so that the sum of squared distances is
+// small: a tree of cells, then Lloyd's iterations in which points look for a nearer entry around that they have (Wang
+// et al. 2012, "Fast Approximate k-Means via Cluster Closures", is the like). All sums go in the order of the rows, so
+// that the number of cores shows nowhere.
 func trainPalette(rows []float32, width, k, iterations int) *palette {
 	n := len(rows) / width
 	some := rows
@@ -168,5 +170,6 @@ func (g *paletteGraph) move(points []float32, labels []int32) {
 
 // inPaletteBlocks calls f for parts of n entries or points on all cores.
 func inPaletteBlocks(n int, f func(lo, hi int)) {
-	parallel.For((n+paletteBlock-1)/paletteBlock, func(block int) { f(block*paletteBlock, min((block+1)*paletteBlock, n)) })
+	parallel.For((n+paletteBlock-1)/paletteBlock,
+		func(block int) { f(block*paletteBlock, min((block+1)*paletteBlock, n)) })
 }

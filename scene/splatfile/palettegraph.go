@@ -32,7 +32,8 @@ func (g *paletteGraph) entry(i int32) []float32 {
 	return g.entries[g.stride*int(i):][:g.stride:g.stride]
 }
 
-// squaredDistance is the squared distance of two rows, whose length is a multiple of 8, or some number from limit on if it is not less.
+// squaredDistance is the squared distance of two rows, whose length is a multiple of 8, or some number from limit on if
+// it is not less.
 func squaredDistance(a, b []float32, limit float32) float32 {
 	sum := float32(0)
 	for len(a) >= 8 && len(b) >= 8 {
@@ -86,8 +87,9 @@ func (g *paletteGraph) settle() {
 	}
 }
 
-// round looks for nearer neighbours among the neighbours of neighbours, both ways, of all entries at once (Dong et al. 2011, "Efficient K-Nearest Neighbor
-// Graph Construction for Generic Similarity Measures"), and tells how many entries got one.
+// round looks for nearer neighbours among the neighbours of neighbours, both ways, of all entries at once (Dong et al.
+// 2011, "Efficient K-Nearest Neighbor Graph Construction for Generic Similarity Measures"), and tells how many entries
+// got one.
 func (g *paletteGraph) round() int {
 	k := g.k()
 	old := *g
@@ -189,7 +191,8 @@ func (b *beam) offer(g *paletteGraph, point []float32, j int32) (at int, in bool
 		limit = b.distances[beamEntries-1]
 	}
 	d := squaredDistance(point, g.entry(j), limit)
-	if !(d < limit) || slices.Contains(b.ids[:b.n], j) { // a NaN, of numbers whose squares are too large, is no distance
+	// a NaN, of numbers whose squares are too large, is no distance
+	if !(d < limit) || slices.Contains(b.ids[:b.n], j) {
 		return 0, false
 	}
 	at = min(b.n, beamEntries-1)
@@ -201,7 +204,8 @@ func (b *beam) offer(g *paletteGraph, point []float32, j int32) (at int, in bool
 	return at, true
 }
 
-// nearest walks from some entries to the nearest of a point that it finds: to the neighbours of the nearest seen so far, as long as they get nearer.
+// nearest walks from some entries to the nearest of a point that it finds: to the neighbours of the nearest seen so
+// far, as long as they get nearer.
 func (g *paletteGraph) nearest(point []float32, starts ...int32) (int32, float32) {
 	var b beam
 	for _, j := range starts {

@@ -2,7 +2,8 @@ package splatfile
 
 import "container/heap"
 
-// paletteTree cuts the space of points into cells by planes across single coordinates. It is where the search for a palette begins: one entry for each cell.
+// paletteTree cuts the space of points into cells by planes across single coordinates. It is where the search for a
+// palette begins: one entry for each cell.
 type paletteTree struct {
 	nodes  []treeNode
 	leaves int
@@ -18,7 +19,8 @@ type treeNode struct {
 // treeStarts is how many cells a search for the nearest entry starts from.
 const treeStarts = 4
 
-// leaf gives the cell of a point below a node, and into beside, if it is not nil, the planes on the way that are nearest to it.
+// leaf gives the cell of a point below a node, and into beside, if it is not nil, the planes on the way that are
+// nearest to it.
 func (t *paletteTree) leaf(node int32, point []float32, beside *[treeStarts - 1]planeBeside) int32 {
 	for t.nodes[node].left >= 0 {
 		at := &t.nodes[node]
@@ -82,7 +84,8 @@ func (q *treeQueue) Pop() any {
 	return last
 }
 
-// growTree cuts the cell with the largest error at its mean on the axis of its largest variance, until there are k cells or each holds equal points.
+// growTree cuts the cell with the largest error at its mean on the axis of its largest variance, until there are k
+// cells or each holds equal points.
 func growTree(points []float32, stride, k int) *paletteTree {
 	n := len(points) / stride
 	ids := make([]int32, n)
@@ -156,7 +159,8 @@ func (g *treeGrower) measure(c treeCell) treeCell {
 	return c
 }
 
-// partition brings a cell's points below its plane to the front, in their order as the others are, and gives where they end.
+// partition brings a cell's points below its plane to the front, in their order as the others are, and gives where they
+// end.
 func (g *treeGrower) partition(c treeCell) int {
 	above := make([]int32, 0, c.hi-c.lo)
 	at := c.lo

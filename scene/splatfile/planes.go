@@ -8,8 +8,9 @@ const planesInMemory = 64 << 20
 // planeChunk is how many bytes of planes are in one piece of memory.
 const planeChunk = 4 << 20
 
-// planes are arrays that stand one after another, each with a fixed number of bytes for every splat: the order of formats that keep all positions
-// together, then all colours and so on, while models come splat by splat. They are in memory, or in a temporary file where they are large.
+// planes are arrays that stand one after another, each with a fixed number of bytes for every splat: the order of
+// formats that keep all positions together, then all colours and so on, while models come splat by splat. They are in
+// memory, or in a temporary file where they are large.
 type planes struct {
 	widths []int
 	starts []int64 // where each plane begins; one more: where the last one ends

@@ -11,7 +11,8 @@ import (
 
 const plyName = "ply"
 
-// plainPLY is the layout of INRIA's trainer: float32 properties of the element vertex in the capture's own frame. It keeps everything; rotations are normalised.
+// plainPLY is the layout of INRIA's trainer: float32 properties of the element vertex in the capture's own frame. It
+// keeps everything; rotations are normalised.
 var plainPLY = &Format{
 	Name:       plyName,
 	Extensions: []string{".ply"},
@@ -39,7 +40,8 @@ func openPLY(path string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := plySource{file, Info{Format: plyName, Encoding: file.Info.Format, N: file.N, Degree: file.Degree, Meta: file.Info.Meta, Comments: file.Info.Comments}}
+	s := plySource{file, Info{Format: plyName, Encoding: file.Info.Format, N: file.N, Degree: file.Degree,
+		Meta: file.Info.Meta, Comments: file.Info.Comments}}
 	if len(file.Info.Ignored) > 0 {
 		s.info.Notes = []string{"these properties mean nothing to a splat: " + strings.Join(file.Info.Ignored, ", ")}
 	}

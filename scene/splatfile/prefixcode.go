@@ -5,14 +5,16 @@ import (
 	"slices"
 )
 
-// prefixCode is a canonical Huffman code as lossless WebP has them. Prefixes have their bits in the order in which they are written.
+// prefixCode is a canonical Huffman code as lossless WebP has them. Prefixes have their bits in the order in which they
+// are written.
 type prefixCode struct {
 	length []uint8
 	prefix []uint16
 	used   []int // the symbols that occur
 }
 
-// newPrefixCode makes a code for symbols that occur so often, with no prefix longer than limit. A symbol alone has a prefix of no bits.
+// newPrefixCode makes a code for symbols that occur so often, with no prefix longer than limit. A symbol alone has a
+// prefix of no bits.
 func newPrefixCode(counts []uint64, limit int) prefixCode {
 	c := prefixCode{length: make([]uint8, len(counts)), prefix: make([]uint16, len(counts))}
 	for symbol, n := range counts {
@@ -39,7 +41,8 @@ func newPrefixCode(counts []uint64, limit int) prefixCode {
 	return c
 }
 
-// huffmanLengths finds the lengths of the prefixes of two symbols or more. Until none exceeds the limit, counts are brought nearer to each other.
+// huffmanLengths finds the lengths of the prefixes of two symbols or more. Until none exceeds the limit, counts are
+// brought nearer to each other.
 func huffmanLengths(to []uint8, used []int, counts []uint64, limit int) {
 	order := slices.Clone(used)
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -56,7 +59,8 @@ func huffmanLengths(to []uint8, used []int, counts []uint64, limit int) {
 		weight[i] = counts[symbol]
 	}
 	for {
-		if longest := huffmanTree(weight, len(order), func(i, depth int) { to[order[i]] = uint8(depth) }); longest <= limit {
+		if longest := huffmanTree(weight, len(order),
+			func(i, depth int) { to[order[i]] = uint8(depth) }); longest <= limit {
 			return
 		}
 		for i := range order {
@@ -65,8 +69,9 @@ func huffmanLengths(to []uint8, used []int, counts []uint64, limit int) {
 	}
 }
 
-// huffmanTree builds the tree of n ascending weights, with room for the inner nodes behind them, tells the depth of each, and returns the largest. Leaves and
-// inner nodes are two queues in ascending order: the two lightest are at their fronts.
+// huffmanTree builds the tree of n ascending weights, with room for the inner nodes behind them, tells the depth of
+// each, and returns the largest. Leaves and inner nodes are two queues in ascending order: the two lightest are at
+// their fronts.
 func huffmanTree(weight []uint64, n int, depthOf func(i, depth int)) (longest int) {
 	parent := make([]int, len(weight))
 	leaf, inner := 0, n
@@ -99,8 +104,8 @@ func huffmanTree(weight []uint64, n int, depthOf func(i, depth int)) (longest in
 // lengthOrder is the order in which the lengths of the prefixes of lengths are written (RFC 9649, section 3.7.2.1.2).
 var lengthOrder = [19]int{17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// write writes what the reader needs to make the code: the only symbol, or the lengths of all prefixes, coded themselves. Two kinds of symbols stand for runs
-// of zeros: 17 for 3 to 10, 18 for 11 to 138.
+// write writes what the reader needs to make the code: the only symbol, or the lengths of all prefixes, coded
+// themselves. Two kinds of symbols stand for runs of zeros: 17 for 3 to 10, 18 for 11 to 138.
 func (c *prefixCode) write(w *bitWriter) {
 	if len(c.used) < 2 {
 		symbol := uint64(0)
@@ -121,7 +126,8 @@ func (c *prefixCode) write(w *bitWriter) {
 	}
 	lengths := newPrefixCode(counts, 7)
 	if len(lengths.used) == 1 {
-		lengths.length[lengths.used[0]] = 1 // it must be told from those that do not occur, and takes no bits all the same
+		// it must be told from those that do not occur, and takes no bits all the same
+		lengths.length[lengths.used[0]] = 1
 	}
 	w.bits(uint64(len(lengthOrder)-4), 4)
 	for _, symbol := range lengthOrder {

@@ -2,8 +2,9 @@ package splatfile
 
 import "math"
 
-// principalAxes gives an orthonormal basis of the rows' space, [width][width], in which the first coordinates have most of the variance: the eigenvectors of
-// the covariance of the rows, largest eigenvalue first. Distances are the same in it, and most of them is known after a few coordinates.
+// principalAxes gives an orthonormal basis of the rows' space, [width][width], in which the first coordinates have most
+// of the variance: the eigenvectors of the covariance of the rows, largest eigenvalue first. Distances are the same in
+// it, and most of them is known after a few coordinates.
 func principalAxes(rows []float32, width int) [][]float32 {
 	n := len(rows) / width
 	mean := make([]float64, width)
@@ -36,7 +37,8 @@ func principalAxes(rows []float32, width int) [][]float32 {
 	return eigenvectors(covariance)
 }
 
-// jacobiSweeps is how often each pair of axes is turned; a symmetric matrix of this size is diagonal to the last digits after less.
+// jacobiSweeps is how often each pair of axes is turned; a symmetric matrix of this size is diagonal to the last digits
+// after less.
 const jacobiSweeps = 12
 
 // eigenvectors of a symmetric matrix, which is overwritten, by Jacobi's method: rows, largest eigenvalue first.

@@ -2,8 +2,8 @@ package splatfile
 
 import "math"
 
-// Rotations that formats pack. q and -q are the same rotation, and of a rotation of length 1 three components tell the fourth, so that the largest is left out
-// and its sign is positive. The others are at most 1/sqrt(2).
+// Rotations that formats pack. q and -q are the same rotation, and of a rotation of length 1 three components tell the
+// fourth, so that the largest is left out and its sign is positive. The others are at most 1/sqrt(2).
 
 // threeOf gives the place of the largest component of a rotation of length 1, and the others in their order.
 func threeOf(q [4]float64) (largest int, others [3]float64) {

@@ -42,8 +42,8 @@ type selector struct {
 	ids    []uint32  // of these splats
 }
 
-// Select leaves out what the selection drops, and splats that nothing can draw in any case. It reads the model once; where nothing goes it returns the
-// model itself.
+// Select leaves out what the selection drops, and splats that nothing can draw in any case. It reads the model once;
+// where nothing goes it returns the model itself.
 func Select(model Source, s Selection) (Source, Dropped, error) {
 	n := model.Info().N
 	w := &selector{s: s, n: n, keep: make(bitmap.Bitmap, (n+63)/64)}
@@ -135,8 +135,9 @@ func (w *selector) outside(mean []float32) bool {
 	return false
 }
 
-// meanArea is the area that an ellipsoid of these log axes covers, on average over all directions: a quarter of its surface (Cauchy), by Thomsen's
-// approximation, which is within 1.1 %. The volume would not do: the splats of a wall are flat.
+// meanArea is the area that an ellipsoid of these log axes covers, on average over all directions: a quarter of its
+// surface (Cauchy), by Thomsen's approximation, which is within 1.1 %. The volume would not do: the splats of a wall
+// are flat.
 func meanArea(logAxes []float32) float64 {
 	const p = 1.6075
 	a, b, c := float64(logAxes[0]), float64(logAxes[1]), float64(logAxes[2])
@@ -166,10 +167,11 @@ func (w *selector) drop(goes func(i int) bool) (count int) {
 	return count
 }
 
-// dropOutliers drops splats that stand alone. A splat's spacing is the mean distance to its three nearest others. Spacings of a scene range over orders of
-// magnitude, so that their logarithms are compared: a splat goes whose spacing is more than Outliers robust standard deviations (1.4826 times the median
-// absolute deviation) above the median, and beyond three standard deviations of the splat itself. The second keeps large splats of sky and background,
-// which are far apart and overlap all the same.
+// dropOutliers drops splats that stand alone. A splat's spacing is the mean distance to its three nearest others.
+// Spacings of a scene range over orders of magnitude, so that their logarithms are compared: a splat goes whose spacing
+// is more than Outliers robust standard deviations (1.4826 times the median absolute deviation) above the median, and
+// beyond three standard deviations of the splat itself. The second keeps large splats of sky and background, which are
+// far apart and overlap all the same.
 func (w *selector) dropOutliers() {
 	spacing := initial.Spacing(w.means)
 	var logs []float64
@@ -185,14 +187,16 @@ func (w *selector) dropOutliers() {
 	w.extent = nil
 }
 
-// sampleSize is how many splats statistics of a model are taken from, at most twice as many: evenly from the file's order.
+// sampleSize is how many splats statistics of a model are taken from, at most twice as many: evenly from the file's
+// order.
 const sampleSize = 1 << 18
 
 func stride(n int) int { return max(n/sampleSize, 1) }
 
-// dropSurplus keeps the MaxSplats splats of the greatest importance; of equal ones, the first. Importance is opacity times the area that a splat covers on
-// average over all directions, over the square of its distance r0^2 + d^2 from the middle of the scene: about the share of a picture that it fills for a
-// camera in or around the scene. d is the distance from the median position, r0 the median of d.
+// dropSurplus keeps the MaxSplats splats of the greatest importance; of equal ones, the first. Importance is opacity
+// times the area that a splat covers on average over all directions, over the square of its distance r0^2 + d^2 from
+// the middle of the scene: about the share of a picture that it fills for a camera in or around the scene. d is the
+// distance from the median position, r0 the median of d.
 func (w *selector) dropSurplus() {
 	var middle [3]float64
 	for k := range middle {

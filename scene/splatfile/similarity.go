@@ -10,8 +10,8 @@ import (
 	"vksplat/scene"
 )
 
-// Similarity moves a model: x becomes Scale R x + T. A scale that differs by axis would shear splats that are not aligned with it, which three axis
-// lengths and a rotation cannot hold.
+// Similarity moves a model: x becomes Scale R x + T. A scale that differs by axis would shear splats that are not
+// aligned with it, which three axis lengths and a rotation cannot hold.
 type Similarity struct {
 	Scale float64
 	R     [9]float64 // rotation, rows
@@ -38,8 +38,8 @@ func (s Similarity) After(first Similarity) Similarity {
 // maxTransform bounds the numbers of a transform, so that float32 holds what becomes of any scene.
 const maxTransform = 1e12
 
-// ParseTransform reads what a user writes: words "scale S", "rotate X,Y,Z" (degrees about x, then y, then z) and "translate X,Y,Z", carried out in
-// their order; or 12 or 16 numbers, the rows of a matrix [s R | t].
+// ParseTransform reads what a user writes: words "scale S", "rotate X,Y,Z" (degrees about x, then y, then z) and
+// "translate X,Y,Z", carried out in their order; or 12 or 16 numbers, the rows of a matrix [s R | t].
 func ParseTransform(text string) (Similarity, error) {
 	words := strings.Fields(text)
 	if len(words) > 0 && !strings.ContainsAny(words[0][:1], "sStTrR") {
@@ -94,7 +94,8 @@ func (s Similarity) check() error {
 
 // numbers parses so many finite numbers between commas.
 func numbers(text string, n int) ([]float64, error) {
-	parts := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == ';' || c == '\t' || c == '\n' })
+	parts := strings.FieldsFunc(text,
+		func(c rune) bool { return c == ',' || c == ' ' || c == ';' || c == '\t' || c == '\n' })
 	if len(parts) != n {
 		return nil, fmt.Errorf("%d numbers, %d are needed", len(parts), n)
 	}
@@ -166,7 +167,8 @@ func similarityOf(v [12]float64) (Similarity, error) {
 				dot--
 			}
 			if math.Abs(dot) > tolerance {
-				return s, errors.New("the matrix stretches one direction more than another, or shears: splats cannot follow; one scale for all axes is possible")
+				return s, errors.New("the matrix stretches one direction more than another, or shears: splats cannot " +
+					"follow; one scale for all axes is possible")
 			}
 		}
 	}
@@ -174,7 +176,8 @@ func similarityOf(v [12]float64) (Similarity, error) {
 	return s, s.check()
 }
 
-// Upright turns a scene so that up, a direction of any length, becomes -y: up in the frame of COLMAP, which most viewers of PLY files assume.
+// Upright turns a scene so that up, a direction of any length, becomes -y: up in the frame of COLMAP, which most
+// viewers of PLY files assume.
 func Upright(up [3]float64) (Similarity, error) {
 	s := Unmoved()
 	length := math.Sqrt(up[0]*up[0] + up[1]*up[1] + up[2]*up[2])
@@ -191,7 +194,8 @@ func Upright(up [3]float64) (Similarity, error) {
 	return s, nil
 }
 
-// quatOf returns the quaternion w, x, y, z of a rotation: the largest of four expressions, so that nothing is divided by little.
+// quatOf returns the quaternion w, x, y, z of a rotation: the largest of four expressions, so that nothing is divided
+// by little.
 func quatOf(r [9]float64) [4]float64 {
 	trace := r[0] + r[4] + r[8]
 	best, at := trace, 0
@@ -293,9 +297,9 @@ func (m *mover) turn(s *scene.Splats, i int) {
 	}
 }
 
-// rotateBands returns for each degree the matrix that the coefficients of a function on the sphere are multiplied by when it is rotated: entry k, m is the
-// integral over the sphere of Y_k(d) Y_m(R^T d). Products of two functions of degree 3 are polynomials of degree 6, which 4 Gauss-Legendre nodes in z times
-// 8 equal angles integrate exactly.
+// rotateBands returns for each degree the matrix that the coefficients of a function on the sphere are multiplied by
+// when it is rotated: entry k, m is the integral over the sphere of Y_k(d) Y_m(R^T d). Products of two functions of
+// degree 3 are polynomials of degree 6, which 4 Gauss-Legendre nodes in z times 8 equal angles integrate exactly.
 func rotateBands(r [9]float64) (bands [scene.MaxSHDegree + 1][][]float64) {
 	for l := range bands {
 		bands[l] = make([][]float64, 2*l+1)
@@ -306,7 +310,8 @@ func rotateBands(r [9]float64) (bands [scene.MaxSHDegree + 1][][]float64) {
 	const inner, outer = 0.3399810435848563, 0.8611363115940526
 	const innerWeight, outerWeight = 0.6521451548625461, 0.34785484513745385
 	const angles = 8
-	for _, node := range [4][2]float64{{-outer, outerWeight}, {-inner, innerWeight}, {inner, innerWeight}, {outer, outerWeight}} {
+	for _, node := range [4][2]float64{{-outer, outerWeight}, {-inner, innerWeight}, {inner, innerWeight},
+		{outer, outerWeight}} {
 		for j := range angles {
 			sin, cos := math.Sincos(2 * math.Pi * float64(j) / angles)
 			radius := math.Sqrt(1 - node[0]*node[0])
@@ -329,16 +334,20 @@ func rotateBands(r [9]float64) (bands [scene.MaxSHDegree + 1][][]float64) {
 	return bands
 }
 
-// harmonics evaluates the real spherical harmonics of splat files (Kerbl et al. 2023) for a unit direction, in the order of scene.Splats.
+// harmonics evaluates the real spherical harmonics of splat files (Kerbl et al. 2023) for a unit direction, in the
+// order of scene.Splats.
 func harmonics(d [3]float64) [16]float64 {
 	x, y, z := d[0], d[1], d[2]
 	xx, yy, zz := x*x, y*y, z*z
 	return [16]float64{
 		scene.SH0,
 		-0.4886025119029199 * y, 0.4886025119029199 * z, -0.4886025119029199 * x,
-		1.0925484305920792 * x * y, -1.0925484305920792 * y * z, 0.31539156525252005 * (2*zz - xx - yy), -1.0925484305920792 * x * z, 0.5462742152960396 * (xx - yy),
-		-0.5900435899266435 * y * (3*xx - yy), 2.890611442640554 * x * y * z, -0.4570457994644658 * y * (4*zz - xx - yy),
-		0.3731763325901154 * z * (2*zz - 3*xx - 3*yy), -0.4570457994644658 * x * (4*zz - xx - yy), 1.445305721320277 * z * (xx - yy),
+		1.0925484305920792 * x * y, -1.0925484305920792 * y * z, 0.31539156525252005 * (2*zz - xx - yy),
+		-1.0925484305920792 * x * z, 0.5462742152960396 * (xx - yy),
+		-0.5900435899266435 * y * (3*xx - yy), 2.890611442640554 * x * y * z,
+		-0.4570457994644658 * y * (4*zz - xx - yy),
+		0.3731763325901154 * z * (2*zz - 3*xx - 3*yy), -0.4570457994644658 * x * (4*zz - xx - yy),
+		1.445305721320277 * z * (xx - yy),
 		-0.5900435899266435 * x * (xx - 3*yy),
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// shinySplats makes a model whose spherical harmonics are like those of trained ones: lobes of few directions and colours, and noise.
+// shinySplats makes a model whose spherical harmonics are like those of trained ones: lobes of few directions and
+// colours, and noise.
 func shinySplats(n, degree int) *scene.Splats {
 	s := scene.NewSplats(n, degree)
 	k := s.K()
@@ -110,7 +111,8 @@ func checkMeans(t *testing.T, got, want *scene.Splats) {
 		step := (sogLog(float64(b.high[i%3])) - sogLog(float64(b.low[i%3]))) / 65535
 		d := math.Abs(sogLog(float64(got.Means[i])) - sogLog(float64(want.Means[i])))
 		if !(d <= 0.5001*step+1e-6) {
-			t.Fatalf("splat %d: mean %v, want %v within %v on a logarithmic scale", i/3, got.Means[i], want.Means[i], step/2)
+			t.Fatalf("splat %d: mean %v, want %v within %v on a logarithmic scale", i/3, got.Means[i], want.Means[i],
+				step/2)
 		}
 	}
 }
@@ -126,7 +128,8 @@ func checkRest(t *testing.T, got, want *scene.Splats) {
 			length += x * x
 		}
 		if angle := 2 * math.Acos(min(math.Abs(dot)/math.Sqrt(length), 1)); !(angle < 0.014) {
-			t.Fatalf("splat %d: rotation %v, want %v: %v radians between", i, got.Quats[4*i:4*i+4], want.Quats[4*i:4*i+4], angle)
+			t.Fatalf("splat %d: rotation %v, want %v: %v radians between", i, got.Quats[4*i:4*i+4],
+				want.Quats[4*i:4*i+4], angle)
 		}
 		a, b := sigmoid(got.LogitOpacities[i]), sigmoid(want.LogitOpacities[i])
 		if !(math.Abs(a-b) <= 0.501/255) {
@@ -140,7 +143,8 @@ func TestSOGRoundTrip(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	meta := ply.Meta{Generator: "other", Step: 7, Seed: math.MaxUint64, Origin: &[3]float64{1, 2.5, -1e7}, Antialiased: true}
+	meta := ply.Meta{Generator: "other", Step: 7, Seed: math.MaxUint64, Origin: &[3]float64{1, 2.5, -1e7},
+		Antialiased: true}
 	for _, name := range []string{"a.sog", "folder", "folder/meta.json"} {
 		for _, n := range []int{1, 3, 4, 5, 65, 1025} {
 			for degree := 0; degree <= scene.MaxSHDegree; degree++ {
@@ -151,7 +155,8 @@ func TestSOGRoundTrip(t *testing.T) {
 				got, info := writeSOGModel(t, filepath.Join(dir, name), s, meta)
 				want := meta
 				want.Generator = "test 1"
-				if info.Format != "sog" || info.Degree != degree || len(info.Notes) > 0 || !reflect.DeepEqual(info.Meta, want) {
+				if info.Format != "sog" || info.Degree != degree || len(info.Notes) > 0 ||
+					!reflect.DeepEqual(info.Meta, want) {
 					t.Fatalf("%d splats of degree %d: %+v", n, degree, info)
 				}
 				checkMeans(t, got, s)
@@ -198,7 +203,8 @@ func TestSOGEdges(t *testing.T) {
 	for i := range huge.Means {
 		huge.Means[i] *= float32(math.Pow(10, float64(i%60-30)))
 	}
-	huge.SH[0], huge.LogScales[4], huge.LogitOpacities[9], huge.LogitOpacities[10], huge.SH[5], huge.SH[18] = 1e6, -1e6, 1e30, -1e30, 3e38, -3e38
+	huge.SH[0], huge.LogScales[4], huge.LogitOpacities[9], huge.LogitOpacities[10], huge.SH[5], huge.SH[18] = 1e6, -1e6,
+		1e30, -1e30, 3e38, -3e38
 	got, _ = writeSOGModel(t, path, huge, ply.Meta{})
 	checkMeans(t, got, huge)
 	checkRest(t, got, huge)
@@ -213,13 +219,15 @@ func TestSOGEdges(t *testing.T) {
 	}{{&huge.Means[31], math.NaN(), "splat 10: "}, {&huge.SH[12*20+5], math.Inf(1), "sh[5] is +Inf"}} {
 		old := *bad.where
 		*bad.where = float32(bad.value)
-		if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil || !strings.Contains(err.Error(), bad.want) {
+		if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil ||
+			!strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%v, want %q", err, bad.want)
 		}
 		*bad.where = old
 	}
 	clear(huge.Quats[4*50 : 4*51])
-	if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil || !strings.Contains(err.Error(), "splat 50: rotation") {
+	if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "splat 50: rotation") {
 		t.Errorf("rotation of length zero: %v", err)
 	}
 	if _, err := writeSOG(path, Memory(same, ply.Meta{}), WriteOptions{Version: 1}); !errors.Is(err, fault.ErrUsage) {
@@ -255,7 +263,8 @@ func TestSOGSameBytes(t *testing.T) {
 	}
 }
 
-// BenchmarkSOG writes and reads models of degree 3 with a full palette, and compares spherical harmonics with what was written.
+// BenchmarkSOG writes and reads models of degree 3 with a full palette, and compares spherical harmonics with what was
+// written.
 func BenchmarkSOG(b *testing.B) {
 	for _, n := range []int{200_000, 1_000_000} {
 		s := shinySplats(n, 3)

@@ -26,8 +26,9 @@ func TestSOGForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeModel(t, s, want)
-	// Scales, opacities and harmonics that came from a SOG lose nothing when they are written again: each is one of those that the format has. Means get another
-	// box, and of two largest components of a rotation the other may be left out.
+	// Scales, opacities and harmonics that came from a SOG lose nothing when they are written again: each is one of
+	// those that the format has. Means get another box, and of two largest components of a rotation the other may be
+	// left out.
 	again, _ := writeSOGModel(t, filepath.Join(t.TempDir(), "again.sog"), s, ply.Meta{})
 	checkMeans(t, again, s)
 	checkRest(t, again, s)

@@ -102,14 +102,19 @@ func TestSOGHostile(t *testing.T) {
 		{"no JSON", edit(`{"version"`, `{version`), "meta.json: invalid character"},
 		{"version 3", edit(`"version":2`, `"version":3`), "version 3"},
 		{"count too large", edit(`"count":9`, `"count":2000000000`), "count is 2000000000"},
-		{"count beyond the bytes", edit(`"count":9`, `"count":5000000`), "means_l.webp: it has 4 x 4 pixels for 5000000 splats"},
+		{"count beyond the bytes", edit(`"count":9`, `"count":5000000`),
+			"means_l.webp: it has 4 x 4 pixels for 5000000 splats"},
 		{"no count", edit(`"count":9,`, ``), "field count is missing"},
 		{"null count", edit(`"count":9`, `"count":null`), "field count is missing"},
 		{"negative count", edit(`"count":9`, `"count":-1`), "count is -1"},
-		{"count no integer", edit(`"count":9`, `"count":9.5`), "meta.json: field count: number 9.5 is there, a whole number is expected"},
-		{"count beyond counting", edit(`"count":9`, `"count":1e300`), "meta.json: field count: number 1e300 is there, a smaller whole number is expected"},
-		{"count with exponent", edit(`"count":9`, `"count":9e0`), "number 9e0 is there, a whole number in digits alone is expected"},
-		{"box beyond numbers", edit(`"mins":[`, `"mins":[1e999,0,0],"old":[`), "number 1e999 is there, a smaller number is expected"},
+		{"count no integer", edit(`"count":9`, `"count":9.5`),
+			"meta.json: field count: number 9.5 is there, a whole number is expected"},
+		{"count beyond counting", edit(`"count":9`, `"count":1e300`),
+			"meta.json: field count: number 1e300 is there, a smaller whole number is expected"},
+		{"count with exponent", edit(`"count":9`, `"count":9e0`),
+			"number 9e0 is there, a whole number in digits alone is expected"},
+		{"box beyond numbers", edit(`"mins":[`, `"mins":[1e999,0,0],"old":[`),
+			"number 1e999 is there, a smaller number is expected"},
 		{"path above", edit(`"means_l.webp"`, `"../means_l.webp"`), `"../means_l.webp" is not a name`},
 		{"path in the middle", edit(`"means_l.webp"`, `"a/../../b.webp"`), "is not a name"},
 		{"absolute path", edit(`"means_l.webp"`, `"/etc/passwd"`), "is not a name"},
@@ -119,15 +124,20 @@ func TestSOGHostile(t *testing.T) {
 		{"infinite box", edit(`"mins":[`, `"mins":[1e300,0,0],"old":[`), "logarithms of no coordinates"},
 		{"box of two", edit(`"mins":[`, `"mins":[1,0],"old":[`), "three numbers"},
 		{"null in the box", edit(`"mins":[`, `"mins":[1,0,null],"old":[`), "logarithms of no coordinates"},
-		{"empty codebook", edit(`"scales":{"codebook":[`, `"scales":{"codebook":[],"old":[`), "scales: codebook has 0 entries"},
+		{"empty codebook", edit(`"scales":{"codebook":[`, `"scales":{"codebook":[],"old":[`),
+			"scales: codebook has 0 entries"},
 		{"short codebook", edit(`"scales":{"codebook":[`, `"scales":{"codebook":[1,2],"old":[`), "scales.webp: pixel"},
-		{"null in a codebook", edit(`"scales":{"codebook":[`, `"scales":{"codebook":[1,null,2],"old":[`), "codebook entry 1 is NaN"},
-		{"palette too long", edit(`"shN":{"count":9`, `"shN":{"count":65`), "shN_centroids.webp: it has 192 x 1 pixels for 65 entries"},
+		{"null in a codebook", edit(`"scales":{"codebook":[`, `"scales":{"codebook":[1,null,2],"old":[`),
+			"codebook entry 1 is NaN"},
+		{"palette too long", edit(`"shN":{"count":9`, `"shN":{"count":65`),
+			"shN_centroids.webp: it has 192 x 1 pixels for 65 entries"},
 		{"other degree", edit(`"bands":1`, `"bands":2`), "palette of degree 2"},
 		{"degree 4", edit(`"bands":1`, `"bands":4`), "palette of degree 4"},
-		{"huge image", image("means_l.webp", webpOf(t, 16383, 16383)), "means_l.webp: it has 16383 x 16383 pixels for 9 splats"},
+		{"huge image", image("means_l.webp", webpOf(t, 16383, 16383)),
+			"means_l.webp: it has 16383 x 16383 pixels for 9 splats"},
 		{"huge palette", image("shN_centroids.webp", webpOf(t, 192, 1025)), "1025 pixels"},
-		{"lossy image", image("quats.webp", []byte("RIFF\x20\x00\x00\x00WEBPVP8 \x10\x00\x00\x000123456789012345")), "quats.webp: it is a lossy"},
+		{"lossy image", image("quats.webp", []byte("RIFF\x20\x00\x00\x00WEBPVP8 \x10\x00\x00\x000123456789012345")),
+			"quats.webp: it is a lossy"},
 		{"no image", image("quats.webp", []byte("GIF89a")), "quats.webp: it is no lossless WebP"},
 		{"empty image", image("quats.webp", nil), "quats.webp: it is no lossless WebP"},
 		{"image cut short", image("quats.webp", cut), "quats.webp: it is damaged"},
@@ -135,7 +145,8 @@ func TestSOGHostile(t *testing.T) {
 		files := maps.Clone(whole)
 		c.change(files)
 		_, err := readBytes(t, zipOf(t, files, zip.Store))
-		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.sog") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.sog") {
 			t.Errorf("%s: %v (hint %q), want %q", c.name, err, fault.Hint(err), c.want)
 		}
 	}
@@ -148,12 +159,14 @@ func TestSOGBombs(t *testing.T) {
 		t.Errorf("compressed archive: %v", err)
 	}
 	files["quats.webp"] = append(files["quats.webp"], make([]byte, 50<<20)...)
-	if _, err := readBytes(t, zipOf(t, files, zip.Deflate)); err == nil || !strings.Contains(err.Error(), "quats.webp: it is larger than") {
+	if _, err := readBytes(t, zipOf(t, files, zip.Deflate)); err == nil ||
+		!strings.Contains(err.Error(), "quats.webp: it is larger than") {
 		t.Errorf("an image of 50 MB of zeros: %v", err)
 	}
 	files = sogFiles(t, 9)
 	files[sogMetaName] = append(files[sogMetaName], bytes.Repeat([]byte(" "), maxSogMeta)...)
-	if _, err := readBytes(t, zipOf(t, files, zip.Deflate)); err == nil || !strings.Contains(err.Error(), "meta.json: it is larger than") {
+	if _, err := readBytes(t, zipOf(t, files, zip.Deflate)); err == nil ||
+		!strings.Contains(err.Error(), "meta.json: it is larger than") {
 		t.Errorf("a meta.json of 4 MB: %v", err)
 	}
 	const side = 4000 // as many splats as no file of this size has
@@ -162,7 +175,8 @@ func TestSOGBombs(t *testing.T) {
 	for _, name := range sogNames[:sogCentroids] {
 		files[name] = webpOf(t, side, side)
 	}
-	if _, err := readBytes(t, zipOf(t, files, zip.Store)); err == nil || !strings.Contains(err.Error(), "count is 16000000, but all images together have") {
+	if _, err := readBytes(t, zipOf(t, files, zip.Store)); err == nil ||
+		!strings.Contains(err.Error(), "count is 16000000, but all images together have") {
 		t.Errorf("images of one colour: %v", err)
 	}
 }
@@ -178,7 +192,8 @@ func TestSOGFolderLinks(t *testing.T) {
 	if err := os.Rename(inside, outside); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") || !strings.Contains(fault.Hint(err), "beside") {
+	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") ||
+		!strings.Contains(fault.Hint(err), "beside") {
 		t.Errorf("image missing: %v", err)
 	}
 	if err := os.Symlink(outside, inside); err != nil {
@@ -187,11 +202,13 @@ func TestSOGFolderLinks(t *testing.T) {
 	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") {
 		t.Errorf("a link out of the folder is followed: %v", err)
 	}
-	if _, err := openSOG(filepath.Join(dir, "none")); err == nil || fault.Hint(err) != "check the spelling of the path" {
+	if _, err := openSOG(filepath.Join(dir, "none")); err == nil ||
+		fault.Hint(err) != "check the spelling of the path" {
 		t.Errorf("no folder: %v", err)
 	}
 	streamed := filepath.Join(dir, "lod-meta.json")
-	if err := os.WriteFile(streamed, []byte(`{"lodLevels":2,"filenames":["0_0/meta.json"],"tree":{}}`), 0o600); err != nil {
+	if err := os.WriteFile(streamed, []byte(`{"lodLevels":2,"filenames":["0_0/meta.json"],"tree":{}}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openSOG(streamed); !errors.Is(err, errSogStreamed) || !strings.Contains(fault.Hint(err), "folders") {
@@ -202,7 +219,8 @@ func TestSOGFolderLinks(t *testing.T) {
 // Version 1: ranges in the place of codebooks, logits in alpha, the degree by the width of the palette.
 func TestSOGVersion1(t *testing.T) {
 	files := sogFiles(t, 9)
-	files[sogMetaName] = []byte(`{"means":{"shape":[9,3],"dtype":"float32","mins":[-1,-1,-1],"maxs":[1,1,3],"files":["means_l.webp","means_u.webp"]},
+	files[sogMetaName] = []byte(
+		`{"means":{"shape":[9,3],"dtype":"float32","mins":[-1,-1,-1],"maxs":[1,1,3],"files":["means_l.webp","means_u.webp"]},
 "scales":{"shape":[9,3],"mins":[-8,-7,-6],"maxs":[-2,-2,-2],"files":["scales.webp"]},"quats":{"shape":[9,3],"encoding":"quaternion_packed","files":["quats.webp"]},
 "sh0":{"shape":[9,1,4],"mins":[-1,-2,-3,-5],"maxs":[1,2,3,10],"files":["sh0.webp"]},
 "shN":{"shape":[9,3],"mins":-0.5,"maxs":0.25,"quantization":8,"files":["shN_centroids.webp","shN_labels.webp"]}}`)
@@ -232,7 +250,8 @@ func TestSOGVersion1(t *testing.T) {
 		if want := -3 + 6*float64(sh0[4*i+2])/255; math.Abs(float64(s.SH[12*i+2])-want) > 1e-5 {
 			t.Errorf("colour %d is %v, want %v", i, s.SH[12*i+2], want)
 		}
-		if want := -0.5 + 0.75*float64(centroids[9*int(labels[2*i])+7])/255; math.Abs(float64(s.SH[12*i+10])-want) > 1e-6 {
+		if want := -0.5 + 0.75*float64(centroids[9*int(labels[2*i])+7])/255; math.Abs(float64(s.SH[12*i+10])-want) >
+			1e-6 {
 			t.Errorf("harmonic %d is %v, want %v", i, s.SH[12*i+10], want)
 		}
 	}
@@ -245,14 +264,16 @@ func TestDetectSOG(t *testing.T) {
 		head []byte
 		want bool
 	}{
-		{"archive", zipOf(t, files, zip.Store), true}, {"meta.json", files[sogMetaName], true}, {"other archive", zipOf(t, map[string][]byte{"a.txt": nil}, zip.Store), false},
+		{"archive", zipOf(t, files, zip.Store), true}, {"meta.json", files[sogMetaName], true},
+		{"other archive", zipOf(t, map[string][]byte{"a.txt": nil}, zip.Store), false},
 		{"other JSON", []byte(`{"frames":[]}`), false}, {"nothing", nil, false}, {"cut", []byte("PK\x03\x04"), false},
 	} {
 		if got := detectSOG(c.head[:min(len(c.head), headBytes)]); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	for name, want := range map[string]*Format{"x/meta.json": sogFormat, "A.SOG": sogFormat, "sog": sogFormat, "a.sogx": nil} {
+	for name, want := range map[string]*Format{"x/meta.json": sogFormat, "A.SOG": sogFormat, "sog": sogFormat,
+		"a.sogx": nil} {
 		if got := ByName(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}

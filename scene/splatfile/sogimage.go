@@ -10,8 +10,9 @@ import (
 	"golang.org/x/image/vp8l"
 )
 
-// Limits of the images of a SOG. A lossless WebP can hold a single colour in no bits at all, so that its size says little of what it claims to hold: a model
-// may have sogFreeSplats splats, and sogSplatsPerByte for each byte of its images. Means alone take three bytes a splat, unless many are the same.
+// Limits of the images of a SOG. A lossless WebP can hold a single colour in no bits at all, so that its size says
+// little of what it claims to hold: a model may have sogFreeSplats splats, and sogSplatsPerByte for each byte of its
+// images. Means alone take three bytes a splat, unless many are the same.
 const (
 	maxWebPSide      = 16383
 	maxSogSplats     = (maxWebPSide &^ 3) * (maxWebPSide &^ 3)
@@ -21,7 +22,8 @@ const (
 
 var errNoWebP = errors.New("it is no lossless WebP image")
 
-// losslessPart finds the chunk of a lossless WebP that holds the pixels, and reads its size in pixels. data may be the file's start.
+// losslessPart finds the chunk of a lossless WebP that holds the pixels, and reads its size in pixels. data may be the
+// file's start.
 func losslessPart(data []byte) (chunk []byte, width, height int, err error) {
 	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WEBP" {
 		return nil, 0, 0, errNoWebP
@@ -49,7 +51,8 @@ func checkSogSize(width, height, n int) error {
 	return nil
 }
 
-// decodeLossless decodes the first n pixels of a WebP whose size must be width x height, so many channels of each, in the order red, green, blue, alpha.
+// decodeLossless decodes the first n pixels of a WebP whose size must be width x height, so many channels of each, in
+// the order red, green, blue, alpha.
 func decodeLossless(data []byte, width, height, n, channels int) ([]uint8, error) {
 	chunk, w, h, err := losslessPart(data)
 	if err == nil && (w != width || h != height) {

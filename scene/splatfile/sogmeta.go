@@ -80,7 +80,8 @@ func parseSogMeta(text []byte) (*sogMeta, error) {
 		name  string
 		files []string
 		want  int
-	}{{"means", m.Means.Files, 2}, {"scales", m.Scales.Files, 1}, {"quats", m.Quats.Files, 1}, {"sh0", m.SH0.Files, 1}, {"shN", m.shFiles(), 2}} {
+	}{{"means", m.Means.Files, 2}, {"scales", m.Scales.Files, 1}, {"quats", m.Quats.Files, 1}, {"sh0", m.SH0.Files, 1},
+		{"shN", m.shFiles(), 2}} {
 		if part.name == "shN" && m.SHN == nil {
 			continue
 		}
@@ -121,7 +122,8 @@ func (m *sogMeta) checkCount() error {
 	for axis := range 3 {
 		for _, x := range []sogNumber{m.Means.Mins[axis], m.Means.Maxs[axis]} {
 			if !(math.Abs(float64(x)) <= maxSogLog) {
-				return fmt.Errorf("means: mins and maxs reach from %v to %v, which are logarithms of no coordinates", m.Means.Mins, m.Means.Maxs)
+				return fmt.Errorf("means: mins and maxs reach from %v to %v, which are logarithms of no coordinates",
+					m.Means.Mins, m.Means.Maxs)
 			}
 		}
 	}
@@ -167,7 +169,9 @@ func (m *sogMeta) info(degree int) Info {
 	case "2dgs":
 		out.Notes = append(out.Notes, "The splats were trained as flat disks (2DGS); they are read as Gaussians.")
 	default:
-		out.Notes = append(out.Notes, fmt.Sprintf("The splats are of the kind %q, which is not known; they are read as Gaussians.", wording.Printable(m.Model)))
+		out.Notes = append(out.Notes,
+			fmt.Sprintf("The splats are of the kind %q, which is not known; they are read as Gaussians.",
+				wording.Printable(m.Model)))
 	}
 	return out
 }
@@ -226,7 +230,8 @@ func (m *sogMeta) tables(part sogCoded, channels int) ([]sogTable, error) {
 		return out, err
 	}
 	if len(part.Mins) != channels || len(part.Maxs) != channels {
-		return nil, fmt.Errorf("mins and maxs have %d and %d numbers, want %d", len(part.Mins), len(part.Maxs), channels)
+		return nil, fmt.Errorf("mins and maxs have %d and %d numbers, want %d", len(part.Mins), len(part.Maxs),
+			channels)
 	}
 	for c := range out {
 		var err error

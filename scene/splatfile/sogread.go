@@ -15,9 +15,11 @@ import (
 	"vksplat/scene"
 )
 
-// sogFormat is version 2 of SOG of PlayCanvas, and version 1 for reading (developer.playcanvas.com, user manual, "The SOG format"): images of bytes, a pixel
-// for each splat, with a meta.json that says what the bytes stand for; in a folder or in one archive.
-var sogFormat = &Format{Name: sogName, Extensions: []string{sogMetaName, ".sog"}, Detect: detectSOG, Open: openSOG, Write: writeSOG}
+// sogFormat is version 2 of SOG of PlayCanvas, and version 1 for reading (developer.playcanvas.com, user manual, "The
+// SOG format"): images of bytes, a pixel for each splat, with a meta.json that says what the bytes stand for; in a
+// folder or in one archive.
+var sogFormat = &Format{Name: sogName, Extensions: []string{sogMetaName, ".sog"}, Detect: detectSOG, Open: openSOG,
+	Write: writeSOG}
 
 // detectSOG knows archives by the name of their first file, and meta.json by its first words.
 func detectSOG(head []byte) bool {
@@ -50,7 +52,8 @@ type sogSource struct {
 const (
 	opReadSOG   = "read sog"
 	hintSOG     = "the model may be cut short: copy or export it again"
-	hintSOGFile = "all images that meta.json names must lie beside it, or in the archive: copy or export the model again"
+	hintSOGFile = "all images that meta.json names must lie beside it, or in the archive: copy or export the model " +
+		"again"
 )
 
 func (s *sogSource) fail(err error) error {
@@ -231,7 +234,8 @@ const sogRow = 64
 // maxPalette is how many entries 16 bits can number.
 const maxPalette = 1 << 16
 
-// degree gives the degree of the spherical harmonics, which version 1 tells by the width of the palette's image alone, and checks that image's size.
+// degree gives the degree of the spherical harmonics, which version 1 tells by the width of the palette's image alone,
+// and checks that image's size.
 func (s *sogSource) degree() (int, error) {
 	p := s.meta.SHN
 	if p == nil || s.meta.Version == 2 && p.Bands == 0 {
@@ -248,11 +252,13 @@ func (s *sogSource) degree() (int, error) {
 		}
 		p.Count = min(p.Count, maxPalette)
 		if size[1] > maxPalette/sogRow || p.Count < 0 || p.Count > sogRow*size[1] {
-			return 0, fmt.Errorf("%s: it has %d x %d pixels for %d entries", wording.Printable(p.Files[0]), size[0], size[1], p.Count)
+			return 0, fmt.Errorf("%s: it has %d x %d pixels for %d entries", wording.Printable(p.Files[0]), size[0],
+				size[1], p.Count)
 		}
 		return degree, nil
 	}
-	return 0, fmt.Errorf("%s: it is %d pixels wide, which is no width for a palette of degree %d", wording.Printable(p.Files[0]), size[0], p.Bands)
+	return 0, fmt.Errorf("%s: it is %d pixels wide, which is no width for a palette of degree %d",
+		wording.Printable(p.Files[0]), size[0], p.Bands)
 }
 
 // sogData is what the images hold.
@@ -282,7 +288,8 @@ func (s *sogSource) load() error {
 		channels int
 		tables   []sogTable
 	}{
-		{&d.low, m.Means.Files[0], 3, nil}, {&d.high, m.Means.Files[1], 3, nil}, {&d.scales, m.Scales.Files[0], 3, d.scaleTable},
+		{&d.low, m.Means.Files[0], 3, nil}, {&d.high, m.Means.Files[1], 3, nil},
+		{&d.scales, m.Scales.Files[0], 3, d.scaleTable},
 		{&d.quats, m.Quats.Files[0], 4, nil}, {&d.sh0, m.SH0.Files[0], 4, d.colour},
 	} {
 		if err := s.decodeImage(part.to, part.name, m.Count, part.channels, part.tables); err != nil {

@@ -35,7 +35,8 @@ func (d *sogData) splat(into *scene.Splats, i, id int) {
 	if d.labels == nil {
 		return
 	}
-	// The palette has a coefficient's three channels in a pixel: the order of scene.Splats. What is beyond it is no colour at all.
+	// The palette has a coefficient's three channels in a pixel: the order of scene.Splats. What is beyond it is no
+	// colour at all.
 	at := (width - 3) * (int(d.labels[2*id]) | int(d.labels[2*id+1])<<8)
 	if at+width-3 > len(d.palette) {
 		clear(sh[3:])
@@ -50,7 +51,8 @@ func sogLog(x float64) float64 { return math.Copysign(math.Log1p(math.Abs(x)), x
 // sogUnlog is the inverse of sogLog.
 func sogUnlog(x float64) float64 { return math.Copysign(math.Expm1(math.Abs(x)), x) }
 
-// sogLargest is what the alpha of an image of rotations counts from: the number of the largest component, which is left out.
+// sogLargest is what the alpha of an image of rotations counts from: the number of the largest component, which is left
+// out.
 const sogLargest = 252
 
 // sogPackQuat stores three components of a rotation of length 1 in 8 bits each.

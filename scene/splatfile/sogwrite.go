@@ -32,7 +32,8 @@ const (
 )
 
 var (
-	sogNames    = [sogImages]string{"means_l.webp", "means_u.webp", "scales.webp", "quats.webp", "sh0.webp", "shN_labels.webp", "shN_centroids.webp"}
+	sogNames = [sogImages]string{"means_l.webp", "means_u.webp", "scales.webp", "quats.webp", "sh0.webp",
+		"shN_labels.webp", "shN_centroids.webp"}
 	sogChannels = [sogImages]int{3, 3, 3, 4, 4, 2, 3}
 )
 
@@ -51,7 +52,8 @@ type sogWriter struct {
 	labels     []uint16 // of a piece
 }
 
-// writeSOG writes version 2: into one archive, or, if path is a folder or its name ends in meta.json, into files of that folder.
+// writeSOG writes version 2: into one archive, or, if path is a folder or its name ends in meta.json, into files of
+// that folder.
 func writeSOG(path string, model Source, o WriteOptions) (lost []string, err error) {
 	const op = "write sog"
 	if err := checkVersion(op, path, o.Version, 2); err != nil {
@@ -59,7 +61,9 @@ func writeSOG(path string, model Source, o WriteOptions) (lost []string, err err
 	}
 	info := model.Info()
 	if info.N > maxSogSplats {
-		return nil, writeError(op, path, fmt.Errorf("%d splats, but images of %d pixels a side hold %d", info.N, maxWebPSide, maxSogSplats), "write a part of the model")
+		return nil, writeError(op, path,
+			fmt.Errorf("%d splats, but images of %d pixels a side hold %d", info.N, maxWebPSide, maxSogSplats),
+			"write a part of the model")
 	}
 	w := &sogWriter{info: info}
 	if err := w.survey(model, o); err != nil {
@@ -154,7 +158,8 @@ func (w *sogWriter) survey(model Source, o WriteOptions) error {
 // sogSample is how many splats, at most, the palette is made for; the others choose from it.
 const sogSample = 1 << 20
 
-// paletteSample collects the spherical harmonics beyond degree 0 of some splats: of one in each of equal stretches of the model.
+// paletteSample collects the spherical harmonics beyond degree 0 of some splats: of one in each of equal stretches of
+// the model.
 type paletteSample struct {
 	rows       []float32
 	width      int
@@ -192,8 +197,8 @@ func (s *paletteSample) take(piece *scene.Splats, first int) {
 	}
 }
 
-// sogPaletteSize is how many entries splat-transform's palettes have: the largest power of 2 up to the number of splats, 65,536 at most. Small models get
-// an entry a splat.
+// sogPaletteSize is how many entries splat-transform's palettes have: the largest power of 2 up to the number of
+// splats, 65,536 at most. Small models get an entry a splat.
 func sogPaletteSize(n int) int {
 	k := 1
 	for 2*k <= min(n, maxPalette) {
@@ -299,7 +304,8 @@ func (w *sogWriter) meta(o WriteOptions) ([]byte, error) {
 		m.Antialias, m.Model = true, sogAntialiased
 	}
 	if w.palette != nil {
-		m.SHN = sogPart{Count: w.palette.graph.k(), Bands: w.info.Degree, Codebook: w.harmonics, Files: []string{sogNames[sogCentroids], sogNames[sogLabels]}}
+		m.SHN = sogPart{Count: w.palette.graph.k(), Bands: w.info.Degree, Codebook: w.harmonics,
+			Files: []string{sogNames[sogCentroids], sogNames[sogLabels]}}
 	}
 	m.Extras = extrasOf(w.info.Meta, false)
 	text, err := json.Marshal(m)
@@ -332,7 +338,8 @@ func sogSize(n int) (width, height int) {
 func (w *sogWriter) writeZip(to io.Writer, meta []byte) error {
 	archive := zip.NewWriter(to)
 	add := func(name string, data []byte) error {
-		header := &zip.FileHeader{Name: name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(data), CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(len(data))}
+		header := &zip.FileHeader{Name: name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(data),
+			CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(len(data))}
 		file, err := archive.CreateRaw(header)
 		if err == nil {
 			_, err = file.Write(data)
@@ -357,8 +364,8 @@ func (w *sogWriter) writeZip(to io.Writer, meta []byte) error {
 	return archive.Close()
 }
 
-// writeFolder writes the files of a folder. An earlier meta.json goes before the first image comes, and the new one comes last: none is ever beside images
-// that are not its own.
+// writeFolder writes the files of a folder. An earlier meta.json goes before the first image comes, and the new one
+// comes last: none is ever beside images that are not its own.
 func (w *sogWriter) writeFolder(dir string, meta []byte) error {
 	var files [sogImages][]byte
 	for i := range files {
@@ -372,7 +379,8 @@ func (w *sogWriter) writeFolder(dir string, meta []byte) error {
 	}
 	main := filepath.Join(dir, sogMetaName)
 	if err := os.Remove(main); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &fault.Error{Op: "replace", Path: main, Err: withoutPath(err), Hint: "choose another output folder or change its permissions", Kind: fault.ErrTryAgain}
+		return &fault.Error{Op: "replace", Path: main, Err: withoutPath(err),
+			Hint: "choose another output folder or change its permissions", Kind: fault.ErrTryAgain}
 	}
 	write := func(path string, data []byte) error {
 		return atomicfile.Write(path, func(to io.Writer) error {

@@ -1,5 +1,6 @@
-// Package splatfile reads and writes models of splats in the formats of the field. Every format goes through one canonical model: the values of
-// scene.Splats, raw, in the capture's own frame (the right-handed one of COLMAP, in which a camera that is not turned looks along +z with y down).
+// Package splatfile reads and writes models of splats in the formats of the field. Every format goes through one
+// canonical model: the values of scene.Splats, raw, in the capture's own frame (the right-handed one of COLMAP, in
+// which a camera that is not turned looks along +z with y down).
 //
 // Models may be larger than memory, so that they are read piece by piece: see Source.
 package splatfile
@@ -32,8 +33,8 @@ type Info struct {
 // Source is a model that is read piece by piece, from its beginning and as often as asked.
 type Source interface {
 	Info() Info
-	// Read hands all splats to put, in the file's order, in pieces of 1 to PieceSplats. A piece belongs to put until it returns, also for changing.
-	// What put returns ends the reading and is returned as it is.
+	// Read hands all splats to put, in the file's order, in pieces of 1 to PieceSplats. A piece belongs to put until it
+	// returns, also for changing. What put returns ends the reading and is returned as it is.
 	Read(put func(piece *scene.Splats) error) error
 	Close() error
 }
@@ -57,12 +58,14 @@ type WriteOptions struct {
 type Format struct {
 	Name       string   // as flags and messages call it
 	Extensions []string // lower case, the longest first: ".compressed.ply"
-	// Detect tells whether a file that begins with head is of this format; nil: by name only. head has at most headBytes bytes.
+	// Detect tells whether a file that begins with head is of this format; nil: by name only. head has at most
+	// headBytes bytes.
 	Detect func(head []byte) bool
-	// Open reads the header. Errors are *fault.Error of kind ErrData that name the file and what to do; nothing is allocated for a size that the file
-	// only claims.
+	// Open reads the header. Errors are *fault.Error of kind ErrData that name the file and what to do; nothing is
+	// allocated for a size that the file only claims.
 	Open func(path string) (Source, error)
-	// Write replaces the file as a whole (atomicfile.Write) and says what the format could not keep, a sentence each; nil: the format is only read.
+	// Write replaces the file as a whole (atomicfile.Write) and says what the format could not keep, a sentence each;
+	// nil: the format is only read.
 	Write func(path string, model Source, o WriteOptions) (lost []string, err error)
 }
 
@@ -84,7 +87,8 @@ var formats = []*Format{
 // Formats lists all formats.
 func Formats() []*Format { return slices.Clone(formats) }
 
-// ByName finds the format of a name as in --to, or of the name of a file that is to be written. It is nil if there is none.
+// ByName finds the format of a name as in --to, or of the name of a file that is to be written. It is nil if there is
+// none.
 func ByName(name string) *Format {
 	lower := strings.ToLower(filepath.Base(name))
 	var best *Format

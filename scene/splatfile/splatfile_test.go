@@ -17,7 +17,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// model makes n splats as training leaves them: unit quaternions with w not below 0, colours and opacities within what every format can hold.
+// model makes n splats as training leaves them: unit quaternions with w not below 0, colours and opacities within what
+// every format can hold.
 func model(n, degree int) *scene.Splats {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := scene.NewSplats(n, degree)
@@ -76,17 +77,22 @@ type exactness struct {
 	look                                    bool    // what else says how the model is drawn, and its origin
 }
 
-// quantisation of the formats that can be written. A format without a line fails TestFormats: its writer says there what it loses.
+// quantisation of the formats that can be written. A format without a line fails TestFormats: its writer says there
+// what it loses.
 var quantisation = map[string]exactness{
-	"ply":            {0, 0, 1e-7, 1e-3, 0, 0, 3, true, true},
-	"compressed-ply": {0.004, 0.005, 0.002, 0.005, 0.004, 0.017, 3, true, true}, // 11 bits within 256 splats, bytes of colour
+	"ply": {0, 0, 1e-7, 1e-3, 0, 0, 3, true, true},
+	// 11 bits within 256 splats, bytes of colour
+	"compressed-ply": {0.004, 0.005, 0.002, 0.005, 0.004, 0.017, 3, true, true},
 	"splat":          {0, 1e-6, 0.002, 0.02, 0.008, 0, 0, false, false},
-	"spz":            {2e-4, 0.032, 0.002, 0.005, 0.014, 0.07, 3, true, false}, // steps of 1/16 in log scales, 1/32 in spherical harmonics above degree 1
-	"glb":            {0, 1e-6, 1e-6, 1e-3, 0, 0, 3, true, true},
-	"sog":            {2e-4, 0.03, 0.002, 0.015, 0.007, 0.7, 3, true, true}, // spherical harmonics from a palette, and those of this model are noise
+	// steps of 1/16 in log scales, 1/32 in spherical harmonics above degree 1
+	"spz": {2e-4, 0.032, 0.002, 0.005, 0.014, 0.07, 3, true, false},
+	"glb": {0, 1e-6, 1e-6, 1e-3, 0, 0, 3, true, true},
+	// spherical harmonics from a palette, and those of this model are noise
+	"sog": {2e-4, 0.03, 0.002, 0.015, 0.007, 0.7, 3, true, true},
 }
 
-// TestFormats writes one model in every format and compares what is read. Formats may put splats into another order: each is compared with the nearest.
+// TestFormats writes one model in every format and compares what is read. Formats may put splats into another order:
+// each is compared with the nearest.
 func TestFormats(t *testing.T) {
 	for _, f := range Formats() {
 		if f.Write == nil {
@@ -99,14 +105,16 @@ func TestFormats(t *testing.T) {
 		}
 		for degree := range scene.MaxSHDegree + 1 {
 			want := model(2000, degree)
-			meta := ply.Meta{Antialiased: true, Origin: &[3]float64{1, 2e5, 3}, Background: &[3]float32{1, 0.5, 0.25}, Near: 0.05, Exposure: true}
+			meta := ply.Meta{Antialiased: true, Origin: &[3]float64{1, 2e5, 3}, Background: &[3]float32{1, 0.5, 0.25},
+				Near: 0.05, Exposure: true}
 			got, info := again(t, f, Memory(want, meta), WriteOptions{})
 			if info.Meta.Antialiased != q.antialiased {
 				t.Errorf("%s: antialiased is %v, want %v", f.Name, info.Meta.Antialiased, q.antialiased)
 			}
 			checkLook(t, f, info.Meta, meta, q.look)
 			if got.N != want.N || got.Degree != min(degree, q.degree) {
-				t.Fatalf("%s: %d splats of degree %d, want %d of %d", f.Name, got.N, got.Degree, want.N, min(degree, q.degree))
+				t.Fatalf("%s: %d splats of degree %d, want %d of %d", f.Name, got.N, got.Degree, want.N,
+					min(degree, q.degree))
 			}
 			compare(t, f.Name, got, want, q)
 		}
@@ -160,7 +168,8 @@ func compare(t *testing.T, name string, got, want *scene.Splats, q exactness) {
 			{"colour", apart(a.SH[:3], b.SH[:3]), q.dc}, {"SH", apart(a.SH[3:n], b.SH[3:n]), q.sh},
 		} {
 			if !(c.error <= c.most) {
-				t.Fatalf("%s: degree %d, splat %d: %s is off by %g, allowed is %g", name, want.Degree, j, c.what, c.error, c.most)
+				t.Fatalf("%s: degree %d, splat %d: %s is off by %g, allowed is %g", name, want.Degree, j, c.what,
+					c.error, c.most)
 			}
 		}
 	}
@@ -218,7 +227,8 @@ func TestOpenErrors(t *testing.T) {
 			path, want = filepath.Join(dir, "hollow"), "holds no model"
 		}
 		_, err := Open(path)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" {
 			t.Errorf("%s: %v (hint %q), want %q", path, err, fault.Hint(err), want)
 		}
 	}
@@ -228,7 +238,9 @@ func TestOpenErrors(t *testing.T) {
 func TestOpenFolder(t *testing.T) {
 	dir := t.TempDir()
 	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
-	for _, path := range []string{at("point_cloud", "iteration_7", "point_cloud.ply"), at("point_cloud", "iteration_30", "point_cloud.ply"), at("checkpoints", "step_9.safetensors"), at("checkpoints", "step_x.safetensors")} {
+	for _, path := range []string{at("point_cloud", "iteration_7", "point_cloud.ply"),
+		at("point_cloud", "iteration_30", "point_cloud.ply"), at("checkpoints", "step_9.safetensors"),
+		at("checkpoints", "step_x.safetensors")} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -248,12 +260,14 @@ func TestOpenFolder(t *testing.T) {
 	if err := os.WriteFile(at("checkpoints", "step_30.safetensors"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for step, want := range map[int]string{7: at("point_cloud", "iteration_7", "point_cloud.ply"), 30: at("point_cloud", "iteration_30", "point_cloud.ply"), 9: at("checkpoints", "step_9.safetensors"), 8: ""} {
+	for step, want := range map[int]string{7: at("point_cloud", "iteration_7", "point_cloud.ply"),
+		30: at("point_cloud", "iteration_30", "point_cloud.ply"), 9: at("checkpoints", "step_9.safetensors"), 8: ""} {
 		got, err := FindStep(dir, step)
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("step %d: %s, %v, want %s", step, got, err, want)
 		}
-		if err != nil && (!errors.Is(err, fault.ErrData) || !strings.Contains(fault.Hint(err), "vksplat info") || !strings.Contains(err.Error(), "no model of step 8")) {
+		if err != nil && (!errors.Is(err, fault.ErrData) || !strings.Contains(fault.Hint(err), "vksplat info") ||
+			!strings.Contains(err.Error(), "no model of step 8")) {
 			t.Errorf("%v, hint %q", err, fault.Hint(err))
 		}
 	}
@@ -273,7 +287,8 @@ func TestChoose(t *testing.T) {
 		head []byte
 		want string
 	}{
-		{"a.ply", plyHead, "ply"}, {"a.splat", plyHead, "ply"}, {"a", plyHead, "ply"}, {"a.PLY", []byte("oops"), "ply"}, {"a.txt", []byte("oops"), ""},
+		{"a.ply", plyHead, "ply"}, {"a.splat", plyHead, "ply"}, {"a", plyHead, "ply"}, {"a.PLY", []byte("oops"), "ply"},
+		{"a.txt", []byte("oops"), ""},
 		{"a.ply", []byte("\x10\x00\x00\x00\x00\x00\x00\x00{\""), "checkpoint"}, {"a.ply", []byte("\x89PNG\r\n"), ""},
 	} {
 		got := ""
@@ -297,7 +312,8 @@ func TestSpool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(got.Means, want.Means) || !slices.Equal(got.SH, want.SH) || !slices.Equal(got.Quats, want.Quats) || !s.Info().Meta.Antialiased {
+	if !slices.Equal(got.Means, want.Means) || !slices.Equal(got.SH, want.SH) || !slices.Equal(got.Quats, want.Quats) ||
+		!s.Info().Meta.Antialiased {
 		t.Error("the spool is not the model")
 	}
 	checkGather(t, s, want)
@@ -316,7 +332,8 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestGatherable wants a model itself where it can be read in any order, a small one in memory, and a large one in a file.
+// TestGatherable wants a model itself where it can be read in any order, a small one in memory, and a large one in a
+// file.
 func TestGatherable(t *testing.T) {
 	small := Memory(model(100, 1), ply.Meta{Antialiased: true})
 	if g, free, err := gatherable(small, "none"); err != nil || g != small || free() != nil {
@@ -327,7 +344,8 @@ func TestGatherable(t *testing.T) {
 		t.Fatalf("%v, %v", g, err)
 	}
 	checkGather(t, g, allOfDegree(t, small, 2))
-	if _, _, err := gatherable(&counted{N: memoryBytes/56 + 1}, filepath.Join(t.TempDir(), "none")); !errors.Is(err, fault.ErrTryAgain) {
+	if _, _, err := gatherable(&counted{N: memoryBytes/56 + 1}, filepath.Join(t.TempDir(), "none")); !errors.Is(err,
+		fault.ErrTryAgain) {
 		t.Errorf("a large model went elsewhere than to a file: %v", err)
 	}
 }
@@ -352,7 +370,8 @@ func (f *failing) Read(put func(*scene.Splats) error) error {
 	return f.Source.Read(func(piece *scene.Splats) error { return errors.Join(put(piece), f.err) })
 }
 
-// TestPLYOrder reads a file with properties in another order, big-endian, with an element before the vertices, as the same splats.
+// TestPLYOrder reads a file with properties in another order, big-endian, with an element before the vertices, as the
+// same splats.
 func TestPLYEncodings(t *testing.T) {
 	names := strings.Fields("rot_3 rot_2 rot_1 rot_0 scale_2 scale_1 scale_0 opacity f_dc_2 f_dc_1 f_dc_0 z y x")
 	values := []float64{0, 0, 0, 1, -3, -2, -1, 0.5, 0.3, 0.2, 0.1, 3, 2, 1}
@@ -380,7 +399,8 @@ func TestPLYEncodings(t *testing.T) {
 		if first == nil {
 			first = s
 		}
-		if s.N != 2 || !slices.Equal(s.Means, []float32{1, 2, 3, 1, 2, 3}) || !slices.Equal(s.SH, first.SH) || !slices.Equal(s.Quats, first.Quats) || m.Info().Encoding != format {
+		if s.N != 2 || !slices.Equal(s.Means, []float32{1, 2, 3, 1, 2, 3}) || !slices.Equal(s.SH, first.SH) ||
+			!slices.Equal(s.Quats, first.Quats) || m.Info().Encoding != format {
 			t.Errorf("%s: %+v", format, s)
 		}
 		if g, ok := m.(Gatherer); ok != (format != "ascii") {

@@ -16,14 +16,17 @@ const npmConverter = "@playcanvas/splat-transform@3.7.0"
 // converter runs it.
 type converter func(t *testing.T, args ...string)
 
-// TestSplatTransform wants an independent program to read what is written here as this program does, and the other way round.
+// TestSplatTransform wants an independent program to read what is written here as this program does, and the other way
+// round.
 func TestSplatTransform(t *testing.T) {
 	_, run := npmTool(t, npmConverter)
 	convert := func(t *testing.T, args ...string) {
 		t.Helper()
-		run(t, "node_modules/@playcanvas/splat-transform/bin/cli.mjs", append([]string{"--quiet", "--overwrite"}, args...)...)
+		run(t, "node_modules/@playcanvas/splat-transform/bin/cli.mjs",
+			append([]string{"--quiet", "--overwrite"}, args...)...)
 	}
-	for name, test := range map[string]func(*testing.T, converter){"packed": packedByConverter, "spz and glb": spzByConverter, "sog": sogByConverter} {
+	for name, test := range map[string]func(*testing.T, converter){"packed": packedByConverter,
+		"spz and glb": spzByConverter, "sog": sogByConverter} {
 		t.Run(name, func(t *testing.T) { test(t, convert) })
 	}
 }
@@ -41,7 +44,8 @@ func packedByConverter(t *testing.T, convert converter) {
 			copy(got.LogitOpacities, want.LogitOpacities)
 			sameModel(t, got, want)
 		}},
-		{compressedPLY, madeModel(257, 0, "huge"), func(t *testing.T, got, want *scene.Splats) { sameModel(t, got, want) }},
+		{compressedPLY, madeModel(257, 0, "huge"),
+			func(t *testing.T, got, want *scene.Splats) { sameModel(t, got, want) }},
 		{dotSplat, madeModel(300, 2, "spread"), func(t *testing.T, got, want *scene.Splats) {
 			// It takes 255 parts for the range of rotations.
 			checkBytesModel(t, got, want, 1.0/128)
@@ -64,8 +68,8 @@ func packedByConverter(t *testing.T, convert converter) {
 	}
 }
 
-// An independent converter reads our SPZ as we do. It takes SPZ's axes for those of PLY, so that its reading is turned over. The other way round, we read its
-// SPZ and its GLB as the PLY file that they were made from.
+// An independent converter reads our SPZ as we do. It takes SPZ's axes for those of PLY, so that its reading is turned
+// over. The other way round, we read its SPZ and its GLB as the PLY file that they were made from.
 func spzByConverter(t *testing.T, convert converter) {
 	folder := t.TempDir()
 	for _, degree := range []int{0, 3} {
@@ -96,7 +100,9 @@ func spzByConverter(t *testing.T, convert converter) {
 		convert(t, file, binary)
 		read, _ := readModel(t, glb, binary)
 		// It turns the model about an axis in float32, and leaves the axes of splats half turned: the same ellipsoids.
-		compareModels(t, read, model, tolerance{mean: 1e-5, quat: 1e-3, halfTurns: true, scale: 2e-6, opacity: 1e-6, dc: 1e-6, sh1: 1e-6, sh: 1e-6})
+		compareModels(t, read, model,
+			tolerance{mean: 1e-5, quat: 1e-3, halfTurns: true, scale: 2e-6, opacity: 1e-6, dc: 1e-6, sh1: 1e-6,
+				sh: 1e-6})
 	}
 }
 
@@ -126,7 +132,8 @@ func sogByConverter(t *testing.T, convert converter) {
 		if !info.Meta.Antialiased || got.N != want.N || got.Degree != degree {
 			t.Fatalf("%+v", info)
 		}
-		// It sorts along its own curve, rounds down where we round, and has a palette of its own: means find each other.
+		// It sorts along its own curve, rounds down where we round, and has a palette of its own: means find each
+		// other.
 		at := map[[3]int]int{}
 		for i := range want.N {
 			at[meanKey(want, i)] = i

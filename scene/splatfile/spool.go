@@ -15,8 +15,8 @@ const memoryBytes = 256 << 20
 // spoolBytes is the size of a piece of a spool that is written at once.
 const spoolBytes = 1 << 20
 
-// gatherable gives a model whose splats can be read in any order, and what frees it: the model itself where it can, else a copy in memory or, of a large
-// one, in a temporary file.
+// gatherable gives a model whose splats can be read in any order, and what frees it: the model itself where it can,
+// else a copy in memory or, of a large one, in a temporary file.
 func gatherable(model Source, tempDir string) (Gatherer, func() error, error) {
 	if g, ok := model.(Gatherer); ok {
 		return g, func() error { return nil }, nil

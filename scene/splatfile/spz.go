@@ -14,8 +14,9 @@ import (
 	"vksplat/scene"
 )
 
-// spz is Niantic's format (github.com/nianticlabs/spz): every value is quantised, and each attribute stands in a plane of its own. Versions 1 to 3 are
-// one gzip stream with a header of 16 bytes; version 4 is a header of 32 bytes, a table and a zstd stream for each plane.
+// spz is Niantic's format (github.com/nianticlabs/spz): every value is quantised, and each attribute stands in a plane
+// of its own. Versions 1 to 3 are one gzip stream with a header of 16 bytes; version 4 is a header of 32 bytes, a table
+// and a zstd stream for each plane.
 var spz = &Format{
 	Name:       spzName,
 	Extensions: []string{".spz"},
@@ -34,11 +35,12 @@ const (
 	spzAntialiased = 0x1
 	spzExtended    = 0x2 // records of other programs follow: see spzExtensionFrame
 
-	// Planes up to spzSmall bytes are read however well they are packed. Beyond it they may be at most spzMaxRatio times as large as the file: deflate
-	// cannot do better, and the reference implementation refuses more.
+	// Planes up to spzSmall bytes are read however well they are packed. Beyond it they may be at most spzMaxRatio
+	// times as large as the file: deflate cannot do better, and the reference implementation refuses more.
 	spzSmall    = 64 << 20
 	spzMaxRatio = 1032
-	// spzMaxTail bounds the extensions, which follow the last plane of versions 1 to 3. Without their flag nothing may follow.
+	// spzMaxTail bounds the extensions, which follow the last plane of versions 1 to 3. Without their flag nothing may
+	// follow.
 	spzMaxTail = 64 << 10
 	// spzMaxBits is the most fractional bits that a position of 24 bits can have and mean something.
 	spzMaxBits = 24
@@ -96,7 +98,8 @@ func parseSPZHeader(b []byte) (h spzHeader, err error) {
 	h = spzHeader{n: int(n), degree: int(b[12]), bits: int(b[13]), flags: b[14]}
 	switch {
 	case version < 1 || version > spzZstdVersion:
-		return h, &fault.Error{Op: opReadSPZ, Err: fmt.Errorf("it is of version %d, known are 1 to %d", version, spzZstdVersion),
+		return h, &fault.Error{Op: opReadSPZ,
+			Err:  fmt.Errorf("it is of version %d, known are 1 to %d", version, spzZstdVersion),
 			Hint: "export it again as version 3 or 4"}
 	case n > math.MaxInt32:
 		return h, fmt.Errorf("the header claims %d splats", n)
@@ -144,7 +147,9 @@ func (h spzHeader) info() Info {
 	info := Info{Format: spzName, N: h.n, Degree: min(h.degree, scene.MaxSHDegree), Packed: true}
 	info.Meta.Antialiased = h.flags&spzAntialiased != 0
 	if h.degree > scene.MaxSHDegree {
-		info.Notes = append(info.Notes, fmt.Sprintf("The file holds spherical harmonics of degree %d; those above %d are left out.", h.degree, scene.MaxSHDegree))
+		info.Notes = append(info.Notes,
+			fmt.Sprintf("The file holds spherical harmonics of degree %d; those above %d are left out.", h.degree,
+				scene.MaxSHDegree))
 	}
 	return info
 }

@@ -23,7 +23,8 @@ import (
 
 // spzTolerance is half a step of every value, and what float32 adds.
 func spzTolerance(bits int) tolerance {
-	return tolerance{mean: math.Ldexp(0.50001, -bits), quat: 0.0025, scale: 0.5001 / 16, opacity: 0.5001 / 255, dc: 0.5001 / 255 / 0.15,
+	return tolerance{mean: math.Ldexp(0.50001, -bits), quat: 0.0025, scale: 0.5001 / 16, opacity: 0.5001 / 255,
+		dc:  0.5001 / 255 / 0.15,
 		sh1: 4.501 / 128, sh: 8.501 / 128}
 }
 
@@ -107,7 +108,8 @@ func TestSPZPositions(t *testing.T) {
 		farthest float32
 		bits     int
 		lost     bool
-	}{{0, 12, false}, {1e-4, 23, false}, {0.5, 14, false}, {1, 13, false}, {15, 12, false}, {2047.9, 12, false}, {2048, 11, true},
+	}{{0, 12, false}, {1e-4, 23, false}, {0.5, 14, false}, {1, 13, false}, {15, 12, false}, {2047.9, 12, false},
+		{2048, 11, true},
 		{2047.9999, 11, true}, {500000, 4, true}} {
 		s := madeModel(3, 0, "edges")
 		copy(s.Means, []float32{c.farthest, -c.farthest, 0, 0, 0, 0, c.farthest / 3, 0, 0})
@@ -126,24 +128,28 @@ func TestSPZPositions(t *testing.T) {
 
 func TestSPZWriteRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.spz")
-	nan, inf, far, still := madeModel(5, 1, "edges"), madeModel(5, 1, "edges"), madeModel(5, 1, "edges"), madeModel(5, 1, "edges")
+	nan, inf, far, still := madeModel(5, 1, "edges"), madeModel(5, 1, "edges"), madeModel(5, 1, "edges"),
+		madeModel(5, 1, "edges")
 	nan.SH[3*4*3+5] = float32(math.NaN())
 	inf.LogScales[12] = float32(math.Inf(1))
 	far.Means[7] = 600000
 	copy(still.Quats[8:], []float32{0, 0, 0, 0})
 	for want, s := range map[string]*scene.Splats{"splat 3": nan, "splat 4": inf, "600000": far, "splat 2": still} {
 		_, err := spz.Write(path, Memory(s, ply.Meta{}), WriteOptions{})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || fault.Hint(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) ||
+			fault.Hint(err) == "" {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}
-	if _, err := spz.Write(path, Memory(madeModel(1, 0, "edges"), ply.Meta{}), WriteOptions{Version: 2}); !errors.Is(err, fault.ErrUsage) {
+	if _, err := spz.Write(path, Memory(madeModel(1, 0, "edges"), ply.Meta{}),
+		WriteOptions{Version: 2}); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("version 2: %v", err)
 	}
-	if _, err := createTemp(filepath.Join(t.TempDir(), "none"), 0); !errors.Is(writeError("write spz", path, err, ""), fault.ErrTryAgain) {
+	if _, err := createTemp(filepath.Join(t.TempDir(), "none"), 0); !errors.Is(writeError("write spz", path, err, ""),
+		fault.ErrTryAgain) {
 		t.Errorf("no folder for temporary files: %v", err)
 	}
 	origin := [3]float64{1, 2, 3}
@@ -191,11 +197,19 @@ func TestSPZGolden(t *testing.T) {
 		mean [3]float32
 		quat [4]float64
 	}{
-		"1":       {gzipped(t, spzFile(1, 1, 0, 0, 0, []byte{0, 0x3c, 0, 0xc0, 1, 0}, rest[:7], []byte{255, 128, 128})), [3]float32{1, 2, -1.0 / (1 << 24)}, [4]float64{0, 1, -0.004, -0.004}},
-		"2":       {gzipped(t, spzFile(2, 1, 0, 1, 1, []byte{3, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0x80}, rest[:7], []byte{255, 128, 128})), [3]float32{1.5, 0.5, 1 << 22}, [4]float64{0, 1, -0.004, -0.004}},
-		"raw":     {spzFile(2, 1, 0, 1, 1, []byte{3, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0x80}, rest[:7], []byte{255, 128, 128}), [3]float32{1.5, 0.5, 1 << 22}, [4]float64{0, 1, -0.004, -0.004}},
-		"3":       {gzipped(t, spzFile(3, 1, 0, 0, 0, []byte{2, 0, 0, 3, 0, 0, 4, 0, 0}, rest[:7], []byte{0xff, 3, 0, 0xc0})), [3]float32{2, -3, -4}, [4]float64{math.Sqrt(0.5), 0, 0, math.Sqrt(0.5)}},
-		"its own": {gzipped(t, spzFile(3, 1, 0, 0, 2, []byte{2, 0, 0, 3, 0, 0, 4, 0, 0}, rest[:7], []byte{0xff, 3, 0, 0xc0}, frame)), [3]float32{-2, -3, 4}, [4]float64{math.Sqrt(0.5), 0, 0, -math.Sqrt(0.5)}},
+		"1": {gzipped(t, spzFile(1, 1, 0, 0, 0, []byte{0, 0x3c, 0, 0xc0, 1, 0}, rest[:7], []byte{255, 128, 128})),
+			[3]float32{1, 2, -1.0 / (1 << 24)}, [4]float64{0, 1, -0.004, -0.004}},
+		"2": {gzipped(t,
+			spzFile(2, 1, 0, 1, 1, []byte{3, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0x80}, rest[:7], []byte{255, 128, 128})),
+			[3]float32{1.5, 0.5, 1 << 22}, [4]float64{0, 1, -0.004, -0.004}},
+		"raw": {spzFile(2, 1, 0, 1, 1, []byte{3, 0, 0, 0xff, 0xff, 0xff, 0, 0, 0x80}, rest[:7],
+			[]byte{255, 128, 128}), [3]float32{1.5, 0.5, 1 << 22}, [4]float64{0, 1, -0.004, -0.004}},
+		"3": {gzipped(t,
+			spzFile(3, 1, 0, 0, 0, []byte{2, 0, 0, 3, 0, 0, 4, 0, 0}, rest[:7], []byte{0xff, 3, 0, 0xc0})),
+			[3]float32{2, -3, -4}, [4]float64{math.Sqrt(0.5), 0, 0, math.Sqrt(0.5)}},
+		"its own": {gzipped(t,
+			spzFile(3, 1, 0, 0, 2, []byte{2, 0, 0, 3, 0, 0, 4, 0, 0}, rest[:7], []byte{0xff, 3, 0, 0xc0}, frame)),
+			[3]float32{-2, -3, 4}, [4]float64{math.Sqrt(0.5), 0, 0, -math.Sqrt(0.5)}},
 	} {
 		m, err := openBytes(c.data)
 		if err != nil {
@@ -213,14 +227,16 @@ func TestSPZGolden(t *testing.T) {
 				t.Errorf("%s: rotation %v, want %v", name, q, c.quat)
 			}
 		}
-		if [3]float32(s.Means) != c.mean || [3]float32(s.LogScales) != [3]float32{0, -0.0625, -1} || math.Abs(float64(s.LogitOpacities[0])-0.00784) > 1e-4 ||
+		if [3]float32(s.Means) != c.mean || [3]float32(s.LogScales) != [3]float32{0, -0.0625, -1} ||
+			math.Abs(float64(s.LogitOpacities[0])-0.00784) > 1e-4 ||
 			math.Abs(float64(s.SH[0])-3.3333) > 1e-4 || m.Info().Meta.Antialiased != (m.head.flags&1 != 0) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
 }
 
-// Degree 4 has 24 coefficients a channel; models take the first 15 and say so. Records that are not known are told of too.
+// Degree 4 has 24 coefficients a channel; models take the first 15 and say so. Records that are not known are told of
+// too.
 func TestSPZDegree4(t *testing.T) {
 	const n = 2
 	sh := make([]byte, n*72)
@@ -291,14 +307,16 @@ func csvModel(t *testing.T, path string) *scene.Splats {
 	return s
 }
 
-// sameReading is the tolerance between two programs that read the same bytes: they differ in what they make of the opacities 0 and 1 (see unpackSPZ).
+// sameReading is the tolerance between two programs that read the same bytes: they differ in what they make of the
+// opacities 0 and 1 (see unpackSPZ).
 var sameReading = tolerance{mean: 1e-6, quat: 0.001, scale: 1e-6, opacity: 0.26 / 255, dc: 1e-5, sh1: 1e-6, sh: 1e-6}
 
 // The tables were made by splat-transform before version 3, which turned SPZ's axes to those of PLY.
 func TestSPZForeign(t *testing.T) {
 	for file, table := range map[string]string{
 		"splat-transform/minimal-v2.spz": "minimal-v2.spz.csv", "splat-transform/minimal-v3.spz": "minimal-v3.spz.csv",
-		"splat-transform/minimal-v4.spz": "minimal-v4.spz.csv", "gsplat-rs/minimal_v4_degree0.spz": "gsplatrs_minimal_v4_degree0.spz.csv",
+		"splat-transform/minimal-v4.spz":   "minimal-v4.spz.csv",
+		"gsplat-rs/minimal_v4_degree0.spz": "gsplatrs_minimal_v4_degree0.spz.csv",
 	} {
 		got, _ := readModel(t, spz, foreignSplats(t, file))
 		want := csvModel(t, foreignSplats(t, "converted_by_splat-transform/"+table))

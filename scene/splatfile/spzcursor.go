@@ -10,9 +10,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// spzCursor reads a plane of a file from its first splat to its last. Splats come one after the other, while files hold all positions, then all opacities and
-// so on in a stream that can only be read from its beginning: so there is a decoder for each plane, which skips what lies before it. For versions 1 to 3 that is up
-// to twice the work of unpacking the file once, and it takes neither memory nor a temporary file.
+// spzCursor reads a plane of a file from its first splat to its last. Splats come one after the other, while files hold
+// all positions, then all opacities and so on in a stream that can only be read from its beginning: so there is a
+// decoder for each plane, which skips what lies before it. For versions 1 to 3 that is up to twice the work of
+// unpacking the file once, and it takes neither memory nor a temporary file.
 type spzCursor struct {
 	io.Reader
 	end func() error // checks what follows the plane, nil for nothing
@@ -74,9 +75,11 @@ func (s *spzSource) gzipCursors(cursors *[spzPlanes]spzCursor) error {
 // zstdCursors opens those of version 4, which has a stream for each plane.
 func (s *spzSource) zstdCursors(cursors *[spzPlanes]spzCursor) error {
 	for _, at := range s.table {
-		// A frame's window is room that a header claims. One larger than the plane is of no use, but some writers have a fixed one.
+		// A frame's window is room that a header claims. One larger than the plane is of no use, but some writers have
+		// a fixed one.
 		window := uint64(min(max(at.full, 32<<20), 128<<20))
-		d, err := zstd.NewReader(io.NewSectionReader(s.r, at.at, at.size), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		d, err := zstd.NewReader(io.NewSectionReader(s.r, at.at, at.size), zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(window))
 		if err != nil {
 			return err

@@ -27,7 +27,8 @@ func badSPZs(t testing.TB) map[string][]byte {
 	body := make([]byte, 20)
 	v4 := func(change func(b []byte) []byte) []byte {
 		path := filepath.Join(t.TempDir(), "a.spz")
-		if _, err := spz.Write(path, Memory(madeModel(50, 1, "edges"), ply.Meta{}), WriteOptions{Version: 4}); err != nil {
+		if _, err := spz.Write(path, Memory(madeModel(50, 1, "edges"), ply.Meta{}),
+			WriteOptions{Version: 4}); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(path)
@@ -40,29 +41,36 @@ func badSPZs(t testing.TB) map[string][]byte {
 		return v4(func(b []byte) []byte { binary.LittleEndian.PutUint64(b[32+at:], value); return b })
 	}
 	return map[string][]byte{
-		"not an SPZ":                     []byte("ply\nformat"),
-		"not an SPZ file":                {},
-		"version 9":                      spzFile(9, 1, 0, 12, 0, body),
-		"version 0":                      spzFile(0, 1, 0, 12, 0, body),
-		"degree 5":                       spzFile(3, 1, 5, 12, 0, body),
-		"25 fractional":                  spzFile(3, 1, 0, 25, 0, body),
-		"claims 2000000000":              gzipped(t, spzFile(3, 2000000000, 3, 12, 0, body)),
-		"claims 4294967295":              spzFile(3, math.MaxUint32, 3, 12, 0, body),
-		"before its 1 splats":            spzFile(3, 1, 0, 12, 0, body[:19]),
-		"before its 2 splats":            gzipped(t, spzFile(3, 2, 0, 12, 0, body)),
-		"before its 1000000":             gzipped(t, spzFile(3, 1000000, 3, 12, 0, body)),
-		"checksum":                       func() []byte { b := gzipped(t, spzFile(3, 1, 0, 12, 0, body)); b[len(b)-5] ^= 1; return b }(),
-		"goes on after":                  gzipped(t, spzFile(3, 1, 0, 12, 0, body, make([]byte, 1<<20))),
-		"axes are of kind 8":             spzFile(3, 1, 0, 12, 2, body, []byte{3, 0, 0xbe, 0xad, 4, 0, 0, 0, 8, 0, 0, 0}),
-		"extension 0x1":                  spzFile(3, 1, 0, 12, 2, body, []byte{1, 0, 0, 0, 255, 255, 255, 255, 8, 0, 0, 0}),
-		"extensions":                     spzFile(3, 1, 0, 12, 2, body, []byte{1, 0, 0}),
-		"table at byte 16":               v4(func(b []byte) []byte { b[16] = 16; return b }),
-		"table ends":                     v4(func(b []byte) []byte { return b[:60] }),
-		"table has 4 streams":            v4(func(b []byte) []byte { b[15] = 4; return b }),
-		"table has 7 streams":            v4(func(b []byte) []byte { b[15] = 7; return b }),
-		"positions: the table":           table(8, 1<<62),
-		"alphas: the table":              table(24, 1<<62),
-		"positions: the file ends early": table(0, 1<<62),
+		"not an SPZ":          []byte("ply\nformat"),
+		"not an SPZ file":     {},
+		"version 9":           spzFile(9, 1, 0, 12, 0, body),
+		"version 0":           spzFile(0, 1, 0, 12, 0, body),
+		"degree 5":            spzFile(3, 1, 5, 12, 0, body),
+		"25 fractional":       spzFile(3, 1, 0, 25, 0, body),
+		"claims 2000000000":   gzipped(t, spzFile(3, 2000000000, 3, 12, 0, body)),
+		"claims 4294967295":   spzFile(3, math.MaxUint32, 3, 12, 0, body),
+		"before its 1 splats": spzFile(3, 1, 0, 12, 0, body[:19]),
+		"before its 2 splats": gzipped(t, spzFile(3, 2, 0, 12, 0, body)),
+		"before its 1000000":  gzipped(t, spzFile(3, 1000000, 3, 12, 0, body)),
+		"checksum": func() []byte {
+			b := gzipped(t,
+				spzFile(3, 1, 0, 12, 0, body))
+			b[len(b)-5] ^= 1
+			return b
+		}(),
+		"goes on after": gzipped(t, spzFile(3, 1, 0, 12, 0, body, make([]byte, 1<<20))),
+		"axes are of kind 8": spzFile(3, 1, 0, 12, 2, body,
+			[]byte{3, 0, 0xbe, 0xad, 4, 0, 0, 0, 8, 0, 0, 0}),
+		"extension 0x1": spzFile(3, 1, 0, 12, 2, body,
+			[]byte{1, 0, 0, 0, 255, 255, 255, 255, 8, 0, 0, 0}),
+		"extensions":                               spzFile(3, 1, 0, 12, 2, body, []byte{1, 0, 0}),
+		"table at byte 16":                         v4(func(b []byte) []byte { b[16] = 16; return b }),
+		"table ends":                               v4(func(b []byte) []byte { return b[:60] }),
+		"table has 4 streams":                      v4(func(b []byte) []byte { b[15] = 4; return b }),
+		"table has 7 streams":                      v4(func(b []byte) []byte { b[15] = 7; return b }),
+		"positions: the table":                     table(8, 1<<62),
+		"alphas: the table":                        table(24, 1<<62),
+		"positions: the file ends early":           table(0, 1<<62),
 		"spherical harmonics: the file ends early": v4(func(b []byte) []byte { return b[:len(b)-1] }),
 		"the last of its 50 splats":                v4(func(b []byte) []byte { return append(b, 0) }),
 		"the last of its 3 splats":                 gzipped(t, spzFile(3, 3, 0, 12, 0, make([]byte, 4*20))),
@@ -80,7 +88,8 @@ func TestSPZReadRefuses(t *testing.T) {
 		if err == nil {
 			_, err = All(m)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.spz") {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
+			fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.spz") {
 			t.Errorf("error %v, hint %q, want %q", err, fault.Hint(err), want)
 		}
 	}
@@ -89,7 +98,8 @@ func TestSPZReadRefuses(t *testing.T) {
 		t.Errorf("%d bytes allocated for a handful of small files", used)
 	}
 	missing := filepath.Join(t.TempDir(), "none.spz")
-	if _, err := spz.Open(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) || fault.Hint(err) == "" {
+	if _, err := spz.Open(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) ||
+		fault.Hint(err) == "" {
 		t.Errorf("missing file: %v", err)
 	}
 	if _, err := spz.Open(t.TempDir()); !errors.Is(err, fault.ErrData) {
@@ -103,7 +113,8 @@ func FuzzSPZ(f *testing.F) {
 	}
 	for _, version := range []int{3, 4} {
 		path := filepath.Join(f.TempDir(), "a.spz")
-		if _, err := spz.Write(path, Memory(madeModel(3, 1, "edges"), ply.Meta{}), WriteOptions{Version: version}); err != nil {
+		if _, err := spz.Write(path, Memory(madeModel(3, 1, "edges"), ply.Meta{}),
+			WriteOptions{Version: version}); err != nil {
 			f.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
@@ -150,7 +161,8 @@ func (c *countedReader) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// A file of a few hundred kilobytes may hold millions of splats that are all the same. Its header is read without them, and they take neither memory nor disk.
+// A file of a few hundred kilobytes may hold millions of splats that are all the same. Its header is read without them,
+// and they take neither memory nor disk.
 func TestSPZUnpacksNothing(t *testing.T) {
 	const n = 3_000_000
 	t.Setenv("TMPDIR", t.TempDir())
@@ -198,7 +210,8 @@ func TestTemporaryFileFits(t *testing.T) {
 		t.Skip("this system does not tell how much is free")
 	}
 	_, err := createTemp(dir, 1<<60)
-	if !errors.Is(err, fault.ErrTryAgain) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || fault.Hint(err) == "" {
+	if !errors.Is(err, fault.ErrTryAgain) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) ||
+		fault.Hint(err) == "" {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

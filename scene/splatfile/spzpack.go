@@ -15,7 +15,8 @@ const (
 	spzQuatSteps  = 511 // of a component up to 1/sqrt(2)
 )
 
-// spzBuckets are the steps between SH bytes that writers use, for degree 1 and for the others: 5 and 4 bits of 8 carry something.
+// spzBuckets are the steps between SH bytes that writers use, for degree 1 and for the others: 5 and 4 bits of 8 carry
+// something.
 var spzBuckets = [2]int{1 << 3, 1 << 4}
 
 // spzCut counts the splats of which SPZ had to cut something.
@@ -39,7 +40,8 @@ func packSPZ(bits int, piece *scene.Splats, packed *[spzPlanes][]byte, cut *spzC
 			packed[spzScales] = append(packed[spzScales], b)
 			cutScale = cutScale || c
 		}
-		packed[spzRotations] = binary.LittleEndian.AppendUint32(packed[spzRotations], packQuatSPZ(doubles(piece.Quats[4*i:4*i+4])))
+		packed[spzRotations] = binary.LittleEndian.AppendUint32(packed[spzRotations],
+			packQuatSPZ(doubles(piece.Quats[4*i:4*i+4])))
 		sh := piece.SH[3*k*i : 3*k*(i+1)]
 		for _, x := range sh[:3] {
 			b, c := byteOf(255 * (spzColorScale*float64(x) + 0.5))
@@ -62,15 +64,16 @@ func packSPZ(bits int, piece *scene.Splats, packed *[spzPlanes][]byte, cut *spzC
 	}
 }
 
-// packSH rounds a coefficient to the middle of its bucket; 0 is one. The reference implementation rounds to 1/128 first, which can be worse by 1/256.
+// packSH rounds a coefficient to the middle of its bucket; 0 is one. The reference implementation rounds to 1/128
+// first, which can be worse by 1/256.
 func packSH(x float64, bucket int) (b byte, cut bool) {
 	step := float64(bucket) / 128
 	q := 128 + bucket*int(math.Round(min(max(x, -2), 2)/step))
 	return byte(min(max(q, 0), 255)), x < -1-step/2 || x > 1+step/2
 }
 
-// packQuatSPZ packs a rotation of length 1: in the order x y z w the three smallest components, 10 bits each (sign, 9 bits of length), above them the number
-// of the largest.
+// packQuatSPZ packs a rotation of length 1: in the order x y z w the three smallest components, 10 bits each (sign, 9
+// bits of length), above them the number of the largest.
 func packQuatSPZ(q [4]float64) uint32 {
 	largest, others := threeOf([4]float64{q[1], q[2], q[3], q[0]})
 	word := uint32(largest)

@@ -15,7 +15,8 @@ import (
 	"vksplat/scene"
 )
 
-// spzSource reads a file from its beginning to its end, without keeping any of it: a decoder for each plane (see spzCursor) gives the bytes of a piece.
+// spzSource reads a file from its beginning to its end, without keeping any of it: a decoder for each plane (see
+// spzCursor) gives the bytes of a piece.
 type spzSource struct {
 	path   string
 	r      io.ReaderAt
@@ -114,7 +115,8 @@ func (s *spzSource) stream(at int64) (io.Reader, error) {
 	return unpacked, err
 }
 
-// readTail reads what follows the last plane of versions 1 to 3. At the end of a gzip stream that compares its check sum, too.
+// readTail reads what follows the last plane of versions 1 to 3. At the end of a gzip stream that compares its check
+// sum, too.
 func (s *spzSource) readTail(stream io.Reader) ([]byte, error) {
 	most := 0
 	if s.head.flags&spzExtended != 0 {
@@ -127,7 +129,8 @@ func (s *spzSource) readTail(stream io.Reader) ([]byte, error) {
 	return tail, err
 }
 
-// longer is the error of a file that has more bytes than its header says. A wrong number of splats there shifts every plane but the first.
+// longer is the error of a file that has more bytes than its header says. A wrong number of splats there shifts every
+// plane but the first.
 func (s *spzSource) longer() error {
 	return fmt.Errorf("the file goes on after the last of its %d splats", s.head.n)
 }
@@ -138,7 +141,8 @@ type spzStream struct {
 	at, size, full int64
 }
 
-// streams reads the table of version 4. Planes without bytes have no stream, as the reference implementation writes them.
+// streams reads the table of version 4. Planes without bytes have no stream, as the reference implementation writes
+// them.
 func (s *spzSource) streams() ([]spzStream, error) {
 	h := s.head
 	data := h.table + 16*int64(h.streams)
@@ -165,9 +169,11 @@ func (s *spzSource) streams() ([]spzStream, error) {
 		packed, claimed := binary.LittleEndian.Uint64(table), binary.LittleEndian.Uint64(table[8:])
 		switch {
 		case claimed != uint64(full):
-			return nil, fmt.Errorf("%s: the table claims %d bytes, and %d splats need %d", spzPlaneNames[plane], claimed, h.n, full)
+			return nil, fmt.Errorf("%s: the table claims %d bytes, and %d splats need %d", spzPlaneNames[plane],
+				claimed, h.n, full)
 		case packed > uint64(s.size-data):
-			return nil, fmt.Errorf("%s: the file ends early: the table claims %d packed bytes, and %d are left", spzPlaneNames[plane], packed, s.size-data)
+			return nil, fmt.Errorf("%s: the file ends early: the table claims %d packed bytes, and %d are left",
+				spzPlaneNames[plane], packed, s.size-data)
 		}
 		out = append(out, spzStream{plane, data, int64(packed), full})
 		data += int64(packed)
@@ -182,10 +188,12 @@ func (s *spzSource) streams() ([]spzStream, error) {
 // spzExtensionFrame is Adobe's record of the axes of the positions, when they are not right, up, back.
 const spzExtensionFrame = 0xadbe0003
 
-// spzFrames are the values of that record from 0 on, as signs from the file's axes to ours. Left-handed ones are refused: zero.
+// spzFrames are the values of that record from 0 on, as signs from the file's axes to ours. Left-handed ones are
+// refused: zero.
 var spzFrames = [...][3]float32{spzFrame, {-1, 1, -1}, {}, {}, spzFrame, {}, {1, 1, 1}, {-1, -1, 1}, {}}
 
-// readExtensions reads records of type, length and content up to the end of r. The only one that changes what the numbers mean is that of the axes.
+// readExtensions reads records of type, length and content up to the end of r. The only one that changes what the
+// numbers mean is that of the axes.
 func (s *spzSource) readExtensions(r io.Reader) error {
 	var record [8]byte
 	for {
@@ -200,7 +208,8 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 			if _, err := io.CopyN(io.Discard, r, int64(length)); err != nil {
 				return fmt.Errorf("extension %#x: %v", kind, err)
 			}
-			s.info.Notes = append(s.info.Notes, fmt.Sprintf("The file has a record of kind %#x, which is left out.", kind))
+			s.info.Notes = append(s.info.Notes,
+				fmt.Sprintf("The file has a record of kind %#x, which is left out.", kind))
 			continue
 		}
 		var value [4]byte
@@ -209,7 +218,8 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 		}
 		frame := binary.LittleEndian.Uint32(value[:])
 		if frame >= uint32(len(spzFrames)) || spzFrames[frame] == [3]float32{} {
-			return &fault.Error{Op: opReadSPZ, Err: fmt.Errorf("its axes are of kind %d, which is not known or is left-handed", frame),
+			return &fault.Error{Op: opReadSPZ,
+				Err:  fmt.Errorf("its axes are of kind %d, which is not known or is left-handed", frame),
 				Hint: "export it again with the axes of SPZ: right, up, back"}
 		}
 		s.sign = spzFrames[frame]

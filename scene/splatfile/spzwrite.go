@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	// spzDefaultVersion is what viewers read that were made before 2026, and those that have not followed since; version 4 is smaller.
+	// spzDefaultVersion is what viewers read that were made before 2026, and those that have not followed since;
+	// version 4 is smaller.
 	spzDefaultVersion = 3
-	// spzBits is the fractional bits of positions that the reference implementation writes: steps of 1/4096 unit, up to 2048 units from the origin.
+	// spzBits is the fractional bits of positions that the reference implementation writes: steps of 1/4096 unit, up to
+	// 2048 units from the origin.
 	spzBits = 12
 	// spzMinBits is the least it takes: steps of 1/16, up to 524288.
 	spzMinBits = 4
@@ -39,7 +41,8 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 		head.version = o.Version
 	}
 	if info.N > math.MaxInt32 {
-		return nil, writeError(op, path, fmt.Errorf("%d splats are more than the format counts", info.N), "write a part of the model")
+		return nil, writeError(op, path, fmt.Errorf("%d splats are more than the format counts", info.N),
+			"write a part of the model")
 	}
 	if info.Meta.Antialiased {
 		head.flags |= spzAntialiased
@@ -49,7 +52,8 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 		return nil, writeError(op, path, err, "")
 	}
 	if head.bits, err = spzBitsFor(farthest); err != nil {
-		return nil, writeError(op, path, err, "move the model nearer to the origin of its coordinates, or leave out far splats")
+		return nil, writeError(op, path, err,
+			"move the model nearer to the origin of its coordinates, or leave out far splats")
 	}
 	p := newPlanes(head.n, head.widths(), planesInMemory, o.tempDir(path))
 	defer func() { _ = p.close() }() // what it held is written, or has failed
@@ -75,8 +79,8 @@ func farthestCoordinate(model Source) (float64, error) {
 	return farthest, err
 }
 
-// spzBitsFor chooses the fractional bits of positions: 12, fewer where a coordinate would not fit 24 bits, more where a scene is so small that its steps
-// could be seen.
+// spzBitsFor chooses the fractional bits of positions: 12, fewer where a coordinate would not fit 24 bits, more where a
+// scene is so small that its steps could be seen.
 func spzBitsFor(farthest float64) (int, error) {
 	if farthest == 0 {
 		return spzBits, nil
@@ -157,7 +161,8 @@ type zstdSize struct{ packed, full int64 }
 // zstdStreams packs every plane that has bytes to a stream of its own.
 func zstdStreams(w io.Writer, p *planes) ([]zstdSize, error) {
 	// One core: how a stream is cut into blocks must not depend on the machine.
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderCRC(false))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithEncoderCRC(false))
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +216,8 @@ func (c *countWriter) Write(b []byte) (int, error) {
 func spzLost(info Info, head spzHeader, farthest float64, cut spzCut) []string {
 	lost := lostOf(info, "SPZ", true)
 	if head.bits < spzBits {
-		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g.", farthest, math.Ldexp(1, -head.bits)))
+		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g.", farthest,
+			math.Ldexp(1, -head.bits)))
 	}
 	lost = lostSome(lost, cut.scales, "splats have scales outside exp(-10) to exp(5.94) units, which SPZ cuts")
 	lost = lostSome(lost, cut.colors, "splats have colours outside -0.44 to 1.44, which SPZ cuts")

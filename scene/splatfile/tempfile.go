@@ -29,7 +29,8 @@ func createTemp(dir string, need int64) (*tempFile, error) {
 		return nil, t.fail(err)
 	}
 	t.file = file
-	// Where the system lets an open file lose its name, nothing is left behind by a killed process. Elsewhere close removes it.
+	// Where the system lets an open file lose its name, nothing is left behind by a killed process. Elsewhere close
+	// removes it.
 	_ = os.Remove(file.Name())
 	return t, nil
 }
@@ -38,7 +39,8 @@ func (t *tempFile) fail(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return &fault.Error{Op: "keep splats in a temporary file", Path: t.dir, Err: withoutPath(err), Kind: fault.ErrTryAgain,
+	return &fault.Error{Op: "keep splats in a temporary file", Path: t.dir, Err: withoutPath(err),
+		Kind: fault.ErrTryAgain,
 		Hint: "make room there, or name another folder for temporary files"}
 }
 

@@ -8,8 +8,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// What formats store in the place of a model's raw values: bytes, halves, lengths, opacities. What is infinite as a logit or a logarithm becomes
-// +-ply.InfiniteLog, as where a PLY file is read.
+// What formats store in the place of a model's raw values: bytes, halves, lengths, opacities. What is infinite as a
+// logit or a logarithm becomes +-ply.InfiniteLog, as where a PLY file is read.
 
 // sigmoid gives the opacity of a logit, 0 to 1.
 func sigmoid(logit float32) float64 { return 1 / (1 + math.Exp(-float64(logit))) }

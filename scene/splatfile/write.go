@@ -10,7 +10,8 @@ import (
 	"vksplat/scene"
 )
 
-// writeError names the file that was to be written in an error. What the error says already stays, such as the file of the model that was read.
+// writeError names the file that was to be written in an error. What the error says already stays, such as the file of
+// the model that was read.
 func writeError(op, path string, err error, hint string) error {
 	out := &fault.Error{Op: op, Path: path, Err: err, Hint: hint}
 	var known *fault.Error
@@ -37,7 +38,8 @@ func checkVersion(op, path string, version int, known ...int) error {
 	if len(known) > 0 {
 		hint = fmt.Sprintf("leave the version out, or give one of %d", known)
 	}
-	return &fault.Error{Op: op, Path: path, Err: fmt.Errorf("version %d is not written", version), Hint: hint, Kind: fault.ErrUsage}
+	return &fault.Error{Op: op, Path: path, Err: fmt.Errorf("version %d is not written", version), Hint: hint,
+		Kind: fault.ErrUsage}
 }
 
 // tempDir is the folder for what does not fit memory while path is written.
@@ -52,16 +54,20 @@ func (o WriteOptions) tempDir(path string) string {
 // antialiased or nothing.
 func lostOf(info Info, format string, keepsAntialiased bool) (lost []string) {
 	if info.Meta.Antialiased && !keepsAntialiased {
-		lost = append(lost, format+" cannot say that the model was trained antialiased: viewers may show small splats too thick.")
+		lost = append(lost, format+" cannot say that the model was trained antialiased: viewers may show small splats "+
+			"too thick.")
 	}
 	if info.Meta.Origin != nil {
-		lost = append(lost, fmt.Sprintf("%s has no place for the origin that was subtracted from the coordinates: %v.", format, *info.Meta.Origin))
+		lost = append(lost, fmt.Sprintf("%s has no place for the origin that was subtracted from the coordinates: %v.",
+			format, *info.Meta.Origin))
 	}
 	if b := info.Meta.Background; b != nil && *b != [3]float32{} {
-		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained on the background %g,%g,%g.", format, b[0], b[1], b[2]))
+		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained on the background %g,%g,%g.", format,
+			b[0], b[1], b[2]))
 	}
 	if info.Meta.Near != 0 {
-		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained with the near plane %g.", format, info.Meta.Near))
+		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained with the near plane %g.", format,
+			info.Meta.Near))
 	}
 	if info.Meta.Exposure {
 		lost = append(lost, format+" cannot say that the model was trained with a colour map for each photo.")
@@ -77,12 +83,14 @@ func lostSome(lost []string, n int, what string) []string {
 	return append(lost, fmt.Sprintf("%d %s.", n, what))
 }
 
-// eachPiece hands the pieces of a model to put, with the number of the first splat of each, and wants as many splats as were announced.
+// eachPiece hands the pieces of a model to put, with the number of the first splat of each, and wants as many splats as
+// were announced.
 func eachPiece(model Source, put func(first int, piece *scene.Splats) error) error {
 	info, done := model.Info(), 0
 	err := model.Read(func(piece *scene.Splats) error {
 		if piece.Degree != info.Degree || done+piece.N > info.N {
-			return fmt.Errorf("splatfile: read model: piece of %d splats of degree %d after %d, announced are %d of degree %d", piece.N, piece.Degree, done, info.N, info.Degree)
+			return fmt.Errorf("splatfile: read model: piece of %d splats of degree %d after %d, announced are %d of "+
+				"degree %d", piece.N, piece.Degree, done, info.N, info.Degree)
 		}
 		done += piece.N
 		return put(done-piece.N, piece)
@@ -159,7 +167,8 @@ func plainName(tensor string) string {
 
 // unwritable is the error of a splat that a writer refuses; writeError completes it.
 func unwritable(splat int, err error) error {
-	return &fault.Error{Err: fmt.Errorf("splat %d: %w", splat, err), Hint: "leave out the splats whose numbers are not finite or whose rotation is zero"}
+	return &fault.Error{Err: fmt.Errorf("splat %d: %w", splat, err),
+		Hint: "leave out the splats whose numbers are not finite or whose rotation is zero"}
 }
 
 // arranged is a model that is written in another order.

@@ -26,7 +26,8 @@ func TestBytes(t *testing.T) {
 	for _, c := range []struct {
 		half uint16
 		want float64
-	}{{0, 0}, {0x3c00, 1}, {0xc000, -2}, {0x7bff, 65504}, {1, math.Ldexp(1, -24)}, {0x03ff, math.Ldexp(1023, -24)}, {0x0400, math.Ldexp(1, -14)},
+	}{{0, 0}, {0x3c00, 1}, {0xc000, -2}, {0x7bff, 65504}, {1, math.Ldexp(1, -24)}, {0x03ff, math.Ldexp(1023, -24)},
+		{0x0400, math.Ldexp(1, -14)},
 		{0x3555, 0.333251953125}, {0x7c00, math.Inf(1)}, {0xfc00, math.Inf(-1)}} {
 		if got := float64(halfValue(c.half)); got != c.want {
 			t.Errorf("half %#x is %v, want %v", c.half, got, c.want)
@@ -100,7 +101,8 @@ func TestShrunk(t *testing.T) {
 		if _, err := All(source); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: read: %v", f.Name, err)
 		}
-		if err := source.(Gatherer).Gather([]uint32{39}, scene.NewSplats(1, source.Info().Degree)); !errors.Is(err, fault.ErrData) {
+		if err := source.(Gatherer).Gather([]uint32{39}, scene.NewSplats(1, source.Info().Degree)); !errors.Is(err,
+			fault.ErrData) {
 			t.Errorf("%s: gathered: %v", f.Name, err)
 		}
 		if err := source.Close(); err != nil {
@@ -110,7 +112,8 @@ func TestShrunk(t *testing.T) {
 }
 
 func TestPackedNames(t *testing.T) {
-	for name, want := range map[string]*Format{"splat": dotSplat, "dir.splat/A.KSPLAT": ksplat, "a.splat": dotSplat, "a.b.compressed.ply": compressedPLY, "compressed-ply": compressedPLY} {
+	for name, want := range map[string]*Format{"splat": dotSplat, "dir.splat/A.KSPLAT": ksplat, "a.splat": dotSplat,
+		"a.b.compressed.ply": compressedPLY, "compressed-ply": compressedPLY} {
 		if got := ByName(name); got != want {
 			t.Errorf("%s is %v, want %s", name, got, want.Name)
 		}

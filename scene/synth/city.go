@@ -26,12 +26,14 @@ const (
 	streamCityFlight uint32 = 0x10023
 )
 
-// citySide is how many squares a side of the city has: more photos fly over a larger one, and see each place more often.
+// citySide is how many squares a side of the city has: more photos fly over a larger one, and see each place more
+// often.
 func (o *Options) citySide() int {
 	return min(mostCity, max(3, int(math.Round(0.6*math.Sqrt(float64(o.Images))))))
 }
 
-// newCityWorld builds the city. Light comes without shadows: those of bounding spheres, which the table has, would be no houses'.
+// newCityWorld builds the city. Light comes without shadows: those of bounding spheres, which the table has, would be
+// no houses'.
 func (o *Options) newCityWorld() *synthWorld {
 	side := o.citySide()
 	half := 0.5 * cityPitch * float64(side)
@@ -83,7 +85,8 @@ func (o *Options) square(id int, middle geom.Vec) (list []object) {
 	case r[0] < 0.45:
 		lots = [][4]float64{{-0.36, 0, 0.28, 0.6}, {0.36, 0, 0.28, 0.6}}
 	case r[0] < 0.85:
-		lots = [][4]float64{{-0.36, -0.36, 0.28, 0.28}, {0.36, -0.36, 0.26, 0.3}, {-0.36, 0.36, 0.3, 0.26}, {0.36, 0.36, 0.28, 0.28}}
+		lots = [][4]float64{{-0.36, -0.36, 0.28, 0.28}, {0.36, -0.36, 0.26, 0.3}, {-0.36, 0.36, 0.3, 0.26},
+			{0.36, 0.36, 0.28, 0.28}}
 	}
 	for k, lot := range lots {
 		q := o.random(streamCityHouse, 4*id+k)
@@ -148,15 +151,18 @@ func cityFloor(half float64) texture {
 		if off[0] < off[1] {
 			along = p[1]
 		}
-		street := mix(line, asphalt.Mul(0.85+0.3*noise(p.Mul(4))), max(smooth(0.02, 0.035, near), 0.5+0.5*wave(8*along, 4), smooth(0.3, 0.25, far)))
-		inner := mix(pavement.Mul(0.9+0.2*wave(p[0]*10, 2)*wave(p[1]*10, 2)), marble(grass, grass.Mul(0.7), 0.4)(p), smooth(0.36, 0.4, near))
+		street := mix(line, asphalt.Mul(0.85+0.3*noise(p.Mul(4))),
+			max(smooth(0.02, 0.035, near), 0.5+0.5*wave(8*along, 4), smooth(0.3, 0.25, far)))
+		inner := mix(pavement.Mul(0.9+0.2*wave(p[0]*10, 2)*wave(p[1]*10, 2)), marble(grass, grass.Mul(0.7), 0.4)(p),
+			smooth(0.36, 0.4, near))
 		town := mix(street, inner, smooth(cityStreet/2-0.01, cityStreet/2+0.01, near))
 		beyond := max(math.Abs(p[0]), math.Abs(p[1])) - half
 		return mix(town, field(p).Mul(0.85+0.3*noise(p.Mul(0.7))), smooth(0.25, 0.29, beyond))
 	}
 }
 
-// cityViews fly over the city in rows, to and fro, each photo straight down or at a slant in one of four directions, in turn.
+// cityViews fly over the city in rows, to and fro, each photo straight down or at a slant in one of four directions, in
+// turn.
 func (o *Options) cityViews() []scene.Camera {
 	views := make([]scene.Camera, o.Images)
 	half := 0.5 * cityPitch * float64(o.citySide())
@@ -170,15 +176,17 @@ func (o *Options) cityViews() []scene.Camera {
 		if row%2 == 1 {
 			along = 1 - along
 		}
-		eye := geom.Vec{half * (2*along - 1), half * (2*(float64(row)+0.5)/float64(rows) - 1), cityHeight * (0.94 + 0.12*r[0])}
+		eye := geom.Vec{half * (2*along - 1), half * (2*(float64(row)+0.5)/float64(rows) - 1),
+			cityHeight * (0.94 + 0.12*r[0])}
 		eye = eye.Add(geom.Vec{0.15 * (r[1] - 0.5), 0.15 * (r[2] - 0.5), 0})
 		turn, out := math.Pi/2*float64(i%5)+0.3*(r[3]-0.5), 0.75*cityHeight
 		if i%5 == 4 {
 			out = 0.12 * cityHeight // lookAt has no camera that looks straight down
 		}
 		sin, cos := math.Sincos(turn)
-		views[i] = scene.Camera{Name: fmt.Sprintf("view_%03d.png", i), Width: o.Width, Height: o.Height, Model: scene.Pinhole,
-			Fx: focal, Fy: focal, Cx: float64(o.Width) / 2, Cy: float64(o.Height) / 2}
+		views[i] = scene.Camera{Name: fmt.Sprintf("view_%03d.png", i), Width: o.Width, Height: o.Height,
+			Model: scene.Pinhole,
+			Fx:    focal, Fy: focal, Cx: float64(o.Width) / 2, Cy: float64(o.Height) / 2}
 		scene.LookAt(&views[i], eye, geom.Vec{eye[0] + out*cos, eye[1] + out*sin, 0})
 	}
 	return views

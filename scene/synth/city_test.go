@@ -8,8 +8,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestCity: houses and trees stay on their squares and below the cameras, so that the search for what a ray meets, square by square, finds what a search of
-// all objects does; every ray meets something.
+// TestCity: houses and trees stay on their squares and below the cameras, so that the search for what a ray meets,
+// square by square, finds what a search of all objects does; every ray meets something.
 func TestCity(t *testing.T) {
 	o, err := Options{City: true, Images: 60, Width: 32, Height: 24, Points: 500}.withDefaults()
 	if err != nil {
@@ -34,7 +34,8 @@ func TestCity(t *testing.T) {
 				r := l.ray(float64(x)+0.5, float64(y)+0.5)
 				got, want := w.trace(r), all.trace(r)
 				if got.owner != want.owner || got.t != want.t {
-					t.Fatalf("view %d, pixel %d %d: object %d at %g, want %d at %g", i, x, y, got.owner, got.t, want.owner, want.t)
+					t.Fatalf("view %d, pixel %d %d: object %d at %g, want %d at %g", i, x, y, got.owner, got.t,
+						want.owner, want.t)
 				}
 				if !(got.t > 0) || math.IsInf(got.t, 0) || !geom.Finite(got.color[:]...) {
 					t.Fatalf("view %d, pixel %d %d: nothing is met: %+v", i, x, y, got)

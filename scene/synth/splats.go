@@ -8,8 +8,9 @@ import (
 	"vksplat/scene"
 )
 
-// How the splats of Synth.Splats are spread. Trained models have sizes and opacities that differ by factors and decades, flat splats, and several layers of
-// them on every surface; these have so too, in shares that keep the work of a view near that of trained models.
+// How the splats of Synth.Splats are spread. Trained models have sizes and opacities that differ by factors and
+// decades, flat splats, and several layers of them on every surface; these have so too, in shares that keep the work of
+// a view near that of trained models.
 const (
 	synthSpread  = 0.6  // standard deviation of the logarithm of a splat's size
 	synthStretch = 0.4  // likewise of each axis along the surface
@@ -18,10 +19,11 @@ const (
 	synthTint    = 0.1  // largest coefficient of the higher spherical harmonics
 )
 
-// Splats returns a model of as many splats as SynthOptions.Points, in the capture's frame: made up, not trained, and the same for the same options. They lie
-// around the points of the cloud, in a room with things in it. In the picture of the camera that sees it, a splat of the middle size has a standard
-// deviation of the mean distance to its neighbours: one pixel where there are as many splats as pixels, ten for a hundredth of them. So a pixel looks
-// through some dozen splats whatever their number, and views touch between two and ten tiles a splat.
+// Splats returns a model of as many splats as SynthOptions.Points, in the capture's frame: made up, not trained, and
+// the same for the same options. They lie around the points of the cloud, in a room with things in it. In the picture
+// of the camera that sees it, a splat of the middle size has a standard deviation of the mean distance to its
+// neighbours: one pixel where there are as many splats as pixels, ten for a hundredth of them. So a pixel looks through
+// some dozen splats whatever their number, and views touch between two and ten tiles a splat.
 func (s *Capture) Splats(degree int) *scene.Splats {
 	out := scene.NewSplats(s.o.Points, degree)
 	gap := math.Sqrt(float64(s.o.Width) * float64(s.o.Height) / float64(s.o.Points))

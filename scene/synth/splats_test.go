@@ -55,7 +55,8 @@ func TestSynthSplats(t *testing.T) {
 			off += geom.Square(float64(a.Means[3*i+k]) - x)
 		}
 		// Off the surface by less than five of the largest splats that a normal distribution has.
-		if limit := 5 * math.Exp(float64(max(a.LogScales[3*i], a.LogScales[3*i+1], a.LogScales[3*i+2]))+1.5); math.Sqrt(off) > limit {
+		if limit := 5 * math.Exp(float64(max(a.LogScales[3*i], a.LogScales[3*i+1],
+			a.LogScales[3*i+2]))+1.5); math.Sqrt(off) > limit {
 			t.Errorf("splat %d is %g from its point, its size is %g", i, math.Sqrt(off), limit)
 		}
 		if a.LogScales[3*i+2] < min(a.LogScales[3*i], a.LogScales[3*i+1]) {

@@ -27,7 +27,8 @@ type Options struct {
 	Scale         float64    // length of a scene unit in the capture's frame, default 1
 	Offset        [3]float64 // where the middle of the scene lies in the capture's frame
 	City          bool       // a city that is flown over, in place of things on a table that are walked around
-	Wrong         float64    // share of the points that stand right in front of a camera, as wrong matches of photos do; 0 to 1
+	// share of the points that stand right in front of a camera, as wrong matches of photos do; 0 to 1
+	Wrong float64
 }
 
 // Bounds on what WriteSynth makes: far above any use, below what would fill a
@@ -273,7 +274,8 @@ func (o *Options) points(w *synthWorld, views []scene.Camera) []scene.Point {
 		if chance := o.random(streamSynthWrong, i); chance[0] < o.Wrong {
 			at = inFront(cam, s, chance[1])
 		}
-		points[i] = scene.Point{Pos: o.move(at), Color: [3]uint8{scene.ToByte(c[0]), scene.ToByte(c[1]), scene.ToByte(c[2])}}
+		points[i] = scene.Point{Pos: o.move(at),
+			Color: [3]uint8{scene.ToByte(c[0]), scene.ToByte(c[1]), scene.ToByte(c[2])}}
 	})
 	return points
 }

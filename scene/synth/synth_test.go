@@ -22,7 +22,8 @@ func synthFiles(t *testing.T, o Options) map[string][]byte {
 		t.Fatal(err)
 	}
 	files := make(map[string][]byte)
-	for _, name := range []string{"images/view_000.png", "images/view_003.png", "sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin"} {
+	for _, name := range []string{"images/view_000.png", "images/view_003.png", "sparse/0/cameras.bin",
+		"sparse/0/images.bin", "sparse/0/points3D.bin"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +110,8 @@ func TestSynthFrame(t *testing.T) {
 	moved := smallSynth
 	moved.Scale, moved.Offset = 1000, [3]float64{5e6, 0, -5e6}
 	a, b := synthFiles(t, smallSynth), synthFiles(t, moved)
-	if !bytes.Equal(a["images/view_003.png"], b["images/view_003.png"]) || bytes.Equal(a["sparse/0/images.bin"], b["sparse/0/images.bin"]) {
+	if !bytes.Equal(a["images/view_003.png"], b["images/view_003.png"]) ||
+		bytes.Equal(a["sparse/0/images.bin"], b["sparse/0/images.bin"]) {
 		t.Error("photos changed or poses did not")
 	}
 	o, err := moved.withDefaults()
@@ -129,7 +131,8 @@ func TestSynthFrame(t *testing.T) {
 }
 
 func TestSynthRefuses(t *testing.T) {
-	for _, o := range []Options{{Images: 2}, {Images: -1}, {Width: 8}, {Height: 1 << 20}, {Points: 3}, {Points: 1 << 40},
+	for _, o := range []Options{{Images: 2}, {Images: -1}, {Width: 8}, {Height: 1 << 20}, {Points: 3},
+		{Points: 1 << 40},
 		{Scale: -1}, {Scale: math.Inf(1)}, {Offset: [3]float64{math.NaN()}}} {
 		if err := Write(t.TempDir(), o); err == nil {
 			t.Errorf("%+v passes", o)

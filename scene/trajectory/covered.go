@@ -7,11 +7,13 @@ import (
 	"vksplat/scene"
 )
 
-// coveredAngle is how far around the scene's axis, in radians, a place may be from the nearest camera of a capture and still see about what that saw.
+// coveredAngle is how far around the scene's axis, in radians, a place may be from the nearest camera of a capture and
+// still see about what that saw.
 const coveredAngle = math.Pi / 6
 
-// Uncovered counts the cameras of a way around a capture that stand where no camera of the capture stands near, seen from above: what they see nobody has
-// photographed. Captures without a point to go around have no such way, and none is counted.
+// Uncovered counts the cameras of a way around a capture that stand where no camera of the capture stands near, seen
+// from above: what they see nobody has photographed. Captures without a point to go around have no such way, and none
+// is counted.
 func Uncovered(way, cams []scene.Camera) (n int) {
 	focus, err := FocusPoint(cams)
 	if err != nil {

@@ -33,9 +33,10 @@ const maxTrajectory = 1 << 20
 
 const opTrajectory = "read trajectory"
 
-// Read reads a way through a scene: keyframes in this program's JSON (docs/render.md), a cameras.json, nerfstudio's camera_path.json, a
-// transforms.json, or COLMAP's images.bin or images.txt with the cameras beside it. What a file does not say of the lens is as in like. With the file
-// dataparser, nerfstudio's dataparser_transforms.json, the poses are brought back from nerfstudio's frame to the capture's.
+// Read reads a way through a scene: keyframes in this program's JSON (docs/render.md), a cameras.json, nerfstudio's
+// camera_path.json, a transforms.json, or COLMAP's images.bin or images.txt with the cameras beside it. What a file
+// does not say of the lens is as in like. With the file dataparser, nerfstudio's dataparser_transforms.json, the poses
+// are brought back from nerfstudio's frame to the capture's.
 func Read(path string, like scene.Camera, dataparser string) (*File, error) {
 	t, err := readTrajectory(path, like)
 	if err != nil || dataparser == "" {
@@ -47,7 +48,9 @@ func Read(path string, like scene.Camera, dataparser string) (*File, error) {
 		back, err = parseDataparser(data)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: "read dataparser transforms", Path: dataparser, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: "give the dataparser_transforms.json of the nerfstudio run that the path was made with"}
+		return nil, &fault.Error{Op: "read dataparser transforms", Path: dataparser, Err: fault.TrimPath(err),
+			Kind: fault.ReadKind(err),
+			Hint: "give the dataparser_transforms.json of the nerfstudio run that the path was made with"}
 	}
 	for i := range t.Frames {
 		t.Frames[i] = back(t.Frames[i])
@@ -71,11 +74,14 @@ func readTrajectory(path string, like scene.Camera) (*File, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: opTrajectory, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: "give " + strings.Join(Names(), ", ") + " or a file: see docs/render.md"}
+		return nil, &fault.Error{Op: opTrajectory, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: "give " + strings.Join(Names(), ", ") + " or a file: see docs/render.md"}
 	}
 	t, err := parseTrajectory(data, like)
 	if err != nil {
-		return nil, &fault.Error{Op: opTrajectory, Path: path, Err: err, Hint: "keyframes as docs/render.md describes them, a cameras.json, nerfstudio's camera_path.json, a transforms.json or COLMAP's images.bin is expected"}
+		return nil, &fault.Error{Op: opTrajectory, Path: path, Err: err,
+			Hint: "keyframes as docs/render.md describes them, a cameras.json, nerfstudio's camera_path.json, a " +
+				"transforms.json or COLMAP's images.bin is expected"}
 	}
 	return t, nil
 }
@@ -110,7 +116,8 @@ func colmapTrajectory(path string, f *colmap.Form) (*File, error) {
 	return t, nil
 }
 
-// addRecord adds a photo's view, or views, as it would be trained on at full size; width and height are the photo's where the calibration does not know them.
+// addRecord adds a photo's view, or views, as it would be trained on at full size; width and height are the photo's
+// where the calibration does not know them.
 func (t *File) addRecord(r scene.Record, width, height int) error {
 	if r.Bad != nil {
 		return r.Bad
@@ -160,7 +167,8 @@ func transformsTrajectory(data []byte, like scene.Camera) (*File, error) {
 		if f.Lens.Width > 0 {
 			width, height = f.Lens.Width, f.Lens.Height
 		}
-		if err := t.addRecord(scene.Record{Cam: scene.Camera{Name: transforms.CleanSlashes(f.File), R: f.Pose.R, T: f.Pose.T}, Lens: f.Lens, Bad: f.Bad}, width, height); err != nil {
+		if err := t.addRecord(scene.Record{Cam: scene.Camera{Name: transforms.CleanSlashes(f.File), R: f.Pose.R,
+			T: f.Pose.T}, Lens: f.Lens, Bad: f.Bad}, width, height); err != nil {
 			return nil, err
 		}
 	}
@@ -225,7 +233,8 @@ func parseKeyCamera(f strictjson.Object, like scene.Camera) (scene.Camera, error
 		return c, f.Errorf("field rotation has %d rows, %d are expected", len(rows), len(m))
 	}
 	for i := range m {
-		row := strictjson.Object{Members: map[string]json.RawMessage{"rotation": rows[i]}, Where: fmt.Sprintf("%srow %d of ", f.Where, i)}
+		row := strictjson.Object{Members: map[string]json.RawMessage{"rotation": rows[i]},
+			Where: fmt.Sprintf("%srow %d of ", f.Where, i)}
 		if err := row.Numbers("rotation", m[i][:]); err != nil {
 			return c, err
 		}
@@ -304,7 +313,8 @@ func rate(f strictjson.Object) (float64, error) {
 	return fps, err
 }
 
-// parseCameraPath reads nerfstudio's camera_path.json: a matrix for every frame, camera to world with OpenGL's axes, and a vertical field of view in degrees.
+// parseCameraPath reads nerfstudio's camera_path.json: a matrix for every frame, camera to world with OpenGL's axes,
+// and a vertical field of view in degrees.
 func parseCameraPath(top strictjson.Object, like scene.Camera) (*File, error) {
 	list, err := top.List("camera_path")
 	if err != nil {
@@ -358,7 +368,8 @@ func parsePathCamera(f strictjson.Object, like scene.Camera) (scene.Camera, erro
 	return c, nil
 }
 
-// parseDataparser reads what nerfstudio did to the poses of a capture, x' = scale (transform [x 1]), and gives what undoes it.
+// parseDataparser reads what nerfstudio did to the poses of a capture, x' = scale (transform [x 1]), and gives what
+// undoes it.
 func parseDataparser(data []byte) (func(scene.Camera) scene.Camera, error) {
 	top, err := strictjson.DecodeObject(data)
 	if err != nil {

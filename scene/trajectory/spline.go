@@ -13,13 +13,13 @@ type Keyframe struct {
 	Camera scene.Camera
 }
 
-// knot is what of a camera is interpolated: its centre, its rotation from camera to world as a quaternion, logarithms of its focal lengths, its principal
-// point.
+// knot is what of a camera is interpolated: its centre, its rotation from camera to world as a quaternion, logarithms
+// of its focal lengths, its principal point.
 type knot [3 + 4 + 2 + 2]float64
 
-// Fly returns the camera at each of the times on a spline through the keyframes, whose times ascend: a cubic Hermite curve whose tangents are those of the
-// parabola through a keyframe and its neighbours. Before the first and after the last keyframe it stands still. All cameras have the size and the model of the
-// first keyframe's.
+// Fly returns the camera at each of the times on a spline through the keyframes, whose times ascend: a cubic Hermite
+// curve whose tangents are those of the parabola through a keyframe and its neighbours. Before the first and after the
+// last keyframe it stands still. All cameras have the size and the model of the first keyframe's.
 func Fly(keys []Keyframe, times []float64) []scene.Camera {
 	if len(keys) == 0 {
 		return nil
@@ -61,7 +61,8 @@ func (k *knot) turnTowards(before *knot) {
 	}
 }
 
-// camera gives a camera like c with the numbers of the knot. Quaternions between keyframes are not of length 1, which rotationFromQuat allows.
+// camera gives a camera like c with the numbers of the knot. Quaternions between keyframes are not of length 1, which
+// rotationFromQuat allows.
 func (k *knot) camera(c scene.Camera) scene.Camera {
 	if r, ok := geom.RotationFromQuat([4]float64{k[3], -k[4], -k[5], -k[6]}); ok {
 		c.R = r
@@ -78,7 +79,8 @@ type spline struct {
 	tangents []knot // by time
 }
 
-// findTangents takes those of the parabola through each knot and its neighbours, at the ends those of the line to the only neighbour.
+// findTangents takes those of the parabola through each knot and its neighbours, at the ends those of the line to the
+// only neighbour.
 func (s *spline) findTangents() {
 	s.tangents = make([]knot, len(s.knots))
 	last := len(s.knots) - 1

@@ -33,8 +33,9 @@ const (
 	spiralBlend     = 0.75 // how the disparity in focus is mixed from the nearest and the farthest
 )
 
-// Make gives n cameras on a way around the capture of cams, which are in one frame, in their order. near and far are depths between which the scene
-// lies, for a spiral. All have the size and the intrinsics of the first of cams, but as a pinhole; a closed way ends a step before its beginning.
+// Make gives n cameras on a way around the capture of cams, which are in one frame, in their order. near and far are
+// depths between which the scene lies, for a spiral. All have the size and the intrinsics of the first of cams, but as
+// a pinhole; a closed way ends a step before its beginning.
 func Make(kind string, cams []scene.Camera, n int, near, far float64) ([]scene.Camera, error) {
 	if len(cams) == 0 || n < 1 {
 		return nil, fmt.Errorf("make trajectory: %d cameras, %d frames", len(cams), n)
@@ -51,7 +52,8 @@ func Make(kind string, cams []scene.Camera, n int, near, far float64) ([]scene.C
 	case Ellipse, Orbit:
 		focus, err := FocusPoint(cams)
 		if err != nil {
-			return nil, &fault.Error{Op: "make trajectory", Err: err, Kind: fault.ErrUsage, Hint: "take the trajectory spiral or interp"}
+			return nil, &fault.Error{Op: "make trajectory", Err: err, Kind: fault.ErrUsage,
+				Hint: "take the trajectory spiral or interp"}
 		}
 		if kind == Orbit {
 			return orbitTrajectory(cams, n, focus), nil
@@ -74,7 +76,8 @@ func interpTrajectory(cams []scene.Camera, n int) []scene.Camera {
 	return Fly(keys, times)
 }
 
-// orbitTrajectory goes around the axis through the focus point that points up, at the cameras' mean height and middle distance, from the first camera on.
+// orbitTrajectory goes around the axis through the focus point that points up, at the cameras' mean height and middle
+// distance, from the first camera on.
 func orbitTrajectory(cams []scene.Camera, n int, focus [3]float64) []scene.Camera {
 	up := meanUp(cams)
 	x, y := planeAxes(up, geom.Sub(cams[0].Center(), focus))
@@ -90,14 +93,16 @@ func orbitTrajectory(cams []scene.Camera, n int, focus [3]float64) []scene.Camer
 	out := make([]scene.Camera, n)
 	for i := range out {
 		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(n))
-		at := geom.Add(focus, geom.Add(geom.Scale(up, height), geom.Add(geom.Scale(x, radius*cos), geom.Scale(y, radius*sin))))
+		at := geom.Add(focus, geom.Add(geom.Scale(up, height),
+			geom.Add(geom.Scale(x, radius*cos), geom.Scale(y, radius*sin))))
 		out[i] = LookingAt(cams[0], at, focus, up)
 	}
 	return out
 }
 
-// ellipseTrajectory goes around at the cameras' mean height, looking at the focus point. The ellipse's axes are those along which the cameras spread most and
-// least, seen from above; its middle is the focus point, its half axes hold most cameras' distances. The speed is constant.
+// ellipseTrajectory goes around at the cameras' mean height, looking at the focus point. The ellipse's axes are those
+// along which the cameras spread most and least, seen from above; its middle is the focus point, its half axes hold
+// most cameras' distances. The speed is constant.
 func ellipseTrajectory(cams []scene.Camera, n int, focus [3]float64) []scene.Camera {
 	up := meanUp(cams)
 	x, y := planeAxes(up, [3]float64{})
@@ -129,7 +134,8 @@ func ellipseTrajectory(cams []scene.Camera, n int, focus [3]float64) []scene.Cam
 	return out
 }
 
-// evenAngles gives the parameters of n points of an ellipse with half axes a and b that are as far from each other along it.
+// evenAngles gives the parameters of n points of an ellipse with half axes a and b that are as far from each other
+// along it.
 func evenAngles(a, b float64, n int) []float64 {
 	sums := make([]float64, ellipseSegments+1)
 	for i := range ellipseSegments {
@@ -152,8 +158,8 @@ func evenAngles(a, b float64, n int) []float64 {
 	return angles
 }
 
-// spiralTrajectory turns around the mean camera, within most cameras' distances from it, and looks at a point in front of it: where the mixed disparity of
-// near and far is in focus.
+// spiralTrajectory turns around the mean camera, within most cameras' distances from it, and looks at a point in front
+// of it: where the mixed disparity of near and far is in focus.
 func spiralTrajectory(cams []scene.Camera, n int, near, far float64) []scene.Camera {
 	var mean, ahead [3]float64
 	for i := range cams {
@@ -169,7 +175,8 @@ func spiralTrajectory(cams []scene.Camera, n int, near, far float64) []scene.Cam
 	for axis := range 3 {
 		var away []float64
 		for i := range cams {
-			away = append(away, math.Abs(geom.Dot(geom.Sub(cams[i].Center(), mean), [3]float64(middle.R[3*axis:3*axis+3]))))
+			away = append(away,
+				math.Abs(geom.Dot(geom.Sub(cams[i].Center(), mean), [3]float64(middle.R[3*axis:3*axis+3]))))
 		}
 		reach[axis] = geom.Quantile(away, spiralShare)
 	}
@@ -186,7 +193,8 @@ func spiralTrajectory(cams []scene.Camera, n int, near, far float64) []scene.Cam
 	return out
 }
 
-// FocusPoint gives the point that is nearest to all axes of the cameras, by least squares. Cameras that look in about one direction have none.
+// FocusPoint gives the point that is nearest to all axes of the cameras, by least squares. Cameras that look in about
+// one direction have none.
 func FocusPoint(cams []scene.Camera) (p [3]float64, err error) {
 	var a [9]float64
 	var b, mean [3]float64
@@ -234,8 +242,8 @@ func meanUp(cams []scene.Camera) [3]float64 {
 	return geom.Scale([3]float64(cams[0].R[3:6]), -1)
 }
 
-// planeAxes gives two axes at right angles to up and to each other, the first along `along` as far as it can be. Seen from above the second is to the left of
-// the first.
+// planeAxes gives two axes at right angles to up and to each other, the first along `along` as far as it can be. Seen
+// from above the second is to the left of the first.
 func planeAxes(up, along [3]float64) (x, y [3]float64) {
 	x = geom.Sub(along, geom.Scale(up, geom.Dot(along, up)))
 	if l := geom.Length(x); l > 1e-9*max(1, geom.Length(along)) {
@@ -285,7 +293,8 @@ func asPinhole(c scene.Camera) scene.Camera {
 	return c
 }
 
-// WithFOV gives the camera with a vertical field of view in radians, square pixels and the principal point in the middle.
+// WithFOV gives the camera with a vertical field of view in radians, square pixels and the principal point in the
+// middle.
 func WithFOV(c scene.Camera, angle float64) scene.Camera {
 	f := float64(c.Height) / 2 / math.Tan(angle/2)
 	if c.Model == scene.Fisheye {
@@ -295,8 +304,8 @@ func WithFOV(c scene.Camera, angle float64) scene.Camera {
 	return c
 }
 
-// Framed gives the camera for a picture of another size that shows the same from top to bottom. Where the aspect differs, more or less is to be seen at the
-// sides.
+// Framed gives the camera for a picture of another size that shows the same from top to bottom. Where the aspect
+// differs, more or less is to be seen at the sides.
 func Framed(c scene.Camera, width, height int) scene.Camera {
 	s := float64(height) / float64(c.Height)
 	if math.Abs(float64(c.Width)*s-float64(width)) <= 1 {

@@ -58,7 +58,8 @@ func TestOrbitAndEllipse(t *testing.T) {
 			if r := math.Hypot(d[0], d[1]); math.Abs(r-4) > 0.2 || math.Abs(d[2]-1) > 1e-9 {
 				t.Errorf("%s: camera %d is at %v of the focus point", kind, i, d)
 			}
-			if next := path[(i+1)%10].Center(); math.Abs(geom.Length(geom.Sub(next, c.Center()))-geom.Length(geom.Sub(path[1].Center(), path[0].Center()))) > 0.01 {
+			if next := path[(i+1)%10].Center(); math.Abs(geom.Length(geom.Sub(next,
+				c.Center()))-geom.Length(geom.Sub(path[1].Center(), path[0].Center()))) > 0.01 {
 				t.Errorf("%s: step %d is of another length", kind, i)
 			}
 		}
@@ -75,7 +76,8 @@ func TestUncovered(t *testing.T) {
 		cams []scene.Camera
 		want int // of 360, those farther than 30 degrees
 	}{
-		"all around": {whole, 0}, "few": {circle(6, 4, 1, at), 0}, "three": {circle(3, 4, 1, at), 177}, "a quarter": {whole[:10], 209}, "across the beginning": {append(whole[34:36:36], whole[:8]...), 209},
+		"all around": {whole, 0}, "few": {circle(6, 4, 1, at), 0}, "three": {circle(3, 4, 1, at), 177},
+		"a quarter": {whole[:10], 209}, "across the beginning": {append(whole[34:36:36], whole[:8]...), 209},
 		"all one way": {[]scene.Camera{whole[0], whole[0]}, 0},
 	} {
 		if n := Uncovered(way, test.cams); n < test.want-2 || n > test.want+2 {
@@ -151,7 +153,8 @@ func TestInterp(t *testing.T) {
 	}
 	worst := 0.0
 	for i := 2; i < len(path); i++ { // no corners
-		worst = max(worst, geom.Length(geom.Add(geom.Sub(path[i].Center(), geom.Scale(path[i-1].Center(), 2)), path[i-2].Center())))
+		worst = max(worst, geom.Length(geom.Add(geom.Sub(path[i].Center(), geom.Scale(path[i-1].Center(), 2)),
+			path[i-2].Center())))
 	}
 	if worst > 0.12 {
 		t.Errorf("the way bends by %v from one frame to the next", worst)
@@ -199,7 +202,8 @@ func TestTrajectoryFiles(t *testing.T) {
 	if c.Width != 128 || math.Abs(c.Fy-48) > 1e-9 || at.Keys[1].Camera.Fx != 96 {
 		t.Errorf("lenses: %+v", at.Keys)
 	}
-	path, err := parseTrajectory([]byte(`{"camera_type": "perspective", "render_height": 96, "render_width": 128, "fps": 30, "seconds": 1, "keyframes": [{"matrix": "[1,0,0]", "fov": 50}],
+	path, err := parseTrajectory(
+		[]byte(`{"camera_type": "perspective", "render_height": 96, "render_width": 128, "fps": 30, "seconds": 1, "keyframes": [{"matrix": "[1,0,0]", "fov": 50}],
 		"camera_path": [{"camera_to_world": [1,0,0,4, 0,1,0,5, 0,0,1,6, 0,0,0,1], "fov": 90, "aspect": 1.3}]}`), like)
 	if err != nil || len(path.Frames) != 1 || path.OfModel {
 		t.Fatalf("camera path: %+v, %v", path, err)
@@ -214,7 +218,8 @@ func TestTrajectoryFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	scenetest.IsAt(t, "dataparser", back(got).Center(), [3]float64{10 - 2, -(8 - 1), 12 - 3}, 1e-9)
-	frames, err := parseTrajectory([]byte(`{"camera_angle_x": 0.9, "frames": [{"file_path": "a.png", "transform_matrix": [[1,0,0,1],[0,1,0,2],[0,0,1,3],[0,0,0,1]]}]}`), like)
+	frames, err := parseTrajectory(
+		[]byte(`{"camera_angle_x": 0.9, "frames": [{"file_path": "a.png", "transform_matrix": [[1,0,0,1],[0,1,0,2],[0,0,1,3],[0,0,0,1]]}]}`), like)
 	if err != nil || len(frames.Frames) != 1 || frames.Frames[0].Width != 64 {
 		t.Fatalf("transforms: %+v, %v", frames, err)
 	}
@@ -247,14 +252,17 @@ func TestTrajectoryRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:               "none of the fields",
 		`{"keyframes": 3}`: "field keyframes is 3",
-		`{"keyframes": [{"position": [0, 0], ` + turn + `}]}`:                                                                 "keyframe 0: field position has 2 numbers",
-		`{"keyframes": [{"time": 1, "position": [0, 0, 0], ` + turn + `}, {"time": 1, "position": [0, 0, 0], ` + turn + `}]}`: "keyframe 1: field time is 1",
-		`{"keyframes": [{"position": [0, 0, 0], ` + turn + `, "fov": 180}]}`:                                                  "field fov is 180",
-		`{"keyframes": [{"position": [0, 0, 0], "rotation": [[1, 0, 0], [0, -1, 0], [0, 0, 1]]}]}`:                            "mirror",
-		`{"width": 100000, "height": 5, "keyframes": [{}]}`:                                                                   "100000x5",
-		`{"camera_type": "equirectangular", "camera_path": [{}]}`:                                                             "projection equirect",
-		`{"camera_path": [{"camera_to_world": [0,0,0,0, 0,0,0,0, 0,0,0,0, 0,0,0,1]}]}`:                                        "no rotation",
-		`{"fps": -1, "camera_path": [{"camera_to_world": [1,0,0,4, 0,1,0,5, 0,0,1,6, 0,0,0,1]}]}`:                             "field fps is -1",
+		`{"keyframes": [{"position": [0, 0], ` + turn +
+			`}]}`: "keyframe 0: field position has 2 numbers",
+		`{"keyframes": [{"time": 1, "position": [0, 0, 0], ` + turn + `}, {"time": 1, "position": [0, 0, 0], ` + turn +
+			`}]}`: "keyframe 1: field time is 1",
+		`{"keyframes": [{"position": [0, 0, 0], ` + turn +
+			`, "fov": 180}]}`: "field fov is 180",
+		`{"keyframes": [{"position": [0, 0, 0], "rotation": [[1, 0, 0], [0, -1, 0], [0, 0, 1]]}]}`: "mirror",
+		`{"width": 100000, "height": 5, "keyframes": [{}]}`:                                        "100000x5",
+		`{"camera_type": "equirectangular", "camera_path": [{}]}`:                                  "projection equirect",
+		`{"camera_path": [{"camera_to_world": [0,0,0,0, 0,0,0,0, 0,0,0,0, 0,0,0,1]}]}`:             "no rotation",
+		`{"fps": -1, "camera_path": [{"camera_to_world": [1,0,0,4, 0,1,0,5, 0,0,1,6, 0,0,0,1]}]}`:  "field fps is -1",
 	} {
 		if _, err := parseTrajectory([]byte(text), like); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -265,7 +273,8 @@ func TestTrajectoryRefuses(t *testing.T) {
 func FuzzTrajectory(f *testing.F) {
 	like := scene.Camera{Width: 64, Height: 48, Fx: 60, Fy: 60, Cx: 32, Cy: 24, R: geom.Identity}
 	turn := `"rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]`
-	f.Add([]byte(`{"fps": 24, "width": 8, "height": 6, "keyframes": [{"time": 0, "position": [1, 2, 3], ` + turn + `, "fov": 90}, {"time": 2, "position": [1, 2, 5], ` + turn + `}]}`))
+	f.Add([]byte(`{"fps": 24, "width": 8, "height": 6, "keyframes": [{"time": 0, "position": [1, 2, 3], ` + turn +
+		`, "fov": 90}, {"time": 2, "position": [1, 2, 5], ` + turn + `}]}`))
 	f.Add([]byte(`{"camera_path": [{"camera_to_world": [1,0,0,4, 0,1,0,5, 0,0,1,6, 0,0,0,1], "fov": 90}]}`))
 	f.Add([]byte(`{"camera_angle_x": 0.9, "frames": [{"file_path": "a.png", "transform_matrix": [[1,0,0,1],[0,1,0,2],[0,0,1,3],[0,0,0,1]]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

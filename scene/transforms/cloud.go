@@ -8,7 +8,8 @@ import (
 	"vksplat/scene/ply"
 )
 
-// readCloud reads the points that a JSON file names. A cloud that is not there is worth a warning: training may begin in other ways.
+// readCloud reads the points that a JSON file names. A cloud that is not there is worth a warning: training may begin
+// in other ways.
 func readCloud(c *scene.Capture, name string) error {
 	file := photo.NativePath(filepath.Dir(c.Model), name)
 	if file = photo.NewLocator(c.Root).Find(file); file == "" {

@@ -10,7 +10,8 @@ import (
 
 // frameLens is the calibration of a frame as its file has it: what is 0 is absent.
 type frameLens struct {
-	kind           scene.LensModel // LensPinhole, lensOpenCVFisheye, lensFullOpenCV or LensEquirectangular; the coefficients say the rest
+	// LensPinhole, lensOpenCVFisheye, lensFullOpenCV or LensEquirectangular; the coefficients say the rest
+	kind           scene.LensModel
 	Width, Height  int
 	fx, fy         float64
 	angleX, angleY float64 // field of view in radians
@@ -22,9 +23,11 @@ type frameLens struct {
 
 // lensKinds are the names of camera_model that are known.
 var lensKinds = map[string]scene.LensModel{
-	"": scene.LensPinhole, "PINHOLE": scene.LensPinhole, "SIMPLE_PINHOLE": scene.LensPinhole, "PERSPECTIVE": scene.LensPinhole, "OPENCV": scene.LensPinhole,
+	"": scene.LensPinhole, "PINHOLE": scene.LensPinhole, "SIMPLE_PINHOLE": scene.LensPinhole,
+	"PERSPECTIVE": scene.LensPinhole, "OPENCV": scene.LensPinhole,
 	"SIMPLE_RADIAL": scene.LensPinhole, "RADIAL": scene.LensPinhole, "FULL_OPENCV": scene.LensFullOpenCV,
-	"OPENCV_FISHEYE": scene.LensOpenCVFisheye, "FISHEYE": scene.LensOpenCVFisheye, "SIMPLE_RADIAL_FISHEYE": scene.LensOpenCVFisheye, "RADIAL_FISHEYE": scene.LensOpenCVFisheye,
+	"OPENCV_FISHEYE": scene.LensOpenCVFisheye, "FISHEYE": scene.LensOpenCVFisheye,
+	"SIMPLE_RADIAL_FISHEYE": scene.LensOpenCVFisheye, "RADIAL_FISHEYE": scene.LensOpenCVFisheye,
 	"EQUIRECTANGULAR": scene.LensEquirectangular,
 }
 
@@ -57,9 +60,12 @@ func ParseLens(f, top strictjson.Object) (l frameLens, err error) {
 		from strictjson.Object
 		to   *float64
 	}{
-		{"fl_x", focal, &l.fx}, {"fl_y", focal, &l.fy}, {"camera_angle_x", focal, &l.angleX}, {"camera_angle_y", focal, &l.angleY},
-		{"cx", from("cx"), &l.cx}, {"cy", from("cy"), &l.cy}, {"k1", from("k1"), &l.k[0]}, {"k2", from("k2"), &l.k[1]}, {"k3", from("k3"), &l.k[2]},
-		{"k4", from("k4"), &l.k[3]}, {"k5", from("k5"), &l.k[4]}, {"k6", from("k6"), &l.k[5]}, {"p1", from("p1"), &l.p[0]}, {"p2", from("p2"), &l.p[1]},
+		{"fl_x", focal, &l.fx}, {"fl_y", focal, &l.fy}, {"camera_angle_x", focal, &l.angleX},
+		{"camera_angle_y", focal, &l.angleY},
+		{"cx", from("cx"), &l.cx}, {"cy", from("cy"), &l.cy}, {"k1", from("k1"), &l.k[0]}, {"k2", from("k2"), &l.k[1]},
+		{"k3", from("k3"), &l.k[2]},
+		{"k4", from("k4"), &l.k[3]}, {"k5", from("k5"), &l.k[4]}, {"k6", from("k6"), &l.k[5]},
+		{"p1", from("p1"), &l.p[0]}, {"p2", from("p2"), &l.p[1]},
 	} {
 		if *n.to, err = n.from.Number(n.name); err != nil {
 			return l, err
@@ -79,7 +85,8 @@ func parseLensKind(model, fisheye strictjson.Object) (scene.LensModel, error) {
 	}
 	kind, known := lensKinds[strings.ToUpper(name)]
 	if !known {
-		return 0, model.Errorf("field camera_model is %.40q; OPENCV, OPENCV_FISHEYE, EQUIRECTANGULAR, PINHOLE and others of COLMAP's are known", name)
+		return 0, model.Errorf("field camera_model is %.40q; OPENCV, OPENCV_FISHEYE, EQUIRECTANGULAR, PINHOLE and "+
+			"others of COLMAP's are known", name)
 	}
 	var fish bool
 	if err := fisheye.Into("is_fisheye", &fish, "true or false"); err != nil {
@@ -100,7 +107,8 @@ func (l *frameLens) check(f, focal strictjson.Object) error {
 		name string
 		v    float64
 		most float64
-	}{{"fl_x", l.fx, scene.MaxCoordinate}, {"fl_y", l.fy, scene.MaxCoordinate}, {"camera_angle_x", l.angleX, math.Pi}, {"camera_angle_y", l.angleY, math.Pi}} {
+	}{{"fl_x", l.fx, scene.MaxCoordinate}, {"fl_y", l.fy, scene.MaxCoordinate}, {"camera_angle_x", l.angleX, math.Pi},
+		{"camera_angle_y", l.angleY, math.Pi}} {
 		if focal.Has(n.name) && !(n.v > 0 && n.v < n.most) {
 			return focal.Errorf("field %s is %g, it must be between 0 and %.4g", n.name, n.v, n.most)
 		}

@@ -231,7 +231,8 @@ func readTransformsFile(file string) (*File, error) {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: "check that the file exists and can be read"}
+		return nil, &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: "check that the file exists and can be read"}
 	}
 	t, err := Parse(data)
 	if err != nil {
@@ -248,7 +249,8 @@ func readTestFile(c *scene.Capture, t *File, o scene.LoadOptions) ([]scene.Recor
 	if fault.Regular(file) != nil {
 		train = scene.RoleNone
 	}
-	c.Synthetic = !slices.ContainsFunc(t.Frames, func(f frame) bool { return f.Lens.Width != 0 || f.Lens.fx != 0 }) && t.points == ""
+	c.Synthetic = !slices.ContainsFunc(t.Frames, func(f frame) bool { return f.Lens.Width != 0 || f.Lens.fx != 0 }) &&
+		t.points == ""
 	records, err := frameRecords(c, c.Model, t, o, func(string) scene.Role { return train })
 	if err != nil || train == scene.RoleNone {
 		return records, err
@@ -262,18 +264,21 @@ func readTestFile(c *scene.Capture, t *File, o scene.LoadOptions) ([]scene.Recor
 		return nil, err
 	}
 	if val := filepath.Join(c.Root, ValFile); fault.Regular(val) == nil {
-		c.Warnings = append(c.Warnings, scene.Warning{Code: "unused-split", Text: fmt.Sprintf("the photos of %s are not used", ValFile)})
+		c.Warnings = append(c.Warnings,
+			scene.Warning{Code: "unused-split", Text: fmt.Sprintf("the photos of %s are not used", ValFile)})
 	}
 	return append(records, more...), nil
 }
 
 // frameRecords makes records of the frames of a file. Names are as the file has them
 // until locateFiles.
-func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions, roleOf func(file string) scene.Role) ([]scene.Record, error) {
+func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions,
+	roleOf func(file string) scene.Role) ([]scene.Record, error) {
 	records := make([]scene.Record, len(t.Frames))
 	dir := filepath.Dir(file)
 	for i, f := range t.Frames {
-		r := scene.Record{Cam: scene.Camera{Name: CleanSlashes(f.File), R: f.Pose.R, T: f.Pose.T}, Lens: f.Lens, File: photo.NativePath(dir, f.File), Role: roleOf(f.File)}
+		r := scene.Record{Cam: scene.Camera{Name: CleanSlashes(f.File), R: f.Pose.R, T: f.Pose.T}, Lens: f.Lens,
+			File: photo.NativePath(dir, f.File), Role: roleOf(f.File)}
 		if f.Bad != nil {
 			r.Bad = &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: f.Bad, Hint: hintTransforms}
 		}
@@ -317,9 +322,13 @@ func noteFrames(c *scene.Capture, t *File, records []scene.Record) {
 		}
 	}
 	if len(skewed) > 0 {
-		c.Warn("skewed-poses", fmt.Sprintf("the rotations of %d of %d poses are not orthonormal; the nearest rotations are taken", len(skewed), len(records)), skewed)
+		c.Warn("skewed-poses",
+			fmt.Sprintf("the rotations of %d of %d poses are not orthonormal; the nearest rotations are taken",
+				len(skewed), len(records)), skewed)
 	}
 	if len(scaled) > 0 {
-		c.Warn("scaled-poses", fmt.Sprintf("the rotations of %d of %d poses are scaled; the scale is removed", len(scaled), len(records)), scaled)
+		c.Warn("scaled-poses",
+			fmt.Sprintf("the rotations of %d of %d poses are scaled; the scale is removed", len(scaled), len(records)),
+			scaled)
 	}
 }

@@ -10,15 +10,17 @@ const (
 	// Tiles are TILE_SIZE x TILE_SIZE pixels; one workgroup blends one tile.
 	TileSize   = 16
 	TilePixels = 256
-	// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward pass starts from it.
-	// A constant, never the subgroup size, so that no byte depends on the device's subgroups.
+	// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward
+	// pass starts from it. A constant, never the subgroup size, so that no byte depends on the device's subgroups.
 	BucketSize = 256
-	// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from words of TOUCH_BITS isects.
+	// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from
+	// words of TOUCH_BITS isects.
 	Patches   = 8
 	TouchBits = 32
 
-	// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD = 1/255, is never more opaque
-	// than MAX_ALPHA, and a pixel stops before its transmittance would reach TRANSMITTANCE_THRESHOLD.
+	// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD =
+	// 1/255, is never more opaque than MAX_ALPHA, and a pixel stops before its transmittance would reach
+	// TRANSMITTANCE_THRESHOLD.
 	MaxAlpha               = 0.99
 	AlphaThreshold         = 0.00392156862745098
 	TransmittanceThreshold = 0.0001
@@ -70,7 +72,8 @@ const (
 
 	FailedIsects = 1
 	FailedSplats = 2
-	// Several devices: a packet holds more splats than there is room for; the packets of a view together do; another device failed.
+	// Several devices: a packet holds more splats than there is room for; the packets of a view together do; another device
+	// failed.
 	FailedPacket = 4
 	FailedView   = 8
 	FailedPeer   = 16
@@ -91,7 +94,8 @@ const (
 	ArgsReduce      = 12
 	NArgs           = 13
 
-	// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
+	// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one
+	// size on every device.
 	Group     = 256
 	ScanBlock = 2048
 	SortBlock = 2048
@@ -102,7 +106,8 @@ const (
 	SortDigits = 1024
 	SortPasses = 8
 
-	// Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS tiles of the image is summed row by row.
+	// Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS
+	// tiles of the image is summed row by row.
 	ReduceRanks = 28
 	ManySlots   = 64
 
@@ -121,8 +126,8 @@ const (
 	SsimC1 = 0.0001
 	SsimC2 = 0.0009
 
-	// Strategies. Third word of the Philox counter (splat, step, word, 0), so that no two uses share a number. The children of a split take 0 and 1; what
-	// comes in two rounds takes the word and the next.
+	// Strategies. Third word of the Philox counter (splat, step, word, 0), so that no two uses share a number. The children
+	// of a split take 0 and 1; what comes in two rounds takes the word and the next.
 	DrawNoise      = 2
 	DrawBackground = 3
 	DrawWeight     = 4
@@ -131,7 +136,8 @@ const (
 	// Rounds of an MCMC refinement.
 	RoundRelocate = 0
 	RoundGrow     = 1
-	// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and 1.
+	// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and
+	// 1.
 	MaxRelocations = 51
 	OpacityMargin  = 0.00000011920929
 	// MCMC: the noise's gate is 1 / (1 + exp(NOISE_STEEPNESS (opacity - NOISE_OPACITY))).

@@ -1,4 +1,5 @@
-// Dispatch arguments that depend on the number of splats, and those of the image. The includer declares params and dispatch_args.
+// Dispatch arguments that depend on the number of splats, and those of the image. The includer declares params and
+// dispatch_args.
 #ifndef ARGS_GLSL
 #define ARGS_GLSL
 #include "params.glsl"

@@ -44,14 +44,16 @@ Splat splat_of(Projected p) {
     return Splat(p.mean2d, 1.4426950408889634 * vec3(0.5 * p.conic.x, p.conic.y, 0.5 * p.conic.z), log2(p.opacity), p.color);   // 1 / ln 2
 }
 
-// The forward and the backward pass must take the same decisions, so both call these two, and nothing in them may be contracted.
+// The forward and the backward pass must take the same decisions, so both call these two, and nothing in them may be
+// contracted.
 Column column_of(Splat s, float dx) {
     precise float along = s.form.x * dx;
     precise Column c = Column(fma(-along, dx, s.log_opacity), s.form.y * dx);
     return c;
 }
 
-// Whether a splat covers a pixel of the column; alpha = opacity exp(-sigma), before the ceiling. Sigma is below zero by rounding alone.
+// Whether a splat covers a pixel of the column; alpha = opacity exp(-sigma), before the ceiling. Sigma is below zero by
+// rounding alone.
 bool covers(Splat s, Column c, float dy, out float alpha) {
     precise float slope = fma(s.form.z, dy, c.slope);
     precise float power = fma(-slope, dy, c.level);

@@ -1,4 +1,5 @@
-// Projection of a splat: world -> camera -> image, its Jacobian, and the 2D covariance (EWA, Zwicker et al. 2001), with derivatives.
+// Projection of a splat: world -> camera -> image, its Jacobian, and the 2D covariance (EWA, Zwicker et al. 2001), with
+// derivatives.
 #ifndef CAMERA_GLSL
 #define CAMERA_GLSL
 #include "params.glsl"
@@ -24,8 +25,8 @@ struct FisheyeTerms {
     float dk;   // dk / d(r^2)
 };
 
-// atan2(r, z) for r >= 0 to 2 ulp. GLSL's own atan may be 4096 ulp off, which shows in fisheye pictures. Range reduction at tan(pi/8) and the
-// minimax polynomial of the Cephes library's atanf (Moshier 1989).
+// atan2(r, z) for r >= 0 to 2 ulp. GLSL's own atan may be 4096 ulp off, which shows in fisheye pictures. Range
+// reduction at tan(pi/8) and the minimax polynomial of the Cephes library's atanf (Moshier 1989).
 float angle_off_axis(float r, float z) {
     bool steep = r > abs(z);
     float x = steep ? abs(z) / r : r / abs(z);

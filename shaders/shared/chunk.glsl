@@ -1,4 +1,5 @@
-// Rows of a model chunk, for kernels that move whole splats. The includer declares pc.n_state, the number of rows of parameters and moments.
+// Rows of a model chunk, for kernels that move whole splats. The includer declares pc.n_state, the number of rows of
+// parameters and moments.
 #ifndef CHUNK_GLSL
 #define CHUNK_GLSL
 #include "const.glsl"

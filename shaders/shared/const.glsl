@@ -1,19 +1,22 @@
-// Every constant that kernels and Go share. One `const type NAME = literal;` a line: tools/shadergen reads this file as text.
+// Every constant that kernels and Go share. One `const type NAME = literal;` a line: tools/shadergen reads this file as
+// text.
 #ifndef CONST_GLSL
 #define CONST_GLSL
 
 // Tiles are TILE_SIZE x TILE_SIZE pixels; one workgroup blends one tile.
 const uint TILE_SIZE = 16u;
 const uint TILE_PIXELS = 256u;
-// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward pass starts from it.
-// A constant, never the subgroup size, so that no byte depends on the device's subgroups.
+// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward
+// pass starts from it. A constant, never the subgroup size, so that no byte depends on the device's subgroups.
 const uint BUCKET_SIZE = 256u;
-// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from words of TOUCH_BITS isects.
+// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from
+// words of TOUCH_BITS isects.
 const uint PATCHES = 8u;
 const uint TOUCH_BITS = 32u;
 
-// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD = 1/255, is never more opaque
-// than MAX_ALPHA, and a pixel stops before its transmittance would reach TRANSMITTANCE_THRESHOLD.
+// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD =
+// 1/255, is never more opaque than MAX_ALPHA, and a pixel stops before its transmittance would reach
+// TRANSMITTANCE_THRESHOLD.
 const float MAX_ALPHA = 0.99;
 const float ALPHA_THRESHOLD = 0.00392156862745098;
 const float TRANSMITTANCE_THRESHOLD = 0.0001;
@@ -30,7 +33,8 @@ const float EXTENT_SLACK = 0.001;
 const uint CULLED = 0xFFFFFFFFu;
 
 // Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
-// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision: see mixed.glsl.
+// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision:
+// see mixed.glsl.
 #include "model_rows.glsl"
 const uint STAT_GRAD2D = 0u;
 const uint STAT_COUNT = 1u;
@@ -68,7 +72,8 @@ const uint N_COUNTERS = 17u;
 
 const uint FAILED_ISECTS = 1u;
 const uint FAILED_SPLATS = 2u;
-// Several devices: a packet holds more splats than there is room for; the packets of a view together do; another device failed.
+// Several devices: a packet holds more splats than there is room for; the packets of a view together do; another device
+// failed.
 const uint FAILED_PACKET = 4u;
 const uint FAILED_VIEW = 8u;
 const uint FAILED_PEER = 16u;
@@ -89,7 +94,8 @@ const uint ARGS_COPIES = 11u;
 const uint ARGS_REDUCE = 12u;
 const uint N_ARGS = 13u;
 
-// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
+// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one
+// size on every device.
 const uint GROUP = 256u;
 const uint SCAN_BLOCK = 2048u;
 const uint SORT_BLOCK = 2048u;
@@ -100,7 +106,8 @@ const uint COPY_BLOCK = 2048u;
 const uint SORT_DIGITS = 1024u;
 const uint SORT_PASSES = 8u;
 
-// Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS tiles of the image is summed row by row.
+// Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS
+// tiles of the image is summed row by row.
 const uint REDUCE_RANKS = 28u;
 const uint MANY_SLOTS = 64u;
 
@@ -119,8 +126,8 @@ const float ADAM_EPS = 1e-15;
 const float SSIM_C1 = 0.0001;
 const float SSIM_C2 = 0.0009;
 
-// Strategies. Third word of the Philox counter (splat, step, word, 0), so that no two uses share a number. The children of a split take 0 and 1; what
-// comes in two rounds takes the word and the next.
+// Strategies. Third word of the Philox counter (splat, step, word, 0), so that no two uses share a number. The children
+// of a split take 0 and 1; what comes in two rounds takes the word and the next.
 const uint DRAW_NOISE = 2u;
 const uint DRAW_BACKGROUND = 3u;
 const uint DRAW_WEIGHT = 4u;
@@ -129,7 +136,8 @@ const uint DRAW_ROUNDING = 8u;
 // Rounds of an MCMC refinement.
 const uint ROUND_RELOCATE = 0u;
 const uint ROUND_GROW = 1u;
-// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and 1.
+// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and
+// 1.
 const uint MAX_RELOCATIONS = 51u;
 const float OPACITY_MARGIN = 0.00000011920929;
 // MCMC: the noise's gate is 1 / (1 + exp(NOISE_STEEPNESS (opacity - NOISE_OPACITY))).

@@ -7,8 +7,8 @@ uint group_index() {
     return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }
 
-// The linear number of this invocation, for one-dimensional workgroups. A macro, because gl_WorkGroupSize means something only after the kernel's
-// layout declaration; a function included before it would silently see 1.
+// The linear number of this invocation, for one-dimensional workgroups. A macro, because gl_WorkGroupSize means
+// something only after the kernel's layout declaration; a function included before it would silently see 1.
 #define global_index() (group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x)
 
 // The grid of at least n workgroups with no side above 65535, the smallest maxComputeWorkGroupCount a device may have.

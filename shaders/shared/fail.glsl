@@ -1,4 +1,5 @@
-// How a unit fails: something did not fit. The includer declares params and counters, which one invocation alone writes here.
+// How a unit fails: something did not fit. The includer declares params and counters, which one invocation alone writes
+// here.
 #ifndef FAIL_GLSL
 #define FAIL_GLSL
 #include "params.glsl"

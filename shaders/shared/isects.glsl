@@ -5,7 +5,8 @@
 #include "fail.glsl"
 #include "dispatch.glsl"
 
-// Sets the dispatch arguments for n isects and returns n. More than the capacity fail the unit, loudly, and leave it without isects.
+// Sets the dispatch arguments for n isects and returns n. More than the capacity fail the unit, loudly, and leave it
+// without isects.
 uint set_isects(uint n, uint capacity) {
     if (n > capacity) {
         fail(FAILED_ISECTS, n);

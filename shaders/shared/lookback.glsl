@@ -1,8 +1,10 @@
-// Decoupled look-back (Merrill and Garland 2016): workgroups take numbered blocks of the data from a ticket, so that the blocks before one's own are
-// done or being worked on; each publishes its block's sum, then the sum of all blocks up to its own, and adds up what the blocks before it have published.
-// This waits for other workgroups and needs a device on which a workgroup that has begun goes on whatever the others do.
+// Decoupled look-back (Merrill and Garland 2016): workgroups take numbered blocks of the data from a ticket, so that
+// the blocks before one's own are done or being worked on; each publishes its block's sum, then the sum of all blocks
+// up to its own, and adds up what the blocks before it have published. This waits for other workgroups and needs a
+// device on which a workgroup that has begun goes on whatever the others do.
 //
-// A published word is its state in the upper two bits and a sum below, so that no order of memory accesses matters: 0 is nothing yet.
+// A published word is its state in the upper two bits and a sum below, so that no order of memory accesses matters: 0
+// is nothing yet.
 #ifndef LOOKBACK_GLSL
 #define LOOKBACK_GLSL
 

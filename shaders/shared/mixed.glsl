@@ -1,10 +1,12 @@
 // A chunk in mixed precision: words [rows][chunk_splats]. K = (degree + 1)^2, P = ROW_SH + 3 K parameters.
 //   [0, ROW_SH)                 means, quats, log_scales, logit_opacities: float32
 //   [ROW_SH, + ceil(3 K / 2))   SH coefficients as IEEE halves, two a word, the lower bits first
-//   then P                      moments of a parameter as bfloat16, the first in the lower bits, the second in the upper
+//   then P                      moments of a parameter as bfloat16, the first in the lower bits, the second in the
+//   upper
 //   then STAT_ROWS              statistics: float32
-// Conversions are written with integers, so that every device gives the same bits. Rounding is stochastic, up or down in proportion to the distance:
-// nearest rounding would swallow every change smaller than half a unit in the last place, which most steps of Adam are.
+// Conversions are written with integers, so that every device gives the same bits. Rounding is stochastic, up or down
+// in proportion to the distance: nearest rounding would swallow every change smaller than half a unit in the last
+// place, which most steps of Adam are.
 #ifndef MIXED_GLSL
 #define MIXED_GLSL
 #include "const.glsl"
@@ -24,8 +26,8 @@ float half_value(uint h) {
     return uintBitsToFloat(bits | (h & 0x8000u) << 16);
 }
 
-// x as a half, rounded by 16 random bits. What is finite stays finite: 65504 is the most. Exact on average, but for what is below 2^-14, of which
-// less than 2^-40 is cut off.
+// x as a half, rounded by 16 random bits. What is finite stays finite: 65504 is the most. Exact on average, but for
+// what is below 2^-14, of which less than 2^-40 is cut off.
 uint round_half(float x, uint random) {
     uint bits = floatBitsToUint(x);
     uint sign = (bits >> 16) & 0x8000u;
@@ -52,8 +54,9 @@ uint round_bfloat(float x, uint random) {
     return up - ((up & 0x7F80u) == 0x7F80u ? 1u : 0u);
 }
 
-// Random bits of a row of a splat, from a word of Philox that belongs to splat and step: rows are Weyl's sequence from there, mixed by the hash lowbias32
-// (Wellons 2018, hash-prospector). It is a bijection, so each row's bits are as uniform as the word.
+// Random bits of a row of a splat, from a word of Philox that belongs to splat and step: rows are Weyl's sequence from
+// there, mixed by the hash lowbias32 (Wellons 2018, hash-prospector). It is a bijection, so each row's bits are as
+// uniform as the word.
 uint row_bits(uint word, uint r) {
     uint x = word + r * 0x9E3779B9u;
     x = (x ^ x >> 16) * 0x7FEB352Du;

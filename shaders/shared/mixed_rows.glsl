@@ -1,4 +1,5 @@
-// Reading of parameters from a chunk in mixed precision by the rows of a full one. The includer declares chunk and pc.chunk_splats.
+// Reading of parameters from a chunk in mixed precision by the rows of a full one. The includer declares chunk and
+// pc.chunk_splats.
 #ifndef MIXED_ROWS_GLSL
 #define MIXED_ROWS_GLSL
 #include "mixed.glsl"

@@ -1,19 +1,21 @@
-// What the optimiser does with a splat's gradients, whatever the storage of the model. The includer declares, beside what project_bwd.glsl asks for:
+// What the optimiser does with a splat's gradients, whatever the storage of the model. The includer declares, beside
+// what project_bwd.glsl asks for:
 //   begin_splat(id)                     called before anything is stepped
 //   stat_row(stat)                      the row of a statistic
 //   struct Moments, load_moments(i)     of a splat's geometry
-//   step_moments(i, moments, g)         steps and stores them, given the gradient; returns what to subtract from the geometry
+//   step_moments(i, moments, g)         steps and stores them, given the gradient; returns what to subtract from the
+//   geometry
 #ifndef OPTIMISE_GLSL
 #define OPTIMISE_GLSL
 #include "project_bwd.glsl"
 #include "philox.glsl"
 
-// Random words of the splat and the step for MCMC's noise. Drawn in front, beside those for rounding: two calls far apart share the twenty words of
-// Philox's keys, which Intel's compiler then keeps, and spills, all the way.
+// Random words of the splat and the step for MCMC's noise. Drawn in front, beside those for rounding: two calls far
+// apart share the twenty words of Philox's keys, which Intel's compiler then keeps, and spills, all the way.
 uvec4 noise_words;
 
-// The step of MCMC's noise for a splat's mean: a normal sample times the covariance and the means' learning rate, as much as the opacity is near that of
-// the dead.
+// The step of MCMC's noise for a splat's mean: a normal sample times the covariance and the means' learning rate, as
+// much as the opacity is near that of the dead.
 vec3 explore(Geometry x) {
     vec4 q = normalize(x.quat);
     vec3 scales = exp(x.log_scales);

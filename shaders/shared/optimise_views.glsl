@@ -1,11 +1,13 @@
-// What an invocation of project_bwd_adam_views does, whatever the storage of the model: see optimise.glsl and project_bwd.glsl. The includer declares params,
-// index_of, v_views, v_abs_views, N_VIEWS, pc.index_stride and pc.grad_stride.
+// What an invocation of project_bwd_adam_views does, whatever the storage of the model: see optimise.glsl and
+// project_bwd.glsl. The includer declares params, index_of, v_views, v_abs_views, N_VIEWS, pc.index_stride and
+// pc.grad_stride.
 #ifndef OPTIMISE_VIEWS_GLSL
 #define OPTIMISE_VIEWS_GLSL
 #include "optimise.glsl"
 
-// Views come one after the other, and what is known of each is read and computed anew for every few coefficients: kept for all of them it would be seven
-// registers a view, and loops that are unrolled for it make compilers spill. Splats' rows are what takes the time.
+// Views come one after the other, and what is known of each is read and computed anew for every few coefficients: kept
+// for all of them it would be seven registers a view, and loops that are unrolled for it make compilers spill. Splats'
+// rows are what takes the time.
 uint splat_id;
 vec3 splat_mean;
 vec3 v_mean;        // dL/d(mean) through colour so far, of all views

@@ -1,9 +1,10 @@
-// Sums over the pixels of a tile in a fixed order that does not know the subgroup size: a lane's pixels one after the other, then the lanes of the patch in
-// a binary tree of neighbours (1, 2, 4, 8 apart), then the patches in another.
+// Sums over the pixels of a tile in a fixed order that does not know the subgroup size: a lane's pixels one after the
+// other, then the lanes of the patch in a binary tree of neighbours (1, 2, 4, 8 apart), then the patches in another.
 //
-// All sums of a splat go up the tree at once: at each level a lane keeps half of them and hands the other half to its neighbour, so that ten exchanges do
-// what 27 would (a transposed reduction). Lane l of eight is left with sum l; the ninth goes up in all. Subgroups of 4 are left with two sums a lane. What
-// is left of the tree where a subgroup is less than a patch is in shared memory, with the patches'.
+// All sums of a splat go up the tree at once: at each level a lane keeps half of them and hands the other half to its
+// neighbour, so that ten exchanges do what 27 would (a transposed reduction). Lane l of eight is left with sum l; the
+// ninth goes up in all. Subgroups of 4 are left with two sums a lane. What is left of the tree where a subgroup is less
+// than a patch is in shared memory, with the patches'.
 #ifndef PATCH_SUM_GLSL
 #define PATCH_SUM_GLSL
 
@@ -19,7 +20,8 @@ float exchange(float low, float high, bool upper, uint distance) {
 
 float both(float x, uint distance) { return x + subgroupShuffleXor(x, distance); }
 
-// Sums a cluster's columns and, if `keep`, stores them as the part's of splat j of the round. All lanes of the subgroup call it.
+// Sums a cluster's columns and, if `keep`, stores them as the part's of splat j of the round. All lanes of the subgroup
+// call it.
 void store_sums(float sums[9], vec2 abs_mean2d, uint j, bool keep) {
     uint lane = gl_SubgroupInvocationID, part = raster_lane() / CLUSTER;
     bvec3 upper = notEqual(uvec3(lane) & uvec3(1u, 2u, 4u), uvec3(0u));

@@ -1,4 +1,5 @@
-// Where the packets of several devices begin, one behind the other. The includer declares params, counters, headers and first_of, and includes fail.glsl.
+// Where the packets of several devices begin, one behind the other. The includer declares params, counters, headers and
+// first_of, and includes fail.glsl.
 #ifndef PREFIX_GLSL
 #define PREFIX_GLSL
 #include "fail.glsl"

@@ -1,9 +1,11 @@
-// What a workgroup of project does, whatever the storage of the model. The includer declares the kernel's interface, row() and row3().
+// What a workgroup of project does, whatever the storage of the model. The includer declares the kernel's interface,
+// row() and row3().
 #ifndef PROJECT_GLSL
 #define PROJECT_GLSL
 
-// A splat's words lie side by side in `projected` and `extents`. They are gathered here, so that neighbours write neighbouring words: were each invocation to
-// write its own splat's, every word of a subgroup would go to another sector of memory.
+// A splat's words lie side by side in `projected` and `extents`. They are gathered here, so that neighbours write
+// neighbouring words: were each invocation to write its own splat's, every word of a subgroup would go to another
+// sector of memory.
 const uint PARTS = 9u;          // words of a Projected
 const uint COLOR_PART = 6u;
 const uint EXTENT_PARTS = 3u;
@@ -40,8 +42,9 @@ vec3 sh_color(vec3 dir, uint degree, uint i) {
     return c;
 }
 
-// Returns true where the view can see splat i, and keeps what is to be written. Every guard is phrased so that a NaN fails it. All parameters but the mean
-// and the colour are loaded and judged together: one after the other, each would wait for memory.
+// Returns true where the view can see splat i, and keeps what is to be written. Every guard is phrased so that a NaN
+// fails it. All parameters but the mean and the colour are loaded and judged together: one after the other, each would
+// wait for memory.
 bool visible(View v, uint i, out float depth) {
     mat3 w = view_rotation(v);
     vec3 mean = row3(ROW_MEANS, i);

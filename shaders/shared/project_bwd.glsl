@@ -1,9 +1,12 @@
-// The chain rule from the projections of a splat to its parameters, for one view or several. The includer declares params, and before this file
-//   row(r, i), row3(r, i), put(r, i, x)     what row r of the chunk holds for splat i; sets it, or where the result belongs
+// The chain rule from the projections of a splat to its parameters, for one view or several. The includer declares
+// params, and before this file
+//   row(r, i), row3(r, i), put(r, i, x)     what row r of the chunk holds for splat i; sets it, or where the result
+//   belongs
 //   struct Four                             what it needs of four SH coefficients, or of one
 //   load_four(k, i, all), values(four)      those from coefficient k on, or that one alone; their values
-// and after it step_four() and step_geometry(), which receive the gradients, and coefficients_bwd(). Rows are loaded many at a time, in front of what is stored: no compiler may move a
-// load over a store to the same buffer, and an invocation that waits for memory row by row leaves it idle.
+// and after it step_four() and step_geometry(), which receive the gradients, and coefficients_bwd(). Rows are loaded
+// many at a time, in front of what is stored: no compiler may move a load over a store to the same buffer, and an
+// invocation that waits for memory row by row leaves it idle.
 #ifndef PROJECT_BWD_GLSL
 #define PROJECT_BWD_GLSL
 #include "camera.glsl"
@@ -11,7 +14,8 @@
 #include "blend.glsl"
 #include "geometry.glsl"
 
-// Receives the gradients of SH coefficients k to k + 3, or of k alone, and the learning rates of the first and the others.
+// Receives the gradients of SH coefficients k to k + 3, or of k alone, and the learning rates of the first and the
+// others.
 void step_four(uint k, uint i, bool all, Four four, mat4x3 g, float lr_first, float lr);
 
 // Receives the gradient g of splat i's geometry x.
@@ -55,7 +59,8 @@ void add_v_dir(inout vec3 v_dir, mat4x3 x, uint k, bool all, vec3 dir, vec3 v_co
     v_dir += slope[3] * dot(x[3], v_color);
 }
 
-// Hands the gradients of SH coefficients k to k + 3, or of k alone, to step_four() with the learning rates of the first and the others.
+// Hands the gradients of SH coefficients k to k + 3, or of k alone, to step_four() with the learning rates of the first
+// and the others.
 void coefficients_bwd(uint k, uint i, bool all, float lr_first, float lr);
 
 // All SH coefficients that are trained.
@@ -68,7 +73,8 @@ void color_bwd(uint i) {
     if (k < n) coefficients_bwd(k, i, false, k == 0u ? lr_sh0 : lr_shn, lr_shn);
 }
 
-// dL/d(2D covariance) as a symmetric matrix (xx, xy, yy), xy counted once per triangle, from dL/d(conic) and dL/d(opacity).
+// dL/d(2D covariance) as a symmetric matrix (xx, xy, yy), xy counted once per triangle, from dL/d(conic) and
+// dL/d(opacity).
 vec3 covariance_vjp(View v, Footprint f, ProjectedGrad g, float opacity_raw, out float v_opacity_raw) {
     vec3 conic = vec3(f.cov.z, -f.cov.y, f.cov.x) / f.det;
     // -C V C with V the symmetric matrix of v_conic (its xy entry is shared by two elements).
@@ -88,8 +94,8 @@ vec3 covariance_vjp(View v, Footprint f, ProjectedGrad g, float opacity_raw, out
     return v_cov;
 }
 
-// Gradient of the geometry x of a splat that the view sees, before activation of opacity: logit_opacity is dL/d(opacity). v_mean is what the mean has
-// through colour.
+// Gradient of the geometry x of a splat that the view sees, before activation of opacity: logit_opacity is
+// dL/d(opacity). v_mean is what the mean has through colour.
 Geometry geometry_bwd(uint view_id, Geometry x, ProjectedGrad g, vec3 v_mean) {
     View v = params[view_id].view;
     mat3 w = view_rotation(v);
@@ -131,7 +137,8 @@ struct Penalty {
     float scale;
 };
 
-// Adds the penalties' gradients to g, that of the geometry x, takes it through the activation of opacity and hands it on.
+// Adds the penalties' gradients to g, that of the geometry x, takes it through the activation of opacity and hands it
+// on.
 void penalised_bwd(uint i, Geometry x, Geometry g, Penalty penalty) {
     if (penalty.opacity != 0.0) g.logit_opacity += penalty.opacity;
     if (penalty.scale != 0.0) g.log_scales += penalty.scale * exp(x.log_scales);

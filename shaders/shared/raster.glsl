@@ -1,9 +1,10 @@
-// What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The includer declares SUBGROUP_SIZE,
-// HAND_ROUND, ALL_PATCHES, BATCH, the number of splats of a batch, PIECE, how many of them have their lists gone through together, and the workgroup's
-// size, which is chosen for the device.
+// What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The
+// includer declares SUBGROUP_SIZE, HAND_ROUND, ALL_PATCHES, BATCH, the number of splats of a batch, PIECE, how many of
+// them have their lists gone through together, and the workgroup's size, which is chosen for the device.
 //
-// A workgroup takes a tile. The tile has eight patches of 8x4 pixels, two in a row, and a patch blends only the splats whose ellipse touches it. Where a
-// lane has one pixel a patch is a subgroup of 32; where it has more, several patches share a subgroup and go through their own lists side by side.
+// A workgroup takes a tile. The tile has eight patches of 8x4 pixels, two in a row, and a patch blends only the splats
+// whose ellipse touches it. Where a lane has one pixel a patch is a subgroup of 32; where it has more, several patches
+// share a subgroup and go through their own lists side by side.
 #ifndef RASTER_GLSL
 #define RASTER_GLSL
 #include "params.glsl"
@@ -43,8 +44,9 @@ float to_mean_y(float y, vec2 centre, uint p) {
     return d;
 }
 
-// Whether the ellipse at which alpha falls to the threshold comes into a rectangle of pixel centres whose lowest one is at `low` relative to the mean.
-// Never no where a pixel of it says yes: `slack` is more than sigma's rounding errors there. `tilt` is -conic.y over conic.x and conic.z.
+// Whether the ellipse at which alpha falls to the threshold comes into a rectangle of pixel centres whose lowest one is
+// at `low` relative to the mean. Never no where a pixel of it says yes: `slack` is more than sigma's rounding errors
+// there. `tilt` is -conic.y over conic.x and conic.z.
 bool touches(vec2 low, vec2 span, vec3 conic, vec2 tilt, float reach) {
     vec2 high = low + span;
     vec2 near = clamp(vec2(0.0), low, high);
@@ -91,8 +93,9 @@ Splat batch_splat(uint at) {
     return Splat(a.xy, b.xyz, a.z, vec3(a.w, b.w, s_blue[at]));
 }
 
-// A patch's list of splats of a piece that are still to be blended: bit k is splat `first` + k of the batch. With HAND_ROUND each lane of a subgroup has one
-// of them in registers and they hand them round: reading shared memory costs software Vulkan a step for every lane, even where all read one address.
+// A patch's list of splats of a piece that are still to be blended: bit k is splat `first` + k of the batch. With
+// HAND_ROUND each lane of a subgroup has one of them in registers and they hand them round: reading shared memory costs
+// software Vulkan a step for every lane, even where all read one address.
 struct Walk {
     uint first;
     uint todo;

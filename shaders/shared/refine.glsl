@@ -1,6 +1,7 @@
-// Where refinement puts things. n splats, `holes` of them pruned, `added` new: the items to place are the new splats by parent, then the splats that
-// live at or beyond the new count; the places are the holes below it in order, then the ids from n on. Item k goes to place k. Nobody reads a place
-// that is written, so it all happens in place. The includer declares counters, hole_offset, hole_list.
+// Where refinement puts things. n splats, `holes` of them pruned, `added` new: the items to place are the new splats by
+// parent, then the splats that live at or beyond the new count; the places are the holes below it in order, then the
+// ids from n on. Item k goes to place k. Nobody reads a place that is written, so it all happens in place. The includer
+// declares counters, hole_offset, hole_list.
 #ifndef REFINE_GLSL
 #define REFINE_GLSL
 #include "const.glsl"

@@ -21,8 +21,8 @@ float relocate(float opacity, float rest, uint copies, float min_opacity, out fl
     return opacity / denominator;
 }
 
-// The same for stored values: returns the logit opacity of each copy, and what to add to the log scales. Opacities keep OPACITY_MARGIN from 0 and 1,
-// where scales vanish, the logit is infinite, and the sum above cancels to nothing.
+// The same for stored values: returns the logit opacity of each copy, and what to add to the log scales. Opacities keep
+// OPACITY_MARGIN from 0 and 1, where scales vanish, the logit is infinite, and the sum above cancels to nothing.
 float relocate_stored(float logit, uint copies, float min_opacity, out float log_factor) {
     float opacity = clamp(1.0 / (1.0 + exp(-logit)), OPACITY_MARGIN, 1.0 - OPACITY_MARGIN);
     float rest = clamp(1.0 / (1.0 + exp(logit)), OPACITY_MARGIN, 1.0 - OPACITY_MARGIN);

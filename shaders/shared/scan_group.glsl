@@ -1,4 +1,5 @@
-// Exclusive prefix sum over a workgroup of GROUP invocations, any subgroup size from 4 up. Integers, so the order of additions cannot show.
+// Exclusive prefix sum over a workgroup of GROUP invocations, any subgroup size from 4 up. Integers, so the order of
+// additions cannot show.
 #ifndef SCAN_GROUP_GLSL
 #define SCAN_GROUP_GLSL
 #include "const.glsl"

@@ -1,9 +1,11 @@
-// Real spherical harmonics up to degree 3 in the basis and order of 3DGS files (Kerbl et al. 2023), and their derivatives: four at a time, so that
-// what multiplies them is loaded at once, and nothing is in arrays, which with an index that is no constant lie in memory.
+// Real spherical harmonics up to degree 3 in the basis and order of 3DGS files (Kerbl et al. 2023), and their
+// derivatives: four at a time, so that what multiplies them is loaded at once, and nothing is in arrays, which with an
+// index that is no constant lie in memory.
 #ifndef SH_GLSL
 #define SH_GLSL
 
-// Basis values k to k + 3 for the unit direction d; k = 0, 4, 8 or 12. A degree has 1, 4, 9 or 16 of them: fours, and in degrees 0 and 2 one more.
+// Basis values k to k + 3 for the unit direction d; k = 0, 4, 8 or 12. A degree has 1, 4, 9 or 16 of them: fours, and
+// in degrees 0 and 2 one more.
 vec4 sh_basis4(vec3 d, uint k) {
     float x = d.x, y = d.y, z = d.z;
     float xx = x * x, yy = y * y, zz = z * z;
@@ -17,7 +19,8 @@ vec4 sh_basis4(vec3 d, uint k) {
                 1.445305721320277 * z * (xx - yy), -0.5900435899266435 * x * (xx - 3.0 * yy));
 }
 
-// Gradients of the same with respect to d, as polynomials (d is treated as free; the caller projects out the radial part).
+// Gradients of the same with respect to d, as polynomials (d is treated as free; the caller projects out the radial
+// part).
 mat4x3 sh_basis_grad4(vec3 d, uint k) {
     float x = d.x, y = d.y, z = d.z;
     if (k == 0u) return mat4x3(vec3(0.0), vec3(0.0, -0.4886025119029199, 0.0), vec3(0.0, 0.0, 0.4886025119029199), vec3(-0.4886025119029199, 0.0, 0.0));

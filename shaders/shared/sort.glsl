@@ -1,8 +1,10 @@
-// What the kernels of a radix sort share. A pass sorts by one digit and is stable; keys lie in blocks of SORT_BLOCK, one block a workgroup. There are
-// two ways, with the same result:
-// - sort_histogram, sort_scan and sort_scatter for each digit (reduce-then-scan: no workgroup waits for another, so no forward-progress guarantee is
+// What the kernels of a radix sort share. A pass sorts by one digit and is stable; keys lie in blocks of SORT_BLOCK,
+// one block a workgroup. There are two ways, with the same result:
+// - sort_histogram, sort_scan and sort_scatter for each digit (reduce-then-scan: no workgroup waits for another, so no
+//   forward-progress guarantee is
 //   needed; Harada and Howes 2011, Merrill and Grimshaw 2011);
-// - sort_count for all digits at once, then sort_sweep for each (Adinets and Merrill 2022), where workgroups may wait for each other.
+// - sort_count for all digits at once, then sort_sweep for each (Adinets and Merrill 2022), where workgroups may wait
+//   for each other.
 #ifndef SORT_GLSL
 #define SORT_GLSL
 #include "const.glsl"

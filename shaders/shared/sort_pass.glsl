@@ -1,5 +1,5 @@
-// What the two kernels that move keys share. The includer declares counters and dispatch_args, RADIX, and s_rank, where each subgroup has a run of
-// RADIX words: how many keys of a digit it has met so far.
+// What the two kernels that move keys share. The includer declares counters and dispatch_args, RADIX, and s_rank, where
+// each subgroup has a run of RADIX words: how many keys of a digit it has met so far.
 #ifndef SORT_PASS_GLSL
 #define SORT_PASS_GLSL
 #include "sort.glsl"

@@ -1,4 +1,5 @@
-// All gradients of a splat from one view. The includer declares params, v_projected and projected, beside what project_bwd.glsl asks for.
+// All gradients of a splat from one view. The includer declares params, v_projected and projected, beside what
+// project_bwd.glsl asks for.
 #ifndef SPLAT_BWD_GLSL
 #define SPLAT_BWD_GLSL
 #include "project_bwd.glsl"
@@ -13,8 +14,8 @@ void coefficients_bwd(uint k, uint i, bool all, float lr_first, float lr) {
     step_four(k, i, all, four, outerProduct(v_color, sh_basis4(ray.dir, k)), lr_first, lr);
 }
 
-// All gradients of splat i, whose id is given. A view that does not see it gives those of the penalties alone; zeros still decay the moments.
-// Seen and unseen splats go the same way wherever rows are touched.
+// All gradients of splat i, whose id is given. A view that does not see it gives those of the penalties alone; zeros
+// still decay the moments. Seen and unseen splats go the same way wherever rows are touched.
 void splat_bwd(uint i, uint id, bool seen, Penalty penalty) {
     ray = Ray(vec3(0.0), 1.0);
     v_color = vec3(0.0);

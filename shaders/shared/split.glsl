@@ -1,4 +1,5 @@
-// The children of a split: sampled from the parent's Gaussian, 1.6 times smaller (Kerbl et al. 2023, section 5.2). The includer declares row().
+// The children of a split: sampled from the parent's Gaussian, 1.6 times smaller (Kerbl et al. 2023, section 5.2). The
+// includer declares row().
 #ifndef SPLIT_GLSL
 #define SPLIT_GLSL
 #include "camera.glsl"

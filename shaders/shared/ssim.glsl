@@ -1,4 +1,5 @@
-// The loss of 3DGS: (1 - lambda) L1 + lambda (1 - SSIM), SSIM with an 11x11 Gaussian window of sigma 1.5 (Wang et al. 2004), per channel, zero padding.
+// The loss of 3DGS: (1 - lambda) L1 + lambda (1 - SSIM), SSIM with an 11x11 Gaussian window of sigma 1.5 (Wang et al.
+// 2004), per channel, zero padding.
 #ifndef SSIM_GLSL
 #define SSIM_GLSL
 #include "params.glsl"
@@ -8,8 +9,9 @@ const int SSIM_TAPS = 2 * SSIM_RADIUS + 1;
 const int TILE = int(TILE_SIZE);
 const int HALO = TILE + 2 * SSIM_RADIUS;    // side of a tile with its border
 const int HALO_AREA = HALO * HALO;
-// A workgroup of loss and loss_grad does one tile. An invocation loads up to LOADS pixels of the tile with its border, blurs a run of RUN neighbours along x,
-// so that what it reads from shared memory serves several of them, and then RISE pixels of a column along y: these are its own.
+// A workgroup of loss and loss_grad does one tile. An invocation loads up to LOADS pixels of the tile with its border,
+// blurs a run of RUN neighbours along x, so that what it reads from shared memory serves several of them, and then RISE
+// pixels of a column along y: these are its own.
 const int LANES = 128;
 const int LOADS = (HALO_AREA + LANES - 1) / LANES;
 const int RUN = 4;
@@ -23,8 +25,8 @@ const int BLUR_PITCH = 20;
 ivec2 halo_pixel(int j) { return ivec2(j % HALO, j / HALO); }
 int halo_at(int j) { return j / HALO * HALO_PITCH + j % HALO; }
 
-// Pixel k of run r of a row is kept at k RUNS + r, so that neighbouring runs write to neighbouring places. This gives the column that is kept at `place`,
-// and the other way round.
+// Pixel k of run r of a row is kept at k RUNS + r, so that neighbouring runs write to neighbouring places. This gives
+// the column that is kept at `place`, and the other way round.
 int run_column(int place) { return place % RUNS * RUN + place / RUNS; }
 
 float ssim_weight(int d) {

@@ -1,5 +1,5 @@
-// Parameters and moments in a chunk of float32, for the optimiser (optimise.glsl). The includer declares chunk, pc.chunk_splats and pc.n_params, and includes
-// its adam*.glsl before.
+// Parameters and moments in a chunk of float32, for the optimiser (optimise.glsl). The includer declares chunk,
+// pc.chunk_splats and pc.n_params, and includes its adam*.glsl before.
 #ifndef STATE_GLSL
 #define STATE_GLSL
 #include "const.glsl"

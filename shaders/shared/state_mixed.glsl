@@ -1,5 +1,5 @@
-// Parameters and moments in a chunk in mixed precision, for the optimiser (optimise.glsl). The includer declares chunk, pc.chunk_splats and pc.n_params, and
-// includes its adam*.glsl before.
+// Parameters and moments in a chunk in mixed precision, for the optimiser (optimise.glsl). The includer declares chunk,
+// pc.chunk_splats and pc.n_params, and includes its adam*.glsl before.
 #ifndef STATE_MIXED_GLSL
 #define STATE_MIXED_GLSL
 #include "rows.glsl"
@@ -42,8 +42,8 @@ void put_words(uint r, uint i, uvec3 w) {
     chunk[(r + 2u) * pc.chunk_splats + i] = w.z;
 }
 
-// SH coefficients: twelve halves in six words, and the moments' words. One alone fills a word and the lower half of the next; both begin a word, because
-// k is even.
+// SH coefficients: twelve halves in six words, and the moments' words. One alone fills a word and the lower half of the
+// next; both begin a word, because k is even.
 struct Four {
     uvec3 a, b;
     uvec3 moments[4];

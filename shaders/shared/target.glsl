@@ -1,12 +1,13 @@
 // The photo, read in one place. The includer declares `params`, `target`, TARGET_FLOAT, PACKED, MASKED and SHRUNK.
-// `target` holds the photo's own pixels, here called texels, and, with PHOTO_MASKED, the mask from the next word on: bit i % 32 of word i / 32 says whether
-// texel i counts. Without SHRUNK the view has a pixel for each texel. With it a pixel is the mean of 2^params.level x 2^params.level of them, colours as they
-// are stored; texels that are left over at the right and at the bottom are not looked at.
+// `target` holds the photo's own pixels, here called texels, and, with PHOTO_MASKED, the mask from the next word on:
+// bit i % 32 of word i / 32 says whether texel i counts. Without SHRUNK the view has a pixel for each texel. With it a
+// pixel is the mean of 2^params.level x 2^params.level of them, colours as they are stored; texels that are left over
+// at the right and at the bottom are not looked at.
 
 bool is_packed() { return PACKED && (params[0].photo_flags & PHOTO_PACKED) != 0u; }
 
-// RGBA8, or the three bytes of a packed photo's texel, which is opaque and may lie in two words; there is a word more than photos take. Without branches, so
-// that an invocation's loads do not wait for each other.
+// RGBA8, or the three bytes of a packed photo's texel, which is opaque and may lie in two words; there is a word more
+// than photos take. Without branches, so that an invocation's loads do not wait for each other.
 vec4 texel(uint i) {
     if (!PACKED) return unpackUnorm4x8(target[i]);
     bool whole = !is_packed();
@@ -39,8 +40,8 @@ uint first_texel(ivec2 p) {
     return corner.y * params[0].photo_width + corner.x;
 }
 
-// What a pixel is compared with: p, which is number `pixel` of the view. Texels are read four at a time, so that their loads do not wait for each other,
-// and added in a fixed order.
+// What a pixel is compared with: p, which is number `pixel` of the view. Texels are read four at a time, so that their
+// loads do not wait for each other, and added in a fixed order.
 vec3 target_color(ivec2 p, uint pixel, vec3 background) {
     if (full_size()) return texel_color(pixel, background);
     uint first = first_texel(p), width = params[0].photo_width, side = 1u << params[0].level;
@@ -65,7 +66,8 @@ float target_alpha(ivec2 p, uint pixel) {
     return sum * ldexp(1.0, -2 * int(params[0].level));
 }
 
-// A pixel counts where all of its texels do: what a mask leaves out must not shine through, and the number of pixels that count stays whole.
+// A pixel counts where all of its texels do: what a mask leaves out must not shine through, and the number of pixels
+// that count stays whole.
 bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
     if (!MASKED || (params[0].photo_flags & PHOTO_MASKED) == 0u) return true;
     if (full_size()) return texel_counts(pixel, n_pixels);

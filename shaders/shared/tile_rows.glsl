@@ -1,6 +1,6 @@
-// The rows of tiles of up to GROUP splats, dealt to a workgroup's invocations. An invocation that walked all rows of one large splat would hold up its
-// subgroup, and each tile that looked for its row would compute the rows above it again.
-// The includer declares pc.band, pc.n_bands, params, splat_from_rank, projected and extents.
+// The rows of tiles of up to GROUP splats, dealt to a workgroup's invocations. An invocation that walked all rows of
+// one large splat would hold up its subgroup, and each tile that looked for its row would compute the rows above it
+// again. The includer declares pc.band, pc.n_bands, params, splat_from_rank, projected and extents.
 #ifndef TILE_ROWS_GLSL
 #define TILE_ROWS_GLSL
 #include "tiles.glsl"
@@ -19,7 +19,8 @@ shared uint s_rows_before[GROUP];   // rows of the splats of lower invocations
     }
 LAST_UP_TO(splat_of_row, s_rows_before)
 
-// Takes splat `rank` for this invocation if it exists, and returns the number of rows of all of them. Every invocation must call it.
+// Takes splat `rank` for this invocation if it exists, and returns the number of rows of all of them. Every invocation
+// must call it.
 uint take_splat(uint rank, bool exists) {
     uint lid = gl_LocalInvocationID.x;
     uint n = 0u;

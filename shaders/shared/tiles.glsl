@@ -1,11 +1,13 @@
-// Which tiles a splat can touch. count_tiles, emit_isects and reduce_slots must agree on every tile, so they call these functions, on the same
-// stored numbers, with `precise` arithmetic that no compiler may contract differently in one of them.
+// Which tiles a splat can touch. count_tiles, emit_isects and reduce_slots must agree on every tile, so they call these
+// functions, on the same stored numbers, with `precise` arithmetic that no compiler may contract differently in one of
+// them.
 #ifndef TILES_GLSL
 #define TILES_GLSL
 #include "const.glsl"
 
-// extents = (largest |dx| of the ellipse, largest |dy|, half its width along dy = 0), px, all of the ellipse at which alpha falls to the threshold.
-// Tile column or row number whose first pixel centre is the first at or after p: pixel centres of tile k span [16 k + 0.5, 16 k + 15.5].
+// extents = (largest |dx| of the ellipse, largest |dy|, half its width along dy = 0), px, all of the ellipse at which
+// alpha falls to the threshold. Tile column or row number whose first pixel centre is the first at or after p: pixel
+// centres of tile k span [16 k + 0.5, 16 k + 15.5].
 ivec2 tile_interval(float lo, float hi, uint n_tiles) {
     precise float first = ceil((lo - 15.5) * 0.0625);
     precise float last = floor((hi - 0.5) * 0.0625);
@@ -19,8 +21,9 @@ ivec2 tile_rows(vec2 mean2d, vec3 extents, uint tile_height) {
     return tile_interval(mean2d.y - extents.y, mean2d.y + extents.y, tile_height);
 }
 
-// Columns [x, y) of the tiles that the ellipse touches in one row of tiles: the ellipse is convex, so over the strip of pixel centres its
-// right edge is the global rightmost point where the strip holds it, else the edge at the strip's end nearest to it; the left edge mirrors it.
+// Columns [x, y) of the tiles that the ellipse touches in one row of tiles: the ellipse is convex, so over the strip of
+// pixel centres its right edge is the global rightmost point where the strip holds it, else the edge at the strip's end
+// nearest to it; the left edge mirrors it.
 ivec2 tile_columns(vec2 mean2d, vec3 conic, vec3 extents, int row, uint tile_width) {
     precise float y0 = float(row) * 16.0 + 0.5 - mean2d.y;
     precise float y1 = y0 + 15.0;

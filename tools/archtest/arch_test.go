@@ -40,9 +40,11 @@ type rule struct {
 
 // forbidden text, spelled so that this file does not contain it.
 var forbidden = []rule{
-	{regexp.MustCompile(`(?i)keep in ` + `sync`), "two places that must agree are generated from one, or a test compares them"},
+	{regexp.MustCompile(`(?i)keep in ` + `sync`),
+		"two places that must agree are generated from one, or a test compares them"},
 	{regexp.MustCompile(`(?m)^\s*#\s*if ` + `0\b`), "dead code is deleted; git remembers it"},
-	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b(?:$|[^(]|\([^#])`), "unfinished work carries an issue number, TO" + "DO(#12), or is done"},
+	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b(?:$|[^(]|\([^#])`),
+		"unfinished work carries an issue number, TO" + "DO(#12), or is done"},
 }
 
 type goFile struct {
@@ -86,7 +88,8 @@ func load(t *testing.T) *repository {
 			return nil
 		}
 		ext := filepath.Ext(name)
-		if !slices.Contains([]string{".go", ".comp", ".glsl", ".c", ".h", ".md", ".sh", ".mod"}, ext) && name != "Makefile" {
+		if !slices.Contains([]string{".go", ".comp", ".glsl", ".c", ".h", ".md", ".sh", ".mod"}, ext) &&
+			name != "Makefile" {
 			return nil
 		}
 		rel, err := filepath.Rel(root, p)
@@ -114,7 +117,8 @@ func (r *repository) add(rel, ext string) error {
 	if err != nil {
 		return err
 	}
-	g := goFile{path: rel, dir: path.Dir(rel), ast: f, lines: lineCount(string(raw)), isTest: strings.HasSuffix(rel, "_test.go"), isMade: ast.IsGenerated(f)}
+	g := goFile{path: rel, dir: path.Dir(rel), ast: f, lines: lineCount(string(raw)),
+		isTest: strings.HasSuffix(rel, "_test.go"), isMade: ast.IsGenerated(f)}
 	for _, spec := range f.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -131,7 +135,8 @@ func (r *repository) names() []string { return slices.Sorted(maps.Keys(r.texts))
 
 func lineCount(text string) int { return strings.Count(text, "\n") }
 
-// within reports whether dir is the package pattern names ("x"), lies at or below it ("x/...") or directly below ("x/*").
+// within reports whether dir is the package pattern names ("x"), lies at or below it ("x/...") or directly below
+// ("x/*").
 func within(dir, pattern string) bool {
 	if top, direct := strings.CutSuffix(pattern, "/*"); direct {
 		return path.Dir(dir) == top
@@ -164,19 +169,22 @@ func TestImports(t *testing.T) {
 		}
 		for _, imp := range f.imports {
 			if inside, ok := strings.CutPrefix(imp, module); ok {
-				tested := f.isTest && within(inside, topOf(f.dir)+"/...") // tests may look at what others make of a thing
+				// tests may look at what others make of a thing
+				tested := f.isTest && within(inside, topOf(f.dir)+"/...")
 				if !tested && !slices.ContainsFunc(l.may, func(p string) bool { return within(inside, p) }) {
 					t.Errorf("%s imports %s: %s may import only %v, because %s", f.path, imp, l.dir, l.may, l.why)
 				}
 			}
 			if slices.Contains(bindings, imp) && !within(f.dir, "vk/...") {
-				t.Errorf("%s imports %s: only vk names a Vulkan binding, because the bindings have memory-safety traps that vk works around and must stay replaceable", f.path, imp)
+				t.Errorf("%s imports %s: only vk names a Vulkan binding, because the bindings have memory-safety "+
+					"traps that vk works around and must stay replaceable", f.path, imp)
 			}
 			if imp == "C" && l.pure {
 				t.Errorf("%s uses cgo: %s must not, because %s", f.path, l.dir, l.why)
 			}
 			if (imp == "unsafe" || imp == "C") && !within(f.dir, "vk/...") && !strings.HasSuffix(f.path, "_gen.go") {
-				t.Errorf("%s imports %q: only vk and generated files do, so that whoever looks for memory errors has one place to look", f.path, imp)
+				t.Errorf("%s imports %q: only vk and generated files do, so that whoever looks for memory errors has "+
+					"one place to look", f.path, imp)
 			}
 		}
 	}
@@ -186,7 +194,8 @@ func TestPackageNames(t *testing.T) {
 	for _, f := range load(t).files {
 		for _, name := range []string{f.ast.Name.Name, path.Base(f.dir)} {
 			if slices.Contains(emptyNames, strings.TrimSuffix(name, "_test")) {
-				t.Errorf("%s: a package named %s says nothing about what is in it: name it after what it provides", f.path, name)
+				t.Errorf("%s: a package named %s says nothing about what is in it: name it after what it provides",
+					f.path, name)
 			}
 		}
 	}
@@ -234,7 +243,8 @@ func TestLength(t *testing.T) {
 		for _, d := range f.ast.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok {
 				lines := r.fset.Position(fn.End()).Line - r.fset.Position(fn.Pos()).Line + 1
-				check("function", f.path+":"+fn.Name.Name, lines, limit, "give its steps names and functions of their own")
+				check("function", f.path+":"+fn.Name.Name, lines, limit,
+					"give its steps names and functions of their own")
 			}
 		}
 	}
@@ -242,7 +252,8 @@ func TestLength(t *testing.T) {
 		text := r.texts[name]
 		switch filepath.Ext(name) {
 		case ".comp", ".glsl":
-			check("shader", name, lineCount(text), maxShader, "move what is shared or separable to shaders/shared, or split the pass")
+			check("shader", name, lineCount(text), maxShader,
+				"move what is shared or separable to shaders/shared, or split the pass")
 		case ".c", ".h":
 			check("file", name, lineCount(text), maxGoFile, "split it by subject")
 		}
@@ -279,10 +290,12 @@ func TestKernels(t *testing.T) {
 		}
 		kernel := strings.TrimSuffix(path.Base(name), ".comp")
 		if !twins[kernel] {
-			t.Errorf("%s has no twin: add pipeline/ref/%s.go, or name it in a `// twin: %s` line there, because no kernel is trusted that nothing judges", name, kernel, kernel)
+			t.Errorf("%s has no twin: add pipeline/ref/%s.go, or name it in a `// twin: %s` line there, because no "+
+				"kernel is trusted that nothing judges", name, kernel, kernel)
 		}
 		if !regexp.MustCompile(`(?m)^// ` + kernel + `\b`).MatchString(text) {
-			t.Errorf("%s: its header does not begin with `// %s ...`: say what the kernel computes, what it reads and writes, what one invocation is", name, kernel)
+			t.Errorf("%s: its header does not begin with `// %s ...`: say what the kernel computes, what it reads and "+
+				"writes, what one invocation is", name, kernel)
 		}
 	}
 }
@@ -327,18 +340,21 @@ func TestDependencies(t *testing.T) {
 
 // TestRules checks that the rules themselves bite.
 func TestRules(t *testing.T) {
-	for dir, want := range map[string]string{"pipeline/ref/npz": "pipeline/ref", "pipeline": "pipeline", "shaders/layout": "shaders/layout", "vk": "vk", "vkx": "", "tools/kernelstat": "tools/kernelstat"} {
+	for dir, want := range map[string]string{"pipeline/ref/npz": "pipeline/ref", "pipeline": "pipeline",
+		"shaders/layout": "shaders/layout", "vk": "vk", "vkx": "", "tools/kernelstat": "tools/kernelstat"} {
 		if l, _ := layerOf(dir); l.dir != want {
 			t.Errorf("layer of %s is %q, want %q", dir, l.dir, want)
 		}
 	}
 	if within("shaders/layout", "shaders") || !within("scene/colmap", "scene/...") ||
-		!within("internal/cli", "internal/*") || within("internal/run/train", "internal/*") || within("scenery", "scene/...") {
+		!within("internal/cli", "internal/*") || within("internal/run/train", "internal/*") ||
+		within("scenery", "scene/...") {
 		t.Error("within is wrong")
 	}
 	for text, want := range map[string]bool{
 		"Keep in " + "sync with x": true, "#if " + "0\n": true, "# if " + "0": true, "#if " + "01": false,
-		"// TO" + "DO later": true, "// TO" + "DO(#12): later": false, "FIX" + "ME": true, "TO" + "DO(me)": true, "mastodon": false,
+		"// TO" + "DO later": true, "// TO" + "DO(#12): later": false, "FIX" + "ME": true, "TO" + "DO(me)": true,
+		"mastodon": false,
 	} {
 		found := slices.ContainsFunc(forbidden, func(f rule) bool { return f.text.MatchString(text) })
 		if found != want {

@@ -80,7 +80,8 @@ var layers = []layer{
 		"it decides which task runs when; the device is the child's, and all that lasts the store's", true},
 	{"farm/page", []string{"farm/local", "farm/store", "farm/spec", "internal/*", "scene/photo", "view/..."},
 		"a page shows what the store has, by the guard of package view, and changes nothing", true},
-	{"farm/export", []string{"farm/spec", "farm/task", "internal/*"}, "an export is a text made from a job's tasks", true},
+	{"farm/export", []string{"farm/spec", "farm/task", "internal/*"}, "an export is a text made from a job's tasks",
+		true},
 
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},

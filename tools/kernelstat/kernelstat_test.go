@@ -24,9 +24,11 @@ func TestMain(m *testing.M) {
 
 func TestVariants(t *testing.T) {
 	limits := vk.Limits{SubgroupSize: 64, MinSubgroupSize: 32, MaxSubgroupSize: 64}
-	plain := &vk.Kernel{Name: "plain", Local: [3]uint32{256, 1, 1}, LocalSpecID: -1, Specs: []vk.Spec{{Name: "ON", ID: 1}}}
+	plain := &vk.Kernel{Name: "plain", Local: [3]uint32{256, 1, 1}, LocalSpecID: -1,
+		Specs: []vk.Spec{{Name: "ON", ID: 1}}}
 	sort := &vk.Kernel{Name: "sort", Local: [3]uint32{256, 1, 1}, LocalSpecID: 0, Specs: []vk.Spec{
-		{Name: "WorkgroupSize", ID: 0, Default: 256}, {Name: "N_SUBGROUPS", ID: 3, Default: 8}, {Name: "SUBGROUP_SIZE", ID: 4, Default: 32}}}
+		{Name: "WorkgroupSize", ID: 0, Default: 256}, {Name: "N_SUBGROUPS", ID: 3, Default: 8},
+		{Name: "SUBGROUP_SIZE", ID: 4, Default: 32}}}
 	single := &vk.Kernel{Name: "single", Local: [3]uint32{32, 1, 1}, LocalSpecID: 0, Specs: []vk.Spec{
 		{Name: "WorkgroupSize", ID: 0, Default: 32}, {Name: "SUBGROUP_SIZE", ID: 1, Default: 32}}}
 	for _, c := range []struct {
@@ -39,7 +41,8 @@ func TestVariants(t *testing.T) {
 		{&vk.Kernel{Name: "none"}, []variant{{"none", nil}}},
 	} {
 		got := variants(c.kernel, limits)
-		if !slices.EqualFunc(got, c.want, func(a, b variant) bool { return a.name == b.name && slices.Equal(a.spec, b.spec) }) {
+		if !slices.EqualFunc(got, c.want,
+			func(a, b variant) bool { return a.name == b.name && slices.Equal(a.spec, b.spec) }) {
 			t.Errorf("%s: %v, want %v", c.kernel.Name, got, c.want)
 		}
 	}
@@ -47,8 +50,10 @@ func TestVariants(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	text := table([]row{
-		{Kernel: "b", Device: "x", Workgroup: 64, Subgroup: 32, Stats: map[string]float64{"VGPRs": 24, "SGPRs": 16, "Spilled VGPRs": 3}},
-		{Kernel: "a", Device: "y", Workgroup: 256, Subgroup: 16, Stats: map[string]float64{"Instruction Count": 12, "Spill Count": 0}},
+		{Kernel: "b", Device: "x", Workgroup: 64, Subgroup: 32,
+			Stats: map[string]float64{"VGPRs": 24, "SGPRs": 16, "Spilled VGPRs": 3}},
+		{Kernel: "a", Device: "y", Workgroup: 256, Subgroup: 16,
+			Stats: map[string]float64{"Instruction Count": 12, "Spill Count": 0}},
 		{Device: "z", Error: "gone"},
 	})
 	for _, want := range []string{

@@ -50,14 +50,18 @@ type row struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.amd, "amd", "vega10,navi10,navi21,gfx1036,gfx1100", "AMD `families` as RADV_FORCE_FAMILY spells them")
+	flag.StringVar(&o.amd, "amd", "vega10,navi10,navi21,gfx1036,gfx1100",
+		"AMD `families` as RADV_FORCE_FAMILY spells them")
 	flag.StringVar(&o.amdICD, "amd-icd", "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json", "RADV's driver `file`")
-	flag.StringVar(&o.intel, "intel", "skl,icl,tgl,adl,dg2", "Intel `platforms` as INTEL_STUB_GPU_PLATFORM spells them; later Mesa knows mtl, lnl and bmg too")
+	flag.StringVar(&o.intel, "intel", "skl,icl,tgl,adl,dg2",
+		"Intel `platforms` as INTEL_STUB_GPU_PLATFORM spells them; later Mesa knows mtl, lnl and bmg too")
 	flag.StringVar(&o.intelICD, "intel-icd", "/usr/share/vulkan/icd.d/intel_icd.x86_64.json", "ANV's driver `file`")
-	flag.StringVar(&o.intelStub, "intel-stub", "", "Mesa's no-op Intel kernel driver, a shared `library`; without it Intel is left out")
+	flag.StringVar(&o.intelStub, "intel-stub", "",
+		"Mesa's no-op Intel kernel driver, a shared `library`; without it Intel is left out")
 	flag.StringVar(&o.kernels, "kernels", "", "`names` of the kernels to compile, all by default")
 	flag.BoolVar(&o.here, "here", false, "compile for the device of this machine too")
-	flag.BoolVar(&o.child, "child", false, "internal: compile for the one device that the environment offers, print JSON")
+	flag.BoolVar(&o.child, "child", false,
+		"internal: compile for the one device that the environment offers, print JSON")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "kernelstat:", err)
@@ -136,7 +140,8 @@ func targets(o options) ([]target, error) {
 			}
 		}
 		for _, platform := range split(o.intel) {
-			list = append(list, target{platform, append(driver(o.intelICD), "LD_PRELOAD="+stub, "INTEL_STUB_GPU_PLATFORM="+platform)})
+			list = append(list,
+				target{platform, append(driver(o.intelICD), "LD_PRELOAD="+stub, "INTEL_STUB_GPU_PLATFORM="+platform)})
 		}
 	}
 	if o.here {

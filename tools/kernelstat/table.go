@@ -41,8 +41,8 @@ func variants(k *vk.Kernel, l vk.Limits) []variant {
 	return list
 }
 
-// specFor gives the constants for a subgroup size (0: the kernel names none). What hangs on the size follows by name: the number of subgroups of a
-// workgroup, and a workgroup that is one subgroup by default stays one.
+// specFor gives the constants for a subgroup size (0: the kernel names none). What hangs on the size follows by name:
+// the number of subgroups of a workgroup, and a workgroup that is one subgroup by default stays one.
 func specFor(k *vk.Kernel, subgroup uint32) []uint32 {
 	spec := make([]uint32, len(k.Specs))
 	group, single := k.Local[0], false
@@ -67,7 +67,8 @@ func specFor(k *vk.Kernel, subgroup uint32) []uint32 {
 	return spec
 }
 
-// column is one number of the table, under the names that drivers give it (RADV, ANV, NVIDIA); several that a driver gives are added.
+// column is one number of the table, under the names that drivers give it (RADV, ANV, NVIDIA); several that a driver
+// gives are added.
 type column struct {
 	title string
 	names []string
@@ -125,7 +126,8 @@ func table(rows []row) string {
 			if v, known := r.value(c); known {
 				text = strconv.FormatFloat(v, 'f', -1, 64)
 				if v > 0 && slices.Contains(findings, c.title) {
-					found = append(found, fmt.Sprintf("%s on %s, subgroup %d: %s %s", r.Kernel, r.Device, r.Subgroup, c.title, text))
+					found = append(found,
+						fmt.Sprintf("%s on %s, subgroup %d: %s %s", r.Kernel, r.Device, r.Subgroup, c.title, text))
 				}
 			}
 			b.WriteString(" " + text + " |")

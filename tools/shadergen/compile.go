@@ -113,7 +113,8 @@ func compileAll(root string, printed outputs) ([]*kernel, error) {
 func compileKernel(root string, c compilation, tmp string) (*kernel, error) {
 	name, file := c.name(), "shaders/"+filepath.Base(c.path)
 	if !kernelName.MatchString(name) {
-		return nil, fmt.Errorf("%s: a kernel's name becomes a Go file and type name: use lower case letters, digits and single underscores", file)
+		return nil, fmt.Errorf("%s: a kernel's name becomes a Go file and type name: use lower case letters, digits "+
+			"and single underscores", file)
 	}
 	for _, suffix := range []string{"_test", "_gen", "_linux", "_windows", "_darwin", "_amd64", "_arm64"} {
 		if strings.HasSuffix(name, suffix) {
@@ -161,7 +162,8 @@ func toolVersions() (string, error) {
 	for _, tool := range []string{"glslc", "spirv-opt"} {
 		text, err := exec.Command(tool, "--version").CombinedOutput() // some releases print it to stderr
 		if err != nil {
-			return "", fmt.Errorf("shadergen: run %s: %w: install glslc and spirv-tools (Debian: apt-get install glslc spirv-tools)", tool, err)
+			return "", fmt.Errorf("shadergen: run %s: %w: install glslc and spirv-tools (Debian: apt-get install "+
+				"glslc spirv-tools)", tool, err)
 		}
 		fmt.Fprintf(&b, "%s:\n", tool)
 		for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {

@@ -37,7 +37,8 @@ func parseConstants(file, text string) ([]constantDecl, error) {
 		}
 		found := constLine.FindStringSubmatch(code)
 		if found == nil {
-			return nil, fmt.Errorf("%s:%d: not a shared constant: write `const uint|int|float NAME = literal;`, one per line, no expression", file, i+1)
+			return nil, fmt.Errorf("%s:%d: not a shared constant: write `const uint|int|float NAME = literal;`, one "+
+				"per line, no expression", file, i+1)
 		}
 		value, err := goLiteral(found[1], found[3])
 		if err != nil {
@@ -45,7 +46,8 @@ func parseConstants(file, text string) ([]constantDecl, error) {
 		}
 		c := constantDecl{goName: camel(found[2]), value: value, doc: above, comment: comment, gap: gap}
 		if seen[c.goName] {
-			return nil, fmt.Errorf("%s:%d: constant %s: another one also becomes %s in Go: rename one", file, i+1, found[2], c.goName)
+			return nil, fmt.Errorf("%s:%d: constant %s: another one also becomes %s in Go: rename one", file, i+1,
+				found[2], c.goName)
 		}
 		seen[c.goName] = true
 		out, above, gap = append(out, c), nil, false

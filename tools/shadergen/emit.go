@@ -26,8 +26,10 @@ func mergeStructs(kernels []*kernel) ([]*structType, map[string][]string, error)
 			if !seen {
 				byName[s.goName] = s
 			} else if !old.same(s) {
-				return nil, nil, fmt.Errorf("%s: struct %s has another layout than in %s.comp: declare it once in shaders/shared and include it, or rename one",
-					k.file, s.name, users[s.goName][0])
+				return nil, nil,
+					fmt.Errorf("%s: struct %s has another layout than in %s.comp: declare it once in shaders/shared "+
+						"and include it, or rename one",
+						k.file, s.name, users[s.goName][0])
 			}
 			users[s.goName] = append(users[s.goName], k.name)
 		}
@@ -100,7 +102,8 @@ func emitLayout(structs []*structType, users map[string][]string, consts []const
 		b.WriteString(")\n\n")
 	}
 	for _, s := range structs {
-		fmt.Fprintf(&b, "// %s is GLSL's %s, %d bytes; in %s.\n", s.goName, s.name, s.size, strings.Join(users[s.goName], ", "))
+		fmt.Fprintf(&b, "// %s is GLSL's %s, %d bytes; in %s.\n", s.goName, s.name, s.size,
+			strings.Join(users[s.goName], ", "))
 		if len(s.doc.lines) > 0 {
 			b.WriteString("//\n")
 			comment(&b, s.doc.lines)
@@ -202,13 +205,17 @@ func emitImports(b *bytes.Buffer, k *kernel) {
 		own = append(own, strconv.Quote(layoutImport))
 	}
 	slices.Sort(own)
-	slices.SortFunc(std, func(a, b string) int { return strings.Compare(strings.Trim(a, `_ "`), strings.Trim(b, `_ "`)) })
+	slices.SortFunc(std, func(a,
+		b string) int {
+		return strings.Compare(strings.Trim(a, `_ "`), strings.Trim(b, `_ "`))
+	})
 	fmt.Fprintf(b, "import (\n%s\n\n%s\n)\n\n", strings.Join(slices.Compact(std), "\n"), strings.Join(own, "\n"))
 }
 
 func emitKernelVar(b *bytes.Buffer, k *kernel, v string) {
 	fmt.Fprintf(b, "//go:embed spv/%s.spv\nvar %sSPIRV []byte\n\n", k.name, v)
-	fmt.Fprintf(b, "var %sKernel = vk.Kernel{\nName: %q,\nSPIRV: %sSPIRV,\nLocal: [3]uint32{%d, %d, %d},\nLocalSpecID: %d,\n",
+	fmt.Fprintf(b, "var %sKernel = vk.Kernel{\nName: %q,\nSPIRV: %sSPIRV,\nLocal: [3]uint32{%d, %d, "+
+		"%d},\nLocalSpecID: %d,\n",
 		v, k.name, v, k.local[0], k.local[1], k.local[2], k.localSpec)
 	if len(k.bindings) > 0 {
 		b.WriteString("Bindings: []vk.Binding{\n")
@@ -242,7 +249,8 @@ func emitSpecs(b *bytes.Buffer, k *kernel) {
 	if len(k.specs) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "// %sSpec holds the specialization constants of %s.comp; a number left 0 means the default.\ntype %sSpec struct {\n", k.goName, k.name, k.goName)
+	fmt.Fprintf(b, "// %sSpec holds the specialization constants of %s.comp; a number left 0 means the default.\ntype "+
+		"%sSpec struct {\n", k.goName, k.name, k.goName)
 	for _, s := range k.specs {
 		fmt.Fprintf(b, "%s %s // constant_id %d", s.goName, s.typ, s.id)
 		if s.typ != "bool" {
@@ -265,7 +273,8 @@ func goDefault(s spec) string {
 }
 
 func emitArgs(b *bytes.Buffer, k *kernel) {
-	b.WriteString("// Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.\n")
+	b.WriteString("// Args appends the bound views to v and returns them with the push constants, which alias p, and " +
+		"the specialization constants.\n")
 	fmt.Fprintf(b, "func (p *%s) Args(v []vk.View) ([]vk.View, []byte, []uint32) {\n", k.goName)
 	views, push, specs := "v", "nil", "nil"
 	if len(k.bindings) > 0 {
@@ -322,7 +331,8 @@ func emitAll(kernels []*kernel) ([]byte, error) {
 	}
 	b.WriteString("}\n")
 	if usesBool {
-		b.WriteString("\n// specBool is a bool as Vulkan passes it.\nfunc specBool(b bool) uint32 {\nif b {\nreturn 1\n}\nreturn 0\n}\n")
+		b.WriteString("\n// specBool is a bool as Vulkan passes it.\nfunc specBool(b bool) uint32 {\nif b {\nreturn " +
+			"1\n}\nreturn 0\n}\n")
 	}
 	return gofmt("all_gen.go", &b)
 }
@@ -330,7 +340,8 @@ func emitAll(kernels []*kernel) ([]byte, error) {
 // passTable prints the markdown table of all kernels.
 func passTable(kernels []*kernel) string {
 	var b strings.Builder
-	b.WriteString("| kernel | workgroup | bindings (r read, w write) | push bytes | shared bytes | specialization constants |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| kernel | workgroup | bindings (r read, w write) | push bytes | shared bytes | specialization " +
+		"constants |\n|---|---|---|---|---|---|\n")
 	for _, k := range kernels {
 		var bindings, specs []string
 		for _, bd := range k.bindings {

@@ -95,7 +95,8 @@ func findRoot() (string, error) {
 // stale lists generated files that no kernel accounts for.
 func stale(root string, out outputs) ([]string, error) {
 	var extra []string
-	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv", modelFolder + "*.glsl"} {
+	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv",
+		modelFolder + "*.glsl"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
@@ -154,7 +155,8 @@ func compare(root string, out outputs, w io.Writer) error {
 	pinned, err := os.ReadFile(filepath.Join(root, toolsFile))
 	goOnly := err == nil && !bytes.Equal(pinned, out[toolsFile])
 	if goOnly {
-		fmt.Fprintf(w, "shadergen: the compilers here differ from %s: comparing only the Go files, not the SPIR-V\n", toolsFile)
+		fmt.Fprintf(w, "shadergen: the compilers here differ from %s: comparing only the Go files, not the SPIR-V\n",
+			toolsFile)
 	}
 	var differ []string
 	for rel, content := range out {

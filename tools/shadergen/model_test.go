@@ -54,8 +54,9 @@ func TestModelWidths(t *testing.T) {
 		"shaders/model/moment_words.glsl": {
 			"uint two;", "uint two_y;", "d.two.y = adam(m.two_y, ROW_PAIR + 1u, g.two.y, params[0].lr_pair);",
 		},
-		"shaders/layout/model_gen.go": {"case row < 5:\n\t\treturn false", "case row < 9:\n\t\treturn c&(ChangeCarve) != 0"},
-		"scene/splats_gen.go":         {"Pair  []float32", `{"four", 4, &s.Four}`, "Row: 12, Width: 3 * k"},
+		"shaders/layout/model_gen.go": {"case row < 5:\n\t\treturn false",
+			"case row < 9:\n\t\treturn c&(ChangeCarve) != 0"},
+		"scene/splats_gen.go": {"Pair  []float32", `{"four", 4, &s.Four}`, "Row: 12, Width: 3 * k"},
 		// Two tensors share a rate, which is set once.
 		"pipeline/ref/params_gen.go": {"Means, Pair, SH0, SHN float64", "{r.Means, r.Pair, r.Means}"},
 	} {

@@ -20,14 +20,17 @@ func (m *model) glsl() outputs {
 	}{
 		{"model_rows", m.rowsGLSL, []string{"Rows of parameters in a chunk: const.glsl."}},
 		{"geometry", m.geometryGLSL, []string{
-			"The parameters of a splat that are not SH coefficients, or as many gradients or moments. The includer declares",
+			"The parameters of a splat that are not SH coefficients, or as many gradients or moments. The includer " +
+				"declares",
 			"row(), row3() and put().",
 		}},
 		{"adam_geometry", m.adamGLSL, []string{
-			"Adam for the geometry of a splat, with the learning rates of its tensors. The includer declares adam() and params.",
+			"Adam for the geometry of a splat, with the learning rates of its tensors. The includer declares adam() " +
+				"and params.",
 		}},
 		{"moment_words", m.wordsGLSL, []string{
-			"The moments of a splat's geometry in mixed precision, a first and a second one to a word: mixed.glsl. The includer",
+			"The moments of a splat's geometry in mixed precision, a first and a second one to a word: mixed.glsl. " +
+				"The includer",
 			"declares load_word(), load_words(), put_word(), put_words() and adam() of words.",
 		}},
 	} {

@@ -94,7 +94,8 @@ func (m *model) sceneGo() ([]byte, error) {
 	var p printer
 	p.line(modelHeader)
 	p.line("package scene\n")
-	p.line("// Splats is a model on the host: N splats, interleaved per splat. Values are raw, as the optimiser holds them;")
+	p.line("// Splats is a model on the host: N splats, interleaved per splat. Values are raw, as the optimiser holds " +
+		"them;")
 	p.line("// the renderer applies activations.")
 	p.line("type Splats struct {")
 	p.line("N int // number of splats")
@@ -112,7 +113,8 @@ func (m *model) sceneGo() ([]byte, error) {
 		if t.width > 1 {
 			shape = ", Shape: []int{" + string('0'+rune(t.width)) + "}"
 		}
-		p.line("{Name: %q, Activation: %q, Row: %d, Width: %d, array: %d%s},", t.name, t.activation, t.row, t.width, i, shape)
+		p.line("{Name: %q, Activation: %q, Row: %d, Width: %d, array: %d%s},", t.name, t.activation, t.row, t.width, i,
+			shape)
 	}
 	sh0, rest, array := m.sh[0], m.sh[1], len(m.geometry)
 	p.line("{Name: %q, Activation: %q, Row: %d, Width: 3, array: %d, Shape: []int{1, 3}, Half: true},",
@@ -135,7 +137,8 @@ func (m *model) refGo() ([]byte, error) {
 	p.line(modelHeader)
 	p.line("package ref\n")
 	p.line(`import "vksplat/shaders/layout"` + "\n")
-	p.line("// Params holds one value per parameter of a model: the parameters, a moment of each, or a gradient of each.")
+	p.line("// Params holds one value per parameter of a model: the parameters, a moment of each, or a gradient of " +
+		"each.")
 	p.line("type Params[T Real] struct {")
 	p.line("N int // splats")
 	p.line("Degree int // of the stored spherical harmonics, 0 to 3\n")

@@ -16,18 +16,20 @@ const (
 
 // floorCapabilities are the SPIR-V capabilities that every supported device has.
 var floorCapabilities = map[uint32]bool{
-	1: true, 61: true, 62: true, 63: true, 64: true, 65: true, // Shader, GroupNonUniform, Vote, Arithmetic, Ballot, Shuffle
+	// Shader, GroupNonUniform, Vote, Arithmetic, Ballot, Shuffle
+	1: true, 61: true, 62: true, 63: true, 64: true, 65: true,
 }
 
 // capabilityHints names those that are likely to be met by accident, with what to write instead.
 var capabilityHints = map[uint32]struct{ name, remedy string }{
-	9:    {"Float16", "use float"},
-	10:   {"Float64", "use float"},
-	11:   {"Int64", "use uvec2"},
-	12:   {"Int64Atomics", "use 32-bit atomics"},
-	22:   {"Int16", "use int"},
-	39:   {"Int8", "use int"},
-	66:   {"GroupNonUniformShuffleRelative", "use subgroupShuffle(x, gl_SubgroupInvocationID - n) instead of subgroupShuffleUp or Down"},
+	9:  {"Float16", "use float"},
+	10: {"Float64", "use float"},
+	11: {"Int64", "use uvec2"},
+	12: {"Int64Atomics", "use 32-bit atomics"},
+	22: {"Int16", "use int"},
+	39: {"Int8", "use int"},
+	66: {"GroupNonUniformShuffleRelative",
+		"use subgroupShuffle(x, gl_SubgroupInvocationID - n) instead of subgroupShuffleUp or Down"},
 	67:   {"GroupNonUniformClustered", "use subgroupShuffleXor"},
 	68:   {"GroupNonUniformQuad", "use subgroupShuffleXor"},
 	4433: {"StorageBuffer16BitAccess", "pack into uint"},
@@ -68,7 +70,9 @@ func reflectKernel(name, file string, plain, optimised []byte, src *source) (*ke
 	if k.shared, err = m.sharedBytes(); err != nil {
 		r.fail("%v", err)
 	} else if k.shared > maxSharedBytes {
-		r.fail("%d bytes of shared memory with default specialization constants, the smallest supported device has %d: use smaller shared arrays, and float arrays instead of vec3, which may take 16 bytes", k.shared, maxSharedBytes)
+		r.fail("%d bytes of shared memory with default specialization constants, the smallest supported device has "+
+			"%d: use smaller shared arrays, and float arrays instead of vec3, which may take 16 bytes", k.shared,
+			maxSharedBytes)
 	}
 	return k, errors.Join(r.errs...)
 }
@@ -114,7 +118,8 @@ func (r *reflector) workgroup() {
 		r.fail("local_size_x is missing (its default of 1 is never wanted): write layout(local_size_x = 256) in;")
 	}
 	if n := k.local[0] * k.local[1] * k.local[2]; n > maxInvocations {
-		r.fail("workgroup of %d invocations, the smallest supported device has %d: use a smaller local_size", n, maxInvocations)
+		r.fail("workgroup of %d invocations, the smallest supported device has %d: use a smaller local_size", n,
+			maxInvocations)
 	}
 }
 
@@ -134,11 +139,13 @@ func (r *reflector) specs() {
 		}
 		s := r.spec(id, specID)
 		if !used[specID] && int(specID) != r.k.localSpec {
-			r.k.notes = append(r.k.notes, fmt.Sprintf("%s: specialization constant %s is never used and was left out", r.k.file, s.name))
+			r.k.notes = append(r.k.notes,
+				fmt.Sprintf("%s: specialization constant %s is never used and was left out", r.k.file, s.name))
 			continue
 		}
 		if old, ok := byID[specID]; ok && (old.def != s.def || old.typ != s.typ) {
-			r.fail("constant_id %d is declared twice with different types or defaults: give each constant its own id", specID)
+			r.fail("constant_id %d is declared twice with different types or defaults: give each constant its own id",
+				specID)
 		}
 		byID[specID] = s
 	}
@@ -156,7 +163,8 @@ func (r *reflector) spec(id, specID uint32) spec {
 	}
 	switch t := r.m.types[c.typ]; {
 	case c.op == opSpecConstantTrue:
-		r.fail("specialization constant %s is a bool with default true, but Go's zero value is false: invert its meaning so that the default is false", s.name)
+		r.fail("specialization constant %s is a bool with default true, but Go's zero value is false: invert its "+
+			"meaning so that the default is false", s.name)
 		s.typ = "bool"
 	case c.op == opSpecConstantFalse:
 		s.typ = "bool"
@@ -181,14 +189,16 @@ func (r *reflector) interfaces() {
 		case classPushConstant:
 			r.pushBlock(v)
 		case classUniform, classUniformConstant:
-			r.fail("%s is a uniform block, image or sampler: only storage buffers and one push constant block are supported", r.varName(v))
+			r.fail("%s is a uniform block, image or sampler: only storage buffers and one push constant block are "+
+				"supported", r.varName(v))
 		}
 	}
 	bs := r.k.bindings
 	slices.SortFunc(bs, func(a, b binding) int { return int(a.number) - int(b.number) })
 	for i, b := range bs {
 		if int(b.number) != i {
-			r.fail("binding numbers must be 0, 1, 2, ... without a gap or repeat, but %s has %d where %d is expected", b.name, b.number, i)
+			r.fail("binding numbers must be 0, 1, 2, ... without a gap or repeat, but %s has %d where %d is expected",
+				b.name, b.number, i)
 			break
 		}
 	}
@@ -196,10 +206,12 @@ func (r *reflector) interfaces() {
 		r.fail("binding %d is declared but never used: use it or delete its declaration", n)
 	}
 	if len(bs) > maxBindings {
-		r.fail("%d storage bindings, the smallest supported device has %d: merge buffers or split the kernel", len(bs), maxBindings)
+		r.fail("%d storage bindings, the smallest supported device has %d: merge buffers or split the kernel", len(bs),
+			maxBindings)
 	}
 	if p := r.k.push; p != nil && p.size > maxPushBytes {
-		r.fail("push constant block of %d bytes, the limit is %d: move what changes per step into a storage buffer", p.size, maxPushBytes)
+		r.fail("push constant block of %d bytes, the limit is %d: move what changes per step into a storage buffer",
+			p.size, maxPushBytes)
 	}
 }
 
@@ -230,7 +242,8 @@ func (r *reflector) storage(v variable) {
 		where = fmt.Sprintf("binding %d (%s)", number, b.name)
 		elem, err := r.typeOf(first.args[0])
 		if stride, _ := m.decoration(t.args[0], -1, decArrayStride); err == nil && stride != elem.size {
-			err = fmt.Errorf("elements are %d bytes apart but hold %d: add `scalar` to the block's layout", stride, elem.size)
+			err = fmt.Errorf("elements are %d bytes apart but hold %d: add `scalar` to the block's layout", stride,
+				elem.size)
 		}
 		if err != nil {
 			r.fail("%s: %v", where, err)
@@ -278,9 +291,11 @@ func (r *reflector) access(b *binding, v variable, block uint32, where string) {
 	case shipped == 0:
 		r.fail("%s: dead binding, nothing the kernel writes depends on it: use it or delete its declaration", where)
 	case b.read && b.write && !r.opt.written[shipped]:
-		r.k.notes = append(r.k.notes, fmt.Sprintf("%s: %s: never written: qualify it readonly to save a barrier", r.k.file, where))
+		r.k.notes = append(r.k.notes,
+			fmt.Sprintf("%s: %s: never written: qualify it readonly to save a barrier", r.k.file, where))
 	case b.read && b.write && !r.opt.read[shipped]:
-		r.k.notes = append(r.k.notes, fmt.Sprintf("%s: %s: never read: qualify it writeonly to save a barrier", r.k.file, where))
+		r.k.notes = append(r.k.notes,
+			fmt.Sprintf("%s: %s: never read: qualify it writeonly to save a barrier", r.k.file, where))
 	}
 }
 
@@ -322,11 +337,14 @@ func (r *reflector) typeOf(id uint32) (typeRef, error) {
 		}
 		return typeRef{struc: s, size: s.size}, nil
 	case opTypeMatrix:
-		return typeRef{}, errors.New("a matrix is not supported (its columns may be padded): use an array of vectors or of floats")
+		return typeRef{}, errors.New("a matrix is not supported (its columns may be padded): use an array of vectors " +
+			"or of floats")
 	case opTypeRuntimeArray:
-		return typeRef{}, errors.New("an array without a length must be the only member of its block: give it a binding of its own")
+		return typeRef{}, errors.New("an array without a length must be the only member of its block: give it a " +
+			"binding of its own")
 	}
-	return typeRef{}, fmt.Errorf("unsupported type (SPIR-V opcode %d): use int, uint, float, vectors, arrays and structs", t.op)
+	return typeRef{}, fmt.Errorf("unsupported type (SPIR-V opcode %d): use int, uint, float, vectors, arrays and "+
+		"structs", t.op)
 }
 
 func (r *reflector) arrayOf(id uint32, t spirvType) (typeRef, error) {
@@ -336,10 +354,12 @@ func (r *reflector) arrayOf(id uint32, t spirvType) (typeRef, error) {
 	}
 	count, plain, ok := r.m.value(t.args[1])
 	if !ok || !plain {
-		return e, errors.New("an array sized by a specialization constant has no fixed layout: size it by a plain constant")
+		return e, errors.New("an array sized by a specialization constant has no fixed layout: size it by a plain " +
+			"constant")
 	}
 	if stride, _ := r.m.decoration(id, -1, decArrayStride); stride != e.size {
-		return e, fmt.Errorf("array elements are %d bytes apart but hold %d: add `scalar` to the block's layout", stride, e.size)
+		return e, fmt.Errorf("array elements are %d bytes apart but hold %d: add `scalar` to the block's layout",
+			stride, e.size)
 	}
 	e.dims, e.size = append([]uint32{count}, e.dims...), e.size*count
 	return e, nil
@@ -358,7 +378,9 @@ func (r *reflector) structOf(id uint32) (*structType, error) {
 		}
 		offset, _ := m.decoration(id, i, decOffset)
 		if offset != s.size {
-			return nil, fmt.Errorf("%s.%s is at byte %d where Go would put it at %d: add `scalar` to the block's layout", s.name, name, offset, s.size)
+			return nil, fmt.Errorf(
+				"%s.%s is at byte %d where Go would put it at %d: add `scalar` to the block's layout", s.name, name,
+				offset, s.size)
 		}
 		f := field{name: name, goName: camel(name), typ: t, offset: offset}
 		if slices.ContainsFunc(s.fields, func(o field) bool { return o.goName == f.goName }) {
@@ -382,10 +404,12 @@ func (r *reflector) structOf(id uint32) (*structType, error) {
 
 // fieldNames refuses names that would collide in the generated struct.
 func (r *reflector) fieldNames() {
-	taken := map[string]string{"Push": "the push block", "Spec": "the specialization constants", "Kernel": "a method", "Args": "a method"}
+	taken := map[string]string{"Push": "the push block", "Spec": "the specialization constants", "Kernel": "a method",
+		"Args": "a method"}
 	for _, b := range r.k.bindings {
 		if other, ok := taken[b.goName]; ok {
-			r.fail("binding %d (%s): its Go name %s is already used by %s: rename it", b.number, b.name, b.goName, other)
+			r.fail("binding %d (%s): its Go name %s is already used by %s: rename it", b.number, b.name, b.goName,
+				other)
 		}
 		taken[b.goName] = fmt.Sprintf("binding %d", b.number)
 	}

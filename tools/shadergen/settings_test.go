@@ -58,12 +58,16 @@ func TestSettings(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(string(config)), " ")
 	for _, want := range []string{
-		"type Config struct { // rate, 0 to 10 LRX float64 `json:\"rate_of_x\"` // so many: N, 0 to 10 N int `json:\"n\"` // every N steps",
-		"Tint: [3]float32{0, 0.5, 1},", `How: "slow",`, "On: false,", "LRX: 1e-3,", `{"paper", "Somebody: Something, 2024"},`,
-		"Help: \"so many: `N`, 0 to 10\", Source: \"paper\", Aliases: []string{\"num\", \"many\"}, Basic: true, Range: Range{Most: 10},",
+		"type Config struct { // rate, 0 to 10 LRX float64 `json:\"rate_of_x\"` // so many: N, 0 to 10 N int " +
+			"`json:\"n\"` // every N steps",
+		"Tint: [3]float32{0, 0.5, 1},", `How: "slow",`, "On: false,", "LRX: 1e-3,",
+		`{"paper", "Somebody: Something, 2024"},`,
+		"Help: \"so many: `N`, 0 to 10\", Source: \"paper\", Aliases: []string{\"num\", \"many\"}, Basic: true, " +
+			"Range: Range{Most: 10},",
 		"Help: \"every `N` steps, with {n} and no other\", Steps: true, Range: Range{Least: 1, Most: math.Inf(1)}, " +
 			`Needs: []Need{{"n", ""}, {"how", "fast"}},`,
-		"Range: Range{Most: 1, AboveLeast: true, BelowMost: true},", "Rate: true, Range: Range{Most: math.MaxFloat32}, MostAsked: 10,",
+		"Range: Range{Most: 1, AboveLeast: true, BelowMost: true},",
+		"Rate: true, Range: Range{Most: math.MaxFloat32}, MostAsked: 10,",
 		`Group: "Other", Help: "how", Words: []string{"slow", "fast"}, Of: func(c *Config) any { return &c.How },`,
 		"p.N = uint32(c.N) p.X = float32(scene * c.X) p.LrX = float32(batch * c.LRX) p.On = bit(c.On) }",
 	} {
@@ -135,7 +139,8 @@ func TestMembersOfInclude(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.structs["P"]
-	if above := p.above["second"]; len(above) != 1 || above[0] != "two" || p.members["first"] != "one" || len(p.above["last"]) != 0 {
+	if above := p.above["second"]; len(above) != 1 || above[0] != "two" || p.members["first"] != "one" ||
+		len(p.above["last"]) != 0 {
 		t.Errorf("%+v", p)
 	}
 }

@@ -102,7 +102,8 @@ func TestGenerate(t *testing.T) {
 	for _, k := range kernels {
 		notes = append(notes, k.notes...)
 	}
-	if text := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(text, "UNUSED") || !strings.Contains(text, "binding 2 (scratch): never read") {
+	if text := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(text, "UNUSED") ||
+		!strings.Contains(text, "binding 2 (scratch): never read") {
 		t.Errorf("notes: %s", text)
 	}
 	if err := write(root, out); err != nil {
@@ -117,7 +118,8 @@ func TestGenerate(t *testing.T) {
 	}
 	table := passTable(kernels)
 	for _, row := range []string{
-		"| integrate | 128 x 1 x 1 | bodies_in r, bodies_out w, forces r, counters rw | 56 | 0 | DAMPED, N_ITERATIONS = 3, OFFSET = -2, DRAG = 0.5, BIAS = 0 |",
+		"| integrate | 128 x 1 x 1 | bodies_in r, bodies_out w, forces r, counters rw | 56 | 0 | DAMPED, N_ITERATIONS " +
+			"= 3, OFFSET = -2, DRAG = 0.5, BIAS = 0 |",
 		"| sum_groups | 64 x 1 x 1 | cells r, Totals rw, scratch rw | 0 | 608 | WorkgroupSize = 64, PER_LANE = 4 |",
 	} {
 		if !strings.Contains(table, row) {
@@ -178,7 +180,8 @@ func TestCheck(t *testing.T) {
 	expect("shaders/clear_gen.go")
 }
 
-const prologue = "#version 460\n#extension GL_EXT_scalar_block_layout : require\n#extension GL_GOOGLE_include_directive : require\n"
+const prologue = "#version 460\n#extension GL_EXT_scalar_block_layout : require\n#extension " +
+	"GL_GOOGLE_include_directive : require\n"
 
 // TestRefused holds one kernel per mistake and what the message must say.
 func TestRefused(t *testing.T) {
@@ -190,44 +193,76 @@ func TestRefused(t *testing.T) {
 		want       []string
 	}{
 		{"syntax", prologue + size + "void main() { x }", []string{"glslc", "'x'"}},
-		{"dead", prologue + size + outBuf + "layout(binding = 1, scalar) readonly buffer In { uint ins[]; };\nvoid main() { uint unused = ins[0]; data[0] = 1; }",
+		{"dead", prologue + size + outBuf +
+			"layout(binding = 1, scalar) readonly buffer In { uint ins[]; };\nvoid main() { uint unused = ins[0]; " +
+			"data[0] = 1; }",
 			[]string{"binding 1 (ins)", "dead binding", "delete its declaration"}},
-		{"never", prologue + size + outBuf + "layout(binding = 1, scalar) readonly buffer In { uint ins[]; };\nvoid main() { data[0] = 1; }",
+		{"never", prologue + size + outBuf +
+			"layout(binding = 1, scalar) readonly buffer In { uint ins[]; };\nvoid main() { data[0] = 1; }",
 			[]string{"binding 1", "delete its declaration"}},
-		{"push", prologue + size + outBuf + "layout(push_constant, scalar) uniform Push { uint a[33]; } pc;\nvoid main() { data[0] = pc.a[data.length()]; }",
+		{"push", prologue + size + outBuf +
+			"layout(push_constant, scalar) uniform Push { uint a[33]; } pc;\nvoid main() { data[0] = " +
+			"pc.a[data.length()]; }",
 			[]string{"132 bytes", "limit is 128"}},
 		{"many", prologue + size + manyBindings(17), []string{"17 storage bindings", "16"}},
-		{"std430", prologue + size + "layout(binding = 0, std430) buffer Out { vec3 data[]; };\nvoid main() { data[0] = vec3(1); }",
+		{"std430", prologue + size +
+			"layout(binding = 0, std430) buffer Out { vec3 data[]; };\nvoid main() { data[0] " +
+			"= vec3(1); }",
 			[]string{"binding 0 (data)", "16 bytes apart but hold 12", "scalar"}},
-		{"offset", prologue + size + "struct S { float a; vec2 b; };\nlayout(binding = 0, std430) buffer Out { S data[]; };\nvoid main() { data[0].a = 1; }",
+		{"offset", prologue + size + "struct S { float a; vec2 b; };\nlayout(binding = 0, std430) buffer Out { S " +
+			"data[]; };\nvoid main() { data[0].a = 1; }",
 			[]string{"S.b is at byte 8 where Go would put it at 4", "scalar"}},
-		{"two_layouts", prologue + size + "struct S { float a; float b; };\nlayout(binding = 0, scalar) buffer Out { S data[]; };\nlayout(binding = 1, scalar) buffer s { uint x; uint y; };\nvoid main() { data[0].a = x; y = 1; }",
+		{"two_layouts", prologue + size +
+			"struct S { float a; float b; };\nlayout(binding = 0, scalar) buffer Out { S data[]; };\nlayout(binding = " +
+			"1, scalar) buffer s { uint x; uint y; };\nvoid main() { data[0].a = x; y = 1; }",
 			[]string{"struct s has two layouts", "rename one"}},
 		{"no_size", prologue + outBuf + "void main() { data[0] = 1; }", []string{"local_size_x is missing"}},
-		{"big_group", prologue + "layout(local_size_x = 512) in;\n" + outBuf + "void main() { data[0] = 1; }", []string{"512 invocations", "256"}},
-		{"size_y", prologue + "layout(local_size_x = 8, local_size_y = 8, local_size_y_id = 3) in;\n" + outBuf + "void main() { data[0] = gl_WorkGroupSize.y; }",
+		{"big_group", prologue + "layout(local_size_x = 512) in;\n" + outBuf + "void main() { data[0] = 1; }",
+			[]string{"512 invocations", "256"}},
+		{"size_y", prologue + "layout(local_size_x = 8, local_size_y = 8, local_size_y_id = 3) in;\n" + outBuf +
+			"void main() { data[0] = gl_WorkGroupSize.y; }",
 			[]string{"local_size_y_id is not supported"}},
-		{"gap", prologue + size + "layout(binding = 0, scalar) writeonly buffer A { uint a[]; };\nlayout(binding = 2, scalar) writeonly buffer B { uint b[]; };\nvoid main() { a[0] = 1; b[0] = 2; }",
+		{"gap", prologue + size +
+			"layout(binding = 0, scalar) writeonly buffer A { uint a[]; };\nlayout(binding = 2, " +
+			"scalar) writeonly buffer B { uint b[]; };\nvoid main() { a[0] = 1; b[0] = 2; }",
 			[]string{"b has 2 where 1 is expected"}},
-		{"set", prologue + size + "layout(set = 1, binding = 0, scalar) writeonly buffer A { uint a[]; };\nvoid main() { a[0] = 1; }", []string{"descriptor set 1"}},
-		{"uniform_block", prologue + size + outBuf + "layout(binding = 1, scalar) uniform U { uint u; };\nvoid main() { data[0] = u; }", []string{"uniform block"}},
-		{"matrix", prologue + size + "layout(binding = 0, scalar) buffer Out { mat3 m[]; };\nvoid main() { m[0][0] = vec3(1); }", []string{"matrix is not supported"}},
-		{"tail", prologue + size + "layout(binding = 0, scalar) buffer Out { uint n; uint rest[]; };\nvoid main() { rest[n] = 1; }", []string{"Out.rest", "only member"}},
-		{"double_member", prologue + size + "layout(binding = 0, scalar) buffer Out { double d[]; };\nvoid main() { d[0] = 1; }", []string{"Float64", "64-bit number is not supported"}},
-		{"spec_sized", prologue + size + "layout(constant_id = 0) const uint N = 4;\nlayout(binding = 0, scalar) buffer Out { float a[N]; };\nvoid main() { a[0] = 1; }",
+		{"set", prologue + size + "layout(set = 1, binding = 0, scalar) writeonly buffer A { uint a[]; };\nvoid " +
+			"main() { a[0] = 1; }", []string{"descriptor set 1"}},
+		{"uniform_block", prologue + size + outBuf +
+			"layout(binding = 1, scalar) uniform U { uint u; };\nvoid main() { data[0] = u; }",
+			[]string{"uniform block"}},
+		{"matrix", prologue + size + "layout(binding = 0, scalar) buffer Out { mat3 m[]; };\nvoid main() { m[0][0] = " +
+			"vec3(1); }", []string{"matrix is not supported"}},
+		{"tail", prologue + size + "layout(binding = 0, scalar) buffer Out { uint n; uint rest[]; };\nvoid main() { " +
+			"rest[n] = 1; }", []string{"Out.rest", "only member"}},
+		{"double_member", prologue + size +
+			"layout(binding = 0, scalar) buffer Out { double d[]; };\nvoid main() { d[0] = 1; }",
+			[]string{"Float64", "64-bit number is not supported"}},
+		{"spec_sized", prologue + size +
+			"layout(constant_id = 0) const uint N = 4;\nlayout(binding = 0, scalar) buffer Out { float a[N]; };\nvoid " +
+			"main() { a[0] = 1; }",
 			[]string{"Out.a", "specialization constant"}},
-		{"bool_true", prologue + size + outBuf + "layout(constant_id = 0) const bool ON = true;\nvoid main() { data[0] = ON ? 1 : 0; }", []string{"ON", "default true", "invert"}},
-		{"both", prologue + size + "layout(binding = 0, scalar) readonly writeonly buffer Out { uint data[]; };\nlayout(binding = 1, scalar) buffer O { uint o[]; };\nvoid main() { o[0] = data.length(); }",
+		{"bool_true", prologue + size + outBuf +
+			"layout(constant_id = 0) const bool ON = true;\nvoid main() { data[0] = ON ? 1 : 0; }",
+			[]string{"ON", "default true", "invert"}},
+		{"both", prologue + size + "layout(binding = 0, scalar) readonly writeonly buffer Out { uint data[]; " +
+			"};\nlayout(binding = 1, scalar) buffer O { uint o[]; };\nvoid main() { o[0] = data.length(); }",
 			[]string{"both readonly and writeonly"}},
-		{"shuffle", prologue + "#extension GL_KHR_shader_subgroup_shuffle_relative : require\n" + size + outBuf + "void main() { data[0] = subgroupShuffleUp(gl_LocalInvocationID.x, 1); }",
+		{"shuffle", prologue + "#extension GL_KHR_shader_subgroup_shuffle_relative : require\n" + size + outBuf +
+			"void main() { data[0] = subgroupShuffleUp(gl_LocalInvocationID.x, 1); }",
 			[]string{"GroupNonUniformShuffleRelative", "subgroupShuffle("}},
-		{"shared_memory", prologue + size + outBuf + "shared uint big[5000];\nvoid main() { big[gl_LocalInvocationID.x] = 1; barrier(); data[0] = big[3]; }",
+		{"shared_memory", prologue + size + outBuf +
+			"shared uint big[5000];\nvoid main() { big[gl_LocalInvocationID.x] = 1; barrier(); data[0] = big[3]; }",
 			[]string{"20000 bytes of shared memory", "16384"}},
-		{"collide", prologue + size + "layout(binding = 0, scalar) writeonly buffer A { uint n_a[]; };\nlayout(binding = 1, scalar) writeonly buffer B { uint nA[]; };\nvoid main() { n_a[0] = 1; nA[0] = 2; }",
+		{"collide", prologue + size + "layout(binding = 0, scalar) writeonly buffer A { uint n_a[]; " +
+			"};\nlayout(binding = 1, scalar) writeonly buffer B { uint nA[]; };\nvoid main() { n_a[0] = 1; nA[0] = 2; }",
 			[]string{"NA", "rename"}},
-		{"Upper", prologue + size + outBuf + "void main() { data[0] = 1; }", []string{"shaders/Upper.comp", "lower case"}},
+		{"Upper", prologue + size + outBuf + "void main() { data[0] = 1; }",
+			[]string{"shaders/Upper.comp", "lower case"}},
 		{"x_test", prologue + size + outBuf + "void main() { data[0] = 1; }", []string{"rename the kernel"}},
-		{"array_of_buffers", prologue + size + "layout(binding = 0, scalar) writeonly buffer A { uint a[]; } as[2];\nvoid main() { as[0].a[0] = 1; as[1].a[0] = 1; }",
+		{"array_of_buffers", prologue + size +
+			"layout(binding = 0, scalar) writeonly buffer A { uint a[]; } as[2];\nvoid main() { as[0].a[0] = 1; " +
+			"as[1].a[0] = 1; }",
 			[]string{"arrays of buffers"}},
 	}
 	for _, c := range cases {
@@ -250,7 +285,8 @@ func manyBindings(n int) string {
 	var decl, use strings.Builder
 	for i := range n {
 		name := string(rune('a'+i)) + "x"
-		decl.WriteString("layout(binding = " + strconv.Itoa(i) + ", scalar) writeonly buffer B" + name + " { uint " + name + "[]; };\n")
+		decl.WriteString("layout(binding = " + strconv.Itoa(i) + ", scalar) writeonly buffer B" + name + " { uint " +
+			name + "[]; };\n")
 		use.WriteString(name + "[0] = 1; ")
 	}
 	return decl.String() + "void main() { " + use.String() + "}"
@@ -260,7 +296,8 @@ func manyBindings(n int) string {
 func TestStructsOfTwoKernels(t *testing.T) {
 	needTools(t)
 	body := func(members string) string {
-		return prologue + "layout(local_size_x = 64) in;\nstruct S { " + members + " };\nlayout(binding = 0, scalar) writeonly buffer Out { S data[]; };\nvoid main() { data[0].a = 1; }"
+		return prologue + "layout(local_size_x = 64) in;\nstruct S { " + members +
+			" };\nlayout(binding = 0, scalar) writeonly buffer Out { S data[]; };\nvoid main() { data[0].a = 1; }"
 	}
 	root := repository(t, map[string]string{"one.comp": body("uint a; float b;"), "two.comp": body("uint a; uint b;")})
 	_, _, err := build(root)
@@ -270,20 +307,24 @@ func TestStructsOfTwoKernels(t *testing.T) {
 }
 
 func TestConstants(t *testing.T) {
-	good := "#ifndef A\n// Above.\nconst uint N_MAX = 0x10u; // beside\nconst int LOW = -5;\n\nconst float TINY = 1.5e-3f;\n#endif\n"
+	good := "#ifndef A\n// Above.\nconst uint N_MAX = 0x10u; // beside\nconst int LOW = -5;\n\nconst float TINY = " +
+		"1.5e-3f;\n#endif\n"
 	got, err := parseConstants("const.glsl", good)
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%v, error %v", got, err)
 	}
-	if c := got[0]; c.goName != "NMax" || c.value != "0x10" || !slices.Equal(c.doc, []string{"Above."}) || c.comment != "beside" {
+	if c := got[0]; c.goName != "NMax" || c.value != "0x10" || !slices.Equal(c.doc, []string{"Above."}) ||
+		c.comment != "beside" {
 		t.Errorf("%+v", c)
 	}
 	if got[1].value != "-5" || got[1].gap || got[2].value != "1.5e-3" || !got[2].gap {
 		t.Errorf("%+v", got)
 	}
 	for _, bad := range []string{
-		"const uint A = B * 2;", "const uint A = -1;", "const uint A = 4294967296;", "const int A = 2147483648;", "const float A = 1;", "const float A = 1e99;",
-		"const float A = 1e-99;", "const vec2 A = vec2(1);", "uint a() { return 1; }", "const uint A = 1; const uint B = 2;", "const uint A_B = 1;\nconst uint aB = 1;",
+		"const uint A = B * 2;", "const uint A = -1;", "const uint A = 4294967296;", "const int A = 2147483648;",
+		"const float A = 1;", "const float A = 1e99;",
+		"const float A = 1e-99;", "const vec2 A = vec2(1);", "uint a() { return 1; }",
+		"const uint A = 1; const uint B = 2;", "const uint A_B = 1;\nconst uint aB = 1;",
 	} {
 		if got, err := parseConstants("const.glsl", bad); err == nil || !strings.HasPrefix(err.Error(), "const.glsl:") {
 			t.Errorf("%q: %v, error %v", bad, got, err)
@@ -314,7 +355,8 @@ func TestMalformed(t *testing.T) {
 
 func TestCamel(t *testing.T) {
 	for in, want := range map[string]string{
-		"n_splats": "NSplats", "TILE_SIZE": "TileSize", "mean2d": "Mean2d", "v_means": "VMeans", "K": "K", "StepParams": "StepParams", "sh0": "Sh0", "_x": "X", "": "",
+		"n_splats": "NSplats", "TILE_SIZE": "TileSize", "mean2d": "Mean2d", "v_means": "VMeans", "K": "K",
+		"StepParams": "StepParams", "sh0": "Sh0", "_x": "X", "": "",
 	} {
 		if got := camel(in); got != want {
 			t.Errorf("camel(%q) = %q, want %q", in, got, want)

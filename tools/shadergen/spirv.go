@@ -141,7 +141,8 @@ func parseModule(raw []byte) (*module, error) {
 		}
 		args := words[at+1 : at+n]
 		if !m.declaredBefore(op, args) {
-			return nil, fmt.Errorf("malformed SPIR-V: instruction %d at word %d uses an id before its declaration or declares it twice", op, at)
+			return nil, fmt.Errorf("malformed SPIR-V: instruction %d at word %d uses an id before its declaration or "+
+				"declares it twice", op, at)
 		}
 		m.declare(op, args)
 		m.trackAccess(op, args)
@@ -150,7 +151,8 @@ func parseModule(raw []byte) (*module, error) {
 	return m, nil
 }
 
-// declaredBefore checks that what a type or constant is made of comes earlier, as SPIR-V demands: no walk over them can loop.
+// declaredBefore checks that what a type or constant is made of comes earlier, as SPIR-V demands: no walk over them can
+// loop.
 func (m *module) declaredBefore(op uint32, a []uint32) bool {
 	isType := func(ids ...uint32) bool {
 		for _, id := range ids {
@@ -190,7 +192,8 @@ func (m *module) declare(op uint32, a []uint32) {
 		} else if a[1] == modeLocalSizeID {
 			m.localIDs = a[2:]
 		}
-	case opTypeBool, opTypeInt, opTypeFloat, opTypeVector, opTypeMatrix, opTypeArray, opTypeRuntimeArray, opTypeStruct, opTypePointer:
+	case opTypeBool, opTypeInt, opTypeFloat, opTypeVector, opTypeMatrix, opTypeArray, opTypeRuntimeArray, opTypeStruct,
+		opTypePointer:
 		m.types[a[0]] = spirvType{op, a[1:]}
 	case opConstantTrue, opConstantFalse, opConstant, opConstantComposite,
 		opSpecConstantTrue, opSpecConstantFalse, opSpecConstant, opSpecComposite, opSpecConstantOp:
@@ -358,8 +361,8 @@ func fold(op uint32, x [3]uint32) (uint32, bool) {
 	return 0, false
 }
 
-// sharedBytes bounds the size of all workgroup variables with specialization constants at their defaults. Vulkan lets a driver
-// take what std430 layout takes, in any order of the variables; starting each at a multiple of 16 is never less.
+// sharedBytes bounds the size of all workgroup variables with specialization constants at their defaults. Vulkan lets a
+// driver take what std430 layout takes, in any order of the variables; starting each at a multiple of 16 is never less.
 func (m *module) sharedBytes() (uint32, error) {
 	var sum uint32
 	for _, v := range m.vars {
@@ -368,7 +371,8 @@ func (m *module) sharedBytes() (uint32, error) {
 		}
 		n, _, ok := m.std430(m.pointee(v.typ))
 		if !ok {
-			return 0, fmt.Errorf("shared variable %q: its size cannot be computed: size it by constants, specialization constants and + - * / << >>", m.names[v.id])
+			return 0, fmt.Errorf("shared variable %q: its size cannot be computed: size it by constants, "+
+				"specialization constants and + - * / << >>", m.names[v.id])
 		}
 		sum += roundUp(n, 16)
 	}

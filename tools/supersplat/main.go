@@ -29,7 +29,8 @@ const (
 	folder      = "view/supersplat"
 )
 
-// wanted are the files of the archive, by the names that they get, in the order of the list of hashes. Those that end in .gz are compressed.
+// wanted are the files of the archive, by the names that they get, in the order of the list of hashes. Those that end
+// in .gz are compressed.
 var wanted = [][2]string{
 	{"package/LICENSE", "LICENSE"},
 	{"package/public/index.css", "index.css.gz"},

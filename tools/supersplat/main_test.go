@@ -41,7 +41,8 @@ func TestUnpack(t *testing.T) {
 			t.Fatal(err)
 		}
 		files, err := unpack(out.Bytes())
-		if (err != nil) != (missing != "") || err == nil && (len(files) != len(wanted) || string(files[wanted[1][0]]) != "hello") {
+		if (err != nil) != (missing != "") || err == nil &&
+			(len(files) != len(wanted) || string(files[wanted[1][0]]) != "hello") {
 			t.Errorf("without %q: %d files, %v", missing, len(files), err)
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"vksplat/scene/colmap"
 )
 
-// writeModel writes a binary model of COLMAP with what a reconstruction has beside poses and points: errors, tracks and the 2D points that they name. Point i
-// is in the photos i, i+1 and for every second point i+2, modulo their number, wherever it is there: readers of this program pass over all that.
+// writeModel writes a binary model of COLMAP with what a reconstruction has beside poses and points: errors, tracks and
+// the 2D points that they name. Point i is in the photos i, i+1 and for every second point i+2, modulo their number,
+// wherever it is there: readers of this program pass over all that.
 func writeModel(dir string, cams []scene.Camera, points []scene.Point, seed uint64) error {
 	if err := colmap.Write(dir, cams, nil); err != nil { // cameras.bin is right then
 		return err

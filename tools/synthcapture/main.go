@@ -45,7 +45,8 @@ func main() {
 	flag.IntVar(&o.noise, "noise", 20, "largest noise of a pixel, of 255: it makes files as large as those of cameras")
 	flag.IntVar(&o.quality, "quality", 90, "quality of the JPEG files")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the cameras, the points and the noise")
-	flag.BoolVar(&o.city, "city", false, "a city that is flown over, in place of the scene of the demo; its model has no tracks")
+	flag.BoolVar(&o.city, "city", false,
+		"a city that is flown over, in place of the scene of the demo; its model has no tracks")
 	flag.StringVar(&o.out, "out", "", "folder to write to")
 	flag.Parse()
 	if err := o.write(); err != nil {
@@ -60,7 +61,8 @@ func (o *options) check() error {
 	case o.out == "":
 		return errors.New("name the folder to write, as in -out DIR")
 	case o.shrink < 1 || o.noise < 0 || o.noise > 127 || o.quality < 1 || o.quality > 100:
-		return fmt.Errorf("shrink %d, noise %d, quality %d: want 1 or more, 0 to 127, 1 to 100", o.shrink, o.noise, o.quality)
+		return fmt.Errorf("shrink %d, noise %d, quality %d: want 1 or more, 0 to 127, 1 to 100", o.shrink, o.noise,
+			o.quality)
 	case min(o.photos, o.width, o.height, o.points) < 1:
 		return errors.New("photos, width, height and points are positive")
 	}
@@ -72,7 +74,8 @@ func (o *options) write() error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points, Seed: o.seed, City: o.city})
+	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points,
+		Seed: o.seed, City: o.city})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ func written(t *testing.T, o options) map[string][]byte {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{"": []byte(o.out)}
-	for _, name := range []string{"images/view_000.jpg", "images/view_004.jpg", "sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin"} {
+	for _, name := range []string{"images/view_000.jpg", "images/view_004.jpg", "sparse/0/cameras.bin",
+		"sparse/0/images.bin", "sparse/0/points3D.bin"} {
 		data, err := os.ReadFile(filepath.Join(o.out, name))
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +46,8 @@ func TestCapture(t *testing.T) {
 	if len(c.Cameras) != small.photos || len(c.Points) != small.points || len(c.Warnings) > 0 {
 		t.Fatalf("%d cameras, %d points, %v", len(c.Cameras), len(c.Points), c.Warnings)
 	}
-	s, err := synth.New(synth.Options{Images: small.photos, Width: small.width, Height: small.height, Points: small.points, Seed: small.seed})
+	s, err := synth.New(synth.Options{Images: small.photos, Width: small.width, Height: small.height,
+		Points: small.points, Seed: small.seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +62,10 @@ func TestCapture(t *testing.T) {
 		want := s.Photo(i, 1).Pix
 		row := 4 * small.width
 		there := difference(photo.Pix, want)
-		beside, below := difference(photo.Pix[4:], want[:len(want)-4]), difference(photo.Pix[row:], want[:len(want)-row])
-		t.Logf("photo %d differs by %.2f of 255 in the mean, moved by a pixel by %.2f and %.2f", i, there, beside, below)
+		beside, below := difference(photo.Pix[4:], want[:len(want)-4]),
+			difference(photo.Pix[row:], want[:len(want)-row])
+		t.Logf("photo %d differs by %.2f of 255 in the mean, moved by a pixel by %.2f and %.2f", i, there, beside,
+			below)
 		if there > 8 || there > 0.9*beside || there > 0.9*below {
 			t.Errorf("photo %d differs by %g, moved by a pixel by %g and %g", i, there, beside, below)
 		}
@@ -112,7 +116,8 @@ func TestTracks(t *testing.T) {
 		all += len(list)
 	}
 	if len(points) > 0 || len(images) > 0 || all != elements || elements < 2*small.points {
-		t.Errorf("%d and %d bytes are left, %d 2D points, %d elements of tracks", len(points), len(images), all, elements)
+		t.Errorf("%d and %d bytes are left, %d 2D points, %d elements of tracks", len(points), len(images), all,
+			elements)
 	}
 }
 
@@ -152,7 +157,8 @@ func TestNoise(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for _, change := range []func(*options){
-		func(o *options) { o.out = "" }, func(o *options) { o.shrink = 0 }, func(o *options) { o.noise = 128 }, func(o *options) { o.quality = 0 },
+		func(o *options) { o.out = "" }, func(o *options) { o.shrink = 0 }, func(o *options) { o.noise = 128 },
+		func(o *options) { o.quality = 0 },
 		func(o *options) { o.photos = 2 }, func(o *options) { o.width = 0 }, func(o *options) { o.points = -1 },
 	} {
 		o := small

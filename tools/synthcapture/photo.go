@@ -8,8 +8,8 @@ import (
 	"vksplat/internal/philox"
 )
 
-// enlarge makes a photo of width x height pixels of one that is k times smaller: linear between the middles of its pixels, colours at half resolution as in
-// the files of cameras.
+// enlarge makes a photo of width x height pixels of one that is k times smaller: linear between the middles of its
+// pixels, colours at half resolution as in the files of cameras.
 func enlarge(small *image.RGBA, k, width, height int) *image.YCbCr {
 	w, h := small.Rect.Dx(), small.Rect.Dy()
 	var planes [3][]uint8
@@ -44,7 +44,8 @@ func stretch(dst []uint8, stride int, src []uint8, w, h, twice int) {
 	}
 }
 
-// weights gives, for n samples of an axis that has size samples and is enlarged by twice/2, the two samples beside each and the weight of the second.
+// weights gives, for n samples of an axis that has size samples and is enlarged by twice/2, the two samples beside each
+// and the weight of the second.
 func weights(n, size, twice int) (first, second []int, weight []uint32) {
 	first, second, weight = make([]int, n), make([]int, n), make([]uint32, n)
 	for i := range n {
@@ -74,7 +75,8 @@ func (n *noise) next() uint64 {
 	return z ^ z>>31
 }
 
-// add adds noise of at most most to every sample: the sum of two uniform numbers, as smooth as the noise of a sensor is to an encoder.
+// add adds noise of at most most to every sample: the sum of two uniform numbers, as smooth as the noise of a sensor is
+// to an encoder.
 func (n *noise) add(plane []uint8, most int) {
 	if most == 0 {
 		return

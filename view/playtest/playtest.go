@@ -18,8 +18,8 @@ import (
 //go:embed browser.py
 var shared []byte
 
-// Run gives a script its task as JSON, with the path of a browser as "chromium", and reads the log that it prints. It skips the test where there is no
-// browser or no Playwright.
+// Run gives a script its task as JSON, with the path of a browser as "chromium", and reads the log that it prints. It
+// skips the test where there is no browser or no Playwright.
 func Run(t testing.TB, script string, task map[string]any, log any) {
 	t.Helper()
 	for _, name := range []string{os.Getenv("VKSPLAT_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {

@@ -186,7 +186,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, bucket string, bo
 		Fail(w, http.StatusForbidden, "RequestTimeTooSkewed")
 	case s.Region != "" && scope[2] != s.Region:
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = fmt.Fprintf(w, "<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is wrong</Message><Region>%s</Region></Error>", s.Region)
+		_, _ = fmt.Fprintf(w, "<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is "+
+			"wrong</Message><Region>%s</Region></Error>", s.Region)
 	case s.Denied:
 		Fail(w, http.StatusForbidden, "AccessDenied")
 	case bucket != s.Bucket:

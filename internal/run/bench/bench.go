@@ -43,7 +43,8 @@ type Options struct {
 }
 
 // BenchLeavesOut are the options of train that mean nothing to bench.
-var BenchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
+var BenchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every",
+	"save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
 	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
 
 // CheckBench reports what makes no sense.
@@ -112,7 +113,8 @@ func Run(console *cli.Console, o *Options, captures []string) error {
 	}
 	ctx, stop := console.Interruptible(cli.Always("stopping after this step"))
 	defer stop()
-	b := &bencher{console: console, o: o, events: events, file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.Rounds}}
+	b := &bencher{console: console, o: o, events: events,
+		file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.Rounds}}
 	err := b.openDevice()
 	if err == nil && len(captures) > 0 {
 		err = b.captures(ctx, captures)
@@ -136,7 +138,8 @@ func Run(console *cli.Console, o *Options, captures []string) error {
 	return compareBench(console, before, b.file, o.MaxSlowdown)
 }
 
-// openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as memory of training.
+// openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as
+// memory of training.
 func (b *bencher) openDevice() (err error) {
 	if err := pipeline.LimitHeap(b.o.Device); err != nil {
 		return err
@@ -147,7 +150,8 @@ func (b *bencher) openDevice() (err error) {
 	}
 	defer func() { err = errors.Join(err, models.CloseDevice(d)) }()
 	s := d.Summary()
-	b.file.Device = benchDevice{Name: s.Name, Type: s.Type, Driver: s.Driver, API: s.API, SubgroupSize: s.Limits.SubgroupSize}
+	b.file.Device = benchDevice{Name: s.Name, Type: s.Type, Driver: s.Driver, API: s.API,
+		SubgroupSize: s.Limits.SubgroupSize}
 	if b.file.Rates, err = d.MeasureRates(); err != nil {
 		return err
 	}

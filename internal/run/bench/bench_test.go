@@ -21,15 +21,20 @@ import (
 func benchSample() *benchFile {
 	rounds := []bench.Round{
 		{WallSeconds: 0.04, HostSeconds: 0.004, Visible: 100, Isects: 300, Passes: []bench.PassSample{
-			{Name: "begin", MS: 0.5, MeanMS: 0.5, Dispatches: 1}, {Name: "rasterize", MS: 6, MeanMS: 7.5, Dispatches: 1}}},
+			{Name: "begin", MS: 0.5, MeanMS: 0.5, Dispatches: 1},
+			{Name: "rasterize", MS: 6, MeanMS: 7.5, Dispatches: 1}}},
 		{WallSeconds: 0.08, HostSeconds: 0.002, Visible: 110, Isects: 310, Passes: []bench.PassSample{
-			{Name: "begin", MS: 0.75, MeanMS: 0.75, Dispatches: 1}, {Name: "rasterize", MS: 8, MeanMS: 9.25, Dispatches: 1}}},
+			{Name: "begin", MS: 0.75, MeanMS: 0.75, Dispatches: 1},
+			{Name: "rasterize", MS: 8, MeanMS: 9.25, Dispatches: 1}}},
 	}
-	counts := bench.Counts{Splats: 200, Pixels: 1000, Tiles: 4, Bands: 1, Visible: 100, Isects: 300, SeenIsects: 250, SeenPairs: 20_000, BlendedPairs: 5_000,
+	counts := bench.Counts{Splats: 200, Pixels: 1000, Tiles: 4, Bands: 1, Visible: 100, Isects: 300, SeenIsects: 250,
+		SeenPairs: 20_000, BlendedPairs: 5_000,
 		SortBits: 8, DepthBits: 31, TileBits: 2}
-	f := &benchFile{Format: benchFormat, Version: "test", Device: benchDevice{Name: "a device", Type: "cpu", SubgroupSize: 8},
-		Rates: bench.Rates{CopyBytes: 1e9, Instructions: 1e8}, Rounds: 2}
-	s := &benchScene{Name: "tiny", Resolution: "50x20", Counts: counts, Steps: 4, StepsPerS: spread{50, 50, 100}, WallMS: spread{10, 10, 20}, HostMS: spread{0.5, 0.5, 1}}
+	f := &benchFile{Format: benchFormat, Version: "test",
+		Device: benchDevice{Name: "a device", Type: "cpu", SubgroupSize: 8},
+		Rates:  bench.Rates{CopyBytes: 1e9, Instructions: 1e8}, Rounds: 2}
+	s := &benchScene{Name: "tiny", Resolution: "50x20", Counts: counts, Steps: 4, StepsPerS: spread{50, 50, 100},
+		WallMS: spread{10, 10, 20}, HostMS: spread{0.5, 0.5, 1}}
 	s.addPasses(rounds, 4)
 	s.addFloors(f.Rates)
 	f.Scenes = append(f.Scenes, s)
@@ -45,12 +50,15 @@ func TestBenchSums(t *testing.T) {
 	if begin.FloorMS != 0 || begin.Share != 0.625/9 || begin.MS != (spread{0.625, 0.5, 0.75}) {
 		t.Errorf("%+v", begin)
 	}
-	// 20 instructions of each pair that is looked at and 8 of each that is blended, at 1e8 a second, take longer than the bytes.
+	// 20 instructions of each pair that is looked at and 8 of each that is blended, at 1e8 a second, take longer than
+	// the bytes.
 	floor := 1e3 * (20*20_000 + 8*5_000) / 1e8
-	if math.Abs(rasterize.FloorMS-floor) > 1e-9 || math.Abs(rasterize.OverFloor-7/floor) > 1e-9 || rasterize.Share != 8.375/9 || s.FloorMS != rasterize.FloorMS {
+	if math.Abs(rasterize.FloorMS-floor) > 1e-9 || math.Abs(rasterize.OverFloor-7/floor) > 1e-9 ||
+		rasterize.Share != 8.375/9 || s.FloorMS != rasterize.FloorMS {
 		t.Errorf("%+v, want a floor of %g ms", rasterize, floor)
 	}
-	if want := rasterize.Bytes / 7e-3; math.Abs(rasterize.BytesPerS-want) > 1e-6*want || math.Abs(rasterize.OfCopy-want/1e9) > 1e-9 {
+	if want := rasterize.Bytes / 7e-3; math.Abs(rasterize.BytesPerS-want) > 1e-6*want ||
+		math.Abs(rasterize.OfCopy-want/1e9) > 1e-9 {
 		t.Errorf("%+v", rasterize)
 	}
 }
@@ -65,7 +73,8 @@ func TestBenchFile(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, f) {
 		t.Errorf("%v: wrote %+v, read %+v", err, f, got)
 	}
-	for _, text := range []string{"", "{}", "[]", `{"format": 2}`, `{"format": 1, "scenes": [null]}`, `{"format": 1, "scenes": [{"name": "x", "wall_ms": {"median": 0}}]}`,
+	for _, text := range []string{"", "{}", "[]", `{"format": 2}`, `{"format": 1, "scenes": [null]}`,
+		`{"format": 1, "scenes": [{"name": "x", "wall_ms": {"median": 0}}]}`,
 		`{"format": 1, "scenes": {}}`, `{"format": "1"}`} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -100,7 +109,8 @@ func TestBenchCompare(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, line := range []string{`rasterize +7\.0000 +3\.0000 +0\.429`, `begin +0\.0000 +0\.6250 +new`, `gone\S+ +0\.6250 +0\.0000 +gone`, `step +10\.0000 +15\.0000 +1\.500`} {
+	for _, line := range []string{`rasterize +7\.0000 +3\.0000 +0\.429`, `begin +0\.0000 +0\.6250 +new`,
+		`gone\S+ +0\.6250 +0\.0000 +gone`, `step +10\.0000 +15\.0000 +1\.500`} {
 		if !regexp.MustCompile(`(?m)^ *` + line + ` *$`).MatchString(stdout) {
 			t.Errorf("no line %s in\n%s", line, stdout)
 		}
@@ -131,10 +141,12 @@ func TestBenchNames(t *testing.T) {
 	}
 }
 
-// TestMadeUpModels wants, of the suites' models, about the overlap of trained ones whatever their number: tiles a splat, splats in view.
+// TestMadeUpModels wants, of the suites' models, about the overlap of trained ones whatever their number: tiles a
+// splat, splats in view.
 func TestMadeUpModels(t *testing.T) {
 	for _, m := range []madeUp{{2000, 192, 108}, {20_000, 192, 108}, {2000, 480, 270}} {
-		synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
+		synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats,
+			Seed: suiteSeed})
 		if err != nil {
 			t.Fatal(err)
 		}

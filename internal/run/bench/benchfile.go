@@ -115,7 +115,8 @@ func (f *benchFile) name(name string) string {
 func newScene(s subject, steps int, m bench.Measurement, rates bench.Rates) *benchScene {
 	memory, n := s.trainer.MemoryStats(), float64(steps)
 	out := &benchScene{
-		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: captured.Resolution(s.cameras),
+		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained,
+		Photos: len(s.cameras), Resolution: captured.Resolution(s.cameras),
 		Steps: steps, Counts: m.Counts, PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
 		WallMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.WallSeconds / n }),
 		HostMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.HostSeconds / n }),

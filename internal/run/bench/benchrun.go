@@ -65,7 +65,8 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 	b.console.Printf("%s\n", r.FirstLine())
 	r.FlushNotes()
 	return b.measure(ctx, subject{
-		name: b.file.name(filepath.Base(output.Absolute(r.Scene))), config: &r.Config, cameras: captured.Pick(r.Capture.Cameras, r.Train), trainer: r.Trainer, trained: trained,
+		name: b.file.name(filepath.Base(output.Absolute(r.Scene))), config: &r.Config,
+		cameras: captured.Pick(r.Capture.Cameras, r.Train), trainer: r.Trainer, trained: trained,
 	})
 }
 
@@ -104,7 +105,8 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	return nil
 }
 
-// fit goes a few steps and returns how many to settle and to measure, so that neither takes longer than the subject's limit.
+// fit goes a few steps and returns how many to settle and to measure, so that neither takes longer than the subject's
+// limit.
 func (b *bencher) fit(ctx context.Context, s subject, settle int, show *meter.Meter) (int, int, error) {
 	steps := b.o.Steps.or(benchSteps)
 	if b.o.Steps >= 0 && b.o.Settle >= 0 {

@@ -37,15 +37,18 @@ var quickSuite = []madeUp{{5_000, 256, 144}, {30_000, 480, 270}, {200_000, 960, 
 
 // fullSuite has the number of splats at 1080p, and of pixels at half a million splats.
 var fullSuite = append(quickSuite[:len(quickSuite):len(quickSuite)],
-	madeUp{100_000, 1920, 1080}, madeUp{300_000, 1920, 1080}, madeUp{3_000_000, 1920, 1080}, madeUp{10_000_000, 1920, 1080},
-	madeUp{500_000, 667, 375}, madeUp{500_000, 943, 530}, madeUp{500_000, 1333, 750}, madeUp{500_000, 1886, 1060}, madeUp{500_000, 2667, 1500}, madeUp{500_000, 3771, 2121})
+	madeUp{100_000, 1920, 1080}, madeUp{300_000, 1920, 1080}, madeUp{3_000_000, 1920, 1080},
+	madeUp{10_000_000, 1920, 1080},
+	madeUp{500_000, 667, 375}, madeUp{500_000, 943, 530}, madeUp{500_000, 1333, 750}, madeUp{500_000, 1886, 1060},
+	madeUp{500_000, 2667, 1500}, madeUp{500_000, 3771, 2121})
 
 const (
 	madeUpViews  = 8
 	madeUpShrink = 16              // photos are drawn so many times smaller
 	madeUpRound  = 4 * time.Second // a round has as many steps as fit, up to the usual number
-	cpuSplats    = 50_000          // quick leaves out what has more on a CPU, where a step of the largest takes tens of seconds
-	suiteSeed    = 1               // of cameras and splats
+	// quick leaves out what has more on a CPU, where a step of the largest takes tens of seconds
+	cpuSplats = 50_000
+	suiteSeed = 1 // of cameras and splats
 )
 
 // suite measures the models of the suite. What does not fit the device's memory is left out.
@@ -56,14 +59,16 @@ func (b *bencher) suite(ctx context.Context) error {
 	}
 	for _, m := range list {
 		if b.o.Suite == SuiteQuick && m.splats > cpuSplats && b.file.Device.Type == cpuType {
-			b.console.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
+			b.console.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)",
+				m.name()))
 			continue
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		err := b.madeUp(ctx, m)
-		if errors.Is(err, pipeline.ErrTooSmall) || errors.Is(err, pipeline.ErrLittleRAM) || errors.Is(err, pipeline.ErrOutOfMemory) {
+		if errors.Is(err, pipeline.ErrTooSmall) || errors.Is(err, pipeline.ErrLittleRAM) ||
+			errors.Is(err, pipeline.ErrOutOfMemory) {
 			b.console.Warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
 			continue
 		}
@@ -86,7 +91,8 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	cfg := b.o.Config
 	cfg.RefineEvery, cfg.Splats, cfg.MaxSplats = 0, 0, m.splats
 	cfg.Iterations = max(cfg.Iterations, b.most()+benchProbe+1)
-	synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
+	synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats,
+		Seed: suiteSeed})
 	if err != nil {
 		return err
 	}
@@ -104,10 +110,12 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
-	trainer, err := pipeline.NewTrainer(device, capture.Cameras, photos, splats, capture.SceneScale, cfg, pipeline.TrainerOptions{})
+	trainer, err := pipeline.NewTrainer(device, capture.Cameras, photos, splats, capture.SceneScale, cfg,
+		pipeline.TrainerOptions{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, trainer.Close()) }()
-	return b.measure(ctx, subject{name: m.name(), config: &cfg, cameras: capture.Cameras, trainer: trainer, limit: madeUpRound})
+	return b.measure(ctx, subject{name: m.name(), config: &cfg, cameras: capture.Cameras, trainer: trainer,
+		limit: madeUpRound})
 }

@@ -14,15 +14,20 @@ import (
 // printScene prints what was measured.
 func printScene(console *cli.Console, s *benchScene) {
 	c := &s.Counts
-	console.Printf("\n%s: %s, %s of %s, SH degree %d, %d steps a round\n", s.Name, cli.Count(c.Splats, "splat"), cli.Count(s.Photos, "photo"), s.Resolution, c.SHDegree, s.Steps)
-	console.Printf("a view: %s visible, %d (tile, splat) pairs of which %d are looked at; a pixel looks at %.0f splats and blends %.0f\n",
-		cli.Count(c.Visible, "splat"), c.Isects, c.SeenIsects, float64(c.SeenPairs)/float64(c.Pixels), float64(c.BlendedPairs)/float64(c.Pixels))
+	console.Printf("\n%s: %s, %s of %s, SH degree %d, %d steps a round\n", s.Name, cli.Count(c.Splats, "splat"),
+		cli.Count(s.Photos, "photo"), s.Resolution, c.SHDegree, s.Steps)
+	console.Printf("a view: %s visible, %d (tile, splat) pairs of which %d are looked at; a pixel looks at %.0f "+
+		"splats and blends %.0f\n",
+		cli.Count(c.Visible, "splat"), c.Isects, c.SeenIsects, float64(c.SeenPairs)/float64(c.Pixels),
+		float64(c.BlendedPairs)/float64(c.Pixels))
 	if len(s.Passes) > 0 {
 		printPasses(console, s)
-		console.Printf("passes %s, their floors %.4f ms, gap %s\n", milliseconds(s.PassesMS), s.FloorMS, milliseconds(s.GapMS))
+		console.Printf("passes %s, their floors %.4f ms, gap %s\n", milliseconds(s.PassesMS), s.FloorMS,
+			milliseconds(s.GapMS))
 	}
 	console.Printf("step %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
-		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max, pipeline.BytesText(s.PeakBytes))
+		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max,
+		pipeline.BytesText(s.PeakBytes))
 }
 
 // printPasses prints the table of passes.
@@ -30,12 +35,14 @@ func printPasses(console *cli.Console, s *benchScene) {
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tshare\tdispatches\tMB\tM instr.\tGB/s\tof copy\tfloor ms\tx floor\t")
 	for _, p := range s.Passes {
-		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max, 100*p.Share, p.Dispatches)
+		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max,
+			100*p.Share, p.Dispatches)
 		if p.FloorMS == 0 {
 			_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t")
 			continue
 		}
-		_, _ = fmt.Fprintf(w, "%.2f\t%.1f\t%.1f\t%.1f%%\t%.4f\t%.1f\t\n", p.Bytes/1e6, p.Instructions/1e6, p.BytesPerS/1e9, 100*p.OfCopy, p.FloorMS, p.OverFloor)
+		_, _ = fmt.Fprintf(w, "%.2f\t%.1f\t%.1f\t%.1f%%\t%.4f\t%.1f\t\n", p.Bytes/1e6, p.Instructions/1e6,
+			p.BytesPerS/1e9, 100*p.OfCopy, p.FloorMS, p.OverFloor)
 	}
 	_ = w.Flush()
 }
@@ -44,8 +51,8 @@ func milliseconds(s spread) string {
 	return fmt.Sprintf("%.4f ms (%.4f to %.4f)", s.Median, s.Min, s.Max)
 }
 
-// compareBench prints how times changed, as ratios to those before: below 1 is faster. Steps that take more than most times as long, unless that is 0, are
-// an error.
+// compareBench prints how times changed, as ratios to those before: below 1 is faster. Steps that take more than most
+// times as long, unless that is 0, are an error.
 func compareBench(console *cli.Console, before, now *benchFile, most float64) error {
 	if before.Device != now.Device {
 		console.Warn(fmt.Sprintf("the results to compare with are of %s, %s", before.Device.Name, before.Device.Driver))
@@ -89,9 +96,11 @@ func compareScene(console *cli.Console, before, now *benchScene) float64 {
 	row("step", before.WallMS.Median, now.WallMS.Median)
 	row("host", before.HostMS.Median, now.HostMS.Median)
 	_ = w.Flush()
-	console.Printf("device memory at the peak: before %s, now %s\n", pipeline.BytesText(before.PeakBytes), pipeline.BytesText(now.PeakBytes))
+	console.Printf("device memory at the peak: before %s, now %s\n", pipeline.BytesText(before.PeakBytes),
+		pipeline.BytesText(now.PeakBytes))
 	if before.Counts.Splats != now.Counts.Splats || before.Resolution != now.Resolution {
-		console.Warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name, cli.Count(before.Counts.Splats, "splat"), before.Resolution))
+		console.Warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name,
+			cli.Count(before.Counts.Splats, "splat"), before.Resolution))
 	}
 	return now.WallMS.Median / before.WallMS.Median
 }

@@ -9,10 +9,12 @@ import (
 
 func TestPictureNames(t *testing.T) {
 	var cams []scene.Camera
-	for _, name := range []string{"a.jpg", "sub/b.c.JPG", "x.png", "X.jpg", "../../etc/passwd", "/abs.jpg", "plain", "sub/.jpg"} {
+	for _, name := range []string{"a.jpg", "sub/b.c.JPG", "x.png", "X.jpg", "../../etc/passwd", "/abs.jpg", "plain",
+		"sub/.jpg"} {
 		cams = append(cams, scene.Camera{Name: name})
 	}
-	want := []string{"a.png", "sub/b.c.png", "x.png.png", "X.jpg.png", "etc/passwd.png", "abs.png", "plain.png", "sub/.jpg.png"}
+	want := []string{"a.png", "sub/b.c.png", "x.png.png", "X.jpg.png", "etc/passwd.png", "abs.png", "plain.png",
+		"sub/.jpg.png"}
 	if got := PictureNames(cams); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -28,7 +28,8 @@ type Source struct {
 
 // SourceOf records how a capture is read.
 func SourceOf(path string, l *Options) Source {
-	return Source{Scene: output.Absolute(path), Format: l.Format, Images: l.Images, Downscale: int(l.Downscale), FullPhotos: l.Full, Model: int(l.Model), Masks: l.Masks,
+	return Source{Scene: output.Absolute(path), Format: l.Format, Images: l.Images, Downscale: int(l.Downscale),
+		FullPhotos: l.Full, Model: int(l.Model), Masks: l.Masks,
 		InvertMasks: l.Inverted, UndoApplied: l.Undo}
 }
 
@@ -82,9 +83,12 @@ func ReadRecord(out string) (*Record, error) {
 // Options brings load to what is recorded, where no flag says otherwise.
 func (rec *Source) Options(load *Options, given func(flag string) bool) {
 	for flag, take := range map[string]func(){
-		"format": func() { load.Format = rec.Format }, "images": func() { load.Images = rec.Images }, "downscale": func() { load.Downscale = DownscaleFlag(rec.Downscale) },
-		"full-photos": func() { load.Full = rec.FullPhotos }, "model": func() { load.Model = modelFlag(rec.Model) }, "masks": func() { load.Masks = rec.Masks },
-		"invert-masks": func() { load.Inverted = rec.InvertMasks }, "undo-applied-transform": func() { load.Undo = rec.UndoApplied },
+		"format": func() { load.Format = rec.Format }, "images": func() { load.Images = rec.Images },
+		"downscale":   func() { load.Downscale = DownscaleFlag(rec.Downscale) },
+		"full-photos": func() { load.Full = rec.FullPhotos }, "model": func() { load.Model = modelFlag(rec.Model) },
+		"masks":                  func() { load.Masks = rec.Masks },
+		"invert-masks":           func() { load.Inverted = rec.InvertMasks },
+		"undo-applied-transform": func() { load.Undo = rec.UndoApplied },
 	} {
 		if !given(flag) {
 			take()
@@ -92,7 +96,8 @@ func (rec *Source) Options(load *Options, given func(flag string) bool) {
 	}
 }
 
-// Describes tells whether a run was trained on the photos of c, which was read at a path: that of the record, or another to which they have moved.
+// Describes tells whether a run was trained on the photos of c, which was read at a path: that of the record, or
+// another to which they have moved.
 func (rec *Record) Describes(c *scene.Capture, path string) bool {
 	if rec.Scene == output.Absolute(path) {
 		return true

@@ -60,7 +60,8 @@ func Others(n int, list []int) (rest []int) {
 	return rest
 }
 
-// Inputs are the files in OUT about what a model was trained on: the points, the cameras, INRIA's arguments, the capture and the origin.
+// Inputs are the files in OUT about what a model was trained on: the points, the cameras, INRIA's arguments, the
+// capture and the origin.
 type Inputs struct {
 	Points  []ply.FilePoint // less the origin
 	Cameras []scene.Camera  // likewise

@@ -46,7 +46,8 @@ func HiddenScores(out string, rec *Record) string {
 		how = fmt.Sprintf("with a near plane of its own for each view (clearance %g), which the model's file does not hold",
 			rec.Clearance)
 	}
-	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; vksplat eval %s --iteration N measures again",
+	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; vksplat eval %s --iteration N measures "+
+		"again",
 		filepath.Join(out, "results.json"), strings.Join(methods, ", "), how, cli.Quoted(out))
 }
 
@@ -95,8 +96,8 @@ func lookOfCheckpoint(file string) *Look {
 	return &Look{c.Header.Config.Background, c.Header.Config.Near}
 }
 
-// Take makes the settings of drawing those of training, where no flag says otherwise. Where nobody knows them, models of synthetic captures are taken to have
-// been trained on white, as train does it.
+// Take makes the settings of drawing those of training, where no flag says otherwise. Where nobody knows them, models
+// of synthetic captures are taken to have been trained on white, as train does it.
 func (l *Look) Take(config *pipeline.RenderConfig, given func(flag string) bool, synthetic bool) {
 	if l == nil {
 		l = &Look{}

@@ -73,13 +73,14 @@ func RefuseInside(folder, flag string, c *scene.Capture) error {
 	return nil
 }
 
-// CamerasBeside are the names of files of cameras that are looked for near a model, and how many folders up: OUT is two above the models of a run.
+// CamerasBeside are the names of files of cameras that are looked for near a model, and how many folders up: OUT is two
+// above the models of a run.
 var CamerasBeside = []string{"cameras.json", "transforms.json", "transforms_train.json"}
 
 const foldersUp = 2
 
-// FindCameras returns the file of cameras that is nearest to a model, of some names, "" for none. It looks beside the model and in the OUT of a run's; to guess,
-// in all folders up to where OUT would be.
+// FindCameras returns the file of cameras that is nearest to a model, of some names, "" for none. It looks beside the
+// model and in the OUT of a run's; to guess, in all folders up to where OUT would be.
 func FindCameras(in string, names []string, guess bool) string {
 	dir := in
 	if !output.IsFolder(in) {

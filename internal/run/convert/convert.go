@@ -19,7 +19,8 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// ConvertHeap is how much memory Go takes before it collects garbage: models of tens of millions of splats are converted in less than 2 GB.
+// ConvertHeap is how much memory Go takes before it collects garbage: models of tens of millions of splats are
+// converted in less than 2 GB.
 const ConvertHeap = 3 << 29
 
 // Options is everything that convert is asked for.
@@ -149,7 +150,8 @@ func (o *Options) checkOut() error {
 	}
 	out, err := os.Stat(o.Out)
 	if err != nil {
-		return output.RefuseExisting("", o.Replace, splatfile.Outputs(o.Out)...) // it is not there yet, perhaps others are
+		// it is not there yet, perhaps others are
+		return output.RefuseExisting("", o.Replace, splatfile.Outputs(o.Out)...)
 	}
 	for _, in := range o.In {
 		path, err := splatfile.Find(in)
@@ -243,14 +245,17 @@ func Run(console *cli.Console, o *Options) (err error) {
 }
 
 // changeModel selects and moves the splats of a model and writes it.
-func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
+func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source,
+	selection splatfile.Selection, up, moves splatfile.Similarity) error {
 	model, dropped, err := splatfile.Select(model, selection)
 	if err != nil {
 		return err
 	}
 	tellDropped(console, dropped)
 	if model.Info().N == 0 {
-		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
+		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"),
+			Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says " +
+				"of the positions"}
 	}
 	if o.Orient != "" {
 		model = splatfile.Move(model, up, "y")
@@ -272,19 +277,22 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 	if bytes, err := splatfile.Size(o.Out); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}
-	console.Printf("model: %s: %s, %s of SH degree %d%s\n", o.Out, f.Name, cli.Count(info.N, "splat"), info.Degree, size)
+	console.Printf("model: %s: %s, %s of SH degree %d%s\n", o.Out, f.Name, cli.Count(info.N, "splat"), info.Degree,
+		size)
 	return nil
 }
 
 // tellDropped says what is not written, and why.
 func tellDropped(console *cli.Console, d splatfile.Dropped) {
 	if d.Broken > 0 {
-		console.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
+		console.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale "+
+			"beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
 	}
 	for _, part := range []struct {
 		n   int
 		why string
-	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below --min-opacity"}, {d.Outliers, "alone, by --prune-outliers"}, {d.Surplus, "least important, by --max-splats"}} {
+	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below --min-opacity"},
+		{d.Outliers, "alone, by --prune-outliers"}, {d.Surplus, "least important, by --max-splats"}} {
 		if part.n > 0 {
 			console.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
 		}
@@ -308,8 +316,10 @@ func openModels(console *cli.Console, in []string, w *watch) (splatfile.Source, 
 		return opened.Parts[0], nil
 	}
 	antialiased := func(m splatfile.Source) bool { return m.Info().Meta.Antialiased }
-	if first := antialiased(opened.Parts[0]); slices.ContainsFunc(opened.Parts, func(m splatfile.Source) bool { return antialiased(m) != first }) {
-		console.Warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
+	if first := antialiased(opened.Parts[0]); slices.ContainsFunc(opened.Parts,
+		func(m splatfile.Source) bool { return antialiased(m) != first }) {
+		console.Warn("some of the models were trained with --antialiased and some were not: the result is marked as " +
+			"the first, and the others look thinner or thicker than they should")
 	}
 	look := func(m splatfile.Source) string {
 		meta := m.Info().Meta
@@ -319,8 +329,10 @@ func openModels(console *cli.Console, in []string, w *watch) (splatfile.Source, 
 		}
 		return fmt.Sprint(background, meta.Near, meta.Exposure)
 	}
-	if first := look(opened.Parts[0]); slices.ContainsFunc(opened.Parts, func(m splatfile.Source) bool { return look(m) != first }) {
-		console.Warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
+	if first := look(opened.Parts[0]); slices.ContainsFunc(opened.Parts,
+		func(m splatfile.Source) bool { return look(m) != first }) {
+		console.Warn("the models were trained on different backgrounds, with different near planes or exposure: the " +
+			"result says those of the first")
 	}
 	var err error
 	if opened.Source, err = splatfile.Merge(opened.Parts); err != nil {
@@ -352,7 +364,8 @@ func dropTemporary(path string) {
 	}
 	for _, e := range entries {
 		if base, _ := fault.TempOf(e.Name()); base == filepath.Base(path) {
-			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name())) // the process ends here; what stays has a name that says what it is
+			// the process ends here; what stays has a name that says what it is
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
 }

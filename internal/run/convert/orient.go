@@ -24,7 +24,9 @@ func uprightMove(console *cli.Console, o *Options) (splatfile.Similarity, error)
 	}
 	up, err := scene.MeanUp(cams)
 	if err != nil {
-		return splatfile.Unmoved(), &fault.Error{Op: "find up", Path: file, Err: err, Hint: "turn the model yourself: --transform \"rotate X,Y,Z\""}
+		return splatfile.Unmoved(),
+			&fault.Error{Op: "find up", Path: file, Err: err,
+				Hint: "turn the model yourself: --transform \"rotate X,Y,Z\""}
 	}
 	return splatfile.Upright(up)
 }

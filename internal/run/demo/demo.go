@@ -103,7 +103,8 @@ func (o *Options) refuseForeign() error {
 
 // synth describes the capture.
 func (o *Options) synth(seed uint64) synth.Options {
-	return synth.Options{Images: o.Photos, Width: o.Size.Width, Height: o.Size.Height, Points: o.Points, Seed: seed, City: o.City}
+	return synth.Options{Images: o.Photos, Width: o.Size.Width, Height: o.Size.Height, Points: o.Points, Seed: seed,
+		City: o.City}
 }
 
 // WriteCapture makes a capture and does not train it.

@@ -66,8 +66,9 @@ func (j *Job) warnElsewhere(s *scene.Splats) {
 		}
 	}
 	if n > 0 && seen*100 < n {
-		j.console.Warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than "+
-			"the capture, or was moved; --origin, --model, --format and --undo-applied-transform choose a frame",
+		j.console.Warn(fmt.Sprintf(
+			"%s: of %s that were looked at %d are in a view: the model is in another frame than "+
+				"the capture, or was moved; --origin, --model, --format and --undo-applied-transform choose a frame",
 			j.Name, cli.Count(n, "splat"), seen))
 	}
 }

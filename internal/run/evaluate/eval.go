@@ -52,9 +52,11 @@ type Options struct {
 
 // NewOptions returns the defaults, as of a call without flags.
 func NewOptions() *Options {
-	return &Options{Split: SplitTest, Protocol: ProtocolGsplat, Correct: metric.ColorAffine, TestEvery: captured.HeldOutEvery,
-		Load: captured.Options{Model: scene.AnyModel}, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
-		Given: func(string) bool { return false }}
+	return &Options{Split: SplitTest, Protocol: ProtocolGsplat, Correct: metric.ColorAffine,
+		TestEvery: captured.HeldOutEvery,
+		Load:      captured.Options{Model: scene.AnyModel},
+		Config:    pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+		Given:     func(string) bool { return false }}
 }
 
 // Check reports what makes no sense, before any work.
@@ -86,7 +88,9 @@ func (o *Options) Check() error {
 		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.Config.Near)
 	}
 	if pictures {
-		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images", "downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "origin", "device", "max-vram"} {
+		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
+			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "origin", "device",
+			"max-vram"} {
 			if o.Given(name) && !(o.Weights != "" && (name == "device" || name == "max-vram")) {
 				return fault.Usagef("leave it out", "flag --%s has no meaning for folders of pictures", name)
 			}
@@ -203,7 +207,8 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 	return nil
 }
 
-// heldOutViews returns the numbers of the cameras of a split. names are those that a run recorded as held out; nil: the capture or every says.
+// heldOutViews returns the numbers of the cameras of a split. names are those that a run recorded as held out; nil: the
+// capture or every says.
 func (o *Options) heldOutViews(c *scene.Capture, names []string) ([]int, error) {
 	train, test := c.Split(o.TestEvery)
 	if names != nil {

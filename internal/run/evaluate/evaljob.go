@@ -68,7 +68,8 @@ func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 	if rec == nil && !output.IsFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
 	}
-	j := &Job{console: console, O: o, Name: path, File: file, folder: cmp.Or(o.Out, out), ours: rec != nil && o.Out == ""}
+	j := &Job{console: console, O: o, Name: path, File: file, folder: cmp.Or(o.Out, out),
+		ours: rec != nil && o.Out == ""}
 	return j, j.openCapture(rec)
 }
 
@@ -104,7 +105,8 @@ func (j *Job) openCapture(rec *captured.Record) error {
 		return err
 	}
 	for _, w := range c.Warnings {
-		if (w.Code != "masks" || w.Count > 0) && inspect.Note(w) { // photos without a mask are told of, that all have one is not
+		// photos without a mask are told of, that all have one is not
+		if (w.Code != "masks" || w.Count > 0) && inspect.Note(w) {
 			j.console.Note(w.String())
 		} else if !inspect.Note(w) {
 			j.console.Warn(w.String())
@@ -148,7 +150,8 @@ func pictureJob(console *cli.Console, o *Options) (*Job, error) {
 		return nil, err
 	}
 	if n := len(pairs.Unpaired); n > 0 {
-		console.Warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", cli.Count(n, "photo"), o.Gt)}.String())
+		console.Warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)],
+			Text: fmt.Sprintf("%s in %s have no rendering and are not measured", cli.Count(n, "photo"), o.Gt)}.String())
 	}
 	for _, w := range pairs.Warnings {
 		console.Warn(w.String())
@@ -156,15 +159,17 @@ func pictureJob(console *cli.Console, o *Options) (*Job, error) {
 	j := &Job{console: console, O: *o, Name: o.Renders, folder: o.Out, renders: pairs.Renders, Cams: pairs.Photos}
 	// INRIA's layout is test/ours_30000/renders.
 	j.Result.Method = filepath.Base(output.Absolute(o.Renders))
-	if parent := filepath.Base(filepath.Dir(output.Absolute(o.Renders))); j.Result.Method == "renders" && strings.HasPrefix(parent, "ours_") {
+	if parent := filepath.Base(filepath.Dir(output.Absolute(o.Renders))); j.Result.Method == "renders" &&
+		strings.HasPrefix(parent, "ours_") {
 		j.Result.Method = parent
 	}
 	j.setScorer()
 	return j, nil
 }
 
-// What comparing takes of RAM for each pixel, beside the photo: the render, its colour-corrected copy, the photo over the background; with exposures also the
-// photo and the render as it was, in single precision; a rendering from a file is bytes first.
+// What comparing takes of RAM for each pixel, beside the photo: the render, its colour-corrected copy, the photo over
+// the background; with exposures also the photo and the render as it was, in single precision; a rendering from a file
+// is bytes first.
 const (
 	comparedBytes = 12 + 12 + 4
 	exposedBytes  = 2 * 12
@@ -216,13 +221,17 @@ func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) 
 	}
 	defer func() { err = errors.Join(err, renderer.Close()) }()
 	models.TellShared(j.console, renderer)
-	return j.round(ctx, plan, func(memory []float32, i int) ([]float32, error) { return renderer.RenderInto(memory, j.Cams[i]) })
+	return j.round(ctx, plan, func(memory []float32, i int) ([]float32,
+		error) {
+		return renderer.RenderInto(memory, j.Cams[i])
+	})
 }
 
 // nameMethod names the model as INRIA's files do: by the step that its file or its folder tells.
 func (j *Job) nameMethod(step int) {
 	if output.FolderOf(j.File) != "" {
-		j.Result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.File)), filepath.Base(output.ModelFolder))
+		j.Result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.File)),
+			filepath.Base(output.ModelFolder))
 	} else if j.Result.Method = results.MethodName(step); step == 0 {
 		j.Result.Method = strings.TrimSuffix(filepath.Base(j.File), filepath.Ext(j.File))
 	}
@@ -262,7 +271,8 @@ func (j *Job) readRender(_ []float32, i int) ([]float32, error) {
 }
 
 // round compares all views.
-func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan, draw func(memory []float32, i int) ([]float32, error)) error {
+func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan,
+	draw func(memory []float32, i int) ([]float32, error)) error {
 	round, err := NewViewRound(j.Cams, plan)
 	if err != nil {
 		return err
@@ -310,7 +320,8 @@ func (j *Job) otherPhotos() string {
 	return "name other folders with --renders and --gt"
 }
 
-// showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for the tables.
+// showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for
+// the tables.
 func showPictures(console *cli.Console, n int) *meter.Meter {
 	how := meter.None
 	if f, isFile := cli.FileOf(console.Stderr); isFile && term.IsTerminal(int(f.Fd())) {

@@ -45,7 +45,8 @@ func (p *Perceptual) Close() error {
 	return p.Net.Close()
 }
 
-// PlanPerceptual finds what drawing a job's model takes of the device, which LPIPS must leave, and refuses models that it would leave too little.
+// PlanPerceptual finds what drawing a job's model takes of the device, which LPIPS must leave, and refuses models that
+// it would leave too little.
 func (j *Job) PlanPerceptual(device *pipeline.Device) error {
 	if j.O.Weights == "" {
 		return nil
@@ -62,13 +63,15 @@ func (j *Job) PlanPerceptual(device *pipeline.Device) error {
 		}
 	}
 	var err error
-	if j.beside, err = device.PlanLPIPS(ProtocolOf(j.O.Protocol).net, info.N, info.Degree, j.Cams, j.O.Config.Smaller); err != nil {
+	if j.beside, err = device.PlanLPIPS(ProtocolOf(j.O.Protocol).net, info.N, info.Degree, j.Cams,
+		j.O.Config.Smaller); err != nil {
 		err = fmt.Errorf("measure %s: %w", j.Name, err)
 	}
 	return err
 }
 
-// Use has a job's pictures measured by p as well, in memory that is taken before the job takes its own. What a mask leaves out is the photo in both.
+// Use has a job's pictures measured by p as well, in memory that is taken before the job takes its own. What a mask
+// leaves out is the photo in both.
 func (p *Perceptual) Use(j *Job) error {
 	if p == nil {
 		return nil

@@ -13,7 +13,8 @@ import (
 
 // Tables are Markdown: they read well as they are, and papers' and repositories' pages take them.
 
-// MarkdownTable collects rows and prints them with columns that line up. The first column is text, the others are numbers.
+// MarkdownTable collects rows and prints them with columns that line up. The first column is text, the others are
+// numbers.
 type MarkdownTable struct {
 	Rows [][]string // the first is the head
 }
@@ -94,7 +95,8 @@ func printResult(console *cli.Console, j *Job) {
 		t.Add(row...)
 	}
 	t.Add(last...)
-	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.Name, r.Method, cli.Count(len(r.Views), "photo"), captured.Resolution(j.Cams), t, j.Scorer.Legend())
+	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.Name, r.Method, cli.Count(len(r.Views), "photo"),
+		captured.Resolution(j.Cams), t, j.Scorer.Legend())
 	j.printDrawn()
 	j.printTrainedOn()
 	if j.folder != "" {
@@ -103,7 +105,8 @@ func printResult(console *cli.Console, j *Job) {
 	console.Printf("\n")
 }
 
-// printComparison prints the means of several models side by side, the best of each in bold, and then every view's PSNR.
+// printComparison prints the means of several models side by side, the best of each in bold, and then every view's
+// PSNR.
 func printComparison(console *cli.Console, jobs []*Job) {
 	head := []string{"mean"}
 	for _, j := range jobs {

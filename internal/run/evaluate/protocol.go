@@ -21,8 +21,9 @@ const ColorNone = "none"
 
 // Protocol says what renderings are compared by.
 type Protocol struct {
-	name    string
-	bytes   bool           // the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
+	name string
+	// the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
+	bytes   bool
 	padding metric.Padding // of SSIM
 	// LPIPS: the network, and whether it gets -1..1, as it was made for, or 0..1.
 	net       string
@@ -31,8 +32,10 @@ type Protocol struct {
 }
 
 var protocols = []Protocol{
-	{ProtocolGsplat, false, metric.PaddingValid, "alex", true, "renderings in single precision, SSIM over the pixels whose window is inside the photo, LPIPS by AlexNet"},
-	{ProtocolINRIA, true, metric.PaddingSame, "vgg", false, "renderings rounded to 8 bits, SSIM over all pixels with zeros around the photo, LPIPS by VGG16 on 0..1"},
+	{ProtocolGsplat, false, metric.PaddingValid, "alex", true,
+		"renderings in single precision, SSIM over the pixels whose window is inside the photo, LPIPS by AlexNet"},
+	{ProtocolINRIA, true, metric.PaddingSame, "vgg", false,
+		"renderings rounded to 8 bits, SSIM over all pixels with zeros around the photo, LPIPS by VGG16 on 0..1"},
 }
 
 // ProtocolOf returns the protocol of a name that a flag has let through.
@@ -52,7 +55,8 @@ type Scorer struct {
 	Protocol
 	Correct  string // way of correcting colours, or colorNone
 	Unmasked bool   // there are masks: scores of all pixels, too
-	// lpips is a perceptual distance of pictures with values in 0..1, called from several goroutines; nil: nobody measures one, which is told as such.
+	// lpips is a perceptual distance of pictures with values in 0..1, called from several goroutines; nil: nobody
+	// measures one, which is told as such.
 	Lpips func(photo scene.Image, render []float32, mask []uint32) (float64, error)
 }
 
@@ -63,8 +67,8 @@ var (
 	UnmaskedNames = [3]string{"unmasked_psnr", "unmasked_ssim", "unmasked_lpips"}
 )
 
-// Scores compares a rendering, clamped to 0..1, with its photo where mask says so; all is the mask without those of the capture. The rendering may be
-// rounded meanwhile.
+// Scores compares a rendering, clamped to 0..1, with its photo where mask says so; all is the mask without those of the
+// capture. The rendering may be rounded meanwhile.
 func (s *Scorer) Scores(photo scene.Image, render []float32, mask, all []uint32) ([]results.Score, error) {
 	if s.bytes {
 		metric.Quantise(render)
@@ -83,7 +87,8 @@ func (s *Scorer) Scores(photo scene.Image, render []float32, mask, all []uint32)
 }
 
 // three appends the scores of one variant.
-func (s *Scorer) three(list []results.Score, names [3]string, photo scene.Image, render []float32, mask []uint32) ([]results.Score, error) {
+func (s *Scorer) three(list []results.Score, names [3]string, photo scene.Image, render []float32,
+	mask []uint32) ([]results.Score, error) {
 	psnr, ssim, err := metric.Compare(photo, render, s.padding, mask)
 	if err != nil {
 		return nil, err
@@ -95,7 +100,8 @@ func (s *Scorer) three(list []results.Score, names [3]string, photo scene.Image,
 			return nil, err
 		}
 	}
-	return append(list, results.Score{Name: names[0], Value: min(psnr, meter.MaxPSNR), Known: true}, results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
+	return append(list, results.Score{Name: names[0], Value: min(psnr, meter.MaxPSNR), Known: true},
+		results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
 }
 
 // Legend says what the numbers of a table are.

@@ -9,8 +9,8 @@ import (
 	"vksplat/scene/results"
 )
 
-// countTrainedOn counts the photos that are measured, of which views are the numbers, and that the model was trained on. rec is the record of its run, nil
-// where there is none.
+// countTrainedOn counts the photos that are measured, of which views are the numbers, and that the model was trained
+// on. rec is the record of its run, nil where there is none.
 func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedOn {
 	c := j.capture
 	if rec != nil && rec.Describes(c, j.O.Capture) {
@@ -41,7 +41,8 @@ func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedO
 	return results.TrainedOn{}
 }
 
-// warnTrainedOn says how much the scores are worth, before anything is measured: those of photos that a model was trained on are no measure of new views.
+// warnTrainedOn says how much the scores are worth, before anything is measured: those of photos that a model was
+// trained on are no measure of new views.
 func (j *Job) warnTrainedOn() {
 	switch text := j.trainedOnText(); {
 	case text == "":
@@ -67,6 +68,7 @@ func (j *Job) trainedOnText() string {
 	case !t.Known:
 		return "nothing says which photos it was trained on; if it was on these, the scores say nothing of new views"
 	default:
-		return fmt.Sprintf("it was trained on %d of the %s that it is measured on, whose scores say nothing of new views", t.Views, cli.Count(len(j.Cams), "photo"))
+		return fmt.Sprintf("it was trained on %d of the %s that it is measured on, whose scores say nothing of new "+
+			"views", t.Views, cli.Count(len(j.Cams), "photo"))
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"vksplat/scene/results"
 )
 
-// viewRound goes through views once: each is drawn and compared with its photo. While the cores compare, the next are drawn and their photos decoded.
+// viewRound goes through views once: each is drawn and compared with its photo. While the cores compare, the next are
+// drawn and their photos decoded.
 type viewRound struct {
 	cams   []scene.Camera
 	Photos *photos.Cache // of cams, all of which it expects
@@ -23,7 +24,8 @@ type viewRound struct {
 	Strict bool          // a photo that cannot be decoded is an error
 	Warn   func(text string)
 	Draw   func(memory []float32, i int) ([]float32, error) // the render of view i, in memory if that is large enough
-	// compare may be called from any goroutine. What it returns is called picture by picture, in the order of the views.
+	// compare may be called from any goroutine. What it returns is called picture by picture, in the order of the
+	// views.
 	Compare func(c *Comparison) (take func(), err error)
 
 	flying []*Comparison
@@ -42,7 +44,8 @@ type Comparison struct {
 	err  error
 }
 
-// NewViewRound makes a round whose photos are decoded in the memory of a plan. The caller sets the functions, and closes the photos.
+// NewViewRound makes a round whose photos are decoded in the memory of a plan. The caller sets the functions, and
+// closes the photos.
 func NewViewRound(cams []scene.Camera, plan *pipeline.HostPlan) (*viewRound, error) {
 	cache, atOnce := plan.Measuring(cams)
 	photos, err := photos.NewCache(cache)
@@ -132,9 +135,10 @@ func (e *viewRound) drain(left int) (err error) {
 func (c *Comparison) Comparable(exposure bool) ([]float32, []uint32) {
 	render, mask := c.Render, c.Photo.Mask
 	if exposure {
-		// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves of NeRF in the Wild
-		// (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
-		render = metric.ApplyExposure(metric.FitExposure(render, photo.FloatRGB(c.Photo), c.Cam.Width, c.Cam.Height, mask), render)
+		// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves
+		// of NeRF in the Wild (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
+		render = metric.ApplyExposure(metric.FitExposure(render, photo.FloatRGB(c.Photo), c.Cam.Width, c.Cam.Height,
+			mask), render)
 		mask = metric.RightHalf(mask, c.Cam.Width, c.Cam.Height)
 	}
 	clamp01(render)

@@ -14,14 +14,15 @@ import (
 	"vksplat/scene/photo"
 )
 
-// A round takes the views in their order, whatever the order in which comparisons end; photos without a pixel that counts are told of and left out, and any
-// other failure ends the round.
+// A round takes the views in their order, whatever the order in which comparisons end; photos without a pixel that
+// counts are told of and left out, and any other failure ends the round.
 func TestViewRound(t *testing.T) {
 	const n, side = 9, 16
 	dir := t.TempDir()
 	cams := make([]scene.Camera, n)
 	for i := range cams {
-		cams[i] = scene.Camera{Name: fmt.Sprint(i), Path: filepath.Join(dir, fmt.Sprint(i)+".png"), Width: side, Height: side}
+		cams[i] = scene.Camera{Name: fmt.Sprint(i), Path: filepath.Join(dir, fmt.Sprint(i)+".png"), Width: side,
+			Height: side}
 		if err := photo.WritePNG(cams[i].Path, make([]float32, 3*side*side), side, side); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,8 @@ func TestViewRound(t *testing.T) {
 		}
 		return nil
 	}
-	if taken, warned, err := round(false, uncounted); err != nil || warned != 1 || !slices.Equal(taken, []int{0, 1, 2, 4, 5, 6, 7, 8}) {
+	if taken, warned, err := round(false, uncounted); err != nil || warned != 1 ||
+		!slices.Equal(taken, []int{0, 1, 2, 4, 5, 6, 7, 8}) {
 		t.Errorf("%v, %d warnings, %v", taken, warned, err)
 	}
 	if _, _, err := round(true, uncounted); !errors.Is(err, metric.ErrUncounted) {

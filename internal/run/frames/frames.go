@@ -15,19 +15,22 @@ import (
 // WarnReadable warns of a server whose answers others can read.
 func WarnReadable(console *cli.Console, s *view.Server) {
 	if s.Public() && !s.Encrypted() {
-		console.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
+		console.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with " +
+			"--tls-cert and --tls-key, or leave out --host and use: ssh -L")
 	}
 }
 
-// frameShare is how many times as long as the device did nothing for the training because of a frame, pipeline.Interludes.Lost, training goes on before
-// the next: a twelfth of the time is the viewer's, and what Lost does not see, as that a wait's end is noticed late, has room below a tenth.
+// frameShare is how many times as long as the device did nothing for the training because of a frame,
+// pipeline.Interludes.Lost, training goes on before the next: a twelfth of the time is the viewer's, and what Lost does
+// not see, as that a wait's end is noticed late, has room below a tenth.
 const frameShare = 11
 
 const Quality = 85
 
 func LiveCamera(c *scene.Camera, held bool) view.LiveCamera {
 	tangent := math.Tan(min(math.Atan(float64(c.Height)/(2*c.Fy)), 1.2)) // a fisheye's is an angle rather
-	return view.LiveCamera{Name: c.Name, Held: held, Rotation: c.R, Position: c.Center(), Tangent: tangent, Width: c.Width, Height: c.Height}
+	return view.LiveCamera{Name: c.Name, Held: held, Rotation: c.R, Position: c.Center(), Tangent: tangent,
+		Width: c.Width, Height: c.Height}
 }
 
 // Picture is what browsers get of a camera's frame, which it may change; photo is that of ModeError.
@@ -88,9 +91,11 @@ func (p *Pace) Observe(pixels int, begin time.Time, lost time.Duration) {
 	p.pixel += (pixel - p.pixel) / 4
 }
 
-var Looks = map[view.Mode]pipeline.Look{view.ModeDepth: pipeline.LookDepth, view.ModeCentres: pipeline.LookCenters, view.ModeEllipsoids: pipeline.LookEllipsoids}
+var Looks = map[view.Mode]pipeline.Look{view.ModeDepth: pipeline.LookDepth, view.ModeCentres: pipeline.LookCenters,
+	view.ModeEllipsoids: pipeline.LookEllipsoids}
 
-// Camera is what a frame is drawn by: the camera of one of these photos, as large as the frame at most, or the one that the query describes.
+// Camera is what a frame is drawn by: the camera of one of these photos, as large as the frame at most, or the one that
+// the query describes.
 func Camera(cameras []scene.Camera, q *view.FrameQuery) scene.Camera {
 	if q.Camera >= 0 {
 		c := cameras[q.Camera]
@@ -98,7 +103,8 @@ func Camera(cameras []scene.Camera, q *view.FrameQuery) scene.Camera {
 		return c.Rescaled(max(1, int(math.Round(f*float64(c.Width)))), max(1, int(math.Round(f*float64(c.Height)))))
 	}
 	focal := float64(q.Height) / 2 / q.Tangent
-	c := scene.Camera{Name: "viewer", Width: q.Width, Height: q.Height, Fx: focal, Fy: focal, Cx: float64(q.Width) / 2, Cy: float64(q.Height) / 2, R: q.Rotation}
+	c := scene.Camera{Name: "viewer", Width: q.Width, Height: q.Height, Fx: focal, Fy: focal, Cx: float64(q.Width) / 2,
+		Cy: float64(q.Height) / 2, R: q.Rotation}
 	for i := range 3 {
 		for k := range 3 {
 			c.T[i] -= c.R[3*i+k] * q.Position[k]
@@ -107,8 +113,10 @@ func Camera(cameras []scene.Camera, q *view.FrameQuery) scene.Camera {
 	return c
 }
 
-// ramp is a scale of colours from dark to bright, which also those who see no red or green can read (after matplotlib's viridis).
-var ramp = [][3]float32{{0.267, 0.005, 0.329}, {0.231, 0.318, 0.545}, {0.129, 0.569, 0.549}, {0.369, 0.788, 0.384}, {0.993, 0.906, 0.144}}
+// ramp is a scale of colours from dark to bright, which also those who see no red or green can read (after matplotlib's
+// viridis).
+var ramp = [][3]float32{{0.267, 0.005, 0.329}, {0.231, 0.318, 0.545}, {0.129, 0.569, 0.549}, {0.369, 0.788, 0.384},
+	{0.993, 0.906, 0.144}}
 
 // rampColor is the colour of x from 0 to 1; what lies outside has the ends'.
 func rampColor(x float32) (c [3]float32) {
@@ -124,7 +132,8 @@ func rampColor(x float32) (c [3]float32) {
 // leastCover is the sum of weights below which a pixel has no depth.
 const leastCover = 0.05
 
-// depthPicture draws mean depths, near ones bright, between those of the nearest and the farthest hundredth of the pixels; what covers nothing is black.
+// depthPicture draws mean depths, near ones bright, between those of the nearest and the farthest hundredth of the
+// pixels; what covers nothing is black.
 func depthPicture(sums []float32, width, height int) scene.Image {
 	logs := make([]float32, width*height)
 	var known []float32

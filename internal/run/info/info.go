@@ -39,7 +39,8 @@ func (f *facts) add(label, format string, args ...any) {
 func (f facts) Damage(path string) error {
 	for _, line := range f {
 		if line[0] == "DAMAGED" {
-			return &fault.Error{Op: "check file", Path: path, Err: errors.New(line[1]), Hint: "use an earlier or another copy"}
+			return &fault.Error{Op: "check file", Path: path, Err: errors.New(line[1]),
+				Hint: "use an earlier or another copy"}
 		}
 	}
 	return nil
@@ -59,7 +60,10 @@ func PrintFacts(console *cli.Console, list facts) error {
 // Describe looks at what is there, whatever its name is. Unpack wants the splats of packed models, too.
 func Describe(path string, unpack bool) (value any, text facts, err error) {
 	if output.IsFolder(path) {
-		if output.IsFolder(filepath.Join(path, output.CheckpointFolder)) || output.IsFolder(filepath.Join(path, "point_cloud")) || output.IsFile(filepath.Join(path, output.MetricsFile)) || output.IsFile(filepath.Join(path, output.LockName)) {
+		if output.IsFolder(filepath.Join(path, output.CheckpointFolder)) ||
+			output.IsFolder(filepath.Join(path, "point_cloud")) ||
+			output.IsFile(filepath.Join(path, output.MetricsFile)) ||
+			output.IsFile(filepath.Join(path, output.LockName)) {
 			return describeRun(path)
 		}
 		if model, err := splatfile.Find(path); err == nil { // of SOG
@@ -70,7 +74,8 @@ func Describe(path string, unpack bool) (value any, text facts, err error) {
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, nil, &fault.Error{Op: "read", Path: path, Err: fault.Pathless(err), Hint: "check the spelling of the path"}
+		return nil, nil, &fault.Error{Op: "read", Path: path, Err: fault.Pathless(err),
+			Hint: "check the spelling of the path"}
 	}
 	model, err := splatfile.Open(path)
 	switch {
@@ -99,7 +104,8 @@ func unknownFile(path string, why error) error {
 		return why
 	}
 	return &fault.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
-		Hint: "name a file of splats or points, a checkpoint or another safetensors file, the folder or the JSON file of a capture, or the folder of a run"}
+		Hint: "name a file of splats or points, a checkpoint or another safetensors file, the folder or the JSON file " +
+			"of a capture, or the folder of a run"}
 }
 
 // beginsWith reports whether a file begins with the bytes of prefix.
@@ -142,21 +148,25 @@ func describeTensors(path string) (any, facts, error) {
 	var f facts
 	f.add("checkpoint", "%s, %s, written by vksplat %s", path, pipeline.BytesText(info.Bytes), h.Version)
 	if h.Step < h.Config.Iterations {
-		f.add("step", "%d of %d, next: %s of step %d, in epoch %d", h.Step, h.Config.Iterations, h.Next.Kind, h.Next.Step+1, h.Order.Epoch+1)
+		f.add("step", "%d of %d, next: %s of step %d, in epoch %d", h.Step, h.Config.Iterations, h.Next.Kind,
+			h.Next.Step+1, h.Order.Epoch+1)
 	} else {
 		f.add("step", "%d, all of them", h.Step)
 	}
 	f.add("splats", "%d of at most %d, SH degree %d", h.Splats, h.SplatCeiling, h.SHDegree)
 	f.add("strategy", "%s, seed %d", h.Config.Strategy, h.Seed)
-	f.add("capture", "%s of %s, %d held out, %s, fingerprint %.12s", cli.Count(h.Capture.Photos, "photo"), h.Capture.Resolution, h.Capture.HeldOut,
+	f.add("capture", "%s of %s, %d held out, %s, fingerprint %.12s", cli.Count(h.Capture.Photos, "photo"),
+		h.Capture.Resolution, h.Capture.HeldOut,
 		cli.Count(h.Capture.Points, "point"), h.Capture.Fingerprint)
-	f.add("frame", "center %.6g %.6g %.6g, scale %.6g, scene scale %.6g", h.Frame.Center[0], h.Frame.Center[1], h.Frame.Center[2], h.Frame.Scale, h.Frame.SceneScale)
+	f.add("frame", "center %.6g %.6g %.6g, scale %.6g, scene scale %.6g", h.Frame.Center[0], h.Frame.Center[1],
+		h.Frame.Center[2], h.Frame.Scale, h.Frame.SceneScale)
 	f.add("device", "%s", h.Device)
 	for _, d := range h.Deviations {
 		f.add("other bytes possible", "from step %d on: %s", d.Step, d.Reason)
 	}
 	f.add("precision", "%s", h.Config.Precision)
-	f.add("tensors", "%s, raw; log_scales are logarithms, logit_opacities go through a sigmoid, quats are not normalised", cli.Count(len(info.Tensors), "tensor"))
+	f.add("tensors", "%s, raw; log_scales are logarithms, logit_opacities go through a sigmoid, quats are not "+
+		"normalised", cli.Count(len(info.Tensors), "tensor"))
 	if whole != nil {
 		f.add("DAMAGED", "the hash is not the recorded one")
 		return info, f, nil
@@ -207,21 +217,26 @@ type modelInfo struct {
 	Max         *[3]float64 `json:"max,omitempty"`
 }
 
-// describeModel describes a file of splats, reading it piece by piece. The splats of packed models are read where unpack says so.
+// describeModel describes a file of splats, reading it piece by piece. The splats of packed models are read where
+// unpack says so.
 func describeModel(path string, model splatfile.Source, unpack bool) (any, facts, error) {
 	size, err := splatfile.Size(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	from := model.Info()
-	info := modelInfo{Kind: "splats", Path: path, Bytes: size, Count: from.N, SHDegree: &from.Degree, File: from.Format, Format: from.Encoding, Comments: from.Comments, Notes: from.Notes,
+	info := modelInfo{Kind: "splats", Path: path, Bytes: size, Count: from.N, SHDegree: &from.Degree, File: from.Format,
+		Format: from.Encoding, Comments: from.Comments, Notes: from.Notes,
 		Antialiased: from.Meta.Antialiased, Vertical: from.Meta.Vertical, Origin: from.Meta.Origin}
 	var f facts
-	f.add("splats", "%s, %s: %s of SH degree %d", path, pipeline.BytesText(size), cli.Count(from.N, "splat"), from.Degree)
+	f.add("splats", "%s, %s: %s of SH degree %d", path, pipeline.BytesText(size), cli.Count(from.N, "splat"),
+		from.Degree)
 	f.add("format", "%s", strings.TrimSpace(from.Format+" "+from.Encoding))
-	f.add("antialiased", "%s", map[bool]string{true: "yes", false: "no, or the file does not say"}[from.Meta.Antialiased])
+	f.add("antialiased", "%s",
+		map[bool]string{true: "yes", false: "no, or the file does not say"}[from.Meta.Antialiased])
 	if b := from.Meta.Background; b != nil {
-		f.add("trained on", "background %g,%g,%g, near plane %g", b[0], b[1], b[2], cmp.Or(from.Meta.Near, ply.DefaultNear))
+		f.add("trained on", "background %g,%g,%g, near plane %g", b[0], b[1], b[2],
+			cmp.Or(from.Meta.Near, ply.DefaultNear))
 	}
 	if from.Meta.Exposure {
 		f.add("exposure", "learnt for each training photo, and not in the file")
@@ -314,7 +329,8 @@ func describeCapture(path string) (any, facts, error) {
 	if err != nil {
 		return nil, nil, &captured.UnreadCapture{Path: path, Err: err}
 	}
-	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras), Resolution: captured.Resolution(c.Cameras), Points: len(c.Points)}
+	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras),
+		Resolution: captured.Resolution(c.Cameras), Points: len(c.Points)}
 	var f facts
 	f.add("capture", "%s", path)
 	f.add("model", "%s", c.Model)
@@ -339,7 +355,8 @@ type runInfo struct {
 	Models      []string `json:"models"`
 	Scores      string   `json:"scores_note,omitempty"` // what is to be known of those in results.json
 	Newest      any      `json:"newest_checkpoint,omitempty"`
-	Previous    string   `json:"previous,omitempty"` // folder of the run that this one replaces, until it has a checkpoint
+	// folder of the run that this one replaces, until it has a checkpoint
+	Previous string `json:"previous,omitempty"`
 }
 
 func describeRun(path string) (any, facts, error) {

@@ -92,7 +92,8 @@ const maxGroups = 6
 
 func sizesText(sizes []inspect.SizeCount) string {
 	if n := len(sizes); n > maxGroups {
-		return fmt.Sprintf("%d different ones, %dx%d to %dx%d", n, sizes[0].Width, sizes[0].Height, sizes[n-1].Width, sizes[n-1].Height)
+		return fmt.Sprintf("%d different ones, %dx%d to %dx%d", n, sizes[0].Width, sizes[0].Height, sizes[n-1].Width,
+			sizes[n-1].Height)
 	}
 	var parts []string
 	for _, s := range sizes {
@@ -125,7 +126,8 @@ func cameraTable(rows []inspect.CameraReport) string {
 		if c.HeldOut {
 			name += " (held out)"
 		}
-		fmt.Fprintf(w, "%s\t%dx%d\t%s\t%.5g %.5g\t%.4g\t%d\t%s\t%s\n", name, c.Width, c.Height, c.Lens, c.Fx, c.Fy, c.Distance, c.Points, share(c.Sharpness), share(c.Brightness))
+		fmt.Fprintf(w, "%s\t%dx%d\t%s\t%.5g %.5g\t%.4g\t%d\t%s\t%s\n", name, c.Width, c.Height, c.Lens, c.Fx, c.Fy,
+			c.Distance, c.Points, share(c.Sharpness), share(c.Brightness))
 	}
 	_ = w.Flush() // a strings.Builder never fails
 	return b.String()

@@ -30,7 +30,8 @@ const (
 // resolve takes the address apart.
 func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 	if o.Address == "" {
-		for _, f := range [][2]string{{"host", o.Server.Host}, {"tls-cert", o.Server.CertFile}, {"tls-key", o.Server.KeyFile}} {
+		for _, f := range [][2]string{{"host", o.Server.Host}, {"tls-cert", o.Server.CertFile},
+			{"tls-key", o.Server.KeyFile}} {
 			if f[1] != "" {
 				return server, fault.Usagef("add --viewer, or leave it out", "%s", cli.NoEffect(f[0], "--viewer"))
 			}
@@ -46,13 +47,15 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 		switch {
 		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
 		case o.Server.Host == "":
-			return server, fault.Usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
+			return server, fault.Usagef("add --host "+host+", if others shall see it",
+				"flag --viewer: %s is not this machine alone", host)
 		}
 		port = p
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 0 || n > 65535 {
-		return server, fault.Usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q", port)
+		return server, fault.Usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q",
+			port)
 	}
 	server = view.ServerOptions{Host: o.Server.Host, Port: n, CertFile: o.Server.CertFile, KeyFile: o.Server.KeyFile}
 	return server, nil
@@ -115,7 +118,8 @@ func (l *Training) Serve() error {
 	for i := range l.losses {
 		l.losses[i].Camera = i
 	}
-	if err := view.ShowTraining(l.server, filepath.Base(output.Absolute(r.Capture.Root)), view.Up(r.Capture.Cameras), l); err != nil {
+	if err := view.ShowTraining(l.server, filepath.Base(output.Absolute(r.Capture.Root)), view.Up(r.Capture.Cameras),
+		l); err != nil {
 		return err
 	}
 	frames.WarnReadable(r.Console, l.server)
@@ -213,7 +217,8 @@ func (l *Training) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.Between.Held() {
-			l.r.Console.Note("paused from the viewer; it goes on from there, or when nobody has watched for " + cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
+			l.r.Console.Note("paused from the viewer; it goes on from there, or when nobody has watched for " +
+				cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
 		l.Between.Hold()
 	case view.CommandResume:

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// aloneFor is how long a training that was paused from the viewer stays so without anybody watching: machines are rented by the hour.
+	// aloneFor is how long a training that was paused from the viewer stays so without anybody watching: machines are
+	// rented by the hour.
 	aloneFor = 10 * time.Minute
 	// farewell is how long browsers have to take in how the run ended.
 	farewell = 2 * time.Second
@@ -54,7 +55,8 @@ func (l *Training) goOnAlone() {
 	}
 }
 
-// Saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background, otherwise that of a step, or err.
+// Saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background,
+// otherwise that of a step, or err.
 func (l *Training) Saving(w *pipeline.CheckpointWrite, path string, step int, err error) {
 	if w == nil || err != nil {
 		l.setSave(path, step, err)
@@ -77,7 +79,8 @@ func (l *Training) Over(err error) {
 	if l.ended == nil {
 		return
 	}
-	end := &view.End{State: view.EndFinished, Model: l.r.Written(), Text: "vksplat view " + cli.Quoted(l.r.Out) + " shows it"}
+	end := &view.End{State: view.EndFinished, Model: l.r.Written(),
+		Text: "vksplat view " + cli.Quoted(l.r.Out) + " shows it"}
 	switch {
 	case errors.Is(err, fault.ErrInterrupted):
 		end.State, end.Text = view.EndStopped, fault.Hint(err)

@@ -14,11 +14,13 @@ import (
 	"vksplat/view"
 )
 
-// TestViewerAlone wants a pause that nobody watches to end after a while, and one that somebody comes back to, to go on.
+// TestViewerAlone wants a pause that nobody watches to end after a while, and one that somebody comes back to, to go
+// on.
 func TestViewerAlone(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	var said bytes.Buffer
-	l := &Training{r: &train.Run{Console: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(), patience: patience}
+	l := &Training{r: &train.Run{Console: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(),
+		patience: patience}
 	l.Watched(1)
 	l.Watched(2)
 	if err := l.Do(t.Context(), view.CommandPause); err != nil {
@@ -40,12 +42,14 @@ func TestViewerAlone(t *testing.T) {
 	}
 	l.mu.Lock() // what is said is said by then
 	defer l.mu.Unlock()
-	if text := said.String(); !strings.Contains(text, "paused from the viewer") || strings.Count(text, "nobody has watched for") != 2 {
+	if text := said.String(); !strings.Contains(text, "paused from the viewer") ||
+		strings.Count(text, "nobody has watched for") != 2 {
 		t.Errorf("said is %s", text)
 	}
 }
 
-// TestFramePace wants training to go on for frameShare times what a frame cost, what the first unit after it waited for included.
+// TestFramePace wants training to go on for frameShare times what a frame cost, what the first unit after it waited for
+// included.
 func TestFramePace(t *testing.T) {
 	var p frames.Pace
 	if w := p.Wait(time.Hour); w != 0 {
@@ -53,7 +57,8 @@ func TestFramePace(t *testing.T) {
 	}
 	begin := time.Now()
 	p.Observe(1000, begin.Add(-20*time.Millisecond), 3*time.Second)
-	for cost, want := range map[time.Duration]time.Duration{20 * time.Millisecond: 220 * time.Millisecond, 50 * time.Millisecond: 550 * time.Millisecond} {
+	for cost, want := range map[time.Duration]time.Duration{20 * time.Millisecond: 220 * time.Millisecond,
+		50 * time.Millisecond: 550 * time.Millisecond} {
 		if w := p.Wait(3*time.Second + cost); w > want || w < want-time.Since(begin) {
 			t.Errorf("a cost of %v: a wait of %v, want %v", cost, w, want)
 		}

@@ -147,7 +147,8 @@ func (h *history) add(p pipeline.Progress) {
 		return
 	}
 	n := float64(h.n)
-	h.list = append(h.list, view.Moment{Step: p.Step, Loss: h.sums.loss / n, Splats: p.Splats, PSNR: -10 * math.Log10(max(h.sums.mse/n, 1e-10))})
+	h.list = append(h.list, view.Moment{Step: p.Step, Loss: h.sums.loss / n, Splats: p.Splats,
+		PSNR: -10 * math.Log10(max(h.sums.mse/n, 1e-10))})
 	h.sums.loss, h.sums.mse, h.n = 0, 0, 0
 	if len(h.list) < mostMoments {
 		return

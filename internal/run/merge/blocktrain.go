@@ -66,8 +66,10 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 			console.Printf("%sdone before, %s\n", name, statsSummary(st))
 			continue
 		}
-		console.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"), cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
-		if err := runHere(children, ctx, program, append([]string{"train", plan.Dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
+		console.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"),
+			cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
+		if err := runHere(children, ctx, program,
+			append([]string{"train", plan.Dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
 				return fault.WithHint(fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)),
 					again)
@@ -79,7 +81,8 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 	if o.DryRun {
 		return nil
 	}
-	return Run(console, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true, Overwrite: o.Checkpoints.Overwrite, resumes: true})
+	return Run(console, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true,
+		Overwrite: o.Checkpoints.Overwrite, resumes: true})
 }
 
 // childError is a process of this program that failed and said why.
@@ -91,7 +94,8 @@ func (e *childError) Exit() int     { return e.code }
 // runHere runs this program with arguments, see child.Run. It prints where this process does.
 func runHere(console *cli.Console, ctx context.Context, program string, args []string) error {
 	var running atomic.Pointer[os.Process] // which ends with this process
-	err := child.Run(ctx, program, args, child.Options{Stdout: outside(console.Stdout), Stderr: outside(console.Stderr), Running: &running})
+	err := child.Run(ctx, program, args,
+		child.Options{Stdout: outside(console.Stdout), Stderr: outside(console.Stderr), Running: &running})
 	var ended *exec.ExitError
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -110,7 +114,8 @@ func outside(w io.Writer) io.Writer {
 	return w
 }
 
-// trainedBlock returns what the last complete training of a block says, nil where there is none or its model is not there.
+// trainedBlock returns what the last complete training of a block says, nil where there is none or its model is not
+// there.
 func trainedBlock(p *plans.Plan, k int) *output.Stats {
 	data, err := os.ReadFile(filepath.Join(p.BlockFolder(k), output.StatsFile))
 	st := &output.Stats{}

@@ -123,7 +123,8 @@ func Run(console *cli.Console, ctx context.Context, o *Options) (err error) {
 
 // refuseForeign refuses to replace what the user made, or changed, where the merged scene goes.
 func (m *merger) refuseForeign() error {
-	if err := convert.RefuseExports(output.ReadWritten(m.out), m.Exports, "flag --output: ", m.resumes, m.Overwrite); err != nil || m.Overwrite {
+	if err := convert.RefuseExports(output.ReadWritten(m.out), m.Exports, "flag --output: ", m.resumes,
+		m.Overwrite); err != nil || m.Overwrite {
 		return err
 	}
 	const hint = "move it away, or replace it with --overwrite"
@@ -219,15 +220,18 @@ func (m *merger) join(ctx context.Context) (err error) {
 		return err
 	}
 	m.report.Version, m.report.Degree, m.report.Splats = plans.PlanVersion, merged.Info().Degree, merged.Info().N
-	m.report.Model = filepath.ToSlash(filepath.Join(plans.MergedFolder, output.ModelFolder+strconv.Itoa(m.report.Step), output.ModelName))
+	m.report.Model = filepath.ToSlash(filepath.Join(plans.MergedFolder, output.ModelFolder+strconv.Itoa(m.report.Step),
+		output.ModelName))
 	if m.report.Splats == 0 {
-		return plans.PlanError(m.plan.Dir, "look at the blocks' models: vksplat view", "no splat of any block is on its core")
+		return plans.PlanError(m.plan.Dir, "look at the blocks' models: vksplat view",
+			"no splat of any block is on its core")
 	}
 	if err := m.clear(); err != nil {
 		return err
 	}
 	m.console.Printf("writing %s of %s\n", cli.Count(m.report.Splats, "splat"), cli.Count(len(m.plan.Blocks), "block"))
-	lost, err := splatfile.ByName(output.ModelName).Write(m.model(), merged, splatfile.WriteOptions{Generator: "vksplat " + cli.Version()})
+	lost, err := splatfile.ByName(output.ModelName).Write(m.model(), merged,
+		splatfile.WriteOptions{Generator: "vksplat " + cli.Version()})
 	if err != nil {
 		return err
 	}
@@ -280,14 +284,17 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 		}
 		cores = append(cores, core)
 		antialiased, steps = append(antialiased, model.Info().Meta.Antialiased), append(steps, st.Step)
-		m.report.Blocks = append(m.report.Blocks, mergedBlock{Block: k, Step: st.Step, Splats: model.Info().N, Kept: core.Info().N})
+		m.report.Blocks = append(m.report.Blocks,
+			mergedBlock{Block: k, Step: st.Step, Splats: model.Info().N, Kept: core.Info().N})
 	}
 	if len(slices.Compact(antialiased)) > 1 {
-		return nil, plans.PlanError(m.plan.Dir, "train all blocks with the same flags", "some blocks were trained with --antialiased and some were not: no picture of them together is right")
+		return nil, plans.PlanError(m.plan.Dir, "train all blocks with the same flags",
+			"some blocks were trained with --antialiased and some were not: no picture of them together is right")
 	}
 	m.report.Step = slices.Max(steps)
 	if slices.Min(steps) != m.report.Step && !m.plan.Shared(steps) {
-		m.console.Warn(fmt.Sprintf("some blocks were trained for %s, others for %d", cli.Count(slices.Min(steps), "step"), m.report.Step))
+		m.console.Warn(fmt.Sprintf("some blocks were trained for %s, others for %d",
+			cli.Count(slices.Min(steps), "step"), m.report.Step))
 	}
 	return splatfile.Merge(cores)
 }
@@ -299,7 +306,8 @@ func (m *merger) writeInputs() error {
 		return err
 	}
 	if rec == nil {
-		return plans.PlanError(m.plan.BlockFolder(0), "train the block again with --overwrite", "there is no %s", output.CaptureFile)
+		return plans.PlanError(m.plan.BlockFolder(0), "train the block again with --overwrite", "there is no %s",
+			output.CaptureFile)
 	}
 	m.record = *rec
 	m.record.Source, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
@@ -320,17 +328,21 @@ const finetunedFolder = "finetuned"
 // heldOutList of a plan names the photos that are held out.
 const heldOutList = "held_out.txt"
 
-// finetuned trains the merged scene for some steps on the whole capture, in a process of its own: seams close, and no splat is added or removed.
+// finetuned trains the merged scene for some steps on the whole capture, in a process of its own: seams close, and no
+// splat is added or removed.
 func (m *merger) finetuned(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	config := pipeline.DefaultConfig()
-	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64) // as at the end of the blocks' training
+	// as at the end of the blocks' training
+	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64)
 	out := filepath.Join(m.plan.Dir, finetunedFolder)
-	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.Options.Finetune),
-		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1",
+	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--init=ply:" + m.model(),
+		"--iterations=" + strconv.Itoa(m.Options.Finetune),
+		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0",
+		"--lr-means=" + rate, "--lr-means-final=1",
 		fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
 	if m.Overwrite {
 		args = append(args, "--overwrite")

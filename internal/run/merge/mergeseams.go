@@ -19,7 +19,8 @@ import (
 // worseBy is how many dB a view may lose by the merging before it is named.
 const worseBy = 0.3
 
-// SeamReport says how the merged scene does on held-out photos. The name is exported for encoding/json, which otherwise cannot fill it.
+// SeamReport says how the merged scene does on held-out photos. The name is exported for encoding/json, which otherwise
+// cannot fill it.
 type SeamReport struct {
 	Protocol   string     `json:"protocol"`
 	PSNR       float64    `json:"psnr"` // means over all views
@@ -58,7 +59,9 @@ func (m *merger) checkSeams(ctx context.Context) error {
 	best := m.blockScores()
 	borders, compared := 0, 0
 	for _, v := range views {
-		s := SeamView{Name: v.Name, Blocks: blocks[v.Name], PSNR: min(evaluate.Named(v.Scores, evaluate.PlainNames[0]).Value, meter.MaxPSNR), SSIM: evaluate.Named(v.Scores, evaluate.PlainNames[1]).Value, BlockPSNR: best[v.Name]}
+		s := SeamView{Name: v.Name, Blocks: blocks[v.Name],
+			PSNR: min(evaluate.Named(v.Scores, evaluate.PlainNames[0]).Value, meter.MaxPSNR),
+			SSIM: evaluate.Named(v.Scores, evaluate.PlainNames[1]).Value, BlockPSNR: best[v.Name]}
 		r.Views = append(r.Views, s)
 		r.PSNR += s.PSNR / float64(len(views))
 		r.SSIM += s.SSIM / float64(len(views))
@@ -83,8 +86,10 @@ func (m *merger) checkSeams(ctx context.Context) error {
 
 // measure renders and compares the held-out photos, as eval does.
 func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
-	o := &evaluate.Options{Models: []string{m.out}, Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat, Correct: evaluate.ColorNone, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
-		Iteration: m.report.Step, Device: m.Device, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}, Given: func(string) bool { return false }}
+	o := &evaluate.Options{Models: []string{m.out}, Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat,
+		Correct: evaluate.ColorNone, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
+		Iteration: m.report.Step, Device: m.Device, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+		Given: func(string) bool { return false }}
 	o.Compare = true // the tables are printed here
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return nil, err
@@ -110,11 +115,13 @@ func (m *merger) inBlocks() map[string][]int {
 	return blocks
 }
 
-// blockScores returns by view the best PSNR that a block had at its end. What was measured by another protocol does not count.
+// blockScores returns by view the best PSNR that a block had at its end. What was measured by another protocol does not
+// count.
 func (m *merger) blockScores() map[string]float64 {
 	best := map[string]float64{}
 	for _, b := range m.report.Blocks {
-		views, protocol, err := results.ReadViews(m.plan.BlockFolder(b.Block), results.MethodName(b.Step), evaluate.PlainNames[0])
+		views, protocol, err := results.ReadViews(m.plan.BlockFolder(b.Block), results.MethodName(b.Step),
+			evaluate.PlainNames[0])
 		if err != nil || protocol != evaluate.ProtocolGsplat {
 			m.console.Warn(fmt.Sprintf("block %d has no scores of its own: its views are not compared", b.Block))
 			continue
@@ -152,5 +159,6 @@ func (m *merger) printSeams(r *SeamReport) {
 		return
 	}
 	m.console.Warn(scene.Warning{Count: len(r.Worse), Names: r.Worse[:min(len(r.Worse), 5)],
-		Text: fmt.Sprintf("%s lost more than %g dB against their blocks: look at them, and try --finetune 2000 or a plan with more --overlap", cli.Count(len(r.Worse), "held-out photo"), worseBy)}.String())
+		Text: fmt.Sprintf("%s lost more than %g dB against their blocks: look at them, and try --finetune 2000 or a "+
+			"plan with more --overlap", cli.Count(len(r.Worse), "held-out photo"), worseBy)}.String())
 }

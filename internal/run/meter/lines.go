@@ -37,7 +37,8 @@ func (x *Rounded) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(x))
 }
 
-// Exact is a number that JSON shows with all its digits, or null when it is none: what is read again is what was written.
+// Exact is a number that JSON shows with all its digits, or null when it is none: what is read again is what was
+// written.
 type Exact float64
 
 // MarshalJSON implements json.Marshaler.
@@ -69,9 +70,10 @@ type StepLine struct {
 	Rate        Rounded `json:"steps_per_s"`
 	ETA         Rounded `json:"eta_s"` // null while unknown
 	DeviceBytes int64   `json:"device_bytes"`
-	DeviceBusy  Rounded `json:"device_busy"` // share of the time that steps take of the device, 0 to 1; null while unknown
-	RSSBytes    int64   `json:"peak_rss_bytes"`
-	Seconds     Rounded `json:"seconds"` // of training, without what is measured and saved
+	// share of the time that steps take of the device, 0 to 1; null while unknown
+	DeviceBusy Rounded `json:"device_busy"`
+	RSSBytes   int64   `json:"peak_rss_bytes"`
+	Seconds    Rounded `json:"seconds"` // of training, without what is measured and saved
 }
 
 // DeviceUse is what training takes of the device.

@@ -29,7 +29,8 @@ func TestProgressLines(t *testing.T) {
 	}
 	p.Interrupt()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 1 || !strings.HasPrefix(lines[0], "step 1000/1000  loss 0.25000  77 splats  ") || !strings.HasSuffix(lines[0], "ETA 0s") {
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "step 1000/1000  loss 0.25000  77 splats  ") ||
+		!strings.HasSuffix(lines[0], "ETA 0s") {
 		t.Errorf("printed %q", lines)
 	}
 }
@@ -45,7 +46,8 @@ func TestProgressOfPictures(t *testing.T) {
 		}
 		p.Interrupt()
 		want := map[string]string{Plain: "picture 3/3  ETA 0s\n", Bar: "] 100%  3/3  ETA 0s\x1b[K\n"}[how]
-		if text := out.String(); !strings.HasSuffix(text, want) || strings.Contains(text, "loss") || strings.Contains(text, "splat") {
+		if text := out.String(); !strings.HasSuffix(text, want) || strings.Contains(text, "loss") ||
+			strings.Contains(text, "splat") {
 			t.Errorf("%s: printed %q", how, text)
 		}
 	}
@@ -102,11 +104,13 @@ func TestProgressKinds(t *testing.T) {
 			t.Errorf("a bar of %d characters on a terminal of %d: %q", len(line), width, line)
 		}
 	}
-	if got, want := show(Bar, 100), "\r[======                  ]  25%  100/400  ETA 2m30s  2.00 steps/s  loss 100.0000  200 splats\x1b[K\n"; got != want {
+	if got, want := show(Bar, 100), "\r[======                  ]  25%  100/400  ETA 2m30s  2.00 steps/s  loss "+
+		"100.0000  200 splats\x1b[K\n"; got != want {
 		t.Errorf("bar: %q", got)
 	}
 	var l StepLine
-	if err := json.Unmarshal([]byte(show(JSON, 80)), &l); err != nil || l.Step != 100 || l.Total != 400 || float64(l.PSNR) != 20 || float64(l.ETA) != 150 {
+	if err := json.Unmarshal([]byte(show(JSON, 80)), &l); err != nil || l.Step != 100 || l.Total != 400 ||
+		float64(l.PSNR) != 20 || float64(l.ETA) != 150 {
 		t.Errorf("json: %+v, %v", l, err)
 	}
 	if got := New(&bytes.Buffer{}, Auto, 0, 1).How; got != Plain {

@@ -61,7 +61,9 @@ type Meter struct {
 // New shows the steps from on, up to total, on w.
 func New(w io.Writer, how string, from, total int) *Meter {
 	now := time.Now()
-	p := &Meter{w: w, Text: &sync.Mutex{}, How: how, Total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), Width: func() int { return cli.PlainWidth }, Use: func() DeviceUse { return DeviceUse{} }, Spent: func() float64 { return 0 }}
+	p := &Meter{w: w, Text: &sync.Mutex{}, How: how, Total: total, shown: now, mark: now, markStep: from,
+		loss: math.NaN(), Width: func() int { return cli.PlainWidth }, Use: func() DeviceUse { return DeviceUse{} },
+		Spent: func() float64 { return 0 }}
 	f, isFile := cli.FileOf(w)
 	if isFile {
 		p.Width = func() int { return cli.TerminalWidth(f) }
@@ -93,7 +95,8 @@ func (p *Meter) Update(now pipeline.Progress) {
 	}
 }
 
-// Part is called after every part of the picture in hand, which has so many: one that is drawn in bands may take minutes.
+// Part is called after every part of the picture in hand, which has so many: one that is drawn in bands may take
+// minutes.
 func (p *Meter) Part(done, of int) {
 	p.done, p.of = done, of
 	if done == of || of < 2 {
@@ -155,7 +158,8 @@ func (p *Meter) draw() {
 			_, _ = fmt.Fprintf(p.w, "picture %d/%d%s  ETA %s\n", p.Last.Step, p.Total, p.partText(), p.eta())
 			return
 		}
-		_, _ = fmt.Fprintf(p.w, "step %d/%d  loss %.5f  %s  %s  ETA %s\n", p.Last.Step, p.Total, p.loss, cli.Count(p.Last.Splats, "splat"), RateText(p.Rate), p.eta())
+		_, _ = fmt.Fprintf(p.w, "step %d/%d  loss %.5f  %s  %s  ETA %s\n", p.Last.Step, p.Total, p.loss,
+			cli.Count(p.Last.Splats, "splat"), RateText(p.Rate), p.eta())
 	case JSON:
 		cli.WriteLine(p.w, p.line())
 	}
@@ -164,7 +168,8 @@ func (p *Meter) draw() {
 // bar draws as much of the state as the terminal is wide.
 func (p *Meter) bar() string {
 	share := (float64(p.Last.Step) + p.partShare()) / float64(max(p.Total, 1))
-	parts := []string{fmt.Sprintf("%3.0f%%", math.Floor(100*share)), fmt.Sprintf("%d/%d", p.Last.Step, p.Total) + p.partText(), "ETA " + p.eta()}
+	parts := []string{fmt.Sprintf("%3.0f%%", math.Floor(100*share)),
+		fmt.Sprintf("%d/%d", p.Last.Step, p.Total) + p.partText(), "ETA " + p.eta()}
 	if !p.Draws {
 		parts = append(parts, RateText(p.Rate), fmt.Sprintf("loss %.4f", p.loss), cli.Count(p.Last.Splats, "splat"))
 	}
@@ -234,7 +239,10 @@ func RateText(perSecond float64) string {
 // line is the state of the last step for --progress json.
 func (p *Meter) line() StepLine {
 	use := p.Use()
-	return StepLine{Event: EventStep, Step: p.Last.Step, Total: p.Total, Loss: Rounded(p.Last.Loss), L1: Rounded(p.Last.L1), SSIM: Rounded(p.Last.SSIM),
-		PSNR: Rounded(PsnrOf(float64(p.Last.MSE))), Splats: p.Last.Splats, Visible: p.Last.Visible, Isects: p.Last.Isects, Downscales: p.Last.Level,
-		Rate: Rounded(p.Rate), ETA: Rounded(p.EtaSeconds()), DeviceBytes: use.Bytes, DeviceBusy: use.Busy(p.Rate), RSSBytes: PeakRSS(), Seconds: Rounded(p.Spent())}
+	return StepLine{Event: EventStep, Step: p.Last.Step, Total: p.Total, Loss: Rounded(p.Last.Loss),
+		L1: Rounded(p.Last.L1), SSIM: Rounded(p.Last.SSIM),
+		PSNR: Rounded(PsnrOf(float64(p.Last.MSE))), Splats: p.Last.Splats, Visible: p.Last.Visible,
+		Isects: p.Last.Isects, Downscales: p.Last.Level,
+		Rate: Rounded(p.Rate), ETA: Rounded(p.EtaSeconds()), DeviceBytes: use.Bytes, DeviceBusy: use.Busy(p.Rate),
+		RSSBytes: PeakRSS(), Seconds: Rounded(p.Spent())}
 }

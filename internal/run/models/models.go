@@ -30,7 +30,8 @@ func OriginOf(info *splatfile.Info) (origin [3]float64) {
 	return origin
 }
 
-// Open reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn is warned of or refused.
+// Open reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn
+// is warned of or refused.
 func Open(console *cli.Console, file string) (*scene.Splats, splatfile.Info, error) {
 	splats, info, err := Read(file)
 	if err != nil {
@@ -49,7 +50,8 @@ func Open(console *cli.Console, file string) (*scene.Splats, splatfile.Info, err
 			"the training that made this file diverged, or the file is damaged or holds no logarithms of scales: "+
 				"make or copy it again")
 	case huge > 0:
-		console.Warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
+		console.Warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves "+
+			"them out",
 			file, huge, cli.Count(splats.N, "splat"), scene.HugeLog))
 	}
 	for _, n := range info.Notes {
@@ -71,7 +73,8 @@ func Read(file string) (*scene.Splats, splatfile.Info, error) {
 // TellShared says that pictures take long because the model is larger than the device.
 func TellShared(console *cli.Console, r *pipeline.Renderer) {
 	if r.Shared() {
-		console.Note("the model is larger than device memory: what each picture shows of it is taken there anew, which takes longer")
+		console.Note("the model is larger than device memory: what each picture shows of it is taken there anew, " +
+			"which takes longer")
 	}
 }
 

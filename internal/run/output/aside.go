@@ -27,7 +27,8 @@ const (
 const AsideFile = "previous.json"
 
 type AsideRecord struct {
-	After  int      `json:"after"`            // the new run goes on with this step of the old one, and what came before is in OUT; -1: it does not
+	// the new run goes on with this step of the old one, and what came before is in OUT; -1: it does not
+	After  int      `json:"after"`
 	Copies []string `json:"copies,omitempty"` // files that stay in OUT; all but events are copied, too
 }
 
@@ -139,7 +140,8 @@ func AsideIn(out string) string {
 
 // AsideText says what that folder is.
 func AsideText(out string) string {
-	return fmt.Sprintf("%s holds the run that is replaced until the new one has a checkpoint; if that was killed before, the next vksplat train SCENE -m %s brings it back",
+	return fmt.Sprintf("%s holds the run that is replaced until the new one has a checkpoint; if that was killed "+
+		"before, the next vksplat train SCENE -m %s brings it back",
 		cli.Quoted(AsideIn(out)), cli.Quoted(out))
 }
 

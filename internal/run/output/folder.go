@@ -110,7 +110,8 @@ func FolderError(dir string, err error) error {
 	switch {
 	case errors.Is(err, ErrBusy):
 		return fault.WithHint(err, "wait until it has ended, or choose another folder")
-	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EINVAL):
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP),
+		errors.Is(err, syscall.EINVAL):
 		return fault.Usagef("no folder of that name can be made there: choose another", "%w", err)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fault.Usagef("a file has that name, or that of a folder above: choose another folder", "%w", err)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// CaptureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on the same later.
+// CaptureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on
+// the same later.
 const CaptureFile = "capture.json"
 
 // DemoPicture is the file of the picture that shows all.

@@ -12,7 +12,9 @@ import (
 func FolderOf(file string) string {
 	dir := filepath.Dir(file)
 	out := filepath.Dir(filepath.Dir(dir))
-	if filepath.Base(file) == ModelName && slices.Contains(StepFolders(out, ModelFolder, -1), filepath.Join(out, filepath.Dir(ModelFolder), filepath.Base(dir))) {
+	if filepath.Base(file) == ModelName &&
+		slices.Contains(StepFolders(out, ModelFolder, -1),
+			filepath.Join(out, filepath.Dir(ModelFolder), filepath.Base(dir))) {
 		return out
 	}
 	return ""

@@ -47,4 +47,5 @@ func captureMark(dir string, names ...string) string {
 }
 
 // RunMarks are what the folder of a run holds.
-var RunMarks = []string{WrittenFile, AsideFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"), ModelFolder + "*", OriginFile, CaptureFile}
+var RunMarks = []string{WrittenFile, AsideFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"),
+	ModelFolder + "*", OriginFile, CaptureFile}

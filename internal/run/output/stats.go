@@ -26,11 +26,12 @@ type RunLog struct {
 
 // Stats is stats.json: how good, how large, how long, and what made it.
 type Stats struct {
-	Version     string `json:"version"`
-	Device      string `json:"device"`
-	Scene       string `json:"scene"`
-	Step        int    `json:"step"`        // steps done
-	Interrupted bool   `json:"interrupted"` // stopped by the user before the last step, or before all held-out photos were measured
+	Version string `json:"version"`
+	Device  string `json:"device"`
+	Scene   string `json:"scene"`
+	Step    int    `json:"step"` // steps done
+	// stopped by the user before the last step, or before all held-out photos were measured
+	Interrupted bool `json:"interrupted"`
 
 	TrainImages int       `json:"train_images"`
 	TestImages  int       `json:"test_images"`
@@ -41,18 +42,21 @@ type Stats struct {
 
 	*Scores // absent without held-out photos
 
-	LoopSeconds     float64 `json:"loop_seconds"`      // the steps of this process alone
-	TrainSeconds    float64 `json:"train_seconds"`     // with those of the processes before, as far as metrics.jsonl has them
-	StartSeconds    float64 `json:"start_seconds"`     // from the process's start to the first step
-	ProcessSeconds  float64 `json:"process_seconds"`   // from the process's start to this file
-	PipelineSeconds float64 `json:"pipelines_seconds"` // of ProcessSeconds, to compile kernels; some drivers do that with the first step
+	LoopSeconds float64 `json:"loop_seconds"` // the steps of this process alone
+	// with those of the processes before, as far as metrics.jsonl has them
+	TrainSeconds   float64 `json:"train_seconds"`
+	StartSeconds   float64 `json:"start_seconds"`   // from the process's start to the first step
+	ProcessSeconds float64 `json:"process_seconds"` // from the process's start to this file
+	// of ProcessSeconds, to compile kernels; some drivers do that with the first step
+	PipelineSeconds float64 `json:"pipelines_seconds"`
 	PipelinesCached bool    `json:"pipelines_cached"`  // those of an earlier run were there
 	PeakDeviceBytes int64   `json:"peak_device_bytes"` // device memory taken at most
 	Allocations     int     `json:"allocations"`       // vkAllocateMemory calls
 	LastGrowthStep  int     `json:"last_growth_step"`  // step at which the last of them happened
 	PeakRSSBytes    int64   `json:"peak_rss_bytes"`    // resident memory of the process at most
 
-	Passes []PassLine `json:"passes,omitempty"` // device time of a step by kernel; absent where the device has no timestamps
+	// device time of a step by kernel; absent where the device has no timestamps
+	Passes []PassLine `json:"passes,omitempty"`
 
 	Run    *RunLog         `json:"run,omitempty"` // checkpoints and what the run went on with
 	Seed   uint64          `json:"seed"`

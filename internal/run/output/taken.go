@@ -11,7 +11,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// RefuseTaken refuses places of files that are folders, or that are below a file. Remedy is what can be done besides moving those away.
+// RefuseTaken refuses places of files that are folders, or that are below a file. Remedy is what can be done besides
+// moving those away.
 func RefuseTaken(paths []string, remedy string) error {
 	for _, path := range paths {
 		st, err := os.Lstat(path)
@@ -29,7 +30,8 @@ func RefuseTaken(paths []string, remedy string) error {
 
 var ProbeName = regexp.MustCompile(`^\.probe\d+$`)
 
-// RemoveTemps removes from dir what writes left that were cut short, of files whose name, or the first bytes of it, is ours, and probes of the disk.
+// RemoveTemps removes from dir what writes left that were cut short, of files whose name, or the first bytes of it, is
+// ours, and probes of the disk.
 func RemoveTemps(dir string, ours func(base string, cut bool) bool) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

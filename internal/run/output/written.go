@@ -32,8 +32,9 @@ type Written struct {
 	Known bool `json:"-"` // there is a list
 	Begun bool `json:"-"` // by this process
 
-	By    string            `json:"by"`    // the command that writes there
-	Files map[string]string `json:"files"` // marks by path: relative to the folder, or absolute outside of it; "": it may be in the middle of being written
+	By string `json:"by"` // the command that writes there
+	// marks by path: relative to the folder, or absolute outside of it; "": it may be in the middle of being written
+	Files map[string]string `json:"files"`
 }
 
 // maxWritten bounds the bytes of a list.

@@ -1,3 +1,3 @@
-// Package partition divides a large capture into blocks and writes the plan. Without a shape it chooses as many blocks as
-// the memory of the device asks for.
+// Package partition divides a large capture into blocks and writes the plan. Without a shape it chooses as many blocks
+// as the memory of the device asks for.
 package partition

@@ -108,7 +108,8 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	captured.TellWarnings(console, c)
-	p := &plans.Plan{Format: plans.PlanFormat, Version: plans.PlanVersion, Program: cli.Version(), Capture: captured.SourceOf(o.Scene, &o.Load), Overlap: o.Overlap,
+	p := &plans.Plan{Format: plans.PlanFormat, Version: plans.PlanVersion, Program: cli.Version(),
+		Capture: captured.SourceOf(o.Scene, &o.Load), Overlap: o.Overlap,
 		Photos: len(c.Cameras), Points: len(c.Points), Dir: o.Out, HeldOut: []string{}}
 	if err := captured.RefuseInside(o.Out, "--output", c); err != nil {
 		return err
@@ -144,7 +145,8 @@ func Run(console *cli.Console, o *Options) error {
 	for _, i := range train {
 		delete(held, i)
 	}
-	if err := sight.WritePicture(filepath.Join(o.Out, plans.PlanPicture), list, func(i int) bool { return held[i] }); err != nil {
+	if err := sight.WritePicture(filepath.Join(o.Out, plans.PlanPicture), list,
+		func(i int) bool { return held[i] }); err != nil {
 		return err
 	}
 	if err := p.Write(list); err != nil {
@@ -190,7 +192,8 @@ func (o *Options) split(c *scene.Capture, p *plans.Plan) (train []int, err error
 	case len(train) == 0:
 		return nil, plans.DivideError(c, "hold out fewer photos", "no photo is left to train on")
 	case len(c.Points) == 0:
-		return nil, plans.DivideError(c, "give the capture points, as COLMAP's point_triangulator makes them", "it has no points, which tell which camera sees what")
+		return nil, plans.DivideError(c, "give the capture points, as COLMAP's point_triangulator makes them",
+			"it has no points, which tell which camera sees what")
 	}
 	return train, nil
 }
@@ -200,10 +203,12 @@ const mostlySeen = 0.75
 
 // printPartition says what the blocks are.
 func printPartition(console *cli.Console, p *plans.Plan) error {
-	console.Printf("%s, %s: %d x %d blocks\n", cli.Count(p.Photos, "camera"), cli.Count(p.Points, "point"), p.Columns, p.Rows)
+	console.Printf("%s, %s: %d x %d blocks\n", cli.Count(p.Photos, "camera"), cli.Count(p.Points, "point"), p.Columns,
+		p.Rows)
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	for _, b := range p.Blocks {
-		_, _ = fmt.Fprintf(w, "  block %d\t%s\t%s, %d of them within its margin\n", b.Block, cli.Count(len(b.Cameras), "camera"), cli.Count(b.Points, "point"), b.Inside)
+		_, _ = fmt.Fprintf(w, "  block %d\t%s\t%s, %d of them within its margin\n", b.Block,
+			cli.Count(len(b.Cameras), "camera"), cli.Count(b.Points, "point"), b.Inside)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print plan: %w", err)
@@ -213,7 +218,8 @@ func printPartition(console *cli.Console, p *plans.Plan) error {
 		seen += len(b.Cameras)
 	}
 	if n := len(p.Blocks); n > 1 && float64(seen) > mostlySeen*float64(n*p.Photos) {
-		console.Warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
+		console.Warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, " +
+			"and each costs nearly what the whole does")
 	}
 	if len(p.Blocks) == 1 {
 		console.Note("one block is the whole capture: vksplat train " + cli.Quoted(p.Capture.Scene) + " does the same")
@@ -223,6 +229,7 @@ func printPartition(console *cli.Console, p *plans.Plan) error {
 	} else {
 		console.Note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
 	}
-	console.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.PlanPicture), cli.Quoted(p.Dir))
+	console.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.PlanPicture),
+		cli.Quoted(p.Dir))
 	return nil
 }

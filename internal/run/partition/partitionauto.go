@@ -21,7 +21,8 @@ const (
 )
 
 // divideCapture cuts the ground into the blocks that are asked for, or finds out how many are needed.
-func divideCapture(console *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, train []int) ([]blocks.Block, *blocks.Sight, error) {
+func divideCapture(console *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, train []int) ([]blocks.Block,
+	*blocks.Sight, error) {
 	up, err := o.upward()
 	if err != nil {
 		return nil, nil, err
@@ -42,8 +43,10 @@ func divideCapture(console *cli.Console, o *Options, c *scene.Capture, p *plans.
 	return list, sight, err
 }
 
-// divideAuto takes the least number of blocks of which each fits the device, and has no more photos than are trained on often enough.
-func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, sight *blocks.Sight, photos int) (_ []blocks.Block, err error) {
+// divideAuto takes the least number of blocks of which each fits the device, and has no more photos than are trained on
+// often enough.
+func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Plan, sight *blocks.Sight,
+	photos int) (_ []blocks.Block, err error) {
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return nil, err
 	}
@@ -60,7 +63,9 @@ func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Pla
 		tried = p.Columns * p.Rows
 		list, err := sight.Divide(p.Columns, p.Rows, o.Overlap)
 		if err != nil {
-			return nil, plans.DivideError(c, "raise --max-vram, use smaller photos with --downscale, or say how many blocks: --blocks AxB", "no number of blocks fits the device: %w", err)
+			return nil, plans.DivideError(c,
+				"raise --max-vram, use smaller photos with --downscale, or say how many blocks: --blocks AxB",
+				"no number of blocks fits the device: %w", err)
 		}
 		worst, err := fitting(device, c, list)
 		if err != nil {
@@ -73,7 +78,8 @@ func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Pla
 			console.Note("the whole does not go at once: " + worst)
 		}
 	}
-	return nil, plans.DivideError(c, "say how many blocks: --blocks AxB", "more than %d blocks would be needed", blocks.MostBlocks)
+	return nil, plans.DivideError(c, "say how many blocks: --blocks AxB", "more than %d blocks would be needed",
+		blocks.MostBlocks)
 }
 
 // fitting says why a block is too large, "" if none is.
@@ -87,7 +93,8 @@ func fitting(device *pipeline.Device, c *scene.Capture, list []blocks.Block) (wh
 			}
 		})
 		if len(cams) > mostPhotos {
-			return fmt.Sprintf("%s, more than %d of a block are trained on too seldom", cli.Count(len(cams), "photo"), mostPhotos), nil
+			return fmt.Sprintf("%s, more than %d of a block are trained on too seldom", cli.Count(len(cams), "photo"),
+				mostPhotos), nil
 		}
 		if len(cams) == 0 {
 			continue // describe refuses it

@@ -45,20 +45,21 @@ const (
 
 // Plan is the content of plan.json: how a capture is divided into blocks. Coordinates are those of the capture.
 type Plan struct {
-	Format      string          `json:"format"` // planFormat
-	Version     int             `json:"version"`
-	Program     string          `json:"program"` // version of the program that made it
-	Capture     captured.Source `json:"capture"`
-	Fingerprint string          `json:"fingerprint"` // SHA-256 of the capture without the photos' content, see scene.Capture.Shape
-	Origin      [3]float64      `json:"origin"`      // is subtracted from written coordinates
-	Photos      int             `json:"photos"`      // cameras of the capture
-	Points      int             `json:"points"`      // of the capture
-	HeldOut     []string        `json:"held_out"`    // names of cameras that no block trains on
-	Ground      blocks.Ground   `json:"ground"`
-	Columns     int             `json:"columns"`
-	Rows        int             `json:"rows"`
-	Overlap     float64         `json:"overlap"`
-	Blocks      []planBlock     `json:"blocks"`
+	Format  string          `json:"format"` // planFormat
+	Version int             `json:"version"`
+	Program string          `json:"program"` // version of the program that made it
+	Capture captured.Source `json:"capture"`
+	// SHA-256 of the capture without the photos' content, see scene.Capture.Shape
+	Fingerprint string        `json:"fingerprint"`
+	Origin      [3]float64    `json:"origin"`   // is subtracted from written coordinates
+	Photos      int           `json:"photos"`   // cameras of the capture
+	Points      int           `json:"points"`   // of the capture
+	HeldOut     []string      `json:"held_out"` // names of cameras that no block trains on
+	Ground      blocks.Ground `json:"ground"`
+	Columns     int           `json:"columns"`
+	Rows        int           `json:"rows"`
+	Overlap     float64       `json:"overlap"`
+	Blocks      []planBlock   `json:"blocks"`
 
 	Dir string `json:"-"`
 }
@@ -79,7 +80,8 @@ func (p *Plan) Share(k int) float64 {
 	return float64(p.Blocks[k].Trained) / float64(p.Photos-len(p.HeldOut))
 }
 
-// pointsFile holds the set of points of block k: bit i%64 of the little-endian 64-bit word i/64 for point i of the capture.
+// pointsFile holds the set of points of block k: bit i%64 of the little-endian 64-bit word i/64 for point i of the
+// capture.
 func pointsFile(dir string, k int) string {
 	return filepath.Join(dir, PointsFolder, blockPrefix+strconv.Itoa(k)+pointsSuffix)
 }
@@ -183,7 +185,8 @@ func (p *Plan) check(path string) error {
 	case p.Version != PlanVersion:
 		return PlanError(path, PlanHint, "it is of version %d, this program reads %d", p.Version, PlanVersion)
 	case len(p.Blocks) == 0 || len(p.Blocks) != p.Columns*p.Rows:
-		return PlanError(path, PlanHint, "it has %d blocks, and %d columns of %d rows", len(p.Blocks), p.Columns, p.Rows)
+		return PlanError(path, PlanHint, "it has %d blocks, and %d columns of %d rows", len(p.Blocks), p.Columns,
+			p.Rows)
 	case p.Capture.Scene == "":
 		return PlanError(path, PlanHint, "it names no capture")
 	}
@@ -193,8 +196,10 @@ func (p *Plan) check(path string) error {
 	for k := range p.Blocks {
 		b := &p.Blocks[k]
 		if len(b.Cameras) > 0 && b.Trained == 0 {
-			return PlanError(path, "make the plan anew, in another folder and with the flags of then: vksplat partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN",
-				"an earlier version of the program (%s) made it, which did not write how many photos block %d is trained on", p.Program, k)
+			return PlanError(path, "make the plan anew, in another folder and with the flags of then: vksplat "+
+				"partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN",
+				"an earlier version of the program (%s) made it, which did not write how many photos block %d is "+
+					"trained on", p.Program, k)
 		}
 		if b.Block != k || len(b.Cameras) == 0 || !(p.Share(k) > 0 && p.Share(k) <= 1) {
 			return PlanError(path, PlanHint, "block %d is not what it should be", k)
@@ -218,8 +223,10 @@ func (p *Plan) Load(o scene.LoadOptions) (*scene.Capture, error) {
 		return nil, err
 	}
 	if hex.EncodeToString(sum[:]) != p.Fingerprint {
-		return nil, PlanError(filepath.Join(p.Dir, PlanName), "put the capture back as it was, or divide it anew into another folder: vksplat partition",
-			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene, cli.Count(len(c.Cameras), "camera"), cli.Count(len(c.Points), "point"), p.Photos, p.Points)
+		return nil, PlanError(filepath.Join(p.Dir, PlanName),
+			"put the capture back as it was, or divide it anew into another folder: vksplat partition",
+			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene,
+			cli.Count(len(c.Cameras), "camera"), cli.Count(len(c.Points), "point"), p.Photos, p.Points)
 	}
 	p.HoldOut(c)
 	return c, nil
@@ -254,7 +261,9 @@ func (p *Plan) Restrict(c *scene.Capture, k int) error {
 		return err
 	}
 	if n := set.Count(); n != b.Points || len(c.Cameras) != len(b.Cameras) {
-		return PlanError(filepath.Join(p.Dir, PlanName), PlanHint, "block %d has %d points and %d cameras in it, and %d and %d in the capture", k, b.Points, len(b.Cameras), n, len(c.Cameras))
+		return PlanError(filepath.Join(p.Dir, PlanName), PlanHint,
+			"block %d has %d points and %d cameras in it, and %d and %d in the capture", k, b.Points, len(b.Cameras), n,
+			len(c.Cameras))
 	}
 	kept := make([]scene.Point, 0, b.Points)
 	set.Range(func(i uint32) { kept = append(kept, c.Points[i]) })
@@ -327,7 +336,9 @@ func (p *Plan) Describe(c *scene.Capture, list []blocks.Block) error {
 			}
 		})
 		if out.Trained < leastCameras || out.Inside == 0 {
-			return DivideError(c, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, cli.Count(out.Trained, "camera"), cli.Count(out.Inside, "point"))
+			return DivideError(c, "ask for fewer blocks, or for more --overlap",
+				"block %d would have %s to train on and %s", k, cli.Count(out.Trained, "camera"),
+				cli.Count(out.Inside, "point"))
 		}
 		p.Blocks = append(p.Blocks, out)
 	}

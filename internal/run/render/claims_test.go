@@ -25,7 +25,8 @@ func TestVideoClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if output.IsFile(filepath.Join(dir, ".v.mp4.tmp12")) || !output.IsFile(filepath.Join(dir, ".v.mp4.tmpx")) || !output.IsFile(filepath.Join(dir, ".w.mp4.tmp12")) {
+	if output.IsFile(filepath.Join(dir, ".v.mp4.tmp12")) || !output.IsFile(filepath.Join(dir, ".v.mp4.tmpx")) ||
+		!output.IsFile(filepath.Join(dir, ".w.mp4.tmp12")) {
 		t.Error("the wrong files were removed")
 	}
 	if _, err := newVideoPipe(file); !errors.Is(err, output.ErrBusy) || !output.IsFile(v.temp) {

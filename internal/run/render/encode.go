@@ -59,7 +59,9 @@ func encodePicture(ctx context.Context, v *videoPipe, file string, size image.Re
 		return err
 	}
 	if p.Rect != size {
-		return pictureError(file, "the pictures of a video have one size", fmt.Errorf("it has %dx%d pixels, the first picture has %dx%d", p.Rect.Dx(), p.Rect.Dy(), size.Dx(), size.Dy()))
+		return pictureError(file, "the pictures of a video have one size",
+			fmt.Errorf("it has %dx%d pixels, the first picture has %dx%d", p.Rect.Dx(), p.Rect.Dy(), size.Dx(),
+				size.Dy()))
 	}
 	return v.write(p.Pix)
 }
@@ -81,7 +83,8 @@ func listPictures(dir string) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, pictureError(dir, "name the folder that vksplat render wrote PNG or JPEG pictures to", errors.New("there are no pictures in it"))
+		return nil, pictureError(dir, "name the folder that vksplat render wrote PNG or JPEG pictures to",
+			errors.New("there are no pictures in it"))
 	}
 	return names, nil
 }

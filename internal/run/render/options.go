@@ -94,7 +94,8 @@ func (o *Options) Check() error {
 	case !(o.Seconds > 0 && o.Seconds*o.Fps <= 1e6):
 		return fault.Usagef("up to a million pictures are possible", "flag --seconds: %g", o.Seconds)
 	case o.Given("fov") && !(o.Fov >= trajectory.MinFOV && o.Fov <= trajectory.MaxFOV):
-		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV), "flag --fov: %g", o.Fov)
+		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV),
+			"flag --fov: %g", o.Fov)
 	case o.Crf < 0 || o.Crf > 51:
 		return fault.Usagef("give 0 to 51, as in 18", "flag --crf: %d", o.Crf)
 	case o.Start < 0 || o.Start > math.MaxInt32:

@@ -16,7 +16,8 @@ type panorama struct {
 	parts         int // of faces that have been drawn
 }
 
-// panoramaSides is how many times a photo's height a panorama is wide, unless a size is given: at a field of view of 60 degrees it shows as much detail.
+// panoramaSides is how many times a photo's height a panorama is wide, unless a size is given: at a field of view of 60
+// degrees it shows as much detail.
 const panoramaSides = 6
 
 // newPanorama makes panoramas of a size or, without one, of about the detail that the largest camera's pictures have.
@@ -62,10 +63,12 @@ func (p *panorama) part(of int) (int, int) {
 	return min(p.parts, len(p.faces)*of), len(p.faces) * of
 }
 
-// atOnce is how many panoramas may be in memory at once, where so many pictures of faces may: one takes less than three of these, beside the six it is made of.
+// atOnce is how many panoramas may be in memory at once, where so many pictures of faces may: one takes less than three
+// of these, beside the six it is made of.
 func (p *panorama) atOnce(faces int) int { return max(1, (faces-6)/3) }
 
-// check refuses panoramas that RAM has no room for: the faces and the panorama in single precision, and what encoding takes.
+// check refuses panoramas that RAM has no room for: the faces and the panorama in single precision, and what encoding
+// takes.
 func (p *panorama) check(cams []scene.Camera, ram int64) error {
 	const perPixel = 4*4 + 4 // colour, coverage and depth
 	side := int64(cams[0].Width)

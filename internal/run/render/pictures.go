@@ -20,7 +20,8 @@ type halfPictures struct {
 	paths map[string]bool
 }
 
-// write has a picture written. After drop it waits for the end of the process, so that nothing is left behind. It may be called from several goroutines.
+// write has a picture written. After drop it waits for the end of the process, so that nothing is left behind. It may
+// be called from several goroutines.
 func (h *halfPictures) write(path string, write func(path string) error) error {
 	h.mu.Lock()
 	if h.paths == nil {
@@ -71,8 +72,8 @@ func newPictureWriters(atOnce int, show *meter.Meter) *pictureWriters {
 	return w
 }
 
-// take returns memory for a picture, once there is some. Meanwhile next completes pictures that are being drawn, as long as there are any. An error may be that
-// of a picture before.
+// take returns memory for a picture, once there is some. Meanwhile next completes pictures that are being drawn, as
+// long as there are any. An error may be that of a picture before.
 func (w *pictureWriters) take(ctx context.Context, next func() (none bool, err error)) (*picture.Picture, error) {
 	for none := false; ; {
 		if ctx.Err() != nil {

@@ -11,7 +11,8 @@ import (
 	"vksplat/scene/picture"
 )
 
-// TestPictureWriters writes pictures side by side, no more than may be in memory at once, in memory that is used again. What fails is told, and ends it.
+// TestPictureWriters writes pictures side by side, no more than may be in memory at once, in memory that is used again.
+// What fails is told, and ends it.
 func TestPictureWriters(t *testing.T) {
 	const atOnce, total, inFlight = 3, 20, 2
 	full := errors.New("the disk is full")

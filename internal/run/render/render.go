@@ -21,7 +21,8 @@ import (
 
 // CamerasOfRun makes of a run's folder as --cameras the cameras.json in it: such a folder is no capture.
 func (o *Options) CamerasOfRun() {
-	if file := filepath.Join(o.Cameras, "cameras.json"); o.Cameras != "" && output.IsFile(file) && output.IsFile(filepath.Join(o.Cameras, "cfg_args")) {
+	if file := filepath.Join(o.Cameras, "cameras.json"); o.Cameras != "" && output.IsFile(file) &&
+		output.IsFile(filepath.Join(o.Cameras, "cfg_args")) {
 		o.Cameras = file
 	}
 }
@@ -114,8 +115,8 @@ func (o *Options) Look(info *splatfile.Info, synthetic bool) error {
 	return err
 }
 
-// Claim claims the folder of the pictures, if there are any: two renders at once would replace each other's pictures and render.json. One after the other,
-// renders of several models or cameras may share a folder.
+// Claim claims the folder of the pictures, if there are any: two renders at once would replace each other's pictures
+// and render.json. One after the other, renders of several models or cameras may share a folder.
 func (o *Options) Claim() (release func(), err error) {
 	if o.Out == "" {
 		return func() {}, nil
@@ -129,7 +130,8 @@ func (o *Options) Claim() (release func(), err error) {
 	return output.Claim(o.Out, true)
 }
 
-// Normalise moves the capture into the training frame, and with it the cameras of a flight. Where the capture has no cameras, the flight's are its.
+// Normalise moves the capture into the training frame, and with it the cameras of a flight. Where the capture has no
+// cameras, the flight's are its.
 func Normalise(c *scene.Capture, flown []scene.Camera) []scene.Camera {
 	c.Points = nil
 	if len(c.Cameras) == 0 {
@@ -168,7 +170,8 @@ func ReadViews(console *cli.Console, o *Options, origin [3]float64) (*scene.Capt
 		return nil, err
 	}
 	if info.Centred > 0 {
-		console.Warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.Cameras, cli.Count(info.Centred, "camera")))
+		console.Warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.Cameras,
+			cli.Count(info.Centred, "camera")))
 	}
 	heldOut := info.HeldOut
 	if heldOut == nil && o.Split != "" {

@@ -34,7 +34,8 @@ type rendering struct {
 }
 
 // renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
-func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
+func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats *scene.Splats, shots []shot,
+	unit float64) (err error) {
 	r := &rendering{o: o, shots: shots, kind: o.Picture(), unit: unit, turn: make(chan struct{}), release: func() {}}
 	close(r.turn)
 	defer func() { r.release() }()
@@ -70,7 +71,8 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 	}
 	defer func() { err = errors.Join(err, r.renderer.Close()) }()
 	models.TellShared(console, r.renderer)
-	console.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(todo), "picture"), r.resolution())
+	console.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(todo), "picture"),
+		r.resolution())
 	began := time.Now()
 	show := meter.New(console.Stdout, meter.Auto, 0, len(todo))
 	show.Draws, show.Text = true, console.Follow(show)
@@ -88,7 +90,8 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 	if err := r.video.finish(); err != nil {
 		return err
 	}
-	console.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds, float64(len(todo))/seconds, r.bandsText())
+	console.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds,
+		float64(len(todo))/seconds, r.bandsText())
 	return sayResults(console, r)
 }
 
@@ -213,7 +216,8 @@ func (r *rendering) writeFiles(s *shot, p *picture.Picture) error {
 	}
 	path := filepath.Join(r.o.Out, s.name)
 	if r.hasDepths() {
-		if err := r.o.drawing.write(path+depthSuffix, func(path string) error { return picture.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
+		if err := r.o.drawing.write(path+depthSuffix,
+			func(path string) error { return picture.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,8 @@ import (
 	"vksplat/scene/picture"
 )
 
-// recordFile says in the folder of pictures what each was asked to be, so that a render that was interrupted goes on, and never mixes with another.
+// recordFile says in the folder of pictures what each was asked to be, so that a render that was interrupted goes on,
+// and never mixes with another.
 const recordFile = "render.json"
 
 // renderRecord is the content of recordFile.
@@ -29,8 +30,8 @@ type renderRecord struct {
 	Pictures map[string]string `json:"pictures"` // by file, a hash of all that decides what is in it
 }
 
-// keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there. What is of another render is refused or,
-// with --overwrite, removed.
+// keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there.
+// What is of another render is refused or, with --overwrite, removed.
 func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error {
 	const other = "choose another folder, or replace its pictures with --overwrite"
 	r.kept = make([]bool, len(r.shots))
@@ -87,13 +88,14 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 		console.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", Are(cut, "picture"), r.o.Out))
 	}
 	if kept > 0 {
-		console.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", Are(kept, "picture"), r.o.Out))
+		console.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", Are(kept, "picture"),
+			r.o.Out))
 	}
 	return output.WriteJSON(path, record)
 }
 
-// complete tells whether what belongs to a picture that is there is there too, and all of it whole: pictures come to their names whole, but a full disk or a
-// copy to another may have cut them.
+// complete tells whether what belongs to a picture that is there is there too, and all of it whole: pictures come to
+// their names whole, but a full disk or a copy to another may have cut them.
 func (r *rendering) complete(i int, full string) bool {
 	width, height := r.shots[i].camera.Width, r.shots[i].camera.Height
 	if r.panorama != nil {
@@ -163,7 +165,8 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 func (r *rendering) settingsHash(s *scene.Splats) []byte {
 	h := sha256.New()
 	o := r.o
-	fmt.Fprintln(h, "vksplat render 1", s.N, s.Degree, o.Config.Background, o.Config.Near, o.Config.Antialiased, o.Depth, r.kind, r.unit, o.Projection)
+	fmt.Fprintln(h, "vksplat render 1", s.N, s.Degree, o.Config.Background, o.Config.Near, o.Config.Antialiased,
+		o.Depth, r.kind, r.unit, o.Projection)
 	if r.panorama != nil {
 		fmt.Fprintln(h, r.panorama.width, r.panorama.height)
 	}

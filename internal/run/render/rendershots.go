@@ -55,9 +55,11 @@ func (o *Options) noCameras() error {
 }
 
 // defaultCamera is what trajectory files without a lens are flown with where there is no photo.
-var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, math.Pi/3)
+var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280, Height: 720,
+	R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, math.Pi/3)
 
-// readCameras reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone there may be none.
+// readCameras reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone
+// there may be none.
 func readCameras(console *cli.Console, o *Options, origin [3]float64) (*scene.Capture, error) {
 	if o.Cameras == "" {
 		if !o.FromFile() {
@@ -114,7 +116,8 @@ func (o *Options) flight(c *scene.Capture, origin [3]float64) ([]scene.Camera, e
 	return cams, nil
 }
 
-// shots lists the pictures that are asked for, in the training frame, into which c has been moved, with the splats. flown are those of --trajectory FILE.
+// shots lists the pictures that are asked for, in the training frame, into which c has been moved, with the splats.
+// flown are those of --trajectory FILE.
 func (o *Options) shots(c *scene.Capture, flown []scene.Camera, splats *scene.Splats) ([]shot, error) {
 	cams, named := c.Cameras, true
 	switch {
@@ -168,13 +171,15 @@ func (o *Options) flightPictures() int { return max(1, int(math.Round(o.Seconds*
 // uncoveredShare is how much of a way around a scene may be where no photo was taken.
 const uncoveredShare = 0.25
 
-// warnUncovered warns of a way around a scene that was photographed from one side: it flies where the model was never looked at from.
+// warnUncovered warns of a way around a scene that was photographed from one side: it flies where the model was never
+// looked at from.
 func warnUncovered(console *cli.Console, o *Options, c *scene.Capture, shots []shot) {
 	if o.Trajectory != trajectory.Ellipse && o.Trajectory != trajectory.Orbit {
 		return
 	}
 	if n := trajectory.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
-		console.Warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.Trajectory, n, cli.Count(len(shots), "picture"),
+		console.Warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay "+
+			"near the photos", o.Trajectory, n, cli.Count(len(shots), "picture"),
 			trajectory.Interp, trajectory.Spiral))
 	}
 }
@@ -195,8 +200,8 @@ func (o *Options) splitViews(c *scene.Capture) []scene.Camera {
 	return captured.Pick(c.Cameras, train)
 }
 
-// measuredViews returns the photos that per_view.json beside a cameras.json has scores of, which are those that were held out: INRIA's cameras.json does not say,
-// nor did ours once. It is nil where there is no such file.
+// measuredViews returns the photos that per_view.json beside a cameras.json has scores of, which are those that were
+// held out: INRIA's cameras.json does not say, nor did ours once. It is nil where there is no such file.
 func measuredViews(dir string) map[string]bool {
 	data, err := os.ReadFile(filepath.Join(dir, "per_view.json"))
 	if err != nil {

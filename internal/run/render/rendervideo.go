@@ -22,7 +22,8 @@ import (
 
 // videoKinds are the encoders of ffmpeg for each kind of file, with what else they need.
 var videoKinds = map[string][]string{
-	".mp4": {"-c:v", "libx264", "-movflags", "+faststart"}, ".m4v": {"-c:v", "libx264", "-movflags", "+faststart"}, ".mov": {"-c:v", "libx264", "-movflags", "+faststart"},
+	".mp4": {"-c:v", "libx264", "-movflags", "+faststart"}, ".m4v": {"-c:v", "libx264", "-movflags", "+faststart"},
+	".mov": {"-c:v", "libx264", "-movflags", "+faststart"},
 	".mkv": {"-c:v", "libx264"}, ".webm": {"-c:v", "libvpx-vp9", "-b:v", "0", "-row-mt", "1"},
 }
 
@@ -34,14 +35,16 @@ func videoSuffix(file string) string { return strings.ToLower(filepath.Ext(file)
 // FfmpegName is the program that makes videos.
 const FfmpegName = "ffmpeg"
 
-// videoFilter pads odd sizes to even ones, as 4:2:0 wants them, and converts sRGB's primaries, which are those of BT.709, with that standard's matrix.
+// videoFilter pads odd sizes to even ones, as 4:2:0 wants them, and converts sRGB's primaries, which are those of
+// BT.709, with that standard's matrix.
 const videoFilter = "pad=ceil(iw/2)*2:ceil(ih/2)*2,scale=out_color_matrix=bt709:out_range=tv:flags=accurate_rnd+full_chroma_int,format=yuv420p"
 
 // encodeArgs are ffmpeg's arguments behind those of the input.
 func encodeArgs(o *Options, to string) []string {
 	args := []string{"-an", "-vf", videoFilter}
 	args = append(args, videoKinds[videoSuffix(o.Video)]...)
-	return append(args, "-crf", strconv.Itoa(o.Crf), "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
+	return append(args, "-crf", strconv.Itoa(o.Crf), "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc",
+		"bt709", "-color_range", "tv",
 		"-f", videoFormats[videoSuffix(o.Video)], "-y", to)
 }
 
@@ -55,7 +58,8 @@ type videoPipe struct {
 	ended      bool
 }
 
-// startVideo starts ffmpeg, if there is to be a video. Where the program is missing, pictures are written in place of the video.
+// startVideo starts ffmpeg, if there is to be a video. Where the program is missing, pictures are written in place of
+// the video.
 func startVideo(console *cli.Console, r *rendering, cams []scene.Camera) error {
 	o := r.o
 	if o.Video == "" {
@@ -82,7 +86,8 @@ func startVideo(console *cli.Console, r *rendering, cams []scene.Camera) error {
 	return err
 }
 
-// openVideo starts a program of ffmpeg's, which makes a video of pictures of one size. One that is returned with an error is to be abandoned, too.
+// openVideo starts a program of ffmpeg's, which makes a video of pictures of one size. One that is returned with an
+// error is to be abandoned, too.
 func openVideo(console *cli.Console, program string, o *Options, width, height int) (*videoPipe, error) {
 	if err := checkVideoFolder(o.Video); err != nil {
 		return nil, err
@@ -91,8 +96,10 @@ func openVideo(console *cli.Console, program string, o *Options, width, height i
 	if err != nil {
 		return nil, output.FolderError(filepath.Dir(o.Video), err)
 	}
-	args := append([]string{"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-f", "rawvideo", "-pix_fmt", "rgb0",
-		"-s", fmt.Sprintf("%dx%d", width, height), "-r", fpsText(o.Fps), "-i", "pipe:0"}, encodeArgs(o, "file:"+v.temp)...)
+	args := append([]string{"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-f", "rawvideo",
+		"-pix_fmt", "rgb0",
+		"-s", fmt.Sprintf("%dx%d", width, height), "-r", fpsText(o.Fps), "-i", "pipe:0"},
+		encodeArgs(o, "file:"+v.temp)...)
 	v.cmd = exec.Command(program, args...)
 	cli.Detach(v.cmd)
 	v.cmd.Stderr = v.said
@@ -107,7 +114,8 @@ func openVideo(console *cli.Console, program string, o *Options, width, height i
 	return v, nil
 }
 
-// newVideoPipe makes the temporary file of a video, and removes those of renders that were killed: with the lock nobody else writes one.
+// newVideoPipe makes the temporary file of a video, and removes those of renders that were killed: with the lock nobody
+// else writes one.
 func newVideoPipe(file string) (*videoPipe, error) {
 	dir, hidden := filepath.Dir(file), "."+filepath.Base(file)
 	unlock, err := output.WaitForLock(context.Background(), filepath.Join(dir, hidden+output.LockName))
@@ -118,7 +126,8 @@ func newVideoPipe(file string) (*videoPipe, error) {
 	var temp *os.File
 	if err == nil {
 		for _, e := range entries {
-			if number, ok := strings.CutPrefix(e.Name(), hidden+".tmp"); ok && output.Digits.MatchString(number) && e.Type().IsRegular() {
+			if number, ok := strings.CutPrefix(e.Name(), hidden+".tmp"); ok && output.Digits.MatchString(number) &&
+				e.Type().IsRegular() {
 				_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
 			}
 		}
@@ -151,11 +160,13 @@ var (
 	errFFmpeg   = fault.Sentinel(fault.ErrMachine, "ffmpeg failed", nil)
 )
 
-// picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they are there.
+// picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they
+// are there.
 func picturesInstead(console *cli.Console, r *rendering) error {
 	o := r.o
 	r.missing = true
-	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha || o.Format == FormatNone {
+	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha ||
+		o.Format == FormatNone {
 		return fault.WithHint(fmt.Errorf("write video %s: %w", o.Video, ErrNoFFmpeg),
 			"install ffmpeg, or leave --video out")
 	}
@@ -182,7 +193,8 @@ func picturesInstead(console *cli.Console, r *rendering) error {
 // errorWithoutFFmpeg is the error that ends a render whose video could not be made.
 func (r *rendering) errorWithoutFFmpeg() error {
 	o := r.o
-	args := append([]string{FfmpegName, "-framerate", fpsText(o.Fps), "-start_number", strconv.Itoa(r.shots[0].number), "-i",
+	args := append([]string{FfmpegName, "-framerate", fpsText(o.Fps), "-start_number", strconv.Itoa(r.shots[0].number),
+		"-i",
 		filepath.Join(o.Out, o.Name+r.suffix())}, encodeArgs(o, o.Video)...)
 	for i := range args {
 		args[i] = photo.ShellWord(args[i])

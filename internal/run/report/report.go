@@ -120,7 +120,8 @@ func Subtitle(st *output.Stats) string {
 func Facts(st *output.Stats) []Fact {
 	var list []Fact
 	if st.Scores != nil {
-		list = append(list, Fact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR), fmt.Sprintf("%s held out, median %.2f", cli.Count(st.TestImages, "photo"), st.PSNRMedian)},
+		list = append(list, Fact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR),
+			fmt.Sprintf("%s held out, median %.2f", cli.Count(st.TestImages, "photo"), st.PSNRMedian)},
 			Fact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
 	}
 	rate, seconds, note := 0.0, max(st.TrainSeconds, st.LoopSeconds), ""

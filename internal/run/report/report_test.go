@@ -8,7 +8,8 @@ import (
 	"vksplat/scene/results"
 )
 
-// TestThumbnails wants the pictures that the page shows to be kept, whatever the order in which views are measured, and no more at any time.
+// TestThumbnails wants the pictures that the page shows to be kept, whatever the order in which views are measured, and
+// no more at any time.
 func TestThumbnails(t *testing.T) {
 	const views = 40
 	kept := &Thumbnails{Step: 7}

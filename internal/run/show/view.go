@@ -110,7 +110,8 @@ func streams(console *cli.Console, o *Options) (bool, error) {
 			return false, err
 		}
 		if o.Stream = n > mostInBrowser; o.Stream {
-			console.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
+			console.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends "+
+				"pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
 		}
 	}
 	for _, flag := range o.DeviceFlags {

@@ -34,7 +34,8 @@ type streamed struct {
 }
 
 // firstFrame is about what browsers ask for, px: room for larger frames is made when they come.
-var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, startFOV)
+var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}},
+	startFOV)
 
 // startFOV is of the free camera where there is no photo, in radians.
 const startFOV = 1.05
@@ -83,8 +84,10 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int,
 	return splats.N, s.close, nil
 }
 
-// place brings model and cameras, which are in the capture's frame, into that of drawing, and says where the free camera stands first, and up.
-func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *splatfile.Info) (start view.LiveCamera, up [3]float64, _ *scene.Splats) {
+// place brings model and cameras, which are in the capture's frame, into that of drawing, and says where the free
+// camera stands first, and up.
+func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *splatfile.Info) (start view.LiveCamera,
+	up [3]float64, _ *scene.Splats) {
 	origin := models.OriginOf(info)
 	if len(capture.Cameras) > 0 {
 		render.Normalise(capture, nil)
@@ -149,7 +152,8 @@ func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
 	rgb, err := s.renderer.Show(s.memory, c, frames.Looks[q.Mode])
 	switch {
 	case pipeline.IsShortage(err):
-		return scene.Image{}, errors.New("more splats are in view than device memory has room for: go nearer, or give view more of it (--max-vram)")
+		return scene.Image{}, errors.New(
+			"more splats are in view than device memory has room for: go nearer, or give view more of it (--max-vram)")
 	case err != nil:
 		return scene.Image{}, err
 	}

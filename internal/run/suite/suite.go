@@ -79,7 +79,8 @@ func Run(console *cli.Console, o *Options) (err error) {
 			return err
 		}
 	}
-	console.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
+	console.Printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown),
+		filepath.Join(plan.out, suiteJSON))
 	if failed > 0 {
 		return fault.WithHint(fmt.Errorf("%d of %d runs failed", failed, len(runs)),
 			"the warnings above say why; put that right, and the same command does what is left")
@@ -132,8 +133,9 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 				maps.Copy(merged, s)
 			}
 			for _, seed := range p.seeds {
-				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: o.DeviceFlags,
-					out: p.runFolder(c.name, recipe.name, seed)}
+				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path,
+					device: o.DeviceFlags,
+					out:    p.runFolder(c.name, recipe.name, seed)}
 				if err := r.command(merged); err != nil {
 					return nil, err
 				}

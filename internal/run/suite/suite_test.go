@@ -11,13 +11,16 @@ import (
 
 // Groups of captures have a mean once all of them have; what a run does not know is no number in any table.
 func TestSuiteTables(t *testing.T) {
-	plan := &Plan{file: "x.toml", protocol: evaluate.ProtocolINRIA, correct: evaluate.ColorNone, seeds: []uint64{1, 2}, Captures: []suiteCapture{{name: "a"}, {name: "b"}},
-		recipes: []suiteRecipe{{name: "r"}}, Means: []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
+	plan := &Plan{file: "x.toml", protocol: evaluate.ProtocolINRIA, correct: evaluate.ColorNone, seeds: []uint64{1, 2},
+		Captures: []suiteCapture{{name: "a"}, {name: "b"}},
+		recipes:  []suiteRecipe{{name: "r"}},
+		Means:    []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
 	run := func(capture string, seed uint64, psnr float64) *suiteRun {
 		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
 		if psnr > 0 {
 			r.stats = &output.Stats{Splats: 10, TrainSeconds: 4}
-			r.scores = []results.Score{{Name: "PSNR", Value: psnr, Known: true}, {Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
+			r.scores = []results.Score{{Name: "PSNR", Value: psnr, Known: true},
+				{Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
 		}
 		return r
 	}
@@ -34,7 +37,8 @@ func TestSuiteTables(t *testing.T) {
 	}
 	runs[2], runs[3] = run("b", 1, 30), run("b", 2, 30)
 	text := plan.tables(runs)
-	if !strings.Contains(text, "| **both** ") || !strings.Contains(text, "25.500 ") || strings.Contains(text, "0.0000") {
+	if !strings.Contains(text, "| **both** ") || !strings.Contains(text, "25.500 ") ||
+		strings.Contains(text, "0.0000") {
 		t.Error(text)
 	}
 }

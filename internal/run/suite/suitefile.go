@@ -107,7 +107,8 @@ func Read(file string, training Training) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{file: file, training: training, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine, settings: map[string]string{}, sources: map[string]map[string]string{}}
+	p := &Plan{file: file, training: training, protocol: evaluate.ProtocolGsplat, correct: metric.ColorAffine,
+		settings: map[string]string{}, sources: map[string]map[string]string{}}
 	var own suiteTOML
 	md, err := toml.Decode(text, &own)
 	if err != nil {
@@ -132,9 +133,11 @@ func Read(file string, training Training) (*Plan, error) {
 func suiteHint(given string) string {
 	switch {
 	case slices.Contains(PresetNames(), given):
-		return fmt.Sprintf("%s is a preset: write a file with preset = \"%s\", data = \"/path\" and out = \"runs\"; docs/eval.md shows one", given, given)
+		return fmt.Sprintf("%s is a preset: write a file with preset = \"%s\", data = \"/path\" and out = \"runs\"; "+
+			"docs/eval.md shows one", given, given)
 	case output.IsFolder(given):
-		return "name a TOML file that says where captures are and how they are trained; docs/eval.md shows one; one capture is trained by vksplat train"
+		return "name a TOML file that says where captures are and how they are trained; docs/eval.md shows one; one " +
+			"capture is trained by vksplat train"
 	}
 	return "name the TOML file of a suite; docs/eval.md shows one"
 }
@@ -219,7 +222,8 @@ func (p *Plan) take(t *suiteTOML, md toml.MetaData, data string) error {
 	if t.Weights != "" {
 		p.weights = besideFile(p.file, t.Weights)
 	}
-	p.source, p.protocol, p.correct = cmp.Or(t.Source, p.source), cmp.Or(t.Protocol, p.protocol), cmp.Or(t.Correct, p.correct)
+	p.source, p.protocol, p.correct = cmp.Or(t.Source, p.source), cmp.Or(t.Protocol, p.protocol),
+		cmp.Or(t.Correct, p.correct)
 	if unknown := md.Undecoded(); len(unknown) > 0 {
 		return p.wrong("docs/eval.md lists all keys", "unknown key %s", unknown[0])
 	}
@@ -249,7 +253,8 @@ func (p *Plan) takeCapture(md toml.MetaData, name string, table map[string]toml.
 		c.path = filepath.Join(data, name)
 	}
 	if c.path == "" {
-		return p.wrong("add: path = \"/data/"+name+"\", or data = \"/data\" for all captures", "capture.%s: path does not say where it is", name)
+		return p.wrong("add: path = \"/data/"+name+"\", or data = \"/data\" for all captures",
+			"capture.%s: path does not say where it is", name)
 	}
 	values, err := p.settingsOf(md, "capture."+name, table)
 	maps.Copy(c.settings, values)
@@ -340,7 +345,8 @@ func (p *Plan) finish(own *suiteTOML) error {
 	if !slices.Contains(evaluate.ProtocolNames(), p.protocol) {
 		return p.wrong("give "+wording.Or(evaluate.ProtocolNames()), "protocol: there is no %q", p.protocol)
 	}
-	if ways := []string{metric.ColorAffine, metric.ColorQuadratic, evaluate.ColorNone}; !slices.Contains(ways, p.correct) {
+	if ways := []string{metric.ColorAffine, metric.ColorQuadratic, evaluate.ColorNone}; !slices.Contains(ways,
+		p.correct) {
 		return p.wrong("give "+wording.Or(ways), "color_correct: there is no %q", p.correct)
 	}
 	if names := slices.Sorted(maps.Keys(p.sources)); p.source != "" && !slices.Contains(names, p.source) {

@@ -29,14 +29,15 @@ const (
 
 // suiteRecord is the content of suiteRecordFile: how far a run is, across calls of suite.
 type suiteRecord struct {
-	Scene       string   `json:"scene"`    // absolute
-	Settings    []string `json:"settings"` // flags of train; those of a suite that was changed differ
-	Attempts    int      `json:"attempts"`
-	WallSeconds float64  `json:"wall_seconds"` // of the processes that trained, as far as they ended before the suite did
-	Trained     bool     `json:"trained"`
-	Protocol    string   `json:"protocol,omitempty"` // it was measured by, "" before that
-	Correct     string   `json:"color_correct,omitempty"`
-	Weights     string   `json:"lpips_weights_sha256,omitempty"`
+	Scene    string   `json:"scene"`    // absolute
+	Settings []string `json:"settings"` // flags of train; those of a suite that was changed differ
+	Attempts int      `json:"attempts"`
+	// of the processes that trained, as far as they ended before the suite did
+	WallSeconds float64 `json:"wall_seconds"`
+	Trained     bool    `json:"trained"`
+	Protocol    string  `json:"protocol,omitempty"` // it was measured by, "" before that
+	Correct     string  `json:"color_correct,omitempty"`
+	Weights     string  `json:"lpips_weights_sha256,omitempty"`
 }
 
 func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
@@ -60,7 +61,8 @@ func (r *suiteRun) recall() error {
 	}
 	r.stats, r.scores = nil, nil
 	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
-		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, cli.Quoted(r.record.Scene), strings.Join(cli.QuotedAll(r.record.Settings), " "))
+		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, cli.Quoted(r.record.Scene),
+			strings.Join(cli.QuotedAll(r.record.Settings), " "))
 	}
 	return nil
 }
@@ -95,7 +97,8 @@ func (r *suiteRun) read() error {
 		return err
 	}
 	if protocol != r.plan.protocol {
-		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model anew; remove %s to have it measured again",
+		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model anew; remove "+
+			"%s to have it measured again",
 			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
 	}
 	for _, name := range slices.Concat(evaluate.PlainNames[:], evaluate.CorrectNames[:], evaluate.UnmaskedNames[:]) {
@@ -154,7 +157,8 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(cli.QuotedAll(args), " ")); err != nil {
 		return err
 	}
-	if err := child.Run(ctx, program, args, child.Options{Stdout: log, Stderr: log, Running: &r.plan.running}); err != nil {
+	if err := child.Run(ctx, program, args,
+		child.Options{Stdout: log, Stderr: log, Running: &r.plan.running}); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -206,5 +210,6 @@ func (r *suiteRun) summary() string {
 			words = append(words, fmt.Sprintf("%s %s", s.Name, evaluate.ScoreText(s)))
 		}
 	}
-	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))
+	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol,
+		cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))
 }

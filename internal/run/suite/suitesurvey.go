@@ -19,8 +19,8 @@ import (
 	"vksplat/internal/wording"
 )
 
-// survey looks, before the first run, at what all of them need and at what earlier calls have left: a suite takes days, and what is wrong with its last run is
-// known at once.
+// survey looks, before the first run, at what all of them need and at what earlier calls have left: a suite takes days,
+// and what is wrong with its last run is known at once.
 func (p *Plan) survey(runs []*suiteRun) error {
 	if err := p.hashWeights(); err != nil {
 		return err
@@ -59,7 +59,8 @@ func (p *Plan) hashWeights() error {
 		_ = f.Close() // only read
 	}
 	if err != nil {
-		return &fault.Error{Op: "read LPIPS weights", Path: p.weights, Err: fault.Pathless(err), Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
+		return &fault.Error{Op: "read LPIPS weights", Path: p.weights, Err: fault.Pathless(err),
+			Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
 	}
 	p.weightsHash = fmt.Sprintf("%x", h.Sum(nil))
 	return nil
@@ -81,10 +82,12 @@ func (p *Plan) missing(runs []*suiteRun) error {
 	var parts []string
 	hint := "copy them there, correct data or path, or name those that are there with only = [...]"
 	if len(captures) > 0 {
-		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(captures), "capture"), strings.Join(captures, ", ")))
+		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(captures), "capture"),
+			strings.Join(captures, ", ")))
 	}
 	if len(photos) > 0 {
-		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(photos), "folder"), strings.Join(photos, ", ")))
+		parts = append(parts, fmt.Sprintf("%s not there: %s", render.Are(len(photos), "folder"),
+			strings.Join(photos, ", ")))
 		hint += "; these hold reduced photos, and those of full size are reduced with source = \"resized\""
 	}
 	if len(parts) == 0 {
@@ -94,7 +97,8 @@ func (p *Plan) missing(runs []*suiteRun) error {
 		hint)
 }
 
-// dropped refuses to write tables in the place of those that have results of runs which are still there, and which are not asked for any more.
+// dropped refuses to write tables in the place of those that have results of runs which are still there, and which are
+// not asked for any more.
 func (p *Plan) dropped(runs []*suiteRun) error {
 	path := filepath.Join(p.out, suiteJSON)
 	data, err := os.ReadFile(path)
@@ -119,9 +123,12 @@ func (p *Plan) dropped(runs []*suiteRun) error {
 		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {
 			return r.capture == f.Capture && r.recipe == f.Recipe && slices.Equal(f.Seeds, []uint64{r.seed})
 		})
-		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 && output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
-			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+filepath.Join(p.out, suiteJSON),
-				"%s has results of runs that are not asked for: %s", filepath.Join(p.out, suiteMarkdown), wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
+		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 &&
+			output.IsFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
+			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+
+				filepath.Join(p.out, suiteJSON),
+				"%s has results of runs that are not asked for: %s", filepath.Join(p.out, suiteMarkdown),
+				wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
 		}
 	}
 	return nil

@@ -46,10 +46,11 @@ type suiteLine struct {
 	Of      int            `json:"seeds_asked"`
 	Out     string         `json:"out,omitempty"`
 	Device  string         `json:"device,omitempty"`
-	Error   string         `json:"error,omitempty"`   // why there are no numbers
-	Drawn   *results.Drawn `json:"drawn,omitempty"`   // what decides the scores beside the model's file
-	Resumed bool           `json:"resumed,omitempty"` // seconds and peak lack what processes took that did not come to their end
-	Numbers suiteNumbers   `json:"numbers"`
+	Error   string         `json:"error,omitempty"` // why there are no numbers
+	Drawn   *results.Drawn `json:"drawn,omitempty"` // what decides the scores beside the model's file
+	// seconds and peak lack what processes took that did not come to their end
+	Resumed bool         `json:"resumed,omitempty"`
+	Numbers suiteNumbers `json:"numbers"`
 }
 
 // suiteGroup is the mean over captures of one recipe.
@@ -90,7 +91,8 @@ func (r *suiteRun) numbers() suiteNumbers {
 	known := func(name string, value float64) results.Score {
 		return results.Score{Name: name, Value: value, Known: true}
 	}
-	n := suiteNumbers{known(numberLoop, r.stats.TrainSeconds), known(numberWall, r.record.WallSeconds), known(numberPeak, float64(r.stats.PeakDeviceBytes)),
+	n := suiteNumbers{known(numberLoop, r.stats.TrainSeconds), known(numberWall, r.record.WallSeconds),
+		known(numberPeak, float64(r.stats.PeakDeviceBytes)),
 		known(numberSplats, float64(r.stats.Splats))}
 	return append(n, r.scores...)
 }
@@ -111,11 +113,13 @@ func meanNumbers(list []suiteNumbers) suiteNumbers {
 
 // results sums up the runs so far.
 func (p *Plan) results(runs []*suiteRun) *suiteResults {
-	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Preset: p.preset, Source: p.source, Protocol: p.protocol, Correct: p.correct,
+	out := &suiteResults{Format: suiteFormat, Version: cli.Version(), Preset: p.preset, Source: p.source,
+		Protocol: p.protocol, Correct: p.correct,
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}
 	for _, r := range runs {
-		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out, Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers(), Drawn: r.drawn}
+		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out,
+			Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers(), Drawn: r.drawn}
 		if r.stats != nil {
 			line.Device = r.stats.Device
 		} else if line.Error == "" {
@@ -125,7 +129,8 @@ func (p *Plan) results(runs []*suiteRun) *suiteResults {
 	}
 	for _, c := range p.Captures {
 		for _, recipe := range p.recipes {
-			out.Means = append(out.Means, suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []uint64{}, Of: len(p.seeds)})
+			out.Means = append(out.Means,
+				suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []uint64{}, Of: len(p.seeds)})
 		}
 	}
 	for i := range out.Means {
@@ -203,7 +208,8 @@ func (p *Plan) tables(runs []*suiteRun) string {
 	means.Add(append([]string{"capture", "recipe", "seeds"}, head...)...)
 	each.Add(append([]string{"capture", "recipe", "seed"}, head...)...)
 	for _, m := range results.Means {
-		means.Add(append([]string{m.Capture, m.Recipe, fmt.Sprintf("%d of %d%s", len(m.Seeds), m.Of, starOf(m.Resumed))}, cells(names, m.Numbers)...)...)
+		means.Add(append([]string{m.Capture, m.Recipe,
+			fmt.Sprintf("%d of %d%s", len(m.Seeds), m.Of, starOf(m.Resumed))}, cells(names, m.Numbers)...)...)
 	}
 	for _, g := range results.Groups {
 		label := "**" + g.Name + "**"
@@ -213,7 +219,8 @@ func (p *Plan) tables(runs []*suiteRun) string {
 		means.Add(append([]string{label, g.Recipe, ""}, cells(names, g.Numbers)...)...)
 	}
 	for _, r := range results.Runs {
-		each.Add(append([]string{r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], starOf(r.Resumed))}, cells(names, r.Numbers)...)...)
+		each.Add(append([]string{r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], starOf(r.Resumed))},
+			cells(names, r.Numbers)...)...)
 	}
 	title := strings.TrimSuffix(filepath.Base(p.file), filepath.Ext(p.file))
 	if p.preset != "" {
@@ -223,10 +230,12 @@ func (p *Plan) tables(runs []*suiteRun) string {
 		title += ", photos " + p.source
 	}
 	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
-	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.protocol), Correct: p.correct}).Legend() + " Loop: the training steps alone; wall: processes of train from start to end.\n"
+	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.protocol), Correct: p.correct}).Legend() +
+		" Loop: the training steps alone; wall: processes of train from start to end.\n"
 	text += results.drawnText()
 	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
-		text += "\\* was stopped and went on: seconds and peak lack what processes took that did not come to their end.\n"
+		text += "\\* was stopped and went on: seconds and peak lack what processes took that did not come to their " +
+			"end.\n"
 	}
 	for _, r := range results.Runs {
 		if r.Error != "" {

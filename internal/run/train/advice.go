@@ -25,7 +25,8 @@ func (r *Run) advise(p *meter.Meter) {
 		return
 	}
 	text := r.Advice(p.Rate)
-	r.Console.Note(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s", cli.Duration(eta), meter.RateText(p.Rate), text))
+	r.Console.Note(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s",
+		cli.Duration(eta), meter.RateText(p.Rate), text))
 }
 
 // Advice is the same command with smaller photos, where they are large, and with
@@ -76,7 +77,8 @@ func smallerPhotos(f captured.DownscaleFlag, width int) string {
 
 // commandWith is the command line of this run with flags in place of those of the
 // same name, as a shell takes it.
-func commandWith(console *cli.Console, flags []string, namesOf func(flag string) (names []string, letter string)) string {
+func commandWith(console *cli.Console, flags []string,
+	namesOf func(flag string) (names []string, letter string)) string {
 	args := slices.Clone(console.Args)
 	end := slices.Index(args, "--")
 	var rest []string

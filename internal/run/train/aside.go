@@ -22,14 +22,16 @@ func (s *saver) PutAside(after int) (err error) {
 	record, copied := output.AsideRecord{After: after}, []string(nil)
 	if after >= 0 {
 		record.Copies, copied = output.ToStay(s.r.Out)
-		if end := filepath.Join(s.r.Out, output.StatsFile); output.IsFile(end) { // where one is, the new run is done: see stands
+		// where one is, the new run is done: see stands
+		if end := filepath.Join(s.r.Out, output.StatsFile); output.IsFile(end) {
 			files = append(files, end)
 		}
 	}
 	moving := filepath.Join(s.r.Out, output.AsideMoving)
 	defer func() {
 		if err != nil {
-			err = errors.Join(output.FolderError(s.r.Out, fmt.Errorf("move the earlier run to %s: %w", output.AsideFolder, err)), output.MoveBack(s.r.Out))
+			err = errors.Join(output.FolderError(s.r.Out,
+				fmt.Errorf("move the earlier run to %s: %w", output.AsideFolder, err)), output.MoveBack(s.r.Out))
 		}
 	}()
 	if err := os.Mkdir(moving, 0o777); err != nil {
@@ -86,7 +88,8 @@ func (s *saver) Standing() {
 	}
 	s.Aside = false
 	if err := output.DropAside(s.r.Out); err != nil {
-		s.r.Console.Warn(fmt.Sprintf("the earlier run in %s is not removed: %v", filepath.Join(s.r.Out, output.AsideFolder), err))
+		s.r.Console.Warn(fmt.Sprintf("the earlier run in %s is not removed: %v",
+			filepath.Join(s.r.Out, output.AsideFolder), err))
 	}
 }
 

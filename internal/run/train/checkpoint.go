@@ -28,16 +28,17 @@ type saver struct {
 	o   *CheckpointOptions
 	dir string
 
-	From       *pipeline.Checkpoint    // to go on with; nil: from the start
-	Foreign    []string                // checkpoints in dir that are not of this run's past
-	Left       []string                // likewise what else an earlier run left in OUT
-	Aside      bool                    // both are in asideFolder
-	Own        *output.Written         // files of OUT that are this program's
-	trusts     bool                    // treat every file with a run's name as ours
-	kept       []output.CheckpointFile // those that are, by step
-	pending    *pipeline.CheckpointWrite
-	wanted     bool                               // pending was asked for
-	asked      []int                              // steps of --save-at and of the viewer, of this and of earlier calls: their checkpoints stay
+	From    *pipeline.Checkpoint    // to go on with; nil: from the start
+	Foreign []string                // checkpoints in dir that are not of this run's past
+	Left    []string                // likewise what else an earlier run left in OUT
+	Aside   bool                    // both are in asideFolder
+	Own     *output.Written         // files of OUT that are this program's
+	trusts  bool                    // treat every file with a run's name as ours
+	kept    []output.CheckpointFile // those that are, by step
+	pending *pipeline.CheckpointWrite
+	wanted  bool // pending was asked for
+	// steps of --save-at and of the viewer, of this and of earlier calls: their checkpoints stay
+	asked      []int
 	remembered bool                               // asked is on disk
 	last       time.Time                          // end of the last write, or the start
 	full       bool                               // the last periodic write failed
@@ -95,7 +96,8 @@ func (s *saver) run(ctx context.Context, to int) error {
 	}
 }
 
-// saveNow has a checkpoint written after the step, or at once while training is held. It may be called from any goroutine.
+// saveNow has a checkpoint written after the step, or at once while training is held. It may be called from any
+// goroutine.
 func (s *saver) saveNow() {
 	s.now.Store(true)
 	if end := s.stretch.Load(); end != nil {
@@ -145,7 +147,8 @@ func (s *saver) Begin() error {
 		last = c.Splats
 	}
 	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(last); known && last > 0 && free < most {
-		s.r.Console.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.Out, pipeline.BytesText(free), cli.Count(last, "splat"), pipeline.BytesText(most)))
+		s.r.Console.Warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.Out,
+			pipeline.BytesText(free), cli.Count(last, "splat"), pipeline.BytesText(most)))
 	}
 	return nil
 }
@@ -266,7 +269,8 @@ func (s *saver) collect() error {
 		return err
 	}
 	s.full = false
-	s.log = append(s.log, output.CheckpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied, PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
+	s.log = append(s.log, output.CheckpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied,
+		PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
 	s.Standing()
 	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Path == w.Path })
 	s.kept = append(s.kept, output.CheckpointFile{Path: w.Path, Step: w.Step})
@@ -304,7 +308,8 @@ func (s *saver) makeRoom(need int64) error {
 
 // noSpace is the error of a disk that is about to be full.
 func noSpace(what string, need, free int64) error {
-	return fmt.Errorf("%w: %s takes %s, %s are free", syscall.ENOSPC, what, pipeline.BytesText(need), pipeline.BytesText(max(free, 0)))
+	return fmt.Errorf("%w: %s takes %s, %s are free", syscall.ENOSPC, what, pipeline.BytesText(need),
+		pipeline.BytesText(max(free, 0)))
 }
 
 // end writes the checkpoint of a run that is done, or was stopped, and leaves as many as were asked for.
@@ -331,13 +336,15 @@ func (s *saver) end(interrupted bool) error {
 	return errors.Join(s.failed, err)
 }
 
-// worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first checkpoint needs.
+// worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first
+// checkpoint needs.
 const worthWaiting = 60
 
 // tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
 func (s *saver) tooEarly() bool {
 	r := s.r
-	return r.Fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 && r.Rec.seconds() < worthWaiting
+	return r.Fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 &&
+		r.Rec.seconds() < worthWaiting
 }
 
 // pressed saves the run before the trainer gives things up for want of device memory.

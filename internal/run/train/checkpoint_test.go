@@ -17,10 +17,13 @@ func TestCheckpointFlags(t *testing.T) {
 		want everyFlag
 		ok   bool
 	}{
-		{"1000", everyFlag{steps: 1000}, true}, {"0", everyFlag{}, true}, {"5m", everyFlag{time: 5 * time.Minute}, true},
+		{"1000", everyFlag{steps: 1000}, true}, {"0", everyFlag{}, true},
+		{"5m", everyFlag{time: 5 * time.Minute}, true},
 		{"0.5m", everyFlag{time: 30 * time.Second}, true}, {"0m", everyFlag{}, true},
-		{"", everyFlag{}, false}, {"m", everyFlag{}, false}, {"-1", everyFlag{}, false}, {"-1m", everyFlag{}, false}, {"1e9m", everyFlag{}, false},
-		{"999999999999m", everyFlag{}, false}, {"NaNm", everyFlag{}, false}, {"5 m", everyFlag{}, false}, {"99999999999999999999", everyFlag{}, false},
+		{"", everyFlag{}, false}, {"m", everyFlag{}, false}, {"-1", everyFlag{}, false}, {"-1m", everyFlag{}, false},
+		{"1e9m", everyFlag{}, false},
+		{"999999999999m", everyFlag{}, false}, {"NaNm", everyFlag{}, false}, {"5 m", everyFlag{}, false},
+		{"99999999999999999999", everyFlag{}, false},
 	} {
 		var f everyFlag
 		if err := f.Set(tt.text); (err == nil) != tt.ok || f != tt.want {

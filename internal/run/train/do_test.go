@@ -39,7 +39,8 @@ func TestDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Step != 20 || st.Scores == nil || seen != st.TestImages || !output.IsFile(filepath.Join(out, output.ReportFile)) {
+	if st.Step != 20 || st.Scores == nil || seen != st.TestImages ||
+		!output.IsFile(filepath.Join(out, output.ReportFile)) {
 		t.Errorf("%+v with %d pictures seen", st, seen)
 	}
 	if _, err := Do(cli.New(nil, io.Discard, io.Discard), options(), nil); !errors.Is(err, fault.ErrUsage) {

@@ -26,8 +26,10 @@ func (r *Run) equip(ctx context.Context) error {
 	cams := captured.Pick(r.Capture.Cameras, r.Train)
 	options := pipeline.TrainerOptions{
 		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
-		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM, Strict: r.Load.Strict, Warn: r.Console.Warn,
-		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.Preview.pictureBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.Saver.pressed,
+		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM,
+		Strict: r.Load.Strict, Warn: r.Console.Warn,
+		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.Preview.pictureBytes(),
+		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.Saver.pressed,
 	}
 	var init *scene.Splats
 	var splats int
@@ -94,7 +96,8 @@ func (r *Run) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
 	return err
 }
 
-// lookingForBlack decodes photos and tells of the first black one. What else inspect finds in pixels takes longer than training should wait.
+// lookingForBlack decodes photos and tells of the first black one. What else inspect finds in pixels takes longer than
+// training should wait.
 func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 	var once sync.Once
 	return func(cams []scene.Camera) ([]scene.Image, []error) {
@@ -102,7 +105,8 @@ func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 		for i := range images {
 			if errs[i] == nil && inspect.Dark(&images[i]) {
 				once.Do(func() {
-					r.Console.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.Capture.Root))
+					r.Console.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)",
+						cams[i].Name, r.Capture.Root))
 				})
 			}
 		}
@@ -110,19 +114,23 @@ func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 	}
 }
 
-// warnPlan warns of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that goes on was told at its start.
+// warnPlan warns of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that
+// goes on was told at its start.
 func (r *Run) warnPlan() {
 	if r.PhotoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
-		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step", pipeline.BytesText(r.PhotoVRAM)))
+		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step",
+			pipeline.BytesText(r.PhotoVRAM)))
 	}
 	if r.plan.Shares != nil {
-		r.noteLater("the devices have unequal memory: the model may grow to " + cli.SharesText(r.plan.Shares) + " splats on them")
+		r.noteLater("the devices have unequal memory: the model may grow to " + cli.SharesText(r.plan.Shares) +
+			" splats on them")
 	}
 	asked, most := r.Config.MaxSplats, r.plan.Ceiling
 	if r.Saver.From != nil || r.Config.Splats > 0 || most >= asked {
 		return
 	}
-	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise %s, use smaller photos with --downscale, or --precision mixed)",
+	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise "+
+		"%s, use smaller photos with --downscale, or --precision mixed)",
 		cli.Count(most, "splat"), asked, fault.Setting(r.Device.MemorySetting())))
 }
 
@@ -169,7 +177,8 @@ func (r *Run) decodable(ctx context.Context) error {
 	return errors.Join(err, photos.Close())
 }
 
-// What a point takes in RAM, in bytes: while the model is trained, and at most before that, when the first splats are made (load.TestLoadingFootprint).
+// What a point takes in RAM, in bytes: while the model is trained, and at most before that, when the first splats are
+// made (load.TestLoadingFootprint).
 const (
 	filePointBytes   = 16
 	loadedPointBytes = 160
@@ -185,11 +194,13 @@ func (r *Run) cacheBytes(planned photos.Options) (int64, error) {
 	}
 	if r.PhotoRAM > planned.Bytes {
 		return 0, fault.Usagef("give less, or raise --max-ram",
-			"flag --photo-ram: %s, the plan has %s for decoded photos", pipeline.BytesText(r.PhotoRAM), pipeline.BytesText(planned.Bytes))
+			"flag --photo-ram: %s, the plan has %s for decoded photos", pipeline.BytesText(r.PhotoRAM),
+			pipeline.BytesText(planned.Bytes))
 	}
 	if least := planned.LargestPhoto(); r.PhotoRAM < least {
 		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least),
-			"flag --photo-ram: %s, the largest photo takes %s", pipeline.BytesText(r.PhotoRAM), pipeline.BytesText(least))
+			"flag --photo-ram: %s, the largest photo takes %s", pipeline.BytesText(r.PhotoRAM),
+			pipeline.BytesText(least))
 	}
 	return r.PhotoRAM, nil
 }

@@ -11,8 +11,8 @@ import (
 // asks for --accept-changes.
 const noFingerprint = "unknown"
 
-// startFingerprint begins to hash the photos. A run from the start does not wait for that before its first checkpoint, and leaves the other cores to
-// decoding; one that goes on compares the fingerprint before its first step.
+// startFingerprint begins to hash the photos. A run from the start does not wait for that before its first checkpoint,
+// and leaves the other cores to decoding; one that goes on compares the fingerprint before its first step.
 func (r *Run) startFingerprint(ctx context.Context) (err error) {
 	if r.Checkpoints.Off {
 		return nil
@@ -30,8 +30,8 @@ func (r *Run) startFingerprint(ctx context.Context) (err error) {
 	return err
 }
 
-// identify tells the trainer the fingerprint before it writes its first checkpoint. A photo that was changed or lost under the run is no reason to lose the
-// run, too: its checkpoints say that nobody knows what it was trained on.
+// identify tells the trainer the fingerprint before it writes its first checkpoint. A photo that was changed or lost
+// under the run is no reason to lose the run, too: its checkpoints say that nobody knows what it was trained on.
 func (s *saver) identify() {
 	r := s.r
 	if r.Fingerprint != "" {
@@ -45,14 +45,16 @@ func (s *saver) identify() {
 	hash, err := r.hashing.Wait(context.Background())
 	if r.Fingerprint = hex.EncodeToString(hash[:]); err != nil {
 		r.Fingerprint = noFingerprint
-		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs --accept-changes")
+		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs " +
+			"--accept-changes")
 		r.Trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
 		r.altered = true
 	}
 	r.Trainer.SetFingerprint(r.Fingerprint)
 }
 
-// recheck tells, once, of photos that were changed after they had been hashed: what is decoded from now on, or was since, may be of others.
+// recheck tells, once, of photos that were changed after they had been hashed: what is decoded from now on, or was
+// since, may be of others.
 func (s *saver) recheck() {
 	r := s.r
 	if r.altered || r.hashing == nil {

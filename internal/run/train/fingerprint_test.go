@@ -16,7 +16,8 @@ import (
 	"vksplat/scene/synth"
 )
 
-// hashedRun is a run from the start on a made-up capture, one photo of which takes some time to hash. change happens meanwhile.
+// hashedRun is a run from the start on a made-up capture, one photo of which takes some time to hash. change happens
+// meanwhile.
 func hashedRun(t *testing.T, change func(photo string)) (r *Run, warnings *bytes.Buffer) {
 	r, warnings = hashingRun(t, 256<<20)
 	change(r.Capture.Cameras[3].Path)
@@ -39,7 +40,8 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	warnings = &bytes.Buffer{}
-	r = &Run{Options: NewOptions(), Console: cli.New(nil, &bytes.Buffer{}, warnings), Capture: c, Trainer: &pipeline.Trainer{}}
+	r = &Run{Options: NewOptions(), Console: cli.New(nil, &bytes.Buffer{}, warnings), Capture: c,
+		Trainer: &pipeline.Trainer{}}
 	r.Out = filepath.Join(dir, "out")
 	r.Saver = NewSaver(r)
 	if err := r.startFingerprint(t.Context()); err != nil {
@@ -52,7 +54,8 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 	return r, warnings
 }
 
-// TestStopBeforeHashes stops a run whose photos take hours to read: soon after its start nothing waits for that, later the checkpoint is worth it.
+// TestStopBeforeHashes stops a run whose photos take hours to read: soon after its start nothing waits for that, later
+// the checkpoint is worth it.
 func TestStopBeforeHashes(t *testing.T) {
 	r, _ := hashingRun(t, 1<<40)
 	r.Rec = &Record{}
@@ -91,7 +94,8 @@ func TestIdentify(t *testing.T) {
 	for range 2 {
 		r.Saver.identify()
 	}
-	if text := said.String(); r.Fingerprint != known || len(r.Trainer.Deviations()) != 1 || strings.Count(text, "was changed") != 1 {
+	if text := said.String(); r.Fingerprint != known || len(r.Trainer.Deviations()) != 1 ||
+		strings.Count(text, "was changed") != 1 {
 		t.Errorf("fingerprint %q, %v, %s", r.Fingerprint, r.Trainer.Deviations(), said)
 	}
 	r, said = hashedRun(t, func(photo string) {
@@ -99,7 +103,8 @@ func TestIdentify(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if text := said.String(); r.Fingerprint != noFingerprint || len(r.Trainer.Deviations()) != 1 || !strings.Contains(text, "was changed") || !strings.Contains(text, "--accept-changes") {
+	if text := said.String(); r.Fingerprint != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
+		!strings.Contains(text, "was changed") || !strings.Contains(text, "--accept-changes") {
 		t.Errorf("fingerprint %q, %v, %s", r.Fingerprint, r.Trainer.Deviations(), text)
 	}
 	// It is said once.

@@ -15,8 +15,9 @@ import (
 // MostSplatsFactor gives more splats than any photo has pixels.
 const MostSplatsFactor = 100
 
-// followCapture chooses the number of splats to end with by what the capture holds, where --splats-factor asks for that and --splats does not say it. Both
-// the photos and the points are those of the capture as it was read, so that a run that is resumed finds the same number.
+// followCapture chooses the number of splats to end with by what the capture holds, where --splats-factor asks for that
+// and --splats does not say it. Both the photos and the points are those of the capture as it was read, so that a run
+// that is resumed finds the same number.
 func (r *Run) followCapture() {
 	c := &r.Config
 	if r.SplatsFactor == 0 || c.Splats > 0 || c.RefineEvery == 0 {
@@ -41,11 +42,12 @@ func (r *Run) followCapture() {
 		}
 	}
 	r.follows = true
-	r.noteLater(fmt.Sprintf("the model ends with %s: --splats-factor %g of this capture", cli.Count(c.Splats, "splat"), r.SplatsFactor))
+	r.noteLater(fmt.Sprintf("the model ends with %s: --splats-factor %g of this capture", cli.Count(c.Splats, "splat"),
+		r.SplatsFactor))
 }
 
-// makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and that nobody asked for, the model ends
-// with as many as there is room for.
+// makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and
+// that nobody asked for, the model ends with as many as there is room for.
 func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOptions) (err error) {
 	r.plan, err = r.Device.Plan(cams, splats, r.Config, o)
 	if !r.follows || !errors.Is(err, pipeline.ErrTooSmall) {
@@ -58,7 +60,8 @@ func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOption
 		return err
 	}
 	r.Config.Splats, r.plan = plan.Ceiling, plan
-	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with --downscale, or --precision mixed)",
+	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with "+
+		"--downscale, or --precision mixed)",
 		cli.Count(plan.Ceiling, "splat"), fault.Setting(r.Device.MemorySetting())))
 	return nil
 }

@@ -21,15 +21,17 @@ func (r *Run) PicturesFolder(step int) string {
 	return filepath.Join(r.Out, output.PictureFolder+strconv.Itoa(step))
 }
 
-// Measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are written in any case: a run that was
-// killed may have left them behind what it recorded. Where ctx is cancelled meanwhile there are no scores, and r.unmeasured is set.
+// Measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are
+// written in any case: a run that was killed may have left them behind what it recorded. Where ctx is cancelled
+// meanwhile there are no scores, and r.unmeasured is set.
 //
 // What is drawn is the model on the device, not the file that was written of it: a second copy beside the optimiser's
 // state may not fit, and measurements on the way (--eval-at) have no file. The scores are the file's all the same.
 // RenderInto takes what the file holds, all SH coefficients among it, with settings that the file names (startModel);
 // the file differs by the rounding of coordinates to float32 in the capture's frame, which --origin keeps small: 1e-6
 // dB. TestScoreIsTheFiles measures files alone and compares.
-func (r *Run) Measure(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []results.ViewScore, err error) {
+func (r *Run) Measure(ctx context.Context, step int,
+	seen func(photo scene.Image, render []float32)) (views []results.ViewScore, err error) {
 	r.Saver.startOver()
 	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
 		ctx = context.Background()
@@ -51,7 +53,8 @@ func (r *Run) Measure(ctx context.Context, step int, seen func(photo scene.Image
 	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, r.Rec.Metrics.scores(), r.Saver.From != nil)
 }
 
-// measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.
+// measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures
+// is not there.
 func (r *Run) measured(step int) []results.ViewScore {
 	views := r.Rec.Metrics.Evaluated(step, r.Drawn())
 	files := r.pictureFiles()
@@ -65,7 +68,8 @@ func (r *Run) measured(step int) []results.ViewScore {
 
 // evaluate renders every held-out photo's view, measures it against the photo
 // and writes both side by side.
-func (r *Run) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]results.ViewScore, error) {
+func (r *Run) evaluate(ctx context.Context, step int,
+	seen func(photo scene.Image, render []float32)) ([]results.ViewScore, error) {
 	cams := captured.Pick(r.Capture.Cameras, r.Test)
 	files := captured.PictureNames(cams)
 	if err := r.Saver.Own.Begin(captured.PathsIn(r.PicturesFolder(step), files)...); err != nil {
@@ -127,7 +131,8 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	var thumb *report.Picture
 	if r.Report {
 		made := photo.FromFloats(c.Render, c.Photo.Width, c.Photo.Height)
-		if thumb, err = report.NewPicture(c.Cam.Name, photo.Fit(c.Photo, report.Side), photo.Fit(made, report.Side)); err != nil {
+		if thumb, err = report.NewPicture(c.Cam.Name, photo.Fit(c.Photo, report.Side),
+			photo.Fit(made, report.Side)); err != nil {
 			return nil, err
 		}
 	}

@@ -45,7 +45,8 @@ type metricsLog struct {
 	secondsBefore float64 // of training before a resume
 }
 
-// interval is the sums over the steps since the last line. Checkpoints take them along: the next line is of the same steps when the run goes on.
+// interval is the sums over the steps since the last line. Checkpoints take them along: the next line is of the same
+// steps when the run goes on.
 type interval struct {
 	N    int     `json:"n"` // steps
 	Loss float64 `json:"loss"`
@@ -71,8 +72,8 @@ func parseInterval(text string, step int) (v interval) {
 	return v
 }
 
-// openMetrics opens metrics.jsonl for a run that begins after step. since is of the steps before that have no line yet. Where the run goesOn, the lines up
-// to step are its past.
+// openMetrics opens metrics.jsonl for a run that begins after step. since is of the steps before that have no line yet.
+// Where the run goesOn, the lines up to step are its past.
 func openMetrics(path string, step, every int, since interval, goesOn bool) (*metricsLog, error) {
 	m := &metricsLog{every: every, lastStep: step, since: since}
 	var err error
@@ -88,7 +89,8 @@ func openMetrics(path string, step, every int, since interval, goesOn bool) (*me
 	return m, nil
 }
 
-// begin cuts off what is in the file beyond the run's past, with the run's first step or write: it did not happen. Later calls do nothing.
+// begin cuts off what is in the file beyond the run's past, with the run's first step or write: it did not happen.
+// Later calls do nothing.
 func (m *metricsLog) begin() error {
 	if m.begun {
 		return nil
@@ -140,28 +142,35 @@ func (m *metricsLog) keep(e EvalLine) {
 func (m *metricsLog) add(p pipeline.Progress) {
 	v := &m.since
 	v.N++
-	v.Loss, v.L1, v.SSIM, v.MSE = v.Loss+float64(p.Loss), v.L1+float64(p.L1), v.SSIM+float64(p.SSIM), v.MSE+float64(p.MSE)
+	v.Loss, v.L1, v.SSIM, v.MSE = v.Loss+float64(p.Loss), v.L1+float64(p.L1), v.SSIM+float64(p.SSIM),
+		v.MSE+float64(p.MSE)
 }
 
 // due reports whether it is time for a line.
 func (m *metricsLog) due(step, total int) bool { return step%m.every == 0 || step == total }
 
 // step writes the line of the steps since the last one. seconds is the time of training in this process.
-func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use meter.DeviceUse) (*meter.StepLine, error) {
+func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use meter.DeviceUse) (*meter.StepLine,
+	error) {
 	v, n := m.since, float64(m.since.N)
 	rate := float64(p.Step-m.lastStep) / (seconds - m.lastSeconds)
-	l := &meter.StepLine{Event: meter.EventStep, Step: p.Step, Total: total, Loss: meter.Rounded(v.Loss / n), L1: meter.Rounded(v.L1 / n), SSIM: meter.Rounded(v.SSIM / n), PSNR: meter.Rounded(meter.PsnrOf(v.MSE / n)),
-		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Downscales: p.Level, Rate: meter.Rounded(rate), ETA: meter.Rounded(float64(total-p.Step) / rate),
-		DeviceBytes: use.Bytes, DeviceBusy: use.Busy(rate), RSSBytes: meter.PeakRSS(), Seconds: meter.Rounded(m.secondsBefore + seconds)}
+	l := &meter.StepLine{Event: meter.EventStep, Step: p.Step, Total: total, Loss: meter.Rounded(v.Loss / n),
+		L1: meter.Rounded(v.L1 / n), SSIM: meter.Rounded(v.SSIM / n), PSNR: meter.Rounded(meter.PsnrOf(v.MSE / n)),
+		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Downscales: p.Level, Rate: meter.Rounded(rate),
+		ETA:         meter.Rounded(float64(total-p.Step) / rate),
+		DeviceBytes: use.Bytes, DeviceBusy: use.Busy(rate), RSSBytes: meter.PeakRSS(),
+		Seconds: meter.Rounded(m.secondsBefore + seconds)}
 	m.since = interval{}
 	m.lastStep, m.lastSeconds = p.Step, seconds
 	return l, cli.WriteLine(m.f, l)
 }
 
 // eval writes a measurement.
-func (m *metricsLog) eval(step, splats int, seconds float64, views []results.ViewScore, drawn *results.Drawn) (*EvalLine, error) {
+func (m *metricsLog) eval(step, splats int, seconds float64, views []results.ViewScore,
+	drawn *results.Drawn) (*EvalLine, error) {
 	s := output.Summarise(views)
-	e := EvalLine{Event: meter.EventEval, Step: step, PSNR: meter.Rounded(s.PSNR), SSIM: meter.Rounded(s.SSIM), PSNRMedian: meter.Rounded(s.PSNRMedian), SSIMMedian: meter.Rounded(s.SSIMMedian),
+	e := EvalLine{Event: meter.EventEval, Step: step, PSNR: meter.Rounded(s.PSNR), SSIM: meter.Rounded(s.SSIM),
+		PSNRMedian: meter.Rounded(s.PSNRMedian), SSIMMedian: meter.Rounded(s.SSIMMedian),
 		Splats: splats, Seconds: meter.Rounded(m.secondsBefore + seconds), Drawn: drawn}
 	for _, v := range views {
 		e.Views = append(e.Views, meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM)})

@@ -54,7 +54,8 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 	return nil
 }
 
-// AsTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
+// AsTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its
+// photos does not count.
 func (o *Options) AsTrained(k int, st *output.Stats, config pipeline.Config) error {
 	chosen := []string{"iterations"}
 	if o.SplatsFactor > 0 {
@@ -63,7 +64,8 @@ func (o *Options) AsTrained(k int, st *output.Stats, config pipeline.Config) err
 	if !o.BackgroundGiven {
 		chosen = append(chosen, "background")
 	}
-	changes := slices.DeleteFunc(st.Config.Changes(config), func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
+	changes := slices.DeleteFunc(st.Config.Changes(config),
+		func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
 	if len(changes) == 0 {
 		return nil
 	}
@@ -260,7 +262,8 @@ type Options struct {
 	CommandLine
 }
 
-// CommandLine is what a run knows of the flags that its options come from, for the texts that it writes about them. The command fills it in.
+// CommandLine is what a run knows of the flags that its options come from, for the texts that it writes about them. The
+// command fills it in.
 type CommandLine struct {
 	// Chapters lists all settings for the report; nil: the report has none.
 	Chapters func(*Options) []report.Chapter
@@ -270,8 +273,10 @@ type CommandLine struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock, Config: pipeline.DefaultConfig(), TestEvery: captured.HeldOutEvery, StepsScaler: 1, Checkpoints: newCheckpointOptions(),
-		Progress: meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery}}
+	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock,
+		Config: pipeline.DefaultConfig(), TestEvery: captured.HeldOutEvery, StepsScaler: 1,
+		Checkpoints: newCheckpointOptions(),
+		Progress:    meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery}}
 }
 
 // needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training

@@ -13,7 +13,8 @@ import (
 // refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
 // is not ours to remove, and the end of a long run is too late to find out.
 func (r *Run) refuseFolders() error {
-	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.ModelFile(r.Config.Iterations), filepath.Join(r.Saver.dir, output.AskedFile)}
+	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.ModelFile(r.Config.Iterations),
+		filepath.Join(r.Saver.dir, output.AskedFile)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
 	}
@@ -24,7 +25,8 @@ func (r *Run) refuseFolders() error {
 		paths = append(paths, r.ModelFile(at))
 	}
 	// Checkpoints may come at any step.
-	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.Saver.dir), output.CheckpointPrefix+"*"+output.CheckpointSuffix))
+	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.Saver.dir),
+		output.CheckpointPrefix+"*"+output.CheckpointSuffix))
 	if err != nil {
 		return err
 	}
@@ -33,7 +35,8 @@ func (r *Run) refuseFolders() error {
 
 // runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
 func (r *Run) runNames() []string {
-	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.Saver.dir, output.AskedFile), r.ModelFile(r.Config.Iterations)}
+	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.Saver.dir, output.AskedFile),
+		r.ModelFile(r.Config.Iterations)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
 	}
@@ -112,7 +115,8 @@ func (r *Run) Sweep() {
 		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
 	})
 	output.RemoveTemps(r.Saver.dir, func(base string, _ bool) bool {
-		return base == output.AskedFile || strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
+		return base == output.AskedFile || strings.HasPrefix(base, output.CheckpointPrefix) &&
+			strings.HasSuffix(base, output.CheckpointSuffix)
 	})
 	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {
 		output.RemoveTemps(dir, func(base string, _ bool) bool { return base == output.ModelName })
@@ -120,7 +124,8 @@ func (r *Run) Sweep() {
 	for _, top := range output.StepFolders(r.Out, output.PictureFolder, -1) {
 		_ = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() {
-				output.RemoveTemps(dir, func(base string, cut bool) bool { return cut || strings.HasSuffix(base, output.PictureSuffix) })
+				output.RemoveTemps(dir,
+					func(base string, cut bool) bool { return cut || strings.HasSuffix(base, output.PictureSuffix) })
 			}
 			return nil // what cannot be read stays
 		})

@@ -8,7 +8,8 @@ import (
 	"vksplat/pipeline"
 )
 
-// showPlan prints the plan, for people below what it is of where the program chose that or where it is of several devices.
+// showPlan prints the plan, for people below what it is of where the program chose that or where it is of several
+// devices.
 func (r *Run) showPlan() error {
 	if r.PlanJSON {
 		return r.Console.PrintJSON(r.plan)
@@ -22,7 +23,8 @@ func (r *Run) showPlan() error {
 // printPlan prints what training would use memory for.
 func printPlan(console *cli.Console, p *pipeline.Plan) error {
 	d, h := &p.Device, &p.Host
-	console.Printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"), p.Ceiling, p.Isects)
+	console.Printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", cli.Count(p.Splats, "splat"),
+		p.Ceiling, p.Isects)
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	row := func(name string, bytes int64, note string) {
 		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, pipeline.BytesText(bytes), note)
@@ -38,9 +40,12 @@ func printPlan(console *cli.Console, p *pipeline.Plan) error {
 	case p.Devices > 1:
 		each = fmt.Sprintf(", on each of %d devices", p.Devices)
 	}
-	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", pipeline.BytesText(d.Total), pipeline.BytesText(d.Budget), each)
-	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat", p.SplatBytes))
-	row("scratch", d.Scratch, fmt.Sprintf("what a step hands from pass to pass, %d bytes a splat and what pixels and pairs take", p.StepBytes))
+	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", pipeline.BytesText(d.Total), pipeline.BytesText(d.Budget),
+		each)
+	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat",
+		p.SplatBytes))
+	row("scratch", d.Scratch, fmt.Sprintf(
+		"what a step hands from pass to pass, %d bytes a splat and what pixels and pairs take", p.StepBytes))
 	row("photos", d.Photos, held)
 	where := "mapped RAM, on its way to the device and back"
 	if p.Unified {

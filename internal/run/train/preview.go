@@ -33,10 +33,12 @@ type PreviewOptions struct {
 const defaultPreviewEvery = 30
 
 const (
-	// previewShare is how many times as long as the device did nothing for the training because of a picture, pipeline.Interludes.Lost, training goes on before
-	// the next: less than a hundredth of the time is for pictures, however short --preview-every is.
+	// previewShare is how many times as long as the device did nothing for the training because of a picture,
+	// pipeline.Interludes.Lost, training goes on before the next: less than a hundredth of the time is for pictures,
+	// however short --preview-every is.
 	previewShare = 120
-	// previewSteps come before the first picture, which takes no longer than one step: the same share holds from the beginning.
+	// previewSteps come before the first picture, which takes no longer than one step: the same share holds from the
+	// beginning.
 	previewSteps = previewShare
 	// firstPreview is which part of --preview-every passes before the first picture.
 	firstPreview = 10
@@ -83,9 +85,10 @@ func isPreview(path string) bool {
 	return err == nil && bytes.Equal(begin, previewMark)
 }
 
-// preview leaves a picture of the model in a file from time to time while it is trained, for whoever shows many trainings at once. It draws between two steps
-// as a viewer does: it changes no byte of the model, takes no device memory of its own, and leaves out a picture that does not fit what training has. Its
-// methods do nothing where it is nil.
+// preview leaves a picture of the model in a file from time to time while it is trained, for whoever shows many
+// trainings at once. It draws between two steps as a viewer does: it changes no byte of the model, takes no device
+// memory of its own, and leaves out a picture that does not fit what training has. Its methods do nothing where it is
+// nil.
 type preview struct {
 	r       *Run
 	Between *pipeline.Interludes
@@ -126,7 +129,8 @@ func (r *Run) watched() *pipeline.Interludes {
 	return r.Live.Interludes()
 }
 
-// pictureBytes is what a preview keeps in RAM at most, for the plan: a picture as floats, as bytes and twice while it is packed.
+// pictureBytes is what a preview keeps in RAM at most, for the plan: a picture as floats, as bytes and twice while it
+// is packed.
 func (p *preview) pictureBytes() int64 {
 	if p == nil {
 		return 0
@@ -145,7 +149,8 @@ func (p *preview) Begin() {
 	p.ended.Go(func() { p.draw(ctx) })
 }
 
-// chosen is what is drawn: the first held-out view, which shows what was learnt and not what was remembered, or the first one, as large as a preview.
+// chosen is what is drawn: the first held-out view, which shows what was learnt and not what was remembered, or the
+// first one, as large as a preview.
 func (p *preview) chosen() scene.Camera {
 	first := append(append([]int(nil), p.r.Test...), p.r.Train...)[0]
 	c := p.r.Capture.Cameras[first]
@@ -199,7 +204,8 @@ func (p *preview) picture() (scene.Image, error) {
 	return photo.FromFloats(rgb, c.Width, c.Height), nil
 }
 
-// write replaces the file by a picture, unless it was left out. What cannot be written is no reason to lose a run: it is told once.
+// write replaces the file by a picture, unless it was left out. What cannot be written is no reason to lose a run: it
+// is told once.
 func (p *preview) write(img scene.Image, err error) {
 	if errors.Is(err, pipeline.ErrFrameTooFull) {
 		return // the one before stays

@@ -50,7 +50,8 @@ func OpenRecord(r *Run, events io.Writer) (*Record, error) {
 		since = parseInterval(from.Aside(), rec.From)
 	}
 	var err error
-	if rec.Metrics, err = openMetrics(filepath.Join(r.Out, output.MetricsFile), rec.From, r.MetricsEvery, since, r.Saver.ownPast()); err != nil {
+	if rec.Metrics, err = openMetrics(filepath.Join(r.Out, output.MetricsFile), rec.From, r.MetricsEvery, since,
+		r.Saver.ownPast()); err != nil {
 		return nil, output.FolderError(r.Out, err)
 	}
 	if r.Tensorboard {
@@ -60,8 +61,10 @@ func OpenRecord(r *Run, events io.Writer) (*Record, error) {
 	}
 	if r.Progress == meter.JSON {
 		rec.events = events
-		rec.say(StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene, Out: r.Out, Step: rec.From, Total: r.Config.Iterations,
-			TrainImages: len(r.Train), TestImages: len(r.Test), Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints,
+		rec.say(StartLine{Event: meter.EventStart, Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene,
+			Out: r.Out, Step: rec.From, Total: r.Config.Iterations,
+			TrainImages: len(r.Train), TestImages: len(r.Test), Resolution: captured.Resolution(r.Capture.Cameras),
+			Points:       r.nPoints,
 			PlannedBytes: r.Trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()})
 	}
 	return rec, nil
@@ -162,7 +165,8 @@ func (rec *Record) Watch(p pipeline.Progress) {
 	if rec.Visited != nil {
 		if rec.Visited[p.View] = true; round || len(rec.Visited) == len(r.Train) {
 			rec.Blind = &fault.Error{Op: "train", Path: r.Scene, Hint: causes,
-				Err: fmt.Errorf("no splat is visible in any of the %s trained on: nothing can be learnt", cli.Count(len(r.Train), "photo"))}
+				Err: fmt.Errorf("no splat is visible in any of the %s trained on: nothing can be learnt",
+					cli.Count(len(r.Train), "photo"))}
 			return
 		}
 	}
@@ -170,7 +174,8 @@ func (rec *Record) Watch(p pipeline.Progress) {
 		return
 	}
 	rec.lost = true
-	r.Console.Warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; %s", cli.Count(rec.unseen, "step"), causes))
+	r.Console.Warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; %s",
+		cli.Count(rec.unseen, "step"), causes))
 }
 
 // boards reports whether TensorBoard gets a picture of the i-th held-out photo. It may be called from any goroutine.
@@ -200,7 +205,8 @@ func (rec *Record) done(st *output.Stats) { rec.say(doneLine{meter.EventDone, st
 func (rec *Record) check(err error) {
 	if err != nil && !rec.failed {
 		rec.failed = true
-		rec.Run.Console.Warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", output.MetricsFile, output.TensorboardFolder, err))
+		rec.Run.Console.Warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", output.MetricsFile,
+			output.TensorboardFolder, err))
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 
 // step returns the progress of a step with numbers that tell it from others.
 func step(n int) pipeline.Progress {
-	return pipeline.Progress{Step: n, Loss: float32(n), L1: 0.5, MSE: 0.01, SSIM: 0.75, Splats: 100 + n, Visible: 50, Isects: 200}
+	return pipeline.Progress{Step: n, Loss: float32(n), L1: 0.5, MSE: 0.01, SSIM: 0.75, Splats: 100 + n, Visible: 50,
+		Isects: 200}
 }
 
 // logSteps writes the steps from, up to and with the last, as a run does.
@@ -72,10 +73,12 @@ func TestMetricsResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = open(43, aside, true)
-	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) || parseInterval(`{"n":-1}`, 43) != (interval{}) {
+	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) ||
+		parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
-	if m.Evaluated(30, drawn) == nil || m.Evaluated(30, &results.Drawn{Near: 0.02}) != nil || m.Evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+	if m.Evaluated(30, drawn) == nil || m.Evaluated(30, &results.Drawn{Near: 0.02}) != nil ||
+		m.Evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
 	}
 	if m.secondsBefore != 40 {
@@ -126,7 +129,8 @@ func TestMetricsResume(t *testing.T) {
 func TestReadStepsThins(t *testing.T) {
 	var b bytes.Buffer
 	for n := 1; n <= 1000; n++ {
-		if err := cli.WriteLine(&b, meter.StepLine{Event: meter.EventStep, Step: n, ETA: meter.Rounded(math.NaN())}); err != nil {
+		if err := cli.WriteLine(&b,
+			meter.StepLine{Event: meter.EventStep, Step: n, ETA: meter.Rounded(math.NaN())}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,9 +150,11 @@ func TestReadStepsThins(t *testing.T) {
 // TestStableKeys pins the names that other programs read.
 func TestStableKeys(t *testing.T) {
 	for want, v := range map[string]any{
-		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s total visible": meter.StepLine{},
-		"event psnr psnr_median seconds splats ssim ssim_median step views":                                                          EvalLine{},
-		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images version":            StartLine{},
+		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s " +
+			"total visible": meter.StepLine{},
+		"event psnr psnr_median seconds splats ssim ssim_median step views": EvalLine{},
+		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images " +
+			"version": StartLine{},
 	} {
 		data, err := json.Marshal(v)
 		if err != nil {
@@ -177,7 +183,8 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.Config.Iterations)
 		p.Last, p.Rate = step(200), tt.rate
 		r.advise(p)
-		if len(console.Notices()) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+		if len(console.Notices()) != tt.want || tt.want == 1 &&
+			!strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
 		}
 	}

@@ -26,7 +26,8 @@ func (r *Run) writeReport(st *output.Stats) error {
 	if !r.Report {
 		return nil
 	}
-	page := &report.Page{Title: filepath.Base(output.Absolute(r.Scene)), Subtitle: report.Subtitle(st), Facts: report.Facts(st), Notices: r.Console.Notices(), Room: report.Bytes}
+	page := &report.Page{Title: filepath.Base(output.Absolute(r.Scene)), Subtitle: report.Subtitle(st),
+		Facts: report.Facts(st), Notices: r.Console.Notices(), Room: report.Bytes}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}
@@ -36,20 +37,24 @@ func (r *Run) writeReport(st *output.Stats) error {
 		page.Settings = r.Chapters(r.Options)
 	}
 	page.About = r.reportAbout(st)
-	return atomicfile.Write(filepath.Join(r.Out, output.ReportFile), func(w io.Writer) error { return report.Template.Execute(w, page) })
+	return atomicfile.Write(filepath.Join(r.Out, output.ReportFile),
+		func(w io.Writer) error { return report.Template.Execute(w, page) })
 }
 
 // reportCurves reads what metrics.jsonl says, which outlives a resume.
 func (r *Run) reportCurves(page *report.Page) error {
 	f, err := os.Open(filepath.Join(r.Out, output.MetricsFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return fault.WithHint(fmt.Errorf("write report: %w", err), r.Out+" was removed or moved while the run went on; what was written since, the model too, is in a new folder of that name")
+		return fault.WithHint(fmt.Errorf("write report: %w", err),
+			r.Out+" was removed or moved while the run went on; what was written since, the model too, is in a new "+
+				"folder of that name")
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close() // only read from
-	page.Curves = report.Curves{Steps: meter.ReadSteps(f, report.Points), Total: r.Config.Iterations, Budget: r.deviceBudget(), Evals: []report.Eval{}}
+	page.Curves = report.Curves{Steps: meter.ReadSteps(f, report.Points), Total: r.Config.Iterations,
+		Budget: r.deviceBudget(), Evals: []report.Eval{}}
 	for _, e := range r.Rec.Metrics.Evals {
 		page.Curves.Evals = append(page.Curves.Evals, report.Eval{Step: e.Step, PSNR: e.PSNR, SSIM: e.SSIM})
 	}
@@ -71,7 +76,8 @@ func (r *Run) reportViews(page *report.Page) {
 	slices.SortStableFunc(views, func(a, b meter.ViewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
 	best := float64(views[len(views)-1].PSNR)
 	for i, v := range views {
-		row := report.View{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1, Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
+		row := report.View{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1,
+			Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
 		if file, found := files[v.Name]; found {
 			row.Link = (&url.URL{Path: "test/ours_" + fmt.Sprint(last.Step) + "/" + filepath.ToSlash(file)}).String()
 			if i < report.Worst || i >= len(views)-report.Best {
@@ -83,7 +89,8 @@ func (r *Run) reportViews(page *report.Page) {
 	page.Left = len(views) - len(page.Compare)
 }
 
-// thumbnail returns the pictures of a view: those that were made when it was measured, or made of its sheet, nil where that cannot be read.
+// thumbnail returns the pictures of a view: those that were made when it was measured, or made of its sheet, nil where
+// that cannot be read.
 func (r *Run) thumbnail(step int, v meter.ViewLine, file string) *report.Picture {
 	pic := r.thumbs.Find(step, v.Name)
 	if pic == nil {
@@ -91,7 +98,8 @@ func (r *Run) thumbnail(step int, v meter.ViewLine, file string) *report.Picture
 		if err != nil {
 			return nil
 		}
-		if pic, err = report.NewPicture(v.Name, photo.Fit(shot, report.Side), photo.Fit(render, report.Side)); err != nil {
+		if pic, err = report.NewPicture(v.Name, photo.Fit(shot, report.Side),
+			photo.Fit(render, report.Side)); err != nil {
 			return nil
 		}
 	}
@@ -110,7 +118,9 @@ func (r *Run) reportAbout(st *output.Stats) []report.Row {
 		{Key: "device", Value: st.Device},
 		{Key: "driver", Value: r.Device.Driver()},
 		{Key: "memory budget", Value: pipeline.BytesText(r.deviceBudget())},
-		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes), cli.Count(st.Allocations, "allocation"))},
+		{Key: "peak device memory",
+			Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes),
+				cli.Count(st.Allocations, "allocation"))},
 		{Key: "peak memory of the process", Value: pipeline.BytesText(st.PeakRSSBytes)},
 		{Key: "capture", Value: output.Absolute(r.Scene)},
 		{Key: "model", Value: r.ModelFile(st.Step)},

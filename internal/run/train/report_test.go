@@ -80,12 +80,16 @@ func TestReportPictures(t *testing.T) {
 // stay text.
 func TestReportPage(t *testing.T) {
 	const evil = `</script><img src=x onerror=alert(1)>"'`
-	page := &report.Page{Title: evil, Subtitle: evil, Notices: []cli.Notice{{Kind: cli.KindWarning, Text: evil}}, EvalStep: 7,
-		Facts:    report.Facts(&output.Stats{Step: 10, LoopSeconds: 4, Splats: 1234567, Scores: &output.Scores{PSNR: 30.125}}),
-		Curves:   report.Curves{Steps: []meter.StepLine{{Step: 1}}, Evals: []report.Eval{{Step: 1}}},
-		Compare:  []report.Picture{{Name: evil, Photo: "data:image/png;base64,AAAA", Render: "data:image/png;base64,BBBB"}},
-		Views:    []report.View{{Name: evil, Link: "test/a%20b.png", Picture: 0}, {Name: "second", Picture: -1}},
-		Settings: []report.Chapter{{Title: "Loss", Rows: []report.Row{{Key: "l1", Value: evil, Default: "0", Changed: true}}}},
+	page := &report.Page{Title: evil, Subtitle: evil, Notices: []cli.Notice{{Kind: cli.KindWarning, Text: evil}},
+		EvalStep: 7,
+		Facts: report.Facts(&output.Stats{Step: 10, LoopSeconds: 4, Splats: 1234567,
+			Scores: &output.Scores{PSNR: 30.125}}),
+		Curves: report.Curves{Steps: []meter.StepLine{{Step: 1}}, Evals: []report.Eval{{Step: 1}}},
+		Compare: []report.Picture{{Name: evil, Photo: "data:image/png;base64,AAAA",
+			Render: "data:image/png;base64,BBBB"}},
+		Views: []report.View{{Name: evil, Link: "test/a%20b.png", Picture: 0}, {Name: "second", Picture: -1}},
+		Settings: []report.Chapter{{Title: "Loss",
+			Rows: []report.Row{{Key: "l1", Value: evil, Default: "0", Changed: true}}}},
 	}
 	page.Passes, page.PassSum = report.Passes([]output.PassLine{{Name: "quick", MS: 1}, {Name: "slow", MS: 3}})
 	var b bytes.Buffer
@@ -101,7 +105,8 @@ func TestReportPage(t *testing.T) {
 			t.Errorf("the page points to %s", link)
 		}
 	}
-	for _, want := range []string{"30.12 dB", "1\u2009234\u2009567", "2.50 steps/s", "75.0 %", "base64,AAAA", "base64,BBBB", `title="default: 0"`} {
+	for _, want := range []string{"30.12 dB", "1\u2009234\u2009567", "2.50 steps/s", "75.0 %", "base64,AAAA",
+		"base64,BBBB", `title="default: 0"`} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -121,9 +126,12 @@ func TestReportRate(t *testing.T) {
 		want string
 	}{
 		{output.Stats{Step: 100, LoopSeconds: 4}, "25 steps/s"},
-		{output.Stats{Step: 100, LoopSeconds: 4, TrainSeconds: 4, Run: &output.RunLog{ResumedFrom: 80}}, "5.00 steps/s, this process alone, after step 80"},
-		{output.Stats{Step: 100, Run: &output.RunLog{ResumedFrom: 100}}, "0.00 steps/s, this process alone, after step 100"},
-		{output.Stats{Step: 100, LoopSeconds: 4, TrainSeconds: 20, Run: &output.RunLog{ResumedFrom: 80}}, "5.00 steps/s, all processes together"},
+		{output.Stats{Step: 100, LoopSeconds: 4, TrainSeconds: 4, Run: &output.RunLog{ResumedFrom: 80}},
+			"5.00 steps/s, this process alone, after step 80"},
+		{output.Stats{Step: 100, Run: &output.RunLog{ResumedFrom: 100}},
+			"0.00 steps/s, this process alone, after step 100"},
+		{output.Stats{Step: 100, LoopSeconds: 4, TrainSeconds: 20, Run: &output.RunLog{ResumedFrom: 80}},
+			"5.00 steps/s, all processes together"},
 	} {
 		if got := report.Facts(&tt.st)[1].Note; got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

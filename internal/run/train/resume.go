@@ -104,7 +104,8 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 			"choose another folder, or start over with --overwrite in place of --resume, which removes "+
 				output.FormerText(s.r.Out, n))
 	}
-	if err := output.RefuseFormer(s.r.Out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
+	if err := output.RefuseFormer(s.r.Out, 0,
+		"replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
 		return err
 	}
 	s.r.Console.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
@@ -139,7 +140,8 @@ func (s *saver) checkConfig() error {
 	return err
 }
 
-// compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an error.
+// compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an
+// error.
 func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, error) {
 	if err := s.From.Accepts(s.r.Config, capture.Photos); err != nil {
 		return nil, err
@@ -173,23 +175,28 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	if err != nil {
 		return nil, err
 	}
-	// Everything of it is on the device now. A file that is open cannot be removed later, or keeps its room on the disk.
+	// Everything of it is on the device now. A file that is open cannot be removed later, or keeps its room on the
+	// disk.
 	if err := s.From.Close(); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	for _, c := range changes {
 		t.Deviate("changed: " + c.String())
 	}
-	s.r.Console.Printf("going on with %s: step %d of %d, %s\n", s.From.Path(), h.Step, s.r.Config.Iterations, cli.Count(h.Splats, "splat"))
+	s.r.Console.Printf("going on with %s: step %d of %d, %s\n", s.From.Path(), h.Step, s.r.Config.Iterations,
+		cli.Count(h.Splats, "splat"))
 	if before, same := t.DevicesBefore(h); !same {
-		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ from those of an undisturbed run", before))
+		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ "+
+			"from those of an undisturbed run", before))
 	}
 	if now := cli.Version(); now != h.Version {
 		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
-		s.r.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
+		s.r.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an "+
+			"undisturbed run", h.Version))
 	}
 	if n, fits := t.Ceiling(); !fits {
-		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop for want of memory", cli.Count(n, "splat")))
+		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop "+
+			"for want of memory", cli.Count(n, "splat")))
 	}
 	return t, nil
 }
@@ -199,8 +206,10 @@ func (r *Run) record() pipeline.RunRecord {
 	c := r.Capture
 	return pipeline.RunRecord{
 		Version: cli.Version(),
-		Capture: pipeline.CaptureRecord{Fingerprint: r.Fingerprint, Photos: len(r.Train), HeldOut: len(r.Test), Split: captured.SplitHash(r.Train), Points: r.nPoints,
+		Capture: pipeline.CaptureRecord{Fingerprint: r.Fingerprint, Photos: len(r.Train), HeldOut: len(r.Test),
+			Split: captured.SplitHash(r.Train), Points: r.nPoints,
 			Resolution: captured.Resolution(c.Cameras)},
-		Frame: pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale, Origin: r.origin},
+		Frame: pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
+			Origin: r.origin},
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"vksplat/scene/initial"
 )
 
-// Settings come, from weak to strong, from the defaults, a preset, the configuration and what the caller gives. A preset
-// is a configuration file that is part of the program.
+// Settings come, from weak to strong, from the defaults, a preset, the configuration and what the caller gives. A
+// preset is a configuration file that is part of the program.
 
 // Presets are the files of presets/.
 //

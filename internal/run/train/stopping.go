@@ -39,8 +39,8 @@ func (r *Run) during(s Stage) (after func()) {
 	return func() { r.stage.Store(before) }
 }
 
-// Stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last step, which is done all the same, the
-// run is as good as any.
+// Stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last
+// step, which is done all the same, the run is as good as any.
 func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err error) {
 	if runErr != nil && (ctx.Err() == nil || !errors.Is(runErr, ctx.Err())) {
 		return false, r.fullHint(r.Saver.Rescue(runErr))
@@ -57,7 +57,8 @@ func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	return false, nil
 }
 
-// stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that its checkpoint was, if it has one.
+// stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that
+// its checkpoint was, if it has one.
 func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 	step, again := r.Trainer.Step(), "go on with the same command and --resume"
 	switch {
@@ -66,7 +67,8 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 			"are not, nor all of its pictures", fault.ErrInterrupted)
 		again = "measure it with the same command and --resume"
 	case r.Unmeasured:
-		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, its scores are not, nor all of its pictures",
+		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, "+
+			"its scores are not, nor all of its pictures",
 			fault.ErrInterrupted, step, r.Config.Iterations)
 	case interrupted:
 		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", fault.ErrInterrupted, step,
@@ -84,16 +86,18 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 	return err
 }
 
-// lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that goes on from there. The state of a device is
-// gone with it, and with that the model, whatever the others have.
+// lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that goes on
+// from there. The state of a device is gone with it, and with that the model, whatever the others have.
 func (r *Run) lostHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDeviceLost) || r.Saver == nil || r.Saver.o.Off {
 		return err
 	}
-	unfinished := r.Saver.collect() // of a copy that was taken before: the checkpoint before it stays where that is gone, too
+	// of a copy that was taken before: the checkpoint before it stays where that is gone, too
+	unfinished := r.Saver.collect()
 	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.Console, "")
 	if from := r.Saver.From; from != nil { // of another folder, or among those that are kept
-		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+commandAgain(r.Console, "--resume="+from.Path())
+		state, again = "no checkpoint had been written since "+from.Path(),
+			"go on with that once more: "+commandAgain(r.Console, "--resume="+from.Path())
 	}
 	if path := r.Saver.newest(); path != "" {
 		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+commandAgain(r.Console, "--resume")
@@ -114,7 +118,8 @@ func commandAgain(console *cli.Console, flag string) string {
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, rest = words[:i], words[i:]
 	}
-	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--resume" || strings.HasPrefix(w, "--resume=") })
+	words = slices.DeleteFunc(slices.Clone(words),
+		func(w string) bool { return w == "--resume" || strings.HasPrefix(w, "--resume=") })
 	if flag != "" {
 		words = append(words, flag)
 	}

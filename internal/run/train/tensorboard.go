@@ -66,7 +66,8 @@ func openEvents(dir string, step int) (*eventFile, error) {
 	}
 	// Readers sort files by name: the time comes first, in digits of equal number.
 	now := time.Now()
-	name := fmt.Sprintf(output.TensorboardPrefix+"%010d.%s.%09d%s", now.Unix(), host, now.Nanosecond(), output.TensorboardSuffix)
+	name := fmt.Sprintf(output.TensorboardPrefix+"%010d.%s.%09d%s", now.Unix(), host, now.Nanosecond(),
+		output.TensorboardSuffix)
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func openEvents(dir string, step int) (*eventFile, error) {
 // write appends the event with the given fields, the time and the step in one write.
 func (e *eventFile) write(fields []byte, step int) error {
 	var m []byte
-	m = protowire.AppendFixed64(protowire.AppendTag(m, eventWallTime, protowire.Fixed64Type), math.Float64bits(float64(time.Now().UnixMicro())/1e6))
+	m = protowire.AppendFixed64(protowire.AppendTag(m, eventWallTime, protowire.Fixed64Type),
+		math.Float64bits(float64(time.Now().UnixMicro())/1e6))
 	m = protowire.AppendVarint(protowire.AppendTag(m, eventStepNumber, protowire.VarintType), uint64(step))
 	_, err := e.f.Write(appendRecord(nil, append(m, fields...)))
 	return err
@@ -96,7 +98,8 @@ func (e *eventFile) scalars(step int, points ...scalar) error {
 			continue
 		}
 		v := appendText(nil, valueTag, p.tag)
-		v = protowire.AppendFixed32(protowire.AppendTag(v, valueSimple, protowire.Fixed32Type), math.Float32bits(float32(p.value)))
+		v = protowire.AppendFixed32(protowire.AppendTag(v, valueSimple, protowire.Fixed32Type),
+			math.Float32bits(float32(p.value)))
 		s = appendBytes(s, summaryValue, v)
 	}
 	return e.write(appendBytes(nil, eventSummary, s), step)
@@ -105,8 +108,10 @@ func (e *eventFile) scalars(step int, points ...scalar) error {
 // picture writes a picture, given as PNG.
 func (e *eventFile) picture(step int, tag string, png []byte, width, height int) error {
 	var img []byte
-	for _, field := range []struct{ number, value int }{{imageHeight, height}, {imageWidth, width}, {imageColorspace, 3}} {
-		img = protowire.AppendVarint(protowire.AppendTag(img, protowire.Number(field.number), protowire.VarintType), uint64(field.value))
+	for _, field := range []struct{ number, value int }{{imageHeight, height}, {imageWidth, width},
+		{imageColorspace, 3}} {
+		img = protowire.AppendVarint(protowire.AppendTag(img, protowire.Number(field.number), protowire.VarintType),
+			uint64(field.value))
 	}
 	img = appendBytes(img, imageEncoded, png)
 	v := appendBytes(appendText(nil, valueTag, tag), valueImage, img)
@@ -133,8 +138,10 @@ func (e *eventFile) sheet(step int, name string, p *boardPicture) error {
 
 // step writes what a line of metrics.jsonl says.
 func (e *eventFile) step(l *meter.StepLine) error {
-	return e.scalars(l.Step, scalar{"train/loss", float64(l.Loss)}, scalar{"train/l1", float64(l.L1)}, scalar{"train/ssim", float64(l.SSIM)},
-		scalar{"train/psnr", float64(l.PSNR)}, scalar{"model/splats", float64(l.Splats)}, scalar{"view/visible", float64(l.Visible)},
+	return e.scalars(l.Step, scalar{"train/loss", float64(l.Loss)}, scalar{"train/l1", float64(l.L1)},
+		scalar{"train/ssim", float64(l.SSIM)},
+		scalar{"train/psnr", float64(l.PSNR)}, scalar{"model/splats", float64(l.Splats)},
+		scalar{"view/visible", float64(l.Visible)},
 		scalar{"view/isects", float64(l.Isects)}, scalar{"speed/steps_per_s", float64(l.Rate)},
 		scalar{"memory/device_bytes", float64(l.DeviceBytes)}, scalar{"memory/peak_rss_bytes", float64(l.RSSBytes)})
 }

@@ -146,7 +146,8 @@ func TestTensorBoardEvents(t *testing.T) {
 		t.Errorf("time %g", wall)
 	}
 	start := decode(t, records[1])
-	if s := start.inner(t, eventSessionLog); s[sessionStatus][0].(uint64) != sessionStart || start[eventStepNumber][0].(uint64) != 1 {
+	if s := start.inner(t, eventSessionLog); s[sessionStatus][0].(uint64) != sessionStart ||
+		start[eventStepNumber][0].(uint64) != 1 {
 		t.Errorf("session %v of step %v", s, start[eventStepNumber])
 	}
 	curves := map[string]float32{}
@@ -172,7 +173,8 @@ func TestTensorBoardEvents(t *testing.T) {
 	if err != nil || string(value[valueTag][0].([]byte)) != "held-out/sub/view.png" {
 		t.Fatalf("picture %s, %v", value[valueTag][0], err)
 	}
-	if size := img.Bounds(); uint64(size.Dx()) != pic[imageWidth][0].(uint64) || uint64(size.Dy()) != pic[imageHeight][0].(uint64) || size.Dy() != 2 {
+	if size := img.Bounds(); uint64(size.Dx()) != pic[imageWidth][0].(uint64) ||
+		uint64(size.Dy()) != pic[imageHeight][0].(uint64) || size.Dy() != 2 {
 		t.Errorf("a picture of %v that claims %v", size, pic[imageWidth])
 	}
 	if r, _, b, _ := img.At(0, 0).RGBA(); r != 0xffff || b != 0 {

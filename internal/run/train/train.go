@@ -64,7 +64,8 @@ type Run struct {
 // Do trains, saves and evaluates. The error of an interrupted run is
 // fault.ErrInterrupted; its model and scores are complete all the same. seen, if not
 // nil, gets every held-out photo and its render.
-func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
+func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []float32)) (st *output.Stats,
+	err error) {
 	events := console.Stdout
 	if o.Progress == meter.JSON { // which is alone on standard output
 		console = console.ToStderr()
@@ -79,7 +80,8 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		if r.Live != nil {
 			r.Live.Over(err)
 		}
-		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) { // on a device that is lost nothing ends in order
+		// on a device that is lost nothing ends in order
+		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) {
 			err = errors.Join(err, closing)
 		}
 		err = errors.Join(err, r.Saver.undo())
@@ -122,7 +124,8 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 }
 
 // Conclude saves what was trained and does what comes after.
-func (r *Run) Conclude(ctx context.Context, interrupted bool, seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
+func (r *Run) Conclude(ctx context.Context, interrupted bool,
+	seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
 	saveErr := r.Saver.end(interrupted)
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
@@ -215,7 +218,8 @@ func (r *Run) measureAt(ctx context.Context, step int) error {
 	if r.Live != nil {
 		r.Live.Measured(step, s.PSNR)
 	}
-	r.Console.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
+	r.Console.Printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM,
+		len(views))
 	return r.writeReport(r.stats(false, views))
 }
 
@@ -268,7 +272,8 @@ func (r *Run) open(ctx context.Context) error {
 	if err := initial.Check(c, r.initOptions()); err != nil {
 		return err
 	}
-	report, err := inspect.Capture(ctx, c, inspect.Options{Unused: r.Init.Kind == initial.InitRandom || r.Init.Kind == initial.InitPLY})
+	report, err := inspect.Capture(ctx, c,
+		inspect.Options{Unused: r.Init.Kind == initial.InitRandom || r.Init.Kind == initial.InitPLY})
 	if err != nil {
 		return err
 	}
@@ -301,7 +306,8 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if near, err := r.Capture.Origin("auto"); err == nil && r.Options.Origin == "keep" && near != ([3]float64{}) {
-		r.noteLater("--origin keep writes coordinates this far from zero in float32, which is too coarse for them: the file shows less than the scores say")
+		r.noteLater("--origin keep writes coordinates this far from zero in float32, which is too coarse for them: " +
+			"the file shows less than the scores say")
 	}
 	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
 	if from := r.Saver.From; from != nil {
@@ -327,8 +333,10 @@ func (r *Run) FirstLine() string {
 	if len(r.Test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.Test))
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config),
-		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.PlannedBytes()), pipeline.BytesText(r.deviceBudget()))
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images,
+		captured.Resolution(r.Capture.Cameras)+captured.FirstSteps(&r.Config),
+		cli.Count(r.nPoints, "point"), pipeline.BytesText(r.Trainer.PlannedBytes()),
+		pipeline.BytesText(r.deviceBudget()))
 }
 
 // slowCompile is after how many seconds the user is told what they were spent on.

@@ -9,8 +9,9 @@ import (
 	"vksplat/scene/load"
 )
 
-// loadCapture reads the capture, or what a block sees of it. A block is trained in a frame of its own, like any capture of its size: learning rates, thresholds of
-// refinement and the noise of MCMC go by the distances of its cameras, and a city's would be far too coarse for a street. Files are in the capture's frame.
+// loadCapture reads the capture, or what a block sees of it. A block is trained in a frame of its own, like any capture
+// of its size: learning rates, thresholds of refinement and the noise of MCMC go by the distances of its cameras, and a
+// city's would be far too coarse for a street. Files are in the capture's frame.
 func (r *Run) loadCapture() (*scene.Capture, error) {
 	if r.Divided == nil {
 		return load.Capture(r.Scene, r.Load.Options())
@@ -43,7 +44,8 @@ func (r *Run) clear() {
 		}
 	}
 	if n := r.Capture.Clear(r.depths); n > 0 {
-		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", cli.Count(n, "point")))
+		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them",
+			cli.Count(n, "point")))
 	}
 	r.nPoints = len(r.Capture.Points)
 	if len(r.depths) > 0 {

@@ -19,14 +19,17 @@ const devicesAuto = "auto"
 const DevicesAll = "all"
 
 // deviceName is an index, a UUID, which need not have its dashes, or a PCI address, which need not have its domain.
-var deviceName = regexp.MustCompile(`^(?i:[0-9]{1,7}|(gpu-)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$`)
+var deviceName = regexp.MustCompile(
+	`^(?i:[0-9]{1,7}|(gpu-)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$`)
 
-// NamesDevices reports whether a value of --devices is one that some machine has: all, auto, or indices, UUIDs and PCI addresses.
+// NamesDevices reports whether a value of --devices is one that some machine has: all, auto, or indices, UUIDs and PCI
+// addresses.
 func NamesDevices(list string) bool {
 	if list == DevicesAll || list == devicesAuto {
 		return true
 	}
-	return !slices.ContainsFunc(strings.Split(list, ","), func(name string) bool { return !deviceName.MatchString(strings.TrimSpace(name)) })
+	return !slices.ContainsFunc(strings.Split(list, ","),
+		func(name string) bool { return !deviceName.MatchString(strings.TrimSpace(name)) })
 }
 
 // openDevices opens what is trained on, or the first of what will be.
@@ -51,8 +54,8 @@ func (r *Run) openDevices() (err error) {
 	return nil
 }
 
-// chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or for their speed. What was begun goes on
-// with as many as before, so that the bytes stay those of one run.
+// chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or
+// for their speed. What was begun goes on with as many as before, so that the bytes stay those of one run.
 func (r *Run) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions) error {
 	there, err := r.Device.Alike()
 	if err != nil {
@@ -66,7 +69,8 @@ func (r *Run) chooseDevices(cams []scene.Camera, splats int, o *pipeline.Trainer
 	return err
 }
 
-// DevicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it, and why.
+// DevicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it,
+// and why.
 func (r *Run) DevicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions) (n int, why string) {
 	asked := r.Config.Splats
 	if asked == 0 {
@@ -83,7 +87,8 @@ func (r *Run) DevicesFor(cams []scene.Camera, splats, others int, o pipeline.Tra
 		return 1, "no other GPU is like it"
 	}
 	if most := max(splats, asked); most >= pipeline.TeamPays {
-		return all, fmt.Sprintf("%s, and from %s on several are faster", cli.Count(most, "splat"), cli.Count(pipeline.TeamPays, "splat"))
+		return all, fmt.Sprintf("%s, and from %s on several are faster", cli.Count(most, "splat"),
+			cli.Count(pipeline.TeamPays, "splat"))
 	}
 	plan, err := r.Device.Plan(cams, splats, r.Config, o)
 	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {

@@ -42,10 +42,12 @@ func (r *Run) Claim() (release func(), err error) {
 		return nil, err
 	}
 	if back {
-		r.Console.Note("restored the earlier run in " + r.Out + ": the one replacing it ended before its first checkpoint")
+		r.Console.Note("restored the earlier run in " + r.Out +
+			": the one replacing it ended before its first checkpoint")
 	}
 	o := &r.Checkpoints
-	if err := convert.RefuseExports(output.ReadWritten(r.Out), r.Exports, "flag --export: ", o.Resume != "", o.Overwrite); err != nil {
+	if err := convert.RefuseExports(output.ReadWritten(r.Out), r.Exports, "flag --export: ", o.Resume != "",
+		o.Overwrite); err != nil {
 		release()
 		return nil, err
 	}

@@ -21,9 +21,11 @@ import (
 	"vksplat/scene/results"
 )
 
-// writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves what an earlier run wrote alone.
+// writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves
+// what an earlier run wrote alone.
 func (r *Run) writeInputs() error {
-	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.Test, Cfg: r.CfgArgs(), Record: r.captureRecord(), Origin: r.origin}
+	w := captured.Inputs{Points: r.points, Cameras: r.cameras, Test: r.Test, Cfg: r.CfgArgs(),
+		Record: r.captureRecord(), Origin: r.origin}
 	return w.Write(r.Out)
 }
 
@@ -51,8 +53,9 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: r.Config.Seed, Antialiased: r.Config.Antialiased,
-		Background: &r.Config.Background, Exposure: r.Config.Exposure}
+	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: r.Config.Seed,
+		Antialiased: r.Config.Antialiased,
+		Background:  &r.Config.Background, Exposure: r.Config.Exposure}
 	if r.Config.Near != ply.DefaultNear {
 		meta.Near = r.Config.Near
 	}
@@ -61,17 +64,18 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 	}
 	// Neither what the device fails in nor its remedies have to do with the file.
 	var lost error
-	rest, err := ply.StartPieces(path, r.Trainer.NSplats(), r.Config.SHDegree, meta, func(put func(*scene.Splats) error) error {
-		var refused error
-		failed := r.Trainer.ReadSplats(func(piece *scene.Splats) error {
-			refused = put(piece.ToCapture(r.Capture.Frame, r.origin))
-			return refused
+	rest, err := ply.StartPieces(path, r.Trainer.NSplats(), r.Config.SHDegree, meta,
+		func(put func(*scene.Splats) error) error {
+			var refused error
+			failed := r.Trainer.ReadSplats(func(piece *scene.Splats) error {
+				refused = put(piece.ToCapture(r.Capture.Frame, r.origin))
+				return refused
+			})
+			if refused == nil {
+				lost = failed
+			}
+			return failed
 		})
-		if refused == nil {
-			lost = failed
-		}
-		return failed
-	})
 	if lost != nil {
 		return nil, lost
 	}
@@ -144,7 +148,8 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	}
 	r.Saver.Standing()
 	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
-		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
+		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise "+
+			"--max-vram for more detail", n))
 	}
 	if err := r.writeReport(st); err != nil {
 		return nil, err
@@ -158,11 +163,16 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 	memory := r.Trainer.MemoryStats()
 	st := &output.Stats{
-		Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(), Interrupted: interrupted,
-		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt, Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
-		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.Rec.Metrics.secondsBefore + r.Trainer.Seconds(), Run: r.Saver.history(), Seed: r.Config.Seed, Config: r.Config,
-		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: meter.PeakRSS(),
-		ProcessSeconds: time.Since(cli.ProcessStart).Seconds(), StartSeconds: r.Rec.first.Sub(cli.ProcessStart).Seconds(),
+		Version: cli.Version(), Device: r.deviceNames(), Scene: r.Scene, Step: r.Trainer.Step(),
+		Interrupted: interrupted,
+		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt,
+		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
+		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.Rec.Metrics.secondsBefore + r.Trainer.Seconds(),
+		Run: r.Saver.history(), Seed: r.Config.Seed, Config: r.Config,
+		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth,
+		PeakRSSBytes:   meter.PeakRSS(),
+		ProcessSeconds: time.Since(cli.ProcessStart).Seconds(),
+		StartSeconds:   r.Rec.first.Sub(cli.ProcessStart).Seconds(),
 	}
 	_, st.PipelineSeconds, st.PipelinesCached = r.Device.Pipelines()
 	for _, p := range r.Trainer.PassTimes() {
@@ -181,9 +191,11 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 		steps = fmt.Sprintf("%s after the first %d", steps, r.Rec.From)
 	}
 	console.Printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
-		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"), pipeline.BytesText(st.PeakDeviceBytes))
+		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"),
+		pipeline.BytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
-		console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
+		console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR,
+			st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		console.Printf("drawn with %s\n", r.Drawn())
 		console.Printf("pictures: %s\n", r.PicturesFolder(st.Step))
 	}
@@ -199,7 +211,8 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 // captureRecord returns what is recorded of this run's capture.
 func (r *Run) captureRecord() captured.Record {
 	c := &r.Config
-	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Exposure: c.Exposure}
+	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: []string{}, Background: c.Background,
+		Near: c.Near, Exposure: c.Exposure}
 	for _, i := range r.Test {
 		rec.HeldOut = append(rec.HeldOut, r.Capture.Cameras[i].Name)
 	}

@@ -76,8 +76,10 @@ func (r *Run) Stage() Stage { return Stage(r.stage.Load()) }
 // smallerTries is how many times a frame that does not fit is tried at half the width and height.
 const smallerTries = 3
 
-// ShowToFit draws a frame into memory, smaller where what training has does not hold it, and returns the camera that it was drawn by.
-func (r *Run) ShowToFit(memory []float32, c scene.Camera, look pipeline.Look) (rgb []float32, drawn scene.Camera, err error) {
+// ShowToFit draws a frame into memory, smaller where what training has does not hold it, and returns the camera that it
+// was drawn by.
+func (r *Run) ShowToFit(memory []float32, c scene.Camera, look pipeline.Look) (rgb []float32, drawn scene.Camera,
+	err error) {
 	for try := 0; ; try++ {
 		rgb, drawn, err = r.Trainer.Show(memory, c, look)
 		if !errors.Is(err, pipeline.ErrFrameTooFull) || try == smallerTries {

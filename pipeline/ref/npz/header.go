@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// parseHeader reads the Python dictionary literal {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } of an .npy header.
+// parseHeader reads the Python dictionary literal {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } of an
+// .npy header.
 func parseHeader(s string) (*Array, error) {
 	descr, err := field(s, "descr")
 	if err != nil {

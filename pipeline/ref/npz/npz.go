@@ -1,7 +1,8 @@
 // Package npz reads NumPy's .npz archives: a zip file whose members are .npy arrays.
 //
-// It reads float32, float64, int32, int64, uint8 and bool arrays, little-endian, in C order, of any shape including scalars.
-// Memory is bounded by the size that each member's zip directory entry declares, which is itself refused above MaxArrayBytes.
+// It reads float32, float64, int32, int64, uint8 and bool arrays, little-endian, in C order, of any shape including
+// scalars. Memory is bounded by the size that each member's zip directory entry declares, which is itself refused above
+// MaxArrayBytes.
 package npz
 
 import (
@@ -16,7 +17,8 @@ import (
 // MaxArrayBytes is the largest decompressed member that Open accepts.
 const MaxArrayBytes = 1 << 30
 
-// Array is one decoded array. Exactly one of the two element slices is set: Ints for integer and bool types, Floats for floating point ones.
+// Array is one decoded array. Exactly one of the two element slices is set: Ints for integer and bool types, Floats for
+// floating point ones.
 type Array struct {
 	DType  string    // NumPy's type string without the byte order: f4, f8, i4, i8, u1 or b1
 	Shape  []int     // empty for a scalar
@@ -41,8 +43,8 @@ type Archive struct {
 	Arrays map[string]*Array
 }
 
-// Open reads every array of the file.
-// Errors name the file and the member: not a zip file, an unsupported type, Fortran order, or data that does not fit the shape.
+// Open reads every array of the file. Errors name the file and the member: not a zip file, an unsupported type, Fortran
+// order, or data that does not fit the shape.
 func Open(path string) (*Archive, error) {
 	r, err := zip.OpenReader(path)
 	if err != nil {
