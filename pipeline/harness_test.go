@@ -188,18 +188,22 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	if how.absgrad {
 		g.vAbsMean2D = append(g.vAbsMean2D, vk.Host(vk.Cast[[2]float32](back["v_abs_mean2d"]))[:p.N]...)
 	}
-	rows := vk.Host(vk.Cast[float32](back["v_params"]))
-	for _, c := range e.model.chunks {
-		for i := c.first; i < min(c.first+c.splats, p.N); i++ {
-			for row := range e.model.nParams {
-				*paramsOf(g.params).At(row, i) = rows[e.model.nParams*c.first+row*c.splats+i-c.first]
-			}
-		}
-	}
+	takeRows(g.params, e.model, vk.Host(vk.Cast[float32](back["v_params"])))
 	if g.report.Failed != 0 {
 		t.Fatalf("the view failed: %+v", g.report)
 	}
 	return g
+}
+
+// takeRows sorts the rows of all chunks into splats.
+func takeRows(s *scene.Splats, m *model, rows []float32) {
+	for _, c := range m.chunks {
+		for i := c.first; i < min(c.first+c.splats, s.N); i++ {
+			for row := range m.nParams {
+				*paramsOf(s).At(row, i) = rows[m.nParams*c.first+row*c.splats+i-c.first]
+			}
+		}
+	}
 }
 
 // TrainView is a photo to train on with its camera.

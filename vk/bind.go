@@ -104,7 +104,8 @@ func getQueue(dev uint64, family uint32) uint64 {
 func waitDeviceIdle(dev uint64) Result { return Result(callDeviceWaitIdle(as[apiDevice](dev))) }
 
 // bufferUsage is what every buffer may be used for.
-const bufferUsage = apiBufferUsageStorageBufferBit | apiBufferUsageTransferSrcBit | apiBufferUsageTransferDstBit | apiBufferUsageIndirectBufferBit
+const bufferUsage = apiBufferUsageStorageBufferBit | apiBufferUsageTransferSrcBit | apiBufferUsageTransferDstBit |
+	apiBufferUsageIndirectBufferBit
 
 func createBuffer(dev uint64, size int64) (uint64, Result) {
 	info := apiBufferCreateInfo{SType: apiStructureTypeBufferCreateInfo, Size: apiDeviceSize(size),

@@ -18,7 +18,8 @@ func tie(cmd *exec.Cmd) (begun func() error, release func(), err error) {
 		return nil, nil, err
 	}
 	release = func() { _ = windows.CloseHandle(job) }
-	limits := &windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE}}
+	limits := &windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		reflect.ValueOf(limits).Pointer(), uint32(reflect.TypeOf(*limits).Size()))
 	runtime.KeepAlive(limits)

@@ -96,16 +96,9 @@ func newBucket(o Options) (*bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	lookup := minio.BucketLookupAuto
-	if o.PathStyle != nil {
-		lookup = minio.BucketLookupDNS
-		if *o.PathStyle {
-			lookup = minio.BucketLookupPath
-		}
-	}
 	client, err := minio.NewCore(server.Host,
 		&minio.Options{Creds: keys, Secure: server.Scheme == "https", Transport: transport, Region: region,
-			BucketLookup: lookup, MaxRetries: 1})
+			BucketLookup: lookupOf(o), MaxRetries: 1})
 	if err != nil {
 		return nil, setupError(o.URL, "look at endpoint and region", "%w", err)
 	}
@@ -115,6 +108,17 @@ func newBucket(o Options) (*bucket, error) {
 	}
 	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, amazon: isAmazon,
 		keys: keys, patience: newPatience()}, nil
+}
+
+// lookupOf says whether requests name the bucket in their path or in the server's name.
+func lookupOf(o Options) minio.BucketLookupType {
+	switch {
+	case o.PathStyle == nil:
+		return minio.BucketLookupAuto
+	case *o.PathStyle:
+		return minio.BucketLookupPath
+	}
+	return minio.BucketLookupDNS
 }
 
 func newTransport(o Options) (*http.Transport, error) {

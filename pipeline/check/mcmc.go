@@ -68,10 +68,11 @@ func mcmcCases() []Case {
 		newCase("mcmc_update", "one splat takes all", func(t *trial) error {
 			return each(rounds, func(r uint32) error { return checkCopies(t, 1+2*layout.MaxRelocations, r, 0) })
 		}),
-		newCase("mcmc_update", "a failed unit changes nothing",
-			func(t *trial) error { return checkCopies(t, 400, layout.RoundGrow, layout.FailedSplats) }),
+		newCase("mcmc_update", "a failed unit changes nothing", checkFailedCopies),
 	}
 }
+
+func checkFailedCopies(t *trial) error { return checkCopies(t, 400, layout.RoundGrow, layout.FailedSplats) }
 
 // faint returns n trained splats, a third of them near the opacity of the dead.
 func (t *trial) faint(n int) *ref.Model[float32] {

@@ -129,7 +129,7 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 		IndexOf:   indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice, OutExtents: extents.Slice,
 		OutKeys: keys.Slice, SentOf: sentOf.Slice,
 		Push: shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2, View: 1},
-	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of many too many, the header is written once
+	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of too many, the header is written once
 	if err := l.run(); err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ func (r *Report) checkPoses(c *scene.Capture) {
 		}
 	}
 	r.about(SeverityWarning, "far-cameras", far,
-		"%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g times", len(far), len(own), farCamera, r.Extent/r.MedianDistance)
+		"%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g times",
+		len(far), len(own), farCamera, r.Extent/r.MedianDistance)
 	r.checkSamePoses(own, centres)
 }
 

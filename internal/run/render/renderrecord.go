@@ -79,10 +79,8 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 		}
 		record.Pictures[filepath.ToSlash(file)] = want
 	}
-	for _, full := range stale { // else they would be taken for this render's when it has been interrupted
-		if err := os.Remove(full); err != nil {
-			return err
-		}
+	if err := removeAll(stale); err != nil {
+		return err
 	}
 	if cut > 0 {
 		console.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", Are(cut, "picture"), r.o.Out))
@@ -92,6 +90,16 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 			r.o.Out))
 	}
 	return output.WriteJSON(path, record)
+}
+
+// removeAll removes pictures that are drawn again. They would be taken for this render's if it were interrupted.
+func removeAll(files []string) error {
+	for _, full := range files {
+		if err := os.Remove(full); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // complete tells whether what belongs to a picture that is there is there too, and all of it whole: pictures come to
