@@ -147,7 +147,8 @@ func TestPlanCountsAll(t *testing.T) {
 				want += (size + 4095) &^ 4095
 			}
 			if r.Err() != nil || want == 0 || got != want || whole < got {
-				t.Errorf("%s, %d chunks: a refinement takes %d bytes of scratch memory, it is planned with %d of %d: %v", name, chunks, want, got, whole, r.Err())
+				t.Errorf("%s, %d chunks: a refinement takes %d bytes of scratch memory, it is planned with %d of %d: "+
+					"%v", name, chunks, want, got, whole, r.Err())
 			}
 		}
 	}

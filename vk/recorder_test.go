@@ -271,8 +271,8 @@ func TestPlanIsPrinted(t *testing.T) {
 	r.Dispatch(saxpy(x, y, 1, 1), Items(100, 64))
 	r.Await(must(d.NewGate())(t))
 	r.Fill(y.View, 0)
-	want := "   0 fill y\n     ---- barrier\n   1 saxpy {BIAS=1065353216} [2 1 1] x=x(read 400) y=y(read+write 400)\n " +
-		"  2 await\n   3 fill y\n"
+	want := "   0 fill y\n     ---- barrier\n   1 saxpy {BIAS=1065353216} [2 1 1] x=x(read 400) y=y(read+write " +
+		"400)\n   2 await\n   3 fill y\n"
 	if got := r.String(); got != want {
 		t.Errorf("plan:\n%swant:\n%s", got, want)
 	}

@@ -69,6 +69,7 @@ func evalTable(o *evaluate.Options) []option {
 			"measure LPIPS too, with the networks' weights in `FILE`, which tools/lpips_weights.py makes"),
 		truth(&o.Compare, "compare", "print one table with the models side by side"),
 		text(&o.Renders, "renders", "compare the pictures in `DIR` with those of --gt").isFolder(),
-		text(&o.Gt, "gt", "folder of the photos that --renders are compared with, `DIR`; names and sizes agree").isFolder(),
+		text(&o.Gt, "gt", "folder of the photos that --renders are compared with, `DIR`; names and sizes agree").
+			isFolder(),
 	}
 }

@@ -116,8 +116,8 @@ func renderCommand(console *cli.Console) *cobra.Command {
 		Use:   "render FILE|OUT -o DIR",
 		Short: "Render a model: from the views of photographs, or on a flight through the scene",
 		Long: "Render a model of any format that convert reads, or the newest one in the folder that\n" +
-			"train wrote, from the views of a capture or on a trajectory, to pictures or a video. docs/render.md says " +
-			"more.",
+			"train wrote, from the views of a capture or on a trajectory, to pictures or a video. docs/render.md " +
+			"says more.",
 		Example: "  vksplat render out -o frames --split test\n" +
 			"  vksplat render out --trajectory ellipse --size 1920x1080 --video flight.mp4\n" +
 			"  vksplat render model.ply --cameras my_scene -o frames --format exr --depth",

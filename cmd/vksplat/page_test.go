@@ -45,18 +45,18 @@ func trainPage() string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	say("# Every setting of vksplat train\n\nMade from the program's own table by `make docs`; a test compares " +
 		"them.\n\n")
-	say("A setting is a flag (`--init-scale 0.5`) and a key of a configuration file (`init_scale = 0.5`). Underscores " +
-		"and dashes mean the same in\n")
+	say("A setting is a flag (`--init-scale 0.5`) and a key of a configuration file (`init_scale = 0.5`). " +
+		"Underscores and dashes mean the same in\n")
 	say("flags, and the other names are understood too. From weak to strong: defaults, `--preset`, `--config FILE`, " +
 		"flags.\n\n")
 	say("    vksplat train --preset mcmc --print-config > mine.toml    # all settings in effect, as a file\n")
 	say("    vksplat train my_scene -m out --config mine.toml --eval\n\n")
-	say("The file is TOML without tables. An unknown key, a wrong type or a value out of range is an error that names " +
-		"the line. A few settings follow\n")
-	say("others unless they are given: `strategy = \"mcmc\"` without a preset brings the values of the preset `mcmc`, " +
-		"because those of one strategy make no\n")
-	say("sense with the other; `absgrad` brings `grow_grad2d = 0.0008`; `splats` above a preset's `max_splats` raises " +
-		"that. `steps_scaler` multiplies every\n")
+	say("The file is TOML without tables. An unknown key, a wrong type or a value out of range is an error that " +
+		"names the line. A few settings follow\n")
+	say("others unless they are given: `strategy = \"mcmc\"` without a preset brings the values of the preset " +
+		"`mcmc`, because those of one strategy make no\n")
+	say("sense with the other; `absgrad` brings `grow_grad2d = 0.0008`; `splats` above a preset's `max_splats` " +
+		"raises that. `steps_scaler` multiplies every\n")
 	say("number of steps, given or not, and `--print-config` shows the result. Where a preset has `iterations` and " +
 		"others are given, its other numbers of\n")
 	say("steps are scaled by the same factor, unless they are given too.\n\n## Presets\n")
@@ -73,8 +73,8 @@ func trainPage() string {
 			say("%s", pageRow(&g.options[i]))
 		}
 	}
-	say("\n## What a run tells\n\n`OUT/metrics.jsonl` has a line of JSON every `metrics_every` steps and one for each " +
-		"measurement; losses and scores are means over the steps since\n")
+	say("\n## What a run tells\n\n`OUT/metrics.jsonl` has a line of JSON every `metrics_every` steps and one for " +
+		"each measurement; losses and scores are means over the steps since\n")
 	say("the line before. It goes on when a run is resumed, and holds whole lines whenever a run ends. `--progress " +
 		"json` prints such lines every second,\n")
 	say("of the last step alone, between a `start` and a `done` that holds the content of `stats.json`; all other " +
@@ -107,21 +107,21 @@ func trainPage() string {
 		"and with\n`--accept-changes` also\n")
 	say("where settings or photos have changed since; `--overwrite` replaces it. The earlier run waits in `OUT/%s` "+
 		"until the new one has its first\n", output.AsideFolder)
-	say("checkpoint or is done. A run that fails or is stopped before that brings it back; after one that was killed, " +
-		"the next `vksplat train SCENE -m OUT` does.\n")
+	say("checkpoint or is done. A run that fails or is stopped before that brings it back; after one that was " +
+		"killed, the next `vksplat train SCENE -m OUT` does.\n")
 	say("`--resume=FILE` with an earlier checkpoint of OUT needs `--overwrite` where OUT holds later steps.\n\n")
 	say("`OUT/%s` lists the files that vksplat wrote, with a hash of each. A file of the same name that is not in the "+
 		"list, or was changed since, is\n", output.WrittenFile)
 	say("yours: it is named and the run is refused, unless you say `--overwrite`. Files of other names are left " +
 		"alone, always.\n\n")
-	say("All commands follow one rule: **a file that vksplat did not write is never replaced without `--overwrite`**, " +
-		"and what is refused is refused at the\n")
+	say("All commands follow one rule: **a file that vksplat did not write is never replaced without " +
+		"`--overwrite`**, and what is refused is refused at the\n")
 	say("start, with exit code 2. A single file that a flag or an argument names (OUT of `convert`, `--video`, " +
 		"`--html`, `--export`, `--json` of `bench`) is\n")
-	say("refused where it exists, whoever wrote it; a run's folder where it holds a run, unless you say `--resume` or " +
-		"`--overwrite`; any other folder where\n")
-	say("files of yours are in the way. The folder you are in or one above it, your home and a capture are refused as " +
-		"output, unless they are empty or a\n")
+	say("refused where it exists, whoever wrote it; a run's folder where it holds a run, unless you say `--resume` " +
+		"or `--overwrite`; any other folder where\n")
+	say("files of yours are in the way. The folder you are in or one above it, your home and a capture are refused " +
+		"as output, unless they are empty or a\n")
 	say("run's already.\n")
 	say("\n## Sources\n\nA source is whose default it is; settings without one are vksplat's own.\n\n")
 	for _, s := range pipeline.Sources {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// variant is one combination of a task's matrix, together with one variant of each task that it takes a single input of:
-// a render of a swept training is as often there as the training.
+// variant is one combination of a task's matrix, together with one variant of each task that it takes a single input
+// of: a render of a swept training is as often there as the training.
 type variant struct {
 	own   int       // number of the combination of the own matrix
 	binds []binding // own and inherited, in the order of the label

@@ -72,7 +72,9 @@ func mcmcCases() []Case {
 	}
 }
 
-func checkFailedCopies(t *trial) error { return checkCopies(t, 400, layout.RoundGrow, layout.FailedSplats) }
+func checkFailedCopies(t *trial) error {
+	return checkCopies(t, 400, layout.RoundGrow, layout.FailedSplats)
+}
 
 // faint returns n trained splats, a third of them near the opacity of the dead.
 func (t *trial) faint(n int) *ref.Model[float32] {

@@ -16,9 +16,9 @@ type variant struct {
 	spec []uint32
 }
 
-// variants lists the forms in which a kernel is worth compiling for a device: its defaults; each constant that is off by
-// default switched on, which is how kernels choose between their uses; and both for every subgroup size that the device
-// lets a kernel ask for.
+// variants lists the forms in which a kernel is worth compiling for a device: its defaults; each constant that is off
+// by default switched on, which is how kernels choose between their uses; and both for every subgroup size that the
+// device lets a kernel ask for.
 func variants(k *vk.Kernel, l vk.Limits) []variant {
 	sizes := []uint32{0}
 	if slices.ContainsFunc(k.Specs, func(s vk.Spec) bool { return s.Name == "SUBGROUP_SIZE" }) {

@@ -94,8 +94,8 @@ func (m *model) sceneGo() ([]byte, error) {
 	var p printer
 	p.line(modelHeader)
 	p.line("package scene\n")
-	p.line("// Splats is a model on the host: N splats, interleaved per splat. Values are raw, as the optimiser holds " +
-		"them;")
+	p.line("// Splats is a model on the host: N splats, interleaved per splat. Values are raw, as the optimiser " +
+		"holds them;")
 	p.line("// the renderer applies activations.")
 	p.line("type Splats struct {")
 	p.line("N int // number of splats")

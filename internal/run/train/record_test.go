@@ -150,8 +150,8 @@ func TestReadStepsThins(t *testing.T) {
 // TestStableKeys pins the names that other programs read.
 func TestStableKeys(t *testing.T) {
 	for want, v := range map[string]any{
-		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s " +
-			"total visible": meter.StepLine{},
+		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step " +
+			"steps_per_s total visible": meter.StepLine{},
 		"event psnr psnr_median seconds splats ssim ssim_median step views": EvalLine{},
 		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images " +
 			"version": StartLine{},

@@ -1,0 +1,71 @@
+package archtest
+
+import (
+	"go/scanner"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	maxColumns = 120
+	tabColumns = 4
+	tail       = 4 // what may follow a literal that cannot be broken
+)
+
+// columns is the width of a line.
+func columns(line string) int {
+	n := 0
+	for _, r := range line {
+		if r == '\t' {
+			n += tabColumns
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+// TestWidth refuses lines of Go that are too wide, unless a string literal is what makes them so.
+func TestWidth(t *testing.T) {
+	r := load(t)
+	for _, name := range r.names() {
+		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_gen.go") {
+			continue
+		}
+		literals := literalLines(r.texts[name])
+		for i, line := range strings.Split(r.texts[name], "\n") {
+			if columns(line) > maxColumns && !literals[i+1] {
+				t.Errorf("%s:%d: %d columns, the limit is %d", name, i+1, columns(line), maxColumns)
+			}
+		}
+	}
+}
+
+// literalLines are the lines of a file on which a string literal reaches the limit, or that are inside a raw one.
+func literalLines(text string) map[int]bool {
+	set := token.NewFileSet()
+	file := set.AddFile("", set.Base(), len(text))
+	var s scanner.Scanner
+	s.Init(file, []byte(text), nil, scanner.ScanComments)
+	lines := strings.Split(text, "\n")
+	found := map[int]bool{}
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			return found
+		}
+		if tok != token.STRING {
+			continue
+		}
+		at := file.Position(pos)
+		parts := strings.Count(lit, "\n")
+		for k := range parts {
+			found[at.Line+k], found[at.Line+k+1] = true, true
+		}
+		if end := at.Column - 1 + len(lit); parts == 0 && columns(lines[at.Line-1][:end]) > maxColumns-tail {
+			found[at.Line] = true
+		}
+	}
+}
