@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vksplat/farm/spec"
 )
 
 // notesIn in front of a file's name has the fake child write its command line there, and make what others read.
@@ -160,4 +162,16 @@ func TestCommandLines(t *testing.T) {
 	if got := "\n" + strings.Join(said, ""); got != wantCommands {
 		t.Errorf("the commands are:%s", got)
 	}
+}
+
+// newFarmOf is newFarm with other tasks.
+func newFarmOf(t *testing.T, tasks string) *farm {
+	t.Helper()
+	f := newFarm(t, "")
+	job, err := spec.Parse("job.toml", []byte("version = 1\nname = \"job\"\n"+tasks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.job = job
+	return f
 }

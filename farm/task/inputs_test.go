@@ -9,21 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"vksplat/farm/spec"
 	"vksplat/internal/fault"
 )
-
-// newFarmOf is newFarm with other tasks.
-func newFarmOf(t *testing.T, tasks string) *farm {
-	t.Helper()
-	f := newFarm(t, "")
-	job, err := spec.Parse("job.toml", []byte("version = 1\nname = \"job\"\n"+tasks))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.job = job
-	return f
-}
 
 // TestDamagedInput says how results of another task are made whole.
 func TestDamagedInput(t *testing.T) {
