@@ -210,7 +210,7 @@ func TestSplatsShortage(t *testing.T) {
 		t.Errorf("%s are said to be enough: %v", m[1], err)
 	}
 	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(fault.Hint(err),
-		"No budget helps") || !strings.Contains(fault.Hint(err), "--splats") {
+		"No budget helps") || !strings.Contains(fault.Hint(err), "(splats)") {
 		t.Errorf("%v; %s", err, fault.Hint(err))
 	}
 }
