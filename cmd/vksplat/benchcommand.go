@@ -28,7 +28,7 @@ func benchCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	own := benchTable(o)
-	table := append([]optionGroup{{options: own}}, dropOptions(trainTable(&o.Options), bench.BenchLeavesOut...)...)
+	table := append([]optionGroup{{options: own}}, dropOptions(trainTable(&o.Options), bench.LeavesOut...)...)
 	fs := cmd.Flags()
 	register(fs, table)
 	o.Given = fs.Changed
@@ -38,7 +38,7 @@ func benchCommand(console *cli.Console) *cobra.Command {
 		if err := resolveSettings(&o.Options, fs.Changed); err != nil {
 			return err
 		}
-		if err := o.CheckBench(captures); err != nil {
+		if err := o.Check(captures); err != nil {
 			return err
 		}
 		return bench.Run(console, o, captures)

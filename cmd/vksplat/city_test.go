@@ -59,7 +59,7 @@ func TestCity(t *testing.T) {
 	size.train(t, dir)
 	var st output.Stats
 	readTestJSON(t, filepath.Join(dir, "whole", "stats.json"), &st)
-	var merged merge.MergeReport
+	var merged merge.Report
 	readTestJSON(t, filepath.Join(dir, "plan", plans.MergeFile), &merged)
 	if merged.SeamReport == nil || len(merged.Views) != st.TestImages {
 		t.Fatalf("%+v: want the scores of %d photos", merged, st.TestImages)

@@ -11,7 +11,7 @@ import (
 func convertCommand(console *cli.Console) *cobra.Command {
 	o := &convert.Options{Degree: -1, Pad: -1}
 	cmd := &cobra.Command{
-		Use:     convert.ConvertName + " IN... OUT",
+		Use:     convert.Name + " IN... OUT",
 		Aliases: []string{"export"},
 		Short:   "Convert a model of splats to another format",
 		Long: "Convert a model of splats to another format, and choose, move or merge splats on\n" +

@@ -76,7 +76,7 @@ func rootCommand(console *cli.Console) *cobra.Command {
 func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
 	aliases := aliasesOf(trainTable(newTrainOptions()))
 	return func(fs *pflag.FlagSet, name string) pflag.NormalizedName {
-		if fs.Name() == convert.ConvertName {
+		if fs.Name() == convert.Name {
 			return pflag.NormalizedName(canonical(name, nil))
 		}
 		return pflag.NormalizedName(canonical(name, aliases))

@@ -260,7 +260,7 @@ func TestScoreOfBlocks(t *testing.T) {
 		command(t, slices.Concat(args, truthSizeOf().flags(), chosenDevice())...)
 	}
 	command(t, append([]string{"merge", in("plan")}, chosenDevice()...)...)
-	var merged merge.MergeReport
+	var merged merge.Report
 	readTestJSON(t, filepath.Join(in("plan"), plans.MergeFile), &merged)
 	printed := map[string]float64{}
 	for _, v := range merged.Views {

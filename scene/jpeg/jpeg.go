@@ -7,9 +7,9 @@ import (
 	"vksplat/scene"
 )
 
-// JpegPixelsPerByte bounds what a JPEG can claim: each block takes a bit or more and stands for 8 x 16 pixels at most,
+// PixelsPerByte bounds what a JPEG can claim: each block takes a bit or more and stands for 8 x 16 pixels at most,
 // with 4 x 1 samples of one component in a unit and 1 x 4 of another.
-const JpegPixelsPerByte = 8 * 8 * 16
+const PixelsPerByte = 8 * 8 * 16
 
 // Decode decodes a JPEG to opaque RGBA: the samples that libjpeg's defaults give ("islow" inverse transform, triangle
 // filters on chroma, its conversion of colours), because that is what the trainers that results are compared with see.

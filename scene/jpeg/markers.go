@@ -186,7 +186,7 @@ func (d *jpegDecoder) readFrame(m uint8, content []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := scene.Plausible(w, h, JpegPixelsPerByte, len(d.data)); err != nil {
+	if err := scene.Plausible(w, h, PixelsPerByte, len(d.data)); err != nil {
 		return err
 	}
 	d.width, d.height, d.progressive = w, h, m == markerSOF2

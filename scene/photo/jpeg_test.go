@@ -204,7 +204,7 @@ func FuzzJPEG(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		img, err := jpeg.Decode(data)
 		if err == nil && (len(img.Pix) != 4*img.Width*img.Height || len(img.Pix) == 0 ||
-			len(img.Pix)/4/jpeg.JpegPixelsPerByte > len(data)) {
+			len(img.Pix)/4/jpeg.PixelsPerByte > len(data)) {
 			t.Errorf("%d bytes give %d x %d pixels in %d bytes", len(data), img.Width, img.Height, len(img.Pix))
 		}
 		if w, h, sizeErr := jpeg.Size(bytes.NewReader(data)); err == nil &&

@@ -21,7 +21,7 @@ type exrChannel struct {
 
 // exrChannels gives a picture's channels in the order in which files hold them, that of their names: colours
 // premultiplied with coverage, A where it is asked for, Z where there are depths.
-func exrChannels(p *Picture, o PictureOptions) (list []exrChannel) {
+func exrChannels(p *Picture, o Options) (list []exrChannel) {
 	names := []string{"B", "G", "R"}
 	if o.Alpha {
 		names = []string{"A", "B", "G", "R"}
@@ -36,7 +36,7 @@ func exrChannels(p *Picture, o PictureOptions) (list []exrChannel) {
 }
 
 // exrRow fills the channels with row y.
-func exrRow(channels []exrChannel, p *Picture, o PictureOptions, y int) {
+func exrRow(channels []exrChannel, p *Picture, o Options, y int) {
 	for x := range p.Width {
 		i := y*p.Width + x
 		rgb, alpha := o.straight(p, i)
@@ -62,7 +62,7 @@ func exrRow(channels []exrChannel, p *Picture, o PictureOptions, y int) {
 }
 
 // encodeEXR writes an OpenEXR file, version 2: one part of scan lines, compressed with ZIP.
-func encodeEXR(w io.Writer, p *Picture, o PictureOptions) error {
+func encodeEXR(w io.Writer, p *Picture, o Options) error {
 	channels := exrChannels(p, o)
 	var head bytes.Buffer
 	head.Write([]byte{0x76, 0x2f, 0x31, 0x01, 2, 0, 0, 0})
@@ -127,7 +127,7 @@ func exrHeader(b *bytes.Buffer, p *Picture, channels []exrChannel) {
 }
 
 // exrBlock gives some rows of pixels as a file holds them: row by row and, within a row, channel by channel.
-func exrBlock(p *Picture, channels []exrChannel, o PictureOptions, first, lines int) ([]byte, error) {
+func exrBlock(p *Picture, channels []exrChannel, o Options, first, lines int) ([]byte, error) {
 	var raw []byte
 	for y := first; y < first+lines; y++ {
 		exrRow(channels, p, o, y)

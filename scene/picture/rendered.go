@@ -39,8 +39,8 @@ const (
 // jpegQuality is of pictures that were drawn.
 const jpegQuality = 95
 
-// PictureOptions say how a picture is written.
-type PictureOptions struct {
+// Options say how a picture is written.
+type Options struct {
 	Format string
 	// with coverage: the picture was drawn over black, and files but EXR, which is premultiplied, hold colours that are
 	// not multiplied by it
@@ -49,12 +49,12 @@ type PictureOptions struct {
 }
 
 // Bytes reports whether Picture.Pix is enough to write with these options.
-func (o PictureOptions) Bytes() bool {
+func (o Options) Bytes() bool {
 	return (o.Format == FormatPNG || o.Format == FormatJPEG) && !o.Alpha && !o.Linear
 }
 
-// WritePicture writes what was drawn as one whole file. Depth is written by EXR alone.
-func WritePicture(path string, p *Picture, o PictureOptions) error {
+// Write writes what was drawn as one whole file. Depth is written by EXR alone.
+func Write(path string, p *Picture, o Options) error {
 	n := p.Width * p.Height
 	if p.Width <= 0 || p.Height <= 0 || o.Bytes() && len(p.Pix) != 4*n || !o.Bytes() && len(p.Color) != 4*n ||
 		len(p.Depth) != 0 && len(p.Depth) != n {
@@ -77,7 +77,7 @@ func WritePicture(path string, p *Picture, o PictureOptions) error {
 }
 
 // straight gives the colour of pixel i and its coverage, not multiplied by it, in the colour space that is asked for.
-func (o PictureOptions) straight(p *Picture, i int) (c [3]float64, alpha float64) {
+func (o Options) straight(p *Picture, i int) (c [3]float64, alpha float64) {
 	alpha = 1
 	if o.Alpha {
 		alpha = 1 - float64(p.Color[4*i+3])
@@ -106,7 +106,7 @@ func linearOf(x float64) float64 {
 }
 
 // encodeBytes writes a PNG or JPEG of 8 bits a channel.
-func (o PictureOptions) encodeBytes(w io.Writer, p *Picture) error {
+func (o Options) encodeBytes(w io.Writer, p *Picture) error {
 	size := image.Rect(0, 0, p.Width, p.Height)
 	pix := p.Pix
 	if !o.Bytes() {
@@ -136,7 +136,7 @@ func (o PictureOptions) encodeBytes(w io.Writer, p *Picture) error {
 }
 
 // encodePNG16 writes a PNG of 16 bits a channel.
-func (o PictureOptions) encodePNG16(w io.Writer, p *Picture) error {
+func (o Options) encodePNG16(w io.Writer, p *Picture) error {
 	img := image.NewNRGBA64(image.Rect(0, 0, p.Width, p.Height))
 	word := func(x float64) uint16 {
 		if !(x > 0) {
@@ -157,7 +157,7 @@ func (o PictureOptions) encodePNG16(w io.Writer, p *Picture) error {
 }
 
 // encodeNPY writes NumPy's array file, version 1.0.
-func (o PictureOptions) encodeNPY(w io.Writer, p *Picture) error {
+func (o Options) encodeNPY(w io.Writer, p *Picture) error {
 	b := bufio.NewWriter(w)
 	writeNPYHeader(b, p.Height, p.Width, o.channels())
 	var word [4]byte
@@ -178,7 +178,7 @@ func (o PictureOptions) encodeNPY(w io.Writer, p *Picture) error {
 }
 
 // channels is how many numbers a pixel has in an array.
-func (o PictureOptions) channels() int {
+func (o Options) channels() int {
 	if o.Alpha {
 		return 4
 	}

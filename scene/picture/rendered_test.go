@@ -33,10 +33,10 @@ func drawnPicture(width, height int) *Picture {
 	return p
 }
 
-func writeAndRead(t *testing.T, p *Picture, o PictureOptions) []byte {
+func writeAndRead(t *testing.T, p *Picture, o Options) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a")
-	if err := WritePicture(path, p, o); err != nil {
+	if err := Write(path, p, o); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -48,7 +48,7 @@ func writeAndRead(t *testing.T, p *Picture, o PictureOptions) []byte {
 
 func TestPictureBytes(t *testing.T) {
 	p := drawnPicture(37, 21)
-	img, err := png.Decode(bytes.NewReader(writeAndRead(t, p, PictureOptions{Format: FormatPNG})))
+	img, err := png.Decode(bytes.NewReader(writeAndRead(t, p, Options{Format: FormatPNG})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestPictureBytes(t *testing.T) {
 	if _, isRGB := img.(*image.RGBA); !isRGB {
 		t.Errorf("the file is %T, an opaque one is expected", img)
 	}
-	jpg, err := jpeg.Decode(bytes.NewReader(writeAndRead(t, p, PictureOptions{Format: FormatJPEG})))
+	jpg, err := jpeg.Decode(bytes.NewReader(writeAndRead(t, p, Options{Format: FormatJPEG})))
 	if err != nil || jpg.Bounds().Dx() != 37 {
 		t.Errorf("jpeg: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestPictureAlpha(t *testing.T) {
 	p := drawnPicture(37, 21)
 	for _, format := range []string{FormatPNG, FormatPNG16} {
 		img, err := png.Decode(bytes.NewReader(writeAndRead(t, p,
-			PictureOptions{Format: format, Alpha: true, Linear: true})))
+			Options{Format: format, Alpha: true, Linear: true})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestPictureAlpha(t *testing.T) {
 
 func TestPictureNPY(t *testing.T) {
 	p := drawnPicture(5, 3)
-	data := writeAndRead(t, p, PictureOptions{Format: FormatNPY, Alpha: true})
+	data := writeAndRead(t, p, Options{Format: FormatNPY, Alpha: true})
 	want := "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 5, 4), }"
 	if !bytes.HasPrefix(data, []byte(want)) || len(data) != 128+4*60 || data[127] != '\n' {
 		t.Fatalf("header %q of %d bytes", data[:min(128, len(data))], len(data))
@@ -154,13 +154,13 @@ func TestHalf(t *testing.T) {
 
 func TestWritePictureRefuses(t *testing.T) {
 	p := drawnPicture(4, 4)
-	for _, o := range []PictureOptions{{Format: "bmp"}, {}} {
-		if err := WritePicture(filepath.Join(t.TempDir(), "a"), p, o); err == nil {
+	for _, o := range []Options{{Format: "bmp"}, {}} {
+		if err := Write(filepath.Join(t.TempDir(), "a"), p, o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
 	}
 	p.Color = p.Color[4:]
-	if err := WritePicture(filepath.Join(t.TempDir(), "a"), p, PictureOptions{Format: FormatEXR}); err == nil {
+	if err := Write(filepath.Join(t.TempDir(), "a"), p, Options{Format: FormatEXR}); err == nil {
 		t.Error("a picture without its last pixel is taken")
 	}
 }
@@ -212,7 +212,7 @@ func readEXR(t *testing.T, data []byte, width, height int, bytesOf []int) [][]by
 
 func TestPictureEXR(t *testing.T) {
 	p := drawnPicture(37, 41)
-	data := writeAndRead(t, p, PictureOptions{Format: FormatEXR, Alpha: true, Linear: true})
+	data := writeAndRead(t, p, Options{Format: FormatEXR, Alpha: true, Linear: true})
 	channels := readEXR(t, data, 37, 41, []int{2, 2, 2, 2, 4}) // A, B, G, R, Z
 	half := func(c, i int) uint16 { return binary.LittleEndian.Uint16(channels[c][2*i:]) }
 	for i := range 37 * 41 {
@@ -233,7 +233,7 @@ func TestPictureEXR(t *testing.T) {
 		}
 	}
 	p.Depth = nil
-	if data := writeAndRead(t, p, PictureOptions{Format: FormatEXR}); bytes.Contains(data, []byte("A\x00\x01\x00")) ||
+	if data := writeAndRead(t, p, Options{Format: FormatEXR}); bytes.Contains(data, []byte("A\x00\x01\x00")) ||
 		!bytes.Contains(data, []byte("channels\x00chlist\x00\x37\x00\x00\x00B\x00")) {
 		t.Error("a picture without alpha and depth has other channels than B, G, R")
 	}

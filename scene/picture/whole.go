@@ -12,7 +12,7 @@ import (
 
 // WholePicture tells whether a file is one that WritePicture has written to its end, of a size in pixels, without
 // decoding it: what was cut short on the way to another disk is not. It looks at the file's head and at its end.
-func WholePicture(path string, width, height int, o PictureOptions) bool {
+func WholePicture(path string, width, height int, o Options) bool {
 	switch o.Format {
 	case FormatPNG, FormatPNG16:
 		return wholeFile(path, func(f io.ReaderAt, size int64) bool {

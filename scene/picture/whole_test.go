@@ -12,7 +12,7 @@ func TestWholePicture(t *testing.T) {
 	const width, height = 37, 21
 	p := drawnPicture(width, height)
 	path := filepath.Join(t.TempDir(), "a")
-	for _, o := range []PictureOptions{{Format: FormatPNG}, {Format: FormatPNG16, Alpha: true}, {Format: FormatJPEG},
+	for _, o := range []Options{{Format: FormatPNG}, {Format: FormatPNG16, Alpha: true}, {Format: FormatJPEG},
 		{Format: FormatEXR, Alpha: true}, {Format: FormatNPY}, {Format: FormatNPY, Alpha: true}} {
 		data := writeAndRead(t, p, o)
 		whole := func(data []byte) bool {

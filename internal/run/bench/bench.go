@@ -42,13 +42,13 @@ type Options struct {
 	Overwrite   bool // the file of --json
 }
 
-// BenchLeavesOut are the options of train that mean nothing to bench.
-var BenchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every",
+// LeavesOut are the options of train that mean nothing to bench.
+var LeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every",
 	"save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
 	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
 
-// CheckBench reports what makes no sense.
-func (o *Options) CheckBench(captures []string) error {
+// Check reports what makes no sense.
+func (o *Options) Check(captures []string) error {
 	switch {
 	case len(captures) > 0 && o.Given("suite"):
 		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and "+

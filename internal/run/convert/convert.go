@@ -19,9 +19,9 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// ConvertHeap is how much memory Go takes before it collects garbage: models of tens of millions of splats are
+// Heap is how much memory Go takes before it collects garbage: models of tens of millions of splats are
 // converted in less than 2 GB.
-const ConvertHeap = 3 << 29
+const Heap = 3 << 29
 
 // Options is everything that convert is asked for.
 type Options struct {
@@ -44,8 +44,8 @@ type Options struct {
 	Write   splatfile.WriteOptions
 }
 
-// ConvertName is the command's.
-const ConvertName = "convert"
+// Name is the command's.
+const Name = "convert"
 
 // FormatNames lists the formats that can be written, or those that cannot.
 func FormatNames(written bool) string {
@@ -211,7 +211,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 				"flag --transform: %v", err)
 		}
 	}
-	debug.SetMemoryLimit(ConvertHeap)
+	debug.SetMemoryLimit(Heap)
 	w := NewWatch(console)
 	defer w.end()
 	model, err := openModels(console, o.In, w)

@@ -43,8 +43,8 @@ type Options struct {
 	SourceFlags func(*captured.Source) []string
 }
 
-// MergeReport is the content of mergeFile.
-type MergeReport struct {
+// Report is the content of mergeFile.
+type Report struct {
 	Version int           `json:"version"`
 	Model   string        `json:"model"` // relative to PLAN
 	Step    int           `json:"step"`
@@ -69,7 +69,7 @@ type merger struct {
 	plan    *plans.Plan
 	capture *scene.Capture
 	models  convert.OpenedModels
-	report  MergeReport
+	report  Report
 	record  captured.Record // of the blocks' training
 	out     string
 }
@@ -208,7 +208,7 @@ func (m *merger) model() string { return filepath.Join(m.plan.Dir, filepath.From
 
 // join writes the merged scene and what an OUT has beside a model.
 func (m *merger) join(ctx context.Context) (err error) {
-	debug.SetMemoryLimit(convert.ConvertHeap)
+	debug.SetMemoryLimit(convert.Heap)
 	load := captured.Options{Model: scene.AnyModel}
 	m.plan.Capture.Options(&load, func(string) bool { return false })
 	if m.capture, err = m.plan.Load(load.Options()); err != nil {
@@ -219,7 +219,7 @@ func (m *merger) join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	m.report.Version, m.report.Degree, m.report.Splats = plans.PlanVersion, merged.Info().Degree, merged.Info().N
+	m.report.Version, m.report.Degree, m.report.Splats = plans.Version, merged.Info().Degree, merged.Info().N
 	m.report.Model = filepath.ToSlash(filepath.Join(plans.MergedFolder, output.ModelFolder+strconv.Itoa(m.report.Step),
 		output.ModelName))
 	if m.report.Splats == 0 {
@@ -270,7 +270,7 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 		}
 		st := trainedBlock(m.plan, k)
 		if st == nil {
-			return nil, plans.PlanError(m.plan.Dir, plans.PlanHint, "block %d has lost its model", k)
+			return nil, plans.PlanError(m.plan.Dir, plans.Hint, "block %d has lost its model", k)
 		}
 		model, err := splatfile.Open(m.plan.BlockModel(k, st.Step))
 		if err != nil {

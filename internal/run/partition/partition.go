@@ -108,7 +108,7 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	captured.TellWarnings(console, c)
-	p := &plans.Plan{Format: plans.PlanFormat, Version: plans.PlanVersion, Program: cli.Version(),
+	p := &plans.Plan{Format: plans.Format, Version: plans.Version, Program: cli.Version(),
 		Capture: captured.SourceOf(o.Scene, &o.Load), Overlap: o.Overlap,
 		Photos: len(c.Cameras), Points: len(c.Points), Dir: o.Out, HeldOut: []string{}}
 	if err := captured.RefuseInside(o.Out, "--output", c); err != nil {
@@ -145,7 +145,7 @@ func Run(console *cli.Console, o *Options) error {
 	for _, i := range train {
 		delete(held, i)
 	}
-	if err := sight.WritePicture(filepath.Join(o.Out, plans.PlanPicture), list,
+	if err := sight.WritePicture(filepath.Join(o.Out, plans.Picture), list,
 		func(i int) bool { return held[i] }); err != nil {
 		return err
 	}
@@ -157,15 +157,15 @@ func Run(console *cli.Console, o *Options) error {
 
 // refuseForeign refuses to replace files of the user, and folders that are probably a mistake.
 func (o *Options) refuseForeign() error {
-	if output.IsFile(filepath.Join(o.Out, plans.PlanName)) {
+	if output.IsFile(filepath.Join(o.Out, plans.Name)) {
 		return fault.Usagef("choose another folder, or remove this one with the blocks in it",
 			"%s holds a plan already", o.Out)
 	}
-	if err := output.RefusePlace(o.Out, "flag --output: ", plans.PlanName); err != nil {
+	if err := output.RefusePlace(o.Out, "flag --output: ", plans.Name); err != nil {
 		return err
 	}
 	foreign, err := filepath.Glob(filepath.Join(output.EscapeGlob(filepath.Join(o.Out, plans.PointsFolder)), "*"))
-	if picture := filepath.Join(o.Out, plans.PlanPicture); output.IsFile(picture) {
+	if picture := filepath.Join(o.Out, plans.Picture); output.IsFile(picture) {
 		foreign = append(foreign, picture)
 	}
 	if err != nil {
@@ -229,7 +229,7 @@ func printPartition(console *cli.Console, p *plans.Plan) error {
 	} else {
 		console.Note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
 	}
-	console.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.PlanPicture),
+	console.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.Picture),
 		cli.Quoted(p.Dir))
 	return nil
 }

@@ -29,17 +29,17 @@ import (
 
 // Files of a plan, in PLAN.
 const (
-	PlanName      = "plan.json"
-	PlanPicture   = "plan.png"
-	PlanFormat    = "vksplat plan"
-	PlanVersion   = 1
+	Name          = "plan.json"
+	Picture       = "plan.png"
+	Format        = "vksplat plan"
+	Version       = 1
 	blockPrefix   = "block_" // OUT of a block's training, and with blockPoints the points that it begins from
 	PointsFolder  = "points"
 	pointsSuffix  = ".bits"
 	MergedFolder  = "out" // of the merged scene
 	MergeFile     = "merge.json"
 	maxPlanBytes  = 1 << 30
-	PlanHint      = "make the plan anew, in another folder: vksplat partition"
+	Hint          = "make the plan anew, in another folder: vksplat partition"
 	planReadError = "read plan"
 )
 
@@ -102,7 +102,7 @@ func (p *Plan) Shared(steps []int) bool {
 
 // IsPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
 func IsPlan(dir string) bool {
-	path := filepath.Join(dir, PlanName)
+	path := filepath.Join(dir, Name)
 	if !output.IsFile(path) {
 		return false
 	}
@@ -118,7 +118,7 @@ func IsPlan(dir string) bool {
 			return false
 		}
 	}
-	return head == [3]json.Token{json.Delim('{'), "format", PlanFormat} // the first thing in it
+	return head == [3]json.Token{json.Delim('{'), "format", Format} // the first thing in it
 }
 
 // FindModel is splatfile.Find, which knows of no plans.
@@ -152,14 +152,14 @@ func PlanError(path, hint, format string, args ...any) error {
 
 // Read reads and checks the plan in a folder.
 func Read(dir string) (*Plan, error) {
-	path := filepath.Join(dir, PlanName)
+	path := filepath.Join(dir, Name)
 	if !output.IsFolder(dir) {
 		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no such folder")
 	}
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", PlanName)
+		return nil, PlanError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", Name)
 	case err == nil && (!st.Mode().IsRegular() || st.Size() > maxPlanBytes):
 		err = errors.New("this is no plan")
 	}
@@ -172,7 +172,7 @@ func Read(dir string) (*Plan, error) {
 		err = strictjson.JSONError(json.Unmarshal(data, p))
 	}
 	if err != nil {
-		return nil, PlanError(path, PlanHint, "%w", fault.Pathless(err))
+		return nil, PlanError(path, Hint, "%w", fault.Pathless(err))
 	}
 	return p, p.check(path)
 }
@@ -180,18 +180,18 @@ func Read(dir string) (*Plan, error) {
 // check refuses a plan that this program did not make.
 func (p *Plan) check(path string) error {
 	switch {
-	case p.Format != PlanFormat:
-		return PlanError(path, PlanHint, "its format is %q, not %q", p.Format, PlanFormat)
-	case p.Version != PlanVersion:
-		return PlanError(path, PlanHint, "it is of version %d, this program reads %d", p.Version, PlanVersion)
+	case p.Format != Format:
+		return PlanError(path, Hint, "its format is %q, not %q", p.Format, Format)
+	case p.Version != Version:
+		return PlanError(path, Hint, "it is of version %d, this program reads %d", p.Version, Version)
 	case len(p.Blocks) == 0 || len(p.Blocks) != p.Columns*p.Rows:
-		return PlanError(path, PlanHint, "it has %d blocks, and %d columns of %d rows", len(p.Blocks), p.Columns,
+		return PlanError(path, Hint, "it has %d blocks, and %d columns of %d rows", len(p.Blocks), p.Columns,
 			p.Rows)
 	case p.Capture.Scene == "":
-		return PlanError(path, PlanHint, "it names no capture")
+		return PlanError(path, Hint, "it names no capture")
 	}
 	if err := p.Ground.Check(); err != nil {
-		return PlanError(path, PlanHint, "%w", err)
+		return PlanError(path, Hint, "%w", err)
 	}
 	for k := range p.Blocks {
 		b := &p.Blocks[k]
@@ -202,7 +202,7 @@ func (p *Plan) check(path string) error {
 					"trained on", p.Program, k)
 		}
 		if b.Block != k || len(b.Cameras) == 0 || !(p.Share(k) > 0 && p.Share(k) <= 1) {
-			return PlanError(path, PlanHint, "block %d is not what it should be", k)
+			return PlanError(path, Hint, "block %d is not what it should be", k)
 		}
 	}
 	return nil
@@ -213,7 +213,7 @@ func (p *Plan) Load(o scene.LoadOptions) (*scene.Capture, error) {
 	c, err := load.Capture(p.Capture.Scene, o)
 	if err != nil && !output.IsFolder(p.Capture.Scene) {
 		return nil, fault.WithHint(err, "put the capture back there, or write its new place into "+
-			cli.Quoted(filepath.Join(p.Dir, PlanName))+` as "scene"`)
+			cli.Quoted(filepath.Join(p.Dir, Name))+` as "scene"`)
 	}
 	if err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (p *Plan) Load(o scene.LoadOptions) (*scene.Capture, error) {
 		return nil, err
 	}
 	if hex.EncodeToString(sum[:]) != p.Fingerprint {
-		return nil, PlanError(filepath.Join(p.Dir, PlanName),
+		return nil, PlanError(filepath.Join(p.Dir, Name),
 			"put the capture back as it was, or divide it anew into another folder: vksplat partition",
 			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene,
 			cli.Count(len(c.Cameras), "camera"), cli.Count(len(c.Points), "point"), p.Photos, p.Points)
@@ -261,7 +261,7 @@ func (p *Plan) Restrict(c *scene.Capture, k int) error {
 		return err
 	}
 	if n := set.Count(); n != b.Points || len(c.Cameras) != len(b.Cameras) {
-		return PlanError(filepath.Join(p.Dir, PlanName), PlanHint,
+		return PlanError(filepath.Join(p.Dir, Name), Hint,
 			"block %d has %d points and %d cameras in it, and %d and %d in the capture", k, b.Points, len(b.Cameras), n,
 			len(c.Cameras))
 	}
@@ -283,14 +283,14 @@ func readPoints(path string, n int) (bitmap.Bitmap, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, PlanError(path, PlanHint, "%w", fault.Pathless(err))
+		return nil, PlanError(path, Hint, "%w", fault.Pathless(err))
 	}
 	set := make(bitmap.Bitmap, len(data)/8)
 	for i, b := range data {
 		set[i/8] |= uint64(b) << (i % 8 * 8)
 	}
 	if last, some := set.Max(); some && int(last) >= n {
-		return nil, PlanError(path, PlanHint, "it has the point %d of %d", last, n)
+		return nil, PlanError(path, Hint, "it has the point %d of %d", last, n)
 	}
 	return set, nil
 }
@@ -313,7 +313,7 @@ func (p *Plan) Write(list []blocks.Block) error {
 			return err
 		}
 	}
-	if err := output.WriteJSON(filepath.Join(p.Dir, PlanName), p); err != nil {
+	if err := output.WriteJSON(filepath.Join(p.Dir, Name), p); err != nil {
 		return err
 	}
 	own := output.ReadWritten(p.Dir)
@@ -347,7 +347,7 @@ func (p *Plan) Describe(c *scene.Capture, list []blocks.Block) error {
 
 // files are those that partition writes.
 func (p *Plan) files() []string {
-	paths := []string{filepath.Join(p.Dir, PlanName), filepath.Join(p.Dir, PlanPicture)}
+	paths := []string{filepath.Join(p.Dir, Name), filepath.Join(p.Dir, Picture)}
 	for k := range p.Blocks {
 		paths = append(paths, pointsFile(p.Dir, k))
 	}

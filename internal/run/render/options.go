@@ -171,14 +171,14 @@ func (o *Options) views(c *scene.Capture, flown []scene.Camera) int {
 }
 
 // Picture says how pictures are written.
-func (o *Options) Picture() picture.PictureOptions {
-	p := picture.PictureOptions{Format: o.Format, Alpha: o.Alpha, Linear: o.Colours == ColourLinear}
+func (o *Options) Picture() picture.Options {
+	p := picture.Options{Format: o.Format, Alpha: o.Alpha, Linear: o.Colours == ColourLinear}
 	if o.Format == picture.FormatEXR {
 		p.Alpha = p.Alpha || !o.Given("background")
 		p.Linear = o.Colours != ColourSRGB
 	}
 	if o.Format == FormatNone {
-		p = picture.PictureOptions{Format: picture.FormatPNG}
+		p = picture.Options{Format: picture.FormatPNG}
 	}
 	return p
 }

@@ -22,7 +22,7 @@ type rendering struct {
 	o        *Options
 	shots    []shot
 	kept     []bool // the file is there already
-	kind     picture.PictureOptions
+	kind     picture.Options
 	unit     float64 // of depths: 1 in the capture's frame is so much in that of training
 	renderer *pipeline.Renderer
 	writers  *pictureWriters
@@ -225,7 +225,7 @@ func (r *rendering) writeFiles(s *shot, p *picture.Picture) error {
 	if r.o.single != "" {
 		file = r.o.single
 	}
-	return r.o.drawing.write(file, func(path string) error { return picture.WritePicture(path, p, r.kind) })
+	return r.o.drawing.write(file, func(path string) error { return picture.Write(path, p, r.kind) })
 }
 
 // depthSuffix ends the names of files of depths.
