@@ -41,7 +41,7 @@ type Progress struct {
 }
 
 // Train trains a model of the capture and writes it into the folder out, with checkpoints, a report and, with HoldOut,
-// scores and pictures of the photos held out. docs/train.md says what out holds.
+// scores and pictures of the photos held out. docs/output.md says what out holds.
 //
 // Where ctx is cancelled, training ends after the step: a checkpoint and the model so far are written, and the error is
 // that of ctx. Resume goes on from there, or from the last checkpoint of a process that was killed.

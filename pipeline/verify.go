@@ -74,7 +74,7 @@ func (v *view) startVerify(k unitKind) {
 	}
 }
 
-// target is what one check looks at.
+// verifyTarget is what one check looks at.
 type verifyTarget struct {
 	verifyCheck
 	data, index vk.View

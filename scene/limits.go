@@ -19,7 +19,7 @@ func Plausible(width, height, pixelsPerByte, size int) error {
 const WideLimit = 1600
 
 // TrainedSize gives the size that a photo of w x h is trained on: a downscale of 0
-// brings widths above wideLimit to wideLimit (INRIA's rule), others divide.
+// brings widths above WideLimit to WideLimit (INRIA's rule), others divide.
 func TrainedSize(w, h, downscale int) (int, int) {
 	switch {
 	case downscale == 0 && w > WideLimit:

@@ -22,7 +22,7 @@ const (
 // "keep", the given numbers with "x,y,z", and with "auto" the mean camera rounded to whole numbers if a coordinate of a
 // camera exceeds 1e4, or 1e3 times the median distance of the cameras from their mean, nothing otherwise; points do not
 // count, because a single stray one would move an ordinary capture. It may be called before and after Normalise. Errors
-// are of kind ErrUsage.
+// are of kind fault.ErrUsage.
 func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 	switch mode {
 	case "keep":

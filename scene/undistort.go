@@ -26,14 +26,13 @@ const (
 //
 //   - Pinholes stay what they are, without a lens.
 //   - Perspective lenses with distortion become pinholes of the same focal lengths, cropped to where every pixel has a
-//     source, as COLMAP's
-//     image_undistorter does it with blank_pixels 0.
+//     source, as COLMAP's image_undistorter does it with blank_pixels 0.
 //   - Fisheyes, and other lenses that see more than 120 degrees across, become equidistant cameras of the same focal
-//     lengths and the size of the photo;
-//     Decode masks off what lies outside the photo or is too far from the axis.
+//     lengths and the size of the photo; photo.Decode masks off what lies outside the photo or is too far from the
+//     axis.
 //   - Panoramas become the six faces of a cube.
 //
-// Errors are of type *Error and kind ErrData.
+// Errors are of type *fault.Error and kind fault.ErrData.
 func (k Calibration) Views(cam Camera, width, height, downscale int) ([]Camera, error) {
 	o, err := k.Optics(width, height)
 	if err != nil {

@@ -3,9 +3,9 @@
 //
 // This package holds commands, flags, help and exit codes. The packages in internal/run do what the commands promise.
 //
-// Start at the file of a command: train.go, render.go, eval.go, convert.go, farmrun.go. options.go and flags_*.go hold
-// one table of flags and settings; help, TOML keys, completion and docs/train.md are made from it (make docs). Tests
-// run whole commands by the scripts in testdata.
+// Start at the file of a command: traincommand.go, flags_render.go, evalcommand.go, farmrun.go. options.go and
+// flags_*.go hold one table of flags and settings; help, TOML keys, completion and docs/train.md are made from it (make
+// docs). Tests run whole commands by the scripts in testdata.
 package main
 
 import (

@@ -28,7 +28,7 @@ func Write(path string, write func(w io.Writer) error) error {
 	return finish()
 }
 
-// Start is WriteFile up to where the disk is waited for: finish does the rest, and must be called once.
+// Start is Write up to where the disk is waited for: finish does the rest, and must be called once.
 func Start(path string, write func(w io.Writer) error) (finish func() error, err error) {
 	rest, err := startWhole(path, func(f *os.File) error {
 		b := bufio.NewWriterSize(f, WriteBuffer)
@@ -48,7 +48,7 @@ func Start(path string, write func(w io.Writer) error) (finish func() error, err
 	}, nil
 }
 
-// WriteAt is WriteFile for what is not written from beginning to end. Nothing is buffered.
+// WriteAt is Write for what is not written from beginning to end. Nothing is buffered.
 func WriteAt(path string, write func(w io.WriterAt) error) error {
 	if err := ReplaceWhole(path, func(f *os.File) error { return write(f) }); err != nil {
 		return WriteError("write", path, err)
@@ -56,7 +56,7 @@ func WriteAt(path string, write func(w io.WriterAt) error) error {
 	return nil
 }
 
-// ReplaceWhole is WriteFile for writers that seek.
+// ReplaceWhole is Write for writers that seek.
 func ReplaceWhole(path string, write func(f *os.File) error) error {
 	finish, err := startWhole(path, write)
 	if err != nil {
@@ -65,7 +65,7 @@ func ReplaceWhole(path string, write func(f *os.File) error) error {
 	return finish()
 }
 
-// startWhole is startFile for writers that seek.
+// startWhole is Start for writers that seek.
 func startWhole(path string, write func(f *os.File) error) (finish func() error, err error) {
 	dir := filepath.Dir(path)
 	base := filepath.Base(path)

@@ -137,13 +137,10 @@ func (c *Console) PrintJSON(v any) error {
 	return nil
 }
 
-// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP
-// cancels, after printing what then says: what happens now. A later Ctrl-C ends
-// the process at once; other signals do not, because GNU timeout and service managers repeat
-// theirs, and a run of training is worth saving. The function it returns must be called when the work is done. From
-// then
-// on these signals do nothing: the process is about to end, with the exit code
-// that it has earned.
+// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP cancels, after printing what then says:
+// what happens now. A later Ctrl-C ends the process at once; other signals do not, because GNU timeout and service
+// managers repeat theirs, and a run of training is worth saving. The function it returns must be called when the work
+// is done. From then on these signals do nothing: the process is about to end, with the exit code that it has earned.
 func (c *Console) Interruptible(then func() string) (context.Context, func()) {
 	return c.untilSignal(then, "Ctrl-C once more aborts at once", func(s os.Signal) bool { return s == os.Interrupt })
 }

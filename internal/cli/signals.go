@@ -2,7 +2,9 @@ package cli
 
 import (
 	"time"
-) // AbortAfter is how long after the first signal a Ctrl-C aborts: sooner, it is
+)
+
+// AbortAfter is how long after the first signal a Ctrl-C aborts: sooner, it is
 // the same wish delivered twice, to the process and to its group.
 const AbortAfter = 500 * time.Millisecond
 

@@ -5,7 +5,9 @@ import (
 	"math"
 	"strconv"
 	"vksplat/internal/wording"
-) // DidYouMean returns a hint for a word that is none of known: the nearest of
+)
+
+// DidYouMean returns a hint for a word that is none of known: the nearest of
 // them, if it is near enough to be meant, else otherwise.
 func DidYouMean(word string, known []string, otherwise string) string {
 	nearest := wording.Nearest(word, known)

@@ -1,5 +1,3 @@
-// Package fault has the program's error type: what failed, on which file, why, of which kind, and what to do about it.
-// The kind decides the exit code of the process. Files have a few faults of their own; file.go words them.
 package fault
 
 import (

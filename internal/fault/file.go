@@ -13,8 +13,8 @@ const MaxTempBase = 200
 
 var tempName = regexp.MustCompile(`(?s)^\.(.+)\.tmp\d+$`)
 
-// TempOf returns the name, cut to maxTempBase bytes, of the file that WriteFile was making when a process was killed
-// and left the file name behind, and whether it was cut; "" for what has another kind of name.
+// TempOf returns the name, cut to MaxTempBase bytes, of the file that atomicfile.Write was making when a process was
+// killed and left the file name behind, and whether it was cut; "" for what has another kind of name.
 func TempOf(name string) (base string, cut bool) {
 	m := tempName.FindStringSubmatch(name)
 	if m == nil {

@@ -98,10 +98,10 @@ func New(n int) []uint8 {
 	return pix
 }
 
-// Free takes back what newPixels gave. Nobody may use it any more.
+// Free takes back what New gave. Nobody may use it any more.
 func Free(pix []uint8) { pixels.put(pix) }
 
-// ReadFile is os.ReadFile into memory that freeFile takes back.
+// ReadFile is os.ReadFile into memory that FreeFile takes back.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() < PoolBytes || info.Size() > maxFile {
@@ -128,7 +128,7 @@ func ReadFile(path string) ([]byte, error) {
 	return nil, err
 }
 
-// FreeFile takes back what readPooled gave.
+// FreeFile takes back what ReadFile gave.
 func FreeFile(data []byte) {
 	if whole := data[:cap(data)]; len(whole)%PoolBytes == 0 {
 		pixels.put(whole)

@@ -23,7 +23,7 @@ type bands struct {
 	rows [][]layout.MapRows // [bands][maps]
 }
 
-// newBands plans bands of so many rows of pictures that are not smaller than lpipsLeast.
+// newBands plans bands of so many rows of pictures that are not smaller than leastSide.
 func newBands(layers []metric.LPIPSLayer, width, height, input int) *bands {
 	b := &bands{maps: []featureMaps{{channels: 3, width: width, height: height}}}
 	for i, l := range layers {
@@ -87,7 +87,7 @@ func leastSide(layers []metric.LPIPSLayer) int {
 	}
 }
 
-// leastRows is how many rows of pictures a band has at least where there is memory enough, and lpipsPixels how many
+// leastRows is how many rows of pictures a band has at least where there is memory enough, and mostPixels how many
 // pixels it has at most: more make nothing faster.
 const (
 	leastRows  = 16

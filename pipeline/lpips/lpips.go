@@ -19,7 +19,7 @@ type Options struct {
 	// MaxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the
 	// device's own budget leaves. Scores do not depend on it.
 	MaxBytes int64
-	// Smaller is RenderConfig's.
+	// Smaller is pipeline.RenderConfig's.
 	Smaller string
 }
 

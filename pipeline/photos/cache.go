@@ -109,7 +109,7 @@ type entry struct {
 	waits  int   // callers that wait for it
 	fresh  bool  // counted in fresh
 	urgent bool  // in the list of urgent views
-	err    error // of photoFailed
+	err    error // of failed
 }
 
 // inUse reports whether a caller has the pixels or is about to.

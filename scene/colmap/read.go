@@ -227,8 +227,8 @@ func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Rec
 // photoNameOf is the name that a capture has for an image of a model: with slashes.
 func photoNameOf(name string) string { return path.Clean(strings.ReplaceAll(name, `\`, "/")) }
 
-// makeCamera checks a record and gives its name and pose. If only the pose is bad, the error is of kind errPose and the
-// name is still set.
+// makeCamera checks a record and gives its name and pose. If only the pose is bad, the error is of kind scene.ErrPose
+// and the name is still set.
 func makeCamera(k Camera, v Image) (scene.Camera, error) {
 	quoted := strconv.Quote(v.Name)
 	name := photoNameOf(v.Name)

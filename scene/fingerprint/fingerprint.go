@@ -29,7 +29,7 @@ const fingerprintVersion = "vksplat capture 2"
 // path and no time is in it.
 //
 // Files are hashed in the background, so that training need not wait for a slow disk to give every photo once. The
-// fingerprint is nevertheless that of the files as they were when StartFingerprint was called: their sizes and times of
+// fingerprint is nevertheless that of the files as they were when Start was called: their sizes and times of
 // modification are noted then, and compared before and after a file is read. A file that was changed earlier than it
 // was hashed is an error of Wait. One that is changed later does not change the fingerprint; but photos may be decoded
 // again, and Changed tells. What escapes is a change that keeps both size and time, which hides from every tool that

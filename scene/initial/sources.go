@@ -13,7 +13,7 @@ import (
 	"vksplat/scene/ply"
 )
 
-// Kinds of InitOptions.
+// Kinds of Options.
 const (
 	InitAuto   = ""       // the capture's points; random ones in a synthetic capture without any
 	InitPoints = "points" // the capture's points
@@ -95,7 +95,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Check finds out, without making them, whether InitialSplats can make splats: whether the options make sense, and
+// Check finds out, without making them, whether Splats can make splats: whether the options make sense, and
 // points or a file are there.
 func Check(c *scene.Capture, o Options) error {
 	if err := o.check(); err != nil {

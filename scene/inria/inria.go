@@ -86,7 +86,7 @@ const MaxImageSide = 1 << 15
 
 // ReadCameras reads a cameras.json of this program or of INRIA's. Name is
 // img_name, Path is empty, the frame is that of the file, R is made exactly
-// orthonormal. Errors are of kind ErrData and name the entry.
+// orthonormal. Errors are of kind fault.ErrData and name the entry.
 func ReadCameras(path string) ([]scene.Camera, CamerasInfo, error) {
 	var info CamerasInfo
 	cameras, err := readCameras(path, &info)

@@ -51,7 +51,7 @@ type Report struct {
 	HeldOut int `json:"held_out"` // by the capture's own files
 	Masks   int `json:"masks"`
 	Points  int `json:"points"`
-	// share of the points that a camera sees; 0 without InspectOptions.Coverage
+	// share of the points that a camera sees; 0 without Options.Coverage
 	PointsSeen     float64     `json:"points_seen"`
 	MeanCamera     [3]float64  `json:"mean_camera"`            //
 	MedianDistance float64     `json:"median_camera_distance"` // from the mean camera
@@ -86,7 +86,7 @@ type CameraReport struct {
 	Fx       float64 `json:"fx"`
 	Fy       float64 `json:"fy"`
 	Distance float64 `json:"distance"` // from the mean camera
-	// in view; an estimate when there are more than 200,000; 0 without InspectOptions.Coverage
+	// in view; an estimate when there are more than 200,000; 0 without Options.Coverage
 	Points  int  `json:"points"`
 	HeldOut bool `json:"held_out,omitempty"`
 	Mask    bool `json:"mask,omitempty"`
@@ -167,7 +167,7 @@ func (r *Report) Warnings() []scene.Warning {
 	return out
 }
 
-// Fatal gives the first problem that leaves nothing to train on as an *Error of kind ErrData, or nil.
+// Fatal gives the first problem that leaves nothing to train on as an *Error of kind fault.ErrData, or nil.
 func (r *Report) Fatal() error {
 	for _, p := range r.Problems {
 		if p.Severity == SeverityFatal {

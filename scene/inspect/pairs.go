@@ -27,7 +27,7 @@ type Pairs struct {
 }
 
 // FindPairs finds for each picture below the folder renders the one below photos that has the same name, or the same
-// but for the extension. masks, unless it is "", is a folder of masks of the photos, as in LoadOptions.
+// but for the extension. masks, unless it is "", is a folder of masks of the photos, as in scene.LoadOptions.
 func FindPairs(renders, photos, masks string, inverted bool) (*Pairs, error) {
 	made, err := indexFolder(renders)
 	if err != nil {

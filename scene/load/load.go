@@ -16,7 +16,7 @@ import (
 // JSON file. Cameras are sorted by name and have the size of the pixels to train on;
 // cameras whose photo is missing or has no readable header, or whose pose cannot be
 // right, are left out with a warning, unless o.Strict. Points may be absent. Everything is in the capture's own
-// frame. Errors are of type *Error, most of kind ErrData, and carry a hint. Memory is
+// frame. Errors are of type *fault.Error, most of kind fault.ErrData, and carry a hint. Memory is
 // bounded by a constant times the size of the model's files.
 func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 	if err := check(o, root); err != nil {

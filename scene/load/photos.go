@@ -71,7 +71,7 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 	return reduced, nil
 }
 
-// photoHeader is what photoSize returns.
+// photoHeader is what photo.Size returns.
 type photoHeader struct {
 	width, height int
 	err           error

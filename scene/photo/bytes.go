@@ -59,7 +59,7 @@ func decodingBytes(path string, width, height int) (n int64, w, h int) {
 		return 0, w, h
 	}
 	file := info.Size()
-	if file >= pixelpool.PoolBytes { // see readPooled
+	if file >= pixelpool.PoolBytes { // see pixelpool.ReadFile
 		file += pixelpool.PoolBytes
 	}
 	return file + int64(float64(w)*float64(h)*decoderBytes(bufio.NewReader(f))), w, h

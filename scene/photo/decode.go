@@ -32,8 +32,8 @@ const opDecode = "decode photo"
 // straight alpha (255 where the file has none), reduced by an area filter where the file is larger, and in the same go
 // undistorted where the camera has a lens. Mask says which pixels count: those that have a source, and that the
 // camera's mask leaves. A photo without any has an error that wraps ErrMasked. The orientation tag of EXIF is ignored:
-// calibrations are of the pixels as stored. Errors are of type *Error with the photo's path: of kind ErrTryAgain if the
-// file is there and cannot be read, of kind ErrData otherwise.
+// calibrations are of the pixels as stored. Errors are of type *fault.Error with the photo's path: of kind
+// fault.ErrTryAgain if the file is there and cannot be read, of kind fault.ErrData otherwise.
 func Decode(c scene.Camera) (scene.Image, error) {
 	images, errs := DecodeViews([]scene.Camera{c})
 	return images[0], errs[0]

@@ -19,7 +19,7 @@ const (
 // Orientation reads the EXIF orientation of a JPEG, PNG or WebP: 1 to 8, where 1 is upright and what is given for a
 // file without it, with a broken one or of another kind. Poses are of the pixels as stored, so decoding ignores it; it
 // tells why a photo and its calibration may disagree, and how to turn pictures for people. Only headers are read.
-// Errors are of type *Error.
+// Errors are of type *fault.Error.
 func Orientation(path string) (int, error) {
 	if err := fault.Regular(path); err != nil {
 		return 1, &fault.Error{Op: "read photo", Path: path, Err: err, Hint: HintPhoto}
@@ -44,7 +44,7 @@ func SidewaysTag(path string) (tag int, sideways bool) {
 	return tag, err == nil && tag > 4
 }
 
-// exifOrientation is PhotoOrientation of a file's bytes.
+// exifOrientation is Orientation of a file's bytes.
 func exifOrientation(data []byte) int { return orientation(bytes.NewReader(data), int64(len(data))) }
 
 func orientation(r io.ReaderAt, size int64) int {

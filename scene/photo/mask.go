@@ -221,7 +221,7 @@ func (x *Index) maskOf(name, photo string) string {
 	return ""
 }
 
-// readPhoto reads a file that is to be decoded, into memory for freeFile.
+// readPhoto reads a file that is to be decoded, into memory for pixelpool.FreeFile.
 func readPhoto(op, file string) ([]byte, error) {
 	err := fault.Regular(file)
 	var data []byte

@@ -12,7 +12,7 @@ const missingColor = 128
 
 // ReadPoints reads a point cloud: x y z and, where present, red green blue as
 // integers of 0..255 (uchar) or 0..65535 (ushort), or floats of 0..1. A cloud
-// without colours is grey. Errors are of kind ErrData.
+// without colours is grey. Errors are of kind fault.ErrData.
 func ReadPoints(path string) ([]scene.Point, error) {
 	var points []scene.Point
 	err := ReadWith(path, func(r io.Reader, size int64) (err error) {

@@ -46,7 +46,7 @@ type hinted struct {
 	hint string
 }
 
-// plyError turns an error into one of kind ErrData, nil into nil.
+// plyError turns an error into one of kind fault.ErrData, nil into nil.
 func plyError(path string, err error) error {
 	if err == nil {
 		return nil

@@ -26,8 +26,8 @@ type Info struct {
 // Read reads a model: any order of properties, any of the three encodings,
 // any scalar type, SH degree 0 to MaxSHDegree by the number of f_rest
 // properties. Values stay raw, infinite opacities and scales aside (see
-// PLYInfo.Clamped), and in the frame of the file. Memory is bounded by the
-// file's size whatever the header claims. Errors are of kind ErrData.
+// Info.Clamped), and in the frame of the file. Memory is bounded by the
+// file's size whatever the header claims. Errors are of kind fault.ErrData.
 func Read(path string) (*scene.Splats, Info, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func Read(path string) (*scene.Splats, Info, error) {
 	return s, f.Info, nil
 }
 
-// Decode is ReadPLY for a stream of size bytes.
+// Decode is Read for a stream of size bytes.
 func Decode(r io.Reader, size int64) (*scene.Splats, Info, error) {
 	rows, err := newSplatRows(r, size)
 	if err != nil {
@@ -73,7 +73,7 @@ type File struct {
 	at   int64      // offset of the first splat, 0 where rows differ in size
 }
 
-// Open reads the header of a file of splats. What ReadPLY says of errors and memory holds.
+// Open reads the header of a file of splats. What Read says of errors and memory holds.
 func Open(path string) (*File, error) {
 	if err := plyFile(path); err != nil {
 		return nil, plyError(path, err)

@@ -16,14 +16,14 @@ import (
 // Write writes a model in the layout of INRIA's trainer, which viewers read:
 // binary little endian, float32, x y z nx ny nz f_dc f_rest opacity scale rot.
 // Opacities are logits, scales logarithms, rotations normalised w x y z. The
-// splats are written as they are: see ToCapture for the frame. The file is
-// replaced as a whole (see WriteFile). A NaN or infinite number and a rotation
+// splats are written as they are: see scene.Splats.ToCapture for the frame. The file is
+// replaced as a whole (see atomicfile.Write). A NaN or infinite number and a rotation
 // of length zero are errors that name the splat.
 func Write(path string, s *scene.Splats, meta Meta) error {
 	return WritePieces(path, s.N, s.Degree, meta, func(put func(piece *scene.Splats) error) error { return put(s) })
 }
 
-// WritePieces is WritePLY of n splats that need not be in memory together:
+// WritePieces is Write of n splats that need not be in memory together:
 // pieces hands them to put, in order. What fails in pieces fails the writing.
 func WritePieces(path string, n, degree int, meta Meta, pieces func(put func(piece *scene.Splats) error) error) error {
 	finish, err := StartPieces(path, n, degree, meta, pieces)
@@ -33,7 +33,7 @@ func WritePieces(path string, n, degree int, meta Meta, pieces func(put func(pie
 	return finish()
 }
 
-// StartPieces is WritePLYPieces up to where the disk is waited for: all pieces have been taken. finish, which must be
+// StartPieces is WritePieces up to where the disk is waited for: all pieces have been taken. finish, which must be
 // called once, waits, and puts the file in its place; it may be called from another goroutine.
 func StartPieces(path string, n, degree int, meta Meta,
 	pieces func(put func(piece *scene.Splats) error) error) (finish func() error, err error) {

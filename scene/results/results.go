@@ -57,7 +57,7 @@ type Result struct {
 }
 
 // Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it
-// (PLYMeta); the score names all of it.
+// (ply.Meta); the score names all of it.
 type Drawn struct {
 	Near        float64    `json:"near"`       // near plane of all views, the median camera distance being 1
 	NearUnits   float64    `json:"near_units"` // the same in the capture's units

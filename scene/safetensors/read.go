@@ -43,7 +43,7 @@ var ErrNotSafetensors = errors.New("this is no safetensors file")
 var ErrHash = errors.New("the file's hash is not the recorded one")
 
 // Open reads the header of a file and checks that the file holds exactly what the header says. Memory is bounded by the
-// size of the file, whatever the header claims. Errors are of kind ErrData.
+// size of the file, whatever the header claims. Errors are of kind fault.ErrData.
 func Open(path string) (*File, error) {
 	if err := fault.Regular(path); err != nil {
 		return nil, safetensorsError(path, err)

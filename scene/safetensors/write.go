@@ -23,8 +23,8 @@ type TensorData struct {
 	Write func(w io.Writer) error
 }
 
-// Write replaces path, as WriteFile does, by a file of the given tensors, in this order, and metadata. The file carries
-// its own SHA-256 (see Safetensors.Verify). Equal arguments make equal bytes.
+// Write replaces path, as atomicfile.Write does, by a file of the given tensors, in this order, and metadata. The file
+// carries its own SHA-256 (see Safetensors.Verify). Equal arguments make equal bytes.
 func Write(path string, metadata map[string]string, tensors []TensorData) error {
 	if err := atomicfile.ReplaceWhole(path,
 		func(f *os.File) error { return encodeSafetensors(f, metadata, tensors) }); err != nil {
@@ -33,7 +33,7 @@ func Write(path string, metadata map[string]string, tensors []TensorData) error 
 	return nil
 }
 
-// Size returns the bytes of the file that WriteSafetensors would write.
+// Size returns the bytes of the file that Write would write.
 func Size(metadata map[string]string, tensors []TensorInfo) (int64, error) {
 	header, _, err := encodeHeader(metadata, tensors)
 	if err != nil {

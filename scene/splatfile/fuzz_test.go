@@ -78,7 +78,7 @@ func readAny(t *testing.T, path string, size int) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, fault.ErrData) { // such as too few splats
-		t.Errorf("%v is not of kind ErrData", err)
+		t.Errorf("%v is not of kind fault.ErrData", err)
 	}
 	if g, ok := m.(Gatherer); ok && m.Info().N > 0 {
 		into := scene.NewSplats(1, m.Info().Degree)

@@ -303,7 +303,7 @@ func fuzzReader(f *testing.F, format *Format) {
 		source, err := format.Open(path)
 		if err != nil {
 			if !errors.Is(err, fault.ErrData) {
-				t.Fatalf("%v is not of kind ErrData", err)
+				t.Fatalf("%v is not of kind fault.ErrData", err)
 			}
 			return
 		}

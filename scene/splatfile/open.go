@@ -198,7 +198,7 @@ func unknown(path string, head []byte) error {
 	}
 }
 
-// openFail is an error of kind ErrData.
+// openFail is an error of kind fault.ErrData.
 func openFail(path, hint, format string, args ...any) error {
 	return &fault.Error{Op: opOpen, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
 }

@@ -61,8 +61,8 @@ type Format struct {
 	// Detect tells whether a file that begins with head is of this format; nil: by name only. head has at most
 	// headBytes bytes.
 	Detect func(head []byte) bool
-	// Open reads the header. Errors are *fault.Error of kind ErrData that name the file and what to do; nothing is
-	// allocated for a size that the file only claims.
+	// Open reads the header. Errors are *fault.Error of kind fault.ErrData that name the file and what to do; nothing
+	// is allocated for a size that the file only claims.
 	Open func(path string) (Source, error)
 	// Write replaces the file as a whole (atomicfile.Write) and says what the format could not keep, a sentence each;
 	// nil: the format is only read.

@@ -370,8 +370,8 @@ func (f *failing) Read(put func(*scene.Splats) error) error {
 	return f.Source.Read(func(piece *scene.Splats) error { return errors.Join(put(piece), f.err) })
 }
 
-// TestPLYOrder reads a file with properties in another order, big-endian, with an element before the vertices, as the
-// same splats.
+// TestPLYEncodings reads a file with properties in another order, big-endian, with an element before the vertices, as
+// the same splats.
 func TestPLYEncodings(t *testing.T) {
 	names := strings.Fields("rot_3 rot_2 rot_1 rot_0 scale_2 scale_1 scale_0 opacity f_dc_2 f_dc_1 f_dc_0 z y x")
 	values := []float64{0, 0, 0, 1, -3, -2, -1, 0.5, 0.3, 0.2, 0.1, 3, 2, 1}

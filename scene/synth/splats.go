@@ -19,7 +19,7 @@ const (
 	synthTint    = 0.1  // largest coefficient of the higher spherical harmonics
 )
 
-// Splats returns a model of as many splats as SynthOptions.Points, in the capture's frame: made up, not trained, and
+// Splats returns a model of as many splats as Options.Points, in the capture's frame: made up, not trained, and
 // the same for the same options. They lie around the points of the cloud, in a room with things in it. In the picture
 // of the camera that sees it, a splat of the middle size has a standard deviation of the mean distance to its
 // neighbours: one pixel where there are as many splats as pixels, ten for a hundredth of them. So a pixel looks through

@@ -31,7 +31,7 @@ type Options struct {
 	Wrong float64
 }
 
-// Bounds on what WriteSynth makes: far above any use, below what would fill a
+// Bounds on what Write makes: far above any use, below what would fill a
 // disk or overflow a size.
 const (
 	maxSynthImages = 10000
@@ -72,7 +72,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Purposes of random numbers, the third word of the Philox counter; see philox.go.
+// Purposes of random numbers, the third word of the Philox counter; see package philox.
 const (
 	streamSynthCamera uint32 = 0x10011
 	streamSynthPoint  uint32 = 0x10012

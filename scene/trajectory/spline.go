@@ -62,7 +62,7 @@ func (k *knot) turnTowards(before *knot) {
 }
 
 // camera gives a camera like c with the numbers of the knot. Quaternions between keyframes are not of length 1, which
-// rotationFromQuat allows.
+// geom.RotationFromQuat allows.
 func (k *knot) camera(c scene.Camera) scene.Camera {
 	if r, ok := geom.RotationFromQuat([4]float64{k[3], -k[4], -k[5], -k[6]}); ok {
 		c.R = r

@@ -66,7 +66,6 @@ func TestOrbitAndEllipse(t *testing.T) {
 	}
 }
 
-// TestEllipseAxes wants the ellipse to be as long and wide as the cameras are spread, wherever they point.
 // TestUncovered counts what of a circle nobody has photographed.
 func TestUncovered(t *testing.T) {
 	at := [3]float64{3, -2, 5}
@@ -86,6 +85,7 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
+// TestEllipseAxes wants the ellipse to be as long and wide as the cameras are spread, wherever they point.
 func TestEllipseAxes(t *testing.T) {
 	cams := circle(64, 1, 0, [3]float64{})
 	sin, cos := math.Sincos(0.4)

@@ -13,7 +13,9 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
-) // PathsIn returns the paths of files in a folder.
+)
+
+// PathsIn returns the paths of files in a folder.
 func PathsIn(dir string, names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {

@@ -53,7 +53,7 @@ func ProtocolNames() (names []string) {
 // Scorer takes the scores of a rendering.
 type Scorer struct {
 	Protocol
-	Correct  string // way of correcting colours, or colorNone
+	Correct  string // way of correcting colours, or ColorNone
 	Unmasked bool   // there are masks: scores of all pixels, too
 	// lpips is a perceptual distance of pictures with values in 0..1, called from several goroutines; nil: nobody
 	// measures one, which is told as such.

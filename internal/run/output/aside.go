@@ -23,7 +23,7 @@ const (
 	AsideGone   = ".previous.removing" // the new run has a checkpoint
 )
 
-// AsideFile in such a folder is an asideRecord.
+// AsideFile in such a folder is an AsideRecord.
 const AsideFile = "previous.json"
 
 type AsideRecord struct {
@@ -168,7 +168,7 @@ func Stands(out string, after int) bool {
 			return c.Close() == nil
 		}
 	}
-	end := filepath.Join(out, StatsFile) // putAside moved that of the old run
+	end := filepath.Join(out, StatsFile) // PutAside of package train moved that of the old run
 	return IsFile(end) && ReadWritten(out).Owns(end)
 }
 

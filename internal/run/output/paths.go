@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"vksplat/internal/atomicfile"
-) // FolderOf returns the folder of the run that a model lies in, "" for none.
+)
+
+// FolderOf returns the folder of the run that a model lies in, "" for none.
 func FolderOf(file string) string {
 	dir := filepath.Dir(file)
 	out := filepath.Dir(filepath.Dir(dir))

@@ -26,7 +26,7 @@ const (
 	ByMerge = "merge"
 )
 
-// Written is the content of writtenFile.
+// Written is the content of WrittenFile.
 type Written struct {
 	dir   string
 	Known bool `json:"-"` // there is a list

@@ -6,10 +6,10 @@ import (
 	"vksplat/internal/fault"
 )
 
-// NoBlock as blockFlag means all blocks.
+// NoBlock as BlockFlag means all blocks.
 const NoBlock BlockFlag = -1
 
-// BlockFlag is the number of a block, or noBlock.
+// BlockFlag is the number of a block, or NoBlock.
 type BlockFlag int
 
 func (f *BlockFlag) Type() string { return "K" }

@@ -49,7 +49,7 @@ type Plan struct {
 	Version int             `json:"version"`
 	Program string          `json:"program"` // version of the program that made it
 	Capture captured.Source `json:"capture"`
-	// SHA-256 of the capture without the photos' content, see scene.Capture.Shape
+	// SHA-256 of the capture without the photos' content, see fingerprint.Shape
 	Fingerprint string        `json:"fingerprint"`
 	Origin      [3]float64    `json:"origin"`   // is subtracted from written coordinates
 	Photos      int           `json:"photos"`   // cameras of the capture
@@ -303,7 +303,7 @@ func writePoints(path string, set bitmap.Bitmap) error {
 	})
 }
 
-// writePlan writes a divided capture into the plan's folder. What says that there is a plan comes last.
+// Write writes a divided capture into the plan's folder. What says that there is a plan comes last.
 func (p *Plan) Write(list []blocks.Block) error {
 	if err := os.MkdirAll(filepath.Join(p.Dir, PointsFolder), 0o777); err != nil {
 		return output.FolderError(p.Dir, err)

@@ -12,6 +12,6 @@ func Memory(err error) error {
 	if !errors.Is(err, pipeline.ErrOutOfMemory) || fault.OwnHint(err) != "" {
 		return err
 	}
-	return fault.WithHint(err, "use smaller photos with --downscale, stay further below what is free with "+
-		"--max-vram, or close other programs that use the device")
+	return fault.WithHint(err, "use smaller photos with "+fault.Setting("downscale")+", stay further below what is "+
+		"free with "+fault.Setting("max-vram")+", or close other programs that use the device")
 }

@@ -66,7 +66,7 @@ func (s *saver) PutAside(after int) (err error) {
 	return atomicfile.SyncDir(s.r.Out)
 }
 
-// toMove lists what putAside moves, and the folders that may be empty then.
+// toMove lists what PutAside moves, and the folders that may be empty then.
 func (s *saver) toMove() (files, folders []string) {
 	for _, path := range append(slices.Clone(s.Foreign), s.Left...) {
 		switch st, err := os.Lstat(path); {

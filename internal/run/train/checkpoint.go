@@ -31,7 +31,7 @@ type saver struct {
 	From    *pipeline.Checkpoint    // to go on with; nil: from the start
 	Foreign []string                // checkpoints in dir that are not of this run's past
 	Left    []string                // likewise what else an earlier run left in OUT
-	Aside   bool                    // both are in asideFolder
+	Aside   bool                    // both are in output.AsideFolder
 	Own     *output.Written         // files of OUT that are this program's
 	trusts  bool                    // treat every file with a run's name as ours
 	kept    []output.CheckpointFile // those that are, by step

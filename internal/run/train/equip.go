@@ -129,9 +129,9 @@ func (r *Run) warnPlan() {
 	if r.Saver.From != nil || r.Config.Splats > 0 || most >= asked {
 		return
 	}
-	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise "+
-		"%s, use smaller photos with --downscale, or --precision mixed)",
-		cli.Count(most, "splat"), asked, fault.Setting(r.Device.MemorySetting())))
+	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use "+
+		"smaller photos with %s, or %s mixed)", cli.Count(most, "splat"), fault.Setting("max-splats"), asked,
+		fault.Setting(r.Device.MemorySetting()), fault.Setting("downscale"), fault.Setting("precision")))
 }
 
 // initOptions says what the first splats are made from.

@@ -61,7 +61,7 @@ func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOption
 	}
 	r.Config.Splats, r.plan = plan.Ceiling, plan
 	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with "+
-		"--downscale, or --precision mixed)",
-		cli.Count(plan.Ceiling, "splat"), fault.Setting(r.Device.MemorySetting())))
+		"%s, or %s mixed)", cli.Count(plan.Ceiling, "splat"), fault.Setting(r.Device.MemorySetting()),
+		fault.Setting("downscale"), fault.Setting("precision")))
 	return nil
 }

@@ -146,7 +146,7 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	}, nil
 }
 
-// pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.
+// pictureFiles returns by the name of each held-out photo where its picture is in PicturesFolder.
 func (r *Run) pictureFiles() map[string]string {
 	files := map[string]string{}
 	cams := captured.Pick(r.Capture.Cameras, r.Test)

@@ -254,10 +254,9 @@ type Options struct {
 	Tensorboard  bool
 	Report       bool
 
-	// Stepped is called after every step, Opened trained on and left open, in place of a device of the run's own; nil
-	// for neither.
-	Stepped func(p pipeline.Progress)
-	Opened  *pipeline.Device
+	Stepped func(p pipeline.Progress) // called after every step; nil: nothing is
+	// A device to train on, which stays open; nil: the run opens its own.
+	Opened *pipeline.Device
 
 	CommandLine
 }

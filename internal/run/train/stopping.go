@@ -112,8 +112,15 @@ func (r *Run) lostHint(err error) error {
 	return fault.WithHint(fmt.Errorf("%w; %s", err, state), about+"; "+again)
 }
 
-// commandAgain returns the command line of this process with another flag in place of --resume, or with none.
+// commandAgain returns the command line of this process with another flag in place of --resume, or with none. Of a
+// console without a command line, it names the call of the Go API.
 func commandAgain(console *cli.Console, flag string) string {
+	switch {
+	case len(console.Args) == 0 && flag == "":
+		return "the same call"
+	case len(console.Args) == 0:
+		return "Resume"
+	}
 	words, rest := console.Args, []string(nil)
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, rest = words[:i], words[i:]
