@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -364,25 +365,32 @@ func stages(r Root, task string) (folder string, moves bool) {
 // forgetStages removes what attempts up to a number had put on its way when they were killed. Where results stay where
 // they are uploaded, gc does.
 func forgetStages(r Root, task string, until int) error {
-	folder, moves := stages(r, task)
+	place, moves := stages(r, task)
 	if !moves {
 		return nil
 	}
-	list, err := r.List(folder)
+	list, err := r.List(place)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	done := ""
-	for _, e := range list { // by key: those of a stage follow each other
-		stage, _, _ := strings.Cut(strings.TrimPrefix(e.Key, folder+"/"), "/")
-		n, isStage := stageOf(stage)
-		if stage == done || !isStage || n > until {
-			continue // what is out of date or damaged has another name
-		}
-		if err := r.Delete(path.Join(folder, stage)); err != nil {
+	names := map[string]bool{}
+	for _, e := range list {
+		stage, _, _ := strings.Cut(strings.TrimPrefix(e.Key, place+"/"), "/")
+		names[stage] = true
+	}
+	if f, is := r.(*folder); is { // whoever was killed in the middle of a first file leaves a stage without any
+		if err := f.addNames(place, names); err != nil {
 			return err
 		}
-		done = stage
+	}
+	for _, stage := range slices.Sorted(maps.Keys(names)) {
+		n, isStage := stageOf(stage)
+		if !isStage || n > until {
+			continue // what is out of date or damaged has another name
+		}
+		if err := r.Delete(path.Join(place, stage)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -388,6 +388,24 @@ func (w *walk) take(key string, info fs.FileInfo) error {
 	return nil
 }
 
+// addNames adds the names of what is directly in a folder. List knows files alone, and none that is being written.
+func (f *folder) addNames(key string, names map[string]bool) error {
+	return f.patiently("list", key, func() error {
+		d, err := f.root.Open(key)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		list, err := d.Readdirnames(-1)
+		for _, name := range list {
+			names[name] = true
+		}
+		return errors.Join(err, d.Close())
+	})
+}
+
 func (f *folder) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}

@@ -1,0 +1,32 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestForgetStagesWithoutFiles leaves a stage as an attempt does that is killed in the middle of its first file.
+func TestForgetStagesWithoutFiles(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Open(Options{URL: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stage := range []string{"a2-X", "a3-Y"} {
+		place := filepath.Join(dir, filepath.FromSlash(r.Stage("task", stage)))
+		if err := os.MkdirAll(place, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(place, ".model.tmp123"), []byte("half"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := forgetStages(r, "task", 2); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "task", tempFolder, "*"))
+	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "a3-Y" {
+		t.Errorf("left: %v, %v; the stage of a later attempt alone should be", left, err)
+	}
+}
