@@ -56,9 +56,9 @@ func (t *Team) PictureAwaits() []uint64 { return append(t.awaited[0][:0], step(t
 // relay waits for what a device was given, one phase after the other, and opens the device's gates when all have come
 // as far. In a step nobody else waits for a device of a team, because on NVIDIA a gate opens milliseconds late while
 // another thread waits for the same device; only who writes a checkpoint beside the training does, for its copies.
-func (t *Team) relay(rank int) {
+func (t *Team) relay(rank int, messages <-chan Message) {
 	defer t.relays.Done()
-	for m := range t.messages[rank] {
+	for m := range messages {
 		for exchange, pieces := range m.Written {
 			for piece, written := range pieces {
 				if written == 0 {

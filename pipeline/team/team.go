@@ -75,7 +75,7 @@ func New(devices []*vk.Device, o Options) (t *Team, err error) {
 	for rank := range devices {
 		t.messages[rank] = make(chan Message, o.InFlight)
 		t.relays.Add(1)
-		go t.relay(rank)
+		go t.relay(rank, t.messages[rank]) // Close may forget the channel before the relay has looked
 	}
 	return t, nil
 }
