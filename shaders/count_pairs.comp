@@ -22,7 +22,8 @@ layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };   
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
 layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
-layout(binding = 5, scalar) writeonly buffer Pairs { uvec4 tile_pairs[]; };             // [n_tiles] pairs looked at, blended; isects looked at, all
+// [n_tiles] pairs looked at, blended; isects looked at, all
+layout(binding = 5, scalar) writeonly buffer Pairs { uvec4 tile_pairs[]; };
 
 shared uvec2 s_pairs[TILE_PIXELS];
 shared uint s_isects[TILE_PIXELS];

@@ -25,7 +25,8 @@ layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; 
 layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };            // [N] px
 layout(binding = 6, scalar) writeonly buffer TileIds { uint tile_ids[]; };          // [n_isects]
 layout(binding = 7, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
-layout(binding = 8, scalar) writeonly buffer Slots { uint slot_ids[]; };            // [n_isects] 0, 1, 2, ...: the values to sort
+// [n_isects] 0, 1, 2, ...: the values to sort
+layout(binding = 8, scalar) writeonly buffer Slots { uint slot_ids[]; };
 #include "tile_rows.glsl"
 
 // The rows in hand, one an invocation.

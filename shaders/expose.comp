@@ -13,7 +13,8 @@ layout(local_size_x = 256) in;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Exposures { Exposure exposures[]; };    // [n_views]
 layout(binding = 2, scalar) readonly buffer Render { vec4 render[]; };              // [P]
-layout(binding = 3, scalar) writeonly buffer Exposed { vec4 exposed[]; };           // [P] mapped colour, final transmittance
+// [P] mapped colour, final transmittance
+layout(binding = 3, scalar) writeonly buffer Exposed { vec4 exposed[]; };
 #include "exposure.glsl"
 
 void main() {

@@ -50,7 +50,8 @@ vec3 sum_partials(uint n_tiles) {
     vec3 sum = vec3(0.0);
     for (uint first = gl_LocalInvocationID.x; first < n_tiles; first += batch * 256u) {
         vec3 p[batch];
-        [[unroll]] for (uint k = 0u; k < batch; k++) p[k] = first + k * 256u < n_tiles ? partials[first + k * 256u] : vec3(0.0);
+        [[unroll]] for (uint k = 0u; k < batch; k++)
+            p[k] = first + k * 256u < n_tiles ? partials[first + k * 256u] : vec3(0.0);
         [[unroll]] for (uint k = 0u; k < batch; k++) sum += p[k];
     }
     return sum;
@@ -73,7 +74,8 @@ void report_loss(View v, inout Report r) {
     r.alpha_l1 = s_alpha[0] / pixels;
     r.loss += params[0].alpha_loss * s_alpha[0] / n_pixels;
     if ((params[0].photo_flags & PHOTO_MASKED) == 0u) return;
-    r.loss = (1.0 - lambda) * r.l1 + lambda * (3.0 * float(s_count[0].y) - s_sum[0].z) / terms + params[0].alpha_loss * s_alpha[0] / n_pixels;
+    r.loss = (1.0 - lambda) * r.l1 + lambda * (3.0 * float(s_count[0].y) - s_sum[0].z) / terms +
+        params[0].alpha_loss * s_alpha[0] / n_pixels;
     r.l1 = s_sum[0].x / (3.0 * pixels);
     r.mse = s_sum[0].y / (3.0 * pixels);
     r.ssim = s_sum[0].z / windows;

@@ -18,7 +18,8 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };                   // [N_COUNTERS]
 layout(binding = 2, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };        // [N_ARGS]
 layout(binding = 3, scalar) readonly buffer Headers { PacketHeader headers[]; };    // [n_devices]
-layout(binding = 4, scalar) writeonly buffer FirstOf { uint first_of[]; };          // [n_devices + 1], ends with the number of all
+// [n_devices + 1], ends with the number of all
+layout(binding = 4, scalar) writeonly buffer FirstOf { uint first_of[]; };
 #include "prefix.glsl"
 #include "args.glsl"
 

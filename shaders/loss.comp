@@ -23,10 +23,14 @@ layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };              // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
-layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };        // [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
-layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };         // [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
-layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };           // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
+// [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };
+// [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
+layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };
+// [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
+layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };
+// [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
+layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };
 #include "target.glsl"
 
 // With p = x + y and q = x - y of rendering x and photo y, four blurred planes are enough: SSIM needs E[x^2] and E[y^2]
@@ -113,7 +117,8 @@ void main() {
         uint at = uint(q.y) * v.width + uint(q.x);
         bool counts = p == q;
         if (MASKED) counts = counts && pixel_counts(q, at, n_pixels);
-        vec3 x = mix(vec3(0.0), render[at].rgb, bvec3(counts)), y = mix(vec3(0.0), target_color(q, at, v.background), bvec3(counts));
+        vec3 x = mix(vec3(0.0), render[at].rgb, bvec3(counts)),
+             y = mix(vec3(0.0), target_color(q, at, v.background), bvec3(counts));
         vec3 sum = x + y, d = x - y;
         now[i] = vec2(sum.x, d.x);
         later[i] = vec4(sum.y, d.y, sum.z, d.z);
@@ -139,7 +144,8 @@ void main() {
         }
         barrier();
         float d[RISE];
-        [[unroll]] for (int o = 0; o < RISE; o++) d[o] = s_pq[(local.y + o + SSIM_RADIUS) * HALO_PITCH + local.x + SSIM_RADIUS].y;
+        [[unroll]] for (int o = 0; o < RISE; o++)
+            d[o] = s_pq[(local.y + o + SSIM_RADIUS) * HALO_PITCH + local.x + SSIM_RADIUS].y;
         blur_rows();
         barrier();
         vec4 window[RISE];
@@ -149,7 +155,8 @@ void main() {
             float ssim = window_ssim(window[o], grad);
             if (!inside[o]) continue;
             sums += vec3(abs(d[o]), d[o] * d[o], counts[o] ? ssim : 0.0);
-            [[unroll]] for (int k = 0; k < 3; k++) ssim_maps[(3u * channel + uint(k)) * n_pixels + at[o]] = counts[o] ? grad[k] : 0.0;
+            [[unroll]] for (int k = 0; k < 3; k++)
+                ssim_maps[(3u * channel + uint(k)) * n_pixels + at[o]] = counts[o] ? grad[k] : 0.0;
         }
     }
     barrier();  // s_blur is about to be overwritten
@@ -159,7 +166,8 @@ void main() {
     vec3 count = vec3(0.0);
     [[unroll]] for (int o = 0; o < RISE; o++) {
         count.xy += vec2(float(pixel[o]), float(counts[o]));
-        if (ALPHA && pixel[o]) count.z += abs(1.0 - render[at[o]].w - target_alpha(corner + local + ivec2(0, o), at[o]));
+        if (ALPHA && pixel[o])
+            count.z += abs(1.0 - render[at[o]].w - target_alpha(corner + local + ivec2(0, o), at[o]));
     }
     barrier();  // group_sum's memory is about to be overwritten
     count = group_sum(count);

@@ -17,7 +17,8 @@ layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+// [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };
 layout(binding = 3, scalar) readonly buffer Maps { float ssim_maps[]; };        // [3][3][P]
 layout(binding = 4, scalar) writeonly buffer VRender { vec4 v_render[]; };      // [P] dL/d(rgb, alpha)
 #include "target.glsl"
@@ -113,14 +114,17 @@ void main() {
         blur_columns(sum);
         // The channels take turns at .x.
         [[unroll]] for (int o = 0; o < RISE; o++) {
-            g[o] = vec3(g[o].yz, l1_scale * sign(x[o].x - y[o].x) + ssim_scale * (sum[o].x + 2.0 * x[o].x * sum[o].y + y[o].x * sum[o].z));
+            g[o] = vec3(g[o].yz, l1_scale * sign(x[o].x - y[o].x) +
+                        ssim_scale * (sum[o].x + 2.0 * x[o].x * sum[o].y + y[o].x * sum[o].z));
             x[o] = x[o].yzx;
             y[o] = y[o].yzx;
         }
     }
     [[unroll]] for (int o = 0; o < RISE; o++) {
         float g_alpha = 0.0;
-        if (ALPHA) g_alpha = params[0].alpha_loss / float(n_pixels) * sign(1.0 - render[at[o]].w - target_alpha(place[o], at[o]));
+        if (ALPHA)
+            g_alpha = params[0].alpha_loss / float(n_pixels) *
+                sign(1.0 - render[at[o]].w - target_alpha(place[o], at[o]));
         if (inside[o]) v_render[at[o]] = pixel[o] ? vec4(g[o], g_alpha) : vec4(0.0);
     }
 }

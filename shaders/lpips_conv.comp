@@ -66,7 +66,8 @@ vec4 load_features(uint k) {
         int x = load_x[j] + int(dx), y = load_y[j] + int(dy);
         uint slot = load_slot[j] + dy;
         slot -= slot >= pc.ring ? pc.ring : 0u;
-        if (x >= 0 && x < int(pc.width) && y >= 0 && y < int(pc.height)) v[j] = features[(slot * pc.channels + c) * pc.width + uint(x)];
+        if (x >= 0 && x < int(pc.width) && y >= 0 && y < int(pc.height))
+            v[j] = features[(slot * pc.channels + c) * pc.width + uint(x)];
     }
     return v;
 }
@@ -93,7 +94,8 @@ void main() {
     for (uint k0 = 0u; k0 < terms; k0 += TILE_TERMS) {
         barrier();
         for (uint i = lid; i < TILE_TERMS * PIX4; i += LANES) s_features[i] = load_features(k0 + i / PIX4);
-        for (uint i = lid; i < TILE_TERMS * OUT4; i += LANES) s_weights[i] = load_weights(k0 + i / OUT4, terms, gl_WorkGroupID.y * OUT4 + i % OUT4);
+        for (uint i = lid; i < TILE_TERMS * OUT4; i += LANES)
+            s_weights[i] = load_weights(k0 + i / OUT4, terms, gl_WorkGroupID.y * OUT4 + i % OUT4);
         barrier();
         for (uint k = 0u; k < TILE_TERMS; k++) {
             vec4 v[OWN_PIX4];
@@ -101,7 +103,8 @@ void main() {
             [[unroll]] for (uint q = 0u; q < OWN_OUT4; q++) {
                 vec4 w = s_weights[k * OUT4 + q * STEP_OUT4 + out4];
                 [[unroll]] for (uint o = 0u; o < 4u; o++)
-                    [[unroll]] for (uint p = 0u; p < OWN_PIX4; p++) sum[4u * q + o][p] = fma(vec4(w[o]), v[p], sum[4u * q + o][p]);
+                    [[unroll]] for (uint p = 0u; p < OWN_PIX4; p++)
+                        sum[4u * q + o][p] = fma(vec4(w[o]), v[p], sum[4u * q + o][p]);
             }
         }
     }
@@ -112,7 +115,8 @@ void main() {
             uint slot = (rows.first + at / pc.out_width) % pc.out_ring, x = at % pc.out_width;
             [[unroll]] for (uint o = 0u; o < 4u * OWN_OUT4; o++) {
                 uint c = gl_WorkGroupID.y * TILE_OUT + 4u * (o / 4u * STEP_OUT4 + out4) + o % 4u;
-                if (c < pc.out_channels) convolved[(slot * pc.out_channels + c) * pc.out_width + x] = max(sum[o][p][j] + biases[c], 0.0);
+                if (c < pc.out_channels)
+                    convolved[(slot * pc.out_channels + c) * pc.out_width + x] = max(sum[o][p][j] + biases[c], 0.0);
             }
         }
 }

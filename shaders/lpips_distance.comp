@@ -36,7 +36,8 @@ float distance_at(uint at) {
     vec2 scale = 1.0 / (sqrt(square) + EPS);
     float sum = 0.0;
     for (uint c = 0u; c < pc.channels; c++) {
-        precise float d = features_x[at + c * pc.width] * scale.x - features_y[at + c * pc.width] * scale.y;  // else contracted: equal features would differ
+        // else contracted: equal features would differ
+        precise float d = features_x[at + c * pc.width] * scale.x - features_y[at + c * pc.width] * scale.y;
         sum += channel_weights[c] * (d * d);
     }
     return sum;

@@ -26,7 +26,8 @@ layout(binding = 1, scalar) readonly buffer Features { float features[]; }; // [
 layout(binding = 2, scalar) writeonly buffer Pooled { float pooled[]; };    // [out_ring][channels][out_width]
 
 void main() {
-    uint i = global_index(), x = i % pc.out_width, c = i / pc.out_width % pc.channels, row = i / pc.out_width / pc.channels;
+    uint i = global_index(), x = i % pc.out_width, c = i / pc.out_width % pc.channels,
+         row = i / pc.out_width / pc.channels;
     if (row >= map_rows[pc.layer].count) return;
     uint y = map_rows[pc.layer].first + row;
     float most = 0.0;

@@ -16,7 +16,8 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
-layout(binding = 2, scalar) readonly buffer Weights { uint weights[]; };            // [N] exclusive sums, their total in N_WEIGHT
+// [N] exclusive sums, their total in N_WEIGHT
+layout(binding = 2, scalar) readonly buffer Weights { uint weights[]; };
 layout(binding = 3, scalar) readonly buffer HoleList { uint hole_list[]; };         // [n_holes] the dead
 layout(binding = 4, scalar) writeonly buffer Sources { uint sources[]; };           // [copies]
 layout(binding = 5, scalar) buffer Multiplicity { uint multiplicity[]; };           // [N]

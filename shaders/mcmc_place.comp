@@ -34,10 +34,11 @@ void main() {
     uint k = global_index();
     if (k >= n_copies(pc.round) || counters[FAILED] != 0u) return;
     uint id = sources[k];
-    uint i = id - pc.first_id;                                  // wraps to a huge number below the chunk, and for NO_SOURCE
-    uint j = copy_home(pc.round, k) - pc.dest_first_id;         // likewise
+    uint i = id - pc.first_id;                           // wraps to a huge number below the chunk, and for NO_SOURCE
+    uint j = copy_home(pc.round, k) - pc.dest_first_id;  // likewise
     if (i >= pc.chunk_splats || j >= pc.dest_splats || id == NO_SOURCE) return;
-    for (uint r = 0u; r < n_rows(); r++) dest[r * pc.dest_splats + j] = r < pc.n_params ? source[r * pc.chunk_splats + i] : 0u;
+    for (uint r = 0u; r < n_rows(); r++)
+        dest[r * pc.dest_splats + j] = r < pc.n_params ? source[r * pc.chunk_splats + i] : 0u;
     float log_factor;
     float logit = uintBitsToFloat(source[ROW_LOGIT_OPACITIES * pc.chunk_splats + i]);
     dest[ROW_LOGIT_OPACITIES * pc.dest_splats + j] =

@@ -22,7 +22,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Chunk { float chunk[]; };                   // [rows][chunk_splats]
-layout(binding = 3, scalar) writeonly buffer Actions { uint actions[]; };               // [N] ACTION_PRUNE where a splat is dead
+// [N] ACTION_PRUNE where a splat is dead
+layout(binding = 3, scalar) writeonly buffer Actions { uint actions[]; };
 layout(binding = 4, scalar) writeonly buffer Holes { uint hole_offset[]; };             // [N] 1 there
 layout(binding = 5, scalar) writeonly buffer Weights { uint weights[]; };               // [N] the sum is below 2^31
 layout(binding = 6, scalar) writeonly buffer Multiplicity { uint multiplicity[]; };     // [N] times drawn: 0 so far

@@ -11,7 +11,8 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint n;             // pixels
 } pc;
-layout(binding = 0, scalar) readonly buffer Render { vec4 render[]; };      // [n] colour with background, final transmittance
+// [n] colour with background, final transmittance
+layout(binding = 0, scalar) readonly buffer Render { vec4 render[]; };
 layout(binding = 1, scalar) writeonly buffer Packed { uint packed_pixels[]; };     // [n]
 
 // 0 to 1 in 255 steps, rounded to nearest; what lies outside is clamped, NaN is 0.

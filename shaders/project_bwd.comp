@@ -20,7 +20,8 @@ layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };               // [N]
 layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_projected[]; };    // [N]
 layout(binding = 4, scalar) readonly buffer Chunk { float chunk[]; };                       // [rows][chunk_splats]
-layout(binding = 5, scalar) writeonly buffer VParams { float v_params[]; };                 // [P][chunk_splats]; rows above the degree are not written
+// [P][chunk_splats]; rows above the degree are not written
+layout(binding = 5, scalar) writeonly buffer VParams { float v_params[]; };
 layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
 
 #include "rows.glsl"
@@ -57,5 +58,6 @@ void main() {
     uint id = pc.first_id + i;
     uint n = counters[N_ACTIVE], failed = counters[FAILED];
     if (i >= pc.chunk_splats || id >= n || failed != 0u) return;
-    splat_bwd(i, id, depth_keys[id] != CULLED, Penalty(0.0, 0.0));   // penalties count once, however many views there are
+    // penalties count once, however many views there are
+    splat_bwd(i, id, depth_keys[id] != CULLED, Penalty(0.0, 0.0));
 }

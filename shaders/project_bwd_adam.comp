@@ -28,7 +28,8 @@ layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };               // [N]
 layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_projected[]; };    // [N]
 layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
-layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };                  // [N] with ABSGRAD; else not read
+// [N] with ABSGRAD; else not read
+layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };
 layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
 #include "adam.glsl"
 #ifdef MIXED

@@ -27,12 +27,16 @@ layout(push_constant, scalar) uniform Push {
     uint index_stride;  // elements of index_of for a view
     uint grad_stride;   // elements of v_views and v_abs_views for a view
 } pc;
-layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [N_VIEWS]; but for their views all like the first
+// [N_VIEWS]; but for their views all like the first
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
-layout(binding = 2, scalar) readonly buffer IndexOf { uint index_of[]; };               // [N_VIEWS][index_stride]: the splat's number among those of its view, or CULLED
-layout(binding = 3, scalar) readonly buffer VViews { ProjectedGrad v_views[]; };        // [N_VIEWS][grad_stride]; no colour where its clamp holds
+// [N_VIEWS][index_stride]: the splat's number among those of its view, or CULLED
+layout(binding = 2, scalar) readonly buffer IndexOf { uint index_of[]; };
+// [N_VIEWS][grad_stride]; no colour where its clamp holds
+layout(binding = 3, scalar) readonly buffer VViews { ProjectedGrad v_views[]; };
 layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                              // [rows][chunk_splats]
-layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_views[]; };               // [N_VIEWS][grad_stride] with ABSGRAD; else not read
+// [N_VIEWS][grad_stride] with ABSGRAD; else not read
+layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_views[]; };
 #include "adam_batch.glsl"
 #ifdef MIXED
 #include "state_mixed.glsl"

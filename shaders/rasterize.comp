@@ -34,12 +34,16 @@ layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };   
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
 layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
-layout(binding = 5, scalar) writeonly buffer Render { vec4 render[]; };                 // [P] colour with background, final transmittance
+// [P] colour with background, final transmittance
+layout(binding = 5, scalar) writeonly buffer Render { vec4 render[]; };
 // [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
 layout(binding = 6, scalar) writeonly buffer LastIds { uint last_ids[]; };
-layout(binding = 7, scalar) writeonly buffer States { vec4 states[]; };                 // [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
-layout(binding = 8, scalar) writeonly buffer Touched { uint touched[]; };               // [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
-layout(binding = 9, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };      // [isects / BUCKET_SIZE + n_tiles]
+// [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
+layout(binding = 7, scalar) writeonly buffer States { vec4 states[]; };
+// [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
+layout(binding = 8, scalar) writeonly buffer Touched { uint touched[]; };
+// [isects / BUCKET_SIZE + n_tiles]
+layout(binding = 9, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };
 
 const uint AT_ONCE = 2u;        // splats whose alphas are computed together
 
@@ -128,7 +132,8 @@ void keep_lists(uint tile, uint begin, uint k, uint n) {
     uint lane = raster_lane(), word = lane / PATCHES, patch_id = lane % PATCHES;
     if (word >= BATCH / TOUCH_BITS || k + word * TOUCH_BITS >= n) return;
     uint bits = 0u;
-    for (uint i = 0u; i < TOUCH_BITS / PIECE; i++) bits |= s_lists[(word * (TOUCH_BITS / PIECE) + i) * PATCHES + patch_id] << (i * PIECE);
+    for (uint i = 0u; i < TOUCH_BITS / PIECE; i++)
+        bits |= s_lists[(word * (TOUCH_BITS / PIECE) + i) * PATCHES + patch_id] << (i * PIECE);
     touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS + word) * PATCHES + patch_id] = bits;
 }
 

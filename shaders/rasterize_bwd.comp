@@ -37,12 +37,16 @@ layout(binding = 4, scalar) readonly buffer SlotSplats { uint splat_from_slot[];
 layout(binding = 5, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
 layout(binding = 6, scalar) readonly buffer Render { vec4 render[]; };                  // [P]
 layout(binding = 7, scalar) readonly buffer LastIds { uint last_ids[]; };               // [P]
-layout(binding = 8, scalar) readonly buffer States { vec4 states[]; };                  // [isects / BUCKET_SIZE][TILE_PIXELS]
-layout(binding = 9, scalar) readonly buffer Touched { uint touched[]; };                // [isects / TOUCH_BITS + n_tiles][PATCHES]
+// [isects / BUCKET_SIZE][TILE_PIXELS]
+layout(binding = 8, scalar) readonly buffer States { vec4 states[]; };
+// [isects / TOUCH_BITS + n_tiles][PATCHES]
+layout(binding = 9, scalar) readonly buffer Touched { uint touched[]; };
 layout(binding = 10, scalar) readonly buffer VRender { vec4 v_render[]; };              // [P] dL/d(rgb, alpha)
 layout(binding = 11, scalar) readonly buffer Buckets { uint tile_from_bucket[]; };
-layout(binding = 12, scalar) writeonly buffer VSlots { float v_slots[]; };              // [n_isects][9], a ProjectedGrad
-layout(binding = 13, scalar) writeonly buffer VAbs { vec2 v_abs_slots[]; };             // [n_isects] with ABSGRAD; else not written
+// [n_isects][9], a ProjectedGrad
+layout(binding = 12, scalar) writeonly buffer VSlots { float v_slots[]; };
+// [n_isects] with ABSGRAD; else not written
+layout(binding = 13, scalar) writeonly buffer VAbs { vec2 v_abs_slots[]; };
 
 const uint GRADS = 9u;
 
@@ -67,7 +71,8 @@ Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
     vec4 g = v_render[i];
     // Before any splat: nothing blended, all light passes.
     vec4 state = vec4(0.0, 0.0, 0.0, 1.0);
-    if (b > 0u && p.last > b * BUCKET_SIZE) state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
+    if (b > 0u && p.last > b * BUCKET_SIZE)
+        state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
     p.v = g.rgb;
     p.transmittance = state.w;
     p.behind = dot(out_color.rgb - state.rgb, g.rgb) - out_color.w * g.a;
@@ -130,7 +135,8 @@ void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint to
         }
         precise float x = dx * sums.q;
         vec2 mean2d = mean_gradient(s.form, vec2(x, sums.y));
-        store_sums(float[9](mean2d.x, mean2d.y, dx * x, dx * sums.y, sums.yy, sums.q, sums.color.r, sums.color.g, sums.color.b), sums.abs_mean2d, j + at, more);
+        store_sums(float[9](mean2d.x, mean2d.y, dx * x, dx * sums.y, sums.yy, sums.q,
+                            sums.color.r, sums.color.g, sums.color.b), sums.abs_mean2d, j + at, more);
         i++;
         if (i == n) break;
     }
@@ -147,12 +153,14 @@ void store_round(uint first, uint n) {
         v_slots[s_slot[first + j] * GRADS + part] = sum == 0.0 ? 0.0 : sum * scale;
     }
     if (!ABSGRAD) return;
-    for (uint j = raster_lane(); j < n; j += LANES) v_abs_slots[s_slot[first + j]] = vec2(tile_sum(j, 9u), tile_sum(j, 10u));
+    for (uint j = raster_lane(); j < n; j += LANES)
+        v_abs_slots[s_slot[first + j]] = vec2(tile_sum(j, 9u), tile_sum(j, 10u));
 }
 
 // Splats that no pixel of the tile reaches.
 void store_zeros(uint first, uint n) {
-    for (uint i = raster_lane(); i < n * GRADS; i += LANES) v_slots[s_slot[first + i / GRADS] * GRADS + i % GRADS] = 0.0;
+    for (uint i = raster_lane(); i < n * GRADS; i += LANES)
+        v_slots[s_slot[first + i / GRADS] * GRADS + i % GRADS] = 0.0;
     if (ABSGRAD && raster_lane() < n) v_abs_slots[s_slot[first + raster_lane()]] = vec2(0.0);
 }
 
@@ -209,12 +217,15 @@ void main() {
             if (k >= s_last) {
                 store_zeros(first, n_round);
             } else {
-                uint todo = k < last ? touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS) * PATCHES + patch_id] >> k % TOUCH_BITS : 0u;
+                uint todo = k < last
+                    ? touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS) * PATCHES + patch_id] >> k % TOUCH_BITS
+                    : 0u;
                 if (ROUND < 32u) todo &= (1u << ROUND % 32u) - 1u;
                 if (last - k < ROUND) todo &= (1u << (last - k)) - 1u;
                 if (lane % CLUSTER == 0u) s_summed[lane / CLUSTER] = todo;
                 for (uint g = 0u;;) {
-                    sum_piece(pixels, centre, first + g, PIECE < ROUND ? todo >> g & (1u << PIECE % 32u) - 1u : todo, g, k + g);
+                    sum_piece(pixels, centre, first + g,
+                              PIECE < ROUND ? todo >> g & (1u << PIECE % 32u) - 1u : todo, g, k + g);
                     g += PIECE;
                     if (g >= n_round) break;
                 }

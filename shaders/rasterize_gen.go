@@ -57,7 +57,7 @@ type Rasterize struct {
 	SplatFromSlot  vk.Slice[uint32]            // 3, read: [n_isects]
 	Projected      vk.Slice[layout.Projected]  // 4, read: [N]
 	Render         vk.Slice[[4]float32]        // 5, write: [P] colour with background, final transmittance
-	LastIds        vk.Slice[uint32]            // 6, write
+	LastIds        vk.Slice[uint32]            // 6, write: [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
 	States         vk.Slice[[4]float32]        // 7, write: [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
 	Touched        vk.Slice[uint32]            // 8, write: [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
 	TileFromBucket vk.Slice[uint32]            // 9, write: [isects / BUCKET_SIZE + n_tiles]

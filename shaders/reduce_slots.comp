@@ -29,10 +29,13 @@ layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; }; 
 layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };              // [V]
 layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
 layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
-layout(binding = 6, scalar) readonly buffer VSlots { float v_slots[]; };                // [n_isects][9], a ProjectedGrad
+// [n_isects][9], a ProjectedGrad
+layout(binding = 6, scalar) readonly buffer VSlots { float v_slots[]; };
 layout(binding = 7, scalar) buffer VProjected { float v_projected[]; };                 // [N][9]
-layout(binding = 8, scalar) readonly buffer VAbsSlots { float v_abs_slots[]; };         // [n_isects][2] with ABSGRAD; else not read
-layout(binding = 9, scalar) buffer VAbs { float v_abs_mean2d[]; };                      // [N][2] with ABSGRAD; else not touched
+// [n_isects][2] with ABSGRAD; else not read
+layout(binding = 8, scalar) readonly buffer VAbsSlots { float v_abs_slots[]; };
+// [N][2] with ABSGRAD; else not touched
+layout(binding = 9, scalar) buffer VAbs { float v_abs_mean2d[]; };
 
 const uint RUN = 4u;    // splats; REDUCE_RANKS is a multiple
 const uint PARTS = 9u;
@@ -49,7 +52,8 @@ shared float s_row_abs[ABSGRAD ? REDUCE_RANKS * ABS_PARTS : 1u];
         uint at = slot * parts + part; \
         for (; n >= 8u; n -= 8u, at += 8u * parts) { \
             float a = values[at], b = values[at + parts], c = values[at + 2u * parts], d = values[at + 3u * parts]; \
-            float e = values[at + 4u * parts], f = values[at + 5u * parts], g = values[at + 6u * parts], h = values[at + 7u * parts]; \
+            float e = values[at + 4u * parts], f = values[at + 5u * parts]; \
+            float g = values[at + 6u * parts], h = values[at + 7u * parts]; \
             sum = sum + a + b + c + d + e + f + g + h; \
         } \
         for (; n > 0u; n -= min(n, 4u), at += 4u * parts) { \
@@ -156,7 +160,8 @@ void main() {
     if (ABSGRAD && k < REDUCE_RANKS && rank < n_visible) {
         uint id = splat_from_rank[rank];
         uvec2 slots = slots_of(rank, n_visible);
-        if (!has_many(id, slots.y)) v_abs_mean2d[id * ABS_PARTS + part] = fold_abs(abs_so_far(id, part), slots.x, part, slots.y);
+        if (!has_many(id, slots.y))
+            v_abs_mean2d[id * ABS_PARTS + part] = fold_abs(abs_so_far(id, part), slots.x, part, slots.y);
     }
     barrier();
     for (uint big = s_big; big != 0u; big &= big - 1u) {

@@ -24,7 +24,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Chunk { float chunk[]; };           // [rows][chunk_splats]
-layout(binding = 3, scalar) writeonly buffer Actions { uint actions[]; };       // [N] ACTION_*, before anything is limited
+// [N] ACTION_*, before anything is limited
+layout(binding = 3, scalar) writeonly buffer Actions { uint actions[]; };
 layout(binding = 4, scalar) writeonly buffer New { uint new_offset[]; };        // [N] 0: refine_select says who grows
 layout(binding = 5, scalar) writeonly buffer Holes { uint hole_offset[]; };     // [N] 1 where a splat goes
 layout(binding = 6, scalar) writeonly buffer GrowKeys { uint grow_keys[]; };    // [N] rank of those that may grow
@@ -46,7 +47,8 @@ void main() {
     float seen = row(stat_row(STAT_COUNT), i);
     float grad = row(stat_row(STAT_GRAD2D), i) / max(seen, 1.0);
     uint action = ACTION_KEEP;
-    if (to_target ? seen > 0.0 && grad >= 0.0 : is_finite(grad) && grad > p.grow_grad2d) action = scale <= p.grow_scale ? ACTION_DUPLICATE : ACTION_SPLIT;
+    if (to_target ? seen > 0.0 && grad >= 0.0 : is_finite(grad) && grad > p.grow_grad2d)
+        action = scale <= p.grow_scale ? ACTION_DUPLICATE : ACTION_SPLIT;
     float result = action == ACTION_SPLIT && !to_target ? scale / 1.6 : scale;
     // A splat that is not a number goes too.
     bool good = is_finite(scales.x) && is_finite(scales.y) && is_finite(scales.z) && is_finite_splat(i);

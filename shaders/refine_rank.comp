@@ -12,7 +12,8 @@ layout(local_size_x = 256) in;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer PruneKeys { uint prune_keys[]; };   // [N]
-layout(binding = 3, scalar) writeonly buffer Keys { uint keys[]; };             // [N] grow_keys, and what to sort by then
+// [N] grow_keys, and what to sort by then
+layout(binding = 3, scalar) writeonly buffer Keys { uint keys[]; };
 
 void main() {
     uint id = global_index();

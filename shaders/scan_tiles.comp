@@ -24,7 +24,8 @@ layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
 layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
 layout(binding = 4, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
-layout(binding = 5, scalar) coherent volatile buffer Tallies { uint tallies[]; };       // ticket, then a word a block; 0 before
+// ticket, then a word a block; 0 before
+layout(binding = 5, scalar) coherent volatile buffer Tallies { uint tallies[]; };
 layout(binding = 6, scalar) writeonly buffer First { uint first_isect[]; };             // [V]
 layout(binding = 7, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 

@@ -20,13 +20,14 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
-layout(binding = 2, scalar) readonly buffer FirstOf { uint first_of[]; };           // [number of devices + 1]
-layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };      // [V][9], a Projected
-layout(binding = 4, scalar) readonly buffer VProjected { float v_projected[]; };    // [V][9], a ProjectedGrad
-layout(binding = 5, scalar) readonly buffer VAbs { float v_abs_mean2d[]; };         // [V][2] with ABSGRAD; else not read
+layout(binding = 2, scalar) readonly buffer FirstOf { uint first_of[]; };         // [number of devices + 1]
+layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };    // [V][9], a Projected
+layout(binding = 4, scalar) readonly buffer VProjected { float v_projected[]; };  // [V][9], a ProjectedGrad
+layout(binding = 5, scalar) readonly buffer VAbs { float v_abs_mean2d[]; };       // [V][2] with ABSGRAD; else not read
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };
 layout(binding = 7, scalar) writeonly buffer OutGrads { float out_grads[]; };       // [capacity][9]
-layout(binding = 8, scalar) writeonly buffer OutAbs { float out_abs[]; };           // [capacity][2] with ABSGRAD; else not written
+// [capacity][2] with ABSGRAD; else not written
+layout(binding = 8, scalar) writeonly buffer OutAbs { float out_abs[]; };
 
 const uint PARTS = 9u;          // words of a Projected and of its gradient
 const uint COLOR_PART = 6u;
@@ -50,7 +51,8 @@ void copy_grads(uint first, uint n) {
 void copy_abs(uint first, uint n) {
     uint at = group_index() * COPY_BLOCK + gl_LocalInvocationID.x, from = first * ABS_PARTS, end = n * ABS_PARTS;
     float g[BATCH];
-    [[unroll]] for (uint k = 0u; k < BATCH; k++) g[k] = at + k * GROUP < end ? v_abs_mean2d[from + at + k * GROUP] : 0.0;
+    [[unroll]] for (uint k = 0u; k < BATCH; k++)
+        g[k] = at + k * GROUP < end ? v_abs_mean2d[from + at + k * GROUP] : 0.0;
     [[unroll]] for (uint k = 0u; k < BATCH; k++)
         if (at + k * GROUP < end) out_abs[at + k * GROUP] = g[k];
 }
@@ -58,7 +60,8 @@ void copy_abs(uint first, uint n) {
 void main() {
     bool failed = counters[FAILED] != 0u;
     uint first = first_of[pc.index], n = failed ? 0u : first_of[pc.index + 1u] - first;
-    if (group_index() == 0u && gl_LocalInvocationID.x == 0u) headers[pc.header_id] = PacketHeader(n, failed ? 1u : 0u, 0u, params[0].unit, counters[N_SPLATS]);
+    if (group_index() == 0u && gl_LocalInvocationID.x == 0u)
+        headers[pc.header_id] = PacketHeader(n, failed ? 1u : 0u, 0u, params[0].unit, counters[N_SPLATS]);
     copy_grads(first, n);
     if (ABSGRAD) copy_abs(first, n);
 }

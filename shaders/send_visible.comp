@@ -22,12 +22,14 @@ layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };           // [N]
 layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };          // [N][9], a Projected
 layout(binding = 4, scalar) readonly buffer Extents { float extents[]; };               // [N][3] px
-layout(binding = 5, scalar) buffer IndexOf { uint index_of[]; };                        // [N] prefix sums of marks; then the number in the packet, or CULLED
+// [N] prefix sums of marks; then the number in the packet, or CULLED
+layout(binding = 5, scalar) buffer IndexOf { uint index_of[]; };
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };
 layout(binding = 7, scalar) writeonly buffer OutProjected { float out_projected[]; };   // [capacity][9]
 layout(binding = 8, scalar) writeonly buffer OutExtents { float out_extents[]; };       // [capacity][3] px
 layout(binding = 9, scalar) writeonly buffer OutKeys { uint out_keys[]; };              // [capacity]
-layout(binding = 10, scalar) writeonly buffer SentOf { uvec2 sent_of[]; };              // [views] 0 and the number of splats in the packet, as copy_records wants it
+// [views] 0 and the number of splats in the packet, as copy_records wants it
+layout(binding = 10, scalar) writeonly buffer SentOf { uvec2 sent_of[]; };
 #include "fail.glsl"
 
 const uint PARTS = 9u;          // words of a Projected
@@ -78,7 +80,8 @@ void main() {
     if (group_index() == 0u && gl_LocalInvocationID.x == 0u) {
         bool failed = !fits || counters[FAILED] != 0u;
         if (!fits) fail(FAILED_PACKET, n_sent);
-        headers[pc.header_id] = PacketHeader(failed ? 0u : n_sent, failed ? 1u : 0u, fits ? 0u : n_sent, params[0].unit, counters[N_SPLATS]);
+        headers[pc.header_id] = PacketHeader(failed ? 0u : n_sent, failed ? 1u : 0u, fits ? 0u : n_sent,
+                                             params[0].unit, counters[N_SPLATS]);
         sent_of[pc.view] = uvec2(0u, failed ? 0u : n_sent);
     }
     uint first = group_index() * SEND_BLOCK, n = counters[N_ACTIVE];

@@ -15,7 +15,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };                   // [N_COUNTERS]
 layout(binding = 2, scalar) readonly buffer Headers { PacketHeader headers[]; };    // [n_devices]
-layout(binding = 3, scalar) writeonly buffer FirstOf { uint first_of[]; };          // [n_devices + 1], ends with the number of all
+// [n_devices + 1], ends with the number of all
+layout(binding = 3, scalar) writeonly buffer FirstOf { uint first_of[]; };
 #include "prefix.glsl"
 
 void main() {

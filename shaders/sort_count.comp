@@ -20,7 +20,8 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 layout(binding = 0, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 1, scalar) readonly buffer Keys { uint keys[]; };              // [n]
-layout(binding = 2, scalar) buffer Tallies { uint tallies[]; };                 // [n_passes][2^BITS] counts, then [n_passes] tickets of sort_sweep
+// [n_passes][2^BITS] counts, then [n_passes] tickets of sort_sweep
+layout(binding = 2, scalar) buffer Tallies { uint tallies[]; };
 layout(binding = 3, scalar) writeonly buffer Published { uint published[]; };   // [n_passes][max_blocks][2^BITS]
 
 const uint COUNT_GROUPS = 256u;

@@ -37,7 +37,8 @@ layout(binding = 5, scalar) writeonly buffer KeysOut { uint keys_out[]; };
 layout(binding = 6, scalar) writeonly buffer ValuesOut { uint values_out[]; };
 layout(binding = 7, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 
-shared uint s_rank[RADIX * N_SUBGROUPS];    // keys of each digit seen so far by each subgroup; later where the subgroup's first one goes
+// keys of each digit seen so far by each subgroup; later where the subgroup's first one goes
+shared uint s_rank[RADIX * N_SUBGROUPS];
 shared uint s_base[RADIX];                  // where the block's first key of each digit goes
 
 #include "sort_pass.glsl"

@@ -30,8 +30,10 @@ layout(push_constant, scalar) uniform Push {
     uint max_blocks;
 } pc;
 layout(binding = 0, scalar) buffer Counters { uint counters[]; };
-layout(binding = 1, scalar) buffer Tallies { uint tallies[]; };                             // [n_passes][RADIX] counts, then [n_passes] tickets
-layout(binding = 2, scalar) coherent volatile buffer Published { uint published[]; };       // [n_passes][max_blocks][RADIX]
+// [n_passes][RADIX] counts, then [n_passes] tickets
+layout(binding = 1, scalar) buffer Tallies { uint tallies[]; };
+// [n_passes][max_blocks][RADIX]
+layout(binding = 2, scalar) coherent volatile buffer Published { uint published[]; };
 layout(binding = 3, scalar) readonly buffer KeysIn { uint keys_in[]; };
 layout(binding = 4, scalar) readonly buffer ValuesIn { uint values_in[]; };
 layout(binding = 5, scalar) writeonly buffer KeysOut { uint keys_out[]; };
@@ -42,8 +44,10 @@ const uint RADIX = 1u << BITS;
 const uint ITEMS = SORT_BLOCK / GROUP;  // keys of an invocation
 const uint WINDOW = 16u;                // blocks that are looked at at once
 
-shared uint s_rank[SORT_BLOCK];         // [subgroup][RADIX] as in sort_pass.glsl; later the block's keys, then its values, in their new order
-shared uint s_start[256];               // [RADIX] place in the block of its first key of each digit; later what a place needs to become that in the output
+// [subgroup][RADIX] as in sort_pass.glsl; later the block's keys, then its values, in their new order
+shared uint s_rank[SORT_BLOCK];
+// [RADIX] place in the block of its first key of each digit; later what a place needs to become that in the output
+shared uint s_start[256];
 shared uint s_block;
 
 #include "sort_pass.glsl"
@@ -138,5 +142,6 @@ void main() {
     barrier();
     [[unroll]] for (uint k = 0u; k < ITEMS; k++) if (place[k] != CULLED) s_rank[place[k]] = value[k];
     barrier();
-    [[unroll]] for (uint k = 0u; k < ITEMS; k++) if (lid + k * GROUP < n_valid) values_out[to[k]] = s_rank[lid + k * GROUP];
+    [[unroll]] for (uint k = 0u; k < ITEMS; k++)
+        if (lid + k * GROUP < n_valid) values_out[to[k]] = s_rank[lid + k * GROUP];
 }

@@ -14,15 +14,18 @@ layout(push_constant, scalar) uniform Push {
     uint mode;          // VERIFY_*
     uint count;         // elements: a slot of counters, or COUNT_*
     uint stride;        // words of an element; of rows the splats of a chunk
-    uint bound;         // rows: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
+    // rows: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
+    uint bound;
     uint check;         // number of this check in found
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Data { uint data[]; };
-layout(binding = 3, scalar) readonly buffer Index { uint index[]; };            // VERIFY_*_AT: [count]; VERIFY_GROUPS: offsets
+// VERIFY_*_AT: [count]; VERIFY_GROUPS: offsets
+layout(binding = 3, scalar) readonly buffer Index { uint index[]; };
 layout(binding = 4, scalar) buffer Marks { uint marks[]; };                     // VERIFY_DISTINCT: [bound], 0 at first
-layout(binding = 5, scalar) buffer Found { uint found[]; };                     // [checks] the first element that is wrong, CULLED if none
+// [checks] the first element that is wrong, CULLED if none
+layout(binding = 5, scalar) buffer Found { uint found[]; };
 
 uint n_elements() {
     View v = params[0].view;
@@ -62,7 +65,8 @@ bool good(uint e, uint n) {
     case VERIFY_SORTED: return e + 1u == n || data[e] <= data[e + 1u];
     case VERIFY_SORTED_AT: return data[index[e]] != CULLED && (e + 1u == n || data[index[e]] <= data[index[e + 1u]]);
     case VERIFY_DISTINCT: return data[e] < counters[pc.bound] && atomicAdd(marks[data[e]], 1u) == 0u;
-    case VERIFY_OFFSETS: return data[e] <= data[e + 1u] && (e > 0u || data[0] == 0u) && (e + 1u < n || data[n] == counters[pc.bound]);
+    case VERIFY_OFFSETS: return data[e] <= data[e + 1u] && (e > 0u || data[0] == 0u) &&
+            (e + 1u < n || data[n] == counters[pc.bound]);
     case VERIFY_GROUPS: return index[data[e]] <= e && e < index[data[e] + 1u];
     }
     return false;

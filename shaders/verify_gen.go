@@ -52,8 +52,9 @@ type VerifyPush struct {
 	Mode   uint32 // VERIFY_*
 	Count  uint32 // elements: a slot of counters, or COUNT_*
 	Stride uint32 // words of an element; of rows the splats of a chunk
-	Bound  uint32 // rows: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
-	Check  uint32 // number of this check in found
+	// rows: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
+	Bound uint32
+	Check uint32 // number of this check in found
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.

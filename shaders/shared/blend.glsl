@@ -39,9 +39,12 @@ const float LOG2_NOTHING = -1e30;   // log_opacity of what covers no pixel
 
 // What is no ellipse by more than rounding covers nothing: sigma would be below zero somewhere.
 Splat splat_of(Projected p) {
-    if (!(p.conic.x > 0.0 && p.conic.z > 0.0 && p.conic.x * p.conic.z * 1.00001 >= p.conic.y * p.conic.y && p.opacity > 0.0))
+    if (!(p.conic.x > 0.0 && p.conic.z > 0.0 &&
+              p.conic.x * p.conic.z * 1.00001 >= p.conic.y * p.conic.y && p.opacity > 0.0))
         return Splat(p.mean2d, vec3(0.0), LOG2_NOTHING, p.color);
-    return Splat(p.mean2d, 1.4426950408889634 * vec3(0.5 * p.conic.x, p.conic.y, 0.5 * p.conic.z), log2(p.opacity), p.color);   // 1 / ln 2
+    // 1 / ln 2
+    return Splat(p.mean2d, 1.4426950408889634 * vec3(0.5 * p.conic.x, p.conic.y, 0.5 * p.conic.z),
+                 log2(p.opacity), p.color);
 }
 
 // The forward and the backward pass must take the same decisions, so both call these two, and nothing in them may be

@@ -113,7 +113,8 @@ vec3 jacobian_vjp(View v, vec3 p, mat3x2 v_j) {
     vec2 v_t = -v.focal * v_j[2] * rz;        // dL/dt
     vec3 g;
     g.xy = free * v_t * rz;
-    g.z = -rz * rz * (v.focal.x * v_j[0].x + v.focal.y * v_j[1].y) + rz * rz * dot(v.focal * v_j[2], t) - dot(free * v_t, t) * rz;
+    g.z = -rz * rz * (v.focal.x * v_j[0].x + v.focal.y * v_j[1].y) + rz * rz * dot(v.focal * v_j[2], t) -
+        dot(free * v_t, t) * rz;
     return g;
 }
 

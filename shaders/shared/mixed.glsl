@@ -22,7 +22,8 @@ float half_value(uint h) {
     uint a = h & 0x7FFFu;
     // Exponents are 112 apart; those of infinities and NaN 224.
     uint bits = (a << 13) + (a < 0x7C00u ? 0x38000000u : 0x70000000u);
-    if (a < 0x400u) bits = floatBitsToUint(float(a) * 5.9604644775390625e-8);   // multiples of 2^-24: exact, and no denormal of float32
+    // multiples of 2^-24: exact, and no denormal of float32
+    if (a < 0x400u) bits = floatBitsToUint(float(a) * 5.9604644775390625e-8);
     return uintBitsToFloat(bits | (h & 0x8000u) << 16);
 }
 

@@ -37,13 +37,16 @@ void step_geometry(uint i, Geometry x, Geometry g) {
 void begin_step(uint id) {
     begin_adam(params[0]);
     begin_splat(id);
-    if (NOISE) noise_words = philox(uvec4(id, params[0].step, DRAW_NOISE, 0u), uvec2(params[0].seed_lo, params[0].seed_hi));
+    if (NOISE)
+        noise_words = philox(uvec4(id, params[0].step, DRAW_NOISE, 0u), uvec2(params[0].seed_lo, params[0].seed_hi));
 }
 
 // Both are means over all n splats of the model.
 Penalty penalty_of(uint n) { return Penalty(params[0].opacity_reg / float(n), params[0].scale_reg / (3.0 * float(n))); }
 
 // The statistic of a view: the gradient of the mean in units of half the image (Kerbl et al. 2023, densification).
-float grad2d(vec2 v_mean2d, uint view_id) { return length(v_mean2d * 0.5 * vec2(params[view_id].view.width, params[view_id].view.height)); }
+float grad2d(vec2 v_mean2d, uint view_id) {
+    return length(v_mean2d * 0.5 * vec2(params[view_id].view.width, params[view_id].view.height));
+}
 
 #endif

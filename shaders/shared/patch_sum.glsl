@@ -52,7 +52,9 @@ void store_sums(float sums[9], vec2 abs_mean2d, uint j, bool keep) {
 }
 
 // Sum i of splat j of the round over part p, if it has one.
-float part_sum(uint j, uint p, uint i) { return (s_summed[p] >> j & 1u) != 0u ? s_parts[(j * PARTS + p) * SUMS + i] : 0.0; }
+float part_sum(uint j, uint p, uint i) {
+    return (s_summed[p] >> j & 1u) != 0u ? s_parts[(j * PARTS + p) * SUMS + i] : 0.0;
+}
 
 float sum2(uint j, uint p, uint i) { return part_sum(j, p, i) + part_sum(j, p + 1u, i); }
 float sum4(uint j, uint p, uint i) { return sum2(j, p, i) + sum2(j, p + 2u, i); }

@@ -94,7 +94,8 @@ void main() {
     float depth = 0.0;
     bool seen = false;
     if (exists) seen = visible(params[0].view, i, depth);
-    if (exists) depth_keys[i] = seen ? floatBitsToUint(depth) : CULLED;   // depth > 0: the bits of positive floats order as the floats do
+    // depth > 0: the bits of positive floats order as the floats do
+    if (exists) depth_keys[i] = seen ? floatBitsToUint(depth) : CULLED;
     s_seen[lid] = seen;
     barrier();
     for (uint at = lid; at < SPLATS * PARTS; at += SPLATS)

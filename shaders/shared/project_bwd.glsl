@@ -27,9 +27,12 @@ vec4 quat_rotation_vjp(vec4 unit, float norm, mat3 v_r) {
     // v_r[c][r] = dL/dR_rc
     vec4 v;
     v.x = 2.0 * (x * (v_r[1][2] - v_r[2][1]) + y * (v_r[2][0] - v_r[0][2]) + z * (v_r[0][1] - v_r[1][0]));
-    v.y = 2.0 * (-2.0 * x * (v_r[1][1] + v_r[2][2]) + y * (v_r[0][1] + v_r[1][0]) + z * (v_r[0][2] + v_r[2][0]) + w * (v_r[1][2] - v_r[2][1]));
-    v.z = 2.0 * (x * (v_r[0][1] + v_r[1][0]) - 2.0 * y * (v_r[0][0] + v_r[2][2]) + z * (v_r[1][2] + v_r[2][1]) + w * (v_r[2][0] - v_r[0][2]));
-    v.w = 2.0 * (x * (v_r[0][2] + v_r[2][0]) + y * (v_r[1][2] + v_r[2][1]) - 2.0 * z * (v_r[0][0] + v_r[1][1]) + w * (v_r[0][1] - v_r[1][0]));
+    v.y = 2.0 * (-2.0 * x * (v_r[1][1] + v_r[2][2]) + y * (v_r[0][1] + v_r[1][0]) +
+               z * (v_r[0][2] + v_r[2][0]) + w * (v_r[1][2] - v_r[2][1]));
+    v.z = 2.0 * (x * (v_r[0][1] + v_r[1][0]) - 2.0 * y * (v_r[0][0] + v_r[2][2]) +
+               z * (v_r[1][2] + v_r[2][1]) + w * (v_r[2][0] - v_r[0][2]));
+    v.w = 2.0 * (x * (v_r[0][2] + v_r[2][0]) + y * (v_r[1][2] + v_r[2][1]) -
+               2.0 * z * (v_r[0][0] + v_r[1][1]) + w * (v_r[0][1] - v_r[1][0]));
     return (v - dot(v, unit) * unit) / norm;
 }
 
@@ -81,7 +84,8 @@ vec3 covariance_vjp(View v, Footprint f, ProjectedGrad g, float opacity_raw, out
     float vxy = 0.5 * g.conic.y;
     vec2 row0 = vec2(conic.x * g.conic.x + conic.y * vxy, conic.x * vxy + conic.y * g.conic.z);
     vec2 row1 = vec2(conic.y * g.conic.x + conic.z * vxy, conic.y * vxy + conic.z * g.conic.z);
-    vec3 v_cov = -vec3(row0.x * conic.x + row0.y * conic.y, row0.x * conic.y + row0.y * conic.z, row1.x * conic.y + row1.y * conic.z);
+    vec3 v_cov = -vec3(row0.x * conic.x + row0.y * conic.y, row0.x * conic.y + row0.y * conic.z,
+                      row1.x * conic.y + row1.y * conic.z);
     v_opacity_raw = g.opacity;
     if (v.antialiased != 0u) {
         // compensation^2 = det_raw / det; d/dcov = (1 - c^2) conic - EPS2D / det.

@@ -15,8 +15,10 @@ const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   
 const uint PATCH_WIDTH = 8u;                                                    // px
 const uint PATCH_HEIGHT = 4u;                                                   // px
 const uint PATCH_LANES = LANES / PATCHES;
-const uint CLUSTER = SUBGROUP_SIZE < PATCH_LANES ? SUBGROUP_SIZE : PATCH_LANES; // lanes of a patch that are in one subgroup
-const bool ONE_LIST = PATCH_LANES >= SUBGROUP_SIZE;                             // the lanes of a subgroup are of one patch
+// lanes of a patch that are in one subgroup
+const uint CLUSTER = SUBGROUP_SIZE < PATCH_LANES ? SUBGROUP_SIZE : PATCH_LANES;
+// the lanes of a subgroup are of one patch
+const bool ONE_LIST = PATCH_LANES >= SUBGROUP_SIZE;
 
 // The batch, and behind it a splat that covers nothing. 36 bytes a splat, in two aligned words of four numbers and one.
 shared vec4 s_mean[BATCH + 1u];                     // mean2d, log_opacity, red
@@ -29,7 +31,8 @@ uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocatio
 // Place in the tile of pixel p of a lane, column and row.
 uvec2 lane_pixel(uint lane, uint p) {
     uint patch_id = lane / PATCH_LANES;
-    return uvec2(patch_id % 2u * PATCH_WIDTH + lane % PATCH_WIDTH, patch_id / 2u * PATCH_HEIGHT + lane % PATCH_LANES / PATCH_WIDTH * LANE_PIXELS + p);
+    return uvec2(patch_id % 2u * PATCH_WIDTH + lane % PATCH_WIDTH,
+                 patch_id / 2u * PATCH_HEIGHT + lane % PATCH_LANES / PATCH_WIDTH * LANE_PIXELS + p);
 }
 
 // From the lane's column to a mean, px.
@@ -68,7 +71,8 @@ uint touched_patches(Projected s, vec2 corner) {
     float reach = log(s.opacity / ALPHA_THRESHOLD);
     uint bits = 0u;
     for (uint p = 0u; p < PATCHES; p++)
-        if (touches(low + vec2(p % 2u * PATCH_WIDTH, p / 2u * PATCH_HEIGHT), vec2(PATCH_WIDTH - 1u, PATCH_HEIGHT - 1u), s.conic, tilt, reach)) bits |= 1u << p;
+        if (touches(low + vec2(p % 2u * PATCH_WIDTH, p / 2u * PATCH_HEIGHT), vec2(PATCH_WIDTH - 1u, PATCH_HEIGHT - 1u),
+                    s.conic, tilt, reach)) bits |= 1u << p;
     return bits;
 }
 
@@ -123,7 +127,8 @@ Splat walk_next(inout Walk w, out uint k, out bool more) {
     w.todo &= w.todo - 1u;
     if (HAND_ROUND) {
         k = min(next, PIECE - 1u);
-        Splat s = Splat(subgroupShuffle(w.own.mean2d, k), subgroupShuffle(w.own.form, k), subgroupShuffle(w.own.log_opacity, k), subgroupShuffle(w.own.color, k));
+        Splat s = Splat(subgroupShuffle(w.own.mean2d, k), subgroupShuffle(w.own.form, k),
+                        subgroupShuffle(w.own.log_opacity, k), subgroupShuffle(w.own.color, k));
         if (!more) s = Splat(vec2(0.0), vec3(0.0), LOG2_NOTHING, vec3(0.0));    // lane k's may be anything
         return s;
     }

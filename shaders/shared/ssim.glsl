@@ -31,14 +31,16 @@ int run_column(int place) { return place % RUNS * RUN + place / RUNS; }
 
 float ssim_weight(int d) {
     // exp(-d^2 / 4.5), normalised over d = -5..5
-    const float w[6] = float[](0.2660117248617943, 0.21300553771125366, 0.1093606895097, 0.03600077212843082, 0.007598758135239184, 0.0010283800844791099);
+    const float w[6] = float[](0.2660117248617943, 0.21300553771125366, 0.1093606895097,
+        0.03600077212843082, 0.007598758135239184, 0.0010283800844791099);
     return w[abs(d)];
 }
 
 // Windows that count: all of them, or only those inside the image.
 bool window_counts(View v, bool same, ivec2 p) {
     if (p.x < 0 || p.y < 0 || p.x >= int(v.width) || p.y >= int(v.height)) return false;
-    return same || (p.x >= SSIM_RADIUS && p.y >= SSIM_RADIUS && p.x < int(v.width) - SSIM_RADIUS && p.y < int(v.height) - SSIM_RADIUS);
+    return same || (p.x >= SSIM_RADIUS && p.y >= SSIM_RADIUS &&
+        p.x < int(v.width) - SSIM_RADIUS && p.y < int(v.height) - SSIM_RADIUS);
 }
 
 // Number of (window, channel) terms of the mean.

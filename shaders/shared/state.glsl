@@ -20,7 +20,8 @@ mat4x3 load_columns(uint r, uint i, bool all) {
 
 Four load_four(uint k, uint i, bool all) {
     uint r = ROW_SH + 3u * k;
-    return Four(load_columns(r, i, all), load_columns(r + pc.n_params, i, all), load_columns(r + 2u * pc.n_params, i, all));
+    return Four(load_columns(r, i, all), load_columns(r + pc.n_params, i, all),
+                load_columns(r + 2u * pc.n_params, i, all));
 }
 
 mat4x3 values(Four four) { return four.x; }

@@ -52,7 +52,9 @@ struct Four {
 Four load_four(uint k, uint i, bool all) {
     uint r = half_row(3u * k), t = moment_row(pc.n_params) + ROW_SH + 3u * k;
     uvec3 none = uvec3(0u);
-    if (!all) return Four(uvec3(load_word(r, i), load_word(r + 1u, i), 0u), none, uvec3[](load_words(t, i), none, none, none));
+    if (!all)
+        return Four(uvec3(load_word(r, i), load_word(r + 1u, i), 0u), none,
+                    uvec3[](load_words(t, i), none, none, none));
     return Four(load_words(r, i), load_words(r + 3u, i),
                 uvec3[](load_words(t, i), load_words(t + 3u, i), load_words(t + 6u, i), load_words(t + 9u, i)));
 }

@@ -19,7 +19,9 @@ vec4 texel(uint i) {
 
 // Straight alpha over the background; an opaque photo is read exactly.
 vec3 texel_color(uint i, vec3 background) {
-    if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * i]), uintBitsToFloat(target[3u * i + 1u]), uintBitsToFloat(target[3u * i + 2u]));
+    if (TARGET_FLOAT)
+        return vec3(uintBitsToFloat(target[3u * i]), uintBitsToFloat(target[3u * i + 1u]),
+                    uintBitsToFloat(target[3u * i + 2u]));
     vec4 c = texel(i);
     return mix(c.rgb * c.a + background * (1.0 - c.a), c.rgb, bvec3(c.a == 1.0));
 }
@@ -49,7 +51,8 @@ vec3 target_color(ivec2 p, uint pixel, vec3 background) {
     for (uint y = 0u; y < side; y += 2u)
         for (uint x = 0u; x < side; x += 2u) {
             uint at = first + y * width + x;
-            sum += (texel_color(at, background) + texel_color(at + 1u, background)) + (texel_color(at + width, background) + texel_color(at + width + 1u, background));
+            sum += (texel_color(at, background) + texel_color(at + 1u, background)) +
+                (texel_color(at + width, background) + texel_color(at + width + 1u, background));
         }
     return sum * ldexp(1.0, -2 * int(params[0].level));
 }
@@ -74,6 +77,7 @@ bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
     uint first = first_texel(p), width = params[0].photo_width, side = 1u << params[0].level;
     bool all_count = true;
     for (uint y = 0u; y < side; y++)
-        for (uint x = 0u; x < side; x++) all_count = all_count && texel_counts(first + y * width + x, width * params[0].photo_height);
+        for (uint x = 0u; x < side; x++)
+            all_count = all_count && texel_counts(first + y * width + x, width * params[0].photo_height);
     return all_count;
 }

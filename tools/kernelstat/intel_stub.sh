@@ -1,7 +1,10 @@
 #!/bin/sh
-# Builds Mesa's no-op Intel kernel driver (src/intel/tools/intel_noop_drm_shim.c), with which Mesa's Intel compiler runs on any machine.
-# Usage: intel_stub.sh FOLDER; writes FOLDER/libintel_noop.so, for: go run ./tools/kernelstat -intel-stub FOLDER/libintel_noop.so
-# The source must be of the version of the installed mesa-vulkan-drivers, because the two share structs. Tried with Debian 12 (Mesa 22.3.6).
+# Builds Mesa's no-op Intel kernel driver (src/intel/tools/intel_noop_drm_shim.c), with which Mesa's Intel compiler runs
+# on any machine.
+# Usage: intel_stub.sh FOLDER; writes FOLDER/libintel_noop.so, for: go run ./tools/kernelstat -intel-stub
+# FOLDER/libintel_noop.so
+# The source must be of the version of the installed mesa-vulkan-drivers, because the two share structs. Tried with
+# Debian 12 (Mesa 22.3.6).
 # Needs gcc and apt; installs nothing.
 set -eu
 mkdir -p "$1/apt/lists/partial" "$1/apt/cache/archives/partial" "$1/o"
@@ -26,15 +29,18 @@ dpkg -x libdrm-dev_*.deb deb
 rm -rf mesa && mkdir mesa
 tar xf mesa_*.orig.tar.* -C mesa --strip-components=1
 cd mesa
-flags="-O1 -fPIC -w -std=gnu11 -D_GNU_SOURCE -DNDEBUG -DHAVE_PTHREAD -DHAVE_STRUCT_TIMESPEC -DHAVE_ENDIAN_H -DHAVE_MEMFD_CREATE
-    -DHAVE_SECURE_GETENV -DHAVE___BUILTIN_UNREACHABLE -DHAVE_TIMESPEC_GET -DHAVE_FUNC_ATTRIBUTE_PACKED -DHAVE_DL_ITERATE_PHDR
+flags="-O1 -fPIC -w -std=gnu11 -D_GNU_SOURCE -DNDEBUG -DHAVE_PTHREAD
+    -DHAVE_STRUCT_TIMESPEC -DHAVE_ENDIAN_H -DHAVE_MEMFD_CREATE
+    -DHAVE_SECURE_GETENV -DHAVE___BUILTIN_UNREACHABLE -DHAVE_TIMESPEC_GET -DHAVE_FUNC_ATTRIBUTE_PACKED
+    -DHAVE_DL_ITERATE_PHDR
     -DUSE_GCC_ATOMIC_BUILTINS -DUTIL_ARCH_LITTLE_ENDIAN=1 -DUTIL_ARCH_BIG_ENDIAN=0 -DPACKAGE_VERSION=\"$version\"
-    -Iinclude -Iinclude/drm-uapi -Isrc -Isrc/intel -Isrc/util -Isrc/mapi -Isrc/mesa -Isrc/gallium/include -Isrc/gallium/auxiliary
+    -Iinclude -Iinclude/drm-uapi -Isrc -Isrc/intel -Isrc/util -Isrc/mapi -Isrc/mesa
+    -Isrc/gallium/include -Isrc/gallium/auxiliary
     -I../deb/usr/include -I../deb/usr/include/libdrm"
-sources="intel/tools/intel_noop_drm_shim drm-shim/device drm-shim/drm_shim intel/dev/intel_device_info intel/dev/intel_hwconfig
-    intel/common/intel_gem intel/common/intel_engine c11/impl/threads_posix c11/impl/time"
-for name in hash_table set ralloc vma anon_file debug u_debug log os_misc os_file simple_mtx u_call_once u_printf dag os_time bitscan \
-    rwlock strtod memstream u_math blob u_cpu_detect u_process u_dynarray u_thread; do
+sources="intel/tools/intel_noop_drm_shim drm-shim/device drm-shim/drm_shim intel/dev/intel_device_info
+    intel/dev/intel_hwconfig intel/common/intel_gem intel/common/intel_engine c11/impl/threads_posix c11/impl/time"
+for name in hash_table set ralloc vma anon_file debug u_debug log os_misc os_file simple_mtx u_call_once u_printf dag \
+    os_time bitscan rwlock strtod memstream u_math blob u_cpu_detect u_process u_dynarray u_thread; do
     sources="$sources util/$name"
 done
 for name in $sources; do

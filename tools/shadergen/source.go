@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,7 +12,7 @@ import (
 // source is what the GLSL text says and SPIR-V does not carry: comments, and whether a size was written at all.
 type source struct {
 	header            []string             // the comment block that opens the .comp
-	bindings          map[int]string       // trailing comment of the line that declares the binding
+	bindings          map[int]string       // comment beside the declaration of the binding, else above it
 	structs           map[string]sourceDoc // by GLSL name of the struct or block
 	maxBinding        int                  // highest binding number written in the text, -1 if none
 	declaresLocalSize bool
@@ -127,7 +128,7 @@ func (s *source) scan(lines []string) {
 			n, _ := strconv.Atoi(found[1])
 			s.maxBinding = max(s.maxBinding, n)
 			if s.bindings[n] == "" {
-				s.bindings[n] = comment
+				s.bindings[n] = cmp.Or(comment, strings.Join(above, " "))
 			}
 		}
 		if found := structLine.FindStringSubmatch(strings.TrimSpace(code)); found != nil {

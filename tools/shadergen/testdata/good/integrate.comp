@@ -21,6 +21,8 @@ layout(push_constant, scalar) uniform Push {
     Body seed;
 } pc;
 layout(binding = 0, scalar) readonly buffer BodiesIn { Body bodies_in[]; }; // [N]
+// [N], those that moved;
+// the others are not written
 layout(binding = 1, scalar) writeonly buffer BodiesOut { Body bodies_out[]; };
 layout(binding = 2, scalar) readonly buffer Forces { vec3 forces[]; }; // [N] newton
 layout(binding = 3, scalar) buffer CountersBlock { uint n_moved; uint failed; } counters;

@@ -11,8 +11,8 @@ struct Cell {
     Body bodies[3];
     float weights[2][5];
 };
-// Totals of one run.
 layout(binding = 0, scalar) readonly buffer Cells { Cell cells[]; };
+// Totals of one run.
 layout(binding = 1, scalar) buffer Totals {
     float mass[4];   // kg
     Cell first;
