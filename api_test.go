@@ -3,7 +3,6 @@ package vksplat_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"image"
 	"image/png"
@@ -18,6 +17,7 @@ import (
 	"testing"
 
 	"vksplat"
+	"vksplat/internal/filetest"
 )
 
 // built is the folder of the command.
@@ -69,21 +69,6 @@ func open(t *testing.T) (*vksplat.Device, *vksplat.Capture, string) {
 	return device, capture, dir
 }
 
-func sameFiles(t *testing.T, a, b string) {
-	t.Helper()
-	x, err := os.ReadFile(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := os.ReadFile(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(x, y) {
-		t.Errorf("%s and %s differ", a, b)
-	}
-}
-
 // modelFile is of a run of 60 steps.
 const modelFile = "point_cloud/iteration_60/point_cloud.ply"
 
@@ -107,17 +92,17 @@ func TestSameAsCommand(t *testing.T) {
 	vksplatCommand(t, "train", filepath.Join(dir, "scene"), "-m", theirs, "--preset", "mcmc", "--iterations", "60",
 		"--seed", "7", "--eval", "--test-every", "4", "--refine-start", "10", "--refine-every", "10",
 		"--max-splats", "600", "--sh-degree", "1")
-	sameFiles(t, filepath.Join(ours, modelFile), filepath.Join(theirs, modelFile))
+	filetest.Same(t, filepath.Join(ours, modelFile), filepath.Join(theirs, modelFile))
 	checkpoint := "checkpoints/step_60.safetensors"
-	sameFiles(t, filepath.Join(ours, checkpoint), filepath.Join(theirs, checkpoint))
-	sameFiles(t, filepath.Join(ours, "results.json"), filepath.Join(theirs, "results.json"))
+	filetest.Same(t, filepath.Join(ours, checkpoint), filepath.Join(theirs, checkpoint))
+	filetest.Same(t, filepath.Join(ours, "results.json"), filepath.Join(theirs, "results.json"))
 
 	for _, name := range []string{"a.spz", "a.sog", "a.splat", "a.glb", "a.compressed.ply"} {
 		if err := model.WriteFile(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 		vksplatCommand(t, "convert", theirs, filepath.Join(dir, "b"+name))
-		sameFiles(t, filepath.Join(dir, name), filepath.Join(dir, "b"+name))
+		filetest.Same(t, filepath.Join(dir, name), filepath.Join(dir, "b"+name))
 	}
 
 	picture, err := device.Render(ctx, model, capture.Cameras()[1])
@@ -131,18 +116,12 @@ func TestSameAsCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(ours, "per_view.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var trained map[string]struct{ PSNR, SSIM map[string]float64 }
-	if err := json.Unmarshal(text, &trained); err != nil {
-		t.Fatal(err)
-	}
+	filetest.ReadJSON(t, filepath.Join(ours, "per_view.json"), &trained)
 	want, psnr := trained["ours_60"], 0.0
 	for _, v := range scores.Views { // the training measures its splats before they are rounded to the file's
 		if math.Abs(v.PSNR-want.PSNR[v.Name]) > 1e-4 || math.Abs(v.SSIM-want.SSIM[v.Name]) > 1e-5 {
-			t.Errorf("scores are %+v, the training's are %s", v, text)
+			t.Errorf("scores are %+v, the training's are %+v", v, want)
 		}
 		psnr += v.PSNR / float64(len(scores.Views))
 	}
@@ -203,7 +182,7 @@ func TestResumeSameBytes(t *testing.T) {
 	if _, err := vksplat.Resume(t.Context(), device, capture, parts, recipe()); err != nil {
 		t.Fatal(err)
 	}
-	sameFiles(t, filepath.Join(whole, modelFile), filepath.Join(parts, modelFile))
+	filetest.Same(t, filepath.Join(whole, modelFile), filepath.Join(parts, modelFile))
 }
 
 // TestSettings wants each key of a configuration file to be a setting, or a field of the options here.

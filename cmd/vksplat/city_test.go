@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/merge"
 	"vksplat/internal/run/output"
@@ -58,9 +58,9 @@ func TestCity(t *testing.T) {
 	dir := t.TempDir()
 	size.train(t, dir)
 	var st output.Stats
-	readTestJSON(t, filepath.Join(dir, "whole", "stats.json"), &st)
+	filetest.ReadJSON(t, filepath.Join(dir, "whole", "stats.json"), &st)
 	var merged merge.Report
-	readTestJSON(t, filepath.Join(dir, "plan", plans.MergeFile), &merged)
+	filetest.ReadJSON(t, filepath.Join(dir, "plan", plans.MergeFile), &merged)
 	if merged.SeamReport == nil || len(merged.Views) != st.TestImages {
 		t.Fatalf("%+v: want the scores of %d photos", merged, st.TestImages)
 	}
@@ -112,7 +112,7 @@ func (size *citySize) train(t *testing.T, dir string) {
 			fmt.Sprintf("--share-steps=%v", size.share), "--splats=" + strconv.Itoa(size.block),
 			"--max-vram=" + size.memory}, flags...)...)
 		var st output.Stats
-		readTestJSON(t, filepath.Join(plan.BlockFolder(k), "stats.json"), &st)
+		filetest.ReadJSON(t, filepath.Join(plan.BlockFolder(k), "stats.json"), &st)
 		steps := size.steps
 		if size.share {
 			steps = int(plan.Share(k)*float64(steps) + 1e-9)
@@ -152,16 +152,5 @@ func checkBorders(t *testing.T, whole string, st *output.Stats, views []merge.Se
 		n[1])
 	if min(n[0], n[1]) >= 5 && !(border <= inside+0.3) { // a mean of fewer says little
 		t.Errorf("photos near borders lost %.2f dB, others %.2f dB", border, inside)
-	}
-}
-
-func readTestJSON(t *testing.T, path string, into any) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"os/exec"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/demo"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
@@ -56,13 +56,7 @@ func needDevice(t *testing.T) {
 func trainedStats(t *testing.T, capture, out, steps string) (st output.Stats) {
 	t.Helper()
 	vksplat(t, "train", capture, "-m", out, "--eval", "--max-splats", "5000", "--iterations", steps)
-	data, err := os.ReadFile(filepath.Join(out, "stats.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &st)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	filetest.ReadJSON(t, filepath.Join(out, "stats.json"), &st)
 	return st
 }
 

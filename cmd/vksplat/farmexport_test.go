@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"vksplat/farm/export"
-	"vksplat/farm/spec"
+	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 )
 
@@ -77,10 +77,7 @@ func trained(t *testing.T, results string) {
 
 // TestRootsFile wants every folder to mean itself in a file of roots, whatever its name.
 func TestRootsFile(t *testing.T) {
-	j, err := spec.Parse("job.toml", []byte(exportJob))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j, _ := spectest.Job(t, exportJob)
 	const results = "/shared/a b"
 	for _, dir := range []string{"/a", "/a b/größe", "/a#1", "/100%", "/a%20b", "/a?b", `/a"\b`, "/a\x7f\n", "/a\xff",
 		"/a:b@c;d"} {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"vksplat/farm/store"
+	"vksplat/internal/filetest"
 )
 
 // slurmConf is a cluster of this machine alone, without accounts, control groups or Munge.
@@ -181,14 +181,11 @@ func TestSlurmArray(t *testing.T) {
 		seed := i + 1
 		part := filepath.Join(results, "model", fmt.Sprintf("seed=%d", seed), "out")
 		ply := filepath.Join("point_cloud", fmt.Sprintf("iteration_%d", slurmSteps), "point_cloud.ply")
-		sameFile(t, filepath.Join(whole, ply), filepath.Join(part, ply))
+		filetest.Same(t, filepath.Join(whole, ply), filepath.Join(part, ply))
 		var m store.Manifest
-		data, err := os.ReadFile(filepath.Join(part, store.ManifestName))
-		if err == nil {
-			err = json.Unmarshal(data, &m)
-		}
-		if err != nil || m.Attempt != 2 || m.Step != slurmSteps {
-			t.Errorf("training %d: attempt %d, step %d, %v; want the second attempt", seed, m.Attempt, m.Step, err)
+		filetest.ReadJSON(t, filepath.Join(part, store.ManifestName), &m)
+		if m.Attempt != 2 || m.Step != slurmSteps {
+			t.Errorf("training %d: attempt %d, step %d; want the second attempt", seed, m.Attempt, m.Step)
 		}
 		converted := filepath.Join(results, "convert", fmt.Sprintf("seed=%d", seed), "out", "model.splat")
 		if _, err := os.Stat(converted); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -82,8 +83,8 @@ func TestKills(t *testing.T) {
 	t.Logf("%d of the killed runs had gone on from a checkpoint; the last: %s", resumes, lastStep(out.String()))
 	ply := filepath.Join("point_cloud", fmt.Sprintf("iteration_%d", steps), "point_cloud.ply")
 	checkpoint := filepath.Join(output.CheckpointFolder, fmt.Sprintf("step_%d.safetensors", steps))
-	sameFile(t, filepath.Join(whole, ply), filepath.Join(part, ply))
-	sameFile(t, filepath.Join(whole, checkpoint), filepath.Join(part, checkpoint))
+	filetest.Same(t, filepath.Join(whole, ply), filepath.Join(part, ply))
+	filetest.Same(t, filepath.Join(whole, checkpoint), filepath.Join(part, checkpoint))
 	if list, err := os.ReadDir(filepath.Join(part, output.CheckpointFolder)); err != nil || len(list) != 1 {
 		t.Errorf("left in the folder of checkpoints: %v, %v", list, err)
 	}
@@ -237,7 +238,7 @@ func TestKillInScores(t *testing.T) {
 			}
 			train("-m", out, "--resume")
 			for _, name := range []string{"results.json", "per_view.json", "test/ours_4/view_000.png"} {
-				sameFile(t, filepath.Join(whole, name), filepath.Join(out, name))
+				filetest.Same(t, filepath.Join(whole, name), filepath.Join(out, name))
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/output"
 )
 
@@ -85,7 +86,7 @@ func TestDeviceLost(t *testing.T) {
 				if said := follow(run.text, run.before); !strings.Contains(said, "going on with "+from) {
 					t.Errorf("%s goes on:\n%s", run.folder, said)
 				}
-				sameFile(t, whole, filepath.Join(dir, c.name+run.folder, output.CheckpointFolder, last))
+				filetest.Same(t, whole, filepath.Join(dir, c.name+run.folder, output.CheckpointFolder, last))
 			}
 			text = lose(" late", "0") // while it is measured or written
 			if !strings.Contains(text, "no checkpoint had been written\n") {

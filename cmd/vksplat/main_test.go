@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -122,19 +121,4 @@ func (w failingWriter) Write(p []byte) (int, error) {
 		return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: w.err}
 	}
 	return len(p), nil
-}
-
-func sameFile(t *testing.T, a, b string) {
-	t.Helper()
-	x, err := os.ReadFile(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := os.ReadFile(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(x, y) {
-		t.Errorf("%s and %s differ", a, b)
-	}
 }

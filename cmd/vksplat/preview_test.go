@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
 	"vksplat/pipeline"
@@ -79,7 +80,7 @@ func TestPreviewBytes(t *testing.T) {
 		t.Errorf("%d pictures were seen, one of them at the end", len(seen))
 	}
 	model := fmt.Sprintf("point_cloud/iteration_%d/point_cloud.ply", steps)
-	sameFile(t, filepath.Join(alone, model), filepath.Join(watched, model))
+	filetest.Same(t, filepath.Join(alone, model), filepath.Join(watched, model))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

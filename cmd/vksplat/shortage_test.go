@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/output"
 )
 
@@ -40,14 +40,8 @@ func TestDriverShortage(t *testing.T) {
 		!strings.Contains(string(text), "the model stops growing at") {
 		t.Errorf("the user is not told:\n%s", text)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "short", "stats.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var st output.Stats
-	if err := json.Unmarshal(data, &st); err != nil {
-		t.Fatal(err)
-	}
+	filetest.ReadJSON(t, filepath.Join(dir, "short", "stats.json"), &st)
 	if st.Run == nil || len(st.Run.Deviations) != 1 || st.Splats >= 9600 {
 		t.Fatalf("%d splats, record of the run %+v", st.Splats, st.Run)
 	}
@@ -59,5 +53,5 @@ func TestDriverShortage(t *testing.T) {
 	}
 	vksplat(t, args("part", "--resume="+filepath.Join(dir, "short", output.CheckpointFolder,
 		fmt.Sprintf("step_%d.safetensors", from)))...)
-	sameFile(t, filepath.Join(dir, "whole", last), filepath.Join(dir, "part", last))
+	filetest.Same(t, filepath.Join(dir, "whole", last), filepath.Join(dir, "part", last))
 }

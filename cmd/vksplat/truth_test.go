@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/demo"
 	"vksplat/internal/run/evaluate"
@@ -92,7 +93,7 @@ func scoresAlone(t *testing.T, model, capture string, flags ...string) map[strin
 	args := []string{"eval", file, "--capture=" + capture, "-o", dir, "--color-correct=none"}
 	command(t, slices.Concat(args, chosenDevice(), flags)...)
 	var all map[string]struct{ PSNR map[string]float64 }
-	readTestJSON(t, filepath.Join(dir, "per_view.json"), &all)
+	filetest.ReadJSON(t, filepath.Join(dir, "per_view.json"), &all)
 	for _, one := range all { // the only one
 		return one.PSNR
 	}
@@ -103,7 +104,7 @@ func scoresAlone(t *testing.T, model, capture string, flags ...string) map[strin
 func scoresOfRun(t *testing.T, out string) (model string, views map[string]float64) {
 	t.Helper()
 	var st output.Stats
-	readTestJSON(t, filepath.Join(out, "stats.json"), &st)
+	filetest.ReadJSON(t, filepath.Join(out, "stats.json"), &st)
 	views, _, err := results.ReadViews(out, results.MethodName(st.Step), evaluate.PlainNames[0])
 	if err != nil || len(views) == 0 {
 		t.Fatalf("%s: %d views, %v", out, len(views), err)
@@ -225,7 +226,7 @@ func TestScoreOfFormats(t *testing.T) {
 			flags := c.flags
 			if len(flags) > 0 && far {
 				var rec captured.OriginRecord
-				readTestJSON(t, in("out/"+output.OriginFile), &rec)
+				filetest.ReadJSON(t, in("out/"+output.OriginFile), &rec)
 				at := rec.Origin
 				flags = append(slices.Clone(flags), fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 			}
@@ -261,7 +262,7 @@ func TestScoreOfBlocks(t *testing.T) {
 	}
 	command(t, append([]string{"merge", in("plan")}, chosenDevice()...)...)
 	var merged merge.Report
-	readTestJSON(t, filepath.Join(in("plan"), plans.MergeFile), &merged)
+	filetest.ReadJSON(t, filepath.Join(in("plan"), plans.MergeFile), &merged)
 	printed := map[string]float64{}
 	for _, v := range merged.Views {
 		printed[v.Name] = v.PSNR

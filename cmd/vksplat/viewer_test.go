@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"image/jpeg"
 	"io"
@@ -27,6 +26,7 @@ import (
 	"github.com/coder/websocket"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
@@ -181,7 +181,7 @@ func TestViewerBytes(t *testing.T) {
 		t.Error("no frame came")
 	}
 	const model = "point_cloud/iteration_60/point_cloud.ply"
-	sameFile(t, filepath.Join(alone, model), filepath.Join(watched, model))
+	filetest.Same(t, filepath.Join(alone, model), filepath.Join(watched, model))
 }
 
 // TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
@@ -300,16 +300,10 @@ func BenchmarkViewer(b *testing.B) {
 		steps = "3000"
 	}
 	seconds := func(out string) float64 {
-		data, err := os.ReadFile(filepath.Join(out, "stats.json"))
 		var st struct {
 			Loop float64 `json:"loop_seconds"`
 		}
-		if err == nil {
-			err = json.Unmarshal(data, &st)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		filetest.ReadJSON(b, filepath.Join(out, "stats.json"), &st)
 		return st.Loop
 	}
 	for b.Loop() {

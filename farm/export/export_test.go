@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"vksplat/farm/spec"
+	"vksplat/farm/spec/spectest"
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
 )
@@ -41,26 +42,13 @@ var writers = []struct {
 		GPUs: 1, CPUs: 8, MemoryGB: 16, Parallel: 4, MaxArray: 1}},
 }
 
-func planned(t *testing.T, doc string) (*spec.Job, *spec.Plan) {
-	t.Helper()
-	j, err := spec.Parse("job.toml", []byte(doc))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := j.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j, p
-}
-
 func mixed(t *testing.T) (*spec.Job, *spec.Plan) {
 	t.Helper()
 	doc, err := os.ReadFile("testdata/mixed.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return planned(t, string(doc))
+	return spectest.Job(t, string(doc))
 }
 
 // written writes an export to a folder.
@@ -191,7 +179,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: accepted, or another error: %v", name, err)
 		}
 	}
-	j, p = planned(t, "version = 1\nname = \"a\"\npin.device = \"x\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n")
+	j, p = spectest.Job(t, "version = 1\nname = \"a\"\npin.device = \"x\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n")
 	for _, w := range writers {
 		w.o.Claims = nil
 		if _, err := w.write(j, p, w.o); !errors.Is(err, fault.ErrUsage) {
@@ -221,7 +209,7 @@ func TestNth(t *testing.T) {
 
 // TestDevices wants every scheduler to reserve a device for the tasks that use one, as a merge does to check its seams.
 func TestDevices(t *testing.T) {
-	j, p := planned(t, "version = 1\nname = \"a\"\nstore = { inputs = \"scans\", outputs = \"results\" }\n"+
+	j, p := spectest.Job(t, "version = 1\nname = \"a\"\nstore = { inputs = \"scans\", outputs = \"results\" }\n"+
 		"[[task]]\nkind = \"partition\"\nsource = \"a\"\nblocks = [2, 1]\n")
 	reserved := regexp.MustCompile(`gpu:1|request_gpus|"nvidia.com/gpu": "1"|<gpus>1<|"amount.worker.gpu"`)
 	for _, w := range writers {
@@ -293,7 +281,7 @@ func TestSlurmWaits(t *testing.T) {
 	for i := range 25 {
 		seeds = append(seeds, strconv.Itoa(i))
 	}
-	many, plan := planned(t, fmt.Sprintf(chain, strings.Join(seeds, ",")))
+	many, plan := spectest.Job(t, fmt.Sprintf(chain, strings.Join(seeds, ",")))
 	j, p := mixed(t)
 	for _, c := range []struct {
 		j       *spec.Job

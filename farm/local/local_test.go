@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vksplat/farm/spec"
+	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
@@ -60,15 +61,8 @@ func (r *rig) call(o task.Options) string { return o.Plan.Tasks[o.Index].Name }
 // run runs the job, and returns the states of its tasks and how that ended.
 func (r *rig) run(ctx context.Context) (*Status, error) {
 	r.t.Helper()
-	job, err := spec.Parse("job.toml", []byte(r.doc))
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	o := r.o
-	o.Job = job
-	if o.Plan, err = job.Plan(); err != nil {
-		r.t.Fatal(err)
-	}
+	o.Job, o.Plan = spectest.Job(r.t, r.doc)
 	o.Note = func(text string) {
 		r.notes = append(r.notes, text)
 		r.noted()

@@ -3,7 +3,6 @@ package local
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/store/s3test"
 	"vksplat/farm/task"
+	"vksplat/internal/filetest"
 )
 
 // within fails the test where something does not happen: the job hangs then.
@@ -100,13 +100,10 @@ func TestStatus(t *testing.T) {
 	if _, err := r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(r.dir, "outputs", "j", Folder, StatusName))
 	var s Status
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	if err != nil || !s.Ended || s.Counts()[Done] != 3 || s.Tasks[1].Of != 7 || !s.Tasks[1].Preview {
-		t.Errorf("%v, %+v", err, s)
+	filetest.ReadJSON(t, filepath.Join(r.dir, "outputs", "j", Folder, StatusName), &s)
+	if !s.Ended || s.Counts()[Done] != 3 || s.Tasks[1].Of != 7 || !s.Tasks[1].Preview {
+		t.Errorf("%+v", s)
 	}
 	if data, err := os.ReadFile(filepath.Join(r.dir, "outputs", "j", filepath.FromSlash(PreviewKey(1)))); err != nil ||
 		!bytes.Equal(data, []byte("picture")) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vksplat/farm/spec"
+	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
 )
@@ -26,7 +27,7 @@ type inputsAnew struct {
 func newInputsAnew(t *testing.T) *inputsAnew {
 	t.Helper()
 	f := newFarm(t, "")
-	job, err := spec.Parse("job.toml", []byte(`version = 1
+	f.job, _ = spectest.Job(t, `version = 1
 name = "job"
 limits.checkpoint_every = "1h"
 [[task]]
@@ -46,11 +47,7 @@ id = "render"
 model = "@first"
 trajectory = "interp"
 frames = "5-12"
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.job = job
+`)
 	root, err := store.Open(store.Options{URL: filepath.Join(f.top, "results")})
 	if err != nil {
 		t.Fatal(err)

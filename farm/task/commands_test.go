@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"vksplat/farm/spec"
+	"vksplat/farm/spec/spectest"
 )
 
 // notesIn in front of a file's name has the fake child write its command line there, and make what others read.
@@ -170,10 +170,6 @@ func TestCommandLines(t *testing.T) {
 func newFarmOf(t *testing.T, tasks string) *farm {
 	t.Helper()
 	f := newFarm(t, "")
-	job, err := spec.Parse("job.toml", []byte("version = 1\nname = \"job\"\n"+tasks))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.job = job
+	f.job, _ = spectest.Job(t, "version = 1\nname = \"job\"\n"+tasks)
 	return f
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"vksplat/farm/spec"
+	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
 	"vksplat/scene/results"
@@ -198,13 +199,9 @@ func newFarm(t *testing.T, limits string) *farm {
 		os.WriteFile(filepath.Join(top, "in", "scan", "photo"), []byte("x"), 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	job, err := spec.Parse("job.toml",
-		[]byte("version = 1\nname = \"job\"\n[limits]\n"+limits+
-			"\n[[task]]\nkind = \"train\"\nsource = \"scan\"\n[[task]]\nkind = \"render\"\nmodel = "+
-			"\"scan\"\ntrajectory = \"interp\"\nframes = \"5-12\"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	job, _ := spectest.Job(t, "version = 1\nname = \"job\"\n[limits]\n"+limits+
+		"\n[[task]]\nkind = \"train\"\nsource = \"scan\"\n[[task]]\nkind = \"render\"\nmodel = "+
+		"\"scan\"\ntrajectory = \"interp\"\nframes = \"5-12\"\n")
 	return &farm{t, top, job}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 )
 
 func TestWriteFile(t *testing.T) {
@@ -25,7 +26,7 @@ func TestWriteFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		onlyFile(t, dir, "f", text)
+		filetest.Only(t, dir, "f", text)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -74,7 +75,7 @@ func TestWriteFileKeepsOldFile(t *testing.T) {
 	if !errors.Is(err, cause) || errors.Is(err, fault.ErrTryAgain) || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v", err)
 	}
-	onlyFile(t, dir, "f", "old")
+	filetest.Only(t, dir, "f", "old")
 }
 
 func TestWriteFileRefused(t *testing.T) {
@@ -96,21 +97,5 @@ func TestWriteFileRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := atomicfile.Write(dir, nothing); err == nil {
 		t.Error("a folder is replaced by a file")
-	}
-}
-
-// onlyFile checks that dir holds exactly one file, with the given text: no
-// temporary file is left.
-func onlyFile(t *testing.T, dir, name, text string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(entries) != 1 || entries[0].Name() != name {
-		t.Errorf("folder holds %v, want only %s", entries, name)
-	}
-	if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
-		t.Errorf("file holds %q, %v, want %q", got, err, text)
 	}
 }

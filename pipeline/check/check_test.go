@@ -10,53 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"vksplat/internal/fault"
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
 	"vksplat/vk"
+	"vksplat/vk/vktest"
 )
 
-// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. The test fails if the validation layer
-// complains.
-func testDevice(t *testing.T) *vk.Device {
-	t.Helper()
-	in, err := vk.Open(vk.InstanceOptions{})
-	if err != nil {
-		t.Fatal(err, fault.Hint(err))
-	}
-	t.Cleanup(func() {
-		for _, m := range in.Messages() {
-			t.Error("validation:", m)
-		}
-		if err := in.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	choice := os.Getenv("VKSPLAT_DEVICE")
-	if choice == "" {
-		choice = "auto"
-	}
-	info, _, err := in.Select(choice)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := in.NewDevice(info, vk.DeviceOptions{Budget: info.DefaultBudget()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if n := d.Stats().InUse; n != 0 {
-			t.Errorf("%d bytes of device memory are still in use", n)
-		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
 // TestKernels runs every case.
-func TestKernels(t *testing.T) { runAll(t, testDevice(t)) }
+func TestKernels(t *testing.T) { runAll(t, vktest.Device(t)) }
 
 // TestKernelsSmallBindings runs every case that can be on a device that binds 1 MiB at once.
 func TestKernelsSmallBindings(t *testing.T) {
@@ -65,7 +26,7 @@ func TestKernelsSmallBindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
-	d := testDevice(t)
+	d := vktest.Device(t)
 	if got := d.Info().Limits.MaxStorageBufferRange; got != 1<<20 {
 		t.Fatalf("storage range of %d bytes", got)
 	}
@@ -76,7 +37,7 @@ func TestKernelsSmallBindings(t *testing.T) {
 // Vulkan only one after another.
 func TestKernelsInTurn(t *testing.T) {
 	t.Setenv(oneThread, "1")
-	d := testDevice(t)
+	d := vktest.Device(t)
 	for _, c := range Cases() {
 		if c.Kernel == "sort_sweep" || c.Kernel == "scan_tiles" {
 			if err := c.Run(d); err != nil {

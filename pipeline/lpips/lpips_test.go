@@ -1,9 +1,7 @@
 package lpips
 
 import (
-	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -20,34 +18,8 @@ import (
 	"vksplat/pipeline/ref"
 	"vksplat/scene/metric"
 	"vksplat/vk"
+	"vksplat/vk/vktest"
 )
-
-// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. Messages of the validation layer fail the
-// test.
-func testDevice(t testing.TB) *vk.Device {
-	t.Helper()
-	in, err := vk.Open(vk.InstanceOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, _, err := in.Select(cmp.Or(os.Getenv("VKSPLAT_DEVICE"), "auto"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := in.NewDevice(info, vk.DeviceOptions{Budget: info.DefaultBudget()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(d.Close(), in.Close()); err != nil {
-			t.Error(err)
-		}
-		for _, m := range in.Messages() {
-			t.Error("validation:", m)
-		}
-	})
-	return d
-}
 
 // madeNumbers returns numbers that follow from seed and id alone, uniform in [low, low+span).
 func madeNumbers(seed uint64, id uint32, n int, low, span float64) []float32 {
@@ -147,7 +119,7 @@ var fixtures = []struct {
 
 // TestScore compares scores with PyTorch's, and those of small pictures with the reference's.
 func TestScore(t *testing.T) {
-	d := testDevice(t)
+	d := vktest.Device(t)
 	weights := map[string]*metric.LPIPSWeights{metric.LPIPSAlex: madeWeights(metric.LPIPSAlex),
 		metric.LPIPSVGG: madeWeights(metric.LPIPSVGG)}
 	for _, f := range fixtures {
@@ -176,7 +148,7 @@ func TestScore(t *testing.T) {
 
 // TestBands requires the same bits for any number of bands.
 func TestBands(t *testing.T) {
-	d := testDevice(t)
+	d := vktest.Device(t)
 	for _, c := range []struct {
 		net           string
 		width, height int
@@ -207,7 +179,7 @@ func TestBands(t *testing.T) {
 // TestMemory requires that what a comparison takes is what was said, that it is given back, and errors that say what is
 // missing.
 func TestMemory(t *testing.T) {
-	d := testDevice(t)
+	d := vktest.Device(t)
 	before := d.Stats().InUse
 	w := madeWeights(metric.LPIPSAlex)
 	l, err := New(d, w, Options{MaxBytes: Bytes(metric.LPIPSAlex, 200, 120)})
@@ -241,7 +213,7 @@ func TestMemory(t *testing.T) {
 
 // TestAtOnce compares pictures of different sizes from several goroutines.
 func TestAtOnce(t *testing.T) {
-	l := newTestScore(t, testDevice(t), madeWeights(metric.LPIPSAlex), Options{})
+	l := newTestScore(t, vktest.Device(t), madeWeights(metric.LPIPSAlex), Options{})
 	sizes := [][2]int{{31, 31}, {64, 40}, {45, 50}}
 	var want []float64
 	for _, s := range sizes {
@@ -263,7 +235,7 @@ func TestAtOnce(t *testing.T) {
 
 // TestInputs refuses what is no pair of pictures.
 func TestInputs(t *testing.T) {
-	d := testDevice(t)
+	d := vktest.Device(t)
 	l := newTestScore(t, d, madeWeights(metric.LPIPSAlex), Options{})
 	x, y := madePair(40, 31)
 	if _, err := l.Score(x, y, 31, 40); err != nil {
@@ -388,7 +360,7 @@ func TestTorch(t *testing.T) {
 
 // BenchmarkScore compares pictures of 256x256 pixels.
 func BenchmarkScore(b *testing.B) {
-	d := testDevice(b)
+	d := vktest.Device(b)
 	for _, net := range []string{metric.LPIPSAlex, metric.LPIPSVGG} {
 		b.Run(net, func(b *testing.B) {
 			l := newTestScore(b, d, madeWeights(net), Options{})

@@ -1,47 +1,17 @@
 package team
 
 import (
-	"cmp"
 	"errors"
-	"os"
 	"slices"
 	"testing"
 
 	"vksplat/vk"
+	"vksplat/vk/vktest"
 )
-
-// testDevices opens the device that VKSPLAT_DEVICE names, or the best one, n times.
-func testDevices(t *testing.T, n int) (list []*vk.Device) {
-	t.Helper()
-	for range n {
-		in, err := vk.Open(vk.InstanceOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, _, err := in.Select(cmp.Or(os.Getenv("VKSPLAT_DEVICE"), "auto"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := in.NewDevice(info, vk.DeviceOptions{Budget: info.DefaultBudget()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := errors.Join(d.Close(), in.Close()); err != nil {
-				t.Error(err)
-			}
-			for _, m := range in.Messages() {
-				t.Error("validation:", m)
-			}
-		})
-		list = append(list, d)
-	}
-	return list
-}
 
 // TestTeam makes a team of three devices, larger packets for it, and ends it.
 func TestTeam(t *testing.T) {
-	devices := testDevices(t, 3)
+	devices := []*vk.Device{vktest.Device(t), vktest.Device(t), vktest.Device(t)}
 	team, err := New(devices, Options{Records: 100, AbsGrads: true, InFlight: 2})
 	if err != nil {
 		t.Fatal(err)

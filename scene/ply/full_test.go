@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )
@@ -51,7 +52,7 @@ func TestWriteFileDiskFull(t *testing.T) {
 			!strings.Contains(fault.Hint(err), "full") {
 			t.Errorf("room for %d bytes: %v, hint %q", room, err, fault.Hint(err))
 		}
-		scenetest.OnlyFile(t, dir, "f", "old")
+		filetest.Only(t, dir, "f", "old")
 	}
 }
 
@@ -107,7 +108,7 @@ func TestWritePLYPieces(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("%+v: got %v", c, err)
 			}
-			scenetest.OnlyFile(t, dir, "f", "old")
+			filetest.Only(t, dir, "f", "old")
 		} else if got, readErr := os.ReadFile(path); err != nil || readErr != nil || string(got) != string(whole) {
 			t.Errorf("%+v: %v, %v; the bytes differ", c, err, readErr)
 		}

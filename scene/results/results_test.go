@@ -1,7 +1,6 @@
 package results
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/scene"
 )
 
@@ -33,17 +33,11 @@ func TestMergeResults(t *testing.T) {
 	if means, protocol, err = ReadMeans(dir, "ours_7000"); err != nil || protocol != "gsplat" || means["PSNR"] != 20 {
 		t.Errorf("what was there: %v of %s, %v", means, protocol, err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "per_view.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var views map[string]map[string]any
-	if err := json.Unmarshal(data, &views); err != nil {
-		t.Fatal(err)
-	}
+	filetest.ReadJSON(t, filepath.Join(dir, "per_view.json"), &views)
 	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. ||
 		views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
-		t.Errorf("per_view.json holds %s", data)
+		t.Errorf("per_view.json holds %v", views)
 	}
 	if err := WriteResults(dir, "gsplat",
 		[]StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}, nil}, {30000, []ViewScore{{"a.png", 22, 0.5}}, nil}},
@@ -144,13 +138,8 @@ func TestResults(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got, err = os.ReadFile(filepath.Join(dir, "per_view.json")); err != nil {
-		t.Fatal(err)
-	}
 	var views map[string]map[string]any
-	if err := json.Unmarshal(got, &views); err != nil {
-		t.Fatal(err)
-	}
+	filetest.ReadJSON(t, filepath.Join(dir, "per_view.json"), &views)
 	score := func(key, view string) any {
 		values, _ := views["ours_7000"][key].(map[string]any)
 		return values[view]

@@ -20,22 +20,6 @@ import (
 	"vksplat/scene"
 )
 
-// OnlyFile checks that dir holds exactly one file, with the given text: no
-// temporary file is left.
-func OnlyFile(t *testing.T, dir, name, text string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(entries) != 1 || entries[0].Name() != name {
-		t.Errorf("folder holds %v, want only %s", entries, name)
-	}
-	if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
-		t.Errorf("file holds %q, %v, want %q", got, err, text)
-	}
-}
-
 // CameraOfModel makes a cameras.bin with one camera of the given model.
 func CameraOfModel(id int) []byte {
 	le := binary.LittleEndian
