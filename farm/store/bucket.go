@@ -133,11 +133,27 @@ func (b *bucket) Stat(key string) (e Entry, err error) {
 }
 
 func (b *bucket) List(key string) ([]Entry, error) {
-	list, _, err := b.listAll(key)
+	list, _, err := b.ListAll(key)
 	return list, err
 }
 
-func (b *bucket) listAll(key string) (list []Entry, odd []string, err error) {
+// Names implements Root: what has no files is nowhere.
+func (b *bucket) Names(key string) (names []string, err error) {
+	list, err := b.List(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range list {
+		if e.Key == key {
+			return []string{path.Base(key)}, nil
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(e.Key, key+"/"), "/")
+		names = append(names, name)
+	}
+	return slices.Compact(names), err
+}
+
+func (b *bucket) ListAll(key string) (list []Entry, odd []string, err error) {
 	err = b.patiently("list", key, func() error {
 		list, odd, err = b.list(key)
 		return err

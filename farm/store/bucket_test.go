@@ -120,7 +120,7 @@ func TestListsOfManyPages(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	s.Store(b.object("in")+"//y", []byte("x"))
-	if list, odd, err := b.listAll("in"); err != nil || len(list) != 1 || len(odd) != 1 {
+	if list, odd, err := b.ListAll("in"); err != nil || len(list) != 1 || len(odd) != 1 {
 		t.Errorf("%+v, %q, %v", list, odd, err)
 	}
 	if cache, err := OpenCache(t.TempDir(), 0); err != nil {

@@ -80,7 +80,7 @@ func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, re
 	if err != nil {
 		return "", nil, err
 	}
-	list, odd, err := listAll(r, key)
+	list, odd, err := r.ListAll(key)
 	if err == nil && len(odd) > 0 { // what was left out would be missing
 		err = &fs.PathError{Op: "fetch", Path: odd[0], Err: errOdd}
 	}

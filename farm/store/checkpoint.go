@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path"
@@ -290,12 +289,8 @@ func LastCheckpoint(r Root, task string) (last int, err error) {
 func attempts(r Root, task string) (folders map[int]string, others bool, err error) {
 	top := path.Join(task, ckptFolder)
 	folders = map[int]string{}
-	list, err := r.List(top)
-	if errors.Is(err, fs.ErrNotExist) {
-		return folders, false, nil
-	}
-	for _, e := range list {
-		folder, _, _ := strings.Cut(strings.TrimPrefix(e.Key, top+"/"), "/")
+	list, err := r.Names(top)
+	for _, folder := range list {
 		if n, err := attemptOf(folder); err == nil {
 			folders[n] = path.Join(top, folder)
 		} else {
@@ -304,9 +299,6 @@ func attempts(r Root, task string) (folders map[int]string, others bool, err err
 	}
 	return folders, others, err
 }
-
-// mostHidden is how many attempts are looked after that have left nothing but half a file.
-const mostHidden = 64
 
 // Forget removes the checkpoints of a task, which is done, that attempts up to a number made, and what those left that
 // were killed as they put files into a folder, and ends uploads that they began. AllAttempts also ends uploads of
@@ -321,11 +313,6 @@ func Forget(r Root, task string, until int) error {
 	folders, _, err := attempts(r, task)
 	if err != nil {
 		return err
-	}
-	if _, moves := stages(r, task); moves { // else files are there whole, or not at all
-		for n := max(until-mostHidden, 0) + 1; n <= until; n++ {
-			folders[n] = attemptKey(task, n)
-		}
 	}
 	var gone []string
 	for n, folder := range folders {
@@ -369,21 +356,11 @@ func forgetStages(r Root, task string, until int) error {
 	if !moves {
 		return nil
 	}
-	list, err := r.List(place)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := r.Names(place)
+	if err != nil {
 		return err
 	}
-	names := map[string]bool{}
-	for _, e := range list {
-		stage, _, _ := strings.Cut(strings.TrimPrefix(e.Key, place+"/"), "/")
-		names[stage] = true
-	}
-	if f, is := r.(*folder); is { // whoever was killed in the middle of a first file leaves a stage without any
-		if err := f.addNames(place, names); err != nil {
-			return err
-		}
-	}
-	for _, stage := range slices.Sorted(maps.Keys(names)) {
+	for _, stage := range names {
 		n, isStage := stageOf(stage)
 		if !isStage || n > until {
 			continue // what is out of date or damaged has another name

@@ -320,11 +320,11 @@ func (f *folder) sync(dir string) error {
 }
 
 func (f *folder) List(key string) ([]Entry, error) {
-	list, _, err := f.listAll(key)
+	list, _, err := f.ListAll(key)
 	return list, err
 }
 
-func (f *folder) listAll(key string) (list []Entry, odd []string, err error) {
+func (f *folder) ListAll(key string) (list []Entry, odd []string, err error) {
 	err = f.patiently("list", key, func() error {
 		info, err := f.look(key)
 		if err != nil {
@@ -360,12 +360,8 @@ func (w *walk) take(key string, info fs.FileInfo) error {
 	}
 	w.in = append(w.in, info)
 	defer func() { w.in = w.in[:len(w.in)-1] }()
-	d, err := w.folder.root.Open(key)
+	names, err := w.folder.namesIn(key)
 	if err != nil {
-		return err
-	}
-	names, err := d.Readdirnames(-1)
-	if err := errors.Join(err, d.Close()); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -388,22 +384,38 @@ func (w *walk) take(key string, info fs.FileInfo) error {
 	return nil
 }
 
-// addNames adds the names of what is directly in a folder. List knows files alone, and none that is being written.
-func (f *folder) addNames(key string, names map[string]bool) error {
-	return f.patiently("list", key, func() error {
-		d, err := f.root.Open(key)
+func (f *folder) Names(key string) (names []string, err error) {
+	err = f.patiently("list", key, func() error {
+		info, err := f.look(key)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		list, err := d.Readdirnames(-1)
-		for _, name := range list {
-			names[name] = true
+		if !info.IsDir() {
+			names = []string{path.Base(key)}
+			return nil
 		}
-		return errors.Join(err, d.Close())
+		names, err = f.namesIn(key)
+		names = slices.DeleteFunc(names, func(name string) bool {
+			_, err := f.look(path.Join(key, name))
+			return strings.HasPrefix(name, ".") || !isKey(name) || errors.Is(err, errOdd)
+		})
+		return err
 	})
+	slices.Sort(names)
+	return names, err
+}
+
+// namesIn lists a folder.
+func (f *folder) namesIn(key string) ([]string, error) {
+	d, err := f.root.Open(key)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	return names, errors.Join(err, d.Close())
 }
 
 func (f *folder) Delete(key string) error {

@@ -3,8 +3,23 @@ package store
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
+
+// TestNames asks for names below a key, of a file, and where nothing is.
+func TestNames(t *testing.T) { onRoots(t, testNames) }
+
+func testNames(t *testing.T, r *rig) {
+	for _, key := range []string{"j/t/b/1", "j/t/b/2", "j/t/a", "j/t2/x", "j/t/.hidden"} {
+		putText(t, r, key, "x")
+	}
+	for key, want := range map[string][]string{"j/t": {"a", "b"}, "j/t/a": {"a"}, "j": {"t", "t2"}, "gone": nil} {
+		if got, err := r.Names(key); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", key, got, err, want)
+		}
+	}
+}
 
 // TestForgetStagesWithoutFiles leaves a stage as an attempt does that is killed in the middle of its first file.
 func TestForgetStagesWithoutFiles(t *testing.T) {

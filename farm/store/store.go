@@ -30,8 +30,14 @@ type Root interface {
 	Put(key string, write func(io.Writer) error) error
 	// Claim makes an empty file where none is. Where one is, nothing happens, and the error is ErrExists.
 	Claim(key string) error
-	// List returns the files at and below a key, by key. Hidden ones are none, nor is what Odd names.
+	// List returns the files at and below a key, by key. Hidden ones are none, nor are odd ones.
 	List(key string) ([]Entry, error)
+	// ListAll is List, and names what is odd there, no file that this program could read: pipes, names that not every
+	// system has, and links that lead out of the root, or in a circle.
+	ListAll(key string) (list []Entry, odd []string, err error)
+	// Names returns the names of what is directly below a key, folders too in which no file is whole yet; of a file its
+	// own, and none where nothing is there. Hidden ones are none.
+	Names(key string) ([]string, error)
 	// Stat describes a file or folder.
 	Stat(key string) (Entry, error)
 	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no
@@ -230,24 +236,6 @@ func (r Roots) Open(name string) (Root, error) {
 // setupError is an error of kind ErrSetup.
 func setupError(where, hint, format string, args ...any) error {
 	return &fault.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
-}
-
-// Odd names what is below a key and no file that this program could read: pipes, names that not every system has, and
-// links that lead out of the root, or in a circle.
-func Odd(r Root, key string) ([]string, error) {
-	_, odd, err := listAll(r, key)
-	return odd, err
-}
-
-// listAll is List and Odd.
-func listAll(r Root, key string) (list []Entry, odd []string, err error) {
-	if a, is := r.(interface {
-		listAll(key string) ([]Entry, []string, error)
-	}); is {
-		return a.listAll(key)
-	}
-	list, err = r.List(key)
-	return list, nil, err
 }
 
 // isFull says whether an error is of a disk without room, or of somebody who may take no more of it.
