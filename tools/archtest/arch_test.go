@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -64,15 +65,24 @@ type repository struct {
 	texts map[string]string // every source and document by path
 }
 
-// load parses every Go file and reads every text of the repository.
+// load returns the repository, which is read once and changed by no test.
 func load(t *testing.T) *repository {
 	t.Helper()
-	root, err := filepath.Abs("../..")
+	r, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// read parses every Go file and reads every text.
+var read = sync.OnceValues(func() (*repository, error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	r := &repository{root: root, fset: token.NewFileSet(), texts: map[string]string{}}
 	err = filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
@@ -98,11 +108,8 @@ func load(t *testing.T) *repository {
 		}
 		return r.add(filepath.ToSlash(rel), ext)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
+	return r, err
+})
 
 func (r *repository) add(rel, ext string) error {
 	raw, err := os.ReadFile(filepath.Join(r.root, rel))
