@@ -18,11 +18,9 @@ import (
 
 // Kinds of failure that a caller may want to tell apart, for errors.Is.
 var (
-	ErrNoDevice       = vk.ErrNoDevice
-	ErrNoLoader       = vk.ErrNoLoader
-	ErrMissingFeature = vk.ErrMissingFeature
-	ErrDeviceLost     = vk.ErrDeviceLost
-	ErrOutOfMemory    = vk.ErrOutOfMemory
+	ErrNoDevice    = vk.ErrNoDevice
+	ErrDeviceLost  = vk.ErrDeviceLost
+	ErrOutOfMemory = vk.ErrOutOfMemory
 	// ErrNoSplats says that training diverged: nothing is left of the model. The photos and the poses do not belong
 	// together then.
 	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train", func() string {
