@@ -141,8 +141,8 @@ func AsideIn(out string) string {
 // AsideText says what that folder is.
 func AsideText(out string) string {
 	return fmt.Sprintf("%s holds the run that is replaced until the new one has a checkpoint; if that was killed "+
-		"before, the next vksplat train SCENE -m %s brings it back",
-		cli.Quoted(AsideIn(out)), cli.Quoted(out))
+		"before, the next %s brings it back", cli.Quoted(AsideIn(out)),
+		fault.Command("train SCENE -m "+cli.Quoted(out)))
 }
 
 // readAside reads the record of a run that was put aside.

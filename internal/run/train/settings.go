@@ -126,7 +126,8 @@ func (o *Options) derive(given func(string) bool, presetGrad bool) error {
 		c.MaxSplats = c.Splats
 	}
 	if f := o.StepsScaler; !(f > 0) || f > 1e3 {
-		return fault.Usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
+		return fault.Usagef("give a factor above 0, as in 0.25", "%s: %g is no factor of steps",
+			fault.Named("steps-scaler"), f)
 	}
 	if o.StepsScaler != 1 {
 		*c = c.Scaled(o.StepsScaler)
