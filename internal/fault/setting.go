@@ -15,8 +15,8 @@ func SpellSettings(called string, how func(name string) string) { noun, spell = 
 // Setting names a setting in a text for users, as in Setting("init"): the command writes the flag, "--init".
 func Setting(name string) string { return spell(name) }
 
-// Named names the settings that an error is about, and says that they are some: the command writes "flag --init", and
-// "flags --fps and --seconds" of two.
+// Named names the settings that an error is about, behind what they are called: the command writes "flag --init", or
+// "flags --fps and --seconds".
 func Named(names ...string) string {
 	list := make([]string, len(names))
 	for i, name := range names {

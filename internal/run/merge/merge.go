@@ -309,8 +309,7 @@ func (m *merger) writeInputs() error {
 	}
 	if rec == nil {
 		return plans.PlanError(m.plan.BlockFolder(0), "train the block again with "+fault.Setting("overwrite"),
-			"there is no %s",
-			output.CaptureFile)
+			"there is no %s", output.CaptureFile)
 	}
 	m.record = *rec
 	m.record.Source, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut

@@ -222,7 +222,7 @@ func MoveBack(out string) error {
 			return nil
 		}
 		if _, err := os.Lstat(target); err == nil && !slices.Contains(copies, rel) {
-			return fault.Usagef("move that file away, and run the command again",
+			return fault.Usagef("move that file away, and try again",
 				"%s is in the way of a file of the earlier run, which is complete in %s and %s", target, out, moving)
 		}
 		return Between(path, moving, out, os.Rename)

@@ -26,7 +26,7 @@ func RefusePlace(dir, setting string, own ...string) error {
 		return fault.Usagef(hint, "%s: %s is your home folder", named, dir)
 	}
 	if here, err := os.Getwd(); err == nil && Within(Resolved(here), at) {
-		return fault.Usagef(hint, "%s: %s is a folder with other files, which this command is run in or below", named,
+		return fault.Usagef(hint, "%s: %s is a folder with other files, which this program runs in or below", named,
 			dir)
 	}
 	if name := captureMark(dir, "images", "sparse", "transforms.json", "transforms_train.json"); name != "" {

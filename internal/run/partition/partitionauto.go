@@ -81,8 +81,7 @@ func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Pla
 		}
 	}
 	return nil, plans.DivideError(c, "say how many blocks: "+fault.Setting("blocks")+" AxB",
-		"more than %d blocks would be needed",
-		blocks.MostBlocks)
+		"more than %d blocks would be needed", blocks.MostBlocks)
 }
 
 // fitting says why a block is too large, "" if none is.

@@ -123,8 +123,8 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 	}
 	if !r.record.Trained {
 		began := time.Now()
-		err := r.child(ctx, program, slices.Concat(r.Train(), r.device, []string{cli.Switch("resume"),
-			cli.Flag("progress", meter.Plain)}))
+		again := []string{cli.Switch("resume"), cli.Flag("progress", meter.Plain)}
+		err := r.child(ctx, program, slices.Concat(r.Train(), r.device, again))
 		r.record.WallSeconds += time.Since(began).Seconds()
 		r.record.Trained = err == nil
 		if err := errors.Join(err, r.save()); err != nil {

@@ -35,8 +35,7 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 		c, err := pipeline.OpenCheckpoint(f.Path)
 		if err != nil {
 			return fault.Usagef("move it away, replace it with "+fault.Setting("overwrite")+
-				", or choose another folder",
-				"%s is no whole checkpoint of this program", f.Path)
+				", or choose another folder", "%s is no whole checkpoint of this program", f.Path)
 		}
 		h := c.Header
 		if err := c.Close(); err != nil {

@@ -46,8 +46,7 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 	switch {
 	case o.Out != "":
 		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with "+
-			fault.Setting("block"),
-			"%s: %s is a plan of several blocks", fault.Named("model-path"), plan.Dir)
+			fault.Setting("block"), "%s: %s is a plan of several blocks", fault.Named("model-path"), plan.Dir)
 	case o.Checkpoints.Resume != "" && o.Checkpoints.Resume != ResumeAuto:
 		return fault.Usagef("leave it out: blocks that were begun resume; or train one with "+fault.Setting("block"),
 			"%s: %s is a plan of several blocks", fault.Named("resume"), plan.Dir)

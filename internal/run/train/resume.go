@@ -162,8 +162,7 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 		words[i] = c.String()
 	}
 	return nil, fault.Usagef("give what the run was started with, or go on with the new values: "+
-		fault.Setting("accept-changes"),
-		"%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
+		fault.Setting("accept-changes"), "%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.

@@ -101,7 +101,7 @@ func (r *Run) fullHint(err error) error {
 	if r.written != "" {
 		state = "the model " + r.written + " is complete"
 	}
-	then := "run the command again"
+	then := "try again"
 	if checkpoint != "" {
 		state += ", and so is the checkpoint " + checkpoint
 		if r.written == "" {
