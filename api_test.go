@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"math"
@@ -252,11 +253,97 @@ func TestErrors(t *testing.T) {
 	if err := train(vksplat.TrainOptions{Iterations: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if err := train(vksplat.TrainOptions{Iterations: 3}); !errors.Is(err, vksplat.ErrUsage) {
-		t.Errorf("a second training in the same folder: %v", err)
+	again := train(vksplat.TrainOptions{Iterations: 3})
+	_, other := vksplat.Resume(t.Context(), device, capture, filepath.Join(dir, "out"),
+		vksplat.TrainOptions{Iterations: 3, Seed: 5})
+	for name, c := range map[string]struct {
+		err  error
+		hint string
+	}{
+		"a second training in the same folder": {again, "replace it with TrainOptions.Replace"},
+		"other settings":                       {other, "the command's --accept-changes"},
+	} {
+		if !errors.Is(c.err, vksplat.ErrUsage) || !strings.Contains(vksplat.Hint(c.err), c.hint) {
+			t.Errorf("%s: %v; %s", name, c.err, vksplat.Hint(c.err))
+		}
 	}
 	if err := train(vksplat.TrainOptions{Iterations: 3, Replace: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// refusals are settings that train refuses, what it says and what it advises: <name> is a setting as the reader knows
+// it, and <setting> what that is called.
+var refusals = []struct {
+	settings   map[string]string
+	text, hint string
+}{
+	{map[string]string{"splats": "20", "refine_every": "0"}, "<setting>s <splats> and <refine-every>: without " +
+		"refinement the number of splats stays what the capture has", "give <refine-every> 100"},
+	{map[string]string{"splats_factor": "0.5", "refine_every": "0"}, "<setting>s <splats-factor> and <refine-every>: " +
+		"without refinement the number of splats stays what the capture has", "give <refine-every> 100"},
+	{map[string]string{"strategy": "mcmc", "absgrad": "true"}, "<setting>s <strategy> and <absgrad>: mcmc does not " +
+		"grow by gradients", "leave out one of the two"},
+	{map[string]string{"strategy": "mcmc", "reset_every": "3000"}, "<setting>s <strategy> and <reset-every>: mcmc " +
+		"resets no opacities", "give <reset-every> 0"},
+	{map[string]string{"strategy": "mcmc", "max_splats": "0"}, "<setting>s <strategy> and <max-splats>: mcmc grows to " +
+		"a fixed number, and 0 is none", "give <max-splats> 1000000"},
+	{map[string]string{"splats": "20", "max_splats": "10"}, "20 splats to end with, the ceiling is 10",
+		"see: vksplat train --help-all"},
+	{map[string]string{"eval_at": "7"}, "<setting> <eval-at>: no photo is held out to measure on",
+		"give <eval>, which holds photos out"},
+	{map[string]string{"metrics_every": "0"}, "<setting> <metrics-every>: 0 is no number of steps", "give 1 or more"},
+	{map[string]string{"steps_scaler": "0"}, "<setting> <steps-scaler>: 0 is no factor of steps",
+		"give a factor above 0, as in 0.25"},
+	{map[string]string{"lr_means": "1e30"}, "<lr-means> is 1e+30; it must be from 0 to 10",
+		"see: vksplat train --help-all"},
+	{map[string]string{"splats_factor": "-1"}, "<splats-factor> is -1; it must be from 0 to 100",
+		"see: vksplat train --help-all"},
+}
+
+// TestSameRefusals wants the API to refuse what the command refuses, in the same words.
+func TestSameRefusals(t *testing.T) {
+	device, capture, dir := open(t)
+	file, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, name := filepath.Join(dir, "out"), regexp.MustCompile(`<([a-z-]+)>`)
+	for _, c := range refusals {
+		said := func(noun string, spell func(name string) string) string {
+			return name.ReplaceAllStringFunc(c.text+"\nhint: "+c.hint, func(s string) string {
+				if s = strings.Trim(s, "<>"); s == "setting" {
+					return noun
+				}
+				return spell(s)
+			})
+		}
+		_, trained := vksplat.Train(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: c.settings})
+		_, resumed := vksplat.Resume(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: c.settings})
+		for _, err := range []error{trained, resumed} {
+			want := said("setting", func(name string) string {
+				if name == "eval" {
+					return "TrainOptions.HoldOut"
+				}
+				return strings.ReplaceAll(name, "-", "_")
+			})
+			if got := fmt.Sprintf("%v\nhint: %s", err, vksplat.Hint(err)); got != want ||
+				!errors.Is(err, vksplat.ErrUsage) {
+				t.Errorf("%v: %q, want %q", c.settings, got, want)
+			}
+		}
+		args := []string{"train", filepath.Join(dir, "scene"), "-m", out}
+		for key, text := range c.settings {
+			args = append(args, "--"+strings.ReplaceAll(key, "_", "-")+"="+text)
+		}
+		text, err := exec.Command(file, args...).CombinedOutput()
+		want := "vksplat: error: " + said("flag", func(name string) string { return "--" + name }) + "\n"
+		if err == nil || string(text) != want {
+			t.Errorf("%v: %v, %q, want %q", args, err, text, want)
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a training that was refused has made its folder")
 	}
 }
 

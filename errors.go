@@ -19,10 +19,7 @@ var (
 	ErrUsage = fault.ErrUsage
 )
 
-// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known. It may name
-// settings as the command's flags, with or without the dashes in front: some-name and --some-name are the setting
-// some_name, max-vram and max-ram are DeviceOptions.MaxVRAM and MaxRAM, --overwrite is TrainOptions.Replace, and
-// --resume is a call of Resume.
+// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known.
 func Hint(err error) string { return fault.Hint(err) }
 
 // failure is an error of this package: what failed, and its kind.

@@ -50,6 +50,29 @@ func ownSettings(o *train.Options) map[string]train.Setting {
 	}
 }
 
+// options are the settings that an option or a function of this package sets.
+var options = map[string]string{
+	"images": "CaptureOptions.Images", "masks": "CaptureOptions.Masks", "downscale": "CaptureOptions.Downscale",
+	"format": "CaptureOptions.Format", "strict": "CaptureOptions.Strict",
+	"device": "DeviceOptions.Select", "max-vram": "DeviceOptions.MaxVRAM", "max-ram": "DeviceOptions.MaxRAM",
+	"eval": "TrainOptions.HoldOut", "test-every": "TrainOptions.HoldOut", "export": "TrainOptions.Export",
+	"overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "out",
+}
+
+// spelled is how texts name a setting: by the option, by the key in TrainOptions.Settings or, where only the command
+// has it, as a flag of that.
+func spelled(name string) string {
+	if option, is := options[name]; is {
+		return option
+	}
+	if settingOf(train.NewOptions(), name) != nil {
+		return underscored(name)
+	}
+	return "the command's --" + name
+}
+
+func init() { fault.SpellSettings("setting", spelled) }
+
 // settingOf returns the setting of a name in o, nil if there is none.
 func settingOf(o *train.Options, name string) train.Setting {
 	if s, own := ownSettings(o)[name]; own {

@@ -116,13 +116,7 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 		}
 	}
 	r.Given = func(name string) bool { _, given := texts[underscored(name)]; return given }
-	if err := r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, r.Given); err != nil {
-		return nil, err
-	}
-	if err := r.Config.Validate(); err != nil {
-		return nil, fault.Usagef("docs/train.md has the range of each setting", "%w", err)
-	}
-	return r, nil
+	return r, r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, r.Given)
 }
 
 // texts are all settings that are given, by their keys.

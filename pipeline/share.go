@@ -205,7 +205,7 @@ func (r *Renderer) finer(c *scene.Camera) error {
 		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit",
 			ErrTooSmall, r.fullestRow(c), r.share.most),
 			failure.RaiseMemory()+", draw larger pictures, whose rows show less each, or convert the model to fewer "+
-				"splats (vksplat convert "+fault.Setting("max-splats")+").")
+				"splats ("+fault.Command("convert --max-splats N")+").")
 	}
 	for _, f := range e.frames {
 		if err := e.wait(f); err != nil {

@@ -24,7 +24,7 @@ func demoCommand(console *cli.Console) *cobra.Command {
 			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
 		Args: cobra.NoArgs,
 		RunE: runs(console, func([]string) error {
-			if err := checkTrainOptions(&o.Options); err != nil {
+			if err := o.Options.Check(); err != nil {
 				return err
 			}
 			if o.Photos < 4 && !o.CaptureOnly || o.Photos < 3 || o.Photos > 10000 {

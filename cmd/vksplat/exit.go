@@ -15,8 +15,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// Hints of the packages below name settings by their flags.
-func init() { fault.SpellSettings(func(name string) string { return "--" + name }) }
+// Texts of the packages below name settings by their flags.
+func init() { fault.SpellSettings("flag", func(name string) string { return "--" + name }) }
 
 // numberError says what a flag's value is not, in words of this program and not of strconv.
 func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {

@@ -45,8 +45,5 @@ func checkTraining(flags []spec.Flag) error {
 			return usageErrorOf(err, trainCommand((&cli.Console{})))
 		}
 	}
-	if err := resolveSettings(o, fs.Changed); err != nil {
-		return err
-	}
-	return checkTrainOptions(o)
+	return resolveSettings(o, fs.Changed)
 }

@@ -332,10 +332,7 @@ func resolveSettings(o *train.Options, given func(name string) bool) error {
 		Setting: func(o *train.Options, name string) train.Setting { return find(trainTable(o), name).value },
 		Preset:  func(name string) (map[string]string, error) { return readPreset(name) },
 	}
-	if err := o.Resolve(words, config, given); err != nil {
-		return err
-	}
-	return checkTrainOptions(o)
+	return o.Resolve(words, config, given)
 }
 
 // printSettings prints every setting as a configuration file that makes the same.

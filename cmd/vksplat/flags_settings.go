@@ -20,7 +20,7 @@ func settingsGroup(o *train.Options, title string, own map[string][]option) opti
 
 // settingOption makes an option of a training setting, whose value is that in c.
 func settingOption(s *pipeline.Setting, c *pipeline.Config) option {
-	name, help, asked := cli.Dashed(s.Name), cli.WithFlags(s.Help), s.Asked()
+	name, help, asked := cli.Dashed(s.Name), cli.WithSettings(s.Help), s.Asked()
 	var o option
 	switch p := s.Of(c).(type) {
 	case *int:

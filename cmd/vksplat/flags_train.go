@@ -1,12 +1,10 @@
 package main
 
 import (
-	"vksplat/internal/fault"
 	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline"
 )
 
 // Whose defaults this command's own flags have, in the words of pipeline.Sources.
@@ -172,49 +170,4 @@ func configOptions(o *train.Options) []option {
 		truth(&o.Help, "help", "help on the flags that most people need, and stop").letter("h").essential().flagOnly(),
 		truth(&o.HelpAll, "help-all", "help on every flag, and stop").essential().flagOnly(),
 	}
-}
-
-// checkTrainOptions reports settings that make no sense or contradict each other, before any work.
-func checkTrainOptions(o *train.Options) error {
-	c := &o.Config
-	if err := checkRanges(trainTable(o)); err != nil {
-		return err
-	}
-	if err := c.Validate(); err != nil {
-		return fault.Usagef(seeHelpAll, "%w", err)
-	}
-	switch {
-	case o.DryRun && o.Checkpoints.Resume != "":
-		return fault.Usagef("leave out --resume",
-			"flags --dry-run and --resume: the plan is that of a run from the start")
-	case o.PlanJSON && !o.DryRun:
-		return fault.Usagef("add --dry-run", "--json prints a plan, and none was asked for")
-	case c.Splats > 0 && c.RefineEvery == 0:
-		return fault.Usagef("give --refine-every 100",
-			"flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
-	case o.SplatsFactor > 0 && c.RefineEvery == 0 && o.Given != nil && o.Given("splats-factor"):
-		return fault.Usagef("give --refine-every 100",
-			"flags --splats-factor and --refine-every: without refinement the number of splats stays what the "+
-				"capture has")
-	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
-		return fault.Usagef("leave out one of the two",
-			"flags --strategy and --absgrad: mcmc does not grow by gradients")
-	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
-		return fault.Usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
-	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.SplatsFactor == 0:
-		return fault.Usagef("give --max-splats 1000000",
-			"flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
-	case o.Given != nil && o.Given("devices") && !train.NamesDevices(o.Devices):
-		return fault.Usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
-			"flag --devices: %q names no device in one place", o.Devices)
-	case o.Devices != "" && o.Device.Select != "":
-		return fault.Usagef("leave out --device", "flags --device and --devices: one names all devices")
-	case len(o.EvalAt) > 0 && !o.Eval:
-		return fault.Usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")
-	case o.TestEvery < 2:
-		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.TestEvery)
-	case o.MetricsEvery < 1:
-		return fault.Usagef("give 1 or more", "flag --metrics-every: %d is no number of steps", o.MetricsEvery)
-	}
-	return nil
 }

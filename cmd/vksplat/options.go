@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 	"vksplat/pipeline"
 )
 
@@ -123,25 +121,6 @@ func (o *option) usage() string {
 		return o.help
 	}
 	return o.help + " [" + o.source + "]"
-}
-
-// seeHelpAll is the hint of a flag whose text only the long help has.
-const seeHelpAll = "see: vksplat train --help-all"
-
-// checkRanges returns the errors of all flags that are out of range.
-func checkRanges(groups []optionGroup) error {
-	var errs []error
-	for _, g := range groups {
-		for i := range g.options {
-			if err := g.options[i].inRange("--" + g.options[i].name); err != nil {
-				errs = append(errs, err)
-			}
-		}
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fault.Usagef(seeHelpAll, "%w", errors.Join(errs...))
 }
 
 // inRange is the error of a number out of the option's range. name is what the user calls the option.

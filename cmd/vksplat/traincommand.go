@@ -144,7 +144,7 @@ func trainCommand(console *cli.Console) *cobra.Command {
 // trainScene trains a capture.
 func trainScene(console *cli.Console, o *train.Options, scene string) error {
 	if flag := o.OfPlan(); flag != "" {
-		return fault.Usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag,
+		return fault.Usagef("make one with vksplat partition, and name its folder", "flag --%s: %s is no plan", flag,
 			scene)
 	}
 	if o.Out == "" && !o.DryRun {

@@ -3,6 +3,8 @@ package cli
 import (
 	"regexp"
 	"strings"
+
+	"vksplat/internal/fault"
 )
 
 // Dashed is a setting's name as that of a flag.
@@ -10,9 +12,15 @@ func Dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 var settingInText = regexp.MustCompile(`\{\w+\}`)
 
-// WithFlags writes the settings that a text of package pipeline has in braces as flags.
-func WithFlags(text string) string {
+// WithSettings names the settings that a text of package pipeline has in braces, as fault.Setting does.
+func WithSettings(text string) string {
 	return settingInText.ReplaceAllStringFunc(text, func(name string) string {
-		return "--" + Dashed(strings.Trim(name, "{}"))
+		return fault.Setting(Dashed(strings.Trim(name, "{}")))
 	})
 }
+
+// Flag is a word of a command line of this program, for a process that it starts or that the user shall start.
+func Flag(name, value string) string { return Switch(name) + "=" + value }
+
+// Switch is Flag without a value.
+func Switch(name string) string { return "--" + name }

@@ -37,8 +37,9 @@ func SomeNumbers(s string, n int) ([]float64, error) {
 	return v, nil
 }
 
-func NoEffect(flag, without string) string {
-	return fmt.Sprintf("--%s has no effect without %s", flag, without)
+// NoEffect warns of a setting that was given and does nothing.
+func NoEffect(setting, without string) string {
+	return fmt.Sprintf("%s has no effect without %s", fault.Setting(setting), without)
 }
 
 // Steps are numbers of steps, ascending, each once.

@@ -98,10 +98,16 @@ func TestSettings(t *testing.T) {
 	if got := Hint(many); got != "raise most" {
 		t.Errorf("hint %q", got)
 	}
-	defer func(before func(string) string) { spell = before }(spell)
-	SpellSettings(func(name string) string { return "--" + name })
+	if got := Named("fps", "seconds"); got != "settings fps and seconds" {
+		t.Errorf("settings are named %q", got)
+	}
+	defer SpellSettings(noun, spell)
+	SpellSettings("flag", func(name string) string { return "--" + name })
 	if got := Hint(fmt.Errorf("plan: %w", many)); got != "raise --most" {
 		t.Errorf("hint %q", got)
+	}
+	if got := Named("most"); got != "flag --most" {
+		t.Errorf("a setting is named %q", got)
 	}
 	if got := Hint(fmt.Errorf("%w: %w", many, &Error{Hint: "raise it to 5"})); got != "raise it to 5" {
 		t.Errorf("hint %q: the sentinel's comes last", got)

@@ -1,11 +1,33 @@
 package fault
 
-// spell is how texts write the name of a setting.
-var spell = func(name string) string { return name }
+import "strings"
 
-// SpellSettings says how texts write settings: the command has flags for them, other programs need not. It is called
-// once, before anything else runs.
-func SpellSettings(how func(name string) string) { spell = how }
+// How texts write a setting's name, and what they call it.
+var (
+	spell = func(name string) string { return name }
+	noun  = "setting"
+)
+
+// SpellSettings says how texts write settings and what they call one: the command has flags for them, other programs
+// need not. It is called once, before anything else runs.
+func SpellSettings(called string, how func(name string) string) { noun, spell = called, how }
 
 // Setting names a setting in a text for users, as in Setting("init"): the command writes the flag, "--init".
 func Setting(name string) string { return spell(name) }
+
+// Named names the settings that an error is about, behind what they are called: the command writes "flag --init", or
+// "flags --fps and --seconds".
+func Named(names ...string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = spell(name)
+	}
+	if len(names) == 1 {
+		return noun + " " + list[0]
+	}
+	return noun + "s " + strings.Join(list, " and ")
+}
+
+// Command is a command of this program for the user to type, as in Command("eval OUT --compare"). It has flags whoever
+// reads it.
+func Command(line string) string { return "vksplat " + line }

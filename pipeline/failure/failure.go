@@ -15,8 +15,8 @@ import (
 var (
 	// ErrDiverged says that the loss, the model or a picture of it is no longer finite.
 	ErrDiverged = fault.Sentinel(fault.ErrData, "training diverged", func() string {
-		return "Lower the learning rates; earlier checkpoints are as they were, " + fault.Setting("resume") +
-			"=FILE goes on with one."
+		return "Lower the learning rates, then start anew or go on from an earlier checkpoint (" +
+			fault.Setting("resume") + ")."
 	})
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = fault.Sentinel(fault.ErrMachine, "device memory budget too small", func() string {

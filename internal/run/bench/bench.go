@@ -51,26 +51,29 @@ var LeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-a
 func (o *Options) Check(captures []string) error {
 	switch {
 	case len(captures) > 0 && o.Given("suite"):
-		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and "+
-			"%s is given", captures[0])
+		return fault.Usagef("leave out one of the two", "%s: these models are measured without SCENE, and "+
+			"%s is given", fault.Named("suite"), captures[0])
 	case len(captures) == 0 && (o.TrainSteps > 0 || o.Init.Kind != initial.InitAuto):
-		return fault.Usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE "+
-			"nothing is trained before")
+		return fault.Usagef("name a capture, or leave them out", "%s: without SCENE nothing is trained before",
+			fault.Named("init", "warm-steps"))
 	case len(captures) > 0 && o.trained() > o.Config.Iterations:
-		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d",
-			o.Config.Iterations, o.trained())
+		return fault.Usagef("give "+fault.Setting("iterations")+" too",
+			"%s: the recipe has %d steps, fewer than %d", fault.Named("warm-steps"), o.Config.Iterations, o.trained())
 	case o.Steps == 0:
-		return fault.Usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
+		return fault.Usagef("give 1 or more, as in 200", "%s: 0 is no number of steps to measure", fault.Named("steps"))
 	case o.Rounds < 1 || o.Rounds > 1000:
-		return fault.Usagef("give 1 to 1000, as in 3", "flag --repeat: %d is no number of rounds", o.Rounds)
+		return fault.Usagef("give 1 to 1000, as in 3", "%s: %d is no number of rounds", fault.Named("repeat"), o.Rounds)
 	case !(o.MaxSlowdown >= 0):
-		return fault.Usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.MaxSlowdown)
+		return fault.Usagef("give a factor, as in 1.05", "%s: %g is no factor", fault.Named("max-slowdown"),
+			o.MaxSlowdown)
 	case o.MaxSlowdown > 0 && o.Against == "":
-		return fault.Usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
+		return fault.Usagef("give "+fault.Setting("against")+" FILE", "%s: there is nothing to compare with",
+			fault.Named("max-slowdown"))
 	case o.Json != "" && isOther(o.Json):
-		return fault.Usagef("name a file", "flag --json: %s is no regular file", o.Json)
+		return fault.Usagef("name a file", "%s: %s is no regular file", fault.Named("json"), o.Json)
 	case o.Json != "" && (output.IsFolder(o.Json) || !output.IsFolder(filepath.Dir(o.Json))):
-		return fault.Usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.Json)
+		return fault.Usagef("name a file in a folder that exists", "%s: %s cannot be written", fault.Named("json"),
+			o.Json)
 	}
 	for _, path := range captures { // found missing before anything is measured
 		if _, err := os.Stat(path); err != nil {
@@ -79,7 +82,7 @@ func (o *Options) Check(captures []string) error {
 		}
 	}
 	if o.Json != "" {
-		if err := output.RefuseExisting("flag --json: ", o.Overwrite, o.Json); err != nil {
+		if err := output.RefuseExisting("json", o.Overwrite, o.Json); err != nil {
 			return err
 		}
 		dir := filepath.Dir(o.Json)

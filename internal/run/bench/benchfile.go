@@ -172,7 +172,7 @@ const maxBenchFile = 64 << 20
 
 // readBench reads what writeBench wrote.
 func readBench(path string) (*benchFile, error) {
-	const hint = "name a file that vksplat bench --json wrote"
+	hint := "name a file that " + fault.Command("bench --json") + " wrote"
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxBenchFile) {
 		err = errors.New("this is no file of results")
@@ -202,6 +202,6 @@ func readBench(path string) (*benchFile, error) {
 // slower is the error of a step that takes too long.
 func slower(name string, ratio, most float64) error {
 	return fault.WithHint(fmt.Errorf("%s: a step takes %.3f times as long as before, at most %g are allowed "+
-		"(--max-slowdown)", name, ratio, most),
+		"(%s)", name, ratio, most, fault.Setting("max-slowdown")),
 		"see which pass it is in the table above; measure again when nothing else uses the device")
 }

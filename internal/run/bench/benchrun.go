@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -54,7 +55,7 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
 		if r.Config.Splats > 0 {
-			b.console.Warn(cli.NoEffect("splats", "--warm-steps"))
+			b.console.Warn(cli.NoEffect("splats", fault.Setting("warm-steps")))
 		}
 		r.Config.RefineEvery, r.Config.Splats = 0, 0
 	}

@@ -59,8 +59,8 @@ func (b *bencher) suite(ctx context.Context) error {
 	}
 	for _, m := range list {
 		if b.o.Suite == SuiteQuick && m.splats > cpuSplats && b.file.Device.Type == cpuType {
-			b.console.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)",
-				m.name()))
+			b.console.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (%s full measures it)", m.name(),
+				fault.Setting("suite")))
 			continue
 		}
 		if ctx.Err() != nil {
@@ -78,7 +78,7 @@ func (b *bencher) suite(ctx context.Context) error {
 	}
 	if len(b.file.Scenes) == 0 {
 		return fault.WithHint(errors.New("no model of the suite fits into memory"),
-			"raise --max-vram, or close other programs that use the device")
+			"raise "+fault.Setting("max-vram")+", or close other programs that use the device")
 	}
 	return nil
 }

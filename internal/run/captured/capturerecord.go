@@ -74,8 +74,8 @@ func ReadRecord(out string) (*Record, error) {
 	}
 	if err != nil {
 		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
-			"train writes this file; remove it, and say by flags what it said: eval needs --capture SCENE, and all "+
-				"--background unless that was black")
+			"train writes this file; remove it, and give what it said: eval needs "+fault.Setting("capture")+
+				" SCENE, and all "+fault.Setting("background")+" unless that was black")
 	}
 	return rec, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -46,9 +47,9 @@ func HiddenScores(out string, rec *Record) string {
 		how = fmt.Sprintf("with a near plane of its own for each view (clearance %g), which the model's file does not hold",
 			rec.Clearance)
 	}
-	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; vksplat eval %s --iteration N measures "+
-		"again",
-		filepath.Join(out, "results.json"), strings.Join(methods, ", "), how, cli.Quoted(out))
+	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; %s measures again",
+		filepath.Join(out, "results.json"), strings.Join(methods, ", "), how,
+		fault.Command("eval "+cli.Quoted(out)+" --iteration N"))
 }
 
 // Look is how a model was drawn while it was trained, of what pictures depend on and splats do not hold.

@@ -64,7 +64,7 @@ func FormatWords() []string { return strings.Split(FormatNames(true), ", ") }
 // format returns what is to be written.
 func (o *Options) format() (*splatfile.Format, error) {
 	if o.To == "" {
-		return writableFormat(o.Out, ", or add --to FORMAT")
+		return writableFormat(o.Out, ", or add "+fault.Setting("to")+" FORMAT")
 	}
 	for _, f := range splatfile.Formats() {
 		if f.Name == o.To && f.Write != nil {
@@ -72,7 +72,7 @@ func (o *Options) format() (*splatfile.Format, error) {
 		}
 	}
 	return nil, fault.Usagef("formats that can be written: "+FormatNames(true),
-		"flag --to: %q is no format that can be written", o.To)
+		"%s: %q is no format that can be written", fault.Named("to"), o.To)
 }
 
 // writableFormat returns the format that a file's name says. Remedy is what can be done besides giving it another name.
@@ -103,34 +103,38 @@ func refuseFolder(path string) error {
 func (o *Options) check(f *splatfile.Format) error {
 	switch {
 	case len(o.In) > 1 && !o.Merge:
-		return fault.Usagef("add --merge to put them together into one, or convert one after the other",
+		return fault.Usagef("add "+fault.Setting("merge")+
+			" to put them together into one, or convert one after the other",
 			"%d models to read and one to write", len(o.In))
 	case len(o.In) == 1 && o.Merge:
-		return fault.Usagef("as in: vksplat convert --merge a.ply b.ply both.ply",
-			"flag --merge: one model is nothing to merge")
+		return fault.Usagef("as in: "+fault.Command("convert --merge a.ply b.ply both.ply"),
+			"%s: one model is nothing to merge", fault.Named("merge"))
 	case o.Degree < -1 || o.Degree > scene.MaxSHDegree || o.Pad < -1 || o.Pad > scene.MaxSHDegree:
-		return fault.Usagef("degrees are 0 to 3", "flags --sh-degree and --pad-sh: %d is no degree",
+		return fault.Usagef("degrees are 0 to 3", "%s: %d is no degree", fault.Named("sh-degree", "pad-sh"),
 			pickBad(o.Degree, o.Pad))
 	case !(o.Opacity >= 0 && o.Opacity <= 1):
-		return fault.Usagef("give a number from 0 to 1", "flag --min-opacity: %g is no opacity", o.Opacity)
+		return fault.Usagef("give a number from 0 to 1", "%s: %g is no opacity", fault.Named("min-opacity"), o.Opacity)
 	case !(o.Outlier >= 0) || math.IsInf(o.Outlier, 0):
-		return fault.Usagef("give a number as in 4", "flag --prune-outliers: %g deviations", o.Outlier)
+		return fault.Usagef("give a number as in 4", "%s: %g deviations", fault.Named("prune-outliers"), o.Outlier)
 	case o.Most < 0:
-		return fault.Usagef("give a number from 1 up", "flag --max-splats: %d splats", o.Most)
+		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.Most)
 	case o.Orient != "" && o.Orient != "up":
-		return fault.Usagef("as in: --orient up", "flag --orient: %q is not known", o.Orient)
+		return fault.Usagef("as in: "+fault.Setting("orient")+" up", "%s: %q is not known", fault.Named("orient"),
+			o.Orient)
 	case o.Cameras != "" && o.Orient == "":
-		return fault.Usagef("add --orient up", "--cameras says where up is, and nothing is to be turned")
+		return fault.Usagef("add "+fault.Setting("orient")+" up",
+			"%s says where up is, and nothing is to be turned", fault.Setting("cameras"))
 	case o.Write.Version != 0 && f.Name != "spz":
-		return fault.Usagef("leave it out, or name OUT as in model.spz", "flag --spz-version: what is written is %s",
-			f.Name)
+		return fault.Usagef("leave it out, or name OUT as in model.spz", "%s: what is written is %s",
+			fault.Named("spz-version"), f.Name)
 	case o.Write.Iterations != 0 && f.Name != "sog":
-		return fault.Usagef("leave it out, or name OUT as in model.sog", "flag --sog-iterations: what is written is %s",
-			f.Name)
+		return fault.Usagef("leave it out, or name OUT as in model.sog", "%s: what is written is %s",
+			fault.Named("sog-iterations"), f.Name)
 	case o.Write.Iterations < 0:
-		return fault.Usagef("give a number from 1 up", "flag --sog-iterations: %d", o.Write.Iterations)
+		return fault.Usagef("give a number from 1 up", "%s: %d", fault.Named("sog-iterations"), o.Write.Iterations)
 	case o.Write.TempDir != "" && !output.IsFolder(o.Write.TempDir):
-		return fault.Usagef("name a folder that is there", "flag --temp-dir: %s is no folder", o.Write.TempDir)
+		return fault.Usagef("name a folder that is there", "%s: %s is no folder", fault.Named("temp-dir"),
+			o.Write.TempDir)
 	}
 	return o.checkOut()
 }
@@ -176,7 +180,7 @@ func (o *Options) selection() (s splatfile.Selection, err error) {
 		v, err := cli.SomeNumbers(o.Box, 6)
 		if err != nil || v[0] > v[3] || v[1] > v[4] || v[2] > v[5] {
 			return s, fault.Usagef("give six numbers, the least x, y, z and then the greatest, as in -1,-1,-1,1,1,1",
-				"flag --crop: %q is no box", o.Box)
+				"%s: %q is no box", fault.Named("crop"), o.Box)
 		}
 		s.Box = (*[6]float64)(v)
 	}
@@ -184,7 +188,7 @@ func (o *Options) selection() (s splatfile.Selection, err error) {
 		v, err := cli.SomeNumbers(o.Sphere, 4)
 		if err != nil || !(v[3] > 0) {
 			return s, fault.Usagef("give four numbers, the centre and a radius above 0, as in 0,0,0,2.5",
-				"flag --sphere: %q is no sphere", o.Sphere)
+				"%s: %q is no sphere", fault.Named("sphere"), o.Sphere)
 		}
 		s.Sphere = (*[4]float64)(v)
 	}
@@ -208,7 +212,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if o.Move != "" {
 		if moves, err = splatfile.ParseTransform(o.Move); err != nil {
 			return fault.Usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix",
-				"flag --transform: %v", err)
+				"%s: %v", fault.Named("transform"), err)
 		}
 	}
 	debug.SetMemoryLimit(Heap)
@@ -254,8 +258,8 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 	tellDropped(console, dropped)
 	if model.Info().N == 0 {
 		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"),
-			Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says " +
-				"of the positions"}
+			Hint: "the file may be empty or damaged, or the settings leave nothing: see what " +
+				fault.Command("info --bounds") + " says of the positions"}
 	}
 	if o.Orient != "" {
 		model = splatfile.Move(model, up, "y")
@@ -291,8 +295,9 @@ func tellDropped(console *cli.Console, d splatfile.Dropped) {
 	for _, part := range []struct {
 		n   int
 		why string
-	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below --min-opacity"},
-		{d.Outliers, "alone, by --prune-outliers"}, {d.Surplus, "least important, by --max-splats"}} {
+	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below " + fault.Setting("min-opacity")},
+		{d.Outliers, "alone, by " + fault.Setting("prune-outliers")},
+		{d.Surplus, "least important, by " + fault.Setting("max-splats")}} {
 		if part.n > 0 {
 			console.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
 		}
@@ -318,8 +323,8 @@ func openModels(console *cli.Console, in []string, w *watch) (splatfile.Source, 
 	antialiased := func(m splatfile.Source) bool { return m.Info().Meta.Antialiased }
 	if first := antialiased(opened.Parts[0]); slices.ContainsFunc(opened.Parts,
 		func(m splatfile.Source) bool { return antialiased(m) != first }) {
-		console.Warn("some of the models were trained with --antialiased and some were not: the result is marked as " +
-			"the first, and the others look thinner or thicker than they should")
+		console.Warn("some of the models were trained with " + fault.Setting("antialiased") + " and some were " +
+			"not: the result is marked as the first, and the others look thinner or thicker than they should")
 	}
 	look := func(m splatfile.Source) string {
 		meta := m.Info().Meta

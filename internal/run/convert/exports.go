@@ -65,15 +65,15 @@ func Export(console *cli.Console, model splatfile.Source, to string) error {
 	return nil
 }
 
-// RefuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where
-// it goes on.
-func RefuseExports(own *output.Written, exports Exports, flag string, resumes, overwrite bool) error {
+// RefuseExports refuses to replace files that exports, given by a setting, name, but for those that the run whose list
+// is own wrote, where it goes on.
+func RefuseExports(own *output.Written, exports Exports, setting string, resumes, overwrite bool) error {
 	for _, path := range exports {
 		for _, file := range splatfile.Outputs(path) {
 			if resumes && own.Owns(file) {
 				continue
 			}
-			if err := output.RefuseExisting(flag, overwrite, file); err != nil {
+			if err := output.RefuseExisting(setting, overwrite, file); err != nil {
 				return err
 			}
 		}

@@ -13,8 +13,9 @@ func uprightMove(console *cli.Console, o *Options) (splatfile.Similarity, error)
 	file := o.Cameras
 	if file == "" {
 		if file = captured.FindCameras(o.In[0], captured.CamerasBeside, true); file == "" {
-			return splatfile.Unmoved(), fault.Usagef("name them: --cameras SCENE or --cameras OUT/cameras.json",
-				"flag --orient: there are no cameras near %s", o.In[0])
+			return splatfile.Unmoved(), fault.Usagef("name them: "+fault.Setting("cameras")+" SCENE or "+
+				fault.Setting("cameras")+" OUT/cameras.json",
+				"%s: there are no cameras near %s", fault.Named("orient"), o.In[0])
 		}
 		console.Note("up is taken from the cameras in " + file)
 	}
@@ -26,7 +27,7 @@ func uprightMove(console *cli.Console, o *Options) (splatfile.Similarity, error)
 	if err != nil {
 		return splatfile.Unmoved(),
 			&fault.Error{Op: "find up", Path: file, Err: err,
-				Hint: "turn the model yourself: --transform \"rotate X,Y,Z\""}
+				Hint: "turn the model yourself: " + fault.Setting("transform") + " \"rotate X,Y,Z\""}
 	}
 	return splatfile.Upright(up)
 }

@@ -86,11 +86,12 @@ func Run(console *cli.Console, o *Options) error {
 
 // refuseForeign refuses to replace what demo has not written, before the capture is drawn.
 func (o *Options) refuseForeign() error {
-	const remedy = "or choose another folder with -m"
+	remedy := "or choose another folder with " + fault.Setting("model-path")
 	own := output.ReadWritten(o.Out)
 	if n := len(output.FormerModels(o.Out)); n > 0 && own.Known && own.By != output.ByDemo {
 		list, err := output.ListCheckpoints(filepath.Join(o.Out, output.CheckpointFolder))
-		return errors.Join(err, output.RefuseFormer(o.Out, len(list), "choose another folder with -m"))
+		return errors.Join(err, output.RefuseFormer(o.Out, len(list), "choose another folder with "+
+			fault.Setting("model-path")))
 	} else if n > 0 && !own.Known {
 		return nil // of a build that kept no list
 	}
@@ -136,7 +137,7 @@ func claimCapture(dir string) error {
 	}
 	marker := filepath.Join(dir, markerFile)
 	if _, err := os.Lstat(marker); err != nil {
-		const hint = "choose another folder with -m"
+		hint := "choose another folder with " + fault.Setting("model-path")
 		if len(entries) > 0 {
 			return fault.Usagef(hint, "%s is not empty and was not made by demo", dir)
 		}

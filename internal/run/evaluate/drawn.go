@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/models"
 	"vksplat/scene"
@@ -68,7 +69,8 @@ func (j *Job) warnElsewhere(s *scene.Splats) {
 	if n > 0 && seen*100 < n {
 		j.console.Warn(fmt.Sprintf(
 			"%s: of %s that were looked at %d are in a view: the model is in another frame than "+
-				"the capture, or was moved; --origin, --model, --format and --undo-applied-transform choose a frame",
-			j.Name, cli.Count(n, "splat"), seen))
+				"the capture, or was moved; %s, %s, %s and %s choose a frame", j.Name, cli.Count(n, "splat"), seen,
+			fault.Setting("origin"), fault.Setting("model"), fault.Setting("format"),
+			fault.Setting("undo-applied-transform")))
 	}
 }

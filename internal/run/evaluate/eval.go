@@ -63,36 +63,40 @@ func NewOptions() *Options {
 func (o *Options) Check() error {
 	pictures := o.Renders != "" || o.Gt != ""
 	if !pictures {
-		o.Config.Smaller = "compare smaller pictures (--downscale)"
+		o.Config.Smaller = "compare smaller pictures (" + fault.Setting("downscale") + ")"
 	}
 	switch {
 	case pictures && (o.Renders == "" || o.Gt == ""):
-		return fault.Usagef("as in: vksplat eval --renders DIR --gt DIR", "--renders and --gt belong together")
+		return fault.Usagef("as in: "+fault.Command("eval --renders DIR --gt DIR"), "%s and %s belong together",
+			fault.Setting("renders"), fault.Setting("gt"))
 	case pictures && len(o.Models) > 0:
-		return fault.Usagef("leave out one of the two", "--renders and %s: pictures are compared, or a model is "+
-			"measured", o.Models[0])
+		return fault.Usagef("leave out one of the two", "%s and %s: pictures are compared, or a model is "+
+			"measured", fault.Setting("renders"), o.Models[0])
 	case !pictures && len(o.Models) == 0:
-		return fault.Usagef("as in: vksplat eval OUT, or vksplat eval FILE --capture SCENE",
+		return fault.Usagef("as in: "+fault.Command("eval OUT")+", or "+fault.Command("eval FILE --capture SCENE"),
 			"name a model: the folder of a training run, or a splat file")
 	case o.Compare && len(o.Models) < 2:
-		return fault.Usagef("as in: vksplat eval A B --compare", "flag --compare: two models or more are needed")
+		return fault.Usagef("as in: "+fault.Command("eval A B --compare"), "%s: two models or more are needed",
+			fault.Named("compare"))
 	case o.Out != "" && len(o.Models) > 1:
-		return fault.Usagef("measure one model at a time, or leave -o out",
-			"flag -o: scores of %d models would go to one folder", len(o.Models))
+		return fault.Usagef("measure one model at a time, or leave "+fault.Setting("output")+" out",
+			"%s: scores of %d models would go to one folder", fault.Named("output"), len(o.Models))
 	case o.TestEvery < 2:
-		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.TestEvery)
+		return fault.Usagef("give 2 or more", "%s: %d leaves no photo to train on", fault.Named("test-every"),
+			o.TestEvery)
 	case o.Iteration < 0:
 		return fault.Usagef("give the number of a step that OUT has a model of, or 0",
-			"flag --iteration: %d is no step", o.Iteration)
+			"%s: %d is no step", fault.Named("iteration"), o.Iteration)
 	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
-		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.Config.Near)
+		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is no distance", fault.Named("near"),
+			o.Config.Near)
 	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
 			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "origin", "device",
 			"max-vram"} {
 			if o.Given(name) && !(o.Weights != "" && (name == "device" || name == "max-vram")) {
-				return fault.Usagef("leave it out", "flag --%s has no meaning for folders of pictures", name)
+				return fault.Usagef("leave it out", "%s has no meaning for folders of pictures", fault.Named(name))
 			}
 		}
 	}
@@ -227,8 +231,8 @@ func (o *Options) heldOutViews(c *scene.Capture, names []string) ([]int, error) 
 		if lost := len(held) - len(test); lost > 0 {
 			return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there",
 				c.Root, fault.ErrData, lost, len(held)),
-				"name the capture that the model was trained on with --capture, or other photos with --test-list or "+
-					"--test-every")
+				"name the capture that the model was trained on with "+fault.Setting("capture")+
+					", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))
 		}
 	}
 	views := test
@@ -237,8 +241,8 @@ func (o *Options) heldOutViews(c *scene.Capture, names []string) ([]int, error) 
 	}
 	if len(views) == 0 {
 		return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo was held out", c.Root, fault.ErrData),
-			"train with --eval, choose photos with --test-list or --capture, or measure those trained on with "+
-				"--split train")
+			"train with "+fault.Setting("eval")+", choose photos with "+fault.Setting("test-list")+" or "+
+				fault.Setting("capture")+", or measure those trained on with "+fault.Setting("split")+" train")
 	}
 	return views, nil
 }

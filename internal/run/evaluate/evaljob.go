@@ -62,7 +62,7 @@ func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 	case rec != nil:
 		o.take(rec)
 	case o.Capture == "":
-		return nil, fault.Usagef("name the folder of the photos with --capture SCENE",
+		return nil, fault.Usagef("name the folder of the photos with "+fault.Setting("capture")+" SCENE",
 			"%s: nothing says which capture it was trained on", path)
 	}
 	if rec == nil && !output.IsFolder(path) {
@@ -91,8 +91,8 @@ func (o *Options) findModel(path string) (file, out string, err error) {
 	case file != path:
 		return file, path, nil
 	case o.Iteration > 0:
-		return "", "", fault.Usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file",
-			path)
+		return "", "", fault.Usagef("name the run's folder, or leave "+fault.Setting("iteration")+" out",
+			"%s: %s is a file", fault.Named("iteration"), path)
 	}
 	return file, output.FolderOf(file), nil
 }
@@ -256,7 +256,8 @@ func (j *Job) refuseForeign() error {
 		}
 	}
 	if err := results.CheckScores(j.folder, j.Result.Method); err != nil {
-		return fault.Usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
+		return fault.Usagef("name another folder with "+fault.Setting("output")+", or replace them with "+
+			fault.Setting("overwrite"), "%w", err)
 	}
 	return nil
 }
@@ -313,11 +314,11 @@ func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan,
 func (j *Job) otherPhotos() string {
 	switch {
 	case j.renders == nil:
-		return "name another capture with --capture"
+		return "name another capture with " + fault.Setting("capture")
 	case j.O.Load.Masks != "":
-		return "name other masks with --masks, or leave them out"
+		return "name other masks with " + fault.Setting("masks") + ", or leave them out"
 	}
-	return "name other folders with --renders and --gt"
+	return "name other folders with " + fault.Setting("renders") + " and " + fault.Setting("gt")
 }
 
 // showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for

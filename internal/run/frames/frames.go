@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -16,7 +17,8 @@ import (
 func WarnReadable(console *cli.Console, s *view.Server) {
 	if s.Public() && !s.Encrypted() {
 		console.Warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with " +
-			"--tls-cert and --tls-key, or leave out --host and use: ssh -L")
+			fault.Setting("tls-cert") + " and " + fault.Setting("tls-key") + ", or leave out " + fault.Setting("host") +
+			" and use: ssh -L")
 	}
 }
 

@@ -33,13 +33,15 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 		for _, f := range [][2]string{{"host", o.Server.Host}, {"tls-cert", o.Server.CertFile},
 			{"tls-key", o.Server.KeyFile}} {
 			if f[1] != "" {
-				return server, fault.Usagef("add --viewer, or leave it out", "%s", cli.NoEffect(f[0], "--viewer"))
+				return server, fault.Usagef("add "+fault.Setting("viewer")+", or leave it out", "%s",
+					cli.NoEffect(f[0], fault.Setting("viewer")))
 			}
 		}
 		return server, nil
 	}
 	if (o.Server.CertFile == "") != (o.Server.KeyFile == "") {
-		return server, fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+		return server, fault.Usagef("give both, or neither", "%s and %s belong together", fault.Setting("tls-cert"),
+			fault.Setting("tls-key"))
 	}
 	port := o.Address
 	if host, p, err := net.SplitHostPort(o.Address); err == nil {
@@ -47,15 +49,15 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 		switch {
 		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
 		case o.Server.Host == "":
-			return server, fault.Usagef("add --host "+host+", if others shall see it",
-				"flag --viewer: %s is not this machine alone", host)
+			return server, fault.Usagef("add "+fault.Setting("host")+" "+host+", if others shall see it",
+				"%s: %s is not this machine alone", fault.Named("viewer"), host)
 		}
 		port = p
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 0 || n > 65535 {
-		return server, fault.Usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q",
-			port)
+		return server, fault.Usagef("give a number from 1 to 65535, or none", "%s: there is no port %q",
+			fault.Named("viewer"), port)
 	}
 	server = view.ServerOptions{Host: o.Server.Host, Port: n, CertFile: o.Server.CertFile, KeyFile: o.Server.KeyFile}
 	return server, nil

@@ -43,7 +43,7 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 		}
 		defer release()
 		own := output.ReadWritten(filepath.Join(plan.Dir, plans.MergedFolder))
-		if err := convert.RefuseExports(own, o.Exports, "flag --export: ", true, o.Checkpoints.Overwrite); err != nil {
+		if err := convert.RefuseExports(own, o.Exports, "export", true, o.Checkpoints.Overwrite); err != nil {
 			return err
 		}
 	}
@@ -52,9 +52,9 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 	flags := o.PassedOn
 	anew, again := o.Checkpoints.Overwrite && o.Checkpoints.Resume == "", "go on with the same command"
 	if anew {
-		again += " without --overwrite"
+		again += " without " + fault.Setting("overwrite")
 	} else if !o.DryRun {
-		flags = append(flags, "--resume")
+		flags = append(flags, cli.Switch("resume"))
 	}
 	for k := range plan.Blocks {
 		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
@@ -69,7 +69,7 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 		console.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"),
 			cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
 		if err := runHere(children, ctx, program,
-			append([]string{"train", plan.Dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
+			append([]string{"train", plan.Dir, cli.Flag("block", strconv.Itoa(k))}, flags...)); err != nil {
 			if ctx.Err() != nil {
 				return fault.WithHint(fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)),
 					again)

@@ -123,11 +123,11 @@ func Run(console *cli.Console, ctx context.Context, o *Options) (err error) {
 
 // refuseForeign refuses to replace what the user made, or changed, where the merged scene goes.
 func (m *merger) refuseForeign() error {
-	if err := convert.RefuseExports(output.ReadWritten(m.out), m.Exports, "flag --output: ", m.resumes,
+	if err := convert.RefuseExports(output.ReadWritten(m.out), m.Exports, "output", m.resumes,
 		m.Overwrite); err != nil || m.Overwrite {
 		return err
 	}
-	const hint = "move it away, or replace it with --overwrite"
+	hint := "move it away, or replace it with " + fault.Setting("overwrite")
 	if out := filepath.Join(m.plan.Dir, finetunedFolder); m.Options.Finetune > 0 {
 		list, err := output.ListCheckpoints(filepath.Join(out, output.CheckpointFolder))
 		if err := errors.Join(err, output.RefuseFormer(out, len(list), hint)); err != nil {
@@ -148,7 +148,8 @@ func (m *merger) refuseForeign() error {
 	if whole.Known {
 		beside = []string{filepath.Join(m.plan.Dir, plans.MergeFile)}
 	}
-	return output.RefuseForeign(append(own.Foreign(paths), whole.Foreign(beside)...), "or replace it with --overwrite")
+	return output.RefuseForeign(append(own.Foreign(paths), whole.Foreign(beside)...), "or replace it with "+
+		fault.Setting("overwrite"))
 }
 
 // export converts the merged scene.
@@ -288,8 +289,9 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 			mergedBlock{Block: k, Step: st.Step, Splats: model.Info().N, Kept: core.Info().N})
 	}
 	if len(slices.Compact(antialiased)) > 1 {
-		return nil, plans.PlanError(m.plan.Dir, "train all blocks with the same flags",
-			"some blocks were trained with --antialiased and some were not: no picture of them together is right")
+		return nil, plans.PlanError(m.plan.Dir, "train all blocks with the same settings",
+			"some blocks were trained with %s and some were not: no picture of them together is right",
+			fault.Setting("antialiased"))
 	}
 	m.report.Step = slices.Max(steps)
 	if slices.Min(steps) != m.report.Step && !m.plan.Shared(steps) {
@@ -306,8 +308,8 @@ func (m *merger) writeInputs() error {
 		return err
 	}
 	if rec == nil {
-		return plans.PlanError(m.plan.BlockFolder(0), "train the block again with --overwrite", "there is no %s",
-			output.CaptureFile)
+		return plans.PlanError(m.plan.BlockFolder(0), "train the block again with "+fault.Setting("overwrite"),
+			"there is no %s", output.CaptureFile)
 	}
 	m.record = *rec
 	m.record.Source, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
@@ -339,24 +341,26 @@ func (m *merger) finetuned(ctx context.Context) error {
 	// as at the end of the blocks' training
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64)
 	out := filepath.Join(m.plan.Dir, finetunedFolder)
-	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--init=ply:" + m.model(),
-		"--iterations=" + strconv.Itoa(m.Options.Finetune),
-		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0",
-		"--lr-means=" + rate, "--lr-means-final=1",
-		fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
+	args := []string{"train", m.plan.Capture.Scene, "-m", out, cli.Flag("init", "ply:"+m.model()),
+		cli.Flag("iterations", strconv.Itoa(m.Options.Finetune)),
+		cli.Flag("sh-degree", strconv.Itoa(m.report.Degree)), cli.Flag("sh-degree-interval", "1"),
+		cli.Flag("refine-every", "0"), cli.Flag("reset-every", "0"),
+		cli.Flag("lr-means", rate), cli.Flag("lr-means-final", "1"),
+		cli.Flag("background", fmt.Sprintf("%g,%g,%g", m.record.Background[0], m.record.Background[1],
+			m.record.Background[2]))}
 	if m.Overwrite {
-		args = append(args, "--overwrite")
+		args = append(args, cli.Switch("overwrite"))
 	}
 	args = append(args, m.SourceFlags(&m.plan.Capture)...)
 	if at := m.plan.Origin; at != [3]float64{} {
-		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
+		args = append(args, cli.Flag("origin", fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2])))
 	}
 	if len(m.plan.HeldOut) > 0 {
 		list := filepath.Join(m.plan.Dir, heldOutList)
 		if err := m.writeHeldOut(list); err != nil {
 			return err
 		}
-		args = append(args, "--test-list="+list)
+		args = append(args, cli.Flag("test-list", list))
 	}
 	args = append(args, m.DeviceFlags...)
 	m.console.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))

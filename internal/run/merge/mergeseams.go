@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
@@ -43,7 +44,7 @@ type SeamView struct {
 // checkSeams measures the held-out photos on the merged scene and compares with what they were in their blocks.
 func (m *merger) checkSeams(ctx context.Context) error {
 	if len(m.plan.HeldOut) == 0 {
-		m.console.Note("no photo was held out: the seams are not checked (vksplat partition --eval)")
+		m.console.Note("no photo was held out: the seams are not checked (" + fault.Command("partition --eval") + ")")
 		return nil
 	}
 	views, err := m.measure(ctx)
@@ -159,6 +160,7 @@ func (m *merger) printSeams(r *SeamReport) {
 		return
 	}
 	m.console.Warn(scene.Warning{Count: len(r.Worse), Names: r.Worse[:min(len(r.Worse), 5)],
-		Text: fmt.Sprintf("%s lost more than %g dB against their blocks: look at them, and try --finetune 2000 or a "+
-			"plan with more --overlap", cli.Count(len(r.Worse), "held-out photo"), worseBy)}.String())
+		Text: fmt.Sprintf("%s lost more than %g dB against their blocks: look at them, and try %s 2000 or a "+
+			"plan with more %s", cli.Count(len(r.Worse), "held-out photo"), worseBy, fault.Setting("finetune"),
+			fault.Setting("overlap"))}.String())
 }

@@ -17,7 +17,7 @@ import (
 func CheckNear(near float64, s *scene.Splats, cams []scene.Camera) error {
 	if far := scene.Farthest(cams, s); near >= far {
 		return fault.Usagef("the median camera distance is 1, and 0.01 the default",
-			"flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
+			"%s: %g hides everything; what is farthest from a camera is at %.3g", fault.Named("near"), near, far)
 	}
 	return nil
 }

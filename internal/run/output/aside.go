@@ -141,8 +141,8 @@ func AsideIn(out string) string {
 // AsideText says what that folder is.
 func AsideText(out string) string {
 	return fmt.Sprintf("%s holds the run that is replaced until the new one has a checkpoint; if that was killed "+
-		"before, the next vksplat train SCENE -m %s brings it back",
-		cli.Quoted(AsideIn(out)), cli.Quoted(out))
+		"before, the next %s brings it back", cli.Quoted(AsideIn(out)),
+		fault.Command("train SCENE -m "+cli.Quoted(out)))
 }
 
 // readAside reads the record of a run that was put aside.
@@ -222,7 +222,7 @@ func MoveBack(out string) error {
 			return nil
 		}
 		if _, err := os.Lstat(target); err == nil && !slices.Contains(copies, rel) {
-			return fault.Usagef("move that file away, and run the command again",
+			return fault.Usagef("move that file away, and try again",
 				"%s is in the way of a file of the earlier run, which is complete in %s and %s", target, out, moving)
 		}
 		return Between(path, moving, out, os.Rename)

@@ -8,8 +8,8 @@ import (
 )
 
 // RefusePlace refuses to fill a folder that is probably a mistake: the user's working folder or one above it, the home
-// folder, or a capture, unless it is empty or holds one of the command's own files.
-func RefusePlace(dir, flag string, own ...string) error {
+// folder, or a capture, unless it is empty or holds one of the command's own files. A setting names it.
+func RefusePlace(dir, setting string, own ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
 		return nil // there is nothing to mix with
@@ -20,18 +20,20 @@ func RefusePlace(dir, flag string, own ...string) error {
 		}
 	}
 	const hint = "name a new folder, which is made"
+	named := fault.Named(setting)
 	at := Resolved(dir)
 	if home, err := os.UserHomeDir(); err == nil && at == Resolved(home) {
-		return fault.Usagef(hint, "%s%s is your home folder", flag, dir)
+		return fault.Usagef(hint, "%s: %s is your home folder", named, dir)
 	}
 	if here, err := os.Getwd(); err == nil && Within(Resolved(here), at) {
-		return fault.Usagef(hint, "%s%s is a folder with other files, which this command is run in or below", flag, dir)
+		return fault.Usagef(hint, "%s: %s is a folder with other files, which this program runs in or below", named,
+			dir)
 	}
 	if name := captureMark(dir, "images", "sparse", "transforms.json", "transforms_train.json"); name != "" {
-		return fault.Usagef(hint, "%s%s looks like a capture: it holds %s", flag, dir, name)
+		return fault.Usagef(hint, "%s: %s looks like a capture: it holds %s", named, dir, name)
 	}
 	if name := captureMark(filepath.Dir(at), "sparse", "transforms.json", "transforms_train.json"); name != "" {
-		return fault.Usagef(hint, "%s%s looks like a folder of a capture: beside it is %s", flag, dir, name)
+		return fault.Usagef(hint, "%s: %s looks like a folder of a capture: beside it is %s", named, dir, name)
 	}
 	return nil
 }

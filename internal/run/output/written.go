@@ -205,15 +205,18 @@ func RefuseForeign(list []string, remedy string) error {
 		"and would be replaced", names, verb)
 }
 
-// RefuseExisting refuses to replace files, which a flag or an argument names, unless overwrite is given.
-func RefuseExisting(what string, overwrite bool, paths ...string) error {
+// RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given.
+func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 	if overwrite {
 		return nil
 	}
 	for _, path := range paths {
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-			return fault.Usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what,
-				path)
+			if setting != "" {
+				path = fault.Named(setting) + ": " + path
+			}
+			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),
+				"%s is there already", path)
 		}
 	}
 	return nil

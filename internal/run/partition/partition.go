@@ -41,13 +41,14 @@ type Options struct {
 func (o *Options) Check() error {
 	switch {
 	case o.Out == "":
-		return fault.Usagef("name the folder to write, as in: vksplat partition SCENE -o PLAN",
-			"no output folder: -o is required")
+		return fault.Usagef("name the folder to write, as in: "+fault.Command("partition SCENE -o PLAN"),
+			"no output folder: %s is required", fault.Setting("output"))
 	case !(o.Overlap >= 0 && o.Overlap <= 1):
-		return fault.Usagef("give a share from 0 to 1, as in 0.2", "flag --overlap: %g is no share of a block's length",
-			o.Overlap)
+		return fault.Usagef("give a share from 0 to 1, as in 0.2", "%s: %g is no share of a block's length",
+			fault.Named("overlap"), o.Overlap)
 	case o.TestEvery < 2:
-		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.TestEvery)
+		return fault.Usagef("give 2 or more", "%s: %d leaves no photo to train on", fault.Named("test-every"),
+			o.TestEvery)
 	}
 	_, err := o.upward()
 	return err
@@ -60,7 +61,7 @@ func (o *Options) upward() (*[3]float64, error) {
 	}
 	v, err := cli.ThreeNumbers(o.Up)
 	if length := math.Hypot(math.Hypot(v[0], v[1]), v[2]); err != nil || !(length > 1e-9 && length < 1e9) {
-		return nil, fault.Usagef("give three numbers, as in 0,0,1", "flag --up: %q is no direction", o.Up)
+		return nil, fault.Usagef("give three numbers, as in 0,0,1", "%s: %q is no direction", fault.Named("up"), o.Up)
 	}
 	return &v, nil
 }
@@ -111,7 +112,7 @@ func Run(console *cli.Console, o *Options) error {
 	p := &plans.Plan{Format: plans.Format, Version: plans.Version, Program: cli.Version(),
 		Capture: captured.SourceOf(o.Scene, &o.Load), Overlap: o.Overlap,
 		Photos: len(c.Cameras), Points: len(c.Points), Dir: o.Out, HeldOut: []string{}}
-	if err := captured.RefuseInside(o.Out, "--output", c); err != nil {
+	if err := captured.RefuseInside(o.Out, "output", c); err != nil {
 		return err
 	}
 	sum, err := fingerprint.Shape(c)
@@ -161,7 +162,7 @@ func (o *Options) refuseForeign() error {
 		return fault.Usagef("choose another folder, or remove this one with the blocks in it",
 			"%s holds a plan already", o.Out)
 	}
-	if err := output.RefusePlace(o.Out, "flag --output: ", plans.Name); err != nil {
+	if err := output.RefusePlace(o.Out, "output", plans.Name); err != nil {
 		return err
 	}
 	foreign, err := filepath.Glob(filepath.Join(output.EscapeGlob(filepath.Join(o.Out, plans.PointsFolder)), "*"))
@@ -171,7 +172,7 @@ func (o *Options) refuseForeign() error {
 	if err != nil {
 		return err
 	}
-	return output.RefuseForeign(foreign, "or choose another folder with -o")
+	return output.RefuseForeign(foreign, "or choose another folder")
 }
 
 // split holds photos out and returns the cameras to train on.
@@ -227,7 +228,8 @@ func printPartition(console *cli.Console, p *plans.Plan) error {
 	if len(p.HeldOut) > 0 {
 		console.Printf("held out of all blocks: %s\n", cli.Count(len(p.HeldOut), "photo"))
 	} else {
-		console.Note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
+		console.Note("no photo is held out, so that merging cannot check the seams: " + fault.Setting("eval") +
+			" holds every 8th out")
 	}
 	console.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.Picture),
 		cli.Quoted(p.Dir))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
@@ -64,7 +65,8 @@ func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Pla
 		list, err := sight.Divide(p.Columns, p.Rows, o.Overlap)
 		if err != nil {
 			return nil, plans.DivideError(c,
-				"raise --max-vram, use smaller photos with --downscale, or say how many blocks: --blocks AxB",
+				"raise "+fault.Setting("max-vram")+", use smaller photos with "+fault.Setting("downscale")+
+					", or say how many blocks: "+fault.Setting("blocks")+" AxB",
 				"no number of blocks fits the device: %w", err)
 		}
 		worst, err := fitting(device, c, list)
@@ -78,8 +80,8 @@ func divideAuto(console *cli.Console, o *Options, c *scene.Capture, p *plans.Pla
 			console.Note("the whole does not go at once: " + worst)
 		}
 	}
-	return nil, plans.DivideError(c, "say how many blocks: --blocks AxB", "more than %d blocks would be needed",
-		blocks.MostBlocks)
+	return nil, plans.DivideError(c, "say how many blocks: "+fault.Setting("blocks")+" AxB",
+		"more than %d blocks would be needed", blocks.MostBlocks)
 }
 
 // fitting says why a block is too large, "" if none is.

@@ -196,8 +196,8 @@ func (p *Plan) check(path string) error {
 	for k := range p.Blocks {
 		b := &p.Blocks[k]
 		if len(b.Cameras) > 0 && b.Trained == 0 {
-			return PlanError(path, "make the plan anew, in another folder and with the flags of then: vksplat "+
-				"partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN",
+			return PlanError(path, "make the plan anew, in another folder and with the settings of then: "+
+				fault.Command("partition "+cli.Quoted(p.Capture.Scene)+" -o PLAN"),
 				"an earlier version of the program (%s) made it, which did not write how many photos block %d is "+
 					"trained on", p.Program, k)
 		}
@@ -336,7 +336,7 @@ func (p *Plan) Describe(c *scene.Capture, list []blocks.Block) error {
 			}
 		})
 		if out.Trained < leastCameras || out.Inside == 0 {
-			return DivideError(c, "ask for fewer blocks, or for more --overlap",
+			return DivideError(c, "ask for fewer blocks, or for more "+fault.Setting("overlap"),
 				"block %d would have %s to train on and %s", k, cli.Count(out.Trained, "camera"),
 				cli.Count(out.Inside, "point"))
 		}

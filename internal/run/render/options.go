@@ -65,7 +65,7 @@ type Options struct {
 func NewOptions() *Options {
 	near := pipeline.DefaultConfig().Near
 	return &Options{Load: captured.Options{Model: scene.AnyModel}, Fps: 30, Seconds: 10, Projection: ProjectPerspective,
-		Config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (--size)"},
+		Config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (" + fault.Setting("size") + ")"},
 		Format: picture.FormatPNG, Colours: ColourAuto, Crf: 18}
 }
 
@@ -79,40 +79,44 @@ func (o *Options) Check() error {
 	}
 	switch {
 	case o.Out == "" && o.Video == "" && o.Format != FormatNone:
-		return fault.Usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
+		return fault.Usagef("as in: "+fault.Command("render OUT -o DIR")+", or "+fault.Setting("video")+
+			" flight.mp4", "%s or %s is required", fault.Setting("output"), fault.Setting("video"))
 	case o.Cameras == "" && !output.IsFolder(o.File) && output.IsFile(o.File) && o.Trajectory == "":
 		return o.noCameras()
 	case o.Given("model") && (o.FromJSON() || o.Cameras == ""):
-		return fault.Usagef("leave it out, or give the capture that has the model: --cameras SCENE",
-			"flag --model: the cameras are of no capture, there is no model %s", &o.Load.Model)
+		return fault.Usagef("leave it out, or give the capture that has the model: "+fault.Setting("cameras")+" SCENE",
+			"%s: the cameras are of no capture, there is no model %s", fault.Named("model"), &o.Load.Model)
 	case o.Split != "" && o.Trajectory != "":
-		return fault.Usagef("leave one of them out", "--split and --trajectory say different things")
+		return fault.Usagef("leave one of them out", "%s and %s say different things", fault.Setting("split"),
+			fault.Setting("trajectory"))
 	case !(o.Config.Near > 0) || math.IsInf(o.Config.Near, 0):
-		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.Config.Near)
+		return fault.Usagef("give a distance above 0, as in 0.01", "%s: %g is no distance", fault.Named("near"),
+			o.Config.Near)
 	case !(o.Fps > 0 && o.Fps <= 1000):
-		return fault.Usagef("give a number above 0, as in 30", "flag --fps: %g pictures a second", o.Fps)
+		return fault.Usagef("give a number above 0, as in 30", "%s: %g pictures a second", fault.Named("fps"), o.Fps)
 	case !(o.Seconds > 0 && o.Seconds*o.Fps <= 1e6):
-		return fault.Usagef("up to a million pictures are possible", "flag --seconds: %g", o.Seconds)
+		return fault.Usagef("up to a million pictures are possible", "%s: %g", fault.Named("seconds"), o.Seconds)
 	case o.Given("fov") && !(o.Fov >= trajectory.MinFOV && o.Fov <= trajectory.MaxFOV):
 		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV),
-			"flag --fov: %g", o.Fov)
+			"%s: %g", fault.Named("fov"), o.Fov)
 	case o.Crf < 0 || o.Crf > 51:
-		return fault.Usagef("give 0 to 51, as in 18", "flag --crf: %d", o.Crf)
+		return fault.Usagef("give 0 to 51, as in 18", "%s: %d", fault.Named("crf"), o.Crf)
 	case o.Start < 0 || o.Start > math.MaxInt32:
-		return fault.Usagef("give a number from 0 up, as in 1001", "flag --start-frame: %d", o.Start)
+		return fault.Usagef("give a number from 0 up, as in 1001", "%s: %d", fault.Named("start-frame"), o.Start)
 	case o.Alpha && o.Format == picture.FormatJPEG:
 		return fault.Usagef("take png, png16, exr or npy", "jpg holds no alpha")
 	case o.Projection == ProjectEquirect && o.Size != (PixelsFlag{}) && o.Size.Width != 2*o.Size.Height:
 		return fault.Usagef("give twice the height as the width, as in 4096x2048",
-			"flag --size: a panorama is not %dx%d", o.Size.Width, o.Size.Height)
+			"%s: a panorama is not %dx%d", fault.Named("size"), o.Size.Width, o.Size.Height)
 	case o.Projection == ProjectEquirect && o.Given("fov"):
-		return fault.Usagef("leave --fov out", "a panorama shows everything, --fov says nothing")
+		return fault.Usagef("leave "+fault.Setting("fov")+" out", "a panorama shows everything, %s says nothing",
+			fault.Setting("fov"))
 	}
 	if o.Video != "" && videoKinds[videoSuffix(o.Video)] == nil {
 		return fault.Usagef("give FILE.mp4, .mov, .mkv or .webm",
-			"flag --video: %s is no kind of video that is known", o.Video)
+			"%s: %s is no kind of video that is known", fault.Named("video"), o.Video)
 	}
-	if err := output.RefuseExisting("flag --video: ", o.Overwrite, o.Video); err != nil {
+	if err := output.RefuseExisting("video", o.Overwrite, o.Video); err != nil {
 		return err
 	}
 	return checkPattern(o.Name)
@@ -127,14 +131,14 @@ func (o *Options) takeSingle() error {
 	switch {
 	case o.Format == picture.FormatPNG16 && format == picture.FormatPNG:
 	case o.Given("format") && o.Format != format:
-		return fault.Usagef("give the file a name that fits, or leave --format out",
-			"flags --output and --format: %s is no name for %s", o.Out, o.Format)
+		return fault.Usagef("give the file a name that fits, or leave "+fault.Setting("format")+" out",
+			"%s: %s is no name for %s", fault.Named("output", "format"), o.Out, o.Format)
 	default:
 		o.Format = format
 	}
 	if o.Name != "" {
-		return fault.Usagef("leave --name out, or name a folder with -o",
-			"flags --output and --name: %s names one picture", o.Out)
+		return fault.Usagef("leave "+fault.Setting("name")+" out, or name a folder with "+fault.Setting("output"),
+			"%s: %s names one picture", fault.Named("output", "name"), o.Out)
 	}
 	if n := o.Frames.count(); n > 1 {
 		return o.notSingle(n)
@@ -144,15 +148,16 @@ func (o *Options) takeSingle() error {
 	if o.Depth && format != picture.FormatEXR {
 		files = append(files, strings.TrimSuffix(o.single, filepath.Ext(o.single))+depthSuffix)
 	}
-	return output.RefuseExisting("flag --output: ", o.Overwrite, files...)
+	return output.RefuseExisting("output", o.Overwrite, files...)
 }
 
 // notSingle is the error of several pictures for one file.
 func (o *Options) notSingle(n int) error {
 	file := cmp.Or(o.single, o.Out)
 	folder := strings.TrimSuffix(file, filepath.Ext(file))
-	return fault.Usagef("choose one with --frames 0, or name a folder, as in -o "+folder,
-		"flag --output: %s is one picture, and %d are asked for", file, n)
+	return fault.Usagef("choose one with "+fault.Setting("frames")+" 0, or name a folder, as in "+
+		fault.Setting("output")+" "+folder,
+		"%s: %s is one picture, and %d are asked for", fault.Named("output"), file, n)
 }
 
 // views is how many pictures are asked for, of a capture or a flight.
@@ -192,7 +197,7 @@ func checkPattern(pattern string) error {
 	}
 	if !patternForm.MatchString(pattern) || !localName(pattern) {
 		return fault.Usagef("give a name with one %d or %04d, as in shot_%04d, without folders",
-			"flag --name: %q names no pictures by number", pattern)
+			"%s: %q names no pictures by number", fault.Named("name"), pattern)
 	}
 	return nil
 }
@@ -260,7 +265,7 @@ func (f *frameRange) pick(n int) (list []int, err error) {
 	}
 	if f.some && f.last >= n {
 		return nil, fault.Usagef(fmt.Sprintf("pictures count from 0 to %d", n-1),
-			"flag --frames: there are %s, %s goes beyond", cli.Count(n, "picture"), f)
+			"%s: there are %s, %s goes beyond", fault.Named("frames"), cli.Count(n, "picture"), f)
 	}
 	for i := f.first; i <= f.last; i += f.step {
 		list = append(list, i)

@@ -78,5 +78,5 @@ func (p *panorama) check(cams []scene.Camera, ram int64) error {
 	}
 	return fault.WithHint(fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM,
 		p.width, p.height, pipeline.BytesText(need), pipeline.BytesText(ram)),
-		"raise --max-ram, or make smaller ones with --size")
+		"raise "+fault.Setting("max-ram")+", or make smaller ones with "+fault.Setting("size"))
 }

@@ -124,7 +124,7 @@ func (o *Options) Claim() (release func(), err error) {
 	if o.single != "" {
 		return output.Claim(o.Out, false)
 	}
-	if err := output.RefusePlace(o.Out, "flag --output: ", recordFile); err != nil {
+	if err := output.RefusePlace(o.Out, "output", recordFile); err != nil {
 		return nil, err
 	}
 	return output.Claim(o.Out, true)

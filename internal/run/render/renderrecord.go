@@ -33,7 +33,7 @@ type renderRecord struct {
 // keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there.
 // What is of another render is refused or, with --overwrite, removed.
 func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error {
-	const other = "choose another folder, or replace its pictures with --overwrite"
+	other := "choose another folder, or replace its pictures with " + fault.Setting("overwrite")
 	r.kept = make([]bool, len(r.shots))
 	if r.o.Out == "" || r.o.Format == FormatNone || r.o.single != "" {
 		return nil
@@ -50,7 +50,8 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 	for i := range r.shots {
 		file := r.shots[i].name + r.suffix()
 		if seen[file] {
-			return fault.Usagef("give a --name with a number", "two pictures would be named %s", file)
+			return fault.Usagef("give a "+fault.Setting("name")+" with a number", "two pictures would be named %s",
+				file)
 		}
 		seen[file] = true
 		want := shotHash(settings, &r.shots[i].camera)
@@ -86,8 +87,8 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 		console.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", Are(cut, "picture"), r.o.Out))
 	}
 	if kept > 0 {
-		console.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", Are(kept, "picture"),
-			r.o.Out))
+		console.Note(fmt.Sprintf("%s of this render in %s already; %s draws them again", Are(kept, "picture"), r.o.Out,
+			fault.Setting("overwrite")))
 	}
 	return output.WriteJSON(path, record)
 }
@@ -157,10 +158,11 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
-			"render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder")
+			"render writes this file; remove it and draw all pictures again with "+fault.Setting("overwrite")+
+				", or choose another folder")
 	}
 	if err == nil && record.Pictures == nil && !overwrite {
-		return nil, fault.Usagef("choose another folder, or replace it with --overwrite",
+		return nil, fault.Usagef("choose another folder, or replace it with "+fault.Setting("overwrite"),
 			"%s is there already, and no render wrote it", path)
 	}
 	if record.Pictures == nil {

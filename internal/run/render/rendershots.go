@@ -47,11 +47,12 @@ func (o *Options) findFiles() (err error) {
 // noCameras is the error of a render that nothing says the views of.
 func (o *Options) noCameras() error {
 	if o.run != "" {
-		return fault.Usagef("give the capture that it was trained on: --cameras SCENE",
+		return fault.Usagef("give the capture that it was trained on: "+fault.Setting("cameras")+" SCENE",
 			"%s has no cameras.json to render from", o.run)
 	}
-	return fault.Usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model",
-		"--cameras is required for the views of a file")
+	return fault.Usagef("give "+fault.Setting("cameras")+
+		" SCENE or cameras.json, or train's folder in place of the model",
+		"%s is required for the views of a file", fault.Setting("cameras"))
 }
 
 // defaultCamera is what trajectory files without a lens are flown with where there is no photo.
@@ -127,7 +128,7 @@ func (o *Options) shots(c *scene.Capture, flown []scene.Camera, splats *scene.Sp
 		}
 		if len(cams) == 0 {
 			return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo is of the split %s", o.Cameras, fault.ErrData,
-				o.Split), "photos are held out by train --eval")
+				o.Split), "photos are held out by "+fault.Command("train --eval"))
 		}
 	case o.FromFile():
 		cams, named = flown, false
@@ -178,8 +179,8 @@ func warnUncovered(console *cli.Console, o *Options, c *scene.Capture, shots []s
 		return
 	}
 	if n := trajectory.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
-		console.Warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay "+
-			"near the photos", o.Trajectory, n, cli.Count(len(shots), "picture"),
+		console.Warn(fmt.Sprintf("%s %s: %d of %s are seen from where no photo was taken; %s and %s stay "+
+			"near the photos", fault.Setting("trajectory"), o.Trajectory, n, cli.Count(len(shots), "picture"),
 			trajectory.Interp, trajectory.Spiral))
 	}
 }

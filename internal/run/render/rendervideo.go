@@ -68,8 +68,8 @@ func startVideo(console *cli.Console, r *rendering, cams []scene.Camera) error {
 	width, height := cams[0].Width, cams[0].Height
 	for _, c := range cams {
 		if c.Width != width || c.Height != height {
-			return fault.Usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d "+
-				"and %dx%d", width, height, c.Width, c.Height)
+			return fault.Usagef("give one with "+fault.Setting("size")+" WxH",
+				"the pictures of a video have one size, these have %dx%d and %dx%d", width, height, c.Width, c.Height)
 		}
 	}
 	if r.panorama != nil {
@@ -146,7 +146,8 @@ func newVideoPipe(file string) (*videoPipe, error) {
 // checkVideoFolder refuses a folder that is not there.
 func checkVideoFolder(file string) error {
 	if dir := filepath.Dir(file); !output.IsFolder(dir) {
-		return fault.Usagef("make the folder first, or choose another", "flag --video: there is no folder %s", dir)
+		return fault.Usagef("make the folder first, or choose another", "%s: there is no folder %s",
+			fault.Named("video"), dir)
 	}
 	return nil
 }
@@ -168,7 +169,7 @@ func picturesInstead(console *cli.Console, r *rendering) error {
 	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha ||
 		o.Format == FormatNone {
 		return fault.WithHint(fmt.Errorf("write video %s: %w", o.Video, ErrNoFFmpeg),
-			"install ffmpeg, or leave --video out")
+			"install ffmpeg, or leave "+fault.Setting("video")+" out")
 	}
 	if o.Out == "" {
 		o.Out = strings.TrimSuffix(o.Video, filepath.Ext(o.Video)) + "_frames"

@@ -40,11 +40,12 @@ type Options struct {
 // Check refuses options that make no sense.
 func (o *Options) Check() error {
 	if o.Server.Port < 0 || o.Server.Port > 65535 {
-		return fault.Usagef("give a number from 1 to 65535, or leave the flag out", "flag --port: there is no port %d",
-			o.Server.Port)
+		return fault.Usagef("give a number from 1 to 65535, or leave it out", "%s: there is no port %d",
+			fault.Named("port"), o.Server.Port)
 	}
 	if (o.Server.CertFile == "") != (o.Server.KeyFile == "") {
-		return fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+		return fault.Usagef("give both, or neither", "%s and %s belong together", fault.Setting("tls-cert"),
+			fault.Setting("tls-key"))
 	}
 	return nil
 }
@@ -111,12 +112,12 @@ func streams(console *cli.Console, o *Options) (bool, error) {
 		}
 		if o.Stream = n > mostInBrowser; o.Stream {
 			console.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends "+
-				"pictures; --stream=false sends the model all the same", cli.Count(n, "splat")))
+				"pictures; %s=false sends the model all the same", cli.Count(n, "splat"), fault.Setting("stream")))
 		}
 	}
 	for _, flag := range o.DeviceFlags {
 		if !o.Stream {
-			console.Warn(cli.NoEffect(flag, "--stream"))
+			console.Warn(cli.NoEffect(flag, fault.Setting("stream")))
 		}
 	}
 	return o.Stream, nil
@@ -147,10 +148,10 @@ func WritePage(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	if output.IsFile(o.Page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.Page))) {
-		return fault.Usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page",
-			o.Page)
+		return fault.Usagef("choose another name, as in scene.html", "%s: %s is there already, and is no page",
+			fault.Named("html"), o.Page)
 	}
-	if err := output.RefuseExisting("flag --html: ", o.Overwrite, o.Page); err != nil {
+	if err := output.RefuseExisting("html", o.Overwrite, o.Page); err != nil {
 		return err
 	}
 	dir, remove, err := conversionFolder(console)

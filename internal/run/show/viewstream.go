@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/frames"
 	"vksplat/internal/run/models"
@@ -153,7 +154,8 @@ func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
 	switch {
 	case pipeline.IsShortage(err):
 		return scene.Image{}, errors.New(
-			"more splats are in view than device memory has room for: go nearer, or give view more of it (--max-vram)")
+			"more splats are in view than device memory has room for: go nearer, or give view more of it (" +
+				fault.Setting("max-vram") + ")")
 	case err != nil:
 		return scene.Image{}, err
 	}

@@ -151,7 +151,8 @@ func (p *Plan) Runs(o *Options) (list []*suiteRun, _ error) {
 
 // command makes the flags of train of settings, and checks them as train does.
 func (r *suiteRun) command(merged map[string]string) (err error) {
-	r.settings, err = r.plan.training.Flags([]string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}, merged)
+	seed := cli.Flag("seed", strconv.FormatUint(r.seed, 10))
+	r.settings, err = r.plan.training.Flags([]string{cli.Switch("eval"), seed}, merged)
 	if err != nil {
 		return r.plan.wrong(fault.Hint(err), "%s: %w", r.name(), err)
 	}

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene/results"
@@ -122,16 +123,17 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 	}
 	if !r.record.Trained {
 		began := time.Now()
-		err := r.child(ctx, program, slices.Concat(r.Train(), r.device, []string{"--resume", "--progress=plain"}))
+		again := []string{cli.Switch("resume"), cli.Flag("progress", meter.Plain)}
+		err := r.child(ctx, program, slices.Concat(r.Train(), r.device, again))
 		r.record.WallSeconds += time.Since(began).Seconds()
 		r.record.Trained = err == nil
 		if err := errors.Join(err, r.save()); err != nil {
 			return err
 		}
 	}
-	measure := []string{"eval", r.out, "--protocol=" + r.plan.protocol, "--color-correct=" + r.plan.correct}
+	measure := []string{"eval", r.out, cli.Flag("protocol", r.plan.protocol), cli.Flag("color-correct", r.plan.correct)}
 	if r.plan.weights != "" {
-		measure = append(measure, "--lpips-weights="+r.plan.weights)
+		measure = append(measure, cli.Flag("lpips-weights", r.plan.weights))
 	}
 	if err := r.child(ctx, program, slices.Concat(measure, r.device)); err != nil {
 		return err

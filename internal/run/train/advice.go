@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 )
@@ -38,7 +39,7 @@ func (r *Run) Advice(rate float64) string {
 		largest = max(largest, c.Width)
 	}
 	if next := smallerPhotos(r.Load.Downscale, largest); next != "" {
-		add = append(add, "--downscale", next)
+		add = append(add, "downscale", next)
 		// A step's time goes with the pixels, but for what the splats take; half of
 		// the gain is counted on.
 		rate *= 2
@@ -47,7 +48,7 @@ func (r *Run) Advice(rate float64) string {
 	for _, f := range []float64{1, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01} {
 		if f <= share || f == 0.01 {
 			if f < 1 {
-				add = append(add, "--steps-scaler", fmt.Sprintf("%.3g", f*r.StepsScaler))
+				add = append(add, "steps-scaler", fmt.Sprintf("%.3g", f*r.StepsScaler))
 			}
 			break
 		}
@@ -75,8 +76,8 @@ func smallerPhotos(f captured.DownscaleFlag, width int) string {
 	return ""
 }
 
-// commandWith is the command line of this run with flags in place of those of the
-// same name, as a shell takes it.
+// commandWith is the command line of this run with flags, each a name and a value, in place of those of the same name,
+// as a shell takes it.
 func commandWith(console *cli.Console, flags []string,
 	namesOf func(flag string) (names []string, letter string)) string {
 	args := slices.Clone(console.Args)
@@ -85,18 +86,20 @@ func commandWith(console *cli.Console, flags []string,
 	if end >= 0 {
 		args, rest = args[:end], args[end:]
 	}
+	var added []string
 	for i := 0; i < len(flags); i += 2 {
-		names, letter := []string{strings.TrimPrefix(flags[i], "--")}, ""
+		names, letter := []string{flags[i]}, ""
 		if namesOf != nil {
-			names, letter = namesOf(names[0])
+			names, letter = namesOf(flags[i])
 		}
 		args = without(args, names, letter)
+		added = append(added, cli.Switch(flags[i]), flags[i+1])
 	}
-	words := append([]string{"vksplat"}, append(append(args, flags...), rest...)...)
+	words := slices.Concat(args, added, rest)
 	for i, w := range words {
 		words[i] = cli.Quoted(w)
 	}
-	return strings.Join(words, " ")
+	return fault.Command(strings.Join(words, " "))
 }
 
 // without removes a flag that takes a value, and its short and other names.

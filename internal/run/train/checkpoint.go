@@ -367,7 +367,8 @@ func (s *saver) Rescue(cause error) error {
 	}
 	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.r.Trainer.Step(),
 		s.CheckpointPath(s.r.Trainer.Step())),
-		"go on with --resume and a larger --max-vram, or on a device with more memory")
+		"go on with "+fault.Setting("resume")+" and a larger "+fault.Setting("max-vram")+
+			", or on a device with more memory")
 }
 
 // history returns what stats.json tells, nil for nothing.

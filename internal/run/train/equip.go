@@ -118,8 +118,8 @@ func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 // goes on was told at its start.
 func (r *Run) warnPlan() {
 	if r.PhotoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
-		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step",
-			pipeline.BytesText(r.PhotoVRAM)))
+		r.warnLater(fmt.Sprintf("%s %s holds no photo: each is copied to the device for its step",
+			fault.Setting("photo-vram"), pipeline.BytesText(r.PhotoVRAM)))
 	}
 	if r.plan.Shares != nil {
 		r.noteLater("the devices have unequal memory: the model may grow to " + cli.SharesText(r.plan.Shares) +
@@ -193,13 +193,13 @@ func (r *Run) cacheBytes(planned photos.Options) (int64, error) {
 		return planned.Bytes, nil
 	}
 	if r.PhotoRAM > planned.Bytes {
-		return 0, fault.Usagef("give less, or raise --max-ram",
-			"flag --photo-ram: %s, the plan has %s for decoded photos", pipeline.BytesText(r.PhotoRAM),
+		return 0, fault.Usagef("give less, or raise "+fault.Setting("max-ram"),
+			"%s: %s, the plan has %s for decoded photos", fault.Named("photo-ram"), pipeline.BytesText(r.PhotoRAM),
 			pipeline.BytesText(planned.Bytes))
 	}
 	if least := planned.LargestPhoto(); r.PhotoRAM < least {
 		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least),
-			"flag --photo-ram: %s, the largest photo takes %s", pipeline.BytesText(r.PhotoRAM),
+			"%s: %s, the largest photo takes %s", fault.Named("photo-ram"), pipeline.BytesText(r.PhotoRAM),
 			pipeline.BytesText(least))
 	}
 	return r.PhotoRAM, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 
+	"vksplat/internal/fault"
 	"vksplat/scene/fingerprint"
 )
 
@@ -46,7 +47,7 @@ func (s *saver) identify() {
 	if r.Fingerprint = hex.EncodeToString(hash[:]); err != nil {
 		r.Fingerprint = noFingerprint
 		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs " +
-			"--accept-changes")
+			fault.Setting("accept-changes"))
 		r.Trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
 		r.altered = true
 	}

@@ -104,7 +104,7 @@ func TestIdentify(t *testing.T) {
 		}
 	})
 	if text := said.String(); r.Fingerprint != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
-		!strings.Contains(text, "was changed") || !strings.Contains(text, "--accept-changes") {
+		!strings.Contains(text, "was changed") || !strings.Contains(text, "accept-changes") {
 		t.Errorf("fingerprint %q, %v, %s", r.Fingerprint, r.Trainer.Deviations(), text)
 	}
 	// It is said once.

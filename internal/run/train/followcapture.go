@@ -42,8 +42,8 @@ func (r *Run) followCapture() {
 		}
 	}
 	r.follows = true
-	r.noteLater(fmt.Sprintf("the model ends with %s: --splats-factor %g of this capture", cli.Count(c.Splats, "splat"),
-		r.SplatsFactor))
+	r.noteLater(fmt.Sprintf("the model ends with %s: %s %g of this capture", cli.Count(c.Splats, "splat"),
+		fault.Setting("splats-factor"), r.SplatsFactor))
 }
 
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and

@@ -34,21 +34,23 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 	for _, f := range slices.Backward(list) {
 		c, err := pipeline.OpenCheckpoint(f.Path)
 		if err != nil {
-			return fault.Usagef("move it away, replace it with --overwrite, or choose another folder",
-				"%s is no whole checkpoint of this program", f.Path)
+			return fault.Usagef("move it away, replace it with "+fault.Setting("overwrite")+
+				", or choose another folder", "%s is no whole checkpoint of this program", f.Path)
 		}
 		h := c.Header
 		if err := c.Close(); err != nil {
 			return err
 		}
 		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return fault.Usagef("go on with --resume, start over with --overwrite, or choose another folder",
+			return fault.Usagef("go on with "+fault.Setting("resume")+", start over with "+
+				fault.Setting("overwrite")+", or choose another folder",
 				"%s holds a run that stopped after step %d of %d", s.r.Out, h.Step, h.Config.Iterations)
 		}
 	}
-	hint := "choose another folder, or replace it with --overwrite"
+	hint := "choose another folder, or replace it with " + fault.Setting("overwrite")
 	if whole > 0 {
-		hint = "choose another folder, replace it with --overwrite, or train on with --resume and more --iterations"
+		hint = "choose another folder, replace it with " + fault.Setting("overwrite") + ", or train on with " +
+			fault.Setting("resume") + " and more " + fault.Setting("iterations")
 	}
 	return output.RefuseFormer(s.r.Out, whole, hint)
 }

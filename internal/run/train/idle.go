@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 )
 
@@ -35,16 +36,16 @@ func (r *Run) warnSmall() {
 	c := &r.Config
 	if full := int64(c.NumDownscales) * int64(c.ResolutionSchedule); full > 0 && full >= int64(c.Iterations) {
 		r.warnLater(fmt.Sprintf("training ends before it comes to photos of full size: step %d of %d "+
-			"(lower --resolution-schedule, it is %d, or --num-downscales)",
-			full+1, c.Iterations, c.ResolutionSchedule))
+			"(lower %s, it is %d, or %s)", full+1, c.Iterations, fault.Setting("resolution-schedule"),
+			c.ResolutionSchedule, fault.Setting("num-downscales")))
 	}
 }
 
 // warnBeyond warns of steps to do something at that never come.
 func (r *Run) warnBeyond(flag string, at cli.Steps) {
 	if i := slices.IndexFunc(at, func(s int) bool { return s > r.Config.Iterations }); i >= 0 {
-		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out",
-			flag, at[i], r.Config.Iterations))
+		r.warnLater(fmt.Sprintf("%s %d and what follows is beyond the last step, %d: it is left out",
+			fault.Setting(flag), at[i], r.Config.Iterations))
 	}
 }
 
@@ -53,5 +54,5 @@ func (r *Run) apart() error {
 	if r.Out == "" {
 		return nil
 	}
-	return captured.RefuseInside(r.Out, "--model-path", r.Capture)
+	return captured.RefuseInside(r.Out, "model-path", r.Capture)
 }

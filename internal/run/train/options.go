@@ -22,13 +22,13 @@ import (
 	"vksplat/scene/inria"
 )
 
-// OfPlan is the flag that wants a plan, "" without one.
+// OfPlan names the flag that wants a plan, "" without one.
 func (o *Options) OfPlan() string {
 	switch {
 	case o.Block != plans.NoBlock:
-		return "--block"
+		return "block"
 	case o.ShareSteps:
-		return "--share-steps"
+		return "share-steps"
 	}
 	return ""
 }
@@ -45,11 +45,11 @@ func (o *Options) ConfigOf(plan *plans.Plan, k int) pipeline.Config {
 func (o *Options) OfOneBlock(plan *plans.Plan) error {
 	switch {
 	case o.Out != "":
-		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with --block",
-			"flag --model-path: %s is a plan of several blocks", plan.Dir)
+		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with "+
+			fault.Setting("block"), "%s: %s is a plan of several blocks", fault.Named("model-path"), plan.Dir)
 	case o.Checkpoints.Resume != "" && o.Checkpoints.Resume != ResumeAuto:
-		return fault.Usagef("leave it out: blocks that were begun resume; or train one with --block",
-			"flag --resume: %s is a plan of several blocks", plan.Dir)
+		return fault.Usagef("leave it out: blocks that were begun resume; or train one with "+fault.Setting("block"),
+			"%s: %s is a plan of several blocks", fault.Named("resume"), plan.Dir)
 	}
 	return nil
 }
@@ -73,8 +73,9 @@ func (o *Options) AsTrained(k int, st *output.Stats, config pipeline.Config) err
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return fault.Usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or "+
-		"--accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+	return fault.Usagef("give what the blocks were begun with, "+fault.Setting("overwrite")+
+		" to train all of them anew, or "+fault.Setting("accept-changes")+" to take it as it is",
+		"block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 
 // How many checkpoints stay unless the user says otherwise.
@@ -105,8 +106,9 @@ const ResumeAuto = "auto"
 // Check refuses --accept-changes without --resume.
 func (o *CheckpointOptions) Check() error {
 	if o.Accept && o.Resume == "" {
-		return fault.Usagef("add --resume to go on with the run in OUT, or give --overwrite to replace it",
-			"flag --accept-changes needs --resume")
+		return fault.Usagef("add "+fault.Setting("resume")+" to go on with the run in OUT, or give "+
+			fault.Setting("overwrite")+" to replace it",
+			"%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))
 	}
 	return nil
 }
@@ -284,17 +286,17 @@ func (o *Options) needs(c *scene.Capture) []need {
 	cube := c.Synthetic && o.Init.Kind == initial.InitAuto && len(c.Points) == 0
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
 	list := []need{
-		{"test-every", "--eval", o.Eval},
+		{"test-every", fault.Setting("eval"), o.Eval},
 		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
 		{"invert-masks", "masks, and none is found", masked},
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
-		{"splats-factor", "--splats 0", o.Config.Splats == 0},
-		{"init-points", "--init random", o.Init.Kind == initial.InitRandom || cube},
-		{"image-cache-size", "--image-cache", o.ImageCache != ""},
+		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
+		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},
+		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
 	}
 	for _, s := range pipeline.Settings {
 		for _, n := range s.Needs {
-			list = append(list, need{cli.Dashed(s.Name), cli.WithFlags(n.String()), n.Met(&o.Config)})
+			list = append(list, need{cli.Dashed(s.Name), cli.WithSettings(n.String()), n.Met(&o.Config)})
 		}
 	}
 	return list

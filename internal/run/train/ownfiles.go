@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 )
@@ -30,7 +31,7 @@ func (r *Run) refuseFolders() error {
 	if err != nil {
 		return err
 	}
-	return output.RefuseTaken(append(paths, old...), "choose another folder with -m")
+	return output.RefuseTaken(append(paths, old...), "choose another folder")
 }
 
 // runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
@@ -60,9 +61,9 @@ func (s *saver) refuseForeign(checkpoints []output.CheckpointFile) error {
 // remedy is what can be done about files in OUT besides moving them away.
 func (s *saver) remedy() string {
 	if s.o.Off {
-		return "or choose another folder with -m"
+		return "or choose another folder"
 	}
-	return "choose another folder with -m, or replace it with --overwrite"
+	return "choose another folder, or replace it with " + fault.Setting("overwrite")
 }
 
 // List begins the list of what this run writes.
@@ -99,7 +100,7 @@ func (r *Run) refuseForeignPictures() error {
 			anew = append(anew, pictures...)
 		}
 	}
-	if err := output.RefuseTaken(paths, "choose another folder with -m"); err != nil {
+	if err := output.RefuseTaken(paths, "choose another folder"); err != nil {
 		return err
 	}
 	if r.Saver.trusts { // the user's pictures that this run replaces come back with the earlier run

@@ -5,6 +5,7 @@ import (
 	"text/tabwriter"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 )
 
@@ -54,7 +55,7 @@ func printPlan(console *cli.Console, p *pipeline.Plan) error {
 	row("staging", d.Staging, where)
 	row("slack", d.Slack, "lost between blocks")
 	_, _ = fmt.Fprintf(w, "  at the start\t%s\t\n", pipeline.BytesText(d.Start))
-	decoded := "decoded photos; others are decoded again, or read from --image-cache"
+	decoded := "decoded photos; others are decoded again, or read from " + fault.Setting("image-cache")
 	if h.CacheAll {
 		decoded = "decoded photos, all of them"
 	}

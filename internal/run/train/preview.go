@@ -49,25 +49,26 @@ const (
 func (o *PreviewOptions) resolve(overwrite bool) error {
 	switch {
 	case o.File == "" && o.Every != defaultPreviewEvery:
-		return fault.Usagef("add --preview FILE, or leave it out", "%s", cli.NoEffect("preview-every", "--preview"))
+		return fault.Usagef("add "+fault.Setting("preview")+" FILE, or leave it out", "%s",
+			cli.NoEffect("preview-every", fault.Setting("preview")))
 	case !(o.Every > 0 && o.Every < maxMinutes):
-		return fault.Usagef("give seconds, as in 30", "flag --preview-every: %g is no time", o.Every)
+		return fault.Usagef("give seconds, as in 30", "%s: %g is no time", fault.Named("preview-every"), o.Every)
 	case o.File == "":
 		return nil
 	}
 	dir := filepath.Dir(o.File)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return fault.Usagef("make it first, or name another", "flag --preview: there is no folder %s",
+		return fault.Usagef("make it first, or name another", "%s: there is no folder %s", fault.Named("preview"),
 			wording.Printable(dir))
 	}
 	if info, err := os.Stat(o.File); err == nil && !info.Mode().IsRegular() {
-		return fault.Usagef("name a file, as in "+filepath.Join(o.File, "now.jpg"), "flag --preview: %s is no file",
-			wording.Printable(o.File))
+		return fault.Usagef("name a file, as in "+filepath.Join(o.File, "now.jpg"), "%s: %s is no file",
+			fault.Named("preview"), wording.Printable(o.File))
 	}
 	if isPreview(o.File) {
 		return nil
 	}
-	return output.RefuseExisting("flag --preview: ", overwrite, o.File)
+	return output.RefuseExisting("preview", overwrite, o.File)
 }
 
 // previewMark is a comment at the beginning of a preview, by which it is known again.

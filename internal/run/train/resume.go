@@ -101,11 +101,12 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 	}
 	if n := len(list); n > 0 {
 		return fault.WithHint(fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.Out, fault.ErrData, n),
-			"choose another folder, or start over with --overwrite in place of --resume, which removes "+
-				output.FormerText(s.r.Out, n))
+			"choose another folder, or start over with "+fault.Setting("overwrite")+" in place of "+
+				fault.Setting("resume")+", which removes "+output.FormerText(s.r.Out, n))
 	}
 	if err := output.RefuseFormer(s.r.Out, 0,
-		"replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
+		"replace it with "+fault.Setting("overwrite")+" in place of "+fault.Setting("resume")+
+			", or choose another folder"); err != nil {
 		return err
 	}
 	s.r.Console.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
@@ -125,7 +126,7 @@ func (s *saver) openFile(list []output.CheckpointFile) (err error) {
 	step := s.From.Header.Step
 	later := slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step <= step })
 	if text := output.ContentText(len(later), len(output.ModelsAbove(s.r.Out, step))); text != "" {
-		return fault.Usagef("add --overwrite to replace them, or name another folder with -m",
+		return fault.Usagef("add "+fault.Setting("overwrite")+" to replace them, or name another folder",
 			"%s holds what the run did after step %d: %s", s.r.Out, step, text)
 	}
 	return nil
@@ -148,7 +149,7 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 	}
 	if s.From.Hidden > 0 && !s.o.Accept {
 		return nil, fault.Data("resume", s.From.Path(), "train it anew, or go on with all splats drawn: "+
-			"--accept-changes",
+			fault.Setting("accept-changes"),
 			"%w: an earlier version trained it with a near plane of its own for each view (clearance %g), "+
 				"which hides splats that every other program draws", fault.ErrData, s.From.Hidden)
 	}
@@ -160,8 +161,8 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return nil, fault.Usagef("give what the run was started with, or go on with the new values: --accept-changes",
-		"%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
+	return nil, fault.Usagef("give what the run was started with, or go on with the new values: "+
+		fault.Setting("accept-changes"), "%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.

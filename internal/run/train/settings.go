@@ -31,8 +31,8 @@ type Vocabulary struct {
 	Preset  func(preset string) (texts map[string]string, err error) // by the names of settings
 }
 
-// Resolve completes o, which holds the defaults and what was given, with the configuration and the preset, and derives
-// the rest.
+// Resolve completes o, which holds the defaults and what was given, with the configuration and the preset, derives the
+// rest, and checks all of it.
 func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(name string) bool) error {
 	for _, name := range []string{"preset", "strategy"} {
 		if text, found := config[name]; found && !given(name) {
@@ -62,7 +62,10 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 	if err := o.scalePreset(v, preset, known); err != nil {
 		return err
 	}
-	return o.derive(known, has(preset, "grow-grad2d"))
+	if err := o.derive(known, has(preset, "grow-grad2d")); err != nil {
+		return err
+	}
+	return o.Check()
 }
 
 func has(texts map[string]string, name string) bool {
@@ -126,7 +129,8 @@ func (o *Options) derive(given func(string) bool, presetGrad bool) error {
 		c.MaxSplats = c.Splats
 	}
 	if f := o.StepsScaler; !(f > 0) || f > 1e3 {
-		return fault.Usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
+		return fault.Usagef("give a factor above 0, as in 0.25", "%s: %g is no factor of steps",
+			fault.Named("steps-scaler"), f)
 	}
 	if o.StepsScaler != 1 {
 		*c = c.Scaled(o.StepsScaler)

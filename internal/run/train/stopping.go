@@ -60,12 +60,12 @@ func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err 
 // stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that
 // its checkpoint was, if it has one.
 func (r *Run) stoppedError(interrupted, saved bool) (err error) {
-	step, again := r.Trainer.Step(), "go on with the same command and --resume"
+	step, then := r.Trainer.Step(), "go on with "+again(r.Console)
 	switch {
 	case r.Unmeasured && r.Trainer.Complete():
 		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores "+
 			"are not, nor all of its pictures", fault.ErrInterrupted)
-		again = "measure it with the same command and --resume"
+		then = "measure it with " + again(r.Console)
 	case r.Unmeasured:
 		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, "+
 			"its scores are not, nor all of its pictures",
@@ -78,7 +78,7 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 	}
 	switch {
 	case saved && r.Saver.newest() != "":
-		return fault.WithHint(err, again)
+		return fault.WithHint(err, then)
 	case r.Unmeasured && r.Trainer.Complete():
 		return fault.WithHint(err, "no checkpoint is kept: the same command trains anew; vksplat render draws "+
 			"the model")
@@ -97,19 +97,29 @@ func (r *Run) lostHint(err error) error {
 	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.Console, "")
 	if from := r.Saver.From; from != nil { // of another folder, or among those that are kept
 		state, again = "no checkpoint had been written since "+from.Path(),
-			"go on with that once more: "+commandAgain(r.Console, "--resume="+from.Path())
+			"go on with that once more: "+commandAgain(r.Console, cli.Flag("resume", from.Path()))
 	}
 	if path := r.Saver.newest(); path != "" {
-		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+commandAgain(r.Console, "--resume")
+		state, again = "the last checkpoint, "+path+", is whole",
+			"go on with it: "+commandAgain(r.Console, cli.Switch("resume"))
 		if unfinished != nil {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}
 	}
 	about := fault.Hint(err)
 	if len(r.others) > 0 {
-		about += "; leave the device out of --devices if it does not come back"
+		about += "; leave the device out of " + fault.Setting("devices") + " if it does not come back"
 	}
 	return fault.WithHint(fmt.Errorf("%w; %s", err, state), about+"; "+again)
+}
+
+// again says what resumes this process's run: the same command or, of a console without a command line, the call of the
+// Go API.
+func again(console *cli.Console) string {
+	if len(console.Args) == 0 {
+		return fault.Setting("resume")
+	}
+	return "the same command and " + fault.Setting("resume")
 }
 
 // commandAgain returns the command line of this process with another flag in place of --resume, or with none. Of a
@@ -119,20 +129,20 @@ func commandAgain(console *cli.Console, flag string) string {
 	case len(console.Args) == 0 && flag == "":
 		return "the same call"
 	case len(console.Args) == 0:
-		return "Resume"
+		return fault.Setting("resume")
 	}
 	words, rest := console.Args, []string(nil)
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, rest = words[:i], words[i:]
 	}
 	words = slices.DeleteFunc(slices.Clone(words),
-		func(w string) bool { return w == "--resume" || strings.HasPrefix(w, "--resume=") })
+		func(w string) bool { return w == cli.Switch("resume") || strings.HasPrefix(w, cli.Flag("resume", "")) })
 	if flag != "" {
 		words = append(words, flag)
 	}
-	text := "vksplat"
-	for _, w := range append(words, rest...) {
-		text += " " + photo.ShellWord(w)
+	words = append(words, rest...)
+	for i, w := range words {
+		words[i] = photo.ShellWord(w)
 	}
-	return text
+	return fault.Command(strings.Join(words, " "))
 }

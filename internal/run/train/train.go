@@ -162,8 +162,8 @@ func (r *Run) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || r.Saver == nil || r.Saver.newest() == "" {
 		return err
 	}
-	return fault.WithHint(err, fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on "+
-		"from it with --resume=FILE --accept-changes, or start anew", r.Saver.newest()))
+	return fault.WithHint(err, "lower the learning rates, then start anew or go on from the last checkpoint before it "+
+		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(r.Saver.newest())+" --accept-changes"))
 }
 
 // Begin does everything that comes before the first line.
@@ -306,8 +306,8 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if near, err := r.Capture.Origin("auto"); err == nil && r.Options.Origin == "keep" && near != ([3]float64{}) {
-		r.noteLater("--origin keep writes coordinates this far from zero in float32, which is too coarse for them: " +
-			"the file shows less than the scores say")
+		r.noteLater(fault.Setting("origin") + " keep writes coordinates this far from zero in float32, which is too " +
+			"coarse for them: the file shows less than the scores say")
 	}
 	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
 	if from := r.Saver.From; from != nil {

@@ -26,7 +26,7 @@ func (r *Run) Claim() (release func(), err error) {
 		return release, nil
 	}
 	if !r.Claimed {
-		if err := output.RefusePlace(r.Out, "flag --model-path: ", output.RunMarks...); err != nil {
+		if err := output.RefusePlace(r.Out, "model-path", output.RunMarks...); err != nil {
 			return nil, err
 		}
 		free, err := output.Claim(r.Out, true)
@@ -46,7 +46,7 @@ func (r *Run) Claim() (release func(), err error) {
 			": the one replacing it ended before its first checkpoint")
 	}
 	o := &r.Checkpoints
-	if err := convert.RefuseExports(output.ReadWritten(r.Out), r.Exports, "flag --export: ", o.Resume != "",
+	if err := convert.RefuseExports(output.ReadWritten(r.Out), r.Exports, "export", o.Resume != "",
 		o.Overwrite); err != nil {
 		release()
 		return nil, err
@@ -87,7 +87,7 @@ func (r *Run) foreignTo(path string) error {
 	first, _, _ := strings.Cut(filepath.ToSlash(inside), "/")
 	own := err == nil && slices.Contains([]string{"input.ply", "point_cloud", output.CheckpointFolder}, first)
 	if own || r.Init.File != "" && output.Absolute(r.Init.File) == output.Absolute(path) {
-		return fault.Usagef("choose another name", "flag --export: %s is the run's own", path)
+		return fault.Usagef("choose another name", "%s: %s is the run's own", fault.Named("export"), path)
 	}
 	return nil
 }

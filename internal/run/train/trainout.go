@@ -101,15 +101,15 @@ func (r *Run) fullHint(err error) error {
 	if r.written != "" {
 		state = "the model " + r.written + " is complete"
 	}
-	again := "run the command again"
+	then := "try again"
 	if checkpoint != "" {
 		state += ", and so is the checkpoint " + checkpoint
 		if r.written == "" {
 			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
 		}
-		again = "go on with the same command and --resume"
+		then = "go on with " + again(r.Console)
 	}
-	text := state + "; once there is room, " + again
+	text := state + "; once there is room, " + then
 	if before := fault.Hint(err); before != "" {
 		text = before + "; " + text
 	}
@@ -149,7 +149,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	r.Saver.Standing()
 	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
 		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise "+
-			"--max-vram for more detail", n))
+			"%s for more detail", n, fault.Setting("max-vram")))
 	}
 	if err := r.writeReport(st); err != nil {
 		return nil, err

@@ -1,0 +1,106 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/pipeline"
+)
+
+// Check refuses settings that are out of range, make no sense or contradict each other, before any work.
+func (o *Options) Check() error {
+	if err := o.checkRanges(); err != nil {
+		return fault.Usagef("see: "+fault.Command("train --help-all"), "%w", err)
+	}
+	for _, check := range []func() error{o.checkRecipe, o.checkDevices, o.checkMeasuring} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRanges returns the errors of all settings that are out of range.
+func (o *Options) checkRanges() error {
+	var errs []error
+	check := func(name string, value any, x float64, r pipeline.Range) {
+		if !r.Holds(x) {
+			errs = append(errs, fmt.Errorf("%s is %v; it must be %v", fault.Setting(name), value, r))
+		}
+	}
+	for i := range pipeline.Settings {
+		s := &pipeline.Settings[i]
+		switch p := s.Of(&o.Config).(type) {
+		case *int:
+			check(cli.Dashed(s.Name), *p, float64(*p), s.Asked())
+		case *float64:
+			check(cli.Dashed(s.Name), *p, *p, s.Asked())
+		}
+	}
+	check("splats-factor", o.SplatsFactor, o.SplatsFactor, pipeline.Range{Most: MostSplatsFactor})
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return o.Config.Validate()
+}
+
+// checkRecipe refuses a recipe whose parts do not go together.
+func (o *Options) checkRecipe() error {
+	c, mcmc := &o.Config, o.Config.Strategy == pipeline.StrategyMCMC
+	follows := o.SplatsFactor > 0 && o.Given != nil && o.Given("splats-factor")
+	const still = "%s: without refinement the number of splats stays what the capture has"
+	switch {
+	case c.RefineEvery == 0 && c.Splats > 0:
+		return fault.Usagef("give "+fault.Setting("refine-every")+" 100", still, fault.Named("splats", "refine-every"))
+	case c.RefineEvery == 0 && follows:
+		return fault.Usagef("give "+fault.Setting("refine-every")+" 100", still,
+			fault.Named("splats-factor", "refine-every"))
+	case mcmc && c.AbsGrad:
+		return fault.Usagef("leave out one of the two", "%s: mcmc does not grow by gradients",
+			fault.Named("strategy", "absgrad"))
+	case mcmc && c.ResetEvery > 0:
+		return fault.Usagef("give "+fault.Setting("reset-every")+" 0", "%s: mcmc resets no opacities",
+			fault.Named("strategy", "reset-every"))
+	case mcmc && c.MaxSplats == 0 && c.Splats == 0 && o.SplatsFactor == 0:
+		return fault.Usagef("give "+fault.Setting("max-splats")+" 1000000",
+			"%s: mcmc grows to a fixed number, and 0 is none", fault.Named("strategy", "max-splats"))
+	}
+	return nil
+}
+
+// checkDevices refuses devices, and plans for them, that are no choice.
+func (o *Options) checkDevices() error {
+	switch {
+	case o.DryRun && o.Checkpoints.Resume != "":
+		return fault.Usagef("leave out "+fault.Setting("resume"), "%s: the plan is that of a run from the start",
+			fault.Named("dry-run", "resume"))
+	case o.PlanJSON && !o.DryRun:
+		return fault.Usagef("add "+fault.Setting("dry-run"), "%s prints a plan, and none was asked for",
+			fault.Setting("json"))
+	case o.Given != nil && o.Given("devices") && !NamesDevices(o.Devices):
+		return fault.Usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
+			"%s: %q names no device in one place", fault.Named("devices"), o.Devices)
+	case o.Devices != "" && o.Device.Select != "":
+		return fault.Usagef("leave out "+fault.Setting("device"), "%s: one names all devices",
+			fault.Named("device", "devices"))
+	}
+	return nil
+}
+
+// checkMeasuring refuses scores that nothing is measured for.
+func (o *Options) checkMeasuring() error {
+	switch {
+	case len(o.EvalAt) > 0 && !o.Eval:
+		return fault.Usagef("give "+fault.Setting("eval")+", which holds photos out",
+			"%s: no photo is held out to measure on", fault.Named("eval-at"))
+	case o.TestEvery < 2:
+		return fault.Usagef("give 2 or more", "%s: %d leaves no photo to train on", fault.Named("test-every"),
+			o.TestEvery)
+	case o.MetricsEvery < 1:
+		return fault.Usagef("give 1 or more", "%s: %d is no number of steps", fault.Named("metrics-every"),
+			o.MetricsEvery)
+	}
+	return nil
+}
