@@ -109,7 +109,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"    help colour", "    help colour\n    to step", "a colour does not go to step"},
 		{"to step * scene", "to step * time", "not \"step * time\""},
 		{"    most 10", "    most -1", "ask for -1 at most, which is not in [0, inf)"},
-		{"    most 10", "    most ten", "settings.schema:24"},
+		{"    most 10", "    most ten", "settings.schema:23"},
 		{"    from paper", "    fron paper", "fron is none of help, from"},
 		{"group Main\n", "group Main\n    to step\n", "none is above"},
 		{"group Main\n", "", "before the first group"},
