@@ -14,99 +14,99 @@ import (
 // the median camera distance is 1. The JSON names are also the keys of configuration files and,
 // with dashes, the flags of the command.
 type Config struct {
-	// training steps N, one photo each
+	// training steps, one photo each
 	Iterations int `json:"iterations"`
-	// random seed N; the same seed gives the same bytes
+	// random seed; the same seed gives the same bytes
 	Seed uint64 `json:"seed"`
-	// degree N of the spherical harmonics, 0 to 3
+	// degree of the spherical harmonics, 0 to 3
 	SHDegree int `json:"sh_degree"`
 	// train one more SH degree every N steps
 	SHInterval int `json:"sh_degree_interval"`
-	// black, white or R,G,B from 0 to 1
+	// background colour: black, white or R,G,B from 0 to 1
 	Background [3]float32 `json:"background"`
-	// use a random background colour in every step, in training only
+	// train against a random background colour in every step
 	RandomBackground bool `json:"random_background"`
-	// HOW: full stores float32; mixed stores spherical harmonics and the optimiser's moments in half
-	// the bytes, so that more splats fit
+	// precision of what is trained; full stores float32; mixed stores spherical harmonics and the
+	// optimiser's moments in half the bytes, so that more splats fit
 	Precision string `json:"precision"`
 	// compensate opacity for the pixel filter
 	Antialiased bool `json:"antialiased"`
-	// near plane at DISTANCE; the median camera distance is 1
+	// distance of the near plane; the median camera distance is 1
 	Near float64 `json:"near"`
 	// remove splats closer to a camera than X times the depth of its nearest points; 0: off
 	Carve float64 `json:"carve"`
-	// begin with photos whose width and height are halved N times; 0: full size from the start
+	// start with photos halved N times in width and height (default 0: full size)
 	NumDownscales int `json:"num_downscales"`
 	// with num_downscales, double width and height every N steps up to full size
 	ResolutionSchedule int `json:"resolution_schedule"`
-	// count SSIM windows that reach beyond the photo, as INRIA does; otherwise only those inside
+	// also count SSIM windows that reach beyond the photo, as INRIA does
 	SSIMSame bool `json:"ssim_same"`
-	// share X of D-SSIM in the loss; the rest is L1
+	// weight of D-SSIM in the loss; the rest is L1
 	SSIMLambda float64 `json:"ssim_lambda"`
-	// weight X of the mean |alpha - photo's alpha|; 0: photos are composited over the background
+	// weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)
 	AlphaLoss float64 `json:"alpha_loss"`
-	// weight X of the mean opacity; mcmc: 0.01
+	// weight of the mean opacity in the loss (default 0; mcmc 0.01)
 	OpacityReg float64 `json:"opacity_reg"`
-	// weight X of the mean scale; mcmc: 0.01
+	// weight of the mean scale in the loss (default 0; mcmc 0.01)
 	ScaleReg float64 `json:"scale_reg"`
-	// learn a 3x4 colour map for each photo
+	// learn a colour correction for each photo; a 3x4 matrix
 	Exposure bool `json:"exposure"`
-	// with exposure, learning rate X of the maps, 0 to 10
+	// with exposure, learning rate of the corrections, 0 to 10
 	LRExposure float64 `json:"lr_exposure"`
-	// with exposure, weight X of the maps' mean squared distance from the identity
+	// with exposure, weight of the corrections' mean squared distance from the identity
 	ExposureReg float64 `json:"exposure_reg"`
-	// share X of lr_exposure left at the end; decays exponentially
+	// fraction of lr_exposure left at the end; decays exponentially
 	LRExposureFinal float64 `json:"lr_exposure_final"`
-	// learning rate X of positions, times the scene's size, 0 to 10
+	// learning rate of positions, times the scene's size, 0 to 10
 	LRMeans float64 `json:"lr_means"`
-	// share X of lr_means left at the end; decays exponentially
+	// fraction of lr_means left at the end; decays exponentially
 	LRMeansFinal float64 `json:"lr_means_final"`
-	// learning rate X of log scales, 0 to 10
+	// learning rate of log scales, 0 to 10
 	LRLogScales float64 `json:"lr_log_scales"`
-	// learning rate X of rotations, 0 to 10
+	// learning rate of rotations, 0 to 10
 	LRQuats float64 `json:"lr_quats"`
-	// learning rate X of logit opacities, 0 to 10
+	// learning rate of logit opacities, 0 to 10
 	LRLogitOpacity float64 `json:"lr_logit_opacities"`
-	// learning rate X of colours, 0 to 10
+	// learning rate of colours, 0 to 10
 	LRSH0 float64 `json:"lr_sh0"`
-	// learning rate X of higher SH coefficients, 0 to 10
+	// learning rate of higher SH coefficients, 0 to 10
 	LRSHN float64 `json:"lr_shn"`
-	// opacity X of the first splats; mcmc: 0.5
+	// opacity of the first splats (default 0.1; mcmc 0.5)
 	InitOpacity float64 `json:"init_opacity"`
-	// size X of the first splats, times the mean distance to the three nearest points; mcmc: 0.1
+	// size of the first splats, times the mean distance to three neighbours (default 1; mcmc 0.1)
 	InitScale float64 `json:"init_scale"`
-	// NAME: default grows and prunes by gradients [3DGS]; mcmc relocates up to a fixed number
-	// [3DGS-MCMC] and uses its recipe's values unless others are given
+	// how splats are added and removed; default grows and prunes by gradients [3DGS]; mcmc relocates a
+	// fixed number of splats [3DGS-MCMC] and brings the values of its recipe, unless others are given
 	Strategy string `json:"strategy"`
-	// stop growing at N splats; 0: what memory allows; mcmc: 1000000
+	// stop growing at N splats; mcmc: 1000000 (default 0: what memory holds)
 	MaxSplats int `json:"max_splats"`
-	// end with exactly N splats; 0: the strategy decides
+	// end with exactly N splats (default 0: the strategy decides)
 	Splats int `json:"splats"`
-	// refine after step N
+	// start refining after step N
 	RefineStart int `json:"refine_start"`
-	// refine before step N; mcmc: 25000
+	// stop refining before step N (default 15000; mcmc 25000)
 	RefineStop int `json:"refine_stop"`
 	// refine every N steps; 0: never
 	RefineEvery int `json:"refine_every"`
-	// reset opacities every N steps before refine_stop; 0: never, as with mcmc
+	// reset opacities every N steps until refine_stop; 0: never, as with mcmc
 	ResetEvery int `json:"reset_every"`
-	// grow by absolute gradients: finer detail; grow_grad2d is then 8e-4 unless given
+	// grow splats by absolute gradients, for finer detail; grow_grad2d is then 8e-4 unless given
 	AbsGrad bool `json:"absgrad"`
-	// a split or duplicated splat gets 1 - sqrt(1 - opacity)
+	// give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)
 	RevisedOpacity bool `json:"revised_opacity"`
-	// mean 2D gradient X, in units of half the image, above which a splat grows
+	// grow splats whose mean 2D gradient is above X; in units of half the image
 	GrowGrad2D float64 `json:"grow_grad2d"`
-	// size X, times the scene's, above which a growing splat is split rather than duplicated
+	// split growing splats larger than X times the scene; duplicate smaller ones
 	GrowScale float64 `json:"grow_scale"`
-	// remove splats, or with mcmc relocate them, below opacity X
+	// remove splats whose opacity is below X; mcmc relocates them
 	PruneOpacity float64 `json:"prune_opacity"`
-	// remove splats larger than X times the scene once opacities have been reset
+	// remove splats larger than X times the scene; from the first reset of opacities on
 	PruneScale float64 `json:"prune_scale"`
-	// largest opacity X after a reset
+	// highest opacity after a reset
 	ResetOpacity float64 `json:"reset_opacity"`
 	// mcmc: grow by the factor X at each refinement
 	GrowFactor float64 `json:"grow_factor"`
-	// mcmc: exploration noise of X times the learning rate of positions
+	// mcmc: exploration noise, times the learning rate of positions
 	NoiseLR float64 `json:"noise_lr"`
 
 	unlisted
@@ -185,10 +185,9 @@ var Settings = []Setting{
 	{
 		Name:    "iterations",
 		Group:   "Training",
-		Help:    "training steps `N`, one photo each",
+		Help:    "training steps, one photo each",
 		Source:  "3DGS",
 		Aliases: []string{"max-steps", "iter", "num-iters", "total-train-iters"},
-		Basic:   true,
 		Steps:   true,
 		Range:   Range{Least: 1, Most: math.MaxInt32},
 		Of:      func(c *Config) any { return &c.Iterations },
@@ -196,17 +195,15 @@ var Settings = []Setting{
 	{
 		Name:   "seed",
 		Group:  "Training",
-		Help:   "random seed `N`; the same seed gives the same bytes",
+		Help:   "random seed; the same seed gives the same bytes",
 		Source: "gsplat",
-		Basic:  true,
 		Of:     func(c *Config) any { return &c.Seed },
 	},
 	{
 		Name:   "sh_degree",
 		Group:  "Training",
-		Help:   "degree `N` of the spherical harmonics, 0 to 3",
+		Help:   "degree of the spherical harmonics, 0 to 3",
 		Source: "3DGS",
-		Basic:  true,
 		Range:  Range{Most: 3},
 		Of:     func(c *Config) any { return &c.SHDegree },
 	},
@@ -223,9 +220,8 @@ var Settings = []Setting{
 	{
 		Name:   "num_downscales",
 		Group:  "Training",
-		Help:   "begin with photos whose width and height are halved `N` times; 0: full size from the start",
+		Help:   "start with photos halved `N` times in width and height (default 0: full size)",
 		Source: "Splatfacto",
-		Basic:  true,
 		Range:  Range{Most: 10},
 		Of:     func(c *Config) any { return &c.NumDownscales },
 	},
@@ -242,16 +238,15 @@ var Settings = []Setting{
 	{
 		Name:   "background",
 		Group:  "Training",
-		Help:   "black, white or R,G,B from 0 to 1",
+		Help:   "background colour: black, white or R,G,B from 0 to 1",
 		Source: "3DGS",
-		Basic:  true,
 		Range:  Range{Most: 1},
 		Of:     func(c *Config) any { return &c.Background },
 	},
 	{
 		Name:    "random_background",
 		Group:   "Training",
-		Help:    "use a random background colour in every step, in training only",
+		Help:    "train against a random background colour in every step",
 		Source:  "INRIA",
 		Aliases: []string{"random-bkgd"},
 		Of:      func(c *Config) any { return &c.RandomBackground },
@@ -262,13 +257,12 @@ var Settings = []Setting{
 		Help:    "compensate opacity for the pixel filter",
 		Source:  "Mip-Splatting",
 		Aliases: []string{"antialiasing"},
-		Basic:   true,
 		Of:      func(c *Config) any { return &c.Antialiased },
 	},
 	{
 		Name:    "near",
 		Group:   "Training",
-		Help:    "near plane at `DISTANCE`; the median camera distance is 1",
+		Help:    "distance of the near plane; the median camera distance is 1",
 		Source:  "gsplat",
 		Aliases: []string{"near-plane"},
 		Range:   Range{Most: math.MaxFloat32, AboveLeast: true},
@@ -284,7 +278,7 @@ var Settings = []Setting{
 	{
 		Name:    "init_opacity",
 		Group:   "Training",
-		Help:    "opacity `X` of the first splats; mcmc: 0.5",
+		Help:    "opacity of the first splats (default 0.1; mcmc 0.5)",
 		Source:  "3DGS",
 		Aliases: []string{"init-opa"},
 		Range:   Range{Most: 1, AboveLeast: true, BelowMost: true},
@@ -293,7 +287,7 @@ var Settings = []Setting{
 	{
 		Name:   "init_scale",
 		Group:  "Training",
-		Help:   "size `X` of the first splats, times the mean distance to the three nearest points; mcmc: 0.1",
+		Help:   "size of the first splats, times the mean distance to three neighbours (default 1; mcmc 0.1)",
 		Source: "3DGS",
 		Range:  Range{Most: math.MaxFloat32, AboveLeast: true},
 		Of:     func(c *Config) any { return &c.InitScale },
@@ -301,51 +295,46 @@ var Settings = []Setting{
 	{
 		Name:   "exposure",
 		Group:  "Training",
-		Help:   "learn a 3x4 colour map for each photo",
+		Help:   "learn a colour correction for each photo; a 3x4 matrix",
 		Source: "INRIA",
-		Basic:  true,
 		Of:     func(c *Config) any { return &c.Exposure },
 	},
 	{
 		Name:  "strategy",
 		Group: "How splats are added and removed",
-		Help: "`NAME`: default grows and prunes by gradients [3DGS]; mcmc relocates up to a fixed number " +
-			"[3DGS-MCMC] and uses its recipe's values unless others are given",
+		Help: "how splats are added and removed; default grows and prunes by gradients [3DGS]; mcmc relocates a " +
+			"fixed number of splats [3DGS-MCMC] and brings the values of its recipe, unless others are given",
 		Words: []string{"default", "mcmc"},
-		Basic: true,
 		Of:    func(c *Config) any { return &c.Strategy },
 	},
 	{
 		Name:  "splats",
 		Group: "How splats are added and removed",
-		Help:  "end with exactly `N` splats; 0: the strategy decides",
-		Basic: true,
+		Help:  "end with exactly `N` splats (default 0: the strategy decides)",
 		Range: Range{Most: math.MaxInt32},
 		Of:    func(c *Config) any { return &c.Splats },
 	},
 	{
 		Name:    "max_splats",
 		Group:   "How splats are added and removed",
-		Help:    "stop growing at `N` splats; 0: what memory allows; mcmc: 1000000",
+		Help:    "stop growing at `N` splats; mcmc: 1000000 (default 0: what memory holds)",
 		Source:  "3DGS-MCMC",
 		Aliases: []string{"cap-max", "max-cap", "max-gaussians"},
-		Basic:   true,
 		Range:   Range{Most: math.Inf(1)},
 		Of:      func(c *Config) any { return &c.MaxSplats },
 	},
 	{
 		Name:   "absgrad",
 		Group:  "How splats are added and removed",
-		Help:   "grow by absolute gradients: finer detail; {grow_grad2d} is then 8e-4 unless given",
+		Help:   "grow splats by absolute gradients, for finer detail; {grow_grad2d} is then 8e-4 unless given",
 		Source: "AbsGS",
-		Basic:  true,
 		Needs:  []Need{{"refine_every", ""}},
 		Of:     func(c *Config) any { return &c.AbsGrad },
 	},
 	{
 		Name:   "revised_opacity",
 		Group:  "How splats are added and removed",
-		Help:   "a split or duplicated splat gets 1 - sqrt(1 - opacity)",
+		Help:   "give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)",
 		Source: "Bulo",
 		Needs:  []Need{{"refine_every", ""}, {"strategy", "default"}},
 		Of:     func(c *Config) any { return &c.RevisedOpacity },
@@ -353,7 +342,7 @@ var Settings = []Setting{
 	{
 		Name:    "refine_start",
 		Group:   "Refinement in detail",
-		Help:    "refine after step `N`",
+		Help:    "start refining after step `N`",
 		Source:  "3DGS",
 		Aliases: []string{"refine-start-iter", "densify-from-iter"},
 		Steps:   true,
@@ -364,7 +353,7 @@ var Settings = []Setting{
 	{
 		Name:    "refine_stop",
 		Group:   "Refinement in detail",
-		Help:    "refine before step `N`; mcmc: 25000",
+		Help:    "stop refining before step `N` (default 15000; mcmc 25000)",
 		Source:  "3DGS",
 		Aliases: []string{"refine-stop-iter", "densify-until-iter"},
 		Steps:   true,
@@ -385,7 +374,7 @@ var Settings = []Setting{
 	{
 		Name:    "reset_every",
 		Group:   "Refinement in detail",
-		Help:    "reset opacities every `N` steps before {refine_stop}; 0: never, as with mcmc",
+		Help:    "reset opacities every `N` steps until {refine_stop}; 0: never, as with mcmc",
 		Source:  "3DGS",
 		Aliases: []string{"opacity-reset-interval"},
 		Steps:   true,
@@ -396,7 +385,7 @@ var Settings = []Setting{
 	{
 		Name:   "reset_opacity",
 		Group:  "Refinement in detail",
-		Help:   "largest opacity `X` after a reset",
+		Help:   "highest opacity after a reset",
 		Source: "3DGS",
 		Range:  Range{Most: 1, AboveLeast: true, BelowMost: true},
 		Needs:  []Need{{"refine_every", ""}, {"reset_every", ""}},
@@ -405,7 +394,7 @@ var Settings = []Setting{
 	{
 		Name:    "grow_grad2d",
 		Group:   "Refinement in detail",
-		Help:    "mean 2D gradient `X`, in units of half the image, above which a splat grows",
+		Help:    "grow splats whose mean 2D gradient is above `X`; in units of half the image",
 		Source:  "3DGS",
 		Aliases: []string{"densify-grad-threshold"},
 		Range:   Range{Most: math.MaxFloat32},
@@ -415,7 +404,7 @@ var Settings = []Setting{
 	{
 		Name:    "grow_scale",
 		Group:   "Refinement in detail",
-		Help:    "size `X`, times the scene's, above which a growing splat is split rather than duplicated",
+		Help:    "split growing splats larger than `X` times the scene; duplicate smaller ones",
 		Source:  "3DGS",
 		Aliases: []string{"grow-scale3d", "percent-dense"},
 		Range:   Range{Most: math.MaxFloat32},
@@ -425,7 +414,7 @@ var Settings = []Setting{
 	{
 		Name:    "prune_opacity",
 		Group:   "Refinement in detail",
-		Help:    "remove splats, or with mcmc relocate them, below opacity `X`",
+		Help:    "remove splats whose opacity is below `X`; mcmc relocates them",
 		Source:  "3DGS",
 		Aliases: []string{"prune-opa", "min-opacity"},
 		Range:   Range{Most: math.MaxFloat32},
@@ -435,7 +424,7 @@ var Settings = []Setting{
 	{
 		Name:    "prune_scale",
 		Group:   "Refinement in detail",
-		Help:    "remove splats larger than `X` times the scene once opacities have been reset",
+		Help:    "remove splats larger than `X` times the scene; from the first reset of opacities on",
 		Source:  "3DGS",
 		Aliases: []string{"prune-scale3d"},
 		Range:   Range{Most: math.MaxFloat32},
@@ -454,7 +443,7 @@ var Settings = []Setting{
 	{
 		Name:   "noise_lr",
 		Group:  "Refinement in detail",
-		Help:   "mcmc: exploration noise of `X` times the learning rate of positions",
+		Help:   "mcmc: exploration noise, times the learning rate of positions",
 		Source: "3DGS-MCMC",
 		Range:  Range{Most: math.MaxFloat32},
 		Needs:  []Need{{"strategy", "mcmc"}},
@@ -463,7 +452,7 @@ var Settings = []Setting{
 	{
 		Name:    "ssim_lambda",
 		Group:   "Loss",
-		Help:    "share `X` of D-SSIM in the loss; the rest is L1",
+		Help:    "weight of D-SSIM in the loss; the rest is L1",
 		Source:  "3DGS",
 		Aliases: []string{"lambda-dssim"},
 		Range:   Range{Most: 1},
@@ -472,14 +461,14 @@ var Settings = []Setting{
 	{
 		Name:   "ssim_same",
 		Group:  "Loss",
-		Help:   "count SSIM windows that reach beyond the photo, as INRIA does; otherwise only those inside",
+		Help:   "also count SSIM windows that reach beyond the photo, as INRIA does",
 		Source: "gsplat",
 		Of:     func(c *Config) any { return &c.SSIMSame },
 	},
 	{
 		Name:    "alpha_loss",
 		Group:   "Loss",
-		Help:    "weight `X` of the mean |alpha - photo's alpha|; 0: photos are composited over the background",
+		Help:    "weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)",
 		Source:  "Brush",
 		Aliases: []string{"match-alpha-weight"},
 		Range:   Range{Most: math.MaxFloat32},
@@ -488,7 +477,7 @@ var Settings = []Setting{
 	{
 		Name:   "opacity_reg",
 		Group:  "Loss",
-		Help:   "weight `X` of the mean opacity; mcmc: 0.01",
+		Help:   "weight of the mean opacity in the loss (default 0; mcmc 0.01)",
 		Source: "3DGS-MCMC",
 		Range:  Range{Most: math.MaxFloat32},
 		Of:     func(c *Config) any { return &c.OpacityReg },
@@ -496,7 +485,7 @@ var Settings = []Setting{
 	{
 		Name:   "scale_reg",
 		Group:  "Loss",
-		Help:   "weight `X` of the mean scale; mcmc: 0.01",
+		Help:   "weight of the mean scale in the loss (default 0; mcmc 0.01)",
 		Source: "3DGS-MCMC",
 		Range:  Range{Most: math.MaxFloat32},
 		Of:     func(c *Config) any { return &c.ScaleReg },
@@ -504,7 +493,7 @@ var Settings = []Setting{
 	{
 		Name:  "exposure_reg",
 		Group: "Loss",
-		Help:  "with {exposure}, weight `X` of the maps' mean squared distance from the identity",
+		Help:  "with {exposure}, weight of the corrections' mean squared distance from the identity",
 		Range: Range{Most: math.MaxFloat32},
 		Needs: []Need{{"exposure", ""}},
 		Of:    func(c *Config) any { return &c.ExposureReg },
@@ -512,7 +501,7 @@ var Settings = []Setting{
 	{
 		Name:      "lr_means",
 		Group:     "Learning rates",
-		Help:      "learning rate `X` of positions, times the scene's size, 0 to 10",
+		Help:      "learning rate of positions, times the scene's size, 0 to 10",
 		Source:    "3DGS",
 		Aliases:   []string{"means-lr", "position-lr-init"},
 		Rate:      true,
@@ -523,7 +512,7 @@ var Settings = []Setting{
 	{
 		Name:   "lr_means_final",
 		Group:  "Learning rates",
-		Help:   "share `X` of {lr_means} left at the end; decays exponentially",
+		Help:   "fraction of {lr_means} left at the end; decays exponentially",
 		Source: "3DGS",
 		Range:  Range{Most: 1, AboveLeast: true},
 		Of:     func(c *Config) any { return &c.LRMeansFinal },
@@ -531,7 +520,7 @@ var Settings = []Setting{
 	{
 		Name:      "lr_log_scales",
 		Group:     "Learning rates",
-		Help:      "learning rate `X` of log scales, 0 to 10",
+		Help:      "learning rate of log scales, 0 to 10",
 		Source:    "3DGS",
 		Aliases:   []string{"scales-lr", "scaling-lr"},
 		Rate:      true,
@@ -542,7 +531,7 @@ var Settings = []Setting{
 	{
 		Name:      "lr_quats",
 		Group:     "Learning rates",
-		Help:      "learning rate `X` of rotations, 0 to 10",
+		Help:      "learning rate of rotations, 0 to 10",
 		Source:    "3DGS",
 		Aliases:   []string{"quats-lr", "rotation-lr"},
 		Rate:      true,
@@ -553,7 +542,7 @@ var Settings = []Setting{
 	{
 		Name:      "lr_logit_opacities",
 		Group:     "Learning rates",
-		Help:      "learning rate `X` of logit opacities, 0 to 10",
+		Help:      "learning rate of logit opacities, 0 to 10",
 		Source:    "3DGS",
 		Aliases:   []string{"opacities-lr", "opacity-lr"},
 		Rate:      true,
@@ -564,7 +553,7 @@ var Settings = []Setting{
 	{
 		Name:      "lr_sh0",
 		Group:     "Learning rates",
-		Help:      "learning rate `X` of colours, 0 to 10",
+		Help:      "learning rate of colours, 0 to 10",
 		Source:    "3DGS",
 		Aliases:   []string{"sh0-lr"},
 		Rate:      true,
@@ -575,7 +564,7 @@ var Settings = []Setting{
 	{
 		Name:      "lr_shn",
 		Group:     "Learning rates",
-		Help:      "learning rate `X` of higher SH coefficients, 0 to 10",
+		Help:      "learning rate of higher SH coefficients, 0 to 10",
 		Source:    "3DGS",
 		Aliases:   []string{"shn-lr"},
 		Rate:      true,
@@ -587,7 +576,7 @@ var Settings = []Setting{
 	{
 		Name:      "lr_exposure",
 		Group:     "Learning rates",
-		Help:      "with {exposure}, learning rate `X` of the maps, 0 to 10",
+		Help:      "with {exposure}, learning rate of the corrections, 0 to 10",
 		Source:    "INRIA",
 		Range:     Range{Most: math.MaxFloat32},
 		MostAsked: 10,
@@ -597,7 +586,7 @@ var Settings = []Setting{
 	{
 		Name:   "lr_exposure_final",
 		Group:  "Learning rates",
-		Help:   "share `X` of {lr_exposure} left at the end; decays exponentially",
+		Help:   "fraction of {lr_exposure} left at the end; decays exponentially",
 		Source: "INRIA",
 		Range:  Range{Most: 1, AboveLeast: true},
 		Needs:  []Need{{"exposure", ""}},
@@ -606,10 +595,9 @@ var Settings = []Setting{
 	{
 		Name:  "precision",
 		Group: "Device and memory",
-		Help: "`HOW`: full stores float32; mixed stores spherical harmonics and the optimiser's moments in half " +
-			"the bytes, so that more splats fit",
+		Help: "precision of what is trained; full stores float32; mixed stores spherical harmonics and the " +
+			"optimiser's moments in half the bytes, so that more splats fit",
 		Words: []string{"full", "mixed"},
-		Basic: true,
 		Of:    func(c *Config) any { return &c.Precision },
 	},
 }

@@ -16,7 +16,6 @@ type Setting struct {
 	Source  string // whose default it is, see Sources; "": this program's own
 	Aliases []string
 	Words   []string // the values of a text
-	Basic   bool     // most people need to know it
 	Steps   bool     // counts steps
 	Rate    bool     // a learning rate of splats
 	Range   Range    // of a number, and of each channel of a colour

@@ -13,13 +13,12 @@ func convertCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     convert.Name + " IN... OUT",
 		Aliases: []string{"export"},
-		Short:   "Convert a model of splats to another format",
-		Long: "Convert a model of splats to another format, and choose, move or merge splats on\n" +
-			"the way. IN is a file of any format that is known, by its content, or the folder\n" +
-			"of a training run, whose latest model is taken. OUT's name says what is written,\n" +
-			"or --to does. Formats: " + convert.FormatNames(true) + "; read only: " + convert.FormatNames(false) +
-			".\n" +
-			"Models may be larger than memory. docs/convert.md says what each format keeps.",
+		Short:   "Convert a model to another format",
+		Long: "Convert a model to another format; select, move or merge splats on the way. IN is a model,\n" +
+			"or the folder of a training run. OUT's name chooses the format: " + convert.FormatNames(true) +
+			".\n" + "Also read: " + convert.FormatNames(false) + ".\n\n" +
+			"Models may be larger than memory. The content of IN tells its format. docs/convert.md says\n" +
+			"what each format keeps.",
 		Example: "  vksplat convert out model.spz\n  vksplat convert model.ply small.ply --max-splats 500000 " +
 			"--sh-degree 1",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -31,8 +30,7 @@ func convertCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table := convertTable(o)
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
 		o.In, o.Out = args[:len(args)-1], args[len(args)-1]
 		return ofCapture(convert.Run(console, o))
@@ -42,28 +40,32 @@ func convertCommand(console *cli.Console) *cobra.Command {
 
 func convertTable(o *convert.Options) []optionGroup {
 	return []optionGroup{{"", []option{
-		text(&o.To, "to", "write the format `FORMAT`, whatever OUT's name is").oneOf(convert.FormatWords()...),
-		truth(&o.Merge, "merge", "put all of IN together; the highest degree of spherical harmonics is theirs"),
-		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N`; -1: none"),
-		integer(&o.Pad, "pad-sh", "fill up with zeros to degree `N`, which some importers want to be 3; -1: not"),
-		text(&o.Box, "crop", "keep splats whose centres are in the box `MINX,MINY,MINZ,MAXX,MAXY,MAXZ`"),
-		text(&o.Sphere, "sphere", "keep splats whose centres are in the sphere `X,Y,Z,R`"),
-		float(&o.Opacity, "min-opacity", "drop splats of an opacity below `X`, 0 to 1"),
+		text(&o.To, "to", "write `FORMAT` (default: what OUT's name says)").oneOf(convert.FormatWords()...),
+		truth(&o.Merge, "merge", "join all IN into one model; it has the highest SH degree among them"),
+		integer(&o.Degree, "sh-degree", "drop spherical harmonics above degree `N` (default -1: keep all)"),
+		integer(&o.Pad, "pad-sh",
+			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default -1: do not)"),
+		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ"),
+		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`"),
+		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1"),
 		float(&o.Outlier, "prune-outliers",
-			"drop splats that stand alone: spacing `N` robust deviations above the median (4 if none is given), and "+
-				"beyond their own size").orAlone("4"),
-		integer(&o.Most, "max-splats", "keep the `N` most important: opacity times mean area over squared distance "+
-			"from the middle; 0: all"),
-		text(&o.Orient, "orient",
-			"`up` turns the scene so that the cameras' mean up is -y, which viewers take for up").oneOf("up"),
-		text(&o.Cameras, "cameras", "with --orient, the cameras: a capture's folder, cameras.json or transforms.json, "+
-			"`SCENE|FILE` (default: found beside IN)"),
-		text(&o.Move, "transform", "`MOVES` one after the other, as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or "+
-			"12 or 16 numbers of a matrix"),
-		integer(&o.Write.Version, "spz-version", "write version `N` of SPZ; 0: the one that most programs read"),
+			"drop isolated splats; those with a spacing `N` robust deviations above the median (4 if N is left "+
+				"out), and above their own size").orAlone("4"),
+		integer(&o.Most, "max-splats",
+			"keep the `N` most important splats; by opacity times mean area over squared distance from the middle "+
+				"(default 0: all)"),
+		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, which viewers take for up").oneOf("up"),
+		text(&o.Cameras, "cameras",
+			"with --orient, cameras of `SCENE|FILE`; a capture, cameras.json or transforms.json (default: beside "+
+				"IN)"),
+		text(&o.Move, "transform",
+			"apply `MOVES` in order, as in \"scale 2 rotate 0,90,0 translate 1,2,3\"; or a matrix of 12 or 16 "+
+				"numbers"),
+		integer(&o.Write.Version, "spz-version",
+			"write version `N` of SPZ (default 0: the one that most programs read)"),
 		integer(&o.Write.Iterations, "sog-iterations",
-			"search `N` times for SOG's palette of spherical harmonics; 0: as usual"),
-		overwriteOption(&o.Replace, "OUT"),
+			"search `N` times for SOG's palette of spherical harmonics (default 0: as usual)"),
+		overwriteOption(&o.Replace, "an existing OUT"),
 		text(&o.Write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),
 	}}}
 }

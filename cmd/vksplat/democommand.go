@@ -19,9 +19,9 @@ func demoCommand(console *cli.Console) *cobra.Command {
 	c.Iterations = demo.Steps
 	cmd := &cobra.Command{
 		Use:   "demo [-m OUT]",
-		Short: "Make a small capture and train it: no data needed",
-		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were\n" +
-			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
+		Short: "Train a small made-up scene, no data needed",
+		Long: "Draw photos of a made-up scene, train on them, measure on held-out ones, and say where the\n" +
+			"pictures are. Takes seconds with a GPU, minutes without.",
 		Args: cobra.NoArgs,
 		RunE: runs(console, func([]string) error {
 			if err := o.Options.Check(); err != nil {
@@ -47,16 +47,17 @@ func demoCommand(console *cli.Console) *cobra.Command {
 		}),
 	}
 	o.Out = "vksplat-demo"
-	table := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
-	table[0].options = append(table[0].options,
+	own := []option{
 		text(&o.Out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
 		integer(&o.Photos, "images", "draw `N` photos"),
-		other(&o.Size, "size", "of `WxH` pixels"),
-		integer(&o.Points, "points", "make `N` points, from which training begins"),
-		truth(&o.City, "city", "draw a city that is flown over, in place of things on a table"),
-		truth(&o.CaptureOnly, "capture-only", "write the capture itself to OUT, made with --seed, and stop"),
-		float(&o.MinPSNR, "min-psnr", "fail unless the held-out photos reach `DB`"))
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+		other(&o.Size, "size", "size of the photos"),
+		integer(&o.Points, "points", "start training from `N` points"),
+		truth(&o.City, "city", "draw a city seen from the air instead of things on a table"),
+		truth(&o.CaptureOnly, "capture-only", "write the capture to OUT and stop"),
+		float(&o.MinPSNR, "min-psnr", "fail if the held-out photos are below `DB` decibels"),
+	}
+	of := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
+	table := []optionGroup{{options: append(own, of[0].options...)}}
+	addFlags(console, cmd, table, helpLayout{})
 	return cmd
 }

@@ -16,7 +16,7 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices [--json]",
 		Short: "List the Vulkan devices of this machine",
-		Long: "List the Vulkan devices of this machine. INDEX, UUID and PCI address are what\n--device takes; UUID " +
+		Long: "List the Vulkan devices of this machine. --device takes an index, UUID or PCI address; UUID\n" +
 			"and address stay the same when other devices come and go.",
 		Args: cobra.NoArgs,
 		RunE: runs(console, func([]string) error {
@@ -30,9 +30,10 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 			return printDevices(console, list)
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "everything that is known of each device, as JSON")
-	cmd.Flags().Var((*deviceFlag)(&choice), "device",
-		"only the one that other commands take for --device `INDEX|UUID|PCI`, or auto")
+	addFlags(console, cmd, []optionGroup{{options: []option{
+		truth(&asJSON, "json", "print all that is known of each device as JSON"),
+		other((*deviceFlag)(&choice), "device", "only the device that --device `ID` chooses (default: all)"),
+	}}}, helpLayout{})
 	return cmd
 }
 

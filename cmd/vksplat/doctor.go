@@ -15,10 +15,10 @@ import (
 func doctorCommand(console *cli.Console) *cobra.Command {
 	var o pipeline.DeviceOptions
 	cmd := &cobra.Command{
-		Use:   "doctor [--device auto|INDEX|UUID|PCI]",
+		Use:   "doctor [--device ID]",
 		Short: "Check the Vulkan loader, the drivers and every kernel on a device",
-		Long: "Check the Vulkan loader, the drivers, the device's features, limits and memory,\n" +
-			"then run every kernel on the device against the same kernel on the CPU.",
+		Long: "Check the Vulkan loader, the drivers, and the device's features, limits and memory, then\n" +
+			"compare every kernel on the device with the same kernel on the CPU.",
 		Args: cobra.NoArgs,
 		RunE: runs(console, func([]string) error {
 			for _, note := range nvidiaNotes(os.DirFS("/"), os.Getenv) {
@@ -33,7 +33,6 @@ func doctorCommand(console *cli.Console) *cobra.Command {
 		}),
 	}
 	table := pickOptions([]optionGroup{{options: deviceOptions(&o)}}, "device")
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	return cmd
 }

@@ -12,13 +12,13 @@ func evalCommand(console *cli.Console) *cobra.Command {
 	o := evaluate.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "eval OUT|FILE... [--capture SCENE]",
-		Short: "Measure models on held-out photos, the way papers do",
-		Long: "Render the held-out photos' views of a model and compare them with the photos: PSNR\n" +
-			"and SSIM of each view and their means, as a Markdown table. OUT is the folder of a\n" +
-			"training run, which knows its capture and what it held out; FILE is a splat file,\n" +
-			"which needs --capture. results.json and per_view.json in OUT get the scores. With\n" +
-			"--renders and --gt, two folders of pictures are compared, without a model or a\n" +
-			"device.",
+		Short: "Measure models on held-out photos",
+		Long: "Render a model's held-out views and compare them with the photos: PSNR and SSIM of each\n" +
+			"view and their means, as a Markdown table. OUT is the folder of a training run; FILE is a\n" +
+			"model, which needs --capture.\n" +
+			"\n" +
+			"The scores go to results.json and per_view.json in OUT. With --renders and --gt, two\n" +
+			"folders of pictures are compared, without a model or a device.",
 		Example: "  vksplat eval out\n" +
 			"  vksplat eval out --protocol inria\n" +
 			"  vksplat eval other.ply --capture my_scene --downscale 2\n" +
@@ -28,8 +28,9 @@ func evalCommand(console *cli.Console) *cobra.Command {
 	table := []optionGroup{{options: evalTable(o)}, {options: loadTable(&o.Load)},
 		{options: lookOptions(&o.Config.Background, &o.Config.Near)}, {options: deviceOptions(&o.Device)}}
 	fs := cmd.Flags()
-	register(fs, table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{first: []string{"capture",
+		"split", "test-every", "protocol", "lpips-weights",
+		"compare", "renders", "gt", "output", "overwrite", "iteration", "downscale", "images", "device", "max-vram"}})
 	o.Given = fs.Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		o.Models = args
@@ -44,32 +45,34 @@ func evalCommand(console *cli.Console) *cobra.Command {
 // evalTable lists the options that are eval's own.
 func evalTable(o *evaluate.Options) []option {
 	return []option{
-		text(&o.Capture, "capture", "compare with the photos of `SCENE` (default: where the capture was that OUT was "+
-			"trained on)").isFolder(),
-		chosen(&o.Split, "split", "photos that are compared: those held out, or those trained on", evaluate.SplitTest,
+		text(&o.Capture, "capture",
+			"compare with the photos of `SCENE` (default: those that OUT was trained on)").isFolder(),
+		chosen(&o.Split, "split",
+			"which photos to compare with: held out (test) or trained on (train)", evaluate.SplitTest,
 			evaluate.SplitTrain),
-		chosen(&o.Protocol, "protocol", "gsplat: single precision, SSIM inside the photo; inria: 8 bits, SSIM with "+
-			"zeros around it", evaluate.ProtocolNames()...),
+		chosen(&o.Protocol, "protocol",
+			"measure as `NAME`: gsplat or inria; gsplat: float32, SSIM inside the photo; inria: 8 bits, SSIM with "+
+				"zeros around it", evaluate.ProtocolNames()...),
 		chosen(&o.Correct, "color-correct",
-			"colour map that is fitted before the cc_ scores are taken; none: no such scores", metric.ColorAffine,
+			"colour `MAP` fitted for the cc_ scores: affine, quadratic or none", metric.ColorAffine,
 			metric.ColorQuadratic, evaluate.ColorNone),
-		integer(&o.Iteration, "iteration", "measure OUT's model of step `N`; 0: the last"),
-		integer(&o.TestEvery, "test-every",
-			"every `N`th photo is held out, unless the capture says which (default for OUT: as it was trained)"),
-		text(&o.TestList, "test-list", "the photos that `FILE` names, one a line, are held out"),
-		truth(&o.Exposure, "exposure", "fit each photo's exposure on its left half, measure on the right (default: as "+
-			"OUT was trained)"),
-		truth(&o.Antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"),
-		other(&o.Origin, "origin", "what was subtracted from the model's coordinates, `X,Y,Z` (default: as the file "+
-			"says)"),
-		text(&o.Out, "output", "write results.json and per_view.json to the folder `DIR` (default: OUT; none for a "+
-			"FILE)").letter("o").isFolder(),
-		overwriteOption(&o.Overwrite, "what another program measured"),
+		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default 0: the last)"),
+		integer(&o.TestEvery, "test-every", "hold out every `N`th photo (default: as trained, else 8)"),
+		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
+		truth(&o.Exposure, "exposure",
+			"fit exposure on a photo's left half, measure on the right (default: as trained)"),
+		truth(&o.Antialiased, "antialiased",
+			"compensate opacity for the pixel filter (default: as the file says)"),
+		other(&o.Origin, "origin",
+			"`X,Y,Z` that was subtracted from the model's coordinates (default: as the file says)"),
+		text(&o.Out, "output",
+			"write results.json and per_view.json to `DIR` (default: OUT; none for a FILE)").letter("o").isFolder(),
+		overwriteOption(&o.Overwrite, "scores that another program wrote"),
 		text(&o.Weights, "lpips-weights",
-			"measure LPIPS too, with the networks' weights in `FILE`, which tools/lpips_weights.py makes"),
+			"also measure LPIPS, with the networks' weights in `FILE`; made by tools/lpips_weights.py"),
 		truth(&o.Compare, "compare", "print one table with the models side by side"),
 		text(&o.Renders, "renders", "compare the pictures in `DIR` with those of --gt").isFolder(),
-		text(&o.Gt, "gt", "folder of the photos that --renders are compared with, `DIR`; names and sizes agree").
+		text(&o.Gt, "gt", "folder `DIR` of the photos for --renders; names and sizes must agree").
 			isFolder(),
 	}
 }

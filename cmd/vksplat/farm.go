@@ -11,8 +11,8 @@ func farmCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "farm",
 		Short: "Run jobs of many tasks: trainings, renders, videos, tables",
-		Long: "Run jobs of many tasks: trainings, sweeps, blocks, renders, videos, tables, on this machine\n" +
-			"or by a scheduler of yours. docs/farm.md says what a job is.",
+		Long: "Run jobs of many tasks (trainings, sweeps, blocks, renders, videos, tables) on this machine\n" +
+			"or through your scheduler. docs/farm.md describes jobs.",
 	}
 	return parent(cmd, farmRunCommand(console), farmPageCommand(console), farmArtifactsCommand(console),
 		farmFsckCommand(console), farmGcCommand(console), farmExportCommand(console), farmRunTaskCommand(console))

@@ -72,31 +72,33 @@ type farmExportOptions struct {
 // table lists the options.
 func (o *farmExportOptions) table() []optionGroup {
 	return []optionGroup{{options: []option{
-		chosen(&o.to, "to", "write for `SCHEDULER`: slurm, kubernetes, openjd (Open Job Description, as "+
-			"AWS Deadline Cloud reads), opencue or htcondor (required)", engineNames()...),
+		chosen(&o.to, "to",
+			"write for `SCHEDULER`: slurm, kubernetes, openjd, opencue or htcondor; openjd is Open Job "+
+				"Description, as AWS Deadline Cloud reads it (required)", engineNames()...),
 		text(&o.out, "output", "write to the new folder `DIR` (required)").letter("o").isFolder(),
-		truth(&o.check, "check", "let the scheduler's own tool look at what was written: "+
-			"sbatch --test-only, kubectl-validate or openjd check"),
-		text(&o.Program, "program", "vksplat on the machines that run tasks, `PATH`"),
-		text(&o.roots, "roots", "TOML file `FILE` that says there where the store's roots are "+
-			"(default: one that is written, with inputs beside JOB and outputs in DIR/results)"),
-		text(&o.Work, "work", "folder `DIR` there for unfinished work, on a local disk "+
-			"(default: the scheduler's or run-task's)"),
-		integer(&o.GPUs, "gpus", "`N` GPUs for a task that needs the device; 0: none, for software Vulkan"),
-		integer(&o.CPUs, "cpus", "`N` processors for a task (default: the scheduler's)"),
-		integer(&o.MemoryGB, "memory", "`N` GB of memory for a task (default: the scheduler's; required for htcondor)"),
-		integer(&o.Parallel, "parallel", "with slurm, kubernetes and htcondor: at most `N` tasks of a stage at a time "+
-			"(default: any number)"),
-		integer(&o.MaxArray, "max-array", "with slurm: the cluster's MaxArraySize is `N`"),
-		text(&o.Image, "image", "with kubernetes: container image `NAME` (required)"),
+		truth(&o.check, "check",
+			"let the scheduler's own tool check the files; sbatch --test-only, kubectl-validate or openjd check"),
+		text(&o.Program, "program", "`PATH` of vksplat on the machines that run tasks"),
+		text(&o.roots, "roots",
+			"TOML `FILE` there with the store's roots; inputs beside JOB, outputs in DIR/results (default: "+
+				"written by export)"),
+		text(&o.Work, "work",
+			"local folder `DIR` there for unfinished work (default: the scheduler's or run-task's)"),
+		integer(&o.GPUs, "gpus", "GPUs of a task that needs the device; 0: none, for software Vulkan"),
+		integer(&o.CPUs, "cpus", "processors of a task (default: the scheduler's)"),
+		integer(&o.MemoryGB, "memory",
+			"memory of a task in GB (default: the scheduler's; required for htcondor)"),
+		integer(&o.Parallel, "parallel",
+			"slurm, kubernetes, htcondor: most tasks of a stage at a time (default: any number)"),
+		integer(&o.MaxArray, "max-array", "slurm: the cluster's MaxArraySize"),
+		text(&o.Image, "image", "kubernetes: container image `NAME` (required)"),
 		other((*listFlag)(&o.claims), "claim",
-			"with kubernetes: `ROOT=CLAIM`, a root is on this PersistentVolumeClaim "+
-				"(default: one of the root's name); can be given again"),
-		text(&o.GPUResource, "gpu-resource", "with kubernetes: a GPU is called `NAME`"),
-		text(&o.Queue, "queue", "with kubernetes: Kueue's local queue `NAME`"),
-		text(&o.Show, "show", "with opencue: the show `NAME`"),
-		text(&o.Shot, "shot", "with opencue: the shot `NAME`"),
-		text(&o.User, "user", "with opencue: tasks run as `NAME` (default: you)"),
+			"kubernetes: `ROOT=CLAIM`, a root's PersistentVolumeClaim; may be repeated (default: the root's name)"),
+		text(&o.GPUResource, "gpu-resource", "kubernetes: resource `NAME` of a GPU"),
+		text(&o.Queue, "queue", "kubernetes: local queue `NAME` of Kueue"),
+		text(&o.Show, "show", "opencue: `NAME` of the show"),
+		text(&o.Shot, "shot", "opencue: `NAME` of the shot"),
+		text(&o.User, "user", "opencue: run tasks as the user `NAME` (default: you)"),
 	}}}
 }
 
@@ -114,16 +116,15 @@ func farmExportCommand(console *cli.Console) *cobra.Command {
 		Use:   "export JOB -o DIR --to SCHEDULER",
 		Short: "Write a job as files for a scheduler",
 		Long: "Write the job JOB as files for Slurm, Kubernetes, Open Job Description, OpenCue or HTCondor,\n" +
-			"which run its tasks by vksplat farm run-task. Results, manifests and resuming are the same\n" +
-			"under all of them, so that a job can move. docs/farm-export.md says how to submit them.",
+			"which run its tasks with vksplat farm run-task. Results, manifests and resuming are the same\n" +
+			"everywhere, so a job can move. docs/farm-export.md says how to submit it.",
 		Example: "  vksplat farm export job.toml --to slurm -o /shared/garden --program /shared/bin/vksplat --check\n" +
 			"  vksplat farm export job.toml --to kubernetes -o garden --image registry.example.org/vksplat:1.0\n" +
 			"  vksplat farm export job.toml --to openjd -o garden",
 		Args: one("JOB file"),
 	}
 	table := o.table()
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	cmd.SetFlagErrorFunc(formerEngine)
 	cmd.RunE = runs(console, func(args []string) error {
 		o.file = args[0]

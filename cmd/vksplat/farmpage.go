@@ -16,16 +16,15 @@ func farmPageCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "page DIR",
 		Short: "Show a job, its tasks, pictures and logs in the browser",
-		Long: "Show a job that runs, or has run, in the browser, by what is in DIR: the folder or bucket\n" +
-			"that farm run names at its end. Nothing can be changed there. Ctrl-C ends it.",
+		Long: "Show a job in the browser, while it runs or later. DIR is the folder or bucket that farm run\n" +
+			"names at its end. The page only reads. Ctrl-C ends it.",
 		Example: "  vksplat farm page two-gardens\n  vksplat farm page s3://bucket/results/film --port 8080 --no-open",
 		Args:    one("DIR"),
 	}
 	own := pickOptions([]optionGroup{{options: viewTable(o)[0].options}}, "host", "port", "tls-cert", "tls-key",
 		"no-open")
 	table := []optionGroup{{options: append(own[0].options, roots.table()...)}}
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error { return serveFarmPage(console, args[0], o, roots) })
 	return cmd
 }

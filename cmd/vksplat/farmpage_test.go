@@ -36,8 +36,10 @@ func TestFarmPage(t *testing.T) {
 // farmPage prints the help of all commands of the farm.
 func farmPage() string {
 	var b strings.Builder
-	b.WriteString("# Commands of the farm\n\nMade from the program's own help by `make docs`; a test compares them. " +
-		"[farm.md](farm.md) says how they belong together.\n")
+	b.WriteString("# Commands of the farm\n\nYou know which command of the farm you need, and look for its flags. " +
+		"[farm.md](farm.md) says when to use which.\n\n    vksplat farm --help            # the commands\n" +
+		"    vksplat farm run --help-all    # the flags of one\n\n" +
+		"This page is made from the program's own help by `make docs`.\n")
 	farm, _, err := rootCommand(cli.New(nil, io.Discard, io.Discard)).Find([]string{"farm"})
 	if err != nil {
 		panic(err) // the command is there
@@ -64,7 +66,7 @@ func describeCommands(b *strings.Builder, c *cobra.Command) {
 		}
 		b.WriteString("\n| flag | default | what |\n|---|---|---|\n")
 		sub.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name == "help" {
+			if f.Name == "help" || f.Name == "help-all" {
 				return
 			}
 			name, what := pflag.UnquoteUsage(f)

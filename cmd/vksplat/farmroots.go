@@ -19,10 +19,9 @@ type rootsFlags struct {
 
 func (f *rootsFlags) table() []option {
 	return []option{
-		text(&f.file, "roots", "TOML file `FILE` that says where the store's roots are, in lines like: scans = "+
-			"\"file:///srv/scans\" (default: roots.toml in vksplat's configuration folder)"),
-		other(&f.more, "root", "the root NAME is the folder DIR, or s3://bucket/prefix, `NAME=DIR`; may be given "+
-			"several times"),
+		text(&f.file, "roots",
+			"TOML `FILE` with the store's roots (default: roots.toml in vksplat's config folder)"),
+		other(&f.more, "root", "a root of the store, `NAME=DIR` or NAME=s3://bucket/prefix, may be repeated"),
 	}
 }
 

@@ -52,39 +52,37 @@ type farmRunOptions struct {
 func (o *farmRunOptions) table() []option {
 	return append([]option{
 		text(&o.out, "output",
-			"results go to a folder of the job's name in the folder `DIR`, or s3://bucket/prefix (default: here)").
+			"put results into DIR/JOBNAME; `DIR` is a folder or s3://bucket/prefix (default: here)").
 			letter("o").isFolder(),
 		text(&o.devices, "devices",
-			"devices to use, `LIST`: all, none, or indices, UUIDs or PCI addresses with commas, as vksplat devices "+
-				"lists "+
-				"them; all means GPUs where there is one, and of them those that the environment gives, as in "+
-				"CUDA_VISIBLE_DEVICES").oneOf(train.DevicesAll, devicesNone),
+			"use these devices: all, none, or a `LIST` as in 0,1; all are the GPUs, where there is one, that the "+
+				"environment allows, as in CUDA_VISIBLE_DEVICES; a LIST has indices, UUIDs or PCI addresses").
+			oneOf(train.DevicesAll, devicesNone),
 		text(&o.only, "only",
-			"run the tasks whose names or ids fit one of `TASK,...`, and what they need; * and ? stand for parts of "+
-				"names"),
+			"run only tasks whose name or id matches `TASK,...`, and what they need; * and ? are wildcards"),
 		truth(&o.retry, "retry", "try again what failed for good in an earlier run"),
 		truth(&o.redo, "redo",
-			"make again what is done: with --only these tasks, and what is made from them; what they had is kept until "+
-				"gc; to go on after a stop, leave it out"),
-		truth(&o.inspected, "inspected", "the first frames were looked at: draw the others"),
+			"make finished tasks again; with --only these, and what is made from them; the old results stay until "+
+				"gc; leave it out to continue after a stop"),
+		truth(&o.inspected, "inspected", "the first frames are fine: draw the others"),
 		truth(&o.keepGoing, "keep-going",
-			"go on with other tasks when one has failed (default: what the job's retry.keep_going says)"),
+			"run other tasks when one has failed (default true, or the job's retry.keep_going)"),
 		chosen(&o.progress, "progress",
-			"`HOW`: auto, a table on a terminal and plain lines elsewhere; plain; json, an object a line; none",
+			"show progress as `HOW`: auto, plain, json or none; auto is a table on a terminal and plain lines "+
+				"elsewhere, json an object a line",
 			meter.Auto, meter.Plain, meter.JSON, meter.None),
-		text(&o.inputs, "inputs", "keys of inputs are below the folder `DIR` (default: that of JOB.toml)").isFolder(),
+		text(&o.inputs, "inputs", "find inputs below the folder `DIR` (default: that of JOB.toml)").isFolder(),
 		text(&o.work, "work",
-			"folder `DIR` on a local disk for work in the making (default: one of the job's in the user's folder of "+
-				"states, until the job is done)").isFolder(),
+			"keep unfinished work in `DIR`, on a local disk; until the job is done (default: in your state "+
+				"folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
-			"`BYTES` of inputs from buckets and of other tasks that stay in the work folder; those that were used "+
-				"longest "+
-				"ago go first"),
+			"keep at most `BYTES` of inputs in the work folder; the least recently used go first (default "+
+				"53687091200: 50 GiB)"),
 		integer(&o.others, "others",
-			"run `N` tasks without a device at a time, beside those with one: partitions, videos, conversions"),
-		truth(&o.dryRun, "dry-run", "print the tasks, and stop"),
-		truth(&o.asJSON, "json", "with --dry-run: as JSON"),
-		truth(&o.schema, "schema", "print the JSON Schema of job documents, and stop"),
+			"run `N` tasks at a time that need no device; partitions, videos, conversions, beside those with one"),
+		truth(&o.dryRun, "dry-run", "print the tasks and stop"),
+		truth(&o.asJSON, "json", "with --dry-run, print them as JSON"),
+		truth(&o.schema, "schema", "print the JSON Schema of job documents and stop"),
 	}, o.roots.table()...)
 }
 
@@ -94,9 +92,9 @@ func farmRunCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run JOB.toml",
 		Short: "Run a job on this machine",
-		Long: "Run the tasks of the job JOB.toml on all GPUs of this machine. Inputs are below the folder\n" +
-			"of JOB.toml, results go to a folder of the job's name. Ctrl-C saves and stops; the same\n" +
-			"command goes on, also after a crash, and makes nothing again that is done.",
+		Long: "Run the job JOB.toml on all GPUs of this machine. Inputs are below the folder of JOB.toml,\n" +
+			"results go to a folder with the job's name. Ctrl-C saves and stops; the same command\n" +
+			"continues, also after a crash, and repeats nothing that is done.",
 		Example: "  vksplat farm run job.toml\n  vksplat farm run job.toml --dry-run\n" +
 			"  vksplat farm run job.toml -o /data/results --devices 0,1\n  vksplat farm run job.toml --only 'fly*' " +
 			"--retry",
@@ -111,8 +109,7 @@ func farmRunCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table := []optionGroup{{options: o.table()}}
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	o.given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		if o.schema {

@@ -45,18 +45,21 @@ type runTaskOptions struct {
 // table lists the options.
 func (o *runTaskOptions) table() []optionGroup {
 	return []optionGroup{{options: []option{
-		text(&o.file, "spec", "the job document, `FILE`"),
-		integer(&o.index, "index", "run task `N` of the job, counted from 0"),
-		text(&o.of, "of", "--index counts in the tasks of `LIST`, as in 0-17,22 (default: all)"),
-		integer(&o.attempt, "attempt", "this is attempt `K`, of an engine that gives no number twice; "+
-			"checkpoints of higher ones are left alone (default: the one behind the last that has a log)"),
-		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are "+
-			"(default: inputs beside the job document, outputs in farm-results here)"),
-		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making "+
-			"(default: the user's cache folder)").isFolder(),
-		other((*sizeFlag)(&o.cache), "cache-size", "`BYTES` of inputs that stay in the work folder (default: all)"),
-		other((*deviceFlag)(&o.device), "device", "auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them"),
-		chosen(&o.progress, "progress", "`HOW`: plain lines, json (an object a line), or openjd",
+		text(&o.file, "spec", "the job document, a `FILE` (required)"),
+		integer(&o.index, "index", "run task `N` of the job, counted from 0 (required)"),
+		text(&o.of, "of", "count --index in the tasks of `LIST`, as in 0-17,22 (default: all)"),
+		integer(&o.attempt, "attempt",
+			"number `K` of this attempt, never given twice; checkpoints of higher ones are left alone; without "+
+				"it, one after the last that has a log"),
+		text(&o.roots, "roots",
+			"TOML `FILE` with the store's roots; without it, inputs are beside the job and outputs in "+
+				"farm-results here"),
+		text(&o.work, "work",
+			"keep inputs and unfinished work in `DIR`, on a local disk (default: the user's cache)").isFolder(),
+		other((*sizeFlag)(&o.cache), "cache-size",
+			"keep at most `BYTES` of inputs in the work folder (default: all)"),
+		other((*deviceFlag)(&o.device), "device", "use device `ID`: index, UUID or PCI address"),
+		chosen(&o.progress, "progress", "show progress as `HOW`: plain, json (an object a line) or openjd",
 			meter.Plain, meter.JSON, progressOpenJD),
 	}}}
 }
@@ -65,11 +68,10 @@ func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 	o := &runTaskOptions{index: -1, progress: meter.Plain}
 	cmd := &cobra.Command{
 		Use:   "run-task --spec FILE --index N",
-		Short: "Run one task of a job, as every engine of the farm does",
-		Long: "Run one task of a job: fetch its inputs, go on with its checkpoint where there is one,\n" +
-			"run it, and put its results into the store, all at once. No server is needed. What is\n" +
-			"done already is not done again. SIGTERM saves, uploads and exits with 75; the next\n" +
-			"attempt goes on. docs/farm-tasks.md lists the exit codes.",
+		Short: "Run one task of a job, as every scheduler does",
+		Long: "Run one task of a job: fetch its inputs, resume from its checkpoint if there is one, run it\n" +
+			"and commit its results. It needs no server and repeats nothing that is done. SIGTERM saves,\n" +
+			"uploads and exits with 75; the next attempt continues. docs/farm-tasks.md has the exit codes.",
 		Example: "  vksplat farm run-task --spec job.toml --index 0\n" +
 			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
 			"--roots roots.toml --work /scratch/farm",
@@ -83,8 +85,7 @@ func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 		}),
 	}
 	table := o.table()
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	return cmd
 }
 

@@ -135,8 +135,7 @@ func resultsCommand(console *cli.Console, cmd *cobra.Command, own []option,
 	work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
 	flags := &rootsFlags{}
 	table := []optionGroup{{options: append(own, flags.table()...)}}
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
 		ctx, stop := console.Stoppable(cli.Always("stopping"))
 		defer stop()
@@ -172,13 +171,12 @@ func artifactsLsCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls DIR [PATTERN]",
 		Short: "List the files that tasks made",
-		Long: "List the files that tasks made whose results are in DIR, the folder or bucket that farm\n" +
-			"run names at its end. PATTERN is of files, as in *.ply, or a task's name. Exits with 1 if\n" +
-			"no file matches it.",
+		Long: "List the files that tasks made. DIR is the folder or bucket that farm run names at its end.\n" +
+			"PATTERN matches names of files, as in *.ply, or a task. Exits with 1 if it matches nothing.",
 		Example: "  vksplat farm artifacts ls two-gardens\n  vksplat farm artifacts ls s3://bucket/results/film '*.mp4'",
 		Args:    orMore("DIR"),
 	}
-	return resultsCommand(console, cmd, []option{truth(&asJSON, "json", "as JSON"), oldResults(&old)},
+	return resultsCommand(console, cmd, []option{truth(&asJSON, "json", "print JSON"), oldResults(&old)},
 		func(_ context.Context, r *storedResults, args []string) error {
 			list, pattern := []artifact{}, second(args)
 			err := r.artifacts(pattern, old, func(_ string, f artifact) error {
@@ -203,7 +201,7 @@ func artifactsLsCommand(console *cli.Console) *cobra.Command {
 }
 
 func oldResults(old *bool) option {
-	return truth(old, "old", "what tasks had before run --redo, until gc")
+	return truth(old, "old", "results that run --redo replaced, until gc removes them")
 }
 
 func second(args []string) string { return cmp.Or(append(args[1:], "")...) }
@@ -216,8 +214,8 @@ func artifactsGetCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm artifacts get s3://bucket/results/film '*.mp4' -o videos",
 		Args:    orMore("DIR"),
 	}
-	own := []option{text(&out, "output", "to the folder `TO`").letter("o").isFolder(), oldResults(&old),
-		overwriteOption(&overwrite, "a file of other content")}
+	own := []option{text(&out, "output", "write to the folder `TO`").letter("o").isFolder(), oldResults(&old),
+		overwriteOption(&overwrite, "existing files with other content")}
 	return resultsCommand(console, cmd, own, func(ctx context.Context, r *storedResults, args []string) error {
 		release, err := output.Claim(out, false)
 		if err != nil {
@@ -309,14 +307,15 @@ func farmFsckCommand(console *cli.Console) *cobra.Command {
 	repair, asJSON := false, false
 	cmd := &cobra.Command{
 		Use:   "fsck DIR",
-		Short: "Read all results, and say which are damaged",
-		Long: "Read all results of tasks in DIR, the folder or bucket that farm run names at its end, and\n" +
-			"say which are not what their manifests say. With --repair these are moved out of the way:\n" +
-			"farm run makes them again. Exits with 1 if something is damaged and not repaired.",
+		Short: "Check all results for damage",
+		Long: "Check every result in DIR, the folder or bucket that farm run names at its end, against its\n" +
+			"manifest. --repair moves damaged results away; farm run then makes them again. Exits with 1\n" +
+			"if something is damaged and not repaired.",
 		Example: "  vksplat farm fsck two-gardens\n  vksplat farm fsck two-gardens --repair",
 		Args:    one("DIR"),
 	}
-	own := []option{truth(&repair, "repair", "move damaged results out of the way"), truth(&asJSON, "json", "as JSON")}
+	own := []option{truth(&repair, "repair", "move damaged results out of the way"),
+		truth(&asJSON, "json", "print JSON")}
 	return resultsCommand(console, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {
@@ -376,15 +375,15 @@ func farmGcCommand(console *cli.Console) *cobra.Command {
 	older, dryRun := spanFlag(30*24*time.Hour), false
 	cmd := &cobra.Command{
 		Use:   "gc DIR",
-		Short: "Remove what attempts left beside results",
-		Long: "Remove what attempts at the tasks in DIR left in the store: half commits, damaged and old\n" +
-			"results, checkpoints, also those of tasks that are not done, where nothing was written for\n" +
-			"some time. Results and logs stay, and so does what holds files that vksplat did not make.",
+		Short: "Remove what tasks left beside their results",
+		Long: "Remove what tasks left in DIR beside their results: unfinished commits, damaged and replaced\n" +
+			"results, checkpoints, also of unfinished tasks, if nothing was written for some time. Results\n" +
+			"and logs stay, and so do folders with files that vksplat did not make.",
 		Example: "  vksplat farm gc two-gardens --older 30d",
 		Args:    one("DIR"),
 	}
-	own := []option{other(&older, "older", "of tasks of which nothing was written for `TIME`"), truth(&dryRun,
-		"dry-run", "print the tasks, and stop")}
+	own := []option{other(&older, "older", "only tasks that wrote nothing for `TIME`"), truth(&dryRun,
+		"dry-run", "print the tasks and stop")}
 	return resultsCommand(console, cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {

@@ -16,15 +16,15 @@ import (
 func memoryTable(f *train.MemoryFlags) []option {
 	return []option{
 		text(&f.ImageCache, "image-cache",
-			"keep decoded photos that RAM does not hold in the folder `DIR`, until the end").isFolder(),
+			"keep decoded photos that do not fit in RAM in the folder `DIR` until the end").isFolder(),
 		other((*sizeFlag)(&f.ImageCacheBytes), "image-cache-size",
-			"`BYTES` that --image-cache takes at most (default: what all photos take)"),
+			"let --image-cache take at most `BYTES` (default: what all photos take)"),
 		other((*sizeFlag)(&f.PhotoRAM), "photo-ram",
-			"`BYTES` of decoded photos to keep in RAM at most, within --max-ram (default: planned)"),
+			"keep at most `BYTES` of decoded photos in RAM, within --max-ram (default: planned)"),
 		other((*sizeFlag)(&f.PhotoVRAM), "photo-vram",
-			"`BYTES` of decoded photos to keep on the device at most, within --max-vram (default: planned)"),
-		truth(&f.DryRun, "dry-run", "print what memory would be used for, and stop").essential().flagOnly(),
-		truth(&f.PlanJSON, "json", "with --dry-run: as JSON").flagOnly(),
+			"keep at most `BYTES` of decoded photos on the device, within --max-vram (default: planned)"),
+		truth(&f.DryRun, "dry-run", "print the memory plan and stop").flagOnly(),
+		truth(&f.PlanJSON, "json", "with --dry-run, print it as JSON").flagOnly(),
 	}
 }
 
@@ -53,24 +53,22 @@ func (f *sizeFlag) Set(s string) error {
 // loadTable lists the options of reading a capture.
 func loadTable(f *captured.Options) []option {
 	return []option{
-		text(&f.Images, "images",
-			"folder of the photos, `DIR` below SCENE or absolute (default: found)").
-			letter("i").from(fromINRIA).essential().isFolder(),
-		other(&f.Downscale, "downscale",
-			"size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600").
-			letter("r").from(fromINRIA).essential().
+		text(&f.Images, "images", "read photos from `DIR`; below SCENE or absolute (default: found)").
+			letter("i").from(fromINRIA).isFolder(),
+		other(&f.Downscale, "downscale", "shrink photos by 1, 2, 4 or 8; auto brings widths above 1600 to 1600").
+			letter("r").from(fromINRIA).
 			oneOf("auto", "1", "2", "4", "8").also("data-factor", "resolution", "resize-factor"),
 		truth(&f.Full, "full-photos",
-			"with --downscale N, reduce the photos of full size, even where a folder images_N has reduced ones"),
-		other(&f.Model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)"),
-		truth(&f.Strict, "strict", "a photo that is missing, cannot be decoded or has an impossible pose is an error"),
+			"with --downscale, shrink the full-size photos; even where a folder images_N has smaller ones"),
+		other(&f.Model, "model", "read COLMAP model `N` of several (default: the one with most images)"),
+		truth(&f.Strict, "strict", "fail on a photo that is missing, broken or has an impossible pose"),
 		chosen(&f.Format, "format",
-			"what SCENE is, `KIND`: auto takes COLMAP's model, else transforms.json, else transforms_train.json",
+			"read SCENE as `KIND`: auto, colmap, transforms or blender; auto takes the first of these that is "+
+				"there",
 			scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender),
 		text(&f.Masks, "masks",
-			"folder of masks, `DIR`: white counts, black does not (default: masks beside the photos, if it is "+
-				"there)").isFolder().essential(),
-		truth(&f.Inverted, "invert-masks", "black counts and white does not").from(fromBrush),
+			"read masks from `DIR`; white counts, black does not (default: masks beside the photos)").isFolder(),
+		truth(&f.Inverted, "invert-masks", "in masks, black counts and white does not").from(fromBrush),
 		truth(&f.Undo, "undo-applied-transform",
 			"write in the frame from before the applied_transform of transforms.json"),
 	}
@@ -79,12 +77,9 @@ func loadTable(f *captured.Options) []option {
 // deviceOptions choose and limit the device.
 func deviceOptions(o *pipeline.DeviceOptions) []option {
 	return []option{
-		other((*deviceFlag)(&o.Select), "device",
-			"auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them").essential(),
-		other((*bytesFlag)(&o.MaxVRAM), "max-vram",
-			"device memory to use at most: bytes, with K, M or G, or a share as in 80%").essential(),
-		other((*ramFlag)(&o.MaxRAM), "max-ram",
-			"RAM to use at most, likewise (default: half of what is available)").essential(),
+		other((*deviceFlag)(&o.Select), "device", "use device `ID`: index, UUID or PCI address"),
+		other((*bytesFlag)(&o.MaxVRAM), "max-vram", "device memory limit, as in 6G or 80%"),
+		other((*ramFlag)(&o.MaxRAM), "max-ram", "RAM limit, as in 6G (default: half of what is available)"),
 	}
 }
 
@@ -92,9 +87,10 @@ func deviceOptions(o *pipeline.DeviceOptions) []option {
 func lookOptions(background *[3]float32, near *float64) []option {
 	return []option{
 		other((*colourFlag)(background), "background",
-			"black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").
+			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").
 			oneOf("black", "white"),
-		float(near, "near", "near plane at `DISTANCE`, likewise; the median camera distance is 1"),
+		float(near, "near",
+			"distance of the near plane; the median camera distance is 1 (default: as trained, else 0.01)"),
 	}
 }
 

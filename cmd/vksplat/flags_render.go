@@ -16,8 +16,8 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encode DIR -o FILE",
 		Short: "Make a video of the pictures in a folder",
-		Long: "Make a video of the PNG and JPEG pictures in the folder DIR, in the order of their names,\n" +
-			"through the program ffmpeg.",
+		Long: "Make a video of the PNG and JPEG pictures in the folder DIR, in the order of their names.\n" +
+			"Needs the program ffmpeg.",
 		Example: "  vksplat encode frames -o flight.mp4 --fps 24",
 		Args:    one("DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -26,10 +26,9 @@ func encodeCommand(console *cli.Console) *cobra.Command {
 	}
 	table := []optionGroup{{options: append([]option{
 		text(&o.Video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
-		overwriteOption(&o.Overwrite, "the video"),
+		overwriteOption(&o.Overwrite, "an existing video"),
 	}, pickOptions(renderTable(o), "fps", "crf")[0].options...)}}
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	o.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		if o.Video == "" {
@@ -48,51 +47,51 @@ func renderTable(o *render.Options) []optionGroup {
 	return []optionGroup{
 		{"Cameras", []option{
 			text(&o.Cameras, "cameras",
-				"a capture's folder, a cameras.json or the folder of a run with one: `SCENE|FILE` (default: the "+
-					"cameras.json of OUT)"),
+				"render the views of `SCENE|FILE`; a capture, a cameras.json or a run (default: the cameras.json "+
+					"of OUT)"),
 			chosen(&o.Split, "split",
-				"only the views of one `SPLIT`: train, the photos that were trained on, or test, those that were "+
-					"held out", inria.SplitTrain, inria.SplitTest),
+				"only views of the photos that were trained on (train) or held out (test)",
+				inria.SplitTrain, inria.SplitTest),
 			text(&o.Trajectory, "trajectory",
-				"fly instead: interp, ellipse, spiral, orbit, or a `FILE` of cameras (see docs/render.md)").
+				"fly along `PATH`: interp, ellipse, spiral, orbit or a file of cameras; see docs/render.md").
 				oneOf(trajectory.Names()...),
 			text(&o.Dataparser, "dataparser-transforms",
-				"`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json was made with"),
-			float(&o.Fps, "fps", "`N` pictures a second of a trajectory and of a video"),
-			float(&o.Seconds, "seconds", "`S` seconds that a trajectory takes; a file of keyframes says it itself"),
-			other(&o.Frames, "frames", "only pictures `A-B` of all, counted from 0, or every Nth of them: A-BxN"),
+				"`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json belongs to"),
+			float(&o.Fps, "fps", "frames per second of a trajectory or a video"),
+			float(&o.Seconds, "seconds", "duration of a trajectory; a file of keyframes has its own"),
+			other(&o.Frames, "frames", "only pictures `A-B` of all, counted from 0; A-BxN: every Nth of them"),
 			other(&o.Size, "size",
-				"pictures of `WxH` pixels, which show the same from top to bottom (default: the photos')"),
+				"size of the pictures; the vertical field of view stays (default: the photos')"),
 			float(&o.Fov, "fov", "vertical field of view in `DEGREES` (default: the photos')"),
 			chosen(&o.Projection, "projection",
-				"projection `KIND`: perspective as the cameras', or equirect: 360 degrees around each",
+				"projection `KIND`: perspective or equirect; equirect is a 360 degree panorama at each camera",
 				render.ProjectPerspective, render.ProjectEquirect),
 		}},
 		{"Pictures", append(append([]option{
 			text(&o.Out, "output",
 				"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
 			chosen(&o.Format, "format",
-				"pictures of this `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
+				"write `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
 				picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY,
 				render.FormatNone),
 			chosen(&o.Colours, "colorspace",
 				"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
 				render.ColourAuto, render.ColourSRGB, render.ColourLinear),
 			truth(&o.Alpha, "alpha",
-				"write coverage and leave the background out; exr always has it, unless --background is given"),
+				"write alpha and leave the background out; exr always has alpha, unless --background is given"),
 			truth(&o.Depth, "depth",
-				"write the expected depth along the camera's axis as well: NAME.depth.npy, or channel Z of exr"),
+				"also write the expected depth along the camera's axis; as NAME.depth.npy, or channel Z of exr"),
 			text(&o.Name, "name",
-				"names by number, by a `PATTERN` as in shot_%04d (default: the photos' names, or frame_%05d)"),
-			integer(&o.Start, "start-frame", "number `N` of the first picture"),
+				"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
+			integer(&o.Start, "start-frame", "number of the first picture"),
 			truth(&o.Overwrite, "overwrite",
-				"draw pictures again that are there already, and replace other files in the way, or the video"),
+				"draw existing pictures again; replace other files in the way, or the video"),
 		}, lookOptions(&o.Config.Background, &o.Config.Near)...),
 			truth(&o.Antialiased, "antialiased",
 				"compensate opacity for the pixel filter (default: as the file says)"))},
 		{"Video", []option{
-			text(&o.Video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm, through the program ffmpeg"),
-			integer(&o.Crf, "crf", "quality `N` of the video: 0 is best, 51 worst"),
+			text(&o.Video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm; needs the program ffmpeg"),
+			integer(&o.Crf, "crf", "quality of the video, from 0 (best) to 51 (worst)"),
 		}},
 		{"Capture", renderCaptureOptions(o)},
 		{"Device", deviceOptions(&o.Device)},
@@ -114,10 +113,10 @@ func renderCommand(console *cli.Console) *cobra.Command {
 	o := render.NewOptions()
 	cmd := &cobra.Command{
 		Use:   "render FILE|OUT -o DIR",
-		Short: "Render a model: from the views of photographs, or on a flight through the scene",
-		Long: "Render a model of any format that convert reads, or the newest one in the folder that\n" +
-			"train wrote, from the views of a capture or on a trajectory, to pictures or a video. docs/render.md " +
-			"says more.",
+		Short: "Render a model to pictures or a video",
+		Long: "Render a model to pictures or a video, from the views of its photos or on a flight through\n" +
+			"the scene. FILE is a model in any format that convert reads, OUT the folder of a training\n" +
+			"run. docs/render.md describes flights and pictures.",
 		Example: "  vksplat render out -o frames --split test\n" +
 			"  vksplat render out --trajectory ellipse --size 1920x1080 --video flight.mp4\n" +
 			"  vksplat render model.ply --cameras my_scene -o frames --format exr --depth",
@@ -130,8 +129,11 @@ func renderCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table := renderTable(o)
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{first: []string{"output",
+		"cameras", "split", "trajectory", "video", "seconds",
+		"fps",
+		"size", "fov", "projection", "frames", "format", "alpha", "depth", "background", "name", "overwrite", "device",
+		"max-vram"}})
 	o.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		o.File = args[0]

@@ -38,6 +38,6 @@ func settingOption(s *pipeline.Setting, c *pipeline.Config) option {
 	case *[3]float32:
 		o = other((*colourFlag)(p), name, help).oneOf("black", "white")
 	}
-	o.source, o.aliases, o.basic = s.Source, s.Aliases, s.Basic
+	o.source, o.aliases = s.Source, s.Aliases
 	return o
 }

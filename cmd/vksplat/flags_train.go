@@ -72,102 +72,99 @@ func trainTable(o *train.Options) []optionGroup {
 func fileOptions(o *train.Options) []option {
 	list := []option{
 		text(&o.Out, "model-path",
-			"write to the folder `OUT` (required)").letter("m").essential().flagOnly().isFolder().also("result-dir"),
-		other(&o.Block, "block", "train block `K` alone, of the plan that SCENE is; see vksplat partition").flagOnly(),
+			"write to the folder `OUT` (required)").letter("m").flagOnly().isFolder().also("result-dir"),
+		other(&o.Block, "block", "train only block `K` of the plan SCENE; see vksplat partition").flagOnly(),
 		truth(&o.ShareSteps, "share-steps",
-			"train each block of a plan for its photos' share of the steps, with higher rates to match, and not for "+
-				"all of them").flagOnly(),
-		truth(&o.Eval, "eval", "hold every 8th photo out and measure on those").from(from3DGS).essential(),
+			"train each block of a plan for its photos' share of the steps; learning rates rise to match").flagOnly(),
+		truth(&o.Eval, "eval", "hold out every 8th photo and measure on those").from(from3DGS),
 		stepList(&o.EvalAt, "eval-at",
-			"with --eval, measure after the steps `N,N,...` too").essential().also("eval-steps", "test-iterations"),
-		integer(&o.TestEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),
-		text(&o.TestList, "test-list", "hold out the photos that `FILE` names, one a line, and measure on those"),
+			"with --eval, also measure after steps `N,N,...`").also("eval-steps", "test-iterations"),
+		integer(&o.TestEvery, "test-every", "with --eval, hold out every `N`th photo").from(from3DGS),
+		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line, and measure on those"),
 	}
 	list = append(list, loadTable(&o.Load)...)
 	return append(list,
 		other(&o.Exports, "export",
-			"at the end, convert the model to `FILE` too, in the format that its name says, as in model.spz; may be "+
-				"given again, see docs/convert.md").essential().flagOnly(),
+			"also write the final model to `FILE`; its name chooses the format, as in model.spz; may be repeated, "+
+				"see docs/convert.md").flagOnly(),
 		other(&o.Origin, "origin",
-			"what to subtract from written coordinates: auto (only far from zero: above 1e4, or 1e3 times the "+
-				"distance of the cameras), keep (nothing) or x,y,z").oneOf("auto", "keep"))
+			"subtract this from written coordinates: auto, keep (nothing) or x,y,z; auto subtracts only far from "+
+				"zero: above 1e4, or 1e3 times the distance of the cameras").oneOf("auto", "keep"))
 }
 
 func stepOptions(o *train.Options) []option {
 	return []option{
 		float(&o.StepsScaler, "steps-scaler",
-			"multiply every number of steps by `X`, given or default").from(fromGsplat).essential(),
+			"multiply every number of steps by `X`, given or default").from(fromGsplat),
 	}
 }
 
 func initOptions(o *train.Options) []option {
 	return []option{
 		other(&train.InitFlag{Of: &o.Init}, "init",
-			"begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any "+
-				"format that convert reads)").
-			from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
+			"start from points, random or ply:FILE; points are those of the capture, FILE holds points or is a "+
+				"model that convert reads").
+			from(fromGsplat).oneOf("points", "random", "ply:").also("init-type"),
 		integer(&o.Init.Points, "init-points",
-			"number `N` of random points, with --init random").from(fromGsplat).also("init-num-pts"),
+			"number of random points, with --init random").from(fromGsplat).also("init-num-pts"),
 		float(&o.Init.Grid, "init-grid",
-			"make one point of those in each cell of edge `X`, in the capture's units; 0: keep all").essential(),
+			"thin points to one in each cube of edge `X`, in the capture's units (default 0: keep all)"),
 	}
 }
 
 func followOptions(o *train.Options) []option {
 	return []option{
 		float(&o.SplatsFactor, "splats-factor",
-			"splats to end with, over the root of (pixels of the training photos times points of the "+
-				"capture), unless --splats is given and up to --max-splats: `X` (0: off)").upTo(train.MostSplatsFactor),
+			"end with `X` times sqrt(training pixels * points of the capture) splats, 0 to 100; --splats "+
+				"overrides it, --max-splats limits it (default 0: off)").upTo(train.MostSplatsFactor),
 	}
 }
 
 func trainDeviceOptions(o *train.Options) []option {
 	list := append(deviceOptions(&o.Device), text(&o.Devices, "devices",
-		"`LIST` of devices that train the scene together, each with a share of its splats and a view of its own in "+
-			"every step: all (that the environment gives, as in CUDA_VISIBLE_DEVICES), auto (several of one kind "+
-			"where that pays, see docs/devices.md), or indices, UUIDs and PCI addresses separated by commas").
-		essential().flagOnly())
+		"train on several devices: all, auto, or a `LIST` as in 0,1; each holds a share of the splats and draws a "+
+			"view of its own in every step; all are those that the environment allows, as in CUDA_VISIBLE_DEVICES; "+
+			"auto takes several of one kind where that pays; a LIST has indices, UUIDs or PCI addresses; see "+
+			"docs/devices.md").flagOnly())
 	return append(list, memoryTable(&o.MemoryFlags)...)
 }
 
 func showOptions(o *train.Options) []option {
 	return []option{
 		chosen(&o.Progress, "progress",
-			"`HOW`: auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and "+
-				"none are that",
-			meter.Auto, meter.Bar, meter.Plain, meter.JSON, meter.None).essential(),
+			"show progress as `HOW`: auto, bar, plain, json or none; auto is a bar on a terminal and plain lines "+
+				"elsewhere, json an object a line",
+			meter.Auto, meter.Bar, meter.Plain, meter.JSON, meter.None),
 		integer(&o.MetricsEvery, "metrics-every",
-			"a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
-		truth(&o.Tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),
+			"write a line of metrics.jsonl and a point of TensorBoard's curves every `N` steps").also("tb-every"),
+		truth(&o.Tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard"),
 		text(&o.Viewer.Address, "viewer",
-			"show the training in the browser: --viewer alone at any free port of this machine, --viewer=`PORT` at "+
-				"that one (see docs/view.md)").orAlone("0").essential().flagOnly(),
+			"show the training in the browser; at `PORT`, or any free port of this machine; see docs/view.md").
+			orAlone("0").flagOnly(),
 		text(&o.Viewer.Server.Host, "host",
-			"with --viewer, listen at `ADDR` of this machine, for others to see it (default: 127.0.0.1, for this "+
-				"machine alone)").flagOnly(),
+			"with --viewer, listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)").flagOnly(),
 		text(&o.Viewer.Server.CertFile, "tls-cert",
-			"with --viewer, encrypt with the certificate in `FILE`, PEM").flagOnly(),
+			"with --viewer, encrypt with the PEM certificate in `FILE`").flagOnly(),
 		text(&o.Viewer.Server.KeyFile, "tls-key",
-			"with --viewer, the certificate's private key, `FILE`, PEM").flagOnly(),
+			"with --viewer, the certificate's private key, a PEM `FILE`").flagOnly(),
 		text(&o.Preview.File, "preview",
-			"leave a small picture of the model in `FILE`, JPEG, every half minute: of the first held-out view, or "+
-				"else the first").flagOnly(),
+			"write a small JPEG of the model to `FILE` every half minute; of the first held-out view, or else the "+
+				"first").flagOnly(),
 		float(&o.Preview.Every, "preview-every",
-			"with --preview, a picture every `SECONDS` in place of 30; less often where pictures would take more "+
-				"than 1 % of the time").flagOnly(),
-		truth(&o.Report, "report", "write OUT/report.html at the end: curves, held-out photos, settings"),
+			"with --preview, draw every `SECONDS`; less often if drawing took more than 1 % of the time").flagOnly(),
+		truth(&o.Report, "report", "write OUT/report.html at the end; curves, held-out photos, settings"),
 	}
 }
 
 func configOptions(o *train.Options) []option {
 	return []option{
-		chosen(&o.Preset, "preset", "start from the settings `NAME` below", presetNames()...).essential(),
+		chosen(&o.Preset, "preset", "start from the preset `NAME`, see below", presetNames()...),
 		text(&o.ConfigFile, "config",
-			"read settings from the TOML file `FILE`; flags go before it, it goes before a preset").
-			essential().flagOnly(),
-		truth(&o.PrintConfig, "print-config",
-			"print all settings in effect as such a file, and stop").essential().flagOnly(),
-		truth(&o.Help, "help", "help on the flags that most people need, and stop").letter("h").essential().flagOnly(),
-		truth(&o.HelpAll, "help-all", "help on every flag, and stop").essential().flagOnly(),
+			"read settings from a TOML `FILE`; flags override it, it overrides a preset").flagOnly(),
+		truth(&o.PrintConfig, "print-config", "print all settings in effect as a TOML file and stop").flagOnly(),
 	}
 }
+
+// trainFirst are the flags that train --help shows.
+var trainFirst = []string{"model-path", "eval", "preset", "config", "iterations", "max-splats", "downscale", "masks",
+	"export", "resume", "overwrite", "viewer", "device", "max-vram", "dry-run"}

@@ -14,25 +14,22 @@ import (
 	"vksplat/pipeline"
 )
 
-// trainHelp prints the help of train by chapter: the flags that most people need,
-// or all of them.
-func trainHelp(console *cli.Console, cmd *cobra.Command, all bool) {
-	table := trainTable(newTrainOptions()) // with the defaults, whatever was given
-	console.Printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
-	for _, g := range table {
-		if text := usages(g, all, min(helpWidth, console.Columns())); text != "" {
-			console.Printf("\n%s:\n%s", g.title, text)
-		}
-	}
-	console.Printf("\nPresets, which are files as --config reads them:\n")
+// presetHelp describes the presets, below the flags of train.
+func presetHelp(all bool) string {
+	var b strings.Builder
+	b.WriteString("Presets:\n")
 	for _, name := range presetNames() {
-		console.Printf("  %-9s %s\n", name, presetSummary(name))
+		summary := presetSummary(name)
+		if !all {
+			summary = summary[:strings.IndexAny(summary, ".:;")]
+		}
+		fmt.Fprintf(&b, "  %-7s  %s\n", name, summary)
 	}
-	console.Printf("\nIn brackets: where a default comes from; docs/train.md has the titles.\n" +
-		"Underscores stand for dashes, and many names of other trainers' flags are\nunderstood.\n")
-	if !all {
-		console.Printf("Every value of every schedule is a flag: vksplat train --help-all\n")
+	if all {
+		b.WriteString("\nIn brackets: whose default it is; docs/train.md has the titles. Underscores stand for dashes,\n" +
+			"and many names of other trainers' flags are understood.\n")
 	}
+	return b.String()
 }
 
 // presetSummary is the first line of a preset's file.
@@ -45,10 +42,8 @@ func presetSummary(name string) string {
 	return strings.TrimPrefix(line, "# ")
 }
 
-// wrapHelp makes the help of all commands as wide as the terminal, and words cobra's own.
-func wrapHelp(console *cli.Console, root *cobra.Command) {
-	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d", min(helpWidth, console.Columns()))
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", wrapped))
+// wordHelp words what cobra says by itself, in all commands.
+func wordHelp(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
@@ -60,6 +55,18 @@ func wrapHelp(console *cli.Console, root *cobra.Command) {
 		case "version", "completion": // which have none
 			c.DisableFlagsInUseLine = true
 		}
+	}
+	wordHelpFlags(root)
+	root.InitDefaultVersionFlag()
+	root.Flags().Lookup("version").Usage = "print the version"
+}
+
+// wordHelpFlags words the flag --help of a command and those below it.
+func wordHelpFlags(c *cobra.Command) {
+	c.InitDefaultHelpFlag()
+	c.Flags().Lookup("help").Usage = helpOfHelp
+	for _, sub := range c.Commands() {
+		wordHelpFlags(sub)
 	}
 }
 
@@ -75,20 +82,6 @@ func knownCommand(cmd *cobra.Command, words []string) error {
 	}
 	return fault.Usagef(cli.DidYouMean(words[0], names, "see: vksplat --help"),
 		"help: there is no command %q", strings.Join(words, " "))
-}
-
-// offerValues makes shells offer values of the options of cmd.
-func offerValues(console *cli.Console, cmd *cobra.Command, table []optionGroup) {
-	err := completes(cmd, table)
-	if err == nil && find(table, "device") != nil {
-		err = cmd.RegisterFlagCompletionFunc("device", completeDevices)
-	}
-	if err == nil && find(table, "config") != nil {
-		err = cmd.MarkFlagFilename("config", "toml")
-	}
-	if err != nil {
-		panic(err) // the flags of a table have been registered just before
-	}
 }
 
 // completeDevices lists the machine's devices, with their names where the shell shows them.

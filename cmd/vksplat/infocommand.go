@@ -11,11 +11,10 @@ func infoCommand(console *cli.Console) *cobra.Command {
 	asJSON, bounds := false, false
 	cmd := &cobra.Command{
 		Use:   "info FILE|DIR [--json] [--bounds]",
-		Short: "Say what a checkpoint, a splat file, a capture or a run holds",
-		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a file of\n" +
-			"splats of any format that convert reads, a PLY file of points, the folder of a\n" +
-			"capture, or the folder of a training run. Of packed models (SPZ, SOG) only the header\n" +
-			"is read, unless --bounds is given.",
+		Short: "Describe a checkpoint, a model, a capture or a run",
+		Long: "Describe a checkpoint or another safetensors file, a model in any format that convert\n" +
+			"reads, a PLY file of points, a capture, or the folder of a run. Of packed models (SPZ, SOG)\n" +
+			"only the header is read, unless --bounds is given.",
 		Args: one("FILE or folder"),
 		RunE: runs(console, func(args []string) error {
 			value, text, err := info.Describe(args[0], bounds)
@@ -32,8 +31,9 @@ func infoCommand(console *cli.Console) *cobra.Command {
 			return text.Damage(args[0])
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "everything, as JSON")
-	cmd.Flags().BoolVar(&bounds, "bounds", false,
-		"unpack the splats of a packed model to check them, and for the box of their positions")
+	addFlags(console, cmd, []optionGroup{{options: []option{
+		truth(&asJSON, "json", "print everything as JSON"),
+		truth(&bounds, "bounds", "unpack a packed model, to check its splats and find their bounds"),
+	}}}, helpLayout{})
 	return cmd
 }

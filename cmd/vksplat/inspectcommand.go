@@ -13,10 +13,9 @@ func inspectCommand(console *cli.Console) *cobra.Command {
 	o := &inspection.Options{Load: captured.Options{Model: scene.AnyModel}}
 	cmd := &cobra.Command{
 		Use:   "inspect SCENE",
-		Short: "Show what a capture holds and what is wrong with it",
-		Long: "Show what was found in the folder SCENE, or the JSON file: photos, cameras, points,\n" +
-			"and problems with what can be done about them. The exit code is 65 if it cannot be\n" +
-			"trained on, and 0 otherwise.",
+		Short: "Check a capture and say what is wrong with it",
+		Long: "Show what the capture SCENE holds (photos, cameras, points), what is wrong with it and what\n" +
+			"to do about it. Exits with 65 if it cannot be trained on.",
 		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --json --quick",
 		Args:    one("SCENE folder"),
 		RunE: runs(console, func(args []string) error {
@@ -24,12 +23,10 @@ func inspectCommand(console *cli.Console) *cobra.Command {
 			return inspection.Run(console, o)
 		}),
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
-	fs.BoolVar(&o.Json, "json", false, "print the report as JSON")
-	fs.BoolVar(&o.Quick, "quick", false, "do not decode the photos to look for black and blurred ones")
-	table := []optionGroup{{options: loadTable(&o.Load)}}
-	register(fs, table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, []optionGroup{{options: append([]option{
+		truth(&o.Json, "json", "print the report as JSON"),
+		truth(&o.Quick, "quick", "do not decode photos, which finds black and blurred ones"),
+	}, loadTable(&o.Load)...)}}, helpLayout{first: []string{"json", "quick", "images", "downscale", "format", "model",
+		"masks"}})
 	return cmd
 }

@@ -67,7 +67,7 @@ func rootCommand(console *cli.Console) *cobra.Command {
 		completionCommand(console), versionCommand(console))
 	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()
-	wrapHelp(console, root)
+	wordHelp(root)
 	return root
 }
 

@@ -32,11 +32,12 @@ func mergeCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge PLAN",
 		Short: "Join the trained blocks of a plan into one scene",
-		Long: "Join the blocks of the plan that vksplat partition wrote to PLAN, once all are trained:\n" +
-			"of each, what stands on its core. PLAN/out gets the whole scene in the capture's frame,\n" +
-			"for render, eval, view and convert. The held-out photos are measured on it, and those\n" +
-			"that came out better in a block are named, as PLAN/merge.json does. Models may be\n" +
-			"larger than memory.",
+		Long: "Join the trained blocks of a plan that vksplat partition wrote into one scene, PLAN/out:\n" +
+			"the splats on the core of each block. The held-out photos are measured on it.\n" +
+			"\n" +
+			"The scene is in the capture's frame, for render, eval, view and convert. Held-out photos\n" +
+			"that were better in a block are listed, also in PLAN/merge.json. Models may be larger than\n" +
+			"memory.",
 		Example: "  vksplat merge city_plan\n  vksplat merge city_plan -o city.ply -o city.sog\n  vksplat merge " +
 			"city_plan --finetune 2000",
 		Args: one("PLAN folder"),
@@ -45,16 +46,15 @@ func mergeCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table := []optionGroup{{options: append([]option{
-		other(&o.Exports, "output", "convert the merged scene to `FILE` too, in the format that its name says; may be "+
-			"given again").letter("o"),
+		other(&o.Exports, "output",
+			"also write the merged scene to `FILE`; its name chooses the format; may be repeated").letter("o"),
 		integer(&o.Finetune, "finetune",
-			"train the merged scene for `N` more steps on all photos, without new splats, where it fits the device: "+
+			"train the merged scene for `N` more steps on all photos; adds no splats, must fit the device, writes "+
 				"PLAN/finetuned"),
-		overwriteOption(&o.Overwrite, "FILE, a run in PLAN/finetuned, and what you changed in PLAN/out,"),
+		overwriteOption(&o.Overwrite, "FILE, a run in PLAN/finetuned and your changes in PLAN/out"),
 		truth(&o.Check, "check", "measure the held-out photos on the merged scene"),
 	}, deviceOptions(&o.Device)...)}}
-	register(cmd.Flags(), table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
 		if o.Finetune < 0 {
 			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.Finetune)

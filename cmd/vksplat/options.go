@@ -21,9 +21,8 @@ type option struct {
 	short   string // one letter, or ""
 	value   pflag.Value
 	kind    kind
-	help    string     // `ARG` in backquotes names the value
+	help    string     // `ARG` in backquotes names the value; --help shows it up to a semicolon
 	source  string     // whose default it is, "" for what is this program's own
-	basic   bool       // shown by --help; --help-all shows all
 	flag    bool       // a flag alone: the configuration file does not know it
 	steps   *cli.Steps // a list of steps, which --steps-scaler multiplies
 	aliases []string
@@ -53,7 +52,6 @@ type optionGroup struct {
 // The methods below fill in what few options have, so that a table reads as one line each.
 
 func (o option) from(source string) option     { o.source = source; return o }
-func (o option) essential() option             { o.basic = true; return o }
 func (o option) letter(short string) option    { o.short = short; return o }
 func (o option) flagOnly() option              { o.flag = true; return o }
 func (o option) also(aliases ...string) option { o.aliases = aliases; return o }
@@ -63,7 +61,6 @@ func (o option) isFolder() option              { o.folder = true; return o }
 // upTo says that values go from 0 to most.
 func (o option) upTo(most float64) option {
 	o.allowed = &pipeline.Range{Most: most}
-	o.help += fmt.Sprintf(", 0 to %g", most)
 	return o
 }
 
@@ -173,14 +170,6 @@ func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 	return list
 }
 
-// hideOthers leaves the options of own and those of some names in the help of a command, and hides the rest.
-func hideOthers(fs *pflag.FlagSet, own []option, names ...string) {
-	fs.VisitAll(func(f *pflag.Flag) {
-		isOwn := slices.ContainsFunc(own, func(o option) bool { return o.name == f.Name })
-		f.Hidden = !isOwn && !slices.Contains(names, f.Name)
-	})
-}
-
 // aliasesOf maps the aliases in a table to the names that they stand for.
 func aliasesOf(groups []optionGroup) map[string]string {
 	names := map[string]string{}
@@ -203,22 +192,6 @@ func canonical(name string, aliases map[string]string) string {
 	}
 	return name
 }
-
-// usages prints options for help, in two columns of so many characters together. All wants those that are not basic
-// too.
-func usages(g optionGroup, all bool, width int) string {
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	fs.SortFlags = false
-	for i := range g.options {
-		if o := &g.options[i]; all || o.basic {
-			o.register(fs)
-		}
-	}
-	return fs.FlagUsagesWrapped(width)
-}
-
-// helpWidth is the width in characters of help texts, but on a narrower terminal.
-const helpWidth = 110
 
 // completes registers what a shell offers as values of the options of cmd.
 func completes(cmd *cobra.Command, groups []optionGroup) error {

@@ -15,11 +15,9 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "partition SCENE -o PLAN",
 		Short: "Divide a capture that fits no device into blocks that do",
-		Long: "Divide the capture SCENE on the ground plane into blocks of about as many cameras and\n" +
-			"points each, and write to the folder PLAN which cameras see each block and which points\n" +
-			"it begins from. vksplat train PLAN trains the blocks one after the other and merges\n" +
-			"them into one scene, PLAN/out. plan.png shows the blocks from above. docs/blocks.md\n" +
-			"says more.",
+		Long: "Divide a capture on the ground plane into blocks with about as many cameras and points\n" +
+			"each. vksplat train PLAN then trains the blocks one after the other and merges them into\n" +
+			"one scene, PLAN/out. plan.png shows the blocks from above; docs/blocks.md says more.",
 		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n  " +
 			"vksplat train city_plan",
 		Args: one("SCENE folder"),
@@ -30,8 +28,8 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 	table := []optionGroup{{options: partitionTable(o)}, {options: loadTable(&o.Load)},
 		{options: deviceOptions(&o.Device)}}
 	fs := cmd.Flags()
-	register(fs, table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{first: []string{"output", "blocks", "eval", "test-every", "overlap", "up",
+		"images", "downscale", "masks", "device", "max-vram"}})
 	o.Given = fs.Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		o.Scene = args[0]
@@ -52,12 +50,13 @@ func partitionCommand(console *cli.Console) *cobra.Command {
 func partitionTable(o *partition.Options) []option {
 	return []option{
 		text(&o.Out, "output", "write to the folder `PLAN` (required)").letter("o").isFolder(),
-		other(&o.Shape, "blocks", "`AxB`: A columns along the longer side, of B blocks each; auto: as many as this "+
-			"device's memory and the number of photos ask for").oneOf("auto"),
-		float(&o.Overlap, "overlap", "blocks reach over their edges by `X` times their length, 0 to 1"),
-		text(&o.Up, "up", "the direction up in the capture's frame is `X,Y,Z` (default: found from the cameras)"),
-		truth(&o.Eval, "eval", "hold every 8th photo out of all blocks, to measure on"),
-		integer(&o.TestEvery, "test-every", "with --eval, hold every `N`th photo out"),
-		text(&o.TestList, "test-list", "hold out the photos that `FILE` names, one a line"),
+		other(&o.Shape, "blocks",
+			"make `AxB` blocks: A columns along the longer side, of B blocks each; auto: as many as device memory "+
+				"and the number of photos ask for").oneOf("auto"),
+		float(&o.Overlap, "overlap", "extend blocks over their edges by `X` times their length, 0 to 1"),
+		text(&o.Up, "up", "the capture's up direction, `X,Y,Z` (default: found from the cameras)"),
+		truth(&o.Eval, "eval", "hold out every 8th photo of all blocks, to measure on"),
+		integer(&o.TestEvery, "test-every", "with --eval, hold out every `N`th photo"),
+		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
 	}
 }

@@ -13,15 +13,14 @@ func suiteCommand(console *cli.Console) *cobra.Command {
 	o := &suite.Options{Training: settingsForSuite()}
 	cmd := &cobra.Command{
 		Use:   "suite FILE.toml",
-		Short: "Train and measure many captures, and make the table",
-		Long: "Train every capture of FILE.toml by every recipe with every seed, measure the models,\n" +
-			"and write the tables of a paper: quality, seconds, memory, number of splats. Each run\n" +
-			"is a process of its own. Runs that are done are kept; the same command goes on with\n" +
-			"one that was stopped or killed. A run that fails is told of, and the others go on.\n" +
-			"suite.md and suite.json are written anew after each run.\n\n" +
-			"Presets name the captures of benchmarks whose data you have: " + strings.Join(suite.PresetNames(), ",\n") +
-			".\n" +
-			"docs/eval.md shows such files.",
+		Short: "Train and measure many captures, for a table",
+		Long: "Train every capture of FILE.toml with every recipe and every seed, measure the models,\n" +
+			"and write tables of quality, time, memory and number of splats. The same command\n" +
+			"continues after a stop or a crash. docs/eval.md shows such files.\n\n" +
+			"Each run is a process of its own, and finished runs are kept. A failed run is reported,\n" +
+			"and the others go on. suite.md and suite.json are rewritten after each run.\n\n" +
+			"Presets name the captures of benchmarks whose data you have:\n" +
+			strings.Join(suite.PresetNames(), ", ") + ".",
 		Example: "  vksplat suite mipnerf360.toml --dry-run\n  vksplat suite mipnerf360.toml",
 		Args:    one("FILE.toml"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -29,10 +28,9 @@ func suiteCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table := []optionGroup{{options: append([]option{truth(&o.DryRun, "dry-run",
-		"print the command of every run, and stop")}, deviceOptions(&o.Device)...)}}
+		"print the command of every run and stop")}, deviceOptions(&o.Device)...)}}
 	fs := cmd.Flags()
-	register(fs, table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
 		o.File = args[0]
 		for _, opt := range deviceOptions(&o.Device) {

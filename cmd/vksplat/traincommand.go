@@ -92,18 +92,17 @@ func trainCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train SCENE -m OUT",
 		Short: "Train a model from photographs",
-		Long: "Train a model from the photographs of SCENE, a folder that COLMAP or a\n" +
-			"compatible program wrote. OUT gets the model as\n" +
-			"point_cloud/iteration_N/point_cloud.ply, which viewers read, and with --eval the\n" +
-			"scores and pictures of the held-out photos. Ctrl-C stops after the step, saves\n" +
-			"and evaluates; while it evaluates, it stops after the picture. A second one,\n" +
-			"half a second later or more, aborts at once and saves nothing. SCENE may also be\n" +
-			"the folder of a plan that vksplat partition wrote: its blocks are trained one\n" +
-			"after the other and merged.",
-		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 " +
-			"--downscale 2",
+		Long: "Train a model from the photos of SCENE, a folder in the layout of COLMAP, nerfstudio,\n" +
+			"instant-ngp or Blender. Ctrl-C saves and stops; --resume continues.\n\n" +
+			"The model is point_cloud/iteration_N/point_cloud.ply in OUT. With --eval, OUT also gets\n" +
+			"the scores and pictures of the held-out photos. Ctrl-C finishes the step, saves and\n" +
+			"measures; a second Ctrl-C, half a second later or more, aborts and saves nothing. SCENE\n" +
+			"may also be a plan that vksplat partition wrote: its blocks are trained one after the\n" +
+			"other and merged.",
+		Example: "  vksplat train my_scene -m out --eval\n" +
+			"  vksplat train my_scene -m out --preset fast --export model.spz",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.HelpAll || o.PrintConfig && len(args) == 0 {
+			if o.PrintConfig && len(args) == 0 {
 				return nil
 			}
 			return one("SCENE folder")(cmd, args)
@@ -116,15 +115,9 @@ func trainCommand(console *cli.Console) *cobra.Command {
 		},
 	}
 	table, fs := trainTable(o), cmd.Flags()
-	register(fs, table)
+	addFlags(console, cmd, table, helpLayout{trainFirst, presetHelp})
 	o.Given = fs.Changed
-	offerValues(console, cmd, table)
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { trainHelp(console, cmd, o.HelpAll) })
 	cmd.RunE = runs(console, func(args []string) error {
-		if o.HelpAll {
-			trainHelp(console, cmd, true)
-			return nil
-		}
 		o.PassedOn = passedOnFlags(fs) // before --steps-scaler changes them
 		if err := resolveSettings(o, fs.Changed); err != nil {
 			return err

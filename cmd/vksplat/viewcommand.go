@@ -14,20 +14,21 @@ import (
 // viewTable lists the options of view. Those of the server come first.
 func viewTable(o *show.Options) []optionGroup {
 	return []optionGroup{{options: []option{
-		text(&o.Server.Host, "host", "listen at `ADDR` of this machine, for others to see the scene (default: "+
-			"127.0.0.1, for this machine alone)"),
-		integer(&o.Server.Port, "port", "listen at port `N` (default: any that is free)"),
-		text(&o.Server.CertFile, "tls-cert", "encrypt with the certificate in `FILE`, PEM"),
-		text(&o.Server.KeyFile, "tls-key", "the certificate's private key, `FILE`, PEM"),
+		text(&o.Server.Host, "host",
+			"listen on `ADDR`, for other machines (default: 127.0.0.1, this machine only)"),
+		integer(&o.Server.Port, "port", "listen on port `N` (default: any free one)"),
+		text(&o.Server.CertFile, "tls-cert", "encrypt with the PEM certificate in `FILE`"),
+		text(&o.Server.KeyFile, "tls-key", "the certificate's private key, a PEM `FILE`"),
 		truth(&o.NoOpen, "no-open", "print the address and open no browser"),
-		truth(&o.Stream, "stream", "draw on this machine and send pictures, for models that no browser takes; "+
-			"--stream=false sends the model, however large (default: from 10 million splats on)"),
+		truth(&o.Stream, "stream",
+			"draw on this machine and send pictures; for models too large for a browser; --stream=false sends the "+
+				"model, however large (default: from 10 million splats)"),
 	}}, {options: deviceOptions(&o.Device)}, {options: []option{
 		other((*colourFlag)(&o.Background), "background",
-			"black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black",
+			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").oneOf("black",
 			"white"),
-		text(&o.Page, "html", "write the page `FILE`, which holds viewer and scene and works offline, and serve nothing"),
-		overwriteOption(&o.Overwrite, "the page of --html"),
+		text(&o.Page, "html", "write viewer and model as one page to `FILE` and stop; the page works offline"),
+		overwriteOption(&o.Overwrite, "an existing page"),
 	}}}
 }
 
@@ -36,17 +37,17 @@ func viewCommand(console *cli.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "view FILE|OUT",
 		Short: "Show a model in the browser",
-		Long: "Show a model, or the newest one of a run's folder, in the browser. The viewer is part\n" +
-			"of vksplat and makes no request to any other machine. It starts at a training photo\n" +
-			"where cameras.json is beside the model. Models that are too large for browsers are\n" +
-			"drawn by this machine (--stream). Ctrl-C ends it.",
+		Long: "Show a model, or the newest one of a run, in the browser. Ctrl-C ends it.\n" +
+			"\n" +
+			"The viewer is part of vksplat and contacts no other machine. It starts at a training photo\n" +
+			"if cameras.json is beside the model. Models too large for a browser are drawn by this\n" +
+			"machine (--stream).",
 		Example: "  vksplat view out\n  vksplat view city_plan/out --stream\n  vksplat view model.ply --html model.html",
 		Args:    one("FILE or folder"),
 	}
 	table := viewTable(o)
 	fs := cmd.Flags()
-	register(fs, table)
-	offerValues(console, cmd, table)
+	addFlags(console, cmd, table, helpLayout{})
 	o.Given = fs.Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		o.Path, o.Title = args[0], filepath.Base(output.Absolute(args[0]))

@@ -251,36 +251,36 @@ type StepParams struct {
 	Step   uint32
 	SeedLo uint32
 	SeedHi uint32
-	// a split or duplicated splat gets 1 - sqrt(1 - opacity)
+	// give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)
 	RevisedOpacity uint32
-	// mean 2D gradient X, in units of half the image, above which a splat grows
+	// grow splats whose mean 2D gradient is above X; in units of half the image
 	GrowGrad2d float32
-	// size X, times the scene's, above which a growing splat is split rather than duplicated; here
-	// times the scene's scale
+	// split growing splats larger than X times the scene; duplicate smaller ones; here times the
+	// scene's scale
 	GrowScale float32
-	// remove splats, or with mcmc relocate them, below opacity X
+	// remove splats whose opacity is below X; mcmc relocates them
 	PruneOpacity float32
-	// share X of D-SSIM in the loss; the rest is L1
+	// weight of D-SSIM in the loss; the rest is L1
 	SsimLambda float32
-	// count SSIM windows that reach beyond the photo, as INRIA does; otherwise only those inside
+	// also count SSIM windows that reach beyond the photo, as INRIA does
 	SsimSame uint32
-	// weight X of the mean |alpha - photo's alpha|; 0: photos are composited over the background
+	// weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)
 	AlphaLoss float32
-	// weight X of the mean opacity; mcmc: 0.01
+	// weight of the mean opacity in the loss (default 0; mcmc 0.01)
 	OpacityReg float32
-	// weight X of the mean scale; mcmc: 0.01
+	// weight of the mean scale in the loss (default 0; mcmc 0.01)
 	ScaleReg float32
-	// with exposure, weight X of the maps' mean squared distance from the identity
+	// with exposure, weight of the corrections' mean squared distance from the identity
 	ExposureReg float32
-	// learning rate X of log scales, 0 to 10; here times the root of the number of views
+	// learning rate of log scales, 0 to 10; here times the root of the number of views
 	LrLogScales float32
-	// learning rate X of rotations, 0 to 10; here times the root of the number of views
+	// learning rate of rotations, 0 to 10; here times the root of the number of views
 	LrQuats float32
-	// learning rate X of logit opacities, 0 to 10; here times the root of the number of views
+	// learning rate of logit opacities, 0 to 10; here times the root of the number of views
 	LrLogitOpacity float32
-	// learning rate X of colours, 0 to 10; here times the root of the number of views
+	// learning rate of colours, 0 to 10; here times the root of the number of views
 	LrSh0 float32
-	// learning rate X of higher SH coefficients, 0 to 10; here times the root of the number of views
+	// learning rate of higher SH coefficients, 0 to 10; here times the root of the number of views
 	LrShn float32
 	// Optimiser.
 	LrMeans      float32 // of this step, world units

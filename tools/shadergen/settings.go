@@ -31,7 +31,6 @@ type setting struct {
 	aliases      []string
 	needs        [][2]string // setting and word, "" for on or above 0
 	words        []string
-	basic        bool
 	step         bool   // a member of StepParams
 	factor       string // of that: "", scene or batch
 }
@@ -169,8 +168,6 @@ func (s *setting) attribute(word, rest string) error {
 		s.words = strings.Fields(rest)
 	case "name":
 		s.name = rest
-	case "basic":
-		s.basic = true
 	case "most":
 		var err error
 		s.most, err = strconv.ParseFloat(rest, 64)
@@ -185,7 +182,7 @@ func (s *setting) attribute(word, rest string) error {
 		}
 		s.step, s.factor = true, factor
 	default:
-		return fmt.Errorf("%s is none of help, from, also, words, most, name, basic, needs, to", word)
+		return fmt.Errorf("%s is none of help, from, also, words, most, name, needs, to", word)
 	}
 	return nil
 }

@@ -145,9 +145,6 @@ func emitSetting(b *bytes.Buffer, s *setting) {
 	}
 	list("Aliases", s.aliases)
 	list("Words", s.words)
-	if s.basic {
-		b.WriteString("Basic: true,\n")
-	}
 	switch s.kind {
 	case "steps":
 		b.WriteString("Steps: true,\n")

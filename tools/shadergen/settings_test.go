@@ -19,7 +19,6 @@ n count 3 [0, 10]
     help so many: ` + "`N`" + `, {range}
     from paper
     also num many
-    basic
     to step
 every steps 100 [1, inf)
     help every ` + "`N`" + ` steps, with {n}
@@ -62,7 +61,7 @@ func TestSettings(t *testing.T) {
 			"`json:\"n\"` // every N steps",
 		"Tint: [3]float32{0, 0.5, 1},", `How: "slow",`, "On: false,", "LRX: 1e-3,",
 		`{"paper", "Somebody: Something, 2024"},`,
-		"Help: \"so many: `N`, 0 to 10\", Source: \"paper\", Aliases: []string{\"num\", \"many\"}, Basic: true, " +
+		"Help: \"so many: `N`, 0 to 10\", Source: \"paper\", Aliases: []string{\"num\", \"many\"}, " +
 			"Range: Range{Most: 10},",
 		"Help: \"every `N` steps, with {n} and no other\", Steps: true, Range: Range{Least: 1, Most: math.Inf(1)}, " +
 			`Needs: []Need{{"n", ""}, {"how", "fast"}},`,
@@ -110,9 +109,9 @@ func TestSettingsRefused(t *testing.T) {
 		{"    help colour", "    help colour\n    to step", "a colour does not go to step"},
 		{"to step * scene", "to step * time", "not \"step * time\""},
 		{"    most 10", "    most -1", "ask for -1 at most, which is not in [0, inf)"},
-		{"    most 10", "    most ten", "settings.schema:24"},
-		{"    basic", "    basics", "basics is none of help, from"},
-		{"group Main\n", "group Main\n    basic\n", "none is above"},
+		{"    most 10", "    most ten", "settings.schema:23"},
+		{"    from paper", "    fron paper", "fron is none of help, from"},
+		{"group Main\n", "group Main\n    to step\n", "none is above"},
 		{"group Main\n", "", "before the first group"},
 		{"order rate_of_x n", "order rate_of_x n m", "order: m is no setting"},
 	} {

@@ -244,8 +244,6 @@ type Options struct {
 	StepsScaler float64
 	PassedOn    []string // flags for the training of a plan's block
 	PrintConfig bool
-	Help        bool
-	HelpAll     bool
 
 	Viewer ViewerOptions
 	// What shows the run to others; nil: nothing does. Its value may be nil where nobody wants to see it.

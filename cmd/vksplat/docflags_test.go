@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/internal/cli"
+)
+
+// inCode finds commands in Markdown: those in a line of code and those between backquotes.
+var (
+	aFence  = regexp.MustCompile("(?s)```\\w*\n.*?```")
+	inBlock = regexp.MustCompile(`(?m)^    (?:\w+\$ )?(vksplat [^#\n]*)`)
+	inLine  = regexp.MustCompile("`(vksplat [^`]*)`")
+	aFlag   = regexp.MustCompile(`(?:^|\s)(--?[A-Za-z][\w-]*)`)
+)
+
+// TestFlagsOfThePages wants the commands in README.md and docs to exist, with their flags.
+func TestFlagsOfThePages(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, found := rootCommand(cli.New(nil, io.Discard, io.Discard)), 0
+	for _, file := range append(files, "../../README.md") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := aFence.ReplaceAllStringFunc(strings.ReplaceAll(string(data), "\\\n", " "), func(block string) string {
+			return strings.ReplaceAll(block, "\n", "\n    ")
+		})
+		joined := strings.ReplaceAll(page, "\n", " ")
+		for _, m := range append(inBlock.FindAllStringSubmatch(page, -1), inLine.FindAllStringSubmatch(joined, -1)...) {
+			found++
+			if why := unknownIn(root, m[1]); why != "" {
+				t.Errorf("%s: %s: %s", filepath.Base(file), m[1], why)
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d commands were found", found)
+	}
+}
+
+// unknownIn says which flag of a command line is none, or "".
+func unknownIn(root *cobra.Command, line string) string {
+	words := strings.Fields(line)[1:]
+	for len(words) > 0 && strings.HasPrefix(words[0], "<") {
+		words = words[1:]
+	}
+	cmd, _, err := root.Find(words)
+	if err != nil {
+		return err.Error()
+	}
+	cmd.InitDefaultHelpFlag()
+	for _, m := range aFlag.FindAllStringSubmatch(line, -1) {
+		name, long := strings.CutPrefix(m[1], "--")
+		if long && cmd.Flags().Lookup(name) == nil || !long && cmd.Flags().ShorthandLookup(m[1][1:2]) == nil {
+			return m[1] + " is no flag of " + cmd.Name()
+		}
+	}
+	return ""
+}
