@@ -38,11 +38,12 @@ func TestTrainPage(t *testing.T) {
 			fmt.Fprintf(&keys, "| `%s` | %s |\n", key, keyTexts[key])
 		}
 	}
+	sources.WriteString("\n| source | what it is |\n|---|---|\n")
 	for _, s := range pipeline.Sources {
-		fmt.Fprintf(&sources, "- %s: %s.\n", s[0], s[1])
+		fmt.Fprintf(&sources, "| %s | %s |\n", s[0], s[1])
 	}
 	comparePage(t, trainPageFile, map[string]string{"presets": presets.String(), "keys": keys.String(),
-		"flags": flagTables(trainTable(newTrainOptions()), "### "), "sources": "\n" + sources.String()})
+		"flags": flagTables(trainTable(newTrainOptions()), "### "), "sources": sources.String()})
 }
 
 // comparePage wants each part of a page that is made from a table to be the given one. Such a part stands between two
