@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
@@ -15,18 +16,18 @@ import (
 // TestCarve trains a scene some of whose splats begin in empty space. Without Carve such splats stay; with it none does
 // at the end, whatever the strategy, and a model that is to have a given number of splats has that number.
 func TestCarve(t *testing.T) {
-	for name, change := range map[string]func(*Config){
-		"default": func(*Config) {},
-		"exact":   func(c *Config) { c.Splats = 3500 },
-		"mcmc": func(c *Config) {
-			m := MCMCConfig()
+	for name, change := range map[string]func(*recipe.Config){
+		"default": func(*recipe.Config) {},
+		"exact":   func(c *recipe.Config) { c.Splats = 3500 },
+		"mcmc": func(c *recipe.Config) {
+			m := recipe.MCMC()
 			c.Strategy, c.ResetEvery, c.InitOpacity, c.MaxSplats = m.Strategy, 0, m.InitOpacity, 3300
 		},
-		"mixed": func(c *Config) { c.Precision = PrecisionMixed },
+		"mixed": func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, carve := range []float64{0, 0.5} {
-				s, floaters := carved(t, func(c *Config) {
+				s, floaters := carved(t, func(c *recipe.Config) {
 					c.Iterations = 28
 					change(c)
 					c.Carve = carve
@@ -46,7 +47,7 @@ func TestCarve(t *testing.T) {
 }
 
 // carved trains the promise scene and counts the floaters of the model that a picture may show.
-func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) {
+func carved(t *testing.T, change func(*recipe.Config)) (s *scene.Splats, floaters int) {
 	views, init, scale, cfg := promiseScene(t)
 	change(&cfg)
 	tr, err := trainOn(testDevice(t), views, init, scale, cfg)

@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
@@ -40,10 +41,10 @@ type CheckpointHeader struct {
 	CeilingHits int `json:"ceiling_hits"`
 	// iterations of the run's first start, over which the means' learning rate decays
 	ScheduleIterations int           `json:"schedule_iterations"`
-	Next               UnitRecord    `json:"next"`
+	Next               recipe.Unit   `json:"next"`
 	Order              OrderRecord   `json:"order"`
 	Generator          string        `json:"generator"`
-	Config             Config        `json:"config"`
+	Config             recipe.Config `json:"config"`
 	Capture            CaptureRecord `json:"capture"`
 	Frame              FrameRecord   `json:"frame"`
 	Device             DeviceRecord  `json:"device"`
@@ -52,13 +53,6 @@ type CheckpointHeader struct {
 	Deviations  []Deviation       `json:"deviations,omitempty"` // why an undisturbed run may have other bytes
 	// of several devices that share the splats; none where one has all
 	Team []ShareRecord `json:"team,omitempty"`
-}
-
-// UnitRecord is the piece of work that comes next: a training step, a refinement or an opacity reset after one.
-type UnitRecord struct {
-	Kind   string `json:"kind"`
-	Number uint32 `json:"number"`
-	Step   int    `json:"step"` // counted from 0
 }
 
 // OrderRecord is where the run is in the order of views, which is a function of seed and epoch.
@@ -178,7 +172,7 @@ func (c *Checkpoint) parse() error {
 		return err
 	}
 	// Keys that a later version added to the configuration have their defaults.
-	c.Header.Config = DefaultConfig()
+	c.Header.Config = recipe.Default()
 	if model.Format < formatOfCarve {
 		c.Header.Config.Carve = 0
 		if text, c.Hidden, err = withoutClearance(text); err != nil {
@@ -237,14 +231,13 @@ func (c *Checkpoint) check() error {
 	case !positive(h.Frame.SceneScale):
 		return fmt.Errorf("a frame of scale %g and scene scale %g", h.Frame.Scale, h.Frame.SceneScale)
 	}
-	kind, known := kindNamed(h.Next.Kind)
-	if done := stepsBefore(unit{kind: kind, step: h.Next.Step}); !known || done != h.Step {
+	if h.Next.Kind == recipe.Render || h.Next.StepsBefore() != h.Step {
 		return fmt.Errorf("%d steps done, next is %q of step %d", h.Step, h.Next.Kind, h.Next.Step)
 	}
 	if err := h.checkTeam(); err != nil {
 		return err
 	}
-	for _, f := range splatFields(h.rows()) {
+	for _, f := range splatFields(h.Config.Rows()) {
 		if err := c.expect(f.tensorOf(h.Splats)); err != nil {
 			return err
 		}
@@ -252,28 +245,7 @@ func (c *Checkpoint) check() error {
 	return h.Config.Validate()
 }
 
-// rows says how the trainer that wrote the checkpoint stores a splat.
-func (h *CheckpointHeader) rows() chunkRows { return rowsOf(h.SHDegree, h.Config.Precision) }
-
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
-
-// kindNamed returns the kind of training's units that has a name.
-func kindNamed(name string) (unitKind, bool) {
-	for k, n := range unitNames {
-		if n == name && unitKind(k) != unitRender {
-			return unitKind(k), true
-		}
-	}
-	return 0, false
-}
-
-// stepsBefore returns the steps that are done when u comes next.
-func stepsBefore(u unit) int {
-	if u.kind == unitStep {
-		return u.step
-	}
-	return u.step + 1
-}
 
 // expect returns an error unless the file has the tensor want.
 func (c *Checkpoint) expect(want safetensors.TensorInfo) error {
@@ -315,7 +287,7 @@ func (c *Checkpoint) Splats() (*scene.Splats, error) {
 	s := scene.NewSplats(c.Header.Splats, c.Header.SHDegree)
 	params := paramsOf(s)
 	buf := make([]byte, 0, 1<<20)
-	for _, f := range paramFields(c.Header.rows()) {
+	for _, f := range paramFields(c.Header.Config.Rows()) {
 		size := f.bytes() * f.width
 		r := c.file.Reader(f.name)
 		for first := 0; first < s.N; {

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
 // checkpointScene is the promise scene with refinements and resets close together, and a record of the run.
-func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config, RunRecord) {
+func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config, RunRecord) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.SHInterval = 40, 10
@@ -50,13 +51,13 @@ func contents(t testing.TB, w *CheckpointWrite) []byte {
 }
 
 // resumed goes on with a checkpoint.
-func resumed(t testing.TB, d *Device, path string, cfg Config) *Trainer {
+func resumed(t testing.TB, d *Device, path string, cfg recipe.Config) *Trainer {
 	t.Helper()
 	return resumedWith(t, d, path, cfg, TrainerOptions{})
 }
 
 // resumedWith is resumed with options.
-func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOptions) *Trainer {
+func resumedWith(t testing.TB, d *Device, path string, cfg recipe.Config, o TrainerOptions) *Trainer {
 	t.Helper()
 	views, _, _, _, _ := checkpointScene(t)
 	c, err := OpenCheckpoint(path)
@@ -80,13 +81,13 @@ func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOpti
 // at the end.
 type undisturbed struct {
 	paths  map[uint32]string
-	kinds  map[uint32]unitKind
+	kinds  map[uint32]recipe.Kind
 	last   uint32
 	splats *scene.Splats
 	grew   int // units that failed for want of room and were done again
 }
 
-func runUndisturbed(t testing.TB, d *Device, dir string, change func(*Config)) undisturbed {
+func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Config)) undisturbed {
 	t.Helper()
 	views, init, scale, cfg, run := checkpointScene(t)
 	change(&cfg)
@@ -96,25 +97,25 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*Config)) u
 	}
 	defer tr.Close()
 	tr.SetRun(run)
-	u := undisturbed{paths: map[uint32]string{}, kinds: map[uint32]unitKind{}}
-	for tr.next.step < cfg.Iterations {
+	u := undisturbed{paths: map[uint32]string{}, kinds: map[uint32]recipe.Kind{}}
+	for tr.next.Step < cfg.Iterations {
 		if err := tr.advance(); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, "now.safetensors")
 		data := saved(t, tr, path)
-		keep := filepath.Join(dir, "unit"+string(rune('a'+tr.next.number/26))+string(rune('a'+tr.next.number%26)))
+		keep := filepath.Join(dir, "unit"+string(rune('a'+tr.next.Number/26))+string(rune('a'+tr.next.Number%26)))
 		if old, err := os.ReadFile(keep); err == nil {
 			u.grew++
 			if !bytes.Equal(old, data) {
-				t.Errorf("unit %d failed, and the state it goes back to is another", tr.next.number)
+				t.Errorf("unit %d failed, and the state it goes back to is another", tr.next.Number)
 			}
 		}
 		if err := os.Rename(path, keep); err != nil {
 			t.Fatal(err)
 		}
-		u.last = tr.next.number
-		u.paths[u.last], u.kinds[u.last] = keep, tr.next.kind
+		u.last = tr.next.Number
+		u.paths[u.last], u.kinds[u.last] = keep, tr.next.Kind
 	}
 	if u.splats, err = tr.Splats(); err != nil {
 		t.Fatal(err)
@@ -138,26 +139,26 @@ func smallChunks(t *testing.T) {
 // the end. Of the longest run its short form leaves out half of the steps that follow a step.
 func TestResumeAnywhere(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
-		want := map[unitKind]int{unitStep: 20, unitCarve: 4, unitRefine: 4, unitReset: 1}
+		want := map[recipe.Kind]int{recipe.Step: 20, recipe.Carve: 4, recipe.Refine: 4, recipe.Reset: 1}
 		if inFull() {
-			want[unitStep] = 38
+			want[recipe.Step] = 38
 		}
-		testResumeAnywhere(t, func(*Config) {}, want)
+		testResumeAnywhere(t, func(*recipe.Config) {}, want)
 	})
 	t.Run("mixed", func(t *testing.T) {
-		testResumeAnywhere(t, func(c *Config) {
-			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = PrecisionMixed, 12, 3, 7
-		}, map[unitKind]int{unitStep: 9, unitRefine: 1, unitReset: 1})
+		testResumeAnywhere(t, func(c *recipe.Config) {
+			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = recipe.PrecisionMixed, 12, 3, 7
+		}, map[recipe.Kind]int{recipe.Step: 9, recipe.Refine: 1, recipe.Reset: 1})
 	})
 	t.Run("progressive resolution", func(t *testing.T) {
-		testResumeAnywhere(t, func(c *Config) {
+		testResumeAnywhere(t, func(c *recipe.Config) {
 			c.Iterations, c.RefineEvery, c.ResetEvery, c.NumDownscales, c.ResolutionSchedule = 12, 3, 7, 1, 6
-		}, map[unitKind]int{unitStep: 9, unitRefine: 1, unitReset: 1})
+		}, map[recipe.Kind]int{recipe.Step: 9, recipe.Refine: 1, recipe.Reset: 1})
 	})
 }
 
 // testResumeAnywhere wants at least so many units of each kind.
-func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]int) {
+func testResumeAnywhere(t *testing.T, change func(*recipe.Config), want map[recipe.Kind]int) {
 	smallChunks(t)
 	d := testDevice(t)
 	dir := t.TempDir()
@@ -174,10 +175,10 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 		}
 		return data
 	}
-	seen := map[unitKind]int{}
+	seen := map[recipe.Kind]int{}
 	for number := uint32(2); number < u.last; number++ {
-		if few := len(u.kinds) > 20 && number%2 == 0 && number%17 != 3; few && u.kinds[number] == unitStep &&
-			u.kinds[number-1] == unitStep && !inFull() {
+		if few := len(u.kinds) > 20 && number%2 == 0 && number%17 != 3; few && u.kinds[number] == recipe.Step &&
+			u.kinds[number-1] == recipe.Step && !inFull() {
 			continue
 		}
 		seen[u.kinds[number]]++
@@ -185,8 +186,8 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 		if got := saved(t, tr, filepath.Join(dir, "again")); !bytes.Equal(got, read(number)) {
 			t.Errorf("unit %d: what was read is written otherwise", number)
 		}
-		for again := true; again || tr.next.number == number; {
-			if tr.next.number == number {
+		for again := true; again || tr.next.Number == number; {
+			if tr.next.Number == number {
 				if err := tr.advance(); err != nil {
 					t.Fatal(err)
 				}
@@ -197,7 +198,7 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 			}
 		}
 		if got := saved(t, tr, filepath.Join(dir, "next")); !bytes.Equal(got, read(number+1)) {
-			t.Errorf("unit %d (%s): resumed, it gives other bytes", number, unitNames[u.kinds[number]])
+			t.Errorf("unit %d (%s): resumed, it gives other bytes", number, u.kinds[number])
 		}
 		if number%17 == 3 {
 			if err := tr.Run(context.Background(), nil); err != nil {
@@ -232,14 +233,14 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 
 // TestCheckpointWays writes one state in every way there is, and goes on with other chunks, budgets and buffers.
 func TestCheckpointWays(t *testing.T) {
-	t.Run("full", func(t *testing.T) { testCheckpointWays(t, 25, func(*Config) {}) })
+	t.Run("full", func(t *testing.T) { testCheckpointWays(t, 25, func(*recipe.Config) {}) })
 	t.Run("mixed", func(t *testing.T) {
-		testCheckpointWays(t, 7, func(c *Config) { c.Precision, c.Iterations = PrecisionMixed, 13 })
+		testCheckpointWays(t, 7, func(c *recipe.Config) { c.Precision, c.Iterations = recipe.PrecisionMixed, 13 })
 	})
 }
 
 // testCheckpointWays writes the state after some of the steps.
-func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
+func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	d := testDevice(t)
 	dir := t.TempDir()
 	views, init, scale, cfg, run := checkpointScene(t)
@@ -289,7 +290,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn := func(name string, d *Device, change func(*Config)) {
+	goOn := func(name string, d *Device, change func(*recipe.Config)) {
 		t.Helper()
 		cfg := cfg
 		change(&cfg)
@@ -305,9 +306,9 @@ func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
 			t.Errorf("%s: the run ends with other bytes", name)
 		}
 	}
-	goOn("larger buffers and bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 3 })
+	goOn("larger buffers and bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 3 })
 	smallChunks(t)
-	goOn("small chunks", testDevice(t), func(*Config) {})
+	goOn("small chunks", testDevice(t), func(*recipe.Config) {})
 }
 
 // TestStagingPieces sends chunks through staging memory that holds only a part of them, there and back.
@@ -319,7 +320,7 @@ func TestStagingPieces(t *testing.T) {
 
 func testStagingPieces(t *testing.T, precision string) {
 	d := testDevice(t)
-	tr, _, _ := checkpointTrainer(t, d, func(cfg *Config) { cfg.Precision = precision })
+	tr, _, _ := checkpointTrainer(t, d, func(cfg *recipe.Config) { cfg.Precision = precision })
 	if n := tr.NSplats(); n <= 2*minPiece {
 		t.Fatalf("%d splats are too few", n)
 	}
@@ -361,7 +362,7 @@ func testStagingPieces(t *testing.T, precision string) {
 // learning rate stays.
 func TestMoreIterations(t *testing.T) {
 	d := testDevice(t)
-	tr, views, cfg := checkpointTrainer(t, d, func(c *Config) { c.Iterations = 10 })
+	tr, views, cfg := checkpointTrainer(t, d, func(c *recipe.Config) { c.Iterations = 10 })
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
@@ -23,13 +24,13 @@ import (
 // TestSplatFields wants every row of a chunk in exactly one tensor.
 func TestSplatFields(t *testing.T) {
 	for degree := range scene.MaxSHDegree + 1 {
-		for _, precision := range []string{PrecisionFull, PrecisionMixed} {
-			rows := rowsOf(degree, precision)
+		for _, precision := range []string{recipe.PrecisionFull, recipe.PrecisionMixed} {
+			rows := layout.RowsOf(degree, precision == recipe.PrecisionMixed)
 			var spare int // half words without a number: there is an odd number of spherical harmonics
-			if rows.mixed {
-				spare = (rows.nParams - layout.RowSh) % 2
+			if rows.Mixed {
+				spare = (rows.NParams - layout.RowSh) % 2
 			}
-			seen := make([]string, 2*rows.rows()) // by half word
+			seen := make([]string, 2*rows.NRows()) // by half word
 			for _, f := range splatFields(rows) {
 				n := 1
 				for _, d := range f.shape {
@@ -55,7 +56,7 @@ func TestSplatFields(t *testing.T) {
 				}
 			}
 			for h, name := range seen {
-				if name == "" && (spare == 0 || h != 2*rows.first-1) {
+				if name == "" && (spare == 0 || h != 2*rows.First-1) {
 					t.Errorf("degree %d, %s: half word %d is in no tensor", degree, precision, h)
 				}
 			}
@@ -100,11 +101,11 @@ func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...safet
 func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json string) string,
 	also ...safetensors.TensorInfo) string {
 	t.Helper()
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	cfg.SHDegree = 0
 	h := CheckpointHeader{Format: checkpointFormat, Version: "test", Step: 601, Splats: 2, StartSplats: 2,
 		SplatCeiling: 5, ScheduleIterations: 30000,
-		Next: UnitRecord{Kind: "refine", Number: 602, Step: 600}, Config: cfg,
+		Next: recipe.Unit{Kind: recipe.Refine, Number: 602, Step: 600}, Config: cfg,
 		Frame: FrameRecord{Scale: 1, SceneScale: 1}, Activations: activations}
 	change(&h)
 	metadata, err := h.metadata()
@@ -123,7 +124,7 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 			return err
 		}})
 	}
-	for _, f := range splatFields(rowsOf(0, h.Config.Precision)) {
+	for _, f := range splatFields(h.Config.Rows()) {
 		add(f.tensorOf(2))
 	}
 	for _, x := range also {
@@ -137,7 +138,7 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 }
 
 // asMixed makes a header that of a run in mixed precision.
-func asMixed(h *CheckpointHeader) { h.Config.Precision = PrecisionMixed }
+func asMixed(h *CheckpointHeader) { h.Config.Precision = recipe.PrecisionMixed }
 
 func TestCheckpointRefusals(t *testing.T) {
 	good, err := OpenCheckpoint(smallCheckpoint(t, func(*CheckpointHeader) {}))
@@ -161,7 +162,7 @@ func TestCheckpointRefusals(t *testing.T) {
 		{"tensor shN is missing", func(h *CheckpointHeader) { h.SHDegree, h.Config.SHDegree = 1, 1 }},
 		{"600 steps done", func(h *CheckpointHeader) { h.Step = 600 }},
 		{"step -1", func(h *CheckpointHeader) { h.Step, h.Next.Step = -1, -2 }},
-		{`next is "render"`, func(h *CheckpointHeader) { h.Next.Kind = "render" }},
+		{`next is "render"`, func(h *CheckpointHeader) { h.Next.Kind = recipe.Render }},
 		{"of 0", func(h *CheckpointHeader) { h.ScheduleIterations = 0 }},
 		{"a frame of scale 0", func(h *CheckpointHeader) { h.Frame.Scale = 0 }},
 		{"iterations is 0", func(h *CheckpointHeader) { h.Config.Iterations = 0 }},
@@ -193,7 +194,7 @@ func TestCheckpointRefusals(t *testing.T) {
 
 // TestChangesOfOldHeaders wants no change of a scaled run that was started before there was a resolution schedule.
 func TestChangesOfOldHeaders(t *testing.T) {
-	cfg := DefaultConfig().Scaled(0.5)
+	cfg := recipe.Default().Scaled(0.5)
 	cfg.SHDegree = 0
 	without := func(json string) string { return strings.Replace(json, `"resolution_schedule":1500,`, "", 1) }
 	c, err := OpenCheckpoint(checkpointOf(t, func(h *CheckpointHeader) { h.Config = cfg }, without))
@@ -221,7 +222,7 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	words := func(cfg Config, capture CaptureRecord) string {
+	words := func(cfg recipe.Config, capture CaptureRecord) string {
 		var list []string
 		for _, x := range c.Changes(cfg, capture) {
 			list = append(list, x.String())
@@ -233,11 +234,11 @@ func TestChanges(t *testing.T) {
 		t.Errorf("of nothing: %s", got)
 	}
 	cfg.Iterations++
-	cfg.scheduleIterations, cfg.bands = 5, 7 // not of the configuration's files
+	cfg.ScheduleIterations, cfg.Bands = 5, 7 // not of the configuration's files
 	if got := words(cfg, capture); got != "" {
 		t.Errorf("of more iterations: %s", got)
 	}
-	cfg.Iterations, cfg.Background[1], cfg.Strategy = 700, 0.5, StrategyMCMC
+	cfg.Iterations, cfg.Background[1], cfg.Strategy = 700, 0.5, recipe.StrategyMCMC
 	if got, want := words(cfg, capture),
 		`background: [0,0,0] -> [0,0.5,0]; iterations: 30000 -> 700; strategy: "default" -> "mcmc"`; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -494,6 +495,6 @@ func FuzzCheckpoint(f *testing.F) {
 		if s, err := c.Splats(); err != nil || s.N != c.Header.Splats {
 			t.Errorf("its splats: %v", err)
 		}
-		c.Changes(DefaultConfig(), CaptureRecord{})
+		c.Changes(recipe.Default(), CaptureRecord{})
 	})
 }

@@ -1,44 +1,20 @@
 package pipeline
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
-// Change is a value that is another than the one a checkpoint was made with.
-type Change struct {
-	Key, Old, New string
-}
-
-// String words the change.
-func (c Change) String() string { return fmt.Sprintf("%s: %s -> %s", c.Key, c.Old, c.New) }
-
-// Changes lists what differs between a configuration and a later one. More iterations are no change.
-func (c Config) Changes(now Config) (list []Change) {
-	before, after := jsonValues(c), jsonValues(now)
-	if c.NumDownscales == 0 && now.NumDownscales == 0 {
-		// it says nothing, and checkpoints of versions that did not know it have that of no --steps-scaler
-		delete(after, "resolution_schedule")
-	}
-	for _, key := range slices.Sorted(maps.Keys(after)) {
-		if before[key] != after[key] && !(key == "iterations" && now.Iterations > c.Iterations) {
-			list = append(list, Change{key, before[key], after[key]})
-		}
-	}
-	return list
-}
-
 // Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would
 // lead to other bytes. More iterations are no change: the schedule stays that of the first start.
-func (c *Checkpoint) Changes(cfg Config, capture CaptureRecord) []Change {
+func (c *Checkpoint) Changes(cfg recipe.Config, capture CaptureRecord) []recipe.Change {
 	h := &c.Header
 	list := h.Config.Changes(cfg)
 	n := len(list)
@@ -49,39 +25,24 @@ func (c *Checkpoint) Changes(cfg Config, capture CaptureRecord) []Change {
 		{"points", strconv.Itoa(h.Capture.Points), strconv.Itoa(capture.Points)},
 	} {
 		if x.old != x.now {
-			list = append(list, Change{"capture's " + x.key, x.old, x.now})
+			list = append(list, recipe.Change{Key: "capture's " + x.key, Old: x.old, New: x.now})
 		}
 	}
 	short := func(s string) string { return s[:min(len(s), 12)] }
 	if len(list) == n && h.Capture.Split != capture.Split { // as many, but others
-		list = append(list, Change{"capture's choice of held-out photos", short(h.Capture.Split), short(capture.Split)})
+		list = append(list, recipe.Change{Key: "capture's choice of held-out photos",
+			Old: short(h.Capture.Split), New: short(capture.Split)})
 	}
 	if len(list) == n && h.Capture.Fingerprint != capture.Fingerprint { // same sizes, other contents
-		list = append(list, Change{"capture's contents", short(h.Capture.Fingerprint), short(capture.Fingerprint)})
+		list = append(list, recipe.Change{Key: "capture's contents", Old: short(h.Capture.Fingerprint),
+			New: short(capture.Fingerprint)})
 	}
 	return list
 }
 
-// jsonValues returns the values of a configuration by key.
-func jsonValues(c Config) map[string]string {
-	text, err := json.Marshal(c)
-	var raw map[string]json.RawMessage
-	if err == nil {
-		err = json.Unmarshal(text, &raw)
-	}
-	if err != nil {
-		return map[string]string{"configuration": err.Error()} // of a NaN, which Validate refuses
-	}
-	values := map[string]string{}
-	for k, v := range raw {
-		values[k] = string(v)
-	}
-	return values
-}
-
 // Accepts returns an error of kind fault.ErrUsage where the state in the checkpoint cannot become that of a run of cfg
 // on so many photos.
-func (c *Checkpoint) Accepts(cfg Config, photos int) error {
+func (c *Checkpoint) Accepts(cfg recipe.Config, photos int) error {
 	h := &c.Header
 	refused := func(hint, format string, args ...any) error {
 		return &fault.Error{Op: "resume", Path: c.path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...),
@@ -125,7 +86,7 @@ func (c *Checkpoint) exposures() int {
 // has after it, whatever the size of chunks, the budget of memory and the capacities are here. cams must be in the
 // frame of c.Header.Frame. cfg is that of the run; Changes tells differences, with which the run goes on as if they had
 // been made at this step, its ceiling of splats among them. Close c afterwards.
-func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *Checkpoint, cfg Config,
+func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *Checkpoint, cfg recipe.Config,
 	o TrainerOptions) (*Trainer, error) {
 	h := &c.Header
 	if err := c.Accepts(cfg, len(cams)); err != nil {
@@ -134,7 +95,7 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *Che
 	if err := c.Verify(); err != nil {
 		return nil, err
 	}
-	cfg.scheduleIterations = h.ScheduleIterations
+	cfg.ScheduleIterations = h.ScheduleIterations
 	o.Ceiling = c.Ceiling(cfg)
 	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: h.deal(1 + len(o.Others)),
 		fill: func(t *Trainer) error { return t.readState(c) }}
@@ -149,7 +110,7 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *Che
 // Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far,
 // unless cfg has another one, or unless memory ran short and the ceiling came down, which it need not stay where there
 // is more; then 0. A model that has more splats than cfg allows goes on with them and does not grow.
-func (c *Checkpoint) Ceiling(cfg Config) int {
+func (c *Checkpoint) Ceiling(cfg recipe.Config) int {
 	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool {
 		return strings.HasPrefix(d.Reason,
 			ranShort)
@@ -165,13 +126,12 @@ func (c *Checkpoint) Ceiling(cfg Config) int {
 
 // goOn takes over what a checkpoint says of the run.
 func (t *Trainer) goOn(h *CheckpointHeader) {
-	kind, _ := kindNamed(h.Next.Kind)
-	t.next = unit{number: h.Next.Number, kind: kind, step: h.Next.Step}
+	t.next = h.Next
 	// With another schedule what would have come next may not come at all.
-	for !t.comes(t.next) {
-		number := t.next.number
-		t.next = t.after(t.next)
-		t.next.number = number
+	for !t.cfg.Comes(t.next, t.carves) {
+		number := t.next.Number
+		t.next = t.cfg.After(t.next, t.carves)
+		t.next.Number = number
 	}
 	t.progress.Step, t.reported, t.startStep = h.Step, h.Step, h.Step
 	t.ceilingHits = h.CeilingHits

@@ -87,12 +87,12 @@ func (w *CheckpointWrite) Took() time.Duration { return w.took }
 func (t *Trainer) header() CheckpointHeader {
 	n := len(t.cams)
 	return CheckpointHeader{
-		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed,
+		Format: checkpointFormat, Version: t.run.Version, Step: t.next.StepsBefore(), Seed: t.cfg.Seed,
 		Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
-		SplatCeiling: t.ceiling(), CeilingHits: t.ceilingHits, ScheduleIterations: t.cfg.schedule(),
-		Next: UnitRecord{Kind: unitNames[t.next.kind], Number: t.next.number, Step: t.next.step},
-		Order: OrderRecord{Epoch: t.photos.order.turn(t.next.step) / n,
-			Position: t.photos.order.turn(t.next.step) % n},
+		SplatCeiling: t.ceiling(), CeilingHits: t.ceilingHits, ScheduleIterations: t.cfg.DecaySteps(),
+		Next: t.next,
+		Order: OrderRecord{Epoch: t.photos.order.turn(t.next.Step) / n,
+			Position: t.photos.order.turn(t.next.Step) % n},
 		Generator: generatorName, Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame,
 		Device:      deviceRecord(t.e.dev),
 		Activations: activations, Deviations: t.deviations, Team: t.shareRecords(),
@@ -118,7 +118,7 @@ func (t *Trainer) settle() error {
 		return t.err
 	}
 	_, err := t.drain()
-	for err == nil && t.err == nil && t.partly(t.next.number) { // a state between two units is the same on all devices
+	for err == nil && t.err == nil && t.partly(t.next.Number) { // a state between two units is the same on all devices
 		if err = t.advance(); err == nil {
 			_, err = t.drain()
 		}
@@ -126,7 +126,7 @@ func (t *Trainer) settle() error {
 	if failure := t.e.team.Failure(); failure != nil {
 		return failure
 	}
-	if t.partly(t.next.number) {
+	if t.partly(t.next.Number) {
 		return errors.Join(err, t.err, errPartly)
 	}
 	if err == nil || t.err == nil {
@@ -149,7 +149,7 @@ func IsShortage(err error) bool {
 
 // Deviate notes in all later checkpoints that from now on an undisturbed run may have other bytes.
 func (t *Trainer) Deviate(reason string) {
-	t.deviations = append(t.deviations, Deviation{Step: stepsBefore(t.next), Reason: reason})
+	t.deviations = append(t.deviations, Deviation{Step: t.next.StepsBefore(), Reason: reason})
 }
 
 // CheckpointBytes returns the size of a checkpoint of n splats, 0 for as many as there are now, without the header of
@@ -185,7 +185,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 		}
 	}
 	live := t.liveState(t.extra)
-	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
+	w := &CheckpointWrite{Path: path, Step: t.next.StepsBefore(), done: make(chan struct{})}
 	if w.Bytes, err = safetensors.Size(metadata, live.infos()); err != nil {
 		return nil, err
 	}

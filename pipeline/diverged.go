@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -15,23 +16,14 @@ const strayShare = 100
 
 // strays returns how many such splats a checkpoint may hold now.
 func (t *Trainer) strays() int {
-	step := t.next.step
-	if t.next.kind == unitReset {
+	step := t.next.Step
+	if t.next.Kind == recipe.Reset {
 		step++ // its refinement is done
 	}
-	if !t.cfg.refinesFrom(step) {
+	if !t.cfg.RefinesFrom(step) {
 		return 0
 	}
 	return t.progress.Splats / strayShare
-}
-
-// refinesFrom reports whether a refinement comes after step (counted from 0) or a later one.
-func (c Config) refinesFrom(step int) bool {
-	if c.RefineEvery <= 0 {
-		return false
-	}
-	next := max(step, c.RefineStart+1) + c.RefineEvery - 1
-	return next-next%c.RefineEvery < min(c.RefineStop, c.Iterations)
 }
 
 // checkDiverged returns the error of a checkpoint that was not written because the model diverged, once that is known.

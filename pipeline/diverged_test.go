@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/recipe"
 )
 
 // TestDivergedCheckpoint trains with a rate at which the model, but not the loss, becomes infinite. No checkpoint is
@@ -59,23 +60,23 @@ func TestDivergedCheckpoint(t *testing.T) {
 
 // TestStrays lets a checkpoint have single splats without numbers while a refinement is to come, which removes them.
 func TestStrays(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery = 1000, 100, 500, 100
 	for step := range 600 {
 		want := false
 		for s := step; s < cfg.Iterations; s++ {
-			want = want || cfg.refines(s)
+			want = want || cfg.Refines(s)
 		}
-		if cfg.refinesFrom(step) != want {
+		if cfg.RefinesFrom(step) != want {
 			t.Errorf("a refinement after step %d: %v", step, !want)
 		}
 	}
-	tr := &Trainer{recipe: recipe{cfg: cfg}, next: unit{kind: unitStep, step: 400},
+	tr := &Trainer{training: training{cfg: cfg}, next: recipe.Unit{Kind: recipe.Step, Step: 400},
 		report: report{progress: Progress{Splats: 1000}}}
 	if n := tr.strays(); n != 10 {
 		t.Errorf("%d strays", n)
 	}
-	if tr.next.kind = unitReset; tr.strays() != 0 {
+	if tr.next.Kind = recipe.Reset; tr.strays() != 0 {
 		t.Error("strays after the last refinement")
 	}
 }

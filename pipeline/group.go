@@ -132,7 +132,7 @@ func (g *group) shareRecords() (list []ShareRecord) {
 func (g *group) liveState(extra []extraState) (list wholeState) {
 	for i, m := range g.members {
 		x := m.e.model
-		s := &state{dev: x.dev, fields: splatFields(x.chunkRows), rows: x.rows(), mixed: x.mixed, n: m.splats,
+		s := &state{dev: x.dev, fields: splatFields(x.Rows), rows: x.NRows(), mixed: x.Mixed, n: m.splats,
 			parts: x.parts(m.splats)}
 		if i == 0 {
 			s.extra = extra

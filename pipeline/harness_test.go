@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -34,7 +35,7 @@ func testDevice(t testing.TB) *Device {
 }
 
 // checkpointTrainer trains checkpointScene, with its configuration changed where change is not nil.
-func checkpointTrainer(t testing.TB, d *Device, change func(*Config)) (*Trainer, []TrainView, Config) {
+func checkpointTrainer(t testing.TB, d *Device, change func(*recipe.Config)) (*Trainer, []TrainView, recipe.Config) {
 	t.Helper()
 	views, init, scale, cfg, run := checkpointScene(t)
 	if change != nil {
@@ -148,13 +149,13 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		w.rasterizeBwd()
 		w.reduceSlots(band)
 	}
-	grads := vk.ScratchOf[float32](r, "v_params", e.model.nParams*e.model.capacity())
+	grads := vk.ScratchOf[float32](r, "v_params", e.model.NParams*e.model.capacity())
 	r.Fill(grads.View, 0)
 	for _, c := range e.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
 			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
 			Projected: w.projected, Chunk: c.Slice,
-			VParams: grads.At(e.model.nParams*c.first, e.model.nParams*c.splats),
+			VParams: grads.At(e.model.NParams*c.first, e.model.NParams*c.splats),
 			Push:    shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, 256))
 	}
@@ -199,8 +200,8 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 func takeRows(s *scene.Splats, m *model, rows []float32) {
 	for _, c := range m.chunks {
 		for i := c.first; i < min(c.first+c.splats, s.N); i++ {
-			for row := range m.nParams {
-				*paramsOf(s).At(row, i) = rows[m.nParams*c.first+row*c.splats+i-c.first]
+			for row := range m.NParams {
+				*paramsOf(s).At(row, i) = rows[m.NParams*c.first+row*c.splats+i-c.first]
 			}
 		}
 	}
@@ -213,7 +214,8 @@ type TrainView struct {
 }
 
 // trainOn is NewTrainer for photos in memory.
-func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
+func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg recipe.Config) (*Trainer,
+	error) {
 	cams, photos := splitViews(views)
 	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
@@ -233,20 +235,20 @@ func splitViews(views []TrainView) (cams []scene.Camera, photos photos.Images) {
 }
 
 // resumeOn is NewTrainerFrom for photos in memory.
-func resumeOn(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*Trainer, error) {
+func resumeOn(d *Device, views []TrainView, c *Checkpoint, cfg recipe.Config) (*Trainer, error) {
 	cams, photos := splitViews(views)
 	return NewTrainerFrom(d, cams, photos, c, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
 
 // Splats returns the whole model, in the training frame.
 func (t *Trainer) Splats() (s *scene.Splats, err error) {
-	s = scene.NewSplats(t.progress.Splats, t.e.model.degree)
+	s = scene.NewSplats(t.progress.Splats, t.e.model.Degree)
 	return s, t.ReadSplats(gathered(s))
 }
 
 // downloaded returns the first n splats of m, which come at most so many at once.
 func downloaded(m *model, n, most int) (*scene.Splats, error) {
-	s := scene.NewSplats(n, m.degree)
+	s := scene.NewSplats(n, m.Degree)
 	return s, m.read(n, most, gathered(s))
 }
 

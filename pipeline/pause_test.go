@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -66,7 +67,7 @@ func benchmarkPause(b *testing.B, n int, mode copyMode) {
 // too small again and again: what a frame said of an earlier attempt must not be taken for what it says now.
 func TestStretchesWhileGrowing(t *testing.T) {
 	d := testDevice(t)
-	short := func(c *Config) { c.Iterations = 40 }
+	short := func(c *recipe.Config) { c.Iterations = 40 }
 	want, _ := trainHash(t, d, short)
 	views, init, scale, cfg := promiseScene(t)
 	short(&cfg)

@@ -53,7 +53,7 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 	if err := m.e.startAfresh(); err != nil {
 		return errors.Join(cause, err)
 	}
-	if t.o.OnPressure != nil && !t.partly(t.next.number) {
+	if t.o.OnPressure != nil && !t.partly(t.next.Number) {
 		t.o.OnPressure(step)
 	}
 	if byDriver {
@@ -112,7 +112,7 @@ func (m *member) stopGrowing(r *layout.Report) error {
 // spent ends a run for want of memory. The model can still be read.
 func (t *Trainer) spent(m *member, err error) error {
 	_ = m.e.startAfresh()
-	return fmt.Errorf("train step %d: %w: %w", t.next.step+1, ErrTooSmall, err)
+	return fmt.Errorf("train step %d: %w: %w", t.next.Step+1, ErrTooSmall, err)
 }
 
 // say warns of less memory than was planned.

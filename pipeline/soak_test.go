@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -63,7 +64,7 @@ type soak struct {
 	test    []scene.Camera
 	init    *scene.Splats
 	scale   float64
-	cfg     Config
+	cfg     recipe.Config
 	dir     string
 	samples []soakSample
 
@@ -113,7 +114,7 @@ func TestSoak(t *testing.T) {
 
 // newSoak makes the capture and opens the device.
 func newSoak(t *testing.T, plan soakPlan) *soak {
-	s := &soak{t: t, plan: plan, d: testDevice(t), dir: t.TempDir(), cfg: DefaultConfig()}
+	s := &soak{t: t, plan: plan, d: testDevice(t), dir: t.TempDir(), cfg: recipe.Default()}
 	dir := filepath.Join(s.dir, "capture")
 	s.must(synth.Write(dir, synth.Options{Images: 8, Width: 24, Height: 16, Points: 100}))
 	c, err := load.Capture(dir, scene.LoadOptions{})

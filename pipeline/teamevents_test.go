@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -15,7 +16,7 @@ import (
 // state that is saved then is that of a run in which it did not fail.
 func TestTeamRefinesPartly(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
-	mcmc := MCMCConfig()
+	mcmc := recipe.MCMC()
 	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery, cfg.Iterations = mcmc.Strategy, 40_000,
 		3, mcmc.NoiseLR, 0, 24
 	dir := t.TempDir()
@@ -29,14 +30,14 @@ func TestTeamRefinesPartly(t *testing.T) {
 			t.Fatal(err)
 		}
 		splatsAfter(t, tr, 10)
-		for tr.next.step < 11 {
+		for tr.next.Step < 11 {
 			if err := tr.advance(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if again, err := tr.drain(); !again || err != nil || !tr.partly(tr.next.number) || m.from <= tr.next.number {
+		if again, err := tr.drain(); !again || err != nil || !tr.partly(tr.next.Number) || m.from <= tr.next.Number {
 			t.Fatalf("with room on device %d: done again: %v, done by one: %v, %v", roomy, again,
-				tr.partly(tr.next.number), err)
+				tr.partly(tr.next.Number), err)
 		}
 		if got := saved(t, tr, filepath.Join(dir, "part")); !bytes.Equal(got, want) {
 			t.Errorf("with room on device %d: another checkpoint", roomy)

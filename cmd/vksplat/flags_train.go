@@ -6,10 +6,10 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
-// Whose defaults this command's own flags have, in the words of pipeline.Sources.
+// Whose defaults this command's own flags have, in the words of recipe.Sources.
 const (
 	from3DGS   = "3DGS"
 	fromINRIA  = "INRIA"
@@ -196,12 +196,12 @@ func checkTrainOptions(o *train.Options) error {
 		return fault.Usagef("give --refine-every 100",
 			"flags --splats-factor and --refine-every: without refinement the number of splats stays what the "+
 				"capture has")
-	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
+	case c.Strategy == recipe.StrategyMCMC && c.AbsGrad:
 		return fault.Usagef("leave out one of the two",
 			"flags --strategy and --absgrad: mcmc does not grow by gradients")
-	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
+	case c.Strategy == recipe.StrategyMCMC && c.ResetEvery > 0:
 		return fault.Usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
-	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.SplatsFactor == 0:
+	case c.Strategy == recipe.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.SplatsFactor == 0:
 		return fault.Usagef("give --max-splats 1000000",
 			"flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
 	case o.Given != nil && o.Given("devices") && !train.NamesDevices(o.Devices):

@@ -14,7 +14,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/report"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs anew")
@@ -124,7 +124,7 @@ func trainPage() string {
 		"as output, unless they are empty or a\n")
 	say("run's already.\n")
 	say("\n## Sources\n\nA source is whose default it is; settings without one are vksplat's own.\n\n")
-	for _, s := range pipeline.Sources {
+	for _, s := range recipe.Sources {
 		say("- %s: %s.\n", s[0], s[1])
 	}
 	return b.String()
@@ -214,7 +214,7 @@ func TestSources(t *testing.T) {
 	for _, g := range trainTable(newTrainOptions()) {
 		for _, o := range g.options {
 			if o.source != "" &&
-				!slices.ContainsFunc(pipeline.Sources, func(s [2]string) bool { return s[0] == o.source }) {
+				!slices.ContainsFunc(recipe.Sources, func(s [2]string) bool { return s[0] == o.source }) {
 				t.Errorf("--%s: source %q is not in the list of sources", o.name, o.source)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/results"
 )
@@ -58,9 +59,9 @@ type Stats struct {
 	// device time of a step by kernel; absent where the device has no timestamps
 	Passes []PassLine `json:"passes,omitempty"`
 
-	Run    *RunLog         `json:"run,omitempty"` // checkpoints and what the run went on with
-	Seed   uint64          `json:"seed"`
-	Config pipeline.Config `json:"config"`
+	Run    *RunLog       `json:"run,omitempty"` // checkpoints and what the run went on with
+	Seed   uint64        `json:"seed"`
+	Config recipe.Config `json:"config"`
 }
 
 // PassLine is the device time of one kernel in a training step, mean over the steps that were measured.

@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -142,7 +143,7 @@ func (s *saver) checkConfig() error {
 
 // compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an
 // error.
-func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, error) {
+func (s *saver) compare(capture pipeline.CaptureRecord) ([]recipe.Change, error) {
 	if err := s.From.Accepts(s.r.Config, capture.Photos); err != nil {
 		return nil, err
 	}
