@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
 	"vksplat/pipeline/recipe"
@@ -104,24 +102,5 @@ func TestCarveGoesOn(t *testing.T) {
 	defer next.Close()
 	if after := splatsAfter(t, next, cfg.Iterations); after.N > before.N || after.N < before.N*99/100 {
 		t.Errorf("%d splats, and %d after a step more", before.N, after.N)
-	}
-}
-
-// TestFormerCheckpoint opens a checkpoint of the format before Carve, whose configuration has a clearance in its place.
-func TestFormerCheckpoint(t *testing.T) {
-	for _, clearance := range []string{"0.5", "0"} {
-		path := checkpointOf(t, func(h *CheckpointHeader) { h.Format = 1 }, func(json string) string {
-			return strings.Replace(json, `"carve":0.7`, `"clearance":`+clearance, 1)
-		})
-		c, err := OpenCheckpoint(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want, _ := strconv.ParseFloat(clearance, 64); c.Hidden != want || c.Header.Config.Carve != 0 {
-			t.Errorf("clearance %s: hidden %g, carve %g", clearance, c.Hidden, c.Header.Config.Carve)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
@@ -20,8 +22,8 @@ func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.
 	cfg.Iterations, cfg.SHInterval = 40, 10
 	cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 5, 38, 6, 18
 	run := RunRecord{Version: "test",
-		Capture: CaptureRecord{Fingerprint: "f", Photos: len(views), Points: init.N, Resolution: "64x48"},
-		Frame:   FrameRecord{Scale: 1, SceneScale: scale}}
+		Capture: checkpoint.CaptureRecord{Fingerprint: "f", Photos: len(views), Points: init.N, Resolution: "64x48"},
+		Frame:   checkpoint.FrameRecord{Scale: 1, SceneScale: scale}}
 	return views, init, scale, cfg, run
 }
 
@@ -35,7 +37,7 @@ func saved(t testing.TB, tr *Trainer, path string) []byte {
 	return contents(t, w)
 }
 
-func contents(t testing.TB, w *CheckpointWrite) []byte {
+func contents(t testing.TB, w *checkpoint.Write) []byte {
 	t.Helper()
 	if err := w.Wait(); err != nil {
 		t.Fatal(err)
@@ -60,7 +62,7 @@ func resumed(t testing.TB, d *Device, path string, cfg recipe.Config) *Trainer {
 func resumedWith(t testing.TB, d *Device, path string, cfg recipe.Config, o TrainerOptions) *Trainer {
 	t.Helper()
 	views, _, _, _, _ := checkpointScene(t)
-	c, err := OpenCheckpoint(path)
+	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err, fault.Hint(err))
 	}
@@ -217,17 +219,14 @@ func testResumeAnywhere(t *testing.T, change func(*recipe.Config), want map[reci
 			t.Errorf("too few units of a kind: %v, want %v", seen, want)
 		}
 	}
-	c, err := OpenCheckpoint(u.paths[u.last])
+	c, err := checkpoint.Open(u.paths[u.last])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s, err := c.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := modelHash(s), modelHash(u.splats); got != want || c.Header.Step != cfg.Iterations {
-		t.Errorf("the file has the model %s of step %d, the trainer %s", got, c.Header.Step, want)
+	got, trained := modelHash(modelIn(t, u.paths[u.last])), modelHash(u.splats)
+	if got != trained || c.Header.Step != cfg.Iterations {
+		t.Errorf("the file has the model %s of step %d, the trainer %s", got, c.Header.Step, trained)
 	}
 }
 
@@ -245,7 +244,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	dir := t.TempDir()
 	views, init, scale, cfg, run := checkpointScene(t)
 	change(&cfg)
-	run2 := func(d *Device, save func(tr *Trainer) *CheckpointWrite) []byte {
+	run2 := func(d *Device, save func(tr *Trainer) *checkpoint.Write) []byte {
 		tr, err := trainOn(d, views, init, scale, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -267,9 +266,9 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 		}
 		return data
 	}
-	in := func(mode copyMode, wantCopy bool) func(tr *Trainer) *CheckpointWrite {
-		return func(tr *Trainer) *CheckpointWrite {
-			tr.copies = mode
+	in := func(mode checkpoint.CopyMode, wantCopy bool) func(tr *Trainer) *checkpoint.Write {
+		return func(tr *Trainer) *checkpoint.Write {
+			tr.writer.Copies = mode
 			w, err := tr.SaveCheckpoint(filepath.Join(dir, "mid"), true)
 			if err != nil {
 				t.Fatal(err)
@@ -280,8 +279,8 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 			return w
 		}
 	}
-	want := run2(d, in(copyNever, false))
-	for _, mode := range []copyMode{copyIfRoom, copyDevice, copyMapped} {
+	want := run2(d, in(checkpoint.CopyNever, false))
+	for _, mode := range []checkpoint.CopyMode{checkpoint.CopyIfRoom, checkpoint.CopyDevice, checkpoint.CopyMapped} {
 		if got := run2(d, in(mode, true)); !bytes.Equal(got, want) {
 			t.Errorf("mode %d: other bytes than streamed", mode)
 		}
@@ -321,7 +320,7 @@ func TestStagingPieces(t *testing.T) {
 func testStagingPieces(t *testing.T, precision string) {
 	d := testDevice(t)
 	tr, _, _ := checkpointTrainer(t, d, func(cfg *recipe.Config) { cfg.Precision = precision })
-	if n := tr.NSplats(); n <= 2*minPiece {
+	if n := tr.NSplats(); n <= 2*checkpoint.MinPiece {
 		t.Fatalf("%d splats are too few", n)
 	}
 	dir := t.TempDir()
@@ -332,24 +331,21 @@ func testStagingPieces(t *testing.T, precision string) {
 	}
 	want := saved(t, tr, filepath.Join(dir, "late"))
 	live := tr.liveState(tr.extra)
-	live[0].pieces = minPiece
-	metadata, err := tr.header().metadata()
-	if err != nil {
-		t.Fatal(err)
-	}
+	live[0].Pieces = checkpoint.MinPiece
 	path := filepath.Join(dir, "pieces")
-	if err := live.save(path, metadata, 0); err != nil {
+	content := checkpoint.Content{Header: tr.header(), State: live}
+	if _, err := tr.writer.Save(path, content, time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 		t.Error("other bytes through a small staging buffer")
 	}
-	c, err := OpenCheckpoint(early)
+	c, err := checkpoint.Open(early)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := live.read(c, live.runs()); err != nil {
+	if err := live.Read(c, false); err != nil {
 		t.Fatal(err)
 	}
 	tr.goOn(&c.Header)
@@ -382,7 +378,7 @@ func TestMoreIterations(t *testing.T) {
 		t.Errorf("learning rate %g after the schedule, want %g", p.LrMeans, want)
 	}
 	saved(t, longer, path)
-	c, err := OpenCheckpoint(path)
+	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

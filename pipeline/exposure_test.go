@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -89,12 +90,14 @@ func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config))
 
 // download returns the whole table. Nothing may be in flight.
 func (x *exposures) download() ([]layout.Exposure, error) {
-	c, err := (&state{dev: x.dev, extra: []extraState{x.state()}}).copied(vk.Readback)
+	to, err := vk.Make[layout.Exposure](x.dev, vk.Readback, x.table.N(), "exposures")
 	if err != nil {
 		return nil, err
 	}
-	table := slices.Clone(vk.Host(vk.Cast[layout.Exposure](c.extra[0].data.View)))
-	return table, c.free()
+	r := vk.NewRecorder(x.dev)
+	r.Copy(to.View, x.table.View)
+	err = runOnce(x.dev, r, "read exposures")
+	return slices.Clone(vk.Host(to)), errors.Join(err, x.dev.Free(to.View))
 }
 
 // TestSameBytesWithMasks trains partialScene in every way that must not matter.

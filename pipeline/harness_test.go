@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -235,7 +237,7 @@ func splitViews(views []TrainView) (cams []scene.Camera, photos photos.Images) {
 }
 
 // resumeOn is NewTrainerFrom for photos in memory.
-func resumeOn(d *Device, views []TrainView, c *Checkpoint, cfg recipe.Config) (*Trainer, error) {
+func resumeOn(d *Device, views []TrainView, c *checkpoint.File, cfg recipe.Config) (*Trainer, error) {
 	cams, photos := splitViews(views)
 	return NewTrainerFrom(d, cams, photos, c, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
@@ -270,3 +272,18 @@ func gathered(s *scene.Splats) func(piece *scene.Splats) error {
 // inFull reports whether tests run whole (make test-long) where else they leave out what takes minutes and is tested in
 // part.
 func inFull() bool { return os.Getenv("VKSPLAT_LONG") == "1" }
+
+// modelIn reads the model of a checkpoint. The frame of checkpointScene is the capture's.
+func modelIn(t testing.TB, path string) *scene.Splats {
+	t.Helper()
+	m, err := splatfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close() // only read
+	s, err := splatfile.All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -214,4 +215,14 @@ func (m *model) close() (err error) {
 	}
 	m.chunks = nil
 	return err
+}
+
+// parts returns the first n splats where they are.
+func (m *model) parts(n int) (list []checkpoint.Part) {
+	for _, c := range m.chunks {
+		if c.first < n {
+			list = append(list, checkpoint.Part{Rows: c.Slice, Count: min(c.splats, n-c.first), Stride: c.splats})
+		}
+	}
+	return list
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -66,7 +67,7 @@ func TestPlanHolds(t *testing.T) {
 				t.Errorf("%d splats, the ceiling is %d: the test proves too little", n, tr.plan.Ceiling)
 			}
 			// Checkpoints take what the plan leaves of the budget, or nothing.
-			tr.SetRun(RunRecord{Version: "test", Frame: FrameRecord{Scale: 1, SceneScale: scale}})
+			tr.SetRun(RunRecord{Version: "test", Frame: checkpoint.FrameRecord{Scale: 1, SceneScale: scale}})
 			for _, background := range []bool{true, false} {
 				w, err := tr.SaveCheckpoint(filepath.Join(t.TempDir(), "x"), background)
 				if err != nil {

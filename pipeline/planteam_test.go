@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
@@ -74,7 +75,7 @@ func TestTeamUnequal(t *testing.T) {
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	devices = []*Device{budgetDevice(t, 12<<20), testDevice(t), testDevice(t)} // free ones
 	for _, list := range [][]*Device{devices[:2], devices[1:2], devices, {devices[1], devices[0]}} {
-		c, err := OpenCheckpoint(filepath.Join(dir, "middle"))
+		c, err := checkpoint.Open(filepath.Join(dir, "middle"))
 		if err != nil {
 			t.Fatal(err)
 		}

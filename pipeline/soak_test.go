@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -164,15 +165,15 @@ func (s *soak) open() {
 	if s.trainer == nil {
 		s.trainer, err = NewTrainer(s.d, s.train, s.cache, s.init, s.scale, s.cfg, options)
 	} else {
-		var c *Checkpoint
-		c, err = OpenCheckpoint(s.checkpointPath())
+		var c *checkpoint.File
+		c, err = checkpoint.Open(s.checkpointPath())
 		s.must(err)
 		s.must(c.Verify())
 		s.trainer, err = NewTrainerFrom(s.d, s.train, s.cache, c, s.cfg, options)
 		s.must(c.Close())
 	}
 	s.must(err)
-	s.trainer.SetRun(RunRecord{Version: "test", Frame: FrameRecord{Scale: 1, SceneScale: s.scale}})
+	s.trainer.SetRun(RunRecord{Version: "test", Frame: checkpoint.FrameRecord{Scale: 1, SceneScale: s.scale}})
 }
 
 // leg trains to the next resumption or to the end.

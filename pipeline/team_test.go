@@ -3,18 +3,20 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/team"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/shaders/layout"
 )
 
@@ -69,23 +71,25 @@ func firstMoments(t testing.TB, tr *Trainer) map[string][]float32 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "moments")
 	saved(t, tr, path)
-	c, err := OpenCheckpoint(path)
+	file, err := safetensors.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer file.Close()
 	list := map[string][]float32{}
-	for _, f := range splatFields(c.Header.Config.Rows()) {
-		if !strings.HasPrefix(f.name, "adam_m_") {
+	for _, x := range file.Tensors {
+		if !strings.HasPrefix(x.Name, "adam_m_") {
 			continue
 		}
-		data := make([]byte, 4*f.width*c.Header.Splats)
-		if _, err := io.ReadFull(c.file.Reader(f.name), data); err != nil {
+		n, err := x.Bytes()
+		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range len(data) / 4 {
-			list[f.name] = append(list[f.name], floatAt(data, i))
+		numbers := make([]float32, n/4)
+		if err := binary.Read(file.Reader(x.Name), binary.LittleEndian, numbers); err != nil {
+			t.Fatal(err)
 		}
+		list[x.Name] = numbers
 	}
 	return list
 }
@@ -291,7 +295,7 @@ func TestTeamResume(t *testing.T) {
 	want := modelHash(splatsAfter(t, tr, cfg.Iterations))
 	end := saved(t, tr, filepath.Join(dir, "end"))
 	resume := func(path string, n int) *Trainer {
-		c, err := OpenCheckpoint(path)
+		c, err := checkpoint.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}

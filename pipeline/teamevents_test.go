@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -73,7 +74,7 @@ func TestTeamRebalances(t *testing.T) {
 	splatsAfter(t, tr, cfg.Iterations)
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	for _, name := range []string{"8", "14"} {
-		c, err := OpenCheckpoint(filepath.Join(dir, name))
+		c, err := checkpoint.Open(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -187,7 +187,7 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	}()
 	for again := true; again; {
 		for t.next.Step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			err := t.checkDiverged()
+			err := t.writer.Diverged()
 			if err == nil {
 				err = t.interlude()
 			}

@@ -10,13 +10,15 @@ type layer struct {
 }
 
 var layers = []layer{
-	{".", []string{"internal/*", "internal/run/...", "pipeline", "pipeline/recipe", "scene/..."},
+	{".", []string{"internal/*", "internal/run/...", "pipeline", "pipeline/checkpoint", "pipeline/recipe",
+		"scene/..."},
 		"the API is what commands do, for programs: it needs no command line, server or jobs", false},
 	{"examples", nil, "programs of others know the API alone", true},
-	{"cmd", []string{"cmd/...", "pipeline", "pipeline/bench", "pipeline/check", "pipeline/lpips", "pipeline/photos",
-		"pipeline/recipe", "scene/...", "view/...", "farm/...", "internal/*", "internal/run/..."},
+	{"cmd", []string{"cmd/...", "pipeline", "pipeline/bench", "pipeline/check", "pipeline/checkpoint", "pipeline/lpips",
+		"pipeline/photos", "pipeline/recipe", "scene/...", "view/...", "farm/...", "internal/*", "internal/run/..."},
 		"the command parses flags and prints; what it does is in internal/run", false},
-	{"internal/run", []string{"internal/*", "internal/run/...", "pipeline", "pipeline/bench", "pipeline/lpips",
+	{"internal/run", []string{"internal/*", "internal/run/...", "pipeline", "pipeline/bench", "pipeline/checkpoint",
+		"pipeline/lpips",
 		"pipeline/photos", "pipeline/recipe", "scene/...", "view/...", "farm/child"},
 		"what commands do, for callers that are no process: nothing below knows of it, and it knows no flags", false},
 
@@ -24,6 +26,9 @@ var layers = []layer{
 		"the twins judge the GPU and must run without one", true},
 	{"pipeline/recipe", []string{"internal/*", "scene", "shaders/layout"},
 		"what a training does follows from its settings: no device, no photo and no splat is asked", true},
+	{"pipeline/checkpoint", []string{"internal/*", "pipeline/failure", "pipeline/recipe", "scene", "scene/safetensors",
+		"scene/splatfile", "shaders/layout", "vk"},
+		"a checkpoint is a state on devices and a header: it is handed both, and trains nothing", false},
 	{"pipeline/bench", []string{"internal/*", "scene/...", "shaders/layout", "vk"},
 		"it times whoever trains, and trains nothing", false},
 	{"pipeline/failure", []string{"internal/*", "vk"},

@@ -3,7 +3,7 @@ package output
 import (
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
-	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/results"
@@ -20,9 +20,9 @@ type CheckpointLog struct {
 
 // RunLog is what stats.json tells of how the run was kept.
 type RunLog struct {
-	ResumedFrom int                  `json:"resumed_from,omitempty"` // steps that were done before this process
-	Deviations  []pipeline.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes
-	Checkpoints []CheckpointLog      `json:"checkpoints,omitempty"`  // of this process
+	ResumedFrom int                    `json:"resumed_from,omitempty"` // steps that were done before this process
+	Deviations  []checkpoint.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes
+	Checkpoints []CheckpointLog        `json:"checkpoints,omitempty"`  // of this process
 }
 
 // Stats is stats.json: how good, how large, how long, and what made it.

@@ -1,9 +1,8 @@
-package pipeline
+package checkpoint
 
 import (
 	"encoding/binary"
 
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
 	"vksplat/shaders/layout"
@@ -25,6 +24,18 @@ type field struct {
 // statNames are the statistics' tensors, in the order of their rows.
 var statNames = [layout.StatRows]string{layout.StatGrad2d: "stat_grad2d", layout.StatCount: "stat_count"}
 
+// activations say what turns stored numbers into values.
+var activations = activationsOf()
+
+// activationsOf says of each tensor of parameters what turns its numbers into values.
+func activationsOf() map[string]string {
+	m := map[string]string{}
+	for _, p := range scene.SplatParts(scene.MaxSHDegree) {
+		m[p.Name] = p.Activation
+	}
+	return m
+}
+
 // paramFields lists the tensors of a model's parameters in the order of the file.
 func paramFields(c layout.Rows) (list []field) {
 	for _, p := range scene.SplatParts(c.Degree) {
@@ -37,15 +48,6 @@ func paramFields(c layout.Rows) (list []field) {
 		list = append(list, f)
 	}
 	return list
-}
-
-// activationsOf says of each tensor of parameters what turns its numbers into values.
-func activationsOf() map[string]string {
-	m := map[string]string{}
-	for _, p := range scene.SplatParts(scene.MaxSHDegree) {
-		m[p.Name] = p.Activation
-	}
-	return m
 }
 
 // splatFields lists the tensors of a model in the order of the file: parameters, first moments, second moments,
@@ -80,14 +82,6 @@ func (f field) bytes() int {
 		return 4
 	}
 	return 2
-}
-
-// valueAt returns number i of a parameter's field.
-func (f field) valueAt(b []byte, i int) float32 {
-	if f.dtype == "F16" {
-		return ref.HalfValue(binary.LittleEndian.Uint16(b[2*i:]))
-	}
-	return floatAt(b, i)
 }
 
 // gather writes count splats to dst, as the file has them, from the field's rows, which are stride words apart.

@@ -1,14 +1,14 @@
-package pipeline
+package checkpoint
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +18,6 @@ import (
 	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
 // TestSplatFields wants every row of a chunk in exactly one tensor.
@@ -92,18 +91,18 @@ func TestInterleave(t *testing.T) {
 }
 
 // smallCheckpoint is a checkpoint of two splats of degree 0 with a changed header, made without a device.
-func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...safetensors.TensorInfo) string {
+func smallCheckpoint(t testing.TB, change func(*Header), also ...safetensors.TensorInfo) string {
 	t.Helper()
 	return checkpointOf(t, change, func(json string) string { return json }, also...)
 }
 
 // checkpointOf is smallCheckpoint with a header whose text is changed as well.
-func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json string) string,
+func checkpointOf(t testing.TB, change func(*Header), text func(json string) string,
 	also ...safetensors.TensorInfo) string {
 	t.Helper()
 	cfg := recipe.Default()
 	cfg.SHDegree = 0
-	h := CheckpointHeader{Format: checkpointFormat, Version: "test", Step: 601, Splats: 2, StartSplats: 2,
+	h := Header{Format: format, Version: "test", Step: 601, Splats: 2, StartSplats: 2,
 		SplatCeiling: 5, ScheduleIterations: 30000,
 		Next: recipe.Unit{Kind: recipe.Refine, Number: 602, Step: 600}, Config: cfg,
 		Frame: FrameRecord{Scale: 1, SceneScale: 1}, Activations: activations}
@@ -124,7 +123,7 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 			return err
 		}})
 	}
-	for _, f := range splatFields(h.Config.Rows()) {
+	for _, f := range splatFields(layout.RowsOf(0, h.Config.Precision == recipe.PrecisionMixed)) {
 		add(f.tensorOf(2))
 	}
 	for _, x := range also {
@@ -138,36 +137,36 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 }
 
 // asMixed makes a header that of a run in mixed precision.
-func asMixed(h *CheckpointHeader) { h.Config.Precision = recipe.PrecisionMixed }
+func asMixed(h *Header) { h.Config.Precision = recipe.PrecisionMixed }
 
 func TestCheckpointRefusals(t *testing.T) {
-	good, err := OpenCheckpoint(smallCheckpoint(t, func(*CheckpointHeader) {}))
+	good, err := Open(smallCheckpoint(t, func(*Header) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer good.Close()
-	if s, err := good.Splats(); err != nil || s.N != 2 {
-		t.Errorf("its splats: %v", err)
+	if err := good.Verify(); err != nil {
+		t.Error(err)
 	}
 	for _, tt := range []struct {
 		want   string
-		change func(*CheckpointHeader)
+		change func(*Header)
 	}{
-		{"newer version", func(h *CheckpointHeader) { h.Format++ }},
-		{"format version 0", func(h *CheckpointHeader) { h.Format = 0 }},
-		{"tensor means is F32 [2 3], want F32 [3 3]", func(h *CheckpointHeader) { h.Splats = 3 }},
-		{"0 splats", func(h *CheckpointHeader) { h.Splats = 0 }},
-		{"ceiling of 1", func(h *CheckpointHeader) { h.SplatCeiling = 1 }},
-		{"SH degree 1", func(h *CheckpointHeader) { h.SHDegree = 1 }},
-		{"tensor shN is missing", func(h *CheckpointHeader) { h.SHDegree, h.Config.SHDegree = 1, 1 }},
-		{"600 steps done", func(h *CheckpointHeader) { h.Step = 600 }},
-		{"step -1", func(h *CheckpointHeader) { h.Step, h.Next.Step = -1, -2 }},
-		{`next is "render"`, func(h *CheckpointHeader) { h.Next.Kind = recipe.Render }},
-		{"of 0", func(h *CheckpointHeader) { h.ScheduleIterations = 0 }},
-		{"a frame of scale 0", func(h *CheckpointHeader) { h.Frame.Scale = 0 }},
-		{"iterations is 0", func(h *CheckpointHeader) { h.Config.Iterations = 0 }},
+		{"newer version", func(h *Header) { h.Format++ }},
+		{"format version 0", func(h *Header) { h.Format = 0 }},
+		{"tensor means is F32 [2 3], want F32 [3 3]", func(h *Header) { h.Splats = 3 }},
+		{"0 splats", func(h *Header) { h.Splats = 0 }},
+		{"ceiling of 1", func(h *Header) { h.SplatCeiling = 1 }},
+		{"SH degree 1", func(h *Header) { h.SHDegree = 1 }},
+		{"tensor shN is missing", func(h *Header) { h.SHDegree, h.Config.SHDegree = 1, 1 }},
+		{"600 steps done", func(h *Header) { h.Step = 600 }},
+		{"step -1", func(h *Header) { h.Step, h.Next.Step = -1, -2 }},
+		{`next is "render"`, func(h *Header) { h.Next.Kind = recipe.Render }},
+		{"of 0", func(h *Header) { h.ScheduleIterations = 0 }},
+		{"a frame of scale 0", func(h *Header) { h.Frame.Scale = 0 }},
+		{"iterations is 0", func(h *Header) { h.Config.Iterations = 0 }},
 	} {
-		c, err := OpenCheckpoint(smallCheckpoint(t, tt.change))
+		c, err := Open(smallCheckpoint(t, tt.change))
 		if err == nil {
 			c.Close()
 			t.Errorf("%s: no error", tt.want)
@@ -185,8 +184,8 @@ func TestCheckpointRefusals(t *testing.T) {
 		if err := safetensors.Write(path, metadata, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenCheckpoint(path); err == nil ||
-			errors.Is(err, ErrNotCheckpoint) != (metadata["vksplat"] == "") {
+		if _, err := Open(path); err == nil ||
+			errors.Is(err, splatfile.ErrNotCheckpoint) != (metadata["vksplat"] == "") {
 			t.Errorf("metadata %v: %v", metadata, err)
 		}
 	}
@@ -197,7 +196,7 @@ func TestChangesOfOldHeaders(t *testing.T) {
 	cfg := recipe.Default().Scaled(0.5)
 	cfg.SHDegree = 0
 	without := func(json string) string { return strings.Replace(json, `"resolution_schedule":1500,`, "", 1) }
-	c, err := OpenCheckpoint(checkpointOf(t, func(h *CheckpointHeader) { h.Config = cfg }, without))
+	c, err := Open(checkpointOf(t, func(h *Header) { h.Config = cfg }, without))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +216,7 @@ func TestChangesOfOldHeaders(t *testing.T) {
 // TestChanges names what differs, and lets iterations grow.
 func TestChanges(t *testing.T) {
 	capture := CaptureRecord{Fingerprint: "aaaa", Photos: 7, Points: 9}
-	c, err := OpenCheckpoint(smallCheckpoint(t, func(h *CheckpointHeader) { h.Capture = capture }))
+	c, err := Open(smallCheckpoint(t, func(h *Header) { h.Capture = capture }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,180 +258,6 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// mustSave writes a checkpoint.
-func mustSave(t *testing.T, tr *Trainer, path string) *CheckpointWrite {
-	t.Helper()
-	w, err := tr.SaveCheckpoint(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-// TestCheckpointAfterShortage lets a device run out of memory while the model grows, saves what there is before
-// anything is given up for that, and goes on elsewhere to the undisturbed end.
-func TestCheckpointAfterShortage(t *testing.T) {
-	smallChunks(t)
-	d := testDevice(t)
-	dir := t.TempDir()
-	tr, _, cfg := checkpointTrainer(t, d, nil)
-	if err := tr.RunTo(context.Background(), 5, nil); err != nil {
-		t.Fatal(err)
-	}
-	saved(t, tr, filepath.Join(dir, "early"))
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if tr.lastGrowth == 0 {
-		t.Fatal("nothing grew: the test proves too little")
-	}
-	want := saved(t, tr, filepath.Join(dir, "end"))
-
-	small, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: "48MiB"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer small.Close()
-	var short *Trainer
-	pressed := 0
-	options := TrainerOptions{OnPressure: func(int) {
-		if pressed++; pressed == 1 {
-			contents(t, mustSave(t, short, filepath.Join(dir, "short")))
-		}
-	}}
-	short = resumedWith(t, small, filepath.Join(dir, "early"), cfg, options)
-	defer short.Close()
-	// What is free now is taken, but for a little that saving needs.
-	var hogs []vk.View
-	for {
-		hog, err := small.dev.Alloc(vk.DeviceLocal, 1<<20, "hog")
-		if errors.Is(err, vk.ErrOutOfMemory) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		hogs = append(hogs, hog)
-	}
-	if err = short.Run(context.Background(), nil); err != nil && !IsShortage(err) {
-		t.Fatal(err)
-	}
-	t.Logf("%d MiB of 48 were taken by others; step %d of %d: %v", len(hogs), short.Step(), cfg.Iterations, err)
-	if pressed == 0 || err == nil && (short.NotReproducibleFrom() < 0 || len(short.Deviations()) != 1) {
-		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.NotReproducibleFrom(),
-			short.Deviations())
-	}
-	last := resumed(t, d, filepath.Join(dir, "short"), cfg)
-	defer last.Close()
-	if err := last.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := saved(t, last, filepath.Join(dir, "end2")); !bytes.Equal(got, want) {
-		t.Error("the run ends with other bytes")
-	}
-}
-
-// TestOtherDevice goes on with what another driver trained: it works, and from then on checkpoints say so.
-func TestOtherDevice(t *testing.T) {
-	d := testDevice(t)
-	tr, _, cfg := checkpointTrainer(t, d, nil)
-	h := tr.header()
-	h.Device.Driver = "another"
-	metadata, err := h.metadata()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "x")
-	if err := tr.liveState(tr.extra).save(path, metadata, 0); err != nil {
-		t.Fatal(err)
-	}
-	other := resumed(t, d, path, cfg)
-	defer other.Close()
-	saved(t, other, path)
-	c, err := OpenCheckpoint(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") ||
-		c.Header.Device != d.Record() {
-		t.Errorf("deviations %v, device %v", got, c.Header.Device)
-	}
-	if got := d.Record(); !got.Same(DeviceRecord{got.Name, "another card", got.Driver, got.DriverVersion}) {
-		t.Error("two cards of one model are taken for two models")
-	}
-}
-
-// TestAside gives back the caller's text of the moment of the checkpoint, and writes none where there is none.
-func TestAside(t *testing.T) {
-	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
-	path, text := filepath.Join(t.TempDir(), "x"), ""
-	tr.run.Aside = func() string { return text }
-	plain := saved(t, tr, path)
-	for _, text = range []string{`{"n":3}`, ""} {
-		data := saved(t, tr, path)
-		c, err := OpenCheckpoint(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if got := c.Aside(); got != text {
-			t.Errorf("%q came back, want %q", got, text)
-		}
-		if (text == "") != bytes.Equal(data, plain) {
-			t.Errorf("with %q aside, the file equals one without: %v", text, text != "")
-		}
-	}
-}
-
-// TestExtraState takes a table of another part of the trainer along.
-func TestExtraState(t *testing.T) {
-	d := testDevice(t)
-	withTable := func(tr *Trainer, n int) vk.Slice[float32] {
-		table, err := vk.Make[float32](d.dev, vk.Upload, 12*n, "table")
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr.extra = append(tr.extra, extraState{"exposure", []int{n, 3, 4}, table})
-		return table
-	}
-	tr, views, cfg := checkpointTrainer(t, d, nil)
-	table := withTable(tr, len(views))
-	for i := range vk.Host(table) {
-		vk.Host(table)[i] = float32(i)
-	}
-	path := filepath.Join(t.TempDir(), "x")
-	want := saved(t, tr, path)
-	c, err := OpenCheckpoint(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := resumeOn(d, views, c, cfg); err == nil ||
-		!strings.Contains(err.Error(), "tensor exposure, which this run does not train") {
-		t.Errorf("without the table: %v", err)
-	}
-	clear(vk.Host(table))
-	live := tr.liveState(tr.extra)
-	live[0].pieces = minPiece
-	if err := live.read(c, live.runs()); err != nil {
-		t.Fatal(err)
-	}
-	if got := saved(t, tr, path); !bytes.Equal(got, want) {
-		t.Error("the table did not come back")
-	}
-	tr.copies = copyDevice
-	w, err := tr.SaveCheckpoint(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := contents(t, w); !bytes.Equal(got, want) {
-		t.Error("the table's copy is another")
-	}
-}
-
 // TestCheckpointInPython opens a checkpoint with the package that defines the layout.
 func TestCheckpointInPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
@@ -462,7 +287,7 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
     for name, dtype in {"means": "F32", "sh0": "F16", "adam_m_sh0": "BF16", "adam_v_means": "BF16", "stat_count": "F32"}.items():
         assert f.get_slice(name).get_dtype() == dtype, name
 `
-	for script, path := range map[string]string{script: smallCheckpoint(t, func(*CheckpointHeader) {}),
+	for script, path := range map[string]string{script: smallCheckpoint(t, func(*Header) {}),
 		mixed: smallCheckpoint(t, asMixed)} {
 		if out, err := exec.Command(python, "-c", script, path).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -471,8 +296,8 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
 }
 
 func FuzzCheckpoint(f *testing.F) {
-	for _, change := range []func(*CheckpointHeader){func(*CheckpointHeader) {}, asMixed,
-		func(h *CheckpointHeader) { h.Splats = 1 << 30 }} {
+	for _, change := range []func(*Header){func(*Header) {}, asMixed,
+		func(h *Header) { h.Splats = 1 << 30 }} {
 		data, err := os.ReadFile(smallCheckpoint(f, change))
 		if err != nil {
 			f.Fatal(err)
@@ -484,7 +309,7 @@ func FuzzCheckpoint(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c, err := OpenCheckpoint(path)
+		c, err := Open(path)
 		if err != nil {
 			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 				t.Errorf("%v, hint %q", err, fault.Hint(err))
@@ -492,9 +317,28 @@ func FuzzCheckpoint(f *testing.F) {
 			return
 		}
 		defer c.Close()
-		if s, err := c.Splats(); err != nil || s.N != c.Header.Splats {
-			t.Errorf("its splats: %v", err)
+		if err := c.Verify(); err != nil {
+			t.Error(err)
 		}
 		c.Changes(recipe.Default(), CaptureRecord{})
 	})
+}
+
+// TestFormerCheckpoint opens a checkpoint of the format before Carve, whose configuration has a clearance in its place.
+func TestFormerCheckpoint(t *testing.T) {
+	for _, clearance := range []string{"0.5", "0"} {
+		path := checkpointOf(t, func(h *Header) { h.Format = 1 }, func(json string) string {
+			return strings.Replace(json, `"carve":0.7`, `"clearance":`+clearance, 1)
+		})
+		c, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, _ := strconv.ParseFloat(clearance, 64); c.Hidden != want || c.Header.Config.Carve != 0 {
+			t.Errorf("clearance %s: hidden %g, carve %g", clearance, c.Hidden, c.Header.Config.Carve)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
