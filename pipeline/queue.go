@@ -270,3 +270,12 @@ func (t *Trainer) atLevel() (again bool, err error) {
 		return nil
 	})
 }
+
+// takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.
+func (t *Trainer) takeIn() error {
+	for {
+		if again, err := t.drain(); err != nil || !again {
+			return err
+		}
+	}
+}

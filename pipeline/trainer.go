@@ -189,7 +189,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		for t.next.Step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
 			err := t.writer.Diverged()
 			if err == nil {
-				err = t.interlude()
+				var held time.Duration
+				held, err = t.o.Interludes.attend(ctx, t.takeIn)
+				t.elapsed -= held
 			}
 			if err == nil && ctx.Err() == nil { // an interlude may end the run
 				err = t.advance()
