@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/render"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
@@ -46,7 +47,7 @@ func readModel(path string) (m *Model, err error) {
 		return nil, err
 	}
 	m.origin = models.OriginOf(&m.info)
-	m.look = pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near, Antialiased: m.info.Meta.Antialiased}
+	m.look = pipeline.RenderConfig{Near: recipe.Default().Near, Antialiased: m.info.Meta.Antialiased}
 	look, err := captured.LookOf(m.path, &m.info.Meta)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (e *settingError) Error() string {
 
 func (e *settingError) Unwrap() error { return e.err }
 
-// ownSettings are those that are no part of the recipe in pipeline.Config.
+// ownSettings are those that are no part of the recipe in recipe.Config.
 func ownSettings(o *train.Options) map[string]train.Setting {
 	return map[string]train.Setting{
 		"steps-scaler": plain(&o.StepsScaler), "splats-factor": plain(&o.SplatsFactor),

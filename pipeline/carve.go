@@ -16,8 +16,8 @@ func (v *view) carve() {
 			Counters: v.counters, Voters: v.voters, Chunk: c.Slice,
 			Push: shaders.CarvePush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NVoters: uint32(v.voters.N()),
-				FirstMoments:  uint32(v.model.first + layout.RowLogitOpacities),
-				SecondMoments: uint32(v.model.second + layout.RowLogitOpacities),
+				FirstMoments:  uint32(v.model.First + layout.RowLogitOpacities),
+				SecondMoments: uint32(v.model.Second + layout.RowLogitOpacities),
 			},
 		}, vk.Items(c.splats, 256))
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"math"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
@@ -15,18 +14,18 @@ import (
 // TestCarve trains a scene some of whose splats begin in empty space. Without Carve such splats stay; with it none does
 // at the end, whatever the strategy, and a model that is to have a given number of splats has that number.
 func TestCarve(t *testing.T) {
-	for name, change := range map[string]func(*Config){
-		"default": func(*Config) {},
-		"exact":   func(c *Config) { c.Splats = 3500 },
-		"mcmc": func(c *Config) {
-			m := MCMCConfig()
+	for name, change := range map[string]func(*recipe.Config){
+		"default": func(*recipe.Config) {},
+		"exact":   func(c *recipe.Config) { c.Splats = 3500 },
+		"mcmc": func(c *recipe.Config) {
+			m := recipe.MCMC()
 			c.Strategy, c.ResetEvery, c.InitOpacity, c.MaxSplats = m.Strategy, 0, m.InitOpacity, 3300
 		},
-		"mixed": func(c *Config) { c.Precision = PrecisionMixed },
+		"mixed": func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, carve := range []float64{0, 0.5} {
-				s, floaters := carved(t, func(c *Config) {
+				s, floaters := carved(t, func(c *recipe.Config) {
 					c.Iterations = 28
 					change(c)
 					c.Carve = carve
@@ -46,7 +45,7 @@ func TestCarve(t *testing.T) {
 }
 
 // carved trains the promise scene and counts the floaters of the model that a picture may show.
-func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) {
+func carved(t *testing.T, change func(*recipe.Config)) (s *scene.Splats, floaters int) {
 	views, init, scale, cfg := promiseScene(t)
 	change(&cfg)
 	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
@@ -103,24 +102,5 @@ func TestCarveGoesOn(t *testing.T) {
 	defer next.Close()
 	if after := splatsAfter(t, next, cfg.Iterations); after.N > before.N || after.N < before.N*99/100 {
 		t.Errorf("%d splats, and %d after a step more", before.N, after.N)
-	}
-}
-
-// TestFormerCheckpoint opens a checkpoint of the format before Carve, whose configuration has a clearance in its place.
-func TestFormerCheckpoint(t *testing.T) {
-	for _, clearance := range []string{"0.5", "0"} {
-		path := checkpointOf(t, func(h *CheckpointHeader) { h.Format = 1 }, func(json string) string {
-			return strings.Replace(json, `"carve":0.7`, `"clearance":`+clearance, 1)
-		})
-		c, err := OpenCheckpoint(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want, _ := strconv.ParseFloat(clearance, 64); c.Hidden != want || c.Header.Config.Carve != 0 {
-			t.Errorf("clearance %s: hidden %g, carve %g", clearance, c.Hidden, c.Header.Config.Carve)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

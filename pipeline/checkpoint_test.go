@@ -7,20 +7,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
 // checkpointScene is the promise scene with refinements and resets close together, and a record of the run.
-func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config, RunRecord) {
+func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config, RunRecord) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.SHInterval = 40, 10
 	cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 5, 38, 6, 18
 	run := RunRecord{Version: "test",
-		Capture: CaptureRecord{Fingerprint: "f", Photos: len(views), Points: init.N, Resolution: "64x48"},
-		Frame:   FrameRecord{Scale: 1, SceneScale: scale}}
+		Capture: checkpoint.CaptureRecord{Fingerprint: "f", Photos: len(views), Points: init.N, Resolution: "64x48"},
+		Frame:   checkpoint.FrameRecord{Scale: 1, SceneScale: scale}}
 	return views, init, scale, cfg, run
 }
 
@@ -34,7 +37,7 @@ func saved(t testing.TB, tr *Trainer, path string) []byte {
 	return contents(t, w)
 }
 
-func contents(t testing.TB, w *CheckpointWrite) []byte {
+func contents(t testing.TB, w *checkpoint.Write) []byte {
 	t.Helper()
 	if err := w.Wait(); err != nil {
 		t.Fatal(err)
@@ -50,16 +53,16 @@ func contents(t testing.TB, w *CheckpointWrite) []byte {
 }
 
 // resumed goes on with a checkpoint.
-func resumed(t testing.TB, d *Device, path string, cfg Config) *Trainer {
+func resumed(t testing.TB, d *Device, path string, cfg recipe.Config) *Trainer {
 	t.Helper()
 	return resumedWith(t, d, path, cfg, TrainerOptions{})
 }
 
 // resumedWith is resumed with options.
-func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOptions) *Trainer {
+func resumedWith(t testing.TB, d *Device, path string, cfg recipe.Config, o TrainerOptions) *Trainer {
 	t.Helper()
 	views, _, _, _, _ := checkpointScene(t)
-	c, err := OpenCheckpoint(path)
+	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err, fault.Hint(err))
 	}
@@ -80,13 +83,13 @@ func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOpti
 // at the end.
 type undisturbed struct {
 	paths  map[uint32]string
-	kinds  map[uint32]unitKind
+	kinds  map[uint32]recipe.Kind
 	last   uint32
 	splats *scene.Splats
 	grew   int // units that failed for want of room and were done again
 }
 
-func runUndisturbed(t testing.TB, d *Device, dir string, change func(*Config)) undisturbed {
+func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Config)) undisturbed {
 	t.Helper()
 	views, init, scale, cfg, run := checkpointScene(t)
 	change(&cfg)
@@ -96,25 +99,25 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*Config)) u
 	}
 	defer tr.Close()
 	tr.SetRun(run)
-	u := undisturbed{paths: map[uint32]string{}, kinds: map[uint32]unitKind{}}
-	for tr.next.step < cfg.Iterations {
+	u := undisturbed{paths: map[uint32]string{}, kinds: map[uint32]recipe.Kind{}}
+	for tr.next.Step < cfg.Iterations {
 		if err := tr.advance(); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, "now.safetensors")
 		data := saved(t, tr, path)
-		keep := filepath.Join(dir, "unit"+string(rune('a'+tr.next.number/26))+string(rune('a'+tr.next.number%26)))
+		keep := filepath.Join(dir, "unit"+string(rune('a'+tr.next.Number/26))+string(rune('a'+tr.next.Number%26)))
 		if old, err := os.ReadFile(keep); err == nil {
 			u.grew++
 			if !bytes.Equal(old, data) {
-				t.Errorf("unit %d failed, and the state it goes back to is another", tr.next.number)
+				t.Errorf("unit %d failed, and the state it goes back to is another", tr.next.Number)
 			}
 		}
 		if err := os.Rename(path, keep); err != nil {
 			t.Fatal(err)
 		}
-		u.last = tr.next.number
-		u.paths[u.last], u.kinds[u.last] = keep, tr.next.kind
+		u.last = tr.next.Number
+		u.paths[u.last], u.kinds[u.last] = keep, tr.next.Kind
 	}
 	if u.splats, err = tr.Splats(); err != nil {
 		t.Fatal(err)
@@ -138,26 +141,26 @@ func smallChunks(t *testing.T) {
 // the end. Of the longest run its short form leaves out half of the steps that follow a step.
 func TestResumeAnywhere(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
-		want := map[unitKind]int{unitStep: 20, unitCarve: 4, unitRefine: 4, unitReset: 1}
+		want := map[recipe.Kind]int{recipe.Step: 20, recipe.Carve: 4, recipe.Refine: 4, recipe.Reset: 1}
 		if inFull() {
-			want[unitStep] = 38
+			want[recipe.Step] = 38
 		}
-		testResumeAnywhere(t, func(*Config) {}, want)
+		testResumeAnywhere(t, func(*recipe.Config) {}, want)
 	})
 	t.Run("mixed", func(t *testing.T) {
-		testResumeAnywhere(t, func(c *Config) {
-			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = PrecisionMixed, 12, 3, 7
-		}, map[unitKind]int{unitStep: 9, unitRefine: 1, unitReset: 1})
+		testResumeAnywhere(t, func(c *recipe.Config) {
+			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = recipe.PrecisionMixed, 12, 3, 7
+		}, map[recipe.Kind]int{recipe.Step: 9, recipe.Refine: 1, recipe.Reset: 1})
 	})
 	t.Run("progressive resolution", func(t *testing.T) {
-		testResumeAnywhere(t, func(c *Config) {
+		testResumeAnywhere(t, func(c *recipe.Config) {
 			c.Iterations, c.RefineEvery, c.ResetEvery, c.NumDownscales, c.ResolutionSchedule = 12, 3, 7, 1, 6
-		}, map[unitKind]int{unitStep: 9, unitRefine: 1, unitReset: 1})
+		}, map[recipe.Kind]int{recipe.Step: 9, recipe.Refine: 1, recipe.Reset: 1})
 	})
 }
 
 // testResumeAnywhere wants at least so many units of each kind.
-func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]int) {
+func testResumeAnywhere(t *testing.T, change func(*recipe.Config), want map[recipe.Kind]int) {
 	smallChunks(t)
 	d := testDevice(t)
 	dir := t.TempDir()
@@ -174,10 +177,10 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 		}
 		return data
 	}
-	seen := map[unitKind]int{}
+	seen := map[recipe.Kind]int{}
 	for number := uint32(2); number < u.last; number++ {
-		if few := len(u.kinds) > 20 && number%2 == 0 && number%17 != 3; few && u.kinds[number] == unitStep &&
-			u.kinds[number-1] == unitStep && !inFull() {
+		if few := len(u.kinds) > 20 && number%2 == 0 && number%17 != 3; few && u.kinds[number] == recipe.Step &&
+			u.kinds[number-1] == recipe.Step && !inFull() {
 			continue
 		}
 		seen[u.kinds[number]]++
@@ -185,8 +188,8 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 		if got := saved(t, tr, filepath.Join(dir, "again")); !bytes.Equal(got, read(number)) {
 			t.Errorf("unit %d: what was read is written otherwise", number)
 		}
-		for again := true; again || tr.next.number == number; {
-			if tr.next.number == number {
+		for again := true; again || tr.next.Number == number; {
+			if tr.next.Number == number {
 				if err := tr.advance(); err != nil {
 					t.Fatal(err)
 				}
@@ -197,7 +200,7 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 			}
 		}
 		if got := saved(t, tr, filepath.Join(dir, "next")); !bytes.Equal(got, read(number+1)) {
-			t.Errorf("unit %d (%s): resumed, it gives other bytes", number, unitNames[u.kinds[number]])
+			t.Errorf("unit %d (%s): resumed, it gives other bytes", number, u.kinds[number])
 		}
 		if number%17 == 3 {
 			if err := tr.Run(context.Background(), nil); err != nil {
@@ -216,35 +219,32 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 			t.Errorf("too few units of a kind: %v, want %v", seen, want)
 		}
 	}
-	c, err := OpenCheckpoint(u.paths[u.last])
+	c, err := checkpoint.Open(u.paths[u.last])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s, err := c.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := modelHash(s), modelHash(u.splats); got != want || c.Header.Step != cfg.Iterations {
-		t.Errorf("the file has the model %s of step %d, the trainer %s", got, c.Header.Step, want)
+	got, trained := modelHash(modelIn(t, u.paths[u.last])), modelHash(u.splats)
+	if got != trained || c.Header.Step != cfg.Iterations {
+		t.Errorf("the file has the model %s of step %d, the trainer %s", got, c.Header.Step, trained)
 	}
 }
 
 // TestCheckpointWays writes one state in every way there is, and goes on with other chunks, budgets and buffers.
 func TestCheckpointWays(t *testing.T) {
-	t.Run("full", func(t *testing.T) { testCheckpointWays(t, 25, func(*Config) {}) })
+	t.Run("full", func(t *testing.T) { testCheckpointWays(t, 25, func(*recipe.Config) {}) })
 	t.Run("mixed", func(t *testing.T) {
-		testCheckpointWays(t, 7, func(c *Config) { c.Precision, c.Iterations = PrecisionMixed, 13 })
+		testCheckpointWays(t, 7, func(c *recipe.Config) { c.Precision, c.Iterations = recipe.PrecisionMixed, 13 })
 	})
 }
 
 // testCheckpointWays writes the state after some of the steps.
-func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
+func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	d := testDevice(t)
 	dir := t.TempDir()
 	views, init, scale, cfg, run := checkpointScene(t)
 	change(&cfg)
-	run2 := func(d *Device, save func(tr *Trainer) *CheckpointWrite) []byte {
+	run2 := func(d *Device, save func(tr *Trainer) *checkpoint.Write) []byte {
 		tr, err := trainOn(d, views, init, scale, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -266,9 +266,9 @@ func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
 		}
 		return data
 	}
-	in := func(mode copyMode, wantCopy bool) func(tr *Trainer) *CheckpointWrite {
-		return func(tr *Trainer) *CheckpointWrite {
-			tr.copies = mode
+	in := func(mode checkpoint.CopyMode, wantCopy bool) func(tr *Trainer) *checkpoint.Write {
+		return func(tr *Trainer) *checkpoint.Write {
+			tr.writer.Copies = mode
 			w, err := tr.SaveCheckpoint(filepath.Join(dir, "mid"), true)
 			if err != nil {
 				t.Fatal(err)
@@ -279,8 +279,8 @@ func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
 			return w
 		}
 	}
-	want := run2(d, in(copyNever, false))
-	for _, mode := range []copyMode{copyIfRoom, copyDevice, copyMapped} {
+	want := run2(d, in(checkpoint.CopyNever, false))
+	for _, mode := range []checkpoint.CopyMode{checkpoint.CopyIfRoom, checkpoint.CopyDevice, checkpoint.CopyMapped} {
 		if got := run2(d, in(mode, true)); !bytes.Equal(got, want) {
 			t.Errorf("mode %d: other bytes than streamed", mode)
 		}
@@ -289,7 +289,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn := func(name string, d *Device, change func(*Config)) {
+	goOn := func(name string, d *Device, change func(*recipe.Config)) {
 		t.Helper()
 		cfg := cfg
 		change(&cfg)
@@ -305,9 +305,9 @@ func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
 			t.Errorf("%s: the run ends with other bytes", name)
 		}
 	}
-	goOn("larger buffers and bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 3 })
+	goOn("larger buffers and bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 3 })
 	smallChunks(t)
-	goOn("small chunks", testDevice(t), func(*Config) {})
+	goOn("small chunks", testDevice(t), func(*recipe.Config) {})
 }
 
 // TestStagingPieces sends chunks through staging memory that holds only a part of them, there and back.
@@ -319,8 +319,8 @@ func TestStagingPieces(t *testing.T) {
 
 func testStagingPieces(t *testing.T, precision string) {
 	d := testDevice(t)
-	tr, _, _ := checkpointTrainer(t, d, func(cfg *Config) { cfg.Precision = precision })
-	if n := tr.NSplats(); n <= 2*minPiece {
+	tr, _, _ := checkpointTrainer(t, d, func(cfg *recipe.Config) { cfg.Precision = precision })
+	if n := tr.NSplats(); n <= 2*checkpoint.MinPiece {
 		t.Fatalf("%d splats are too few", n)
 	}
 	dir := t.TempDir()
@@ -331,24 +331,21 @@ func testStagingPieces(t *testing.T, precision string) {
 	}
 	want := saved(t, tr, filepath.Join(dir, "late"))
 	live := tr.liveState(tr.extra)
-	live[0].pieces = minPiece
-	metadata, err := tr.header().metadata()
-	if err != nil {
-		t.Fatal(err)
-	}
+	live[0].Pieces = checkpoint.MinPiece
 	path := filepath.Join(dir, "pieces")
-	if err := live.save(path, metadata, 0); err != nil {
+	content := checkpoint.Content{Header: tr.header(), State: live}
+	if _, err := tr.writer.Save(path, content, time.Now(), false); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 		t.Error("other bytes through a small staging buffer")
 	}
-	c, err := OpenCheckpoint(early)
+	c, err := checkpoint.Open(early)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := live.read(c, live.runs()); err != nil {
+	if err := live.Read(c, false); err != nil {
 		t.Fatal(err)
 	}
 	tr.goOn(&c.Header)
@@ -361,7 +358,7 @@ func testStagingPieces(t *testing.T, precision string) {
 // learning rate stays.
 func TestMoreIterations(t *testing.T) {
 	d := testDevice(t)
-	tr, views, cfg := checkpointTrainer(t, d, func(c *Config) { c.Iterations = 10 })
+	tr, views, cfg := checkpointTrainer(t, d, func(c *recipe.Config) { c.Iterations = 10 })
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +378,7 @@ func TestMoreIterations(t *testing.T) {
 		t.Errorf("learning rate %g after the schedule, want %g", p.LrMeans, want)
 	}
 	saved(t, longer, path)
-	c, err := OpenCheckpoint(path)
+	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -55,7 +56,7 @@ const (
 )
 
 // newDevicePhotos makes the ring and the device cache that plan has.
-func newDevicePhotos(dev *vk.Device, at world, cams []scene.Camera, src photos.Source, cfg *Config, plan *Plan,
+func newDevicePhotos(dev *vk.Device, at world, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
 	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
 	p := &devicePhotos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n, at), last: cfg.Iterations,

@@ -105,7 +105,7 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 	}
 	images[1].Pix = slices.Clone(images[1].Pix)
 	images[1].Pix[3] = 100
-	cfg.Iterations, cfg.RefineEvery, cfg.startCapacities = 4*n, 0, 16
+	cfg.Iterations, cfg.RefineEvery, cfg.StartCapacities = 4*n, 0, 16
 	all, _ := photos.LayoutOf(cams).Totals(cams)
 	for _, part := range []int64{1, 2} {
 		photos := &expectedPhotos{Images: images}

@@ -1,11 +1,9 @@
 package pipeline
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -15,79 +13,14 @@ const strayShare = 100
 
 // strays returns how many such splats a checkpoint may hold now.
 func (t *Trainer) strays() int {
-	step := t.next.step
-	if t.next.kind == unitReset {
+	step := t.next.Step
+	if t.next.Kind == recipe.Reset {
 		step++ // its refinement is done
 	}
-	if !t.cfg.refinesFrom(step) {
+	if !t.cfg.RefinesFrom(step) {
 		return 0
 	}
 	return t.progress.Splats / strayShare
-}
-
-// refinesFrom reports whether a refinement comes after step (counted from 0) or a later one.
-func (c Config) refinesFrom(step int) bool {
-	if c.RefineEvery <= 0 {
-		return false
-	}
-	next := max(step, c.RefineStart+1) + c.RefineEvery - 1
-	return next-next%c.RefineEvery < min(c.RefineStop, c.Iterations)
-}
-
-// checkDiverged returns the error of a checkpoint that was not written because the model diverged, once that is known.
-func (t *checkpoints) checkDiverged() error {
-	if t.writing != nil && t.writing.Done() {
-		t.FinishWrites()
-	}
-	return t.diverged
-}
-
-// noteDiverged keeps the error of a write if it says that the model diverged: training on is of no use.
-func (t *checkpoints) noteDiverged(err error) {
-	if t.diverged == nil && errors.Is(err, ErrDiverged) {
-		t.diverged = err
-	}
-}
-
-// finiteWriter passes the numbers of a parameter on, whole splats at a time, until more than so many splats are not
-// made of finite ones.
-type finiteWriter struct {
-	w      io.Writer
-	f      field
-	strays int // splats that may still be
-}
-
-func (c *finiteWriter) Write(p []byte) (int, error) {
-	if !finite(p, c.f.dtype) {
-		size := c.f.width * c.f.bytes()
-		for at := 0; at < len(p); at += size {
-			if !finite(p[at:at+size], c.f.dtype) {
-				c.strays--
-			}
-		}
-		if c.strays < 0 {
-			return 0, fmt.Errorf("%w: %s holds NaN or infinite numbers", ErrDiverged, c.f.name)
-		}
-	}
-	return c.w.Write(p)
-}
-
-// finite reports whether no number of b, F32 or F16 little endian, is NaN or infinite, which is an exponent of ones
-// alone. It looks at eight bytes at once: adding the exponent's lowest bit carries into the sign's place only where all
-// bits are ones.
-func finite(b []byte, dtype string) bool {
-	exponents, lowest, signs := uint64(0x7f800000_7f800000), uint64(0x00800000_00800000), uint64(0x80000000_80000000)
-	if dtype == "F16" {
-		exponents, lowest, signs = 0x7c00_7c00_7c00_7c00, 0x0400_0400_0400_0400, 0x8000_8000_8000_8000
-	}
-	var carried uint64
-	for ; len(b) >= 8; b = b[8:] {
-		carried |= binary.LittleEndian.Uint64(b)&exponents + lowest
-	}
-	var rest [8]byte
-	copy(rest[:], b)
-	carried |= binary.LittleEndian.Uint64(rest[:])&exponents + lowest
-	return carried&signs == 0
 }
 
 // finitePieces refuses pieces of a model that hold NaN or infinite numbers.

@@ -1,14 +1,13 @@
 package pipeline
 
 import (
-	"encoding/binary"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/recipe"
 )
 
 // TestDivergedCheckpoint trains with a rate at which the model, but not the loss, becomes infinite. No checkpoint is
@@ -59,64 +58,23 @@ func TestDivergedCheckpoint(t *testing.T) {
 
 // TestStrays lets a checkpoint have single splats without numbers while a refinement is to come, which removes them.
 func TestStrays(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery = 1000, 100, 500, 100
 	for step := range 600 {
 		want := false
 		for s := step; s < cfg.Iterations; s++ {
-			want = want || cfg.refines(s)
+			want = want || cfg.Refines(s)
 		}
-		if cfg.refinesFrom(step) != want {
+		if cfg.RefinesFrom(step) != want {
 			t.Errorf("a refinement after step %d: %v", step, !want)
 		}
 	}
-	tr := &Trainer{recipe: recipe{cfg: cfg}, next: unit{kind: unitStep, step: 400},
+	tr := &Trainer{training: training{cfg: cfg}, next: recipe.Unit{Kind: recipe.Step, Step: 400},
 		report: report{progress: Progress{Splats: 1000}}}
 	if n := tr.strays(); n != 10 {
 		t.Errorf("%d strays", n)
 	}
-	if tr.next.kind = unitReset; tr.strays() != 0 {
+	if tr.next.Kind = recipe.Reset; tr.strays() != 0 {
 		t.Error("strays after the last refinement")
 	}
-}
-
-// TestFiniteWriter counts splats that are not made of finite numbers.
-func TestFiniteWriter(t *testing.T) {
-	words := map[string][]byte{}
-	for _, x := range []float32{0, -1, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)),
-		float32(math.NaN())} {
-		words["F32"] = binary.LittleEndian.AppendUint32(words["F32"], math.Float32bits(x))
-	}
-	for _, h := range []uint16{0, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7e01} { // 0, -1, 65504, the infinities, NaN
-		words["F16"] = binary.LittleEndian.AppendUint16(words["F16"], h)
-	}
-	for dtype, all := range words {
-		f := field{name: "x", dtype: dtype, width: 3}
-		size := f.bytes()
-		for i := range 6 {
-			number := all[i*size : (i+1)*size]
-			for at := range 9 { // three splats
-				b := make([]byte, 9*size)
-				copy(b[at*size:], number)
-				if got := finite(b, dtype); got != (i < 3) {
-					t.Errorf("%s: number %d at %d is finite: %v", dtype, i, at, got)
-				}
-				for strays := range 2 {
-					sink := countingWriter(0)
-					_, err := (&finiteWriter{&sink, f, strays}).Write(b)
-					if want := i >= 3 && strays == 0; errors.Is(err, ErrDiverged) != want || want == (sink > 0) {
-						t.Errorf("%s: number %d, %d strays: %v, %d bytes written", dtype, i, strays, err, sink)
-					}
-				}
-			}
-		}
-	}
-}
-
-// countingWriter counts bytes.
-type countingWriter int
-
-func (w *countingWriter) Write(p []byte) (int, error) {
-	*w += countingWriter(len(p))
-	return len(p), nil
 }

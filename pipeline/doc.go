@@ -15,13 +15,15 @@
 //   - Nothing waits inside a unit. Counts stay on the device. What does not fit sets counters[FAILED], later units do
 //     nothing, and Trainer.replay grows the buffer and starts again from the unit that failed.
 //   - A Trainer schedules units (queue.go). Its parts are a group of members, one a device with its share of the splats
-//     and the photos of its views (group.go, member.go); the recipe says what a unit does (recipe.go); the report keeps
-//     its progress (report.go); checkpoints save everything that decides later bytes (checkpoint*.go).
+//     and the photos of its views (group.go, member.go); training says what a unit does (training.go, package recipe);
+//     the report keeps its progress (report.go); checkpoints save everything that decides later bytes (checkpoints.go,
+//     package checkpoint).
 //   - A Renderer draws a finished model band by band (renderer.go, parts.go).
 //
 // Same capture, settings, seed, device and driver give the same bytes: sums have a fixed order, random numbers are a
 // function of seed, step and splat, and no capacity or submit splitting decides a byte.
 //
-// Packages below: photos in host memory, team for the exchange between devices, lpips, bench. ref holds the float64
-// twin of every kernel, check the cases that compare both.
+// Packages below: recipe for settings and schedule, checkpoint for files of a trainer's state, photos in host memory,
+// team for the exchange between devices, lpips, bench. ref holds the float64 twin of every kernel, check the cases that
+// compare both.
 package pipeline

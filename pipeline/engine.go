@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -30,25 +31,6 @@ type strategy struct {
 	exact   bool // the default strategy refines to a given number of splats
 }
 
-// unitKind is a sort of work. A unit is done whole or not at all.
-type unitKind int
-
-const (
-	unitStep   unitKind = iota // a training step
-	unitCarve                  // floaters become invisible, for the refinement that follows to remove
-	unitRefine                 // densification and pruning
-	unitReset                  // opacity reset
-	unitRender                 // a picture
-	nUnitKinds
-)
-
-// unit is one piece of work in the queue.
-type unit struct {
-	number uint32
-	kind   unitKind
-	step   int
-}
-
 // frame is what a unit in flight needs of its own. Several are in flight, so that the device never waits for the host.
 type frame struct {
 	params     vk.Slice[layout.StepParams] // [1], mapped
@@ -61,10 +43,10 @@ type frame struct {
 	picture    vk.Slice[[4]float32] // scratch of unitRender's program, which keeps it
 	partOfFrame
 	verifier verifier
-	programs [nUnitKinds]*vk.Program
+	programs [recipe.NKinds]*vk.Program
 	// a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
 	timed   *vk.Program
-	unit    unit
+	unit    recipe.Unit
 	ran     *vk.Program // what the unit was submitted as
 	skipped bool        // the unit was not submitted: its device has done it
 	ticket  vk.Ticket   // 0: nothing in flight
@@ -87,13 +69,13 @@ type engine struct {
 	isectPlan     int // pairs that were planned (Plan.Isects); 0: there is no plan
 	isectMost     int // pairs that are known to be too many, less a part; 0: none are
 	bands         int // bands that a view is processed in
-	split         [nUnitKinds][]int
+	split         [recipe.NKinds][]int
 
 	counters vk.Slice[uint32]    // [N_COUNTERS]
 	args     vk.Slice[[3]uint32] // [N_ARGS]
 	target   vk.Slice[uint32]    // the photo of the step, as target.glsl reads it
 	frames   []*frame
-	kinds    []unitKind
+	kinds    []recipe.Kind
 	compiled bool // the kernels of all of them
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
@@ -122,8 +104,8 @@ type viewSize struct {
 
 // with returns the size with a camera taken in.
 func (s viewSize) with(c *scene.Camera) viewSize {
-	return viewSize{max(s.maxPixels, c.Width*c.Height), max(s.maxTiles, tiles(c.Width)*tiles(c.Height)),
-		max(s.maxRows, tiles(c.Height)), max(s.maxWidth, c.Width)}
+	return viewSize{max(s.maxPixels, c.Width*c.Height), max(s.maxTiles, layout.Tiles(c.Width)*layout.Tiles(c.Height)),
+		max(s.maxRows, layout.Tiles(c.Height)), max(s.maxWidth, c.Width)}
 }
 
 // sizeOf returns the size of views; each side is 1 to 32768 pixels.
@@ -140,7 +122,7 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 }
 
 // newShape makes an engine for views of the given cameras that runs units of the given kinds, without its buffers.
-func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, targetFloats bool) (*engine,
+func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recipe.Kind, targetFloats bool) (*engine,
 	error) {
 	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info()), raster: chooseRaster(dev.Info()),
 		compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
@@ -154,7 +136,7 @@ func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKi
 }
 
 // newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
-func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int,
+func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recipe.Kind, inFlight int,
 	targetFloats bool) (*engine, error) {
 	e, err := newShape(dev, degree, cameras, kinds, targetFloats)
 	if err != nil {
@@ -177,7 +159,7 @@ func (e *engine) allocate(inFlight int) (err error) {
 	}
 	e.counters = make32(layout.NCounters, "counters")
 	e.args = vk.Cast[[3]uint32](make32(3*layout.NArgs, "dispatch_args").View)
-	if e.has(unitStep) || len(e.kinds) == 0 {
+	if e.has(recipe.Step) || len(e.kinds) == 0 {
 		e.target = make32(e.targetWords(), "target")
 	}
 	for i := 0; i < inFlight && err == nil; i++ {
@@ -219,7 +201,7 @@ func (f *frame) allocate(dev *vk.Device) (err error) {
 	return err
 }
 
-func (e *engine) has(k unitKind) bool {
+func (e *engine) has(k recipe.Kind) bool {
 	for _, x := range e.kinds {
 		if x == k {
 			return true
@@ -433,7 +415,7 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 			return err
 		}
 	}
-	e.split = [nUnitKinds][]int{}
+	e.split = [recipe.NKinds][]int{}
 	if err := e.buildToFit(); err != nil {
 		return err
 	}

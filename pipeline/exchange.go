@@ -4,31 +4,32 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/team"
 	"vksplat/shaders/layout"
 )
 
 // awaits returns what the Awaits of a program of kind k wait for.
-func (e *engine) awaits(k unitKind) []uint64 {
+func (e *engine) awaits(k recipe.Kind) []uint64 {
 	switch {
 	case e.team == nil:
 		return nil
-	case k == unitStep:
+	case k == recipe.Step:
 		return e.team.StepAwaits(e.world.rank)
-	case k == unitRender && e.world.rank == 0:
+	case k == recipe.Render && e.world.rank == 0:
 		return e.team.PictureAwaits()
 	}
 	return nil
 }
 
 // post has the device's relay wait for the program of kind k that f was submitted with.
-func (e *engine) post(f *frame, k unitKind) {
+func (e *engine) post(f *frame, k recipe.Kind) {
 	if e.team == nil {
 		return
 	}
 	m := team.Message{End: f.ticket, Done: f.done}
 	switch k {
-	case unitStep:
+	case recipe.Step:
 		for piece := range e.links.Pieces {
 			m.Written[team.Visible][piece] = f.ran.PhaseTicket(phaseVisible(piece))
 			m.Written[team.Grads][piece] = f.ran.PhaseTicket(e.links.Pieces + 1 + piece)
@@ -36,7 +37,7 @@ func (e *engine) post(f *frame, k unitKind) {
 		if e.exposures != nil && f.hostParams.LrExposure >= 0 {
 			m.Row, m.RowSize = int64(f.hostParams.ViewId)*exposureBytes, exposureBytes
 		}
-	case unitRender:
+	case recipe.Render:
 		m.Written[team.Visible][0] = f.ran.PhaseTicket(0)
 	}
 	e.team.Post(e.world.rank, m)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/shaders/layout"
@@ -18,7 +20,7 @@ import (
 
 // partialScene is promiseScene with everything that decides how a photo is compared: masks on two photos of three,
 // transparent pixels, an alpha loss, and learnt exposure.
-func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
+func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	views = views[:8] // each is trained on several times
@@ -48,7 +50,7 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 
 // partialHash trains partialScene, with room for that many pairs at first unless it is 0, and returns the hash of the
 // model and of the exposure table, and the last step that did not fit.
-func partialHash(t testing.TB, d *Device, room int, change func(*Config)) (hash string, grew int) {
+func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config)) (hash string, grew int) {
 	t.Helper()
 	views, init, scale, cfg := partialScene(t)
 	if change != nil {
@@ -88,28 +90,30 @@ func partialHash(t testing.TB, d *Device, room int, change func(*Config)) (hash 
 
 // download returns the whole table. Nothing may be in flight.
 func (x *exposures) download() ([]layout.Exposure, error) {
-	c, err := (&state{dev: x.dev, extra: []extraState{x.state()}}).copied(vk.Readback)
+	to, err := vk.Make[layout.Exposure](x.dev, vk.Readback, x.table.N(), "exposures")
 	if err != nil {
 		return nil, err
 	}
-	table := slices.Clone(vk.Host(vk.Cast[layout.Exposure](c.extra[0].data.View)))
-	return table, c.free()
+	r := vk.NewRecorder(x.dev)
+	r.Copy(to.View, x.table.View)
+	err = runOnce(x.dev, r, "read exposures")
+	return slices.Clone(vk.Host(to)), errors.Join(err, x.dev.Free(to.View))
 }
 
 // TestSameBytesWithMasks trains partialScene in every way that must not matter.
 func TestSameBytesWithMasks(t *testing.T) {
 	d := testDevice(t)
 	want, _ := partialHash(t, d, 0, nil)
-	same := func(name string, change func(*Config)) {
+	same := func(name string, change func(*recipe.Config)) {
 		t.Helper()
 		if got, _ := partialHash(t, d, 0, change); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 	same("again", nil)
-	same("larger buffers", func(c *Config) { c.startCapacities = 4 })
-	same("two bands", func(c *Config) { c.bands = 2 })
-	same("a band for each row of tiles", func(c *Config) { c.bands = 99 })
+	same("larger buffers", func(c *recipe.Config) { c.StartCapacities = 4 })
+	same("two bands", func(c *recipe.Config) { c.Bands = 2 })
+	same("a band for each row of tiles", func(c *recipe.Config) { c.Bands = 99 })
 	// Steps take 4,600 to 7,300 pairs: some of the later ones do not fit, and fail with those queued behind them.
 	if got, grew := partialHash(t, d, 25*layout.BucketSize, nil); got != want || grew == 0 {
 		t.Errorf("little room, too little at step %d: %s, want %s", grew, got, want)
@@ -119,13 +123,14 @@ func TestSameBytesWithMasks(t *testing.T) {
 		same("serial", nil)
 	})
 	// The hash sees each of them.
-	short := func(c *Config) { c.Iterations, c.RefineEvery = 9, 0 } // one photo twice
+	short := func(c *recipe.Config) { c.Iterations, c.RefineEvery = 9, 0 } // one photo twice
 	plain, _ := partialHash(t, d, 0, short)
-	for name, change := range map[string]func(*Config){
-		"alpha loss": func(c *Config) { c.AlphaLoss = 0.2 }, "exposure": func(c *Config) { c.LRExposure *= 2 },
-		"its regulariser": func(c *Config) { c.ExposureReg = 1 },
+	for name, change := range map[string]func(*recipe.Config){
+		"alpha loss":      func(c *recipe.Config) { c.AlphaLoss = 0.2 },
+		"exposure":        func(c *recipe.Config) { c.LRExposure *= 2 },
+		"its regulariser": func(c *recipe.Config) { c.ExposureReg = 1 },
 	} {
-		if got, _ := partialHash(t, d, 0, func(c *Config) { short(c); change(c) }); got == plain {
+		if got, _ := partialHash(t, d, 0, func(c *recipe.Config) { short(c); change(c) }); got == plain {
 			t.Errorf("%s changes nothing", name)
 		}
 	}
@@ -267,7 +272,7 @@ func halfPSNR(t *testing.T, tr *Trainer, held []TrainView) (psnr float64) {
 func TestExposureHelps(t *testing.T) {
 	d := testDevice(t)
 	train, held, init := exposureScene(t, d)
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree = 80, 0, 0
 	cfg.LRSH0, cfg.LRExposure = 0.1, 0.06 // a short run: each photo is seen eight times
 	cfg.LRMeans, cfg.LRLogScales, cfg.LRQuats, cfg.LRLogitOpacity = 0, 0, 0, 0

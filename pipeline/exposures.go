@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -52,13 +53,11 @@ func identities(n int) []layout.Exposure {
 	return start
 }
 
-// exposuresTensor is the table's name in a checkpoint.
-const exposuresTensor = "exposures"
-
 // state returns the table as part of a checkpoint: [n_views][38], the map, its moments and its bias corrections.
-func (x *exposures) state() extraState {
+func (x *exposures) state() checkpoint.Extra {
 	flat := vk.Cast[float32](x.table.View)
-	return extraState{exposuresTensor, []int{x.table.N(), flat.N() / x.table.N()}, flat}
+	return checkpoint.Extra{Name: checkpoint.ExposuresTensor, Data: flat,
+		Shape: []int{x.table.N(), flat.N() / x.table.N()}}
 }
 
 // upload replaces the whole table. Nothing may be in flight.
@@ -86,7 +85,7 @@ func (x *exposures) close() error {
 }
 
 // addExposures makes the colour maps of n photos. They are state beside the splats.
-func (g *group) addExposures(n int) (extra []extraState, err error) {
+func (g *group) addExposures(n int) (extra []checkpoint.Extra, err error) {
 	first := g.members[0].e
 	if len(g.members) == 1 {
 		first.exposures, err = newExposures(first.dev, n)
@@ -96,7 +95,7 @@ func (g *group) addExposures(n int) (extra []extraState, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return []extraState{first.exposures.state()}, nil
+	return []checkpoint.Extra{first.exposures.state()}, nil
 }
 
 // addCommonExposures makes those of a team, an identity for each photo.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -31,7 +32,7 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 	for _, i := range train {
 		views = append(views, TrainView{c.Cameras[i], images[i]})
 	}
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineEvery = 150, 0
 	tr, err := trainOn(d, views, initial.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale),
 		c.SceneScale, cfg)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -222,8 +223,8 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		projected[i].Color = [3]float32{1, 1, 1} // gradients pass the clamp
 	}
 	for step, grads := range c.Grads {
-		cfg := DefaultConfig()
-		cfg.optimiserParams(f.hostParams, step, 1, 1)
+		cfg := recipe.Default()
+		cfg.OptimiserParams(f.hostParams, step, 1, 1)
 		f.hostParams.LrSh0 = float32(c.LR)
 		v := make([]layout.ProjectedGrad, n)
 		for i := range v {
@@ -254,7 +255,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 // trainerOf prepares the training run of c: its views in its order, no densification.
 func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
 	t.Helper()
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	cfg.Iterations, cfg.SHInterval, cfg.SSIMSame, cfg.RefineEvery = len(c.Order), c.SHDegreeInterval, true, 0
 	cfg.SHDegree = c.Init.Degree
 	views := make([]TrainView, len(c.Views))

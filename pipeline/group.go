@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/team"
 	"vksplat/vk"
 )
@@ -110,32 +111,32 @@ func sum(list []int) (n int) {
 }
 
 // records returns what checkpoints say of the devices.
-func (g *group) records() (list []DeviceRecord) {
+func (g *group) records() (list []checkpoint.DeviceRecord) {
 	for _, m := range g.members {
-		list = append(list, deviceRecord(m.e.dev))
+		list = append(list, checkpoint.RecordOf(m.e.dev))
 	}
 	return list
 }
 
 // shareRecords returns what checkpoints say of a team.
-func (g *group) shareRecords() (list []ShareRecord) {
+func (g *group) shareRecords() (list []checkpoint.ShareRecord) {
 	if len(g.members) == 1 {
 		return nil
 	}
 	for i, d := range g.records() {
-		list = append(list, ShareRecord{d, g.members[i].splats, g.members[i].maxSplats})
+		m := g.members[i]
+		list = append(list, checkpoint.ShareRecord{Device: d, Splats: m.splats, Most: m.maxSplats})
 	}
 	return list
 }
 
 // liveState returns the state where training has it, with what it has beside the splats.
-func (g *group) liveState(extra []extraState) (list wholeState) {
+func (g *group) liveState(extra []checkpoint.Extra) (list checkpoint.State) {
 	for i, m := range g.members {
 		x := m.e.model
-		s := &state{dev: x.dev, fields: splatFields(x.chunkRows), rows: x.rows(), mixed: x.mixed, n: m.splats,
-			parts: x.parts(m.splats)}
+		s := &checkpoint.Share{Dev: x.dev, Rows: x.Rows, N: m.splats, Parts: x.parts(m.splats)}
 		if i == 0 {
-			s.extra = extra
+			s.Extra = extra
 		}
 		list = append(list, s)
 	}

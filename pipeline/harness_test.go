@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -34,7 +37,7 @@ func testDevice(t testing.TB) *Device {
 }
 
 // checkpointTrainer trains checkpointScene, with its configuration changed where change is not nil.
-func checkpointTrainer(t testing.TB, d *Device, change func(*Config)) (*Trainer, []TrainView, Config) {
+func checkpointTrainer(t testing.TB, d *Device, change func(*recipe.Config)) (*Trainer, []TrainView, recipe.Config) {
 	t.Helper()
 	views, init, scale, cfg, run := checkpointScene(t)
 	if change != nil {
@@ -148,13 +151,13 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		w.rasterizeBwd()
 		w.reduceSlots(band)
 	}
-	grads := vk.ScratchOf[float32](r, "v_params", e.model.nParams*e.model.capacity())
+	grads := vk.ScratchOf[float32](r, "v_params", e.model.NParams*e.model.capacity())
 	r.Fill(grads.View, 0)
 	for _, c := range e.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
 			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
 			Projected: w.projected, Chunk: c.Slice,
-			VParams: grads.At(e.model.nParams*c.first, e.model.nParams*c.splats),
+			VParams: grads.At(e.model.NParams*c.first, e.model.NParams*c.splats),
 			Push:    shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, 256))
 	}
@@ -199,8 +202,8 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 func takeRows(s *scene.Splats, m *model, rows []float32) {
 	for _, c := range m.chunks {
 		for i := c.first; i < min(c.first+c.splats, s.N); i++ {
-			for row := range m.nParams {
-				*paramsOf(s).At(row, i) = rows[m.nParams*c.first+row*c.splats+i-c.first]
+			for row := range m.NParams {
+				*paramsOf(s).At(row, i) = rows[m.NParams*c.first+row*c.splats+i-c.first]
 			}
 		}
 	}
@@ -213,7 +216,8 @@ type TrainView struct {
 }
 
 // trainOn is NewTrainer for photos in memory.
-func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
+func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg recipe.Config) (*Trainer,
+	error) {
 	cams, photos := splitViews(views)
 	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
@@ -233,20 +237,20 @@ func splitViews(views []TrainView) (cams []scene.Camera, photos photos.Images) {
 }
 
 // resumeOn is NewTrainerFrom for photos in memory.
-func resumeOn(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*Trainer, error) {
+func resumeOn(d *Device, views []TrainView, c *checkpoint.File, cfg recipe.Config) (*Trainer, error) {
 	cams, photos := splitViews(views)
 	return NewTrainerFrom(d, cams, photos, c, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
 
 // Splats returns the whole model, in the training frame.
 func (t *Trainer) Splats() (s *scene.Splats, err error) {
-	s = scene.NewSplats(t.progress.Splats, t.e.model.degree)
+	s = scene.NewSplats(t.progress.Splats, t.e.model.Degree)
 	return s, t.ReadSplats(gathered(s))
 }
 
 // downloaded returns the first n splats of m, which come at most so many at once.
 func downloaded(m *model, n, most int) (*scene.Splats, error) {
-	s := scene.NewSplats(n, m.degree)
+	s := scene.NewSplats(n, m.Degree)
 	return s, m.read(n, most, gathered(s))
 }
 
@@ -268,3 +272,18 @@ func gathered(s *scene.Splats) func(piece *scene.Splats) error {
 // inFull reports whether tests run whole (make test-long) where else they leave out what takes minutes and is tested in
 // part.
 func inFull() bool { return os.Getenv("VKSPLAT_LONG") == "1" }
+
+// modelIn reads the model of a checkpoint. The frame of checkpointScene is the capture's.
+func modelIn(t testing.TB, path string) *scene.Splats {
+	t.Helper()
+	m, err := splatfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close() // only read
+	s, err := splatfile.All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -129,61 +129,52 @@ func (i *Interludes) moves(lost bool) {
 // end lets go of everybody who waits.
 func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
 
-// interlude does what is waited for, if anything is, and waits while training is held.
-func (t *Trainer) interlude() error {
-	i := t.o.Interludes
+// attend does what is waited for, if anything is, and waits while training is held. takeIn makes the device idle
+// before. Its error, which attend returns, is the trainer's own. held is how long training was held.
+func (i *Interludes) attend(ctx context.Context, takeIn func() error) (held time.Duration, err error) {
 	if i == nil {
-		return nil
+		return 0, nil
 	}
 	release := i.held()
 	if release == nil {
 		select {
 		case call := <-i.calls:
-			return t.serve(call)
+			return 0, i.serve(call, takeIn)
 		default:
-			return nil
+			return 0, nil
 		}
 	}
-	if err := t.takeIn(); err != nil {
-		return err
+	if err := takeIn(); err != nil {
+		return 0, err
 	}
 	start := time.Now()
 	i.setStill(true)
 	defer func() {
 		i.setStill(false)
-		t.elapsed -= time.Since(start)
+		held = time.Since(start)
 	}()
 	for {
 		select {
 		case call := <-i.calls:
-			if err := t.serve(call); err != nil {
-				return err
+			if err := i.serve(call, takeIn); err != nil {
+				return 0, err
 			}
 		case <-release:
 			i.moves(false)
-			return nil
-		case <-t.ctx.Done():
-			return nil
+			return 0, nil
+		case <-ctx.Done():
+			return 0, nil
 		}
 	}
 }
 
-// serve does what is waited for. Its error is the trainer's own.
-func (t *Trainer) serve(call interlude) error {
-	if err := t.takeIn(); err != nil {
+// serve does what is waited for.
+func (i *Interludes) serve(call interlude, takeIn func() error) error {
+	if err := takeIn(); err != nil {
 		call.done <- err
 		return err
 	}
-	t.o.Interludes.stands()
+	i.stands()
 	call.done <- call.do()
 	return nil
-}
-
-// takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.
-func (t *Trainer) takeIn() error {
-	for {
-		if again, err := t.drain(); err != nil || !again {
-			return err
-		}
-	}
 }

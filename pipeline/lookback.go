@@ -3,6 +3,7 @@ package pipeline
 import (
 	"os"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -35,7 +36,7 @@ type tallies struct {
 
 // clearTallies makes the unit's tallies at its very beginning, where no pass has to wait for that.
 func (v *view) clearTallies() {
-	if !v.sort.lookback || v.kind == unitReset || v.kind == unitCarve {
+	if !v.sort.lookback || v.kind == recipe.Reset || v.kind == recipe.Carve {
 		return
 	}
 	const align = 64 // words: a view begins at a multiple of 256 bytes, the most that a device may ask for

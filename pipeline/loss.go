@@ -1,9 +1,8 @@
 package pipeline
 
 import (
-	"math"
-
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
@@ -44,7 +43,7 @@ type comparison struct {
 
 // comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are
 // in memory; elsewhere photos.LayoutOf says.
-func comparisonOf(cams []scene.Camera, source photos.Source, cfg *Config) (c comparison) {
+func comparisonOf(cams []scene.Camera, source photos.Source, cfg *recipe.Config) (c comparison) {
 	l := photos.LayoutOf(cams)
 	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.Masked, l.Packed
 	if images, ok := source.(photos.Images); ok {
@@ -57,10 +56,3 @@ func comparisonOf(cams []scene.Camera, source photos.Source, cfg *Config) (c com
 
 // counts reports whether the loss needs to say what counted.
 func (c comparison) counts() bool { return c.masked || c.alpha }
-
-// photoParams fills how training photo id, which has these PHOTO_* bits, is compared at a step counted from 0.
-func (c *Config) photoParams(p *layout.StepParams, step, id int, flags uint32) {
-	p.PhotoFlags = flags
-	p.ViewId = uint32(id)
-	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.schedule()))))
-}

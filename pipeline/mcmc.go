@@ -32,13 +32,13 @@ func (v *view) refineMCMC() {
 
 // copySplats is one round: weigh, draw, copy, and change what was drawn.
 func (v *view) copySplats(c *copies, round uint32) {
-	params, state := uint32(v.model.stored), uint32(v.model.stats)
+	params, state := uint32(v.model.Stored), uint32(v.model.Stats)
 	for _, part := range v.model.chunks {
 		v.r.Dispatch(&shaders.McmcWeigh{
 			Params: v.f.params, Counters: v.counters, Chunk: part.Slice, Actions: c.actions, HoleOffset: c.holes,
 			Weights: c.weights, Multiplicity: c.drawn,
 			Push: shaders.McmcWeighPush{FirstId: uint32(part.first), ChunkSplats: uint32(part.splats), Round: round},
-			Spec: shaders.McmcWeighSpec{Mixed: v.model.mixed},
+			Spec: shaders.McmcWeighSpec{Mixed: v.model.Mixed},
 		}, vk.Items(part.splats, 256))
 	}
 	v.scan("weight scan", c.weights, layout.NActive, layout.ArgsScanSplats, layout.NWeight, false)

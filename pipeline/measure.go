@@ -6,6 +6,7 @@ import (
 
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -49,13 +50,13 @@ func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) er
 func (m *measuring) Counts() bench.Counts {
 	t := m.t
 	c := bench.Counts{
-		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.mixed, AbsGrad: t.e.strategy.absgrad,
+		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed, AbsGrad: t.e.strategy.absgrad,
 		Bands: t.e.bands, SortBits: t.e.sort.bits, DepthBits: depthBits, TileBits: t.e.tileBits(),
 	}
 	var pixels, nTiles []int
 	for i := range t.cams {
 		pixels = append(pixels, t.cams[i].Width*t.cams[i].Height)
-		nTiles = append(nTiles, tiles(t.cams[i].Width)*tiles(t.cams[i].Height))
+		nTiles = append(nTiles, layout.Tiles(t.cams[i].Width)*layout.Tiles(t.cams[i].Height))
 	}
 	c.Pixels, c.Tiles = scene.Median(pixels), scene.Median(nTiles)
 	return c

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vksplat/pipeline/bench"
+	"vksplat/pipeline/recipe"
 	"vksplat/shaders/layout"
 )
 
@@ -16,13 +17,13 @@ import (
 // every pass that moves anything.
 func TestMeasure(t *testing.T) {
 	d := testDevice(t)
-	for name, change := range map[string]func(*Config){
-		"default": func(*Config) {},
-		"mixed":   func(c *Config) { c.Precision = PrecisionMixed },
-		"absgrad": func(c *Config) { c.AbsGrad, c.GrowGrad2D = true, AbsGradThreshold },
-		"bands":   func(c *Config) { c.bands = 2 },
-		"mcmc": func(c *Config) {
-			c.Strategy, c.MaxSplats, c.ResetEvery, c.Exposure = StrategyMCMC, 4000, 0, true
+	for name, change := range map[string]func(*recipe.Config){
+		"default": func(*recipe.Config) {},
+		"mixed":   func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
+		"absgrad": func(c *recipe.Config) { c.AbsGrad, c.GrowGrad2D = true, recipe.AbsGradThreshold },
+		"bands":   func(c *recipe.Config) { c.Bands = 2 },
+		"mcmc": func(c *recipe.Config) {
+			c.Strategy, c.MaxSplats, c.ResetEvery, c.Exposure = recipe.StrategyMCMC, 4000, 0, true
 			c.OpacityReg, c.ScaleReg = 0.01, 0.01
 		},
 	} {
@@ -82,9 +83,9 @@ func checkRounds(t *testing.T, rounds []bench.Round) {
 	}
 }
 
-func checkCounts(t *testing.T, c bench.Counts, splats int, cfg *Config) {
+func checkCounts(t *testing.T, c bench.Counts, splats int, cfg *recipe.Config) {
 	t.Helper()
-	if c.Splats != splats || c.SHDegree != cfg.SHDegree || c.Mixed != (cfg.Precision == PrecisionMixed) ||
+	if c.Splats != splats || c.SHDegree != cfg.SHDegree || c.Mixed != (cfg.Precision == recipe.PrecisionMixed) ||
 		c.AbsGrad != cfg.AbsGrad {
 		t.Errorf("%+v", c)
 	}
@@ -92,7 +93,7 @@ func checkCounts(t *testing.T, c bench.Counts, splats int, cfg *Config) {
 		c.SeenPairs > layout.TilePixels*c.SeenIsects {
 		t.Errorf("counts that cannot be: %+v", c)
 	}
-	if c.Tiles*layout.TilePixels < c.Pixels || c.Bands < 1 || cfg.bands > 1 && c.Bands != cfg.bands {
+	if c.Tiles*layout.TilePixels < c.Pixels || c.Bands < 1 || cfg.Bands > 1 && c.Bands != cfg.Bands {
 		t.Errorf("%+v", c)
 	}
 }
@@ -150,15 +151,15 @@ func TestCosts(t *testing.T) {
 	mixed.Mixed, abs.AbsGrad, banded.Bands, shared.Views = true, true, 3, 4
 	sharedMixed := shared
 	sharedMixed.Mixed = true
-	stepped := func(c chunkRows) float64 { return 1000*(2*4*float64(c.rows()-layout.StatRows)+4) + 600*(36+16) }
+	stepped := func(c layout.Rows) float64 { return 1000*(2*4*float64(c.NRows()-layout.StatRows)+4) + 600*(36+16) }
 	for _, tt := range []struct {
 		c    bench.Counts
 		pass string
 		want float64
 	}{
-		{c, "project_bwd_adam", stepped(rowsOf(3, PrecisionFull))},
-		{mixed, "project_bwd_adam_mixed", stepped(rowsOf(3, PrecisionMixed))},
-		{abs, "project_bwd_adam", stepped(rowsOf(3, PrecisionFull)) + 600*8},
+		{c, "project_bwd_adam", stepped(layout.RowsOf(3, false))},
+		{mixed, "project_bwd_adam_mixed", stepped(layout.RowsOf(3, true))},
+		{abs, "project_bwd_adam", stepped(layout.RowsOf(3, false)) + 600*8},
 		{c, "project", 1000*(12+4) + 600*(4*56+36+12)}, // 59 parameters, three of which are the mean
 		{mixed, "project_mixed", 1000*(12+4) + 600*(4*8+2*48+36+12)},
 		// Four passes, of which the first reads a thousand keys and no values; half a byte of histogram a key.
@@ -186,8 +187,8 @@ func TestCosts(t *testing.T) {
 		{shared, "send_visible", 4*1000*12 + 600*2*52},
 		{shared, "copy_records", 600 * 2 * (52 + 0.75*52 + 1.5*36)},
 		{shared, "send_grads", 600 * (36 + 12 + 36)},
-		{shared, "project_bwd_adam_views", stepped(rowsOf(3, PrecisionFull)) + 1000*3*4},
-		{sharedMixed, "project_bwd_adam_views_mixed", stepped(rowsOf(3, PrecisionMixed)) + 1000*3*4},
+		{shared, "project_bwd_adam_views", stepped(layout.RowsOf(3, false)) + 1000*3*4},
+		{sharedMixed, "project_bwd_adam_views_mixed", stepped(layout.RowsOf(3, true)) + 1000*3*4},
 	} {
 		if got, known := tt.c.Cost(tt.pass); !known || math.Abs(got.Bytes-tt.want) > 1e-6*tt.want {
 			t.Errorf("%s: %g bytes, want %g", tt.pass, got.Bytes, tt.want)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/vk"
 )
 
@@ -20,7 +21,7 @@ type member struct {
 }
 
 // newMembers plans the memory of devices and makes a member of each, without what it has there.
-func newMembers(devices []*Device, source photos.Source, r *recipe, o *TrainerOptions, s start) ([]*member, error) {
+func newMembers(devices []*Device, source photos.Source, r *training, o *TrainerOptions, s start) ([]*member, error) {
 	if slices.Contains(s.deal.splats, 0) {
 		return nil, fmt.Errorf("start training: %w: %d splats for %d devices", ErrFewSplats, s.splats,
 			len(devices))
@@ -38,7 +39,7 @@ func newMembers(devices []*Device, source photos.Source, r *recipe, o *TrainerOp
 		}
 		e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
 		e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
-		e.compare.shrunk = r.cfg.level(s.step) > 0
+		e.compare.shrunk = r.cfg.Level(s.step) > 0
 		m := &member{e: e, plan: plan, splats: portions[i].splats}
 		// A run that goes on keeps its ceiling even where less was planned: it may never get there.
 		m.maxSplats = max(plan.Ceiling, portions[i].ceiling)
@@ -49,11 +50,11 @@ func newMembers(devices []*Device, source photos.Source, r *recipe, o *TrainerOp
 }
 
 // begin makes what a member has on its device beside the splats.
-func (m *member) begin(source photos.Source, r *recipe, o *TrainerOptions) (err error) {
+func (m *member) begin(source photos.Source, r *training, o *TrainerOptions) (err error) {
 	if err := m.e.allocate(inFlight); err != nil {
 		return err
 	}
-	if m.e.has(unitCarve) {
+	if m.e.has(recipe.Carve) {
 		if err := m.e.loadVoters(r.cams, o.Depths); err != nil {
 			return err
 		}
@@ -73,9 +74,9 @@ func (m *member) waitForAll() error {
 }
 
 // unitInFlight returns the unit with a number, nil where it is in no frame.
-func (m *member) unitInFlight(number uint32) *unit {
+func (m *member) unitInFlight(number uint32) *recipe.Unit {
 	for _, f := range m.e.frames {
-		if f.ran != nil && f.unit.number == number {
+		if f.ran != nil && f.unit.Number == number {
 			return &f.unit
 		}
 	}

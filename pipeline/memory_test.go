@@ -13,12 +13,13 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
 
 // hungry changes a configuration so that every splat grows at every chance.
-func hungry(cfg *Config) {
+func hungry(cfg *recipe.Config) {
 	cfg.Iterations, cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 20, 1, 19, 4, 0
 	cfg.GrowGrad2D, cfg.PruneOpacity = 1e-9, 0
 }
@@ -298,9 +299,9 @@ func TestFailedStartsFreeAll(t *testing.T) {
 	cams, photos := splitViews(views)
 	d := testDevice(t)
 	before := d.dev.Stats()
-	for name, change := range map[string]func(*Config){
-		"more splats than the ceiling": func(c *Config) { c.MaxSplats = init.N / 2 },
-		"with colour maps":             func(c *Config) { c.MaxSplats, c.Exposure = init.N/2, true },
+	for name, change := range map[string]func(*recipe.Config){
+		"more splats than the ceiling": func(c *recipe.Config) { c.MaxSplats = init.N / 2 },
+		"with colour maps":             func(c *recipe.Config) { c.MaxSplats, c.Exposure = init.N/2, true },
 	} {
 		cfg := base
 		change(&cfg)
@@ -326,7 +327,7 @@ func TestFailedStartsFreeAll(t *testing.T) {
 			splats: init.N}
 		tr := &Trainer{
 			member: m, group: group{members: []*member{m}}, ctx: context.Background(),
-			recipe: recipe{cfg: cfg, sceneScale: scale, cams: cams, carves: e.has(unitCarve)},
+			training: training{cfg: cfg, sceneScale: scale, cams: cams, carves: e.has(recipe.Carve)},
 		}
 		if err := tr.begin(photos, plan); !IsShortage(err) {
 			t.Errorf("in %d bytes: got %v", budget, err)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -12,7 +14,7 @@ import (
 // copies nothing.
 type model struct {
 	dev *vk.Device
-	chunkRows
+	layout.Rows
 	unit   int // splats
 	growth int // splats by which the model grows at least
 	chunks []chunk
@@ -33,7 +35,7 @@ func maxBinding(dev *vk.Device) int64 {
 
 // newModel makes an empty model in full precision with chunks of the size that suits most devices.
 func newModel(dev *vk.Device, degree int) (*model, error) {
-	m := &model{dev: dev, chunkRows: rowsOf(degree, PrecisionFull)}
+	m := &model{dev: dev, Rows: layout.RowsOf(degree, false)}
 	m.setUnit(0)
 	if most := maxBinding(dev); m.unitBytes() > most {
 		return nil, fmt.Errorf("create model: a chunk of %d splats takes %d bytes, the device binds at most %d at once",
@@ -71,7 +73,7 @@ func (m *model) setUnit(ceiling int) {
 // oddRows rounds a number of splats up to an odd multiple of 64: see setUnit.
 func oddRows(n int) int { return ((n+63)/64 | 1) * 64 }
 
-func (m *model) unitBytes() int64 { return m.splatBytes() * int64(m.unit) }
+func (m *model) unitBytes() int64 { return m.SplatBytes() * int64(m.unit) }
 
 // units returns how many units n splats take.
 func (m *model) units(n int) int { return (n + m.unit - 1) / m.unit }
@@ -107,7 +109,7 @@ func (m *model) extend(n int, pieces bool) error {
 		units := min(m.units(n-m.capacity()), most)
 		c := chunk{first: m.capacity(), splats: units * m.unit}
 		var err error
-		if c.Slice, err = vk.Make[float32](m.dev, vk.DeviceLocal, m.rows()*c.splats,
+		if c.Slice, err = vk.Make[float32](m.dev, vk.DeviceLocal, m.NRows()*c.splats,
 			fmt.Sprintf("chunk %d", len(m.chunks))); err != nil {
 			if pieces && errors.Is(err, vk.ErrOutOfMemory) && units > 1 {
 				most = units / 2
@@ -127,10 +129,10 @@ func (m *model) extend(n int, pieces bool) error {
 
 // planned returns a model of so many units that is not there, in as few chunks as can be.
 func (m *model) planned(units int) *model {
-	p := &model{dev: m.dev, chunkRows: m.chunkRows, unit: m.unit, growth: m.growth}
+	p := &model{dev: m.dev, Rows: m.Rows, unit: m.unit, growth: m.growth}
 	for units > 0 {
 		n := min(units, m.mostUnits())
-		p.chunks = append(p.chunks, chunk{phantom[float32](m.dev, m.rows()*n*m.unit, 4), p.capacity(), n * m.unit})
+		p.chunks = append(p.chunks, chunk{phantom[float32](m.dev, m.NRows()*n*m.unit, 4), p.capacity(), n * m.unit})
 		units -= n
 	}
 	return p
@@ -139,7 +141,7 @@ func (m *model) planned(units int) *model {
 // asOneChunk returns a model of as many splats in a single chunk, which is not there: to measure the scratch memory of
 // a refinement, whose list grows with the square of the number of chunks while its scratch memory does not.
 func (m *model) asOneChunk() *model {
-	one := &model{dev: m.dev, chunkRows: m.chunkRows, unit: m.unit, growth: m.growth}
+	one := &model{dev: m.dev, Rows: m.Rows, unit: m.unit, growth: m.growth}
 	if len(m.chunks) > 0 {
 		one.chunks = []chunk{{m.chunks[0].Slice, 0, m.capacity()}}
 	}
@@ -161,7 +163,7 @@ func (m *model) dropEmpty(n int) (dropped bool, err error) {
 const mostStaging = 4 << 20
 
 // stagingRows returns how many rows of a unit are moved at once.
-func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.unit), m.stored) }
+func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.unit), m.Stored) }
 
 // stagingBytes returns what moving the model up or down takes.
 func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.unit) }
@@ -192,8 +194,8 @@ func (m *model) uploadUnit(s *scene.Splats, c chunk, at int, staging vk.Slice[ui
 	first, step := c.first+at, m.stagingRows()
 	count := min(m.unit, s.N-first)
 	words := vk.Host(staging)
-	for row := 0; row < m.stored; row += step {
-		some := min(step, m.stored-row)
+	for row := 0; row < m.Stored; row += step {
+		some := min(step, m.Stored-row)
 		clear(words[:some*m.unit])
 		r := vk.NewRecorder(m.dev)
 		for k := range some {
@@ -213,4 +215,14 @@ func (m *model) close() (err error) {
 	}
 	m.chunks = nil
 	return err
+}
+
+// parts returns the first n splats where they are.
+func (m *model) parts(n int) (list []checkpoint.Part) {
+	for _, c := range m.chunks {
+		if c.first < n {
+			list = append(list, checkpoint.Part{Rows: c.Slice, Count: min(c.splats, n-c.first), Stride: c.splats})
+		}
+	}
+	return list
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/vk"
 )
 
 // TestSplitSubmits cuts a step into many submits: the bytes stay.
 func TestSplitSubmits(t *testing.T) {
 	d := testDevice(t)
-	short := func(c *Config) { c.Iterations = 12 }
+	short := func(c *recipe.Config) { c.Iterations = 12 }
 	want, _ := trainHash(t, d, short)
 	views, init, scale, cfg := promiseScene(t)
 	short(&cfg)
@@ -21,9 +22,9 @@ func TestSplitSubmits(t *testing.T) {
 	}
 	defer tr.Close()
 	r := vk.NewRecorder(d.dev)
-	tr.e.record(r, tr.e.frames[0], unitStep)
+	tr.e.record(r, tr.e.frames[0], recipe.Step)
 	for op := 2; op < r.Len()-1; op += 3 {
-		tr.e.split[unitStep] = append(tr.e.split[unitStep], op)
+		tr.e.split[recipe.Step] = append(tr.e.split[recipe.Step], op)
 	}
 	if err := tr.e.build(); err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func TestSplitSubmits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := modelHash(s); got != want {
-		t.Errorf("in %d submits %s, in one %s", len(tr.e.split[unitStep])+1, got, want)
+		t.Errorf("in %d submits %s, in one %s", len(tr.e.split[recipe.Step])+1, got, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -50,7 +51,7 @@ func (s viewSize) partPixels(bands int) int {
 
 // partRows returns the rows of pixels [first, first + height) of a band of a picture.
 func partRows(height, band, bands int) (first, rows int) {
-	n := tiles(height)
+	n := layout.Tiles(height)
 	first = n * band / bands * layout.TileSize
 	return first, min(height, n*(band+1)/bands*layout.TileSize) - first
 }
@@ -145,7 +146,7 @@ func (f *frame) freePart(dev *vk.Device) {
 
 // recordBand makes f's program that of a band, if it is another's.
 func (e *engine) recordBand(f *frame, band int) error {
-	p := f.programs[unitRender]
+	p := f.programs[recipe.Render]
 	if p != nil && !p.Stale() && f.band == band {
 		return nil
 	}
@@ -153,12 +154,12 @@ func (e *engine) recordBand(f *frame, band int) error {
 		if err := p.Close(); err != nil {
 			return err
 		}
-		f.programs[unitRender] = nil
+		f.programs[recipe.Render] = nil
 	}
 	f.band = band
 	r := vk.NewRecorder(e.dev)
-	e.record(r, f, unitRender)
-	p, err := r.Build(unitNames[unitRender], e.pool, vk.BuildOptions{NoTimings: true})
-	f.programs[unitRender] = p
+	e.record(r, f, recipe.Render)
+	p, err := r.Build(recipe.Render.String(), e.pool, vk.BuildOptions{NoTimings: true})
+	f.programs[recipe.Render] = p
 	return err
 }

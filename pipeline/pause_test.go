@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -18,14 +20,15 @@ func BenchmarkPause(b *testing.B) {
 	for _, n := range []int{20_000, 200_000} {
 		for _, c := range []struct {
 			name string
-			mode copyMode
-		}{{"streamed", copyNever}, {"copied to mapped memory", copyMapped}, {"copied on the device", copyDevice}} {
+			mode checkpoint.CopyMode
+		}{{"streamed", checkpoint.CopyNever}, {"copied to mapped memory", checkpoint.CopyMapped},
+			{"copied on the device", checkpoint.CopyDevice}} {
 			b.Run(fmt.Sprintf("%d splats, %s", n, c.name), func(b *testing.B) { benchmarkPause(b, n, c.mode) })
 		}
 	}
 }
 
-func benchmarkPause(b *testing.B, n int, mode copyMode) {
+func benchmarkPause(b *testing.B, n int, mode checkpoint.CopyMode) {
 	views, small, scale, cfg, run := checkpointScene(b)
 	cfg.RefineEvery, cfg.Iterations = 0, 1<<30
 	init := scene.NewSplats(n, small.Degree)
@@ -41,7 +44,7 @@ func benchmarkPause(b *testing.B, n int, mode copyMode) {
 	}
 	defer tr.Close()
 	tr.SetRun(run)
-	tr.copies = mode
+	tr.writer.Copies = mode
 	path := filepath.Join(b.TempDir(), "x")
 	var pause, whole float64 // ms
 	for b.Loop() {
@@ -66,7 +69,7 @@ func benchmarkPause(b *testing.B, n int, mode copyMode) {
 // too small again and again: what a frame said of an earlier attempt must not be taken for what it says now.
 func TestStretchesWhileGrowing(t *testing.T) {
 	d := testDevice(t)
-	short := func(c *Config) { c.Iterations = 40 }
+	short := func(c *recipe.Config) { c.Iterations = 40 }
 	want, _ := trainHash(t, d, short)
 	views, init, scale, cfg := promiseScene(t)
 	short(&cfg)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -92,7 +93,7 @@ type HostPlan struct {
 type planner struct {
 	shape   *engine // without buffers
 	cams    []scene.Camera
-	cfg     *Config
+	cfg     *recipe.Config
 	o       *TrainerOptions
 	photos  photos.Layout
 	splats  int
@@ -105,7 +106,7 @@ type planner struct {
 
 // Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of
 // splats. Of several devices it is the plan of the first, with the splats of all.
-func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOptions) (*Plan, error) {
+func (d *Device) Plan(cams []scene.Camera, splats int, cfg recipe.Config, o TrainerOptions) (*Plan, error) {
 	plans, _, err := planTeam(append([]*Device{d}, o.Others...), cams, splats, deal{}, cfg, o)
 	if err != nil {
 		return nil, err
@@ -122,14 +123,15 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 }
 
 // planShare is Plan for a device in its place, of its portion of the splats.
-func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg Config, o TrainerOptions) (*Plan, error) {
+func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg recipe.Config,
+	o TrainerOptions) (*Plan, error) {
 	splats := part.splats
 	cfg.Splats, cfg.MaxSplats, o.Ceiling = part.ends, part.most, part.ceiling
 	shape, err := trainingShape(d.dev, at, cams, nil, &cfg, &o)
 	if err != nil {
 		return nil, err
 	}
-	if shape.has(unitCarve) {
+	if shape.has(recipe.Carve) {
 		shape.voters = phantom[layout.Voter](d.dev, len(votersOf(len(cams))), voterBytes)
 	}
 	if cfg.Exposure {
@@ -149,12 +151,12 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg Conf
 }
 
 // trainKinds are the units that training runs.
-func trainKinds(cfg *Config, o *TrainerOptions) []unitKind {
-	kinds := []unitKind{unitStep, unitRender}
+func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
+	kinds := []recipe.Kind{recipe.Step, recipe.Render}
 	if cfg.RefineEvery > 0 {
-		kinds = append(kinds, unitRefine, unitReset)
+		kinds = append(kinds, recipe.Refine, recipe.Reset)
 		if cfg.Carve > 0 && len(o.Depths) > 0 {
-			kinds = append(kinds, unitCarve)
+			kinds = append(kinds, recipe.Carve)
 		}
 	}
 	return kinds
@@ -218,11 +220,11 @@ func (p *planner) fill(kept int64, perSplat, asked int) *Plan {
 	if _, largest := p.photos.Totals(p.cams); !all {
 		kept = int64(n) * largest
 	}
-	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.splatBytes()),
+	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.SplatBytes()),
 		StepBytes: int(p.shape.bytesPerSplat())}
 	plan.Device = DevicePlan{Budget: p.budget, Photos: kept + 4*int64(p.shape.targetWords()), PhotoAll: all,
 		PhotoFits: n, Slack: planSlack(p.budget)}
-	each := p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect()
+	each := p.shape.model.SplatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect()
 	rough := max(0, p.budget-kept) / each
 	if asked > 0 {
 		rough = min(rough, int64(asked))
@@ -347,7 +349,7 @@ func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err 
 	for _, k := range e.kinds {
 		r := vk.NewRecorder(e.dev)
 		u := c
-		if k == unitRefine {
+		if k == recipe.Refine {
 			u.model = c.model.asOneChunk()
 		}
 		u.record(r, f, k)

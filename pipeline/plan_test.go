@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -26,20 +27,20 @@ func planCameras(n, width, height int) (cams []scene.Camera) {
 
 // TestPlan plans captures of known size in known budgets: nothing is allocated for it.
 func TestPlan(t *testing.T) {
-	mcmc := MCMCConfig()
+	mcmc := recipe.MCMC()
 	for _, c := range []struct {
 		name          string
 		budget        int64
 		photos        int
 		width, height int
 		splats        int
-		cfg           Config
+		cfg           recipe.Config
 		least, most   int // of the ceiling
 	}{
 		{"1 GB for a room", 1e9, 255, 1559, 1039, 206_613, mcmc, 800_000, 1_000_000},
-		{"6 GB for a hall", 6e9, 600, 1600, 1067, 3_000_000, DefaultConfig(), 3_000_000, 6_000_000},
-		{"a demo", 1e9, 48, 256, 192, 5000, DefaultConfig(), 500_000, 1_400_000},
-		{"large photos", 4e9, 300, 2400, 1400, 100_000, DefaultConfig(), 500_000, 4_000_000},
+		{"6 GB for a hall", 6e9, 600, 1600, 1067, 3_000_000, recipe.Default(), 3_000_000, 6_000_000},
+		{"a demo", 1e9, 48, 256, 192, 5000, recipe.Default(), 500_000, 1_400_000},
+		{"large photos", 4e9, 300, 2400, 1400, 100_000, recipe.Default(), 500_000, 4_000_000},
 	} {
 		d := budgetDevice(t, c.budget)
 		d.host = 4 << 30
@@ -76,7 +77,7 @@ func TestPlan(t *testing.T) {
 	}
 	d := budgetDevice(t, 1e9)
 	d.host = 20 << 20
-	if _, err := d.Plan(planCameras(10, 2400, 1400), 1000, DefaultConfig(), TrainerOptions{}); !errors.Is(err,
+	if _, err := d.Plan(planCameras(10, 2400, 1400), 1000, recipe.Default(), TrainerOptions{}); !errors.Is(err,
 		ErrLittleRAM) || fault.Hint(err) == "" {
 		t.Errorf("got %v, want %v", err, ErrLittleRAM)
 	}
@@ -137,7 +138,7 @@ func TestChunkSizes(t *testing.T) {
 // TestShortages plans in too little memory: the error says how much is enough, and it is, but a tenth less is not.
 func TestShortages(t *testing.T) {
 	cams := planCameras(20, 1200, 800)
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	plan := func(vram, ram string, splats int) error {
 		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
 		if err != nil {
@@ -195,7 +196,7 @@ func TestSplatsShortage(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		cfg := DefaultConfig()
+		cfg := recipe.Default()
 		cfg.Splats = splats
 		_, err = d.Plan(cams, 2000, cfg, TrainerOptions{})
 		return err
@@ -225,7 +226,7 @@ func TestShortageOfACappedShare(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { d.Close() })
-		_, err = d.Plan(cams, 20_000, DefaultConfig(), TrainerOptions{HeldBytes: 5 << 30})
+		_, err = d.Plan(cams, 20_000, recipe.Default(), TrainerOptions{HeldBytes: 5 << 30})
 		return d, err
 	}
 	d, err := plan("", "5GiB")

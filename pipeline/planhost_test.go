@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -31,7 +32,7 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 	for i := range cams {
 		cams[i] = scene.Camera{Path: path, Width: side, Height: side}
 	}
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	for _, budget := range []int64{16 << 30, 128 << 30, 1 << 40} {
 		p := &planner{shape: &engine{}, cfg: &cfg, o: &TrainerOptions{Decode: cams}}
 		plan := &Plan{}

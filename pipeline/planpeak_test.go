@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -16,11 +18,11 @@ type peakCase struct {
 	name   string
 	budget int64
 	photos int64 // TrainerOptions.PhotoBytes
-	change func(*Config)
+	change func(*recipe.Config)
 }
 
 // peakScene is the promise scene with a model that grows to any ceiling within a few steps.
-func peakScene(t *testing.T) ([]scene.Camera, photos.Images, *scene.Splats, float64, Config) {
+func peakScene(t *testing.T) ([]scene.Camera, photos.Images, *scene.Splats, float64, recipe.Config) {
 	views, init, scale, cfg := promiseScene(t)
 	hungry(&cfg)
 	cfg.Iterations, cfg.RefineStop = 14, 13
@@ -33,19 +35,19 @@ func peakScene(t *testing.T) ([]scene.Camera, photos.Images, *scene.Splats, floa
 func TestPlanHolds(t *testing.T) {
 	cams, images, init, scale, base := peakScene(t)
 	some := photos.Bytes(&cams[0]) * 3
-	ceiling := func(n int, more func(*Config)) func(*Config) {
-		return func(c *Config) {
+	ceiling := func(n int, more func(*recipe.Config)) func(*recipe.Config) {
+		return func(c *recipe.Config) {
 			more(c)
 			c.MaxSplats = n
 		}
 	}
-	colours := func(c *Config) { c.AbsGrad, c.Exposure, c.ResetEvery = true, true, 9 }
-	exact := func(c *Config) { shortExact(c); c.Iterations, c.RefineStop = 14, 13 }
-	mcmc := func(c *Config) { shortMCMC(c); c.Iterations, c.RefineStop, c.GrowFactor = 14, 13, 2 }
+	colours := func(c *recipe.Config) { c.AbsGrad, c.Exposure, c.ResetEvery = true, true, 9 }
+	exact := func(c *recipe.Config) { shortExact(c); c.Iterations, c.RefineStop = 14, 13 }
+	mcmc := func(c *recipe.Config) { shortMCMC(c); c.Iterations, c.RefineStop, c.GrowFactor = 14, 13, 2 }
 	for _, c := range []peakCase{
-		{"default", 96 << 20, 0, ceiling(6000, func(*Config) {})},
-		{"default in bands", 20 << 20, some, ceiling(9000, func(c *Config) { c.bands = 3 })},
-		{"default, whatever fits", 12 << 20, -1, func(*Config) {}},
+		{"default", 96 << 20, 0, ceiling(6000, func(*recipe.Config) {})},
+		{"default in bands", 20 << 20, some, ceiling(9000, func(c *recipe.Config) { c.Bands = 3 })},
+		{"default, whatever fits", 12 << 20, -1, func(*recipe.Config) {}},
 		{"absgrad and exposure", 40 << 20, some, ceiling(6000, colours)},
 		{"absgrad and exposure, whatever fits", 14 << 20, -1, colours},
 		{"exact", 24 << 20, some, ceiling(2*manySplats, exact)},
@@ -65,7 +67,7 @@ func TestPlanHolds(t *testing.T) {
 				t.Errorf("%d splats, the ceiling is %d: the test proves too little", n, tr.plan.Ceiling)
 			}
 			// Checkpoints take what the plan leaves of the budget, or nothing.
-			tr.SetRun(RunRecord{Version: "test", Frame: FrameRecord{Scale: 1, SceneScale: scale}})
+			tr.SetRun(RunRecord{Version: "test", Frame: checkpoint.FrameRecord{Scale: 1, SceneScale: scale}})
 			for _, background := range []bool{true, false} {
 				w, err := tr.SaveCheckpoint(filepath.Join(t.TempDir(), "x"), background)
 				if err != nil {
@@ -117,7 +119,7 @@ func TestPlanCountsAll(t *testing.T) {
 	d := testDevice(t)
 	cams, _, init, _, base := peakScene(t)
 	f := &frame{params: phantom[layout.StepParams](d.dev, 1, 1<<10), report: phantom[layout.Report](d.dev, 1, 1<<10)}
-	for name, change := range map[string]func(*Config){"default": func(*Config) {}, "exact": shortExact,
+	for name, change := range map[string]func(*recipe.Config){"default": func(*recipe.Config) {}, "exact": shortExact,
 		"mcmc": shortMCMC} {
 		cfg := base
 		change(&cfg)
@@ -131,7 +133,7 @@ func TestPlanCountsAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			alone := *e
-			alone.kinds = []unitKind{unitRefine}
+			alone.kinds = []recipe.Kind{recipe.Refine}
 			got, err := alone.scratchBytes(chunks, minIsects, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -141,7 +143,7 @@ func TestPlanCountsAll(t *testing.T) {
 			real.counters, real.args = phantom[uint32](d.dev, layout.NCounters, 4),
 				phantom[[3]uint32](d.dev, layout.NArgs, 12)
 			r := vk.NewRecorder(d.dev)
-			real.record(r, f, unitRefine)
+			real.record(r, f, recipe.Refine)
 			want := int64(0)
 			for _, size := range r.ScratchRegions() {
 				want += (size + 4095) &^ 4095

@@ -6,6 +6,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline/failure"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/vk"
@@ -31,7 +32,7 @@ func (p *parts) encodeBytes() int64 {
 
 // renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.
 func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
-	e, err := newShape(d.dev, degree, cameras, []unitKind{unitRender}, false)
+	e, err := newShape(d.dev, degree, cameras, []recipe.Kind{recipe.Render}, false)
 	if err != nil {
 		return w, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -76,8 +77,8 @@ func equally(n int) func(total int) []int {
 
 // planTeam plans what training takes of each device, and returns what of the splats each has: equal shares or, where
 // one has no room for its own, as equal ones as the memory of each allows.
-func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cfg Config, o TrainerOptions) ([]*Plan,
-	[]portion, error) {
+func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cfg recipe.Config,
+	o TrainerOptions) ([]*Plan, []portion, error) {
 	n, least := len(devices), splats
 	if cfg.Splats > 0 {
 		least = min(least, cfg.Splats) // a share that ends with none would be one without an end
@@ -127,8 +128,8 @@ func ceilingOf(plans []*Plan) (n int) {
 }
 
 // planPortions plans devices by their portions; short says that one has too little memory for its own.
-func planPortions(devices []*Device, cams []scene.Camera, list []portion, cfg Config, o TrainerOptions) (plans []*Plan,
-	short bool, err error) {
+func planPortions(devices []*Device, cams []scene.Camera, list []portion, cfg recipe.Config,
+	o TrainerOptions) (plans []*Plan, short bool, err error) {
 	for i, d := range devices {
 		plan, err := d.planShare(world{i, len(devices)}, cams, list[i], cfg, o)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -46,7 +48,7 @@ func TestDealt(t *testing.T) {
 // can hold, the other has the rest, a resumed run has the same bytes, and one device more or less goes on as well.
 func TestTeamUnequal(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
-	mcmc := MCMCConfig()
+	mcmc := recipe.MCMC()
 	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery = mcmc.Strategy, 30_000, 3, mcmc.NoiseLR, 0
 	cfg.Iterations = 34 // three refinements
 	cams, photos := splitViews(views)
@@ -73,7 +75,7 @@ func TestTeamUnequal(t *testing.T) {
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	devices = []*Device{budgetDevice(t, 12<<20), testDevice(t), testDevice(t)} // free ones
 	for _, list := range [][]*Device{devices[:2], devices[1:2], devices, {devices[1], devices[0]}} {
-		c, err := OpenCheckpoint(filepath.Join(dir, "middle"))
+		c, err := checkpoint.Open(filepath.Join(dir, "middle"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +109,7 @@ func TestTeamUnequal(t *testing.T) {
 func TestTeamUnequalStart(t *testing.T) {
 	cams := planCameras(4, 64, 48)
 	devices := []*Device{budgetDevice(t, 1<<30), budgetDevice(t, 60<<20)}
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	o := TrainerOptions{Others: devices[1:]}
 	plans, list, err := planTeam(devices, cams, 400_000, deal{}, cfg, o)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -31,7 +33,7 @@ func TestMixedUpload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.chunkRows = rowsOf(m.degree, PrecisionMixed)
+		m.Rows = layout.RowsOf(m.Degree, true)
 		m.unit = 256
 		if err := m.upload(s); err != nil {
 			t.Fatal(err)
@@ -41,7 +43,7 @@ func TestMixedUpload(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range s.N {
-			for r := range m.nParams {
+			for r := range m.NParams {
 				var want float32
 				if r < ref.ParamRows(degree) {
 					want = *paramsOf(s).At(r, i)
@@ -68,7 +70,7 @@ func TestMixedUpload(t *testing.T) {
 // rounded to the nearest, no colour would move.
 func TestMixedTrains(t *testing.T) {
 	d := testDevice(t)
-	train := func(precision string, change func(*Config)) (*scene.Splats, float64) {
+	train := func(precision string, change func(*recipe.Config)) (*scene.Splats, float64) {
 		views, init, scale, cfg := promiseScene(t)
 		cfg.Precision, cfg.RefineEvery, cfg.Iterations = precision, 0, 60
 		change(&cfg)
@@ -91,18 +93,18 @@ func TestMixedTrains(t *testing.T) {
 		}
 		return s, mse
 	}
-	usual := func(*Config) {}
-	_, want := train(PrecisionFull, usual)
-	_, got := train(PrecisionMixed, usual)
+	usual := func(*recipe.Config) {}
+	_, want := train(recipe.PrecisionFull, usual)
+	_, got := train(recipe.PrecisionMixed, usual)
 	cost := 10 * math.Log10(got/want)
 	t.Logf("squared error %.3g in full, %.3g in mixed precision: %.3f dB", want, got, cost)
 	if math.Abs(cost) > 0.1 {
 		t.Errorf("mixed precision costs %.3f dB", cost)
 	}
-	slow := func(c *Config) { c.LRSH0 = 1e-5 }
+	slow := func(c *recipe.Config) { c.LRSH0 = 1e-5 }
 	_, init, _, _ := promiseScene(t)
-	full, _ := train(PrecisionFull, slow)
-	mixed, _ := train(PrecisionMixed, slow)
+	full, _ := train(recipe.PrecisionFull, slow)
+	mixed, _ := train(recipe.PrecisionMixed, slow)
 	var along, length float64 // of the way in mixed precision on that in full
 	for i := range init.N {
 		for k := range 3 {
@@ -145,7 +147,7 @@ func TestMixedPlan(t *testing.T) {
 func TestMixedCheckpoint(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg, run := checkpointScene(t)
-	cfg.Precision, cfg.Iterations = PrecisionMixed, 3
+	cfg.Precision, cfg.Iterations = recipe.PrecisionMixed, 3
 	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -157,23 +159,19 @@ func TestMixedCheckpoint(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "x")
 	saved(t, tr, path)
-	c, err := OpenCheckpoint(path)
+	c, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s, err := c.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
 	want, err := tr.Splats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if modelHash(s) != modelHash(want) {
+	if modelHash(modelIn(t, path)) != modelHash(want) {
 		t.Error("the file has another model than the trainer")
 	}
-	cfg.Precision = PrecisionFull
+	cfg.Precision = recipe.PrecisionFull
 	if list := c.Changes(cfg, run.Capture); len(list) != 1 || list[0].String() != `precision: "mixed" -> "full"` {
 		t.Errorf("changes: %v", list)
 	}

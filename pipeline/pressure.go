@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
-
-// ranShort begins the deviation of a run whose ceiling had to come down.
-const ranShort = "memory ran short"
 
 // makeRoomFor grows what members, by their reports, were short of in a unit of a step. Nothing is in flight, so that no
 // device waits for another: an error does not end the team, whose state can still be saved.
@@ -53,7 +51,7 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 	if err := m.e.startAfresh(); err != nil {
 		return errors.Join(cause, err)
 	}
-	if t.o.OnPressure != nil && !t.partly(t.next.number) {
+	if t.o.OnPressure != nil && !t.partly(t.next.Number) {
 		t.o.OnPressure(step)
 	}
 	if byDriver {
@@ -76,7 +74,7 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 	}
 	if t.memoryLimited < 0 && m.maxSplats < before {
 		t.memoryLimited = step + 1
-		t.Deviate(fmt.Sprintf(ranShort+": the model stops growing at %d splats", t.ceiling()))
+		t.Deviate(fmt.Sprintf(checkpoint.RanShort+": the model stops growing at %d splats", t.ceiling()))
 	}
 	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on",
 		t.ceiling(), step+1))
@@ -112,7 +110,7 @@ func (m *member) stopGrowing(r *layout.Report) error {
 // spent ends a run for want of memory. The model can still be read.
 func (t *Trainer) spent(m *member, err error) error {
 	_ = m.e.startAfresh()
-	return fmt.Errorf("train step %d: %w: %w", t.next.step+1, ErrTooSmall, err)
+	return fmt.Errorf("train step %d: %w: %w", t.next.Step+1, ErrTooSmall, err)
 }
 
 // say warns of less memory than was planned.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/vk"
 )
 
@@ -10,7 +11,7 @@ import (
 type slot struct {
 	program **vk.Program
 	frame   *frame
-	kind    unitKind
+	kind    recipe.Kind
 	timed   bool
 }
 
@@ -20,8 +21,8 @@ func (e *engine) slots() (list []slot) {
 		for _, k := range e.kinds {
 			list = append(list, slot{&f.programs[k], f, k, false})
 		}
-		if i == 0 && e.has(unitStep) {
-			list = append(list, slot{&f.timed, f, unitStep, true})
+		if i == 0 && e.has(recipe.Step) {
+			list = append(list, slot{&f.timed, f, recipe.Step, true})
 		}
 	}
 	return list
@@ -64,7 +65,7 @@ func (e *engine) build() error {
 			}
 			r := vk.NewRecorder(e.dev)
 			e.record(r, s.frame, s.kind)
-			p, err := r.Build(unitNames[s.kind], e.pool, vk.BuildOptions{SplitAfter: e.split[s.kind],
+			p, err := r.Build(s.kind.String(), e.pool, vk.BuildOptions{SplitAfter: e.split[s.kind],
 				NoTimings: !s.timed})
 			if err != nil {
 				return err
@@ -88,7 +89,7 @@ func (e *engine) compile() error {
 		r := vk.NewRecorder(e.dev)
 		e.record(r, e.frames[0], k)
 		lists = append(lists, r)
-		if k == unitStep && e.compare.shrunk {
+		if k == recipe.Step && e.compare.shrunk {
 			r := vk.NewRecorder(e.dev)
 			whole.record(r, e.frames[0], k)
 			lists = append(lists, r)
@@ -98,11 +99,9 @@ func (e *engine) compile() error {
 	return e.dev.Compile(lists...)
 }
 
-var unitNames = [nUnitKinds]string{"step", "carve", "refine", "reset", "render"}
-
 // submit queues the program of u, whose params are set, on f, with timestamps if timed. keep, unless it is nil, runs
 // first; src is copied to the target unless it is zero.
-func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copier) (err error) {
+func (e *engine) submit(f *frame, u recipe.Unit, timed bool, src vk.View, keep *vk.Copier) (err error) {
 	f.unit = u
 	f.submission.Reset()
 	if keep != nil {
@@ -114,13 +113,13 @@ func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copi
 		}
 		f.submission.Add(f.copier)
 	}
-	f.ran = f.programs[u.kind]
+	f.ran = f.programs[u.Kind]
 	if timed {
 		f.ran = f.timed
 	}
-	f.submission.AddGated(f.ran, e.awaits(u.kind)...)
+	f.submission.AddGated(f.ran, e.awaits(u.Kind)...)
 	if f.ticket, err = e.dev.Submit(f.submission); err == nil {
-		e.post(f, u.kind)
+		e.post(f, u.Kind)
 	}
 	return err
 }

@@ -4,28 +4,14 @@ import (
 	"math"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
 
-func TestLevels(t *testing.T) {
-	c := Config{NumDownscales: 2, ResolutionSchedule: 100}
-	for _, x := range []struct{ step, width, height, want int }{
-		{0, 64, 64, 2}, {99, 64, 64, 2}, {100, 64, 64, 1}, {199, 64, 64, 1}, {200, 64, 64, 0}, {1 << 30, 64, 64, 0},
-		{0, 63, 400, 1}, {0, 400, 32, 1}, {0, 31, 31, 0}, {0, 1, 1, 0}, {150, 31, 400, 0},
-	} {
-		if got := c.levelOf(x.step, x.width, x.height); got != x.want {
-			t.Errorf("step %d, %dx%d: level %d, want %d", x.step, x.width, x.height, got, x.want)
-		}
-	}
-	if got := (Config{}).levelOf(0, 64, 64); got != 0 {
-		t.Errorf("level %d without progressive resolution", got)
-	}
-}
-
 // shrunkScene is the promise scene with photos whose sides are no multiples, the first of them too small for the lowest
 // level, the last masked.
-func shrunkScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
+func shrunkScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	for i := range views {
@@ -96,7 +82,7 @@ func TestProgressiveSteps(t *testing.T) {
 }
 
 // shrunkLoss is the loss of a photo at a level, by the twins.
-func shrunkLoss(v *TrainView, s *scene.Splats, cfg *Config, level int) *ref.LossResult[float64] {
+func shrunkLoss(v *TrainView, s *scene.Splats, cfg *recipe.Config, level int) *ref.LossResult[float64] {
 	c := &v.Camera
 	view := &ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height,
 		Near: cfg.Near, Fisheye: c.Model == scene.Fisheye}
@@ -110,7 +96,7 @@ func shrunkLoss(v *TrainView, s *scene.Splats, cfg *Config, level int) *ref.Loss
 // TestProgressiveSameBytes trains across two changes of level.
 func TestProgressiveSameBytes(t *testing.T) {
 	d := testDevice(t)
-	hash := func(change func(*Config)) string {
+	hash := func(change func(*recipe.Config)) string {
 		t.Helper()
 		views, init, scale, cfg := shrunkScene(t)
 		change(&cfg)
@@ -121,19 +107,19 @@ func TestProgressiveSameBytes(t *testing.T) {
 		defer tr.Close()
 		return train(t, tr)
 	}
-	want := hash(func(*Config) {})
-	same := func(name string, change func(*Config)) {
+	want := hash(func(*recipe.Config) {})
+	same := func(name string, change func(*recipe.Config)) {
 		t.Helper()
 		if got := hash(change); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	same("larger buffers and two bands", func(c *Config) { c.startCapacities, c.bands = 4, 2 })
+	same("larger buffers and two bands", func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 2 })
 	t.Run("serial", func(t *testing.T) {
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("serial, a band for each row of tiles", func(c *Config) { c.bands = 99 })
+		same("serial, a band for each row of tiles", func(c *recipe.Config) { c.Bands = 99 })
 	})
-	if got := hash(func(c *Config) { c.NumDownscales = 0 }); got == want {
+	if got := hash(func(c *recipe.Config) { c.NumDownscales = 0 }); got == want {
 		t.Error("photos of full size give the same model: the test proves nothing")
 	}
 }

@@ -22,7 +22,7 @@ func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 			Params: params, Counters: v.counters, Chunk: c.Slice,
 			Projected: vk.Cast[float32](v.projected.At(first, size).View),
 			Extents:   vk.Cast[float32](v.extents.At(first, size).View),
-			DepthKeys: v.depthKeys.At(first, size), Mixed: v.model.mixed,
+			DepthKeys: v.depthKeys.At(first, size), Mixed: v.model.Mixed,
 			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
 		}, vk.Items(size, 128))
 	}

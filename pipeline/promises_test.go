@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/vk"
@@ -18,7 +19,7 @@ import (
 
 // promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of
 // the golden training run.
-func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
+func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config) {
 	t.Helper()
 	g, err := ref.LoadGolden("testdata/golden")
 	if err != nil {
@@ -34,7 +35,7 @@ func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 		views[i] = TrainView{Camera: cameraOf(v), Image: img}
 		views[i].Camera.Name = strconv.Itoa(i)
 	}
-	cfg := DefaultConfig()
+	cfg := recipe.Default()
 	cfg.Iterations, cfg.SHInterval = 60, 20
 	cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 5, 50, 10, 25
 	return views, splatsOf(c.Init), c.SceneScale, cfg
@@ -55,7 +56,7 @@ func modelHash(s *scene.Splats) string {
 }
 
 // trainHash trains the promise scene and returns the model's hash and number of splats.
-func trainHash(t testing.TB, d *Device, change func(*Config)) (string, int) {
+func trainHash(t testing.TB, d *Device, change func(*recipe.Config)) (string, int) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	if change != nil {
@@ -86,34 +87,34 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-var precisions = []string{PrecisionFull, PrecisionMixed}
+var precisions = []string{recipe.PrecisionFull, recipe.PrecisionMixed}
 
 func testSameBytes(t *testing.T, precision string) {
 	d := testDevice(t)
-	in := func(change func(*Config)) func(*Config) {
-		return func(c *Config) {
+	in := func(change func(*recipe.Config)) func(*recipe.Config) {
+		return func(c *recipe.Config) {
 			if c.Precision = precision; !inFull() {
 				c.Iterations = 28 // two refinements and a reset
 			}
 			change(c)
 		}
 	}
-	nothing := func(*Config) {}
+	nothing := func(*recipe.Config) {}
 	want, n := trainHash(t, d, in(nothing))
 	_, init, _, _ := promiseScene(t)
 	t.Logf("%s, %d splats from %d", want, n, init.N)
 	if n == init.N {
 		t.Error("no splat was added or removed: the test proves too little")
 	}
-	same := func(name string, d *Device, change func(*Config)) {
+	same := func(name string, d *Device, change func(*recipe.Config)) {
 		t.Helper()
 		if got, _ := trainHash(t, d, in(change)); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 	same("again", d, nothing)
-	same("larger buffers and two bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 2 })
-	same("a band for each row of tiles", d, func(c *Config) { c.bands = 99 })
+	same("larger buffers and two bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 2 })
+	same("a band for each row of tiles", d, func(c *recipe.Config) { c.Bands = 99 })
 	t.Run("serial", func(t *testing.T) {
 		t.Setenv("VKSPLAT_SERIAL", "1")
 		same("serial", d, nothing)
@@ -130,16 +131,17 @@ func testSameBytes(t *testing.T, precision string) {
 	t.Run("blending as on GPUs", func(t *testing.T) { // in another order of sums: see chooseRaster
 		t.Setenv("VKSPLAT_LANES", "gpu")
 		want, _ = trainHash(t, d, in(nothing))
-		same("larger buffers and two bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 2 })
+		same("larger buffers and two bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 2 })
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("serial, a band for each row of tiles", d, func(c *Config) { c.bands = 99 })
+		same("serial, a band for each row of tiles", d, func(c *recipe.Config) { c.Bands = 99 })
 	})
 	want = before
 	t.Run("other sort and scan", func(t *testing.T) {
 		other := otherSort(t, d)
 		same("other sort and scan", other, nothing)
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("other sort and scan, serial, a band for each row of tiles", other, func(c *Config) { c.bands = 99 })
+		same("other sort and scan, serial, a band for each row of tiles", other,
+			func(c *recipe.Config) { c.Bands = 99 })
 	})
 }
 
@@ -163,8 +165,8 @@ func otherSort(t *testing.T, d *Device) *Device {
 // TestDifferentSeeds makes sure that the hash sees a difference.
 func TestDifferentSeeds(t *testing.T) {
 	d := testDevice(t)
-	a, _ := trainHash(t, d, func(c *Config) { c.Iterations = 12 })
-	b, _ := trainHash(t, d, func(c *Config) { c.Iterations = 12; c.Seed++ })
+	a, _ := trainHash(t, d, func(c *recipe.Config) { c.Iterations = 12 })
+	b, _ := trainHash(t, d, func(c *recipe.Config) { c.Iterations = 12; c.Seed++ })
 	if a == b {
 		t.Error("two seeds give the same model")
 	}
@@ -172,11 +174,11 @@ func TestDifferentSeeds(t *testing.T) {
 
 // TestTwoDevices trains two scenes at once on two devices of one process.
 func TestTwoDevices(t *testing.T) {
-	short := func(c *Config) { c.Iterations = 25 }
-	other := func(c *Config) { c.Iterations = 25; c.Seed = 7 }
+	short := func(c *recipe.Config) { c.Iterations = 25 }
+	other := func(c *recipe.Config) { c.Iterations = 25; c.Seed = 7 }
 	devices := []*Device{testDevice(t), testDevice(t)}
 	var want, got [2]string
-	changes := []func(*Config){short, other}
+	changes := []func(*recipe.Config){short, other}
 	for i := range want {
 		want[i], _ = trainHash(t, devices[i], changes[i])
 	}
@@ -229,13 +231,13 @@ func TestStepAllocations(t *testing.T) {
 // compete.
 func TestCeiling(t *testing.T) {
 	const ceiling = 4000
-	at := func(c *Config) { c.MaxSplats = ceiling; c.Iterations = 30; c.Carve = 0 }
+	at := func(c *recipe.Config) { c.MaxSplats = ceiling; c.Iterations = 30; c.Carve = 0 }
 	d := testDevice(t)
 	want, n := trainHash(t, d, at)
 	if n != ceiling {
 		t.Errorf("%d splats, the ceiling is %d", n, ceiling)
 	}
-	if got, _ := trainHash(t, d, func(c *Config) { at(c); c.bands = 2 }); got != want {
+	if got, _ := trainHash(t, d, func(c *recipe.Config) { at(c); c.Bands = 2 }); got != want {
 		t.Error("bands change the bytes at the ceiling")
 	}
 	limits := t.TempDir() + "/limits.json"

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -32,19 +33,19 @@ func (t *Trainer) advance() error {
 	t.e.team.Begin()
 	for i, m := range t.members {
 		f := m.e.frames[slot]
-		if u.number < m.from {
+		if u.Number < m.from {
 			f.unit, f.skipped = u, true
 			continue
 		}
 		t.setParams(&t.group, m, f, u, t.views)
-		timed := u.kind == unitStep && slot == 0 && m.pace.due(t.meter != nil)
+		timed := u.Kind == recipe.Step && slot == 0 && m.pace.due(t.meter != nil)
 		if err := m.e.submit(f, u, timed, photos[i].src, photos[i].keep); err != nil {
 			return t.e.team.Fail(err)
 		}
 	}
 	t.o.Interludes.moves(true)
 	t.queued++
-	t.next = t.after(u)
+	t.next = t.cfg.After(u, t.carves)
 	return nil
 }
 
@@ -55,21 +56,21 @@ type stagedPhoto struct {
 }
 
 // photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
-func (t *Trainer) photosOf(slot int, u unit) ([]stagedPhoto, error) {
+func (t *Trainer) photosOf(slot int, u recipe.Unit) ([]stagedPhoto, error) {
 	t.views, t.staged = t.views[:0], t.staged[:0]
-	if len(t.members) > 1 && u.kind == unitStep { // the source hears of it once all know what they want
+	if len(t.members) > 1 && u.Kind == recipe.Step { // the source hears of it once all know what they want
 		for _, m := range t.members {
-			m.photos.look(u.step)
+			m.photos.look(u.Step)
 		}
 	}
 	for _, m := range t.members {
 		var p stagedPhoto
-		view := m.photos.order.at(u.step)
-		if u.kind == unitStep {
+		view := m.photos.order.at(u.Step)
+		if u.Kind == recipe.Step {
 			var err error
-			if view, p.src, p.keep, err = m.photos.ready(t.ctx, slot, u.step); err != nil {
+			if view, p.src, p.keep, err = m.photos.ready(t.ctx, slot, u.Step); err != nil {
 				for i := range t.staged { // nothing of them is submitted
-					t.members[i].photos.undo(t.views[i], u.step, t.staged[i].keep)
+					t.members[i].photos.undo(t.views[i], u.Step, t.staged[i].keep)
 				}
 				return nil, err
 			}
@@ -123,9 +124,9 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 	}
 	f := t.e.frames[slot]
 	if t.progress.Splats == 0 {
-		return false, fmt.Errorf("train step %d: %w", f.unit.step+1, ErrNoSplats)
+		return false, fmt.Errorf("train step %d: %w", f.unit.Step+1, ErrNoSplats)
 	}
-	if f.unit.kind != unitStep {
+	if f.unit.Kind != recipe.Step {
 		return false, nil
 	}
 	for _, m := range t.members {
@@ -145,9 +146,9 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 // takeStep takes in a member's view of a step.
 func (t *Trainer) takeStep(m *member, f *frame) error {
 	if x := float64(f.hostReport.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
-		return fmt.Errorf("train step %d: %w: the loss is no finite number", f.unit.step+1, ErrDiverged)
+		return fmt.Errorf("train step %d: %w: the loss is no finite number", f.unit.Step+1, ErrDiverged)
 	}
-	t.take(f.hostReport, f.unit.step, m.photos.order.at(f.unit.step), t.cfg.level(f.unit.step))
+	t.take(f.hostReport, f.unit.Step, m.photos.order.at(f.unit.Step), t.cfg.Level(f.unit.Step))
 	if m == t.member {
 		t.observe(f.ran, f.ran == f.timed)
 	}
@@ -182,15 +183,15 @@ func (t *Trainer) replay(slot int) error {
 			return err
 		}
 		if failed == nil {
-			m.from = t.next.number
+			m.from = t.next.Number
 			continue
 		}
 		u := m.unitInFlight(failed.FailedUnit)
 		if u == nil {
 			return fmt.Errorf("internal error: unit %d failed and is not in flight", failed.FailedUnit)
 		}
-		reports[i], m.from = failed, u.number
-		if reasons |= failed.Failed; u.number < back.number {
+		reports[i], m.from = failed, u.Number
+		if reasons |= failed.Failed; u.Number < back.Number {
 			back = *u
 		}
 	}
@@ -198,20 +199,20 @@ func (t *Trainer) replay(slot int) error {
 		return err
 	}
 	if reasons == layout.FailedPeer {
-		return fmt.Errorf("internal error: unit %d failed on all devices because of the others", back.number)
+		return fmt.Errorf("internal error: unit %d failed on all devices because of the others", back.Number)
 	}
 	t.progress.Splats = sum(t.shares())
 	t.next = back
-	t.lastGrowth = back.step
-	return t.makeRoomFor(reports, back.step)
+	t.lastGrowth = back.Step
+	return t.makeRoomFor(reports, back.Step)
 }
 
 // firstFailure returns a copy of m's first report of a failure among the units in flight, of which slot has the oldest,
 // or nil, and takes in what m has done before that. All are waited for.
 func (t *Trainer) firstFailure(m *member, slot int) (*layout.Report, error) {
 	frames := m.e.frames
-	oldest := frames[slot].unit.number
-	for u := oldest; u < t.next.number; u++ {
+	oldest := frames[slot].unit.Number
+	for u := oldest; u < t.next.Number; u++ {
 		f := frames[(slot+int(u-oldest))%len(frames)]
 		if f.skipped {
 			f.skipped = false
@@ -236,7 +237,7 @@ func (t *Trainer) repace(m *member) error {
 	if again, err := t.drain(); err != nil || again {
 		return err // programs are built anew then, and measured again
 	}
-	m.e.split[unitStep] = m.pace.split
+	m.e.split[recipe.Step] = m.pace.split
 	if m.pace.moreBands {
 		divided, err := m.e.divide()
 		if err != nil {
@@ -244,7 +245,37 @@ func (t *Trainer) repace(m *member) error {
 		}
 		m.pace.reset()
 		m.pace.undivided = !divided
-		m.e.split[unitStep] = nil
+		m.e.split[recipe.Step] = nil
 	}
 	return m.e.buildToFit()
+}
+
+// atLevel makes the programs fit the level of the next step. again says that something before it did not fit, and that
+// the queue went back to it.
+func (t *Trainer) atLevel() (again bool, err error) {
+	level := t.cfg.Level(t.next.Step)
+	if level == t.level || t.next.Kind != recipe.Step {
+		return false, nil
+	}
+	if again, err := t.drain(); err != nil || again {
+		return again, err
+	}
+	t.level = level
+	return false, t.each(func(m *member) error {
+		m.pace.anew()
+		if shrunk := level > 0; m.e.compare.shrunk != shrunk {
+			m.e.compare.shrunk = shrunk
+			return m.e.buildToFit()
+		}
+		return nil
+	})
+}
+
+// takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.
+func (t *Trainer) takeIn() error {
+	for {
+		if again, err := t.drain(); err != nil || !again {
+			return err
+		}
+	}
 }

@@ -2,16 +2,20 @@ package pipeline
 
 import (
 	"encoding/binary"
-	"errors"
+	"math"
 
+	"vksplat/internal/parallel"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
 // pieceSplats is how many splats of a model are in RAM at once on their way to a file: 4 MB at SH degree 3.
 const pieceSplats = 1 << 14
+
+// blockSplats is how many splats a processor takes at once.
+const blockSplats = 1 << 11
 
 // readbackBytes is what ReadSplats takes in RAM for a model of at most n splats: a piece in mapped memory, as bytes, as
 // numbers, what is made of them, and what is being written.
@@ -31,35 +35,29 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 }
 
 // read is ReadSplats of the first n splats, at most so many at once.
-func (m *model) read(n, most int, each func(piece *scene.Splats) error) (err error) {
-	whole := field{dtype: "F32", width: m.stored, rows: m.stored} // words as they are
-	s := &state{dev: m.dev, fields: []field{whole}, rows: m.rows(), n: n, parts: m.parts(n), pieces: most}
-	g, err := s.newStaging(vk.Readback)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, g.free()) }()
-	return s.writeField(&splatPieces{chunkRows: m.chunkRows, each: each}, whole, g)
+func (m *model) read(n, most int, each func(piece *scene.Splats) error) error {
+	s := &checkpoint.Share{Dev: m.dev, Rows: m.Rows, N: n, Parts: m.parts(n), Pieces: most}
+	return s.WriteWords(&splatPieces{Rows: m.Rows, each: each}, m.Stored)
 }
 
 // splatPieces turns rows of parameters, a splat's side by side, into splats.
 type splatPieces struct {
-	chunkRows
+	layout.Rows
 	piece *scene.Splats // as large as the largest piece so far
 	each  func(piece *scene.Splats) error
 }
 
 // Write takes the rows of whole splats.
 func (w *splatPieces) Write(rows []byte) (int, error) {
-	n := len(rows) / (4 * w.stored)
+	n := len(rows) / (4 * w.Stored)
 	if w.piece == nil || w.piece.N < n {
-		w.piece = scene.NewSplats(n, w.degree)
+		w.piece = scene.NewSplats(n, w.Degree)
 	}
 	s := w.piece.Slice(0, n)
 	tensors := s.Tensors()
-	transposeParts(n, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			w.splat(tensors[:], i, rows[4*w.stored*i:4*w.stored*(i+1)])
+	parallel.For((n+blockSplats-1)/blockSplats, func(b int) {
+		for i := b * blockSplats; i < min((b+1)*blockSplats, n); i++ {
+			w.splat(tensors[:], i, rows[4*w.Stored*i:4*w.Stored*(i+1)])
 		}
 	})
 	return len(rows), w.each(s)
@@ -78,8 +76,8 @@ func (w *splatPieces) splat(tensors []scene.SplatTensor, i int, words []byte) {
 
 // valueAt returns parameter r from the words of a splat.
 func (w *splatPieces) valueAt(words []byte, r int) float32 {
-	if w.mixed && r >= layout.RowSh {
+	if w.Mixed && r >= layout.RowSh {
 		return ref.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*(r-layout.RowSh):]))
 	}
-	return floatAt(words, r)
+	return math.Float32frombits(binary.LittleEndian.Uint32(words[4*r:]))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 )
 
@@ -40,7 +41,7 @@ func TestReadSplats(t *testing.T) {
 			largest = max(largest, p.N)
 			return gather(p)
 		})
-		if err != nil || !reflect.DeepEqual(got, want) || largest > max(c.piece, minPiece) {
+		if err != nil || !reflect.DeepEqual(got, want) || largest > max(c.piece, checkpoint.MinPiece) {
 			t.Errorf("%+v: %v; the same splats: %v; %d at once", c, err, reflect.DeepEqual(got, want), largest)
 		}
 		stop := errors.New("enough")

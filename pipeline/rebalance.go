@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/vk"
 )
 
@@ -14,13 +15,13 @@ const drift = 0.1
 // something in flight did not fit, and that the queue went back to it. What it does follows from the numbers after the
 // last refinement alone, so that it happens at the same step in every run.
 func (t *Trainer) rebalance() (again bool, err error) {
-	if len(t.members) == 1 || t.next.kind != unitRefine || t.evened == t.next.number {
+	if len(t.members) == 1 || t.next.Kind != recipe.Refine || t.evened == t.next.Number {
 		return false, nil
 	}
 	if again, err := t.drain(); err != nil || again {
 		return again, err
 	}
-	t.evened = t.next.number // not once more where the refinement has to be done again
+	t.evened = t.next.Number // not once more where the refinement has to be done again
 	moves := evenOut(t.shares(), t.ceilings())
 	for _, m := range moves {
 		if err := move(t.members[m.from], t.members[m.to], m.n); err != nil {
@@ -86,7 +87,7 @@ func move(from, to *member, n int) (err error) {
 	if err := to.makeRoom(to.splats + n); err != nil {
 		return err
 	}
-	rows := from.e.model.rows()
+	rows := from.e.model.NRows()
 	piece := max(1, mostStaging/4/rows)
 	down, err := vk.Make[float32](from.e.dev, vk.Readback, rows*piece, "splats that move")
 	if err != nil {

@@ -14,7 +14,7 @@ func (v *view) refine() {
 	fresh := vk.ScratchOf[uint32](v.r, "new_offset", n)
 	holes := vk.ScratchOf[uint32](v.r, "hole_offset", n)
 	list := vk.ScratchOf[uint32](v.r, "hole_list", n)
-	params, state := uint32(v.model.stored), uint32(v.model.stats)
+	params, state := uint32(v.model.Stored), uint32(v.model.Stats)
 	v.chooseGrowth(actions, fresh, holes)
 	v.scan("new scan", fresh, layout.NActive, layout.ArgsScanSplats, layout.NGrown, false)
 	v.scan("hole scan", holes, layout.NActive, layout.ArgsScanSplats, layout.NHoles, false)
@@ -54,8 +54,8 @@ func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
 			Params: v.f.params, Counters: v.counters, Chunk: c.Slice, Actions: actions, NewOffset: fresh,
 			HoleOffset: holes, GrowKeys: keys, PruneKeys: pruneKeys,
 			Push: shaders.RefineClassifyPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats),
-				NState: uint32(v.model.stats)},
-			Spec: shaders.RefineClassifySpec{Mixed: v.model.mixed},
+				NState: uint32(v.model.Stats)},
+			Spec: shaders.RefineClassifySpec{Mixed: v.model.Mixed},
 		}, vk.Items(c.splats, 256))
 	}
 	if v.strategy.exact {
@@ -82,8 +82,8 @@ func (v *view) resetOpacity() {
 			Params: v.f.params, Counters: v.counters, Chunk: c.Slice,
 			Push: shaders.ResetOpacityPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats),
-				FirstMoments:  uint32(v.model.first + layout.RowLogitOpacities),
-				SecondMoments: uint32(v.model.second + layout.RowLogitOpacities),
+				FirstMoments:  uint32(v.model.First + layout.RowLogitOpacities),
+				SecondMoments: uint32(v.model.Second + layout.RowLogitOpacities),
 			},
 		}, vk.Items(c.splats, 256))
 	}

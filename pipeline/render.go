@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -41,7 +42,7 @@ func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool
 		f.hostParams.Look = uint32(look)
 		f.hostParams.Unit = 0 // never the number of a unit of training
 		f.peers.setPicture(f.hostParams)
-		if err := m.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
+		if err := m.submit(f, recipe.Unit{Kind: recipe.Render}, false, vk.View{}, nil); err != nil {
 			return nil, e.team.Fail(err)
 		}
 	}
@@ -83,7 +84,7 @@ func (e *engine) drawnPicture(out []float32, c scene.Camera) ([]float32, error) 
 	if err := f.verifier.judge(f.unit); err != nil {
 		return nil, err
 	}
-	return e.readPicture(out, f.programs[unitRender].Kept(f.picture.View), c.Width*c.Height)
+	return e.readPicture(out, f.programs[recipe.Render].Kept(f.picture.View), c.Width*c.Height)
 }
 
 // picturePiece is how many pixels of a picture are read at once: 1 MB.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/shaders/layout"
@@ -90,7 +91,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 // newWholeRenderer is NewRenderer for a model that the device holds.
 func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
 	p *parts) (*Renderer, error) {
-	e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, rendersInFlight, false)
+	e, err := newEngine(d.dev, s.Degree, cameras, []recipe.Kind{recipe.Render}, rendersInFlight, false)
 	if err != nil {
 		return nil, d.shortOfRender(s.N, w, cfg.Smaller, err)
 	}
@@ -331,7 +332,7 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	if err := e.recordBand(f, band); err != nil {
 		return err
 	}
-	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.degree, r.cfg.Antialiased, r.cfg.Background)
+	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.Degree, r.cfg.Antialiased, r.cfg.Background)
 	f.hostParams.Unit, f.hostParams.Look = uint32(r.queued), uint32(d.look)
 	if d.look == LookDepth {
 		f.hostParams.View.Background = [3]float32{}
@@ -341,7 +342,7 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 		*bare = *f.hostParams
 		bare.View.Background, bare.Look = [3]float32{}, layout.LookDepth
 	}
-	if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
+	if err := e.submit(f, recipe.Unit{Kind: recipe.Render}, false, vk.View{}, nil); err != nil {
 		return err
 	}
 	r.queued++

@@ -8,45 +8,11 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// Precisions of Config.
-const (
-	PrecisionFull = "full" // float32
-	// spherical harmonics as halves, moments as bfloat16; the rest, and all arithmetic, in float32
-	PrecisionMixed = "mixed"
-)
-
-// chunkRows says what is where in a chunk, a matrix of 32-bit words [rows][splats]: parameters, moments, statistics.
-type chunkRows struct {
-	degree  int
-	mixed   bool
-	nParams int // parameters P = 11 + 3 (degree+1)^2 of a splat
-	stored  int // rows that hold them
-	first   int // first row of first moments
-	second  int // of second moments; the same where both lie in one word
-	stats   int // first row of statistics
-}
-
-// rowsOf returns the rows of a precision.
-func rowsOf(degree int, precision string) chunkRows {
-	p := ref.ParamRows(degree)
-	if precision == PrecisionMixed {
-		moments, stats := ref.MixedRows(degree)
-		return chunkRows{degree: degree, mixed: true, nParams: p, stored: moments, first: moments, second: moments,
-			stats: stats}
-	}
-	return chunkRows{degree: degree, nParams: p, stored: p, first: p, second: 2 * p, stats: 3 * p}
-}
-
-func (c chunkRows) rows() int { return c.stats + layout.StatRows }
-
-// splatBytes returns what a splat takes in chunks.
-func (c chunkRows) splatBytes() int64 { return 4 * int64(c.rows()) }
-
 // put fills row r < stored of a chunk, which is zero, with that of the splats of s from first on. The degree of s is at
 // most the model's.
-func (c chunkRows) put(s *scene.Splats, r, first int, to []uint32) {
+func (m *model) put(s *scene.Splats, r, first int, to []uint32) {
 	known, p := ref.ParamRows(s.Degree), paramsOf(s)
-	if !c.mixed || r < layout.RowSh {
+	if !m.Mixed || r < layout.RowSh {
 		if r < known {
 			for i := range to {
 				to[i] = math.Float32bits(*p.At(r, first+i))

@@ -9,6 +9,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
 	"vksplat/pipeline/failure"
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -101,7 +102,8 @@ type bounds struct {
 func newBounds(c *scene.Camera, near float64, first, rows int) *bounds {
 	b := &bounds{Camera: c, near: near, far: math.Sqrt(c.T[0]*c.T[0] + c.T[1]*c.T[1] + c.T[2]*c.T[2])}
 	b.lo = [2]float64{0, float64(first)}
-	b.hi = [2]float64{float64(tiles(c.Width) * layout.TileSize), float64(first + tiles(rows)*layout.TileSize)}
+	b.hi = [2]float64{float64(layout.Tiles(c.Width) * layout.TileSize),
+		float64(first + layout.Tiles(rows)*layout.TileSize)}
 	focal, centre, size := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy},
 		[2]float64{float64(c.Width), float64(c.Height)}
 	for k := range b.steep { // see ref.View.slopes: the Jacobian's slopes are limited to the picture and a margin
@@ -246,7 +248,7 @@ func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg 
 		if most == 0 {
 			return nil, fmt.Errorf("create renderer: %w: nothing is left for splats", ErrTooSmall)
 		}
-		e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, rendersInFlight, false)
+		e, err := newEngine(d.dev, s.Degree, cameras, []recipe.Kind{recipe.Render}, rendersInFlight, false)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -63,7 +65,7 @@ type soak struct {
 	test    []scene.Camera
 	init    *scene.Splats
 	scale   float64
-	cfg     Config
+	cfg     recipe.Config
 	dir     string
 	samples []soakSample
 
@@ -113,7 +115,7 @@ func TestSoak(t *testing.T) {
 
 // newSoak makes the capture and opens the device.
 func newSoak(t *testing.T, plan soakPlan) *soak {
-	s := &soak{t: t, plan: plan, d: testDevice(t), dir: t.TempDir(), cfg: DefaultConfig()}
+	s := &soak{t: t, plan: plan, d: testDevice(t), dir: t.TempDir(), cfg: recipe.Default()}
 	dir := filepath.Join(s.dir, "capture")
 	s.must(synth.Write(dir, synth.Options{Images: 8, Width: 24, Height: 16, Points: 100}))
 	c, err := load.Capture(dir, scene.LoadOptions{})
@@ -163,15 +165,15 @@ func (s *soak) open() {
 	if s.trainer == nil {
 		s.trainer, err = NewTrainer(s.d, s.train, s.cache, s.init, s.scale, s.cfg, options)
 	} else {
-		var c *Checkpoint
-		c, err = OpenCheckpoint(s.checkpointPath())
+		var c *checkpoint.File
+		c, err = checkpoint.Open(s.checkpointPath())
 		s.must(err)
 		s.must(c.Verify())
 		s.trainer, err = NewTrainerFrom(s.d, s.train, s.cache, c, s.cfg, options)
 		s.must(c.Close())
 	}
 	s.must(err)
-	s.trainer.SetRun(RunRecord{Version: "test", Frame: FrameRecord{Scale: 1, SceneScale: s.scale}})
+	s.trainer.SetRun(RunRecord{Version: "test", Frame: checkpoint.FrameRecord{Scale: 1, SceneScale: s.scale}})
 }
 
 // leg trains to the next resumption or to the end.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"vksplat/pipeline/recipe"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -13,7 +14,7 @@ type view struct {
 	viewSize // of the unit's views
 	r        *vk.Recorder
 	f        *frame
-	kind     unitKind
+	kind     recipe.Kind
 
 	projected     vk.Slice[layout.Projected]     // [N]
 	extents       vk.Slice[[3]float32]           // [N]
@@ -46,9 +47,9 @@ type view struct {
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and
 // writes.
-func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
+func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
-	if k == unitRender {
+	if k == recipe.Render {
 		v.viewSize = e.drawn
 	}
 	if e.parts != nil {
@@ -56,19 +57,19 @@ func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
 	}
 	v.startVerify(k)
 	switch k {
-	case unitStep:
+	case recipe.Step:
 		if v.links != nil {
 			v.recordTeamStep()
 		} else {
 			v.recordStep()
 		}
-	case unitCarve:
+	case recipe.Carve:
 		v.recordCarve()
-	case unitRefine:
+	case recipe.Refine:
 		v.recordRefine()
-	case unitReset:
+	case recipe.Reset:
 		v.recordReset()
-	case unitRender:
+	case recipe.Render:
 		if v.links != nil {
 			v.recordTeamRender()
 		} else {

@@ -305,9 +305,9 @@ func (v *view) stepOfViews() {
 			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
 			VViews:    vk.Cast[layout.ProjectedGrad](v.shared.vViews.View),
 			VAbsViews: vk.Cast[[2]float32](v.shared.vAbsView.View),
-			Mixed:     v.model.mixed,
+			Mixed:     v.model.Mixed,
 			Push: shaders.ProjectBwdAdamViewsPush{
-				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.nParams),
+				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
 				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.Records),
 			},
 			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,

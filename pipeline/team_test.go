@@ -3,17 +3,21 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/team"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
+	"vksplat/shaders/layout"
 )
 
 // testTeam opens n devices: the same one n times, each with memory and queues of its own.
@@ -27,7 +31,7 @@ func testTeam(t testing.TB, n int) (list []*Device) {
 
 // teamTrainer makes a trainer of a scene on several devices.
 func teamTrainer(t testing.TB, devices []*Device, views []TrainView, init *scene.Splats, scale float64,
-	cfg Config) *Trainer {
+	cfg recipe.Config) *Trainer {
 	t.Helper()
 	cams, photos := splitViews(views)
 	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
@@ -67,23 +71,25 @@ func firstMoments(t testing.TB, tr *Trainer) map[string][]float32 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "moments")
 	saved(t, tr, path)
-	c, err := OpenCheckpoint(path)
+	file, err := safetensors.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer file.Close()
 	list := map[string][]float32{}
-	for _, f := range splatFields(c.Header.rows()) {
-		if !strings.HasPrefix(f.name, "adam_m_") {
+	for _, x := range file.Tensors {
+		if !strings.HasPrefix(x.Name, "adam_m_") {
 			continue
 		}
-		data := make([]byte, 4*f.width*c.Header.Splats)
-		if _, err := io.ReadFull(c.file.Reader(f.name), data); err != nil {
+		n, err := x.Bytes()
+		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range len(data) / 4 {
-			list[f.name] = append(list[f.name], floatAt(data, i))
+		numbers := make([]float32, n/4)
+		if err := binary.Read(file.Reader(x.Name), binary.LittleEndian, numbers); err != nil {
+			t.Fatal(err)
 		}
+		list[x.Name] = numbers
 	}
 	return list
 }
@@ -123,7 +129,7 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
 				want[name] = make([]float64, len(list))
 			}
 			for i, x := range list {
-				want[name][i] += float64(x) / batchGain(0.9, 1) / float64(n)
+				want[name][i] += float64(x) / (1 - layout.AdamBeta1) / float64(n)
 			}
 		}
 	}
@@ -140,7 +146,7 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
 				at += (init.N - d + n - 1) / n
 			}
 			at += splat / n
-			y := float64(got[name][at*width+i%width]) / batchGain(0.9, n)
+			y := float64(got[name][at*width+i%width]) / min(float64(n)*(1-layout.AdamBeta1), 1)
 			most, off = max(most, math.Abs(x)), max(off, math.Abs(x-y))
 		}
 		t.Logf("%s: largest %.3g, off by %.3g", name, most, off)
@@ -152,24 +158,26 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
 
 // TestTeamSameBytes trains on several devices in every way that must not matter.
 func TestTeamSameBytes(t *testing.T) {
-	mcmc := func(c *Config) { c.Strategy, c.MaxSplats = StrategyMCMC, 3300 }
+	mcmc := func(c *recipe.Config) { c.Strategy, c.MaxSplats = recipe.StrategyMCMC, 3300 }
 	// Each way that must not matter with one of the settings: a run on several devices takes as many times as long
 	// here.
 	devices := testTeam(t, 4)
 	for _, c := range []struct {
 		name   string
 		n      int
-		change func(*Config)
+		change func(*recipe.Config)
 		way    func(r teamRun, t *testing.T)
 		long   bool // of those that take minutes elsewhere
 	}{
-		{name: "default on 2", n: 2, change: func(*Config) {}, way: teamRun.smallPackets, long: true},
-		{name: "in a hurry on 2", n: 2, change: func(c *Config) { c.GrowGrad2D /= 8 }, way: teamRun.roomOnOne},
-		{name: "absgrad on 4", n: 4, change: func(c *Config) { c.AbsGrad = true }, way: teamRun.inPieces, long: true},
+		{name: "default on 2", n: 2, change: func(*recipe.Config) {}, way: teamRun.smallPackets, long: true},
+		{name: "in a hurry on 2", n: 2, change: func(c *recipe.Config) { c.GrowGrad2D /= 8 }, way: teamRun.roomOnOne},
+		{name: "absgrad on 4", n: 4, change: func(c *recipe.Config) { c.AbsGrad = true },
+			way: teamRun.inPieces, long: true},
 		{name: "mcmc on 3", n: 3, change: mcmc, way: teamRun.inPieces},
-		{name: "mixed on 2", n: 2, change: func(c *Config) { c.Precision = PrecisionMixed }, way: teamRun.inBands},
-		{name: "absgrad on 2", n: 2, change: func(c *Config) { c.AbsGrad = true }, way: teamRun.smallPackets},
-		{name: "levels on 3", n: 3, change: func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 },
+		{name: "mixed on 2", n: 2, change: func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
+			way: teamRun.inBands},
+		{name: "absgrad on 2", n: 2, change: func(c *recipe.Config) { c.AbsGrad = true }, way: teamRun.smallPackets},
+		{name: "levels on 3", n: 3, change: func(c *recipe.Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 },
 			way: teamRun.inBands},
 	} {
 		if !c.long || inFull() {
@@ -181,11 +189,12 @@ func TestTeamSameBytes(t *testing.T) {
 // teamRun trains with some settings on devices.
 type teamRun struct {
 	devices []*Device
-	cfg     Config
+	cfg     recipe.Config
 	want    string // hash of the model
 }
 
-func testTeamSameBytes(t *testing.T, devices []*Device, change func(*Config), way func(r teamRun, t *testing.T)) {
+func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Config),
+	way func(r teamRun, t *testing.T)) {
 	_, init, _, cfg := promiseScene(t)
 	cfg.Iterations = 28 // two refinements and a reset
 	change(&cfg)
@@ -266,7 +275,7 @@ func (r teamRun) roomOnOne(t *testing.T) {
 }
 
 func (r teamRun) inBands(t *testing.T) {
-	r.cfg.bands = 2
+	r.cfg.Bands = 2
 	r.again(t)
 }
 
@@ -286,7 +295,7 @@ func TestTeamResume(t *testing.T) {
 	want := modelHash(splatsAfter(t, tr, cfg.Iterations))
 	end := saved(t, tr, filepath.Join(dir, "end"))
 	resume := func(path string, n int) *Trainer {
-		c, err := OpenCheckpoint(path)
+		c, err := checkpoint.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}

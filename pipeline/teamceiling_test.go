@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"vksplat/pipeline/checkpoint"
 )
 
 // TestLowerCeiling goes on with fewer splats allowed than there are, or than would let each device have its share: the
@@ -25,7 +27,7 @@ func TestLowerCeiling(t *testing.T) {
 		saved(t, tr, path)
 		had, shares := tr.NSplats(), tr.shares()
 		for _, most := range []int{had * 2 / 3, had * 5 / 4} {
-			c, err := OpenCheckpoint(path)
+			c, err := checkpoint.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +47,7 @@ func TestLowerCeiling(t *testing.T) {
 			for _, step := range []int{5, less.Iterations} {
 				splatsAfter(t, next, step)
 				saved(t, next, path+".next")
-				again, err := OpenCheckpoint(path + ".next")
+				again, err := checkpoint.Open(path + ".next")
 				if err != nil {
 					t.Fatalf("%d devices, %d of %d splats allowed: %v", n, most, had, err)
 				}

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -15,7 +17,7 @@ import (
 // state that is saved then is that of a run in which it did not fail.
 func TestTeamRefinesPartly(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
-	mcmc := MCMCConfig()
+	mcmc := recipe.MCMC()
 	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery, cfg.Iterations = mcmc.Strategy, 40_000,
 		3, mcmc.NoiseLR, 0, 24
 	dir := t.TempDir()
@@ -29,14 +31,14 @@ func TestTeamRefinesPartly(t *testing.T) {
 			t.Fatal(err)
 		}
 		splatsAfter(t, tr, 10)
-		for tr.next.step < 11 {
+		for tr.next.Step < 11 {
 			if err := tr.advance(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if again, err := tr.drain(); !again || err != nil || !tr.partly(tr.next.number) || m.from <= tr.next.number {
+		if again, err := tr.drain(); !again || err != nil || !tr.partly(tr.next.Number) || m.from <= tr.next.Number {
 			t.Fatalf("with room on device %d: done again: %v, done by one: %v, %v", roomy, again,
-				tr.partly(tr.next.number), err)
+				tr.partly(tr.next.Number), err)
 		}
 		if got := saved(t, tr, filepath.Join(dir, "part")); !bytes.Equal(got, want) {
 			t.Errorf("with room on device %d: another checkpoint", roomy)
@@ -72,7 +74,7 @@ func TestTeamRebalances(t *testing.T) {
 	splatsAfter(t, tr, cfg.Iterations)
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	for _, name := range []string{"8", "14"} {
-		c, err := OpenCheckpoint(filepath.Join(dir, name))
+		c, err := checkpoint.Open(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -79,7 +80,7 @@ func TestTeamExposureBytes(t *testing.T) {
 		if from == "" {
 			tr, err = NewTrainer(devices[0], cams, bad, init, scale, cfg, o)
 		} else {
-			c, e := OpenCheckpoint(from)
+			c, e := checkpoint.Open(from)
 			if e != nil {
 				t.Fatal(e)
 			}

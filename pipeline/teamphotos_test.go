@@ -12,7 +12,7 @@ import (
 func TestTeamPhotosAreExpected(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cams, images := splitViews(views)
-	cfg.Iterations, cfg.RefineEvery, cfg.startCapacities = 30, 0, 16
+	cfg.Iterations, cfg.RefineEvery, cfg.StartCapacities = 30, 0, 16
 	all, _ := photos.LayoutOf(cams).Totals(cams)
 	for _, c := range []struct {
 		n    int

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/checkpoint"
 	"vksplat/shaders/layout"
 )
 
@@ -32,7 +33,7 @@ func TestTeamRescue(t *testing.T) {
 		}
 		path := filepath.Join(dir, "rescued")
 		saved(t, tr, path)
-		c, err := OpenCheckpoint(path)
+		c, err := checkpoint.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}

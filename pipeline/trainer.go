@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -17,13 +18,13 @@ import (
 type Trainer struct {
 	*member // the first, whose device makes pictures
 	group
-	recipe
+	training
 	report
 	checkpoints
 	o TrainerOptions
 
 	ctx           context.Context // of the run at the moment
-	next          unit            // to submit
+	next          recipe.Unit     // to submit
 	queued        int             // units ever submitted, for the choice of the frame
 	views         []int           // of the unit that is submitted, by member
 	staged        []stagedPhoto   // likewise
@@ -37,7 +38,7 @@ type Trainer struct {
 // NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise).
 // sceneScale is the capture's.
 func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scene.Splats, sceneScale float64,
-	cfg Config, o TrainerOptions) (*Trainer, error) {
+	cfg recipe.Config, o TrainerOptions) (*Trainer, error) {
 	switch {
 	case init.N == 0:
 		return nil, errors.New("start training: no splat to start with")
@@ -48,7 +49,7 @@ func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scen
 	if err := init.Validate(); err != nil {
 		return nil, err
 	}
-	init = cfg.thinned(init)
+	init = thinned(&cfg, init)
 	fill := func(t *Trainer) error {
 		return t.each(func(m *member) error {
 			if m.e.world.alone() {
@@ -70,8 +71,8 @@ type start struct {
 }
 
 // newTrainer prepares to train on the photos of cams.
-func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg Config, o TrainerOptions,
-	s start) (*Trainer, error) {
+func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg recipe.Config,
+	o TrainerOptions, s start) (*Trainer, error) {
 	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
@@ -79,14 +80,14 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 		return nil, fmt.Errorf("start training: %d depths for %d cameras", n, len(cams))
 	}
 	t := &Trainer{
-		recipe: recipe{
+		training: training{
 			cfg: cfg, sceneScale: sceneScale, cams: cams, start: s.first,
-			carves: slices.Contains(trainKinds(&cfg, &o), unitCarve),
+			carves: slices.Contains(trainKinds(&cfg, &o), recipe.Carve),
 		},
-		o: o, memoryLimited: -1, level: cfg.level(s.step), ctx: context.Background(),
+		o: o, memoryLimited: -1, level: cfg.Level(s.step), ctx: context.Background(),
 	}
 	var err error
-	if t.members, err = newMembers(append([]*Device{d}, o.Others...), source, &t.recipe, &t.o, s); err != nil {
+	if t.members, err = newMembers(append([]*Device{d}, o.Others...), source, &t.training, &t.o, s); err != nil {
 		return nil, err
 	}
 	t.member = t.members[0]
@@ -99,7 +100,7 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 // begin makes what t has on its devices. What an error leaves is Close's to free.
 func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	cfg := &t.cfg
-	t.next.number = 1
+	t.next.Number = 1
 	t.progress.Splats = s.splats
 	sources := photos.Shared(source, len(t.members))
 	if cfg.Exposure {
@@ -107,10 +108,10 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 			return err
 		}
 	}
-	if err := t.each(func(m *member) error { return m.begin(sources[m.e.world.rank], &t.recipe, &t.o) }); err != nil {
+	if err := t.each(func(m *member) error { return m.begin(sources[m.e.world.rank], &t.training, &t.o) }); err != nil {
 		return err
 	}
-	if err := cfg.checkCeiling(t.start, t.ceiling()); err != nil {
+	if err := checkCeiling(cfg, t.start, t.ceiling()); err != nil {
 		return err
 	}
 	if err := s.fill(t); err != nil {
@@ -119,7 +120,7 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	if err := t.join(); err != nil {
 		return err
 	}
-	if err := t.each(func(m *member) error { return m.e.ready(m.splats, cfg.startCapacities, cfg.bands) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.ready(m.splats, cfg.StartCapacities, cfg.Bands) }); err != nil {
 		return err
 	}
 	return t.each(func(m *member) error {
@@ -129,14 +130,14 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 }
 
 // trainingShape makes the engine of training without its buffers.
-func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.Source, cfg *Config,
+func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.Source, cfg *recipe.Config,
 	o *TrainerOptions) (*engine, error) {
 	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg, o), false)
 	if err != nil {
 		return nil, err
 	}
 	e.world = at
-	e.model.chunkRows = rowsOf(cfg.SHDegree, cfg.Precision)
+	e.model.Rows = cfg.Rows()
 	pictures, err := sizeOf(o.Pictures)
 	if err != nil {
 		return nil, err
@@ -145,14 +146,14 @@ func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.
 	e.looks = o.Interludes != nil
 	e.compare = comparisonOf(cams, photos, cfg)
 	e.strategy = strategy{
-		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0,
+		mcmc: cfg.Strategy == recipe.StrategyMCMC, noise: cfg.Strategy == recipe.StrategyMCMC && cfg.NoiseLR > 0,
 		absgrad: cfg.AbsGrad,
-		exact:   cfg.Strategy == StrategyDefault && cfg.Splats > 0,
+		exact:   cfg.Strategy == recipe.StrategyDefault && cfg.Splats > 0,
 	}
 	return e, nil
 }
 
-func checkTraining(cams []scene.Camera, sceneScale float64, cfg Config) error {
+func checkTraining(cams []scene.Camera, sceneScale float64, cfg recipe.Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -185,10 +186,12 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		t.o.Interludes.moves(true)
 	}()
 	for again := true; again; {
-		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			err := t.checkDiverged()
+		for t.next.Step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
+			err := t.writer.Diverged()
 			if err == nil {
-				err = t.interlude()
+				var held time.Duration
+				held, err = t.o.Interludes.attend(ctx, t.takeIn)
+				t.elapsed -= held
 			}
 			if err == nil && ctx.Err() == nil { // an interlude may end the run
 				err = t.advance()
@@ -207,7 +210,7 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 }
 
 // Complete reports whether everything is done: all steps, and what belongs to the last of them.
-func (t *Trainer) Complete() bool { return t.next.step >= t.cfg.Iterations }
+func (t *Trainer) Complete() bool { return t.next.Step >= t.cfg.Iterations }
 
 // PlannedBytes returns the memory that training takes of the devices' budgets before it grows.
 func (t *Trainer) PlannedBytes() int64 {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 
+	"vksplat/pipeline/recipe"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -17,7 +18,7 @@ const verifyChecks = 32
 // verifier holds what the checks of a frame's units found.
 type verifier struct {
 	found vk.Slice[uint32] // [verifyChecks] first element that is wrong, by check; mapped
-	names [nUnitKinds][]verifyCheck
+	names [recipe.NKinds][]verifyCheck
 }
 
 // verifyCheck is a check: after which pass it looks at which buffer for what.
@@ -52,13 +53,13 @@ func (x *verifier) free(e *engine) {
 }
 
 // judge returns an error for the first check of a finished unit that found something.
-func (x *verifier) judge(u unit) error {
+func (x *verifier) judge(u recipe.Unit) error {
 	if x.found.IsZero() {
 		return nil
 	}
-	for i, at := range vk.Host(x.found)[:len(x.names[u.kind])] {
-		if c := x.names[u.kind][i]; at != layout.Culled {
-			return fmt.Errorf("verify step %d (%s): after pass %s: element %d of %s: %s", u.step+1, unitNames[u.kind],
+	for i, at := range vk.Host(x.found)[:len(x.names[u.Kind])] {
+		if c := x.names[u.Kind][i]; at != layout.Culled {
+			return fmt.Errorf("verify step %d (%s): after pass %s: element %d of %s: %s", u.Step+1, u.Kind,
 				c.pass, at, c.buffer, verifyModes[c.mode])
 		}
 	}
@@ -66,7 +67,7 @@ func (x *verifier) judge(u unit) error {
 }
 
 // startVerify begins the checks of a unit.
-func (v *view) startVerify(k unitKind) {
+func (v *view) startVerify(k recipe.Kind) {
 	v.kind = k
 	v.f.verifier.names[k] = nil
 	if v.verify {
@@ -185,13 +186,13 @@ func (v *view) verifyModel(pass string) {
 				stride: c.splats, bound: uint32(c.first),
 			})
 		}
-		if !m.mixed {
-			floats(0, m.rows(), layout.VerifyFiniteRows)
+		if !m.Mixed {
+			floats(0, m.NRows(), layout.VerifyFiniteRows)
 			continue
 		}
 		floats(0, layout.RowSh, layout.VerifyFiniteRows)
-		floats(layout.RowSh, m.first, layout.VerifyFiniteHalves)
-		floats(m.first, m.stats, layout.VerifyFiniteBfloats)
-		floats(m.stats, m.rows(), layout.VerifyFiniteRows)
+		floats(layout.RowSh, m.First, layout.VerifyFiniteHalves)
+		floats(m.First, m.Stats, layout.VerifyFiniteBfloats)
+		floats(m.Stats, m.NRows(), layout.VerifyFiniteRows)
 	}
 }

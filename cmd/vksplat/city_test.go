@@ -17,6 +17,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
 )
@@ -89,7 +90,7 @@ func (size *citySize) train(t *testing.T, dir string) {
 	if err := synth.Write(in("city"), size.Options); err != nil {
 		t.Fatal(err)
 	}
-	scaler := float64(size.steps) / float64(pipeline.DefaultConfig().Iterations)
+	scaler := float64(size.steps) / float64(recipe.Default().Iterations)
 	flags := []string{fmt.Sprintf("--steps-scaler=%g", scaler), fmt.Sprintf("--refine-every=%.0f", 10/scaler),
 		"--reset-every=0", "--report=false", "--progress=none"}
 	whole := append([]string{"train", in("city"), "-m", in("whole"), "--eval", "--splats=" + strconv.Itoa(size.splats)},

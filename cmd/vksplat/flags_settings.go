@@ -3,15 +3,15 @@ package main
 import (
 	"vksplat/internal/cli"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 // settingsGroup returns the group of the training settings that have its title, each followed by those of the command's
 // own options that are listed under the setting's name.
 func settingsGroup(o *train.Options, title string, own map[string][]option) optionGroup {
 	g := optionGroup{title: title}
-	for i := range pipeline.Settings {
-		if s := &pipeline.Settings[i]; s.Group == title {
+	for i := range recipe.Settings {
+		if s := &recipe.Settings[i]; s.Group == title {
 			g.options = append(append(g.options, settingOption(s, &o.Config)), own[s.Name]...)
 		}
 	}
@@ -19,7 +19,7 @@ func settingsGroup(o *train.Options, title string, own map[string][]option) opti
 }
 
 // settingOption makes an option of a training setting, whose value is that in c.
-func settingOption(s *pipeline.Setting, c *pipeline.Config) option {
+func settingOption(s *recipe.Setting, c *recipe.Config) option {
 	name, help, asked := cli.Dashed(s.Name), cli.WithSettings(s.Help), s.Asked()
 	var o option
 	switch p := s.Of(c).(type) {

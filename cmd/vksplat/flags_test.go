@@ -11,7 +11,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 // settingsOf runs "vksplat train ARGS --print-config" and returns what it prints.
@@ -45,7 +45,7 @@ func writeTemp(t *testing.T, name, content string) string {
 }
 
 // jsonOf returns the fields of a Config by their JSON names.
-func jsonOf(t *testing.T, c pipeline.Config) map[string]any {
+func jsonOf(t *testing.T, c recipe.Config) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -62,7 +62,7 @@ func jsonOf(t *testing.T, c pipeline.Config) map[string]any {
 // wants the field of its name, and no other, to change: no field of Config is
 // without a flag, and no flag sets another one's field.
 func TestEveryFieldIsAnOption(t *testing.T) {
-	fields := jsonOf(t, pipeline.DefaultConfig())
+	fields := jsonOf(t, recipe.Default())
 	for key := range fields {
 		o := newTrainOptions()
 		opt := find(trainTable(o), strings.ReplaceAll(key, "_", "-"))
@@ -114,7 +114,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	recipes := map[string]pipeline.Config{"default": pipeline.DefaultConfig(), "mcmc": pipeline.MCMCConfig()}
+	recipes := map[string]recipe.Config{"default": recipe.Default(), "mcmc": recipe.MCMC()}
 	for name, want := range recipes {
 		o := newTrainOptions()
 		o.Preset = name

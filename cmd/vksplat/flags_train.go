@@ -7,7 +7,7 @@ import (
 	"vksplat/internal/run/train"
 )
 
-// Whose defaults this command's own flags have, in the words of pipeline.Sources.
+// Whose defaults this command's own flags have, in the words of recipe.Sources.
 const (
 	from3DGS   = "3DGS"
 	fromINRIA  = "INRIA"

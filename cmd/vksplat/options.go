@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 // option is one thing that train can be told: a flag, and a key of the
 // configuration file of the same name with underscores for dashes. Those that decide
-// the bytes of a model come from pipeline.Settings (flags_settings.go), the others from
+// the bytes of a model come from recipe.Settings (flags_settings.go), the others from
 // tables (flags_train.go); help, configuration files, completion and docs/train.md follow.
 type option struct {
 	name    string // with dashes
@@ -26,10 +26,10 @@ type option struct {
 	flag    bool       // a flag alone: the configuration file does not know it
 	steps   *cli.Steps // a list of steps, which --steps-scaler multiplies
 	aliases []string
-	words   []string        // values that completion offers
-	allowed *pipeline.Range // of a number; nil where nothing says so
-	folder  bool            // completion offers folders
-	bare    string          // what the flag means without a value, "" if it needs one
+	words   []string      // values that completion offers
+	allowed *recipe.Range // of a number; nil where nothing says so
+	folder  bool          // completion offers folders
+	bare    string        // what the flag means without a value, "" if it needs one
 }
 
 // kind is what a configuration file holds as an option's value.
@@ -60,7 +60,7 @@ func (o option) isFolder() option              { o.folder = true; return o }
 
 // upTo says that values go from 0 to most.
 func (o option) upTo(most float64) option {
-	o.allowed = &pipeline.Range{Most: most}
+	o.allowed = &recipe.Range{Most: most}
 	return o
 }
 

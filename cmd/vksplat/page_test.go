@@ -11,7 +11,7 @@ import (
 
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs anew")
@@ -39,7 +39,7 @@ func TestTrainPage(t *testing.T) {
 		}
 	}
 	sources.WriteString("\n| source | what it is |\n|---|---|\n")
-	for _, s := range pipeline.Sources {
+	for _, s := range recipe.Sources {
 		fmt.Fprintf(&sources, "| %s | %s |\n", s[0], s[1])
 	}
 	comparePage(t, trainPageFile, map[string]string{"presets": presets.String(), "keys": keys.String(),
@@ -154,7 +154,7 @@ func TestSources(t *testing.T) {
 	for _, g := range trainTable(newTrainOptions()) {
 		for _, o := range g.options {
 			if o.source != "" &&
-				!slices.ContainsFunc(pipeline.Sources, func(s [2]string) bool { return s[0] == o.source }) {
+				!slices.ContainsFunc(recipe.Sources, func(s [2]string) bool { return s[0] == o.source }) {
 				t.Errorf("--%s: source %q is not in the list of sources", o.name, o.source)
 			}
 		}

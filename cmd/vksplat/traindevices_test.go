@@ -7,6 +7,7 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/train"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 )
 
@@ -44,10 +45,10 @@ func TestDevicesFor(t *testing.T) {
 			r := &train.Run{Options: o}
 			r.Saver = train.NewSaver(r)
 			if c.team > 0 {
-				r.Saver.From = &pipeline.Checkpoint{}
+				r.Saver.From = &checkpoint.File{}
 			}
 			if c.team > 1 {
-				r.Saver.From.Header.Team = make([]pipeline.ShareRecord, c.team)
+				r.Saver.From.Header.Team = make([]checkpoint.ShareRecord, c.team)
 			}
 			var err error
 			if r.Device, err = pipeline.OpenDevice(o.Device); err != nil {

@@ -22,7 +22,7 @@ const (
 var ErrNotCheckpoint = errors.New("the file holds no checkpoint of vksplat")
 
 // CheckpointHeader is what the header of a checkpoint says of its model. The rest of it is the trainer's:
-// pipeline.CheckpointHeader.
+// checkpoint.Header.
 type CheckpointHeader struct {
 	Format   int    `json:"format_version"`
 	Version  string `json:"vksplat_version"`

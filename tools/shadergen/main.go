@@ -10,7 +10,7 @@
 // A kernel may have variants: variant.go.
 //
 // shaders/model.schema says what a splat is made of: model.go prints the rows, lists and types that follow, in GLSL
-// and Go. shaders/settings.schema lists the training settings: it becomes pipeline/config_gen.go and members of
+// and Go. shaders/settings.schema lists the training settings: it becomes pipeline/recipe/config_gen.go and members of
 // StepParams.
 //
 // compile.go runs glslc and spirv-opt, reflect.go reads the SPIR-V, source.go the comments of the GLSL, emit.go prints.

@@ -16,7 +16,7 @@ import (
 const (
 	settingsFile     = "shaders/settings.schema"
 	settingsGLSLFile = "shaders/shared/settings_gen.glsl"
-	settingsGoFile   = "pipeline/config_gen.go"
+	settingsGoFile   = "pipeline/recipe/config_gen.go"
 )
 
 // setting is a block of settings.schema, which documents the fields.

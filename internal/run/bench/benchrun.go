@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 	"vksplat/pipeline/bench"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -29,7 +30,7 @@ type bencher struct {
 // subject is a model with its views that is measured.
 type subject struct {
 	name    string
-	config  *pipeline.Config
+	config  *recipe.Config
 	cameras []scene.Camera // that are trained on
 	trainer *pipeline.Trainer
 	trained int           // steps of training before

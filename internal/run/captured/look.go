@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/results"
@@ -86,7 +87,7 @@ func LookOf(file string, meta *ply.Meta) (*Look, error) {
 
 // lookOfCheckpoint is nil of what is no checkpoint that can be read, and of a damaged one.
 func lookOfCheckpoint(file string) *Look {
-	c, err := pipeline.OpenCheckpoint(file)
+	c, err := checkpoint.Open(file)
 	if err != nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 )
@@ -128,7 +128,7 @@ func Resolution(cams []scene.Camera) string {
 }
 
 // FirstSteps says what follows the photos' size where the first steps train on smaller ones.
-func FirstSteps(c *pipeline.Config) string {
+func FirstSteps(c *recipe.Config) string {
 	if c.NumDownscales == 0 {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/results"
@@ -55,7 +56,7 @@ func NewOptions() *Options {
 	return &Options{Split: SplitTest, Protocol: ProtocolGsplat, Correct: metric.ColorAffine,
 		TestEvery: captured.HeldOutEvery,
 		Load:      captured.Options{Model: scene.AnyModel},
-		Config:    pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+		Config:    pipeline.RenderConfig{Near: recipe.Default().Near},
 		Given:     func(string) bool { return false }}
 }
 

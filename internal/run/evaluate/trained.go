@@ -5,7 +5,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
-	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene/results"
 )
 
@@ -26,7 +26,7 @@ func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedO
 		}
 		return results.TrainedOn{Views: n, Known: true}
 	}
-	saved, err := pipeline.OpenCheckpoint(j.File)
+	saved, err := checkpoint.Open(j.File)
 	if err != nil {
 		return results.TrainedOn{}
 	}

@@ -20,6 +20,7 @@ import (
 	"vksplat/internal/run/plans"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
@@ -122,18 +123,18 @@ func beginsWith(path, prefix string) bool {
 
 // checkpointInfo is what --json prints of a checkpoint.
 type checkpointInfo struct {
-	Kind    string                    `json:"kind"`
-	Path    string                    `json:"path"`
-	Bytes   int64                     `json:"bytes"`
-	Whole   bool                      `json:"whole"` // the hash is the recorded one
-	Header  pipeline.CheckpointHeader `json:"header"`
-	Tensors []safetensors.TensorInfo  `json:"tensors"`
+	Kind    string                   `json:"kind"`
+	Path    string                   `json:"path"`
+	Bytes   int64                    `json:"bytes"`
+	Whole   bool                     `json:"whole"` // the hash is the recorded one
+	Header  checkpoint.Header        `json:"header"`
+	Tensors []safetensors.TensorInfo `json:"tensors"`
 }
 
 // describeTensors describes a checkpoint, or any other file of its layout.
 func describeTensors(path string) (any, facts, error) {
-	c, err := pipeline.OpenCheckpoint(path)
-	if errors.Is(err, pipeline.ErrNotCheckpoint) {
+	c, err := checkpoint.Open(path)
+	if errors.Is(err, splatfile.ErrNotCheckpoint) {
 		return describeForeign(path)
 	}
 	if err != nil {

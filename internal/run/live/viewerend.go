@@ -6,7 +6,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/view"
 )
 
@@ -57,7 +57,7 @@ func (l *Training) goOnAlone() {
 
 // Saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background,
 // otherwise that of a step, or err.
-func (l *Training) Saving(w *pipeline.CheckpointWrite, path string, step int, err error) {
+func (l *Training) Saving(w *checkpoint.Write, path string, step int, err error) {
 	if w == nil || err != nil {
 		l.setSave(path, step, err)
 		return

@@ -22,6 +22,7 @@ import (
 	"vksplat/internal/run/remedy"
 	"vksplat/internal/run/train"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
@@ -337,7 +338,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	config := pipeline.DefaultConfig()
+	config := recipe.Default()
 	// as at the end of the blocks' training
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64)
 	out := filepath.Join(m.plan.Dir, finetunedFolder)

@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/results"
 )
@@ -89,7 +90,7 @@ func (m *merger) checkSeams(ctx context.Context) error {
 func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
 	o := &evaluate.Options{Models: []string{m.out}, Split: evaluate.SplitTest, Protocol: evaluate.ProtocolGsplat,
 		Correct: evaluate.ColorNone, TestEvery: captured.HeldOutEvery, Load: captured.Options{Model: scene.AnyModel},
-		Iteration: m.report.Step, Device: m.Device, Config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+		Iteration: m.report.Step, Device: m.Device, Config: pipeline.RenderConfig{Near: recipe.Default().Near},
 		Given: func(string) bool { return false }}
 	o.Compare = true // the tables are printed here
 	if err := pipeline.LimitHeap(o.Device); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 )
 
 // CheckpointFolder is where checkpoints are, below the folder of the run.
@@ -48,8 +48,8 @@ func ListCheckpoints(dir string) ([]CheckpointFile, error) {
 const AskedFile = "save_at.json"
 
 // OpenWhole opens a checkpoint after reading all of it.
-func OpenWhole(path string) (*pipeline.Checkpoint, error) {
-	c, err := pipeline.OpenCheckpoint(path)
+func OpenWhole(path string) (*checkpoint.File, error) {
+	c, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, err
 	}

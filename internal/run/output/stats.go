@@ -3,7 +3,8 @@ package output
 import (
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
-	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/results"
 )
@@ -19,9 +20,9 @@ type CheckpointLog struct {
 
 // RunLog is what stats.json tells of how the run was kept.
 type RunLog struct {
-	ResumedFrom int                  `json:"resumed_from,omitempty"` // steps that were done before this process
-	Deviations  []pipeline.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes
-	Checkpoints []CheckpointLog      `json:"checkpoints,omitempty"`  // of this process
+	ResumedFrom int                    `json:"resumed_from,omitempty"` // steps that were done before this process
+	Deviations  []checkpoint.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes
+	Checkpoints []CheckpointLog        `json:"checkpoints,omitempty"`  // of this process
 }
 
 // Stats is stats.json: how good, how large, how long, and what made it.
@@ -58,9 +59,9 @@ type Stats struct {
 	// device time of a step by kernel; absent where the device has no timestamps
 	Passes []PassLine `json:"passes,omitempty"`
 
-	Run    *RunLog         `json:"run,omitempty"` // checkpoints and what the run went on with
-	Seed   uint64          `json:"seed"`
-	Config pipeline.Config `json:"config"`
+	Run    *RunLog       `json:"run,omitempty"` // checkpoints and what the run went on with
+	Seed   uint64        `json:"seed"`
+	Config recipe.Config `json:"config"`
 }
 
 // PassLine is the device time of one kernel in a training step, mean over the steps that were measured.

@@ -9,6 +9,7 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/internal/run/plans"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
 )
@@ -101,8 +102,8 @@ func fitting(device *pipeline.Device, c *scene.Capture, list []blocks.Block) (wh
 		if len(cams) == 0 {
 			continue // describe refuses it
 		}
-		config := pipeline.DefaultConfig()
-		config.Splats = pipeline.SplatsFor(cams, b.Points.Count(), planFactor)
+		config := recipe.Default()
+		config.Splats = recipe.SplatsFor(cams, b.Points.Count(), planFactor)
 		_, err := device.Plan(cams, min(b.Points.Count(), config.Splats), config, pipeline.TrainerOptions{})
 		if errors.Is(err, pipeline.ErrTooSmall) || errors.Is(err, pipeline.ErrTooMany) {
 			return err.Error(), nil

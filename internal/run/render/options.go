@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/scene/trajectory"
@@ -63,7 +64,7 @@ type Options struct {
 }
 
 func NewOptions() *Options {
-	near := pipeline.DefaultConfig().Near
+	near := recipe.Default().Near
 	return &Options{Load: captured.Options{Model: scene.AnyModel}, Fps: 30, Seconds: 10, Projection: ProjectPerspective,
 		Config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (" + fault.Setting("size") + ")"},
 		Format: picture.FormatPNG, Colours: ColourAuto, Crf: 18}

@@ -6,7 +6,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 // Check refuses settings that are out of range, make no sense or contradict each other, before any work.
@@ -25,13 +25,13 @@ func (o *Options) Check() error {
 // checkRanges returns the errors of all settings that are out of range.
 func (o *Options) checkRanges() error {
 	var errs []error
-	check := func(name string, value any, x float64, r pipeline.Range) {
+	check := func(name string, value any, x float64, r recipe.Range) {
 		if !r.Holds(x) {
 			errs = append(errs, fmt.Errorf("%s is %v; it must be %v", fault.Setting(name), value, r))
 		}
 	}
-	for i := range pipeline.Settings {
-		s := &pipeline.Settings[i]
+	for i := range recipe.Settings {
+		s := &recipe.Settings[i]
 		switch p := s.Of(&o.Config).(type) {
 		case *int:
 			check(cli.Dashed(s.Name), *p, float64(*p), s.Asked())
@@ -39,7 +39,7 @@ func (o *Options) checkRanges() error {
 			check(cli.Dashed(s.Name), *p, *p, s.Asked())
 		}
 	}
-	check("splats-factor", o.SplatsFactor, o.SplatsFactor, pipeline.Range{Most: MostSplatsFactor})
+	check("splats-factor", o.SplatsFactor, o.SplatsFactor, recipe.Range{Most: MostSplatsFactor})
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
@@ -48,7 +48,7 @@ func (o *Options) checkRanges() error {
 
 // checkRecipe refuses a recipe whose parts do not go together.
 func (o *Options) checkRecipe() error {
-	c, mcmc := &o.Config, o.Config.Strategy == pipeline.StrategyMCMC
+	c, mcmc := &o.Config, o.Config.Strategy == recipe.StrategyMCMC
 	follows := o.SplatsFactor > 0 && o.Given != nil && o.Given("splats-factor")
 	const still = "%s: without refinement the number of splats stays what the capture has"
 	switch {

@@ -17,6 +17,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 )
 
 // checkpointHeader is about what a checkpoint holds beside its tensors, in bytes.
@@ -28,14 +29,14 @@ type saver struct {
 	o   *CheckpointOptions
 	dir string
 
-	From    *pipeline.Checkpoint    // to go on with; nil: from the start
+	From    *checkpoint.File        // to go on with; nil: from the start
 	Foreign []string                // checkpoints in dir that are not of this run's past
 	Left    []string                // likewise what else an earlier run left in OUT
 	Aside   bool                    // both are in output.AsideFolder
 	Own     *output.Written         // files of OUT that are this program's
 	trusts  bool                    // treat every file with a run's name as ours
 	kept    []output.CheckpointFile // those that are, by step
-	pending *pipeline.CheckpointWrite
+	pending *checkpoint.Write
 	wanted  bool // pending was asked for
 	// steps of --save-at and of the viewer, of this and of earlier calls: their checkpoints stay
 	asked      []int

@@ -8,6 +8,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 )
@@ -32,7 +33,7 @@ func (r *Run) followCapture() {
 	if r.Init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
-	c.Splats = pipeline.SplatsFor(captured.Pick(r.Capture.Cameras, train), points, r.SplatsFactor)
+	c.Splats = recipe.SplatsFor(captured.Pick(r.Capture.Cameras, train), points, r.SplatsFactor)
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}

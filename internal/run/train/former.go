@@ -5,7 +5,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 )
 
 // Leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
@@ -32,7 +32,7 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 	}
 	whole := 0
 	for _, f := range slices.Backward(list) {
-		c, err := pipeline.OpenCheckpoint(f.Path)
+		c, err := checkpoint.Open(f.Path)
 		if err != nil {
 			return fault.Usagef("move it away, replace it with "+fault.Setting("overwrite")+
 				", or choose another folder", "%s is no whole checkpoint of this program", f.Path)

@@ -17,6 +17,7 @@ import (
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/report"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/inria"
@@ -34,7 +35,7 @@ func (o *Options) OfPlan() string {
 }
 
 // ConfigOf is the configuration of a block's training.
-func (o *Options) ConfigOf(plan *plans.Plan, k int) pipeline.Config {
+func (o *Options) ConfigOf(plan *plans.Plan, k int) recipe.Config {
 	if !o.ShareSteps {
 		return o.Config
 	}
@@ -56,7 +57,7 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 
 // AsTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its
 // photos does not count.
-func (o *Options) AsTrained(k int, st *output.Stats, config pipeline.Config) error {
+func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error {
 	chosen := []string{"iterations"}
 	if o.SplatsFactor > 0 {
 		chosen = append(chosen, "splats")
@@ -65,7 +66,7 @@ func (o *Options) AsTrained(k int, st *output.Stats, config pipeline.Config) err
 		chosen = append(chosen, "background")
 	}
 	changes := slices.DeleteFunc(st.Config.Changes(config),
-		func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
+		func(c recipe.Change) bool { return slices.Contains(chosen, c.Key) })
 	if len(changes) == 0 {
 		return nil
 	}
@@ -210,7 +211,7 @@ func (o *Options) CfgArgs() inria.CfgArgs {
 }
 
 // Options is everything that train is asked for. What is no part of
-// pipeline.Config changes no byte of the model, but for the choice of photos.
+// recipe.Config changes no byte of the model, but for the choice of photos.
 type Options struct {
 	Scene   string          // the capture's folder
 	Block   plans.BlockFlag // of a plan
@@ -231,7 +232,7 @@ type Options struct {
 	Devices   string // that train together; "": one does
 	Origin    captured.OriginFlag
 	Init      initial.Options
-	Config    pipeline.Config
+	Config    recipe.Config
 	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
 	SplatsFactor float64
 	// Whether the background was chosen: synthetic captures are white otherwise.
@@ -273,7 +274,7 @@ type CommandLine struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock,
-		Config: pipeline.DefaultConfig(), TestEvery: captured.HeldOutEvery, StepsScaler: 1,
+		Config: recipe.Default(), TestEvery: captured.HeldOutEvery, StepsScaler: 1,
 		Checkpoints: newCheckpointOptions(),
 		Progress:    meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery}}
 }
@@ -292,7 +293,7 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},
 		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
 	}
-	for _, s := range pipeline.Settings {
+	for _, s := range recipe.Settings {
 		for _, n := range s.Needs {
 			list = append(list, need{cli.Dashed(s.Name), cli.WithSettings(n.String()), n.Met(&o.Config)})
 		}

@@ -14,6 +14,8 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 )
 
@@ -143,7 +145,7 @@ func (s *saver) checkConfig() error {
 
 // compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an
 // error.
-func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, error) {
+func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, error) {
 	if err := s.From.Accepts(s.r.Config, capture.Photos); err != nil {
 		return nil, err
 	}
@@ -207,10 +209,10 @@ func (r *Run) record() pipeline.RunRecord {
 	c := r.Capture
 	return pipeline.RunRecord{
 		Version: cli.Version(),
-		Capture: pipeline.CaptureRecord{Fingerprint: r.Fingerprint, Photos: len(r.Train), HeldOut: len(r.Test),
+		Capture: checkpoint.CaptureRecord{Fingerprint: r.Fingerprint, Photos: len(r.Train), HeldOut: len(r.Test),
 			Split: captured.SplitHash(r.Train), Points: r.nPoints,
 			Resolution: captured.Resolution(c.Cameras)},
-		Frame: pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
+		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
 			Origin: r.origin},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"vksplat/internal/fault"
-	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene/initial"
 )
 
@@ -77,8 +77,8 @@ func has(texts map[string]string, name string) bool {
 // values of one strategy make no sense with the other: MCMC starts from faint small splats and needs its regularisers.
 func (o *Options) presetTexts(v Vocabulary, strategyGiven bool) (map[string]string, error) {
 	name := o.Preset
-	if name == "" && o.Config.Strategy == pipeline.StrategyMCMC {
-		name = pipeline.StrategyMCMC
+	if name == "" && o.Config.Strategy == recipe.StrategyMCMC {
+		name = recipe.StrategyMCMC
 	}
 	if name == "" {
 		return nil, nil
@@ -123,7 +123,7 @@ func (o *Options) derive(given func(string) bool, presetGrad bool) error {
 	o.BackgroundGiven = given("background")
 	o.Eval = o.Eval || o.TestList != ""
 	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
-		c.GrowGrad2D = pipeline.AbsGradThreshold
+		c.GrowGrad2D = recipe.AbsGradThreshold
 	}
 	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !given("max-splats") {
 		c.MaxSplats = c.Splats

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -16,7 +17,7 @@ type Viewer interface {
 	Measured(step int, psnr float64)  // the held-out photos have been measured
 	// Saving tells what becomes of the checkpoint that it asked for: w if it is being written in the background,
 	// otherwise that of a step, or err.
-	Saving(w *pipeline.CheckpointWrite, path string, step int, err error)
+	Saving(w *checkpoint.Write, path string, step int, err error)
 	Over(err error) // how the run ended, before everything is closed
 	Close() error
 }
@@ -58,7 +59,7 @@ func (r *Run) tellStep(p pipeline.Progress) {
 }
 
 // saving is Viewer.Saving.
-func (r *Run) saving(w *pipeline.CheckpointWrite, path string, step int, err error) {
+func (r *Run) saving(w *checkpoint.Write, path string, step int, err error) {
 	if r.Live != nil {
 		r.Live.Saving(w, path, step, err)
 	}

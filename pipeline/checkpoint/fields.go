@@ -1,9 +1,8 @@
-package pipeline
+package checkpoint
 
 import (
 	"encoding/binary"
 
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
 	"vksplat/shaders/layout"
@@ -25,19 +24,8 @@ type field struct {
 // statNames are the statistics' tensors, in the order of their rows.
 var statNames = [layout.StatRows]string{layout.StatGrad2d: "stat_grad2d", layout.StatCount: "stat_count"}
 
-// paramFields lists the tensors of a model's parameters in the order of the file.
-func paramFields(c chunkRows) (list []field) {
-	for _, p := range scene.SplatParts(c.degree) {
-		f := field{name: p.Name, dtype: "F32", param: p.Row, width: p.Width, shape: p.Shape, row: p.Row, rows: p.Width}
-		if c.mixed && p.Half {
-			j := f.param - layout.RowSh
-			f.dtype, f.row, f.half, f.step = "F16", layout.RowSh+j/2, j%2, 1
-			f.rows = (f.half + f.width + 1) / 2
-		}
-		list = append(list, f)
-	}
-	return list
-}
+// activations say what turns stored numbers into values.
+var activations = activationsOf()
 
 // activationsOf says of each tensor of parameters what turns its numbers into values.
 func activationsOf() map[string]string {
@@ -48,23 +36,37 @@ func activationsOf() map[string]string {
 	return m
 }
 
+// paramFields lists the tensors of a model's parameters in the order of the file.
+func paramFields(c layout.Rows) (list []field) {
+	for _, p := range scene.SplatParts(c.Degree) {
+		f := field{name: p.Name, dtype: "F32", param: p.Row, width: p.Width, shape: p.Shape, row: p.Row, rows: p.Width}
+		if c.Mixed && p.Half {
+			j := f.param - layout.RowSh
+			f.dtype, f.row, f.half, f.step = "F16", layout.RowSh+j/2, j%2, 1
+			f.rows = (f.half + f.width + 1) / 2
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
 // splatFields lists the tensors of a model in the order of the file: parameters, first moments, second moments,
 // statistics.
-func splatFields(c chunkRows) []field {
+func splatFields(c layout.Rows) []field {
 	params := paramFields(c)
 	list := params
 	for lane, prefix := range []string{"adam_m_", "adam_v_"} {
 		for _, f := range params {
 			f.name, f.dtype, f.rows = prefix+f.name, "F32", f.width
-			f.row = []int{c.first, c.second}[lane] + f.param
-			if c.mixed {
+			f.row = []int{c.First, c.Second}[lane] + f.param
+			if c.Mixed {
 				f.dtype, f.half, f.step = "BF16", lane, 2
 			}
 			list = append(list, f)
 		}
 	}
 	for i, name := range statNames {
-		list = append(list, field{name: name, dtype: "F32", width: 1, row: c.stats + i, rows: 1})
+		list = append(list, field{name: name, dtype: "F32", width: 1, row: c.Stats + i, rows: 1})
 	}
 	return list
 }
@@ -80,14 +82,6 @@ func (f field) bytes() int {
 		return 4
 	}
 	return 2
-}
-
-// valueAt returns number i of a parameter's field.
-func (f field) valueAt(b []byte, i int) float32 {
-	if f.dtype == "F16" {
-		return ref.HalfValue(binary.LittleEndian.Uint16(b[2*i:]))
-	}
-	return floatAt(b, i)
 }
 
 // gather writes count splats to dst, as the file has them, from the field's rows, which are stride words apart.

@@ -1,8 +1,10 @@
-package pipeline
+package recipe
 
 import (
 	"errors"
 	"fmt"
+
+	"vksplat/shaders/layout"
 )
 
 // Strategies of Config.
@@ -18,15 +20,15 @@ const AbsGradThreshold = 8e-4
 // unlisted are the fields of Config that are no settings.
 type unlisted struct {
 	// Steps over which the means' learning rate decays, where a run goes on with more of them; 0: Iterations.
-	scheduleIterations int
+	ScheduleIterations int `json:"-"`
 
-	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
-	bands           int // tests: bands to start with; 0: 1
+	StartCapacities int `json:"-"` // tests: multiplies the first guess of buffer capacities; 0: 1
+	Bands           int `json:"-"` // tests: bands to start with; 0: 1
 }
 
-// MCMCConfig returns the recipe of 3DGS-MCMC for 30,000 steps and a million splats, in gsplat's values.
-func MCMCConfig() Config {
-	c := DefaultConfig()
+// MCMC returns the recipe of 3DGS-MCMC for 30,000 steps and a million splats, in gsplat's values.
+func MCMC() Config {
+	c := Default()
 	c.Strategy, c.MaxSplats, c.RefineStop, c.ResetEvery = StrategyMCMC, 1_000_000, 25000, 0
 	c.InitOpacity, c.InitScale, c.OpacityReg, c.ScaleReg = 0.5, 0.1, 0.01, 0.01
 	return c
@@ -48,10 +50,20 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// schedule returns the steps over which the means' learning rate decays: those that the run was started for.
-func (c Config) schedule() int {
-	if c.scheduleIterations > 0 {
-		return c.scheduleIterations
+// DecaySteps returns the steps over which the means' learning rate decays: those that the run was started for.
+func (c Config) DecaySteps() int {
+	if c.ScheduleIterations > 0 {
+		return c.ScheduleIterations
 	}
 	return c.Iterations
 }
+
+// Precisions of Config.
+const (
+	PrecisionFull = "full" // float32
+	// spherical harmonics as halves, moments as bfloat16; the rest, and all arithmetic, in float32
+	PrecisionMixed = "mixed"
+)
+
+// Rows says how a model that is trained by c is stored.
+func (c *Config) Rows() layout.Rows { return layout.RowsOf(c.SHDegree, c.Precision == PrecisionMixed) }

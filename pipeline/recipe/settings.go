@@ -1,4 +1,4 @@
-package pipeline
+package recipe
 
 import (
 	"fmt"

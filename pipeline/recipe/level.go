@@ -1,4 +1,4 @@
-package pipeline
+package recipe
 
 import "vksplat/shaders/layout"
 
@@ -11,9 +11,9 @@ import "vksplat/shaders/layout"
 // detail.
 const leastSide = layout.TileSize
 
-// level returns how many times photos are halved at a step counted from 0. It depends on nothing else, so that a run
+// Level returns how many times photos are halved at a step counted from 0. It depends on nothing else, so that a run
 // that is resumed goes on as it would have.
-func (c Config) level(step int) int {
+func (c Config) Level(step int) int {
 	if c.NumDownscales == 0 {
 		return 0
 	}
@@ -22,17 +22,17 @@ func (c Config) level(step int) int {
 
 // levelOf returns how many times a photo of width x height is halved at a step counted from 0.
 func (c Config) levelOf(step, width, height int) int {
-	level := c.level(step)
+	level := c.Level(step)
 	for level > 0 && min(width, height)>>level < leastSide {
 		level--
 	}
 	return level
 }
 
-// levelParams turns the view of a whole photo into that of its step. Sizes are rounded down, so that each pixel has all
+// LevelParams turns the view of a whole photo into that of its step. Sizes are rounded down, so that each pixel has all
 // of its texels; the centre of pixel i is at (i + 0.5) 2^level texels, which makes focal length and principal point in
 // pixels exact.
-func (c *Config) levelParams(p *layout.StepParams, step int) {
+func (c *Config) LevelParams(p *layout.StepParams, step int) {
 	v := &p.View
 	level := c.levelOf(step, int(v.Width), int(v.Height))
 	p.Level, p.PhotoWidth, p.PhotoHeight = uint32(level), v.Width, v.Height
@@ -42,26 +42,5 @@ func (c *Config) levelParams(p *layout.StepParams, step int) {
 		v.Center[i] *= share
 	}
 	v.Width, v.Height = v.Width>>level, v.Height>>level
-	v.TileWidth, v.TileHeight = uint32(tiles(int(v.Width))), uint32(tiles(int(v.Height)))
-}
-
-// atLevel makes the programs fit the level of the next step. again says that something before it did not fit, and that
-// the queue went back to it.
-func (t *Trainer) atLevel() (again bool, err error) {
-	level := t.cfg.level(t.next.step)
-	if level == t.level || t.next.kind != unitStep {
-		return false, nil
-	}
-	if again, err := t.drain(); err != nil || again {
-		return again, err
-	}
-	t.level = level
-	return false, t.each(func(m *member) error {
-		m.pace.anew()
-		if shrunk := level > 0; m.e.compare.shrunk != shrunk {
-			m.e.compare.shrunk = shrunk
-			return m.e.buildToFit()
-		}
-		return nil
-	})
+	v.TileWidth, v.TileHeight = uint32(layout.Tiles(int(v.Width))), uint32(layout.Tiles(int(v.Height)))
 }

@@ -1,8 +1,7 @@
-package pipeline
+package checkpoint
 
 import (
 	"encoding/binary"
-	"math"
 	"runtime"
 	"sync"
 )
@@ -14,10 +13,6 @@ const (
 	transposeBlock = 32   // splats whose numbers stay in the cache meanwhile
 	transposePart  = 8192 // splats below which a goroutine is not worth its start
 )
-
-func floatAt(b []byte, i int) float32 {
-	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-}
 
 // interleave writes count splats of width numbers to dst, from width rows of src that are stride numbers apart.
 func interleave(dst, src []byte, width, count, stride int) {

@@ -1,4 +1,4 @@
-package pipeline
+package recipe
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ const firstConfig = `{"iterations":30000,"seed":42,"sh_degree":3,"sh_degree_inte
 
 // TestConfigJSON wants new settings to come after those that checkpoints have.
 func TestConfigJSON(t *testing.T) {
-	data, err := json.Marshal(DefaultConfig())
+	data, err := json.Marshal(Default())
 	if err != nil || !strings.HasPrefix(string(data), firstConfig) {
 		t.Errorf("%s, error %v\nwant at the start\n%s", data, err, firstConfig)
 	}
@@ -33,7 +33,7 @@ func TestConfigRanges(t *testing.T) {
 		s := &Settings[i]
 		try := func(x float64, allowed bool) {
 			t.Helper()
-			c := DefaultConfig()
+			c := Default()
 			switch p := s.Of(&c).(type) {
 			case *int:
 				*p = int(x)
@@ -64,15 +64,15 @@ func TestConfigRanges(t *testing.T) {
 			try(math.Inf(1), false)
 		}
 	}
-	c := DefaultConfig()
+	c := Default()
 	c.Strategy, c.Precision = "adc", "half"
 	const want = `strategy is "adc"; it must be one of default, mcmc`
 	err := c.Validate()
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "precision") {
 		t.Errorf("error %v", err)
 	}
-	if DefaultConfig().Validate() != nil || MCMCConfig().Validate() != nil {
-		t.Errorf("the recipes: %v, %v", DefaultConfig().Validate(), MCMCConfig().Validate())
+	if Default().Validate() != nil || MCMC().Validate() != nil {
+		t.Errorf("the recipes: %v, %v", Default().Validate(), MCMC().Validate())
 	}
 }
 
@@ -109,7 +109,7 @@ func TestConfigNeeds(t *testing.T) {
 		{Need{"carve", ""}, "{carve} above 0", func(c *Config, on bool) { c.Carve = map[bool]float64{true: 0.5}[on] }},
 	} {
 		for _, on := range []bool{false, true} {
-			cfg := DefaultConfig()
+			cfg := Default()
 			c.set(&cfg, on)
 			if c.need.Met(&cfg) != on || c.need.String() != c.text {
 				t.Errorf("%v with %t: met %t", c.need, on, c.need.Met(&cfg))

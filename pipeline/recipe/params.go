@@ -1,41 +1,16 @@
-package pipeline
+package recipe
 
 import (
 	"math"
 
-	"vksplat/pipeline/ref"
-	"vksplat/scene"
+	"vksplat/internal/philox"
 	"vksplat/shaders/layout"
 )
 
-func tiles(pixels int) int { return (pixels + layout.TileSize - 1) / layout.TileSize }
-
-// viewParams fills what kernels need to know of a camera. Degree is the SH degree to evaluate.
-func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antialiased bool, background [3]float32) {
-	for i, x := range c.R {
-		v.Rot[i] = float32(x)
-	}
-	for i, x := range c.T {
-		v.Trans[i] = float32(x)
-	}
-	v.Focal = [2]float32{float32(c.Fx), float32(c.Fy)}
-	v.Center = [2]float32{float32(c.Cx), float32(c.Cy)}
-	v.Width, v.Height = uint32(c.Width), uint32(c.Height)
-	v.TileWidth, v.TileHeight = uint32(tiles(c.Width)), uint32(tiles(c.Height))
-	v.CameraModel = layout.CameraPinhole
-	if c.Model == scene.Fisheye {
-		v.CameraModel = layout.CameraFisheye
-	}
-	v.Near = float32(near)
-	v.ShDegree = uint32(degree)
-	v.Antialiased = bit(antialiased)
-	v.Background = background
-}
-
-// optimiserParams fills the settings, the learning rate of the means and Adam's bias corrections of a step counted from
+// OptimiserParams fills the settings, the learning rate of the means and Adam's bias corrections of a step counted from
 // 0 that trains on so many views. More than one are a batch, for which learning rates grow by the root of their number,
 // and Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
-func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
+func (c *Config) OptimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	root := math.Sqrt(float64(views))
 	c.settingParams(p, sceneScale, root)
 	p.LrMeans = float32(root * c.lrMeans(step, sceneScale))
@@ -48,20 +23,12 @@ func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale floa
 	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(1-gain2, t)))
 }
 
-// bit is a truth value as kernels have it.
-func bit(b bool) uint32 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // batchGain is 1 - beta of a batch of views.
 func batchGain(beta float64, views int) float64 { return min(float64(views)*(1-beta), 1) }
 
-// strategyParams fills what the strategy needs, beside settings, after a step counted from 0 that trained on so many
+// StrategyParams fills what the strategy needs, beside settings, after a step counted from 0 that trained on so many
 // views.
-func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64, views int) {
+func (c *Config) StrategyParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	p.PruneScale = 0
 	if c.ResetEvery > 0 && step > c.ResetEvery {
 		p.PruneScale = float32(c.PruneScale * sceneScale)
@@ -73,10 +40,10 @@ func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float
 	}
 }
 
-// cleanParams makes of a refinement one that adds nothing and removes what no picture shows: floaters, which are
+// CleanParams makes of a refinement one that adds nothing and removes what no picture shows: floaters, which are
 // invisible by then, and splats below the alpha that renderers skip. A model with a given number of splats, or of MCMC,
 // keeps that number: MCMC relocates its floaters, the default strategy leaves them, invisible.
-func (c *Config) cleanParams(p *layout.StepParams) {
+func (c *Config) CleanParams(p *layout.StepParams) {
 	p.TargetSplats, p.GrowGrad2d, p.PruneScale = 0, float32(math.Inf(1)), 0
 	switch {
 	case c.Strategy == StrategyMCMC:
@@ -90,18 +57,25 @@ func (c *Config) cleanParams(p *layout.StepParams) {
 
 // lrMeans returns the learning rate of the means at a step counted from 0.
 func (c *Config) lrMeans(step int, sceneScale float64) float64 {
-	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, min(1, float64(step)/float64(c.schedule())))
+	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, min(1, float64(step)/float64(c.DecaySteps())))
 }
 
-// backgroundOf returns the colour behind the scene at a training step.
-func (c *Config) backgroundOf(step int) (rgb [3]float32) {
+// BackgroundOf returns the colour behind the scene at a training step.
+func (c *Config) BackgroundOf(step int) (rgb [3]float32) {
 	if !c.RandomBackground {
 		return c.Background
 	}
-	r := ref.Philox([4]uint32{0, uint32(step), layout.DrawBackground, 0},
+	r := philox.Block([4]uint32{0, uint32(step), layout.DrawBackground, 0},
 		[2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
 	for i := range rgb {
 		rgb[i] = float32(r[i]>>8) / (1<<24 - 1) // 0 to 1, both included
 	}
 	return rgb
+}
+
+// PhotoParams fills how training photo id, which has these PHOTO_* bits, is compared at a step counted from 0.
+func (c *Config) PhotoParams(p *layout.StepParams, step, id int, flags uint32) {
+	p.PhotoFlags = flags
+	p.ViewId = uint32(id)
+	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.DecaySteps()))))
 }

@@ -1,22 +1,20 @@
-package pipeline
+package recipe
 
 import (
-	"fmt"
 	"math"
 
-	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
 
-// refines reports whether the splats are refined after step (counted from 0).
-func (c Config) refines(step int) bool {
+// Refines reports whether the splats are refined after step (counted from 0).
+func (c Config) Refines(step int) bool {
 	return c.RefineEvery > 0 && step > c.RefineStart && step < c.RefineStop && step%c.RefineEvery == 0
 }
 
-// cleans reports whether what a finished model need not have is removed after step (counted from 0): after the last
+// Cleans reports whether what a finished model need not have is removed after step (counted from 0): after the last
 // one, with Carve.
-func (c Config) cleans(step int) bool {
-	return c.Carve > 0 && c.RefineEvery > 0 && step == c.Iterations-1 && !c.refines(step)
+func (c Config) Cleans(step int) bool {
+	return c.Carve > 0 && c.RefineEvery > 0 && step == c.Iterations-1 && !c.Refines(step)
 }
 
 // resets reports whether opacities are reset after step (counted from 0).
@@ -27,12 +25,12 @@ func (c Config) resets(step int) bool {
 // refinement returns which refinement the one after step is, from 1 on.
 func (c Config) refinement(step int) int { return step/c.RefineEvery - c.RefineStart/c.RefineEvery }
 
-// refinements returns how many there are in a whole run.
-func (c Config) refinements() int {
+// Refinements returns how many there are in a whole run.
+func (c Config) Refinements() int {
 	if c.RefineEvery <= 0 {
 		return 0
 	}
-	return max(0, c.refinement(min(c.RefineStop, c.schedule())-1))
+	return max(0, c.refinement(min(c.RefineStop, c.DecaySteps())-1))
 }
 
 // Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled
@@ -74,7 +72,7 @@ func (c Config) ForShare(share float64) Config {
 	return c
 }
 
-// targetSplats returns the number of splats that the refinement after step is to end with, 0 where the thresholds of
+// TargetSplats returns the number of splats that the refinement after step is to end with, 0 where the thresholds of
 // the default strategy decide. It is a function of the numbers of splats at the start and at most, so that it needs no
 // count from the device.
 //
@@ -85,8 +83,8 @@ func (c Config) ForShare(share float64) Config {
 //
 // A run that goes on with more iterations may refine more often than its schedule has: those refinements keep what the
 // last of the schedule made.
-func (c Config) targetSplats(start, ceiling, step int) int {
-	all := c.refinements()
+func (c Config) TargetSplats(start, ceiling, step int) int {
+	all := c.Refinements()
 	r := min(c.refinement(step), all)
 	if c.Strategy == StrategyDefault {
 		if c.Splats == 0 || all == 0 {
@@ -136,50 +134,11 @@ const (
 	densePixels  = 500
 )
 
-// thinned returns the splats to start with: all, or for MCMC, which removes none, as many as there are to be in the
-// end, taken at even distances.
-func (c Config) thinned(s *scene.Splats) *scene.Splats {
-	if c.Strategy != StrategyMCMC || c.Splats == 0 || s.N <= c.Splats {
-		return s
+// RefinesFrom reports whether a refinement comes after step (counted from 0) or a later one.
+func (c Config) RefinesFrom(step int) bool {
+	if c.RefineEvery <= 0 {
+		return false
 	}
-	t := scene.NewSplats(c.Splats, s.Degree)
-	all, some := paramsOf(s), paramsOf(t)
-	for i := range t.N {
-		from := int(int64(i) * int64(s.N) / int64(t.N))
-		for r := range ref.ParamRows(s.Degree) {
-			*some.At(r, i) = *all.At(r, from)
-		}
-	}
-	return t
-}
-
-// Check makes sure that a run that begins with so many splats can be trained as planned.
-func (p *Plan) Check(cfg Config, splats int) error {
-	if cfg.Strategy == StrategyMCMC && cfg.Splats > 0 {
-		splats = min(splats, cfg.Splats) // see thinned
-	}
-	return cfg.checkCeiling(splats, p.Ceiling)
-}
-
-// checkCeiling makes sure that the splats to start with and to end with fit, and that the one number can become the
-// other.
-func (c Config) checkCeiling(start, ceiling int) error {
-	all := c.refinements()
-	switch {
-	case start > ceiling && ceiling == c.MaxSplats:
-		return fmt.Errorf("start training: %w: %d to start with, at most %d are allowed",
-			ErrTooMany, start, c.MaxSplats)
-	case start > ceiling:
-		return fmt.Errorf("start training: %w: %d splats to start with, %d fit", ErrTooSmall, start, ceiling)
-	case c.Splats > ceiling:
-		return fmt.Errorf("start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, ceiling)
-	case c.Splats == 0 || c.Splats == start:
-	case all == 0:
-		return fmt.Errorf("start training: %w: no refinement in %d steps makes %d splats of %d",
-			ErrUnreachable, c.Iterations, c.Splats, start)
-	case c.Strategy == StrategyDefault && math.Ldexp(float64(start), all) < float64(c.Splats):
-		return fmt.Errorf("start training: %w: %d refinements, each at most doubling them, do not make %d "+
-			"splats of %d", ErrUnreachable, all, c.Splats, start)
-	}
-	return nil
+	next := max(step, c.RefineStart+1) + c.RefineEvery - 1
+	return next-next%c.RefineEvery < min(c.RefineStop, c.Iterations)
 }

@@ -1,0 +1,98 @@
+package checkpoint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vksplat/internal/fault"
+	"vksplat/pipeline/recipe"
+)
+
+// Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would
+// lead to other bytes. More iterations are no change: the schedule stays that of the first start.
+func (c *File) Changes(cfg recipe.Config, capture CaptureRecord) []recipe.Change {
+	h := &c.Header
+	list := h.Config.Changes(cfg)
+	n := len(list)
+	for _, x := range []struct{ key, old, now string }{
+		{"photos", strconv.Itoa(h.Capture.Photos), strconv.Itoa(capture.Photos)},
+		{"held-out photos", strconv.Itoa(h.Capture.HeldOut), strconv.Itoa(capture.HeldOut)},
+		{"resolution", h.Capture.Resolution, capture.Resolution},
+		{"points", strconv.Itoa(h.Capture.Points), strconv.Itoa(capture.Points)},
+	} {
+		if x.old != x.now {
+			list = append(list, recipe.Change{Key: "capture's " + x.key, Old: x.old, New: x.now})
+		}
+	}
+	short := func(s string) string { return s[:min(len(s), 12)] }
+	if len(list) == n && h.Capture.Split != capture.Split { // as many, but others
+		list = append(list, recipe.Change{Key: "capture's choice of held-out photos",
+			Old: short(h.Capture.Split), New: short(capture.Split)})
+	}
+	if len(list) == n && h.Capture.Fingerprint != capture.Fingerprint { // same sizes, other contents
+		list = append(list, recipe.Change{Key: "capture's contents", Old: short(h.Capture.Fingerprint),
+			New: short(capture.Fingerprint)})
+	}
+	return list
+}
+
+// Accepts returns an error of kind fault.ErrUsage where the state in the checkpoint cannot become that of a run of cfg
+// on so many photos.
+func (c *File) Accepts(cfg recipe.Config, photos int) error {
+	h := &c.Header
+	refused := func(hint, format string, args ...any) error {
+		return &fault.Error{Op: "resume", Path: c.path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...),
+			Hint: hint}
+	}
+	switch {
+	case cfg.SHDegree != h.SHDegree:
+		return refused(fmt.Sprintf("give %s %d, or train anew", fault.Setting("sh-degree"), h.SHDegree),
+			"a model of SH degree %d cannot become one of degree %d", h.SHDegree, cfg.SHDegree)
+	case cfg.Precision != h.Config.Precision:
+		return refused(fmt.Sprintf("give %s %s, or train anew", fault.Setting("precision"), h.Config.Precision),
+			"a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision)
+	case cfg.Exposure && !h.Config.Exposure:
+		return refused("leave out "+fault.Setting("exposure")+", or train anew",
+			"a run without %s cannot go on with it", fault.Setting("exposure"))
+	case !cfg.Exposure && h.Config.Exposure:
+		return refused("give "+fault.Setting("exposure")+", or train anew",
+			"a run with %s cannot go on without it", fault.Setting("exposure"))
+	case cfg.Exposure && photos != c.exposures():
+		return refused("give the photos that the run was started with, or train anew",
+			"the exposures of %d photos cannot become those of %d", c.exposures(), photos)
+	case cfg.Iterations < h.Step:
+		return refused(fmt.Sprintf("give %s %d or more, or name an earlier checkpoint with %s=FILE",
+			fault.Setting("iterations"), h.Step, fault.Setting(
+				"resume")), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
+	}
+	return nil
+}
+
+// exposures returns how many photos have an exposure in the checkpoint.
+func (c *File) exposures() int {
+	for _, t := range c.Tensors() {
+		if t.Name == ExposuresTensor && len(t.Shape) > 0 {
+			return t.Shape[0]
+		}
+	}
+	return 0
+}
+
+// Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far,
+// unless cfg has another one, or unless memory ran short and the ceiling came down, which it need not stay where there
+// is more; then 0. A model that has more splats than cfg allows goes on with them and does not grow.
+func (c *File) Ceiling(cfg recipe.Config) int {
+	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool {
+		return strings.HasPrefix(d.Reason,
+			RanShort)
+	})
+	switch {
+	case !lowered && cfg.MaxSplats == c.Header.Config.MaxSplats:
+		return c.Header.SplatCeiling
+	case cfg.MaxSplats > 0 && cfg.MaxSplats < c.Header.Splats:
+		return c.Header.Splats
+	}
+	return 0
+}

@@ -1,0 +1,187 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/pipeline/checkpoint"
+	"vksplat/vk"
+)
+
+// mustSave writes a checkpoint.
+func mustSave(t *testing.T, tr *Trainer, path string) *checkpoint.Write {
+	t.Helper()
+	w, err := tr.SaveCheckpoint(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestCheckpointAfterShortage lets a device run out of memory while the model grows, saves what there is before
+// anything is given up for that, and goes on elsewhere to the undisturbed end.
+func TestCheckpointAfterShortage(t *testing.T) {
+	smallChunks(t)
+	d := testDevice(t)
+	dir := t.TempDir()
+	tr, _, cfg := checkpointTrainer(t, d, nil)
+	if err := tr.RunTo(context.Background(), 5, nil); err != nil {
+		t.Fatal(err)
+	}
+	saved(t, tr, filepath.Join(dir, "early"))
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if tr.lastGrowth == 0 {
+		t.Fatal("nothing grew: the test proves too little")
+	}
+	want := saved(t, tr, filepath.Join(dir, "end"))
+
+	small, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: "48MiB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer small.Close()
+	var short *Trainer
+	pressed := 0
+	options := TrainerOptions{OnPressure: func(int) {
+		if pressed++; pressed == 1 {
+			contents(t, mustSave(t, short, filepath.Join(dir, "short")))
+		}
+	}}
+	short = resumedWith(t, small, filepath.Join(dir, "early"), cfg, options)
+	defer short.Close()
+	// What is free now is taken, but for a little that saving needs.
+	var hogs []vk.View
+	for {
+		hog, err := small.dev.Alloc(vk.DeviceLocal, 1<<20, "hog")
+		if errors.Is(err, vk.ErrOutOfMemory) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		hogs = append(hogs, hog)
+	}
+	if err = short.Run(context.Background(), nil); err != nil && !IsShortage(err) {
+		t.Fatal(err)
+	}
+	t.Logf("%d MiB of 48 were taken by others; step %d of %d: %v", len(hogs), short.Step(), cfg.Iterations, err)
+	if pressed == 0 || err == nil && (short.NotReproducibleFrom() < 0 || len(short.Deviations()) != 1) {
+		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.NotReproducibleFrom(),
+			short.Deviations())
+	}
+	last := resumed(t, d, filepath.Join(dir, "short"), cfg)
+	defer last.Close()
+	if err := last.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := saved(t, last, filepath.Join(dir, "end2")); !bytes.Equal(got, want) {
+		t.Error("the run ends with other bytes")
+	}
+}
+
+// TestOtherDevice goes on with what another driver trained: it works, and from then on checkpoints say so.
+func TestOtherDevice(t *testing.T) {
+	d := testDevice(t)
+	tr, _, cfg := checkpointTrainer(t, d, nil)
+	h := tr.header()
+	h.Device.Driver = "another"
+	path := filepath.Join(t.TempDir(), "x")
+	content := checkpoint.Content{Header: h, State: tr.liveState(tr.extra)}
+	if _, err := tr.writer.Save(path, content, time.Now(), false); err != nil {
+		t.Fatal(err)
+	}
+	other := resumed(t, d, path, cfg)
+	defer other.Close()
+	saved(t, other, path)
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") ||
+		c.Header.Device != d.Record() {
+		t.Errorf("deviations %v, device %v", got, c.Header.Device)
+	}
+	if got := d.Record(); !got.Same(checkpoint.DeviceRecord{Name: got.Name, UUID: "another card", Driver: got.Driver,
+		DriverVersion: got.DriverVersion}) {
+		t.Error("two cards of one model are taken for two models")
+	}
+}
+
+// TestAside gives back the caller's text of the moment of the checkpoint, and writes none where there is none.
+func TestAside(t *testing.T) {
+	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
+	path, text := filepath.Join(t.TempDir(), "x"), ""
+	tr.run.Aside = func() string { return text }
+	plain := saved(t, tr, path)
+	for _, text = range []string{`{"n":3}`, ""} {
+		data := saved(t, tr, path)
+		c, err := checkpoint.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Aside(); got != text {
+			t.Errorf("%q came back, want %q", got, text)
+		}
+		if (text == "") != bytes.Equal(data, plain) {
+			t.Errorf("with %q aside, the file equals one without: %v", text, text != "")
+		}
+	}
+}
+
+// TestExtraState takes a table of another part of the trainer along.
+func TestExtraState(t *testing.T) {
+	d := testDevice(t)
+	withTable := func(tr *Trainer, n int) vk.Slice[float32] {
+		table, err := vk.Make[float32](d.dev, vk.Upload, 12*n, "table")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.extra = append(tr.extra, checkpoint.Extra{Name: "exposure", Shape: []int{n, 3, 4}, Data: table})
+		return table
+	}
+	tr, views, cfg := checkpointTrainer(t, d, nil)
+	table := withTable(tr, len(views))
+	for i := range vk.Host(table) {
+		vk.Host(table)[i] = float32(i)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	want := saved(t, tr, path)
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := resumeOn(d, views, c, cfg); err == nil ||
+		!strings.Contains(err.Error(), "tensor exposure, which this run does not train") {
+		t.Errorf("without the table: %v", err)
+	}
+	clear(vk.Host(table))
+	live := tr.liveState(tr.extra)
+	live[0].Pieces = checkpoint.MinPiece
+	if err := live.Read(c, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := saved(t, tr, path); !bytes.Equal(got, want) {
+		t.Error("the table did not come back")
+	}
+	tr.writer.Copies = checkpoint.CopyDevice
+	w, err := tr.SaveCheckpoint(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, w); !bytes.Equal(got, want) {
+		t.Error("the table's copy is another")
+	}
+}

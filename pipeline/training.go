@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"slices"
+
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+)
+
+// training decides what the units of a run do. It stays as it is while the run goes on, but for Trainer.Hold.
+type training struct {
+	cfg        recipe.Config
+	sceneScale float64
+	cams       []scene.Camera
+	start      int  // splats that training starts with: what the schedule of their number begins at
+	carves     bool // floaters are carved before refinements
+}
+
+// setParams fills what the kernels of member m read in u, whose views are those of the members.
+func (r *training) setParams(g *group, m *member, f *frame, u recipe.Unit, views []int) {
+	if m.e.world.alone() {
+		r.viewOfUnit(f.hostParams, g, m, u, views[0])
+		return
+	}
+	for w, view := range views {
+		var p layout.StepParams
+		r.viewOfUnit(&p, g, m, u, view)
+		if slices.Contains(views[:w], view) {
+			p.LrExposure = notStepped
+		}
+		f.peers.set(w, &p)
+	}
+}
+
+// viewOfUnit fills what the kernels of member m read of one view of u.
+func (r *training) viewOfUnit(p *layout.StepParams, g *group, m *member, u recipe.Unit, view int) {
+	at := m.e.world
+	degree := min(u.Step/r.cfg.SHInterval, r.cfg.SHDegree)
+	viewParams(&p.View, &r.cams[view], r.cfg.Near, degree, r.cfg.Antialiased, r.cfg.BackgroundOf(u.Step))
+	r.cfg.LevelParams(p, u.Step)
+	p.Unit, p.Step = u.Number, uint32(u.Step)
+	p.SeedLo, p.SeedHi = uint32(r.cfg.Seed), uint32(r.cfg.Seed>>32)^at.salt()
+	r.cfg.OptimiserParams(p, u.Step, r.sceneScale, at.size())
+	r.cfg.PhotoParams(p, u.Step, view, m.photos.flags[view])
+	r.cfg.StrategyParams(p, u.Step, r.sceneScale, at.size())
+	p.TargetSplats = 0
+	switch {
+	case u.Kind == recipe.Refine && r.cfg.Cleans(u.Step):
+		r.cfg.CleanParams(p)
+	case u.Kind == recipe.Refine:
+		p.TargetSplats = uint32(g.due(m, r.cfg.TargetSplats(r.start, g.ceiling(), u.Step)))
+	}
+	p.MaxSplats, p.SplatCapacity = uint32(m.maxSplats), uint32(m.e.model.capacity())
+}
