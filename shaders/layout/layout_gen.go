@@ -272,15 +272,15 @@ type StepParams struct {
 	ScaleReg float32
 	// with exposure, weight X of the maps' mean squared distance from the identity
 	ExposureReg float32
-	// learning rate X of log scales, 0 to 10; here times the root of the number of views
+	// learning rate X of log scales, 0 to 10; here as the step has it
 	LrLogScales float32
-	// learning rate X of rotations, 0 to 10; here times the root of the number of views
+	// learning rate X of rotations, 0 to 10; here as the step has it
 	LrQuats float32
-	// learning rate X of logit opacities, 0 to 10; here times the root of the number of views
+	// learning rate X of logit opacities, 0 to 10; here as the step has it
 	LrLogitOpacity float32
-	// learning rate X of colours, 0 to 10; here times the root of the number of views
+	// learning rate X of colours, 0 to 10; here as the step has it
 	LrSh0 float32
-	// learning rate X of higher SH coefficients, 0 to 10; here times the root of the number of views
+	// learning rate X of higher SH coefficients, 0 to 10; here as the step has it
 	LrShn float32
 	// Optimiser.
 	LrMeans      float32 // of this step, world units

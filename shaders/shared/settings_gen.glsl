@@ -22,13 +22,13 @@
     float scale_reg;
     // with exposure, weight X of the maps' mean squared distance from the identity
     float exposure_reg;
-    // learning rate X of log scales, 0 to 10; here times the root of the number of views
+    // learning rate X of log scales, 0 to 10; here as the step has it
     float lr_log_scales;
-    // learning rate X of rotations, 0 to 10; here times the root of the number of views
+    // learning rate X of rotations, 0 to 10; here as the step has it
     float lr_quats;
-    // learning rate X of logit opacities, 0 to 10; here times the root of the number of views
+    // learning rate X of logit opacities, 0 to 10; here as the step has it
     float lr_logit_opacity;
-    // learning rate X of colours, 0 to 10; here times the root of the number of views
+    // learning rate X of colours, 0 to 10; here as the step has it
     float lr_sh0;
-    // learning rate X of higher SH coefficients, 0 to 10; here times the root of the number of views
+    // learning rate X of higher SH coefficients, 0 to 10; here as the step has it
     float lr_shn;
