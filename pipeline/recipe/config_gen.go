@@ -108,6 +108,13 @@ type Config struct {
 	GrowFactor float64 `json:"grow_factor"`
 	// mcmc: exploration noise, times the learning rate of positions
 	NoiseLR float64 `json:"noise_lr"`
+	// in every training step, move each channel of the background by a random number between -X and X
+	BackgroundNoise float64 `json:"background_noise"`
+	// share X of the run, at its end, over which all learning rates of splats fall exponentially; 0:
+	// none
+	LRCooldown float64 `json:"lr_cooldown"`
+	// share X of the learning rates left after lr_cooldown
+	LRCooldownFinal float64 `json:"lr_cooldown_final"`
 
 	unlisted
 }
@@ -161,6 +168,9 @@ func Default() Config {
 		ResetOpacity:       0.01,
 		GrowFactor:         1.05,
 		NoiseLR:            5e5,
+		BackgroundNoise:    0,
+		LRCooldown:         0,
+		LRCooldownFinal:    0.1,
 	}
 }
 
@@ -250,6 +260,15 @@ var Settings = []Setting{
 		Source:  "INRIA",
 		Aliases: []string{"random-bkgd"},
 		Of:      func(c *Config) any { return &c.RandomBackground },
+	},
+	{
+		Name:  "background_noise",
+		Group: "Training",
+		Help: "in every training step, move each channel of the background by a random number between -`X` and " +
+			"`X`",
+		Source: "Brush",
+		Range:  Range{Most: 1},
+		Of:     func(c *Config) any { return &c.BackgroundNoise },
 	},
 	{
 		Name:    "antialiased",
@@ -518,6 +537,22 @@ var Settings = []Setting{
 		Of:     func(c *Config) any { return &c.LRMeansFinal },
 	},
 	{
+		Name:  "lr_cooldown",
+		Group: "Learning rates",
+		Help: "share `X` of the run, at its end, over which all learning rates of splats fall exponentially; 0: " +
+			"none",
+		Range: Range{Most: 1},
+		Of:    func(c *Config) any { return &c.LRCooldown },
+	},
+	{
+		Name:  "lr_cooldown_final",
+		Group: "Learning rates",
+		Help:  "share `X` of the learning rates left after {lr_cooldown}",
+		Range: Range{Most: 1, AboveLeast: true},
+		Needs: []Need{{"lr_cooldown", ""}},
+		Of:    func(c *Config) any { return &c.LRCooldownFinal },
+	},
+	{
 		Name:      "lr_log_scales",
 		Group:     "Learning rates",
 		Help:      "learning rate of log scales, 0 to 10",
@@ -603,8 +638,8 @@ var Settings = []Setting{
 }
 
 // settingParams fills the members of StepParams that are settings. scene is the scene's scale,
-// batch the root of the number of views that the step trains on.
-func (c *Config) settingParams(p *layout.StepParams, scene, batch float64) {
+// rate what learning rates are multiplied by in this step.
+func (c *Config) settingParams(p *layout.StepParams, scene, rate float64) {
 	p.RevisedOpacity = layout.Bit(c.RevisedOpacity)
 	p.GrowGrad2d = float32(c.GrowGrad2D)
 	p.GrowScale = float32(scene * c.GrowScale)
@@ -615,9 +650,9 @@ func (c *Config) settingParams(p *layout.StepParams, scene, batch float64) {
 	p.OpacityReg = float32(c.OpacityReg)
 	p.ScaleReg = float32(c.ScaleReg)
 	p.ExposureReg = float32(c.ExposureReg)
-	p.LrLogScales = float32(batch * c.LRLogScales)
-	p.LrQuats = float32(batch * c.LRQuats)
-	p.LrLogitOpacity = float32(batch * c.LRLogitOpacity)
-	p.LrSh0 = float32(batch * c.LRSH0)
-	p.LrShn = float32(batch * c.LRSHN)
+	p.LrLogScales = float32(rate * c.LRLogScales)
+	p.LrQuats = float32(rate * c.LRQuats)
+	p.LrLogitOpacity = float32(rate * c.LRLogitOpacity)
+	p.LrSh0 = float32(rate * c.LRSH0)
+	p.LrShn = float32(rate * c.LRSHN)
 }

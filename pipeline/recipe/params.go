@@ -7,12 +7,12 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// OptimiserParams fills the settings, the learning rate of the means and Adam's bias corrections of a step counted from
-// 0 that trains on so many views. More than one are a batch, for which learning rates grow by the root of their number,
-// and Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
+// OptimiserParams fills the settings, the learning rates and Adam's bias corrections of a step counted from 0 that
+// trains on so many views. More than one are a batch, for which learning rates grow by the root of their number, and
+// Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
 func (c *Config) OptimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	root := math.Sqrt(float64(views))
-	c.settingParams(p, sceneScale, root)
+	c.settingParams(p, sceneScale, root*c.cooldown(step))
 	p.LrMeans = float32(root * c.lrMeans(step, sceneScale))
 	gain1, gain2 := batchGain(layout.AdamBeta1, views), batchGain(layout.AdamBeta2, views)
 	p.BatchBeta1, p.BatchRest1 = float32(1-gain1), float32(gain1)
@@ -55,20 +55,36 @@ func (c *Config) CleanParams(p *layout.StepParams) {
 	}
 }
 
-// lrMeans returns the learning rate of the means at a step counted from 0.
+// progress returns how much of the schedule has passed before a step counted from 0: 0 to 1.
+func (c *Config) progress(step int) float64 { return min(1, float64(step)/float64(c.DecaySteps())) }
+
+// lrMeans returns the learning rate of the means at a step counted from 0, world units.
 func (c *Config) lrMeans(step int, sceneScale float64) float64 {
-	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, min(1, float64(step)/float64(c.DecaySteps())))
+	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, c.progress(step)) * c.cooldown(step)
+}
+
+// cooldown returns what all learning rates of splats are multiplied by at a step counted from 0: 1 until the last share
+// LRCooldown of the schedule, then falling exponentially to LRCooldownFinal.
+func (c *Config) cooldown(step int) float64 {
+	begin := 1 - c.LRCooldown
+	if at := c.progress(step); at > begin {
+		return math.Pow(c.LRCooldownFinal, (at-begin)/c.LRCooldown)
+	}
+	return 1
 }
 
 // BackgroundOf returns the colour behind the scene at a training step.
 func (c *Config) BackgroundOf(step int) (rgb [3]float32) {
-	if !c.RandomBackground {
+	if !c.RandomBackground && c.BackgroundNoise == 0 {
 		return c.Background
 	}
 	r := philox.Block([4]uint32{0, uint32(step), layout.DrawBackground, 0},
 		[2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
 	for i := range rgb {
 		rgb[i] = float32(r[i]>>8) / (1<<24 - 1) // 0 to 1, both included
+		if !c.RandomBackground {
+			rgb[i] = c.Background[i] + float32(c.BackgroundNoise)*(2*rgb[i]-1)
+		}
 	}
 	return rgb
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 func TestScaled(t *testing.T) {
@@ -127,6 +128,60 @@ func TestRandomBackground(t *testing.T) {
 	}
 	if lo, hi := slices.Min(all), slices.Max(all); lo < 0 || hi > 1 || lo > 0.01 || hi < 0.99 {
 		t.Errorf("from %g to %g", lo, hi)
+	}
+}
+
+// TestBackgroundNoise draws backgrounds that scatter about the one that is asked for.
+func TestBackgroundNoise(t *testing.T) {
+	c := Default()
+	c.Background, c.BackgroundNoise = [3]float32{0, 0.5, 1}, 0.1
+	if a := c.BackgroundOf(1); a == c.BackgroundOf(2) || a != c.BackgroundOf(1) {
+		t.Error("not another colour every step")
+	}
+	for channel, want := range c.Background {
+		lo, hi, sum := float32(2), float32(-2), float32(0)
+		for step := range 2000 {
+			x := c.BackgroundOf(step)[channel] - want
+			lo, hi, sum = min(lo, x), max(hi, x), sum+x
+		}
+		if lo < -0.1001 || lo > -0.099 || hi > 0.1001 || hi < 0.099 || math.Abs(float64(sum/2000)) > 0.006 {
+			t.Errorf("channel %d: from %g to %g, mean %g", channel, lo, hi, sum/2000)
+		}
+	}
+}
+
+// TestCooldown lowers every learning rate of splats at the end of the schedule, and MCMC's noise with that of the
+// means.
+func TestCooldown(t *testing.T) {
+	c := MCMC()
+	c.Iterations, c.LRMeansFinal = 1000, 1
+	at := func(step int) (p layout.StepParams) {
+		c.OptimiserParams(&p, step, 2, 4)
+		c.StrategyParams(&p, step, 2, 4)
+		return p
+	}
+	plain := at(0)
+	c.LRCooldown, c.LRCooldownFinal = 0.2, 0.01
+	for _, k := range []struct {
+		step int
+		want float64
+	}{{0, 1}, {800, 1}, {850, math.Sqrt(0.1)}, {900, 0.1}, {1000, 0.01}, {1500, 0.01}} {
+		got := at(k.step)
+		for _, rate := range []struct {
+			name      string
+			got, full float32
+		}{
+			{"means", got.LrMeans, plain.LrMeans}, {"log scales", got.LrLogScales, plain.LrLogScales},
+			{"quats", got.LrQuats, plain.LrQuats}, {"opacities", got.LrLogitOpacity, plain.LrLogitOpacity},
+			{"sh0", got.LrSh0, plain.LrSh0}, {"shN", got.LrShn, plain.LrShn}, {"noise", got.NoiseScale, plain.NoiseScale},
+		} {
+			if f := float64(rate.got / rate.full); math.Abs(f/k.want-1) > 1e-5 {
+				t.Errorf("step %d: %s times %g, want %g", k.step, rate.name, f, k.want)
+			}
+		}
+		if got.OpacityReg != plain.OpacityReg {
+			t.Errorf("step %d: weight of opacity %g, want %g", k.step, got.OpacityReg, plain.OpacityReg)
+		}
 	}
 }
 

@@ -272,15 +272,15 @@ type StepParams struct {
 	ScaleReg float32
 	// with exposure, weight of the corrections' mean squared distance from the identity
 	ExposureReg float32
-	// learning rate of log scales, 0 to 10; here times the root of the number of views
+	// learning rate of log scales, 0 to 10; here as the step has it
 	LrLogScales float32
-	// learning rate of rotations, 0 to 10; here times the root of the number of views
+	// learning rate of rotations, 0 to 10; here as the step has it
 	LrQuats float32
-	// learning rate of logit opacities, 0 to 10; here times the root of the number of views
+	// learning rate of logit opacities, 0 to 10; here as the step has it
 	LrLogitOpacity float32
-	// learning rate of colours, 0 to 10; here times the root of the number of views
+	// learning rate of colours, 0 to 10; here as the step has it
 	LrSh0 float32
-	// learning rate of higher SH coefficients, 0 to 10; here times the root of the number of views
+	// learning rate of higher SH coefficients, 0 to 10; here as the step has it
 	LrShn float32
 	// Optimiser.
 	LrMeans      float32 // of this step, world units

@@ -177,8 +177,8 @@ func (s *setting) attribute(word, rest string) error {
 		s.needs = append(s.needs, [2]string{key, value})
 	case "to":
 		target, factor, _ := strings.Cut(rest, " * ")
-		if target != "step" || !slices.Contains([]string{"", "scene", "batch"}, factor) {
-			return fmt.Errorf("a setting goes to step, to step * scene or to step * batch, not %q", rest)
+		if target != "step" || !slices.Contains([]string{"", "scene", "rate"}, factor) {
+			return fmt.Errorf("a setting goes to step, to step * scene or to step * rate, not %q", rest)
 		}
 		s.step, s.factor = true, factor
 	default:

@@ -81,8 +81,8 @@ func emitSettingsGLSL(c *schema) []byte {
 		switch s.factor {
 		case "scene":
 			text += "; here times the scene's scale"
-		case "batch":
-			text += "; here times the root of the number of views"
+		case "rate":
+			text += "; here as the step has it"
 		}
 		for _, line := range wrapped(text) {
 			fmt.Fprintf(&b, "    // %s\n", line)
@@ -201,8 +201,8 @@ func number(x float64) string {
 // emitFill prints the function that fills the settings' members of StepParams.
 func emitFill(b *bytes.Buffer, c *schema) {
 	comment(b, wrapped("settingParams fills the members of StepParams that are settings. scene is the scene's scale, "+
-		"batch the root of the number of views that the step trains on."))
-	b.WriteString("func (c *Config) settingParams(p *layout.StepParams, scene, batch float64) {\n")
+		"rate what learning rates are multiplied by in this step."))
+	b.WriteString("func (c *Config) settingParams(p *layout.StepParams, scene, rate float64) {\n")
 	for _, s := range c.settings {
 		if !s.step {
 			continue

@@ -32,7 +32,7 @@ rate_of_x rate 1e-3 [0, inf)
     help rate, {range}
     most 10
     name lr_x
-    to step * batch
+    to step * rate
 on switch off
     help turns it on
     to step
@@ -68,7 +68,7 @@ func TestSettings(t *testing.T) {
 		"Range: Range{Most: 1, AboveLeast: true, BelowMost: true},",
 		"Rate: true, Range: Range{Most: math.MaxFloat32}, MostAsked: 10,",
 		`Group: "Other", Help: "how", Words: []string{"slow", "fast"}, Of: func(c *Config) any { return &c.How },`,
-		"p.N = uint32(c.N) p.X = float32(scene * c.X) p.LrX = float32(batch * c.LRX) p.On = layout.Bit(c.On) }",
+		"p.N = uint32(c.N) p.X = float32(scene * c.X) p.LrX = float32(rate * c.LRX) p.On = layout.Bit(c.On) }",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("config lacks %q:\n%s", want, config)
