@@ -159,12 +159,25 @@ func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, erro
 	if len(changes) == 0 || s.o.Accept {
 		return changes, nil
 	}
-	words := make([]string, len(changes))
+	words, before := make([]string, len(changes)), make([]string, len(changes))
 	for i, c := range changes {
-		words[i] = c.String()
+		words[i], before[i] = c.String(), asBefore(c)
 	}
-	return nil, fault.Usagef("give what the run was started with, or go on with the new values: "+
-		fault.Setting("accept-changes"), "%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
+	hint := "go on with the new values: " + fault.Setting("accept-changes")
+	if !slices.Contains(before, "") {
+		hint = "give what it was made with: " + strings.Join(before, " ") + ", or " + hint
+	}
+	return nil, fault.Usagef(hint, "%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
+}
+
+// asBefore returns the setting that takes a change back, as in "--carve=0", or nothing if no setting does.
+func asBefore(c recipe.Change) string {
+	for i := range recipe.Settings {
+		if recipe.Settings[i].Name == c.Key {
+			return fault.Setting(cli.Dashed(c.Key)) + "=" + strings.Trim(c.Old, `[]"`) // JSON, as flags take it
+		}
+	}
+	return ""
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.
