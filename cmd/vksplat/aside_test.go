@@ -16,6 +16,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/train"
@@ -25,7 +26,7 @@ import (
 func contentsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, name := range filesIn(t, dir) {
+	for _, name := range filetest.List(t, dir) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +103,7 @@ func TestAsideAnywhere(t *testing.T) {
 		for n, done := 0, false; !done; n++ {
 			for m, settled := n%stride, false; !settled; m += stride {
 				out := t.TempDir()
-				makeFiles(t, out, old...)
+				filetest.Make(t, out, old...)
 				listFiles(t, out, old...)
 				o := train.NewOptions()
 				o.Out = out
@@ -129,7 +130,7 @@ func TestAsideAnywhere(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					makeFiles(t, out, append(wrote, "input.ply", event+"2"+output.TensorboardSuffix)...)
+					filetest.Make(t, out, append(wrote, "input.ply", event+"2"+output.TensorboardSuffix)...)
 					for _, name := range []string{output.MetricsFile, "cameras.json", "checkpoints/save_at.json"} {
 						if err := os.WriteFile(filepath.Join(out, name), []byte("other"), 0o666); err != nil {
 							t.Fatal(err)
@@ -229,8 +230,8 @@ func TestKilledExport(t *testing.T) {
 	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
 	s := train.NewSaver(r)
 	r.Saver = s
-	makeFiles(t, o.Out, "stats.json")
-	makeFiles(t, filepath.Dir(export), "made.spz")
+	filetest.Make(t, o.Out, "stats.json")
+	filetest.Make(t, filepath.Dir(export), "made.spz")
 	own := output.ReadWritten(o.Out)
 	if err := errors.Join(own.Begin(filepath.Join(o.Out, "stats.json"), export), own.End()); err != nil {
 		t.Fatal(err)
@@ -255,7 +256,7 @@ func TestStopOnFullDisk(t *testing.T) {
 	if err := r.Trainer.RunTo(t.Context(), 2, nil); err != nil {
 		t.Fatal(err)
 	}
-	makeFiles(t, r.Out, output.CheckpointFolder) // a file where the folder is to be
+	filetest.Make(t, r.Out, output.CheckpointFolder) // a file where the folder is to be
 	r.Saver.Aside = true
 	r.Fingerprint = "known"
 	_, err := r.Conclude(t.Context(), true, nil)
@@ -272,7 +273,7 @@ func TestDoneStands(t *testing.T) {
 	s := train.NewSaver(r)
 	r.Saver = s
 	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
-	makeFiles(t, o.Out, old...)
+	filetest.Make(t, o.Out, old...)
 	listFiles(t, o.Out, old...)
 	s.Foreign = []string{s.CheckpointPath(7)}
 	if err := errors.Join(s.PutAside(3), s.List()); err != nil {
@@ -281,10 +282,10 @@ func TestDoneStands(t *testing.T) {
 	if output.Stands(o.Out, 3) {
 		t.Fatal("a run that has only begun stands")
 	}
-	makeFiles(t, o.Out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
+	filetest.Make(t, o.Out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
 	back, err := output.RecoverAside(o.Out)
 	if back || err != nil || len(output.FormerModels(o.Out)) != 1 || output.AsideIn(o.Out) != "" {
-		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.Out))
+		t.Errorf("came back: %v, %v; there are %q", back, err, filetest.List(t, o.Out))
 	}
 }
 
@@ -292,9 +293,9 @@ func TestDoneStands(t *testing.T) {
 func TestDropFails(t *testing.T) {
 	o := train.NewOptions()
 	o.Out = t.TempDir()
-	makeFiles(t, o.Out, output.StatsFile, output.AsideFolder+"/old")
+	filetest.Make(t, o.Out, output.StatsFile, output.AsideFolder+"/old")
 	listFiles(t, o.Out, output.StatsFile)
-	output.AsideStep = func() { makeFiles(t, o.Out, output.AsideGone+"/in the way") }
+	output.AsideStep = func() { filetest.Make(t, o.Out, output.AsideGone+"/in the way") }
 	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
 	s := train.NewSaver(&train.Run{Options: o, Console: cli.New(nil, io.Discard, &said)})

@@ -274,20 +274,6 @@ func TestViewerFrame(t *testing.T) {
 	}
 }
 
-// apart is the PSNR of two pictures, dB.
-func apart(t *testing.T, a, b scene.Image) float64 {
-	t.Helper()
-	if a.Width != b.Width || a.Height != b.Height {
-		t.Fatalf("%dx%d and %dx%d", a.Width, a.Height, b.Width, b.Height)
-	}
-	var sum float64
-	for i := range a.Pix {
-		d := float64(a.Pix[i]) - float64(b.Pix[i])
-		sum += d * d
-	}
-	return 10 * math.Log10(255*255*float64(len(a.Pix))*3/4/max(sum, 1))
-}
-
 // BenchmarkViewer trains the capture in VKSPLAT_BENCH_CAPTURE alone and with a browser that always asks for frames of
 // 1280x720, and reports how many times as long the training loop takes.
 func BenchmarkViewer(b *testing.B) {
