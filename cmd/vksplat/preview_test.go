@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
-	"vksplat/internal/run/meter"
-	"vksplat/internal/run/train"
-	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -129,39 +124,4 @@ func TestPreviewOfTeam(t *testing.T) {
 		t.Fatal(err)
 	}
 	openPreview(t, data)
-}
-
-// TestPreviewShare asks for pictures as fast as can be: less than a hundredth of the training's time is theirs, with
-// room for what a busy machine adds.
-func TestPreviewShare(t *testing.T) {
-	if os.Getenv(longVariable) != "1" {
-		t.Skip(longVariable + "=1 trains for a minute")
-	}
-	o := train.NewOptions()
-	o.Scene, o.Out, o.Config.Iterations, o.Progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500,
-		meter.None
-	o.Preview = train.PreviewOptions{File: filepath.Join(t.TempDir(), "now.jpg"), Every: 1e-9}
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-	defer func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := r.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.Preview.Begin()
-	err := r.Trainer.RunTo(t.Context(), o.Config.Iterations, func(pipeline.Progress) { r.Preview.Stepped() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Preview.Close()
-	share := r.Preview.Between.Lost().Seconds() / r.Trainer.Seconds()
-	t.Logf("%.2f %% of %.1f s", 100*share, r.Trainer.Seconds())
-	if share > 0.015 || share == 0 {
-		t.Errorf("%.2f %% of the time is for pictures", 100*share)
-	}
 }

@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
@@ -186,6 +188,44 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		if len(console.Notices()) != tt.want || tt.want == 1 &&
 			!strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
+		}
+	}
+}
+
+// TestWatch ends a run after a round of photos without a splat, however the round began, and only warns of a model that
+// was lost later.
+func TestWatch(t *testing.T) {
+	const seen = 100 // added to the view of a step that shows splats
+	for _, test := range []struct {
+		name          string
+		from, total   int
+		views         []int
+		blind, warned bool
+	}{
+		{"a round", 0, 30, []int{2, 0, 1}, true, false},
+		{"not yet", 0, 30, []int{2, 0, 2}, false, false},
+		{"from the middle of a round", 7, 30, []int{1, 1, 2, 0}, true, false},
+		{"a photo that cannot be decoded", 0, 30, []int{0, 1, 0, 1, 0, 1}, true, false},
+		{"one photo shows a splat", 0, 30, []int{0, 1, 2 + seen, 0, 1, 2}, false, false},
+		{"lost later", 0, 30, []int{0 + seen, 1, 2, 0, 1, 2, 0}, false, true},
+		{"the last step of a resumed run", 29, 30, []int{1}, false, true},
+	} {
+		var said bytes.Buffer
+		r := &Run{Options: &Options{Scene: "garden"}, Console: cli.New(nil, io.Discard, &said),
+			Train: []int{0, 1, 2}}
+		r.Config.Iterations = test.total
+		rec := &Record{Run: r, From: test.from, Visited: map[int]bool{}}
+		for i, view := range test.views {
+			if rec.Blind != nil {
+				t.Errorf("%s: ended after step %d", test.name, i)
+			}
+			rec.Watch(pipeline.Progress{Step: test.from + i + 1, View: view % seen, Visible: view / seen})
+		}
+		if (rec.Blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
+			t.Errorf("%s: error %v, said %q", test.name, rec.Blind, said.String())
+		}
+		if test.blind && (fault.ExitCode(rec.Blind) != fault.ExitData || fault.Hint(rec.Blind) == "") {
+			t.Errorf("%s: exit code %d, hint %q", test.name, fault.ExitCode(rec.Blind), fault.Hint(rec.Blind))
 		}
 	}
 }

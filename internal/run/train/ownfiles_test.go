@@ -1,8 +1,7 @@
-package main
+package train
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,15 +11,14 @@ import (
 	"vksplat/internal/filetest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/train"
 )
 
 // TestSweep removes what killed writes of a run left, and no file of others.
 func TestSweep(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	r.Saver = train.NewSaver(r)
+	r := &Run{Options: o}
+	r.Saver = NewSaver(r)
 	filetest.Make(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
 		"..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
 		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3",
@@ -40,10 +38,10 @@ func TestSweep(t *testing.T) {
 
 // TestPutAside takes away what an earlier run wrote, and no file of others, and brings it back.
 func TestPutAside(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	s := train.NewSaver(r)
+	r := &Run{Options: o}
+	s := NewSaver(r)
 	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
 		"test/ours_7/a.png", "test/ours_7/left/b.png"}
 	filetest.Make(t, o.Out, old...)
@@ -74,10 +72,10 @@ func TestPutAside(t *testing.T) {
 // TestOwnPictures puts aside the pictures that a run wrote, and none that the user put among them or changed. Nor does
 // a run that is cleared away take those along.
 func TestOwnPictures(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	s := train.NewSaver(r)
+	r := &Run{Options: o}
+	s := NewSaver(r)
 	r.Saver = s
 	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}
 	mine := []string{"test/ours_7/changed.png", "test/ours_7/left/mine.png", "test/ours_7/mine.png"}
@@ -105,22 +103,5 @@ func TestOwnPictures(t *testing.T) {
 	}
 	if got := filetest.List(t, o.Out); !slices.Equal(got, before) {
 		t.Errorf("after it came back there are %q, want %q", got, before)
-	}
-}
-
-// TestAddWritten adds a file to the list of a run that goes on: what that run has open stays so.
-func TestAddWritten(t *testing.T) {
-	dir := t.TempDir()
-	open, added := filepath.Join(dir, output.MetricsFile), filepath.Join(dir, output.DemoPicture)
-	if err := output.ReadWritten(dir).Begin(open, filepath.Join(dir, output.ReportFile)); err != nil {
-		t.Fatal(err)
-	}
-	filetest.Make(t, dir, output.MetricsFile, output.DemoPicture)
-	if err := output.AddWritten(dir, added); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{output.MetricsFile: "", output.ReportFile: "", output.DemoPicture: output.MarkOf(added)}
-	if got := output.ReadWritten(dir).Files; !maps.Equal(got, want) {
-		t.Errorf("listed are %v, want %v", got, want)
 	}
 }

@@ -1,15 +1,19 @@
 //go:build unix
 
-package main
+package train
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +21,11 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/train"
+	"vksplat/internal/run/runtest"
 )
 
 // contentsOf maps the files below a folder to hashes of their contents, without locks and what is temporary.
@@ -32,7 +38,7 @@ func contentsOf(t *testing.T, dir string) map[string]string {
 			t.Fatal(err)
 		}
 		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != output.LockName &&
-			!output.ProbeName.MatchString(filepath.Base(name)) {
+			!strings.HasPrefix(filepath.Base(name), ".probe") {
 			all[name] = fmt.Sprintf("%x", sha256.Sum256(data))
 		}
 	}
@@ -77,13 +83,8 @@ func killedAt(n int, f func()) (done bool) {
 func listFiles(t *testing.T, out string, names ...string) {
 	t.Helper()
 	own := output.ReadWritten(out)
-	own.Files = map[string]string{}
-	for _, name := range names {
-		if name != output.WrittenFile {
-			own.Files[name] = output.MarkOf(filepath.Join(out, name))
-		}
-	}
-	if err := own.Save(); err != nil {
+	wrote := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == output.WrittenFile })
+	if err := errors.Join(own.Begin(captured.PathsIn(out, wrote)...), own.End()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +97,7 @@ func TestAsideAnywhere(t *testing.T) {
 		"checkpoints/save_at.json", "checkpoints/step_7.safetensors", event + "1" + output.TensorboardSuffix,
 		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
 	stride := 4
-	if os.Getenv(longVariable) == "1" {
+	if os.Getenv("VKSPLAT_LONG") == "1" {
 		stride = 1
 	}
 	for _, back := range []bool{false, true} { // whether the new run goes on with a step of the old one
@@ -105,11 +106,11 @@ func TestAsideAnywhere(t *testing.T) {
 				out := t.TempDir()
 				filetest.Make(t, out, old...)
 				listFiles(t, out, old...)
-				o := train.NewOptions()
+				o := NewOptions()
 				o.Out = out
 				before := contentsOf(t, out)
-				r := &train.Run{Options: o}
-				s := train.NewSaver(r)
+				r := &Run{Options: o}
+				s := NewSaver(r)
 				r.Saver = s
 				after := -1
 				if back {
@@ -160,33 +161,76 @@ func TestAsideAnywhere(t *testing.T) {
 	}
 }
 
+// overwriting is a run in a process of its own that replaces another one.
+type overwriting struct{ Scene, Out, Resume string }
+
+// options are those of a run of so many steps.
+func (w *overwriting) options(steps int) *Options {
+	o := NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Eval, o.Tensorboard, o.Progress = w.Scene, w.Out, steps, true, true,
+		meter.None
+	o.Checkpoints.Overwrite, o.Checkpoints.Resume = true, w.Resume
+	return o
+}
+
+// start begins a run that has no end.
+func (w *overwriting) start(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	text, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledOverwrite$")
+	cmd.Env = append(os.Environ(), ownProcess+"="+string(text))
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if a test failed before
+	return cmd, &said
+}
+
+// ownProcess is set where a test runs in a process of its own.
+const ownProcess = "VKSPLAT_TEST_PROCESS"
+
 // TestKilledOverwrite kills runs at random moments that replace another one: at each, the other one is there or the new
 // one has a checkpoint.
 func TestKilledOverwrite(t *testing.T) {
+	if text := os.Getenv(ownProcess); text != "" {
+		var w overwriting
+		if err := json.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatal(err)
+		}
+		o := w.options(1000000)
+		o.Checkpoints.Every, o.EvalAt = everyFlag{steps: 10}, cli.Steps{4}
+		_, err := Do(cli.New(nil, os.Stdout, os.Stderr), o, nil)
+		t.Fatal("the run has ended: ", err)
+	}
 	kills := 6
-	if os.Getenv(longVariable) == "1" {
+	if os.Getenv("VKSPLAT_LONG") == "1" {
 		kills = 60
 	}
-	scene, out := smallScene(t, 300), filepath.Join(t.TempDir(), "out")
+	scene, out := runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewSource(seed))
 	var old map[string]string
 	came, stood := 0, 0
 	for i := range kills {
 		if old == nil {
-			vksplat(t, "train", scene, "-m", out, "--iterations", "6", "--save-at", "3", "--eval", "--tensorboard",
-				"--overwrite")
+			o := (&overwriting{Scene: scene, Out: out}).options(6)
+			o.Checkpoints.SaveAt = cli.Steps{3}
+			if _, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil {
+				t.Fatal(err)
+			}
 			old = contentsOf(t, out)
 		}
 		began := time.Now()
-		args := []string{scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10",
-			"--eval", "--eval-at", "4", "--tensorboard", "--overwrite"}
-		after := -1
+		w, after := overwriting{Scene: scene, Out: out}, -1
 		if i%2 == 1 {
-			after = 3
-			args = append(args, "--resume="+filepath.Join(out, output.CheckpointFolder, "step_3.safetensors"))
+			after, w.Resume = 3, filepath.Join(out, output.CheckpointFolder, "step_3.safetensors")
 		}
-		cmd, said := startTrain(t, args...)
+		cmd, said := w.start(t)
 		folder := filepath.Join(out, output.AsideFolder)
 		// the first is killed while it begins
 		for i > 0 && !output.IsFolder(folder) && time.Since(began) < time.Minute {
@@ -223,12 +267,12 @@ func TestKilledOverwrite(t *testing.T) {
 // TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run is
 // restored, and its export counts as the program's.
 func TestKilledExport(t *testing.T) {
-	o := train.NewOptions()
-	o.Out, o.Checkpoints.Resume = t.TempDir(), train.ResumeAuto
+	o := NewOptions()
+	o.Out, o.Checkpoints.Resume = t.TempDir(), ResumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.Exports = convert.Exports{export}
-	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-	s := train.NewSaver(r)
+	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	s := NewSaver(r)
 	r.Saver = s
 	filetest.Make(t, o.Out, "stats.json")
 	filetest.Make(t, filepath.Dir(export), "made.spz")
@@ -267,10 +311,10 @@ func TestStopOnFullDisk(t *testing.T) {
 
 // TestDoneStands kills a resumed run that is done, and has no checkpoint, before it removes the earlier one: it stands.
 func TestDoneStands(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	s := train.NewSaver(r)
+	r := &Run{Options: o}
+	s := NewSaver(r)
 	r.Saver = s
 	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
 	filetest.Make(t, o.Out, old...)
@@ -291,14 +335,14 @@ func TestDoneStands(t *testing.T) {
 
 // TestDropFails has the removal of the earlier run fail: the user is told, at the end of the run and at the next start.
 func TestDropFails(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
 	filetest.Make(t, o.Out, output.StatsFile, output.AsideFolder+"/old")
 	listFiles(t, o.Out, output.StatsFile)
 	output.AsideStep = func() { filetest.Make(t, o.Out, output.AsideGone+"/in the way") }
 	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
-	s := train.NewSaver(&train.Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
+	s := NewSaver(&Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
 	s.Aside = true
 	s.Standing()
 	if !strings.Contains(said.String(),

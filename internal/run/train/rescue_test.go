@@ -1,12 +1,10 @@
-package main
+package train
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -14,33 +12,20 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/remedy"
-	"vksplat/internal/run/train"
+	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
 )
 
-// ownProcess is set where a test runs in a process of its own.
-const ownProcess = "VKSPLAT_TEST_PROCESS"
-
-// TestRescue saves a run that found no memory. It trains in a process of its own: children inherit the peak of resident
-// memory, which scripts measure.
+// TestRescue saves a run that found no memory.
 func TestRescue(t *testing.T) {
-	needDevice(t)
-	if os.Getenv(ownProcess) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestRescue$", "-test.v")
-		cmd.Env = append(os.Environ(), ownProcess+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestRescue")) {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return
-	}
-	o := train.NewOptions()
-	o.Scene, o.Out = smallScene(t, 300), t.TempDir()
+	o := NewOptions()
+	o.Scene, o.Out = runtest.SmallScene(t, 300), t.TempDir()
 	var out bytes.Buffer
-	r := &train.Run{Options: o, Console: cli.New(nil, &out, &out)}
+	r := &Run{Options: o, Console: cli.New(nil, &out, &out)}
 	defer r.Close()
 	err := r.Begin(context.Background())
 	if err == nil {
-		r.Rec, err = train.OpenRecord(r, &out)
+		r.Rec, err = OpenRecord(r, &out)
 	}
 	if err = errors.Join(err, r.Saver.Begin()); err != nil {
 		t.Fatal(err)
@@ -56,7 +41,7 @@ func TestRescue(t *testing.T) {
 		t.Error("a defect is taken for a shortage")
 	}
 	err = remedy.Memory(r.Saver.Rescue(full))
-	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "--resume") ||
+	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "go on with resume") ||
 		!strings.Contains(err.Error(), "step 3 is saved") {
 		t.Errorf("%v, exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 	}
