@@ -226,7 +226,7 @@ func (s *soak) close() {
 
 // sample looks at what the process holds, between two steps.
 func (s *soak) sample() {
-	s.trainer.FinishWrites()
+	s.trainer.finishWrites()
 	if now := [2]int{s.trainer.NSplats(), s.trainer.CeilingHits()}; now != s.grown {
 		s.refined, s.grown = s.refined+1, now
 	}

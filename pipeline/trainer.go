@@ -124,7 +124,7 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 		return err
 	}
 	return t.each(func(m *member) error {
-		m.e.yield = t.FinishWrites
+		m.e.yield = t.finishWrites
 		return m.e.buildToFit()
 	})
 }
@@ -268,6 +268,6 @@ func (t *Trainer) Close() error {
 	if t.o.Interludes != nil {
 		t.o.Interludes.end()
 	}
-	t.FinishWrites()
+	t.finishWrites()
 	return t.closeAll()
 }

@@ -54,10 +54,10 @@ func TestPerceptual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Perceptual{Net: net, Sha256: "hash"}
+	p := &perceptual{net: net, sha256: "hash"}
 	defer p.Close()
-	j := &Job{Scorer: &Scorer{}}
-	if err := p.Use(j); err != nil {
+	j := &Job{scorer: &Scorer{}}
+	if err := p.use(j); err != nil {
 		t.Fatal(err)
 	}
 	const width, height = 64, 48
@@ -68,7 +68,7 @@ func TestPerceptual(t *testing.T) {
 	render := photo.FloatRGB(shot)
 	score := func(mask []uint32) float64 {
 		t.Helper()
-		x, err := j.Scorer.Lpips(shot, render, mask)
+		x, err := j.scorer.lpips(shot, render, mask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,13 +109,13 @@ func TestPlanPerceptual(t *testing.T) {
 	if err := ply.Write(file, s, ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
-	j := &Job{Name: "out", File: file, Cams: []scene.Camera{{Width: 64, Height: 48}},
-		O: Options{Protocol: ProtocolGsplat}}
-	if err := j.PlanPerceptual(device); err != nil {
+	j := &Job{name: "out", file: file, cams: []scene.Camera{{Width: 64, Height: 48}},
+		o: Options{Protocol: ProtocolGsplat}}
+	if err := j.planPerceptual(device); err != nil {
 		t.Errorf("without LPIPS: %v", err)
 	}
-	j.O.Weights = "alex.safetensors"
-	if err := j.PlanPerceptual(device); fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(err.Error(),
+	j.o.Weights = "alex.safetensors"
+	if err := j.planPerceptual(device); fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(err.Error(),
 		"measure out: ") || !strings.Contains(fault.Hint(err), "aise max-vram to ") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}

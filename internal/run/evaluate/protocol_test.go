@@ -30,8 +30,8 @@ func halfRight() (shot scene.Image, render []float32, mask []uint32) {
 func TestScores(t *testing.T) {
 	photo, render, mask := halfRight()
 	s := &Scorer{Protocol: ProtocolOf(ProtocolINRIA), Correct: metric.ColorAffine,
-		Unmasked: true}
-	list, err := s.Scores(photo, render, mask, nil)
+		unmasked: true}
+	list, err := s.scores(photo, render, mask, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +53,13 @@ func TestScores(t *testing.T) {
 		}
 	}
 	s = &Scorer{Protocol: ProtocolOf(ProtocolGsplat), Correct: ColorNone,
-		Lpips: func(scene.Image, []float32, []uint32) (float64, error) { return 0.125, nil }}
-	if list, err = s.Scores(photo, render, nil, nil); err != nil || len(list) != 3 || value("LPIPS") != 0.125 {
+		lpips: func(scene.Image, []float32, []uint32) (float64, error) { return 0.125, nil }}
+	if list, err = s.scores(photo, render, nil, nil); err != nil || len(list) != 3 || value("LPIPS") != 0.125 {
 		t.Errorf("%v, %v", list, err)
 	}
 	failed := errors.New("no")
-	s.Lpips = func(scene.Image, []float32, []uint32) (float64, error) { return 0, failed }
-	if _, err = s.Scores(photo, render, nil, nil); !errors.Is(err, failed) {
+	s.lpips = func(scene.Image, []float32, []uint32) (float64, error) { return 0, failed }
+	if _, err = s.scores(photo, render, nil, nil); !errors.Is(err, failed) {
 		t.Errorf("the error of a metric: %v", err)
 	}
 }

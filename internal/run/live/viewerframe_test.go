@@ -44,16 +44,16 @@ func TestViewerFrame(t *testing.T) {
 	if err := r.Live.Serve(); err != nil {
 		t.Fatal(err)
 	}
-	l := r.Live.(*Training)
+	l := r.Live.(*training)
 	trained := make(chan error, 1)
 	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.Step) }()
 	for l.Status().Step < 30 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	l.Between.Hold()
+	l.between.Hold()
 	cam := r.Capture.Cameras[1]
 	var want []float32
-	if err := l.Between.Do(ctx, func() (err error) { want, err = r.Trainer.Render(cam); return err }); err != nil {
+	if err := l.between.Do(ctx, func() (err error) { want, err = r.Trainer.Render(cam); return err }); err != nil {
 		t.Fatal(err)
 	}
 	frame := func(q view.FrameQuery) scene.Image {
@@ -95,7 +95,7 @@ func TestViewerFrame(t *testing.T) {
 		}
 		pictures = append(pictures, img)
 	}
-	l.Between.Release()
+	l.between.Release()
 	if err := <-trained; err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestAddWritten(t *testing.T) {
 	if err := AddWritten(dir, added); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{MetricsFile: "", ReportFile: "", DemoPicture: MarkOf(added)}
+	want := map[string]string{MetricsFile: "", ReportFile: "", DemoPicture: markOf(added)}
 	if got := ReadWritten(dir).Files; !maps.Equal(got, want) {
 		t.Errorf("listed are %v, want %v", got, want)
 	}

@@ -74,12 +74,12 @@ func TestHalfPicture(t *testing.T) {
 func TestRenderClaims(t *testing.T) {
 	t.Parallel() // it waits
 	o := &Options{Out: filepath.Join(t.TempDir(), "frames")}
-	release, err := o.Claim()
+	release, err := o.claim()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	if _, err := o.Claim(); !errors.Is(err, output.ErrBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
+	if _, err := o.claim(); !errors.Is(err, output.ErrBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
 		fault.Hint(err) == "" {
 		t.Errorf("a second render: %v", err)
 	}

@@ -25,14 +25,14 @@ func (r *Run) advise(p *meter.Meter) {
 	if !(eta > adviceSeconds) {
 		return
 	}
-	text := r.Advice(p.Rate)
+	text := r.advice(p.Rate)
 	r.Console.Note(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s",
 		cli.Duration(eta), meter.RateText(p.Rate), text))
 }
 
-// Advice is the same command with smaller photos, where they are large, and with
+// advice is the same command with smaller photos, where they are large, and with
 // as few steps as fit into most of an hour at a rate of steps per second.
-func (r *Run) Advice(rate float64) string {
+func (r *Run) advice(rate float64) string {
 	add := []string{}
 	largest := 0
 	for _, c := range r.Capture.Cameras {

@@ -40,7 +40,7 @@ func TestAdvice(t *testing.T) {
 		if tt.small {
 			r.Capture = &scene.Capture{Cameras: capture.Cameras[:1]}
 		}
-		if got := r.Advice(tt.rate); got != tt.want {
+		if got := r.advice(tt.rate); got != tt.want {
 			t.Errorf("%s at %g steps/s:\n%s\nwant\n%s", tt.args, tt.rate, got, tt.want)
 		}
 	}

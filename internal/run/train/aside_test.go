@@ -110,24 +110,24 @@ func TestAsideAnywhere(t *testing.T) {
 				o.Out = out
 				before := contentsOf(t, out)
 				r := &Run{Options: o}
-				s := NewSaver(r)
-				r.Saver = s
+				s := newSaver(r)
+				r.saver = s
 				after := -1
 				if back {
 					after = 3
 				}
-				s.Left, s.Foreign = output.RunLeftovers(out, after), []string{s.CheckpointPath(7)}
+				s.left, s.foreign = output.RunLeftovers(out, after), []string{s.checkpointPath(7)}
 				done = killedAt(n, func() {
-					if err := s.PutAside(after); err != nil {
+					if err := s.putAside(after); err != nil {
 						t.Fatal(err)
 					}
-					if err := s.List(); err != nil {
+					if err := s.list(); err != nil {
 						t.Fatal(err)
 					}
 					output.AsideStep()
 					wrote := []string{"test/ours_4/b.png", "point_cloud/iteration_4/point_cloud.ply"}
 					for _, name := range wrote {
-						if err := s.Own.Begin(filepath.Join(out, name)); err != nil {
+						if err := s.own.Begin(filepath.Join(out, name)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -138,7 +138,7 @@ func TestAsideAnywhere(t *testing.T) {
 						}
 					}
 					output.AsideStep()
-					if err := s.Unlist(); err != nil {
+					if err := s.unlist(); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -272,19 +272,19 @@ func TestKilledExport(t *testing.T) {
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.Exports = convert.Exports{export}
 	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-	s := NewSaver(r)
-	r.Saver = s
+	s := newSaver(r)
+	r.saver = s
 	filetest.Make(t, o.Out, "stats.json")
 	filetest.Make(t, filepath.Dir(export), "made.spz")
 	own := output.ReadWritten(o.Out)
 	if err := errors.Join(own.Begin(filepath.Join(o.Out, "stats.json"), export), own.End()); err != nil {
 		t.Fatal(err)
 	}
-	s.Left = s.Leftovers()
-	if err := errors.Join(s.PutAside(-1), s.List()); err != nil {
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
 		t.Fatal(err)
 	}
-	release, err := r.Claim()
+	release, err := r.claim()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +301,11 @@ func TestStopOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	filetest.Make(t, r.Out, output.CheckpointFolder) // a file where the folder is to be
-	r.Saver.Aside = true
-	r.Fingerprint = "known"
-	_, err := r.Conclude(t.Context(), true, nil)
-	if err == nil || !output.IsFile(r.ModelFile(2)) || r.Saver.Aside {
-		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.ModelFile(2)))
+	r.saver.aside = true
+	r.fingerprint = "known"
+	_, err := r.conclude(t.Context(), true, nil)
+	if err == nil || !output.IsFile(r.modelFile(2)) || r.saver.aside {
+		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.modelFile(2)))
 	}
 }
 
@@ -314,13 +314,13 @@ func TestDoneStands(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
 	r := &Run{Options: o}
-	s := NewSaver(r)
-	r.Saver = s
+	s := newSaver(r)
+	r.saver = s
 	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
 	filetest.Make(t, o.Out, old...)
 	listFiles(t, o.Out, old...)
-	s.Foreign = []string{s.CheckpointPath(7)}
-	if err := errors.Join(s.PutAside(3), s.List()); err != nil {
+	s.foreign = []string{s.checkpointPath(7)}
+	if err := errors.Join(s.putAside(3), s.list()); err != nil {
 		t.Fatal(err)
 	}
 	if output.Stands(o.Out, 3) {
@@ -342,9 +342,9 @@ func TestDropFails(t *testing.T) {
 	output.AsideStep = func() { filetest.Make(t, o.Out, output.AsideGone+"/in the way") }
 	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
-	s := NewSaver(&Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
-	s.Aside = true
-	s.Standing()
+	s := newSaver(&Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
+	s.aside = true
+	s.standing()
 	if !strings.Contains(said.String(),
 		"the earlier run in "+filepath.Join(o.Out, output.AsideFolder)+" is not removed") {
 		t.Errorf("said is %q", said.String())

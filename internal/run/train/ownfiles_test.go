@@ -18,7 +18,7 @@ func TestSweep(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
 	r := &Run{Options: o}
-	r.Saver = NewSaver(r)
+	r.saver = newSaver(r)
 	filetest.Make(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
 		"..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
 		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3",
@@ -29,7 +29,7 @@ func TestSweep(t *testing.T) {
 		"point_cloud/.point_cloud.ply.tmp9", "point_cloud/iteration_x/.point_cloud.ply.tmp9", "test/ours_7/.a.txt.tmp3",
 		"test/ours_7/a.png", "test/.a.png.tmp3"}
 	filetest.Make(t, o.Out, others...)
-	r.Sweep()
+	r.sweep()
 	slices.Sort(others)
 	if got := filetest.List(t, o.Out); !slices.Equal(slices.Sorted(slices.Values(got)), others) {
 		t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(others, "\n"))
@@ -41,14 +41,14 @@ func TestPutAside(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
 	r := &Run{Options: o}
-	s := NewSaver(r)
+	s := newSaver(r)
 	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
 		"test/ours_7/a.png", "test/ours_7/left/b.png"}
 	filetest.Make(t, o.Out, old...)
 	others := []string{"point_cloud/iteration_7/edited.ply", "test/ours_7/left/notes.txt"}
 	filetest.Make(t, o.Out, others...)
-	s.Left = s.Leftovers()
-	if err := s.PutAside(-1); err != nil {
+	s.left = s.leftovers()
+	if err := s.putAside(-1); err != nil {
 		t.Fatal(err)
 	}
 	visible := func() []string {
@@ -75,8 +75,8 @@ func TestOwnPictures(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
 	r := &Run{Options: o}
-	s := NewSaver(r)
-	r.Saver = s
+	s := newSaver(r)
+	r.saver = s
 	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}
 	mine := []string{"test/ours_7/changed.png", "test/ours_7/left/mine.png", "test/ours_7/mine.png"}
 	filetest.Make(t, o.Out, append(mine, wrote...)...)
@@ -88,8 +88,8 @@ func TestOwnPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := filetest.List(t, o.Out)
-	s.Left = s.Leftovers()
-	if err := errors.Join(s.PutAside(-1), s.List()); err != nil {
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
 		t.Fatal(err)
 	}
 	pictures := func() []string {

@@ -54,13 +54,13 @@ func TestPreviewShare(t *testing.T) {
 	if err := r.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.Preview.Begin()
-	err := r.Trainer.RunTo(t.Context(), o.Config.Iterations, func(pipeline.Progress) { r.Preview.Stepped() })
+	r.preview.begin()
+	err := r.Trainer.RunTo(t.Context(), o.Config.Iterations, func(pipeline.Progress) { r.preview.stepped() })
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Preview.Close()
-	share := r.Preview.Between.Lost().Seconds() / r.Trainer.Seconds()
+	r.preview.close()
+	share := r.preview.between.Lost().Seconds() / r.Trainer.Seconds()
 	t.Logf("%.2f %% of %.1f s", 100*share, r.Trainer.Seconds())
 	if share > 0.015 || share == 0 {
 		t.Errorf("%.2f %% of the time is for pictures", 100*share)

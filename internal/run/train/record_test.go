@@ -79,8 +79,8 @@ func TestMetricsResume(t *testing.T) {
 		parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
-	if m.Evaluated(30, drawn) == nil || m.Evaluated(30, &results.Drawn{Near: 0.02}) != nil ||
-		m.Evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+	if m.evaluated(30, drawn) == nil || m.evaluated(30, &results.Drawn{Near: 0.02}) != nil ||
+		m.evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
 	}
 	if m.secondsBefore != 40 {
@@ -114,7 +114,7 @@ func TestMetricsResume(t *testing.T) {
 		if err := m.close(); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.Evals) > 0 {
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.evals) > 0 {
 			t.Errorf("a run that does not begin leaves %d bytes of %d, %v", len(now), len(data), err)
 		}
 	}
@@ -214,18 +214,18 @@ func TestWatch(t *testing.T) {
 		r := &Run{Options: &Options{Scene: "garden"}, Console: cli.New(nil, io.Discard, &said),
 			Train: []int{0, 1, 2}}
 		r.Config.Iterations = test.total
-		rec := &Record{Run: r, From: test.from, Visited: map[int]bool{}}
+		rec := &record{run: r, from: test.from, visited: map[int]bool{}}
 		for i, view := range test.views {
-			if rec.Blind != nil {
+			if rec.blind != nil {
 				t.Errorf("%s: ended after step %d", test.name, i)
 			}
-			rec.Watch(pipeline.Progress{Step: test.from + i + 1, View: view % seen, Visible: view / seen})
+			rec.watch(pipeline.Progress{Step: test.from + i + 1, View: view % seen, Visible: view / seen})
 		}
-		if (rec.Blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
-			t.Errorf("%s: error %v, said %q", test.name, rec.Blind, said.String())
+		if (rec.blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
+			t.Errorf("%s: error %v, said %q", test.name, rec.blind, said.String())
 		}
-		if test.blind && (fault.ExitCode(rec.Blind) != fault.ExitData || fault.Hint(rec.Blind) == "") {
-			t.Errorf("%s: exit code %d, hint %q", test.name, fault.ExitCode(rec.Blind), fault.Hint(rec.Blind))
+		if test.blind && (fault.ExitCode(rec.blind) != fault.ExitData || fault.Hint(rec.blind) == "") {
+			t.Errorf("%s: exit code %d, hint %q", test.name, fault.ExitCode(rec.blind), fault.Hint(rec.blind))
 		}
 	}
 }

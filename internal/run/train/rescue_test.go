@@ -25,27 +25,27 @@ func TestRescue(t *testing.T) {
 	defer r.Close()
 	err := r.Begin(context.Background())
 	if err == nil {
-		r.Rec, err = OpenRecord(r, &out)
+		r.rec, err = openRecord(r, &out)
 	}
-	if err = errors.Join(err, r.Saver.Begin()); err != nil {
+	if err = errors.Join(err, r.saver.begin()); err != nil {
 		t.Fatal(err)
 	}
 	full := fmt.Errorf("grow: %w", pipeline.ErrOutOfMemory)
-	if err := r.Saver.Rescue(full); err != full {
+	if err := r.saver.rescue(full); err != full {
 		t.Errorf("before the first step: %v", err)
 	}
 	if err := r.Trainer.RunTo(context.Background(), 3, nil); err != nil {
 		t.Fatal(err)
 	}
-	if other := errors.New("defect"); r.Saver.Rescue(other) != other {
+	if other := errors.New("defect"); r.saver.rescue(other) != other {
 		t.Error("a defect is taken for a shortage")
 	}
-	err = remedy.Memory(r.Saver.Rescue(full))
+	err = remedy.Memory(r.saver.rescue(full))
 	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "go on with resume") ||
 		!strings.Contains(err.Error(), "step 3 is saved") {
 		t.Errorf("%v, exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 	}
-	c, err := output.OpenWhole(r.Saver.CheckpointPath(3))
+	c, err := output.OpenWhole(r.saver.checkpointPath(3))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func startedRun(t *testing.T, eval bool) (r *Run, said *bytes.Buffer) {
 	})
 	err := r.Begin(context.Background())
 	if err == nil {
-		r.Rec, err = OpenRecord(r, io.Discard)
+		r.rec, err = openRecord(r, io.Discard)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 		t.Fatal(err)
 	}
 	cancel()
-	interrupted, err = r.Stopped(ctx, r.Run(ctx))
+	interrupted, err = r.stopped(ctx, r.run(ctx))
 	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
 		t.Errorf("said: %s", said)
 	}
@@ -79,30 +79,30 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 	if err := r.Trainer.RunTo(ctx, 3, nil); err != nil {
 		t.Fatal(err)
 	}
-	stuck := filepath.Join(r.PicturesFolder(3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
+	stuck := filepath.Join(r.picturesFolder(3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
 	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	views, err := r.Measure(ctx, 3, nil)
-	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.Unmeasured ||
-		r.Rec.Metrics.Evaluated(3, r.Drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
-		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.Rec.Metrics.Evaluated(3, r.Drawn()), r.Unmeasured,
+	views, err := r.measure(ctx, 3, nil)
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured ||
+		r.rec.metrics.evaluated(3, r.drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3, r.drawn()), r.unmeasured,
 			err)
 	}
 	if err := os.RemoveAll(stuck); err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
-	views, err = r.Measure(ctx, 3, func(scene.Image, []float32) { seen++ })
+	views, err = r.measure(ctx, 3, func(scene.Image, []float32) { seen++ })
 	if err != nil || len(views) != len(r.Test) || seen != len(r.Test) ||
 		!output.IsFile(filepath.Join(r.Out, "results.json")) {
 		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.Test), seen, err)
 	}
 	// The user gives up in the middle.
 	stopped, cancel := context.WithCancel(ctx)
-	r.Rec.Metrics.Evals = nil
-	views, err = r.Measure(stopped, 3, func(scene.Image, []float32) { cancel() })
-	if cancel(); err != nil || views != nil || !r.Unmeasured {
+	r.rec.metrics.evals = nil
+	views, err = r.measure(stopped, 3, func(scene.Image, []float32) { cancel() })
+	if cancel(); err != nil || views != nil || !r.unmeasured {
 		t.Errorf("given up after the first picture: measured %v, %v", views, err)
 	}
 }

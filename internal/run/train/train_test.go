@@ -13,7 +13,7 @@ func TestCompiledText(t *testing.T) {
 		{2.04, true, "compiling 30 kernels took 2.0 s"},
 		{2.04, false, "compiling 30 kernels took 2.0 s; they are kept for the next run"},
 	} {
-		if got := CompiledText(30, c.seconds, c.cached); got != c.want {
+		if got := compiledText(30, c.seconds, c.cached); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

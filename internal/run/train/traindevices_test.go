@@ -23,7 +23,7 @@ func TestNamesDevices(t *testing.T) {
 		"65:00.9":  false,
 		"GPU-aaaa": false, "123456789": false,
 	} {
-		if NamesDevices(list) != want {
+		if namesDevices(list) != want {
 			t.Errorf("%q: %v", list, !want)
 		}
 	}
@@ -61,19 +61,19 @@ func TestDevicesFor(t *testing.T) {
 			o := NewOptions()
 			o.Config.MaxSplats, o.Config.Splats, o.Device.MaxVRAM = c.max, c.ends, c.memory
 			r := &Run{Options: o}
-			r.Saver = NewSaver(r)
+			r.saver = newSaver(r)
 			if c.team > 0 {
-				r.Saver.From = &checkpoint.File{}
+				r.saver.from = &checkpoint.File{}
 			}
 			if c.team > 1 {
-				r.Saver.From.Header.Team = make([]checkpoint.ShareRecord, c.team)
+				r.saver.from.Header.Team = make([]checkpoint.ShareRecord, c.team)
 			}
 			var err error
-			if r.Device, err = pipeline.OpenDevice(o.Device); err != nil {
+			if r.device, err = pipeline.OpenDevice(o.Device); err != nil {
 				t.Fatal(err)
 			}
-			defer models.CloseDevice(r.Device)
-			if n, why := r.DevicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}); n != c.want ||
+			defer models.CloseDevice(r.device)
+			if n, why := r.devicesFor(cams, c.splats, c.others, pipeline.TrainerOptions{}); n != c.want ||
 				!strings.Contains(why, c.why) {
 				t.Errorf("%d devices (%s), want %d", n, why, c.want)
 			}
