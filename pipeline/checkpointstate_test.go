@@ -73,8 +73,8 @@ func TestCheckpointAfterShortage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d MiB of 48 were taken by others; step %d of %d: %v", len(hogs), short.Step(), cfg.Iterations, err)
-	if pressed == 0 || err == nil && (short.NotReproducibleFrom() < 0 || len(short.Deviations()) != 1) {
-		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.NotReproducibleFrom(),
+	if pressed == 0 || err == nil && (short.memoryLimited < 0 || len(short.Deviations()) != 1) {
+		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.memoryLimited,
 			short.Deviations())
 	}
 	last := resumed(t, d, filepath.Join(dir, "short"), cfg)

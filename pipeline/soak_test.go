@@ -190,7 +190,7 @@ func (s *soak) leg() {
 		}
 		s.sample()
 	}
-	if tr.NotReproducibleFrom() >= 0 || len(tr.Deviations()) > 0 {
+	if tr.memoryLimited >= 0 || len(tr.Deviations()) > 0 {
 		s.t.Errorf("step %d: memory ran short: %v", tr.Step(), tr.Deviations())
 	}
 }
@@ -200,7 +200,7 @@ func (s *soak) evaluate() {
 	for _, c := range s.test {
 		shot, err := photo.Decode(c)
 		s.must(err)
-		picture, err := s.trainer.Render(c)
+		picture, err := s.trainer.RenderInto(nil, c)
 		s.must(err)
 		_, err = metric.PSNR(picture, photo.FloatRGB(shot), nil)
 		s.must(err)

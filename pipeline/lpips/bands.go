@@ -94,8 +94,8 @@ const (
 	mostPixels = 1 << 18
 )
 
-// leastBytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With less it
-// still works, but slower, with more faster, up to some ten times this.
+// leastBytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With
+// less it still works, but slower, with more faster, up to some ten times this.
 func leastBytes(net string, width, height int) int64 {
 	layers := metric.LPIPSLayers(net)
 	if least := leastSide(layers); width < least || height < least {

@@ -173,7 +173,8 @@ func TestCooldown(t *testing.T) {
 		}{
 			{"means", got.LrMeans, plain.LrMeans}, {"log scales", got.LrLogScales, plain.LrLogScales},
 			{"quats", got.LrQuats, plain.LrQuats}, {"opacities", got.LrLogitOpacity, plain.LrLogitOpacity},
-			{"sh0", got.LrSh0, plain.LrSh0}, {"shN", got.LrShn, plain.LrShn}, {"noise", got.NoiseScale, plain.NoiseScale},
+			{"sh0", got.LrSh0, plain.LrSh0}, {"shN", got.LrShn, plain.LrShn},
+			{"noise", got.NoiseScale, plain.NoiseScale},
 		} {
 			if f := float64(rate.got / rate.full); math.Abs(f/k.want-1) > 1e-5 {
 				t.Errorf("step %d: %s times %g, want %g", k.step, rate.name, f, k.want)

@@ -53,7 +53,10 @@ func TestViewerFrame(t *testing.T) {
 	l.between.Hold()
 	cam := r.Capture.Cameras[1]
 	var want []float32
-	if err := l.between.Do(ctx, func() (err error) { want, err = r.Trainer.Render(cam); return err }); err != nil {
+	if err := l.between.Do(ctx, func() (err error) {
+		want, err = r.Trainer.RenderInto(nil, cam)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	frame := func(q view.FrameQuery) scene.Image {

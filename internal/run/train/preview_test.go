@@ -39,8 +39,8 @@ func TestPreviewShare(t *testing.T) {
 		t.Skip("VKSPLAT_LONG=1 trains for a minute")
 	}
 	o := NewOptions()
-	o.Scene, o.Out, o.Config.Iterations, o.Progress = runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500,
-		meter.None
+	o.Scene, o.Out = runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")
+	o.Config.Iterations, o.Progress = 500, meter.None
 	o.Preview = PreviewOptions{File: filepath.Join(t.TempDir(), "now.jpg"), Every: 1e-9}
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
