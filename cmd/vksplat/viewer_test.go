@@ -6,15 +6,10 @@ import (
 	"context"
 	"fmt"
 	"image/jpeg"
-	"io"
 	"math"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -27,6 +22,7 @@ import (
 
 	"vksplat/internal/filetest"
 	"vksplat/view"
+	"vksplat/view/playtest"
 )
 
 // viewed is a run that is watched, or a model that is shown, in a process of its own.
@@ -86,38 +82,9 @@ func (v *viewed) wait(t testing.TB) string {
 	return rest
 }
 
-// enter opens the page as a browser does, and then its WebSocket.
-func (v *viewed) enter(ctx context.Context) (*websocket.Conn, error) {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return nil, err
-	}
-	client := &http.Client{Jar: jar}
-	answer, err := client.Get(v.address)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(answer.Body)
-	answer.Body.Close()
-	place := regexp.MustCompile(`url=([^"]+)"`).FindSubmatch(body)
-	if err != nil || place == nil {
-		return nil, fmt.Errorf("%s: %s, %v", answer.Status, body, err)
-	}
-	at, err := url.Parse(v.address)
-	if err != nil {
-		return nil, err
-	}
-	at = at.ResolveReference(&url.URL{Path: string(place[1]) + "watch"})
-	c, _, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPClient: client})
-	if err == nil {
-		c.SetReadLimit(1 << 24)
-	}
-	return c, err
-}
-
 // watch moves a camera about as fast as browsers do, and counts the frames, until ctx or the run ends.
 func (v *viewed) watch(ctx context.Context, width, height int, frames *atomic.Int64) error {
-	c, err := v.enter(ctx)
+	c, err := playtest.Enter(ctx, v.address)
 	if err != nil {
 		return err
 	}
