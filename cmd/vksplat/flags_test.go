@@ -158,7 +158,7 @@ func TestPrecedence(t *testing.T) {
 		{[]string{"--absgrad", "--config", gradFile}, []string{"grow_grad2d = 0.0003"}},
 		{[]string{"--preset", "mcmc", "--splats", "2000000"}, []string{"splats = 2000000", "max_splats = 2000000"}},
 		{[]string{"--preset", "fast"},
-			[]string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.4"}},
+			[]string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.6"}},
 		{[]string{"--preset", "fast", "--iterations", "3500", "--refine-every", "20"},
 			[]string{"iterations = 3500", "refine_stop = 2916", "refine_every = 20", "resolution_schedule = 875",
 				"max_splats = 1000000", "num_downscales = 2"}},
