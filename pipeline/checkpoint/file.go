@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
@@ -72,6 +73,9 @@ func (c *File) parse() error {
 			return fmt.Errorf("header: %w", strictjson.JSONError(err))
 		}
 	}
+	if hasNewerSetting(text) {
+		return errNewer
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c.Header); err != nil {
@@ -84,6 +88,22 @@ func (c *File) parse() error {
 		return err
 	}
 	return c.check()
+}
+
+// hasNewerSetting reports whether the configuration of a header has a setting that this version does not know.
+func hasNewerSetting(header []byte) bool {
+	var h struct {
+		Config map[string]json.RawMessage `json:"config"`
+	}
+	if json.Unmarshal(header, &h) != nil {
+		return false // what is wrong with it the decoder of the whole says
+	}
+	for key := range h.Config {
+		if !slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool { return s.Name == key }) {
+			return true
+		}
+	}
+	return false
 }
 
 // formatOfCarve is the first format of checkpoints whose configuration has Carve.

@@ -213,6 +213,31 @@ func TestChangesOfOldHeaders(t *testing.T) {
 	}
 }
 
+// TestSettingsOfOtherVersions reads a header that lacks settings of today, which then have their defaults, and refuses
+// one with a setting that only a newer version can know.
+func TestSettingsOfOtherVersions(t *testing.T) {
+	same := func(*Header) {}
+	older, err := Open(checkpointOf(t, same, func(json string) string {
+		return strings.Replace(json, `"lr_cooldown":0,"lr_cooldown_final":0.1`, `"iterations":30000`, 1)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer older.Close()
+	if c := older.Header.Config; c.LRCooldown != 0 || c.LRCooldownFinal != 0.1 {
+		t.Errorf("an older header: %+v", c)
+	}
+	newer, err := Open(checkpointOf(t, same, func(json string) string {
+		return strings.Replace(json, `"lr_cooldown":0`, `"lr_cooldown":0,"lr_of_tomorrow":1`, 1)
+	}))
+	if err == nil {
+		newer.Close()
+	}
+	if !errors.Is(err, errNewer) || !strings.Contains(fault.Hint(err), "newer") {
+		t.Errorf("a newer header: %v, hint %q", err, fault.Hint(err))
+	}
+}
+
 // TestChanges names what differs, and lets iterations grow.
 func TestChanges(t *testing.T) {
 	capture := CaptureRecord{Fingerprint: "aaaa", Photos: 7, Points: 9}
