@@ -117,8 +117,8 @@ func (s State) runs() (list []run) {
 	return list
 }
 
-// Splats of a run, of which each device gets one in turn if other devices wrote the file. Neighbours in a file have much
-// in common: the more runs there are, the more alike are the shares.
+// Splats of a run, of which each device gets one in turn if other devices wrote the file. Neighbours in a file have
+// much in common: the more runs there are, the more alike are the shares.
 const (
 	longestRun  = 4096
 	shortestRun = 64
