@@ -19,7 +19,7 @@ const (
 type chunkRows struct {
 	degree  int
 	mixed   bool
-	nParams int // parameters P = 11 + 3 (degree+1)^2 of a splat
+	nParams int // parameters P = ROW_SH + 3 (degree+1)^2 of a splat
 	stored  int // rows that hold them
 	first   int // first row of first moments
 	second  int // of second moments; the same where both lie in one word
