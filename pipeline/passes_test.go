@@ -144,7 +144,8 @@ func TestPassTableBuffers(t *testing.T) {
 		}{{"reads", r.reads, reads}, {"writes", r.writes, writes}} {
 			for name := range named {
 				if said := slices.Contains(side.row, name); named[name] && said != side.got[name] {
-					t.Errorf("%v %s %s: %t, but %t in ARCHITECTURE.md", r.kernels, side.verb, name, side.got[name], said)
+					t.Errorf("%v %s %s: %t, but %t in ARCHITECTURE.md", r.kernels, side.verb, name,
+						side.got[name], said)
 				}
 			}
 		}

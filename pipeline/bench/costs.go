@@ -198,8 +198,8 @@ func (w *work) eachBand(c Cost) Cost {
 	return Cost{c.Bytes * w.bands * w.passes, c.Instructions * w.bands * w.passes}
 }
 
-// costProject: the means of all splats, the other drawn parameters of those in view; keys of all, projections and extents of
-// those in view.
+// costProject: the means of all splats, the other drawn parameters of those in view; keys of all, projections and
+// extents of those in view.
 func costProject(w *work) Cost {
 	return Cost{
 		Bytes:        w.n*(12+4) + w.visible*(w.drawn-12+w.sh+projectedBytes+extentBytes),
