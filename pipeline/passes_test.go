@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/pipeline/bench"
+	"vksplat/scene"
 	"vksplat/vk"
 )
 
@@ -22,11 +23,11 @@ type dispatch struct {
 	reads, writes []string
 }
 
-// dispatchesOf records a step of a configuration.
-func dispatchesOf(t *testing.T, d *Device, change func(*Config)) (list []dispatch) {
+// dispatchesOf records a step on a scene.
+func dispatchesOf(t *testing.T, d *Device,
+	of func(testing.TB) ([]TrainView, *scene.Splats, float64, Config)) (list []dispatch) {
 	t.Helper()
-	views, init, scale, cfg := partialScene(t)
-	change(&cfg)
+	views, init, scale, cfg := of(t)
 	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -84,13 +85,14 @@ func (r passRow) has(kernel string) bool {
 	})
 }
 
-// TestPassTable wants every kernel of a step to have a cost or to be free, and to stand in ARCHITECTURE.md.
+// TestPassTable wants every kernel of a step to have a cost or to be free, and to stand in ARCHITECTURE.md. The scene
+// must have every pass that a setting turns on.
 func TestPassTable(t *testing.T) {
 	d, rows := testDevice(t), passTable(t)
 	seen := map[string]bool{}
 	for _, lookback := range []string{"0", "1"} {
 		t.Setenv("VKSPLAT_LOOKBACK", lookback)
-		for _, p := range dispatchesOf(t, d, func(c *Config) {}) {
+		for _, p := range dispatchesOf(t, d, partialScene) {
 			seen[p.kernel] = true
 		}
 	}
@@ -115,11 +117,11 @@ func TestPassTable(t *testing.T) {
 }
 
 // TestPassTableBuffers compares what rows say to be read and written with what the kernels declare, as far as any row
-// names it; but for the sorts, whose buffers change their names. Photos are compared without exposure, so that every
-// buffer has one name.
+// names it; but for the sorts, whose buffers change their names. No pass stands between picture and loss, so that
+// every buffer has one name.
 func TestPassTableBuffers(t *testing.T) {
 	rows := passTable(t)
-	passes := dispatchesOf(t, testDevice(t), func(c *Config) { c.Exposure = false })
+	passes := dispatchesOf(t, testDevice(t), promiseScene)
 	bound, named := map[string]bool{}, map[string]bool{}
 	for _, p := range passes {
 		for _, name := range slices.Concat(p.reads, p.writes) {
