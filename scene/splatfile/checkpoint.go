@@ -26,8 +26,8 @@ const (
 	checkpointSuffix = ".safetensors"
 )
 
-// checkpoint is a checkpoint of train, package pipeline/checkpoint: a safetensors file whose tensors are splat-major and
-// in the frame of training, float32 or, of a run in mixed precision, spherical harmonics as halves. Moments and
+// checkpoint is a checkpoint of train, package pipeline/checkpoint: a safetensors file whose tensors are splat-major
+// and in the frame of training, float32 or, of a run in mixed precision, spherical harmonics as halves. Moments and
 // statistics, which are there too, are training's and have no place in a model; so there is nothing to write a
 // checkpoint from.
 var checkpoint = &Format{
