@@ -148,7 +148,7 @@ func TestMixedPlan(t *testing.T) {
 		ceilings[i], bytes[i] = p.Ceiling, p.SplatBytes
 	}
 	t.Logf("%d splats of %d bytes, %d of %d in mixed precision", ceilings[0], bytes[0], ceilings[1], bytes[1])
-	rows := [2]int{int(rowsOf(3, PrecisionFull).splatBytes()), int(rowsOf(3, PrecisionMixed).splatBytes())}
+	rows := [2]int{int(layout.RowsOf(3, false).SplatBytes()), int(layout.RowsOf(3, true).SplatBytes())}
 	if bytes != rows || ceilings[1] < ceilings[0] {
 		t.Errorf("%d splats of %d bytes, %d of %d in mixed precision", ceilings[0], bytes[0], ceilings[1], bytes[1])
 	}
