@@ -74,8 +74,11 @@ func openCheckpoint(path string) (Source, error) {
 }
 
 func (c *checkpointSource) fail(err error) error {
-	return readError(opReadCheckpoint, c.path, err,
-		"name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one")
+	hint := "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one"
+	if errors.Is(err, ErrOtherTensors) {
+		hint = "use the version of vksplat that wrote it"
+	}
+	return readError(opReadCheckpoint, c.path, err, hint)
 }
 
 func (c *checkpointSource) parse() error {
@@ -105,7 +108,7 @@ func (c *checkpointSource) find() error {
 	for _, p := range scene.SplatParts(c.info.Degree) {
 		have, ok := c.file.Lookup(p.Name)
 		if !ok {
-			return fmt.Errorf("tensor %s is missing", p.Name)
+			return fmt.Errorf("tensor %s is missing: %w", p.Name, ErrOtherTensors)
 		}
 		half := have.DType == "F16"
 		if !half && have.DType != "F32" || fmt.Sprint(have.Shape) != fmt.Sprint(append([]int{c.info.N}, p.Shape...)) {
