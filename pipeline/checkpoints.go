@@ -34,7 +34,7 @@ func (c *checkpoints) SetRun(r RunRecord) { c.run = r }
 // SetFingerprint tells it the capture's fingerprint, which takes time to make. Call it before the first checkpoint.
 func (c *checkpoints) SetFingerprint(text string) { c.run.Capture.Fingerprint = text }
 
-// Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
+// Deviations returns why the bytes may differ from those of an undisturbed run; none if they are the same.
 func (c *checkpoints) Deviations() []checkpoint.Deviation { return slices.Clone(c.deviations) }
 
 // StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.

@@ -47,8 +47,7 @@ func TestProgressiveSteps(t *testing.T) {
 			views[0].Camera.Model = scene.Fisheye
 		}
 		cfg.Iterations, cfg.RefineEvery, cfg.NumDownscales, cfg.ResolutionSchedule = 2, 0, 1, 1
-		for _, rate := range []*float64{&cfg.LRMeans, &cfg.LRQuats, &cfg.LRLogScales, &cfg.LRLogitOpacity, &cfg.LRSH0,
-			&cfg.LRSHN} {
+		for _, rate := range cfg.SplatRates() {
 			*rate = 0 // both steps see the same model
 		}
 		tr, err := trainOn(d, views, init, scale, cfg)

@@ -115,7 +115,7 @@ func (v *view) buffersByName() map[string]vk.View {
 		"splat_from_rank": v.splatFromRank.View, "projected": v.projected.View, "extents": v.extents.View,
 		"first_isect":     v.firstIsect.View,
 		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "render": v.render.View,
-		"v_render": v.vRender.View,
+		"v_render": v.vShown.View,
 		"v_slots":  v.vSlots.View, "v_projected": v.vProjected.View, "v_abs_mean2d": v.vAbsMean2D.View,
 		"chunk": v.model.chunks[0].View,
 	}

@@ -158,7 +158,7 @@ func TestPrecedence(t *testing.T) {
 		{[]string{"--absgrad", "--config", gradFile}, []string{"grow_grad2d = 0.0003"}},
 		{[]string{"--preset", "mcmc", "--splats", "2000000"}, []string{"splats = 2000000", "max_splats = 2000000"}},
 		{[]string{"--preset", "fast"},
-			[]string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.4"}},
+			[]string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.6"}},
 		{[]string{"--preset", "fast", "--iterations", "3500", "--refine-every", "20"},
 			[]string{"iterations = 3500", "refine_stop = 2916", "refine_every = 20", "resolution_schedule = 875",
 				"max_splats = 1000000", "num_downscales = 2"}},
@@ -306,6 +306,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--sh-degree", "4", "--carve", "2"}, "--carve is 2; it must be from 0 to 1\n"},
 		{[]string{"--steps-scaler", "1000", "--iterations", "2147483647"}, "--iterations is 2147483648;"},
 		{[]string{"--origin", "1e16,0,0"}, "is no origin"},
+		{[]string{"--scale-reg", "abc"}, "see: vksplat train --help-all"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {
 		if got := refusalOf(t, tt.args...); !strings.Contains(got, tt.want) {

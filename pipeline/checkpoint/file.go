@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
@@ -45,6 +46,8 @@ func readError(path string, err error) error {
 	switch {
 	case errors.Is(err, splatfile.ErrNotCheckpoint):
 		hint = "name a file of OUT/checkpoints"
+	case errors.Is(err, splatfile.ErrOtherTensors):
+		hint = "use the version of vksplat that wrote it"
 	case errors.Is(err, errNewer):
 		hint = "use the version of vksplat that wrote it, or a newer one"
 	}
@@ -72,6 +75,9 @@ func (c *File) parse() error {
 			return fmt.Errorf("header: %w", strictjson.JSONError(err))
 		}
 	}
+	if hasNewerSetting(text) {
+		return errNewer
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c.Header); err != nil {
@@ -84,6 +90,22 @@ func (c *File) parse() error {
 		return err
 	}
 	return c.check()
+}
+
+// hasNewerSetting reports whether the configuration of a header has a setting that this version does not know.
+func hasNewerSetting(header []byte) bool {
+	var h struct {
+		Config map[string]json.RawMessage `json:"config"`
+	}
+	if json.Unmarshal(header, &h) != nil {
+		return false // what is wrong with it the decoder of the whole says
+	}
+	for key := range h.Config {
+		if !slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool { return s.Name == key }) {
+			return true
+		}
+	}
+	return false
 }
 
 // formatOfCarve is the first format of checkpoints whose configuration has Carve.
@@ -113,7 +135,7 @@ func withoutClearance(header []byte) (rest []byte, clearance float64, err error)
 func (c *File) expect(want safetensors.TensorInfo) error {
 	have, ok := c.file.Lookup(want.Name)
 	if !ok {
-		return fmt.Errorf("tensor %s is missing", want.Name)
+		return fmt.Errorf("tensor %s is missing: %w", want.Name, splatfile.ErrOtherTensors)
 	}
 	if have.DType != want.DType || fmt.Sprint(have.Shape) != fmt.Sprint(want.Shape) {
 		return fmt.Errorf("tensor %s is %s %v, want %s %v", want.Name, have.DType, have.Shape, want.DType, want.Shape)

@@ -176,6 +176,11 @@ func TestCheckpointRefusals(t *testing.T) {
 			t.Errorf("%v, hint %q, want %q", err, fault.Hint(err), tt.want)
 		}
 	}
+	other := smallCheckpoint(t, func(h *Header) { h.SHDegree, h.Config.SHDegree = 1, 1 })
+	_, err = splatfile.Open(other)
+	if !errors.Is(err, splatfile.ErrOtherTensors) || !strings.Contains(fault.Hint(err), "version") {
+		t.Errorf("as a model: %v, hint %q", err, fault.Hint(err))
+	}
 	path := filepath.Join(t.TempDir(), "x")
 	for _, metadata := range []map[string]string{
 		nil, {"format": "pt"},
@@ -210,6 +215,31 @@ func TestChangesOfOldHeaders(t *testing.T) {
 	cfg.NumDownscales = 1
 	if list := c.Changes(cfg, c.Header.Capture); len(list) != 2 {
 		t.Errorf("of progressive resolution: %v", list)
+	}
+}
+
+// TestSettingsOfOtherVersions reads a header that lacks settings of today, which then have their defaults, and refuses
+// one with a setting that only a newer version can know.
+func TestSettingsOfOtherVersions(t *testing.T) {
+	same := func(*Header) {}
+	older, err := Open(checkpointOf(t, same, func(json string) string {
+		return strings.Replace(json, `"lr_cooldown":0,"lr_cooldown_final":0.1`, `"iterations":30000`, 1)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer older.Close()
+	if c := older.Header.Config; c.LRCooldown != 0 || c.LRCooldownFinal != 0.1 {
+		t.Errorf("an older header: %+v", c)
+	}
+	newer, err := Open(checkpointOf(t, same, func(json string) string {
+		return strings.Replace(json, `"lr_cooldown":0`, `"lr_cooldown":0,"lr_of_tomorrow":1`, 1)
+	}))
+	if err == nil {
+		newer.Close()
+	}
+	if !errors.Is(err, errNewer) || !strings.Contains(fault.Hint(err), "newer") {
+		t.Errorf("a newer header: %v, hint %q", err, fault.Hint(err))
 	}
 }
 

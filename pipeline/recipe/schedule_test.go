@@ -21,11 +21,13 @@ func TestScaled(t *testing.T) {
 		t.Errorf("%+v", tiny)
 	}
 	quarter := c.ForShare(0.25)
-	if quarter.Iterations != 7500 || quarter.LRMeans != 2*c.LRMeans || quarter.LRLogScales != 2*c.LRLogScales ||
-		quarter.LRQuats != 2*c.LRQuats || quarter.LRLogitOpacity != 2*c.LRLogitOpacity ||
-		quarter.LRSH0 != 2*c.LRSH0 || quarter.LRSHN != 2*c.LRSHN || quarter.LRMeansFinal != c.LRMeansFinal ||
-		c.ForShare(1) != c {
+	if quarter.Iterations != 7500 || quarter.LRMeansFinal != c.LRMeansFinal || c.ForShare(1) != c {
 		t.Errorf("%+v", quarter)
+	}
+	for i, rate := range quarter.SplatRates() {
+		if *rate != 2**c.SplatRates()[i] {
+			t.Errorf("rate %d of a quarter is %g", i, *rate)
+		}
 	}
 	for _, f := range []float64{0, -1, math.NaN(), math.Inf(1), 1e30} {
 		if c.Scaled(f).Validate() == nil {

@@ -109,6 +109,16 @@ func settingNamed(name string) *Setting {
 	return &Settings[slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })]
 }
 
+// SplatRates returns where the learning rates of splats are: those of all tensors of model.schema.
+func (c *Config) SplatRates() (list []*float64) {
+	for i := range Settings {
+		if Settings[i].Rate {
+			list = append(list, Settings[i].Of(c).(*float64))
+		}
+	}
+	return list
+}
+
 // check reports a value of c that is out of range.
 func (s *Setting) check(c *Config) error {
 	wrong := func(value any) error {

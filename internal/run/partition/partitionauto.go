@@ -18,7 +18,7 @@ import (
 const (
 	// mostPhotos of a block: with the usual 30000 steps, each is trained on thirty times.
 	mostPhotos = 1000
-	// planFactor stands for the splats that a block wants, as --splats-factor of the preset fast.
+	// planFactor stands for the splats that a block wants, over the root of (pixels of its photos times points).
 	planFactor = 0.4
 )
 

@@ -52,6 +52,9 @@ func (o *Options) checkRecipe() error {
 	follows := o.SplatsFactor > 0 && o.Given != nil && o.Given("splats-factor")
 	const still = "%s: without refinement the number of splats stays what the capture has"
 	switch {
+	case c.RandomBackground && c.BackgroundNoise > 0:
+		return fault.Usagef("leave out one of the two", "%s: both choose the background of a step",
+			fault.Named("random-background", "background-noise"))
 	case c.RefineEvery == 0 && c.Splats > 0:
 		return fault.Usagef("give "+fault.Setting("refine-every")+" 100", still, fault.Named("splats", "refine-every"))
 	case c.RefineEvery == 0 && follows:

@@ -159,25 +159,31 @@ func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, erro
 	if len(changes) == 0 || s.o.Accept {
 		return changes, nil
 	}
-	words, before := make([]string, len(changes)), make([]string, len(changes))
+	words := make([]string, len(changes))
 	for i, c := range changes {
-		words[i], before[i] = c.String(), asBefore(c)
+		words[i] = c.String()
 	}
-	hint := "go on with the new values: " + fault.Setting("accept-changes")
-	if !slices.Contains(before, "") {
-		hint = "give what it was made with: " + strings.Join(before, " ") + ", or " + hint
-	}
-	return nil, fault.Usagef(hint, "%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
+	return nil, fault.Usagef(s.goBack(changes)+", or go on with the new values: "+fault.Setting("accept-changes"),
+		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 
-// asBefore returns the setting that takes a change back, as in "--carve=0", or nothing if no setting does.
-func asBefore(c recipe.Change) string {
-	for i := range recipe.Settings {
-		if recipe.Settings[i].Name == c.Key {
-			return fault.Setting(cli.Dashed(c.Key)) + "=" + strings.Trim(c.Old, `[]"`) // JSON, as flags take it
+// fewChanges are no more than a command line can have for them.
+const fewChanges = 4
+
+// goBack says how to take changes back: by a list of settings, as in "--carve=0", if that is sure to do. It is not
+// where a setting brings others with it, or steps and rates are multiplied once they are given.
+func (s *saver) goBack(changes []recipe.Change) string {
+	multiplied := s.r.StepsScaler != 1 || s.r.ShareSteps
+	var list []string
+	for _, c := range changes {
+		isSetting := slices.ContainsFunc(recipe.Settings, func(x recipe.Setting) bool { return x.Name == c.Key })
+		if !isSetting || c.Key == "strategy" || multiplied || len(list) == fewChanges {
+			return "give what the run was made with"
 		}
+		value := strings.Trim(c.Old, `[]"`) // of JSON: the words of a choice, the channels of a colour
+		list = append(list, fault.Setting(cli.Dashed(c.Key))+"="+value)
 	}
-	return ""
+	return "give what the run was made with: " + strings.Join(list, " ")
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.
