@@ -94,7 +94,7 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 	r.Checkpoints.Overwrite = o.Replace
 	if o.HoldOut != 0 {
 		if o.HoldOut < 2 {
-			return nil, fault.Usagef("give 2 or more, or 0 to hold none out", "HoldOut is %d", o.HoldOut)
+			return nil, fault.Usagef("give 2 or more, or 0 to hold none out", "TrainOptions.HoldOut is %d", o.HoldOut)
 		}
 		r.Eval, r.TestEvery = true, o.HoldOut
 	}

@@ -75,12 +75,13 @@ func numberText(x float64) string {
 	return fmt.Sprintf("%g", x)
 }
 
-// Need is what a setting has no effect without: another that is on or above 0, or that is a word.
+// Need is what a setting has no effect without: another that is on or above 0, or that is a word. shadergen has made
+// sure that there is one of that name.
 type Need struct{ Setting, Word string }
 
 // Met reports whether c has it.
 func (n Need) Met(c *Config) bool {
-	switch p := settingNamed(n.Setting).Of(c).(type) {
+	switch p := SettingNamed(n.Setting).Of(c).(type) {
 	case *bool:
 		return *p
 	case *int:
@@ -98,15 +99,19 @@ func (n Need) String() string {
 	if n.Word != "" {
 		return "{" + n.Setting + "} " + n.Word
 	}
-	if _, isSwitch := settingNamed(n.Setting).Of(&Config{}).(*bool); isSwitch {
+	if _, isSwitch := SettingNamed(n.Setting).Of(&Config{}).(*bool); isSwitch {
 		return "{" + n.Setting + "}"
 	}
 	return "{" + n.Setting + "} above 0"
 }
 
-// settingNamed returns the setting of a name, which shadergen has made sure to exist.
-func settingNamed(name string) *Setting {
-	return &Settings[slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })]
+// SettingNamed returns the setting of a name, nil if there is none.
+func SettingNamed(name string) *Setting {
+	i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &Settings[i]
 }
 
 // check reports a value of c that is out of range.

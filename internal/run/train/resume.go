@@ -172,12 +172,10 @@ func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, erro
 
 // asBefore returns the setting that takes a change back, as in "--carve=0", or nothing if no setting does.
 func asBefore(c recipe.Change) string {
-	for i := range recipe.Settings {
-		if recipe.Settings[i].Name == c.Key {
-			return fault.Setting(cli.Dashed(c.Key)) + "=" + strings.Trim(c.Old, `[]"`) // JSON, as flags take it
-		}
+	if recipe.SettingNamed(c.Key) == nil {
+		return ""
 	}
-	return ""
+	return fault.Setting(cli.Dashed(c.Key)) + "=" + strings.Trim(c.Old, `[]"`) // JSON, as flags take it
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.
