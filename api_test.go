@@ -275,6 +275,28 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestDeviceLost wants the hint of a training whose device is lost to name the calls that go on.
+func TestDeviceLost(t *testing.T) {
+	_, capture, dir := open(t)
+	limits := filepath.Join(dir, "limits.json")
+	if err := os.WriteFile(limits, []byte(`{"lostAfter": 45}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKSPLAT_LIMITS", limits)
+	for every, want := range map[string]string{"0": "; start anew with: the same call", "4": "; go on with it: Resume"} {
+		device, err := vksplat.OpenDevice(vksplat.DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = vksplat.Train(t.Context(), device, capture, filepath.Join(dir, "lost"+every), vksplat.TrainOptions{
+			Iterations: 60, Settings: map[string]string{"checkpoint_every": every}})
+		if !errors.Is(err, vksplat.ErrTryAgain) || !strings.HasSuffix(vksplat.Hint(err), want) {
+			t.Errorf("%v; %q, want %q", err, vksplat.Hint(err), want)
+		}
+		_ = device.Close() // of a lost device
+	}
+}
+
 // refusals are settings that train refuses, what it says and what it advises: <name> is a setting as the reader knows
 // it, and <setting> what that is called.
 var refusals = []struct {

@@ -15,18 +15,11 @@ const (
 	fromBrush  = "Brush"
 )
 
-// newTrainOptions returns the defaults, with what the flags are called.
+// newTrainOptions returns the defaults, with the viewer.
 func newTrainOptions() *train.Options {
 	o := train.NewOptions()
 	o.NewViewer = live.New
-	o.CommandLine = train.CommandLine{Chapters: settingChapters, FlagNames: trainFlagNames}
 	return o
-}
-
-// trainFlagNames are the names by which a flag of train is given.
-func trainFlagNames(flag string) (names []string, letter string) {
-	opt := find(trainTable(train.NewOptions()), flag)
-	return append([]string{opt.name}, opt.aliases...), opt.short
 }
 
 // settingChapters lists all settings by chapter and marks those that are not the default.

@@ -88,7 +88,7 @@ func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
 }
 
 func trainCommand(console *cli.Console) *cobra.Command {
-	o := newTrainOptions()
+	o := trainingFor(console)
 	cmd := &cobra.Command{
 		Use:   "train SCENE -m OUT",
 		Short: "Train a model from photographs",

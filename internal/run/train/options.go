@@ -262,13 +262,21 @@ type Options struct {
 	CommandLine
 }
 
-// CommandLine is what a run knows of the flags that its options come from, for the texts that it writes about them. The
-// command fills it in.
+// CommandLine is what a run knows of where its options come from, for the texts that it writes about them. Whoever runs
+// it fills that in: the command or the Go API.
 type CommandLine struct {
 	// Chapters lists all settings for the report; nil: the report has none.
 	Chapters func(*Options) []report.Chapter
-	// FlagNames returns the names of a flag, without dashes, and its letter; nil: a flag has the name it is asked for.
-	FlagNames func(flag string) (names []string, letter string)
+	// Again words the request for this run with some settings changed: a command to type, or a call.
+	Again   func(changes ...Change) string
+	Resumed string // the same in short, to resume the run
+}
+
+// Change is a setting that a text advises to give otherwise.
+type Change struct {
+	Setting string
+	Value   string // "": none is needed
+	LeftOut bool
 }
 
 // NewOptions returns the defaults.
