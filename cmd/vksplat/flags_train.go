@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
@@ -108,8 +110,9 @@ func initOptions(o *train.Options) []option {
 func followOptions(o *train.Options) []option {
 	return []option{
 		float(&o.SplatsFactor, "splats-factor",
-			"end with `X` times sqrt(training pixels * points of the capture) splats, 0 to 100; --splats "+
-				"overrides it, --max-splats limits it (default 0: off)").upTo(train.MostSplatsFactor),
+			fmt.Sprintf("end with `X` times sqrt(training pixels * points of the capture) splats, %g to %g; --splats "+
+				"overrides it, --max-splats limits it (default 0: off)", train.SplatsFactors.Least,
+				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor),
 	}
 }
 

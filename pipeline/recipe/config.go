@@ -34,7 +34,8 @@ func MCMC() Config {
 func (c Config) Validate() error {
 	var errs []error
 	for i := range Settings {
-		errs = append(errs, Settings[i].check(&c))
+		s := &Settings[i]
+		errs = append(errs, s.Check(&c, s.Name, s.Range))
 	}
 	if c.Splats > c.MaxSplats && c.MaxSplats > 0 {
 		errs = append(errs, fmt.Errorf("%d splats to end with, the ceiling is %d", c.Splats, c.MaxSplats))
