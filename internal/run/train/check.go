@@ -78,6 +78,17 @@ func (o *Options) checkDevices() error {
 	return nil
 }
 
+// checkResume refuses changes to be accepted where nothing is resumed. It is no part of Check: the blocks of a plan are
+// resumed without being told to.
+func (o *Options) checkResume() error {
+	if c := &o.Checkpoints; c.Accept && c.Resume == "" {
+		return fault.Usagef("add "+fault.Setting("resume")+" to go on with the run in OUT, or give "+
+			fault.Setting("overwrite")+" to replace it",
+			"%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))
+	}
+	return nil
+}
+
 // checkMeasuring refuses scores that nothing is measured for.
 func (o *Options) checkMeasuring() error {
 	switch {

@@ -104,16 +104,6 @@ func newCheckpointOptions() CheckpointOptions {
 // ResumeAuto is what --resume without a value means.
 const ResumeAuto = "auto"
 
-// Check refuses --accept-changes without --resume.
-func (o *CheckpointOptions) Check() error {
-	if o.Accept && o.Resume == "" {
-		return fault.Usagef("add "+fault.Setting("resume")+" to go on with the run in OUT, or give "+
-			fault.Setting("overwrite")+" to replace it",
-			"%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))
-	}
-	return nil
-}
-
 // keepRunning returns how many checkpoints stay while training runs.
 func (o *CheckpointOptions) keepRunning() int {
 	if o.Keep < 0 {

@@ -2,8 +2,8 @@ package train
 
 import (
 	"bytes"
-	"fmt"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"os"
