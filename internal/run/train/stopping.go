@@ -90,7 +90,8 @@ func (r *Run) lostHint(err error) error {
 	}
 	// of a copy that was taken before: the checkpoint before it stays where that is gone, too
 	unfinished := r.Saver.collect()
-	state, again := "no checkpoint had been written", "start anew with: "+r.Again(Change{Setting: "resume", LeftOut: true})
+	state := "no checkpoint had been written"
+	again := "start anew with: " + r.Again(Change{Setting: "resume", LeftOut: true})
 	if from := r.Saver.From; from != nil { // of another folder, or among those that are kept
 		state, again = "no checkpoint had been written since "+from.Path(),
 			"go on with that once more: "+r.Again(Change{Setting: "resume", Value: from.Path()})
