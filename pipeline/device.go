@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"vksplat/internal/fault"
-	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/failure"
 	"vksplat/vk"
 )
@@ -332,6 +331,3 @@ func summaryOf(i vk.DeviceInfo) DeviceSummary {
 
 // runOnce is vk.Device.RunOnce.
 func runOnce(dev *vk.Device, r *vk.Recorder, name string) error { return dev.RunOnce(r, name) }
-
-// Record returns what checkpoints say of the device.
-func (d *Device) Record() checkpoint.DeviceRecord { return checkpoint.RecordOf(d.dev) }

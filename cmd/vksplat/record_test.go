@@ -33,9 +33,9 @@ func TestAdvice(t *testing.T) {
 		{"train -- s", 8, 1, 0.001, false, "vksplat train --steps-scaler 0.01 -- s"},
 	}
 	for _, tt := range tests {
-		o := newTrainOptions()
+		o := trainingFor(cli.New(strings.Fields(tt.args), nil, nil))
 		o.Load.Downscale, o.StepsScaler = tt.downscale, tt.scaler
-		r := &train.Run{Options: o, Console: cli.New(strings.Fields(tt.args), nil, nil), Capture: capture}
+		r := &train.Run{Options: o, Capture: capture}
 		if tt.small {
 			r.Capture = &scene.Capture{Cameras: capture.Cameras[:1]}
 		}
