@@ -237,10 +237,12 @@ func TestErrors(t *testing.T) {
 		"no device":       {device99, vksplat.ErrTryAgain, "99"},
 		"no camera":       {blind, vksplat.ErrUsage, "focal"},
 		"unknown setting": {set("seeed", "1"), vksplat.ErrUsage, "seeed"},
+		"empty key":       {set("", "1"), vksplat.ErrUsage, `unknown setting ""`},
+		"a dash as a key": {set("-", "1"), vksplat.ErrUsage, `unknown setting "-"`},
 		"bad number":      {set("seed", "x"), vksplat.ErrUsage, "seed"},
 		"out of range":    {set("near", "-1"), vksplat.ErrUsage, "near"},
 		"unknown preset":  {train(vksplat.TrainOptions{Preset: "slow"}), vksplat.ErrUsage, "slow"},
-		"hold all out":    {train(vksplat.TrainOptions{HoldOut: 1}), vksplat.ErrUsage, "HoldOut"},
+		"hold all out":    {train(vksplat.TrainOptions{HoldOut: 1}), vksplat.ErrUsage, "TrainOptions.HoldOut"},
 		"twice":           {twice, vksplat.ErrUsage, "iterations"},
 	} {
 		if !errors.Is(c.err, c.kind) || !strings.Contains(c.err.Error(), c.text) {
@@ -262,6 +264,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"a second training in the same folder": {again, "replace it with TrainOptions.Replace"},
 		"other settings":                       {other, "the command's --accept-changes"},
+		"another seed":                         {other, "give what it was made with: TrainOptions.Seed=42, or "},
 	} {
 		if !errors.Is(c.err, vksplat.ErrUsage) || !strings.Contains(vksplat.Hint(c.err), c.hint) {
 			t.Errorf("%s: %v; %s", name, c.err, vksplat.Hint(c.err))
@@ -269,6 +272,28 @@ func TestErrors(t *testing.T) {
 	}
 	if err := train(vksplat.TrainOptions{Iterations: 3, Replace: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDeviceLost wants the hint of a training whose device is lost to name the calls that go on.
+func TestDeviceLost(t *testing.T) {
+	_, capture, dir := open(t)
+	limits := filepath.Join(dir, "limits.json")
+	if err := os.WriteFile(limits, []byte(`{"lostAfter": 45}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKSPLAT_LIMITS", limits)
+	for every, want := range map[string]string{"0": "; start anew with: the same call", "4": "; go on with it: Resume"} {
+		device, err := vksplat.OpenDevice(vksplat.DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = vksplat.Train(t.Context(), device, capture, filepath.Join(dir, "lost"+every), vksplat.TrainOptions{
+			Iterations: 60, Settings: map[string]string{"checkpoint_every": every}})
+		if !errors.Is(err, vksplat.ErrTryAgain) || !strings.HasSuffix(vksplat.Hint(err), want) {
+			t.Errorf("%v; %q, want %q", err, vksplat.Hint(err), want)
+		}
+		_ = device.Close() // of a lost device
 	}
 }
 

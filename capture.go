@@ -36,11 +36,11 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 		Strict: o.Strict, Model: scene.AnyModel,
 	}}
 	if !slices.Contains([]int{0, 1, 2, 4, 8}, o.Downscale) {
-		return nil, usage("give 1, 2, 4 or 8, or 0 to have it chosen", "Downscale is %d", o.Downscale)
+		return nil, usage("give 1, 2, 4 or 8, or 0 to have it chosen", "CaptureOptions.Downscale is %d", o.Downscale)
 	}
 	if formats := []string{"", scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender}; !slices.Contains(
 		formats, o.Format) {
-		return nil, usage("leave it out to have it found", "Format is %q", o.Format)
+		return nil, usage("leave it out to have it found", "CaptureOptions.Format is %q", o.Format)
 	}
 	read, err := load.Capture(dir, c.options.Options())
 	if err != nil {

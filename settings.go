@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/train"
 	"vksplat/internal/wording"
+	"vksplat/pipeline/recipe"
 )
 
 // A setting has underscores in configuration files and dashes in the command.
@@ -50,19 +51,20 @@ func ownSettings(o *train.Options) map[string]train.Setting {
 	}
 }
 
-// options are the settings that an option or a function of this package sets.
-var options = map[string]string{
+// optionOf names the option or function of this package that sets a setting.
+var optionOf = map[string]string{
 	"images": "CaptureOptions.Images", "masks": "CaptureOptions.Masks", "downscale": "CaptureOptions.Downscale",
 	"format": "CaptureOptions.Format", "strict": "CaptureOptions.Strict",
 	"device": "DeviceOptions.Select", "max-vram": "DeviceOptions.MaxVRAM", "max-ram": "DeviceOptions.MaxRAM",
 	"eval": "TrainOptions.HoldOut", "test-every": "TrainOptions.HoldOut", "export": "TrainOptions.Export",
+	"preset": "TrainOptions.Preset", "iterations": "TrainOptions.Iterations", "seed": "TrainOptions.Seed",
 	"overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "out",
 }
 
 // spelled is how texts name a setting: by the option, by the key in TrainOptions.Settings or, where only the command
 // has it, as a flag of that.
 func spelled(name string) string {
-	if option, is := options[name]; is {
+	if option, is := optionOf[name]; is {
 		return option
 	}
 	if settingOf(train.NewOptions(), name) != nil {
@@ -78,11 +80,8 @@ func settingOf(o *train.Options, name string) train.Setting {
 	if s, own := ownSettings(o)[name]; own {
 		return s
 	}
-	config := reflect.ValueOf(&o.Config).Elem()
-	for i := range config.NumField() {
-		if config.Type().Field(i).Tag.Get("json") == underscored(name) {
-			return plain(config.Field(i).Addr().Interface())
-		}
+	if s := recipe.SettingNamed(underscored(name)); s != nil {
+		return plain(s.Of(&o.Config))
 	}
 	return nil
 }
@@ -92,9 +91,8 @@ func settingNames(o *train.Options) (keys []string) {
 	for name := range ownSettings(o) {
 		keys = append(keys, underscored(name))
 	}
-	config := reflect.TypeOf(o.Config)
-	for i := range config.NumField() {
-		keys = append(keys, config.Field(i).Tag.Get("json"))
+	for i := range recipe.Settings {
+		keys = append(keys, recipe.Settings[i].Name)
 	}
 	slices.Sort(keys)
 	return keys

@@ -65,6 +65,7 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 	}
 	options.Scene, options.Load, options.Out = c.dir, c.options, out
 	options.Device, options.Opened = d.options, d.gpu
+	options.CommandLine = train.CommandLine{Again: callAgain, Resumed: "Resume"}
 	options.Checkpoints.Resume = resume
 	steps := options.Config.Iterations
 	if o.Progress != nil {
@@ -83,6 +84,22 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 	return ReadModel(filepath.Join(out, output.ModelFolder+strconv.Itoa(st.Step), output.ModelName))
 }
 
+// callAgain names the call that makes a run again with changes.
+func callAgain(changes ...train.Change) string {
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		switch {
+		case c.Setting == "resume" && c.LeftOut:
+			words[i] = "the same call"
+		case c.Setting == "resume":
+			words[i] = "Resume"
+		default:
+			words[i] = spelled(c.Setting) + " " + c.Value
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
 // resolve completes the options of a run.
 func (o *TrainOptions) resolve() (*train.Options, error) {
 	texts, err := o.texts()
@@ -94,7 +111,7 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 	r.Checkpoints.Overwrite = o.Replace
 	if o.HoldOut != 0 {
 		if o.HoldOut < 2 {
-			return nil, fault.Usagef("give 2 or more, or 0 to hold none out", "HoldOut is %d", o.HoldOut)
+			return nil, fault.Usagef("give 2 or more, or 0 to hold none out", "TrainOptions.HoldOut is %d", o.HoldOut)
 		}
 		r.Eval, r.TestEvery = true, o.HoldOut
 	}

@@ -289,11 +289,9 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn := func(name string, d *Device, change func(*recipe.Config)) {
+	goOn := func(name string, d *Device, o TrainerOptions) {
 		t.Helper()
-		cfg := cfg
-		change(&cfg)
-		tr := resumed(t, d, filepath.Join(dir, "mid"), cfg)
+		tr := resumedWith(t, d, filepath.Join(dir, "mid"), cfg, o)
 		defer tr.Close()
 		if n, fits := tr.Ceiling(); n != 4000 || !fits {
 			t.Errorf("%s: a ceiling of %d splats, fits %v", name, n, fits)
@@ -305,9 +303,12 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 			t.Errorf("%s: the run ends with other bytes", name)
 		}
 	}
-	goOn("larger buffers and bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 3 })
+	t.Run("bands", func(t *testing.T) {
+		inBands(t, 3)
+		goOn("larger buffers and bands", d, larger)
+	})
 	smallChunks(t)
-	goOn("small chunks", testDevice(t), func(*recipe.Config) {})
+	goOn("small chunks", testDevice(t), TrainerOptions{})
 }
 
 // TestStagingPieces sends chunks through staging memory that holds only a part of them, there and back.

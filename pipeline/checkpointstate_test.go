@@ -107,10 +107,10 @@ func TestOtherDevice(t *testing.T) {
 	}
 	defer c.Close()
 	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") ||
-		c.Header.Device != d.record() {
+		c.Header.Device != checkpoint.RecordOf(d.dev) {
 		t.Errorf("deviations %v, device %v", got, c.Header.Device)
 	}
-	if got := d.record(); !got.Same(checkpoint.DeviceRecord{Name: got.Name, UUID: "another card", Driver: got.Driver,
+	if got := checkpoint.RecordOf(d.dev); !got.Same(checkpoint.DeviceRecord{Name: got.Name, UUID: "another card", Driver: got.Driver,
 		DriverVersion: got.DriverVersion}) {
 		t.Error("two cards of one model are taken for two models")
 	}

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"vksplat/internal/fault"
-	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/failure"
 	"vksplat/vk"
 )
@@ -333,6 +332,3 @@ func summaryOf(i vk.DeviceInfo) DeviceSummary {
 
 // runOnce is vk.Device.RunOnce.
 func runOnce(dev *vk.Device, r *vk.Recorder, name string) error { return dev.RunOnce(r, name) }
-
-// record returns what checkpoints say of the device.
-func (d *Device) record() checkpoint.DeviceRecord { return checkpoint.RecordOf(d.dev) }

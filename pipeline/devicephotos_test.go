@@ -105,11 +105,12 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 	}
 	images[1].Pix = slices.Clone(images[1].Pix)
 	images[1].Pix[3] = 100
-	cfg.Iterations, cfg.RefineEvery, cfg.StartCapacities = 4*n, 0, 16
+	cfg.Iterations, cfg.RefineEvery = 4*n, 0
 	all, _ := photos.LayoutOf(cams).Totals(cams)
 	for _, part := range []int64{1, 2} {
 		photos := &expectedPhotos{Images: images}
-		tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: all / part})
+		tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg,
+			TrainerOptions{PhotoBytes: all / part, startCapacities: 16})
 		if err != nil {
 			t.Fatal(err)
 		}

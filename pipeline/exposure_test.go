@@ -50,13 +50,14 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Con
 
 // partialHash trains partialScene, with room for that many pairs at first unless it is 0, and returns the hash of the
 // model and of the exposure table, and the last step that did not fit.
-func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config)) (hash string, grew int) {
+func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config),
+	o TrainerOptions) (hash string, grew int) {
 	t.Helper()
 	views, init, scale, cfg := partialScene(t)
 	if change != nil {
 		change(&cfg)
 	}
-	tr, err := trainOn(d, views, init, scale, cfg)
+	tr, err := trainWith(d, views, init, scale, cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,34 +104,39 @@ func (x *exposures) download() ([]layout.Exposure, error) {
 // TestSameBytesWithMasks trains partialScene in every way that must not matter.
 func TestSameBytesWithMasks(t *testing.T) {
 	d := testDevice(t)
-	want, _ := partialHash(t, d, 0, nil)
-	same := func(name string, change func(*recipe.Config)) {
+	usual := TrainerOptions{}
+	want, _ := partialHash(t, d, 0, nil, usual)
+	same := func(name string, o TrainerOptions) {
 		t.Helper()
-		if got, _ := partialHash(t, d, 0, change); got != want {
+		if got, _ := partialHash(t, d, 0, nil, o); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	same("again", nil)
-	same("larger buffers", func(c *recipe.Config) { c.StartCapacities = 4 })
-	same("two bands", func(c *recipe.Config) { c.Bands = 2 })
-	same("a band for each row of tiles", func(c *recipe.Config) { c.Bands = 99 })
+	same("again", usual)
+	same("larger buffers", larger)
+	t.Run("bands", func(t *testing.T) {
+		inBands(t, 2)
+		same("two bands", usual)
+		inBands(t, 99)
+		same("a band for each row of tiles", usual)
+	})
 	// Steps take 4,600 to 7,300 pairs: some of the later ones do not fit, and fail with those queued behind them.
-	if got, grew := partialHash(t, d, 25*layout.BucketSize, nil); got != want || grew == 0 {
+	if got, grew := partialHash(t, d, 25*layout.BucketSize, nil, usual); got != want || grew == 0 {
 		t.Errorf("little room, too little at step %d: %s, want %s", grew, got, want)
 	}
 	t.Run("serial", func(t *testing.T) {
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("serial", nil)
+		same("serial", usual)
 	})
 	// The hash sees each of them.
 	short := func(c *recipe.Config) { c.Iterations, c.RefineEvery = 9, 0 } // one photo twice
-	plain, _ := partialHash(t, d, 0, short)
+	plain, _ := partialHash(t, d, 0, short, usual)
 	for name, change := range map[string]func(*recipe.Config){
 		"alpha loss":      func(c *recipe.Config) { c.AlphaLoss = 0.2 },
 		"exposure":        func(c *recipe.Config) { c.LRExposure *= 2 },
 		"its regulariser": func(c *recipe.Config) { c.ExposureReg = 1 },
 	} {
-		if got, _ := partialHash(t, d, 0, func(c *recipe.Config) { short(c); change(c) }); got == plain {
+		if got, _ := partialHash(t, d, 0, func(c *recipe.Config) { short(c); change(c) }, usual); got == plain {
 			t.Errorf("%s changes nothing", name)
 		}
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -218,9 +219,22 @@ type TrainView struct {
 // trainOn is NewTrainer for photos in memory.
 func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg recipe.Config) (*Trainer,
 	error) {
-	cams, photos := splitViews(views)
-	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{Depths: depthsOf(cams)})
+	return trainWith(d, views, init, sceneScale, cfg, TrainerOptions{})
 }
+
+// trainWith is trainOn with options.
+func trainWith(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg recipe.Config,
+	o TrainerOptions) (*Trainer, error) {
+	cams, photos := splitViews(views)
+	o.Depths = depthsOf(cams)
+	return NewTrainer(d, cams, photos, init, sceneScale, cfg, o)
+}
+
+// larger has buffers start out larger than they need to be.
+var larger = TrainerOptions{startCapacities: 4}
+
+// inBands has views drawn in so many bands until t ends.
+func inBands(t *testing.T, n int) { t.Setenv("VKSPLAT_BANDS", strconv.Itoa(n)) }
 
 // depthsOf says of the views of promiseScene that space is empty up to a depth at which some of its splats are
 // floaters.

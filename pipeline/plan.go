@@ -30,6 +30,8 @@ type TrainerOptions struct {
 	// (scene.Capture.Depths); nil: nothing is known of it.
 	Depths []scene.Depths
 	Others []*Device // devices that train the same scene together with the first one, see team
+
+	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
 }
 
 // Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals,

@@ -46,7 +46,7 @@ func TestPlanHolds(t *testing.T) {
 	mcmc := func(c *recipe.Config) { shortMCMC(c); c.Iterations, c.RefineStop, c.GrowFactor = 14, 13, 2 }
 	for _, c := range []peakCase{
 		{"default", 96 << 20, 0, ceiling(6000, func(*recipe.Config) {})},
-		{"default in bands", 20 << 20, some, ceiling(9000, func(c *recipe.Config) { c.Bands = 3 })},
+		{"default in bands", 20 << 20, some, ceiling(9000, func(*recipe.Config) {})},
 		{"default, whatever fits", 12 << 20, -1, func(*recipe.Config) {}},
 		{"absgrad and exposure", 40 << 20, some, ceiling(6000, colours)},
 		{"absgrad and exposure, whatever fits", 14 << 20, -1, colours},
@@ -56,6 +56,9 @@ func TestPlanHolds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := base
 			c.change(&cfg)
+			if c.name == "default in bands" {
+				inBands(t, 3)
+			}
 			d := budgetDevice(t, c.budget)
 			tr, err := NewTrainer(d, cams, images, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos})
 			if err != nil {

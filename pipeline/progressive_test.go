@@ -95,30 +95,36 @@ func shrunkLoss(v *TrainView, s *scene.Splats, cfg *recipe.Config, level int) *r
 // TestProgressiveSameBytes trains across two changes of level.
 func TestProgressiveSameBytes(t *testing.T) {
 	d := testDevice(t)
-	hash := func(change func(*recipe.Config)) string {
+	usual := TrainerOptions{}
+	hash := func(change func(*recipe.Config), o TrainerOptions) string {
 		t.Helper()
 		views, init, scale, cfg := shrunkScene(t)
 		change(&cfg)
-		tr, err := trainOn(d, views, init, scale, cfg)
+		tr, err := trainWith(d, views, init, scale, cfg, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tr.Close()
 		return train(t, tr)
 	}
-	want := hash(func(*recipe.Config) {})
-	same := func(name string, change func(*recipe.Config)) {
+	nothing := func(*recipe.Config) {}
+	want := hash(nothing, usual)
+	same := func(name string, o TrainerOptions) {
 		t.Helper()
-		if got := hash(change); got != want {
+		if got := hash(nothing, o); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	same("larger buffers and two bands", func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 2 })
+	t.Run("bands", func(t *testing.T) {
+		inBands(t, 2)
+		same("larger buffers and two bands", larger)
+	})
 	t.Run("serial", func(t *testing.T) {
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("serial, a band for each row of tiles", func(c *recipe.Config) { c.Bands = 99 })
+		inBands(t, 99)
+		same("serial, a band for each row of tiles", usual)
 	})
-	if got := hash(func(c *recipe.Config) { c.NumDownscales = 0 }); got == want {
+	if got := hash(func(c *recipe.Config) { c.NumDownscales = 0 }, usual); got == want {
 		t.Error("photos of full size give the same model: the test proves nothing")
 	}
 }

@@ -58,11 +58,17 @@ func modelHash(s *scene.Splats) string {
 // trainHash trains the promise scene and returns the model's hash and number of splats.
 func trainHash(t testing.TB, d *Device, change func(*recipe.Config)) (string, int) {
 	t.Helper()
+	return trainHashWith(t, d, change, TrainerOptions{})
+}
+
+// trainHashWith is trainHash with options.
+func trainHashWith(t testing.TB, d *Device, change func(*recipe.Config), o TrainerOptions) (string, int) {
+	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	if change != nil {
 		change(&cfg)
 	}
-	tr, err := trainOn(d, views, init, scale, cfg)
+	tr, err := trainWith(d, views, init, scale, cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,33 +97,37 @@ var precisions = []string{recipe.PrecisionFull, recipe.PrecisionMixed}
 
 func testSameBytes(t *testing.T, precision string) {
 	d := testDevice(t)
-	in := func(change func(*recipe.Config)) func(*recipe.Config) {
-		return func(c *recipe.Config) {
+	train := func(d *Device, o TrainerOptions) (string, int) {
+		t.Helper()
+		return trainHashWith(t, d, func(c *recipe.Config) {
 			if c.Precision = precision; !inFull() {
 				c.Iterations = 28 // two refinements and a reset
 			}
-			change(c)
-		}
+		}, o)
 	}
-	nothing := func(*recipe.Config) {}
-	want, n := trainHash(t, d, in(nothing))
+	usual := TrainerOptions{}
+	want, n := train(d, usual)
 	_, init, _, _ := promiseScene(t)
 	t.Logf("%s, %d splats from %d", want, n, init.N)
 	if n == init.N {
 		t.Error("no splat was added or removed: the test proves too little")
 	}
-	same := func(name string, d *Device, change func(*recipe.Config)) {
+	same := func(name string, d *Device, o TrainerOptions) {
 		t.Helper()
-		if got, _ := trainHash(t, d, in(change)); got != want {
+		if got, _ := train(d, o); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	same("again", d, nothing)
-	same("larger buffers and two bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 2 })
-	same("a band for each row of tiles", d, func(c *recipe.Config) { c.Bands = 99 })
+	same("again", d, usual)
+	t.Run("bands", func(t *testing.T) {
+		inBands(t, 2)
+		same("larger buffers and two bands", d, larger)
+		inBands(t, 99)
+		same("a band for each row of tiles", d, usual)
+	})
 	t.Run("serial", func(t *testing.T) {
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("serial", d, nothing)
+		same("serial", d, usual)
 	})
 	t.Run("small chunks and bindings", func(t *testing.T) {
 		limits := t.TempDir() + "/limits.json"
@@ -125,23 +135,25 @@ func testSameBytes(t *testing.T, precision string) {
 			t.Fatal(err)
 		}
 		t.Setenv("VKSPLAT_LIMITS", limits)
-		same("1 MiB bindings", testDevice(t), nothing)
+		same("1 MiB bindings", testDevice(t), usual)
 	})
 	before := want
 	t.Run("blending as on GPUs", func(t *testing.T) { // in another order of sums: see chooseRaster
 		t.Setenv("VKSPLAT_LANES", "gpu")
-		want, _ = trainHash(t, d, in(nothing))
-		same("larger buffers and two bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 2 })
+		want, _ = train(d, usual)
+		inBands(t, 2)
+		same("larger buffers and two bands", d, larger)
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("serial, a band for each row of tiles", d, func(c *recipe.Config) { c.Bands = 99 })
+		inBands(t, 99)
+		same("serial, a band for each row of tiles", d, usual)
 	})
 	want = before
 	t.Run("other sort and scan", func(t *testing.T) {
 		other := otherSort(t, d)
-		same("other sort and scan", other, nothing)
+		same("other sort and scan", other, usual)
 		t.Setenv("VKSPLAT_SERIAL", "1")
-		same("other sort and scan, serial, a band for each row of tiles", other,
-			func(c *recipe.Config) { c.Bands = 99 })
+		inBands(t, 99)
+		same("other sort and scan, serial, a band for each row of tiles", other, usual)
 	})
 }
 
@@ -237,9 +249,12 @@ func TestCeiling(t *testing.T) {
 	if n != ceiling {
 		t.Errorf("%d splats, the ceiling is %d", n, ceiling)
 	}
-	if got, _ := trainHash(t, d, func(c *recipe.Config) { at(c); c.Bands = 2 }); got != want {
-		t.Error("bands change the bytes at the ceiling")
-	}
+	t.Run("bands", func(t *testing.T) {
+		inBands(t, 2)
+		if got, _ := trainHash(t, d, at); got != want {
+			t.Error("bands change the bytes at the ceiling")
+		}
+	})
 	limits := t.TempDir() + "/limits.json"
 	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`),
 		0o644); err != nil {

@@ -82,7 +82,7 @@ func TestRenderParts(t *testing.T) {
 		t.Fatalf("%d bands with all memory", bands)
 	}
 	for _, n := range []int{2, 5, 100} {
-		t.Setenv("VKSPLAT_BANDS", fmt.Sprint(n))
+		inBands(t, n)
 		parts, ended := 0, 0
 		cfg.Part = func(done, of int) {
 			parts++

@@ -23,7 +23,7 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *che
 	if err := c.Verify(); err != nil {
 		return nil, err
 	}
-	cfg.ScheduleIterations = h.ScheduleIterations
+	cfg = cfg.StartedFor(h.ScheduleIterations)
 	o.Ceiling = c.Ceiling(cfg)
 	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: dealOf(h, 1+len(o.Others)),
 		fill: func(t *Trainer) error { return t.readState(c) }}

@@ -52,20 +52,23 @@ func TestStrategiesSameBytes(t *testing.T) {
 			if n != manySplats {
 				t.Errorf("%d splats, %d were promised", n, manySplats)
 			}
-			same := func(what string, d *Device, more func(*recipe.Config)) {
+			same := func(what string, d *Device, o TrainerOptions) {
 				t.Helper()
-				if got, _ := trainHash(t, d, func(c *recipe.Config) { change(c); more(c) }); got != want {
+				if got, _ := trainHashWith(t, d, change, o); got != want {
 					t.Errorf("%s: %s, want %s", what, got, want)
 				}
 			}
-			same("larger buffers and bands", d, func(c *recipe.Config) { c.StartCapacities, c.Bands = 4, 3 })
+			t.Run("bands", func(t *testing.T) {
+				inBands(t, 3)
+				same("larger buffers and bands", d, larger)
+			})
 			t.Run("serial", func(t *testing.T) {
 				t.Setenv("VKSPLAT_SERIAL", "1")
-				same("serial", d, func(*recipe.Config) {})
+				same("serial", d, TrainerOptions{})
 			})
 			t.Run("small bindings", func(t *testing.T) {
 				t.Setenv("VKSPLAT_LIMITS", limits)
-				same("1 MiB bindings, verified", verified(t), func(*recipe.Config) {})
+				same("1 MiB bindings, verified", verified(t), TrainerOptions{})
 			})
 		})
 	}

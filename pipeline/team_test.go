@@ -275,7 +275,7 @@ func (r teamRun) roomOnOne(t *testing.T) {
 }
 
 func (r teamRun) inBands(t *testing.T) {
-	r.cfg.Bands = 2
+	inBands(t, 2)
 	r.again(t)
 }
 

@@ -12,7 +12,7 @@ import (
 func TestTeamPhotosAreExpected(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cams, images := splitViews(views)
-	cfg.Iterations, cfg.RefineEvery, cfg.StartCapacities = 30, 0, 16
+	cfg.Iterations, cfg.RefineEvery = 30, 0
 	all, _ := photos.LayoutOf(cams).Totals(cams)
 	for _, c := range []struct {
 		n    int
@@ -22,7 +22,7 @@ func TestTeamPhotosAreExpected(t *testing.T) {
 			photos := &expectedPhotos{Images: images}
 			devices := testTeam(t, c.n)
 			tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
-				TrainerOptions{PhotoBytes: all / c.part, Others: devices[1:]})
+				TrainerOptions{PhotoBytes: all / c.part, Others: devices[1:], startCapacities: 16})
 			if err != nil {
 				t.Fatal(err)
 			}

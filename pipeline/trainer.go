@@ -120,7 +120,7 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	if err := t.join(); err != nil {
 		return err
 	}
-	if err := t.each(func(m *member) error { return m.e.ready(m.splats, cfg.StartCapacities, cfg.Bands) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.ready(m.splats, t.o.startCapacities, 1) }); err != nil {
 		return err
 	}
 	return t.each(func(m *member) error {

@@ -8,7 +8,7 @@ import (
 )
 
 func benchCommand(console *cli.Console) *cobra.Command {
-	o := &bench.Options{Options: *newTrainOptions(), Suite: bench.SuiteQuick, TrainSteps: -1, Settle: -1, Steps: -1,
+	o := &bench.Options{Options: *trainingFor(console), Suite: bench.SuiteQuick, TrainSteps: -1, Settle: -1, Steps: -1,
 		Rounds: bench.BenchRounds}
 	o.Checkpoints.Off = true
 	cmd := &cobra.Command{

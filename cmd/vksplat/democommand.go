@@ -12,7 +12,7 @@ import (
 )
 
 func demoCommand(console *cli.Console) *cobra.Command {
-	o := &demo.Options{Options: *newTrainOptions(), Photos: demo.Photos,
+	o := &demo.Options{Options: *trainingFor(console), Photos: demo.Photos,
 		Size: render.PixelsFlag{Width: demo.Width, Height: demo.Height}, Points: demo.Points}
 	o.Eval, o.Checkpoints.Off = true, true
 	c := &o.Config

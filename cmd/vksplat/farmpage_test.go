@@ -64,25 +64,14 @@ func describeCommands(b *strings.Builder, c *cobra.Command) {
 		if sub.Example != "" {
 			fmt.Fprintf(b, "\n```\n%s\n```\n", strings.TrimRight(trimIndent(sub.Example), "\n"))
 		}
-		b.WriteString("\n| flag | default | what |\n|---|---|---|\n")
+		var flags optionGroup
 		sub.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name == "help" || f.Name == "help-all" {
-				return
+			if f.Name != "help" && f.Name != "help-all" {
+				flags.options = append(flags.options, option{name: f.Name, short: f.Shorthand, value: f.Value,
+					help: f.Usage, bare: f.NoOptDefVal})
 			}
-			name, what := pflag.UnquoteUsage(f)
-			flag := "`--" + f.Name + "`"
-			if f.NoOptDefVal == "" {
-				flag = "`--" + f.Name + " " + name + "`"
-			}
-			if f.Shorthand != "" {
-				flag = "`-" + f.Shorthand + "`, " + flag
-			}
-			standard := f.DefValue
-			if standard == "false" {
-				standard = ""
-			}
-			fmt.Fprintf(b, "| %s | %s | %s |\n", flag, standard, strings.ReplaceAll(what, "|", "\\|"))
 		})
+		b.WriteString(flagTables([]optionGroup{flags}, "### "))
 	}
 }
 

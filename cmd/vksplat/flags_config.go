@@ -185,8 +185,10 @@ func (v *settingValue) take(data any) (err error) {
 	case err != nil:
 		return err
 	}
-	if err := v.option.inRange(v.key); err != nil {
-		return fault.Usagef(example, "%w", err)
+	if v.option.check != nil {
+		if err := v.option.check(v.key); err != nil {
+			return fault.Usagef(example, "%w", err)
+		}
 	}
 	return nil
 }

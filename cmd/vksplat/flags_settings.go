@@ -20,15 +20,13 @@ func settingsGroup(o *train.Options, title string, own map[string][]option) opti
 
 // settingOption makes an option of a training setting, whose value is that in c.
 func settingOption(s *recipe.Setting, c *recipe.Config) option {
-	name, help, asked := cli.Dashed(s.Name), cli.WithSettings(s.Help), s.Asked()
+	name, help := cli.Dashed(s.Name), cli.WithSettings(s.Help)
 	var o option
 	switch p := s.Of(c).(type) {
 	case *int:
 		o = integer(p, name, help)
-		o.allowed = &asked
 	case *float64:
 		o = float(p, name, help)
-		o.allowed = &asked
 	case *uint64:
 		o = whole(p, name, help)
 	case *bool:
@@ -39,5 +37,6 @@ func settingOption(s *recipe.Setting, c *recipe.Config) option {
 		o = other((*colourFlag)(p), name, help).oneOf("black", "white")
 	}
 	o.source, o.aliases = s.Source, s.Aliases
+	o.check = func(name string) error { return s.Check(c, name, s.Asked()) }
 	return o
 }

@@ -315,6 +315,19 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
+// TestAcceptChanges wants --accept-changes without --resume to be refused before anything is written.
+func TestAcceptChanges(t *testing.T) {
+	var out, errs bytes.Buffer
+	to := filepath.Join(t.TempDir(), "out")
+	code := run([]string{"train", "scene", "-m", to, "--accept-changes"}, &out, &errs)
+	if code != fault.ExitUsage || !strings.Contains(errs.String(), "flag --accept-changes needs --resume") {
+		t.Errorf("exit code %d: %s", code, errs.String())
+	}
+	if _, err := os.Stat(to); err == nil {
+		t.Error("a training that was refused has made its folder")
+	}
+}
+
 func TestDidYouMean(t *testing.T) {
 	known := []string{"iterations", "init_scale", "init_opacity", "eval", "seed", "max_splats", "lr_sh0", "lr_shn"}
 	for word, want := range map[string]string{

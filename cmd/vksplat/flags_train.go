@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"vksplat/internal/run/live"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
@@ -15,18 +17,11 @@ const (
 	fromBrush  = "Brush"
 )
 
-// newTrainOptions returns the defaults, with what the flags are called.
+// newTrainOptions returns the defaults, with the viewer.
 func newTrainOptions() *train.Options {
 	o := train.NewOptions()
 	o.NewViewer = live.New
-	o.CommandLine = train.CommandLine{Chapters: settingChapters, FlagNames: trainFlagNames}
 	return o
-}
-
-// trainFlagNames are the names by which a flag of train is given.
-func trainFlagNames(flag string) (names []string, letter string) {
-	opt := find(trainTable(train.NewOptions()), flag)
-	return append([]string{opt.name}, opt.aliases...), opt.short
 }
 
 // settingChapters lists all settings by chapter and marks those that are not the default.
@@ -115,8 +110,9 @@ func initOptions(o *train.Options) []option {
 func followOptions(o *train.Options) []option {
 	return []option{
 		float(&o.SplatsFactor, "splats-factor",
-			"end with `X` times sqrt(training pixels * points of the capture) splats, 0 to 100; --splats "+
-				"overrides it, --max-splats limits it (default 0: off)").upTo(train.MostSplatsFactor),
+			fmt.Sprintf("end with `X` times sqrt(training pixels * points of the capture) splats, %g to %g; --splats "+
+				"overrides it, --max-splats limits it (default 0: off)", train.SplatsFactors.Least,
+				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor),
 	}
 }
 

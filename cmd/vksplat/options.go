@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,10 +25,11 @@ type option struct {
 	flag    bool       // a flag alone: the configuration file does not know it
 	steps   *cli.Steps // a list of steps, which --steps-scaler multiplies
 	aliases []string
-	words   []string      // values that completion offers
-	allowed *recipe.Range // of a number; nil where nothing says so
-	folder  bool          // completion offers folders
-	bare    string        // what the flag means without a value, "" if it needs one
+	words   []string // values that completion offers
+	folder  bool     // completion offers folders
+	bare    string   // what the flag means without a value, "" if it needs one
+	// reports a value that is out of range, by the name that the user gave; nil where every value is in it
+	check func(name string) error
 }
 
 // kind is what a configuration file holds as an option's value.
@@ -58,9 +58,9 @@ func (o option) also(aliases ...string) option { o.aliases = aliases; return o }
 func (o option) oneOf(words ...string) option  { o.words = words; return o }
 func (o option) isFolder() option              { o.folder = true; return o }
 
-// upTo says that values go from 0 to most.
-func (o option) upTo(most float64) option {
-	o.allowed = &recipe.Range{Most: most}
+// in says that the option's value, x, must be in a range.
+func (o option) in(r recipe.Range, x *float64) option {
+	o.check = func(name string) error { return r.Check(name, *x, *x) }
 	return o
 }
 
@@ -118,21 +118,6 @@ func (o *option) usage() string {
 		return o.help
 	}
 	return o.help + " [" + o.source + "]"
-}
-
-// inRange is the error of a number out of the option's range. name is what the user calls the option.
-func (o *option) inRange(name string) error {
-	x := 0.0
-	switch v := o.value.(type) {
-	case *intValue:
-		x = float64(*v)
-	case *floatValue:
-		x = float64(*v)
-	}
-	if o.allowed == nil || o.allowed.Holds(x) {
-		return nil
-	}
-	return fmt.Errorf("%s is %s; it must be %s", name, o.value, o.allowed)
 }
 
 // key is the option's name in a configuration file.

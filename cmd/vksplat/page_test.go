@@ -73,13 +73,24 @@ func comparePage(t *testing.T, file string, parts map[string]string) {
 	}
 }
 
-// flagTables prints a table of options for people, a chapter each.
+// flagTables prints a table of options for people, a chapter each. Where no option has a source, nothing is said of
+// sources.
 func flagTables(table []optionGroup, heading string) string {
 	var b strings.Builder
+	head := "| flag | default | what |\n|---|---|---|\n"
+	sourced := slices.ContainsFunc(table, func(g optionGroup) bool {
+		return slices.ContainsFunc(g.options, func(o option) bool { return o.source != "" })
+	})
+	if sourced {
+		head = "| flag | default | what | source |\n|---|---|---|---|\n"
+	}
 	for _, g := range table {
-		fmt.Fprintf(&b, "\n%s%s\n\n| flag | default | what | source |\n|---|---|---|---|\n", heading, g.title)
+		if g.title != "" {
+			fmt.Fprintf(&b, "\n%s%s\n", heading, g.title)
+		}
+		b.WriteString("\n" + head)
 		for i := range g.options {
-			b.WriteString(pageRow(&g.options[i]))
+			b.WriteString(pageRow(&g.options[i], sourced))
 		}
 	}
 	return b.String()
@@ -129,7 +140,7 @@ func TestKeyTexts(t *testing.T) {
 }
 
 // pageRow is the line of an option in its table.
-func pageRow(o *option) string {
+func pageRow(o *option, sourced bool) string {
 	what := o.plain()
 	flag := "`" + strings.TrimSpace(o.flagText()) + "`"
 	if o.words != nil && o.kind == kindText && !strings.Contains(what, o.words[len(o.words)-1]) {
@@ -146,7 +157,11 @@ func pageRow(o *option) string {
 		standard = ""
 	}
 	cell := func(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", cell(flag), cell(standard), cell(what), o.source)
+	row := fmt.Sprintf("| %s | %s | %s |", cell(flag), cell(standard), cell(what))
+	if sourced {
+		row += " " + o.source + " |"
+	}
+	return row + "\n"
 }
 
 // TestSources wants every source to be explained.

@@ -48,9 +48,6 @@ func trainPlan(console *cli.Console, o *train.Options, fs *pflag.FlagSet, dir st
 		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1),
 			"flag --block: %s has %s, and none of number %d", dir, cli.Count(len(plan.Blocks), "block"), o.Block)
 	}
-	if err := o.Checkpoints.Check(); err != nil {
-		return err
-	}
 	takeBlock(o, plan)
 	_, err = train.Do(console, o, nil)
 	return err
@@ -88,7 +85,7 @@ func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
 }
 
 func trainCommand(console *cli.Console) *cobra.Command {
-	o := newTrainOptions()
+	o := trainingFor(console)
 	cmd := &cobra.Command{
 		Use:   "train SCENE -m OUT",
 		Short: "Train a model from photographs",
@@ -147,9 +144,6 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		}
 		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT",
 			"no output folder: -m is required")
-	}
-	if err := o.Checkpoints.Check(); err != nil {
-		return err
 	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun

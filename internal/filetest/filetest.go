@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Read returns the content of a file.
-func Read(t testing.TB, path string) []byte {
+// read returns the content of a file.
+func read(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -24,7 +24,7 @@ func Read(t testing.TB, path string) []byte {
 // ReadJSON decodes a file of JSON.
 func ReadJSON(t testing.TB, path string, into any) {
 	t.Helper()
-	if err := json.Unmarshal(Read(t, path), into); err != nil {
+	if err := json.Unmarshal(read(t, path), into); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
 }
@@ -32,7 +32,7 @@ func ReadJSON(t testing.TB, path string, into any) {
 // Same compares the bytes of two files.
 func Same(t testing.TB, a, b string) {
 	t.Helper()
-	if !bytes.Equal(Read(t, a), Read(t, b)) {
+	if !bytes.Equal(read(t, a), read(t, b)) {
 		t.Errorf("%s and %s differ", a, b)
 	}
 }

@@ -263,8 +263,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("of nothing: %s", got)
 	}
 	cfg.Iterations++
-	cfg.ScheduleIterations, cfg.Bands = 5, 7 // not of the configuration's files
-	if got := words(cfg, capture); got != "" {
+	if got := words(cfg.StartedFor(5), capture); got != "" {
 		t.Errorf("of more iterations: %s", got)
 	}
 	cfg.Iterations, cfg.Background[1], cfg.Strategy = 700, 0.5, recipe.StrategyMCMC

@@ -17,13 +17,9 @@ const (
 // gsplat's value).
 const AbsGradThreshold = 8e-4
 
-// unlisted are the fields of Config that are no settings.
+// unlisted is what Config holds that is no setting.
 type unlisted struct {
-	// Steps over which the means' learning rate decays, where a run goes on with more of them; 0: Iterations.
-	ScheduleIterations int `json:"-"`
-
-	StartCapacities int `json:"-"` // tests: multiplies the first guess of buffer capacities; 0: 1
-	Bands           int `json:"-"` // tests: bands to start with; 0: 1
+	startedFor int // see StartedFor; 0: Iterations
 }
 
 // MCMC returns the recipe of 3DGS-MCMC for 30,000 steps and a million splats, in gsplat's values.
@@ -38,7 +34,8 @@ func MCMC() Config {
 func (c Config) Validate() error {
 	var errs []error
 	for i := range Settings {
-		errs = append(errs, Settings[i].check(&c))
+		s := &Settings[i]
+		errs = append(errs, s.Check(&c, s.Name, s.Range))
 	}
 	if c.Splats > c.MaxSplats && c.MaxSplats > 0 {
 		errs = append(errs, fmt.Errorf("%d splats to end with, the ceiling is %d", c.Splats, c.MaxSplats))
@@ -50,10 +47,16 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// StartedFor returns the configuration of a run that was started for so many steps, whatever its Iterations are now.
+func (c Config) StartedFor(steps int) Config {
+	c.startedFor = steps
+	return c
+}
+
 // DecaySteps returns the steps over which the means' learning rate decays: those that the run was started for.
 func (c Config) DecaySteps() int {
-	if c.ScheduleIterations > 0 {
-		return c.ScheduleIterations
+	if c.startedFor > 0 {
+		return c.startedFor
 	}
 	return c.Iterations
 }

@@ -91,7 +91,8 @@ func TestTargetSplats(t *testing.T) {
 	// More iterations than the run was started with keep the promised number.
 	for name, c := range map[string]Config{"default": Default(), "mcmc": MCMC()} {
 		for _, started := range []int{400, 1000, 7000} {
-			c.Splats, c.Iterations, c.ScheduleIterations = 5000, 30000, started
+			c.Splats, c.Iterations = 5000, 30000
+			c = c.StartedFor(started)
 			if c.Refinements() == 0 {
 				c.Splats = 1000 // no other number can be promised
 			}

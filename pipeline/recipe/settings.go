@@ -46,6 +46,14 @@ func (r Range) Holds(x float64) bool {
 	return x >= r.Least && x <= r.Most && !(r.AboveLeast && x == r.Least) && !(r.BelowMost && x == r.Most)
 }
 
+// Check reports a value of which a number is out of the range.
+func (r Range) Check(name string, value any, numbers ...float64) error {
+	if !slices.ContainsFunc(numbers, func(x float64) bool { return !r.Holds(x) }) {
+		return nil
+	}
+	return fmt.Errorf("%s is %v; it must be %v", name, value, r)
+}
+
 // String says what belongs to the range, as in "at least 1" or "above 0 and at most 1".
 func (r Range) String() string {
 	switch {
@@ -75,12 +83,13 @@ func numberText(x float64) string {
 	return fmt.Sprintf("%g", x)
 }
 
-// Need is what a setting has no effect without: another that is on or above 0, or that is a word.
+// Need is what a setting has no effect without: another that is on or above 0, or that is a word. shadergen has made
+// sure that there is one of that name.
 type Need struct{ Setting, Word string }
 
 // Met reports whether c has it.
 func (n Need) Met(c *Config) bool {
-	switch p := settingNamed(n.Setting).Of(c).(type) {
+	switch p := SettingNamed(n.Setting).Of(c).(type) {
 	case *bool:
 		return *p
 	case *int:
@@ -98,15 +107,19 @@ func (n Need) String() string {
 	if n.Word != "" {
 		return "{" + n.Setting + "} " + n.Word
 	}
-	if _, isSwitch := settingNamed(n.Setting).Of(&Config{}).(*bool); isSwitch {
+	if _, isSwitch := SettingNamed(n.Setting).Of(&Config{}).(*bool); isSwitch {
 		return "{" + n.Setting + "}"
 	}
 	return "{" + n.Setting + "} above 0"
 }
 
-// settingNamed returns the setting of a name, which shadergen has made sure to exist.
-func settingNamed(name string) *Setting {
-	return &Settings[slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })]
+// SettingNamed returns the setting of a name, nil if there is none.
+func SettingNamed(name string) *Setting {
+	i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &Settings[i]
 }
 
 // SplatRates returns where the learning rates of splats are: those of all tensors of model.schema.
@@ -119,27 +132,19 @@ func (c *Config) SplatRates() (list []*float64) {
 	return list
 }
 
-// check reports a value of c that is out of range.
-func (s *Setting) check(c *Config) error {
-	wrong := func(value any) error {
-		return fmt.Errorf("%s is %v; it must be %v", s.Name, value, s.Range)
-	}
+// Check reports a value of c that is no word of the setting or out of r, which is Range or Asked. name is what the
+// reader knows the setting by.
+func (s *Setting) Check(c *Config, name string, r Range) error {
 	switch p := s.Of(c).(type) {
 	case *int:
-		if !s.Range.Holds(float64(*p)) {
-			return wrong(*p)
-		}
+		return r.Check(name, *p, float64(*p))
 	case *float64:
-		if !s.Range.Holds(*p) {
-			return wrong(*p)
-		}
+		return r.Check(name, *p, *p)
 	case *[3]float32:
-		if slices.ContainsFunc(p[:], func(x float32) bool { return !s.Range.Holds(float64(x)) }) {
-			return wrong(*p)
-		}
+		return r.Check(name, *p, float64(p[0]), float64(p[1]), float64(p[2]))
 	case *string:
 		if !slices.Contains(s.Words, *p) {
-			return fmt.Errorf("%s is %q; it must be one of %s", s.Name, *p, strings.Join(s.Words, ", "))
+			return fmt.Errorf("%s is %q; it must be one of %s", name, *p, strings.Join(s.Words, ", "))
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestConfigRanges(t *testing.T) {
 			default:
 				return
 			}
-			err := s.check(&c)
+			err := s.Check(&c, s.Name, s.Range)
 			if (err == nil) != allowed || err != nil && !strings.HasPrefix(err.Error(), s.Name+" is ") {
 				t.Errorf("%s = %g: error %v", s.Name, x, err)
 			}

@@ -2,11 +2,8 @@ package train
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"vksplat/internal/cli"
-	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 )
@@ -25,21 +22,21 @@ func (r *Run) advise(p *meter.Meter) {
 	if !(eta > adviceSeconds) {
 		return
 	}
-	text := r.advice(p.Rate)
+	text := r.Advice(p.Rate)
 	r.Console.Note(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s",
 		cli.Duration(eta), meter.RateText(p.Rate), text))
 }
 
-// advice is the same command with smaller photos, where they are large, and with
+// Advice is the same run with smaller photos, where they are large, and with
 // as few steps as fit into most of an hour at a rate of steps per second.
-func (r *Run) advice(rate float64) string {
-	add := []string{}
+func (r *Run) Advice(rate float64) string {
+	var changes []Change
 	largest := 0
 	for _, c := range r.Capture.Cameras {
 		largest = max(largest, c.Width)
 	}
 	if next := smallerPhotos(r.Load.Downscale, largest); next != "" {
-		add = append(add, "downscale", next)
+		changes = append(changes, Change{Setting: "downscale", Value: next})
 		// A step's time goes with the pixels, but for what the splats take; half of
 		// the gain is counted on.
 		rate *= 2
@@ -48,12 +45,12 @@ func (r *Run) advice(rate float64) string {
 	for _, f := range []float64{1, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01} {
 		if f <= share || f == 0.01 {
 			if f < 1 {
-				add = append(add, "steps-scaler", fmt.Sprintf("%.3g", f*r.StepsScaler))
+				changes = append(changes, Change{Setting: "steps-scaler", Value: fmt.Sprintf("%.3g", f*r.StepsScaler)})
 			}
 			break
 		}
 	}
-	return commandWith(r.Console, add, r.FlagNames)
+	return r.Again(changes...)
 }
 
 // adviceWidth is the width in pixels above which smaller photos are advised.
@@ -74,51 +71,4 @@ func smallerPhotos(f captured.DownscaleFlag, width int) string {
 		return "8"
 	}
 	return ""
-}
-
-// commandWith is the command line of this run with flags, each a name and a value, in place of those of the same name,
-// as a shell takes it.
-func commandWith(console *cli.Console, flags []string,
-	namesOf func(flag string) (names []string, letter string)) string {
-	args := slices.Clone(console.Args)
-	end := slices.Index(args, "--")
-	var rest []string
-	if end >= 0 {
-		args, rest = args[:end], args[end:]
-	}
-	var added []string
-	for i := 0; i < len(flags); i += 2 {
-		names, letter := []string{flags[i]}, ""
-		if namesOf != nil {
-			names, letter = namesOf(flags[i])
-		}
-		args = without(args, names, letter)
-		added = append(added, cli.Switch(flags[i]), flags[i+1])
-	}
-	words := slices.Concat(args, added, rest)
-	for i, w := range words {
-		words[i] = cli.Quoted(w)
-	}
-	return fault.Command(strings.Join(words, " "))
-}
-
-// without removes a flag that takes a value, and its short and other names.
-func without(args, names []string, letter string) []string {
-	var kept []string
-	for i := 0; i < len(args); i++ {
-		name, long := strings.CutPrefix(args[i], "--")
-		key, _, joined := strings.Cut(name, "=")
-		switch {
-		case long && slices.Contains(names, strings.ReplaceAll(key, "_", "-")):
-			if !joined {
-				i++
-			}
-		case letter != "" && args[i] == "-"+letter:
-			i++
-		case letter != "" && strings.HasPrefix(args[i], "-"+letter) && !strings.HasPrefix(args[i], "--"):
-		default:
-			kept = append(kept, args[i])
-		}
-	}
-	return kept
 }

@@ -2,7 +2,6 @@ package train
 
 import (
 	"errors"
-	"fmt"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -25,23 +24,13 @@ func (o *Options) Check() error {
 // checkRanges returns the errors of all settings that are out of range.
 func (o *Options) checkRanges() error {
 	var errs []error
-	check := func(name string, value any, x float64, r recipe.Range) {
-		if !r.Holds(x) {
-			errs = append(errs, fmt.Errorf("%s is %v; it must be %v", fault.Setting(name), value, r))
-		}
-	}
 	for i := range recipe.Settings {
 		s := &recipe.Settings[i]
-		switch p := s.Of(&o.Config).(type) {
-		case *int:
-			check(cli.Dashed(s.Name), *p, float64(*p), s.Asked())
-		case *float64:
-			check(cli.Dashed(s.Name), *p, *p, s.Asked())
-		}
+		errs = append(errs, s.Check(&o.Config, fault.Setting(cli.Dashed(s.Name)), s.Asked()))
 	}
-	check("splats-factor", o.SplatsFactor, o.SplatsFactor, recipe.Range{Most: MostSplatsFactor})
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	errs = append(errs, SplatsFactors.Check(fault.Setting("splats-factor"), o.SplatsFactor, o.SplatsFactor))
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	return o.Config.Validate()
 }
@@ -88,6 +77,17 @@ func (o *Options) checkDevices() error {
 	case o.Devices != "" && o.Device.Select != "":
 		return fault.Usagef("leave out "+fault.Setting("device"), "%s: one names all devices",
 			fault.Named("device", "devices"))
+	}
+	return nil
+}
+
+// checkResume refuses changes to be accepted where nothing is resumed. It is no part of Check: the blocks of a plan are
+// resumed without being told to.
+func (o *Options) checkResume() error {
+	if c := &o.Checkpoints; c.Accept && c.Resume == "" {
+		return fault.Usagef("add "+fault.Setting("resume")+" to go on with the run in OUT, or give "+
+			fault.Setting("overwrite")+" to replace it",
+			"%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))
 	}
 	return nil
 }

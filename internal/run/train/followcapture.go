@@ -13,8 +13,8 @@ import (
 	"vksplat/scene/initial"
 )
 
-// MostSplatsFactor gives more splats than any photo has pixels.
-const MostSplatsFactor = 100
+// SplatsFactors are the values of SplatsFactor. The largest gives more splats than any photo has pixels.
+var SplatsFactors = recipe.Range{Most: 100}
 
 // followCapture chooses the number of splats to end with by what the capture holds, where --splats-factor asks for that
 // and --splats does not say it. Both the photos and the points are those of the capture as it was read, so that a run

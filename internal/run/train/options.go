@@ -104,16 +104,6 @@ func newCheckpointOptions() CheckpointOptions {
 // ResumeAuto is what --resume without a value means.
 const ResumeAuto = "auto"
 
-// Check refuses --accept-changes without --resume.
-func (o *CheckpointOptions) Check() error {
-	if o.Accept && o.Resume == "" {
-		return fault.Usagef("add "+fault.Setting("resume")+" to go on with the run in OUT, or give "+
-			fault.Setting("overwrite")+" to replace it",
-			"%s needs %s", fault.Named("accept-changes"), fault.Setting("resume"))
-	}
-	return nil
-}
-
 // keepRunning returns how many checkpoints stay while training runs.
 func (o *CheckpointOptions) keepRunning() int {
 	if o.Keep < 0 {
@@ -262,13 +252,21 @@ type Options struct {
 	CommandLine
 }
 
-// CommandLine is what a run knows of the flags that its options come from, for the texts that it writes about them. The
-// command fills it in.
+// CommandLine is what a run knows of where its options come from, for the texts that it writes about them. Whoever runs
+// it fills that in: the command or the Go API.
 type CommandLine struct {
 	// Chapters lists all settings for the report; nil: the report has none.
 	Chapters func(*Options) []report.Chapter
-	// FlagNames returns the names of a flag, without dashes, and its letter; nil: a flag has the name it is asked for.
-	FlagNames func(flag string) (names []string, letter string)
+	// Again words the request for this run with some settings changed: a command to type, or a call.
+	Again   func(changes ...Change) string
+	Resumed string // the same in short, to resume the run
+}
+
+// Change is a setting that a text advises to give otherwise.
+type Change struct {
+	Setting string
+	Value   string // "": none is needed
+	LeftOut bool
 }
 
 // NewOptions returns the defaults.

@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -179,14 +180,15 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		want int
 	}{{1, 1}, {100, 0}, {0, 0}} {
 		var errs bytes.Buffer
-		o := NewOptions()
-		console := cli.New([]string{"train", "s", "-m", "o"}, &errs, &errs)
+		o, console := NewOptions(), cli.New(nil, &errs, &errs)
+		o.Again = func(changes ...Change) string { return fmt.Sprint(changes) }
 		r := &Run{Options: o, Console: console, Capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
 		p := meter.New(&bytes.Buffer{}, meter.Plain, 0, o.Config.Iterations)
 		p.Last, p.Rate = step(200), tt.rate
 		r.advise(p)
 		if len(console.Notices()) != tt.want || tt.want == 1 &&
-			!strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+			!(strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") &&
+				strings.Contains(errs.String(), "give: [{steps-scaler 0.05 false}]")) {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
 		}
 	}

@@ -176,8 +176,7 @@ func (s *saver) goBack(changes []recipe.Change) string {
 	multiplied := s.r.StepsScaler != 1 || s.r.ShareSteps
 	var list []string
 	for _, c := range changes {
-		isSetting := slices.ContainsFunc(recipe.Settings, func(x recipe.Setting) bool { return x.Name == c.Key })
-		if !isSetting || c.Key == "strategy" || multiplied || len(list) == fewChanges {
+		if recipe.SettingNamed(c.Key) == nil || c.Key == "strategy" || multiplied || len(list) == fewChanges {
 			return "give what the run was made with"
 		}
 		value := strings.Trim(c.Old, `[]"`) // of JSON: the words of a choice, the channels of a colour

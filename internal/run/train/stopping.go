@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
-	"vksplat/scene/photo"
 )
 
 // Stage is what a run is at: what Ctrl-C does depends on it.
@@ -60,12 +56,12 @@ func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err 
 // stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that
 // its checkpoint was, if it has one.
 func (r *Run) stoppedError(interrupted, saved bool) (err error) {
-	step, then := r.Trainer.Step(), "go on with "+again(r.Console)
+	step, then := r.Trainer.Step(), "go on with "+r.Resumed
 	switch {
 	case r.unmeasured && r.Trainer.Complete():
 		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores "+
 			"are not, nor all of its pictures", fault.ErrInterrupted)
-		then = "measure it with " + again(r.Console)
+		then = "measure it with " + r.Resumed
 	case r.unmeasured:
 		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, "+
 			"its scores are not, nor all of its pictures",
@@ -94,14 +90,15 @@ func (r *Run) lostHint(err error) error {
 	}
 	// of a copy that was taken before: the checkpoint before it stays where that is gone, too
 	unfinished := r.saver.collect()
-	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.Console, "")
+	state := "no checkpoint had been written"
+	again := "start anew with: " + r.Again(Change{Setting: "resume", LeftOut: true})
 	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
 		state, again = "no checkpoint had been written since "+from.Path(),
-			"go on with that once more: "+commandAgain(r.Console, cli.Flag("resume", from.Path()))
+			"go on with that once more: "+r.Again(Change{Setting: "resume", Value: from.Path()})
 	}
 	if path := r.saver.newest(); path != "" {
 		state, again = "the last checkpoint, "+path+", is whole",
-			"go on with it: "+commandAgain(r.Console, cli.Switch("resume"))
+			"go on with it: "+r.Again(Change{Setting: "resume"})
 		if unfinished != nil {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}
@@ -111,38 +108,4 @@ func (r *Run) lostHint(err error) error {
 		about += "; leave the device out of " + fault.Setting("devices") + " if it does not come back"
 	}
 	return fault.WithHint(fmt.Errorf("%w; %s", err, state), about+"; "+again)
-}
-
-// again says what resumes this process's run: the same command or, of a console without a command line, the call of the
-// Go API.
-func again(console *cli.Console) string {
-	if len(console.Args) == 0 {
-		return fault.Setting("resume")
-	}
-	return "the same command and " + fault.Setting("resume")
-}
-
-// commandAgain returns the command line of this process with another flag in place of --resume, or with none. Of a
-// console without a command line, it names the call of the Go API.
-func commandAgain(console *cli.Console, flag string) string {
-	switch {
-	case len(console.Args) == 0 && flag == "":
-		return "the same call"
-	case len(console.Args) == 0:
-		return fault.Setting("resume")
-	}
-	words, rest := console.Args, []string(nil)
-	if i := slices.Index(words, "--"); i >= 0 {
-		words, rest = words[:i], words[i:]
-	}
-	words = slices.DeleteFunc(slices.Clone(words),
-		func(w string) bool { return w == cli.Switch("resume") || strings.HasPrefix(w, cli.Flag("resume", "")) })
-	if flag != "" {
-		words = append(words, flag)
-	}
-	words = append(words, rest...)
-	for i, w := range words {
-		words[i] = photo.ShellWord(w)
-	}
-	return fault.Command(strings.Join(words, " "))
 }

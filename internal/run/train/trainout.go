@@ -107,7 +107,7 @@ func (r *Run) fullHint(err error) error {
 		if r.written == "" {
 			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
 		}
-		then = "go on with " + again(r.Console)
+		then = "go on with " + r.Resumed
 	}
 	text := state + "; once there is room, " + then
 	if before := fault.Hint(err); before != "" {

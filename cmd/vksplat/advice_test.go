@@ -1,4 +1,4 @@
-package train
+package main
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/train"
 	"vksplat/scene"
 )
 
@@ -28,19 +29,13 @@ func TestAdvice(t *testing.T) {
 		{"train -- s", 8, 1, 0.001, false, "vksplat train --steps-scaler 0.01 -- s"},
 	}
 	for _, tt := range tests {
-		o := NewOptions()
-		o.FlagNames = func(flag string) ([]string, string) {
-			if flag == "downscale" {
-				return []string{flag, "data_factor"}, "r"
-			}
-			return []string{flag}, ""
-		}
+		o := trainingFor(cli.New(strings.Fields(tt.args), nil, nil))
 		o.Load.Downscale, o.StepsScaler = tt.downscale, tt.scaler
-		r := &Run{Options: o, Console: cli.New(strings.Fields(tt.args), nil, nil), Capture: capture}
+		r := &train.Run{Options: o, Capture: capture}
 		if tt.small {
 			r.Capture = &scene.Capture{Cameras: capture.Cameras[:1]}
 		}
-		if got := r.advice(tt.rate); got != tt.want {
+		if got := r.Advice(tt.rate); got != tt.want {
 			t.Errorf("%s at %g steps/s:\n%s\nwant\n%s", tt.args, tt.rate, got, tt.want)
 		}
 	}
