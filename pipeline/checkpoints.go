@@ -116,7 +116,7 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 // ends with it.
 func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Write, error) {
 	called := time.Now()
-	t.FinishWrites()
+	t.finishWrites()
 	waited := time.Since(called)
 	if err := t.settle(); err != nil { // the end of the steps in flight is no pause
 		return nil, err
@@ -129,5 +129,5 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Writ
 	return t.writer.Save(path, c, stopped, background)
 }
 
-// FinishWrites waits until no checkpoint is being written: what was copied for it is free again then.
-func (c *checkpoints) FinishWrites() { c.writer.Finish() }
+// finishWrites waits until no checkpoint is being written: what was copied for it is free again then.
+func (c *checkpoints) finishWrites() { c.writer.Finish() }

@@ -255,7 +255,7 @@ func rightColumns(pic []float32, width int) (out []float32) {
 func halfPSNR(t *testing.T, tr *Trainer, held []TrainView) (psnr float64) {
 	t.Helper()
 	for _, v := range held {
-		pic, err := tr.Render(v.Camera)
+		pic, err := tr.RenderInto(nil, v.Camera)
 		if err != nil {
 			t.Fatal(err)
 		}

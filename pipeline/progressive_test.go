@@ -70,7 +70,7 @@ func TestProgressiveSteps(t *testing.T) {
 					want.Counted, want.L1, want.Loss)
 			}
 		}
-		if picture, err := tr.Render(views[0].Camera); err != nil ||
+		if picture, err := tr.RenderInto(nil, views[0].Camera); err != nil ||
 			len(picture) != 3*views[0].Image.Width*views[0].Image.Height {
 			t.Errorf("a picture of %d numbers, %v", len(picture), err)
 		}

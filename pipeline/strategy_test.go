@@ -174,8 +174,8 @@ func TestSplatsOutOfReach(t *testing.T) {
 		change func(*recipe.Config)
 		want   error
 	}{
-		"no refinement":     {func(c *recipe.Config) { c.Splats, c.RefineEvery = 5000, 0 }, ErrUnreachable},
-		"doubled too often": {func(c *recipe.Config) { c.Splats, c.RefineStop = 30000, 25 }, ErrUnreachable},
+		"no refinement":     {func(c *recipe.Config) { c.Splats, c.RefineEvery = 5000, 0 }, errUnreachable},
+		"doubled too often": {func(c *recipe.Config) { c.Splats, c.RefineStop = 30000, 25 }, errUnreachable},
 		"ceiling":           {func(c *recipe.Config) { c.MaxSplats = 100 }, ErrTooMany},
 		"memory":            {func(c *recipe.Config) { c.Splats = math.MaxInt32 }, ErrTooSmall},
 	} {

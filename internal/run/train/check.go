@@ -71,7 +71,7 @@ func (o *Options) checkDevices() error {
 	case o.PlanJSON && !o.DryRun:
 		return fault.Usagef("add "+fault.Setting("dry-run"), "%s prints a plan, and none was asked for",
 			fault.Setting("json"))
-	case o.Given != nil && o.Given("devices") && !NamesDevices(o.Devices):
+	case o.Given != nil && o.Given("devices") && !namesDevices(o.Devices):
 		return fault.Usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
 			"%s: %q names no device in one place", fault.Named("devices"), o.Devices)
 	case o.Devices != "" && o.Device.Select != "":
