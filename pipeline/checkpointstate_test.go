@@ -111,9 +111,9 @@ func TestOtherDevice(t *testing.T) {
 		t.Errorf("deviations %v, device %v", got, c.Header.Device)
 	}
 	got := checkpoint.RecordOf(d.dev)
-	other := checkpoint.DeviceRecord{Name: got.Name, UUID: "another card", Driver: got.Driver,
+	card := checkpoint.DeviceRecord{Name: got.Name, UUID: "another card", Driver: got.Driver,
 		DriverVersion: got.DriverVersion}
-	if !got.Same(other) {
+	if !got.Same(card) {
 		t.Error("two cards of one model are taken for two models")
 	}
 }
