@@ -110,8 +110,10 @@ func TestOtherDevice(t *testing.T) {
 		c.Header.Device != checkpoint.RecordOf(d.dev) {
 		t.Errorf("deviations %v, device %v", got, c.Header.Device)
 	}
-	if got := checkpoint.RecordOf(d.dev); !got.Same(checkpoint.DeviceRecord{Name: got.Name, UUID: "another card",
-		Driver: got.Driver, DriverVersion: got.DriverVersion}) {
+	got := checkpoint.RecordOf(d.dev)
+	card := checkpoint.DeviceRecord{Name: got.Name, UUID: "another card", Driver: got.Driver,
+		DriverVersion: got.DriverVersion}
+	if !got.Same(card) {
 		t.Error("two cards of one model are taken for two models")
 	}
 }

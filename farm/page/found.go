@@ -10,6 +10,7 @@ import (
 
 	"vksplat/farm/local"
 	"vksplat/farm/store"
+	"vksplat/internal/fault"
 )
 
 // begun is the state of a task of which there are logs or checkpoints, but no results, where no run writes a status.
@@ -70,7 +71,8 @@ func (p *pages) foundTask(one *store.Task) (local.TaskStatus, error) {
 	case err == nil:
 		t.State, t.Device = local.Done, m.Device
 	case errors.Is(err, store.ErrDamaged):
-		t.State, t.Error, t.Hint = local.Failed, "its results are damaged", "vksplat farm fsck --repair moves them away"
+		t.State, t.Error = local.Failed, "its results are damaged"
+		t.Hint = fault.Command("farm fsck --repair") + " moves them away"
 	case !errors.Is(err, fs.ErrNotExist): // they were taken back
 		return t, err
 	}

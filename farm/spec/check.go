@@ -19,7 +19,7 @@ func (r *reader) unknown(at path, key string, known []string, otherwise string) 
 	if key == "force" { // a flag of train once
 		return r.wrong(at, "leave it out; vksplat train has "+fault.Setting("accept-changes")+" and "+
 			fault.Setting("overwrite")+" in its place, and a job's results are made anew by "+
-			"farm run --redo", "unknown key %q", key)
+			fault.Command("farm run --redo"), "unknown key %q", key)
 	}
 	if key == "clearance" { // a setting of train once
 		return r.wrong(at, "give carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q",

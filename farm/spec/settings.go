@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 )
 
@@ -82,8 +83,8 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 	s := settingOf(key)
 	if s == nil {
 		return Flag{}, r.unknown(at, key, settingNames(),
-			"settings that name files, devices or what is shown are the worker's; vksplat train --print-config lists "+
-				"the others")
+			"settings that name files, devices or what is shown are the worker's; "+
+				fault.Command("train --print-config")+" lists the others")
 	}
 	text, fits := textOf(s, value)
 	if !fits {

@@ -146,8 +146,8 @@ func (r *runner) explainResults(key string, err error) error {
 	if !errors.Is(err, store.ErrDamaged) {
 		return store.Explain("fetch input", key, err)
 	}
-	return &fault.Error{Op: "fetch input", Path: key, Err: err, Kind: fault.ErrData, Hint: "vksplat farm fsck " +
-		r.outputs.String() + "/" + r.Job.Name + " --repair moves it out of the way, then the job makes it again"}
+	return &fault.Error{Op: "fetch input", Path: key, Err: err, Kind: fault.ErrData, Hint: fault.Command("farm fsck "+
+		r.outputs.String()+"/"+r.Job.Name+" --repair") + " moves it out of the way, then the job makes it again"}
 }
 
 // notDone is of an input that another task makes.

@@ -167,6 +167,9 @@ func topOf(dir string) string {
 	return top
 }
 
+// isForTests reports whether a package is there for tests of others: its name says so, as in vk/vktest.
+func isForTests(dir string) bool { return strings.HasSuffix(dir, "test") }
+
 func TestImports(t *testing.T) {
 	for _, f := range load(t).files {
 		l, known := layerOf(f.dir)
@@ -176,6 +179,12 @@ func TestImports(t *testing.T) {
 		}
 		for _, imp := range f.imports {
 			if inside, ok := strings.CutPrefix(imp, module); ok {
+				if isForTests(inside) {
+					if !f.isTest && !isForTests(f.dir) {
+						t.Errorf("%s imports %s: only tests do, and packages for tests", f.path, imp)
+					}
+					continue
+				}
 				// tests may look at what others make of a thing
 				tested := f.isTest && within(inside, topOf(f.dir)+"/...")
 				if !tested && !slices.ContainsFunc(l.may, func(p string) bool { return within(inside, p) }) {
