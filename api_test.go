@@ -307,6 +307,8 @@ var refusals = []struct {
 		"refinement the number of splats stays what the capture has", "give <refine-every> 100"},
 	{map[string]string{"splats_factor": "0.5", "refine_every": "0"}, "<setting>s <splats-factor> and <refine-every>: " +
 		"without refinement the number of splats stays what the capture has", "give <refine-every> 100"},
+	{map[string]string{"random_background": "true", "background_noise": "0.1"}, "<setting>s <random-background> and " +
+		"<background-noise>: both choose the background of a step", "leave out one of the two"},
 	{map[string]string{"strategy": "mcmc", "absgrad": "true"}, "<setting>s <strategy> and <absgrad>: mcmc does not " +
 		"grow by gradients", "leave out one of the two"},
 	{map[string]string{"strategy": "mcmc", "reset_every": "3000"}, "<setting>s <strategy> and <reset-every>: mcmc " +

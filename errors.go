@@ -19,7 +19,9 @@ var (
 	ErrUsage = fault.ErrUsage
 )
 
-// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known.
+// Hint returns what can be done about an error of this package, in a sentence; "" if nothing is known. It names
+// settings by their keys, as in splats_factor, and options as in DeviceOptions.MaxVRAM. What only the program vksplat
+// can do, it calls the command's.
 func Hint(err error) string { return fault.Hint(err) }
 
 // failure is an error of this package: what failed, and its kind.

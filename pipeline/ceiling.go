@@ -49,10 +49,10 @@ func checkCeiling(c *recipe.Config, start, ceiling int) error {
 	case c.Splats == 0 || c.Splats == start:
 	case all == 0:
 		return fmt.Errorf("start training: %w: no refinement in %d steps makes %d splats of %d",
-			ErrUnreachable, c.Iterations, c.Splats, start)
+			errUnreachable, c.Iterations, c.Splats, start)
 	case c.Strategy == recipe.StrategyDefault && math.Ldexp(float64(start), all) < float64(c.Splats):
 		return fmt.Errorf("start training: %w: %d refinements, each at most doubling them, do not make %d "+
-			"splats of %d", ErrUnreachable, all, c.Splats, start)
+			"splats of %d", errUnreachable, all, c.Splats, start)
 	}
 	return nil
 }

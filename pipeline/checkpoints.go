@@ -34,7 +34,7 @@ func (c *checkpoints) SetRun(r RunRecord) { c.run = r }
 // SetFingerprint tells it the capture's fingerprint, which takes time to make. Call it before the first checkpoint.
 func (c *checkpoints) SetFingerprint(text string) { c.run.Capture.Fingerprint = text }
 
-// Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
+// Deviations returns why the bytes may differ from those of an undisturbed run; none if they are the same.
 func (c *checkpoints) Deviations() []checkpoint.Deviation { return slices.Clone(c.deviations) }
 
 // StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
@@ -116,7 +116,7 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 // ends with it.
 func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Write, error) {
 	called := time.Now()
-	t.FinishWrites()
+	t.finishWrites()
 	waited := time.Since(called)
 	if err := t.settle(); err != nil { // the end of the steps in flight is no pause
 		return nil, err
@@ -129,5 +129,5 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Writ
 	return t.writer.Save(path, c, stopped, background)
 }
 
-// FinishWrites waits until no checkpoint is being written: what was copied for it is free again then.
-func (c *checkpoints) FinishWrites() { c.writer.Finish() }
+// finishWrites waits until no checkpoint is being written: what was copied for it is free again then.
+func (c *checkpoints) finishWrites() { c.writer.Finish() }

@@ -73,8 +73,8 @@ func TestCheckpointAfterShortage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d MiB of 48 were taken by others; step %d of %d: %v", len(hogs), short.Step(), cfg.Iterations, err)
-	if pressed == 0 || err == nil && (short.NotReproducibleFrom() < 0 || len(short.Deviations()) != 1) {
-		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.NotReproducibleFrom(),
+	if pressed == 0 || err == nil && (short.memoryLimited < 0 || len(short.Deviations()) != 1) {
+		t.Fatalf("pressed %d times, not reproducible from step %d, deviations %v", pressed, short.memoryLimited,
 			short.Deviations())
 	}
 	last := resumed(t, d, filepath.Join(dir, "short"), cfg)
@@ -110,8 +110,10 @@ func TestOtherDevice(t *testing.T) {
 		c.Header.Device != checkpoint.RecordOf(d.dev) {
 		t.Errorf("deviations %v, device %v", got, c.Header.Device)
 	}
-	if got := checkpoint.RecordOf(d.dev); !got.Same(checkpoint.DeviceRecord{Name: got.Name, UUID: "another card",
-		Driver: got.Driver, DriverVersion: got.DriverVersion}) {
+	got := checkpoint.RecordOf(d.dev)
+	card := checkpoint.DeviceRecord{Name: got.Name, UUID: "another card", Driver: got.Driver,
+		DriverVersion: got.DriverVersion}
+	if !got.Same(card) {
 		t.Error("two cards of one model are taken for two models")
 	}
 }

@@ -32,22 +32,23 @@ var (
 	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats", func() string {
 		return "Raise " + fault.Setting("max-splats") + ", or start with fewer points."
 	})
-	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
-	ErrUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
-		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
-			"(%s), or ask for another number.",
-			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
-	})
-	// ErrFewSplats says that there are more devices than splats to deal out.
-	ErrFewSplats = fault.Sentinel(fault.ErrUsage, "a device would have none", fewerDevices)
-	// ErrManyDevices says that more devices are named than can train one scene.
-	ErrManyDevices = fault.Sentinel(fault.ErrUsage, "too many devices", fewerDevices)
-	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
-	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = failure.ErrTooSmall
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
 	ErrLittleRAM = failure.ErrLittleRAM
+)
+
+var (
+	// errUnreachable says that no refinement makes the number of splats that was asked for.
+	errUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
+		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
+			"(%s), or ask for another number.",
+			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
+	})
+	// errFewSplats says that there are more devices than splats to deal out.
+	errFewSplats = fault.Sentinel(fault.ErrUsage, "a device would have none", fewerDevices)
+	// errManyDevices says that more devices are named than can train one scene.
+	errManyDevices = fault.Sentinel(fault.ErrUsage, "too many devices", fewerDevices)
 )
 
 func fewerDevices() string { return "Give " + fault.Setting("devices") + " a shorter list." }
@@ -107,7 +108,7 @@ func (d *Device) open(o DeviceOptions, before int64) error {
 	if err != nil {
 		return err
 	}
-	budget, host, err := memoryBudgets(o, info.DefaultBudget(), info.Unified(), ReadHostMemory())
+	budget, host, err := memoryBudgets(o, info.DefaultBudget(), info.Unified(), systemMemory())
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func driverBytes(took int64) int64 {
 
 // memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified
 // memory they are shares of one pool.
-func memoryBudgets(o DeviceOptions, standard int64, unified bool, m HostMemory) (device, host int64, err error) {
+func memoryBudgets(o DeviceOptions, standard int64, unified bool, m hostMemory) (device, host int64, err error) {
 	pool, err := hostBudget(o.MaxRAM, m)
 	if err != nil || !unified {
 		device, err2 := parseBudget(o.MaxVRAM, standard)

@@ -26,7 +26,7 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 		}
 	}
 	if len(names) > mostDevices {
-		return nil, fmt.Errorf("open devices: %w: %d, and %d can train one scene", ErrManyDevices, len(names),
+		return nil, fmt.Errorf("open devices: %w: %d, and %d can train one scene", errManyDevices, len(names),
 			mostDevices)
 	}
 	for _, name := range names {
@@ -34,7 +34,7 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 		one.Select = strings.TrimSpace(name)
 		d, err := OpenDevice(one)
 		if err != nil {
-			return nil, errors.Join(err, CloseDevices(devices))
+			return nil, errors.Join(err, closeDevices(devices))
 		}
 		devices = append(devices, d)
 	}
@@ -61,7 +61,7 @@ func (d *Device) OpenAlike(o DeviceOptions, n int) (devices []*Device, err error
 		o.Select = name
 		one, err := OpenDevice(o)
 		if err != nil {
-			return nil, errors.Join(err, CloseDevices(devices))
+			return nil, errors.Join(err, closeDevices(devices))
 		}
 		devices = append(devices, one)
 	}
@@ -107,8 +107,8 @@ func shareRAM(devices []*Device) {
 // mostDevices is the most that project_bwd_adam_views has views for.
 const mostDevices = 16
 
-// CloseDevices closes devices.
-func CloseDevices(devices []*Device) (err error) {
+// closeDevices closes devices.
+func closeDevices(devices []*Device) (err error) {
 	for _, d := range devices {
 		err = errors.Join(err, d.Close())
 	}

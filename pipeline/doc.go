@@ -24,6 +24,6 @@
 // function of seed, step and splat, and no capacity or submit splitting decides a byte.
 //
 // Packages below: recipe for settings and schedule, checkpoint for files of a trainer's state, photos in host memory,
-// team for the exchange between devices, lpips, bench. ref holds the float64 twin of every kernel, check the cases that
-// compare both.
+// team for the exchange between devices, failure for errors of the device, lpips, bench. ref holds the plain-Go twin of
+// every kernel, in float32 or float64, check the cases that compare both.
 package pipeline

@@ -40,7 +40,7 @@ type frame struct {
 	hostReport *layout.Report
 	submission *vk.Submission
 	copier     *vk.Copier
-	picture    vk.Slice[[4]float32] // scratch of unitRender's program, which keeps it
+	picture    vk.Slice[[4]float32] // scratch of the program of recipe.Render, which keeps it
 	partOfFrame
 	verifier verifier
 	programs [recipe.NKinds]*vk.Program

@@ -6,15 +6,14 @@ import (
 	"vksplat/vk"
 )
 
-// expose applies the photo's colour map to the rendering. Without exposure the photo is compared with the rendering
-// itself.
+// expose applies the photo's colour map to the picture that is compared with it.
 func (v *view) expose() {
-	v.exposed = v.render
 	if v.exposures == nil {
 		return
 	}
-	v.exposed = vk.ScratchOf[[4]float32](v.r, "exposed", v.maxPixels)
+	v.unexposed = v.shown
+	v.shown = vk.ScratchOf[[4]float32](v.r, "exposed", v.maxPixels)
 	v.r.Dispatch(&shaders.Expose{
-		Params: v.f.params, Exposures: v.exposureRows(), Render: v.render, Exposed: v.exposed,
+		Params: v.f.params, Exposures: v.exposureRows(), Render: v.unexposed, Exposed: v.shown,
 	}, v.indirect(layout.ArgsTiles)) // a workgroup has as many invocations as a tile pixels
 }

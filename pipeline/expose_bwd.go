@@ -8,14 +8,14 @@ import (
 
 // exposeBwd takes the gradient of the loss back through the photo's colour map, and to the map.
 func (v *view) exposeBwd() {
-	v.vRender = v.vExposed
 	if v.exposures == nil {
 		return
 	}
-	v.vRender = vk.ScratchOf[[4]float32](v.r, "v_render", v.maxPixels)
+	vExposed := v.vShown
+	v.vShown = vk.ScratchOf[[4]float32](v.r, "v_unexposed", v.maxPixels)
 	v.vAffine = vk.ScratchOf[[4]float32](v.r, "v_affine", 3*v.maxTiles)
 	v.r.Dispatch(&shaders.ExposeBwd{
-		Params: v.f.params, Exposures: v.exposureRows(), Render: v.render, VExposed: v.vExposed, VRender: v.vRender,
+		Params: v.f.params, Exposures: v.exposureRows(), Render: v.unexposed, VExposed: vExposed, VRender: v.vShown,
 		VAffine: v.vAffine,
 	}, v.indirect(layout.ArgsTiles))
 }

@@ -255,7 +255,7 @@ func rightColumns(pic []float32, width int) (out []float32) {
 func halfPSNR(t *testing.T, tr *Trainer, held []TrainView) (psnr float64) {
 	t.Helper()
 	for _, v := range held {
-		pic, err := tr.Render(v.Camera)
+		pic, err := tr.RenderInto(nil, v.Camera)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,8 +280,10 @@ func TestExposureHelps(t *testing.T) {
 	train, held, init := exposureScene(t, d)
 	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree = 80, 0, 0
+	for _, rate := range cfg.SplatRates() {
+		*rate = 0
+	}
 	cfg.LRSH0, cfg.LRExposure = 0.1, 0.06 // a short run: each photo is seen eight times
-	cfg.LRMeans, cfg.LRLogScales, cfg.LRQuats, cfg.LRLogitOpacity = 0, 0, 0, 0
 	psnr := func(exposure bool) (float64, float32) {
 		cfg.Exposure = exposure
 		tr, err := trainOn(d, train, init, 1, cfg)

@@ -45,7 +45,7 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 	}
 	var sum float64
 	for _, i := range test {
-		render, err := tr.Render(c.Cameras[i])
+		render, err := tr.RenderInto(nil, c.Cameras[i])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -142,8 +142,8 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	w.begin()
 	w.project()
 	w.sortDepth()
-	w.vRender = vk.ScratchOf[[4]float32](r, "v_render", pixels)
-	r.Copy(w.vRender.View, up.View)
+	w.vShown = vk.ScratchOf[[4]float32](r, "v_render", pixels)
+	r.Copy(w.vShown.View, up.View)
 	scratch(r, &w.vProjected, "v_projected", n)
 	r.Fill(w.vProjected.View, 0)
 	for band := range e.bands {

@@ -6,9 +6,9 @@ import (
 	"runtime/metrics"
 )
 
-// HostMemory is the RAM of the machine as this process may use it: what the control group of a container grants, where
+// hostMemory is the RAM of the machine as this process may use it: what the control group of a container grants, where
 // that is less. Bytes.
-type HostMemory struct {
+type hostMemory struct {
 	Total     int64 `json:"total"`     // 0: the system does not tell
 	Available int64 `json:"available"` // without swapping; 0: the system does not tell
 }
@@ -17,7 +17,7 @@ type HostMemory struct {
 const unknownRAM = 8 << 30
 
 // available returns the bytes that can be had.
-func (m HostMemory) available() int64 {
+func (m hostMemory) available() int64 {
 	if m.Available > 0 {
 		return m.Available
 	}
@@ -25,7 +25,7 @@ func (m HostMemory) available() int64 {
 }
 
 // total returns the bytes that a percentage is of.
-func (m HostMemory) total() int64 {
+func (m hostMemory) total() int64 {
 	if m.Total > 0 {
 		return m.Total
 	}
@@ -33,7 +33,7 @@ func (m HostMemory) total() int64 {
 }
 
 // hostBudget reads --max-ram: bytes or a percentage of all RAM; by default half of what is available.
-func hostBudget(s string, m HostMemory) (int64, error) {
+func hostBudget(s string, m hostMemory) (int64, error) {
 	if s == "" {
 		return m.available() / 2, nil
 	}
@@ -86,7 +86,7 @@ func smallestPool(device, host, vram int64, vramGiven bool) int64 {
 // LimitHeap makes Go collect garbage before the process exceeds --max-ram, while a capture is loaded and before a plan
 // says more.
 func LimitHeap(o DeviceOptions) error {
-	budget, err := hostBudget(o.MaxRAM, ReadHostMemory())
+	budget, err := hostBudget(o.MaxRAM, systemMemory())
 	if err == nil {
 		limitHeap(budget - marginOf(budget) - processBytes/2)
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ReadHostMemory asks the system for its memory.
-func ReadHostMemory() HostMemory { return readHostMemory("/proc", "/sys/fs/cgroup") }
+// systemMemory asks the system for its memory.
+func systemMemory() hostMemory { return readHostMemory("/proc", "/sys/fs/cgroup") }
 
-// readHostMemory is ReadHostMemory with the roots of both file systems.
-func readHostMemory(proc, cgroup string) HostMemory {
+// readHostMemory is systemMemory with the roots of both file systems.
+func readHostMemory(proc, cgroup string) hostMemory {
 	info := readNumbers(filepath.Join(proc, "meminfo"))
-	m := HostMemory{Total: info["MemTotal:"] << 10, Available: info["MemAvailable:"] << 10}
+	m := hostMemory{Total: info["MemTotal:"] << 10, Available: info["MemAvailable:"] << 10}
 	for _, g := range memoryGroups(filepath.Join(proc, "self", "cgroup"), cgroup) {
 		limit, used, ok := g.read()
 		if !ok {

@@ -29,38 +29,38 @@ func TestHostMemory(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		want  HostMemory
+		want  hostMemory
 	}{
-		{"nothing", nil, HostMemory{}},
-		{"no group", map[string]string{"proc/meminfo": meminfo}, HostMemory{16000 << 10, 9000 << 10}},
+		{"nothing", nil, hostMemory{}},
+		{"no group", map[string]string{"proc/meminfo": meminfo}, hostMemory{16000 << 10, 9000 << 10}},
 		{"v2 without limit", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
-			"cg/a/b/memory.max": "max\n"}, HostMemory{16000 << 10, 9000 << 10}},
+			"cg/a/b/memory.max": "max\n"}, hostMemory{16000 << 10, 9000 << 10}},
 		{"v2 limit of a parent",
 			map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cg/a/b/memory.max": "max\n",
 				"cg/a/memory.max": "4096000\n", "cg/a/memory.current": "1096000",
-				"cg/a/memory.stat": "anon 5\ninactive_file 96000\n"}, HostMemory{4096000, 3096000}},
+				"cg/a/memory.stat": "anon 5\ninactive_file 96000\n"}, hostMemory{4096000, 3096000}},
 		{"v2 in a container", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/elsewhere/x\n",
 			"cg/memory.max":     "4096000\n",
-			"cg/memory.current": "5000000"}, HostMemory{4096000, 1}},
+			"cg/memory.current": "5000000"}, hostMemory{4096000, 1}},
 		{"v1", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu:/x\n4:memory:/x\n",
 			"cg/memory/x/memory.limit_in_bytes": "2000000\n",
 			"cg/memory/x/memory.usage_in_bytes": "500000", "cg/memory/memory.limit_in_bytes": "9223372036854771712"},
-			HostMemory{2000000, 1500000}},
+			hostMemory{2000000, 1500000}},
 		{"broken", map[string]string{"proc/meminfo": "MemTotal: x\n", "proc/self/cgroup": "hello\n0::/\n",
-			"cg/memory.max": "-3\n"}, HostMemory{}},
+			"cg/memory.max": "-3\n"}, hostMemory{}},
 	} {
 		dir := fakeFiles(t, c.files)
 		if got := readHostMemory(filepath.Join(dir, "proc"), filepath.Join(dir, "cg")); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
-	if m := ReadHostMemory(); m.Total <= 0 || m.Available <= 0 || m.Available > m.Total {
+	if m := systemMemory(); m.Total <= 0 || m.Available <= 0 || m.Available > m.Total {
 		t.Errorf("this machine has %+v", m)
 	}
 }
 
 func TestMemoryBudgets(t *testing.T) {
-	m := HostMemory{Total: 16 << 30, Available: 8 << 30}
+	m := hostMemory{Total: 16 << 30, Available: 8 << 30}
 	for _, c := range []struct {
 		name         string
 		vram, ram    string

@@ -129,8 +129,8 @@ func (i *Interludes) moves(lost bool) {
 // end lets go of everybody who waits.
 func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
 
-// attend does what is waited for, if anything is, and waits while training is held. takeIn makes the device idle
-// before. Its error, which attend returns, is the trainer's own. held is how long training was held.
+// attend does what is waited for, if anything is, and waits while training is held. Before that, takeIn makes the
+// device idle; attend returns its error. held is how long training was held.
 func (i *Interludes) attend(ctx context.Context, takeIn func() error) (held time.Duration, err error) {
 	if i == nil {
 		return 0, nil

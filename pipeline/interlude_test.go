@@ -50,7 +50,7 @@ func TestInterludes(t *testing.T) {
 		defer close(over)
 		for {
 			err := between.Do(context.Background(), func() error {
-				picture, err := tr.Render(large)
+				picture, err := tr.RenderInto(nil, large)
 				if err != nil || len(picture) != 3*large.Width*large.Height {
 					t.Errorf("%d numbers, %v", len(picture), err)
 				}
@@ -207,7 +207,7 @@ func TestShow(t *testing.T) {
 				}
 			}
 			rgb, _, err := tr.Show(nil, cams[0], LookColor)
-			whole, err2 := tr.Render(cams[0])
+			whole, err2 := tr.RenderInto(nil, cams[0])
 			if err != nil || err2 != nil || !slices.Equal(rgb, whole) {
 				t.Errorf("a frame is not the picture of its camera: %v, %v", err, err2)
 			}

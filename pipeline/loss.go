@@ -9,7 +9,7 @@ import (
 	"vksplat/vk"
 )
 
-// loss compares the picture with its photo: the parts of the loss, and its gradient by every pixel.
+// loss compares the picture that is shown with its photo: the parts of the loss, and its gradient by every pixel.
 func (v *view) loss() {
 	maps := vk.ScratchOf[float32](v.r, "ssim_maps", 9*v.maxPixels)
 	v.partials = vk.ScratchOf[[3]float32](v.r, "partials", v.maxTiles)
@@ -18,15 +18,15 @@ func (v *view) loss() {
 		counted = v.maxTiles
 	}
 	v.counted = vk.ScratchOf[[3]float32](v.r, "counted", counted)
-	v.vExposed = vk.ScratchOf[[4]float32](v.r, "v_exposed", v.maxPixels)
+	v.vShown = vk.ScratchOf[[4]float32](v.r, "v_shown", v.maxPixels)
 	v.r.Dispatch(&shaders.Loss{
-		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, Partials: v.partials,
+		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: maps, Partials: v.partials,
 		Counted: v.counted,
 		Spec: shaders.LossSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
 			Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 	v.r.Dispatch(&shaders.LossGrad{
-		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, VRender: v.vExposed,
+		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: maps, VRender: v.vShown,
 		Spec: shaders.LossGradSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
 			Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))

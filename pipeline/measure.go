@@ -15,12 +15,10 @@ import (
 // works on the same model, and kernels that round differently are timed on the same model, too.
 func (t *Trainer) Hold() {
 	c := &t.cfg
-	for _, rate := range []*float64{
-		&c.LRMeans, &c.LRQuats, &c.LRLogScales, &c.LRLogitOpacity, &c.LRSH0, &c.LRSHN, &c.LRExposure,
-	} {
+	for _, rate := range c.SplatRates() {
 		*rate = 0
 	}
-	c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 1, 0
+	c.LRExposure, c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 0, 1, 0
 }
 
 // Measure holds the model and times steps. The configured number of steps must leave room for bench.Options.Total of

@@ -23,7 +23,7 @@ type member struct {
 // newMembers plans the memory of devices and makes a member of each, without what it has there.
 func newMembers(devices []*Device, source photos.Source, r *training, o *TrainerOptions, s start) ([]*member, error) {
 	if slices.Contains(s.deal.splats, 0) {
-		return nil, fmt.Errorf("start training: %w: %d splats for %d devices", ErrFewSplats, s.splats,
+		return nil, fmt.Errorf("start training: %w: %d splats for %d devices", errFewSplats, s.splats,
 			len(devices))
 	}
 	plans, portions, err := planTeam(devices, r.cams, s.splats, s.deal, r.cfg, *o)

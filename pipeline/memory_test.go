@@ -83,17 +83,17 @@ func TestTightBudgets(t *testing.T) {
 			}
 			defer tr.Close()
 			got := train(t, tr)
-			plan := tr.Plan()
+			plan := tr.plan
 			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.bands,
 				tr.MemoryStats().PeakDeviceBytes)
-			if tr.NotReproducibleFrom() >= 0 || tr.CeilingHits() > 0 && tr.progress.Splats != plan.Ceiling {
+			if tr.memoryLimited >= 0 || tr.CeilingHits() > 0 && tr.progress.Splats != plan.Ceiling {
 				t.Errorf("%s: %d splats, %d were planned", name, tr.progress.Splats, plan.Ceiling)
 			}
 			if peak := tr.MemoryStats().PeakDeviceBytes; peak > budget {
 				t.Errorf("%s: %d bytes at the peak", name, peak)
 			}
 			if c := cams[0].Rescaled(cams[0].Width*2, cams[0].Height*2); i%2 == 0 {
-				if p, err := tr.Render(c); err != nil || len(p) != 3*c.Width*c.Height {
+				if p, err := tr.RenderInto(nil, c); err != nil || len(p) != 3*c.Width*c.Height {
 					t.Errorf("%s: a larger picture: %v", name, err)
 				}
 			}
@@ -133,8 +133,8 @@ func TestDriverOutOfMemory(t *testing.T) {
 	d.dev.LimitHeap(heap)
 	train(t, tr)
 	t.Logf("%d splats of %d, not reproducible from step %d, pressure at step %d: %s", tr.progress.Splats,
-		tr.plan.Ceiling, tr.NotReproducibleFrom(), pressed, warned)
-	if pressed < 0 || warned == "" || tr.NotReproducibleFrom() <= pressed {
+		tr.plan.Ceiling, tr.memoryLimited, pressed, warned)
+	if pressed < 0 || warned == "" || tr.memoryLimited <= pressed {
 		t.Error("the shortage was not noticed")
 	}
 	if tr.progress.Splats >= tr.plan.Ceiling || tr.progress.Splats <= init.N || d.dev.Stats().PeakAllocated > heap {

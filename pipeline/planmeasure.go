@@ -47,7 +47,7 @@ func renderedBytes(cams []scene.Camera) (most int64) {
 // PlanMeasuringFiles is PlanMeasuring for pictures that are read from files: no device is opened. They are those of
 // renders.
 func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
-	budget, err := hostBudget(o.MaxRAM, ReadHostMemory())
+	budget, err := hostBudget(o.MaxRAM, systemMemory())
 	if err != nil {
 		return nil, err
 	}

@@ -95,14 +95,14 @@ func watchPeak(t *testing.T, d *Device, tr *Trainer, budget int64) {
 	if err := tr.Run(context.Background(), func(Progress) { look() }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.Render(tr.cams[0]); err != nil {
+	if _, err := tr.RenderInto(nil, tr.cams[0]); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tr.Splats(); err != nil {
 		t.Fatal(err)
 	}
 	look()
-	plan, peak := tr.Plan().Device, d.dev.Stats().PeakAllocated
+	plan, peak := tr.plan.Device, d.dev.Stats().PeakAllocated
 	t.Logf("%d splats of %d, %d chunks, %d bands; scratch %d of %d; in use %d of %d; taken %d of %d of %d",
 		tr.NSplats(), tr.plan.Ceiling, len(tr.e.model.chunks), tr.e.bands,
 		pool, plan.Scratch, used, plan.Total-plan.Slack, peak, plan.Total, budget)
@@ -189,7 +189,7 @@ func TestPlanHoldsAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	plan := tr.Plan()
+	plan := tr.plan
 	if n := max(8*init.N, 4*tr.e.maxTiles); n <= plan.Isects {
 		t.Fatalf("%d pairs to start with, %d are planned: the test proves nothing", n, plan.Isects)
 	}

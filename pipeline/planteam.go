@@ -84,7 +84,7 @@ func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cf
 		least = min(least, cfg.Splats) // a share that ends with none would be one without an end
 	}
 	if n > 1 && least < n {
-		return nil, nil, fmt.Errorf("plan training: %w: %d splats for %d devices", ErrFewSplats, least, n)
+		return nil, nil, fmt.Errorf("plan training: %w: %d splats for %d devices", errFewSplats, least, n)
 	}
 	whole := portion{splats, cfg.Splats, cfg.MaxSplats, o.Ceiling}
 	list := whole.portions(n, known, equally(n))

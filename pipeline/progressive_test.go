@@ -47,8 +47,7 @@ func TestProgressiveSteps(t *testing.T) {
 			views[0].Camera.Model = scene.Fisheye
 		}
 		cfg.Iterations, cfg.RefineEvery, cfg.NumDownscales, cfg.ResolutionSchedule = 2, 0, 1, 1
-		for _, rate := range []*float64{&cfg.LRMeans, &cfg.LRQuats, &cfg.LRLogScales, &cfg.LRLogitOpacity, &cfg.LRSH0,
-			&cfg.LRSHN} {
+		for _, rate := range cfg.SplatRates() {
 			*rate = 0 // both steps see the same model
 		}
 		tr, err := trainOn(d, views, init, scale, cfg)
@@ -71,7 +70,7 @@ func TestProgressiveSteps(t *testing.T) {
 					want.Counted, want.L1, want.Loss)
 			}
 		}
-		if picture, err := tr.Render(views[0].Camera); err != nil ||
+		if picture, err := tr.RenderInto(nil, views[0].Camera); err != nil ||
 			len(picture) != 3*views[0].Image.Width*views[0].Image.Height {
 			t.Errorf("a picture of %d numbers, %v", len(picture), err)
 		}

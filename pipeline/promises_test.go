@@ -308,7 +308,7 @@ func TestInterrupt(t *testing.T) {
 	if tr.Step() < 20 || tr.Step() >= cfg.Iterations {
 		t.Errorf("stopped after step %d", tr.Step())
 	}
-	if _, err := tr.Render(views[0].Camera); err != nil {
+	if _, err := tr.RenderInto(nil, views[0].Camera); err != nil {
 		t.Error(err)
 	}
 	if err := tr.Run(context.Background(), nil); err != nil {

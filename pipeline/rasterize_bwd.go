@@ -17,7 +17,7 @@ func (v *view) rasterizeBwd() {
 		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 		SplatFromSlot: v.splatFromSlot,
 		Projected:     v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched,
-		VRender: v.vRender, TileFromBucket: v.buckets,
+		VRender: v.vShown, TileFromBucket: v.buckets,
 		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: v.vAbsSlots,
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.backward, SubgroupSize: v.raster.subgroup,
 			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound},

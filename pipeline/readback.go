@@ -30,7 +30,7 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 	if _, err := t.drain(); err != nil {
 		return err
 	}
-	t.FinishWrites() // which may hold the memory that is needed here
+	t.finishWrites() // which may hold the memory that is needed here
 	return t.each(func(m *member) error { return m.e.model.read(m.splats, pieceSplats, finitePieces(each)) })
 }
 

@@ -190,7 +190,7 @@ func (s *soak) leg() {
 		}
 		s.sample()
 	}
-	if tr.NotReproducibleFrom() >= 0 || len(tr.Deviations()) > 0 {
+	if tr.memoryLimited >= 0 || len(tr.Deviations()) > 0 {
 		s.t.Errorf("step %d: memory ran short: %v", tr.Step(), tr.Deviations())
 	}
 }
@@ -200,7 +200,7 @@ func (s *soak) evaluate() {
 	for _, c := range s.test {
 		shot, err := photo.Decode(c)
 		s.must(err)
-		picture, err := s.trainer.Render(c)
+		picture, err := s.trainer.RenderInto(nil, c)
 		s.must(err)
 		_, err = metric.PSNR(picture, photo.FloatRGB(shot), nil)
 		s.must(err)
@@ -226,7 +226,7 @@ func (s *soak) close() {
 
 // sample looks at what the process holds, between two steps.
 func (s *soak) sample() {
-	s.trainer.FinishWrites()
+	s.trainer.finishWrites()
 	if now := [2]int{s.trainer.NSplats(), s.trainer.CeilingHits()}; now != s.grown {
 		s.refined, s.grown = s.refined+1, now
 	}

@@ -29,11 +29,11 @@ type view struct {
 	states        vk.Slice[[4]float32]           // [I / BUCKET_SIZE][TILE_PIXELS]
 	touched       vk.Slice[uint32]               // [I / TOUCH_BITS + tiles][PATCHES]
 	buckets       vk.Slice[uint32]               // [I / BUCKET_SIZE + tiles]
-	exposed       vk.Slice[[4]float32]           // [P], render itself without exposure
+	shown         vk.Slice[[4]float32]           // [P] what is compared with the photo
 	partials      vk.Slice[[3]float32]           // [tiles]
 	counted       vk.Slice[[3]float32]           // [tiles], empty without masks and alpha loss
-	vExposed      vk.Slice[[4]float32]           // [P]
-	vRender       vk.Slice[[4]float32]           // [P], vExposed itself without exposure
+	vShown        vk.Slice[[4]float32]           // [P]
+	unexposed     vk.Slice[[4]float32]           // [P] with exposure
 	vAffine       vk.Slice[[4]float32]           // [tiles][3]
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
@@ -100,20 +100,27 @@ func (v *view) forwardAndBack() {
 		// keeps them
 		v.rasterize(band, v.bands == 1)
 	}
-	v.expose()    // render exposures -> exposed; this and the two others of exposure only where it is learnt
-	v.loss()      // exposed target -> v_exposed partials counted
-	v.exposeBwd() // v_exposed render exposures -> v_render v_affine
+	v.comparePhoto()
 	v.verifyImage()
 	for band := range v.bands {
 		if v.bands > 1 {
 			v.makeIsects(band) // again: what the bands before wrote is gone
 			v.rasterize(band, true)
 		}
-		v.rasterizeBwd()    // states last_ids render v_render projected -> v_slots
+		v.rasterizeBwd()    // states last_ids render v_shown projected -> v_slots
 		v.reduceSlots(band) // v_slots -> v_projected
 		v.verifySlots()
 	}
 	v.verifyGradients()
+}
+
+// comparePhoto lists the passes from the picture of a view to the gradient of the loss by its pixels. A pass on the way
+// there replaces v.shown, which the next one reads; on the way back, in the reverse order, it replaces v.vShown.
+func (v *view) comparePhoto() {
+	v.shown = v.render
+	v.expose()    // shown exposures -> shown; this and the two others of exposure only where it is learnt
+	v.loss()      // shown target -> v_shown partials counted
+	v.exposeBwd() // v_shown exposures, what expose read -> v_shown v_affine
 }
 
 // recordRender lists the making of a picture.

@@ -118,7 +118,7 @@ func (v *view) buffersByName() map[string]vk.View {
 		"splat_from_rank": v.splatFromRank.View, "projected": v.projected.View, "extents": v.extents.View,
 		"first_isect":     v.firstIsect.View,
 		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "render": v.render.View,
-		"v_render": v.vRender.View,
+		"v_render": v.vShown.View,
 		"v_slots":  v.vSlots.View, "v_projected": v.vProjected.View, "v_abs_mean2d": v.vAbsMean2D.View,
 		"chunk": v.model.chunks[0].View,
 	}
@@ -174,8 +174,8 @@ func TestSplatsOutOfReach(t *testing.T) {
 		change func(*recipe.Config)
 		want   error
 	}{
-		"no refinement":     {func(c *recipe.Config) { c.Splats, c.RefineEvery = 5000, 0 }, ErrUnreachable},
-		"doubled too often": {func(c *recipe.Config) { c.Splats, c.RefineStop = 30000, 25 }, ErrUnreachable},
+		"no refinement":     {func(c *recipe.Config) { c.Splats, c.RefineEvery = 5000, 0 }, errUnreachable},
+		"doubled too often": {func(c *recipe.Config) { c.Splats, c.RefineStop = 30000, 25 }, errUnreachable},
 		"ceiling":           {func(c *recipe.Config) { c.MaxSplats = 100 }, ErrTooMany},
 		"memory":            {func(c *recipe.Config) { c.Splats = math.MaxInt32 }, ErrTooSmall},
 	} {

@@ -343,11 +343,11 @@ func TestTeamPicture(t *testing.T) {
 		saved(t, tr, path)
 		whole := resumed(t, devices[0], path, cfg)
 		for _, v := range views[:3] {
-			got, err := tr.Render(v.Camera)
+			got, err := tr.RenderInto(nil, v.Camera)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := whole.Render(v.Camera)
+			want, err := whole.RenderInto(nil, v.Camera)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -124,7 +124,7 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 		return err
 	}
 	return t.each(func(m *member) error {
-		m.e.yield = t.FinishWrites
+		m.e.yield = t.finishWrites
 		return m.e.buildToFit()
 	})
 }
@@ -225,13 +225,6 @@ func (t *Trainer) PlannedBytes() int64 {
 	return sum
 }
 
-// Plan returns what was planned before anything was taken.
-func (t *Trainer) Plan() Plan { return *t.plan }
-
-// NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's
-// ceiling had to come down; -1: none.
-func (t *Trainer) NotReproducibleFrom() int { return t.memoryLimited }
-
 // MemoryStats says what a run took of a device.
 type MemoryStats struct {
 	DeviceBytes     int64 // sum of all vkAllocateMemory now
@@ -251,11 +244,9 @@ func (t *Trainer) MemoryStats() (most MemoryStats) {
 	return most
 }
 
-// Render makes a picture of the model as its file is drawn: of all its SH coefficients, also of those that training has
-// not come to yet, which are zero unless the model was begun with others. [Height][Width][3], not clamped.
-func (t *Trainer) Render(c scene.Camera) ([]float32, error) { return t.RenderInto(nil, c) }
-
-// RenderInto is Render into memory that the caller has done with, if it is large enough.
+// RenderInto makes a picture of the model as its file is drawn: of all its SH coefficients, also of those that training
+// has not come to yet, which are zero unless the model was begun with others. [Height][Width][3], not clamped. It is in
+// out where that is large enough.
 func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 	if err := t.takeIn(); err != nil {
 		return nil, err
@@ -268,6 +259,6 @@ func (t *Trainer) Close() error {
 	if t.o.Interludes != nil {
 		t.o.Interludes.end()
 	}
-	t.FinishWrites()
+	t.finishWrites()
 	return t.closeAll()
 }

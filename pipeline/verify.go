@@ -152,7 +152,7 @@ func (v *view) verifyIsects() {
 func (v *view) verifyImage() {
 	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize", "render", layout.VerifyFinite}, data: v.render.View,
 		count: layout.CountPixels, stride: 4})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"loss", "v_render", layout.VerifyFinite}, data: v.vRender.View,
+	v.check(verifyTarget{verifyCheck: verifyCheck{"loss", "v_render", layout.VerifyFinite}, data: v.vShown.View,
 		count: layout.CountPixels, stride: 4})
 }
 

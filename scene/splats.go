@@ -26,6 +26,7 @@ type SplatTensor struct {
 	Name  string
 	Width int // numbers of a splat
 	Data  []float32
+	Drawn bool // renderers need it, and files carry it
 }
 
 // At returns the numbers of splat i.

@@ -33,11 +33,11 @@ func (s *Splats) arrays() [splatArrays]splatArray {
 // Tensors lists the arrays, not copies, in the order of their rows.
 func (s *Splats) Tensors() [splatArrays]SplatTensor {
 	return [splatArrays]SplatTensor{
-		{"means", 3, s.Means},
-		{"quats", 4, s.Quats},
-		{"log_scales", 3, s.LogScales},
-		{"logit_opacities", 1, s.LogitOpacities},
-		{"sh", 3 * s.K(), s.SH},
+		{"means", 3, s.Means, true},
+		{"quats", 4, s.Quats, true},
+		{"log_scales", 3, s.LogScales, true},
+		{"logit_opacities", 1, s.LogitOpacities, true},
+		{"sh", 3 * s.K(), s.SH, true},
 	}
 }
 

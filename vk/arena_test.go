@@ -433,3 +433,11 @@ func TestArenaLeavesLittleOver(t *testing.T) {
 		}
 	}
 }
+
+func TestBytesText(t *testing.T) {
+	for n, want := range map[int64]string{900: "900 B", 1536: "1.5 KiB", 512 << 20: "512 MiB"} {
+		if got := BytesText(n); got != want {
+			t.Errorf("%d bytes are %q, want %q", n, got, want)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import (
 func checkpointTable(o *train.CheckpointOptions) []option {
 	return []option{
 		other(&o.Every, "checkpoint-every",
-			"write a checkpoint every `N|Nm` steps or minutes; 0: only at the end and when stopped"),
+			"write a checkpoint every N steps, or `Nm` minutes; 0: only at the end and when stopped"),
 		stepList(&o.SaveAt, "save-at",
 			"also write model and checkpoint after steps `N,N,...`").
 			also("save-steps", "save-iterations", "checkpoint-iterations"),

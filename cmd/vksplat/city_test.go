@@ -47,9 +47,7 @@ func command(t *testing.T, args ...string) string {
 // on photos that no block trained on, and near borders within 0.3 dB of elsewhere. VKSPLAT_LONG=1 does it with 400
 // photos, each of which the blocks train on as often as the whole, half an hour on two cores.
 func TestCity(t *testing.T) {
-	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
-		t.Skip("no Vulkan device on this machine")
-	}
+	needDevice(t)
 	size := citySize{synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 300, 9000, 4000, "10M",
 		false}
 	if os.Getenv("VKSPLAT_LONG") != "" {

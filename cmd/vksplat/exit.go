@@ -45,7 +45,11 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	}
 	var number *strconv.NumError
 	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &number) {
-		return fault.Usagef("see: "+cmd.CommandPath()+" --help", "%w", numberError(bad, number))
+		help := "see: " + cmd.CommandPath() + " --help"
+		if cmd.Flags().Lookup("help-all") != nil {
+			help += "-all" // --help may leave the flag out
+		}
+		return fault.Usagef(help, "%w", numberError(bad, number))
 	}
 	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	help := "see: " + cmd.CommandPath() + " --help"

@@ -11,7 +11,7 @@ import (
 	"vksplat/internal/filetest"
 	"vksplat/internal/run/demo"
 	"vksplat/internal/run/output"
-	"vksplat/pipeline"
+	"vksplat/internal/run/runtest"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -32,25 +32,12 @@ func vksplat(t *testing.T, args ...string) {
 	}
 }
 
-// smallScene makes a capture with so many points and returns its folder. It skips the test where no device can train
-// it.
-func smallScene(t *testing.T, points int) string {
-	t.Helper()
-	needDevice(t)
-	dir := filepath.Join(t.TempDir(), "scene")
-	if err := synth.Write(dir, synth.Options{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// needDevice skips a test on machines without a Vulkan device.
-func needDevice(t *testing.T) {
-	t.Helper()
-	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
-		t.Skip("no Vulkan device on this machine")
-	}
-}
+// What tests of the application layer have, too.
+var (
+	smallScene = runtest.SmallScene
+	needDevice = runtest.NeedDevice
+	apart      = runtest.Apart
+)
 
 // trainedStats trains a capture and returns its stats.json.
 func trainedStats(t *testing.T, capture, out, steps string) (st output.Stats) {

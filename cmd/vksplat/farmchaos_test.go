@@ -33,6 +33,9 @@ const (
 	chaosBad    = "bad model" // what tasks that fail are called
 )
 
+// ownProcess is set where a test runs in a process of its own.
+const ownProcess = "VKSPLAT_TEST_PROCESS"
+
 // TestFarmChaos runs a job of trainings, renders, evaluations and small tasks of the processor by farm run, and
 // disturbs it until it is done: see deeds. In the end every task has one valid manifest or a stated failure, nothing
 // was run again that was done, no training lost more than a checkpoint interval, and all results have the bytes of the

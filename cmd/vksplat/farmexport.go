@@ -80,8 +80,8 @@ func (o *farmExportOptions) table() []optionGroup {
 			"let the scheduler's own tool check the files; sbatch --test-only, kubectl-validate or openjd check"),
 		text(&o.Program, "program", "`PATH` of vksplat on the machines that run tasks"),
 		text(&o.roots, "roots",
-			"TOML `FILE` there with the store's roots; inputs beside JOB, outputs in DIR/results (default: "+
-				"written by export)"),
+			"TOML `FILE` there with the store's roots (default: export writes one); that has inputs beside JOB, "+
+				"outputs in DIR/results"),
 		text(&o.Work, "work",
 			"local folder `DIR` there for unfinished work (default: the scheduler's or run-task's)"),
 		integer(&o.GPUs, "gpus", "GPUs of a task that needs the device; 0: none, for software Vulkan"),

@@ -306,6 +306,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--sh-degree", "4", "--carve", "2"}, "--carve is 2; it must be from 0 to 1\n"},
 		{[]string{"--steps-scaler", "1000", "--iterations", "2147483647"}, "--iterations is 2147483648;"},
 		{[]string{"--origin", "1e16,0,0"}, "is no origin"},
+		{[]string{"--scale-reg", "abc"}, "see: vksplat train --help-all"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {
 		if got := refusalOf(t, tt.args...); !strings.Contains(got, tt.want) {

@@ -20,8 +20,8 @@ func presetHelp(all bool) string {
 	b.WriteString("Presets:\n")
 	for _, name := range presetNames() {
 		summary := presetSummary(name)
-		if !all {
-			summary = summary[:strings.IndexAny(summary, ".:;")]
+		if end := strings.IndexAny(summary, ".:;"); !all && end >= 0 {
+			summary = summary[:end]
 		}
 		fmt.Fprintf(&b, "  %-7s  %s\n", name, summary)
 	}

@@ -4,27 +4,19 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"io"
 	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
-	"vksplat/internal/run/captured"
-	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/train"
-	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/synth"
 )
@@ -162,52 +154,6 @@ func TestKillInWrite(t *testing.T) {
 	}
 }
 
-// TestAbort presses Ctrl-C twice in a process of its own: what the second one, half a second later, leaves behind is no
-// lock. Where there is little to lose, SIGTERM does the same.
-func TestAbort(t *testing.T) {
-	const by = "VKSPLAT_TEST_ABORT_BY"
-	if dir := os.Getenv(ownProcess); dir != "" {
-		console := cli.New(nil, os.Stdout, os.Stderr)
-		release, err := output.Claim(dir, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		console.OnAbort = release
-		wait, s := console.Interruptible, syscall.SIGINT
-		if os.Getenv(by) == "SIGTERM" {
-			wait, s = console.Stoppable, syscall.SIGTERM
-		}
-		ctx, _ := wait(cli.Always("stopping"))
-		interrupt := func() {
-			if err := syscall.Kill(os.Getpid(), s); err != nil {
-				t.Error(err)
-			}
-		}
-		interrupt()
-		<-ctx.Done()
-		interrupt() // the same wish once more
-		time.Sleep(cli.AbortAfter + 50*time.Millisecond)
-		if !output.IsFile(filepath.Join(dir, output.LockName)) {
-			t.Fatal("the lock is gone too early")
-		}
-		interrupt()
-		time.Sleep(time.Minute)
-		return
-	}
-	for _, s := range []string{"SIGINT", "SIGTERM"} {
-		dir := t.TempDir()
-		cmd := exec.Command(os.Args[0], "-test.run=^TestAbort$")
-		cmd.Env = append(os.Environ(), ownProcess+"="+dir, by+"="+s)
-		out, err := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != fault.ExitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
-			t.Errorf("%s: %v\n%s", s, err, out)
-		}
-		if output.IsFile(filepath.Join(dir, output.LockName)) {
-			t.Errorf("%s: the lock is left behind", s)
-		}
-	}
-}
-
 // TestKillInScores kills a run between its measurement and the last file of it: --resume writes what is missing.
 func TestKillInScores(t *testing.T) {
 	dir := smallScene(t, 300)
@@ -302,95 +248,5 @@ func TestInterruptedEvaluation(t *testing.T) {
 				t.Errorf("%v: %d pictures when the run was gone on with", err, len(list))
 			}
 		})
-	}
-}
-
-// TestInterruptedAtTheEnd stops runs when nothing is left to train: they write and measure everything, and end as any
-// other.
-func TestInterruptedAtTheEnd(t *testing.T) {
-	if interrupted, err := stopAtTheEnd(t, 3); interrupted || err != nil {
-		t.Errorf("a run whose steps are all done counts as interrupted: %v, %v", interrupted, err)
-	}
-	if interrupted, err := stopAtTheEnd(t, 2); !interrupted || err != nil {
-		t.Errorf("a run with a step to go counts as done: %v, %v", interrupted, err)
-	}
-}
-
-// startedRun begins a run of three steps, which other tests train, and returns what it says.
-func startedRun(t *testing.T, eval bool) (r *train.Run, said *bytes.Buffer) {
-	t.Helper()
-	o := train.NewOptions()
-	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3,
-		meter.None, eval
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	said = &bytes.Buffer{}
-	r = &train.Run{Options: o, Console: cli.New(nil, io.Discard, said)}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	err := r.Begin(context.Background())
-	if err == nil {
-		r.Rec, err = train.OpenRecord(r, io.Discard)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, said
-}
-
-// stopAtTheEnd trains some of three steps and stops the run then.
-func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
-	t.Helper()
-	r, said := startedRun(t, false)
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := r.Trainer.RunTo(ctx, steps, nil); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	interrupted, err = r.Stopped(ctx, r.Run(ctx))
-	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
-		t.Errorf("said: %s", said)
-	}
-	return interrupted, err
-}
-
-// TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as
-// measured, and once it can be, all is.
-func TestPictureFailsInTheMiddle(t *testing.T) {
-	r, _ := startedRun(t, true)
-	_, r.Test = r.Capture.Split(2)
-	ctx := context.Background()
-	if err := r.Trainer.RunTo(ctx, 3, nil); err != nil {
-		t.Fatal(err)
-	}
-	stuck := filepath.Join(r.PicturesFolder(3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
-	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	views, err := r.Measure(ctx, 3, nil)
-	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.Unmeasured ||
-		r.Rec.Metrics.Evaluated(3, r.Drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
-		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.Rec.Metrics.Evaluated(3, r.Drawn()), r.Unmeasured,
-			err)
-	}
-	if err := os.RemoveAll(stuck); err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	views, err = r.Measure(ctx, 3, func(scene.Image, []float32) { seen++ })
-	if err != nil || len(views) != len(r.Test) || seen != len(r.Test) ||
-		!output.IsFile(filepath.Join(r.Out, "results.json")) {
-		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.Test), seen, err)
-	}
-	// The user gives up in the middle.
-	stopped, cancel := context.WithCancel(ctx)
-	r.Rec.Metrics.Evals = nil
-	views, err = r.Measure(stopped, 3, func(scene.Image, []float32) { cancel() })
-	if cancel(); err != nil || views != nil || !r.Unmeasured {
-		t.Errorf("given up after the first picture: measured %v, %v", views, err)
 	}
 }

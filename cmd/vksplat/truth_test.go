@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/farm/spec"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
 	"vksplat/internal/run/captured"
@@ -19,6 +20,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/scene/results"
+	"vksplat/scene/splatfile"
 	"vksplat/scene/synth"
 )
 
@@ -279,5 +281,20 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFarmFormats wants convert tasks of the farm to offer the formats that can be written, and no others, and the test
+// of scores to have all of these.
+func TestFarmFormats(t *testing.T) {
+	for _, f := range splatfile.Formats() {
+		doc := fmt.Sprintf("version = 1\nname = \"x\"\n[[task]]\nkind = \"convert\"\nmodel = \"m\"\nto = %q\n", f.Name)
+		if _, err := spec.Parse("job.toml", []byte(doc)); (err == nil) != (f.Write != nil) {
+			t.Errorf("%s can be written: %t; farm/spec/kind_convert.go says %v", f.Name, f.Write != nil, err)
+		}
+		judged := slices.ContainsFunc(f.Extensions, func(x string) bool { _, known := formatBounds[x]; return known })
+		if judged != (f.Write != nil) {
+			t.Errorf("%s can be written: %t; formatBounds has it: %t", f.Name, f.Write != nil, judged)
+		}
 	}
 }

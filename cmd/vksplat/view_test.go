@@ -3,14 +3,12 @@ package main
 import (
 	"bytes"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
@@ -34,24 +32,5 @@ func TestViewPortInUse(t *testing.T) {
 	if code != fault.ExitTryAgain || stdout.Len() > 0 || !strings.Contains(stderr.String(), "127.0.0.1:"+port+
 		": address already in use") || !strings.Contains(stderr.String(), "hint: name another port") {
 		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
-	}
-}
-
-// TestFindCameras finds cameras.json beside a model and where training puts it, and no other unless it guesses.
-func TestFindCameras(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "cameras.json")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]bool{"model.ply": true, "point_cloud/iteration_7/point_cloud.ply": true,
-		"a/b/model.ply": false, "a/model.ply": false} {
-		model := filepath.Join(dir, filepath.FromSlash(name))
-		if got := captured.FindCameras(model, captured.CamerasBeside[:1], false); (got == file) != want {
-			t.Errorf("%s: %q", name, got)
-		}
-		if got := captured.FindCameras(model, captured.CamerasBeside, true); got != file {
-			t.Errorf("%s: %q, want %s", name, got, file)
-		}
 	}
 }

@@ -6,15 +6,10 @@ import (
 	"context"
 	"fmt"
 	"image/jpeg"
-	"io"
 	"math"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -25,14 +20,9 @@ import (
 
 	"github.com/coder/websocket"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/filetest"
-	"vksplat/internal/run/live"
-	"vksplat/internal/run/meter"
-	"vksplat/internal/run/train"
-	"vksplat/scene"
-	"vksplat/scene/photo"
 	"vksplat/view"
+	"vksplat/view/playtest"
 )
 
 // viewed is a run that is watched, or a model that is shown, in a process of its own.
@@ -92,38 +82,9 @@ func (v *viewed) wait(t testing.TB) string {
 	return rest
 }
 
-// enter opens the page as a browser does, and then its WebSocket.
-func (v *viewed) enter(ctx context.Context) (*websocket.Conn, error) {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return nil, err
-	}
-	client := &http.Client{Jar: jar}
-	answer, err := client.Get(v.address)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(answer.Body)
-	answer.Body.Close()
-	place := regexp.MustCompile(`url=([^"]+)"`).FindSubmatch(body)
-	if err != nil || place == nil {
-		return nil, fmt.Errorf("%s: %s, %v", answer.Status, body, err)
-	}
-	at, err := url.Parse(v.address)
-	if err != nil {
-		return nil, err
-	}
-	at = at.ResolveReference(&url.URL{Path: string(place[1]) + "watch"})
-	c, _, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPClient: client})
-	if err == nil {
-		c.SetReadLimit(1 << 24)
-	}
-	return c, err
-}
-
 // watch moves a camera about as fast as browsers do, and counts the frames, until ctx or the run ends.
 func (v *viewed) watch(ctx context.Context, width, height int, frames *atomic.Int64) error {
-	c, err := v.enter(ctx)
+	c, err := playtest.Enter(ctx, v.address)
 	if err != nil {
 		return err
 	}
@@ -182,110 +143,6 @@ func TestViewerBytes(t *testing.T) {
 	}
 	const model = "point_cloud/iteration_60/point_cloud.ply"
 	filetest.Same(t, filepath.Join(alone, model), filepath.Join(watched, model))
-}
-
-// TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
-func TestViewerFrame(t *testing.T) {
-	o := train.NewOptions()
-	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = smallScene(t, 300),
-		filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
-	if err := os.MkdirAll(o.Out, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-	ctx, cancel := context.WithCancel(t.Context())
-	var err error
-	if r.Live, err = live.New(r, cancel); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := r.Begin(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Live.Serve(); err != nil {
-		t.Fatal(err)
-	}
-	l := r.Live.(*live.Training)
-	trained := make(chan error, 1)
-	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.Step) }()
-	for l.Status().Step < 30 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	l.Between.Hold()
-	cam := r.Capture.Cameras[1]
-	var want []float32
-	if err := l.Between.Do(ctx, func() (err error) { want, err = r.Trainer.Render(cam); return err }); err != nil {
-		t.Fatal(err)
-	}
-	frame := func(q view.FrameQuery) scene.Image {
-		t.Helper()
-		data, err := l.Frame(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		img, err := jpeg.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := scene.Image{Width: img.Bounds().Dx(), Height: img.Bounds().Dy()}
-		for y := range out.Height {
-			for x := range out.Width {
-				red, green, blue, _ := img.At(x, y).RGBA()
-				out.Pix = append(out.Pix, uint8(red>>8), uint8(green>>8), uint8(blue>>8), 255)
-			}
-		}
-		return out
-	}
-	q := view.FrameQuery{Camera: 1, Width: cam.Width, Height: cam.Height, Mode: view.ModePicture}
-	through := frame(q)
-	if p := apart(t, through, photo.FromFloats(want, cam.Width, cam.Height)); p < 32 { // a JPEG
-		t.Errorf("a frame through a photo's camera is %.1f dB from its picture", p)
-	}
-	q.Camera, q.Rotation, q.Position, q.Tangent = -1, cam.R, cam.Center(), float64(cam.Height)/2/cam.Fy
-	if p := apart(t, frame(q), through); p < 30 { // its principal point is the middle
-		t.Errorf("a frame of the same pose is %.1f dB from it", p)
-	}
-	pictures := []scene.Image{through}
-	for _, mode := range []view.Mode{view.ModeDepth, view.ModeCentres, view.ModeEllipsoids, view.ModeError} {
-		q := view.FrameQuery{Camera: 1, Width: cam.Width, Height: cam.Height, Mode: mode}
-		img := frame(q)
-		for _, other := range pictures {
-			if p := apart(t, img, other); p > 30 {
-				t.Errorf("%s looks like another mode: %.1f dB", mode, p)
-			}
-		}
-		pictures = append(pictures, img)
-	}
-	l.Between.Release()
-	if err := <-trained; err != nil {
-		t.Fatal(err)
-	}
-	if h := l.History(); len(h) != 40 || h[39].Step != 40 || !(h[39].Loss < h[0].Loss) || !(h[39].PSNR > h[0].PSNR) {
-		t.Errorf("the course of the run: %v", h)
-	}
-	for i, loss := range l.Losses() {
-		if loss.Camera != i || loss.Step < 33 || !(loss.Loss > 0) {
-			t.Errorf("photo %d: %+v", i, loss)
-		}
-	}
-}
-
-// apart is the PSNR of two pictures, dB.
-func apart(t *testing.T, a, b scene.Image) float64 {
-	t.Helper()
-	if a.Width != b.Width || a.Height != b.Height {
-		t.Fatalf("%dx%d and %dx%d", a.Width, a.Height, b.Width, b.Height)
-	}
-	var sum float64
-	for i := range a.Pix {
-		d := float64(a.Pix[i]) - float64(b.Pix[i])
-		sum += d * d
-	}
-	return 10 * math.Log10(255*255*float64(len(a.Pix))*3/4/max(sum, 1))
 }
 
 // BenchmarkViewer trains the capture in VKSPLAT_BENCH_CAPTURE alone and with a browser that always asks for frames of

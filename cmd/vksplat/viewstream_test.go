@@ -81,7 +81,7 @@ func TestViewStream(t *testing.T) {
 	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), captured.CamerasBeside[0]), "-o",
 		received)
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open", "--max-vram", memory)
-	c, err := v.enter(t.Context())
+	c, err := playtest.Enter(t.Context(), v.address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestViewStreamAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open")
-	c, err := v.enter(t.Context())
+	c, err := playtest.Enter(t.Context(), v.address)
 	if err != nil {
 		t.Fatal(err)
 	}

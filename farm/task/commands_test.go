@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
 )
 
@@ -134,6 +135,11 @@ func TestCommandLines(t *testing.T) {
 	plan, err := f.job.Plan()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, kind := range regexp.MustCompile(`"const": "([a-z]+)"`).FindAllSubmatch(spec.Schema(), -1) {
+		if !strings.Contains(everyKind, fmt.Sprintf("kind = %q", kind[1])) {
+			t.Errorf("everyKind has no task of kind %s", kind[1])
+		}
 	}
 	said := make([]string, len(plan.Tasks))
 	folder := regexp.MustCompile(`/(local|cache)/[0-9a-f/]*[0-9a-f]{24,}[-0-9a-f]*`)

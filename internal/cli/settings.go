@@ -12,7 +12,7 @@ func Dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 var settingInText = regexp.MustCompile(`\{\w+\}`)
 
-// WithSettings names the settings that a text of package pipeline has in braces, as fault.Setting does.
+// WithSettings names the settings that a text of package recipe has in braces, as fault.Setting does.
 func WithSettings(text string) string {
 	return settingInText.ReplaceAllStringFunc(text, func(name string) string {
 		return fault.Setting(Dashed(strings.Trim(name, "{}")))

@@ -4,8 +4,10 @@ package filetest
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -48,4 +50,32 @@ func Only(t testing.TB, dir, name, text string) {
 	if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
 		t.Errorf("file holds %q, %v, want %q", got, err, text)
 	}
+}
+
+// Make makes files below dir, with their folders.
+func Make(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// List lists the files below dir in lexical order, with slashes.
+func List(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			list = append(list, filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator))))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return list
 }

@@ -81,8 +81,9 @@ type work struct {
 	n, visible, isects, pixels, tiles float64
 	seenIsects, seen, blended         float64
 	coefficients                      float64 // of a channel
-	// bytes of a splat's parameters, of those of its colours, and of both moments of all
-	geometry, sh, moments   float64
+	// bytes of a splat's parameters but its colours', of those that are drawn, of its colours, of both moments of all
+	geometry, drawn, sh, moments float64
+
 	abs                     float64 // bytes of an absolute gradient
 	views                   float64 // of a step
 	depthPasses, tilePasses float64 // of the sorts
@@ -101,6 +102,11 @@ func (c *Counts) floats() *work {
 		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)),
 		tilePasses:  math.Ceil(float64(c.TileBits) / float64(c.SortBits)),
 		digits:      4 * math.Ldexp(1, c.SortBits) / layout.SortBlock,
+	}
+	for row := range layout.RowSh {
+		if layout.Drawn(row) {
+			w.drawn += 4
+		}
 	}
 	if c.Mixed { // halves for colours, bfloat16 for moments
 		w.sh, w.moments = w.sh/2, w.moments/2
@@ -192,11 +198,11 @@ func (w *work) eachBand(c Cost) Cost {
 	return Cost{c.Bytes * w.bands * w.passes, c.Instructions * w.bands * w.passes}
 }
 
-// costProject: the means of all splats, the other parameters of those in view; keys of all, projections and extents of
-// those in view.
+// costProject: the means of all splats, the other drawn parameters of those in view; keys of all, projections and
+// extents of those in view.
 func costProject(w *work) Cost {
 	return Cost{
-		Bytes:        w.n*(12+4) + w.visible*(w.geometry-12+w.sh+projectedBytes+extentBytes),
+		Bytes:        w.n*(12+4) + w.visible*(w.drawn-12+w.sh+projectedBytes+extentBytes),
 		Instructions: 12*w.n + w.visible*(200+5*w.coefficients),
 	}
 }

@@ -54,8 +54,13 @@ func adamCasesOf(kernel string, newCase func(kernel, name string, run func(t *tr
 // What random numbers of the checks are keyed by.
 const adamSeed, adamStep = 6<<32 | 5, 77
 
-// rates are the learning rates of the checks: large, so that a step shows in float32.
-var rates = ref.Rates{Means: 0.01, Quats: 0.02, LogScales: 0.03, LogitOpacities: 0.04, SH0: 0.05, SHN: 0.06}
+// rates are the learning rates of the checks: large, so that a step shows in float32, and all different.
+var rates = func() (r ref.Rates) {
+	for i, rate := range r.All() {
+		*rate = 0.01 * float64(i+1)
+	}
+	return r
+}()
 
 // trained returns a model with moments and statistics as after some steps. Rows above the view's SH degree have never
 // been trained.

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,21 @@ import (
 	"vksplat/vk"
 	"vksplat/vk/vktest"
 )
+
+// TestTrials wants trials to have something to compare in every tensor of the schema.
+func TestTrials(t *testing.T) {
+	p := (&trial{Rand: rand.New(rand.NewPCG(1, 2))}).splats(50, 3)
+	for _, x := range p.Tensors() {
+		if slices.Min(x.Data) == slices.Max(x.Data) {
+			t.Errorf("all of %s is %g", x.Name, x.Data[0])
+		}
+	}
+	for i, rate := range rates.All() {
+		if *rate == 0 {
+			t.Errorf("learning rate %d is 0", i)
+		}
+	}
+}
 
 // TestKernels runs every case.
 func TestKernels(t *testing.T) { runAll(t, vktest.Device(t)) }

@@ -110,13 +110,25 @@ func (c chunkRows) setWord(m *ref.Model[float32], r, i int, w uint32) {
 	}
 }
 
+// rowName names parameter r of a splat: "quats[2]".
+func rowName(r int) string {
+	row := r
+	for _, x := range ref.NewParams[float32](0, 3).Tensors() {
+		if row < x.Width {
+			return fmt.Sprintf("%s[%d]", x.Name, row)
+		}
+		row -= x.Width
+	}
+	return fmt.Sprintf("row %d", r)
+}
+
 // roundedWithin requires got to be what rounding by the random bits makes of a number within limit of want.
 func roundedWithin(binding string, splat, r int, got float32, want, limit float64, random uint16,
 	round func(float32, uint16) uint16, value func(uint16) float32) error {
 	low, high := value(round(float32(want-limit), random)), value(round(float32(want+limit), random))
 	if !(got >= low && got <= high) && !(isNaN(got) && math.IsNaN(want)) {
-		return fmt.Errorf("binding %s: parameter %d of splat %d: got %g, want %g to %g, rounded from %g by %#x",
-			binding, r, splat, got, low, high, want, random)
+		return fmt.Errorf("binding %s: %s of splat %d: got %g, want %g to %g, rounded from %g by %#x",
+			binding, rowName(r), splat, got, low, high, want, random)
 	}
 	return nil
 }
@@ -142,7 +154,7 @@ func compareMixed(got *ref.Model[float32], want *ref.Model[float64], c ref.Round
 				err = first(err,
 					roundedWithin("chunk.sh", i, r, x, y, by.value(r, i), bits, ref.RoundHalf, ref.HalfValue))
 			} else if !(math.Abs(float64(x)-y) <= by.value(r, i)) {
-				err = first(err, fmt.Errorf("binding chunk: parameter %d of splat %d: got %g, want %g", r, i, x, y))
+				err = first(err, fmt.Errorf("binding chunk: %s of splat %d: got %g, want %g", rowName(r), i, x, y))
 			}
 			if err != nil {
 				return err
@@ -186,7 +198,8 @@ func mixedAdamCases() []Case {
 	}
 }
 
-// unseen takes a step of which the view sees no splat: gradients are 0, so that the new moments are products.
+// unseen takes a step of which the view sees no splat, with regularisers of weight 0: gradients are 0, so that the new
+// moments are products. A term of the loss that every splat has takes its weight from StepParams, which is 0 here.
 func (t *trial) unseen(m *ref.Model[float32], p layout.StepParams) (*ref.Model[float32], error) {
 	l := t.list()
 	d := l.upload(m, chunkSplats, blocksOf(m.N, chunkSplats))
@@ -243,12 +256,12 @@ func checkMixedMoments(t *trial) error {
 			} {
 				want := ref.BFloatValue(ref.RoundBFloat(x.want, x.random))
 				if x.got != want && !(x.got == 0 && math.Abs(float64(x.want)) < least) {
-					return fmt.Errorf("binding chunk: %s of parameter %d of splat %d: got %g, want %g, which is %g "+
-						"rounded by %#x", x.name, r, i, x.got, want, x.want, x.random)
+					return fmt.Errorf("binding chunk: %s of %s of splat %d: got %g, want %g, which is %g "+
+						"rounded by %#x", x.name, rowName(r), i, x.got, want, x.want, x.random)
 				}
 			}
 			if x, y := *got.Params.At(r, i), *m.Params.At(r, i); x != y {
-				return fmt.Errorf("binding chunk: parameter %d of splat %d: got %g, want %g as before", r, i, x, y)
+				return fmt.Errorf("binding chunk: %s of splat %d: got %g, want %g as before", rowName(r), i, x, y)
 			}
 		}
 	}

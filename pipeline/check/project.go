@@ -177,7 +177,7 @@ func checkProjectPlaces(t *trial) error {
 }
 
 // checkProjectPoison puts each bad number into each parameter row: what is not a number is culled, and nothing visible
-// is infinite or NaN.
+// is infinite or NaN. A row that is not drawn may hold anything.
 func checkProjectPoison(t *trial) error {
 	const degree = 1
 	rows := ref.ParamRows(degree)
@@ -209,7 +209,7 @@ func checkPoisoned(out *projectOut, i, row int, x float32) error {
 	axis := row >= layout.RowLogScales && row < layout.RowLogitOpacities
 	legal := row == layout.RowLogitOpacities && x > 0 || axis && x < 0
 	visible := out.keys[i] != layout.Culled
-	if visible && (isNaN(x) || isInf(x) && !legal) {
+	if visible && layout.Drawn(row) && (isNaN(x) || isInf(x) && !legal) {
 		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i],
 			uint32(layout.Culled), out.projected[i])
 	}

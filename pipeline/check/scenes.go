@@ -29,6 +29,11 @@ func (t *trial) camera(width, height int) *ref.View[float32] {
 // balls.
 func (t *trial) splats(n, degree int) *ref.Params[float32] {
 	p := ref.NewParams[float32](n, degree)
+	for _, x := range p.Tensors() { // also those that nothing below knows
+		for i := range x.Data {
+			x.Data[i] = float32(t.NormFloat64())
+		}
+	}
 	for i := range n {
 		for k := range 3 {
 			p.Means[3*i+k] = float32(3 * (t.Float64() - 0.5) * 2 * 0.55)

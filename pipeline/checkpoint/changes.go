@@ -63,9 +63,8 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 		return refused("give the photos that the run was started with, or train anew",
 			"the exposures of %d photos cannot become those of %d", c.exposures(), photos)
 	case cfg.Iterations < h.Step:
-		return refused(fmt.Sprintf("give %s %d or more, or name an earlier checkpoint with %s=FILE",
-			fault.Setting("iterations"), h.Step, fault.Setting(
-				"resume")), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
+		return refused(fmt.Sprintf("give %s %d or more, or resume from an earlier checkpoint",
+			fault.Setting("iterations"), h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
 	}
 	return nil
 }
@@ -85,8 +84,7 @@ func (c *File) exposures() int {
 // is more; then 0. A model that has more splats than cfg allows goes on with them and does not grow.
 func (c *File) Ceiling(cfg recipe.Config) int {
 	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool {
-		return strings.HasPrefix(d.Reason,
-			RanShort)
+		return strings.HasPrefix(d.Reason, RanShort)
 	})
 	switch {
 	case !lowered && cfg.MaxSplats == c.Header.Config.MaxSplats:

@@ -46,6 +46,8 @@ func readError(path string, err error) error {
 	switch {
 	case errors.Is(err, splatfile.ErrNotCheckpoint):
 		hint = "name a file of OUT/checkpoints"
+	case errors.Is(err, splatfile.ErrOtherTensors):
+		hint = "use the version of vksplat that wrote it"
 	case errors.Is(err, errNewer):
 		hint = "use the version of vksplat that wrote it, or a newer one"
 	}
@@ -133,7 +135,7 @@ func withoutClearance(header []byte) (rest []byte, clearance float64, err error)
 func (c *File) expect(want safetensors.TensorInfo) error {
 	have, ok := c.file.Lookup(want.Name)
 	if !ok {
-		return fmt.Errorf("tensor %s is missing", want.Name)
+		return fmt.Errorf("tensor %s is missing: %w", want.Name, splatfile.ErrOtherTensors)
 	}
 	if have.DType != want.DType || fmt.Sprint(have.Shape) != fmt.Sprint(want.Shape) {
 		return fmt.Errorf("tensor %s is %s %v, want %s %v", want.Name, have.DType, have.Shape, want.DType, want.Shape)

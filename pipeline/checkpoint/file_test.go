@@ -176,6 +176,11 @@ func TestCheckpointRefusals(t *testing.T) {
 			t.Errorf("%v, hint %q, want %q", err, fault.Hint(err), tt.want)
 		}
 	}
+	other := smallCheckpoint(t, func(h *Header) { h.SHDegree, h.Config.SHDegree = 1, 1 })
+	_, err = splatfile.Open(other)
+	if !errors.Is(err, splatfile.ErrOtherTensors) || !strings.Contains(fault.Hint(err), "version") {
+		t.Errorf("as a model: %v, hint %q", err, fault.Hint(err))
+	}
 	path := filepath.Join(t.TempDir(), "x")
 	for _, metadata := range []map[string]string{
 		nil, {"format": "pt"},

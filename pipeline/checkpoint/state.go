@@ -117,8 +117,8 @@ func (s State) runs() (list []run) {
 	return list
 }
 
-// Splats of a run, of which each device gets one in turn where the devices are others than those that wrote a file.
-// Neighbours in a file have much in common: the more runs there are, the more alike are the shares.
+// Splats of a run, of which each device gets one in turn if other devices wrote the file. Neighbours in a file have
+// much in common: the more runs there are, the more alike are the shares.
 const (
 	longestRun  = 4096
 	shortestRun = 64
@@ -147,8 +147,8 @@ func (s State) dealtRuns() (list []run) {
 	return list
 }
 
-// Read fills the state, which is where training has it, from a checkpoint. dealt says that the devices are others than
-// those that wrote it: each gets a run of splats in turn.
+// Read fills the state, which is where training has it, from a checkpoint. dealt says that other devices
+// wrote it: each device gets a run of splats in turn.
 func (s State) Read(c *File, dealt bool) (err error) {
 	runs := s.runs()
 	if dealt {

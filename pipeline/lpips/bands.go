@@ -94,9 +94,9 @@ const (
 	mostPixels = 1 << 18
 )
 
-// Bytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With less it
-// still works, but slower, with more faster, up to some ten times this.
-func Bytes(net string, width, height int) int64 {
+// leastBytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With
+// less it still works, but slower, with more faster, up to some ten times this.
+func leastBytes(net string, width, height int) int64 {
 	layers := metric.LPIPSLayers(net)
 	if least := leastSide(layers); width < least || height < least {
 		return 0

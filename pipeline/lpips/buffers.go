@@ -173,7 +173,7 @@ func (l *Scorer) take(sizes [][2]int, budget int64) error {
 	var need int64
 	var width, height int
 	for _, size := range sizes {
-		need, width, height = max(need, Bytes(l.net, size[0], size[1])), max(width, size[0]), max(height, size[1])
+		need, width, height = max(need, leastBytes(l.net, size[0], size[1])), max(width, size[0]), max(height, size[1])
 	}
 	return fault.WithHint(fmt.Errorf("compare pictures by LPIPS: %w: features that %s finds in pictures of "+
 		"up to %dx%d pixels do not fit the %s that they may take; %s are enough, weights included",

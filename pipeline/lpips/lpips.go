@@ -16,9 +16,9 @@ type Options struct {
 	// Normalize takes colours of 0..1 to -1..1, which the networks expect. gsplat does so with AlexNet; with VGG it
 	// gives colours of 0..1 as they are, as INRIA's evaluation does.
 	Normalize bool
-	// MaxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the
+	// maxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the
 	// device's own budget leaves. Scores do not depend on it.
-	MaxBytes int64
+	maxBytes int64
 	// Smaller is pipeline.RenderConfig's.
 	Smaller string
 }
@@ -160,8 +160,8 @@ func (l *Scorer) prepare(width, height int) error {
 
 // budget is the ceiling of what pictures take, weights aside.
 func (l *Scorer) budget() int64 {
-	if l.options.MaxBytes > 0 {
-		return l.options.MaxBytes - l.bytes
+	if l.options.maxBytes > 0 {
+		return l.options.maxBytes - l.bytes
 	}
 	return (l.dev.Budget() - l.dev.Stats().InUse) / 2
 }

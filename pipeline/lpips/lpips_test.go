@@ -163,14 +163,14 @@ func TestBands(t *testing.T) {
 		}
 		for _, rows := range c.rows {
 			b := newBands(whole.layers, c.width, c.height, rows)
-			l := newTestScore(t, d, w, Options{MaxBytes: whole.bytes + b.counts(whole.layers).bytes()})
+			l := newTestScore(t, d, w, Options{maxBytes: whole.bytes + b.counts(whole.layers).bytes()})
 			if got := score(t, l, x, y, c.width, c.height); math.Float64bits(got) != math.Float64bits(want) {
 				t.Errorf("%s with %d rows a band: score %.17g, whole %.17g", c.net, rows, got, want)
 			}
 			n := len(l.prepared.bands.rows)
-			if n < 2 || l.bytes+l.Buffers.counts.bytes() > l.options.MaxBytes {
+			if n < 2 || l.bytes+l.Buffers.counts.bytes() > l.options.maxBytes {
 				t.Errorf("%s with %d rows a band: %d bands, %d bytes of %d", c.net, rows, n,
-					l.bytes+l.Buffers.counts.bytes(), l.options.MaxBytes)
+					l.bytes+l.Buffers.counts.bytes(), l.options.maxBytes)
 			}
 		}
 	}
@@ -182,19 +182,19 @@ func TestMemory(t *testing.T) {
 	d := vktest.Device(t)
 	before := d.Stats().InUse
 	w := madeWeights(metric.LPIPSAlex)
-	l, err := New(d, w, Options{MaxBytes: Bytes(metric.LPIPSAlex, 200, 120)})
+	l, err := New(d, w, Options{maxBytes: leastBytes(metric.LPIPSAlex, 200, 120)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	x, y := madePair(200, 120)
 	score(t, l, x, y, 200, 120)
 	const small = 64 << 10 // row sums, and buffers rounded up to pages
-	if used := d.Stats().InUse - before; used > l.options.MaxBytes+small {
-		t.Errorf("%d bytes are in use, %d allowed", used, l.options.MaxBytes)
+	if used := d.Stats().InUse - before; used > l.options.maxBytes+small {
+		t.Errorf("%d bytes are in use, %d allowed", used, l.options.maxBytes)
 	}
 	x, y = madePair(31, 40) // another size in between
 	score(t, l, x, y, 31, 40)
-	l.options.MaxBytes = l.bytes + 10000
+	l.options.maxBytes = l.bytes + 10000
 	x, y = madePair(220, 130) // for which more must be taken
 	if _, err := l.Score(x, y, 220, 130); !failure.IsShortage(err) ||
 		!strings.Contains(fault.Hint(err), "max-vram") {

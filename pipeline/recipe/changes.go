@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Change is a value that is another than the one a checkpoint was made with.
+// Change is a value that differs from the checkpoint's.
 type Change struct {
 	Key, Old, New string
 }

@@ -108,10 +108,11 @@ type Config struct {
 	GrowFactor float64 `json:"grow_factor"`
 	// mcmc: exploration noise, times the learning rate of positions
 	NoiseLR float64 `json:"noise_lr"`
-	// in every training step, move each channel of the background by a random number between -X and X
+	// in every training step, move each channel of the background by a random number between -X and X;
+	// it may leave 0 to 1
 	BackgroundNoise float64 `json:"background_noise"`
-	// share X of the run, at its end, over which all learning rates of splats fall exponentially; 0:
-	// none
+	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
+	// run that is extended goes on with the last ones
 	LRCooldown float64 `json:"lr_cooldown"`
 	// share X of the learning rates left after lr_cooldown
 	LRCooldownFinal float64 `json:"lr_cooldown_final"`
@@ -265,7 +266,7 @@ var Settings = []Setting{
 		Name:  "background_noise",
 		Group: "Training",
 		Help: "in every training step, move each channel of the background by a random number between -`X` and " +
-			"`X`",
+			"`X`; it may leave 0 to 1",
 		Source: "Brush",
 		Range:  Range{Most: 1},
 		Of:     func(c *Config) any { return &c.BackgroundNoise },
@@ -539,8 +540,8 @@ var Settings = []Setting{
 	{
 		Name:  "lr_cooldown",
 		Group: "Learning rates",
-		Help: "share `X` of the run, at its end, over which all learning rates of splats fall exponentially; 0: " +
-			"none",
+		Help: "share `X` of the run, at its end, over which all learning rates of splats fall exponentially; a " +
+			"run that is extended goes on with the last ones",
 		Range: Range{Most: 1},
 		Of:    func(c *Config) any { return &c.LRCooldown },
 	},

@@ -64,10 +64,8 @@ func (c Config) Scaled(f float64) Config {
 // sqrt(p), which is sqrt(share) times that of the whole. So rates are larger by 1/sqrt(share).
 func (c Config) ForShare(share float64) Config {
 	c = c.Scaled(share)
-	for i := range Settings {
-		if rate, ok := Settings[i].Of(&c).(*float64); ok && Settings[i].Rate {
-			*rate /= math.Sqrt(share)
-		}
+	for _, rate := range c.SplatRates() {
+		*rate /= math.Sqrt(share)
 	}
 	return c
 }

@@ -21,11 +21,13 @@ func TestScaled(t *testing.T) {
 		t.Errorf("%+v", tiny)
 	}
 	quarter := c.ForShare(0.25)
-	if quarter.Iterations != 7500 || quarter.LRMeans != 2*c.LRMeans || quarter.LRLogScales != 2*c.LRLogScales ||
-		quarter.LRQuats != 2*c.LRQuats || quarter.LRLogitOpacity != 2*c.LRLogitOpacity ||
-		quarter.LRSH0 != 2*c.LRSH0 || quarter.LRSHN != 2*c.LRSHN || quarter.LRMeansFinal != c.LRMeansFinal ||
-		c.ForShare(1) != c {
+	if quarter.Iterations != 7500 || quarter.LRMeansFinal != c.LRMeansFinal || c.ForShare(1) != c {
 		t.Errorf("%+v", quarter)
+	}
+	for i, rate := range quarter.SplatRates() {
+		if *rate != 2**c.SplatRates()[i] {
+			t.Errorf("rate %d of a quarter is %g", i, *rate)
+		}
 	}
 	for _, f := range []float64{0, -1, math.NaN(), math.Inf(1), 1e30} {
 		if c.Scaled(f).Validate() == nil {
@@ -174,7 +176,8 @@ func TestCooldown(t *testing.T) {
 		}{
 			{"means", got.LrMeans, plain.LrMeans}, {"log scales", got.LrLogScales, plain.LrLogScales},
 			{"quats", got.LrQuats, plain.LrQuats}, {"opacities", got.LrLogitOpacity, plain.LrLogitOpacity},
-			{"sh0", got.LrSh0, plain.LrSh0}, {"shN", got.LrShn, plain.LrShn}, {"noise", got.NoiseScale, plain.NoiseScale},
+			{"sh0", got.LrSh0, plain.LrSh0}, {"shN", got.LrShn, plain.LrShn},
+			{"noise", got.NoiseScale, plain.NoiseScale},
 		} {
 			if f := float64(rate.got / rate.full); math.Abs(f/k.want-1) > 1e-5 {
 				t.Errorf("step %d: %s times %g, want %g", k.step, rate.name, f, k.want)

@@ -122,6 +122,16 @@ func SettingNamed(name string) *Setting {
 	return &Settings[i]
 }
 
+// SplatRates returns where the learning rates of splats are: those of all tensors of model.schema.
+func (c *Config) SplatRates() (list []*float64) {
+	for i := range Settings {
+		if Settings[i].Rate {
+			list = append(list, Settings[i].Of(c).(*float64))
+		}
+	}
+	return list
+}
+
 // Check reports a value of c that is no word of the setting or out of r, which is Range or Asked. name is what the
 // reader knows the setting by.
 func (s *Setting) Check(c *Config, name string, r Range) error {

@@ -5,6 +5,9 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders/layout"
 )
 
 // firstConfig is the default configuration's JSON from before there was a schema: its keys are in checkpoints and
@@ -73,6 +76,21 @@ func TestConfigRanges(t *testing.T) {
 	}
 	if Default().Validate() != nil || MCMC().Validate() != nil {
 		t.Errorf("the recipes: %v, %v", Default().Validate(), MCMC().Validate())
+	}
+}
+
+// TestSplatRates wants every learning rate of the model's schema to be among SplatRates.
+func TestSplatRates(t *testing.T) {
+	c := Default()
+	for _, rate := range c.SplatRates() {
+		*rate = 0
+	}
+	var got layout.StepParams
+	c.settingParams(&got, 1, 1)
+	want := got
+	ref.Rates{}.Put(&want)
+	if got != want || c.LRMeans != 0 {
+		t.Errorf("without learning rates: %+v", got)
 	}
 }
 

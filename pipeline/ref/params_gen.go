@@ -67,6 +67,11 @@ func (r Rates) geometry() [4]float64 {
 	return [4]float64{r.Means, r.Quats, r.LogScales, r.LogitOpacities}
 }
 
+// All lists where the rates are.
+func (r *Rates) All() []*float64 {
+	return []*float64{&r.Means, &r.Quats, &r.LogScales, &r.LogitOpacities, &r.SH0, &r.SHN}
+}
+
 // Put sets the rates in the parameters of the kernels.
 func (r Rates) Put(p *layout.StepParams) {
 	p.LrMeans = float32(r.Means)

@@ -184,6 +184,7 @@ func loadingStages(t *testing.T, root string) []loadingStage {
 	var files []ply.FilePoint
 	var splats *scene.Splats
 	var err error
+	splat := float64(4 * scene.SplatNumbers(0))
 	stages := []loadingStage{
 		{name: "load", most: 33, run: func() { c, err = load.Capture(root, loadtest.AnyModel()) }},
 		{name: "inspect", most: 34,
@@ -198,13 +199,13 @@ func loadingStages(t *testing.T, root string) []loadingStage {
 		{name: "copy for the file", most: 50, run: func() { files = ply.FilePoints(c, [3]float64{1, 2, 3}) }},
 		{name: "normalise", most: 50, run: func() { c.Normalise() }},
 		{name: "clear", most: 80, run: func() { c.Clear(c.Depths(0.5)) }},
-		{name: "splats", most: 112,
+		{name: "splats", most: 56 + splat,
 			run: func() { splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1}) }},
-		{name: "splats of a fine grid", most: 165, run: func() {
+		{name: "splats of a fine grid", most: 109 + splat, run: func() {
 			splats = nil
 			splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1, Grid: 1e-6 / c.Frame.Scale})
 		}},
-		{name: "splats of a coarse grid", most: 112, run: func() {
+		{name: "splats of a coarse grid", most: 56 + splat, run: func() {
 			splats = nil
 			splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1, Grid: 0.01 / c.Frame.Scale})
 		}},

@@ -108,11 +108,14 @@ func Paint(w, h int, f func(x, y int) [4]uint8) scene.Image {
 	return img
 }
 
-// RandomSplats returns n finite splats with every number different.
+// RandomSplats returns n finite splats with every number that files carry different, and others 0.
 func RandomSplats(n, degree int) *scene.Splats {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(degree)))
 	s := scene.NewSplats(n, degree)
 	for _, t := range s.Tensors() {
+		if !t.Drawn {
+			continue
+		}
 		for i := range t.Data {
 			t.Data[i] = float32(rng.NormFloat64())
 		}

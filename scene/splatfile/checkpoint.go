@@ -26,9 +26,10 @@ const (
 	checkpointSuffix = ".safetensors"
 )
 
-// checkpoint is a checkpoint of train, package pipeline: a safetensors file whose tensors are splat-major and in the
-// frame of training, float32 or, of a run in mixed precision, spherical harmonics as halves. Moments and statistics,
-// which are there too, are training's and have no place in a model; so there is nothing to write a checkpoint from.
+// checkpoint is a checkpoint of train, package pipeline/checkpoint: a safetensors file whose tensors are splat-major
+// and in the frame of training, float32 or, of a run in mixed precision, spherical harmonics as halves. Moments and
+// statistics, which are there too, are training's and have no place in a model; so there is nothing to write a
+// checkpoint from.
 var checkpoint = &Format{
 	Name:       checkpointName,
 	Extensions: []string{checkpointSuffix},
@@ -73,8 +74,11 @@ func openCheckpoint(path string) (Source, error) {
 }
 
 func (c *checkpointSource) fail(err error) error {
-	return readError(opReadCheckpoint, c.path, err,
-		"name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one")
+	hint := "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one"
+	if errors.Is(err, ErrOtherTensors) {
+		hint = "use the version of vksplat that wrote it"
+	}
+	return readError(opReadCheckpoint, c.path, err, hint)
 }
 
 func (c *checkpointSource) parse() error {
@@ -104,7 +108,7 @@ func (c *checkpointSource) find() error {
 	for _, p := range scene.SplatParts(c.info.Degree) {
 		have, ok := c.file.Lookup(p.Name)
 		if !ok {
-			return fmt.Errorf("tensor %s is missing", p.Name)
+			return fmt.Errorf("tensor %s is missing: %w", p.Name, ErrOtherTensors)
 		}
 		half := have.DType == "F16"
 		if !half && have.DType != "F32" || fmt.Sprint(have.Shape) != fmt.Sprint(append([]int{c.info.N}, p.Shape...)) {

@@ -272,15 +272,18 @@ type StepParams struct {
 	ScaleReg float32
 	// with exposure, weight of the corrections' mean squared distance from the identity
 	ExposureReg float32
-	// learning rate of log scales, 0 to 10; here as the step has it
+	// learning rate of log scales, 0 to 10; here times the root of the number of views and the
+	// cooldown
 	LrLogScales float32
-	// learning rate of rotations, 0 to 10; here as the step has it
+	// learning rate of rotations, 0 to 10; here times the root of the number of views and the cooldown
 	LrQuats float32
-	// learning rate of logit opacities, 0 to 10; here as the step has it
+	// learning rate of logit opacities, 0 to 10; here times the root of the number of views and the
+	// cooldown
 	LrLogitOpacity float32
-	// learning rate of colours, 0 to 10; here as the step has it
+	// learning rate of colours, 0 to 10; here times the root of the number of views and the cooldown
 	LrSh0 float32
-	// learning rate of higher SH coefficients, 0 to 10; here as the step has it
+	// learning rate of higher SH coefficients, 0 to 10; here times the root of the number of views and
+	// the cooldown
 	LrShn float32
 	// Optimiser.
 	LrMeans      float32 // of this step, world units

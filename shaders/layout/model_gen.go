@@ -37,3 +37,8 @@ func Changed(row int, c Change) bool {
 	}
 	return false
 }
+
+// Drawn reports whether renderers need the parameter of a row.
+func Drawn(row int) bool {
+	return true
+}

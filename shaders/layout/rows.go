@@ -4,7 +4,7 @@ package layout
 type Rows struct {
 	Degree  int
 	Mixed   bool
-	NParams int // parameters P = 11 + 3 (degree+1)^2 of a splat
+	NParams int // parameters P = RowSh + 3 (degree+1)^2 of a splat
 	Stored  int // rows that hold them
 	First   int // first row of first moments
 	Second  int // of second moments; the same where both lie in one word

@@ -1,5 +1,5 @@
 // A chunk in mixed precision: words [rows][chunk_splats]. K = (degree + 1)^2, P = ROW_SH + 3 K parameters.
-//   [0, ROW_SH)                 means, quats, log_scales, logit_opacities: float32
+//   [0, ROW_SH)                 parameters that are not SH coefficients: float32
 //   [ROW_SH, + ceil(3 K / 2))   SH coefficients as IEEE halves, two a word, the lower bits first
 //   then P                      moments of a parameter as bfloat16, the first in the lower bits, the second in the
 //   upper

@@ -22,13 +22,16 @@
     float scale_reg;
     // with exposure, weight of the corrections' mean squared distance from the identity
     float exposure_reg;
-    // learning rate of log scales, 0 to 10; here as the step has it
+    // learning rate of log scales, 0 to 10; here times the root of the number of views and the
+    // cooldown
     float lr_log_scales;
-    // learning rate of rotations, 0 to 10; here as the step has it
+    // learning rate of rotations, 0 to 10; here times the root of the number of views and the cooldown
     float lr_quats;
-    // learning rate of logit opacities, 0 to 10; here as the step has it
+    // learning rate of logit opacities, 0 to 10; here times the root of the number of views and the
+    // cooldown
     float lr_logit_opacity;
-    // learning rate of colours, 0 to 10; here as the step has it
+    // learning rate of colours, 0 to 10; here times the root of the number of views and the cooldown
     float lr_sh0;
-    // learning rate of higher SH coefficients, 0 to 10; here as the step has it
+    // learning rate of higher SH coefficients, 0 to 10; here times the root of the number of views and
+    // the cooldown
     float lr_shn;

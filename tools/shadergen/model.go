@@ -23,6 +23,7 @@ type modelTensor struct {
 	width                          int  // numbers of a splat; 3 for sh0, 0 for shN
 	row                            int  // first row in a chunk of float32
 	half                           bool // stored as halves in mixed precision
+	drawn                          bool // renderers need it
 	changes                        []string
 	doc                            string // what the numbers are
 }
@@ -95,10 +96,11 @@ func parseModel(text string) (*model, error) {
 
 // parseTensor reads the columns of a line.
 func parseTensor(f []string) (t modelTensor, err error) {
-	if len(f) != 7 {
-		return t, fmt.Errorf("%d columns, want 7: tensor, member, numbers, activation, rate, mixed, changed by", len(f))
+	if len(f) != 8 {
+		return t, fmt.Errorf("%d columns, want 8: tensor, member, numbers, activation, rate, mixed, drawn, changed by",
+			len(f))
 	}
-	t = modelTensor{name: f[0], member: f[1], activation: f[3], rate: f[4], half: f[5] == "f16"}
+	t = modelTensor{name: f[0], member: f[1], activation: f[3], rate: f[4], half: f[5] == "f16", drawn: f[6] == "yes"}
 	sh := map[string]string{"sh0": "1x3", "shN": "Kx3"}[t.name]
 	named := !strings.HasPrefix(t.name, "sh") && modelName.MatchString(t.name) && modelName.MatchString(t.member)
 	if sh == "" && !named {
@@ -117,10 +119,12 @@ func parseTensor(f []string) (t modelTensor, err error) {
 	case t.half != (sh != "") || !t.half && f[5] != "f32":
 		return t, fmt.Errorf("tensor %s: %s in mixed precision, want f16 of spherical harmonics and f32 of others",
 			t.name, f[5])
-	case f[6] == "-":
+	case !t.drawn && (f[6] != "no" || sh != ""):
+		return t, fmt.Errorf("tensor %s: drawn is %q, want yes, or no of others than spherical harmonics", t.name, f[6])
+	case f[7] == "-":
 		return t, nil
 	}
-	for _, c := range strings.Split(f[6], ",") {
+	for _, c := range strings.Split(f[7], ",") {
 		if !slices.Contains(changeNames, c) {
 			return t, fmt.Errorf("tensor %s: changed by %q, want - or some of %s",
 				t.name, c, strings.Join(changeNames, ","))

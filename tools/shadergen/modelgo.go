@@ -38,6 +38,17 @@ func (m *model) layoutGo() ([]byte, error) {
 	}
 	p.line("}")
 	p.line("return %s", m.sh[0].changed())
+	p.line("}\n")
+	p.line("// Drawn reports whether renderers need the parameter of a row.")
+	p.line("func Drawn(row int) bool {")
+	for _, t := range m.geometry {
+		if !t.drawn {
+			p.line("if %d <= row && row < %d {", t.row, t.row+t.width)
+			p.line("return false // %s", t.name)
+			p.line("}")
+		}
+	}
+	p.line("return true")
 	p.line("}")
 	return gofmt("model_gen.go", &p.Buffer)
 }
@@ -67,23 +78,33 @@ func (m *model) fields(p *printer, elem string) {
 	p.line("SH []%s // [N*K*3]", elem)
 }
 
-// arrayLists prints the methods that list the arrays of a model, as places and as values.
-func (m *model) arrayLists(p *printer, receiver, place, value, coefficients string) {
+// arrayLists prints the methods that list the arrays of a model, as places and as values, which may say whether they
+// are drawn.
+func (m *model) arrayLists(p *printer, receiver, place, value, coefficients string, drawn bool) {
 	name, _, _ := strings.Cut(place, "[")
 	p.line("// %ss is how many arrays a model has.", name)
 	p.line("const %ss = %d\n", name, len(m.geometry)+1)
-	for _, f := range []struct{ doc, method, entry, ref string }{
-		{"arrays lists where the arrays are, in the order of their rows.", "arrays", place, "&"},
-		{"Tensors lists the arrays, not copies, in the order of their rows.", "Tensors", value, ""},
+	for _, f := range []struct {
+		doc, method, entry, ref string
+		drawn                   bool
+	}{
+		{"arrays lists where the arrays are, in the order of their rows.", "arrays", place, "&", false},
+		{"Tensors lists the arrays, not copies, in the order of their rows.", "Tensors", value, "", drawn},
 	} {
+		last := func(t modelTensor) string {
+			if f.drawn {
+				return fmt.Sprintf(", %t", t.drawn)
+			}
+			return ""
+		}
 		p.line("// %s", f.doc)
 		p.line("func (%s) %s() [%ss]%s {", receiver, f.method, name, f.entry)
 		p.line("return [%ss]%s{", name, f.entry)
 		of := f.ref + receiver[:1]
 		for _, t := range m.geometry {
-			p.line("{%q, %d, %s.%s},", t.name, t.width, of, t.goName())
+			p.line("{%q, %d, %s.%s%s},", t.name, t.width, of, t.goName(), last(t))
 		}
-		p.line(`{"sh", 3 * %s.%s(), %s.SH},`, receiver[:1], coefficients, of)
+		p.line(`{"sh", 3 * %s.%s(), %s.SH%s},`, receiver[:1], coefficients, of, last(m.sh[0]))
 		p.line("}")
 		p.line("}\n")
 	}
@@ -102,7 +123,7 @@ func (m *model) sceneGo() ([]byte, error) {
 	p.line("Degree int // degree of the spherical harmonics, 0 to MaxSHDegree\n")
 	m.fields(&p, "float32")
 	p.line("}\n")
-	m.arrayLists(&p, "s *Splats", "splatArray", "SplatTensor", "K")
+	m.arrayLists(&p, "s *Splats", "splatArray", "SplatTensor", "K", true)
 	p.line("// geometryNumbers is how many numbers a splat has beside its spherical harmonics.")
 	p.line("const geometryNumbers = %d\n", m.rowSH())
 	p.line("// SplatParts lists the tensors of a model of an SH degree as checkpoints have them, in their order.")
@@ -144,7 +165,7 @@ func (m *model) refGo() ([]byte, error) {
 	p.line("Degree int // of the stored spherical harmonics, 0 to 3\n")
 	m.fields(&p, "T")
 	p.line("}\n")
-	m.arrayLists(&p, "p *Params[T]", "paramArray[T]", "Tensor[T]", "Coefficients")
+	m.arrayLists(&p, "p *Params[T]", "paramArray[T]", "Tensor[T]", "Coefficients", false)
 	p.line("// At returns where row r of splat i is.")
 	p.line("func (p *Params[T]) At(r, i int) *T {")
 	p.line("switch {")
@@ -180,6 +201,10 @@ func (m *model) rates(p *printer) {
 	p.line("// geometry lists the rates of the arrays before SH.")
 	p.line("func (r Rates) geometry() [%d]float64 {", n)
 	p.line("return [%d]float64{%s}", n, strings.Join(of[:n], ", "))
+	p.line("}\n")
+	p.line("// All lists where the rates are.")
+	p.line("func (r *Rates) All() []*float64 {")
+	p.line("return []*float64{&r.%s}", strings.Join(fields, ", &r."))
 	p.line("}\n")
 	p.line("// Put sets the rates in the parameters of the kernels.")
 	p.line("func (r Rates) Put(p *layout.StepParams) {")

@@ -82,7 +82,7 @@ func emitSettingsGLSL(c *schema) []byte {
 		case "scene":
 			text += "; here times the scene's scale"
 		case "rate":
-			text += "; here as the step has it"
+			text += "; here times the root of the number of views and the cooldown"
 		}
 		for _, line := range wrapped(text) {
 			fmt.Fprintf(&b, "    // %s\n", line)

@@ -1,16 +1,26 @@
 // Package playtest lets tests drive a headless browser, by scripts in Python that use Playwright. Run skips the test
-// where Chromium or Playwright is missing; VKSPLAT_CHROMIUM and VKSPLAT_PYTHON name others than those in PATH.
+// where Chromium or Playwright is missing; VKSPLAT_CHROMIUM and VKSPLAT_PYTHON name others than those in PATH. Enter
+// needs neither.
 package playtest
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
+
+	"github.com/coder/websocket"
 )
 
 // shared is what all scripts import, as browser.
@@ -56,4 +66,33 @@ func Run(t testing.TB, script string, task map[string]any, log any) {
 	if err := errors.Join(err, json.Unmarshal(out, log)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Enter opens the page at an address as a browser does, and then its WebSocket.
+func Enter(ctx context.Context, address string) (*websocket.Conn, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Jar: jar}
+	answer, err := client.Get(address)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	place := regexp.MustCompile(`url=([^"]+)"`).FindSubmatch(body)
+	if err != nil || place == nil {
+		return nil, fmt.Errorf("%s: %s, %v", answer.Status, body, err)
+	}
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	at = at.ResolveReference(&url.URL{Path: string(place[1]) + "watch"})
+	c, _, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPClient: client})
+	if err == nil {
+		c.SetReadLimit(1 << 24)
+	}
+	return c, err
 }

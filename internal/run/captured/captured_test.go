@@ -1,6 +1,8 @@
 package captured
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -31,5 +33,24 @@ func TestShiftedCamerasComeBack(t *testing.T) {
 	}
 	if back := Shifted(away, [3]float64{-10, -20, -30}); back[0].T != c.T {
 		t.Errorf("back at %v, want %v", back[0].T, c.T)
+	}
+}
+
+// TestFindCameras finds cameras.json beside a model and where training puts it, and no other unless it guesses.
+func TestFindCameras(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "cameras.json")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"model.ply": true, "point_cloud/iteration_7/point_cloud.ply": true,
+		"a/b/model.ply": false, "a/model.ply": false} {
+		model := filepath.Join(dir, filepath.FromSlash(name))
+		if got := FindCameras(model, CamerasBeside[:1], false); (got == file) != want {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := FindCameras(model, CamerasBeside, true); got != file {
+			t.Errorf("%s: %q, want %s", name, got, file)
+		}
 	}
 }

@@ -48,12 +48,12 @@ func PictureNames(cams []scene.Camera) []string {
 	return names
 }
 
-// RefuseInside refuses a folder to write, which a flag names, that is one of the capture's.
-func RefuseInside(folder, flag string, c *scene.Capture) error {
+// RefuseInside refuses a folder to write, of the setting name, that is one of the capture's.
+func RefuseInside(folder, name string, c *scene.Capture) error {
 	const hint = "choose a folder of its own, outside of the capture"
 	out, root := output.Resolved(folder), output.Resolved(c.Root)
 	if out == root {
-		return fault.Usagef(hint, "%s: %s is the capture itself", fault.Named(flag), folder)
+		return fault.Usagef(hint, "%s: %s is the capture itself", fault.Named(name), folder)
 	}
 	dirs := []string{c.Images, c.Model}
 	for i := range c.Cameras {
@@ -66,10 +66,10 @@ func RefuseInside(folder, flag string, c *scene.Capture) error {
 		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds
 		// the capture as well.
 		if dir = output.Resolved(dir); output.IsFolder(dir) && output.Within(out, dir) && !output.Within(root, dir) {
-			return fault.Usagef(hint, "%s: %s is in %s, which belongs to the capture", fault.Named(flag), folder, dir)
+			return fault.Usagef(hint, "%s: %s is in %s, which belongs to the capture", fault.Named(name), folder, dir)
 		}
 		if output.Within(dir, out) && output.Within(out, root) {
-			return fault.Usagef(hint, "%s: %s holds %s, which belongs to the capture", fault.Named(flag), folder, dir)
+			return fault.Usagef(hint, "%s: %s holds %s, which belongs to the capture", fault.Named(name), folder, dir)
 		}
 	}
 	return nil

@@ -216,7 +216,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		}
 	}
 	debug.SetMemoryLimit(Heap)
-	w := NewWatch(console)
+	w := newWatch(console)
 	defer w.end()
 	model, err := openModels(console, o.In, w)
 	if err != nil {
@@ -240,7 +240,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		dropTemporary(o.Out)
 		release()
 	}
-	w.Ctx = ctx
+	w.ctx = ctx
 	err = changeModel(console, o, f, model, selection, up, moves)
 	if errors.Is(err, context.Canceled) {
 		err = fault.ErrInterrupted
@@ -312,7 +312,7 @@ func openModels(console *cli.Console, in []string, w *watch) (splatfile.Source, 
 		if err != nil {
 			return nil, errors.Join(err, opened.Close())
 		}
-		opened.Parts = append(opened.Parts, w.Over(model))
+		opened.Parts = append(opened.Parts, w.over(model))
 		for _, n := range model.Info().Notes {
 			console.Warn(path + ": " + n)
 		}

@@ -13,18 +13,18 @@ import (
 // watch shows how a conversion goes and ends it when the user wants so.
 type watch struct {
 	console *cli.Console
-	Ctx     context.Context
+	ctx     context.Context
 	shown   time.Time // when the last line was due
 	pass    int       // how often a file has been read
 	read    int       // splats of this pass
 	of      int       // so many
 }
 
-func NewWatch(console *cli.Console) *watch {
-	return &watch{console: console, Ctx: context.Background(), shown: time.Now()}
+func newWatch(console *cli.Console) *watch {
+	return &watch{console: console, ctx: context.Background(), shown: time.Now()}
 }
 
-func (w *watch) end() { w.Ctx = context.Background() }
+func (w *watch) end() { w.ctx = context.Background() }
 
 // begin starts to count anew.
 func (w *watch) begin(n int) { w.pass, w.read, w.of = w.pass+1, 0, n }
@@ -36,11 +36,11 @@ func (w *watch) saw(n int) error {
 		w.shown = t
 		w.console.Printf("pass %d: %s of %d\n", w.pass, cli.Count(w.read, "splat"), w.of)
 	}
-	return w.Ctx.Err()
+	return w.ctx.Err()
 }
 
-// Over returns model with the watch between it and those who read it.
-func (w *watch) Over(model splatfile.Source) splatfile.Source {
+// over returns model with the watch between it and those who read it.
+func (w *watch) over(model splatfile.Source) splatfile.Source {
 	plain := watched{model, w}
 	if g, ok := model.(splatfile.Gatherer); ok {
 		return &watchedRows{plain, g}

@@ -17,7 +17,7 @@ import (
 // takeLook makes the settings of drawing those of training, as far as the file or its run knows them and no flag says
 // otherwise.
 func (j *Job) takeLook(synthetic bool) error {
-	model, err := splatfile.Open(j.File)
+	model, err := splatfile.Open(j.file)
 	if err != nil {
 		return err
 	}
@@ -25,8 +25,8 @@ func (j *Job) takeLook(synthetic bool) error {
 	if err := model.Close(); err != nil {
 		return err
 	}
-	o := &j.O
-	look, err := captured.LookOf(j.File, &info.Meta)
+	o := &j.o
+	look, err := captured.LookOf(j.file, &info.Meta)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (j *Job) takeLook(synthetic bool) error {
 // printDrawn names below a table what decides its scores beside the file.
 func (j *Job) printDrawn() {
 	if d := j.Result.Drawn; d != nil {
-		j.console.Printf("%s: drawn with %s.\n", j.Name, d)
+		j.console.Printf("%s: drawn with %s.\n", j.name, d)
 	}
 }
 
@@ -59,8 +59,8 @@ func (j *Job) warnElsewhere(s *scene.Splats) {
 	for i := 0; i < s.N; i += stride {
 		p := [3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])}
 		n++
-		for k := range j.Cams {
-			if j.Cams[k].Sees(p) {
+		for k := range j.cams {
+			if j.cams[k].Sees(p) {
 				seen++
 				break
 			}
@@ -69,7 +69,7 @@ func (j *Job) warnElsewhere(s *scene.Splats) {
 	if n > 0 && seen*100 < n {
 		j.console.Warn(fmt.Sprintf(
 			"%s: of %s that were looked at %d are in a view: the model is in another frame than "+
-				"the capture, or was moved; %s, %s, %s and %s choose a frame", j.Name, cli.Count(n, "splat"), seen,
+				"the capture, or was moved; %s, %s, %s and %s choose a frame", j.name, cli.Count(n, "splat"), seen,
 			fault.Setting("origin"), fault.Setting("model"), fault.Setting("format"),
 			fault.Setting("undo-applied-transform")))
 	}

@@ -178,7 +178,7 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 		}
 	}
 	for _, job := range jobs { // what has no room in the device is told before the first is measured
-		if err := job.PlanPerceptual(device); err != nil {
+		if err := job.planPerceptual(device); err != nil {
 			return err
 		}
 	}
@@ -188,7 +188,7 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 	}
 	defer func() { err = errors.Join(err, lpips.Close()) }()
 	for _, job := range jobs {
-		if err := lpips.Use(job); err != nil {
+		if err := lpips.use(job); err != nil {
 			return err
 		}
 		if err := job.measure(ctx, device); err != nil {

@@ -30,16 +30,16 @@ import (
 // Job is one thing that eval measures: a model, or a folder of pictures.
 type Job struct {
 	console *cli.Console
-	O       Options          // with what the run recorded
-	Name    string           // in tables
-	File    string           // of the model
+	o       Options          // with what the run recorded
+	name    string           // in tables
+	file    string           // of the model
 	rec     *captured.Record // of the model's run, nil for none
 	capture *scene.Capture
-	Cams    []scene.Camera // to be compared with; of a model in the training frame
+	cams    []scene.Camera // to be compared with; of a model in the training frame
 	renders []scene.Camera // pictures of --renders
 	folder  string         // for the files of scores, "" for none
 	ours    bool           // a run of this program's is in it
-	Scorer  *Scorer
+	scorer  *Scorer
 	Result  results.Result
 	origin  [3]float64 // that was subtracted from the model's coordinates
 	beside  int64      // bytes of the device that LPIPS leaves for drawing
@@ -68,7 +68,7 @@ func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 	if rec == nil && !output.IsFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
 	}
-	j := &Job{console: console, O: o, Name: path, File: file, folder: cmp.Or(o.Out, out),
+	j := &Job{console: console, o: o, name: path, file: file, folder: cmp.Or(o.Out, out),
 		ours: rec != nil && o.Out == ""}
 	return j, j.openCapture(rec)
 }
@@ -99,7 +99,7 @@ func (o *Options) findModel(path string) (file, out string, err error) {
 
 // openCapture reads the capture and chooses the views. rec is nil where no run recorded them.
 func (j *Job) openCapture(rec *captured.Record) error {
-	o := &j.O
+	o := &j.o
 	c, err := load.Capture(o.Capture, o.Load.Options())
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (j *Job) openCapture(rec *captured.Record) error {
 	if err != nil {
 		return err
 	}
-	j.Cams = captured.Pick(c.Cameras, views)
+	j.cams = captured.Pick(c.Cameras, views)
 	j.setScorer()
 	j.Result.Drawn = captured.DrawnOf(&o.Config, o.Exposure, c, views)
 	on := j.countTrainedOn(rec, views)
@@ -139,8 +139,8 @@ func (j *Job) openCapture(rec *captured.Record) error {
 }
 
 func (j *Job) setScorer() {
-	j.Scorer = &Scorer{Protocol: ProtocolOf(j.O.Protocol), Correct: j.O.Correct, Unmasked: captured.AnyMasked(j.Cams)}
-	j.Result.Protocol = j.O.Protocol
+	j.scorer = &Scorer{Protocol: ProtocolOf(j.o.Protocol), Correct: j.o.Correct, unmasked: captured.AnyMasked(j.cams)}
+	j.Result.Protocol = j.o.Protocol
 }
 
 // pictureJob pairs the pictures of two folders.
@@ -156,7 +156,7 @@ func pictureJob(console *cli.Console, o *Options) (*Job, error) {
 	for _, w := range pairs.Warnings {
 		console.Warn(w.String())
 	}
-	j := &Job{console: console, O: *o, Name: o.Renders, folder: o.Out, renders: pairs.Renders, Cams: pairs.Photos}
+	j := &Job{console: console, o: *o, name: o.Renders, folder: o.Out, renders: pairs.Renders, cams: pairs.Photos}
 	// INRIA's layout is test/ours_30000/renders.
 	j.Result.Method = filepath.Base(output.Absolute(o.Renders))
 	if parent := filepath.Base(filepath.Dir(output.Absolute(o.Renders))); j.Result.Method == "renders" &&
@@ -179,13 +179,13 @@ const (
 // perPixel is what comparing a picture takes.
 func (j *Job) perPixel() int64 {
 	n := int64(comparedBytes)
-	if j.O.Exposure {
+	if j.o.Exposure {
 		n += exposedBytes
 	}
 	if j.renders != nil {
 		n += fileBytes
 	}
-	if j.O.Weights != "" {
+	if j.o.Weights != "" {
 		n += lpipsBytes
 	}
 	return n
@@ -194,28 +194,28 @@ func (j *Job) perPixel() int64 {
 // measure renders and compares all views. device is nil for pictures.
 func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) {
 	if j.renders != nil {
-		plan, err := pipeline.PlanMeasuringFiles(j.O.Device, j.renders, j.Cams, j.perPixel())
+		plan, err := pipeline.PlanMeasuringFiles(j.o.Device, j.renders, j.cams, j.perPixel())
 		if err != nil {
 			return err
 		}
 		return j.round(ctx, plan, j.readRender)
 	}
-	splats, info, err := models.Open(j.console, j.File)
+	splats, info, err := models.Open(j.console, j.file)
 	if err != nil {
 		return err
 	}
 	j.nameMethod(info.Meta.Step)
 	splats = splats.FromCapture(j.capture.Frame, j.origin)
-	if err := models.CheckNear(j.O.Config.Near, splats, j.capture.Cameras); err != nil {
+	if err := models.CheckNear(j.o.Config.Near, splats, j.capture.Cameras); err != nil {
 		return err
 	}
 	j.warnElsewhere(splats)
-	plan, err := device.PlanMeasuring(splats.N, splats.Degree, j.Cams, j.perPixel())
+	plan, err := device.PlanMeasuring(splats.N, splats.Degree, j.cams, j.perPixel())
 	if err != nil {
 		return err
 	}
-	j.O.Config.Part = func(done, of int) { j.show.Part(done, of) }
-	renderer, err := pipeline.NewRenderer(device, splats, j.Cams, j.O.Config)
+	j.o.Config.Part = func(done, of int) { j.show.Part(done, of) }
+	renderer, err := pipeline.NewRenderer(device, splats, j.cams, j.o.Config)
 	if err != nil {
 		return err
 	}
@@ -223,30 +223,30 @@ func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) 
 	models.TellShared(j.console, renderer)
 	return j.round(ctx, plan, func(memory []float32, i int) ([]float32,
 		error) {
-		return renderer.RenderInto(memory, j.Cams[i])
+		return renderer.RenderInto(memory, j.cams[i])
 	})
 }
 
 // nameMethod names the model as INRIA's files do: by the step that its file or its folder tells.
 func (j *Job) nameMethod(step int) {
-	if output.FolderOf(j.File) != "" {
-		j.Result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.File)),
+	if output.FolderOf(j.file) != "" {
+		j.Result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.file)),
 			filepath.Base(output.ModelFolder))
 	} else if j.Result.Method = results.MethodName(step); step == 0 {
-		j.Result.Method = strings.TrimSuffix(filepath.Base(j.File), filepath.Ext(j.File))
+		j.Result.Method = strings.TrimSuffix(filepath.Base(j.file), filepath.Ext(j.file))
 	}
-	if j.O.Split == SplitTrain {
+	if j.o.Split == SplitTrain {
 		j.Result.Method += "_" + SplitTrain
 	}
 }
 
 // refuseForeign refuses to replace the scores of another program.
 func (j *Job) refuseForeign() error {
-	if j.folder == "" || j.ours || j.O.Overwrite {
+	if j.folder == "" || j.ours || j.o.Overwrite {
 		return nil
 	}
 	if j.renders == nil {
-		model, err := splatfile.Open(j.File)
+		model, err := splatfile.Open(j.file)
 		if err != nil {
 			return err
 		}
@@ -268,30 +268,30 @@ func (j *Job) readRender(_ []float32, i int) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	return photo.FloatRGB(photo.Over(img, j.O.Config.Background)), nil
+	return photo.FloatRGB(photo.Over(img, j.o.Config.Background)), nil
 }
 
 // round compares all views.
 func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan,
 	draw func(memory []float32, i int) ([]float32, error)) error {
-	round, err := NewViewRound(j.Cams, plan)
+	round, err := NewViewRound(j.cams, plan)
 	if err != nil {
 		return err
 	}
 	defer round.Photos.Close()
-	show := showPictures(j.console, len(j.Cams))
+	show := showPictures(j.console, len(j.cams))
 	j.show = show
 	defer show.Interrupt()
-	round.Strict, round.Warn, round.Draw = j.O.Load.Strict, j.console.Warn, draw
+	round.Strict, round.Warn, round.Draw = j.o.Load.Strict, j.console.Warn, draw
 	round.Compare = func(c *Comparison) (func(), error) {
-		c.Photo = photo.Over(c.Photo, j.O.Config.Background)
+		c.Photo = photo.Over(c.Photo, j.o.Config.Background)
 		all := []uint32(nil)
-		if j.O.Exposure {
+		if j.o.Exposure {
 			all = metric.RightHalf(nil, c.Cam.Width, c.Cam.Height)
 		}
-		render, mask := c.Comparable(j.O.Exposure)
+		render, mask := c.Comparable(j.o.Exposure)
 		c.Render = render
-		scores, err := j.Scorer.Scores(c.Photo, c.Render, mask, all)
+		scores, err := j.scorer.scores(c.Photo, c.Render, mask, all)
 		if err != nil {
 			return nil, fmt.Errorf("measure %q: %w", c.Cam.Name, err)
 		}
@@ -304,7 +304,7 @@ func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan,
 		return err
 	}
 	if len(j.Result.Views) == 0 {
-		return fault.WithHint(fmt.Errorf("%s: %w: no photo could be measured", j.Name, fault.ErrData),
+		return fault.WithHint(fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData),
 			"the warnings above say why; "+j.otherPhotos())
 	}
 	return nil
@@ -315,7 +315,7 @@ func (j *Job) otherPhotos() string {
 	switch {
 	case j.renders == nil:
 		return "name another capture with " + fault.Setting("capture")
-	case j.O.Load.Masks != "":
+	case j.o.Load.Masks != "":
 		return "name other masks with " + fault.Setting("masks") + ", or leave them out"
 	}
 	return "name other folders with " + fault.Setting("renders") + " and " + fault.Setting("gt")

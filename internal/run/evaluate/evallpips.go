@@ -15,14 +15,14 @@ import (
 // lpipsBytes is what a picture's pixel takes of RAM for LPIPS: the photo and the render as they are compared.
 const lpipsBytes = 2 * 12
 
-// Perceptual measures LPIPS.
-type Perceptual struct {
-	Net    *lpips.Scorer
-	Sha256 string // of the file of weights
+// perceptual measures LPIPS.
+type perceptual struct {
+	net    *lpips.Scorer
+	sha256 string // of the file of weights
 }
 
 // openPerceptual takes the weights of the protocol's network to the device; nil where none are given.
-func (o *Options) openPerceptual(device *pipeline.Device) (*Perceptual, error) {
+func (o *Options) openPerceptual(device *pipeline.Device) (*perceptual, error) {
 	if o.Weights == "" {
 		return nil, nil
 	}
@@ -35,25 +35,25 @@ func (o *Options) openPerceptual(device *pipeline.Device) (*Perceptual, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Perceptual{net, w.SHA256}, nil
+	return &perceptual{net, w.SHA256}, nil
 }
 
-func (p *Perceptual) Close() error {
+func (p *perceptual) Close() error {
 	if p == nil {
 		return nil
 	}
-	return p.Net.Close()
+	return p.net.Close()
 }
 
-// PlanPerceptual finds what drawing a job's model takes of the device, which LPIPS must leave, and refuses models that
+// planPerceptual finds what drawing a job's model takes of the device, which LPIPS must leave, and refuses models that
 // it would leave too little.
-func (j *Job) PlanPerceptual(device *pipeline.Device) error {
-	if j.O.Weights == "" {
+func (j *Job) planPerceptual(device *pipeline.Device) error {
+	if j.o.Weights == "" {
 		return nil
 	}
 	var info splatfile.Info // of no splats: the pictures are there
 	if j.renders == nil {
-		model, err := splatfile.Open(j.File)
+		model, err := splatfile.Open(j.file)
 		if err != nil {
 			return err
 		}
@@ -63,24 +63,24 @@ func (j *Job) PlanPerceptual(device *pipeline.Device) error {
 		}
 	}
 	var err error
-	if j.beside, err = device.PlanLPIPS(ProtocolOf(j.O.Protocol).net, info.N, info.Degree, j.Cams,
-		j.O.Config.Smaller); err != nil {
-		err = fmt.Errorf("measure %s: %w", j.Name, err)
+	if j.beside, err = device.PlanLPIPS(ProtocolOf(j.o.Protocol).net, info.N, info.Degree, j.cams,
+		j.o.Config.Smaller); err != nil {
+		err = fmt.Errorf("measure %s: %w", j.name, err)
 	}
 	return err
 }
 
-// Use has a job's pictures measured by p as well, in memory that is taken before the job takes its own. What a mask
+// use has a job's pictures measured by p as well, in memory that is taken before the job takes its own. What a mask
 // leaves out is the photo in both.
-func (p *Perceptual) Use(j *Job) error {
+func (p *perceptual) use(j *Job) error {
 	if p == nil {
 		return nil
 	}
-	if err := p.Net.Reserve(j.Cams, j.beside); err != nil {
+	if err := p.net.Reserve(j.cams, j.beside); err != nil {
 		return err
 	}
-	j.Result.Weights = p.Sha256
-	j.Scorer.Lpips = func(shot scene.Image, render []float32, mask []uint32) (float64, error) {
+	j.Result.Weights = p.sha256
+	j.scorer.lpips = func(shot scene.Image, render []float32, mask []uint32) (float64, error) {
 		want, got := photo.FloatRGB(shot), render
 		if mask != nil {
 			got = append([]float32(nil), render...)
@@ -90,7 +90,7 @@ func (p *Perceptual) Use(j *Job) error {
 				}
 			}
 		}
-		score, err := p.Net.Score(want, got, shot.Width, shot.Height)
+		score, err := p.net.Score(want, got, shot.Width, shot.Height)
 		if errors.Is(err, pipeline.ErrDiverged) {
 			return 0, fmt.Errorf("the rendering is no picture: %w", err)
 		}

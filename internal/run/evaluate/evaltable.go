@@ -95,8 +95,8 @@ func printResult(console *cli.Console, j *Job) {
 		t.Add(row...)
 	}
 	t.Add(last...)
-	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.Name, r.Method, cli.Count(len(r.Views), "photo"),
-		captured.Resolution(j.Cams), t, j.Scorer.Legend())
+	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"),
+		captured.Resolution(j.cams), t, j.scorer.Legend())
 	j.printDrawn()
 	j.printTrainedOn()
 	if j.folder != "" {
@@ -110,7 +110,7 @@ func printResult(console *cli.Console, j *Job) {
 func printComparison(console *cli.Console, jobs []*Job) {
 	head := []string{"mean"}
 	for _, j := range jobs {
-		head = append(head, fmt.Sprintf("%s, %s", j.Name, j.Result.Method))
+		head = append(head, fmt.Sprintf("%s, %s", j.name, j.Result.Method))
 	}
 	views, same := sharedViews(jobs)
 	best := bestInBold
@@ -144,7 +144,7 @@ func printComparison(console *cli.Console, jobs []*Job) {
 		}
 		console.Printf("%s\n", t)
 	}
-	console.Printf("%s\n", jobs[0].Scorer.Legend())
+	console.Printf("%s\n", jobs[0].scorer.Legend())
 	for _, j := range jobs {
 		j.printDrawn()
 		j.printTrainedOn()

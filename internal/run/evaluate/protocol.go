@@ -54,10 +54,10 @@ func ProtocolNames() (names []string) {
 type Scorer struct {
 	Protocol
 	Correct  string // way of correcting colours, or ColorNone
-	Unmasked bool   // there are masks: scores of all pixels, too
+	unmasked bool   // there are masks: scores of all pixels, too
 	// lpips is a perceptual distance of pictures with values in 0..1, called from several goroutines; nil: nobody
 	// measures one, which is told as such.
-	Lpips func(photo scene.Image, render []float32, mask []uint32) (float64, error)
+	lpips func(photo scene.Image, render []float32, mask []uint32) (float64, error)
 }
 
 // Names of scores: first INRIA's, then gsplat's for what INRIA does not have.
@@ -67,9 +67,9 @@ var (
 	UnmaskedNames = [3]string{"unmasked_psnr", "unmasked_ssim", "unmasked_lpips"}
 )
 
-// Scores compares a rendering, clamped to 0..1, with its photo where mask says so; all is the mask without those of the
+// scores compares a rendering, clamped to 0..1, with its photo where mask says so; all is the mask without those of the
 // capture. The rendering may be rounded meanwhile.
-func (s *Scorer) Scores(photo scene.Image, render []float32, mask, all []uint32) ([]results.Score, error) {
+func (s *Scorer) scores(photo scene.Image, render []float32, mask, all []uint32) ([]results.Score, error) {
 	if s.bytes {
 		metric.Quantise(render)
 	}
@@ -80,7 +80,7 @@ func (s *Scorer) Scores(photo scene.Image, render []float32, mask, all []uint32)
 			list, err = s.three(list, CorrectNames, photo, corrected, mask)
 		}
 	}
-	if err == nil && s.Unmasked {
+	if err == nil && s.unmasked {
 		list, err = s.three(list, UnmaskedNames, photo, render, all)
 	}
 	return list, err
@@ -94,9 +94,9 @@ func (s *Scorer) three(list []results.Score, names [3]string, photo scene.Image,
 		return nil, err
 	}
 	lpips := results.Score{Name: names[2]}
-	if s.Lpips != nil {
+	if s.lpips != nil {
 		lpips.Known = true
-		if lpips.Value, err = s.Lpips(photo, render, mask); err != nil {
+		if lpips.Value, err = s.lpips(photo, render, mask); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +110,7 @@ func (s *Scorer) Legend() string {
 	if s.Correct != ColorNone {
 		text += fmt.Sprintf(" cc_: after the %s colour map that fits the photo best.", s.Correct)
 	}
-	if s.Unmasked {
+	if s.unmasked {
 		text += " Pixels that masks leave out do not count, but in unmasked_."
 	}
 	return text + " n/a: not measured."

@@ -13,7 +13,7 @@ import (
 // on. rec is the record of its run, nil where there is none.
 func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedOn {
 	c := j.capture
-	if rec != nil && rec.Describes(c, j.O.Capture) {
+	if rec != nil && rec.Describes(c, j.o.Capture) {
 		held := map[string]bool{}
 		for _, name := range rec.HeldOut {
 			held[name] = true
@@ -26,7 +26,7 @@ func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedO
 		}
 		return results.TrainedOn{Views: n, Known: true}
 	}
-	saved, err := checkpoint.Open(j.File)
+	saved, err := checkpoint.Open(j.file)
 	if err != nil {
 		return results.TrainedOn{}
 	}
@@ -47,28 +47,28 @@ func (j *Job) warnTrainedOn() {
 	switch text := j.trainedOnText(); {
 	case text == "":
 	case j.Result.TrainedOn.Known:
-		j.console.Warn(j.Name + ": " + text)
+		j.console.Warn(j.name + ": " + text)
 	default:
-		j.console.Note(j.Name + ": " + text)
+		j.console.Note(j.name + ": " + text)
 	}
 }
 
 // printTrainedOn says the same below a table.
 func (j *Job) printTrainedOn() {
 	if text := j.trainedOnText(); text != "" {
-		j.console.Printf("\n**%s: %s.**\n", j.Name, text)
+		j.console.Printf("\n**%s: %s.**\n", j.name, text)
 	}
 }
 
 // trainedOnText is "" where all is well, or was asked for.
 func (j *Job) trainedOnText() string {
 	switch t := j.Result.TrainedOn; {
-	case t == nil || j.O.Split == SplitTrain || t.Known && t.Views == 0:
+	case t == nil || j.o.Split == SplitTrain || t.Known && t.Views == 0:
 		return ""
 	case !t.Known:
 		return "nothing says which photos it was trained on; if it was on these, the scores say nothing of new views"
 	default:
 		return fmt.Sprintf("it was trained on %d of the %s that it is measured on, whose scores say nothing of new "+
-			"views", t.Views, cli.Count(len(j.Cams), "photo"))
+			"views", t.Views, cli.Count(len(j.cams), "photo"))
 	}
 }

@@ -63,11 +63,11 @@ func resolve(o *train.ViewerOptions) (server view.ServerOptions, err error) {
 	return server, nil
 }
 
-// Training shows a run in the browser. Its methods do nothing where it is nil.
-type Training struct {
+// training shows a run in the browser. Its methods do nothing where it is nil.
+type training struct {
 	r       *train.Run
 	server  *view.Server
-	Between *pipeline.Interludes
+	between *pipeline.Interludes
 	stop    context.CancelFunc // of the run, as Ctrl-C does
 	ended   chan error         // of the server, one value; nil: it does not serve yet
 	end     context.CancelFunc // of the server
@@ -99,8 +99,8 @@ func New(r *train.Run, stop context.CancelFunc) (train.Viewer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Training{
-		r: r, server: server, Between: pipeline.NewInterludes(), stop: stop, turn: make(chan struct{}, 1),
+	l := &training{
+		r: r, server: server, between: pipeline.NewInterludes(), stop: stop, turn: make(chan struct{}, 1),
 		told: make(chan struct{}), patience: aloneFor,
 	}
 	l.here.none = make(chan struct{}, 1)
@@ -109,10 +109,10 @@ func New(r *train.Run, stop context.CancelFunc) (train.Viewer, error) {
 }
 
 // Interludes is the trainer's.
-func (l *Training) Interludes() *pipeline.Interludes { return l.Between }
+func (l *training) Interludes() *pipeline.Interludes { return l.between }
 
 // Serve begins to answer: the run is about to train.
-func (l *Training) Serve() error {
+func (l *training) Serve() error {
 	r := l.r
 	l.photos.background = r.Config.Background
 	l.status = view.Status{Step: r.Trainer.Step(), Steps: r.Config.Iterations, Splats: r.Trainer.NSplats()}
@@ -133,8 +133,8 @@ func (l *Training) Serve() error {
 }
 
 // Close ends the server.
-func (l *Training) Close() error {
-	l.Between.Release()
+func (l *training) Close() error {
+	l.between.Release()
 	if l.ended == nil {
 		return l.server.Close()
 	}
@@ -143,7 +143,7 @@ func (l *Training) Close() error {
 }
 
 // Step is called after every step.
-func (l *Training) Step(p pipeline.Progress) {
+func (l *training) Step(p pipeline.Progress) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,22 +161,22 @@ func (l *Training) Step(p pipeline.Progress) {
 }
 
 // Measured is called when the held-out photos have been measured.
-func (l *Training) Measured(step int, psnr float64) {
+func (l *training) Measured(step int, psnr float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.status.HeldStep, l.status.HeldPSNR = step, psnr
 }
 
 // Status implements view.Training, as the methods below do.
-func (l *Training) Status() view.Status {
+func (l *training) Status() view.Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.status
-	s.Paused = l.Between.Held()
+	s.Paused = l.between.Held()
 	switch l.r.Stage() {
 	case train.StageTraining:
 		s.Doing = "training"
-		if l.Between.Still() {
+		if l.between.Still() {
 			s.Doing = "paused"
 		} else if s.Paused {
 			s.Doing = "pausing"
@@ -189,21 +189,21 @@ func (l *Training) Status() view.Status {
 	return s
 }
 
-func (l *Training) Ended() <-chan struct{} { return l.told }
+func (l *training) Ended() <-chan struct{} { return l.told }
 
-func (l *Training) History() []view.Moment {
+func (l *training) History() []view.Moment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.history.moments()
 }
 
-func (l *Training) Losses() []view.ViewLoss {
+func (l *training) Losses() []view.ViewLoss {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]view.ViewLoss(nil), l.losses...)
 }
 
-func (l *Training) Cameras() []view.LiveCamera {
+func (l *training) Cameras() []view.LiveCamera {
 	held := make(map[int]bool, len(l.r.Test))
 	for _, i := range l.r.Test {
 		held[i] = true
@@ -215,19 +215,19 @@ func (l *Training) Cameras() []view.LiveCamera {
 	return list
 }
 
-func (l *Training) Do(_ context.Context, c view.Command) error {
+func (l *training) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
-		if !l.Between.Held() {
+		if !l.between.Held() {
 			l.r.Console.Note("paused from the viewer; it goes on from there, or when nobody has watched for " +
 				cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
-		l.Between.Hold()
+		l.between.Hold()
 	case view.CommandResume:
-		if l.Between.Held() {
+		if l.between.Held() {
 			l.r.Console.Note("going on")
 		}
-		l.Between.Release()
+		l.between.Release()
 	case view.CommandSave:
 		if l.r.Stage() == train.StageEnding {
 			return errors.New("the last step is done: the model is being written")
@@ -243,6 +243,6 @@ func (l *Training) Do(_ context.Context, c view.Command) error {
 	return nil
 }
 
-func (l *Training) Photo(ctx context.Context, camera int) ([]byte, error) {
+func (l *training) Photo(ctx context.Context, camera int) ([]byte, error) {
 	return l.photos.jpeg(ctx, &l.r.Capture.Cameras[camera], camera)
 }

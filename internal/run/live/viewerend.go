@@ -26,7 +26,7 @@ type attendance struct {
 }
 
 // Watched implements view.Training.
-func (l *Training) Watched(n int) {
+func (l *training) Watched(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.here.n = n
@@ -40,24 +40,24 @@ func (l *Training) Watched(n int) {
 	case l.here.none <- struct{}{}:
 	default:
 	}
-	if l.Between.Held() {
+	if l.between.Held() {
 		l.here.since = time.AfterFunc(l.patience, l.goOnAlone)
 	}
 }
 
 // goOnAlone ends a pause that nobody watches.
-func (l *Training) goOnAlone() {
+func (l *training) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.here.n == 0 && l.Between.Held() {
+	if l.here.n == 0 && l.between.Held() {
 		l.r.Console.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": going on")
-		l.Between.Release()
+		l.between.Release()
 	}
 }
 
 // Saving tells what becomes of the checkpoint that a viewer asked for: w if it is being written in the background,
 // otherwise that of a step, or err.
-func (l *Training) Saving(w *checkpoint.Write, path string, step int, err error) {
+func (l *training) Saving(w *checkpoint.Write, path string, step int, err error) {
 	if w == nil || err != nil {
 		l.setSave(path, step, err)
 		return
@@ -65,7 +65,7 @@ func (l *Training) Saving(w *checkpoint.Write, path string, step int, err error)
 	go func() { l.setSave(w.Path, w.Step, w.Wait()) }()
 }
 
-func (l *Training) setSave(path string, step int, err error) {
+func (l *training) setSave(path string, step int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.status.Save = view.Save{State: view.SaveDone, Step: step, Text: path}
@@ -75,7 +75,7 @@ func (l *Training) setSave(path string, step int, err error) {
 }
 
 // Over tells those who watch how the run ended, by its error, and waits until they have gone, if not for long.
-func (l *Training) Over(err error) {
+func (l *training) Over(err error) {
 	if l.ended == nil {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 func TestViewerAlone(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	var said bytes.Buffer
-	l := &Training{r: &train.Run{Console: cli.New(nil, io.Discard, &said)}, Between: pipeline.NewInterludes(),
+	l := &training{r: &train.Run{Console: cli.New(nil, io.Discard, &said)}, between: pipeline.NewInterludes(),
 		patience: patience}
 	l.Watched(1)
 	l.Watched(2)
@@ -31,11 +31,11 @@ func TestViewerAlone(t *testing.T) {
 	l.Watched(0)
 	l.Watched(1)
 	time.Sleep(2 * patience)
-	if !l.Between.Held() {
+	if !l.between.Held() {
 		t.Error("it goes on although somebody watches")
 	}
 	l.Watched(0)
-	for begin := time.Now(); l.Between.Held(); time.Sleep(time.Millisecond) {
+	for begin := time.Now(); l.between.Held(); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
 			t.Fatal("it is held for nobody")
 		}

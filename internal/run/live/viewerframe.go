@@ -17,7 +17,7 @@ import (
 )
 
 // Frame draws what a browser asks for.
-func (l *Training) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
+func (l *training) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
 	var shot scene.Image
 	if q.Mode == view.ModeError {
 		var err error
@@ -39,18 +39,18 @@ func (l *Training) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error)
 }
 
 // draw draws a frame between two steps of training, when its time has come.
-func (l *Training) draw(ctx context.Context, q *view.FrameQuery, photo scene.Image) (img scene.Image, err error) {
-	for wait := l.pace.Wait(l.Between.Lost()); wait > 0 && !l.Between.Held(); wait = l.pace.Wait(l.Between.Lost()) {
+func (l *training) draw(ctx context.Context, q *view.FrameQuery, photo scene.Image) (img scene.Image, err error) {
+	for wait := l.pace.Wait(l.between.Lost()); wait > 0 && !l.between.Held(); wait = l.pace.Wait(l.between.Lost()) {
 		select {
 		case <-time.After(min(wait, 50*time.Millisecond)): // it may be paused meanwhile
 		case <-ctx.Done():
 			return img, ctx.Err()
 		}
 	}
-	l.pace.Fit(q, l.Between.Held())
+	l.pace.Fit(q, l.between.Held())
 	c := frames.Camera(l.r.Capture.Cameras, q)
-	err = l.Between.Do(ctx, func() error {
-		begin, lost := time.Now(), l.Between.Lost()
+	err = l.between.Do(ctx, func() error {
+		begin, lost := time.Now(), l.between.Lost()
 		rgb, c, err := l.r.ShowToFit(l.memory, c, frames.Looks[q.Mode])
 		if err == nil {
 			l.memory = rgb

@@ -141,3 +141,11 @@ func TestRateAfterResume(t *testing.T) {
 		t.Errorf("%g steps/s of ten steps in %v", p.Rate, rateWindow)
 	}
 }
+
+func TestRateText(t *testing.T) {
+	for rate, want := range map[float64]string{4.2: "4.20 steps/s", 317.4: "317 steps/s"} {
+		if got := RateText(rate); got != want {
+			t.Errorf("%g is %q, want %q", rate, got, want)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func RefuseTaken(paths []string, remedy string) error {
 	return nil
 }
 
-var ProbeName = regexp.MustCompile(`^\.probe\d+$`)
+var probeName = regexp.MustCompile(`^\.probe\d+$`)
 
 // RemoveTemps removes from dir what writes left that were cut short, of files whose name, or the first bytes of it, is
 // ours, and probes of the disk.
@@ -39,7 +39,7 @@ func RemoveTemps(dir string, ours func(base string, cut bool) bool) {
 	}
 	for _, e := range entries {
 		base, cut := fault.TempOf(e.Name())
-		if e.Type().IsRegular() && (base != "" && ours(base, cut) || ProbeName.MatchString(e.Name())) {
+		if e.Type().IsRegular() && (base != "" && ours(base, cut) || probeName.MatchString(e.Name())) {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
 		}
 	}

@@ -68,7 +68,7 @@ func (w *Written) key(path string) string {
 // Owns reports whether this program wrote the file, and nobody has changed it since.
 func (w *Written) Owns(path string) bool {
 	mark, listed := w.Files[w.key(path)]
-	return listed && (mark == "" || mark == MarkOf(path))
+	return listed && (mark == "" || mark == markOf(path))
 }
 
 // Foreign returns those of the files that are there and that this program did not write, or that were changed since.
@@ -96,7 +96,7 @@ func (w *Written) Begin(paths ...string) error {
 	if !changed {
 		return nil
 	}
-	return w.Save()
+	return w.save()
 }
 
 // End marks what was written.
@@ -109,7 +109,7 @@ func (w *Written) End() error {
 	if len(w.Files) == 0 {
 		return os.Remove(filepath.Join(w.dir, WrittenFile))
 	}
-	return w.Save()
+	return w.save()
 }
 
 // mark marks a file. One that was not written, after all, leaves the list. The scores grow by what eval and others add
@@ -123,7 +123,7 @@ func (w *Written) mark(name string) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		delete(w.Files, name)
 	} else if !slices.Contains(scoreFiles, name) {
-		w.Files[name] = MarkOf(path)
+		w.Files[name] = markOf(path)
 	}
 }
 
@@ -138,7 +138,7 @@ func ScoreFilesIn(dir string) (paths []string) {
 	return paths
 }
 
-func (w *Written) Save() error {
+func (w *Written) save() error {
 	w.Known = true
 	return WriteJSON(filepath.Join(w.dir, WrittenFile), w)
 }
@@ -152,7 +152,7 @@ func AddWritten(dir string, paths ...string) error {
 	for _, path := range paths {
 		w.mark(w.key(path))
 	}
-	return w.Save()
+	return w.save()
 }
 
 // What of a large file is looked at to tell whether it was changed.
@@ -162,8 +162,8 @@ const (
 	markPiece  = 1 << 20
 )
 
-// MarkOf tells a file's content from others. It is "" of what cannot be read.
-func MarkOf(path string) string {
+// markOf tells a file's content from others. It is "" of what cannot be read.
+func markOf(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""

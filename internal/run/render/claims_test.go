@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 )
 
@@ -66,5 +67,20 @@ func TestHalfPicture(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left in the folder: %v, %v", entries, err)
+	}
+}
+
+// TestRenderClaims wants the pictures of a folder to be one render's at a time.
+func TestRenderClaims(t *testing.T) {
+	t.Parallel() // it waits
+	o := &Options{Out: filepath.Join(t.TempDir(), "frames")}
+	release, err := o.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := o.claim(); !errors.Is(err, output.ErrBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
+		fault.Hint(err) == "" {
+		t.Errorf("a second render: %v", err)
 	}
 }

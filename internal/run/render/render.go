@@ -45,7 +45,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return err
 	}
-	release, err := o.Claim()
+	release, err := o.claim()
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (o *Options) Look(info *splatfile.Info, synthetic bool) error {
 	return err
 }
 
-// Claim claims the folder of the pictures, if there are any: two renders at once would replace each other's pictures
+// claim claims the folder of the pictures, if there are any: two renders at once would replace each other's pictures
 // and render.json. One after the other, renders of several models or cameras may share a folder.
-func (o *Options) Claim() (release func(), err error) {
+func (o *Options) claim() (release func(), err error) {
 	if o.Out == "" {
 		return func() {}, nil
 	}

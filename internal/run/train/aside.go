@@ -12,9 +12,9 @@ import (
 	"vksplat/internal/run/output"
 )
 
-// PutAside moves what of an earlier run is not this one's past out of the way, before this one writes anything. after
+// putAside moves what of an earlier run is not this one's past out of the way, before this one writes anything. after
 // is the step of the earlier run that this one goes on with; -1: it does not.
-func (s *saver) PutAside(after int) (err error) {
+func (s *saver) putAside(after int) (err error) {
 	files, folders := s.toMove()
 	if len(files) == 0 {
 		return nil
@@ -62,13 +62,13 @@ func (s *saver) PutAside(after int) (err error) {
 		return err
 	}
 	output.AsideStep()
-	s.Aside, s.Left, s.Foreign = true, nil, nil
+	s.aside, s.left, s.foreign = true, nil, nil
 	return atomicfile.SyncDir(s.r.Out)
 }
 
-// toMove lists what PutAside moves, and the folders that may be empty then.
+// toMove lists what putAside moves, and the folders that may be empty then.
 func (s *saver) toMove() (files, folders []string) {
-	for _, path := range append(slices.Clone(s.Foreign), s.Left...) {
+	for _, path := range append(slices.Clone(s.foreign), s.left...) {
 		switch st, err := os.Lstat(path); {
 		case err != nil:
 		case slices.Contains(files, path):
@@ -81,12 +81,12 @@ func (s *saver) toMove() (files, folders []string) {
 	return files, folders
 }
 
-// Standing is called when the new run has a checkpoint, or its model and all that belongs to it.
-func (s *saver) Standing() {
-	if !s.Aside {
+// standing is called when the new run has a checkpoint, or its model and all that belongs to it.
+func (s *saver) standing() {
+	if !s.aside {
 		return
 	}
-	s.Aside = false
+	s.aside = false
 	if err := output.DropAside(s.r.Out); err != nil {
 		s.r.Console.Warn(fmt.Sprintf("the earlier run in %s is not removed: %v",
 			filepath.Join(s.r.Out, output.AsideFolder), err))
@@ -102,10 +102,10 @@ func (s *saver) givenUp() error {
 
 // undo brings the earlier run back where this one ends before its first checkpoint.
 func (s *saver) undo() error {
-	if s == nil || !s.Aside {
+	if s == nil || !s.aside {
 		return nil
 	}
-	s.Aside = false
+	s.aside = false
 	back, err := output.RecoverAside(s.r.Out)
 	if back {
 		s.r.Console.Note("restored the earlier run in " + s.r.Out + ": this run ended before its first checkpoint")

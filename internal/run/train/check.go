@@ -41,6 +41,9 @@ func (o *Options) checkRecipe() error {
 	follows := o.SplatsFactor > 0 && o.Given != nil && o.Given("splats-factor")
 	const still = "%s: without refinement the number of splats stays what the capture has"
 	switch {
+	case c.RandomBackground && c.BackgroundNoise > 0:
+		return fault.Usagef("leave out one of the two", "%s: both choose the background of a step",
+			fault.Named("random-background", "background-noise"))
 	case c.RefineEvery == 0 && c.Splats > 0:
 		return fault.Usagef("give "+fault.Setting("refine-every")+" 100", still, fault.Named("splats", "refine-every"))
 	case c.RefineEvery == 0 && follows:
@@ -68,7 +71,7 @@ func (o *Options) checkDevices() error {
 	case o.PlanJSON && !o.DryRun:
 		return fault.Usagef("add "+fault.Setting("dry-run"), "%s prints a plan, and none was asked for",
 			fault.Setting("json"))
-	case o.Given != nil && o.Given("devices") && !NamesDevices(o.Devices):
+	case o.Given != nil && o.Given("devices") && !namesDevices(o.Devices):
 		return fault.Usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
 			"%s: %q names no device in one place", fault.Named("devices"), o.Devices)
 	case o.Devices != "" && o.Device.Select != "":

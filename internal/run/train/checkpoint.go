@@ -29,11 +29,11 @@ type saver struct {
 	o   *CheckpointOptions
 	dir string
 
-	From    *checkpoint.File        // to go on with; nil: from the start
-	Foreign []string                // checkpoints in dir that are not of this run's past
-	Left    []string                // likewise what else an earlier run left in OUT
-	Aside   bool                    // both are in output.AsideFolder
-	Own     *output.Written         // files of OUT that are this program's
+	from    *checkpoint.File        // to go on with; nil: from the start
+	foreign []string                // checkpoints in dir that are not of this run's past
+	left    []string                // likewise what else an earlier run left in OUT
+	aside   bool                    // both are in output.AsideFolder
+	own     *output.Written         // files of OUT that are this program's
 	trusts  bool                    // treat every file with a run's name as ours
 	kept    []output.CheckpointFile // those that are, by step
 	pending *checkpoint.Write
@@ -49,12 +49,12 @@ type saver struct {
 	log        []output.CheckpointLog
 }
 
-func NewSaver(r *Run) *saver {
+func newSaver(r *Run) *saver {
 	return &saver{r: r, o: &r.Checkpoints, dir: filepath.Join(r.Out, output.CheckpointFolder)}
 }
 
-// CheckpointPath returns where the checkpoint of a step goes.
-func (s *saver) CheckpointPath(step int) string {
+// checkpointPath returns where the checkpoint of a step goes.
+func (s *saver) checkpointPath(step int) string {
 	return filepath.Join(s.dir, output.CheckpointPrefix+strconv.Itoa(step)+output.CheckpointSuffix)
 }
 
@@ -62,7 +62,7 @@ func (s *saver) CheckpointPath(step int) string {
 func (s *saver) run(ctx context.Context, to int) error {
 	t := s.r.Trainer
 	done := t.Step()
-	if s.From != nil && done == s.From.Header.Step && s.From.Header.Next.Step < done {
+	if s.from != nil && done == s.from.Header.Step && s.from.Header.Next.Step < done {
 		done-- // what belongs to the last step is not done: a refinement or a reset
 	}
 	for {
@@ -128,15 +128,15 @@ func (s *saver) keep(step int) {
 	}
 }
 
-// Begin checks that the disk has room for the first checkpoint and model.
-func (s *saver) Begin() error {
+// begin checks that the disk has room for the first checkpoint and model.
+func (s *saver) begin() error {
 	s.last = time.Now()
 	t, c := s.r.Trainer, &s.r.Config
 	if s.o.Off {
 		return nil
 	}
 	run := s.r.record()
-	run.Aside = func() string { return s.r.Rec.Metrics.since.text() }
+	run.Aside = func() string { return s.r.rec.metrics.since.text() }
 	t.SetRun(run)
 	need := t.CheckpointBytes(0) + checkpointHeader
 	free, known := atomicfile.FreeSpace(s.r.Out)
@@ -238,7 +238,7 @@ func (s *saver) save(background bool) error {
 		return err
 	}
 	s.identify()
-	w, err := t.SaveCheckpoint(s.CheckpointPath(t.Step()), background)
+	w, err := t.SaveCheckpoint(s.checkpointPath(t.Step()), background)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (s *saver) collect() error {
 	s.full = false
 	s.log = append(s.log, output.CheckpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied,
 		PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
-	s.Standing()
+	s.standing()
 	s.kept = slices.DeleteFunc(s.kept, func(f output.CheckpointFile) bool { return f.Path == w.Path })
 	s.kept = append(s.kept, output.CheckpointFile{Path: w.Path, Step: w.Step})
 	s.prune(s.o.keepRunning())
@@ -344,8 +344,8 @@ const worthWaiting = 60
 // tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
 func (s *saver) tooEarly() bool {
 	r := s.r
-	return r.Fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 &&
-		r.Rec.seconds() < worthWaiting
+	return r.fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 &&
+		r.rec.seconds() < worthWaiting
 }
 
 // pressed saves the run before the trainer gives things up for want of device memory.
@@ -358,8 +358,8 @@ func (s *saver) pressed(int) {
 	}
 }
 
-// Rescue tries to save a run that ended for want of memory.
-func (s *saver) Rescue(cause error) error {
+// rescue tries to save a run that ended for want of memory.
+func (s *saver) rescue(cause error) error {
 	if s.o.Off || !pipeline.IsShortage(cause) || s.r.Trainer.Step() == 0 {
 		return cause
 	}
@@ -367,7 +367,7 @@ func (s *saver) Rescue(cause error) error {
 		return errors.Join(cause, err)
 	}
 	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.r.Trainer.Step(),
-		s.CheckpointPath(s.r.Trainer.Step())),
+		s.checkpointPath(s.r.Trainer.Step())),
 		"go on with "+fault.Setting("resume")+" and a larger "+fault.Setting("max-vram")+
 			", or on a device with more memory")
 }

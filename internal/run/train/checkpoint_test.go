@@ -47,7 +47,7 @@ func TestNextStop(t *testing.T) {
 	o := NewOptions()
 	o.Config.Iterations = 100
 	o.Checkpoints.Every, o.Checkpoints.SaveAt = everyFlag{steps: 30}, cli.Steps{30, 50, 100, 700}
-	s := NewSaver(&Run{Options: o})
+	s := newSaver(&Run{Options: o})
 	var stops []int
 	for step := 0; step < 100; {
 		step = s.nextStop(step)
@@ -65,12 +65,12 @@ func TestNextStop(t *testing.T) {
 func TestPrune(t *testing.T) {
 	o := NewOptions()
 	o.Out = t.TempDir()
-	s := NewSaver(&Run{Options: o})
+	s := newSaver(&Run{Options: o})
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []int{9, 10, 20, 100} {
-		path := s.CheckpointPath(step)
+		path := s.checkpointPath(step)
 		if err := os.WriteFile(path, nil, 0o666); err != nil {
 			t.Fatal(err)
 		}

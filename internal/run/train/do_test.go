@@ -13,22 +13,14 @@ import (
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/pipeline"
+	"vksplat/internal/run/runtest"
 	"vksplat/scene"
-	"vksplat/scene/synth"
 )
 
 // TestDo trains a capture in this process, refuses to replace what it made, and measures the model: without a command
 // line, the same scores.
 func TestDo(t *testing.T) {
-	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
-		t.Skip("no Vulkan device on this machine")
-	}
-	dir := t.TempDir()
-	capture, out := filepath.Join(dir, "scene"), filepath.Join(dir, "out")
-	if err := synth.Write(capture, synth.Options{Images: 8, Width: 64, Height: 48, Points: 300}); err != nil {
-		t.Fatal(err)
-	}
+	capture, out := runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")
 	options := func() *Options {
 		o := NewOptions()
 		o.Scene, o.Out, o.Eval, o.Progress, o.Config.Iterations = capture, out, true, meter.None, 20

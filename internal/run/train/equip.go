@@ -28,13 +28,13 @@ func (r *Run) equip(ctx context.Context) error {
 		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
 		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM,
 		Strict: r.Load.Strict, Warn: r.Console.Warn,
-		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.Preview.pictureBytes(),
-		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.Saver.pressed,
+		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(),
+		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
 	var splats int
 	var err error
-	if from := r.Saver.From; from != nil {
+	if from := r.saver.from; from != nil {
 		splats, options.Ceiling = from.Header.Splats, from.Ceiling(r.Config)
 	} else {
 		if init, err = initial.Splats(r.Capture, r.initOptions()); err != nil {
@@ -57,7 +57,7 @@ func (r *Run) equip(ctx context.Context) error {
 	if err = r.makePlan(cams, splats, options); err != nil {
 		return err
 	}
-	if r.Saver.From == nil {
+	if r.saver.from == nil {
 		err = r.plan.Check(r.Config, splats)
 	}
 	if err != nil {
@@ -70,11 +70,11 @@ func (r *Run) equip(ctx context.Context) error {
 	if err := r.openPhotos(ctx, cams); err != nil {
 		return err
 	}
-	if r.Saver.From != nil {
-		r.Trainer, err = r.Saver.resume(cams, options)
+	if r.saver.from != nil {
+		r.Trainer, err = r.saver.resume(cams, options)
 		return err
 	}
-	r.Trainer, err = pipeline.NewTrainer(r.Device, cams, r.photos, init, r.Capture.SceneScale, r.Config, options)
+	r.Trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.Capture.SceneScale, r.Config, options)
 	return err
 }
 
@@ -126,12 +126,12 @@ func (r *Run) warnPlan() {
 			" splats on them")
 	}
 	asked, most := r.Config.MaxSplats, r.plan.Ceiling
-	if r.Saver.From != nil || r.Config.Splats > 0 || most >= asked {
+	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use "+
 		"smaller photos with %s, or %s mixed)", cli.Count(most, "splat"), fault.Setting("max-splats"), asked,
-		fault.Setting(r.Device.MemorySetting()), fault.Setting("downscale"), fault.Setting("precision")))
+		fault.Setting(r.device.MemorySetting()), fault.Setting("downscale"), fault.Setting("precision")))
 }
 
 // initOptions says what the first splats are made from.

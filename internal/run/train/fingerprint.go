@@ -18,7 +18,7 @@ func (r *Run) startFingerprint(ctx context.Context) (err error) {
 	if r.Checkpoints.Off {
 		return nil
 	}
-	resumed := r.Saver.From != nil
+	resumed := r.saver.from != nil
 	workers := 1
 	if resumed {
 		workers = 0
@@ -27,7 +27,7 @@ func (r *Run) startFingerprint(ctx context.Context) (err error) {
 		return err
 	}
 	hash, err := r.hashing.Wait(ctx)
-	r.Fingerprint = hex.EncodeToString(hash[:])
+	r.fingerprint = hex.EncodeToString(hash[:])
 	return err
 }
 
@@ -35,7 +35,7 @@ func (r *Run) startFingerprint(ctx context.Context) (err error) {
 // under the run is no reason to lose the run, too: its checkpoints say that nobody knows what it was trained on.
 func (s *saver) identify() {
 	r := s.r
-	if r.Fingerprint != "" {
+	if r.fingerprint != "" {
 		s.recheck()
 		return
 	}
@@ -44,14 +44,14 @@ func (s *saver) identify() {
 	}
 	// Without a context: when the run is interrupted, the checkpoint that is written then needs it all the more.
 	hash, err := r.hashing.Wait(context.Background())
-	if r.Fingerprint = hex.EncodeToString(hash[:]); err != nil {
-		r.Fingerprint = noFingerprint
+	if r.fingerprint = hex.EncodeToString(hash[:]); err != nil {
+		r.fingerprint = noFingerprint
 		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs " +
 			fault.Setting("accept-changes"))
 		r.Trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
 		r.altered = true
 	}
-	r.Trainer.SetFingerprint(r.Fingerprint)
+	r.Trainer.SetFingerprint(r.fingerprint)
 }
 
 // recheck tells, once, of photos that were changed after they had been hashed: what is decoded from now on, or was

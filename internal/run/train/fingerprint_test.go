@@ -21,7 +21,7 @@ import (
 func hashedRun(t *testing.T, change func(photo string)) (r *Run, warnings *bytes.Buffer) {
 	r, warnings = hashingRun(t, 256<<20)
 	change(r.Capture.Cameras[3].Path)
-	r.Saver.identify()
+	r.saver.identify()
 	return r, warnings
 }
 
@@ -43,12 +43,12 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 	r = &Run{Options: NewOptions(), Console: cli.New(nil, &bytes.Buffer{}, warnings), Capture: c,
 		Trainer: &pipeline.Trainer{}}
 	r.Out = filepath.Join(dir, "out")
-	r.Saver = NewSaver(r)
+	r.saver = newSaver(r)
 	if err := r.startFingerprint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.hashing.Close)
-	if r.Fingerprint != "" || r.hashing.Done() {
+	if r.fingerprint != "" || r.hashing.Done() {
 		t.Error("a run from the start waited for the fingerprint")
 	}
 	return r, warnings
@@ -58,17 +58,17 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 // the checkpoint is worth it.
 func TestStopBeforeHashes(t *testing.T) {
 	r, _ := hashingRun(t, 1<<40)
-	r.Rec = &Record{}
-	if !r.Saver.tooEarly() {
+	r.rec = &record{}
+	if !r.saver.tooEarly() {
 		t.Error("a run that has just begun waits for its photos")
 	}
-	r.Rec.before = 2 * worthWaiting
-	if r.Saver.tooEarly() {
+	r.rec.before = 2 * worthWaiting
+	if r.saver.tooEarly() {
 		t.Error("two minutes of training are lost")
 	}
-	r.Rec.before = 0
-	r.Saver.kept = []output.CheckpointFile{{Path: "x", Step: 5}}
-	if r.Saver.tooEarly() {
+	r.rec.before = 0
+	r.saver.kept = []output.CheckpointFile{{Path: "x", Step: 5}}
+	if r.saver.tooEarly() {
 		t.Error("a run that has checkpoints already writes no more")
 	}
 	began := time.Now()
@@ -80,36 +80,36 @@ func TestStopBeforeHashes(t *testing.T) {
 
 func TestIdentify(t *testing.T) {
 	r, said := hashedRun(t, func(string) {})
-	if len(r.Fingerprint) != 64 || said.Len() > 0 || len(r.Trainer.Deviations()) > 0 {
-		t.Errorf("fingerprint %q, %s", r.Fingerprint, said)
+	if len(r.fingerprint) != 64 || said.Len() > 0 || len(r.Trainer.Deviations()) > 0 {
+		t.Errorf("fingerprint %q, %s", r.fingerprint, said)
 	}
 	// Of a photo that is changed later the fingerprint stays, and it is told once.
-	known := r.Fingerprint
-	if r.Saver.identify(); said.Len() > 0 {
+	known := r.fingerprint
+	if r.saver.identify(); said.Len() > 0 {
 		t.Error(said)
 	}
 	if err := os.Truncate(r.Capture.Cameras[1].Path, 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		r.Saver.identify()
+		r.saver.identify()
 	}
-	if text := said.String(); r.Fingerprint != known || len(r.Trainer.Deviations()) != 1 ||
+	if text := said.String(); r.fingerprint != known || len(r.Trainer.Deviations()) != 1 ||
 		strings.Count(text, "was changed") != 1 {
-		t.Errorf("fingerprint %q, %v, %s", r.Fingerprint, r.Trainer.Deviations(), said)
+		t.Errorf("fingerprint %q, %v, %s", r.fingerprint, r.Trainer.Deviations(), said)
 	}
 	r, said = hashedRun(t, func(photo string) {
 		if err := os.Truncate(photo, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if text := said.String(); r.Fingerprint != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
+	if text := said.String(); r.fingerprint != noFingerprint || len(r.Trainer.Deviations()) != 1 ||
 		!strings.Contains(text, "was changed") || !strings.Contains(text, "accept-changes") {
-		t.Errorf("fingerprint %q, %v, %s", r.Fingerprint, r.Trainer.Deviations(), text)
+		t.Errorf("fingerprint %q, %v, %s", r.fingerprint, r.Trainer.Deviations(), text)
 	}
 	// It is said once.
 	before := said.Len()
-	if r.Saver.identify(); said.Len() != before {
+	if r.saver.identify(); said.Len() != before {
 		t.Error(said)
 	}
 }

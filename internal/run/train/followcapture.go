@@ -37,7 +37,7 @@ func (r *Run) followCapture() {
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}
-	if from := r.Saver.From; from != nil { // which may have begun with less: see makePlan
+	if from := r.saver.from; from != nil { // which may have begun with less: see makePlan
 		if h := &from.Header; h.Config.Splats > 0 && h.Config.Splats == h.SplatCeiling {
 			c.Splats = min(c.Splats, h.SplatCeiling)
 		}
@@ -50,19 +50,19 @@ func (r *Run) followCapture() {
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and
 // that nobody asked for, the model ends with as many as there is room for.
 func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOptions) (err error) {
-	r.plan, err = r.Device.Plan(cams, splats, r.Config, o)
+	r.plan, err = r.device.Plan(cams, splats, r.Config, o)
 	if !r.follows || !errors.Is(err, pipeline.ErrTooSmall) {
 		return err
 	}
 	one := r.Config
 	one.Splats = 1 // which never is too many, and takes what every other number does
-	plan, least := r.Device.Plan(cams, splats, one, o)
+	plan, least := r.device.Plan(cams, splats, one, o)
 	if least != nil {
 		return err
 	}
 	r.Config.Splats, r.plan = plan.Ceiling, plan
 	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with "+
-		"%s, or %s mixed)", cli.Count(plan.Ceiling, "splat"), fault.Setting(r.Device.MemorySetting()),
+		"%s, or %s mixed)", cli.Count(plan.Ceiling, "splat"), fault.Setting(r.device.MemorySetting()),
 		fault.Setting("downscale"), fault.Setting("precision")))
 	return nil
 }

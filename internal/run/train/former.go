@@ -8,22 +8,22 @@ import (
 	"vksplat/pipeline/checkpoint"
 )
 
-// Leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
+// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
 // files, and after them their folders. Viewers take the model of the highest step for the newest.
-func (s *saver) Leftovers() []string {
+func (s *saver) leftovers() []string {
 	return output.RunLeftovers(s.r.Out, s.after())
 }
 
 // after is the step of an earlier run in OUT that this one goes on with; -1: it does not.
 func (s *saver) after() int {
 	if s.ownPast() {
-		return s.From.Header.Step
+		return s.from.Header.Step
 	}
 	return -1
 }
 
 // ownPast reports whether the run goes on with a checkpoint of its own folder.
-func (s *saver) ownPast() bool { return s.From != nil && output.InFolder(s.From.Path(), s.dir) }
+func (s *saver) ownPast() bool { return s.from != nil && output.InFolder(s.from.Path(), s.dir) }
 
 // protect refuses to lose what an earlier run left.
 func (s *saver) protect(list []output.CheckpointFile) error {
@@ -57,7 +57,7 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 
 // startOver drops, with the first step or write of a run, the lines of metrics.jsonl that are not its past.
 func (s *saver) startOver() {
-	if s.r.Rec != nil {
-		s.r.Rec.startOver()
+	if s.r.rec != nil {
+		s.r.rec.startOver()
 	}
 }

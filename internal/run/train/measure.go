@@ -16,12 +16,12 @@ import (
 	"vksplat/scene/results"
 )
 
-// PicturesFolder is where the pictures of held-out photos go.
-func (r *Run) PicturesFolder(step int) string {
+// picturesFolder is where the pictures of held-out photos go.
+func (r *Run) picturesFolder(step int) string {
 	return filepath.Join(r.Out, output.PictureFolder+strconv.Itoa(step))
 }
 
-// Measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are
+// measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are
 // written in any case: a run that was killed may have left them behind what it recorded. Where ctx is cancelled
 // meanwhile there are no scores, and r.unmeasured is set.
 //
@@ -30,9 +30,9 @@ func (r *Run) PicturesFolder(step int) string {
 // RenderInto takes what the file holds, all SH coefficients among it, with settings that the file names (startModel);
 // the file differs by the rounding of coordinates to float32 in the capture's frame, which --origin keeps small: 1e-6
 // dB. TestScoreIsTheFiles measures files alone and compares.
-func (r *Run) Measure(ctx context.Context, step int,
+func (r *Run) measure(ctx context.Context, step int,
 	seen func(photo scene.Image, render []float32)) (views []results.ViewScore, err error) {
-	r.Saver.startOver()
+	r.saver.startOver()
 	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
 		ctx = context.Background()
 	} else {
@@ -40,7 +40,7 @@ func (r *Run) Measure(ctx context.Context, step int,
 	}
 	if views = r.measured(step); views == nil {
 		if views, err = r.evaluate(ctx, step, seen); err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			r.Unmeasured, err = true, nil
+			r.unmeasured, err = true, nil
 		}
 		if err != nil {
 			return nil, err
@@ -48,18 +48,18 @@ func (r *Run) Measure(ctx context.Context, step int,
 		if len(views) == 0 {
 			return nil, nil
 		}
-		r.Rec.eval(step, views)
+		r.rec.eval(step, views)
 	}
-	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, r.Rec.Metrics.scores(), r.Saver.From != nil)
+	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, r.rec.metrics.scores(), r.saver.from != nil)
 }
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures
 // is not there.
 func (r *Run) measured(step int) []results.ViewScore {
-	views := r.Rec.Metrics.Evaluated(step, r.Drawn())
+	views := r.rec.metrics.evaluated(step, r.drawn())
 	files := r.pictureFiles()
 	for _, v := range views {
-		if file, known := files[v.Name]; !known || !output.IsFile(filepath.Join(r.PicturesFolder(step), file)) {
+		if file, known := files[v.Name]; !known || !output.IsFile(filepath.Join(r.picturesFolder(step), file)) {
 			return nil
 		}
 	}
@@ -72,7 +72,7 @@ func (r *Run) evaluate(ctx context.Context, step int,
 	seen func(photo scene.Image, render []float32)) ([]results.ViewScore, error) {
 	cams := captured.Pick(r.Capture.Cameras, r.Test)
 	files := captured.PictureNames(cams)
-	if err := r.Saver.Own.Begin(captured.PathsIn(r.PicturesFolder(step), files)...); err != nil {
+	if err := r.saver.own.Begin(captured.PathsIn(r.picturesFolder(step), files)...); err != nil {
 		return nil, err
 	}
 	if r.photos != nil {
@@ -117,13 +117,13 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := output.WritePicture(filepath.Join(r.PicturesFolder(e.step), e.files[c.Index]), func(path string) error {
+	if err := output.WritePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.Index]), func(path string) error {
 		return photo.WriteSheet(path, c.Photo, c.Render)
 	}); err != nil {
 		return nil, err
 	}
 	var sheet *boardPicture
-	if r.Rec.boards(c.Index) {
+	if r.rec.boards(c.Index) {
 		if sheet, err = newBoardPicture(c.Photo, c.Render); err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	}
 	return func() {
 		e.views = append(e.views, view)
-		r.Rec.view(e.step, c.Cam.Name, sheet)
+		r.rec.view(e.step, c.Cam.Name, sheet)
 		if e.seen != nil {
 			e.seen(c.Photo, c.Render)
 		}
@@ -146,7 +146,7 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	}, nil
 }
 
-// pictureFiles returns by the name of each held-out photo where its picture is in PicturesFolder.
+// pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.
 func (r *Run) pictureFiles() map[string]string {
 	files := map[string]string{}
 	cams := captured.Pick(r.Capture.Cameras, r.Test)
@@ -156,8 +156,8 @@ func (r *Run) pictureFiles() map[string]string {
 	return files
 }
 
-// Drawn says how this run's scores come about.
-func (r *Run) Drawn() *results.Drawn {
+// drawn says how this run's scores come about.
+func (r *Run) drawn() *results.Drawn {
 	c := &r.Config
 	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
 	return captured.DrawnOf(&config, c.Exposure, r.Capture, r.Test)

@@ -37,7 +37,7 @@ type metricsLog struct {
 	end   int64 // of the lines that are this run's past, before begin
 	begun bool
 	every int
-	Evals []EvalLine // those in the file, by step
+	evals []EvalLine // those in the file, by step
 	since interval
 	// Of the last line in this process, or where it began.
 	lastStep      int
@@ -132,10 +132,10 @@ func (m *metricsLog) take(e EvalLine) {
 
 // keep adds a measurement, in place of an earlier one of the same step.
 func (m *metricsLog) keep(e EvalLine) {
-	if n := len(m.Evals); n > 0 && m.Evals[n-1].Step == e.Step {
-		m.Evals = m.Evals[:n-1]
+	if n := len(m.evals); n > 0 && m.evals[n-1].Step == e.Step {
+		m.evals = m.evals[:n-1]
 	}
-	m.Evals = append(m.Evals, e)
+	m.evals = append(m.evals, e)
 }
 
 // add takes in a step.
@@ -182,7 +182,7 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []results.Vie
 // scores returns the measurements so far as the files of INRIA's layout hold them.
 func (m *metricsLog) scores() []results.StepScores {
 	var list []results.StepScores
-	for _, e := range m.Evals {
+	for _, e := range m.evals {
 		s := results.StepScores{Step: e.Step, Drawn: e.Drawn}
 		for _, v := range e.Views {
 			s.Views = append(s.Views, results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)})
@@ -192,8 +192,8 @@ func (m *metricsLog) scores() []results.StepScores {
 	return list
 }
 
-// Evaluated returns the measurement of step, nil where the last one is of another step, or was drawn otherwise.
-func (m *metricsLog) Evaluated(step int, drawn *results.Drawn) []results.ViewScore {
+// evaluated returns the measurement of step, nil where the last one is of another step, or was drawn otherwise.
+func (m *metricsLog) evaluated(step int, drawn *results.Drawn) []results.ViewScore {
 	list := m.scores()
 	if n := len(list); n > 0 && list[n-1].Step == step && list[n-1].Drawn != nil && *list[n-1].Drawn == *drawn {
 		return list[n-1].Views

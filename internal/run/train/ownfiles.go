@@ -14,8 +14,8 @@ import (
 // refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
 // is not ours to remove, and the end of a long run is too late to find out.
 func (r *Run) refuseFolders() error {
-	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.ModelFile(r.Config.Iterations),
-		filepath.Join(r.Saver.dir, output.AskedFile)}
+	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.modelFile(r.Config.Iterations),
+		filepath.Join(r.saver.dir, output.AskedFile)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
 	}
@@ -23,10 +23,10 @@ func (r *Run) refuseFolders() error {
 		paths = append(paths, filepath.Join(dir, output.ModelName))
 	}
 	for _, at := range r.Checkpoints.SaveAt {
-		paths = append(paths, r.ModelFile(at))
+		paths = append(paths, r.modelFile(at))
 	}
 	// Checkpoints may come at any step.
-	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.Saver.dir),
+	old, err := filepath.Glob(filepath.Join(output.EscapeGlob(r.saver.dir),
 		output.CheckpointPrefix+"*"+output.CheckpointSuffix))
 	if err != nil {
 		return err
@@ -36,13 +36,13 @@ func (r *Run) refuseFolders() error {
 
 // runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
 func (r *Run) runNames() []string {
-	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.Saver.dir, output.AskedFile),
-		r.ModelFile(r.Config.Iterations)}
+	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.saver.dir, output.AskedFile),
+		r.modelFile(r.Config.Iterations)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
 	}
 	for _, at := range r.Checkpoints.SaveAt {
-		paths = append(paths, r.ModelFile(at))
+		paths = append(paths, r.modelFile(at))
 	}
 	return paths
 }
@@ -50,12 +50,12 @@ func (r *Run) runNames() []string {
 // refuseForeign refuses to replace files in OUT that this program did not write. checkpoints are those in OUT: what
 // builds left there that kept no list is taken for a run's.
 func (s *saver) refuseForeign(checkpoints []output.CheckpointFile) error {
-	s.Own = output.ReadWritten(s.r.Out)
+	s.own = output.ReadWritten(s.r.Out)
 	former := len(checkpoints) > 0 || len(output.FormerModels(s.r.Out)) > 0
-	if s.trusts = s.o.Overwrite || former && !s.Own.Known; s.trusts {
+	if s.trusts = s.o.Overwrite || former && !s.own.Known; s.trusts {
 		return nil
 	}
-	return output.RefuseForeign(s.Own.Foreign(s.r.runNames()), s.remedy())
+	return output.RefuseForeign(s.own.Foreign(s.r.runNames()), s.remedy())
 }
 
 // remedy is what can be done about files in OUT besides moving them away.
@@ -66,25 +66,25 @@ func (s *saver) remedy() string {
 	return "choose another folder, or replace it with " + fault.Setting("overwrite")
 }
 
-// List begins the list of what this run writes.
-func (s *saver) List() error {
-	s.Own = output.ReadWritten(s.r.Out) // an earlier one may have been put aside
-	s.Own.By = output.ByTrain
+// list begins the list of what this run writes.
+func (s *saver) list() error {
+	s.own = output.ReadWritten(s.r.Out) // an earlier one may have been put aside
+	s.own.By = output.ByTrain
 	if s.o.Off {
-		s.Own.By = output.ByDemo
+		s.own.By = output.ByDemo
 	}
-	return s.Own.Begin(s.r.runNames()...)
+	return s.own.Begin(s.r.runNames()...)
 }
 
-// Unlist ends the list, where it was begun.
-func (s *saver) Unlist() error {
-	if s.pending != nil && s.Aside {
+// unlist ends the list, where it was begun.
+func (s *saver) unlist() error {
+	if s.pending != nil && s.aside {
 		s.settle()
 	}
-	if s.Own == nil || !s.Own.Begun {
+	if s.own == nil || !s.own.Begun {
 		return nil
 	}
-	return s.Own.End()
+	return s.own.End()
 }
 
 // refuseForeignPictures is refuseFolders for pictures, whose names the capture gives.
@@ -95,27 +95,27 @@ func (r *Run) refuseForeignPictures() error {
 	var paths, anew []string
 	names := captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))
 	for _, step := range append(slices.Clone(r.EvalAt), r.Config.Iterations) {
-		pictures := captured.PathsIn(r.PicturesFolder(step), names)
-		if paths = append(paths, pictures...); step > r.Saver.after() {
+		pictures := captured.PathsIn(r.picturesFolder(step), names)
+		if paths = append(paths, pictures...); step > r.saver.after() {
 			anew = append(anew, pictures...)
 		}
 	}
 	if err := output.RefuseTaken(paths, "choose another folder"); err != nil {
 		return err
 	}
-	if r.Saver.trusts { // the user's pictures that this run replaces come back with the earlier run
-		r.Saver.Left = append(r.Saver.Own.Foreign(anew), r.Saver.Left...)
+	if r.saver.trusts { // the user's pictures that this run replaces come back with the earlier run
+		r.saver.left = append(r.saver.own.Foreign(anew), r.saver.left...)
 		return nil
 	}
-	return output.RefuseForeign(r.Saver.Own.Foreign(paths), r.Saver.remedy())
+	return output.RefuseForeign(r.saver.own.Foreign(paths), r.saver.remedy())
 }
 
-// Sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
-func (r *Run) Sweep() {
+// sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
+func (r *Run) sweep() {
 	output.RemoveTemps(r.Out, func(base string, _ bool) bool {
 		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
 	})
-	output.RemoveTemps(r.Saver.dir, func(base string, _ bool) bool {
+	output.RemoveTemps(r.saver.dir, func(base string, _ bool) bool {
 		return base == output.AskedFile || strings.HasPrefix(base, output.CheckpointPrefix) &&
 			strings.HasSuffix(base, output.CheckpointSuffix)
 	})

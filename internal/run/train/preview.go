@@ -92,7 +92,7 @@ func isPreview(path string) bool {
 // nil.
 type preview struct {
 	r       *Run
-	Between *pipeline.Interludes
+	between *pipeline.Interludes
 	camera  scene.Camera
 	memory  []float32    // of pictures
 	step    atomic.Int64 // done in this process
@@ -107,17 +107,17 @@ func newPreview(r *Run) (*preview, error) {
 	if err := o.resolve(r.Checkpoints.Overwrite); err != nil || o.File == "" || r.DryRun {
 		return nil, err
 	}
-	p := &preview{r: r, Between: r.watched()}
-	if p.Between == nil {
-		p.Between = pipeline.NewInterludes()
+	p := &preview{r: r, between: r.watched()}
+	if p.between == nil {
+		p.between = pipeline.NewInterludes()
 	}
 	return p, nil
 }
 
 // interludes are the trainer's, nil where nobody wants anything between steps.
 func (r *Run) interludes() *pipeline.Interludes {
-	if r.Preview != nil {
-		return r.Preview.Between
+	if r.preview != nil {
+		return r.preview.between
 	}
 	return r.watched()
 }
@@ -139,8 +139,8 @@ func (p *preview) pictureBytes() int64 {
 	return (12 + 3*4) * photo.PreviewSide * photo.PreviewSide
 }
 
-// Begin begins to draw: the run is about to train.
-func (p *preview) Begin() {
+// begin begins to draw: the run is about to train.
+func (p *preview) begin() {
 	if p == nil {
 		return
 	}
@@ -159,8 +159,8 @@ func (p *preview) chosen() scene.Camera {
 	return c.Rescaled(max(1, int(f*float64(c.Width)+0.5)), max(1, int(f*float64(c.Height)+0.5)))
 }
 
-// Stepped is called after every step.
-func (p *preview) Stepped() {
+// stepped is called after every step.
+func (p *preview) stepped() {
 	if p != nil {
 		p.step.Add(1)
 	}
@@ -182,8 +182,8 @@ func (p *preview) draw(ctx context.Context) {
 		}
 		var lost time.Duration
 		var img scene.Image
-		err := p.Between.Do(ctx, func() (err error) {
-			lost = p.Between.Lost()
+		err := p.between.Do(ctx, func() (err error) {
+			lost = p.between.Lost()
 			img, err = p.picture()
 			return err
 		})
@@ -191,7 +191,7 @@ func (p *preview) draw(ctx context.Context) {
 			return
 		}
 		p.write(img, err)
-		wait = max(every, previewShare*(p.Between.Lost()-lost))
+		wait = max(every, previewShare*(p.between.Lost()-lost))
 	}
 }
 
@@ -232,12 +232,12 @@ func (p *preview) last() {
 	if p == nil || p.stop == nil {
 		return
 	}
-	p.Close()
+	p.close()
 	p.write(p.picture())
 }
 
-// Close ends the drawing.
-func (p *preview) Close() {
+// close ends the drawing.
+func (p *preview) close() {
 	if p == nil || p.stop == nil {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
@@ -78,8 +80,8 @@ func TestMetricsResume(t *testing.T) {
 		parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
-	if m.Evaluated(30, drawn) == nil || m.Evaluated(30, &results.Drawn{Near: 0.02}) != nil ||
-		m.Evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+	if m.evaluated(30, drawn) == nil || m.evaluated(30, &results.Drawn{Near: 0.02}) != nil ||
+		m.evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
 	}
 	if m.secondsBefore != 40 {
@@ -113,7 +115,7 @@ func TestMetricsResume(t *testing.T) {
 		if err := m.close(); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.Evals) > 0 {
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.evals) > 0 {
 			t.Errorf("a run that does not begin leaves %d bytes of %d, %v", len(now), len(data), err)
 		}
 	}
@@ -188,6 +190,44 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 			!(strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") &&
 				strings.Contains(errs.String(), "give: [{steps-scaler 0.05 false}]")) {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
+		}
+	}
+}
+
+// TestWatch ends a run after a round of photos without a splat, however the round began, and only warns of a model that
+// was lost later.
+func TestWatch(t *testing.T) {
+	const seen = 100 // added to the view of a step that shows splats
+	for _, test := range []struct {
+		name          string
+		from, total   int
+		views         []int
+		blind, warned bool
+	}{
+		{"a round", 0, 30, []int{2, 0, 1}, true, false},
+		{"not yet", 0, 30, []int{2, 0, 2}, false, false},
+		{"from the middle of a round", 7, 30, []int{1, 1, 2, 0}, true, false},
+		{"a photo that cannot be decoded", 0, 30, []int{0, 1, 0, 1, 0, 1}, true, false},
+		{"one photo shows a splat", 0, 30, []int{0, 1, 2 + seen, 0, 1, 2}, false, false},
+		{"lost later", 0, 30, []int{0 + seen, 1, 2, 0, 1, 2, 0}, false, true},
+		{"the last step of a resumed run", 29, 30, []int{1}, false, true},
+	} {
+		var said bytes.Buffer
+		r := &Run{Options: &Options{Scene: "garden"}, Console: cli.New(nil, io.Discard, &said),
+			Train: []int{0, 1, 2}}
+		r.Config.Iterations = test.total
+		rec := &record{run: r, from: test.from, visited: map[int]bool{}}
+		for i, view := range test.views {
+			if rec.blind != nil {
+				t.Errorf("%s: ended after step %d", test.name, i)
+			}
+			rec.watch(pipeline.Progress{Step: test.from + i + 1, View: view % seen, Visible: view / seen})
+		}
+		if (rec.blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
+			t.Errorf("%s: error %v, said %q", test.name, rec.blind, said.String())
+		}
+		if test.blind && (fault.ExitCode(rec.blind) != fault.ExitData || fault.Hint(rec.blind) == "") {
+			t.Errorf("%s: exit code %d, hint %q", test.name, fault.ExitCode(rec.blind), fault.Hint(rec.blind))
 		}
 	}
 }

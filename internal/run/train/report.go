@@ -55,7 +55,7 @@ func (r *Run) reportCurves(page *report.Page) error {
 	defer f.Close() // only read from
 	page.Curves = report.Curves{Steps: meter.ReadSteps(f, report.Points), Total: r.Config.Iterations,
 		Budget: r.deviceBudget(), Evals: []report.Eval{}}
-	for _, e := range r.Rec.Metrics.Evals {
+	for _, e := range r.rec.metrics.evals {
 		page.Curves.Evals = append(page.Curves.Evals, report.Eval{Step: e.Step, PSNR: e.PSNR, SSIM: e.SSIM})
 	}
 	return nil
@@ -64,13 +64,13 @@ func (r *Run) reportCurves(page *report.Page) error {
 // reportViews fills the table of held-out views, worst first, and the pictures of
 // the worst and the best. A picture that cannot be read is left out.
 func (r *Run) reportViews(page *report.Page) {
-	evals := r.Rec.Metrics.Evals
+	evals := r.rec.metrics.evals
 	if len(evals) == 0 {
 		return
 	}
 	last := evals[len(evals)-1]
 	page.EvalStep = last.Step
-	folder := r.PicturesFolder(last.Step)
+	folder := r.picturesFolder(last.Step)
 	files := r.pictureFiles()
 	views := slices.Clone(last.Views)
 	slices.SortStableFunc(views, func(a, b meter.ViewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
@@ -116,14 +116,14 @@ func (r *Run) reportAbout(st *output.Stats) []report.Row {
 		{Key: "command", Value: "vksplat " + strings.Join(words, " ")},
 		{Key: "version", Value: cli.VersionText()},
 		{Key: "device", Value: st.Device},
-		{Key: "driver", Value: r.Device.Driver()},
+		{Key: "driver", Value: r.device.Driver()},
 		{Key: "memory budget", Value: pipeline.BytesText(r.deviceBudget())},
 		{Key: "peak device memory",
 			Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes),
 				cli.Count(st.Allocations, "allocation"))},
 		{Key: "peak memory of the process", Value: pipeline.BytesText(st.PeakRSSBytes)},
 		{Key: "capture", Value: output.Absolute(r.Scene)},
-		{Key: "model", Value: r.ModelFile(st.Step)},
-		{Key: "scores", Value: "of the model's file, drawn with " + r.Drawn().String()},
+		{Key: "model", Value: r.modelFile(st.Step)},
+		{Key: "scores", Value: "of the model's file, drawn with " + r.drawn().String()},
 	}
 }

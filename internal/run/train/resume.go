@@ -24,12 +24,12 @@ func (s *saver) find() error {
 	if s.r.DryRun {
 		return nil
 	}
-	s.r.Sweep()
+	s.r.sweep()
 	if err := s.r.refuseFolders(); err != nil {
 		return err
 	}
 	if s.o.Off {
-		s.Left = s.Leftovers()
+		s.left = s.leftovers()
 		return s.refuseForeign(nil)
 	}
 	list, err := output.ListCheckpoints(s.dir)
@@ -51,13 +51,13 @@ func (s *saver) find() error {
 		return err
 	}
 	for _, f := range list {
-		if s.ownPast() && f.Step <= s.From.Header.Step {
+		if s.ownPast() && f.Step <= s.from.Header.Step {
 			s.kept = append(s.kept, f)
 		} else {
-			s.Foreign = append(s.Foreign, f.Path)
+			s.foreign = append(s.foreign, f.Path)
 		}
 	}
-	s.Left = s.Leftovers()
+	s.left = s.leftovers()
 	s.asked = slices.Clone(s.o.SaveAt)
 	if !s.ownPast() {
 		return nil
@@ -92,7 +92,7 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 	for i, f := range slices.Backward(list) {
 		c, err := output.OpenWhole(f.Path)
 		if err == nil {
-			s.From = c
+			s.from = c
 			return nil
 		}
 		text := err.Error()
@@ -122,10 +122,10 @@ func (s *saver) openFile(list []output.CheckpointFile) (err error) {
 			return err
 		}
 	}
-	if s.From, err = output.OpenWhole(s.o.Resume); err != nil || !s.ownPast() || s.o.Overwrite {
+	if s.from, err = output.OpenWhole(s.o.Resume); err != nil || !s.ownPast() || s.o.Overwrite {
 		return err
 	}
-	step := s.From.Header.Step
+	step := s.from.Header.Step
 	later := slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step <= step })
 	if text := output.ContentText(len(later), len(output.ModelsAbove(s.r.Out, step))); text != "" {
 		return fault.Usagef("add "+fault.Setting("overwrite")+" to replace them, or name another folder",
@@ -136,46 +136,53 @@ func (s *saver) openFile(list []output.CheckpointFile) (err error) {
 
 // checkConfig refuses another configuration than the run's so far, before anything slow.
 func (s *saver) checkConfig() error {
-	if s.From == nil {
+	if s.from == nil {
 		return nil
 	}
-	_, err := s.compare(s.From.Header.Capture)
+	_, err := s.compare(s.from.Header.Capture)
 	return err
 }
 
 // compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an
 // error.
 func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, error) {
-	if err := s.From.Accepts(s.r.Config, capture.Photos); err != nil {
+	if err := s.from.Accepts(s.r.Config, capture.Photos); err != nil {
 		return nil, err
 	}
-	if s.From.Hidden > 0 && !s.o.Accept {
-		return nil, fault.Data("resume", s.From.Path(), "train it anew, or go on with all splats drawn: "+
+	if s.from.Hidden > 0 && !s.o.Accept {
+		return nil, fault.Data("resume", s.from.Path(), "train it anew, or go on with all splats drawn: "+
 			fault.Setting("accept-changes"),
 			"%w: an earlier version trained it with a near plane of its own for each view (clearance %g), "+
-				"which hides splats that every other program draws", fault.ErrData, s.From.Hidden)
+				"which hides splats that every other program draws", fault.ErrData, s.from.Hidden)
 	}
-	changes := s.From.Changes(s.r.Config, capture)
+	changes := s.from.Changes(s.r.Config, capture)
 	if len(changes) == 0 || s.o.Accept {
 		return changes, nil
 	}
-	words, before := make([]string, len(changes)), make([]string, len(changes))
+	words := make([]string, len(changes))
 	for i, c := range changes {
-		words[i], before[i] = c.String(), asBefore(c)
+		words[i] = c.String()
 	}
-	hint := "go on with the new values: " + fault.Setting("accept-changes")
-	if !slices.Contains(before, "") {
-		hint = "give what it was made with: " + strings.Join(before, " ") + ", or " + hint
-	}
-	return nil, fault.Usagef(hint, "%s was made otherwise: %s", s.From.Path(), strings.Join(words, "; "))
+	return nil, fault.Usagef(s.goBack(changes)+", or go on with the new values: "+fault.Setting("accept-changes"),
+		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 
-// asBefore returns the setting that takes a change back, as in "--carve=0", or nothing if no setting does.
-func asBefore(c recipe.Change) string {
-	if recipe.SettingNamed(c.Key) == nil {
-		return ""
+// fewChanges are no more than a command line can have for them.
+const fewChanges = 4
+
+// goBack says how to take changes back: by a list of settings, as in "--carve=0", if that is sure to do. It is not
+// where a setting brings others with it, or steps and rates are multiplied once they are given.
+func (s *saver) goBack(changes []recipe.Change) string {
+	multiplied := s.r.StepsScaler != 1 || s.r.ShareSteps
+	var list []string
+	for _, c := range changes {
+		if recipe.SettingNamed(c.Key) == nil || c.Key == "strategy" || multiplied || len(list) == fewChanges {
+			return "give what the run was made with"
+		}
+		value := strings.Trim(c.Old, `[]"`) // of JSON: the words of a choice, the channels of a colour
+		list = append(list, fault.Setting(cli.Dashed(c.Key))+"="+value)
 	}
-	return fault.Setting(cli.Dashed(c.Key)) + "=" + strings.Trim(c.Old, `[]"`) // JSON, as flags take it
+	return "give what the run was made with: " + strings.Join(list, " ")
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.
@@ -184,20 +191,20 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	if err != nil {
 		return nil, err
 	}
-	h := &s.From.Header
-	t, err := pipeline.NewTrainerFrom(s.r.Device, cams, s.r.photos, s.From, s.r.Config, o)
+	h := &s.from.Header
+	t, err := pipeline.NewTrainerFrom(s.r.device, cams, s.r.photos, s.from, s.r.Config, o)
 	if err != nil {
 		return nil, err
 	}
 	// Everything of it is on the device now. A file that is open cannot be removed later, or keeps its room on the
 	// disk.
-	if err := s.From.Close(); err != nil {
+	if err := s.from.Close(); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	for _, c := range changes {
 		t.Deviate("changed: " + c.String())
 	}
-	s.r.Console.Printf("going on with %s: step %d of %d, %s\n", s.From.Path(), h.Step, s.r.Config.Iterations,
+	s.r.Console.Printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.Config.Iterations,
 		cli.Count(h.Splats, "splat"))
 	if before, same := t.DevicesBefore(h); !same {
 		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ "+
@@ -220,7 +227,7 @@ func (r *Run) record() pipeline.RunRecord {
 	c := r.Capture
 	return pipeline.RunRecord{
 		Version: cli.Version(),
-		Capture: checkpoint.CaptureRecord{Fingerprint: r.Fingerprint, Photos: len(r.Train), HeldOut: len(r.Test),
+		Capture: checkpoint.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.Train), HeldOut: len(r.Test),
 			Split: captured.SplitHash(r.Train), Points: r.nPoints,
 			Resolution: captured.Resolution(c.Cameras)},
 		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,

@@ -35,14 +35,14 @@ func (r *Run) during(s Stage) (after func()) {
 	return func() { r.stage.Store(before) }
 }
 
-// Stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last
+// stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last
 // step, which is done all the same, the run is as good as any.
-func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err error) {
+func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err error) {
 	if runErr != nil && (ctx.Err() == nil || !errors.Is(runErr, ctx.Err())) {
-		return false, r.fullHint(r.Saver.Rescue(runErr))
+		return false, r.fullHint(r.saver.rescue(runErr))
 	}
 	switch {
-	case runErr != nil && r.Trainer.Complete() && !r.Unmeasured:
+	case runErr != nil && r.Trainer.Complete() && !r.unmeasured:
 		r.Console.Note("all steps were done: the run goes to its end")
 	case runErr != nil && r.Trainer.Step() == 0:
 		return false, fmt.Errorf("%w before the first step; nothing is saved", fault.ErrInterrupted)
@@ -58,11 +58,11 @@ func (r *Run) Stopped(ctx context.Context, runErr error) (interrupted bool, err 
 func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 	step, then := r.Trainer.Step(), "go on with "+r.Resumed
 	switch {
-	case r.Unmeasured && r.Trainer.Complete():
+	case r.unmeasured && r.Trainer.Complete():
 		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores "+
 			"are not, nor all of its pictures", fault.ErrInterrupted)
 		then = "measure it with " + r.Resumed
-	case r.Unmeasured:
+	case r.unmeasured:
 		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, "+
 			"its scores are not, nor all of its pictures",
 			fault.ErrInterrupted, step, r.Config.Iterations)
@@ -73,9 +73,9 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 		return nil
 	}
 	switch {
-	case saved && r.Saver.newest() != "":
+	case saved && r.saver.newest() != "":
 		return fault.WithHint(err, then)
-	case r.Unmeasured && r.Trainer.Complete():
+	case r.unmeasured && r.Trainer.Complete():
 		return fault.WithHint(err, "no checkpoint is kept: the same command trains anew; vksplat render draws "+
 			"the model")
 	}
@@ -85,18 +85,18 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 // lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that goes on
 // from there. The state of a device is gone with it, and with that the model, whatever the others have.
 func (r *Run) lostHint(err error) error {
-	if !errors.Is(err, pipeline.ErrDeviceLost) || r.Saver == nil || r.Saver.o.Off {
+	if !errors.Is(err, pipeline.ErrDeviceLost) || r.saver == nil || r.saver.o.Off {
 		return err
 	}
 	// of a copy that was taken before: the checkpoint before it stays where that is gone, too
-	unfinished := r.Saver.collect()
+	unfinished := r.saver.collect()
 	state := "no checkpoint had been written"
 	again := "start anew with: " + r.Again(Change{Setting: "resume", LeftOut: true})
-	if from := r.Saver.From; from != nil { // of another folder, or among those that are kept
+	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
 		state, again = "no checkpoint had been written since "+from.Path(),
 			"go on with that once more: "+r.Again(Change{Setting: "resume", Value: from.Path()})
 	}
-	if path := r.Saver.newest(); path != "" {
+	if path := r.saver.newest(); path != "" {
 		state, again = "the last checkpoint, "+path+", is whole",
 			"go on with it: "+r.Again(Change{Setting: "resume"})
 		if unfinished != nil {

@@ -41,7 +41,7 @@ const (
 
 // Bounds on the pictures of one evaluation.
 const (
-	TensorboardViews = 16
+	tensorboardViews = 16
 	tensorboardSide  = 640 // pixels of each of photo, render and error
 )
 

@@ -38,11 +38,11 @@ type Run struct {
 	Train   []int           // cameras of capture that are trained on
 	Test    []int           // held-out ones
 	depths  []scene.Depths  // of the points that each camera sees, of those in train once prepared
-	Device  *pipeline.Device
+	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
 	chosen  string             // why these, with --devices auto
 	Trainer *pipeline.Trainer
-	Rec     *Record
+	rec     *record
 	plan    *pipeline.Plan
 	follows bool               // config.Splats was chosen for the capture
 	notes   []cli.Notice       // that wait for the first line
@@ -50,15 +50,15 @@ type Run struct {
 	written string             // the model that this process wrote last, "" for none
 
 	stage      atomic.Int32 // a stage
-	Unmeasured bool         // the user stopped while the held-out photos were measured
+	unmeasured bool         // the user stopped while the held-out photos were measured
 
-	Saver       *saver
+	saver       *saver
 	hashing     *fingerprint.Fingerprint // nil without checkpoints
-	Fingerprint string                   // of the capture, "" until a checkpoint needs it
+	fingerprint string                   // of the capture, "" until a checkpoint needs it
 	altered     bool                     // photos were changed under the run, which has been told
 
 	Live    Viewer   // nil without one
-	Preview *preview // nil without --preview
+	preview *preview // nil without --preview
 }
 
 // Do trains, saves and evaluates. The error of an interrupted run is
@@ -71,7 +71,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		console = console.ToStderr()
 	}
 	r := &Run{Options: o, Console: console}
-	release, err := r.Claim()
+	release, err := r.claim()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		if closing := r.Close(); !errors.Is(err, pipeline.ErrDeviceLost) {
 			err = errors.Join(err, closing)
 		}
-		err = errors.Join(err, r.Saver.undo())
+		err = errors.Join(err, r.saver.undo())
 	}()
 	defer r.FlushNotes()
 	defer func() {
@@ -109,29 +109,29 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		return nil, r.showPlan()
 	}
 	console.Printf("%s\n", r.FirstLine())
-	if text := CompiledText(r.Device.Pipelines()); text != "" {
+	if text := compiledText(r.device.Pipelines()); text != "" {
 		console.Printf("%s\n", text)
 	}
 	r.FlushNotes()
 	if err := r.show(events); err != nil {
 		return nil, err
 	}
-	interrupted, err := r.Stopped(ctx, r.Run(ctx))
+	interrupted, err := r.stopped(ctx, r.run(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return r.Conclude(ctx, interrupted, seen)
+	return r.conclude(ctx, interrupted, seen)
 }
 
-// Conclude saves what was trained and does what comes after.
-func (r *Run) Conclude(ctx context.Context, interrupted bool,
+// conclude saves what was trained and does what comes after.
+func (r *Run) conclude(ctx context.Context, interrupted bool,
 	seen func(photo scene.Image, render []float32)) (st *output.Stats, err error) {
-	saveErr := r.Saver.end(interrupted)
+	saveErr := r.saver.end(interrupted)
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
-	if interrupted && r.Saver.Aside && saveErr == nil { // else the model is all that is left of the training
-		return nil, r.Saver.givenUp()
+	if interrupted && r.saver.aside && saveErr == nil { // else the model is all that is left of the training
+		return nil, r.saver.givenUp()
 	}
 	if st, err = r.finish(ctx, interrupted, seen); err == nil {
 		err = r.stoppedError(interrupted, saveErr == nil)
@@ -141,16 +141,16 @@ func (r *Run) Conclude(ctx context.Context, interrupted bool,
 
 // show begins to tell how the run goes.
 func (r *Run) show(events io.Writer) (err error) {
-	if err := r.Saver.PutAside(r.Saver.after()); err != nil {
+	if err := r.saver.putAside(r.saver.after()); err != nil {
 		return err
 	}
-	if err := r.Saver.List(); err != nil {
+	if err := r.saver.list(); err != nil {
 		return err
 	}
-	if r.Rec, err = OpenRecord(r, events); err != nil {
+	if r.rec, err = openRecord(r, events); err != nil {
 		return err
 	}
-	r.Preview.Begin()
+	r.preview.begin()
 	if r.Live == nil {
 		return nil
 	}
@@ -159,20 +159,20 @@ func (r *Run) show(events io.Writer) (err error) {
 
 // divergedHint adds to the error of a run that went astray the last checkpoint from before.
 func (r *Run) divergedHint(err error) error {
-	if !errors.Is(err, pipeline.ErrDiverged) || r.Saver == nil || r.Saver.newest() == "" {
+	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
 		return err
 	}
 	return fault.WithHint(err, "lower the learning rates, then start anew or go on from the last checkpoint before it "+
-		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(r.Saver.newest())+" --accept-changes"))
+		"diverged: "+fault.Command("train SCENE -m OUT --resume="+cli.Quoted(r.saver.newest())+" --accept-changes"))
 }
 
 // Begin does everything that comes before the first line.
 func (r *Run) Begin(ctx context.Context) (err error) {
-	if r.Preview, err = newPreview(r); err != nil {
+	if r.preview, err = newPreview(r); err != nil {
 		return err
 	}
-	r.Saver = NewSaver(r)
-	if err := r.Saver.find(); err != nil {
+	r.saver = newSaver(r)
+	if err := r.saver.find(); err != nil {
 		return err
 	}
 	if err := r.open(ctx); err != nil {
@@ -181,10 +181,10 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	return r.prepare(ctx)
 }
 
-// Run trains, and measures on the way where that is asked for. Its error may be
+// run trains, and measures on the way where that is asked for. Its error may be
 // that of ctx.
-func (r *Run) Run(ctx context.Context) error {
-	if err := r.Saver.Begin(); err != nil {
+func (r *Run) run(ctx context.Context) error {
+	if err := r.saver.begin(); err != nil {
 		return err
 	}
 	r.plan.Limit() // the driver has compiled the kernels
@@ -192,7 +192,7 @@ func (r *Run) Run(ctx context.Context) error {
 		if stop >= r.Config.Iterations || stop < r.Trainer.Step() {
 			continue
 		}
-		if err := r.Saver.run(ctx, stop); err != nil {
+		if err := r.saver.run(ctx, stop); err != nil {
 			return err
 		}
 		// A disk that is full is no reason to stop training: room may be made.
@@ -202,12 +202,12 @@ func (r *Run) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.Saver.run(ctx, r.Config.Iterations)
+	return r.saver.run(ctx, r.Config.Iterations)
 }
 
 // measureAt measures on the way.
 func (r *Run) measureAt(ctx context.Context, step int) error {
-	views, err := r.Measure(ctx, step, nil)
+	views, err := r.measure(ctx, step, nil)
 	if err != nil {
 		return err
 	}
@@ -225,21 +225,21 @@ func (r *Run) measureAt(ctx context.Context, step int) error {
 
 // runTo trains up to a step. after is called after every step.
 func (r *Run) runTo(ctx context.Context, step int, after func()) error {
-	r.Rec.begin()
+	r.rec.begin()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err := r.Trainer.RunTo(ctx, step, func(p pipeline.Progress) {
-		r.Saver.startOver()
-		if r.Rec.step(p); r.Rec.Blind != nil {
+		r.saver.startOver()
+		if r.rec.step(p); r.rec.blind != nil {
 			stop()
 		}
 		r.tellStep(p)
-		r.Preview.Stepped()
+		r.preview.stepped()
 		after()
 	})
-	r.Rec.end()
-	if r.Rec.Blind != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		return r.Rec.Blind
+	r.rec.end()
+	if r.rec.blind != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return r.rec.blind
 	}
 	return err
 }
@@ -266,7 +266,7 @@ func (r *Run) open(ctx context.Context) error {
 	if c.Synthetic && !r.BackgroundGiven {
 		r.Config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}
-	if err := r.Saver.checkConfig(); err != nil {
+	if err := r.saver.checkConfig(); err != nil {
 		return err
 	}
 	if err := initial.Check(c, r.initOptions()); err != nil {
@@ -310,7 +310,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 			"coarse for them: the file shows less than the scores say")
 	}
 	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
-	if from := r.Saver.From; from != nil {
+	if from := r.saver.from; from != nil {
 		r.Capture.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
 	} else {
 		r.Capture.Normalise()
@@ -342,8 +342,8 @@ func (r *Run) FirstLine() string {
 // slowCompile is after how many seconds the user is told what they were spent on.
 const slowCompile = 1
 
-// CompiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
-func CompiledText(n int, seconds float64, cached bool) string {
+// compiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
+func compiledText(n int, seconds float64, cached bool) string {
 	switch {
 	case seconds < slowCompile:
 		return ""
@@ -376,15 +376,15 @@ func (r *Run) Close() error {
 	if r.Live != nil {
 		errs = append(errs, r.Live.Close())
 	}
-	r.Preview.Close()
-	if r.Rec != nil {
-		errs = append(errs, r.Rec.close())
+	r.preview.close()
+	if r.rec != nil {
+		errs = append(errs, r.rec.close())
 	}
-	if r.Saver != nil {
-		errs = append(errs, r.Saver.Unlist())
+	if r.saver != nil {
+		errs = append(errs, r.saver.unlist())
 	}
-	if r.Saver != nil && r.Saver.From != nil {
-		errs = append(errs, r.Saver.From.Close())
+	if r.saver != nil && r.saver.from != nil {
+		errs = append(errs, r.saver.from.Close())
 	}
 	if r.Trainer != nil {
 		errs = append(errs, r.Trainer.Close())
@@ -395,8 +395,8 @@ func (r *Run) Close() error {
 	if r.hashing != nil {
 		r.hashing.Close()
 	}
-	if r.Device != nil && r.Device != r.Opened {
-		errs = append(errs, models.CloseDevice(r.Device))
+	if r.device != nil && r.device != r.Opened {
+		errs = append(errs, models.CloseDevice(r.device))
 	}
 	for _, d := range r.others {
 		errs = append(errs, models.CloseDevice(d))

@@ -22,9 +22,9 @@ const DevicesAll = "all"
 var deviceName = regexp.MustCompile(
 	`^(?i:[0-9]{1,7}|(gpu-)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$`)
 
-// NamesDevices reports whether a value of --devices is one that some machine has: all, auto, or indices, UUIDs and PCI
+// namesDevices reports whether a value of --devices is one that some machine has: all, auto, or indices, UUIDs and PCI
 // addresses.
-func NamesDevices(list string) bool {
+func namesDevices(list string) bool {
 	if list == DevicesAll || list == devicesAuto {
 		return true
 	}
@@ -35,20 +35,20 @@ func NamesDevices(list string) bool {
 // openDevices opens what is trained on, or the first of what will be.
 func (r *Run) openDevices() (err error) {
 	if r.Opened != nil {
-		r.Device = r.Opened
+		r.device = r.Opened
 	} else if r.Devices == "" || r.Devices == devicesAuto {
-		r.Device, err = pipeline.OpenDevice(r.Options.Device)
+		r.device, err = pipeline.OpenDevice(r.Options.Device)
 	} else {
 		var list []*pipeline.Device
 		if list, err = pipeline.OpenDevices(r.Options.Device, r.Devices); err == nil {
-			r.Device, r.others = list[0], list[1:]
+			r.device, r.others = list[0], list[1:]
 		}
 	}
 	if err != nil {
 		return err
 	}
-	r.Device.LimitHeap()
-	if note := r.Device.Note(); note != "" {
+	r.device.LimitHeap()
+	if note := r.device.Note(); note != "" {
 		r.noteLater(note)
 	}
 	return nil
@@ -57,27 +57,27 @@ func (r *Run) openDevices() (err error) {
 // chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or
 // for their speed. What was begun goes on with as many as before, so that the bytes stay those of one run.
 func (r *Run) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions) error {
-	there, err := r.Device.Alike()
+	there, err := r.device.Alike()
 	if err != nil {
 		return err
 	}
 	want := 1
-	if want, r.chosen = r.DevicesFor(cams, splats, there, *o); want > 1 {
-		r.others, err = r.Device.OpenAlike(r.Options.Device, want-1)
+	if want, r.chosen = r.devicesFor(cams, splats, there, *o); want > 1 {
+		r.others, err = r.device.OpenAlike(r.Options.Device, want-1)
 		o.Others = r.others
 	}
 	return err
 }
 
-// DevicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it,
+// devicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it,
 // and why.
-func (r *Run) DevicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions) (n int, why string) {
+func (r *Run) devicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions) (n int, why string) {
 	asked := r.Config.Splats
 	if asked == 0 {
 		asked = r.Config.MaxSplats
 	}
 	all := 1 + others
-	if from := r.Saver.From; from != nil {
+	if from := r.saver.from; from != nil {
 		if n = max(1, len(from.Header.Team)); n > all {
 			return all, fmt.Sprintf("the steps so far were of %d, and no more than %d of a kind are there", n, all)
 		}
@@ -90,7 +90,7 @@ func (r *Run) DevicesFor(cams []scene.Camera, splats, others int, o pipeline.Tra
 		return all, fmt.Sprintf("%s, and from %s on several are faster", cli.Count(most, "splat"),
 			cli.Count(pipeline.TeamPays, "splat"))
 	}
-	plan, err := r.Device.Plan(cams, splats, r.Config, o)
+	plan, err := r.device.Plan(cams, splats, r.Config, o)
 	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {
 		return all, "one has too little memory"
 	}
@@ -107,7 +107,7 @@ func (r *Run) deviceNames() string {
 
 // allNames words what is trained on.
 func (r *Run) allNames() string {
-	names := []string{r.Device.Name()}
+	names := []string{r.device.Name()}
 	alike := true
 	for _, d := range r.others {
 		names, alike = append(names, d.Name()), alike && d.Name() == names[0]
@@ -120,7 +120,7 @@ func (r *Run) allNames() string {
 
 // deviceBudget is the ceiling of the memory of all devices.
 func (r *Run) deviceBudget() int64 {
-	sum := r.Device.Budget()
+	sum := r.device.Budget()
 	for _, d := range r.others {
 		sum += d.Budget()
 	}

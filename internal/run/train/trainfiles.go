@@ -13,9 +13,9 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// Claim proves before the training that its files can be written after it, keeps others out of its folder, and brings
+// claim proves before the training that its files can be written after it, keeps others out of its folder, and brings
 // an earlier run there back that a killed one was to replace.
-func (r *Run) Claim() (release func(), err error) {
+func (r *Run) claim() (release func(), err error) {
 	if err := r.checkResume(); err != nil {
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func (r *Run) Claim() (release func(), err error) {
 func (r *Run) writeExports(step int) error {
 	var errs []error
 	for _, path := range r.Exports {
-		err := r.Saver.Own.Begin(splatfile.Outputs(path)...)
+		err := r.saver.own.Begin(splatfile.Outputs(path)...)
 		if err == nil {
-			err = convert.ExportTo(r.Console, r.ModelFile(step), path)
+			err = convert.ExportTo(r.Console, r.modelFile(step), path)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))

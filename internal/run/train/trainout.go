@@ -29,8 +29,8 @@ func (r *Run) writeInputs() error {
 	return w.Write(r.Out)
 }
 
-// ModelFile is where the model of a step goes.
-func (r *Run) ModelFile(step int) string {
+// modelFile is where the model of a step goes.
+func (r *Run) modelFile(step int) string {
 	return filepath.Join(r.Out, output.ModelFolder+strconv.Itoa(step), output.ModelName)
 }
 
@@ -45,9 +45,9 @@ func (r *Run) writeModel(step int) error {
 
 // startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
 func (r *Run) startModel(step int) (finish func() error, err error) {
-	r.Saver.startOver()
-	path := r.ModelFile(step)
-	if err := r.Saver.Own.Begin(path); err != nil {
+	r.saver.startOver()
+	path := r.modelFile(step)
+	if err := r.saver.own.Begin(path); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -96,7 +96,7 @@ func (r *Run) fullHint(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
-	checkpoint := r.Saver.newest()
+	checkpoint := r.saver.newest()
 	state := "no model of this run has been written"
 	if r.written != "" {
 		state = "the model " + r.written + " is complete"
@@ -118,7 +118,7 @@ func (r *Run) fullHint(err error) error {
 
 // finish saves the model, measures the held-out photos and writes all results.
 func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*output.Stats, error) {
-	r.Preview.last()
+	r.preview.last()
 	step, began := r.Trainer.Step(), time.Now()
 	finish, err := r.startModel(step)
 	if err != nil {
@@ -133,8 +133,8 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 		files <- err
 	}()
 	var views []results.ViewScore
-	if len(r.Test) > 0 && !r.Unmeasured {
-		views, err = r.Measure(ctx, step, seen)
+	if len(r.Test) > 0 && !r.unmeasured {
+		views, err = r.measure(ctx, step, seen)
 	}
 	if err := errors.Join(<-files, err); err != nil {
 		return nil, err
@@ -142,11 +142,11 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	if old := filepath.Join(r.Out, "results.json"); len(r.Test) == 0 && output.IsFile(old) {
 		r.Console.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
-	st := r.stats(interrupted || r.Unmeasured, views)
+	st := r.stats(interrupted || r.unmeasured, views)
 	if err := output.WriteJSON(filepath.Join(r.Out, output.StatsFile), st); err != nil {
 		return nil, err
 	}
-	r.Saver.Standing()
+	r.saver.standing()
 	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
 		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise "+
 			"%s for more detail", n, fault.Setting("max-vram")))
@@ -155,7 +155,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 		return nil, err
 	}
 	printSummary(r.Console, r, st, time.Since(began).Seconds())
-	r.Rec.done(st)
+	r.rec.done(st)
 	return st, r.writeExports(step)
 }
 
@@ -167,14 +167,14 @@ func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 		Interrupted: interrupted,
 		TrainImages: len(r.Train), TestImages: len(r.Test), EvalAt: r.EvalAt,
 		Resolution: captured.Resolution(r.Capture.Cameras), Points: r.nPoints, Splats: r.Trainer.NSplats(),
-		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.Rec.Metrics.secondsBefore + r.Trainer.Seconds(),
-		Run: r.Saver.history(), Seed: r.Config.Seed, Config: r.Config,
+		LoopSeconds: r.Trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.Trainer.Seconds(),
+		Run: r.saver.history(), Seed: r.Config.Seed, Config: r.Config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth,
 		PeakRSSBytes:   meter.PeakRSS(),
 		ProcessSeconds: time.Since(cli.ProcessStart).Seconds(),
-		StartSeconds:   r.Rec.first.Sub(cli.ProcessStart).Seconds(),
+		StartSeconds:   r.rec.first.Sub(cli.ProcessStart).Seconds(),
 	}
-	_, st.PipelineSeconds, st.PipelinesCached = r.Device.Pipelines()
+	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
 	for _, p := range r.Trainer.PassTimes() {
 		st.Passes = append(st.Passes, output.PassLine{Name: p.Name, MS: meter.Rounded(p.Milliseconds)})
 	}
@@ -186,9 +186,9 @@ func (r *Run) stats(interrupted bool, views []results.ViewScore) *output.Stats {
 
 // printSummary prints the results and where they are.
 func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64) {
-	steps := cli.Count(st.Step-r.Rec.From, "step")
-	if r.Rec.From > 0 {
-		steps = fmt.Sprintf("%s after the first %d", steps, r.Rec.From)
+	steps := cli.Count(st.Step-r.rec.from, "step")
+	if r.rec.from > 0 {
+		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
 	}
 	console.Printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
 		steps, cli.Duration(st.LoopSeconds), cli.Duration(after), cli.Count(st.Splats, "splat"),
@@ -196,16 +196,16 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 	if st.Scores != nil {
 		console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR,
 			st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
-		console.Printf("drawn with %s\n", r.Drawn())
-		console.Printf("pictures: %s\n", r.PicturesFolder(st.Step))
+		console.Printf("drawn with %s\n", r.drawn())
+		console.Printf("pictures: %s\n", r.picturesFolder(st.Step))
 	}
-	if path := r.Saver.newest(); path != "" {
+	if path := r.saver.newest(); path != "" {
 		console.Printf("checkpoint: %s\n", path)
 	}
 	if r.Report {
 		console.Printf("report: %s\n", filepath.Join(r.Out, output.ReportFile))
 	}
-	console.Printf("model: %s\n", r.ModelFile(st.Step))
+	console.Printf("model: %s\n", r.modelFile(st.Step))
 }
 
 // captureRecord returns what is recorded of this run's capture.

@@ -66,7 +66,7 @@ func (r *Run) saving(w *checkpoint.Write, path string, step int, err error) {
 }
 
 // SaveNow has a checkpoint written after the step. It may be called from any goroutine.
-func (r *Run) SaveNow() { r.Saver.saveNow() }
+func (r *Run) SaveNow() { r.saver.saveNow() }
 
 // Written is the model that the run wrote last, "" for none.
 func (r *Run) Written() string { return r.written }

@@ -1,55 +1,25 @@
-package main
+package train
 
 import (
 	"errors"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/train"
 )
-
-// makeFiles makes files below dir, with their folders.
-func makeFiles(t *testing.T, dir string, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// filesIn lists the files below dir in lexical order.
-func filesIn(t *testing.T, dir string) (list []string) {
-	t.Helper()
-	if err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			list = append(list, filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator))))
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
 
 // TestSweep removes what killed writes of a run left, and no file of others.
 func TestSweep(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	r.Saver = train.NewSaver(r)
-	makeFiles(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
+	r := &Run{Options: o}
+	r.saver = newSaver(r)
+	filetest.Make(t, o.Out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5",
 		"..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
 		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3",
 		"test/ours_7/left/.b.png.tmp3",
@@ -58,31 +28,31 @@ func TestSweep(t *testing.T) {
 		"checkpoints/step_7.safetensors",
 		"point_cloud/.point_cloud.ply.tmp9", "point_cloud/iteration_x/.point_cloud.ply.tmp9", "test/ours_7/.a.txt.tmp3",
 		"test/ours_7/a.png", "test/.a.png.tmp3"}
-	makeFiles(t, o.Out, others...)
-	r.Sweep()
+	filetest.Make(t, o.Out, others...)
+	r.sweep()
 	slices.Sort(others)
-	if got := filesIn(t, o.Out); !slices.Equal(slices.Sorted(slices.Values(got)), others) {
+	if got := filetest.List(t, o.Out); !slices.Equal(slices.Sorted(slices.Values(got)), others) {
 		t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(others, "\n"))
 	}
 }
 
 // TestPutAside takes away what an earlier run wrote, and no file of others, and brings it back.
 func TestPutAside(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	s := train.NewSaver(r)
+	r := &Run{Options: o}
+	s := newSaver(r)
 	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply",
 		"test/ours_7/a.png", "test/ours_7/left/b.png"}
-	makeFiles(t, o.Out, old...)
+	filetest.Make(t, o.Out, old...)
 	others := []string{"point_cloud/iteration_7/edited.ply", "test/ours_7/left/notes.txt"}
-	makeFiles(t, o.Out, others...)
-	s.Left = s.Leftovers()
-	if err := s.PutAside(-1); err != nil {
+	filetest.Make(t, o.Out, others...)
+	s.left = s.leftovers()
+	if err := s.putAside(-1); err != nil {
 		t.Fatal(err)
 	}
 	visible := func() []string {
-		return slices.DeleteFunc(filesIn(t, o.Out), func(name string) bool { return strings.HasPrefix(name, ".") })
+		return slices.DeleteFunc(filetest.List(t, o.Out), func(name string) bool { return strings.HasPrefix(name, ".") })
 	}
 	if got := visible(); !slices.Equal(got, others) {
 		t.Errorf("left are %q, want %q", got, others)
@@ -94,7 +64,7 @@ func TestPutAside(t *testing.T) {
 		t.Fatal(back, err)
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(old, others)))
-	if got := filesIn(t, o.Out); !slices.Equal(slices.Sorted(slices.Values(got)), all) {
+	if got := filetest.List(t, o.Out); !slices.Equal(slices.Sorted(slices.Values(got)), all) {
 		t.Errorf("after it came back there are %q, want %q", got, all)
 	}
 }
@@ -102,14 +72,14 @@ func TestPutAside(t *testing.T) {
 // TestOwnPictures puts aside the pictures that a run wrote, and none that the user put among them or changed. Nor does
 // a run that is cleared away take those along.
 func TestOwnPictures(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	s := train.NewSaver(r)
-	r.Saver = s
+	r := &Run{Options: o}
+	s := newSaver(r)
+	r.saver = s
 	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}
 	mine := []string{"test/ours_7/changed.png", "test/ours_7/left/mine.png", "test/ours_7/mine.png"}
-	makeFiles(t, o.Out, append(mine, wrote...)...)
+	filetest.Make(t, o.Out, append(mine, wrote...)...)
 	own := output.ReadWritten(o.Out)
 	if err := errors.Join(own.Begin(captured.PathsIn(o.Out, wrote)...), own.End()); err != nil {
 		t.Fatal(err)
@@ -117,13 +87,13 @@ func TestOwnPictures(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(o.Out, "test/ours_7/changed.png"), []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	before := filesIn(t, o.Out)
-	s.Left = s.Leftovers()
-	if err := errors.Join(s.PutAside(-1), s.List()); err != nil {
+	before := filetest.List(t, o.Out)
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
 		t.Fatal(err)
 	}
 	pictures := func() []string {
-		return slices.DeleteFunc(filesIn(t, o.Out), func(name string) bool { return !strings.HasPrefix(name, "test") })
+		return slices.DeleteFunc(filetest.List(t, o.Out), func(name string) bool { return !strings.HasPrefix(name, "test") })
 	}
 	if got := pictures(); !slices.Equal(got, mine) {
 		t.Errorf("left are %q, want %q", got, mine)
@@ -131,24 +101,7 @@ func TestOwnPictures(t *testing.T) {
 	if back, err := output.RecoverAside(o.Out); !back || err != nil {
 		t.Fatal(back, err)
 	}
-	if got := filesIn(t, o.Out); !slices.Equal(got, before) {
+	if got := filetest.List(t, o.Out); !slices.Equal(got, before) {
 		t.Errorf("after it came back there are %q, want %q", got, before)
-	}
-}
-
-// TestAddWritten adds a file to the list of a run that goes on: what that run has open stays so.
-func TestAddWritten(t *testing.T) {
-	dir := t.TempDir()
-	open, added := filepath.Join(dir, output.MetricsFile), filepath.Join(dir, output.DemoPicture)
-	if err := output.ReadWritten(dir).Begin(open, filepath.Join(dir, output.ReportFile)); err != nil {
-		t.Fatal(err)
-	}
-	makeFiles(t, dir, output.MetricsFile, output.DemoPicture)
-	if err := output.AddWritten(dir, added); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{output.MetricsFile: "", output.ReportFile: "", output.DemoPicture: output.MarkOf(added)}
-	if got := output.ReadWritten(dir).Files; !maps.Equal(got, want) {
-		t.Errorf("listed are %v, want %v", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"errors"
@@ -7,23 +7,21 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
-	"vksplat/internal/run/output"
-	"vksplat/internal/run/render"
 )
 
 // TestClaimFolder wants a folder to be one run's at a time, and a release to leave nothing behind.
 func TestClaimFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "out")
-	release, err := output.Claim(dir, true)
+	release, err := Claim(dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := output.Claim(dir, true); !errors.Is(err, output.ErrBusy) ||
+	if _, err := Claim(dir, true); !errors.Is(err, ErrBusy) ||
 		fault.ExitCode(err) != fault.ExitTryAgain ||
 		fault.Hint(err) == "" {
 		t.Errorf("a second run: %v", err)
 	}
-	shared, err := output.Claim(dir, false)
+	shared, err := Claim(dir, false)
 	if err != nil {
 		t.Fatalf("exports may share a folder: %v", err)
 	}
@@ -32,7 +30,7 @@ func TestClaimFolder(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	again, err := output.Claim(dir, true)
+	again, err := Claim(dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,20 +41,5 @@ func TestClaimFolder(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("files %v, %v; want the model alone", entries, err)
-	}
-}
-
-// TestRenderClaims wants the pictures of a folder to be one render's at a time.
-func TestRenderClaims(t *testing.T) {
-	t.Parallel() // it waits
-	o := &render.Options{Out: filepath.Join(t.TempDir(), "frames")}
-	release, err := o.Claim()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	if _, err := o.Claim(); !errors.Is(err, output.ErrBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
-		fault.Hint(err) == "" {
-		t.Errorf("a second render: %v", err)
 	}
 }

@@ -1,9 +1,12 @@
-package main
+package live
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +17,56 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/runtest"
+	"vksplat/internal/run/train"
 	"vksplat/view"
+	"vksplat/view/playtest"
 )
+
+// watched is a run with a viewer in this process.
+type watched struct {
+	address string
+	err     chan error // of the run, when it has ended
+}
+
+// startWatched starts a run of so many steps and waits for its address. It is stopped when the test ends.
+func startWatched(t *testing.T, scene, out string, steps int) *watched {
+	t.Helper()
+	o := train.NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = scene, out, steps, meter.None, "127.0.0.1:0"
+	if err := o.Checkpoints.Every.Set("0"); err != nil {
+		t.Fatal(err)
+	}
+	stop := func() {}
+	o.NewViewer = func(r *train.Run, cancel context.CancelFunc) (train.Viewer, error) {
+		stop = cancel
+		return New(r, cancel)
+	}
+	read, write := io.Pipe()
+	w := &watched{err: make(chan error, 1)}
+	ended := make(chan struct{})
+	go func() {
+		_, err := train.Do(cli.New(nil, write, io.Discard), o, nil)
+		w.err <- err
+		write.Close() // it never fails
+		close(ended)
+	}()
+	lines := bufio.NewScanner(read)
+	for w.address == "" && lines.Scan() {
+		_, w.address, _ = strings.Cut(lines.Text(), "watch it in a browser: ")
+	}
+	if w.address == "" {
+		t.Fatal("no address was printed: ", <-w.err)
+	}
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	go func() { _, _ = io.Copy(io.Discard, read) }() // until the run closes it
+	return w
+}
 
 // commander is somebody who watches a run and gives orders.
 type commander struct {
@@ -25,11 +75,11 @@ type commander struct {
 	c   *websocket.Conn
 }
 
-func (v *viewed) commander(t *testing.T) *commander {
+func (w *watched) commander(t *testing.T) *commander {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	c, err := v.enter(ctx)
+	c, err := playtest.Enter(ctx, w.address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +126,8 @@ func (o *commander) over() {
 // each.
 func TestViewerCommands(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	v := startViewed(t, smallScene(t, 300), "-m", out, "--viewer=127.0.0.1:0", "--iterations", "1000000",
-		"--checkpoint-every", "0", "--progress", "none")
-	o := v.commander(t)
+	w := startWatched(t, runtest.SmallScene(t, 300), out, 1_000_000)
+	o := w.commander(t)
 	if s := o.until("first steps",
 		func(s view.Status) bool { return s.Step > 3 && s.Doing == "training" }); s.Save != (view.Save{}) ||
 		s.End != nil {
@@ -123,12 +172,11 @@ func TestViewerCommands(t *testing.T) {
 	o.order("stop")
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil }).End
 	if end.State != view.EndStopped || !output.IsFile(end.Model) || !strings.HasPrefix(end.Model, out) ||
-		!strings.Contains(end.Text, "--resume") {
+		!strings.Contains(end.Text, "resume") {
 		t.Errorf("stopped: %+v", end)
 	}
 	o.over()
-	<-v.rest
-	if err := v.cmd.Wait(); err == nil || v.cmd.ProcessState.ExitCode() != fault.ExitInterrupted {
+	if err := <-w.err; !errors.Is(err, fault.ErrInterrupted) {
 		t.Errorf("stopped: %v", err)
 	}
 	if list, err := output.ListCheckpoints(folder); err != nil || len(list) == 0 || list[len(list)-1].Step <= at {
@@ -138,8 +186,8 @@ func TestViewerCommands(t *testing.T) {
 
 // TestViewerEnd lets a run come to its end, and another fail: who watches is told.
 func TestViewerEnd(t *testing.T) {
-	scene, out := smallScene(t, 300), filepath.Join(t.TempDir(), "out")
-	o := startViewed(t, scene, "-m", out, "--viewer", "--iterations", "400", "--progress", "none").commander(t)
+	scene, out := runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")
+	o := startWatched(t, scene, out, 400).commander(t)
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil })
 	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_400",
 		"point_cloud.ply") || !output.IsFile(end.End.Model) ||
@@ -148,7 +196,7 @@ func TestViewerEnd(t *testing.T) {
 	}
 	o.over()
 	out = filepath.Join(t.TempDir(), "out")
-	o = startViewed(t, scene, "-m", out, "--viewer", "--iterations", "1000000", "--progress", "none").commander(t)
+	o = startWatched(t, scene, out, 1_000_000).commander(t)
 	o.until("first steps", func(s view.Status) bool { return s.Step > 0 })
 	if err := os.WriteFile(filepath.Join(out, "point_cloud"), nil, 0o666); err != nil { // in the folder's place
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package convert
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/convert"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -28,10 +27,10 @@ func TestConvertCancelled(t *testing.T) {
 		for i := range s.N {
 			s.Quats[4*i] = 1
 		}
-		w := convert.NewWatch(cli.New(nil, &bytes.Buffer{}, &bytes.Buffer{}))
+		w := newWatch(cli.New(nil, &bytes.Buffer{}, &bytes.Buffer{}))
 		ctx, cancel := context.WithCancel(context.Background())
-		w.Ctx = ctx
-		model := w.Over(splatfile.Memory(s, ply.Meta{}))
+		w.ctx = ctx
+		model := w.over(splatfile.Memory(s, ply.Meta{}))
 		if _, ok := model.(splatfile.Gatherer); !ok {
 			t.Error("a model whose splats can be read in any order is one no more")
 		}

@@ -1,37 +1,44 @@
 //go:build unix
 
-package main
+package train
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
+	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
-	"vksplat/internal/run/train"
+	"vksplat/internal/run/runtest"
 )
 
 // contentsOf maps the files below a folder to hashes of their contents, without locks and what is temporary.
 func contentsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, name := range filesIn(t, dir) {
+	for _, name := range filetest.List(t, dir) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != output.LockName &&
-			!output.ProbeName.MatchString(filepath.Base(name)) {
+			!strings.HasPrefix(filepath.Base(name), ".probe") {
 			all[name] = fmt.Sprintf("%x", sha256.Sum256(data))
 		}
 	}
@@ -76,13 +83,8 @@ func killedAt(n int, f func()) (done bool) {
 func listFiles(t *testing.T, out string, names ...string) {
 	t.Helper()
 	own := output.ReadWritten(out)
-	own.Files = map[string]string{}
-	for _, name := range names {
-		if name != output.WrittenFile {
-			own.Files[name] = output.MarkOf(filepath.Join(out, name))
-		}
-	}
-	if err := own.Save(); err != nil {
+	wrote := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == output.WrittenFile })
+	if err := errors.Join(own.Begin(captured.PathsIn(out, wrote)...), own.End()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,48 +97,48 @@ func TestAsideAnywhere(t *testing.T) {
 		"checkpoints/save_at.json", "checkpoints/step_7.safetensors", event + "1" + output.TensorboardSuffix,
 		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
 	stride := 4
-	if os.Getenv(longVariable) == "1" {
+	if os.Getenv("VKSPLAT_LONG") == "1" {
 		stride = 1
 	}
 	for _, back := range []bool{false, true} { // whether the new run goes on with a step of the old one
 		for n, done := 0, false; !done; n++ {
 			for m, settled := n%stride, false; !settled; m += stride {
 				out := t.TempDir()
-				makeFiles(t, out, old...)
+				filetest.Make(t, out, old...)
 				listFiles(t, out, old...)
-				o := train.NewOptions()
+				o := NewOptions()
 				o.Out = out
 				before := contentsOf(t, out)
-				r := &train.Run{Options: o}
-				s := train.NewSaver(r)
-				r.Saver = s
+				r := &Run{Options: o}
+				s := newSaver(r)
+				r.saver = s
 				after := -1
 				if back {
 					after = 3
 				}
-				s.Left, s.Foreign = output.RunLeftovers(out, after), []string{s.CheckpointPath(7)}
+				s.left, s.foreign = output.RunLeftovers(out, after), []string{s.checkpointPath(7)}
 				done = killedAt(n, func() {
-					if err := s.PutAside(after); err != nil {
+					if err := s.putAside(after); err != nil {
 						t.Fatal(err)
 					}
-					if err := s.List(); err != nil {
+					if err := s.list(); err != nil {
 						t.Fatal(err)
 					}
 					output.AsideStep()
 					wrote := []string{"test/ours_4/b.png", "point_cloud/iteration_4/point_cloud.ply"}
 					for _, name := range wrote {
-						if err := s.Own.Begin(filepath.Join(out, name)); err != nil {
+						if err := s.own.Begin(filepath.Join(out, name)); err != nil {
 							t.Fatal(err)
 						}
 					}
-					makeFiles(t, out, append(wrote, "input.ply", event+"2"+output.TensorboardSuffix)...)
+					filetest.Make(t, out, append(wrote, "input.ply", event+"2"+output.TensorboardSuffix)...)
 					for _, name := range []string{output.MetricsFile, "cameras.json", "checkpoints/save_at.json"} {
 						if err := os.WriteFile(filepath.Join(out, name), []byte("other"), 0o666); err != nil {
 							t.Fatal(err)
 						}
 					}
 					output.AsideStep()
-					if err := s.Unlist(); err != nil {
+					if err := s.unlist(); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -159,33 +161,76 @@ func TestAsideAnywhere(t *testing.T) {
 	}
 }
 
+// overwriting is a run in a process of its own that replaces another one.
+type overwriting struct{ Scene, Out, Resume string }
+
+// options are those of a run of so many steps.
+func (w *overwriting) options(steps int) *Options {
+	o := NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Eval, o.Tensorboard, o.Progress = w.Scene, w.Out, steps, true, true,
+		meter.None
+	o.Checkpoints.Overwrite, o.Checkpoints.Resume = true, w.Resume
+	return o
+}
+
+// start begins a run that has no end.
+func (w *overwriting) start(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	text, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledOverwrite$")
+	cmd.Env = append(os.Environ(), ownProcess+"="+string(text))
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if a test failed before
+	return cmd, &said
+}
+
+// ownProcess is set where a test runs in a process of its own.
+const ownProcess = "VKSPLAT_TEST_PROCESS"
+
 // TestKilledOverwrite kills runs at random moments that replace another one: at each, the other one is there or the new
 // one has a checkpoint.
 func TestKilledOverwrite(t *testing.T) {
+	if text := os.Getenv(ownProcess); text != "" {
+		var w overwriting
+		if err := json.Unmarshal([]byte(text), &w); err != nil {
+			t.Fatal(err)
+		}
+		o := w.options(1000000)
+		o.Checkpoints.Every, o.EvalAt = everyFlag{steps: 10}, cli.Steps{4}
+		_, err := Do(cli.New(nil, os.Stdout, os.Stderr), o, nil)
+		t.Fatal("the run has ended: ", err)
+	}
 	kills := 6
-	if os.Getenv(longVariable) == "1" {
+	if os.Getenv("VKSPLAT_LONG") == "1" {
 		kills = 60
 	}
-	scene, out := smallScene(t, 300), filepath.Join(t.TempDir(), "out")
+	scene, out := runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewSource(seed))
 	var old map[string]string
 	came, stood := 0, 0
 	for i := range kills {
 		if old == nil {
-			vksplat(t, "train", scene, "-m", out, "--iterations", "6", "--save-at", "3", "--eval", "--tensorboard",
-				"--overwrite")
+			o := (&overwriting{Scene: scene, Out: out}).options(6)
+			o.Checkpoints.SaveAt = cli.Steps{3}
+			if _, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil {
+				t.Fatal(err)
+			}
 			old = contentsOf(t, out)
 		}
 		began := time.Now()
-		args := []string{scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10",
-			"--eval", "--eval-at", "4", "--tensorboard", "--overwrite"}
-		after := -1
+		w, after := overwriting{Scene: scene, Out: out}, -1
 		if i%2 == 1 {
-			after = 3
-			args = append(args, "--resume="+filepath.Join(out, output.CheckpointFolder, "step_3.safetensors"))
+			after, w.Resume = 3, filepath.Join(out, output.CheckpointFolder, "step_3.safetensors")
 		}
-		cmd, said := startTrain(t, args...)
+		cmd, said := w.start(t)
 		folder := filepath.Join(out, output.AsideFolder)
 		// the first is killed while it begins
 		for i > 0 && !output.IsFolder(folder) && time.Since(began) < time.Minute {
@@ -222,24 +267,24 @@ func TestKilledOverwrite(t *testing.T) {
 // TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run is
 // restored, and its export counts as the program's.
 func TestKilledExport(t *testing.T) {
-	o := train.NewOptions()
-	o.Out, o.Checkpoints.Resume = t.TempDir(), train.ResumeAuto
+	o := NewOptions()
+	o.Out, o.Checkpoints.Resume = t.TempDir(), ResumeAuto
 	export := filepath.Join(t.TempDir(), "made.spz")
 	o.Exports = convert.Exports{export}
-	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
-	s := train.NewSaver(r)
-	r.Saver = s
-	makeFiles(t, o.Out, "stats.json")
-	makeFiles(t, filepath.Dir(export), "made.spz")
+	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	s := newSaver(r)
+	r.saver = s
+	filetest.Make(t, o.Out, "stats.json")
+	filetest.Make(t, filepath.Dir(export), "made.spz")
 	own := output.ReadWritten(o.Out)
 	if err := errors.Join(own.Begin(filepath.Join(o.Out, "stats.json"), export), own.End()); err != nil {
 		t.Fatal(err)
 	}
-	s.Left = s.Leftovers()
-	if err := errors.Join(s.PutAside(-1), s.List()); err != nil {
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
 		t.Fatal(err)
 	}
-	release, err := r.Claim()
+	release, err := r.claim()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,51 +300,51 @@ func TestStopOnFullDisk(t *testing.T) {
 	if err := r.Trainer.RunTo(t.Context(), 2, nil); err != nil {
 		t.Fatal(err)
 	}
-	makeFiles(t, r.Out, output.CheckpointFolder) // a file where the folder is to be
-	r.Saver.Aside = true
-	r.Fingerprint = "known"
-	_, err := r.Conclude(t.Context(), true, nil)
-	if err == nil || !output.IsFile(r.ModelFile(2)) || r.Saver.Aside {
-		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.ModelFile(2)))
+	filetest.Make(t, r.Out, output.CheckpointFolder) // a file where the folder is to be
+	r.saver.aside = true
+	r.fingerprint = "known"
+	_, err := r.conclude(t.Context(), true, nil)
+	if err == nil || !output.IsFile(r.modelFile(2)) || r.saver.aside {
+		t.Errorf("%v: the model is there: %v", err, output.IsFile(r.modelFile(2)))
 	}
 }
 
 // TestDoneStands kills a resumed run that is done, and has no checkpoint, before it removes the earlier one: it stands.
 func TestDoneStands(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	r := &train.Run{Options: o}
-	s := train.NewSaver(r)
-	r.Saver = s
+	r := &Run{Options: o}
+	s := newSaver(r)
+	r.saver = s
 	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
-	makeFiles(t, o.Out, old...)
+	filetest.Make(t, o.Out, old...)
 	listFiles(t, o.Out, old...)
-	s.Foreign = []string{s.CheckpointPath(7)}
-	if err := errors.Join(s.PutAside(3), s.List()); err != nil {
+	s.foreign = []string{s.checkpointPath(7)}
+	if err := errors.Join(s.putAside(3), s.list()); err != nil {
 		t.Fatal(err)
 	}
 	if output.Stands(o.Out, 3) {
 		t.Fatal("a run that has only begun stands")
 	}
-	makeFiles(t, o.Out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
+	filetest.Make(t, o.Out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
 	back, err := output.RecoverAside(o.Out)
 	if back || err != nil || len(output.FormerModels(o.Out)) != 1 || output.AsideIn(o.Out) != "" {
-		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.Out))
+		t.Errorf("came back: %v, %v; there are %q", back, err, filetest.List(t, o.Out))
 	}
 }
 
 // TestDropFails has the removal of the earlier run fail: the user is told, at the end of the run and at the next start.
 func TestDropFails(t *testing.T) {
-	o := train.NewOptions()
+	o := NewOptions()
 	o.Out = t.TempDir()
-	makeFiles(t, o.Out, output.StatsFile, output.AsideFolder+"/old")
+	filetest.Make(t, o.Out, output.StatsFile, output.AsideFolder+"/old")
 	listFiles(t, o.Out, output.StatsFile)
-	output.AsideStep = func() { makeFiles(t, o.Out, output.AsideGone+"/in the way") }
+	output.AsideStep = func() { filetest.Make(t, o.Out, output.AsideGone+"/in the way") }
 	defer func() { output.AsideStep = func() {} }()
 	var said strings.Builder
-	s := train.NewSaver(&train.Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
-	s.Aside = true
-	s.Standing()
+	s := newSaver(&Run{Options: o, Console: cli.New(nil, io.Discard, &said)})
+	s.aside = true
+	s.standing()
 	if !strings.Contains(said.String(),
 		"the earlier run in "+filepath.Join(o.Out, output.AsideFolder)+" is not removed") {
 		t.Errorf("said is %q", said.String())

@@ -1,0 +1,113 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"image/jpeg"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/runtest"
+	"vksplat/internal/run/train"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/view"
+)
+
+// TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
+func TestViewerFrame(t *testing.T) {
+	o := train.NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Viewer.Address = runtest.SmallScene(t, 300),
+		filepath.Join(t.TempDir(), "out"), 40, meter.None, "0"
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r := &train.Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var err error
+	if r.Live, err = New(r, cancel); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := r.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Live.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	l := r.Live.(*training)
+	trained := make(chan error, 1)
+	go func() { trained <- r.Trainer.RunTo(ctx, 40, l.Step) }()
+	for l.Status().Step < 30 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	l.between.Hold()
+	cam := r.Capture.Cameras[1]
+	var want []float32
+	if err := l.between.Do(ctx, func() (err error) {
+		want, err = r.Trainer.RenderInto(nil, cam)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	frame := func(q view.FrameQuery) scene.Image {
+		t.Helper()
+		data, err := l.Frame(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := jpeg.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := scene.Image{Width: img.Bounds().Dx(), Height: img.Bounds().Dy()}
+		for y := range out.Height {
+			for x := range out.Width {
+				red, green, blue, _ := img.At(x, y).RGBA()
+				out.Pix = append(out.Pix, uint8(red>>8), uint8(green>>8), uint8(blue>>8), 255)
+			}
+		}
+		return out
+	}
+	q := view.FrameQuery{Camera: 1, Width: cam.Width, Height: cam.Height, Mode: view.ModePicture}
+	through := frame(q)
+	if p := runtest.Apart(t, through, photo.FromFloats(want, cam.Width, cam.Height)); p < 32 { // a JPEG
+		t.Errorf("a frame through a photo's camera is %.1f dB from its picture", p)
+	}
+	q.Camera, q.Rotation, q.Position, q.Tangent = -1, cam.R, cam.Center(), float64(cam.Height)/2/cam.Fy
+	if p := runtest.Apart(t, frame(q), through); p < 30 { // its principal point is the middle
+		t.Errorf("a frame of the same pose is %.1f dB from it", p)
+	}
+	pictures := []scene.Image{through}
+	for _, mode := range []view.Mode{view.ModeDepth, view.ModeCentres, view.ModeEllipsoids, view.ModeError} {
+		q := view.FrameQuery{Camera: 1, Width: cam.Width, Height: cam.Height, Mode: mode}
+		img := frame(q)
+		for _, other := range pictures {
+			if p := runtest.Apart(t, img, other); p > 30 {
+				t.Errorf("%s looks like another mode: %.1f dB", mode, p)
+			}
+		}
+		pictures = append(pictures, img)
+	}
+	l.between.Release()
+	if err := <-trained; err != nil {
+		t.Fatal(err)
+	}
+	if h := l.History(); len(h) != 40 || h[39].Step != 40 || !(h[39].Loss < h[0].Loss) || !(h[39].PSNR > h[0].PSNR) {
+		t.Errorf("the course of the run: %v", h)
+	}
+	for i, loss := range l.Losses() {
+		if loss.Camera != i || loss.Step < 33 || !(loss.Loss > 0) {
+			t.Errorf("photo %d: %+v", i, loss)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/runtest"
+	"vksplat/scene"
+)
+
+// TestInterruptedAtTheEnd stops runs when nothing is left to train: they write and measure everything, and end as any
+// other.
+func TestInterruptedAtTheEnd(t *testing.T) {
+	if interrupted, err := stopAtTheEnd(t, 3); interrupted || err != nil {
+		t.Errorf("a run whose steps are all done counts as interrupted: %v, %v", interrupted, err)
+	}
+	if interrupted, err := stopAtTheEnd(t, 2); !interrupted || err != nil {
+		t.Errorf("a run with a step to go counts as done: %v, %v", interrupted, err)
+	}
+}
+
+// startedRun begins a run of three steps, which other tests train, and returns what it says.
+func startedRun(t *testing.T, eval bool) (r *Run, said *bytes.Buffer) {
+	t.Helper()
+	o := NewOptions()
+	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Eval = runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3,
+		meter.None, eval
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	said = &bytes.Buffer{}
+	r = &Run{Options: o, Console: cli.New(nil, io.Discard, said)}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	err := r.Begin(context.Background())
+	if err == nil {
+		r.rec, err = openRecord(r, io.Discard)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, said
+}
+
+// stopAtTheEnd trains some of three steps and stops the run then.
+func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
+	t.Helper()
+	r, said := startedRun(t, false)
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := r.Trainer.RunTo(ctx, steps, nil); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	interrupted, err = r.stopped(ctx, r.run(ctx))
+	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
+		t.Errorf("said: %s", said)
+	}
+	return interrupted, err
+}
+
+// TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as
+// measured, and once it can be, all is.
+func TestPictureFailsInTheMiddle(t *testing.T) {
+	r, _ := startedRun(t, true)
+	_, r.Test = r.Capture.Split(2)
+	ctx := context.Background()
+	if err := r.Trainer.RunTo(ctx, 3, nil); err != nil {
+		t.Fatal(err)
+	}
+	stuck := filepath.Join(r.picturesFolder(3), captured.PictureNames(captured.Pick(r.Capture.Cameras, r.Test))[1])
+	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	views, err := r.measure(ctx, 3, nil)
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured ||
+		r.rec.metrics.evaluated(3, r.drawn()) != nil || output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3, r.drawn()), r.unmeasured,
+			err)
+	}
+	if err := os.RemoveAll(stuck); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	views, err = r.measure(ctx, 3, func(scene.Image, []float32) { seen++ })
+	if err != nil || len(views) != len(r.Test) || seen != len(r.Test) ||
+		!output.IsFile(filepath.Join(r.Out, "results.json")) {
+		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.Test), seen, err)
+	}
+	// The user gives up in the middle.
+	stopped, cancel := context.WithCancel(ctx)
+	r.rec.metrics.evals = nil
+	views, err = r.measure(stopped, 3, func(scene.Image, []float32) { cancel() })
+	if cancel(); err != nil || views != nil || !r.unmeasured {
+		t.Errorf("given up after the first picture: measured %v, %v", views, err)
+	}
+}
