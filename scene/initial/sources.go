@@ -190,7 +190,7 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 			"%d of %d splats hold NaN or infinite numbers", bad, s.N)
 	}
 	if bad := s.WithoutDirection(); bad > 0 {
-		return nil, fault.Data("initialise splats", o.File, "vksplat convert "+o.File+" NEW.ply leaves them out",
+		return nil, fault.Data("initialise splats", o.File, fault.Command("convert "+o.File+" NEW.ply")+" leaves them out",
 			"%d of %d splats have no rotation: its length is zero, or too large to square", bad, s.N)
 	}
 	if s.N == 0 {

@@ -65,7 +65,7 @@ func FindStep(path string, step int) (string, error) {
 	case file != "":
 		return file, nil
 	case step > 0:
-		return "", openFail(path, "vksplat info "+photo.ShellWord(path)+" lists the models",
+		return "", openFail(path, fault.Command("info "+photo.ShellWord(path))+" lists the models",
 			"the folder holds no model of step %d", step)
 	}
 	return "", openFail(path, "name a file of splats, or the folder OUT of vksplat train once it has written a model "+

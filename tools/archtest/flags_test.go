@@ -22,6 +22,9 @@ var (
 	oneArgument = regexp.MustCompile(`^--[a-z-]+(=\S*)?$`)
 )
 
+// commandLine finds the beginning of a command line that is put together.
+var commandLine = regexp.MustCompile(`\bvksplat (?:farm )?[a-z-]+ (?:%|$)`)
+
 var flagText = regexp.MustCompile(`--[a-z%]|[ (]-[a-z]\b`)
 
 // otherFlags lists the files that name flags of other programs, and whose.
@@ -50,6 +53,9 @@ func TestFlags(t *testing.T) {
 			}
 			text, err := strconv.Unquote(literal.Value)
 			switch {
+			case err == nil && commandLine.MatchString(text):
+				t.Errorf("%s: %s begins a command to type: use fault.Command", r.fset.Position(literal.Pos()),
+					literal.Value)
 			case err == nil && !flagText.MatchString(text):
 			case slices.Contains(callers, f.dir) && oneArgument.MatchString(text):
 			case otherFlags[f.path] != "":

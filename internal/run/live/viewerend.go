@@ -80,7 +80,7 @@ func (l *training) Over(err error) {
 		return
 	}
 	end := &view.End{State: view.EndFinished, Model: l.r.Written(),
-		Text: "vksplat view " + cli.Quoted(l.r.Out) + " shows it"}
+		Text: fault.Command("view "+cli.Quoted(l.r.Out)) + " shows it"}
 	switch {
 	case errors.Is(err, fault.ErrInterrupted):
 		end.State, end.Text = view.EndStopped, fault.Hint(err)

@@ -202,7 +202,7 @@ func allTrained(p *plans.Plan) error {
 		}
 	}
 	return fault.WithHint(fmt.Errorf("merge %s: %w: %s not trained to the end", p.Dir, fault.ErrData, which),
-		"vksplat train "+cli.Quoted(p.Dir)+" trains what is left and merges")
+		fault.Command("train "+cli.Quoted(p.Dir))+" trains what is left and merges")
 }
 
 // model is the file of the merged scene.

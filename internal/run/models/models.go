@@ -41,7 +41,7 @@ func Open(console *cli.Console, file string) (*scene.Splats, splatfile.Info, err
 		return nil, info, fault.WithHint(fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file,
 			fault.ErrData, bad, splats.N),
 			"the training that made this file diverged, or the file is damaged: make or copy it again, or leave them "+
-				"out: vksplat convert "+file+" OUT.ply")
+				"out: "+fault.Command("convert "+cli.Quoted(file)+" OUT.ply"))
 	}
 	switch huge := splats.Huge(); {
 	case huge == splats.N && huge > 0:

@@ -223,7 +223,8 @@ func printPartition(console *cli.Console, p *plans.Plan) error {
 			"and each costs nearly what the whole does")
 	}
 	if len(p.Blocks) == 1 {
-		console.Note("one block is the whole capture: vksplat train " + cli.Quoted(p.Capture.Scene) + " does the same")
+		console.Note("one block is the whole capture: " + fault.Command("train "+cli.Quoted(p.Capture.Scene)) +
+			" does the same")
 	}
 	if len(p.HeldOut) > 0 {
 		console.Printf("held out of all blocks: %s\n", cli.Count(len(p.HeldOut), "photo"))
@@ -231,7 +232,7 @@ func printPartition(console *cli.Console, p *plans.Plan) error {
 		console.Note("no photo is held out, so that merging cannot check the seams: " + fault.Setting("eval") +
 			" holds every 8th out")
 	}
-	console.Printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.Dir, plans.Picture),
-		cli.Quoted(p.Dir))
+	console.Printf("from above: %s\ntrain and merge: %s\n", filepath.Join(p.Dir, plans.Picture),
+		fault.Command("train "+cli.Quoted(p.Dir)))
 	return nil
 }

@@ -142,7 +142,7 @@ func OfPlan(path string, err error) error {
 	if merged := filepath.Join(path, MergedFolder); output.IsFolder(merged) {
 		return fault.WithHint(err, "this is a plan; name its merged scene: "+cli.Quoted(merged))
 	}
-	return fault.WithHint(err, "this is a plan; make its model first: vksplat train "+cli.Quoted(path))
+	return fault.WithHint(err, "this is a plan; make its model first: "+fault.Command("train "+cli.Quoted(path)))
 }
 
 // PlanError is the error of a plan that cannot be used.

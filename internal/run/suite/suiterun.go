@@ -62,8 +62,8 @@ func (r *suiteRun) recall() error {
 	}
 	r.stats, r.scores = nil, nil
 	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
-		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, cli.Quoted(r.record.Scene),
-			strings.Join(cli.QuotedAll(r.record.Settings), " "))
+		words := cli.QuotedAll(append([]string{"train", r.record.Scene}, r.record.Settings...))
+		return fmt.Errorf("%s %w (%s)", r.out, errOtherSettings, fault.Command(strings.Join(words, " ")))
 	}
 	return nil
 }

@@ -105,8 +105,8 @@ func (r *Run) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 		for i := range images {
 			if errs[i] == nil && inspect.Dark(&images[i]) {
 				once.Do(func() {
-					r.Console.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)",
-						cams[i].Name, r.Capture.Root))
+					r.Console.Warn(fmt.Sprintf("photo %s is black, and others may be (%s lists them)",
+						cams[i].Name, fault.Command("inspect "+cli.Quoted(r.Capture.Root))))
 				})
 			}
 		}

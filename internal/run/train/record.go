@@ -160,8 +160,9 @@ func (rec *record) watch(p pipeline.Progress) {
 	// So many steps in a row contain a whole round of the photos, whichever step they begin with and whichever photos
 	// cannot be decoded.
 	round := rec.unseen >= 2*len(r.Train)
-	causes := fmt.Sprintf("check %s (it is %g, the median camera distance 1), %s, and with vksplat inspect "+
-		"whether poses and points belong together", fault.Setting("near"), r.Config.Near, fault.Setting("init"))
+	causes := fmt.Sprintf("check %s (it is %g, the median camera distance 1), %s, and with "+
+		"vksplat inspect whether poses and points belong together", fault.Setting("near"), r.Config.Near,
+		fault.Setting("init"))
 	if rec.visited != nil {
 		if rec.visited[p.View] = true; round || len(rec.visited) == len(r.Train) {
 			rec.blind = &fault.Error{Op: "train", Path: r.Scene, Hint: causes,
