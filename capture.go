@@ -55,6 +55,14 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 	return c, nil
 }
 
+// check refuses a capture that OpenCapture has not read.
+func (c *Capture) check() error {
+	if c == nil || c.cameras == nil {
+		return usage("open one with OpenCapture", "there is no capture")
+	}
+	return nil
+}
+
 // Cameras returns the cameras of the photos, sorted by name.
 func (c *Capture) Cameras() []Camera { return slices.Clone(c.cameras) }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"image"
-	"sync"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/models"
@@ -53,7 +52,9 @@ type Device struct {
 	gpu     *pipeline.Device
 	options pipeline.DeviceOptions
 
-	mu       sync.Mutex
+	// turn holds a value while a call uses the device and the fields below.
+	turn     chan struct{}
+	closed   bool
 	drawing  context.Context // of the present call of Render
 	drawn    *Model          // that renderer draws
 	renderer *pipeline.Renderer
@@ -72,17 +73,62 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		return nil, classified(err)
 	}
 	gpu.LimitHeap()
-	return &Device{gpu: gpu, options: options}, nil
+	return &Device{gpu: gpu, options: options, turn: make(chan struct{}, 1)}, nil
 }
 
 // Name is what the driver calls the device.
 func (d *Device) Name() string { return d.gpu.Name() }
 
-// Close gives the device back.
+// Close gives the device back, after which only Name and Close may be called.
 func (d *Device) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if err := d.begin(context.Background()); err != nil {
+		return err
+	}
+	defer d.end()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
 	return classified(errors.Join(d.putAway(), models.CloseDevice(d.gpu)))
+}
+
+// check refuses a device that OpenDevice has not opened.
+func (d *Device) check() error {
+	if d == nil || d.gpu == nil {
+		return usage("open one with OpenDevice", "there is no device")
+	}
+	return nil
+}
+
+// begin waits for the calls that were made before. Unless it fails, end must follow.
+func (d *Device) begin(ctx context.Context) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case d.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end lets the next call in.
+func (d *Device) end() { <-d.turn }
+
+// beginOpen is begin of a call that needs the device open.
+func (d *Device) beginOpen(ctx context.Context) error {
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	if d.closed {
+		d.end()
+		return usage("open it anew with OpenDevice", "the device is closed")
+	}
+	return nil
 }
 
 // putAway frees what the model that was drawn last takes on the device.
@@ -95,9 +141,11 @@ func (d *Device) putAway() (err error) {
 }
 
 // use runs work that needs all of the device.
-func (d *Device) use(work func() error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Device) use(ctx context.Context, work func() error) error {
+	if err := d.beginOpen(ctx); err != nil {
+		return err
+	}
+	defer d.end()
 	if err := d.putAway(); err != nil {
 		return err
 	}
@@ -110,12 +158,14 @@ func (d *Device) Render(ctx context.Context, m *Model, c Camera) (image.Image, e
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drawing = ctx
-	if err := ctx.Err(); err != nil {
+	if err := m.check(); err != nil {
 		return nil, err
 	}
+	if err := d.beginOpen(ctx); err != nil {
+		return nil, err
+	}
+	defer d.end()
+	d.drawing = ctx
 	view := &scene.Capture{Cameras: []scene.Camera{c.scene()}}
 	view.NormaliseTo(m.frame, 1)
 	if d.drawn != m {

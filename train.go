@@ -2,6 +2,7 @@ package vksplat
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"strconv"
@@ -56,6 +57,9 @@ func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptio
 }
 
 func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptions, resume string) (*Model, error) {
+	if err := errors.Join(d.check(), c.check()); err != nil {
+		return nil, err
+	}
 	if out == "" {
 		return nil, usage("name a folder to write", "no output folder")
 	}
@@ -74,7 +78,7 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 		}
 	}
 	var st *output.Stats
-	err = d.use(func() (err error) {
+	err = d.use(ctx, func() (err error) {
 		st, err = train.Do(console(ctx, o.Warn), options, nil)
 		return err
 	})
