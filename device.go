@@ -3,7 +3,10 @@ package vksplat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"image"
+	"runtime"
+	"sync/atomic"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/models"
@@ -47,13 +50,16 @@ func Devices() ([]DeviceInfo, error) {
 }
 
 // Device is a GPU, or a processor with software Vulkan, that trains and draws. It does one thing at a time: a call
-// waits for those that other goroutines made before.
+// waits for those that other goroutines made before, or until its context is done. Callbacks of a training, as
+// TrainOptions.Progress, must not wait for calls on the training's device: such a call of their own fails.
 type Device struct {
 	gpu     *pipeline.Device
 	options pipeline.DeviceOptions
 
 	// turn holds a value while a call uses the device and the fields below.
-	turn     chan struct{}
+	turn chan struct{}
+	// trainer is the goroutine of the training that uses the device, 0 without one: its callbacks run there.
+	trainer  atomic.Int64
 	closed   bool
 	drawing  context.Context // of the present call of Render
 	drawn    *Model          // that renderer draws
@@ -79,7 +85,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 // Name is what the driver calls the device.
 func (d *Device) Name() string { return d.gpu.Name() }
 
-// Close gives the device back, after which only Name and Close may be called.
+// Close waits for the calls that were made before and gives the device back, after which only Name and Close may be called.
 func (d *Device) Close() error {
 	if err := d.begin(context.Background()); err != nil {
 		return err
@@ -105,6 +111,10 @@ func (d *Device) begin(ctx context.Context) error {
 	if err := d.check(); err != nil {
 		return err
 	}
+	if by := d.trainer.Load(); by != 0 && by == goroutine() {
+		return usage("call it when Train or Resume has returned, or from a goroutine that no callback waits for",
+			"the device is used by the training whose callback makes this call")
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -114,6 +124,16 @@ func (d *Device) begin(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// goroutine returns the number that stack traces give the goroutine that runs, 0 where they do not tell.
+func goroutine() (number int64) {
+	head := make([]byte, 64)
+	head = head[:runtime.Stack(head, false)]
+	if _, err := fmt.Sscanf(string(head), "goroutine %d ", &number); err != nil {
+		return 0
+	}
+	return number
 }
 
 // end lets the next call in.

@@ -30,7 +30,9 @@ type TrainOptions struct {
 	Replace bool   // a training that is in the folder already; it is kept until the new one has a checkpoint
 	Export  string // also write the model to this file, in the format of its name
 
-	Progress func(Progress)    // called after every step, by the goroutine that trains
+	// Progress is called after every step, by the goroutine that called Train. The training waits for it, so that it
+	// cannot use the training's device: Device.Render, Device.Close and the like fail there with ErrUsage.
+	Progress func(Progress)
 	Warn     func(text string) // called with what is worth knowing and no error, from any goroutine
 }
 
@@ -79,6 +81,8 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 	}
 	var st *output.Stats
 	err = d.use(ctx, func() (err error) {
+		d.trainer.Store(goroutine())
+		defer d.trainer.Store(0)
 		st, err = train.Do(console(ctx, o.Warn), options, nil)
 		return err
 	})
