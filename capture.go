@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/demo"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/synth"
@@ -129,14 +130,17 @@ type DemoOptions struct {
 	Points        int // [5000]
 }
 
-// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir. It replaces the files
-// of an earlier one.
+// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir, which is made. A capture
+// that an earlier call wrote there is replaced; a folder with other files is refused.
 func WriteDemo(dir string, o DemoOptions) error {
 	if o.Photos < 0 || o.Photos > 0 && o.Photos < 4 || min(o.Width, o.Height, o.Points) < 0 {
 		return usage("at least 4 photos are needed to train and to measure", "no capture is like %+v", o)
 	}
-	err := synth.Write(dir, synth.Options{Images: o.Photos, Width: o.Width, Height: o.Height, Points: o.Points})
-	if err != nil {
+	if dir == "" {
+		return usage("name a folder to write", "no folder")
+	}
+	options := synth.Options{Images: o.Photos, Width: o.Width, Height: o.Height, Points: o.Points}
+	if err := demo.Write(dir, options, "choose another folder"); err != nil {
 		return classified(fmt.Errorf("write demo: %w", err))
 	}
 	return nil

@@ -1,0 +1,41 @@
+package vksplat_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vksplat"
+)
+
+// small is the smallest demo that is quick to draw.
+var small = vksplat.DemoOptions{Photos: 4, Width: 16, Height: 16, Points: 10}
+
+// TestDemoFolder wants demos to replace demos and nothing else.
+func TestDemoFolder(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "own")
+	for range 2 {
+		if err := vksplat.WriteDemo(own, small); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, err := vksplat.OpenCapture(own, vksplat.CaptureOptions{}); err != nil || len(c.Cameras()) != 4 {
+		t.Errorf("the demo is %v, %v", c, err)
+	}
+	photo := filepath.Join(dir, "mine", "images", "view_000.png")
+	if err := os.MkdirAll(filepath.Dir(photo), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(photo, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantUsage(t, "is not empty and was not made by demo", map[string]error{
+		"photos": vksplat.WriteDemo(filepath.Join(dir, "mine"), small)})
+	if text, err := os.ReadFile(photo); err != nil || string(text) != "mine" {
+		t.Errorf("the photo is %q, %v", text, err)
+	}
+	wantUsage(t, "not a directory", map[string]error{"a file": vksplat.WriteDemo(photo, small)})
+	t.Chdir(t.TempDir())
+	wantUsage(t, "no folder", map[string]error{"no name": vksplat.WriteDemo("", small)})
+}
