@@ -126,15 +126,25 @@ func (c Camera) check() error {
 // DemoOptions describe the capture that WriteDemo makes up. Zero fields take the defaults in brackets.
 type DemoOptions struct {
 	Photos        int // [48], at least 4
-	Width, Height int // of the photos, pixels [256x192]
-	Points        int // [5000]
+	Width, Height int // of the photos, pixels [256x192], at least 16
+	Points        int // [5000], at least 4
 }
 
 // WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir, which is made. A capture
 // that an earlier call wrote there is replaced; a folder with other files is refused.
 func WriteDemo(dir string, o DemoOptions) error {
-	if o.Photos < 0 || o.Photos > 0 && o.Photos < 4 || min(o.Width, o.Height, o.Points) < 0 {
-		return usage("at least 4 photos are needed to train and to measure", "no capture is like %+v", o)
+	for _, part := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"Photos", o.Photos, 4, synth.MaxImages}, // fewer are too few to train and to measure
+		{"Width", o.Width, synth.MinSide, synth.MaxSide}, {"Height", o.Height, synth.MinSide, synth.MaxSide},
+		{"Points", o.Points, synth.MinPoints, synth.MaxPoints},
+	} {
+		if part.value != 0 && (part.value < part.least || part.value > part.most) {
+			return usage(fmt.Sprintf("give %d to %d, or 0 for the default", part.least, part.most),
+				"DemoOptions.%s is %d", part.name, part.value)
+		}
 	}
 	if dir == "" {
 		return usage("name a folder to write", "no folder")

@@ -39,3 +39,18 @@ func TestDemoFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	wantUsage(t, "no folder", map[string]error{"no name": vksplat.WriteDemo("", small)})
 }
+
+// TestDemoOptions wants sizes that no demo has to be refused by name.
+func TestDemoOptions(t *testing.T) {
+	for part, o := range map[string]vksplat.DemoOptions{
+		"Photos is 3": {Photos: 3}, "Photos is -1": {Photos: -1}, "Width is 5": {Width: 5, Height: 16},
+		"Width is -5": {Width: -5}, "Height is 9999": {Height: 9999}, "Points is 1": {Points: 1},
+		"Points is -1": {Points: -1},
+	} {
+		dir := filepath.Join(t.TempDir(), "new")
+		wantUsage(t, "DemoOptions."+part, map[string]error{part: vksplat.WriteDemo(dir, o)})
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: a folder was made", part)
+		}
+	}
+}

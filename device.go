@@ -85,7 +85,8 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 // Name is what the driver calls the device.
 func (d *Device) Name() string { return d.gpu.Name() }
 
-// Close waits for the calls that were made before and gives the device back, after which only Name and Close may be called.
+// Close waits for the calls that were made before and gives the device back, after which only Name and Close may be
+// called.
 func (d *Device) Close() error {
 	if err := d.begin(context.Background()); err != nil {
 		return err

@@ -3,6 +3,8 @@ package vksplat_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -111,5 +113,17 @@ func TestCallFromProgress(t *testing.T) {
 	}
 	if _, err := device.Render(t.Context(), model, capture.Cameras()[0]); err != nil {
 		t.Errorf("after the training: %v", err)
+	}
+}
+
+// TestDeviceOptions wants amounts of memory that are none to be refused by name.
+func TestDeviceOptions(t *testing.T) {
+	for _, amount := range []string{"foo", "5X", "200%", "-1G"} {
+		for name, o := range map[string]vksplat.DeviceOptions{
+			"DeviceOptions.MaxVRAM": {MaxVRAM: amount}, "DeviceOptions.MaxRAM": {MaxRAM: amount}} {
+			o.Select = os.Getenv("VKSPLAT_DEVICE")
+			_, err := vksplat.OpenDevice(o)
+			wantUsage(t, fmt.Sprintf("%s: %q is no amount of memory", name, amount), map[string]error{name: err})
+		}
 	}
 }

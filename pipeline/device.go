@@ -151,13 +151,18 @@ func driverBytes(took int64) int64 {
 // memory they are shares of one pool.
 func memoryBudgets(o DeviceOptions, standard int64, unified bool, m hostMemory) (device, host int64, err error) {
 	pool, err := hostBudget(o.MaxRAM, m)
-	if err != nil || !unified {
-		device, err2 := parseBudget(o.MaxVRAM, standard)
-		return device, pool, errors.Join(err, err2)
+	if err != nil {
+		return 0, 0, err
 	}
 	share, least := unifiedShares(pool, 0, false)
-	if device, err = parseBudget(o.MaxVRAM, min(standard, share)); err != nil {
-		return 0, 0, err
+	if unified {
+		standard = min(standard, share)
+	}
+	if device, err = parseBudget(o.MaxVRAM, standard); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", fault.Setting("max-vram"), err)
+	}
+	if !unified {
+		return device, pool, nil
 	}
 	_, host = unifiedShares(pool, device, true)
 	// nobody gave a ceiling that the device's memory, if that was given, may not leave too little of
@@ -179,8 +184,8 @@ func cacheDir() string {
 // parseBudget reads --max-vram. standard is what 80 % means on the device.
 func parseBudget(s string, standard int64) (int64, error) {
 	s = strings.TrimSpace(s)
-	bad := fmt.Errorf("parse memory budget %q: neither bytes (as in 4000000000, 4G, 3.5GiB) nor a percentage (as "+
-		"in 80%%)", s)
+	bad := fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%",
+		"%q is no amount of memory", s)
 	if s == "" {
 		return standard, nil
 	}
