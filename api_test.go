@@ -298,7 +298,7 @@ func TestDeviceLost(t *testing.T) {
 }
 
 // refusals are settings that train refuses, what it says and what it advises: <name> is a setting as the reader knows
-// it, and <setting> what that is called.
+// it, <setting> what that is called, and <ranges> where ranges are.
 var refusals = []struct {
 	settings   map[string]string
 	text, hint string
@@ -316,16 +316,16 @@ var refusals = []struct {
 	{map[string]string{"strategy": "mcmc", "max_splats": "0"}, "<setting>s <strategy> and <max-splats>: mcmc grows to " +
 		"a fixed number, and 0 is none", "give <max-splats> 1000000"},
 	{map[string]string{"splats": "20", "max_splats": "10"}, "20 splats to end with, the ceiling is 10",
-		"see: vksplat train --help-all"},
+		"see: <ranges>"},
 	{map[string]string{"eval_at": "7"}, "<setting> <eval-at>: no photo is held out to measure on",
 		"give <eval>, which holds photos out"},
 	{map[string]string{"metrics_every": "0"}, "<setting> <metrics-every>: 0 is no number of steps", "give 1 or more"},
 	{map[string]string{"steps_scaler": "0"}, "<setting> <steps-scaler>: 0 is no factor of steps",
 		"give a factor above 0, as in 0.25"},
 	{map[string]string{"lr_means": "1e30"}, "<lr-means> is 1e+30; it must be from 0 to 10",
-		"see: vksplat train --help-all"},
+		"see: <ranges>"},
 	{map[string]string{"splats_factor": "-1"}, "<splats-factor> is -1; it must be from 0 to 100",
-		"see: vksplat train --help-all"},
+		"see: <ranges>"},
 }
 
 // TestSameRefusals wants the API to refuse what the command refuses, in the same words.
@@ -337,10 +337,12 @@ func TestSameRefusals(t *testing.T) {
 	}
 	out, name := filepath.Join(dir, "out"), regexp.MustCompile(`<([a-z-]+)>`)
 	for _, c := range refusals {
-		said := func(noun string, spell func(name string) string) string {
+		said := func(noun, ranges string, spell func(name string) string) string {
 			return name.ReplaceAllStringFunc(c.text+"\nhint: "+c.hint, func(s string) string {
 				if s = strings.Trim(s, "<>"); s == "setting" {
 					return noun
+				} else if s == "ranges" {
+					return ranges
 				}
 				return spell(s)
 			})
@@ -348,7 +350,7 @@ func TestSameRefusals(t *testing.T) {
 		_, trained := vksplat.Train(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: c.settings})
 		_, resumed := vksplat.Resume(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: c.settings})
 		for _, err := range []error{trained, resumed} {
-			want := said("setting", func(name string) string {
+			want := said("setting", "docs/train.md", func(name string) string {
 				if name == "eval" {
 					return "TrainOptions.HoldOut"
 				}
@@ -364,7 +366,8 @@ func TestSameRefusals(t *testing.T) {
 			args = append(args, "--"+strings.ReplaceAll(key, "_", "-")+"="+text)
 		}
 		text, err := exec.Command(file, args...).CombinedOutput()
-		want := "vksplat: error: " + said("flag", func(name string) string { return "--" + name }) + "\n"
+		want := "vksplat: error: " + said("flag", "vksplat train --help-all",
+			func(name string) string { return "--" + name }) + "\n"
 		if err == nil || string(text) != want {
 			t.Errorf("%v: %v, %q, want %q", args, err, text, want)
 		}

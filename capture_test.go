@@ -1,12 +1,24 @@
 package vksplat_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"vksplat"
 )
+
+// TestHoldOutHint wants the errors of Evaluate about photos held out to advise what its caller can do.
+func TestHoldOutHint(t *testing.T) {
+	device, capture, dir := open(t)
+	model := trained(t, device, capture, dir)
+	_, err := vksplat.Evaluate(t.Context(), device, model, capture)
+	want := "train with TrainOptions.HoldOut, and give the capture that the model was trained on"
+	if !errors.Is(err, vksplat.ErrData) || vksplat.Hint(err) != want {
+		t.Errorf("%v; hint %q, want %q", err, vksplat.Hint(err), want)
+	}
+}
 
 // small is the smallest demo that is quick to draw.
 var small = vksplat.DemoOptions{Photos: 4, Width: 16, Height: 16, Points: 10}

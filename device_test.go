@@ -127,3 +127,13 @@ func TestDeviceOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestSelectHint wants the hint about a device that is not there to name the function that lists them.
+func TestSelectHint(t *testing.T) {
+	for _, name := range []string{"77", "zz"} {
+		_, err := vksplat.OpenDevice(vksplat.DeviceOptions{Select: name})
+		if hint := vksplat.Hint(err); !errors.Is(err, vksplat.ErrTryAgain) || hint != "list the devices with: Devices" {
+			t.Errorf("%s: %v; hint %q", name, err, hint)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/evaluate"
 	"vksplat/scene/results"
 )
@@ -25,6 +26,9 @@ func Evaluate(ctx context.Context, d *Device, m *Model, c *Capture) (Scores, err
 		result, err = evaluate.One(ctx, console(ctx, nil), o, d.gpu)
 		return err
 	})
+	if errors.Is(err, evaluate.ErrHeldOut) {
+		err = fault.WithHint(err, "train with TrainOptions.HoldOut, and give the capture that the model was trained on")
+	}
 	if err != nil {
 		return Scores{}, ended(ctx, err)
 	}

@@ -73,7 +73,10 @@ func spelled(name string) string {
 	return "the command's --" + name
 }
 
-func init() { fault.SpellSettings("setting", spelled) }
+func init() {
+	fault.SpellSettings("setting", spelled)
+	fault.SpellCommands(map[string]string{"devices": "Devices", "train --help-all": "docs/train.md"})
+}
 
 // settingOf returns the setting of a name in o, nil if there is none.
 func settingOf(o *train.Options, name string) train.Setting {
