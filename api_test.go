@@ -199,16 +199,23 @@ func TestSettings(t *testing.T) {
 	}
 	settings := map[string]string{}
 	config := vksplatCommand(t, "train", "--print-config")
+	out := filepath.Join(dir, "out")
+	hint := regexp.MustCompile(`^((Train|Capture|Device)Options\.\w+|only the command vksplat train) has it$`)
 	for _, m := range regexp.MustCompile(`(?m)^(\w+) = "?(.*?)"?$`).FindAllStringSubmatch(config, -1) {
 		if !slices.Contains(fields, m[1]) {
 			settings[m[1]] = m[2]
+			continue
+		}
+		_, err := vksplat.Train(t.Context(), device, capture, out,
+			vksplat.TrainOptions{Settings: map[string]string{m[1]: m[2]}})
+		if !errors.Is(err, vksplat.ErrUsage) || !hint.MatchString(vksplat.Hint(err)) {
+			t.Errorf("%s: %v; hint %q", m[1], err, vksplat.Hint(err))
 		}
 	}
 	if len(settings) < 50 {
 		t.Fatalf("%d settings", len(settings))
 	}
 	settings["iterations"] = "3"
-	out := filepath.Join(dir, "out")
 	if _, err := vksplat.Train(t.Context(), device, capture, out,
 		vksplat.TrainOptions{Settings: settings}); err != nil {
 		t.Error(err)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -133,8 +132,7 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 		name := dashed(key)
 		s := settingOf(r, name)
 		if s == nil || strings.Contains(key, "-") {
-			return nil, fault.Usagef(cli.DidYouMean(key, names, "the keys are: "+strings.Join(names, ", ")),
-				"unknown setting %q", key)
+			return nil, fault.Usagef(unknownHint(key, names), "unknown setting %q", key)
 		}
 		if err := s.Set(text); err != nil {
 			return nil, &failure{&settingError{key, err}, ErrUsage}
