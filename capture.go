@@ -130,8 +130,8 @@ type DemoOptions struct {
 	Points        int // [5000], at least 4
 }
 
-// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir, which is made. A capture
-// that an earlier call wrote there is replaced; a folder with other files is refused.
+// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir. An earlier demo there
+// is replaced; a folder with other files is refused.
 func WriteDemo(dir string, o DemoOptions) error {
 	for _, part := range []struct {
 		name               string

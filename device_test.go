@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vksplat"
+	"vksplat/internal/filetest"
 )
 
 // wantUsage wants each error to be of kind ErrUsage, with a hint, and to say text.
@@ -135,5 +136,39 @@ func TestSelectHint(t *testing.T) {
 		if hint := vksplat.Hint(err); !errors.Is(err, vksplat.ErrTryAgain) || hint != "list the devices with: Devices" {
 			t.Errorf("%s: %v; hint %q", name, err, hint)
 		}
+	}
+}
+
+// TestCancelledAtTheEnd cancels trainings whose last steps are on the device. Those that do them all end as any other,
+// also where what belongs to the last step is not on the device yet.
+func TestCancelledAtTheEnd(t *testing.T) {
+	device, capture, dir := open(t)
+	whole := filepath.Join(dir, "whole")
+	for _, last := range []int{0, 6, 7, 8, 9, 10} { // 0: not cancelled
+		ctx, cancel := context.WithCancel(t.Context())
+		out := filepath.Join(dir, fmt.Sprint("cancelled", last))
+		if last == 0 {
+			out = whole
+		}
+		model, err := vksplat.Train(ctx, device, capture, out, vksplat.TrainOptions{Iterations: 10,
+			Progress: func(p vksplat.Progress) {
+				if p.Step == last {
+					cancel()
+				}
+			}})
+		cancel()
+		if last > 0 && last < 9 && errors.Is(err, context.Canceled) &&
+			!strings.Contains(err.Error(), "after step 10 of 10") {
+			continue // the device had not been given the last step
+		}
+		if err != nil {
+			t.Errorf("cancelled at step %d: %v", last, err)
+			continue
+		}
+		rest, err := filepath.Rel(out, model.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		filetest.Same(t, filepath.Join(whole, rest), model.Path())
 	}
 }
