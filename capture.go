@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/internal/geom"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/demo"
 	"vksplat/scene"
@@ -117,10 +118,23 @@ func (c Camera) check() error {
 			return usage(hint, "camera with a number that is not finite")
 		}
 	}
-	if c.R == ([9]float64{}) {
-		return usage(hint, "camera without a rotation")
+	if !isRotation(c.R) {
+		return usage(hint, "camera whose R is no rotation: its rows have length 1 and are at right angles, and it mirrors "+
+			"nothing")
 	}
 	return nil
+}
+
+// isRotation reports whether the rows of r are x, y and z axes of length 1, to three digits.
+func isRotation(r [9]float64) bool {
+	x, y, z := [3]float64(r[:3]), [3]float64(r[3:6]), [3]float64(r[6:])
+	cross := geom.Cross(x, y)
+	for i := range 3 {
+		if math.Abs(cross[i]-z[i]) > 1e-3 {
+			return false
+		}
+	}
+	return math.Abs(geom.Dot(x, x)-1) < 1e-3 && math.Abs(geom.Dot(y, y)-1) < 1e-3 && math.Abs(geom.Dot(x, y)) < 1e-3
 }
 
 // DemoOptions describe the capture that WriteDemo makes up. Zero fields take the defaults in brackets.

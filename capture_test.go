@@ -66,3 +66,24 @@ func TestDemoOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestNoRotation wants cameras whose R is none to be refused, and files without a name.
+func TestNoRotation(t *testing.T) {
+	device, capture, dir := open(t)
+	model := trained(t, device, capture, dir)
+	errs := map[string]error{}
+	for name, row := range map[string][3]float64{"mirrored": {-1, -1, -1}, "scaled": {2, 2, 2}, "none": {}} {
+		camera := capture.Cameras()[0]
+		for i := range row {
+			camera.R[i] *= row[i]
+		}
+		_, errs[name] = device.Render(t.Context(), model, camera)
+	}
+	wantUsage(t, "camera whose R is no rotation", errs)
+	wantUsage(t, "no file is named", map[string]error{"WriteFile": model.WriteFile("")})
+	for _, camera := range capture.Cameras() {
+		if _, err := device.Render(t.Context(), model, camera); err != nil {
+			t.Error(err)
+		}
+	}
+}
