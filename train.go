@@ -46,7 +46,8 @@ type Progress struct {
 // scores and pictures of the photos held out. docs/output.md says what out holds.
 //
 // Where ctx is cancelled, training ends within a few steps, those that the device has been given: a checkpoint and the
-// model so far are written, and the error is that of ctx; there is none where all steps are done by then. Resume goes on from there, or from the last checkpoint of a process that was killed.
+// model so far are written, and the error is that of ctx; there is none where all steps are done by then. Resume goes
+// on from there, or from the last checkpoint of a process that was killed.
 func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
 	return d.train(ctx, c, out, o, "")
 }
