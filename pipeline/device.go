@@ -24,13 +24,13 @@ var (
 	// ErrNoSplats says that training diverged: nothing is left of the model. The photos and the poses do not belong
 	// together then.
 	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train", func() string {
-		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
+		return "check that the photos and the poses belong together: splats that no photo confirms are pruned."
 	})
 	// ErrDiverged says that the loss or the model is no longer finite.
 	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
 	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats", func() string {
-		return "Raise " + fault.Setting("max-splats") + ", or start with fewer points."
+		return "raise " + fault.Setting("max-splats") + ", or start with fewer points."
 	})
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = failure.ErrTooSmall
@@ -41,7 +41,7 @@ var (
 var (
 	// errUnreachable says that no refinement makes the number of splats that was asked for.
 	errUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
-		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
+		return fmt.Sprintf("train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
 			"(%s), or ask for another number.",
 			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
 	})
@@ -51,7 +51,7 @@ var (
 	errManyDevices = fault.Sentinel(fault.ErrUsage, "too many devices", fewerDevices)
 )
 
-func fewerDevices() string { return "Give " + fault.Setting("devices") + " a shorter list." }
+func fewerDevices() string { return "give " + fault.Setting("devices") + " a shorter list." }
 
 // DeviceOptions choose a device.
 type DeviceOptions struct {
