@@ -199,16 +199,23 @@ func TestSettings(t *testing.T) {
 	}
 	settings := map[string]string{}
 	config := vksplatCommand(t, "train", "--print-config")
+	out := filepath.Join(dir, "out")
+	hint := regexp.MustCompile(`^((Train|Capture|Device)Options\.\w+|only the command vksplat train) has it$`)
 	for _, m := range regexp.MustCompile(`(?m)^(\w+) = "?(.*?)"?$`).FindAllStringSubmatch(config, -1) {
 		if !slices.Contains(fields, m[1]) {
 			settings[m[1]] = m[2]
+			continue
+		}
+		_, err := vksplat.Train(t.Context(), device, capture, out,
+			vksplat.TrainOptions{Settings: map[string]string{m[1]: m[2]}})
+		if !errors.Is(err, vksplat.ErrUsage) || !hint.MatchString(vksplat.Hint(err)) {
+			t.Errorf("%s: %v; hint %q", m[1], err, vksplat.Hint(err))
 		}
 	}
 	if len(settings) < 50 {
 		t.Fatalf("%d settings", len(settings))
 	}
 	settings["iterations"] = "3"
-	out := filepath.Join(dir, "out")
 	if _, err := vksplat.Train(t.Context(), device, capture, out,
 		vksplat.TrainOptions{Settings: settings}); err != nil {
 		t.Error(err)
@@ -264,7 +271,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"a second training in the same folder": {again, "replace it with TrainOptions.Replace"},
 		"other settings":                       {other, "the command's --accept-changes"},
-		"another seed":                         {other, "give what it was made with: TrainOptions.Seed=42, or "},
+		"another seed":                         {other, "give what the run was made with: TrainOptions.Seed=42, or "},
 	} {
 		if !errors.Is(c.err, vksplat.ErrUsage) || !strings.Contains(vksplat.Hint(c.err), c.hint) {
 			t.Errorf("%s: %v; %s", name, c.err, vksplat.Hint(c.err))
@@ -298,7 +305,7 @@ func TestDeviceLost(t *testing.T) {
 }
 
 // refusals are settings that train refuses, what it says and what it advises: <name> is a setting as the reader knows
-// it, and <setting> what that is called.
+// it, <setting> what that is called, and <ranges> where ranges are.
 var refusals = []struct {
 	settings   map[string]string
 	text, hint string
@@ -316,16 +323,16 @@ var refusals = []struct {
 	{map[string]string{"strategy": "mcmc", "max_splats": "0"}, "<setting>s <strategy> and <max-splats>: mcmc grows to " +
 		"a fixed number, and 0 is none", "give <max-splats> 1000000"},
 	{map[string]string{"splats": "20", "max_splats": "10"}, "20 splats to end with, the ceiling is 10",
-		"see: vksplat train --help-all"},
+		"see: <ranges>"},
 	{map[string]string{"eval_at": "7"}, "<setting> <eval-at>: no photo is held out to measure on",
 		"give <eval>, which holds photos out"},
 	{map[string]string{"metrics_every": "0"}, "<setting> <metrics-every>: 0 is no number of steps", "give 1 or more"},
 	{map[string]string{"steps_scaler": "0"}, "<setting> <steps-scaler>: 0 is no factor of steps",
 		"give a factor above 0, as in 0.25"},
 	{map[string]string{"lr_means": "1e30"}, "<lr-means> is 1e+30; it must be from 0 to 10",
-		"see: vksplat train --help-all"},
+		"see: <ranges>"},
 	{map[string]string{"splats_factor": "-1"}, "<splats-factor> is -1; it must be from 0 to 100",
-		"see: vksplat train --help-all"},
+		"see: <ranges>"},
 }
 
 // TestSameRefusals wants the API to refuse what the command refuses, in the same words.
@@ -337,10 +344,12 @@ func TestSameRefusals(t *testing.T) {
 	}
 	out, name := filepath.Join(dir, "out"), regexp.MustCompile(`<([a-z-]+)>`)
 	for _, c := range refusals {
-		said := func(noun string, spell func(name string) string) string {
+		said := func(noun, ranges string, spell func(name string) string) string {
 			return name.ReplaceAllStringFunc(c.text+"\nhint: "+c.hint, func(s string) string {
 				if s = strings.Trim(s, "<>"); s == "setting" {
 					return noun
+				} else if s == "ranges" {
+					return ranges
 				}
 				return spell(s)
 			})
@@ -348,7 +357,7 @@ func TestSameRefusals(t *testing.T) {
 		_, trained := vksplat.Train(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: c.settings})
 		_, resumed := vksplat.Resume(t.Context(), device, capture, out, vksplat.TrainOptions{Settings: c.settings})
 		for _, err := range []error{trained, resumed} {
-			want := said("setting", func(name string) string {
+			want := said("setting", "docs/train.md", func(name string) string {
 				if name == "eval" {
 					return "TrainOptions.HoldOut"
 				}
@@ -364,7 +373,8 @@ func TestSameRefusals(t *testing.T) {
 			args = append(args, "--"+strings.ReplaceAll(key, "_", "-")+"="+text)
 		}
 		text, err := exec.Command(file, args...).CombinedOutput()
-		want := "vksplat: error: " + said("flag", func(name string) string { return "--" + name }) + "\n"
+		want := "vksplat: error: " + said("flag", "vksplat train --help-all",
+			func(name string) string { return "--" + name }) + "\n"
 		if err == nil || string(text) != want {
 			t.Errorf("%v: %v, %q, want %q", args, err, text, want)
 		}

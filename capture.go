@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/internal/geom"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/demo"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/synth"
@@ -53,6 +55,14 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 		c.warnings = append(c.warnings, w.String())
 	}
 	return c, nil
+}
+
+// check refuses a capture that OpenCapture has not read.
+func (c *Capture) check() error {
+	if c == nil || c.cameras == nil {
+		return usage("open one with OpenCapture", "there is no capture")
+	}
+	return nil
 }
 
 // Cameras returns the cameras of the photos, sorted by name.
@@ -108,27 +118,53 @@ func (c Camera) check() error {
 			return usage(hint, "camera with a number that is not finite")
 		}
 	}
-	if c.R == ([9]float64{}) {
-		return usage(hint, "camera without a rotation")
+	if !isRotation(c.R) {
+		return usage(hint, "camera whose R is no rotation: its rows have length 1 and are at right angles, and it mirrors "+
+			"nothing")
 	}
 	return nil
+}
+
+// isRotation reports whether the rows of r are x, y and z axes of length 1, to three digits.
+func isRotation(r [9]float64) bool {
+	x, y, z := [3]float64(r[:3]), [3]float64(r[3:6]), [3]float64(r[6:])
+	cross := geom.Cross(x, y)
+	for i := range 3 {
+		if math.Abs(cross[i]-z[i]) > 1e-3 {
+			return false
+		}
+	}
+	return math.Abs(geom.Dot(x, x)-1) < 1e-3 && math.Abs(geom.Dot(y, y)-1) < 1e-3 && math.Abs(geom.Dot(x, y)) < 1e-3
 }
 
 // DemoOptions describe the capture that WriteDemo makes up. Zero fields take the defaults in brackets.
 type DemoOptions struct {
 	Photos        int // [48], at least 4
-	Width, Height int // of the photos, pixels [256x192]
-	Points        int // [5000]
+	Width, Height int // of the photos, pixels [256x192], at least 16
+	Points        int // [5000], at least 4
 }
 
-// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir. It replaces the files
-// of an earlier one.
+// WriteDemo draws the photos of a made-up scene and writes a small capture into the folder dir. An earlier demo there
+// is replaced; a folder with other files is refused.
 func WriteDemo(dir string, o DemoOptions) error {
-	if o.Photos < 0 || o.Photos > 0 && o.Photos < 4 || min(o.Width, o.Height, o.Points) < 0 {
-		return usage("at least 4 photos are needed to train and to measure", "no capture is like %+v", o)
+	for _, part := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"Photos", o.Photos, 4, synth.MaxImages}, // fewer are too few to train and to measure
+		{"Width", o.Width, synth.MinSide, synth.MaxSide}, {"Height", o.Height, synth.MinSide, synth.MaxSide},
+		{"Points", o.Points, synth.MinPoints, synth.MaxPoints},
+	} {
+		if part.value != 0 && (part.value < part.least || part.value > part.most) {
+			return usage(fmt.Sprintf("give %d to %d, or 0 for the default", part.least, part.most),
+				"DemoOptions.%s is %d", part.name, part.value)
+		}
 	}
-	err := synth.Write(dir, synth.Options{Images: o.Photos, Width: o.Width, Height: o.Height, Points: o.Points})
-	if err != nil {
+	if dir == "" {
+		return usage("name a folder to write", "no folder")
+	}
+	options := synth.Options{Images: o.Photos, Width: o.Width, Height: o.Height, Points: o.Points}
+	if err := demo.Write(dir, options, "choose another folder"); err != nil {
 		return classified(fmt.Errorf("write demo: %w", err))
 	}
 	return nil

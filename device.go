@@ -3,8 +3,10 @@ package vksplat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"image"
-	"sync"
+	"runtime"
+	"sync/atomic"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/models"
@@ -48,12 +50,17 @@ func Devices() ([]DeviceInfo, error) {
 }
 
 // Device is a GPU, or a processor with software Vulkan, that trains and draws. It does one thing at a time: a call
-// waits for those that other goroutines made before.
+// waits for those that other goroutines made before, or until its context is done. Callbacks of a training, as
+// TrainOptions.Progress, must not wait for calls on the training's device: such a call of their own fails.
 type Device struct {
 	gpu     *pipeline.Device
 	options pipeline.DeviceOptions
 
-	mu       sync.Mutex
+	// turn holds a value while a call uses the device and the fields below.
+	turn chan struct{}
+	// trainer is the goroutine of the training that uses the device, 0 without one: its callbacks run there.
+	trainer  atomic.Int64
+	closed   bool
 	drawing  context.Context // of the present call of Render
 	drawn    *Model          // that renderer draws
 	renderer *pipeline.Renderer
@@ -72,17 +79,77 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		return nil, classified(err)
 	}
 	gpu.LimitHeap()
-	return &Device{gpu: gpu, options: options}, nil
+	return &Device{gpu: gpu, options: options, turn: make(chan struct{}, 1)}, nil
 }
 
 // Name is what the driver calls the device.
 func (d *Device) Name() string { return d.gpu.Name() }
 
-// Close gives the device back.
+// Close waits for the calls that were made before and gives the device back, after which only Name and Close may be
+// called.
 func (d *Device) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if err := d.begin(context.Background()); err != nil {
+		return err
+	}
+	defer d.end()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
 	return classified(errors.Join(d.putAway(), models.CloseDevice(d.gpu)))
+}
+
+// check refuses a device that OpenDevice has not opened.
+func (d *Device) check() error {
+	if d == nil || d.gpu == nil {
+		return usage("open one with OpenDevice", "there is no device")
+	}
+	return nil
+}
+
+// begin waits for the calls that were made before. Unless it fails, end must follow.
+func (d *Device) begin(ctx context.Context) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	if by := d.trainer.Load(); by != 0 && by == goroutine() {
+		return usage("call it when Train or Resume has returned, or from a goroutine that no callback waits for",
+			"the device is used by the training whose callback makes this call")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case d.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// goroutine returns the number that stack traces give the goroutine that runs, 0 where they do not tell.
+func goroutine() (number int64) {
+	head := make([]byte, 64)
+	head = head[:runtime.Stack(head, false)]
+	if _, err := fmt.Sscanf(string(head), "goroutine %d ", &number); err != nil {
+		return 0
+	}
+	return number
+}
+
+// end lets the next call in.
+func (d *Device) end() { <-d.turn }
+
+// beginOpen is begin of a call that needs the device open.
+func (d *Device) beginOpen(ctx context.Context) error {
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	if d.closed {
+		d.end()
+		return usage("open it anew with OpenDevice", "the device is closed")
+	}
+	return nil
 }
 
 // putAway frees what the model that was drawn last takes on the device.
@@ -95,9 +162,11 @@ func (d *Device) putAway() (err error) {
 }
 
 // use runs work that needs all of the device.
-func (d *Device) use(work func() error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Device) use(ctx context.Context, work func() error) error {
+	if err := d.beginOpen(ctx); err != nil {
+		return err
+	}
+	defer d.end()
 	if err := d.putAway(); err != nil {
 		return err
 	}
@@ -110,12 +179,14 @@ func (d *Device) Render(ctx context.Context, m *Model, c Camera) (image.Image, e
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drawing = ctx
-	if err := ctx.Err(); err != nil {
+	if err := m.check(); err != nil {
 		return nil, err
 	}
+	if err := d.beginOpen(ctx); err != nil {
+		return nil, err
+	}
+	defer d.end()
+	d.drawing = ctx
 	view := &scene.Capture{Cameras: []scene.Camera{c.scene()}}
 	view.NormaliseTo(m.frame, 1)
 	if d.drawn != m {

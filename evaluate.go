@@ -2,7 +2,9 @@ package vksplat
 
 import (
 	"context"
+	"errors"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/evaluate"
 	"vksplat/scene/results"
 )
@@ -12,15 +14,21 @@ import (
 // training surrounds, those that the capture's files name or else every 8th. It reads the model's file again, and
 // writes nothing.
 func Evaluate(ctx context.Context, d *Device, m *Model, c *Capture) (Scores, error) {
+	if err := errors.Join(m.check(), c.check()); err != nil {
+		return Scores{}, err
+	}
 	o := evaluate.NewOptions()
 	o.Models, o.Capture, o.Load, o.Correct = []string{m.path}, c.dir, c.options, evaluate.ColorNone
 	// The capture is read as it was opened, whatever the training did.
 	o.Given = func(flag string) bool { return captureFlags[flag] }
 	var result *results.Result
-	err := d.use(func() (err error) {
+	err := d.use(ctx, func() (err error) {
 		result, err = evaluate.One(ctx, console(ctx, nil), o, d.gpu)
 		return err
 	})
+	if errors.Is(err, evaluate.ErrHeldOut) {
+		err = fault.WithHint(err, "train with TrainOptions.HoldOut, and give the capture that the model was trained on")
+	}
 	if err != nil {
 		return Scores{}, ended(ctx, err)
 	}

@@ -71,6 +71,14 @@ func readModel(path string) (m *Model, err error) {
 	return m, nil
 }
 
+// check refuses a model that ReadModel has not read.
+func (m *Model) check() error {
+	if m == nil || m.splats == nil {
+		return usage("read one with ReadModel", "there is no model")
+	}
+	return nil
+}
+
 // Path is the file that the model was read from.
 func (m *Model) Path() string { return m.path }
 
@@ -80,6 +88,9 @@ func (m *Model) Splats() int { return m.splats.N }
 // WriteFile writes the model in the format that the name says, as the command vksplat convert does: .ply,
 // .compressed.ply, .spz, .sog, .splat or .glb. A file of that name is replaced. Some formats keep less than others.
 func (m *Model) WriteFile(path string) error {
+	if err := m.check(); err != nil {
+		return err
+	}
 	a := console(context.Background(), nil)
 	return classified(convert.Export(a, splatfile.Memory(m.splats, m.info.Meta), path))
 }

@@ -58,7 +58,22 @@ var optionOf = map[string]string{
 	"device": "DeviceOptions.Select", "max-vram": "DeviceOptions.MaxVRAM", "max-ram": "DeviceOptions.MaxRAM",
 	"eval": "TrainOptions.HoldOut", "test-every": "TrainOptions.HoldOut", "export": "TrainOptions.Export",
 	"preset": "TrainOptions.Preset", "iterations": "TrainOptions.Iterations", "seed": "TrainOptions.Seed",
-	"overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "out",
+	"progress": "TrainOptions.Progress", "overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "out",
+}
+
+// commandOnly are keys of the command's configuration files that nothing here sets.
+var commandOnly = []string{"full-photos", "invert-masks", "model", "undo-applied-transform"}
+
+// unknownHint says what has the value of a key that is none of names, the keys of settings.
+func unknownHint(key string, names []string) string {
+	name := dashed(key)
+	if option, is := optionOf[name]; is {
+		return option + " has it"
+	}
+	if slices.Contains(commandOnly, name) {
+		return "only the command vksplat train has it"
+	}
+	return cli.DidYouMean(key, names, "the keys are: "+strings.Join(names, ", "))
 }
 
 // spelled is how texts name a setting: by the option, by the key in TrainOptions.Settings or, where only the command
@@ -73,7 +88,10 @@ func spelled(name string) string {
 	return "the command's --" + name
 }
 
-func init() { fault.SpellSettings("setting", spelled) }
+func init() {
+	fault.SpellSettings("setting", spelled)
+	fault.SpellCommands(map[string]string{"devices": "Devices", "train --help-all": "docs/train.md"})
+}
 
 // settingOf returns the setting of a name in o, nil if there is none.
 func settingOf(o *train.Options, name string) train.Setting {

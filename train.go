@@ -2,12 +2,12 @@ package vksplat
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -29,7 +29,9 @@ type TrainOptions struct {
 	Replace bool   // a training that is in the folder already; it is kept until the new one has a checkpoint
 	Export  string // also write the model to this file, in the format of its name
 
-	Progress func(Progress)    // called after every step, by the goroutine that trains
+	// Progress is called after every step, by the goroutine that called Train. The training waits for it, so that it
+	// cannot use the training's device: Device.Render, Device.Close and the like fail there with ErrUsage.
+	Progress func(Progress)
 	Warn     func(text string) // called with what is worth knowing and no error, from any goroutine
 }
 
@@ -43,8 +45,9 @@ type Progress struct {
 // Train trains a model of the capture and writes it into the folder out, with checkpoints, a report and, with HoldOut,
 // scores and pictures of the photos held out. docs/output.md says what out holds.
 //
-// Where ctx is cancelled, training ends after the step: a checkpoint and the model so far are written, and the error is
-// that of ctx. Resume goes on from there, or from the last checkpoint of a process that was killed.
+// Where ctx is cancelled, training ends within a few steps, those that the device has been given: a checkpoint and the
+// model so far are written, and the error is that of ctx; there is none where all steps are done by then. Resume goes
+// on from there, or from the last checkpoint of a process that was killed.
 func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
 	return d.train(ctx, c, out, o, "")
 }
@@ -56,6 +59,9 @@ func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptio
 }
 
 func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptions, resume string) (*Model, error) {
+	if err := errors.Join(d.check(), c.check()); err != nil {
+		return nil, err
+	}
 	if out == "" {
 		return nil, usage("name a folder to write", "no output folder")
 	}
@@ -74,7 +80,9 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 		}
 	}
 	var st *output.Stats
-	err = d.use(func() (err error) {
+	err = d.use(ctx, func() (err error) {
+		d.trainer.Store(goroutine())
+		defer d.trainer.Store(0)
 		st, err = train.Do(console(ctx, o.Warn), options, nil)
 		return err
 	})
@@ -125,8 +133,7 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 		name := dashed(key)
 		s := settingOf(r, name)
 		if s == nil || strings.Contains(key, "-") {
-			return nil, fault.Usagef(cli.DidYouMean(key, names, "the keys are: "+strings.Join(names, ", ")),
-				"unknown setting %q", key)
+			return nil, fault.Usagef(unknownHint(key, names), "unknown setting %q", key)
 		}
 		if err := s.Set(text); err != nil {
 			return nil, &failure{&settingError{key, err}, ErrUsage}

@@ -24,13 +24,13 @@ var (
 	// ErrNoSplats says that training diverged: nothing is left of the model. The photos and the poses do not belong
 	// together then.
 	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train", func() string {
-		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
+		return "check that the photos and the poses belong together: splats that no photo confirms are pruned."
 	})
 	// ErrDiverged says that the loss or the model is no longer finite.
 	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
 	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats", func() string {
-		return "Raise " + fault.Setting("max-splats") + ", or start with fewer points."
+		return "raise " + fault.Setting("max-splats") + ", or start with fewer points."
 	})
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = failure.ErrTooSmall
@@ -41,7 +41,7 @@ var (
 var (
 	// errUnreachable says that no refinement makes the number of splats that was asked for.
 	errUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
-		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
+		return fmt.Sprintf("train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
 			"(%s), or ask for another number.",
 			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
 	})
@@ -51,7 +51,7 @@ var (
 	errManyDevices = fault.Sentinel(fault.ErrUsage, "too many devices", fewerDevices)
 )
 
-func fewerDevices() string { return "Give " + fault.Setting("devices") + " a shorter list." }
+func fewerDevices() string { return "give " + fault.Setting("devices") + " a shorter list." }
 
 // DeviceOptions choose a device.
 type DeviceOptions struct {
@@ -151,13 +151,18 @@ func driverBytes(took int64) int64 {
 // memory they are shares of one pool.
 func memoryBudgets(o DeviceOptions, standard int64, unified bool, m hostMemory) (device, host int64, err error) {
 	pool, err := hostBudget(o.MaxRAM, m)
-	if err != nil || !unified {
-		device, err2 := parseBudget(o.MaxVRAM, standard)
-		return device, pool, errors.Join(err, err2)
+	if err != nil {
+		return 0, 0, err
 	}
 	share, least := unifiedShares(pool, 0, false)
-	if device, err = parseBudget(o.MaxVRAM, min(standard, share)); err != nil {
-		return 0, 0, err
+	if unified {
+		standard = min(standard, share)
+	}
+	if device, err = parseBudget(o.MaxVRAM, standard); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", fault.Setting("max-vram"), err)
+	}
+	if !unified {
+		return device, pool, nil
 	}
 	_, host = unifiedShares(pool, device, true)
 	// nobody gave a ceiling that the device's memory, if that was given, may not leave too little of
@@ -179,8 +184,8 @@ func cacheDir() string {
 // parseBudget reads --max-vram. standard is what 80 % means on the device.
 func parseBudget(s string, standard int64) (int64, error) {
 	s = strings.TrimSpace(s)
-	bad := fmt.Errorf("parse memory budget %q: neither bytes (as in 4000000000, 4G, 3.5GiB) nor a percentage (as "+
-		"in 80%%)", s)
+	bad := fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%",
+		"%q is no amount of memory", s)
 	if s == "" {
 		return standard, nil
 	}

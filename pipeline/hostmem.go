@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
+
+	"vksplat/internal/fault"
 )
 
 // hostMemory is the RAM of the machine as this process may use it: what the control group of a container grants, where
@@ -37,7 +40,11 @@ func hostBudget(s string, m hostMemory) (int64, error) {
 	if s == "" {
 		return m.available() / 2, nil
 	}
-	return parseBudget(s, (m.total()*8+9)/10)
+	budget, err := parseBudget(s, (m.total()*8+9)/10)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", fault.Setting("max-ram"), err)
+	}
+	return budget, nil
 }
 
 // processBytes is about what the program takes beside what is planned and beside its code and what the driver takes

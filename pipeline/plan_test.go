@@ -161,7 +161,7 @@ func TestShortages(t *testing.T) {
 			t.Errorf("%+v: got %v", c, err)
 			continue
 		}
-		m := regexp.MustCompile(`Raise max-(vram|ram) to (\d+)MiB or more`).FindStringSubmatch(fault.Hint(err))
+		m := regexp.MustCompile(`raise max-(vram|ram) to (\d+)MiB or more`).FindStringSubmatch(fault.Hint(err))
 		t.Logf("%+v: %v; %s", c, err, fault.Hint(err))
 		if m == nil {
 			t.Errorf("%+v: the hint is %q", c, fault.Hint(err))
@@ -202,7 +202,7 @@ func TestSplatsShortage(t *testing.T) {
 		return err
 	}
 	err := plan("100MB", 200_000)
-	m := regexp.MustCompile(`Raise max-vram to (\d+MiB) or more, .* fewer splats \(splats\)`).FindStringSubmatch(
+	m := regexp.MustCompile(`raise max-vram to (\d+MiB) or more, .* fewer splats \(splats\)`).FindStringSubmatch(
 		fault.Hint(err))
 	if !errors.Is(err, ErrTooSmall) || m == nil {
 		t.Fatalf("%v; %s", err, fault.Hint(err))
@@ -211,7 +211,7 @@ func TestSplatsShortage(t *testing.T) {
 		t.Errorf("%s are said to be enough: %v", m[1], err)
 	}
 	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(fault.Hint(err),
-		"No budget helps") || !strings.Contains(fault.Hint(err), "(splats)") {
+		"no budget helps") || !strings.Contains(fault.Hint(err), "(splats)") {
 		t.Errorf("%v; %s", err, fault.Hint(err))
 	}
 }
@@ -267,7 +267,7 @@ func TestRenderShortages(t *testing.T) {
 	}
 	for _, c := range [][2]string{{"1KB", ""}, {"4MB", ""}, {"", "30MB"}, {"", "150MB"}, {"50MB", "60MB"}} {
 		err := draw(c[0], c[1])
-		m := regexp.MustCompile(`Raise max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
+		m := regexp.MustCompile(`raise max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
 		t.Logf("%q: %v; %s", c, err, fault.Hint(err))
 		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) || m == nil {
 			t.Errorf("%q: got %v; %s", c, err, fault.Hint(err))

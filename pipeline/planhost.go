@@ -104,13 +104,13 @@ func (p *planner) comparing() int64 {
 
 // shortOfRAM makes an error of a budget below host bytes of RAM; device is what the device takes.
 func (p *planner) shortOfRAM(host, device int64, err error) error {
-	raise := "Raise " + fault.Setting("max-ram") + " to " + mib(roundMiB(host))
+	raise := "raise " + fault.Setting("max-ram") + " to " + mib(roundMiB(host))
 	switch {
 	case p.unified && p.capped(host):
 		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of %s goes to the device: "+
 			"give %s", mib(mostShare), fault.Setting("max-ram"), p.both(device, host))
 	case p.unified:
-		raise = "Raise " + fault.Setting("max-ram") + " to " + mib(p.enoughPool(0, host))
+		raise = "raise " + fault.Setting("max-ram") + " to " + mib(p.enoughPool(0, host))
 	}
 	return fault.WithHint(fmt.Errorf("plan training: %w", err),
 		raise+" or more, or use smaller photos ("+fault.Setting("downscale")+").")
@@ -155,18 +155,18 @@ func (p *planner) shortOfDevice(err error) error {
 	}
 	plan := p.enoughDevice()
 	if plan == nil {
-		return fault.WithHint(err, "No budget helps on this device: "+remedies)
+		return fault.WithHint(err, "no budget helps on this device: "+remedies)
 	}
 	raise := fault.Setting("max-vram") + " to " + mib(p.budget)
 	// above that only --max-vram leads
 	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() {
 		host := p.hostNeeds(plan).least
 		if p.capped(host) {
-			return fault.WithHint(err, fmt.Sprintf("Give %s or more, %s", p.both(p.budget, host), remedies))
+			return fault.WithHint(err, fmt.Sprintf("give %s or more, %s", p.both(p.budget, host), remedies))
 		}
 		raise = fault.Setting("max-ram") + " to " + mib(p.enoughPool(p.budget, host))
 	}
-	return fault.WithHint(err, fmt.Sprintf("Raise %s or more, %s", raise, remedies))
+	return fault.WithHint(err, fmt.Sprintf("raise %s or more, %s", raise, remedies))
 }
 
 // enoughDevice returns the plan of the smallest budget, about, that has one, and makes it the planner's; nil: none has.

@@ -44,5 +44,5 @@ func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera, small
 	return 0, fault.WithHint(fmt.Errorf("plan LPIPS: %w: the features that %s finds take %s of the device "+
 		"beside the %s of drawing, there are %s", ErrTooSmall, net,
 		vk.BytesText(need-w.device), vk.BytesText(w.device), vk.BytesText(d.dev.Budget())),
-		failure.AnyOf("Raise "+raise+" or more", smaller, "leave LPIPS out"))
+		failure.AnyOf("raise "+raise+" or more", smaller, "leave LPIPS out"))
 }

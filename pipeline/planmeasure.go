@@ -32,7 +32,7 @@ func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int6
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return nil, fault.WithHint(err, fmt.Sprintf("Raise %s to %s or more, or use smaller photos (%s).",
+	return nil, fault.WithHint(err, fmt.Sprintf("raise %s to %s or more, or use smaller photos (%s).",
 		fault.Setting("max-ram"), mib(enough), fault.Setting("downscale")))
 }
 
@@ -57,7 +57,7 @@ func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel 
 	}
 	least, err := h.forMeasuring(cams, perPixel)
 	if err != nil {
-		return nil, fault.WithHint(err, fmt.Sprintf("Raise %s to %s or more.",
+		return nil, fault.WithHint(err, fmt.Sprintf("raise %s to %s or more.",
 			fault.Setting("max-ram"), mib(roundMiB(least))))
 	}
 	return h, nil

@@ -88,7 +88,7 @@ func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) 
 	}
 	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of "+
 		"the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), failure.AnyOf("Raise "+raise+" or more", smaller))
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), failure.AnyOf("raise "+raise+" or more", smaller))
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.
@@ -106,7 +106,7 @@ func (d *Device) ramForRender(n int, w renderNeeds, smaller string) error {
 	}
 	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and a picture take %s with program "+
 		"and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), failure.AnyOf("Raise "+fault.Setting("max-ram")+" to "+mib(enough)+
+		vk.BytesText(least), vk.BytesText(d.host)), failure.AnyOf("raise "+fault.Setting("max-ram")+" to "+mib(enough)+
 		" or more",
 		smaller))
 }

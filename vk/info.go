@@ -105,7 +105,7 @@ func (d *DeviceInfo) called() string { return fmt.Sprintf("device %d, %s", d.Ind
 func (d *DeviceInfo) refuse() error {
 	return fault.WithHint(&Error{Call: "open device", Object: d.Name, Err: fmt.Errorf("%w: %s", ErrMissingFeature,
 		strings.Join(d.Missing, ", "))},
-		"a newer driver may help; other devices are listed by: vksplat devices")
+		"a newer driver may help; other devices are listed by: "+fault.Command("devices"))
 }
 
 // Unified reports whether the device's memory is the host's: on integrated devices and on the CPU.

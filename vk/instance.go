@@ -220,7 +220,7 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 		}
 		return info, "", fault.WithHint(&Error{Call: "select device", Object: what,
 			Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices))},
-			"list the devices with: vksplat devices")
+			"list the devices with: "+fault.Command("devices"))
 	}
 	for _, d := range in.devices {
 		if Names(what, d.UUID, d.PCI) {
@@ -229,7 +229,7 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 	}
 	return info, "", fault.WithHint(&Error{Call: "select device", Object: what,
 		Err: fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice)},
-		"list the devices with: vksplat devices")
+		"list the devices with: "+fault.Command("devices"))
 }
 
 // Version is a Vulkan version number.

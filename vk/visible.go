@@ -48,7 +48,8 @@ func visible(env func(string) string, devices []DeviceInfo) (list []int, note st
 		if len(places) == 0 {
 			return nil, "", fault.WithHint(&Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s",
 				ErrNoDevice, why)},
-				"choose a device with "+fault.Setting("device")+" (vksplat devices lists them), or correct the variable")
+				"choose a device with "+fault.Setting("device")+" ("+fault.Command("devices")+
+					" lists them), or correct the variable")
 		}
 		for _, n := range places {
 			list = append(list, gpus[n])

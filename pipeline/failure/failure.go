@@ -15,7 +15,7 @@ import (
 var (
 	// ErrDiverged says that the loss, the model or a picture of it is no longer finite.
 	ErrDiverged = fault.Sentinel(fault.ErrData, "training diverged", func() string {
-		return "Lower the learning rates, then start anew or go on from an earlier checkpoint (" +
+		return "lower the learning rates, then start anew or go on from an earlier checkpoint (" +
 			fault.Setting("resume") + ")."
 	})
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
@@ -25,14 +25,14 @@ var (
 	})
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
 	ErrLittleRAM = fault.Sentinel(fault.ErrMachine, "host memory budget too small", func() string {
-		return fmt.Sprintf("Raise %s, or use smaller photos (%s).", fault.Setting("max-ram"),
+		return fmt.Sprintf("raise %s, or use smaller photos (%s).", fault.Setting("max-ram"),
 			fault.Setting("downscale"))
 	})
 )
 
 // RaiseMemory is the remedy of little device memory where the device is not known.
 func RaiseMemory() string {
-	return fmt.Sprintf("Raise %s (%s where the device uses RAM)", fault.Setting("max-vram"), fault.Setting("max-ram"))
+	return fmt.Sprintf("raise %s (%s where the device uses RAM)", fault.Setting("max-vram"), fault.Setting("max-ram"))
 }
 
 // IsShortage reports whether device memory ran short.

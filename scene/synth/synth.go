@@ -34,9 +34,11 @@ type Options struct {
 // Bounds on what Write makes: far above any use, below what would fill a
 // disk or overflow a size.
 const (
-	maxSynthImages = 10000
-	maxSynthSide   = 8192
-	maxSynthPoints = 10_000_000
+	MaxImages = 10000
+	MinSide   = 16
+	MaxSide   = 8192
+	MinPoints = 4
+	MaxPoints = 10_000_000
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -53,12 +55,13 @@ func (o Options) withDefaults() (Options, error) {
 		o.Scale = 1
 	}
 	switch {
-	case o.Images < 3 || o.Images > maxSynthImages:
-		return o, fmt.Errorf("make capture: %d images, want 3 to %d", o.Images, maxSynthImages)
-	case min(o.Width, o.Height) < 16 || max(o.Width, o.Height) > maxSynthSide:
-		return o, fmt.Errorf("make capture: %dx%d pixels, want sides of 16 to %d", o.Width, o.Height, maxSynthSide)
-	case o.Points < 4 || o.Points > maxSynthPoints:
-		return o, fmt.Errorf("make capture: %d points, want 4 to %d", o.Points, maxSynthPoints)
+	case o.Images < 3 || o.Images > MaxImages:
+		return o, fmt.Errorf("make capture: %d images, want 3 to %d", o.Images, MaxImages)
+	case min(o.Width, o.Height) < MinSide || max(o.Width, o.Height) > MaxSide:
+		return o, fmt.Errorf("make capture: %dx%d pixels, want sides of %d to %d", o.Width, o.Height, MinSide,
+			MaxSide)
+	case o.Points < MinPoints || o.Points > MaxPoints:
+		return o, fmt.Errorf("make capture: %d points, want %d to %d", o.Points, MinPoints, MaxPoints)
 	case !(o.Wrong >= 0 && o.Wrong <= 1):
 		return o, fmt.Errorf("make capture: a share of %v wrong points, want 0 to 1", o.Wrong)
 	case !(o.Scale > 0) || !scene.Finite64(o.Scale):

@@ -82,6 +82,9 @@ func writableFormat(path, remedy string) (*splatfile.Format, error) {
 	}
 	f := splatfile.ByName(filepath.Base(path))
 	known := "formats that can be written: " + FormatNames(true)
+	if path == "" {
+		return nil, fault.Usagef("name the file as in model.ply; "+known, "no file is named")
+	}
 	if f == nil {
 		return nil, fault.Usagef("name the file as in model.ply"+remedy+"; "+known, "the name %s says no format", path)
 	}

@@ -52,7 +52,7 @@ func Run(console *cli.Console, o *Options) error {
 	if err := o.refuseForeign(); err != nil {
 		return err
 	}
-	if err := claimCapture(o.Scene); err != nil {
+	if err := claimCapture(o.Scene, elsewhere()); err != nil {
 		return err
 	}
 	if err := synth.Write(o.Scene, o.synth(0)); err != nil {
@@ -86,12 +86,10 @@ func Run(console *cli.Console, o *Options) error {
 
 // refuseForeign refuses to replace what demo has not written, before the capture is drawn.
 func (o *Options) refuseForeign() error {
-	remedy := "or choose another folder with " + fault.Setting("model-path")
 	own := output.ReadWritten(o.Out)
 	if n := len(output.FormerModels(o.Out)); n > 0 && own.Known && own.By != output.ByDemo {
 		list, err := output.ListCheckpoints(filepath.Join(o.Out, output.CheckpointFolder))
-		return errors.Join(err, output.RefuseFormer(o.Out, len(list), "choose another folder with "+
-			fault.Setting("model-path")))
+		return errors.Join(err, output.RefuseFormer(o.Out, len(list), elsewhere()))
 	} else if n > 0 && !own.Known {
 		return nil // of a build that kept no list
 	}
@@ -99,7 +97,7 @@ func (o *Options) refuseForeign() error {
 	for _, name := range slices.Concat(output.RunFiles, []string{output.MetricsFile, output.DemoPicture}) {
 		paths = append(paths, filepath.Join(o.Out, name))
 	}
-	return output.RefuseForeign(own.Foreign(paths), remedy)
+	return output.RefuseForeign(own.Foreign(paths), "or "+elsewhere())
 }
 
 // synth describes the capture.
@@ -110,40 +108,47 @@ func (o *Options) synth(seed uint64) synth.Options {
 
 // WriteCapture makes a capture and does not train it.
 func WriteCapture(console *cli.Console, o *Options) error {
-	if err := claimCapture(o.Out); err != nil {
-		return err
-	}
-	release, err := output.Claim(o.Out, true)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := synth.Write(o.Out, o.synth(o.Config.Seed)); err != nil {
+	if err := Write(o.Out, o.synth(o.Config.Seed), elsewhere()); err != nil {
 		return err
 	}
 	console.Printf("capture: %s\n", o.Out)
 	return nil
 }
 
+// Write makes a capture in dir, which must be new, empty or of an earlier Write. Remedy is what can be done else.
+func Write(dir string, o synth.Options, remedy string) error {
+	if err := claimCapture(dir, remedy); err != nil {
+		return err
+	}
+	release, err := output.Claim(dir, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return synth.Write(dir, o)
+}
+
+// elsewhere is the remedy of a folder that cannot be used.
+func elsewhere() string { return "choose another folder with " + fault.Setting("model-path") }
+
 // markerFile tells a capture that demo made from one that is somebody's.
 const markerFile = "made_by_vksplat_demo"
 
 // claimCapture makes the folder of the demo's capture, unless there is one that
 // demo did not make, or a run that is not its own: they would be overwritten.
-func claimCapture(dir string) error {
+func claimCapture(dir, remedy string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return output.FolderError(dir, err)
 	}
 	marker := filepath.Join(dir, markerFile)
 	if _, err := os.Lstat(marker); err != nil {
-		hint := "choose another folder with " + fault.Setting("model-path")
 		if len(entries) > 0 {
-			return fault.Usagef(hint, "%s is not empty and was not made by demo", dir)
+			return fault.Usagef(remedy, "%s is not empty and was not made by demo", dir)
 		}
 		list, err := output.ListCheckpoints(filepath.Join(filepath.Dir(dir), output.CheckpointFolder))
 		if err == nil {
-			err = output.RefuseFormer(filepath.Dir(dir), len(list), hint)
+			err = output.RefuseFormer(filepath.Dir(dir), len(list), remedy)
 		}
 		if err != nil {
 			return err

@@ -25,6 +25,9 @@ const (
 	SplitTrain = "train"
 )
 
+// ErrHeldOut is the cause of an error about photos that were not held out, or are not there.
+var ErrHeldOut = fault.Sentinel(fault.ErrData, "bad data", nil)
+
 // Options is everything that eval is asked for.
 type Options struct {
 	Models    []string
@@ -231,7 +234,7 @@ func (o *Options) heldOutViews(c *scene.Capture, names []string) ([]int, error) 
 		}
 		if lost := len(held) - len(test); lost > 0 {
 			return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there",
-				c.Root, fault.ErrData, lost, len(held)),
+				c.Root, ErrHeldOut, lost, len(held)),
 				"name the capture that the model was trained on with "+fault.Setting("capture")+
 					", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))
 		}
@@ -241,7 +244,7 @@ func (o *Options) heldOutViews(c *scene.Capture, names []string) ([]int, error) 
 		views = train
 	}
 	if len(views) == 0 {
-		return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo was held out", c.Root, fault.ErrData),
+		return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo was held out", c.Root, ErrHeldOut),
 			"train with "+fault.Setting("eval")+", choose photos with "+fault.Setting("test-list")+" or "+
 				fault.Setting("capture")+", or measure those trained on with "+fault.Setting("split")+" train")
 	}

@@ -35,9 +35,23 @@ func (r *Run) during(s Stage) (after func()) {
 	return func() { r.stage.Store(before) }
 }
 
+// endLastStep does what belongs to the last step, as a refinement, where the user stopped the run between the two, by
+// runErr. It takes less time than a step.
+func (r *Run) endLastStep(ctx context.Context, runErr error) error {
+	stopped := ctx.Err() != nil && errors.Is(runErr, ctx.Err())
+	if !stopped || r.Trainer.Step() < r.Config.Iterations || r.Trainer.Complete() {
+		return runErr
+	}
+	if err := r.runTo(context.WithoutCancel(ctx), r.Config.Iterations, func() {}); err != nil {
+		return err
+	}
+	return runErr
+}
+
 // stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last
 // step, which is done all the same, the run is as good as any.
 func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err error) {
+	runErr = r.endLastStep(ctx, runErr)
 	if runErr != nil && (ctx.Err() == nil || !errors.Is(runErr, ctx.Err())) {
 		return false, r.fullHint(r.saver.rescue(runErr))
 	}
