@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"fmt"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -49,6 +50,10 @@ func (o *Options) checkRecipe() error {
 	case c.RefineEvery == 0 && follows:
 		return fault.Usagef("give "+fault.Setting("refine-every")+" 100", still,
 			fault.Named("splats-factor", "refine-every"))
+	case c.MaxSplats > 0 && c.Splats > c.MaxSplats:
+		return fault.Usagef(fmt.Sprintf("give %s %d or more, or fewer %s", fault.Setting("max-splats"), c.Splats,
+			fault.Setting("splats")), "%s: %d splats to end with, the ceiling is %d",
+			fault.Named("splats", "max-splats"), c.Splats, c.MaxSplats)
 	case mcmc && c.AbsGrad:
 		return fault.Usagef("leave out one of the two", "%s: mcmc does not grow by gradients",
 			fault.Named("strategy", "absgrad"))
