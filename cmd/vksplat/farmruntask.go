@@ -162,7 +162,7 @@ func runTask(console *cli.Console, o *runTaskOptions) error {
 		return err
 	}
 	if o.index < len(plan.Tasks) { // task.Run says what is wrong with others
-		if err := checkTasks(job, plan.Tasks[o.index : o.index+1]); err != nil {
+		if err := checkTasks(job, plan.Tasks[o.index:o.index+1]); err != nil {
 			return err
 		}
 	}
