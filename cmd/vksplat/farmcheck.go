@@ -11,8 +11,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// checkTasks refuses tasks of a job whose settings train would refuse, before anything runs. Those that many tasks share
-// are looked at once.
+// checkTasks refuses tasks of a job whose settings train would refuse, before anything runs. Those that many tasks
+// share are looked at once.
 func checkTasks(job *spec.Job, tasks []spec.Task) error {
 	seen := map[string]bool{}
 	for i := range tasks {

@@ -162,8 +162,8 @@ func (j *Job) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// WrongTask is the error of a task whose settings its command refuses. flag is the one that is wrong, "" where it is not
-// known.
+// WrongTask is the error of a task whose settings its command refuses. flag is the one that is wrong, "" where it is
+// not known.
 func (j *Job) WrongTask(t *Task, flag string, refused error) error {
 	var at path
 	for i := range j.Tasks {
