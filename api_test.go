@@ -322,13 +322,13 @@ var refusals = []struct {
 		"resets no opacities", "give <reset-every> 0"},
 	{map[string]string{"strategy": "mcmc", "max_splats": "0"}, "<setting>s <strategy> and <max-splats>: mcmc grows to " +
 		"a fixed number, and 0 is none", "give <max-splats> 1000000"},
-	{map[string]string{"splats": "20", "max_splats": "10"}, "20 splats to end with, the ceiling is 10",
-		"see: <ranges>"},
+	{map[string]string{"splats": "20", "max_splats": "10"}, "<setting>s <splats> and <max-splats>: 20 splats to end " +
+		"with, the ceiling is 10", "give <max-splats> 20 or more, or fewer <splats>"},
 	{map[string]string{"eval_at": "7"}, "<setting> <eval-at>: no photo is held out to measure on",
 		"give <eval>, which holds photos out"},
 	{map[string]string{"metrics_every": "0"}, "<setting> <metrics-every>: 0 is no number of steps", "give 1 or more"},
 	{map[string]string{"steps_scaler": "0"}, "<setting> <steps-scaler>: 0 is no factor of steps",
-		"give a factor above 0, as in 0.25"},
+		"give a factor above 0 and at most 1000, as in 0.25"},
 	{map[string]string{"lr_means": "1e30"}, "<lr-means> is 1e+30; it must be from 0 to 10",
 		"see: <ranges>"},
 	{map[string]string{"splats_factor": "-1"}, "<splats-factor> is -1; it must be from 0 to 100",

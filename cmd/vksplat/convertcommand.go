@@ -24,7 +24,7 @@ func convertCommand(console *cli.Console) *cobra.Command {
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return fault.Usagef("as in: vksplat convert model.ply model.spz",
-					"convert needs a file to read and one to write, %d are given", len(args))
+					"convert needs a file to read and one to write, %s", given(len(args)))
 			}
 			return nil
 		},

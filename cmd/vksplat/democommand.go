@@ -22,7 +22,7 @@ func demoCommand(console *cli.Console) *cobra.Command {
 		Short: "Train a small made-up scene, no data needed",
 		Long: "Draw photos of a made-up scene, train on them, measure on held-out ones, and say where the\n" +
 			"pictures are. Takes seconds with a GPU, minutes without.",
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: runs(console, func([]string) error {
 			if err := o.Options.Check(); err != nil {
 				return err

@@ -18,7 +18,7 @@ func devicesCommand(console *cli.Console) *cobra.Command {
 		Short: "List the Vulkan devices of this machine",
 		Long: "List the Vulkan devices of this machine. --device takes an index, UUID or PCI address; UUID\n" +
 			"and address stay the same when other devices come and go.",
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: runs(console, func([]string) error {
 			list, err := listDevices(choice)
 			if err != nil {

@@ -19,7 +19,7 @@ func doctorCommand(console *cli.Console) *cobra.Command {
 		Short: "Check the Vulkan loader, the drivers and every kernel on a device",
 		Long: "Check the Vulkan loader, the drivers, and the device's features, limits and memory, then\n" +
 			"compare every kernel on the device with the same kernel on the CPU.",
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: runs(console, func([]string) error {
 			for _, note := range nvidiaNotes(os.DirFS("/"), os.Getenv) {
 				console.Printf("machine  %s\n", note)

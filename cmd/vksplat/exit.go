@@ -24,6 +24,8 @@ func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	switch bad.GetFlag().Value.(type) {
 	case *floatValue:
 		want = "number"
+	case *uintValue:
+		want = "whole number from 0 up"
 	case *boolValue:
 		want = "truth value: true or false"
 	}
@@ -122,13 +124,33 @@ func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// given says how many arguments there are.
+func given(n int) string {
+	switch n {
+	case 0:
+		return "none is given"
+	case 1:
+		return "1 is given"
+	}
+	return fmt.Sprintf("%d are given", n)
+}
+
+// none is an argument check: the command takes no arguments.
+func none(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s takes no argument, %s",
+		cmd.Name(), given(len(args)))
+}
+
 // one makes an argument check: exactly one argument, called what.
 func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return nil
 		}
-		return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given",
-			cmd.Name(), what, len(args))
+		return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %s",
+			cmd.Name(), what, given(len(args)))
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"vksplat/internal/fault"
 )
 
-// checkTasks refuses tasks whose settings train would refuse, before anything runs. Those that many tasks share are
-// looked at once.
-func checkTasks(tasks []spec.Task) error {
+// checkTasks refuses tasks of a job whose settings train would refuse, before anything runs. Those that many tasks
+// share are looked at once.
+func checkTasks(job *spec.Job, tasks []spec.Task) error {
 	seen := map[string]bool{}
 	for i := range tasks {
 		t := &tasks[i]
@@ -26,24 +26,32 @@ func checkTasks(tasks []spec.Task) error {
 		}
 		if key := b.String(); !seen[key] {
 			seen[key] = true
-			if err := checkTraining(t.Flags); err != nil {
-				return fault.Usagef(fault.Hint(err), "check task %s: %w", t.Name, err)
+			if flag, err := checkTraining(t.Flags); err != nil {
+				return job.WrongTask(t, flag, err)
 			}
 		}
 	}
 	return nil
 }
 
-// checkTraining gives flags to train as far as it checks them.
-func checkTraining(flags []spec.Flag) error {
+// checkTraining gives flags to train as far as it checks them. It names the flag that is wrong where it is one alone.
+func checkTraining(flags []spec.Flag) (flag string, err error) {
 	o := newTrainOptions()
 	fs := pflag.NewFlagSet("train", pflag.ContinueOnError)
-	register(fs, trainTable(o))
+	table := trainTable(o)
+	register(fs, table)
 	o.Given = fs.Changed
 	for _, f := range flags {
+		option := find(table, f.Name)
+		example := option.example() // of the default
 		if err := fs.Set(f.Name, f.Value); err != nil {
-			return usageErrorOf(err, trainCommand((&cli.Console{})))
+			return f.Name, usageErrorOf(err, trainCommand((&cli.Console{})))
+		}
+		if option.check != nil {
+			if err := option.check(option.key()); err != nil {
+				return f.Name, fault.Usagef(example, "%w", err)
+			}
 		}
 	}
-	return resolveSettings(o, fs.Changed)
+	return "", resolveSettings(o, fs.Changed)
 }

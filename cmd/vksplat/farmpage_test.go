@@ -38,7 +38,7 @@ func farmPage() string {
 	var b strings.Builder
 	b.WriteString("# Commands of the farm\n\nYou know which command of the farm you need, and look for its flags. " +
 		"[farm.md](farm.md) says when to use which.\n\n    vksplat farm --help            # the commands\n" +
-		"    vksplat farm run --help-all    # the flags of one\n\n" +
+		"    vksplat farm run --help        # one command; where it says so, --help-all lists all its flags\n\n" +
 		"This page is made from the program's own help by `make docs`.\n")
 	farm, _, err := rootCommand(cli.New(nil, io.Discard, io.Discard)).Find([]string{"farm"})
 	if err != nil {

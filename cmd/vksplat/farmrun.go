@@ -127,8 +127,12 @@ func farmRun(console *cli.Console, o *farmRunOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := checkTasks(plan.Tasks); err != nil {
+	if err := checkTasks(job, plan.Tasks); err != nil {
 		return err
+	}
+	if o.asJSON && !o.dryRun {
+		return fault.Usagef("add --dry-run to print the tasks as JSON, or give --progress json to run them",
+			"--json goes with --dry-run")
 	}
 	var only []string
 	if o.given("only") {

@@ -75,7 +75,7 @@ func farmRunTaskCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm run-task --spec job.toml --index 0\n" +
 			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
 			"--roots roots.toml --work /scratch/farm",
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: runs(console, func([]string) error {
 			err := runTask(console, o)
 			if err != nil {
@@ -162,7 +162,7 @@ func runTask(console *cli.Console, o *runTaskOptions) error {
 		return err
 	}
 	if o.index < len(plan.Tasks) { // task.Run says what is wrong with others
-		if err := checkTasks(plan.Tasks[o.index : o.index+1]); err != nil {
+		if err := checkTasks(job, plan.Tasks[o.index:o.index+1]); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -143,7 +144,8 @@ func configError(file string, err, refused error) error {
 	if errors.Is(refused, fault.ErrUsage) {
 		return fault.Usagef("", "check %s: %w", where, refused)
 	}
-	return fault.Usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
+	return fault.Usagef("TOML has lines like: iterations = 30000", "check %s: %s", where,
+		wording.Clause(parse.Message))
 }
 
 // settingValue takes in one value of a file, as package toml hands it over.
@@ -166,6 +168,9 @@ func (v *settingValue) UnmarshalTOML(data any) error {
 
 func (v *settingValue) take(data any) (err error) {
 	switch {
+	case v.option == nil && isTable(data):
+		return fault.Usagef("write its keys without a table, as in: iterations = 30000",
+			"%s is a table, and there are none in this file", v.key)
 	case v.option == nil || v.option.flag:
 		return v.unknown()
 	case v.twice:
@@ -222,6 +227,9 @@ func (v *settingValue) unknown() error {
 
 // textOf returns a value of a file as the text for Set, if its type is right.
 func (o *option) textOf(data any) (string, error) {
+	if _, isText := data.(string); o.plainText() && !isText {
+		return "", fmt.Errorf("%s is needed, this is %s", kindNames[kindText], tomlName(data))
+	}
 	switch x := data.(type) {
 	case int64:
 		if o.kind != kindBool && o.kind != kindNumbers {
@@ -248,6 +256,21 @@ func (o *option) textOf(data any) (string, error) {
 	return "", fmt.Errorf("%s is needed, this is %s", kindNames[o.kind], tomlName(data))
 }
 
+// plainText reports whether an option is a text that says nothing by its form, as a file's name: a number or a list in
+// its place is a mistake.
+func (o *option) plainText() bool {
+	_, plain := o.value.(*textValue)
+	return plain
+}
+
+func isTable(data any) bool {
+	switch data.(type) {
+	case map[string]any, []map[string]any:
+		return true
+	}
+	return false
+}
+
 // listText joins the numbers of a list with commas.
 func listText(list []any) (string, error) {
 	words := make([]string, len(list))
@@ -271,6 +294,9 @@ var kindNames = [...]string{
 
 // tomlName is what TOML calls a value.
 func tomlName(data any) string {
+	if isTable(data) {
+		return "a table, and there are none in this file"
+	}
 	switch data.(type) {
 	case int64:
 		return "a whole number"
@@ -282,14 +308,27 @@ func tomlName(data any) string {
 		return "a text"
 	case []any:
 		return "a list"
-	case map[string]any, []map[string]any:
-		return "a table, and there are none in this file"
 	}
 	return "a date"
 }
 
 // example is a hint with a line that would do.
-func (o *option) example() string { return "as in: " + strings.TrimSpace(o.tomlLine()) }
+func (o *option) example() string {
+	if line := strings.TrimSpace(o.tomlLine()); line != "" {
+		return "as in: " + line
+	}
+	if o.kind == kindNumbers {
+		return "as in: " + o.key() + " = [7000, 30000]"
+	}
+	argument, _ := pflag.UnquoteUsage(&pflag.Flag{Usage: o.help, Value: o.value})
+	if like := examples[argument]; like != "" {
+		argument = like
+	}
+	return fmt.Sprintf("as in: %s = %q", o.key(), argument)
+}
+
+// examples are values of options without a default, by what help calls their value.
+var examples = map[string]string{"BYTES": "6G", "N": "2", "ID": "0", "DIR": "folder", "FILE": "file.txt"}
 
 // tomlLine is the option's present value as a line of a configuration file, or ""
 // where it has none.

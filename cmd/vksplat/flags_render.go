@@ -13,6 +13,7 @@ import (
 
 func encodeCommand(console *cli.Console) *cobra.Command {
 	o := render.NewOptions()
+	o.VideoName = "output"
 	cmd := &cobra.Command{
 		Use:   "encode DIR -o FILE",
 		Short: "Make a video of the pictures in a folder",

@@ -95,7 +95,7 @@ func versionCommand(console *cli.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  none,
 		RunE: runs(console, func([]string) error {
 			console.Printf("%s\n", cli.VersionText())
 			return nil

@@ -153,7 +153,7 @@ func pageRow(o *option, sourced bool) string {
 		what += "; also `--" + strings.Join(o.aliases, "`, `--") + "`"
 	}
 	standard := o.value.String()
-	if o.flag {
+	if o.flag && o.kind != kindInt && o.kind != kindFloat {
 		standard = ""
 	}
 	cell := func(s string) string { return strings.ReplaceAll(s, "|", "\\|") }

@@ -47,11 +47,19 @@ func spacedError(console *cli.Console, cmd *cobra.Command, args []string, wrong 
 			continue
 		}
 		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
-			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name,
-				value)
+			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for %s", f.Name,
+				value, argumentOf(cmd))
 		}
 	}
 	return nil
+}
+
+// argumentOf says what the first argument of a command is, in the words of its help where those are one.
+func argumentOf(cmd *cobra.Command) string {
+	if words := strings.Fields(cmd.Use); len(words) > 1 && !strings.ContainsAny(words[1], "[].|-") {
+		return words[1]
+	}
+	return "a file"
 }
 
 // suits says whether a word can be a flag's value, and whether it can hardly be anything else.

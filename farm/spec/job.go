@@ -162,6 +162,32 @@ func (j *Job) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// WrongTask is the error of a task whose settings its command refuses. flag is the one that is wrong, "" where it is
+// not known.
+func (j *Job) WrongTask(t *Task, flag string, refused error) error {
+	var at path
+	for i := range j.Tasks {
+		if s := &j.Tasks[i]; s.ID == t.ID {
+			at = j.placeOf(s, flag)
+		}
+	}
+	// The kind of the refusal is that of a command line, and this is a document.
+	err := fault.WithHint(fmt.Errorf("task %s: %s", t.Name, refused), fault.Hint(refused))
+	return &Error{File: j.file, Line: j.line(at), Err: err}
+}
+
+// placeOf is where a task has a setting, or the task.
+func (j *Job) placeOf(s *TaskSpec, flag string) path {
+	at := path{"task", s.at}
+	set, _ := s.fields["set"].(map[string]any)
+	for key := range set {
+		if setting := settingOf(key); setting != nil && setting.flag() == flag {
+			return at.add("set").add(key)
+		}
+	}
+	return at
+}
+
 // wrong is an error at a place in the document.
 func (j *Job) wrong(at path, hint, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)

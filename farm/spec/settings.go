@@ -26,6 +26,9 @@ type Setting struct {
 	Seed    bool     `json:"seed,omitempty"`  // an integer up to 2^64 - 1: large ones stand in quotes
 }
 
+// flag is the setting's flag, without dashes in front.
+func (s *Setting) flag() string { return strings.ReplaceAll(s.Name, "_", "-") }
+
 // Settings is the content of settings.json.
 type Settings struct {
 	Settings []Setting `json:"settings"`
@@ -101,7 +104,7 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 				text)
 		}
 	}
-	return Flag{strings.ReplaceAll(s.Name, "_", "-"), text}, nil
+	return Flag{s.flag(), text}, nil
 }
 
 var typeNames = map[string]string{settingText: "a text", settingInt: "a whole number", settingFloat: "a number",

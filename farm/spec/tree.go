@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // A document is a tree of map[string]any, []any, string, bool, int64 and finite float64.
@@ -39,8 +40,9 @@ func (j *Job) readTOML() (map[string]any, error) {
 	var parse toml.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return nil, &Error{File: j.file, Line: parse.Position.Line, Err: fault.WithHint(errors.New(parse.Message),
-			`TOML has lines like: name = "garden"`)}
+		return nil, &Error{File: j.file, Line: parse.Position.Line,
+			Err: fault.WithHint(errors.New(wording.Clause(parse.Message)),
+				`TOML has lines like: name = "garden"`)}
 	case err != nil:
 		return nil, j.wrong(nil, tomlHint, "%w", err)
 	}

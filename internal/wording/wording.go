@@ -15,6 +15,16 @@ func Or(list []string) string {
 	return strings.Join(list, "")
 }
 
+// Clause makes a sentence of another program part of one of ours: without a capital, unless the first word has more of
+// them, and without a full stop.
+func Clause(text string) string {
+	text = strings.TrimSuffix(text, ".")
+	if len(text) > 1 && 'A' <= text[0] && text[0] <= 'Z' && 'a' <= text[1] && text[1] <= 'z' {
+		return strings.ToLower(text[:1]) + text[1:]
+	}
+	return text
+}
+
 // maxWord is the longest word that is compared with others, in bytes: the time goes with the product of the lengths.
 const maxWord = 64
 

@@ -24,3 +24,14 @@ func TestLongWord(t *testing.T) {
 		t.Error("the bound on words is not kept")
 	}
 }
+
+func TestClause(t *testing.T) {
+	for text, want := range map[string]string{
+		"Key 'a' has already been defined.": "key 'a' has already been defined", "TOML ends here": "TOML ends here",
+		"": "", "x.": "x",
+	} {
+		if got := Clause(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -10,6 +10,14 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
+// Changes of a capture have keys that begin with OfCapture. These may come of settings that choose the photos.
+const (
+	OfCapture     = "capture's "
+	HeldOutKey    = "held-out photos"
+	ChoiceKey     = "choice of held-out photos"
+	ResolutionKey = "resolution"
+)
+
 // Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would
 // lead to other bytes. More iterations are no change: the schedule stays that of the first start.
 func (c *File) Changes(cfg recipe.Config, capture CaptureRecord) []recipe.Change {
@@ -18,21 +26,21 @@ func (c *File) Changes(cfg recipe.Config, capture CaptureRecord) []recipe.Change
 	n := len(list)
 	for _, x := range []struct{ key, old, now string }{
 		{"photos", strconv.Itoa(h.Capture.Photos), strconv.Itoa(capture.Photos)},
-		{"held-out photos", strconv.Itoa(h.Capture.HeldOut), strconv.Itoa(capture.HeldOut)},
-		{"resolution", h.Capture.Resolution, capture.Resolution},
+		{HeldOutKey, strconv.Itoa(h.Capture.HeldOut), strconv.Itoa(capture.HeldOut)},
+		{ResolutionKey, h.Capture.Resolution, capture.Resolution},
 		{"points", strconv.Itoa(h.Capture.Points), strconv.Itoa(capture.Points)},
 	} {
 		if x.old != x.now {
-			list = append(list, recipe.Change{Key: "capture's " + x.key, Old: x.old, New: x.now})
+			list = append(list, recipe.Change{Key: OfCapture + x.key, Old: x.old, New: x.now})
 		}
 	}
 	short := func(s string) string { return s[:min(len(s), 12)] }
 	if len(list) == n && h.Capture.Split != capture.Split { // as many, but others
-		list = append(list, recipe.Change{Key: "capture's choice of held-out photos",
+		list = append(list, recipe.Change{Key: OfCapture + ChoiceKey,
 			Old: short(h.Capture.Split), New: short(capture.Split)})
 	}
 	if len(list) == n && h.Capture.Fingerprint != capture.Fingerprint { // same sizes, other contents
-		list = append(list, recipe.Change{Key: "capture's contents", Old: short(h.Capture.Fingerprint),
+		list = append(list, recipe.Change{Key: OfCapture + "contents", Old: short(h.Capture.Fingerprint),
 			New: short(capture.Fingerprint)})
 	}
 	return list

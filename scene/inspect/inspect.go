@@ -123,7 +123,7 @@ func Capture(ctx context.Context, c *scene.Capture, o Options) (*Report, error) 
 	r.describe(c)
 	r.checkPoses(c)
 	if len(c.Points) > 0 || !o.Unused {
-		r.checkPoints(c, o.Coverage)
+		r.checkPoints(c, o)
 	}
 	r.checkOrientation(c)
 	r.checkSizes(c)

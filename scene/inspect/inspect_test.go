@@ -275,6 +275,7 @@ func TestCutPhotos(t *testing.T) {
 // TestUnusedPoints wants no warning of points that training does not begin with.
 func TestUnusedPoints(t *testing.T) {
 	c := loadtest.MustLoad(t, loadtest.TinyCapture(t), loadtest.AnyModel())
+	few := c.Points[:1]
 	c.Points = nil
 	for _, unused := range []bool{false, true} {
 		r, err := Capture(context.Background(), c, Options{Unused: unused})
@@ -283,6 +284,14 @@ func TestUnusedPoints(t *testing.T) {
 		}
 		if _, told := r.problem("no-points"); told == unused {
 			t.Errorf("points unused %v: %+v", unused, r.Problems)
+		}
+		some := *c
+		some.Points = few
+		if r, err = Capture(context.Background(), &some, Options{Unused: unused}); err != nil {
+			t.Fatal(err)
+		}
+		if _, told := r.problem("few-points"); told == unused {
+			t.Errorf("few points unused %v: %+v", unused, r.Problems)
 		}
 	}
 }

@@ -82,9 +82,10 @@ func (r *Report) checkSamePoses(cams []scene.Camera, centres [][3]float64) {
 		len(photos))
 }
 
-// checkPoints looks for points that no camera sees and for cameras that see none. With all it counts everything.
-func (r *Report) checkPoints(c *scene.Capture, all bool) {
-	n := len(c.Points)
+// checkPoints looks for points that no camera sees and for cameras that see none. With Coverage it counts
+// everything.
+func (r *Report) checkPoints(c *scene.Capture, o Options) {
+	n, all := len(c.Points), o.Coverage
 	switch {
 	case n == 0 && c.Synthetic:
 		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
@@ -94,7 +95,7 @@ func (r *Report) checkPoints(c *scene.Capture, all bool) {
 	case n == 0:
 		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to begin with"})
 		return
-	case n < fewPoints:
+	case n < fewPoints && !o.Unused:
 		r.add(Problem{Severity: SeverityWarning, Code: "few-points",
 			Text: fmt.Sprintf("there are only %d points to begin with", n)})
 	}

@@ -276,6 +276,23 @@ func TestPhotosLeftOut(t *testing.T) {
 	}
 }
 
+// TestDeniedPhotos wants advice on permissions for photos that may not be read.
+func TestDeniedPhotos(t *testing.T) {
+	root := loadtest.TinyCapture(t)
+	file := filepath.Join(root, "images", "p3.png")
+	if err := os.Chmod(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.Open(file); err == nil {
+		f.Close()
+		t.Skip("this user reads everything")
+	}
+	w, _ := scenetest.WarningOf(loadtest.MustLoad(t, root, loadtest.AnyModel()), "broken-photos")
+	if !strings.Contains(w.Remedy, "readable") {
+		t.Errorf("remedy %q", w.Remedy)
+	}
+}
+
 func TestWarningShowsFiveNames(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	for i := range 9 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -109,7 +110,7 @@ func makeViews(c *scene.Capture, records []scene.Record, o scene.LoadOptions, re
 		if err != nil {
 			if lost.cause == nil {
 				lost.cause = &fault.Error{Op: "read photo", Path: r.Cam.Path, Err: err,
-					Hint: photo.ForeignHint(r.Cam.Path, err)}
+					Hint: cmp.Or(photo.ForeignHint(r.Cam.Path, err), deniedHint(err))}
 			}
 			lost.broken = append(lost.broken, r.Cam.Name)
 			continue
@@ -266,8 +267,17 @@ func report(c *scene.Capture, all, kept int, lost lostPhotos, strict bool) error
 		c.Warn("broken-photos",
 			fmt.Sprintf("left out %d of %d photos that cannot be read, the first because of %q", n, all,
 				lost.cause.Error()), lost.broken)
+		c.Warnings[len(c.Warnings)-1].Remedy = fault.Hint(lost.cause)
 	}
 	return nil
+}
+
+// deniedHint says what to do about a photo that may not be read, "" where that is not the cause.
+func deniedHint(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "make these photos readable for this user"
+	}
+	return ""
 }
 
 func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {

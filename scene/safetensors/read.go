@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -9,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"vksplat/internal/atomicfile"
@@ -152,12 +155,18 @@ func (s *File) parse() error {
 
 // order checks that the tensors lie without holes from the end of the header to the end of the file.
 func (s *File) order(entries map[string]tensorEntry) error {
-	for name, e := range entries {
+	// In the order of the file, so that the first that is wrong is named.
+	names := slices.SortedFunc(maps.Keys(entries), func(a, b string) int {
+		x, y := entries[a].Offsets, entries[b].Offsets
+		return cmp.Or(slices.Compare(x[:], y[:]), strings.Compare(a, b))
+	})
+	for _, name := range names {
+		e := entries[name]
 		t := TensorInfo{Name: name, DType: e.DType, Shape: e.Shape}
 		want, err := t.Bytes()
 		if err == nil && (e.Offsets[0] < 0 || e.Offsets[1] > s.Length-s.data || e.Offsets[1]-e.Offsets[0] != want) {
-			err = fmt.Errorf("its %d bytes would be %d to %d of the file's %d", want, e.Offsets[0], e.Offsets[1],
-				s.Length-s.data)
+			err = fmt.Errorf("its %d bytes would be %d to %d of the %d behind the header, in a file of %d", want,
+				e.Offsets[0], e.Offsets[1], s.Length-s.data, s.Length)
 		}
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", name, err)
@@ -165,13 +174,6 @@ func (s *File) order(entries map[string]tensorEntry) error {
 		s.Tensors = append(s.Tensors, t)
 		s.starts[name] = e.Offsets[0]
 	}
-	slices.SortFunc(s.Tensors, func(a, b TensorInfo) int {
-		x, y := entries[a.Name], entries[b.Name]
-		if c := slices.Compare(x.Offsets[:], y.Offsets[:]); c != 0 {
-			return c
-		}
-		return slices.Compare([]byte(a.Name), []byte(b.Name))
-	})
 	var at int64
 	for _, t := range s.Tensors {
 		if e := entries[t.Name]; e.Offsets[0] != at {

@@ -147,10 +147,12 @@ func TestSafetensorsRefusals(t *testing.T) {
 		{"huge shape", withHeader(`{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}}`, 4),
 			"too many numbers"},
 		{"negative", withHeader(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4), "side of -1"},
-		{"beyond the end", withHeader(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 4), "of the file's 4"},
-		{"wrong size", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, 8), "of the file's 8"},
+		{"beyond the end", withHeader(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 4), "of the 4 behind the header"},
+		{"first in the file", withHeader(`{"b":{"dtype":"F32","shape":[2],"data_offsets":[8,16]},`+
+			`"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 4), `tensor "a": its 8 bytes`},
+		{"wrong size", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, 8), "of the 8 behind the header"},
 		{"negative offset", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4),
-			"of the file's 4"},
+			"of the 4 behind the header"},
 		{"hole", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "begins at byte 4"},
 		{"overlap", withHeader(
 			`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8), "begins at byte 4"},

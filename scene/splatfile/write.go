@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strconv"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 	"vksplat/scene"
 )
 
@@ -36,10 +38,19 @@ func checkVersion(op, path string, version int, known ...int) error {
 	}
 	hint := "leave the version out"
 	if len(known) > 0 {
-		hint = fmt.Sprintf("leave the version out, or give one of %d", known)
+		hint = "leave the version out, or give " + versionsText(known)
 	}
 	return &fault.Error{Op: op, Path: path, Err: fmt.Errorf("version %d is not written", version), Hint: hint,
 		Kind: fault.ErrUsage}
+}
+
+// versionsText lists versions for people.
+func versionsText(versions []int) string {
+	words := make([]string, len(versions))
+	for i, v := range versions {
+		words[i] = strconv.Itoa(v)
+	}
+	return wording.Or(words)
 }
 
 // tempDir is the folder for what does not fit memory while path is written.

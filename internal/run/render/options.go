@@ -59,15 +59,16 @@ type Options struct {
 	Depth, Alpha          bool
 	Overwrite             bool
 
-	Video string
-	Crf   int
+	Video     string
+	VideoName string // the setting that names it
+	Crf       int
 }
 
 func NewOptions() *Options {
 	near := recipe.Default().Near
 	return &Options{Load: captured.Options{Model: scene.AnyModel}, Fps: 30, Seconds: 10, Projection: ProjectPerspective,
 		Config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (" + fault.Setting("size") + ")"},
-		Format: picture.FormatPNG, Colours: ColourAuto, Crf: 18}
+		Format: picture.FormatPNG, Colours: ColourAuto, Crf: 18, VideoName: "video"}
 }
 
 // CaptureFormat is the flag that other commands call --format.
@@ -115,9 +116,9 @@ func (o *Options) Check() error {
 	}
 	if o.Video != "" && videoKinds[videoSuffix(o.Video)] == nil {
 		return fault.Usagef("give FILE.mp4, .mov, .mkv or .webm",
-			"%s: %s is no kind of video that is known", fault.Named("video"), o.Video)
+			"%s: %s is no kind of video that is known", fault.Named(o.VideoName), o.Video)
 	}
-	if err := output.RefuseExisting("video", o.Overwrite, o.Video); err != nil {
+	if err := output.RefuseExisting(o.VideoName, o.Overwrite, o.Video); err != nil {
 		return err
 	}
 	return checkPattern(o.Name)

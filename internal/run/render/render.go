@@ -124,6 +124,14 @@ func (o *Options) claim() (release func(), err error) {
 	if o.single != "" {
 		return output.Claim(o.Out, false)
 	}
+	list, err := output.ListCheckpoints(filepath.Join(o.Out, output.CheckpointFolder))
+	if err != nil {
+		return nil, err
+	}
+	if err := output.RefuseFormer(o.Out, len(list), "choose a folder of the pictures' own, as in "+
+		filepath.Join(o.Out, "frames")); err != nil {
+		return nil, err
+	}
 	if err := output.RefusePlace(o.Out, "output", recordFile); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func startVideo(console *cli.Console, r *rendering, cams []scene.Camera) error {
 // openVideo starts a program of ffmpeg's, which makes a video of pictures of one size. One that is returned with an
 // error is to be abandoned, too.
 func openVideo(console *cli.Console, program string, o *Options, width, height int) (*videoPipe, error) {
-	if err := checkVideoFolder(o.Video); err != nil {
+	if err := o.checkVideoFolder(); err != nil {
 		return nil, err
 	}
 	v, err := newVideoPipe(o.Video)
@@ -144,10 +144,10 @@ func newVideoPipe(file string) (*videoPipe, error) {
 }
 
 // checkVideoFolder refuses a folder that is not there.
-func checkVideoFolder(file string) error {
-	if dir := filepath.Dir(file); !output.IsFolder(dir) {
+func (o *Options) checkVideoFolder() error {
+	if dir := filepath.Dir(o.Video); !output.IsFolder(dir) {
 		return fault.Usagef("make the folder first, or choose another", "%s: there is no folder %s",
-			fault.Named("video"), dir)
+			fault.Named(o.VideoName), dir)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"fmt"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -10,6 +11,11 @@ import (
 
 // Check refuses settings that are out of range, make no sense or contradict each other, before any work.
 func (o *Options) Check() error {
+	if c := &o.Config; c.MaxSplats > 0 && c.Splats > c.MaxSplats { // Validate, in checkRanges, names no remedy
+		return fault.Usagef(fmt.Sprintf("give %s %d or more, or fewer %s", fault.Setting("max-splats"), c.Splats,
+			fault.Setting("splats")), "%s: %d splats to end with, the ceiling is %d",
+			fault.Named("splats", "max-splats"), c.Splats, c.MaxSplats)
+	}
 	if err := o.checkRanges(); err != nil {
 		return fault.Usagef("see: "+fault.Command("train --help-all"), "%w", err)
 	}

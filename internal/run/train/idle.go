@@ -41,6 +41,19 @@ func (r *Run) warnSmall() {
 	}
 }
 
+// warnStill warns of a run whose refinement ends before it begins. Without any it is meant: refine-stop is 0.
+func (r *Run) warnStill() {
+	c := &r.Config
+	if c.RefineEvery <= 0 || c.RefineStop <= 0 {
+		return
+	}
+	if first := (c.RefineStart/c.RefineEvery + 1) * c.RefineEvery; first >= c.RefineStop {
+		r.warnLater(fmt.Sprintf("the model is never refined: no multiple of %s (%d) is above %s (%d) and below %s (%d)",
+			fault.Setting("refine-every"), c.RefineEvery, fault.Setting("refine-start"), c.RefineStart,
+			fault.Setting("refine-stop"), c.RefineStop))
+	}
+}
+
 // warnBeyond warns of steps to do something at that never come.
 func (r *Run) warnBeyond(flag string, at cli.Steps) {
 	if i := slices.IndexFunc(at, func(s int) bool { return s > r.Config.Iterations }); i >= 0 {

@@ -117,13 +117,20 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 
 // openFile opens the checkpoint that was named. With one of another folder, what this folder holds is not lost either.
 func (s *saver) openFile(list []output.CheckpointFile) (err error) {
-	if !output.InFolder(s.o.Resume, s.dir) {
-		if err := s.protect(list); err != nil {
-			return err
-		}
-	}
-	if s.from, err = output.OpenWhole(s.o.Resume); err != nil || !s.ownPast() || s.o.Overwrite {
+	if err := refuseFolder(s.o.Resume); err != nil {
 		return err
+	}
+	if s.from, err = output.OpenWhole(s.o.Resume); err != nil {
+		return err
+	}
+	if !s.ownPast() {
+		if err := s.protect(list); err != nil {
+			return errors.Join(err, s.from.Close())
+		}
+		return nil
+	}
+	if s.o.Overwrite {
+		return nil
 	}
 	step := s.from.Header.Step
 	later := slices.DeleteFunc(list, func(f output.CheckpointFile) bool { return f.Step <= step })
@@ -132,6 +139,20 @@ func (s *saver) openFile(list []output.CheckpointFile) (err error) {
 			"%s holds what the run did after step %d: %s", s.r.Out, step, text)
 	}
 	return nil
+}
+
+// refuseFolder refuses a folder where a checkpoint is to be named, and names the newest that is in it or below.
+func refuseFolder(path string) error {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return nil
+	}
+	hint := "name a file of OUT/" + output.CheckpointFolder
+	for _, dir := range []string{path, filepath.Join(path, output.CheckpointFolder)} {
+		if list, err := output.ListCheckpoints(dir); err == nil && len(list) > 0 {
+			hint = "name a checkpoint, as in " + fault.Setting("resume") + "=" + list[len(list)-1].Path
+		}
+	}
+	return fault.Data("resume", path, hint, "this is a folder and no checkpoint")
 }
 
 // checkConfig refuses another configuration than the run's so far, before anything slow.
@@ -170,19 +191,86 @@ func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, erro
 // fewChanges are no more than a command line can have for them.
 const fewChanges = 4
 
-// goBack says how to take changes back: by a list of settings, as in "--carve=0", if that is sure to do. It is not
-// where a setting brings others with it, or steps and rates are multiplied once they are given.
+// goBack says how to take changes back: by settings as far as they are sure to do, as in "--carve=0", and by what
+// chooses the photos.
 func (s *saver) goBack(changes []recipe.Change) string {
+	text := "give what the run was made with"
+	photos := s.photosBack(changes)
+	own := slices.DeleteFunc(slices.Clone(changes), func(c recipe.Change) bool { return ofCapture(c) })
+	list, sure := s.settingsBack(own)
+	switch {
+	case !sure:
+		text += s.withoutPreset(own)
+	case len(list) > 0:
+		text += ": " + strings.Join(list, " ")
+	case len(photos) > 0:
+		return strings.Join(photos, "; ")
+	}
+	return strings.Join(append([]string{text}, photos...), "; ")
+}
+
+// ofCapture reports whether a change is one of the capture and of no setting.
+func ofCapture(c recipe.Change) bool { return strings.HasPrefix(c.Key, checkpoint.OfCapture) }
+
+// settingsBack lists settings that take changes back, if they are sure to do. They are not where a setting brings
+// others with it, or steps and rates are multiplied once they are given.
+func (s *saver) settingsBack(changes []recipe.Change) (list []string, sure bool) {
 	multiplied := s.r.StepsScaler != 1 || s.r.ShareSteps
-	var list []string
 	for _, c := range changes {
 		if recipe.SettingNamed(c.Key) == nil || c.Key == "strategy" || multiplied || len(list) == fewChanges {
-			return "give what the run was made with"
+			return nil, false
 		}
 		value := strings.Trim(c.Old, `[]"`) // of JSON: the words of a choice, the channels of a colour
 		list = append(list, fault.Setting(cli.Dashed(c.Key))+"="+value)
 	}
-	return "give what the run was made with: " + strings.Join(list, " ")
+	return list, true
+}
+
+// withoutPreset says to leave out the preset that is asked for. Every preset has a strategy of its own, so that one
+// with another strategy than the run's is surely too much.
+func (s *saver) withoutPreset(changes []recipe.Change) string {
+	if s.r.Preset == "" {
+		return ""
+	}
+	text := ", and leave out " + fault.Setting("preset") + " " + s.r.Preset
+	if !slices.ContainsFunc(changes, func(c recipe.Change) bool { return c.Key == "strategy" }) {
+		text += " unless the run had it"
+	}
+	return text
+}
+
+// photosBack says by what settings the changes of the capture are taken back, where those can have made them.
+func (s *saver) photosBack(changes []recipe.Change) (list []string) {
+	for _, c := range changes {
+		switch strings.TrimPrefix(c.Key, checkpoint.OfCapture) {
+		case checkpoint.HeldOutKey:
+			list = append(list, s.heldOutBack(c))
+		case checkpoint.ChoiceKey:
+			list = append(list, "give the run's "+fault.Setting("test-every")+" or "+fault.Setting("test-list"))
+		case checkpoint.ResolutionKey:
+			if s.r.Load.Downscale == 0 {
+				list = append(list, "give the run's "+fault.Setting("downscale"))
+			} else {
+				list = append(list, fmt.Sprintf("leave out %s %s, or give the run's", fault.Setting("downscale"),
+					&s.r.Load.Downscale))
+			}
+		}
+	}
+	return list
+}
+
+// heldOutBack says how as many photos are held out as before.
+func (s *saver) heldOutBack(c recipe.Change) string {
+	eval, list := fault.Setting("eval"), fault.Setting("test-list")
+	switch {
+	case c.Old == "0" && s.r.TestList != "":
+		return "leave out " + list
+	case c.Old == "0":
+		return "leave out " + eval
+	case c.New == "0":
+		return "give " + eval + ", or the run's " + list
+	}
+	return "give the run's " + fault.Setting("test-every") + " or " + list
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"embed"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -117,6 +118,9 @@ func (o *Options) scalePreset(v Vocabulary, preset map[string]string, given func
 	return nil
 }
 
+// mostScaled is the largest factor of steps.
+const mostScaled = 1000
+
 // derive sets what follows from other settings, unless it was given, and applies the factor of steps.
 func (o *Options) derive(given func(string) bool, presetGrad bool) error {
 	c := &o.Config
@@ -128,9 +132,9 @@ func (o *Options) derive(given func(string) bool, presetGrad bool) error {
 	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !given("max-splats") {
 		c.MaxSplats = c.Splats
 	}
-	if f := o.StepsScaler; !(f > 0) || f > 1e3 {
-		return fault.Usagef("give a factor above 0, as in 0.25", "%s: %g is no factor of steps",
-			fault.Named("steps-scaler"), f)
+	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
+		return fault.Usagef(fmt.Sprintf("give a factor above 0 and at most %d, as in 0.25", mostScaled),
+			"%s: %g is no factor of steps", fault.Named("steps-scaler"), f)
 	}
 	if o.StepsScaler != 1 {
 		*c = c.Scaled(o.StepsScaler)

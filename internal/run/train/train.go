@@ -262,6 +262,7 @@ func (r *Run) open(ctx context.Context) error {
 	}
 	r.warnIdle()
 	r.warnSmall()
+	r.warnStill()
 	r.followCapture()
 	if c.Synthetic && !r.BackgroundGiven {
 		r.Config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white

@@ -148,8 +148,8 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	}
 	r.saver.standing()
 	if n := r.Trainer.CeilingHits(); n > 0 && r.Config.MaxSplats == 0 {
-		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise "+
-			"%s for more detail", n, fault.Setting("max-vram")))
+		r.Console.Warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; %s", n,
+			r.moreSplats()))
 	}
 	if err := r.writeReport(st); err != nil {
 		return nil, err
@@ -157,6 +157,18 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	printSummary(r.Console, r, st, time.Since(began).Seconds())
 	r.rec.done(st)
 	return st, r.writeExports(step)
+}
+
+// moreSplats says what gives room to splats where memory limits them. The ceiling of a run stays that of its start, for
+// the sake of equal bytes: more memory alone changes nothing for one that goes on.
+func (r *Run) moreSplats() string {
+	if from := r.saver.from; from != nil {
+		if ceiling := from.Ceiling(r.Config); ceiling > 0 {
+			return fmt.Sprintf("the run's ceiling of %s is fixed since its start: for more detail give %s N with %s, or "+
+				"train anew", cli.Count(ceiling, "splat"), fault.Setting("max-splats"), fault.Setting("accept-changes"))
+		}
+	}
+	return "train anew with more " + fault.Setting("max-vram") + " for more detail"
 }
 
 // stats says how the run stands. views are the scores of the held-out photos.
