@@ -119,8 +119,7 @@ func (c Camera) check() error {
 		}
 	}
 	if !isRotation(c.R) {
-		return usage(hint, "camera whose R is no rotation: its rows have length 1 and are at right angles, and it mirrors "+
-			"nothing")
+		return usage(hint, "camera whose R is no rotation: rows must be orthonormal, the determinant 1")
 	}
 	return nil
 }

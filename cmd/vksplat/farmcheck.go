@@ -42,8 +42,10 @@ func checkTraining(flags []spec.Flag) (flag string, err error) {
 	register(fs, table)
 	o.Given = fs.Changed
 	for _, f := range flags {
-		option := find(table, f.Name)
-		example := option.example() // of the default
+		option, example := find(table, f.Name), ""
+		if option != nil {
+			example = option.example() // of the default
+		}
 		if err := fs.Set(f.Name, f.Value); err != nil {
 			return f.Name, usageErrorOf(err, trainCommand((&cli.Console{})))
 		}

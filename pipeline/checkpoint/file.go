@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
@@ -101,7 +100,7 @@ func hasNewerSetting(header []byte) bool {
 		return false // what is wrong with it the decoder of the whole says
 	}
 	for key := range h.Config {
-		if !slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool { return s.Name == key }) {
+		if recipe.SettingNamed(key) == nil {
 			return true
 		}
 	}

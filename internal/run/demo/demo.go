@@ -115,7 +115,8 @@ func WriteCapture(console *cli.Console, o *Options) error {
 	return nil
 }
 
-// Write makes a capture in dir, which must be new, empty or of an earlier Write. Remedy is what can be done else.
+// Write makes a capture in dir, which must be new, empty or of an earlier Write. remedy is the hint if dir cannot be
+// used.
 func Write(dir string, o synth.Options, remedy string) error {
 	if err := claimCapture(dir, remedy); err != nil {
 		return err

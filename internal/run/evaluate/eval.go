@@ -26,7 +26,7 @@ const (
 )
 
 // ErrHeldOut is the cause of an error about photos that were not held out, or are not there.
-var ErrHeldOut = fault.Sentinel(fault.ErrData, "bad data", nil)
+var ErrHeldOut = fault.Sentinel(fault.ErrData, fault.ErrData.Error(), nil)
 
 // Options is everything that eval is asked for.
 type Options struct {

@@ -274,7 +274,9 @@ func NewOptions() *Options {
 	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock,
 		Config: recipe.Default(), TestEvery: captured.HeldOutEvery, StepsScaler: 1,
 		Checkpoints: newCheckpointOptions(),
-		Progress:    meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery}}
+		Progress:    meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery},
+		CommandLine: CommandLine{Again: func(...Change) string { return "the same training" },
+			Resumed: "the same training, resumed"}}
 }
 
 // needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training

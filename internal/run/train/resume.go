@@ -149,7 +149,7 @@ func refuseFolder(path string) error {
 	hint := "name a file of OUT/" + output.CheckpointFolder
 	for _, dir := range []string{path, filepath.Join(path, output.CheckpointFolder)} {
 		if list, err := output.ListCheckpoints(dir); err == nil && len(list) > 0 {
-			hint = "name a checkpoint, as in " + fault.Setting("resume") + "=" + list[len(list)-1].Path
+			hint = "name a checkpoint, as in " + fault.Setting("resume") + "=" + cli.Quoted(list[len(list)-1].Path)
 		}
 	}
 	return fault.Data("resume", path, hint, "this is a folder and no checkpoint")
@@ -226,8 +226,8 @@ func (s *saver) settingsBack(changes []recipe.Change) (list []string, sure bool)
 	return list, true
 }
 
-// withoutPreset says to leave out the preset that is asked for. Every preset has a strategy of its own, so that one
-// with another strategy than the run's is surely too much.
+// withoutPreset says to leave out the preset that is asked for. Every preset sets the strategy, so that one with another
+// than the run's is surely too much.
 func (s *saver) withoutPreset(changes []recipe.Change) string {
 	if s.r.Preset == "" {
 		return ""
@@ -239,8 +239,13 @@ func (s *saver) withoutPreset(changes []recipe.Change) string {
 	return text
 }
 
-// photosBack says by what settings the changes of the capture are taken back, where those can have made them.
+// photosBack says by what settings the changes of the capture are taken back, where those can have made them: not where
+// there are more or fewer photos in all.
 func (s *saver) photosBack(changes []recipe.Change) (list []string) {
+	before, now := &s.from.Header.Capture, len(s.r.Train)+len(s.r.Test)
+	if slices.ContainsFunc(changes, ofCapture) && before.Photos+before.HeldOut != now {
+		return []string{"give the photos that the run was made with"}
+	}
 	for _, c := range changes {
 		switch strings.TrimPrefix(c.Key, checkpoint.OfCapture) {
 		case checkpoint.HeldOutKey:

@@ -42,6 +42,9 @@ func (r *Run) endLastStep(ctx context.Context, runErr error) error {
 	if !stopped || r.Trainer.Step() < r.Config.Iterations || r.Trainer.Complete() {
 		return runErr
 	}
+	if i := r.interludes(); i != nil {
+		i.Release() // nobody is there any more to let go of what a viewer holds
+	}
 	if err := r.runTo(context.WithoutCancel(ctx), r.Config.Iterations, func() {}); err != nil {
 		return err
 	}
