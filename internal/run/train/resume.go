@@ -226,8 +226,8 @@ func (s *saver) settingsBack(changes []recipe.Change) (list []string, sure bool)
 	return list, true
 }
 
-// withoutPreset says to leave out the preset that is asked for. Every preset sets the strategy, so that one with another
-// than the run's is surely too much.
+// withoutPreset says to leave out the preset that is asked for. Every preset sets the strategy, so that one with
+// another than the run's is surely too much.
 func (s *saver) withoutPreset(changes []recipe.Change) string {
 	if s.r.Preset == "" {
 		return ""
