@@ -17,13 +17,25 @@ func ptr(h uint64) unsafe.Pointer { return as[unsafe.Pointer](h) }
 
 // bindMu guards the binding's table of function pointers, which is global. Every instance fills it with the same entry
 // points of the one loader.
-var bindMu sync.Mutex
+var (
+	bindMu      sync.Mutex
+	boundLoader unsafe.Pointer // whose entry points the table has
+)
 
+// bindLoader makes the table that of a loader, once: the bindings empty it first, and whoever works on a device of an
+// earlier instance would call into nothing.
 func bindLoader(procAddr unsafe.Pointer) error {
 	bindMu.Lock()
 	defer bindMu.Unlock()
+	if procAddr == boundLoader {
+		return nil
+	}
 	callSetGetInstanceProcAddr(procAddr)
-	return callInit()
+	if err := callInit(); err != nil {
+		return err
+	}
+	boundLoader = procAddr
+	return nil
 }
 
 func bindInstance(instance uint64) error {

@@ -304,3 +304,37 @@ func TestCloseOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenBesideWork opens and closes instances while another goroutine works on a device: the table of entry points is
+// the process's, and must not be empty for a moment.
+func TestOpenBesideWork(t *testing.T) {
+	d := testDevice(t)
+	opened := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < 20 && err == nil; i++ {
+			var in *Instance
+			if in, err = Open(InstanceOptions{}); err == nil {
+				err = in.Close()
+			}
+		}
+		opened <- err
+	}()
+	for {
+		select {
+		case err := <-opened:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		c, err := d.NewCopier()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
