@@ -80,7 +80,7 @@ docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
 	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
 
-quick: ## a verdict on a change in under 2 minutes, after the first build
+quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/install demo
 	@.ci/quick
 
