@@ -43,6 +43,7 @@ func (e *settingError) Unwrap() error { return e.err }
 func ownSettings(o *train.Options) map[string]train.Setting {
 	return map[string]train.Setting{
 		"steps-scaler": plain(&o.StepsScaler), "splats-factor": plain(&o.SplatsFactor),
+		"iterations-factor": plain(&o.IterationsFactor), "few-photos": plain(&o.FewPhotos),
 		"init": &train.InitFlag{Of: &o.Init}, "init-points": plain(&o.Init.Points), "init-grid": plain(&o.Init.Grid),
 		"origin": &o.Origin, "test-list": plain(&o.TestList), "eval-at": &o.EvalAt,
 		"checkpoint-every": &o.Checkpoints.Every, "keep-checkpoints": &o.Checkpoints.Keep,
@@ -98,9 +99,27 @@ func settingOf(o *train.Options, name string) train.Setting {
 	if s, own := ownSettings(o)[name]; own {
 		return s
 	}
-	if s := recipe.SettingNamed(underscored(name)); s != nil {
-		return plain(s.Of(&o.Config))
+	s := recipe.SettingNamed(underscored(name))
+	if s == nil {
+		return nil
 	}
+	if p, isText := s.Of(&o.Config).(*string); isText {
+		return &word{p, s}
+	}
+	return plain(s.Of(&o.Config))
+}
+
+// word is a setting that is one of a few words; which, Check knows.
+type word struct {
+	p  *string
+	of *recipe.Setting
+}
+
+func (w *word) String() string { return *w.p }
+
+// Set takes any text, and words of earlier versions as those of this one.
+func (w *word) Set(s string) error {
+	*w.p = w.of.Present(s)
 	return nil
 }
 

@@ -50,7 +50,7 @@ func checkCeiling(c *recipe.Config, start, ceiling int) error {
 	case all == 0:
 		return fmt.Errorf("start training: %w: no refinement in %d steps makes %d splats of %d",
 			errUnreachable, c.Iterations, c.Splats, start)
-	case c.Strategy == recipe.StrategyDefault && math.Ldexp(float64(start), all) < float64(c.Splats):
+	case c.Strategy == recipe.Strategy3DGS && math.Ldexp(float64(start), all) < float64(c.Splats):
 		return fmt.Errorf("start training: %w: %d refinements, each at most doubling them, do not make %d "+
 			"splats of %d", errUnreachable, all, c.Splats, start)
 	}

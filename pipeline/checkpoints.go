@@ -12,6 +12,7 @@ import (
 // RunRecord is what checkpoints say of a run and its trainer does not know itself.
 type RunRecord struct {
 	Version string // of the program
+	Preset  string // that the configuration began with
 	Capture checkpoint.CaptureRecord
 	Frame   checkpoint.FrameRecord
 	// Aside is asked, when nothing is in flight, for a text that is no state of training and that checkpoint.File.Aside
@@ -50,7 +51,7 @@ func (t *Trainer) header() checkpoint.Header {
 		Next: t.next,
 		Order: checkpoint.OrderRecord{Epoch: t.photos.order.turn(t.next.Step) / n,
 			Position: t.photos.order.turn(t.next.Step) % n},
-		Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame,
+		Config: t.cfg, Preset: t.run.Preset, Capture: t.run.Capture, Frame: t.run.Frame,
 		Device: checkpoint.RecordOf(t.e.dev), Deviations: t.deviations, Team: t.shareRecords(),
 	}
 }

@@ -148,7 +148,7 @@ func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.
 	e.strategy = strategy{
 		mcmc: cfg.Strategy == recipe.StrategyMCMC, noise: cfg.Strategy == recipe.StrategyMCMC && cfg.NoiseLR > 0,
 		absgrad: cfg.AbsGrad,
-		exact:   cfg.Strategy == recipe.StrategyDefault && cfg.Splats > 0,
+		exact:   cfg.Strategy == recipe.Strategy3DGS && cfg.Splats > 0,
 	}
 	return e, nil
 }

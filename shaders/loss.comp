@@ -27,7 +27,7 @@ layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          
 layout(binding = 2, scalar) readonly buffer Target { uint target[]; };
 // [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };
-// [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
+// [n_tiles] sums of color_loss(x - y), of (x - y)^2, of SSIM
 layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };
 // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
 layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };
@@ -101,6 +101,7 @@ vec3 group_sum(vec3 v) {
 void main() {
     View v = params[0].view;
     bool same = params[0].ssim_same != 0u;
+    float huber = params[0].huber;
     uint tile = group_index();
     if (tile >= v.tile_width * v.tile_height) return;
     uint n_pixels = v.width * v.height;
@@ -154,7 +155,7 @@ void main() {
             vec3 grad;
             float ssim = window_ssim(window[o], grad);
             if (!inside[o]) continue;
-            sums += vec3(abs(d[o]), d[o] * d[o], counts[o] ? ssim : 0.0);
+            sums += vec3(color_loss(d[o], huber), d[o] * d[o], counts[o] ? ssim : 0.0);
             [[unroll]] for (int k = 0; k < 3; k++)
                 ssim_maps[(3u * channel + uint(k)) * n_pixels + at[o]] = counts[o] ? grad[k] : 0.0;
         }

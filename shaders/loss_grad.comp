@@ -96,7 +96,7 @@ void main() {
         x[o] = render[at[o]].rgb;
         y[o] = target_color(place[o], at[o], v.background);
     }
-    float lambda = params[0].ssim_lambda;
+    float lambda = params[0].ssim_lambda, huber = params[0].huber;
     float l1_scale = (1.0 - lambda) / (3.0 * float(n_pixels));
     float ssim_scale = -lambda / window_terms(v, same);
     for (uint channel = 0u; channel < 3u; channel++) {
@@ -114,7 +114,7 @@ void main() {
         blur_columns(sum);
         // The channels take turns at .x.
         [[unroll]] for (int o = 0; o < RISE; o++) {
-            g[o] = vec3(g[o].yz, l1_scale * sign(x[o].x - y[o].x) +
+            g[o] = vec3(g[o].yz, l1_scale * color_slope(x[o].x - y[o].x, huber) +
                         ssim_scale * (sum[o].x + 2.0 * x[o].x * sum[o].y + y[o].x * sum[o].z));
             x[o] = x[o].yzx;
             y[o] = y[o].yzx;

@@ -376,11 +376,12 @@ func resolveSettings(o *train.Options, given func(name string) bool) error {
 	return o.Resolve(words, config, given)
 }
 
-// printSettings prints every setting as a configuration file that makes the same.
-func printSettings(console *cli.Console, o *train.Options) {
+// printSettings prints every setting as a configuration file that makes the same. said is what follows a capture.
+func printSettings(console *cli.Console, o *train.Options, said string) {
 	console.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
-	if o.Preset != "" {
-		console.Printf("# from preset %s\n", o.Preset)
+	console.Printf("# from preset %s\n", o.Preset)
+	if said != "" {
+		console.Printf("# %s\n", said)
 	}
 	done := *o
 	if o.StepsScaler != 1 {

@@ -50,12 +50,14 @@ func settingChapters(o *train.Options) []report.Chapter {
 func trainTable(o *train.Options) []optionGroup {
 	device := settingsGroup(o, "Device and memory", nil)
 	device.options = append(trainDeviceOptions(o), device.options...)
+	follow := followOptions(o)
 	return []optionGroup{
 		{"Input and output", fileOptions(o)},
-		settingsGroup(o, "Training", map[string][]option{"iterations": stepOptions(o), "carve": initOptions(o)}),
-		settingsGroup(o, "How splats are added and removed", map[string][]option{"splats": followOptions(o)}),
+		settingsGroup(o, "Training", map[string][]option{
+			"iterations": append(follow["iterations"], stepOptions(o)...), "carve": initOptions(o)}),
+		settingsGroup(o, "How splats are added and removed", follow),
 		settingsGroup(o, "Refinement in detail", nil),
-		settingsGroup(o, "Loss", nil),
+		settingsGroup(o, "Loss", follow),
 		settingsGroup(o, "Learning rates", nil),
 		{"Checkpoints", checkpointTable(&o.Checkpoints)},
 		device,
@@ -107,12 +109,20 @@ func initOptions(o *train.Options) []option {
 	}
 }
 
-func followOptions(o *train.Options) []option {
-	return []option{
-		float(&o.SplatsFactor, "splats-factor",
+// followOptions are what follows the capture, by the setting that they choose.
+func followOptions(o *train.Options) map[string][]option {
+	return map[string][]option{
+		"iterations": {float(&o.IterationsFactor, "iterations-factor",
+			fmt.Sprintf("train for `X` times sqrt(training photos) steps, %g to %g, and stretch all schedules alike; "+
+				"--iterations overrides it (default 0: off)", train.IterationsFactors.Least,
+				train.IterationsFactors.Most)).in(train.IterationsFactors, &o.IterationsFactor)},
+		"splats": {float(&o.SplatsFactor, "splats-factor",
 			fmt.Sprintf("end with `X` times sqrt(training pixels * points of the capture) splats, %g to %g; --splats "+
 				"overrides it, --max-splats limits it (default 0: off)", train.SplatsFactors.Least,
-				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor),
+				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor)},
+		"scale_reg": {integer(&o.FewPhotos, "few-photos",
+			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by N / photos, at most by 3, "+
+				"unless they are given (default 0: off)")},
 	}
 }
 

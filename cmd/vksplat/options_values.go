@@ -87,13 +87,14 @@ func (v *textValue) Set(s string) error {
 
 // choice is one of a few words.
 type choice struct {
-	p     *string
-	words []string
+	p       *string
+	words   []string
+	present func(word string) string // what a word of earlier versions is called now; nil: no word was renamed
 }
 
 // chosen makes an option of which p, which holds the default, is one of words.
 func chosen(p *string, name, help string, words ...string) option {
-	return other(&choice{p, words}, name, help).oneOf(words...)
+	return other(&choice{p: p, words: words}, name, help).oneOf(words...)
 }
 
 func (c *choice) Type() string   { return strings.Join(c.words, "|") }
@@ -101,6 +102,9 @@ func (c *choice) String() string { return *c.p }
 
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
+	if c.present != nil {
+		s = c.present(s)
+	}
 	if !slices.Contains(c.words, s) {
 		return fault.Usagef(cli.DidYouMean(s, c.words, "give "+wording.Or(c.words)),
 			"%q is none of %s", s, strings.Join(c.words, ", "))

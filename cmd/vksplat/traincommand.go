@@ -120,15 +120,28 @@ func trainCommand(console *cli.Console) *cobra.Command {
 			return err
 		}
 		if o.PrintConfig {
-			printSettings(console, o)
-			return nil
+			return printConfig(console, o, args)
 		}
+		tellOfRecipe(console, o)
 		if plans.IsPlan(args[0]) {
 			return trainPlan(console, o, fs, args[0])
 		}
 		return trainScene(console, o, args[0])
 	})
 	return cmd
+}
+
+// printConfig prints the settings, with the numbers that follow the capture where one is named.
+func printConfig(console *cli.Console, o *train.Options, args []string) error {
+	said := ""
+	if len(args) > 0 && !plans.IsPlan(args[0]) {
+		var err error
+		if said, err = o.Choose(args[0]); err != nil {
+			return err
+		}
+	}
+	printSettings(console, o, said)
+	return nil
 }
 
 // trainScene trains a capture.

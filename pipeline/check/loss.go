@@ -20,6 +20,8 @@ func lossCases() []Case {
 	return []Case{
 		newCase("loss", "values, windows inside", table(false, (*photo).checkLoss)),
 		newCase("loss", "values, windows beyond the border", table(true, (*photo).checkLoss)),
+		newCase("loss", "values, quadratic below a difference", huberTable((*photo).checkLoss)),
+		newCase("loss_grad", "gradient, quadratic below a difference", huberTable((*photo).checkGrad)),
 		newCase("loss", "float32 and RGBA8 photos agree",
 			func(t *trial) error { return t.photo(50, 40, false).checkFormats(false) }),
 		newCase("loss", "picture equal to its photo", func(t *trial) error { return checkPerfect(t, false) }),
@@ -38,12 +40,24 @@ func lossCases() []Case {
 	}
 }
 
+// huberTable tries thresholds above and below which differences lie.
+func huberTable(check func(*photo) error) func(t *trial) error {
+	return func(t *trial) error {
+		return each([]float32{0.05, 1}, func(h float32) error {
+			p := t.photo(40, 30, false)
+			p.huber = h
+			return p.then(check)
+		})
+	}
+}
+
 // photo is a rendering and the photo it is compared with.
 type photo struct {
 	t             *trial
 	width, height int
 	same          bool
 	lambda        float32
+	huber         float32
 	background    [3]float32
 	render        [][4]float32
 	pix           []uint8   // RGBA8
@@ -113,7 +127,7 @@ func (p *photo) then(check func(*photo) error) error {
 func (p *photo) run() error {
 	l := p.t.list()
 	params := paramsOf(&ref.View[float32]{Width: p.width, Height: p.height, Background: p.background})
-	params.SsimLambda = p.lambda
+	params.SsimLambda, params.Huber = p.lambda, p.huber
 	if p.same {
 		params.SsimSame = 1
 	}
@@ -167,7 +181,8 @@ func (p *photo) want() *ref.LossResult[float64] {
 	for i, c := range p.render {
 		copy(render[i][:], ref.ConvertSlice[float64](c[:]))
 	}
-	c := ref.LossConfig[float64]{Lambda: float64(p.lambda), Same: p.same, AlphaLoss: float64(p.alphaLoss)}
+	c := ref.LossConfig[float64]{Lambda: float64(p.lambda), Huber: float64(p.huber), Same: p.same,
+		AlphaLoss: float64(p.alphaLoss)}
 	c.Mask = ref.ShrinkMask(p.mask, p.texelWidth, p.texelHeight, p.level)
 	if !p.floats {
 		var texels []float64

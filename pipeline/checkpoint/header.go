@@ -36,9 +36,11 @@ type Header struct {
 	Order              OrderRecord   `json:"order"`
 	Generator          string        `json:"generator"`
 	Config             recipe.Config `json:"config"`
-	Capture            CaptureRecord `json:"capture"`
-	Frame              FrameRecord   `json:"frame"`
-	Device             DeviceRecord  `json:"device"`
+	// that the configuration began with; "" in files of versions that did not say
+	Preset  string        `json:"preset,omitempty"`
+	Capture CaptureRecord `json:"capture"`
+	Frame   FrameRecord   `json:"frame"`
+	Device  DeviceRecord  `json:"device"`
 	// by tensor: what turns its numbers, which are raw, into values
 	Activations map[string]string `json:"activations"`
 	Deviations  []Deviation       `json:"deviations,omitempty"` // why an undisturbed run may have other bytes

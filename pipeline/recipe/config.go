@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,8 +10,8 @@ import (
 
 // Strategies of Config.
 const (
-	StrategyDefault = "default" // adaptive density control of 3DGS (Kerbl et al. 2023, section 5)
-	StrategyMCMC    = "mcmc"    // 3D Gaussian splatting as Markov chain Monte Carlo (Kheradmand et al. 2024)
+	Strategy3DGS = "3dgs" // adaptive density control of 3DGS (Kerbl et al. 2023, section 5)
+	StrategyMCMC = "mcmc" // 3D Gaussian splatting as Markov chain Monte Carlo (Kheradmand et al. 2024)
 )
 
 // AbsGradThreshold is the GrowGrad2D that goes with AbsGrad: sums of absolute gradients are larger (Ye et al. 2024;
@@ -28,6 +29,20 @@ func MCMC() Config {
 	c.Strategy, c.MaxSplats, c.RefineStop, c.ResetEvery = StrategyMCMC, 1_000_000, 25000, 0
 	c.InitOpacity, c.InitScale, c.OpacityReg, c.ScaleReg = 0.5, 0.1, 0.01, 0.01
 	return c
+}
+
+// UnmarshalJSON reads the configuration of any version.
+func (c *Config) UnmarshalJSON(data []byte) error {
+	type plain Config
+	if err := json.Unmarshal(data, (*plain)(c)); err != nil {
+		return err
+	}
+	for i := range Settings {
+		if word, isText := Settings[i].Of(c).(*string); isText {
+			*word = Settings[i].Present(*word)
+		}
+	}
+	return nil
 }
 
 // Validate reports every setting that is out of range, and settings that contradict each other, all at once.

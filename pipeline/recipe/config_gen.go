@@ -75,8 +75,8 @@ type Config struct {
 	InitOpacity float64 `json:"init_opacity"`
 	// size of the first splats, times the mean distance to three neighbours (default 1; mcmc 0.1)
 	InitScale float64 `json:"init_scale"`
-	// how splats are added and removed; default grows and prunes by gradients [3DGS]; mcmc relocates a
-	// fixed number of splats [3DGS-MCMC] and brings the values of its recipe, unless others are given
+	// how splats are added and removed; 3dgs grows and prunes by gradients [3DGS]; mcmc relocates a
+	// given number of splats [3DGS-MCMC]; without a preset either brings the one of its name
 	Strategy string `json:"strategy"`
 	// stop growing at N splats; mcmc: 1000000 (default 0: what memory holds)
 	MaxSplats int `json:"max_splats"`
@@ -111,6 +111,9 @@ type Config struct {
 	// in every training step, move each channel of the background by a random number between -X and X;
 	// it may leave 0 to 1
 	BackgroundNoise float64 `json:"background_noise"`
+	// differences of colour below X count by their square in the L1 part of the loss, as their mean
+	// instead of their median fits best; 0: none do
+	Huber float64 `json:"huber"`
 	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
 	// run that is extended goes on with the last ones
 	LRCooldown float64 `json:"lr_cooldown"`
@@ -153,7 +156,7 @@ func Default() Config {
 		LRSHN:              1.25e-4,
 		InitOpacity:        0.1,
 		InitScale:          1,
-		Strategy:           "default",
+		Strategy:           "3dgs",
 		MaxSplats:          0,
 		Splats:             0,
 		RefineStart:        500,
@@ -170,6 +173,7 @@ func Default() Config {
 		GrowFactor:         1.05,
 		NoiseLR:            5e5,
 		BackgroundNoise:    0,
+		Huber:              0,
 		LRCooldown:         0,
 		LRCooldownFinal:    0.1,
 	}
@@ -187,6 +191,7 @@ var Sources = [][2]string{
 	{"AbsGS", "Ye, Li, Liu, Qiao, Dou: AbsGS: Recovering Fine Details for 3D Gaussian Splatting, ACM MM 2024; " +
 		"the threshold is the one that gsplat advises"},
 	{"Bulo", "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
+	{"Huber", "Huber: Robust Estimation of a Location Parameter, 1964, here scaled to the slope of L1"},
 	{"Brush", "ArthurBrussee/brush"},
 	{"Splatfacto", "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
 }
@@ -322,10 +327,12 @@ var Settings = []Setting{
 	{
 		Name:  "strategy",
 		Group: "How splats are added and removed",
-		Help: "how splats are added and removed; default grows and prunes by gradients [3DGS]; mcmc relocates a " +
-			"fixed number of splats [3DGS-MCMC] and brings the values of its recipe, unless others are given",
-		Words: []string{"default", "mcmc"},
-		Of:    func(c *Config) any { return &c.Strategy },
+		Help: "how splats are added and removed; 3dgs grows and prunes by gradients [3DGS]; mcmc relocates a " +
+			"given number of splats [3DGS-MCMC]; without a preset either brings the one of its name",
+		Words:     []string{"3dgs", "mcmc"},
+		Former:    "default",
+		FormerNow: "3dgs",
+		Of:        func(c *Config) any { return &c.Strategy },
 	},
 	{
 		Name:  "splats",
@@ -348,7 +355,7 @@ var Settings = []Setting{
 		Group:  "How splats are added and removed",
 		Help:   "grow splats by absolute gradients, for finer detail; {grow_grad2d} is then 8e-4 unless given",
 		Source: "AbsGS",
-		Needs:  []Need{{"refine_every", ""}},
+		Needs:  []Need{{"refine_every", ""}, {"strategy", "3dgs"}},
 		Of:     func(c *Config) any { return &c.AbsGrad },
 	},
 	{
@@ -356,7 +363,7 @@ var Settings = []Setting{
 		Group:  "How splats are added and removed",
 		Help:   "give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)",
 		Source: "Bulo",
-		Needs:  []Need{{"refine_every", ""}, {"strategy", "default"}},
+		Needs:  []Need{{"refine_every", ""}, {"strategy", "3dgs"}},
 		Of:     func(c *Config) any { return &c.RevisedOpacity },
 	},
 	{
@@ -399,7 +406,7 @@ var Settings = []Setting{
 		Aliases: []string{"opacity-reset-interval"},
 		Steps:   true,
 		Range:   Range{Most: math.Inf(1)},
-		Needs:   []Need{{"refine_every", ""}},
+		Needs:   []Need{{"refine_every", ""}, {"strategy", "3dgs"}},
 		Of:      func(c *Config) any { return &c.ResetEvery },
 	},
 	{
@@ -408,7 +415,7 @@ var Settings = []Setting{
 		Help:   "highest opacity after a reset",
 		Source: "3DGS",
 		Range:  Range{Most: 1, AboveLeast: true, BelowMost: true},
-		Needs:  []Need{{"refine_every", ""}, {"reset_every", ""}},
+		Needs:  []Need{{"refine_every", ""}, {"reset_every", ""}, {"strategy", "3dgs"}},
 		Of:     func(c *Config) any { return &c.ResetOpacity },
 	},
 	{
@@ -418,7 +425,7 @@ var Settings = []Setting{
 		Source:  "3DGS",
 		Aliases: []string{"densify-grad-threshold"},
 		Range:   Range{Most: math.MaxFloat32},
-		Needs:   []Need{{"refine_every", ""}, {"strategy", "default"}},
+		Needs:   []Need{{"refine_every", ""}, {"strategy", "3dgs"}},
 		Of:      func(c *Config) any { return &c.GrowGrad2D },
 	},
 	{
@@ -428,7 +435,7 @@ var Settings = []Setting{
 		Source:  "3DGS",
 		Aliases: []string{"grow-scale3d", "percent-dense"},
 		Range:   Range{Most: math.MaxFloat32},
-		Needs:   []Need{{"refine_every", ""}, {"strategy", "default"}},
+		Needs:   []Need{{"refine_every", ""}, {"strategy", "3dgs"}},
 		Of:      func(c *Config) any { return &c.GrowScale },
 	},
 	{
@@ -448,7 +455,7 @@ var Settings = []Setting{
 		Source:  "3DGS",
 		Aliases: []string{"prune-scale3d"},
 		Range:   Range{Most: math.MaxFloat32},
-		Needs:   []Need{{"refine_every", ""}, {"strategy", "default"}},
+		Needs:   []Need{{"refine_every", ""}, {"strategy", "3dgs"}},
 		Of:      func(c *Config) any { return &c.PruneScale },
 	},
 	{
@@ -477,6 +484,15 @@ var Settings = []Setting{
 		Aliases: []string{"lambda-dssim"},
 		Range:   Range{Most: 1},
 		Of:      func(c *Config) any { return &c.SSIMLambda },
+	},
+	{
+		Name:  "huber",
+		Group: "Loss",
+		Help: "differences of colour below `X` count by their square in the L1 part of the loss, as their mean " +
+			"instead of their median fits best; 0: none do",
+		Source: "Huber",
+		Range:  Range{Most: 1},
+		Of:     func(c *Config) any { return &c.Huber },
 	},
 	{
 		Name:   "ssim_same",
@@ -646,6 +662,7 @@ func (c *Config) settingParams(p *layout.StepParams, scene, rate float64) {
 	p.GrowScale = float32(scene * c.GrowScale)
 	p.PruneOpacity = float32(c.PruneOpacity)
 	p.SsimLambda = float32(c.SSIMLambda)
+	p.Huber = float32(c.Huber)
 	p.SsimSame = layout.Bit(c.SSIMSame)
 	p.AlphaLoss = float32(c.AlphaLoss)
 	p.OpacityReg = float32(c.OpacityReg)

@@ -84,7 +84,7 @@ func (c Config) ForShare(share float64) Config {
 func (c Config) TargetSplats(start, ceiling, step int) int {
 	all := c.Refinements()
 	r := min(c.refinement(step), all)
-	if c.Strategy == StrategyDefault {
+	if c.Strategy == Strategy3DGS {
 		if c.Splats == 0 || all == 0 {
 			return c.Splats
 		}

@@ -16,6 +16,8 @@ type Setting struct {
 	Source  string // whose default it is, see Sources; "": this program's own
 	Aliases []string
 	Words   []string // the values of a text
+	// A word of earlier versions, and the one that it stands for; "": there is none.
+	Former, FormerNow string
 	Steps   bool     // counts steps
 	Rate    bool     // a learning rate of splats
 	Range   Range    // of a number, and of each channel of a colour
@@ -120,6 +122,14 @@ func SettingNamed(name string) *Setting {
 		return nil
 	}
 	return &Settings[i]
+}
+
+// Present returns a word as this version has it.
+func (s *Setting) Present(word string) string {
+	if s.Former != "" && word == s.Former {
+		return s.FormerNow
+	}
+	return word
 }
 
 // SplatRates returns where the learning rates of splats are: those of all tensors of model.schema.

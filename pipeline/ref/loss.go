@@ -15,6 +15,7 @@ const (
 // LossConfig says how a rendering is compared with its photo.
 type LossConfig[T Real] struct {
 	Lambda T    // weight of 1 - SSIM; 1 - Lambda is that of L1
+	Huber  T    // below it, differences count by their square in L1 (Huber 1964); 0: none do
 	Same   bool // average the windows of all pixels, zero beyond the border; otherwise only windows inside the image
 	// Which pixels count: bit i%32 of word i/32 for pixel i; nil: all. A window counts if its middle does; inside it,
 	// pixels that do not are 0 in both.
@@ -30,7 +31,7 @@ func (c *LossConfig[T]) counts(p int) bool { return c.Mask == nil || c.Mask[p/32
 // they are sums over what counts, divided by the number of all pixels or windows, so that a pixel weighs the same in
 // every photo.
 type LossResult[T Real] struct {
-	Loss, L1, SSIM T
+	Loss, L1, SSIM T      // L1 with Huber
 	MSE            T      // mean squared error of the rendering as it is, unclamped
 	Alpha          T      // mean |alpha - photo's alpha|, where it is weighed
 	Counted        int    // pixels that count
@@ -57,10 +58,11 @@ func Loss[T Real](render [][4]T, target []T, width, height int, c LossConfig[T])
 		ssim += sum
 		for p := range n {
 			d := x[p] - y[p]
-			l1 += float64(abs(d))
+			value, slope := c.difference(d)
+			l1 += float64(value)
 			mse += float64(d * d)
 			if c.counts(p) {
-				r.VRender[p][ch] = (1-c.Lambda)*sign(d)/T(3*n) - c.Lambda*grad[p]/T(s.terms())
+				r.VRender[p][ch] = (1-c.Lambda)*slope/T(3*n) - c.Lambda*grad[p]/T(s.terms())
 			}
 		}
 	}
@@ -73,6 +75,14 @@ func Loss[T Real](render [][4]T, target []T, width, height int, c LossConfig[T])
 	}
 	r.alphaLoss(render, &c)
 	return r
+}
+
+// difference returns what a difference d of colour adds to the loss, and its slope.
+func (c *LossConfig[T]) difference(d T) (value, slope T) {
+	if a := abs(d); a < c.Huber {
+		return a * a / (2 * c.Huber), d / c.Huber
+	}
+	return abs(d) - c.Huber/2, sign(d)
 }
 
 // countPixels sets the numbers of pixels and windows that count.

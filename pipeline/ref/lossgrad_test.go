@@ -10,13 +10,16 @@ import (
 // included.
 func TestLossGradient(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {5, 13}, {11, 11}, {13, 17}} {
-		for _, same := range []bool{false, true} {
+		for _, same := range []bool{false, true} { // which goes with differences that count by their square, or not
 			r := rand.New(rand.NewPCG(uint64(size[0]), 5))
 			render, target := make([][4]float64, size[0]*size[1]), make([]float64, 3*size[0]*size[1])
 			for i := range target {
 				render[i/3][i%3], target[i] = r.Float64(), r.Float64()
 			}
 			c := LossConfig[float64]{Lambda: 0.2, Same: same}
+			if same {
+				c.Huber = 0.3
+			}
 			got := Loss(render, target, size[0], size[1], c)
 			var g, want []float64
 			for i := range target {

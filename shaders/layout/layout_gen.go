@@ -241,7 +241,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 268 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 272 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -262,6 +262,9 @@ type StepParams struct {
 	PruneOpacity float32
 	// weight of D-SSIM in the loss; the rest is L1
 	SsimLambda float32
+	// differences of colour below X count by their square in the L1 part of the loss, as their mean
+	// instead of their median fits best; 0: none do
+	Huber float32
 	// also count SSIM windows that reach beyond the photo, as INRIA does
 	SsimSame uint32
 	// weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)
@@ -386,7 +389,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-268]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-272]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -397,37 +400,38 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-132]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-136]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-140]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-148]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-152]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-156]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ExposureReg)-160]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-164]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-168]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-172]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-176]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-180]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-184]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-188]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-192]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-196]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-200]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-204]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-212]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-216]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-220]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-224]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-228]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-232]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-236]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-240]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-244]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-248]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Huber)-144]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-148]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-152]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-156]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-160]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ExposureReg)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-168]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-172]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-176]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-180]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-184]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-188]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-196]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-200]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-232]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-236]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-240]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-268]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

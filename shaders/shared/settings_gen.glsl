@@ -12,6 +12,9 @@
     float prune_opacity;
     // weight of D-SSIM in the loss; the rest is L1
     float ssim_lambda;
+    // differences of colour below X count by their square in the L1 part of the loss, as their mean
+    // instead of their median fits best; 0: none do
+    float huber;
     // also count SSIM windows that reach beyond the photo, as INRIA does
     uint ssim_same;
     // weight of the mean |alpha - photo's alpha| (default 0: composite photos over the background)

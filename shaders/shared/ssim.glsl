@@ -1,4 +1,4 @@
-// The loss of 3DGS: (1 - lambda) L1 + lambda (1 - SSIM), SSIM with an 11x11 Gaussian window of sigma 1.5 (Wang et al.
+// The loss of 3DGS: (1 - lambda) L1 + lambda (1 - SSIM); L1 is quadratic near 0 where `huber` says so (Huber 1964); SSIM with an 11x11 Gaussian window of sigma 1.5 (Wang et al.
 // 2004), per channel, zero padding.
 #ifndef SSIM_GLSL
 #define SSIM_GLSL
@@ -20,6 +20,13 @@ const int RISE = TILE * TILE / LANES;
 // Rows in shared memory are so far apart that the invocations of a subgroup seldom meet in a bank.
 const int HALO_PITCH = 29;
 const int BLUR_PITCH = 20;
+
+// What a difference d of colour adds to the loss, and its slope: those of L1, or with h > 0 a parabola below h.
+float color_loss(float d, float h) {
+    float a = abs(d);
+    return a < h ? 0.5 * a * a / h : a - 0.5 * h;
+}
+float color_slope(float d, float h) { return h > 0.0 ? clamp(d / h, -1.0, 1.0) : sign(d); }
 
 // Where the j-th pixel of the border's square lies, counted from the square's corner, and in shared memory.
 ivec2 halo_pixel(int j) { return ivec2(j % HALO, j / HALO); }

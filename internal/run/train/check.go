@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -34,6 +35,10 @@ func (o *Options) checkRanges() error {
 		s := &recipe.Settings[i]
 		errs = append(errs, s.Check(&o.Config, fault.Setting(cli.Dashed(s.Name)), s.Asked()))
 	}
+	errs = append(errs, IterationsFactors.Check(fault.Setting("iterations-factor"), o.IterationsFactor,
+		o.IterationsFactor))
+	errs = append(errs, recipe.Range{Most: math.MaxInt32}.Check(fault.Setting("few-photos"), o.FewPhotos,
+		float64(o.FewPhotos)))
 	errs = append(errs, SplatsFactors.Check(fault.Setting("splats-factor"), o.SplatsFactor, o.SplatsFactor))
 	if err := errors.Join(errs...); err != nil {
 		return err

@@ -3,6 +3,8 @@ package train
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -13,27 +15,72 @@ import (
 	"vksplat/scene/initial"
 )
 
-// SplatsFactors are the values of SplatsFactor. The largest gives more splats than any photo has pixels.
-var SplatsFactors = recipe.Range{Most: 100}
+// The values of SplatsFactor and IterationsFactor. The largest give more splats than any photo has pixels, and weeks.
+var (
+	SplatsFactors     = recipe.Range{Most: 100}
+	IterationsFactors = recipe.Range{Most: 1e6}
+)
 
-// followCapture chooses the number of splats to end with by what the capture holds, where --splats-factor asks for that
-// and --splats does not say it. Both the photos and the points are those of the capture as it was read, so that a run
-// that is resumed finds the same number.
+// mostPenalty is how many times larger FewPhotos makes the penalties at the most.
+const mostPenalty = 3
+
+// followCapture chooses what follows the capture: steps, splats and penalties, and notes what it chose. Photos and
+// points are those of the capture as it was read, so that a run that is resumed finds the same numbers.
 func (r *Run) followCapture() {
-	c := &r.Config
-	if r.SplatsFactor == 0 || c.Splats > 0 || c.RefineEvery == 0 {
-		return
-	}
 	every := 0
 	if r.Eval {
 		every = r.TestEvery
 	}
 	train, _ := r.Capture.Split(every)
+	said := append(r.followSteps(len(train)), r.followSplats(captured.Pick(r.Capture.Cameras, train))...)
+	said = append(said, r.raisePenalties(len(train))...)
+	if len(said) > 0 {
+		r.noteLater(fmt.Sprintf("preset %s chose by %s: %s", r.Preset, captureText(len(train), r.Capture),
+			strings.Join(said, ", ")))
+	}
+}
+
+// captureText says by what the numbers of a run were chosen.
+func captureText(photos int, c *scene.Capture) string {
+	return fmt.Sprintf("%s of %s and %s", cli.Count(photos, "photo"), captured.Resolution(c.Cameras),
+		cli.Count(len(c.Points), "point"))
+}
+
+// followSteps stretches the schedule to IterationsFactor times the root of the number of photos. How much a photo adds
+// to what the others show falls with their number, and so does how often each needs to be looked at. A block that is
+// trained for its photos' share of the steps has that share of the whole capture's.
+func (r *Run) followSteps(photos int) (said []string) {
+	if r.IterationsFactor == 0 {
+		return nil
+	}
+	c, share := &r.Config, 1.0
+	if r.Divided != nil && r.ShareSteps {
+		share = r.Divided.Share(int(r.Block))
+		photos = int(math.Round(float64(photos) / share))
+	}
+	steps := max(1, math.Round(r.IterationsFactor*math.Sqrt(float64(photos))*r.StepsScaler*share))
+	stretched := c.Scaled(steps / float64(c.Iterations))
+	stretched.Iterations = int(steps)
+	for i := range recipe.Settings {
+		s := &recipe.Settings[i]
+		if n, isCount := s.Of(c).(*int); isCount && s.Steps && (r.stays == nil || !r.stays(cli.Dashed(s.Name))) {
+			*n = *s.Of(&stretched).(*int)
+		}
+	}
+	return []string{cli.Count(c.Iterations, "step")}
+}
+
+// followSplats chooses the number of splats to end with, where no number was asked for.
+func (r *Run) followSplats(cams []scene.Camera) (said []string) {
+	c := &r.Config
+	if r.SplatsFactor == 0 || c.Splats > 0 || c.RefineEvery == 0 {
+		return nil
+	}
 	points := len(r.Capture.Points)
 	if r.Init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
-	c.Splats = recipe.SplatsFor(captured.Pick(r.Capture.Cameras, train), points, r.SplatsFactor)
+	c.Splats = recipe.SplatsFor(cams, points, r.SplatsFactor)
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}
@@ -43,8 +90,21 @@ func (r *Run) followCapture() {
 		}
 	}
 	r.follows = true
-	r.noteLater(fmt.Sprintf("the model ends with %s: %s %g of this capture", cli.Count(c.Splats, "splat"),
-		fault.Setting("splats-factor"), r.SplatsFactor))
+	return []string{cli.Count(c.Splats, "splat")}
+}
+
+// raisePenalties holds down splats that few photos say anything of: their opacity and size are what overfits.
+func (r *Run) raisePenalties(photos int) (said []string) {
+	if photos == 0 || photos >= r.FewPhotos {
+		return nil
+	}
+	times := min(float64(r.FewPhotos)/float64(photos), mostPenalty)
+	for name, weight := range map[string]*float64{"opacity-reg": &r.Config.OpacityReg, "scale-reg": &r.Config.ScaleReg} {
+		if r.known == nil || !r.known(name) {
+			*weight *= times
+		}
+	}
+	return []string{fmt.Sprintf("penalties of opacity and scale %.2g times as large", times)}
 }
 
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and
@@ -66,3 +126,26 @@ func (r *Run) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOption
 		fault.Setting("downscale"), fault.Setting("precision")))
 	return nil
 }
+
+// Choose reads the capture in the folder dir and sets what follows it, as a run from the start would, so that a
+// configuration that is printed holds the numbers. It says what it chose and why, "" for nothing.
+func (o *Options) Choose(dir string) (said string, err error) {
+	r := &Run{Options: o}
+	r.saver = &saver{r: r}
+	o.Scene = dir
+	if r.Capture, err = r.loadCapture(); err != nil {
+		return "", err
+	}
+	if err := captured.HoldOut(r.Capture, r.TestList); err != nil {
+		return "", err
+	}
+	r.followCapture()
+	o.IterationsFactor, o.SplatsFactor, o.FewPhotos = 0, 0, 0
+	for _, n := range r.notes {
+		said += n.Text
+	}
+	return said, nil
+}
+
+// ByDefault reports whether nobody chose a preset.
+func (o *Options) ByDefault() bool { return !o.presetChosen && o.Preset == DefaultPreset }

@@ -62,6 +62,14 @@ func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error
 	if o.SplatsFactor > 0 {
 		chosen = append(chosen, "splats")
 	}
+	if o.FewPhotos > 0 {
+		chosen = append(chosen, "opacity_reg", "scale_reg")
+	}
+	for i := range recipe.Settings {
+		if s := &recipe.Settings[i]; s.Steps && o.IterationsFactor > 0 {
+			chosen = append(chosen, s.Name)
+		}
+	}
 	if !o.BackgroundGiven {
 		chosen = append(chosen, "background")
 	}
@@ -223,14 +231,19 @@ type Options struct {
 	Origin    captured.OriginFlag
 	Init      initial.Options
 	Config    recipe.Config
-	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
-	SplatsFactor float64
+	// What follows the capture, see followCapture; 0: it does not. The number of steps, of splats to end with, and for
+	// captures of fewer photos than FewPhotos the penalties.
+	IterationsFactor, SplatsFactor float64
+	FewPhotos                      int
 	// Whether the background was chosen: synthetic captures are white otherwise.
 	BackgroundGiven bool
 	Checkpoints     CheckpointOptions
 	MemoryFlags
 
-	Preset      string
+	Preset       string
+	presetChosen bool                   // by name or strategy
+	known        func(name string) bool // what flags or a file have set; nil: Resolve was not called
+	stays        func(name string) bool // which numbers of steps do not follow the capture
 	ConfigFile  string
 	StepsScaler float64
 	PassedOn    []string // flags for the training of a plan's block

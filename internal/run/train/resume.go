@@ -229,7 +229,7 @@ func (s *saver) settingsBack(changes []recipe.Change) (list []string, sure bool)
 // withoutPreset says to leave out the preset that is asked for. Every preset sets the strategy, so that one with
 // another than the run's is surely too much.
 func (s *saver) withoutPreset(changes []recipe.Change) string {
-	if s.r.Preset == "" {
+	if !s.r.presetChosen {
 		return ""
 	}
 	text := ", and leave out " + fault.Setting("preset") + " " + s.r.Preset
@@ -319,7 +319,7 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 func (r *Run) record() pipeline.RunRecord {
 	c := r.Capture
 	return pipeline.RunRecord{
-		Version: cli.Version(),
+		Version: cli.Version(), Preset: r.Preset,
 		Capture: checkpoint.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.Train), HeldOut: len(r.Test),
 			Split: captured.SplitHash(r.Train), Points: r.nPoints,
 			Resolution: captured.Resolution(c.Cameras)},

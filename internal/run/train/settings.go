@@ -4,9 +4,11 @@ import (
 	"embed"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene/initial"
@@ -42,7 +44,8 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 			}
 		}
 	}
-	preset, err := o.presetTexts(v, given("strategy") || config["strategy"] != "")
+	known := func(name string) bool { return given(name) || has(config, name) }
+	preset, err := o.presetTexts(v, known, config)
 	if err != nil {
 		return err
 	}
@@ -59,7 +62,16 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 			return err
 		}
 	}
-	known := func(name string) bool { return given(name) || has(config, name) }
+	o.known, o.stays = known, known
+	switch {
+	case given("iterations-factor"):
+		o.stays = func(string) bool { return false }
+	case has(config, "iterations-factor"):
+		o.stays = given
+	}
+	if o.stays("iterations") {
+		o.IterationsFactor = 0
+	}
 	if err := o.scalePreset(v, preset, known); err != nil {
 		return err
 	}
@@ -74,25 +86,48 @@ func has(texts map[string]string, name string) bool {
 	return found
 }
 
-// presetTexts returns what lies below flags and file. The strategy mcmc alone means the preset of its name, because the
-// values of one strategy make no sense with the other: MCMC starts from faint small splats and needs its regularisers.
-func (o *Options) presetTexts(v Vocabulary, strategyGiven bool) (map[string]string, error) {
-	name := o.Preset
-	if name == "" && o.Config.Strategy == recipe.StrategyMCMC {
-		name = recipe.StrategyMCMC
+// DefaultPreset is the preset of those who name none.
+const DefaultPreset = "default"
+
+// presetTexts returns what lies below flags and file, and sets Preset. A strategy alone means the preset of its name,
+// and so does a setting that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC
+// starts from faint small splats and needs its regularisers.
+func (o *Options) presetTexts(v Vocabulary, known func(name string) bool, config map[string]string) (map[string]string,
+	error) {
+	o.presetChosen = o.Preset != "" || known("strategy")
+	if o.Preset == "" {
+		o.Preset = DefaultPreset
+		switch {
+		case known("strategy"):
+			o.Preset = o.Config.Strategy
+		case o.grows(known, config):
+			o.Preset = recipe.Strategy3DGS
+		}
 	}
-	if name == "" {
-		return nil, nil
-	}
-	preset, err := v.Preset(name)
+	preset, err := v.Preset(o.Preset)
 	if err != nil {
 		return nil, err
 	}
-	if s := preset["strategy"]; strategyGiven && s != o.Config.Strategy {
+	if s := preset["strategy"]; known("strategy") && s != o.Config.Strategy {
 		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
-			name, s, o.Config.Strategy)
+			o.Preset, s, o.Config.Strategy)
 	}
 	return preset, nil
+}
+
+// grows reports whether a setting of the strategy 3dgs is asked for, and not to be off.
+func (o *Options) grows(known func(name string) bool, config map[string]string) bool {
+	return slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool {
+		name := cli.Dashed(s.Name)
+		if !slices.Contains(s.Needs, recipe.Need{Setting: "strategy", Word: recipe.Strategy3DGS}) || !known(name) {
+			return false
+		}
+		text, inFile := config[name]
+		if !inFile {
+			text = fmt.Sprint(reflect.ValueOf(s.Of(&o.Config)).Elem())
+		}
+		return text != "0" && text != "false"
+	})
 }
 
 // scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the

@@ -175,6 +175,9 @@ func (r *Run) Begin(ctx context.Context) (err error) {
 	if err := r.saver.find(); err != nil {
 		return err
 	}
+	if err := r.adopt(); err != nil {
+		return err
+	}
 	if err := r.open(ctx); err != nil {
 		return err
 	}

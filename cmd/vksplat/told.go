@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/train"
+)
+
+// toldFile is there once a user knows that training without a preset is not what it was.
+const toldFile = "told-default-recipe"
+
+// tellOfRecipe says once to whoever relies on it that the default recipe is another one. Where that cannot be kept in
+// mind it says so again.
+func tellOfRecipe(console *cli.Console, o *train.Options) {
+	dir, err := os.UserCacheDir()
+	if !o.ByDefault() || o.Checkpoints.Resume != "" || err != nil {
+		return
+	}
+	file := filepath.Join(dir, "vksplat", toldFile)
+	if _, err := os.Stat(file); err == nil {
+		return
+	}
+	console.Tell(cli.Notice{Kind: cli.KindNote, Text: "without --preset, train now chooses its recipe by the capture; " +
+		"the published recipe, which it was before, is --preset 3dgs (said once)"})
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
+		_ = os.WriteFile(file, nil, 0o644) // else it is said again
+	}
+}
