@@ -268,7 +268,7 @@ func TestChanges(t *testing.T) {
 	}
 	cfg.Iterations, cfg.Background[1], cfg.Strategy = 700, 0.5, recipe.StrategyMCMC
 	if got, want := words(cfg, capture),
-		`background: [0,0,0] -> [0,0.5,0]; iterations: 30000 -> 700; strategy: "default" -> "mcmc"`; got != want {
+		`background: [0,0,0] -> [0,0.5,0]; iterations: 30000 -> 700; strategy: "3dgs" -> "mcmc"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	other := capture

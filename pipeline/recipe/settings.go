@@ -18,9 +18,9 @@ type Setting struct {
 	Words   []string // the values of a text
 	// A word of earlier versions, and the one that it stands for; "": there is none.
 	Former, FormerNow string
-	Steps   bool     // counts steps
-	Rate    bool     // a learning rate of splats
-	Range   Range    // of a number, and of each channel of a colour
+	Steps             bool  // counts steps
+	Rate              bool  // a learning rate of splats
+	Range             Range // of a number, and of each channel of a colour
 	// Users may ask for no more than this, see Asked; 0: for all of Range.
 	MostAsked float64
 	Needs     []Need // without these it has no effect

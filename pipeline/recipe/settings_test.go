@@ -17,7 +17,7 @@ const firstConfig = `{"iterations":30000,"seed":42,"sh_degree":3,"sh_degree_inte
 	`"resolution_schedule":3000,"ssim_same":false,"ssim_lambda":0.2,"alpha_loss":0,"opacity_reg":0,"scale_reg":0,` +
 	`"exposure":false,"lr_exposure":0.01,"exposure_reg":0.01,"lr_exposure_final":0.1,"lr_means":0.00016,` +
 	`"lr_means_final":0.01,"lr_log_scales":0.005,"lr_quats":0.001,"lr_logit_opacities":0.05,"lr_sh0":0.0025,` +
-	`"lr_shn":0.000125,"init_opacity":0.1,"init_scale":1,"strategy":"default","max_splats":0,"splats":0,` +
+	`"lr_shn":0.000125,"init_opacity":0.1,"init_scale":1,"strategy":"3dgs","max_splats":0,"splats":0,` +
 	`"refine_start":500,"refine_stop":15000,"refine_every":100,"reset_every":3000,"absgrad":false,` +
 	`"revised_opacity":false,"grow_grad2d":0.0002,"grow_scale":0.01,"prune_opacity":0.005,"prune_scale":0.1,` +
 	`"reset_opacity":0.01,"grow_factor":1.05,"noise_lr":500000`
@@ -69,7 +69,7 @@ func TestConfigRanges(t *testing.T) {
 	}
 	c := Default()
 	c.Strategy, c.Precision = "adc", "half"
-	const want = `strategy is "adc"; it must be one of default, mcmc`
+	const want = `strategy is "adc"; it must be one of 3dgs, mcmc`
 	err := c.Validate()
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "precision") {
 		t.Errorf("error %v", err)
@@ -133,5 +133,17 @@ func TestConfigNeeds(t *testing.T) {
 				t.Errorf("%v with %t: met %t", c.need, on, c.need.Met(&cfg))
 			}
 		}
+	}
+}
+
+// TestFormerWords reads the configuration of a version that called the strategy 3dgs default.
+func TestFormerWords(t *testing.T) {
+	c := MCMC()
+	if err := json.Unmarshal([]byte(`{"strategy":"default","splats":7}`), &c); err != nil ||
+		c.Strategy != Strategy3DGS || c.Splats != 7 || c.MaxSplats != MCMC().MaxSplats {
+		t.Errorf("%+v, error %v", c, err)
+	}
+	if err := json.Unmarshal([]byte(`{"splats":"many"}`), &c); err == nil {
+		t.Error("a text is no number of splats")
 	}
 }

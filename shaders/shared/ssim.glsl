@@ -1,5 +1,5 @@
-// The loss of 3DGS: (1 - lambda) L1 + lambda (1 - SSIM); L1 is quadratic near 0 where `huber` says so (Huber 1964); SSIM with an 11x11 Gaussian window of sigma 1.5 (Wang et al.
-// 2004), per channel, zero padding.
+// The loss of 3DGS: (1 - lambda) L1 + lambda (1 - SSIM), SSIM with an 11x11 Gaussian window of sigma 1.5 (Wang et al.
+// 2004), per channel, zero padding. With `huber`, L1 is quadratic near 0 (Huber 1964).
 #ifndef SSIM_GLSL
 #define SSIM_GLSL
 #include "params.glsl"

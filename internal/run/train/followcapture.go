@@ -70,10 +70,10 @@ func (r *Run) followSteps(photos int) (said []string) {
 	return []string{cli.Count(c.Iterations, "step")}
 }
 
-// followSplats chooses the number of splats to end with, where no number was asked for.
+// followSplats chooses the number of splats to end with, where no number was asked for and refinements make any.
 func (r *Run) followSplats(cams []scene.Camera) (said []string) {
 	c := &r.Config
-	if r.SplatsFactor == 0 || c.Splats > 0 || c.RefineEvery == 0 {
+	if r.SplatsFactor == 0 || c.Splats > 0 || c.Refinements() == 0 {
 		return nil
 	}
 	points := len(r.Capture.Points)
@@ -99,10 +99,11 @@ func (r *Run) raisePenalties(photos int) (said []string) {
 		return nil
 	}
 	times := min(float64(r.FewPhotos)/float64(photos), mostPenalty)
-	for name, weight := range map[string]*float64{"opacity-reg": &r.Config.OpacityReg, "scale-reg": &r.Config.ScaleReg} {
-		if r.known == nil || !r.known(name) {
-			*weight *= times
-		}
+	if r.known == nil || !r.known("opacity-reg") {
+		r.Config.OpacityReg *= times
+	}
+	if r.known == nil || !r.known("scale-reg") {
+		r.Config.ScaleReg *= times
 	}
 	return []string{fmt.Sprintf("penalties of opacity and scale %.2g times as large", times)}
 }

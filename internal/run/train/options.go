@@ -244,10 +244,10 @@ type Options struct {
 	presetChosen bool                   // by name or strategy
 	known        func(name string) bool // what flags or a file have set; nil: Resolve was not called
 	stays        func(name string) bool // which numbers of steps do not follow the capture
-	ConfigFile  string
-	StepsScaler float64
-	PassedOn    []string // flags for the training of a plan's block
-	PrintConfig bool
+	ConfigFile   string
+	StepsScaler  float64
+	PassedOn     []string // flags for the training of a plan's block
+	PrintConfig  bool
 
 	Viewer ViewerOptions
 	// What shows the run to others; nil: nothing does. Its value may be nil where nobody wants to see it.
