@@ -15,10 +15,10 @@ import (
 	"vksplat/pipeline"
 )
 
-// TrainOptions say how a model is trained. The zero value is the recipe of the command vksplat train: 30,000 steps of
-// the published method.
+// TrainOptions say how a model is trained. The zero value is the recipe of the command vksplat train, which chooses the
+// number of steps and of splats by the capture.
 type TrainOptions struct {
-	Preset     string // "fast", "mcmc" or "quality"; "": the default recipe
+	Preset     string // "3dgs", "fast", "mcmc" or "quality"; "": the default recipe
 	Iterations int    // training steps; 0: the recipe's
 	Seed       uint64 // of every random number; 0: 42
 	// Settings are all others, by the keys of configuration files, as in "sh_degree": "2". `vksplat train
@@ -52,8 +52,9 @@ func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOption
 	return d.train(ctx, c, out, o, "")
 }
 
-// Resume goes on with the training in the folder out, or begins it if nothing is there. Capture and options must be
-// what Train was given. The model has the bytes of a training that was never stopped.
+// Resume goes on with the training in the folder out, or begins it if nothing is there. The capture and the photos held
+// out must be those that Train was given. Options that are left out are the training's own; others must agree with it.
+// The model has the bytes of a training that was never stopped.
 func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
 	return d.train(ctx, c, out, o, train.ResumeAuto)
 }

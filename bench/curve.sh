@@ -1,29 +1,42 @@
 #!/usr/bin/env bash
-# curve.sh CAPTURE [FLAGS...]: PSNR of the held-out photos against seconds from the command's start, for the presets
-# PRESETS (default fast): the last measurement at 5, 10, 20, 30 and 60 s. Measurements themselves are not counted (AT of
-# them, 40). BIN (bin/vksplat), OUT (build/curve)
+# curve.sh CAPTURE...: PSNR of the held-out photos against seconds from the command's start, for the presets PRESETS
+# (default, fast, 3dgs, mcmc). One run each measures itself AT times (40); its measurements do not count as time. Rows of
+# JSON go to ROWS (rows.jsonl), for plot.py; a table of the last measurement at 2, 5, 10, 20 and 30 s is printed.
+# VKSPLAT is the program (default: vksplat), FLAGS are more flags of train.
 set -euo pipefail
-bin=${BIN:-bin/vksplat} out=${OUT:-build/curve} n=${AT:-40}
-capture=$1
-shift
-mkdir -p "$out"
-for preset in ${PRESETS:-default fast}; do
-	run="$out/$(basename "$capture")-$preset"
-	rm -rf "$run"
-	steps=$("$bin" train "$capture" -m "$run" --preset "$preset" "$@" --print-config |
-		awk '$1 == "iterations" { print $3 }')
-	at=$(for i in $(seq 1 "$n"); do echo $((steps * i / n)); done | paste -sd,)
-	"$bin" train "$capture" -m "$run" --preset "$preset" --eval --eval-at "$at" \
-		--checkpoint-every 0 --keep-checkpoints 0 --progress none "$@" >"$run.log" 2>&1
-	start=$(awk -F'[:,]' '/"start_seconds"/ { print $2 }' "$run/stats.json")
-	grep '"event":"eval"' "$run/metrics.jsonl" |
-		sed -E 's/.*"psnr":([0-9.]+).*"seconds":([0-9.]+).*/\2 \1/' |
-		awk -v start="$start" -v name="$(basename "$capture"), $preset" '
-		{ t = $1 + start; for (k in T) if (t <= T[k]) best[k] = $2; last = $2; end = t }
-		BEGIN { split("5 10 20 30 60", T, " ") }
-		END {
-			printf "| %s |", name
-			for (k = 1; k <= 5; k++) printf " %s |", (end <= T[k]) ? last : (best[k] ? best[k] : "-")
-			printf " %.2f at %.1f s |\n", last, end
-		}'
+vksplat=${VKSPLAT:-vksplat} rows=${ROWS:-rows.jsonl} at=${AT:-40}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for capture in "$@"; do
+	for preset in ${PRESETS:-default fast 3dgs mcmc}; do
+		rm -rf "$work/run"
+		# shellcheck disable=SC2086
+		steps=$("$vksplat" train "$capture" --preset "$preset" --eval --downscale 1 ${FLAGS:-} --print-config |
+			awk '$1 == "iterations" { print $3 }')
+		list=$(for i in $(seq 1 "$at"); do echo $((steps * i / at)); done | paste -sd,)
+		# shellcheck disable=SC2086
+		"$vksplat" train "$capture" -m "$work/run" --preset "$preset" --eval --downscale 1 --eval-at "$list" \
+			--checkpoint-every 0 --keep-checkpoints 0 --progress none ${FLAGS:-} >"$work/log" 2>&1 || {
+			cat "$work/log" >&2
+			exit 1
+		}
+		python3 - "$(basename "$capture")" "$preset" "$work/run" >>"$rows" <<'PY'
+import json, sys
+capture, preset, run = sys.argv[1:]
+start = json.load(open(run + "/stats.json"))["start_seconds"]
+events = map(json.loads, open(run + "/metrics.jsonl"))
+print(json.dumps(dict(capture=capture, preset=preset,
+    points=[[round(start + e["seconds"], 2), round(e["psnr"], 3)] for e in events if e.get("event") == "eval"])))
+PY
+	done
 done
+python3 - "$rows" <<'PY'
+import json, sys
+times = [2, 5, 10, 20, 30]
+print("| capture, preset |" + "".join(f" {t} s |" for t in times) + " end |\n|---|" + "---|" * (len(times) + 1))
+for row in map(json.loads, open(sys.argv[1])):
+    cells = [[p for t, p in row["points"] if t <= limit] for limit in times]
+    end = row["points"][-1]
+    print(f"| {row['capture']}, {row['preset']} |" + "".join(f" {c[-1]:.2f} |" if c else " |" for c in cells) +
+          f" {end[1]:.2f} at {end[0]:.1f} s |")
+PY
