@@ -50,6 +50,7 @@ type Meter struct {
 	shown, mark time.Time // of the last output, of the rate's window
 	markStep    int
 	Rate        float64 // steps per second, 0 while unknown
+	rough       bool    // Rate is that of the first step, which compiles kernels
 	loss        float64 // smoothed
 	Last        pipeline.Progress
 	drawn       int  // step of the last output, 0 for none
@@ -122,9 +123,10 @@ func (p *Meter) partShare() float64 { return float64(p.done) / float64(max(p.of,
 
 // observe takes in the rate of a window.
 func (p *Meter) observe(rate float64) {
-	if p.Rate > 0 {
+	if p.Rate > 0 && !p.rough {
 		rate = rateMemory*p.Rate + (1-rateMemory)*rate
 	}
+	p.rough = p.Rate == 0
 	p.Rate = rate
 }
 
