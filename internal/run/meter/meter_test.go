@@ -152,7 +152,7 @@ func TestRateText(t *testing.T) {
 
 // TestRateForgetsTheFirstStep has a first step that compiles kernels: it is no part of the rate of those that follow.
 func TestRateForgetsTheFirstStep(t *testing.T) {
-	p := New(io.Discard, Plain, 0, 100)
+	p := New(&bytes.Buffer{}, Plain, 0, 100)
 	for i, rate := range []float64{0.1, 100, 200} {
 		p.observe(rate)
 		if want := []float64{0.1, 100, rateMemory*100 + (1-rateMemory)*200}[i]; p.Rate != want {
