@@ -102,6 +102,9 @@ func (r *Run) followSplats(cams []scene.Camera) (said []string) {
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}
+	if c.Strategy == recipe.StrategyMCMC && (r.known == nil || !r.known("max-splats")) {
+		c.MaxSplats = c.Splats // which it never exceeds: memory for more is better spent on pairs
+	}
 	if from := r.saver.from; from != nil { // which may have begun with less: see makePlan
 		if h := &from.Header; h.Config.Splats > 0 && h.Config.Splats == h.SplatCeiling {
 			c.Splats = min(c.Splats, h.SplatCeiling)

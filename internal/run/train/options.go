@@ -60,7 +60,7 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error {
 	chosen := []string{"iterations"}
 	if o.SplatsFactor > 0 {
-		chosen = append(chosen, "splats")
+		chosen = append(chosen, "splats", "max_splats")
 	}
 	if o.FewPhotos > 0 {
 		chosen = append(chosen, "opacity_reg", "scale_reg")
