@@ -26,6 +26,10 @@ func (r *Run) adopt() error {
 			return s.Name == "opacity_reg" || s.Name == "scale_reg"
 		}},
 	}
+	if !r.presetChosen {
+		r.Preset = r.saver.from.Header.Preset // which the checkpoints to come name, as those so far
+	}
+	r.BackgroundGiven = true // it follows the kind of capture no more
 	was := r.saver.from.Header.Config
 	for i := range recipe.Settings {
 		s, followed := &recipe.Settings[i], false
