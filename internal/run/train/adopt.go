@@ -26,7 +26,7 @@ func (r *Run) adopt() error {
 			return s.Name == "opacity_reg" || s.Name == "scale_reg"
 		}},
 	}
-	if !r.presetChosen {
+	if r.presetBy == "" {
 		r.Preset = r.saver.from.Header.Preset // which the checkpoints to come name, as those so far
 	}
 	r.BackgroundGiven = true // it follows the kind of capture no more
@@ -53,7 +53,7 @@ func (r *Run) adopt() error {
 // not say which name at least its strategy.
 func (r *Run) otherPreset(h *checkpoint.Header) bool {
 	switch {
-	case !r.presetChosen:
+	case r.presetBy == "":
 		return false
 	case h.Preset != "":
 		return r.Preset != h.Preset

@@ -94,12 +94,12 @@ const DefaultPreset = "default"
 // starts from faint small splats and needs its regularisers.
 func (o *Options) presetTexts(v Vocabulary, known func(name string) bool, config map[string]string) (map[string]string,
 	error) {
-	o.presetChosen = o.Preset != "" || known("strategy")
+	o.presetBy = "preset"
 	if o.Preset == "" {
-		o.Preset = DefaultPreset
+		o.Preset, o.presetBy = DefaultPreset, ""
 		switch {
 		case known("strategy"):
-			o.Preset = o.Config.Strategy
+			o.Preset, o.presetBy = o.Config.Strategy, "strategy"
 		case o.grows(known, config):
 			o.Preset = recipe.Strategy3DGS
 		}
