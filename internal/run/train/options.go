@@ -244,6 +244,7 @@ type Options struct {
 	presetBy    string                 // the setting that chose it, preset or strategy; "": none did
 	known       func(name string) bool // what flags or a file have set; nil: Resolve was not called
 	stays       func(name string) bool // which numbers of steps do not follow the capture
+	fixed       func(name string) bool // which penalties do not
 	ConfigFile  string
 	StepsScaler float64
 	PassedOn    []string // flags for the training of a plan's block

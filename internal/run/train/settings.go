@@ -62,7 +62,10 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 			return err
 		}
 	}
-	o.known, o.stays = known, known
+	o.known, o.stays, o.fixed = known, known, known
+	if has(config, "few-photos") { // a file that has all settings has what is multiplied, too
+		o.fixed = given
+	}
 	switch {
 	case given("iterations-factor"):
 		o.stays = func(string) bool { return false }
