@@ -17,7 +17,7 @@ for run in ${RUNS:-all grid}; do
 	if [ $run = grid ]; then grid="--init-grid ${GRID:-0.02}"; fi
 	rm -rf out_$run
 	# shellcheck disable=SC2086
-	"$here/sample.sh" $run "$bin" train cap -m out_$run --max-vram 6GB --max-ram 2GB \
+	"$here/sample.sh" $run "$bin" train cap -m out_$run --preset 3dgs --max-vram 6GB --max-ram 2GB \
 		--iterations "$steps" --eval --progress plain ${EXTRA:-} $grid | tail -4
 	grep -E '^  "(loop_seconds|process_seconds|peak_rss_bytes|peak_device_bytes|splats|test_images|psnr)"' \
 		out_$run/stats.json

@@ -18,7 +18,7 @@ for run in unlimited limited; do
 	if [ $run = limited ]; then limit="--max-ram 1GB"; fi
 	rm -rf out_$run
 	# shellcheck disable=SC2086
-	"$here/sample.sh" $run "$bin" train cap -m out_$run --iterations "$steps" --downscale 1 \
+	"$here/sample.sh" $run "$bin" train cap -m out_$run --preset 3dgs --iterations "$steps" --downscale 1 \
 		--checkpoint-every 0 --progress none ${EXTRA:-} $limit | tail -1
 	grep -E '^  "(loop_seconds|peak_rss_bytes|peak_device_bytes|splats)"' out_$run/stats.json
 done

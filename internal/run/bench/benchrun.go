@@ -60,6 +60,8 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 		}
 		r.Config.RefineEvery, r.Config.Splats = 0, 0
 	}
+	r.IterationsFactor = 0 // as many as are measured
+	r.Config.NumDownscales = b.downscales()
 	r.Config.Iterations = max(r.Config.Iterations, trained+b.most())
 	if err := r.Begin(ctx); err != nil {
 		return err
@@ -70,6 +72,15 @@ func (b *bencher) capture(ctx context.Context, r *train.Run) (err error) {
 		name: b.file.name(filepath.Base(output.Absolute(r.Scene))), config: &r.Config,
 		cameras: captured.Pick(r.Capture.Cameras, r.Train), trainer: r.Trainer, trained: trained,
 	})
+}
+
+// downscales returns how many times photos are halved at first: not at all unless that is asked for, since a step is
+// measured and not a run.
+func (b *bencher) downscales() int {
+	if b.o.Given != nil && b.o.Given("num-downscales") {
+		return b.o.Config.NumDownscales
+	}
+	return 0
 }
 
 // most is how many steps are gone after training at most.

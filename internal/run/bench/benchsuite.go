@@ -89,7 +89,7 @@ const cpuType = "cpu"
 // madeUp makes a model and measures it.
 func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	cfg := b.o.Config
-	cfg.RefineEvery, cfg.Splats, cfg.MaxSplats = 0, 0, m.splats
+	cfg.RefineEvery, cfg.Splats, cfg.MaxSplats, cfg.NumDownscales = 0, 0, m.splats, b.downscales()
 	cfg.Iterations = max(cfg.Iterations, b.most()+benchProbe+1)
 	synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats,
 		Seed: suiteSeed})

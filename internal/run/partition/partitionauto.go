@@ -19,7 +19,7 @@ const (
 	// mostPhotos of a block: with 30,000 steps, each is trained on thirty times.
 	mostPhotos = 1000
 	// planFactor stands for the splats that a block wants, over the root of (pixels of its photos times points).
-	planFactor = 0.4
+	planFactor = 0.6
 )
 
 // divideCapture cuts the ground into the blocks that are asked for, or finds out how many are needed.

@@ -19,7 +19,9 @@ func (r *Run) adopt() error {
 		factor any
 		sets   func(s *recipe.Setting) bool // what follows the capture by it
 	}{
-		{"iterations-factor", &r.IterationsFactor, func(s *recipe.Setting) bool { return s.Steps }},
+		{"iterations-factor", &r.IterationsFactor, func(s *recipe.Setting) bool {
+			return s.Steps || s.Name == "num_downscales"
+		}},
 		{"steps-scaler", nil, func(s *recipe.Setting) bool { return s.Steps }},
 		{"splats-factor", &r.SplatsFactor, func(s *recipe.Setting) bool { return s.Name == "splats" }},
 		{"few-photos", &r.FewPhotos, func(s *recipe.Setting) bool {

@@ -21,6 +21,10 @@ var (
 	IterationsFactors = recipe.Range{Most: 1e6}
 )
 
+// leastSide is the shorter side in pixels of the smallest photos that a schedule for the capture begins with: those of
+// half the size show too little to be worth their steps.
+const leastSide = 128
+
 // mostPenalty is how many times larger FewPhotos makes the penalties at the most.
 const mostPenalty = 3
 
@@ -32,7 +36,9 @@ func (r *Run) followCapture() {
 		every = r.TestEvery
 	}
 	train, _ := r.Capture.Split(every)
-	said := append(r.followSteps(len(train)), r.followSplats(captured.Pick(r.Capture.Cameras, train))...)
+	cams := captured.Pick(r.Capture.Cameras, train)
+	r.startLarger(cams)
+	said := append(r.followSteps(len(train)), r.followSplats(cams)...)
 	said = append(said, r.raisePenalties(len(train))...)
 	if len(said) > 0 {
 		r.noteLater(fmt.Sprintf("preset %s chose by %s: %s", r.Preset, captureText(len(train), r.Capture),
@@ -68,6 +74,18 @@ func (r *Run) followSteps(photos int) (said []string) {
 		}
 	}
 	return []string{cli.Count(c.Iterations, "step")}
+}
+
+// startLarger has a schedule for the capture begin with photos of leastSide or more.
+func (r *Run) startLarger(cams []scene.Camera) {
+	if r.IterationsFactor == 0 || r.stays != nil && r.stays("num-downscales") {
+		return
+	}
+	for _, cam := range cams {
+		for r.Config.NumDownscales > 0 && min(cam.Width, cam.Height)>>r.Config.NumDownscales < leastSide {
+			r.Config.NumDownscales--
+		}
+	}
 }
 
 // followSplats chooses the number of splats to end with, where no number was asked for and refinements make any.
