@@ -66,7 +66,7 @@ func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error
 		chosen = append(chosen, "opacity_reg", "scale_reg")
 	}
 	for i := range recipe.Settings {
-		if s := &recipe.Settings[i]; s.Steps && o.IterationsFactor > 0 {
+		if s := &recipe.Settings[i]; o.IterationsFactor > 0 && (s.Steps || s.Name == "num_downscales") {
 			chosen = append(chosen, s.Name)
 		}
 	}
