@@ -59,12 +59,7 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 	for k := range plan.Blocks {
 		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
 		config := o.ConfigOf(plan, k)
-		steps := config.Iterations
-		st := trainedBlock(plan, k)
-		if st != nil && o.IterationsFactor > 0 { // the block chose it, and a run that is resumed keeps it
-			steps = st.Config.Iterations
-		}
-		if st != nil && st.Step >= steps && !anew && !o.DryRun {
+		if st := trainedBlock(plan, k); st != nil && isDone(o, st, config.Iterations) && !anew && !o.DryRun {
 			if err := o.AsTrained(k, st, config); err != nil && !o.Checkpoints.Accept {
 				return err
 			}
@@ -127,6 +122,14 @@ func trainedBlock(p *plans.Plan, k int) *output.Stats {
 		return nil
 	}
 	return st
+}
+
+// isDone reports whether a block has all of its steps: those asked for, or those that it chose by its photos.
+func isDone(o *train.Options, st *output.Stats, steps int) bool {
+	if o.IterationsFactor > 0 { // a run that is resumed keeps its number
+		steps = st.Config.Iterations
+	}
+	return st.Step >= steps
 }
 
 // blockSummary says what a block is trained on and, unless its photos decide it, in how many steps.

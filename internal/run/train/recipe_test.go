@@ -130,6 +130,26 @@ func TestFollowSteps(t *testing.T) {
 	}
 }
 
+// TestStartLarger wants a schedule for the capture to begin with photos that show enough, and others as they are.
+func TestStartLarger(t *testing.T) {
+	for _, tt := range []struct {
+		flags         texts
+		width, height int
+		want          int
+	}{
+		{nil, 2000, 512, 2}, {nil, 2000, 511, 1}, {nil, 255, 300, 0},
+		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 2},
+		{texts{"preset": "3dgs"}, 64, 64, 0},
+	} {
+		r := &Run{Options: resolved(t, tt.flags, nil)}
+		r.startLarger([]scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}})
+		if r.Config.NumDownscales != tt.want {
+			t.Errorf("%v, %dx%d: halved %d times, want %d", tt.flags, tt.width, tt.height, r.Config.NumDownscales,
+				tt.want)
+		}
+	}
+}
+
 // TestFollowStepsOfBlock gives a block with a quarter of the photos a quarter of the whole's schedule, and without
 // ShareSteps that of a capture of its own.
 func TestFollowStepsOfBlock(t *testing.T) {
