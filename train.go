@@ -52,9 +52,9 @@ func Train(ctx context.Context, d *Device, c *Capture, out string, o TrainOption
 	return d.train(ctx, c, out, o, "")
 }
 
-// Resume goes on with the training in the folder out, or begins it if nothing is there. Capture and HoldOut must be what
-// Train was given, and so must the other settings that o gives; those that it leaves out are the training's. The model
-// has the bytes of a training that was never stopped.
+// Resume goes on with the training in the folder out, or begins it if nothing is there. Capture and HoldOut must be
+// what Train was given, and so must the other settings that o gives; those that it leaves out are the training's. The
+// model has the bytes of a training that was never stopped.
 func Resume(ctx context.Context, d *Device, c *Capture, out string, o TrainOptions) (*Model, error) {
 	return d.train(ctx, c, out, o, train.ResumeAuto)
 }
