@@ -16,9 +16,9 @@ import (
 )
 
 // TrainOptions say how a model is trained. The zero value is the recipe of the command vksplat train, which chooses the
-// number of steps and of splats by the capture.
+// numbers of steps and splats by the capture.
 type TrainOptions struct {
-	Preset     string // "3dgs", "fast", "mcmc" or "quality"; "": the default recipe
+	Preset     string // "3dgs", "fast", "mcmc" or "quality"; "": "default"
 	Iterations int    // training steps; 0: the recipe's
 	Seed       uint64 // of every random number; 0: 42
 	// Settings are all others, by the keys of configuration files, as in "sh_degree": "2". `vksplat train

@@ -89,8 +89,8 @@ func (size *citySize) train(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	scaler := float64(size.steps) / float64(recipe.Default().Iterations)
-	flags := []string{fmt.Sprintf("--steps-scaler=%g", scaler), fmt.Sprintf("--refine-every=%.0f", 10/scaler),
-		"--reset-every=0", "--report=false", "--progress=none"}
+	flags := []string{"--preset=3dgs", fmt.Sprintf("--steps-scaler=%g", scaler),
+		fmt.Sprintf("--refine-every=%.0f", 10/scaler), "--reset-every=0", "--report=false", "--progress=none"}
 	whole := append([]string{"train", in("city"), "-m", in("whole"), "--eval", "--splats=" + strconv.Itoa(size.splats)},
 		flags...)
 	if code := run(append(whole, "--max-vram="+size.memory), io.Discard, io.Discard); code != fault.ExitTryAgain {

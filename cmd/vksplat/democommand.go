@@ -57,6 +57,7 @@ func demoCommand(console *cli.Console) *cobra.Command {
 		float(&o.MinPSNR, "min-psnr", "fail if the held-out photos are below `DB` decibels"),
 	}
 	of := pickOptions(trainTable(&o.Options), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
+	find(of, "iterations").help = "training steps, one photo each" // which no preset chooses here
 	table := []optionGroup{{options: append(own, of[0].options...)}}
 	addFlags(console, cmd, table, helpLayout{})
 	return cmd

@@ -387,6 +387,7 @@ func printSettings(console *cli.Console, o *train.Options, said string) {
 	if o.StepsScaler != 1 {
 		console.Printf("# numbers of steps are multiplied by %g already\n", o.StepsScaler)
 		done.StepsScaler = 1
+		done.IterationsFactor *= o.StepsScaler
 	}
 	done.Preset = ""
 	for _, g := range trainTable(&done) {

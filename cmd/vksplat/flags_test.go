@@ -114,7 +114,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	recipes := map[string]recipe.Config{"default": recipe.Default(), "mcmc": recipe.MCMC()}
+	recipes := map[string]recipe.Config{"3dgs": recipe.Default(), "mcmc": recipe.MCMC()}
 	for name, want := range recipes {
 		o := newTrainOptions()
 		o.Preset = name
@@ -139,11 +139,20 @@ func TestPrecedence(t *testing.T) {
 	mcmcFile := writeTemp(t, "m.toml", "strategy = \"mcmc\"\nnoise_lr = 1e5\n")
 	presetFile := writeTemp(t, "p.toml", "preset = \"quality\"\nmax_splats = 7\n")
 	gradFile := writeTemp(t, "g.toml", "grow_grad2d = 3e-4\n")
+	offFile := writeTemp(t, "o.toml", "absgrad = false\nreset_every = 0\n") // as --print-config writes them
+	formerFile := writeTemp(t, "f.toml", "strategy = \"default\"\n")
 	tests := []struct {
 		args []string
 		want []string
 	}{
-		{nil, []string{"init_scale = 1.0", "iterations = 30000", "max_splats = 0"}},
+		{nil, []string{"init_scale = 0.5", "iterations = 7000", "iterations_factor = 1250.0", "splats_factor = 0.6",
+			"few_photos = 60", `strategy = "mcmc"`}},
+		{[]string{"--preset", "3dgs"}, []string{"init_scale = 1.0", "iterations = 30000", "max_splats = 0",
+			"iterations_factor = 0.0", "splats_factor = 0.0", "few_photos = 0", `strategy = "3dgs"`}},
+		{[]string{"--strategy", "3dgs"}, []string{"iterations = 30000", `strategy = "3dgs"`}},
+		{[]string{"--strategy", "default"}, []string{"iterations = 30000", `strategy = "3dgs"`}}, // its former name
+		{[]string{"--iterations", "3500"}, []string{"iterations = 3500", "iterations_factor = 0.0",
+			"refine_stop = 2916", "splats_factor = 0.6"}},
 		{[]string{"--preset", "mcmc"}, []string{"init_scale = 0.1", "max_splats = 1000000", `strategy = "mcmc"`}},
 		{[]string{"--strategy", "mcmc"}, []string{"init_scale = 0.1", "refine_stop = 25000", "opacity_reg = 0.01"}},
 		{[]string{"--preset", "mcmc", "--config", file},
@@ -152,9 +161,14 @@ func TestPrecedence(t *testing.T) {
 			[]string{"init_scale = 0.3", "max_splats = 6000", "iterations = 900"}},
 		{[]string{"--config", mcmcFile}, []string{"noise_lr = 100000.0", "init_opacity = 0.5"}},
 		{[]string{"--config", presetFile}, []string{"max_splats = 7", "init_opacity = 0.5"}},
-		{[]string{"--config", presetFile, "--preset", "default"}, []string{"max_splats = 7", "init_opacity = 0.1"}},
-		{[]string{"--absgrad"}, []string{"grow_grad2d = 0.0008"}},
+		{[]string{"--config", presetFile, "--preset", "3dgs"}, []string{"max_splats = 7", "init_opacity = 0.1"}},
+		{[]string{"--absgrad"}, []string{"grow_grad2d = 0.0008", `strategy = "3dgs"`, "iterations = 30000"}},
+		{[]string{"--absgrad=false", "--reset-every", "0"}, []string{"iterations = 7000", `strategy = "mcmc"`}},
+		{[]string{"--reset-every", "2000"}, []string{"reset_every = 2000", `strategy = "3dgs"`}},
 		{[]string{"--absgrad", "--grow-grad2d", "2e-4"}, []string{"grow_grad2d = 0.0002"}},
+		{[]string{"--config", gradFile}, []string{"grow_grad2d = 0.0003", `strategy = "3dgs"`, "iterations = 30000"}},
+		{[]string{"--config", offFile}, []string{"iterations = 7000", `strategy = "mcmc"`}},
+		{[]string{"--config", formerFile}, []string{"iterations = 30000", `strategy = "3dgs"`}},
 		{[]string{"--absgrad", "--config", gradFile}, []string{"grow_grad2d = 0.0003"}},
 		{[]string{"--preset", "mcmc", "--splats", "2000000"}, []string{"splats = 2000000", "max_splats = 2000000"}},
 		{[]string{"--preset", "fast"},
@@ -164,8 +178,8 @@ func TestPrecedence(t *testing.T) {
 				"max_splats = 1000000", "num_downscales = 2"}},
 		{[]string{"--preset", "fast", "--config", file}, []string{"iterations = 900", "max_splats = 5000"}},
 		{[]string{"--preset", "fast", "--steps-scaler", "0.1"},
-			[]string{"iterations = 700", "resolution_schedule = 175"}},
-		{[]string{"--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"},
+			[]string{"iterations = 700", "iterations_factor = 75.0", "resolution_schedule = 175"}},
+		{[]string{"--preset", "3dgs", "--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"},
 			[]string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
 		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"},
 			[]string{"max_splats = 9", `downscale = "4"`, "ssim_lambda = 0.5"}},
@@ -184,6 +198,8 @@ func TestPrecedence(t *testing.T) {
 func TestPrintConfigReadsBack(t *testing.T) {
 	for _, args := range [][]string{
 		nil,
+		{"--preset", "3dgs"},
+		{"--steps-scaler", "0.1"},
 		{"--preset", "fast", "--iterations", "3000"},
 		{"--preset", "quality", "--steps-scaler", "0.1", "--eval", "--eval-at", "7000,12000"},
 		{"--strategy=mcmc", "--splats", "2000000", "--seed", "18446744073709551615", "--images", "a \"b\"\\c\n"},
@@ -285,7 +301,8 @@ func TestContradictions(t *testing.T) {
 		want string
 	}{
 		{[]string{"--splats", "20", "--max-splats", "10"}, "20 splats to end with, the ceiling is 10"},
-		{[]string{"--preset", "quality", "--strategy", "default"}, "preset quality has the strategy mcmc"},
+		{[]string{"--preset", "quality", "--strategy", "default"},
+			"preset quality has the strategy mcmc, and 3dgs is asked for"},
 		{[]string{"--strategy", "mcmc", "--absgrad"}, "mcmc does not grow by gradients"},
 		{[]string{"--strategy", "mcmc", "--reset-every", "3000"}, "mcmc resets no opacities"},
 		{[]string{"--strategy", "mcmc", "--max-splats", "0"}, "grows to a fixed number"},
@@ -303,7 +320,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--steps-scaler", "0"}, "0 is no factor of steps"},
 		{[]string{"--steps-scaler", "NaN"}, "NaN is no factor of steps"},
 		{[]string{"--metrics-every", "0"}, "flag --metrics-every"},
-		{[]string{"--preset", "slow"}, "none of default, fast, mcmc, quality"},
+		{[]string{"--preset", "slow"}, "none of 3dgs, default, fast, mcmc, quality"},
 		{[]string{"--splats-factor", "0.5", "--refine-every", "0"}, "without refinement"},
 		{[]string{"--splats-factor", "-1"}, "--splats-factor is -1; it must be from 0 to 100"},
 		{[]string{"--num-downscales", "11"}, "--num-downscales is 11; it must be from 0 to 10"},

@@ -164,7 +164,8 @@ func showOptions(o *train.Options) []option {
 
 func configOptions(o *train.Options) []option {
 	return []option{
-		chosen(&o.Preset, "preset", "start from the settings of the preset `NAME`", presetNames()...),
+		chosen(&o.Preset, "preset", "start from the preset `NAME` (default: default)",
+			presetNames()...),
 		text(&o.ConfigFile, "config",
 			"read settings from a TOML `FILE`; flags override it, it overrides a preset").flagOnly(),
 		truth(&o.PrintConfig, "print-config", "print all settings in effect as a TOML file and stop").flagOnly(),

@@ -26,6 +26,8 @@ func presetHelp(all bool) string {
 		fmt.Fprintf(&b, "  %-7s  %s\n", name, summary)
 	}
 	if all {
+		b.WriteString("\nWithout --preset it is the preset default. Defaults above are those of --preset 3dgs; other\n" +
+			"presets change some of them, see: vksplat train --preset NAME --print-config\n")
 		b.WriteString("\nIn brackets: whose default it is; docs/train.md has the titles. Underscores stand for dashes,\n" +
 			"and many names of other trainers' flags are understood.\n")
 	}

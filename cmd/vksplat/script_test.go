@@ -23,6 +23,8 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
+	"vksplat/scene/safetensors"
+	"vksplat/scene/splatfile"
 	"vksplat/scene/synth"
 )
 
@@ -76,6 +78,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails,
 			"interrupts": cmdInterrupts, "killed": cmdKilled, "stopped": cmdStopped, "bucket": cmdBucket,
+			"older": cmdOlder,
 		},
 	})
 }
@@ -131,6 +134,35 @@ func cmdCut(ts *testscript.TestScript, _ bool, args []string) {
 		size += info.Size()
 	}
 	ts.Check(os.Truncate(path, size))
+}
+
+// formerly are the words of a checkpoint's header, and what versions from before presets followed captures had in their
+// place.
+var formerly = [][2]string{{`"preset":"3dgs",`, ""}, {`"strategy":"3dgs"`, `"strategy":"default"`}, {`"huber":0,`, ""}}
+
+// cmdOlder is "older FILE": makes a checkpoint that the preset 3dgs began one of an earlier version.
+func cmdOlder(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	file, err := safetensors.Open(path)
+	ts.Check(err)
+	_, text, err := splatfile.ReadCheckpointHeader(file)
+	ts.Check(err)
+	header := string(text)
+	for _, w := range formerly {
+		if !strings.Contains(header, w[0]) {
+			ts.Fatalf("no %s in %s", w[0], header)
+		}
+		header = strings.Replace(header, w[0], w[1], 1)
+	}
+	var tensors []safetensors.TensorData
+	for _, info := range file.Tensors {
+		tensors = append(tensors, safetensors.TensorData{TensorInfo: info, Write: func(w io.Writer) error {
+			_, err := io.Copy(w, file.Reader(info.Name))
+			return err
+		}})
+	}
+	ts.Check(safetensors.Write(path, splatfile.CheckpointMetadata(header), tensors)) // replaces the file as a whole
+	ts.Check(file.Close())
 }
 
 // Bounds on what a refusal may cost. Processor time is measured, so that a busy

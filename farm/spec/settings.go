@@ -22,8 +22,9 @@ type Setting struct {
 	Name    string   `json:"name"` // with underscores
 	Type    string   `json:"type"` // text, int, float, bool or ints
 	Aliases []string `json:"aliases,omitempty"`
-	Words   []string `json:"words,omitempty"` // that a text is one of
-	Seed    bool     `json:"seed,omitempty"`  // an integer up to 2^64 - 1: large ones stand in quotes
+	Words   []string `json:"words,omitempty"`  // that a text is one of
+	Former  string   `json:"former,omitempty"` // a word of earlier versions, which train takes, too; "": there is none
+	Seed    bool     `json:"seed,omitempty"`   // an integer up to 2^64 - 1: large ones stand in quotes
 }
 
 // flag is the setting's flag, without dashes in front.
@@ -95,7 +96,7 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 			typeNames[s.Type], treeName(value))
 	}
 	if s.Type == settingText {
-		if len(s.Words) > 0 && !slices.Contains(s.Words, text) {
+		if len(s.Words) > 0 && !slices.Contains(s.Words, text) && (s.Former == "" || text != s.Former) {
 			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is none of %s", text,
 				strings.Join(s.Words, ", "))
 		}

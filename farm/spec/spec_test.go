@@ -420,6 +420,7 @@ set.background = [1, 0.5, 0]
 set.eval_at = [10, 20]
 set.seed = "18446744073709551615"
 set.eval = true
+set.strategy = "default"
 [[task]]
 kind = "render"
 model = "@train"
@@ -432,7 +433,8 @@ depth = true
 		t.Fatal(err)
 	}
 	want := []Flag{{"images", "photos/small"}, {"preset", "fast"}, {"background", "1,0.5,0"}, {"eval", "true"},
-		{"eval-at", "10,20"}, {"iterations", "30"}, {"seed", "18446744073709551615"}}
+		{"eval-at", "10,20"}, {"iterations", "30"}, {"seed", "18446744073709551615"},
+		{"strategy", "default"}} // a former word, which train takes: the task's results stay its own
 	if got := p.Tasks[0].Flags; !slices.Equal(got, want) {
 		t.Errorf("flags %v, want %v", got, want)
 	}

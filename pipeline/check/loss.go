@@ -194,7 +194,7 @@ func (p *photo) want() *ref.LossResult[float64] {
 	return ref.Loss(render, ref.ConvertSlice[float64](p.target), p.width, p.height, c)
 }
 
-// checkLoss compares the sums over tiles: L1 and squares tile by tile, SSIM in all.
+// checkLoss compares the sums over tiles: the loss of colours and squares tile by tile, SSIM in all.
 func (p *photo) checkLoss() error {
 	cols := (p.width + 15) / 16
 	want := make([][3]float64, len(p.partials))
@@ -205,7 +205,7 @@ func (p *photo) checkLoss() error {
 		s := &want[i/p.width/16*cols+i%p.width/16]
 		for ch := range 3 {
 			d := float64(p.render[i][ch]) - float64(p.target[3*i+ch])
-			s[0] += math.Abs(d)
+			s[0] += p.colorLoss(math.Abs(d))
 			s[1] += d * d
 		}
 	}
@@ -226,6 +226,15 @@ func (p *photo) checkLoss() error {
 	r := p.want()
 	return closeTo("partials", []float32{float32(ssim / terms)}, []float64{r.SSIM * float64(3*r.Windows) / terms}, 1e-5,
 		0)
+}
+
+// colorLoss returns what a difference of colour adds to the loss.
+func (p *photo) colorLoss(d float64) float64 {
+	h := float64(p.huber)
+	if d < h {
+		return d * d / (2 * h)
+	}
+	return d - h/2
 }
 
 func (p *photo) checkGrad() error {

@@ -14,7 +14,7 @@ import (
 // the median camera distance is 1. The JSON names are also the keys of configuration files and,
 // with dashes, the flags of the command.
 type Config struct {
-	// training steps, one photo each
+	// training steps; one photo each (default: by the photos; 3dgs: 30000)
 	Iterations int `json:"iterations"`
 	// random seed; the same seed gives the same bytes
 	Seed uint64 `json:"seed"`
@@ -78,7 +78,7 @@ type Config struct {
 	// how splats are added and removed; 3dgs grows and prunes by gradients [3DGS]; mcmc relocates a
 	// given number of splats [3DGS-MCMC]; without a preset either brings the one of its name
 	Strategy string `json:"strategy"`
-	// stop growing at N splats; mcmc: 1000000 (default 0: what memory holds)
+	// stop growing at N splats; 0: what memory holds (default: by preset)
 	MaxSplats int `json:"max_splats"`
 	// end with exactly N splats (default 0: the strategy decides)
 	Splats int `json:"splats"`
@@ -201,7 +201,7 @@ var Settings = []Setting{
 	{
 		Name:    "iterations",
 		Group:   "Training",
-		Help:    "training steps, one photo each",
+		Help:    "training steps; one photo each (default: by the photos; 3dgs: 30000)",
 		Source:  "3DGS",
 		Aliases: []string{"max-steps", "iter", "num-iters", "total-train-iters"},
 		Steps:   true,
@@ -344,7 +344,7 @@ var Settings = []Setting{
 	{
 		Name:    "max_splats",
 		Group:   "How splats are added and removed",
-		Help:    "stop growing at `N` splats; mcmc: 1000000 (default 0: what memory holds)",
+		Help:    "stop growing at `N` splats; 0: what memory holds (default: by preset)",
 		Source:  "3DGS-MCMC",
 		Aliases: []string{"cap-max", "max-cap", "max-gaussians"},
 		Range:   Range{Most: math.Inf(1)},

@@ -32,8 +32,8 @@ type setting struct {
 	needs        [][2]string // setting and word, "" for on or above 0
 	words        []string
 	former       [2]string // a word of earlier versions and what it is now
-	step         bool   // a member of StepParams
-	factor       string // of that: "", scene or batch
+	step         bool      // a member of StepParams
+	factor       string    // of that: "", scene or batch
 }
 
 // interval is a range of numbers; the brackets of the schema say whether the ends belong to it.

@@ -59,15 +59,14 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 	for k := range plan.Blocks {
 		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
 		config := o.ConfigOf(plan, k)
-		if st := trainedBlock(plan, k); st != nil && st.Step >= config.Iterations && !anew && !o.DryRun {
+		if st := trainedBlock(plan, k); st != nil && isDone(o, st, config.Iterations) && !anew && !o.DryRun {
 			if err := o.AsTrained(k, st, config); err != nil && !o.Checkpoints.Accept {
 				return err
 			}
 			console.Printf("%sdone before, %s\n", name, statsSummary(st))
 			continue
 		}
-		console.Printf("%s%s, %s, %s\n", name, cli.Count(len(plan.Blocks[k].Cameras), "camera"),
-			cli.Count(plan.Blocks[k].Points, "point"), cli.Count(config.Iterations, "step"))
+		console.Printf("%s%s\n", name, blockSummary(o, plan, k, config.Iterations))
 		if err := runHere(children, ctx, program,
 			append([]string{"train", plan.Dir, cli.Flag("block", strconv.Itoa(k))}, flags...)); err != nil {
 			if ctx.Err() != nil {
@@ -123,6 +122,23 @@ func trainedBlock(p *plans.Plan, k int) *output.Stats {
 		return nil
 	}
 	return st
+}
+
+// isDone reports whether a block has all of its steps: those asked for, or those that it chose by its photos.
+func isDone(o *train.Options, st *output.Stats, steps int) bool {
+	if o.IterationsFactor > 0 { // a run that is resumed keeps its number
+		steps = st.Config.Iterations
+	}
+	return st.Step >= steps
+}
+
+// blockSummary says what a block is trained on and, unless its photos decide it, in how many steps.
+func blockSummary(o *train.Options, p *plans.Plan, k, steps int) string {
+	text := cli.Count(len(p.Blocks[k].Cameras), "camera") + ", " + cli.Count(p.Blocks[k].Points, "point")
+	if o.IterationsFactor == 0 {
+		text += ", " + cli.Count(steps, "step")
+	}
+	return text
 }
 
 // statsSummary says what came of a training in a few words.

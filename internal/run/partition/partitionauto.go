@@ -16,7 +16,7 @@ import (
 
 // How many blocks there are where nobody says.
 const (
-	// mostPhotos of a block: with the usual 30000 steps, each is trained on thirty times.
+	// mostPhotos of a block: with 30,000 steps, each is trained on thirty times.
 	mostPhotos = 1000
 	// planFactor stands for the splats that a block wants, over the root of (pixels of its photos times points).
 	planFactor = 0.6

@@ -28,6 +28,10 @@ func (r *Run) adopt() error {
 			return s.Name == "opacity_reg" || s.Name == "scale_reg"
 		}},
 	}
+	if r.presetBy == "" {
+		r.Preset = r.saver.from.Header.Preset // which the checkpoints to come name, as those so far
+	}
+	r.BackgroundGiven = true // it follows the kind of capture no more
 	was := r.saver.from.Header.Config
 	for i := range recipe.Settings {
 		s, followed := &recipe.Settings[i], false
@@ -51,7 +55,7 @@ func (r *Run) adopt() error {
 // not say which name at least its strategy.
 func (r *Run) otherPreset(h *checkpoint.Header) bool {
 	switch {
-	case !r.presetChosen:
+	case r.presetBy == "":
 		return false
 	case h.Preset != "":
 		return r.Preset != h.Preset

@@ -120,10 +120,10 @@ func (r *Run) raisePenalties(photos int) (said []string) {
 		return nil
 	}
 	times := min(float64(r.FewPhotos)/float64(photos), mostPenalty)
-	if r.known == nil || !r.known("opacity-reg") {
+	if r.fixed == nil || !r.fixed("opacity-reg") {
 		r.Config.OpacityReg *= times
 	}
-	if r.known == nil || !r.known("scale-reg") {
+	if r.fixed == nil || !r.fixed("scale-reg") {
 		r.Config.ScaleReg *= times
 	}
 	return []string{fmt.Sprintf("penalties of opacity and scale %.2g times as large", times)}
@@ -170,4 +170,4 @@ func (o *Options) Choose(dir string) (said string, err error) {
 }
 
 // ByDefault reports whether nobody chose a preset.
-func (o *Options) ByDefault() bool { return !o.presetChosen && o.Preset == DefaultPreset }
+func (o *Options) ByDefault() bool { return o.presetBy == "" && o.Preset == DefaultPreset }

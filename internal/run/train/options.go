@@ -240,14 +240,15 @@ type Options struct {
 	Checkpoints     CheckpointOptions
 	MemoryFlags
 
-	Preset       string
-	presetChosen bool                   // by name or strategy
-	known        func(name string) bool // what flags or a file have set; nil: Resolve was not called
-	stays        func(name string) bool // which numbers of steps do not follow the capture
-	ConfigFile   string
-	StepsScaler  float64
-	PassedOn     []string // flags for the training of a plan's block
-	PrintConfig  bool
+	Preset      string
+	presetBy    string                 // the setting that chose it, preset or strategy; "": none did
+	known       func(name string) bool // what flags or a file have set; nil: Resolve was not called
+	stays       func(name string) bool // which numbers of steps do not follow the capture
+	fixed       func(name string) bool // which penalties do not
+	ConfigFile  string
+	StepsScaler float64
+	PassedOn    []string // flags for the training of a plan's block
+	PrintConfig bool
 
 	Viewer ViewerOptions
 	// What shows the run to others; nil: nothing does. Its value may be nil where nobody wants to see it.

@@ -191,16 +191,17 @@ func (s *saver) compare(capture checkpoint.CaptureRecord) ([]recipe.Change, erro
 // fewChanges are no more than a command line can have for them.
 const fewChanges = 4
 
-// goBack says how to take changes back: by settings as far as they are sure to do, as in "--carve=0", and by what
-// chooses the photos.
+// goBack says how to take changes back: by settings as far as they are sure to do, as in "--carve=0", without a preset
+// that is not the run's, and by what chooses the photos.
 func (s *saver) goBack(changes []recipe.Change) string {
 	text := "give what the run was made with"
 	photos := s.photosBack(changes)
 	own := slices.DeleteFunc(slices.Clone(changes), func(c recipe.Change) bool { return ofCapture(c) })
 	list, sure := s.settingsBack(own)
 	switch {
+	case len(own) > 0 && s.r.otherPreset(&s.from.Header):
+		text = "leave out " + fault.Setting(s.r.presetBy) + " " + s.r.Preset + " to keep the run's settings"
 	case !sure:
-		text += s.withoutPreset(own)
 	case len(list) > 0:
 		text += ": " + strings.Join(list, " ")
 	case len(photos) > 0:
@@ -224,19 +225,6 @@ func (s *saver) settingsBack(changes []recipe.Change) (list []string, sure bool)
 		list = append(list, fault.Setting(cli.Dashed(c.Key))+"="+value)
 	}
 	return list, true
-}
-
-// withoutPreset says to leave out the preset that is asked for. Every preset sets the strategy, so that one with
-// another than the run's is surely too much.
-func (s *saver) withoutPreset(changes []recipe.Change) string {
-	if !s.r.presetChosen {
-		return ""
-	}
-	text := ", and leave out " + fault.Setting("preset") + " " + s.r.Preset
-	if !slices.ContainsFunc(changes, func(c recipe.Change) bool { return c.Key == "strategy" }) {
-		text += " unless the run had it"
-	}
-	return text
 }
 
 // photosBack says by what settings the changes of the capture are taken back, where those can have made them: not where

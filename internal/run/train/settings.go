@@ -62,7 +62,10 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 			return err
 		}
 	}
-	o.known, o.stays = known, known
+	o.known, o.stays, o.fixed = known, known, known
+	if has(config, "few-photos") { // a file that has all settings has what is multiplied, too
+		o.fixed = given
+	}
 	switch {
 	case given("iterations-factor"):
 		o.stays = func(string) bool { return false }
@@ -94,12 +97,12 @@ const DefaultPreset = "default"
 // starts from faint small splats and needs its regularisers.
 func (o *Options) presetTexts(v Vocabulary, known func(name string) bool, config map[string]string) (map[string]string,
 	error) {
-	o.presetChosen = o.Preset != "" || known("strategy")
+	o.presetBy = "preset"
 	if o.Preset == "" {
-		o.Preset = DefaultPreset
+		o.Preset, o.presetBy = DefaultPreset, ""
 		switch {
 		case known("strategy"):
-			o.Preset = o.Config.Strategy
+			o.Preset, o.presetBy = o.Config.Strategy, "strategy"
 		case o.grows(known, config):
 			o.Preset = recipe.Strategy3DGS
 		}

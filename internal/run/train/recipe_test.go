@@ -1,0 +1,284 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/plans"
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+)
+
+// field is a setting of these tests: a number, a switch or a text.
+type field struct{ p any }
+
+func (f field) String() string { return fmt.Sprint(reflect.ValueOf(f.p).Elem()) }
+
+func (f field) Set(text string) error {
+	if s, isText := f.p.(*string); isText {
+		*s = text
+		return nil
+	}
+	_, err := fmt.Sscan(text, f.p)
+	return err
+}
+
+// vocabulary names settings as the command does.
+var vocabulary = Vocabulary{
+	Setting: func(o *Options, name string) Setting {
+		own := map[string]any{"preset": &o.Preset, "steps-scaler": &o.StepsScaler, "splats-factor": &o.SplatsFactor,
+			"iterations-factor": &o.IterationsFactor, "few-photos": &o.FewPhotos}
+		if p, is := own[name]; is {
+			return field{p}
+		}
+		for i := range recipe.Settings {
+			if s := &recipe.Settings[i]; cli.Dashed(s.Name) == name {
+				return field{s.Of(&o.Config)}
+			}
+		}
+		return nil
+	},
+	Preset: func(name string) (map[string]string, error) {
+		var values map[string]any
+		_, err := toml.DecodeFS(Presets, "presets/"+name+".toml", &values)
+		texts := map[string]string{}
+		for key, v := range values {
+			texts[cli.Dashed(key)] = fmt.Sprint(v)
+		}
+		return texts, err
+	},
+}
+
+// texts are settings by name.
+type texts map[string]string
+
+// resolved returns the options of a call with flags and a configuration file.
+func resolved(t *testing.T, flags, file texts) *Options {
+	t.Helper()
+	o := NewOptions()
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if err := vocabulary.Setting(o, name).Set(flags[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.Resolve(vocabulary, file, func(name string) bool { return has(flags, name) }); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// photographed is a capture of so many photos.
+func photographed(photos int) *scene.Capture {
+	c := &scene.Capture{Cameras: make([]scene.Camera, photos), Points: make([]scene.Point, 1000)}
+	for i := range c.Cameras {
+		c.Cameras[i] = scene.Camera{Name: fmt.Sprint(i), Width: 640, Height: 480}
+	}
+	return c
+}
+
+// followed returns the configuration of a run that follows a capture of so many photos.
+func followed(o *Options, photos int) recipe.Config {
+	r := &Run{Options: o, Capture: photographed(photos)}
+	r.saver = &saver{r: r}
+	r.followCapture()
+	return r.Config
+}
+
+// TestFollowSteps wants the whole schedule to stretch with the number of photos, but for what was given.
+func TestFollowSteps(t *testing.T) {
+	for _, tt := range []struct {
+		name                     string
+		flags, file              texts
+		photos                   int
+		iterations, stop, degree int // refine_stop and sh_degree_interval
+	}{
+		{"default", nil, nil, 100, 12500, 10416, 416},
+		{"fast", texts{"preset": "fast"}, nil, 100, 7500, 6249, 249},
+		{"scaled", texts{"steps-scaler": "0.5"}, nil, 100, 6250, 5207, 207},
+		{"a factor", texts{"iterations-factor": "100"}, nil, 49, 700, 583, 23},
+		{"a number stays", texts{"refine-stop": "5000"}, nil, 100, 12500, 5000, 416},
+		{"a number stays, scaled", texts{"refine-stop": "5000", "steps-scaler": "0.5"}, nil, 100, 6250, 2500, 207},
+		{"a number of the file stays", nil, texts{"refine-stop": "5000"}, 100, 12500, 5000, 416},
+		{"a file's factor stretches the file's numbers", nil,
+			texts{"iterations": "1000", "iterations-factor": "200", "refine-stop": "600"}, 100, 2000, 1200, 66},
+		{"but no flag", texts{"refine-stop": "600"},
+			texts{"iterations": "1000", "iterations-factor": "200", "sh-degree-interval": "40"}, 100, 2000, 600, 80},
+		{"a factor goes before a file's number", texts{"iterations-factor": "200"}, texts{"iterations": "1000"}, 100,
+			2000, 1666, 66},
+		{"a number goes before a file's factor", texts{"iterations": "1000"}, texts{"iterations-factor": "200"}, 100,
+			1000, 833, 33},
+		{"a number", texts{"iterations": "3500"}, nil, 100, 3500, 2916, 116},
+		{"published", texts{"preset": "3dgs"}, nil, 100, 30000, 15000, 1000},
+		{"published in other steps", texts{"preset": "3dgs", "iterations": "7000"}, nil, 100, 7000, 15000, 1000},
+	} {
+		c := followed(resolved(t, tt.flags, tt.file), tt.photos)
+		// Numbers that are rounded down twice may be one less.
+		near := func(got, want int) bool { return got == want || got == want+1 || got == want-1 }
+		if c.Iterations != tt.iterations || !near(c.RefineStop, tt.stop) || !near(c.SHInterval, tt.degree) {
+			t.Errorf("%s: %d steps, refined until %d, a degree every %d, want %d, %d, %d", tt.name, c.Iterations,
+				c.RefineStop, c.SHInterval, tt.iterations, tt.stop, tt.degree)
+		}
+	}
+}
+
+// TestStartLarger wants a schedule for the capture to begin with photos that show enough, and others as they are.
+func TestStartLarger(t *testing.T) {
+	for _, tt := range []struct {
+		flags         texts
+		width, height int
+		want          int
+	}{
+		{nil, 2000, 512, 2}, {nil, 2000, 511, 1}, {nil, 255, 300, 0},
+		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 2},
+		{texts{"preset": "3dgs"}, 64, 64, 0},
+	} {
+		r := &Run{Options: resolved(t, tt.flags, nil)}
+		r.startLarger([]scene.Camera{{Width: 4000, Height: 4000}, {Width: tt.width, Height: tt.height}})
+		if r.Config.NumDownscales != tt.want {
+			t.Errorf("%v, %dx%d: halved %d times, want %d", tt.flags, tt.width, tt.height, r.Config.NumDownscales,
+				tt.want)
+		}
+	}
+}
+
+// TestFollowStepsOfBlock gives a block with a quarter of the photos a quarter of the whole's schedule, and without
+// ShareSteps that of a capture of its own.
+func TestFollowStepsOfBlock(t *testing.T) {
+	plan := &plans.Plan{Photos: 100}
+	if err := json.Unmarshal([]byte(`[{"trained":25}]`), &plan.Blocks); err != nil || plan.Share(0) != 0.25 {
+		t.Fatal(plan.Share(0), err)
+	}
+	whole, alone := followed(resolved(t, nil, nil), 100), followed(resolved(t, nil, nil), 25)
+	for _, share := range []bool{false, true} {
+		o := resolved(t, nil, nil)
+		o.Divided, o.Block, o.ShareSteps = plan, 0, share
+		o.Config = o.ConfigOf(plan, 0)
+		got, want := followed(o, 25), alone
+		if share {
+			want = whole.ForShare(0.25)
+		}
+		if got.Iterations != want.Iterations || math.Abs(float64(got.RefineStop-want.RefineStop)) > 2 ||
+			math.Abs(float64(got.ResolutionSchedule-want.ResolutionSchedule)) > 2 || got.LRMeans != want.LRMeans {
+			t.Errorf("shared %v: %+v\nwant %+v", share, got, want)
+		}
+	}
+}
+
+// TestRaisePenalties raises them for few photos, unless they are given.
+func TestRaisePenalties(t *testing.T) {
+	for _, tt := range []struct {
+		flags, file    texts
+		photos         int
+		opacity, scale float64
+	}{
+		{nil, nil, 60, 0.01, 0.01},
+		{nil, nil, 40, 0.015, 0.015},
+		{nil, nil, 5, 0.03, 0.03},
+		{texts{"opacity-reg": "0.02"}, nil, 30, 0.02, 0.02},
+		{nil, texts{"scale-reg": "0.005"}, 30, 0.02, 0.005},
+		{nil, texts{"scale-reg": "0.005", "few-photos": "60"}, 30, 0.02, 0.01}, // as --print-config writes them
+		{texts{"scale-reg": "0.005"}, texts{"scale-reg": "1", "few-photos": "60"}, 30, 0.02, 0.005},
+		{texts{"few-photos": "0"}, nil, 5, 0.01, 0.01},
+		{texts{"preset": "mcmc"}, nil, 5, 0.01, 0.01},
+	} {
+		c := followed(resolved(t, tt.flags, tt.file), tt.photos)
+		if math.Abs(c.OpacityReg-tt.opacity) > 1e-12 || math.Abs(c.ScaleReg-tt.scale) > 1e-12 {
+			t.Errorf("%v, file %v, %d photos: %g and %g, want %g and %g", tt.flags, tt.file, tt.photos, c.OpacityReg,
+				c.ScaleReg, tt.opacity, tt.scale)
+		}
+	}
+}
+
+// TestChosenPreset wants the preset that settings imply, and whether somebody chose it.
+func TestChosenPreset(t *testing.T) {
+	for _, tt := range []struct {
+		flags, file texts
+		preset, by  string
+	}{
+		{nil, nil, "default", ""},
+		{texts{"preset": "default"}, nil, "default", "preset"},
+		{nil, texts{"preset": "fast"}, "fast", "preset"},
+		{texts{"strategy": "mcmc"}, nil, "mcmc", "strategy"},
+		{nil, texts{"strategy": "3dgs"}, "3dgs", "strategy"},
+		{texts{"absgrad": "true"}, nil, "3dgs", ""},
+		{nil, texts{"grow-grad2d": "0.0003"}, "3dgs", ""},
+		{nil, texts{"grow-grad2d": "0", "reset-every": "0"}, "default", ""},
+		{texts{"reset-every": "0"}, texts{"reset-every": "3000"}, "3dgs", ""},
+	} {
+		o := resolved(t, tt.flags, tt.file)
+		if o.Preset != tt.preset || o.presetBy != tt.by || o.ByDefault() != (tt.by == "" && tt.preset == "default") {
+			t.Errorf("%v, file %v: preset %s by %q, want %s by %q", tt.flags, tt.file, o.Preset, o.presetBy, tt.preset,
+				tt.by)
+		}
+	}
+}
+
+// TestAdopt wants a run that is resumed to have the checkpoint's settings but for those that the call gives.
+func TestAdopt(t *testing.T) {
+	begun := followed(resolved(t, texts{"seed": "9", "carve": "0"}, nil), 20)
+	begun.Background = [3]float32{0, 0, 1}
+	for _, tt := range []struct {
+		name        string
+		before      string // the preset that the checkpoint names
+		flags, file texts
+		change      func(c *recipe.Config) // from what the run began with
+		preset      string
+	}{
+		{"nothing", "default", nil, nil, func(*recipe.Config) {}, "default"},
+		{"nothing, of an older version", "", nil, nil, func(*recipe.Config) {}, ""},
+		{"its preset", "default", texts{"preset": "default"}, nil, func(*recipe.Config) {}, "default"},
+		{"a preset with its strategy, of an older version", "", texts{"preset": "fast"}, nil, func(*recipe.Config) {},
+			"fast"},
+		{"nothing, of another preset", "fast", nil, nil, func(*recipe.Config) {}, "fast"},
+		{"a flag", "default", texts{"seed": "3"}, nil, func(c *recipe.Config) { c.Seed = 3 }, "default"},
+		{"a key", "default", nil, texts{"near": "0.5"}, func(c *recipe.Config) { c.Near = 0.5 }, "default"},
+		{"more steps", "default", texts{"iterations": "9000"}, nil, func(c *recipe.Config) { c.Iterations = 9000 },
+			"default"},
+		{"its factors", "default", texts{"iterations-factor": "1250", "splats-factor": "0.6", "few-photos": "60"}, nil,
+			func(*recipe.Config) {}, "default"},
+		{"a scale of steps", "default", texts{"steps-scaler": "2"}, nil, func(c *recipe.Config) {
+			*c = followed(resolved(t, texts{"steps-scaler": "2", "seed": "9", "carve": "0"}, nil), 20)
+			c.Background = begun.Background
+		}, "default"},
+	} {
+		r := &Run{Options: resolved(t, tt.flags, tt.file), Capture: photographed(20)}
+		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
+		if err := r.adopt(); err != nil {
+			t.Fatal(err)
+		}
+		r.followCapture()
+		want := begun
+		tt.change(&want)
+		if changes := want.Changes(r.Config); len(changes) > 0 || r.Preset != tt.preset || !r.BackgroundGiven ||
+			r.Config.Iterations != want.Iterations {
+			t.Errorf("%s: preset %q, %v", tt.name, r.Preset, changes)
+		}
+	}
+}
+
+// TestAdoptNothing keeps what is asked for where another recipe is.
+func TestAdoptNothing(t *testing.T) {
+	begun := resolved(t, texts{"preset": "3dgs"}, nil).Config
+	for _, tt := range []struct {
+		before string
+		flags  texts
+	}{
+		{"3dgs", texts{"preset": "default"}}, {"3dgs", texts{"strategy": "mcmc"}}, {"", texts{"preset": "fast"}},
+	} {
+		r := &Run{Options: resolved(t, tt.flags, nil)}
+		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
+		was := r.Config
+		if err := r.adopt(); err != nil || r.Config != was || r.Preset == "3dgs" {
+			t.Errorf("%v on preset %q: %v, %v", tt.flags, tt.before, was.Changes(r.Config), err)
+		}
+	}
+}
