@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # curve.sh CAPTURE...: PSNR of the held-out photos against seconds from the command's start, for the presets PRESETS
-# (default, fast, 3dgs, mcmc). One run each measures itself AT times (40); its measurements do not count as time. Rows of
-# JSON go to ROWS (rows.jsonl), for plot.py; a table of the last measurement at 2, 5, 10, 20 and 30 s is printed.
+# (default, fast, 3dgs, mcmc). One run each measures itself AT times (40); its measurements do not count as time. Rows
+# of JSON go to ROWS (rows.jsonl), for plot.py; a table of the last measurement at 2, 5, 10, 20 and 30 s is printed.
 # VKSPLAT is the program (default: vksplat), FLAGS are more flags of train.
 set -euo pipefail
 vksplat=${VKSPLAT:-vksplat} rows=${ROWS:-rows.jsonl} at=${AT:-40}
