@@ -296,7 +296,7 @@ func TestAsTrained(t *testing.T) {
 		{nil, texts{"refine-stop": "5000"}, false},
 		{texts{"refine-stop": "5000"}, texts{"refine-stop": "5000"}, true},
 		{nil, texts{"num-downscales": "2"}, false}, // where the photos allow 1
-		{nil, texts{"iterations": "2000"}, false}, // which scales the other numbers
+		{nil, texts{"iterations": "2000"}, false},  // which scales the other numbers
 		{nil, texts{"splats": "5000"}, false},
 		{texts{"splats": "5000"}, texts{"splats": "5000"}, true},
 		{nil, texts{"max-splats": "70"}, false},
