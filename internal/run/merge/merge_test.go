@@ -9,8 +9,8 @@ import (
 	"vksplat/internal/run/plans"
 )
 
-// TestFinetuneArgs wants the merged scene to be trained by the published recipe, which keeps its splats, whatever recipe
-// its blocks had.
+// TestFinetuneArgs wants the merged scene to be trained by the published recipe, which keeps its splats, whatever
+// recipe its blocks had.
 func TestFinetuneArgs(t *testing.T) {
 	plan := &plans.Plan{Dir: "city", Capture: captured.Source{Scene: "photos"}, Origin: [3]float64{1, 2, 0}}
 	m := &merger{plan: plan, Options: &Options{Finetune: 7, Overwrite: true, DeviceFlags: []string{"--device=1"},
@@ -24,8 +24,7 @@ func TestFinetuneArgs(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), strings.Join(want, " "))
 	}
 	m.Overwrite = false
-	got := m.finetuneArgs("")
-	for _, arg := range got {
+	for _, arg := range m.finetuneArgs("") {
 		if strings.HasPrefix(arg, "--test-list") || arg == "--overwrite" {
 			t.Errorf("%s is given", arg)
 		}

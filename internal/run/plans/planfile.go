@@ -91,8 +91,8 @@ func (p *Plan) BlockFolder(k int) string {
 	return filepath.Join(p.Dir, blockPrefix+strconv.Itoa(k))
 }
 
-// Follow reports whether the blocks' numbers of steps follow their photos: they are their shares of some number, rounded
-// down or to the nearest, or, where each block is trained as a capture of its own, go as the root of the share.
+// Follow reports whether the blocks' numbers of steps follow their photos: they are their shares of some number,
+// rounded down or to the nearest, or, where each block is trained as a capture of its own, go as the root of the share.
 func (p *Plan) Follow(steps []int) bool {
 	root := func(k int) float64 { return math.Sqrt(p.Share(k)) }
 	return multiples(steps, p.Share, 0) || multiples(steps, p.Share, 0.5) || multiples(steps, root, 0.5)

@@ -4,7 +4,8 @@ import "testing"
 
 // TestFollow wants numbers of steps that follow the blocks' photos told from those that do not.
 func TestFollow(t *testing.T) {
-	p := &Plan{Photos: 110, HeldOut: make([]string, 10), Blocks: []planBlock{{Trained: 60}, {Trained: 33}, {Trained: 40}}}
+	p := &Plan{Photos: 110, HeldOut: make([]string, 10),
+		Blocks: []planBlock{{Trained: 60}, {Trained: 33}, {Trained: 40}}}
 	for _, tt := range []struct {
 		name  string
 		steps [3]int
