@@ -147,6 +147,9 @@ func (r *Run) show(events io.Writer) (err error) {
 	if err := r.saver.list(); err != nil {
 		return err
 	}
+	if err := r.saver.rememberBegun(); err != nil {
+		return err
+	}
 	if r.rec, err = openRecord(r, events); err != nil {
 		return err
 	}
@@ -264,9 +267,14 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	r.warnIdle()
+	r.followCapture()
 	r.warnSmall()
 	r.warnStill()
-	r.followCapture()
+	if !r.DryRun { // once more: the last step may be another one
+		if err := errors.Join(r.refuseFolders(), r.saver.refuseForeign()); err != nil {
+			return err
+		}
+	}
 	if c.Synthetic && !r.BackgroundGiven {
 		r.Config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}
