@@ -40,7 +40,7 @@ func (r *Run) adopt() error {
 		r.noteLater(fmt.Sprintf("an earlier version began this run and did not note its preset: it goes on with its own "+
 			"settings, whatever those of %s %s are", fault.Setting("preset"), r.Preset))
 	}
-	r.Preset = preset       // which the checkpoints to come name, as those so far
+	r.Preset = preset        // which the checkpoints to come name, as those so far
 	r.BackgroundGiven = true // it follows the kind of capture no more
 	r.adoptSettings(&was)
 	return r.Check()

@@ -147,9 +147,6 @@ func (r *Run) show(events io.Writer) (err error) {
 	if err := r.saver.list(); err != nil {
 		return err
 	}
-	if err := r.saver.rememberBegun(); err != nil {
-		return err
-	}
 	if r.rec, err = openRecord(r, events); err != nil {
 		return err
 	}
