@@ -140,7 +140,11 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 			return nil, &failure{&settingError{key, err}, ErrUsage}
 		}
 	}
-	r.Given = func(name string) bool { _, given := texts[underscored(name)]; return given }
+	r.SourceGiven = true
+	r.Given = func(name string) bool {
+		_, given := texts[underscored(name)]
+		return given || o.HoldOut != 0 && name == "eval"
+	}
 	return r, r.Resolve(train.Vocabulary{Setting: settingOf, Preset: readPreset}, nil, r.Given)
 }
 

@@ -47,6 +47,9 @@ func ListCheckpoints(dir string) ([]CheckpointFile, error) {
 // AskedFile lists, in the folder of checkpoints, the steps whose checkpoints were asked for and stay.
 const AskedFile = "save_at.json"
 
+// BegunFile says, in the folder of checkpoints, what a run was begun with.
+const BegunFile = "begun.json"
+
 // OpenWhole opens a checkpoint after reading all of it.
 func OpenWhole(path string) (*checkpoint.File, error) {
 	c, err := checkpoint.Open(path)

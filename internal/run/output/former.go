@@ -79,8 +79,8 @@ func holdsRun(out string) bool {
 
 // wholeRunFiles lists the files in out about a run as a whole.
 func wholeRunFiles(out string) (list []string) {
-	asked := filepath.Join(CheckpointFolder, AskedFile)
-	for _, name := range slices.Concat(RunFiles, []string{MetricsFile, WrittenFile, DemoPicture, asked}) {
+	asked, begun := filepath.Join(CheckpointFolder, AskedFile), filepath.Join(CheckpointFolder, BegunFile)
+	for _, name := range slices.Concat(RunFiles, []string{MetricsFile, WrittenFile, DemoPicture, asked, begun}) {
 		list = append(list, filepath.Join(out, name))
 	}
 	events, err := eventFiles(filepath.Join(out, TensorboardFolder))

@@ -1,64 +1,109 @@
 package train
 
 import (
+	"fmt"
 	"reflect"
 
 	"vksplat/internal/cli"
-	"vksplat/pipeline/checkpoint"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline/recipe"
 )
 
-// adopt gives a run that is resumed the settings of its checkpoint wherever the call says nothing: neither the same
+// adopt gives a run that is resumed the settings that it was begun with wherever the call says nothing: neither the same
 // command line nor the same version of the presets is needed to go on. What the call does say is compared later.
 func (r *Run) adopt() error {
-	if r.saver.from == nil || r.known == nil || r.otherPreset(&r.saver.from.Header) {
+	s := r.saver
+	if r.known == nil || s.from == nil && s.o.Resume != ResumeAuto {
 		return nil
 	}
-	follow := []struct {
-		name   string
-		factor any
-		sets   func(s *recipe.Setting) bool // what follows the capture by it
-	}{
-		{"iterations-factor", &r.IterationsFactor, func(s *recipe.Setting) bool {
-			return s.Steps || s.Name == "num_downscales"
-		}},
-		{"steps-scaler", nil, func(s *recipe.Setting) bool { return s.Steps }},
-		{"splats-factor", &r.SplatsFactor, func(s *recipe.Setting) bool { return s.Name == "splats" }},
-		{"few-photos", &r.FewPhotos, func(s *recipe.Setting) bool {
-			return s.Name == "opacity_reg" || s.Name == "scale_reg"
-		}},
+	if s.from == nil || s.ownPast() {
+		s.begun = s.readBegun()
 	}
-	if r.presetBy == "" {
-		r.Preset = r.saver.from.Header.Preset // which the checkpoints to come name, as those so far
+	var preset string
+	var was recipe.Config
+	switch {
+	case s.from != nil:
+		preset, was = s.from.Header.Preset, s.from.Header.Config
+	case s.begun != nil:
+		preset, was = s.begun.Preset, s.begun.Config
+	default:
+		return nil // there is nothing to go on with
 	}
+	if s.begun != nil {
+		r.adoptCapture(s.begun)
+	}
+	if r.otherPreset(preset, &was) {
+		return nil
+	}
+	if r.presetBy == "preset" && preset == "" {
+		r.noteLater(fmt.Sprintf("an earlier version began this run and did not note its preset: it goes on with its own "+
+			"settings, whatever those of %s %s are", fault.Setting("preset"), r.Preset))
+	}
+	r.Preset = preset        // which the checkpoints to come name, as those so far
 	r.BackgroundGiven = true // it follows the kind of capture no more
-	was := r.saver.from.Header.Config
-	for i := range recipe.Settings {
-		s, followed := &recipe.Settings[i], false
-		for _, f := range follow {
-			followed = followed || f.sets(s) && r.known(f.name)
-		}
-		if !followed && !r.known(cli.Dashed(s.Name)) {
-			reflect.ValueOf(s.Of(&r.Config)).Elem().Set(reflect.ValueOf(s.Of(&was)).Elem())
-		}
-	}
-	scaled := r.known("steps-scaler")
-	for _, f := range follow {
-		if f.factor != nil && !r.known(f.name) && !(scaled && f.factor == &r.IterationsFactor) {
-			reflect.ValueOf(f.factor).Elem().SetZero()
-		}
-	}
+	r.adoptSettings(&was)
 	return r.Check()
 }
 
-// otherPreset reports whether another recipe is asked for than the run was begun with. Checkpoints of versions that did
-// not say which name at least its strategy.
-func (r *Run) otherPreset(h *checkpoint.Header) bool {
+// adoptCapture brings how the capture is read, what is held out and where the origin is to what the run has.
+func (r *Run) adoptCapture(b *begun) {
+	if !r.SourceGiven {
+		b.Source.Options(&r.Load, r.known)
+	}
+	if !r.known("eval") && !r.known("test-every") && !r.known("test-list") {
+		r.Eval, r.TestEvery, r.TestList = b.Eval, b.TestEvery, b.TestList
+	}
+	if !r.known("origin") {
+		r.Options.Origin = captured.OriginFlag(b.Origin)
+	}
+}
+
+// adoptSettings takes over the settings of the recipe, but for those that are given or follow what is given otherwise
+// than the run was begun with: these are computed, and then compared.
+func (r *Run) adoptSettings(was *recipe.Config) {
+	var b begun
+	if r.saver.begun != nil {
+		b = *r.saver.begun
+	}
+	anew := func(name string, same bool) bool { return r.known(name) && (r.saver.begun == nil || !same) }
+	share := anew("share-steps", r.ShareSteps == b.ShareSteps)
+	steps := share || anew("steps-scaler", r.StepsScaler == b.StepsScaler) ||
+		anew("iterations-factor", r.IterationsFactor == b.IterationsFactor)
+	splats := anew("splats-factor", r.SplatsFactor == b.SplatsFactor)
+	few := anew("few-photos", r.FewPhotos == b.FewPhotos)
+	c := &r.Config
+	for i := range recipe.Settings {
+		s := &recipe.Settings[i]
+		follows := steps && (s.Steps || s.Name == "num_downscales") || share && s.Rate || splats && s.Name == "splats" ||
+			(splats || r.known("splats")) && s.Name == "max_splats" ||
+			few && (s.Name == "opacity_reg" || s.Name == "scale_reg")
+		if !follows && !r.known(cli.Dashed(s.Name)) {
+			reflect.ValueOf(s.Of(c)).Elem().Set(reflect.ValueOf(s.Of(was)).Elem())
+		}
+	}
+	if !steps {
+		r.IterationsFactor = 0
+	}
+	if !splats {
+		r.SplatsFactor = 0
+	}
+	if !few {
+		r.FewPhotos = 0
+	}
+	if c.AbsGrad && !was.AbsGrad && !r.known("grow-grad2d") {
+		c.GrowGrad2D = recipe.AbsGradThreshold
+	}
+}
+
+// otherPreset reports whether another recipe is asked for than the run was begun with. Versions that did not note its
+// preset noted at least its strategy.
+func (r *Run) otherPreset(preset string, was *recipe.Config) bool {
 	switch {
 	case r.presetBy == "":
 		return false
-	case h.Preset != "":
-		return r.Preset != h.Preset
+	case preset != "":
+		return r.Preset != preset
 	}
-	return r.Config.Strategy != h.Config.Strategy
+	return r.Config.Strategy != was.Strategy
 }

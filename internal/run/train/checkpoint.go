@@ -30,6 +30,9 @@ type saver struct {
 	dir string
 
 	from    *checkpoint.File        // to go on with; nil: from the start
+	begun   *begun                  // what the run that goes on was begun with; nil: unknown, or it is begun now
+	noted   bool                    // what the run was begun with is on disk, or cannot be
+	former  bool                    // OUT has checkpoints of an earlier run
 	foreign []string                // checkpoints in dir that are not of this run's past
 	left    []string                // likewise what else an earlier run left in OUT
 	aside   bool                    // both are in output.AsideFolder

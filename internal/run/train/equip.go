@@ -126,7 +126,7 @@ func (r *Run) warnPlan() {
 			" splats on them")
 	}
 	asked, most := r.Config.MaxSplats, r.plan.Ceiling
-	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked {
+	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked || r.Config.Refinements() == 0 {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use "+

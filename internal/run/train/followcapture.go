@@ -15,7 +15,8 @@ import (
 	"vksplat/scene/initial"
 )
 
-// The values of SplatsFactor and IterationsFactor. The largest give more splats than any photo has pixels, and weeks.
+// The values of SplatsFactor and IterationsFactor. The largest give more splats than any photo has pixels, and more
+// steps than anybody waits for.
 var (
 	SplatsFactors     = recipe.Range{Most: 100}
 	IterationsFactors = recipe.Range{Most: 1e6}
@@ -41,7 +42,7 @@ func (r *Run) followCapture() {
 	said := append(r.followSteps(len(train)), r.followSplats(cams)...)
 	said = append(said, r.raisePenalties(len(train))...)
 	if len(said) > 0 {
-		r.noteLater(fmt.Sprintf("preset %s chose by %s: %s", r.Preset, captureText(len(train), r.Capture),
+		r.noteLater(fmt.Sprintf("%s recipe for %s: %s", r.Preset, captureText(len(train), r.Capture),
 			strings.Join(said, ", ")))
 	}
 }
@@ -65,7 +66,11 @@ func (r *Run) followSteps(photos int) (said []string) {
 		photos = int(math.Round(float64(photos) / share))
 	}
 	steps := max(1, math.Round(r.IterationsFactor*math.Sqrt(float64(photos))*r.StepsScaler*share))
-	stretched := c.Scaled(steps / float64(c.Iterations))
+	base := *c // once from the schedule as it is written: numbers are rounded down
+	if r.unscaled.Iterations > 0 {
+		base = r.unscaled
+	}
+	stretched := base.Scaled(steps / float64(base.Iterations))
 	stretched.Iterations = int(steps)
 	for i := range recipe.Settings {
 		s := &recipe.Settings[i]
@@ -102,7 +107,7 @@ func (r *Run) followSplats(cams []scene.Camera) (said []string) {
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}
-	if c.Strategy == recipe.StrategyMCMC && (r.known == nil || !r.known("max-splats")) {
+	if c.Strategy == recipe.StrategyMCMC && (r.fixed == nil || !r.fixed("max-splats")) {
 		c.MaxSplats = c.Splats // which it never exceeds: memory for more is better spent on pairs
 	}
 	if from := r.saver.from; from != nil { // which may have begun with less: see makePlan
@@ -120,11 +125,15 @@ func (r *Run) raisePenalties(photos int) (said []string) {
 		return nil
 	}
 	times := min(float64(r.FewPhotos)/float64(photos), mostPenalty)
+	before := r.Config
 	if r.fixed == nil || !r.fixed("opacity-reg") {
 		r.Config.OpacityReg *= times
 	}
 	if r.fixed == nil || !r.fixed("scale-reg") {
 		r.Config.ScaleReg *= times
+	}
+	if r.Config == before {
+		return nil
 	}
 	return []string{fmt.Sprintf("penalties of opacity and scale %.2g times as large", times)}
 }

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"fmt"
+
 	"slices"
 
 	"vksplat/internal/fault"
@@ -55,8 +57,15 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 	return output.RefuseFormer(s.r.Out, whole, hint)
 }
 
-// startOver drops, with the first step or write of a run, the lines of metrics.jsonl that are not its past.
+// startOver notes, with the first step or write of a run, what it was begun with, and drops the lines of metrics.jsonl
+// that are not its past.
 func (s *saver) startOver() {
+	if !s.noted {
+		s.noted = true
+		if err := s.rememberBegun(); err != nil {
+			s.r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v", err))
+		}
+	}
 	if s.r.rec != nil {
 		s.r.rec.startOver()
 	}

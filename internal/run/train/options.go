@@ -68,7 +68,7 @@ func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error
 	}
 	if o.SplatsFactor > 0 && config.Splats == 0 {
 		chosen = append(chosen, "splats")
-		follows(o.known, "max_splats")
+		follows(o.fixed, "max_splats")
 	}
 	if o.FewPhotos > 0 {
 		follows(o.fixed, "opacity_reg", "scale_reg")
@@ -234,11 +234,13 @@ type Options struct {
 	EvalAt    cli.Steps // evaluate after these steps too
 	Exports   convert.Exports
 	Load      captured.Options
-	Device    pipeline.DeviceOptions
-	Devices   string // that train together; "": one does
-	Origin    captured.OriginFlag
-	Init      initial.Options
-	Config    recipe.Config
+	// Whether Load is the caller's choice as a whole: a run that is resumed takes over nothing of it.
+	SourceGiven bool
+	Device      pipeline.DeviceOptions
+	Devices     string // that train together; "": one does
+	Origin      captured.OriginFlag
+	Init        initial.Options
+	Config      recipe.Config
 	// What follows the capture, see followCapture; 0: it does not. The number of steps, of splats to end with, and for
 	// captures of fewer photos than FewPhotos the penalties.
 	IterationsFactor, SplatsFactor float64
@@ -249,9 +251,10 @@ type Options struct {
 	MemoryFlags
 
 	Preset      string
-	presetBy    string                 // the setting that chose it, preset or strategy; "": none did
+	presetBy    string                 // what chose it, preset, strategy or config; "": nothing did
 	known       func(name string) bool // what flags or a file have set; nil: Resolve was not called
 	stays       func(name string) bool // which numbers of steps do not follow the capture
+	unscaled    recipe.Config          // before StepsScaler
 	fixed       func(name string) bool // which penalties do not
 	ConfigFile  string
 	StepsScaler float64

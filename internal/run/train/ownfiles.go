@@ -15,7 +15,7 @@ import (
 // is not ours to remove, and the end of a long run is too late to find out.
 func (r *Run) refuseFolders() error {
 	paths := []string{filepath.Join(r.Out, output.MetricsFile), r.modelFile(r.Config.Iterations),
-		filepath.Join(r.saver.dir, output.AskedFile)}
+		filepath.Join(r.saver.dir, output.AskedFile), filepath.Join(r.saver.dir, output.BegunFile)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
 	}
@@ -37,7 +37,7 @@ func (r *Run) refuseFolders() error {
 // runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
 func (r *Run) runNames() []string {
 	paths := []string{filepath.Join(r.Out, output.MetricsFile), filepath.Join(r.saver.dir, output.AskedFile),
-		r.modelFile(r.Config.Iterations)}
+		filepath.Join(r.saver.dir, output.BegunFile), r.modelFile(r.Config.Iterations)}
 	for _, name := range output.RunFiles {
 		paths = append(paths, filepath.Join(r.Out, name))
 	}
@@ -47,11 +47,11 @@ func (r *Run) runNames() []string {
 	return paths
 }
 
-// refuseForeign refuses to replace files in OUT that this program did not write. checkpoints are those in OUT: what
-// builds left there that kept no list is taken for a run's.
-func (s *saver) refuseForeign(checkpoints []output.CheckpointFile) error {
+// refuseForeign refuses to replace files in OUT that this program did not write. Beside checkpoints, what builds left
+// there that kept no list is taken for a run's.
+func (s *saver) refuseForeign() error {
 	s.own = output.ReadWritten(s.r.Out)
-	former := len(checkpoints) > 0 || len(output.FormerModels(s.r.Out)) > 0
+	former := s.former || len(output.FormerModels(s.r.Out)) > 0
 	if s.trusts = s.o.Overwrite || former && !s.own.Known; s.trusts {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (r *Run) sweep() {
 		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
 	})
 	output.RemoveTemps(r.saver.dir, func(base string, _ bool) bool {
-		return base == output.AskedFile || strings.HasPrefix(base, output.CheckpointPrefix) &&
+		return base == output.AskedFile || base == output.BegunFile || strings.HasPrefix(base, output.CheckpointPrefix) &&
 			strings.HasSuffix(base, output.CheckpointSuffix)
 	})
 	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {

@@ -209,7 +209,7 @@ func TestChosenPreset(t *testing.T) {
 		{texts{"preset": "default"}, nil, "default", "preset"},
 		{nil, texts{"preset": "fast"}, "fast", "preset"},
 		{texts{"strategy": "mcmc"}, nil, "mcmc", "strategy"},
-		{nil, texts{"strategy": "3dgs"}, "3dgs", "strategy"},
+		{nil, texts{"strategy": "3dgs"}, "3dgs", "config"},
 		{texts{"absgrad": "true"}, nil, "3dgs", ""},
 		{nil, texts{"grow-grad2d": "0.0003"}, "3dgs", ""},
 		{nil, texts{"grow-grad2d": "0", "reset-every": "0"}, "default", ""},
@@ -238,7 +238,7 @@ func TestAdopt(t *testing.T) {
 		{"nothing, of an older version", "", nil, nil, func(*recipe.Config) {}, ""},
 		{"its preset", "default", texts{"preset": "default"}, nil, func(*recipe.Config) {}, "default"},
 		{"a preset with its strategy, of an older version", "", texts{"preset": "fast"}, nil, func(*recipe.Config) {},
-			"fast"},
+			""},
 		{"nothing, of another preset", "fast", nil, nil, func(*recipe.Config) {}, "fast"},
 		{"a flag", "default", texts{"seed": "3"}, nil, func(c *recipe.Config) { c.Seed = 3 }, "default"},
 		{"a key", "default", nil, texts{"near": "0.5"}, func(c *recipe.Config) { c.Near = 0.5 }, "default"},
@@ -263,6 +263,56 @@ func TestAdopt(t *testing.T) {
 			r.Config.Iterations != want.Iterations {
 			t.Errorf("%s: preset %q, %v", tt.name, r.Preset, changes)
 		}
+	}
+}
+
+// TestAdoptBegun goes on with a run that has no checkpoint yet: all that it was begun with holds, but for what the call
+// gives.
+func TestAdoptBegun(t *testing.T) {
+	dir := t.TempDir()
+	first := &Run{Options: resolved(t, texts{"preset": "3dgs", "seed": "7", "steps-scaler": "0.5"}, nil)}
+	first.Eval, first.TestEvery, first.Options.Origin, first.Load.Downscale = true, 5, "1,2,3", 4
+	first.saver = &saver{r: first, o: &first.Checkpoints, dir: dir}
+	if err := first.saver.rememberBegun(); err != nil {
+		t.Fatal(err)
+	}
+	again := func(flags texts) *Run {
+		t.Helper()
+		r := &Run{Options: resolved(t, flags, nil)}
+		r.Checkpoints.Resume = ResumeAuto
+		r.saver = &saver{r: r, o: &r.Checkpoints, dir: dir}
+		if err := r.adopt(); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := again(nil)
+	if changes := first.Config.Changes(r.Config); len(changes) > 0 || r.Preset != "3dgs" || !r.Eval || r.TestEvery != 5 ||
+		r.Options.Origin != "1,2,3" || r.Load.Downscale != 4 || r.Config.Iterations != 15000 {
+		t.Errorf("%v, preset %s, %+v", changes, r.Preset, r.Options)
+	}
+	r = again(texts{"steps-scaler": "0.5", "seed": "8"})
+	if r.Config.Iterations != 15000 || r.Config.Seed != 8 || !r.Eval || r.Options.Origin != "1,2,3" {
+		t.Errorf("%d steps, seed %d, held out %v", r.Config.Iterations, r.Config.Seed, r.Eval)
+	}
+	if r = again(texts{"preset": "mcmc"}); r.Config.Strategy != recipe.StrategyMCMC || r.Config.Seed != 42 {
+		t.Errorf("strategy %s, seed %d", r.Config.Strategy, r.Config.Seed)
+	}
+}
+
+// TestFollowStepsOnce wants numbers of steps to be rounded down once, however many factors there are, and flags to stay.
+func TestFollowStepsOnce(t *testing.T) {
+	c := followed(resolved(t, texts{"steps-scaler": "0.08", "iterations-factor": "12500"}, nil), 8)
+	if want := 23 * c.Iterations / 7000; c.Iterations != 2828 || c.RefineEvery != want {
+		t.Errorf("refines every %d of %d steps, want %d", c.RefineEvery, c.Iterations, want)
+	}
+	c = followed(resolved(t, texts{"iterations-factor": "1250", "refine-stop": "3000"}, nil), 8)
+	if c.Iterations != 3536 || c.RefineStop != 3000 {
+		t.Errorf("%d steps, refined until %d", c.Iterations, c.RefineStop)
+	}
+	c = followed(resolved(t, texts{"iterations-factor": "1250", "iterations": "500"}, nil), 8)
+	if c.Iterations != 500 {
+		t.Errorf("%d steps", c.Iterations)
 	}
 }
 

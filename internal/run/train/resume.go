@@ -30,7 +30,7 @@ func (s *saver) find() error {
 	}
 	if s.o.Off {
 		s.left = s.leftovers()
-		return s.refuseForeign(nil)
+		return s.refuseForeign()
 	}
 	list, err := output.ListCheckpoints(s.dir)
 	if err != nil {
@@ -44,8 +44,9 @@ func (s *saver) find() error {
 	default:
 		err = s.openFile(list)
 	}
+	s.former = len(list) > 0
 	if err == nil {
-		err = s.refuseForeign(list)
+		err = s.refuseForeign()
 	}
 	if err != nil {
 		return err
@@ -199,8 +200,12 @@ func (s *saver) goBack(changes []recipe.Change) string {
 	own := slices.DeleteFunc(slices.Clone(changes), func(c recipe.Change) bool { return ofCapture(c) })
 	list, sure := s.settingsBack(own)
 	switch {
-	case len(own) > 0 && s.r.otherPreset(&s.from.Header):
-		text = "leave out " + fault.Setting(s.r.presetBy) + " " + s.r.Preset + " to keep the run's settings"
+	case len(own) > 0 && s.r.otherPreset(s.from.Header.Preset, &s.from.Header.Config):
+		value := s.r.Preset
+		if s.r.presetBy == "config" {
+			value = s.r.ConfigFile
+		}
+		text = "leave out " + fault.Setting(s.r.presetBy) + " " + value + " to keep the run's settings"
 	case !sure:
 	case len(list) > 0:
 		text += ": " + strings.Join(list, " ")

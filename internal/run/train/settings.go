@@ -45,7 +45,7 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 		}
 	}
 	known := func(name string) bool { return given(name) || has(config, name) }
-	preset, err := o.presetTexts(v, known, config)
+	preset, err := o.presetTexts(v, given, config)
 	if err != nil {
 		return err
 	}
@@ -66,11 +66,8 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 	if has(config, "few-photos") { // a file that has all settings has what is multiplied, too
 		o.fixed = given
 	}
-	switch {
-	case given("iterations-factor"):
-		o.stays = func(string) bool { return false }
-	case has(config, "iterations-factor"):
-		o.stays = given
+	if given("iterations-factor") || has(config, "iterations-factor") {
+		o.stays = given // the factor stretches what the file says, too
 	}
 	if o.stays("iterations") {
 		o.IterationsFactor = 0
@@ -95,14 +92,18 @@ const DefaultPreset = "default"
 // presetTexts returns what lies below flags and file, and sets Preset. A strategy alone means the preset of its name,
 // and so does a setting that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC
 // starts from faint small splats and needs its regularisers.
-func (o *Options) presetTexts(v Vocabulary, known func(name string) bool, config map[string]string) (map[string]string,
+func (o *Options) presetTexts(v Vocabulary, given func(name string) bool, config map[string]string) (map[string]string,
 	error) {
+	known := func(name string) bool { return given(name) || has(config, name) }
 	o.presetBy = "preset"
 	if o.Preset == "" {
 		o.Preset, o.presetBy = DefaultPreset, ""
 		switch {
 		case known("strategy"):
 			o.Preset, o.presetBy = o.Config.Strategy, "strategy"
+			if !given("strategy") {
+				o.presetBy = "config"
+			}
 		case o.grows(known, config):
 			o.Preset = recipe.Strategy3DGS
 		}
@@ -174,6 +175,7 @@ func (o *Options) derive(given func(string) bool, presetGrad bool) error {
 		return fault.Usagef(fmt.Sprintf("give a factor above 0 and at most %d, as in 0.25", mostScaled),
 			"%s: %g is no factor of steps", fault.Named("steps-scaler"), f)
 	}
+	o.unscaled = *c
 	if o.StepsScaler != 1 {
 		*c = c.Scaled(o.StepsScaler)
 		o.EvalAt.Scale(o.StepsScaler)

@@ -264,9 +264,14 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	r.warnIdle()
+	r.followCapture()
 	r.warnSmall()
 	r.warnStill()
-	r.followCapture()
+	if !r.DryRun { // once more: the last step may be another one
+		if err := errors.Join(r.refuseFolders(), r.saver.refuseForeign()); err != nil {
+			return err
+		}
+	}
 	if c.Synthetic && !r.BackgroundGiven {
 		r.Config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}

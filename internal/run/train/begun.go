@@ -1,0 +1,67 @@
+package train
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline/recipe"
+)
+
+// begun is what a run was begun with: the content of output.BegunFile. A checkpoint has the settings of the recipe, too,
+// but the first may come minutes after the start, and how the capture is read is no part of it.
+type begun struct {
+	Preset string        `json:"preset"`
+	Config recipe.Config `json:"config"`
+
+	StepsScaler      float64 `json:"steps_scaler"`
+	ShareSteps       bool    `json:"share_steps"`
+	IterationsFactor float64 `json:"iterations_factor"`
+	SplatsFactor     float64 `json:"splats_factor"`
+	FewPhotos        int     `json:"few_photos"`
+
+	Eval      bool            `json:"eval"`
+	TestEvery int             `json:"test_every"`
+	TestList  string          `json:"test_list"` // absolute
+	Origin    string          `json:"origin"`
+	Source    captured.Source `json:"source"`
+}
+
+// rememberBegun writes down what the run is begun with. What a run that goes on was begun with stays as it is.
+func (s *saver) rememberBegun() error {
+	if s.o.Off {
+		return nil
+	}
+	if s.begun != nil {
+		return s.writeBegun(s.begun)
+	}
+	r := s.r
+	b := begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
+		IterationsFactor: r.IterationsFactor, SplatsFactor: r.SplatsFactor, FewPhotos: r.FewPhotos,
+		Eval: r.Eval, TestEvery: r.TestEvery, Origin: string(r.Options.Origin),
+		Source: captured.SourceOf(r.Scene, &r.Load)}
+	if r.TestList != "" {
+		b.TestList = output.Absolute(r.TestList)
+	}
+	return s.writeBegun(&b)
+}
+
+func (s *saver) writeBegun(b *begun) error {
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return err
+	}
+	return output.WriteJSON(filepath.Join(s.dir, output.BegunFile), b)
+}
+
+// readBegun returns what the run in OUT was begun with. Where that cannot be read, as in folders of versions that did
+// not write it, it is nil.
+func (s *saver) readBegun() *begun {
+	b := &begun{Config: recipe.Default()}
+	data, err := os.ReadFile(filepath.Join(s.dir, output.BegunFile))
+	if err != nil || json.Unmarshal(data, b) != nil || b.Config.Validate() != nil {
+		return nil
+	}
+	return b
+}
