@@ -181,8 +181,13 @@ func TestResumeSameBytes(t *testing.T) {
 		t.Fatalf("no checkpoint is left: %v", err)
 	}
 	// What is left out then is as it was.
-	if _, err := vksplat.Resume(t.Context(), device, capture, parts,
-		vksplat.TrainOptions{HoldOut: recipe().HoldOut}); err != nil {
+	left := vksplat.TrainOptions{HoldOut: recipe().HoldOut}
+	left.Progress = func(p vksplat.Progress) {
+		if p.Steps != 60 {
+			t.Errorf("step %d of %d, want 60", p.Step, p.Steps)
+		}
+	}
+	if _, err := vksplat.Resume(t.Context(), device, capture, parts, left); err != nil {
 		t.Fatal(err)
 	}
 	filetest.Same(t, filepath.Join(whole, modelFile), filepath.Join(parts, modelFile))

@@ -74,9 +74,9 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 	options.Device, options.Opened = d.options, d.gpu
 	options.CommandLine = train.CommandLine{Again: callAgain, Resumed: "Resume"}
 	options.Checkpoints.Resume = resume
-	steps := options.Config.Iterations
 	if o.Progress != nil {
 		options.Stepped = func(p pipeline.Progress) {
+			steps := options.Config.Iterations // which the run has chosen, or adopted, by now
 			o.Progress(Progress{Step: p.Step, Steps: steps, Splats: p.Splats, Loss: float64(p.Loss)})
 		}
 	}

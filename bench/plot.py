@@ -29,14 +29,17 @@ def panel(capture, rows, x0):
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         if shown and shown[-1][0] == row["points"][-1][0]:  # where the run ends
             out.append(f'<circle cx="{x(shown[-1][0]):.1f}" cy="{y(shown[-1][1]):.1f}" r="4" fill="{colour}"/>')
-        out.append(f'<text x="{x0 + WIDTH - 60}" y="{TOP + HEIGHT - 12 - 15 * i}" fill="{colour}">{row["preset"]}</text>')
+        below = TOP + HEIGHT - 12 - 15 * i
+        out.append(f'<text x="{x0 + WIDTH - 60}" y="{below}" fill="{colour}">{row["preset"]}</text>')
     return "\n".join(out)
 
 
 def main():
     rows = [json.loads(line) for line in open(sys.argv[1])]
     captures = list(dict.fromkeys(row["capture"] for row in rows))
-    panels = [panel(c, [r for r in rows if r["capture"] == c], LEFT + i * (WIDTH + GAP)) for i, c in enumerate(captures)]
+    panels = []
+    for i, c in enumerate(captures):
+        panels.append(panel(c, [r for r in rows if r["capture"] == c], LEFT + i * (WIDTH + GAP)))
     width = LEFT + len(captures) * (WIDTH + GAP)
     with open(sys.argv[2], "w") as file:
         file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{TOP + HEIGHT + 40}" '

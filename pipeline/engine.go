@@ -23,12 +23,12 @@ func (e *engine) bytesPerIsect() int64 {
 	return 4*4 + 4 + 36 + 16
 }
 
-// strategy is what of a configuration decides which passes are recorded. Its zero value is the default strategy's.
+// strategy is what of a configuration decides which passes are recorded. Its zero value is that of 3dgs.
 type strategy struct {
 	mcmc    bool // refinement relocates and adds
 	noise   bool // means are moved at random after each step
 	absgrad bool // growth is decided by absolute gradients
-	exact   bool // the default strategy refines to a given number of splats
+	exact   bool // the strategy 3dgs refines to a given number of splats
 }
 
 // frame is what a unit in flight needs of its own. Several are in flight, so that the device never waits for the host.

@@ -26,7 +26,7 @@ func shortMCMC(c *recipe.Config) {
 	c.PruneOpacity, c.Splats, c.RandomBackground = 0.06, manySplats, true
 }
 
-// shortExact makes a run of the default strategy to a given number, with everything that is off by default.
+// shortExact makes a run of the strategy 3dgs to a given number, with everything that is off by default.
 func shortExact(c *recipe.Config) {
 	c.Iterations, c.RefineStop, c.RefineStart, c.RefineEvery, c.ResetEvery = 22, 21, 2, 6, 9
 	c.AbsGrad, c.GrowGrad2D, c.RevisedOpacity = true, recipe.AbsGradThreshold, true

@@ -164,7 +164,7 @@ func showOptions(o *train.Options) []option {
 
 func configOptions(o *train.Options) []option {
 	return []option{
-		chosen(&o.Preset, "preset", "start from the preset `NAME` (default: default)",
+		chosen(&o.Preset, "preset", "start from the preset `NAME`; without it, from default",
 			presetNames()...),
 		text(&o.ConfigFile, "config",
 			"read settings from a TOML `FILE`; flags override it, it overrides a preset").flagOnly(),

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
 )
 
@@ -12,10 +13,10 @@ import (
 const toldFile = "told-default-recipe"
 
 // tellOfRecipe says once to whoever relies on it that the default recipe is another one. Where that cannot be kept in
-// mind it says so again.
+// mind it says so again. Programs, which read --progress json, know what they start.
 func tellOfRecipe(console *cli.Console, o *train.Options) {
 	dir, err := os.UserCacheDir()
-	if !o.ByDefault() || o.Checkpoints.Resume != "" || err != nil {
+	if !o.ByDefault() || o.Progress == meter.JSON || o.Checkpoints.Resume != "" || err != nil {
 		return
 	}
 	file := filepath.Join(dir, "vksplat", toldFile)

@@ -22,6 +22,8 @@ func lossCases() []Case {
 		newCase("loss", "values, windows beyond the border", table(true, (*photo).checkLoss)),
 		newCase("loss", "values, quadratic below a difference", huberTable((*photo).checkLoss)),
 		newCase("loss_grad", "gradient, quadratic below a difference", huberTable((*photo).checkGrad)),
+		newCase("loss", "masks, quadratic below a difference", huberMasked((*photo).checkMasked)),
+		newCase("loss_grad", "masks, quadratic below a difference", huberMasked((*photo).checkMaskedGrad)),
 		newCase("loss", "float32 and RGBA8 photos agree",
 			func(t *trial) error { return t.photo(50, 40, false).checkFormats(false) }),
 		newCase("loss", "picture equal to its photo", func(t *trial) error { return checkPerfect(t, false) }),
@@ -40,15 +42,46 @@ func lossCases() []Case {
 	}
 }
 
-// huberTable tries thresholds above and below which differences lie.
+// huberTable tries thresholds above and below which differences lie, and one that a third of them equal, with windows
+// inside and beyond the border.
 func huberTable(check func(*photo) error) func(t *trial) error {
 	return func(t *trial) error {
-		return each([]float32{0.05, 1}, func(h float32) error {
-			p := t.photo(40, 30, false)
-			p.huber = h
-			return p.then(check)
+		return each([]bool{false, true}, func(same bool) error {
+			return first(
+				each([]float32{0.05, 1}, func(h float32) error {
+					p := t.photo(40, 30, same)
+					p.huber = h
+					return p.then(check)
+				}),
+				t.photo(40, 30, same).atHuber(0.25).then(check))
 		})
 	}
+}
+
+// huberMasked is huberTable under masks.
+func huberMasked(check func(*photo) error) func(t *trial) error {
+	return func(t *trial) error {
+		return each([]float64{0.3, 0.95}, func(share float64) error {
+			p := t.photo(40, 30, share > 0.5).atHuber(0.25)
+			return p.masked(share).then(check)
+		})
+	}
+}
+
+// atHuber gives p a threshold, a power of 2, and a third of its pixels a difference of exactly that.
+func (p *photo) atHuber(h float32) *photo {
+	p.huber = h
+	p.opaque()
+	for i := 0; i < len(p.render); i += 3 {
+		for ch := range 3 { // a photo of 0 or 1, which 8 bits hold
+			p.pix[4*i+ch], p.render[i][ch] = 0, h
+			if (i+ch)%2 == 1 {
+				p.pix[4*i+ch], p.render[i][ch] = 255, 1-h
+			}
+		}
+	}
+	p.decode()
+	return p
 }
 
 // photo is a rendering and the photo it is compared with.

@@ -14,7 +14,7 @@ import (
 // the median camera distance is 1. The JSON names are also the keys of configuration files and,
 // with dashes, the flags of the command.
 type Config struct {
-	// training steps; one photo each (default: by the photos; 3dgs: 30000)
+	// training steps; one photo each (default: by the capture; 3dgs: 30000)
 	Iterations int `json:"iterations"`
 	// random seed; the same seed gives the same bytes
 	Seed uint64 `json:"seed"`
@@ -111,8 +111,7 @@ type Config struct {
 	// in every training step, move each channel of the background by a random number between -X and X;
 	// it may leave 0 to 1
 	BackgroundNoise float64 `json:"background_noise"`
-	// differences of colour below X count by their square in the L1 part of the loss, as their mean
-	// instead of their median fits best; 0: none do
+	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
 	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
 	// run that is extended goes on with the last ones
@@ -201,7 +200,7 @@ var Settings = []Setting{
 	{
 		Name:    "iterations",
 		Group:   "Training",
-		Help:    "training steps; one photo each (default: by the photos; 3dgs: 30000)",
+		Help:    "training steps; one photo each (default: by the capture; 3dgs: 30000)",
 		Source:  "3DGS",
 		Aliases: []string{"max-steps", "iter", "num-iters", "total-train-iters"},
 		Steps:   true,
@@ -486,10 +485,9 @@ var Settings = []Setting{
 		Of:      func(c *Config) any { return &c.SSIMLambda },
 	},
 	{
-		Name:  "huber",
-		Group: "Loss",
-		Help: "differences of colour below `X` count by their square in the L1 part of the loss, as their mean " +
-			"instead of their median fits best; 0: none do",
+		Name:   "huber",
+		Group:  "Loss",
+		Help:   "below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1",
 		Source: "Huber",
 		Range:  Range{Most: 1},
 		Of:     func(c *Config) any { return &c.Huber },

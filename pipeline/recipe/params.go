@@ -42,7 +42,7 @@ func (c *Config) StrategyParams(p *layout.StepParams, step int, sceneScale float
 
 // CleanParams makes of a refinement one that adds nothing and removes what no picture shows: floaters, which are
 // invisible by then, and splats below the alpha that renderers skip. A model with a given number of splats, or of MCMC,
-// keeps that number: MCMC relocates its floaters, the default strategy leaves them, invisible.
+// keeps that number: MCMC relocates its floaters, the strategy 3dgs leaves them, invisible.
 func (c *Config) CleanParams(p *layout.StepParams) {
 	p.TargetSplats, p.GrowGrad2d, p.PruneScale = 0, float32(math.Inf(1)), 0
 	switch {

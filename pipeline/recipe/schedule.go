@@ -71,10 +71,10 @@ func (c Config) ForShare(share float64) Config {
 }
 
 // TargetSplats returns the number of splats that the refinement after step is to end with, 0 where the thresholds of
-// the default strategy decide. It is a function of the numbers of splats at the start and at most, so that it needs no
+// the strategy 3dgs decide. It is a function of the numbers of splats at the start and at most, so that it needs no
 // count from the device.
 //
-// To a given number N the default strategy goes along the parabola of Taming 3DGS (Mallick et al. 2024, equation 2):
+// To a given number N the strategy 3dgs goes along the parabola of Taming 3DGS (Mallick et al. 2024, equation 2):
 // from the number at the start, ever slower, to N at the last refinement. Early splats have the time to be optimised,
 // and late refinements, which only replace what was pruned, disturb little. MCMC grows by its factor, or, where that
 // would not reach N, by the same larger one at each refinement.

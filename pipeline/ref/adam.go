@@ -95,7 +95,7 @@ func Explore[T Real](p *Params[T], scale T, seed uint64, step uint32) {
 	}
 }
 
-// Statistics adds what the default strategy watches for each visible splat: the norm of the 2D mean's gradient scaled
+// Statistics adds what the strategy 3dgs watches for each visible splat: the norm of the 2D mean's gradient scaled
 // by half the image, and one.
 func Statistics[T Real](model *Model[T], v *View[T], proj *Projection[T], vProjected []ProjectedGrad[T]) {
 	for i := range model.N {

@@ -41,6 +41,7 @@ type LossResult[T Real] struct {
 
 // Loss is (1 - lambda) mean|x - y| + lambda (1 - mean SSIM) of the unclamped rendering x [P] and the photo y [P*3].
 // Where no window lies inside the image, SSIM is 0 and has no gradient. The gradient of |x - y| is 0 where x = y.
+// With a threshold h in Huber, |x - y| becomes (x - y)² / 2h below h and |x - y| - h/2 from h on, whose slope is 1.
 func Loss[T Real](render [][4]T, target []T, width, height int, c LossConfig[T]) *LossResult[T] {
 	n := width * height
 	r := &LossResult[T]{VRender: make([][4]T, n)}

@@ -7,36 +7,34 @@ import (
 )
 
 // TestLossGradient compares the gradient of the loss alone with central differences, images smaller than the window
-// included.
+// included, with differences that count by their square and without.
 func TestLossGradient(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {5, 13}, {11, 11}, {13, 17}} {
-		for _, same := range []bool{false, true} { // which goes with differences that count by their square, or not
-			r := rand.New(rand.NewPCG(uint64(size[0]), 5))
-			render, target := make([][4]float64, size[0]*size[1]), make([]float64, 3*size[0]*size[1])
-			for i := range target {
-				render[i/3][i%3], target[i] = r.Float64(), r.Float64()
-			}
-			c := LossConfig[float64]{Lambda: 0.2, Same: same}
-			if same {
-				c.Huber = 0.3
-			}
-			got := Loss(render, target, size[0], size[1], c)
-			var g, want []float64
-			for i := range target {
-				x := &render[i/3][i%3]
-				was := *x
-				*x = was + 1e-6
-				up := Loss(render, target, size[0], size[1], c).Loss
-				*x = was - 1e-6
-				want = append(want, (up-Loss(render, target, size[0], size[1], c).Loss)/2e-6)
-				*x = was
-				g = append(g, got.VRender[i/3][i%3])
-			}
-			if e := RelNorm(g, want); !(e < 1e-7) {
-				t.Errorf("size %v, same %v: relative error %.3g", size, same, e)
+		for _, same := range []bool{false, true} {
+			for _, huber := range []float64{0, 0.3} {
+				c := LossConfig[float64]{Lambda: 0.2, Same: same, Huber: huber}
+				if e := lossGradientError(size[0], size[1], c); !(e < 1e-7) {
+					t.Errorf("size %v, same %v, huber %g: relative error %.3g", size, same, huber, e)
+				}
 			}
 		}
 	}
+}
+
+// lossGradientError is the relative error of the gradient for a random picture and photo.
+func lossGradientError(width, height int, c LossConfig[float64]) float64 {
+	r := rand.New(rand.NewPCG(uint64(width), 5))
+	render, target := make([][4]float64, width*height), make([]float64, 3*width*height)
+	for i := range target {
+		render[i/3][i%3], target[i] = r.Float64(), r.Float64()
+	}
+	loss := func() float64 { return Loss(render, target, width, height, c).Loss }
+	got := Loss(render, target, width, height, c).VRender
+	var g, want []float64
+	for i := range target {
+		g, want = append(g, got[i/3][i%3]), append(want, centralDifference(&render[i/3][i%3], loss))
+	}
+	return RelNorm(g, want)
 }
 
 // lossTrial is a rendering, its photo and how they are compared.

@@ -23,7 +23,7 @@ const (
 	Prune
 )
 
-// RefineConfig holds the thresholds of one refinement of the default strategy.
+// RefineConfig holds the thresholds of one refinement of the strategy 3dgs.
 type RefineConfig[T Real] struct {
 	GrowGrad2D   T // mean 2D gradient above which a splat grows
 	GrowScale    T // largest scale up to which it is duplicated rather than split, world units

@@ -262,8 +262,7 @@ type StepParams struct {
 	PruneOpacity float32
 	// weight of D-SSIM in the loss; the rest is L1
 	SsimLambda float32
-	// differences of colour below X count by their square in the L1 part of the loss, as their mean
-	// instead of their median fits best; 0: none do
+	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
 	Huber float32
 	// also count SSIM windows that reach beyond the photo, as INRIA does
 	SsimSame uint32

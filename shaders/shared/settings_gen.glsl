@@ -12,8 +12,7 @@
     float prune_opacity;
     // weight of D-SSIM in the loss; the rest is L1
     float ssim_lambda;
-    // differences of colour below X count by their square in the L1 part of the loss, as their mean
-    // instead of their median fits best; 0: none do
+    // below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
     float huber;
     // also count SSIM windows that reach beyond the photo, as INRIA does
     uint ssim_same;

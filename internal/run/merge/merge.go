@@ -295,7 +295,7 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 			fault.Setting("antialiased"))
 	}
 	m.report.Step = slices.Max(steps)
-	if slices.Min(steps) != m.report.Step && !m.plan.Shared(steps) {
+	if slices.Min(steps) != m.report.Step && !m.plan.Follow(steps) {
 		m.console.Warn(fmt.Sprintf("some blocks were trained for %s, others for %d",
 			cli.Count(slices.Min(steps), "step"), m.report.Step))
 	}
@@ -338,11 +338,33 @@ func (m *merger) finetuned(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
+	list := ""
+	if len(m.plan.HeldOut) > 0 {
+		list = filepath.Join(m.plan.Dir, heldOutList)
+		if err := m.writeHeldOut(list); err != nil {
+			return err
+		}
+	}
+	args := m.finetuneArgs(list)
+	m.console.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
+	if err := runHere(m.console, ctx, program, args); err != nil {
+		if ctx.Err() != nil {
+			return fault.ErrInterrupted
+		}
+		return fault.WithHint(fmt.Errorf("finetune %s: %w", m.plan.Dir, err),
+			"the merged scene is complete without it: "+m.out)
+	}
+	return nil
+}
+
+// finetuneArgs are the arguments of the further training. The list, if not "", names the photos that are held out. The
+// preset is the published one, whatever the blocks were trained with: it has no noise of the means, no penalties, no
+// smaller photos and no number of splats, and the rest goes on as at the end of the blocks' training.
+func (m *merger) finetuneArgs(list string) []string {
 	config := recipe.Default()
-	// as at the end of the blocks' training
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64)
-	out := filepath.Join(m.plan.Dir, finetunedFolder)
-	args := []string{"train", m.plan.Capture.Scene, "-m", out, cli.Flag("init", "ply:"+m.model()),
+	args := []string{"train", m.plan.Capture.Scene, "-m", filepath.Join(m.plan.Dir, finetunedFolder),
+		cli.Flag("preset", recipe.Strategy3DGS), cli.Flag("init", "ply:"+m.model()),
 		cli.Flag("iterations", strconv.Itoa(m.Options.Finetune)),
 		cli.Flag("sh-degree", strconv.Itoa(m.report.Degree)), cli.Flag("sh-degree-interval", "1"),
 		cli.Flag("refine-every", "0"), cli.Flag("reset-every", "0"),
@@ -356,23 +378,10 @@ func (m *merger) finetuned(ctx context.Context) error {
 	if at := m.plan.Origin; at != [3]float64{} {
 		args = append(args, cli.Flag("origin", fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2])))
 	}
-	if len(m.plan.HeldOut) > 0 {
-		list := filepath.Join(m.plan.Dir, heldOutList)
-		if err := m.writeHeldOut(list); err != nil {
-			return err
-		}
+	if list != "" {
 		args = append(args, cli.Flag("test-list", list))
 	}
-	args = append(args, m.DeviceFlags...)
-	m.console.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
-	if err := runHere(m.console, ctx, program, args); err != nil {
-		if ctx.Err() != nil {
-			return fault.ErrInterrupted
-		}
-		return fault.WithHint(fmt.Errorf("finetune %s: %w", m.plan.Dir, err),
-			"the merged scene is complete without it: "+m.out)
-	}
-	return nil
+	return append(args, m.DeviceFlags...)
 }
 
 // writeHeldOut writes the list of held-out photos as --test-list reads it.

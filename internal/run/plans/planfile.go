@@ -91,11 +91,22 @@ func (p *Plan) BlockFolder(k int) string {
 	return filepath.Join(p.Dir, blockPrefix+strconv.Itoa(k))
 }
 
-// Shared reports whether the blocks had as many steps as are their shares of some number of them.
-func (p *Plan) Shared(steps []int) bool {
+// Follow reports whether the blocks' numbers of steps follow their photos: they are their shares of some number,
+// rounded down or to the nearest, or, where each block is trained as a capture of its own, go as the root of the share.
+func (p *Plan) Follow(steps []int) bool {
+	root := func(k int) float64 { return math.Sqrt(p.Share(k)) }
+	return multiples(steps, p.Share, 0) || multiples(steps, p.Share, 0.5) || multiples(steps, root, 0.5)
+}
+
+// multiples reports whether each number n is one number times its weight, rounded such that the product is in
+// [n - below, n - below + 1). 1 is the least that a product becomes.
+func multiples(numbers []int, weight func(k int) float64, below float64) bool {
 	least, most := 0.0, math.Inf(1)
-	for k, n := range steps {
-		least, most = max(least, float64(n)/p.Share(k)), min(most, float64(n+1)/p.Share(k))
+	for k, n := range numbers {
+		if n > 1 {
+			least = max(least, (float64(n)-below)/weight(k))
+		}
+		most = min(most, (float64(n)-below+1)/weight(k))
 	}
 	return least < most
 }

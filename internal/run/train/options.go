@@ -56,18 +56,26 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 }
 
 // AsTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its
-// photos does not count.
+// photos does not count, unless it was given.
 func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error {
 	chosen := []string{"iterations"}
-	if o.SplatsFactor > 0 {
-		chosen = append(chosen, "splats", "max_splats")
+	follows := func(given func(string) bool, keys ...string) {
+		for _, key := range keys {
+			if given == nil || !given(cli.Dashed(key)) {
+				chosen = append(chosen, key)
+			}
+		}
+	}
+	if o.SplatsFactor > 0 && config.Splats == 0 {
+		chosen = append(chosen, "splats")
+		follows(o.known, "max_splats")
 	}
 	if o.FewPhotos > 0 {
-		chosen = append(chosen, "opacity_reg", "scale_reg")
+		follows(o.fixed, "opacity_reg", "scale_reg")
 	}
 	for i := range recipe.Settings {
 		if s := &recipe.Settings[i]; o.IterationsFactor > 0 && (s.Steps || s.Name == "num_downscales") {
-			chosen = append(chosen, s.Name)
+			follows(o.stays, s.Name)
 		}
 	}
 	if !o.BackgroundGiven {

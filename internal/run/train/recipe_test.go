@@ -12,6 +12,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
@@ -329,6 +330,35 @@ func TestAdoptNothing(t *testing.T) {
 		was := r.Config
 		if err := r.adopt(); err != nil || r.Config != was || r.Preset == "3dgs" {
 			t.Errorf("%v on preset %q: %v, %v", tt.flags, tt.before, was.Changes(r.Config), err)
+		}
+	}
+}
+
+// TestAsTrained wants settings that were given compared with those of a block that is done, and those that follow its
+// photos not.
+func TestAsTrained(t *testing.T) {
+	for _, tt := range []struct {
+		begun, again texts
+		same         bool
+	}{
+		{nil, nil, true},
+		{nil, texts{"sh-degree": "1"}, false},
+		{nil, texts{"refine-stop": "5000"}, false},
+		{texts{"refine-stop": "5000"}, texts{"refine-stop": "5000"}, true},
+		{nil, texts{"num-downscales": "2"}, false}, // where the photos allow 1
+		{nil, texts{"iterations": "2000"}, false},  // which scales the other numbers
+		{nil, texts{"splats": "5000"}, false},
+		{texts{"splats": "5000"}, texts{"splats": "5000"}, true},
+		{nil, texts{"max-splats": "70"}, false},
+		{texts{"max-splats": "70"}, texts{"max-splats": "70"}, true},
+		{nil, texts{"opacity-reg": "0.01"}, false},
+		{texts{"opacity-reg": "0.01"}, texts{"opacity-reg": "0.01"}, true},
+		{nil, texts{"preset": "3dgs"}, false},
+	} {
+		st := &output.Stats{Config: followed(resolved(t, tt.begun, nil), 25)}
+		o := resolved(t, tt.again, nil)
+		if err := o.AsTrained(3, st, o.Config); (err == nil) != tt.same {
+			t.Errorf("begun with %v, then %v: %v", tt.begun, tt.again, err)
 		}
 	}
 }
