@@ -68,13 +68,17 @@ func carved(t *testing.T, change func(*recipe.Config)) (s *scene.Splats, floater
 			Height: c.Height}
 		list = append(list, ref.Voter[float64]{View: view, Empty: depths[i].Empty, Median: depths[i].Median})
 	}
+	reach := 1.0
+	if cfg.Strategy == recipe.StrategyMCMC {
+		reach = mcmcReach
+	}
 	for i := range s.N {
 		var mean [3]float64
 		scale := math.Inf(-1)
 		for k := range mean {
 			mean[k], scale = float64(s.Means[3*i+k]), max(scale, math.Exp(float64(s.LogScales[3*i+k])))
 		}
-		if ref.Sigmoid(s.LogitOpacities[i]) >= ref.AlphaThreshold && ref.IsFloater(mean, scale, list) {
+		if ref.Sigmoid(s.LogitOpacities[i]) >= ref.AlphaThreshold && ref.IsFloater(mean, scale/reach, list) {
 			floaters++
 		}
 	}

@@ -2,8 +2,8 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that can
-// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than its
-// distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points: one that
+// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than
+// `reach` times its distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points: one that
 // looks at it through the scene must not outvote those that stand before it. The refinement that follows removes what
 // is invisible.
 //   reads counters voters; reads and writes chunk
@@ -20,6 +20,7 @@ layout(push_constant, scalar) uniform Push {
     uint n_voters;
     uint first_moments;     // row of the opacity's first moment
     uint second_moments;    // of its second; the same row where both lie in one word
+    float reach;            // distances to the nearest camera that a splat may be large
 } pc;
 layout(binding = 0, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 1, scalar) readonly buffer Voters { Voter voters[]; };     // [n_voters] training views
@@ -46,7 +47,7 @@ bool is_floater(vec3 mean, float scale) {
         votes++;
         if (p.z < c.empty) empty++;
     }
-    return empty > 0u && 2u * empty >= votes || scale > nearest;
+    return empty > 0u && 2u * empty >= votes || scale > pc.reach * nearest;
 }
 
 void main() {

@@ -23,14 +23,14 @@ var carveKernel = vk.Kernel{
 		{Name: "voters", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 	},
-	PushSize: 20,
+	PushSize: 24,
 }
 
 // Carve binds the buffers of carve.comp.
 //
 // carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that can
-// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than its
-// distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points: one that
+// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than
+// `reach` times its distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points: one that
 // looks at it through the scene must not outvote those that stand before it. The refinement that follows removes what
 // is invisible.
 //
@@ -44,23 +44,25 @@ type Carve struct {
 	Push     CarvePush
 }
 
-// CarvePush is the push constant block of carve.comp, 20 bytes.
+// CarvePush is the push constant block of carve.comp, 24 bytes.
 type CarvePush struct {
 	FirstId       uint32
 	ChunkSplats   uint32
 	NVoters       uint32
-	FirstMoments  uint32 // row of the opacity's first moment
-	SecondMoments uint32 // of its second; the same row where both lie in one word
+	FirstMoments  uint32  // row of the opacity's first moment
+	SecondMoments uint32  // of its second; the same row where both lie in one word
+	Reach         float32 // distances to the nearest camera that a splat may be large
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CarvePush{})-20]
+	_ = [1]struct{}{}[unsafe.Sizeof(CarvePush{})-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.ChunkSplats)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.NVoters)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.FirstMoments)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.SecondMoments)-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.Reach)-20]
 )
 
 // Kernel returns the compiled kernel.

@@ -24,7 +24,7 @@ func tellOfRecipe(console *cli.Console, o *train.Options) {
 		return
 	}
 	console.Tell(cli.Notice{Kind: cli.KindNote, Text: "without --preset, train now chooses its recipe by the capture; " +
-		"the published recipe, which it was before, is --preset 3dgs (said once)"})
+		"the published recipe, which it was before, is --preset 3dgs"})
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
 		_ = os.WriteFile(file, nil, 0o644) // else it is said again
 	}

@@ -61,6 +61,9 @@ func (t *trial) ring(n int) []ref.Voter[float32] {
 	return voters
 }
 
+// checkReach is how many distances to the nearest camera a splat may be large.
+const checkReach = 1.5
+
 // checkCarve carves a model. A splat within rounding of a threshold may go or stay.
 func checkCarve(t *trial, m *ref.Model[float32], voters []ref.Voter[float32], failed uint32) error {
 	l := t.list()
@@ -77,7 +80,7 @@ func checkCarve(t *trial, m *ref.Model[float32], voters []ref.Voter[float32], fa
 			Push: shaders.CarvePush{
 				FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NVoters: uint32(len(voters)),
 				FirstMoments:  uint32(d.momentRow(layout.RowLogitOpacities, 0)),
-				SecondMoments: uint32(d.momentRow(layout.RowLogitOpacities, 1)),
+				SecondMoments: uint32(d.momentRow(layout.RowLogitOpacities, 1)), Reach: checkReach,
 			},
 		}, vk.Items(chunkSplats, 256))
 	}
@@ -136,7 +139,7 @@ func isFloater(m *ref.Model[float32], voters []ref.Voter[float32], id int) (goes
 				exact[k].Empty, exact[k].Median = float64(voters[k].Empty)*wider, float64(voters[k].Median)*wider
 				exact[k].Cx *= nudge
 			}
-			verdict := ref.IsFloater(mean, scale*nudge, exact)
+			verdict := ref.IsFloater(mean, scale*nudge/checkReach, exact)
 			if i == 0 && j == 0 {
 				goes = verdict
 			}

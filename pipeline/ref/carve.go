@@ -8,8 +8,8 @@ type Voter[T Real] struct {
 }
 
 // IsFloater reports whether a splat with a mean and a largest scale lies where half of the views that can tell, or
-// more, see empty space, or is larger than its distance to the nearest camera. A view can tell if it shows the splat no
-// deeper than half of its points.
+// more, see empty space, or is larger than its distance to the nearest camera; scale is divided by what reach it may
+// have instead. A view can tell if it shows the splat no deeper than half of its points.
 func IsFloater[T Real](mean [3]T, scale T, voters []Voter[T]) bool {
 	votes, empty, nearest := 0, 0, T(3.4e38)
 	for k := range voters {

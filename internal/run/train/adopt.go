@@ -83,7 +83,7 @@ func (r *Run) adoptSettings(was *recipe.Config) {
 		}
 	}
 	if !steps {
-		r.IterationsFactor = 0
+		r.IterationsFactor, r.adapts = 0, false
 	}
 	if !splats {
 		r.SplatsFactor = 0

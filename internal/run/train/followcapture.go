@@ -41,10 +41,14 @@ func (r *Run) followCapture() {
 	r.startLarger(cams)
 	said := append(r.followSteps(len(train)), r.followSplats(cams)...)
 	said = append(said, r.raisePenalties(len(train))...)
-	if len(said) > 0 {
-		r.noteLater(fmt.Sprintf("%s recipe for %s: %s", r.Preset, captureText(len(train), r.Capture),
-			strings.Join(said, ", ")))
+	if len(said) == 0 {
+		return
 	}
+	what := "recipe"
+	if r.adapts {
+		what = r.Preset + " recipe"
+	}
+	r.noteLater(fmt.Sprintf("%s for %s: %s", what, captureText(len(train), r.Capture), strings.Join(said, ", ")))
 }
 
 // captureText says by what the numbers of a run were chosen.
@@ -83,7 +87,7 @@ func (r *Run) followSteps(photos int) (said []string) {
 
 // startLarger has a schedule for the capture begin with photos of leastSide or more.
 func (r *Run) startLarger(cams []scene.Camera) {
-	if r.IterationsFactor == 0 || r.stays != nil && r.stays("num-downscales") {
+	if r.IterationsFactor == 0 && !r.adapts || r.stays != nil && r.stays("num-downscales") {
 		return
 	}
 	for _, cam := range cams {
@@ -125,17 +129,19 @@ func (r *Run) raisePenalties(photos int) (said []string) {
 		return nil
 	}
 	times := min(float64(r.FewPhotos)/float64(photos), mostPenalty)
-	before := r.Config
-	if r.fixed == nil || !r.fixed("opacity-reg") {
-		r.Config.OpacityReg *= times
+	for _, p := range []struct {
+		name   string
+		weight *float64
+	}{{"opacity", &r.Config.OpacityReg}, {"scale", &r.Config.ScaleReg}} {
+		if *p.weight > 0 && (r.fixed == nil || !r.fixed(p.name+"-reg")) {
+			*p.weight *= times
+			said = append(said, p.name)
+		}
 	}
-	if r.fixed == nil || !r.fixed("scale-reg") {
-		r.Config.ScaleReg *= times
-	}
-	if r.Config == before {
+	if len(said) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("penalties of opacity and scale %.2g times as large", times)}
+	return []string{fmt.Sprintf("penalties of %s %.2g times as large", strings.Join(said, " and "), times)}
 }
 
 // makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and

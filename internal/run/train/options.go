@@ -254,6 +254,7 @@ type Options struct {
 	presetBy    string                 // what chose it, preset, strategy or config; "": nothing did
 	known       func(name string) bool // what flags or a file have set; nil: Resolve was not called
 	stays       func(name string) bool // which numbers of steps do not follow the capture
+	adapts      bool                   // the preset follows the capture, even where the number of steps was given
 	unscaled    recipe.Config          // before StepsScaler
 	fixed       func(name string) bool // which penalties do not
 	ConfigFile  string

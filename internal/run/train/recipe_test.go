@@ -139,7 +139,7 @@ func TestStartLarger(t *testing.T) {
 		want          int
 	}{
 		{nil, 2000, 512, 2}, {nil, 2000, 511, 1}, {nil, 255, 300, 0},
-		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 2},
+		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 0},
 		{texts{"preset": "3dgs"}, 64, 64, 0},
 	} {
 		r := &Run{Options: resolved(t, tt.flags, nil)}

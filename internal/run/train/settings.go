@@ -63,6 +63,7 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 		}
 	}
 	o.known, o.stays, o.fixed = known, known, known
+	o.adapts = has(preset, "iterations-factor")
 	if has(config, "few-photos") { // a file that has all settings has what is multiplied, too
 		o.fixed = given
 	}
