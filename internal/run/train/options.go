@@ -74,9 +74,12 @@ func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error
 		follows(o.fixed, "opacity_reg", "scale_reg")
 	}
 	for i := range recipe.Settings {
-		if s := &recipe.Settings[i]; o.IterationsFactor > 0 && (s.Steps || s.Name == "num_downscales") {
+		if s := &recipe.Settings[i]; o.IterationsFactor > 0 && s.Steps {
 			follows(o.stays, s.Name)
 		}
+	}
+	if o.IterationsFactor > 0 || o.adapts {
+		follows(o.stays, "num_downscales")
 	}
 	if !o.BackgroundGiven {
 		chosen = append(chosen, "background")

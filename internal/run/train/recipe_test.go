@@ -347,6 +347,7 @@ func TestAsTrained(t *testing.T) {
 		{texts{"refine-stop": "5000"}, texts{"refine-stop": "5000"}, true},
 		{nil, texts{"num-downscales": "2"}, false}, // where the photos allow 1
 		{nil, texts{"iterations": "2000"}, false},  // which scales the other numbers
+		{texts{"iterations": "2000"}, texts{"iterations": "2000"}, true}, // with photos that are halved once
 		{nil, texts{"splats": "5000"}, false},
 		{texts{"splats": "5000"}, texts{"splats": "5000"}, true},
 		{nil, texts{"max-splats": "70"}, false},
