@@ -345,8 +345,8 @@ func TestAsTrained(t *testing.T) {
 		{nil, texts{"sh-degree": "1"}, false},
 		{nil, texts{"refine-stop": "5000"}, false},
 		{texts{"refine-stop": "5000"}, texts{"refine-stop": "5000"}, true},
-		{nil, texts{"num-downscales": "2"}, false}, // where the photos allow 1
-		{nil, texts{"iterations": "2000"}, false},  // which scales the other numbers
+		{nil, texts{"num-downscales": "2"}, false},                       // where the photos allow 1
+		{nil, texts{"iterations": "2000"}, false},                        // which scales the other numbers
 		{texts{"iterations": "2000"}, texts{"iterations": "2000"}, true}, // with photos that are halved once
 		{nil, texts{"splats": "5000"}, false},
 		{texts{"splats": "5000"}, texts{"splats": "5000"}, true},
