@@ -2,10 +2,10 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that can
-// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than
-// `reach` times its distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points: one that
-// looks at it through the scene must not outvote those that stand before it. The refinement that follows removes what
-// is invisible.
+// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than `reach`
+// times its distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points:
+// one that looks at it through the scene must not outvote those that stand before it. The refinement that follows
+// removes what is invisible.
 //   reads counters voters; reads and writes chunk
 // One invocation a splat.
 #include "params.glsl"

@@ -10,8 +10,8 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// adopt gives a run that is resumed the settings that it was begun with wherever the call says nothing: neither the same
-// command line nor the same version of the presets is needed to go on. What the call does say is compared later.
+// adopt gives a run that is resumed the settings that it was begun with wherever the call says nothing: neither the
+// same command line nor the same version of the presets is needed to go on. What the call does say is compared later.
 func (r *Run) adopt() error {
 	s := r.saver
 	if r.known == nil || s.from == nil && s.o.Resume != ResumeAuto {

@@ -10,8 +10,8 @@ import (
 	"vksplat/pipeline/recipe"
 )
 
-// begun is what a run was begun with: the content of output.BegunFile. A checkpoint has the settings of the recipe, too,
-// but the first may come minutes after the start, and how the capture is read is no part of it.
+// begun is what a run was begun with: the content of output.BegunFile. A checkpoint has the settings of the recipe,
+// too, but the first may come minutes after the start, and how the capture is read is no part of it.
 type begun struct {
 	Preset string        `json:"preset"`
 	Config recipe.Config `json:"config"`

@@ -63,7 +63,8 @@ func (s *saver) startOver() {
 	if !s.noted {
 		s.noted = true
 		if err := s.rememberBegun(); err != nil {
-			s.r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v", err))
+			s.r.Console.Warn(fmt.Sprintf("resuming before the first checkpoint will need the same command line: %v",
+				err))
 		}
 	}
 	if s.r.rec != nil {

@@ -116,8 +116,8 @@ func (r *Run) sweep() {
 		return slices.Contains(output.RunFiles, base) || base == output.DemoPicture || base == output.WrittenFile
 	})
 	output.RemoveTemps(r.saver.dir, func(base string, _ bool) bool {
-		return base == output.AskedFile || base == output.BegunFile || strings.HasPrefix(base, output.CheckpointPrefix) &&
-			strings.HasSuffix(base, output.CheckpointSuffix)
+		return base == output.AskedFile || base == output.BegunFile ||
+			strings.HasPrefix(base, output.CheckpointPrefix) && strings.HasSuffix(base, output.CheckpointSuffix)
 	})
 	for _, dir := range output.StepFolders(r.Out, output.ModelFolder, -1) {
 		output.RemoveTemps(dir, func(base string, _ bool) bool { return base == output.ModelName })

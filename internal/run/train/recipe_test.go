@@ -287,7 +287,8 @@ func TestAdoptBegun(t *testing.T) {
 		return r
 	}
 	r := again(nil)
-	if changes := first.Config.Changes(r.Config); len(changes) > 0 || r.Preset != "3dgs" || !r.Eval || r.TestEvery != 5 ||
+	changes := first.Config.Changes(r.Config)
+	if len(changes) > 0 || r.Preset != "3dgs" || !r.Eval || r.TestEvery != 5 ||
 		r.Options.Origin != "1,2,3" || r.Load.Downscale != 4 || r.Config.Iterations != 15000 {
 		t.Errorf("%v, preset %s, %+v", changes, r.Preset, r.Options)
 	}
@@ -300,7 +301,8 @@ func TestAdoptBegun(t *testing.T) {
 	}
 }
 
-// TestFollowStepsOnce wants numbers of steps to be rounded down once, however many factors there are, and flags to stay.
+// TestFollowStepsOnce wants numbers of steps to be rounded down once, however many factors there are, and flags to
+// stay.
 func TestFollowStepsOnce(t *testing.T) {
 	c := followed(resolved(t, texts{"steps-scaler": "0.08", "iterations-factor": "12500"}, nil), 8)
 	if want := 23 * c.Iterations / 7000; c.Iterations != 2828 || c.RefineEvery != want {
