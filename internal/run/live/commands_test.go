@@ -141,7 +141,7 @@ func TestViewerCommands(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(out, output.CheckpointFolder)
-	if err := os.WriteFile(folder, nil, 0o666); err != nil { // in the folder's place
+	if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o666)); err != nil { // in its place
 		t.Fatal(err)
 	}
 	o.order("save")

@@ -61,10 +61,10 @@ func (o *Options) checkRecipe() error {
 		return fault.Usagef("give "+fault.Setting("refine-every")+" 100", still,
 			fault.Named("splats-factor", "refine-every"))
 	case mcmc && c.AbsGrad:
-		return fault.Usagef(o.notMCMC("absgrad"), "%s: mcmc does not grow by gradients",
+		return fault.Usagef("leave out one of the two", "%s: mcmc does not grow by gradients",
 			fault.Named(o.strategyBy(), "absgrad"))
 	case mcmc && c.ResetEvery > 0:
-		return fault.Usagef(o.notMCMC("reset-every"), "%s: mcmc resets no opacities",
+		return fault.Usagef("give "+fault.Setting("reset-every")+" 0", "%s: mcmc resets no opacities",
 			fault.Named(o.strategyBy(), "reset-every"))
 	case mcmc && c.MaxSplats == 0 && c.Splats == 0 && o.SplatsFactor == 0:
 		return fault.Usagef("give "+fault.Setting("max-splats")+" 1000000",
@@ -79,11 +79,6 @@ func (o *Options) strategyBy() string {
 		return "preset"
 	}
 	return "strategy"
-}
-
-// notMCMC says what to do about a setting that MCMC has no use for.
-func (o *Options) notMCMC(name string) string {
-	return "leave out " + fault.Setting(name) + ", or give " + fault.Setting(o.strategyBy()) + " " + recipe.Strategy3DGS
 }
 
 // checkDevices refuses devices, and plans for them, that are no choice.

@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/inspect"
@@ -41,6 +42,10 @@ func (r *Run) equip(ctx context.Context) error {
 			return err
 		}
 		splats = init.N
+		if c := &r.Config; r.follows && c.Strategy == recipe.StrategyMCMC && splats > c.Splats {
+			r.noteLater(fmt.Sprintf("training begins with %d of the %s: the model ends with as many (ask for more "+
+				"with %s)", c.Splats, cli.Count(splats, "first splat"), fault.Setting("splats")))
+		}
 		if err := models.CheckNear(r.Config.Near, init, r.Capture.Cameras); err != nil {
 			return err
 		}
@@ -126,7 +131,8 @@ func (r *Run) warnPlan() {
 			" splats on them")
 	}
 	asked, most := r.Config.MaxSplats, r.plan.Ceiling
-	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked || r.Config.Refinements() == 0 {
+	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked ||
+		r.Config.Refinements() == 0 && r.known != nil && !r.known("max-splats") {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use "+
