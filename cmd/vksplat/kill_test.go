@@ -77,7 +77,8 @@ func TestKills(t *testing.T) {
 	checkpoint := filepath.Join(output.CheckpointFolder, fmt.Sprintf("step_%d.safetensors", steps))
 	filetest.Same(t, filepath.Join(whole, ply), filepath.Join(part, ply))
 	filetest.Same(t, filepath.Join(whole, checkpoint), filepath.Join(part, checkpoint))
-	if list, err := os.ReadDir(filepath.Join(part, output.CheckpointFolder)); err != nil || len(list) != 2 { // and what it was begun with
+	list, err := os.ReadDir(filepath.Join(part, output.CheckpointFolder))
+	if err != nil || len(list) != 2 { // the other says what the run was begun with
 		t.Errorf("left in the folder of checkpoints: %v, %v", list, err)
 	}
 }
