@@ -145,7 +145,7 @@ func TestPrecedence(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"init_scale = 0.5", "iterations = 7000", "iterations_factor = 1250.0", "splats_factor = 0.6",
+		{nil, []string{"init_scale = 0.5", "iterations = 7000", "iterations_factor = 630.0", "splats_factor = 0.6",
 			"few_photos = 60", `strategy = "mcmc"`}},
 		{[]string{"--preset", "3dgs"}, []string{"init_scale = 1.0", "iterations = 30000", "max_splats = 0",
 			"iterations_factor = 0.0", "splats_factor = 0.0", "few_photos = 0", `strategy = "3dgs"`}},
@@ -178,7 +178,7 @@ func TestPrecedence(t *testing.T) {
 				"max_splats = 1000000", "num_downscales = 2"}},
 		{[]string{"--preset", "fast", "--config", file}, []string{"iterations = 900", "max_splats = 5000"}},
 		{[]string{"--preset", "fast", "--steps-scaler", "0.1"},
-			[]string{"iterations = 700", "iterations_factor = 75.0", "resolution_schedule = 175"}},
+			[]string{"iterations = 700", "iterations_factor = 50.0", "resolution_schedule = 175"}},
 		{[]string{"--preset", "3dgs", "--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"},
 			[]string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
 		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"},

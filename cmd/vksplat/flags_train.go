@@ -113,7 +113,7 @@ func initOptions(o *train.Options) []option {
 func followOptions(o *train.Options) map[string][]option {
 	return map[string][]option{
 		"iterations": {float(&o.IterationsFactor, "iterations-factor",
-			fmt.Sprintf("train for `X` times sqrt(training photos) steps, %g to %g, and stretch all schedules alike; "+
+			fmt.Sprintf("train for `X` times (training photos)^(2/3) steps, %g to %g, and stretch all schedules alike; "+
 				"--iterations overrides it (default 0: off)", train.IterationsFactors.Least,
 				train.IterationsFactors.Most)).in(train.IterationsFactors, &o.IterationsFactor)},
 		"splats": {float(&o.SplatsFactor, "splats-factor",
@@ -121,8 +121,8 @@ func followOptions(o *train.Options) map[string][]option {
 				"overrides it, --max-splats limits it (default 0: off)", train.SplatsFactors.Least,
 				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor)},
 		"scale_reg": {integer(&o.FewPhotos, "few-photos",
-			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by N / photos, at most by 3, "+
-				"unless they are given (default 0: off)")},
+			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), at most by "+
+				"3, unless they are given (default 0: off)")},
 	}
 }
 

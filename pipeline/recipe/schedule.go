@@ -132,6 +132,11 @@ const (
 	densePixels  = 500
 )
 
+// StepsFor returns what the number of steps grows with: a power of the number of photos. How much a photo adds to what
+// the others show falls with their number, and so does how often each needs to be looked at. See bench/README.md,
+// "Recipes".
+func StepsFor(photos int) float64 { return math.Pow(float64(photos), 2.0/3) }
+
 // RefinesFrom reports whether a refinement comes after step (counted from 0) or a later one.
 func (c Config) RefinesFrom(step int) bool {
 	if c.RefineEvery <= 0 {

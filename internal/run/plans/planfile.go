@@ -20,6 +20,7 @@ import (
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
+	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
 	"vksplat/scene/fingerprint"
@@ -92,10 +93,10 @@ func (p *Plan) BlockFolder(k int) string {
 }
 
 // Follow reports whether the blocks' numbers of steps follow their photos: they are their shares of some number,
-// rounded down or to the nearest, or, where each block is trained as a capture of its own, go as the root of the share.
+// rounded down or to the nearest, or, where each block is trained as a capture of its own, go as recipe.StepsFor.
 func (p *Plan) Follow(steps []int) bool {
-	root := func(k int) float64 { return math.Sqrt(p.Share(k)) }
-	return multiples(steps, p.Share, 0) || multiples(steps, p.Share, 0.5) || multiples(steps, root, 0.5)
+	alone := func(k int) float64 { return recipe.StepsFor(p.Blocks[k].Trained) }
+	return multiples(steps, p.Share, 0) || multiples(steps, p.Share, 0.5) || multiples(steps, alone, 0.5)
 }
 
 // multiples reports whether each number n is one number times its weight, rounded such that the product is in

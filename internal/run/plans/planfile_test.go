@@ -16,11 +16,11 @@ func TestFollow(t *testing.T) {
 		{"shares of 37, rounded down", [3]int{22, 12, 14}, true},
 		{"shares of 38, to the nearest", [3]int{23, 13, 15}, true},
 		{"one block of another recipe", [3]int{18000, 9900, 30000}, false},
-		{"1250 times the root of the photos", [3]int{9682, 7181, 7906}, true},
-		{"a hundredth of it", [3]int{97, 72, 79}, true},
-		{"one block by another factor", [3]int{9682, 7181, 4743}, false},
+		{"630 times the photos to the power of 2/3", [3]int{9655, 6482, 7369}, true},
+		{"a hundredth of it", [3]int{97, 65, 74}, true},
+		{"one block by another factor", [3]int{9655, 6482, 4421}, false},
 		{"one step at least", [3]int{1, 1, 1}, true},
-		{"one block was stopped early", [3]int{9682, 7181, 7000}, false},
+		{"one block was stopped early", [3]int{9655, 6482, 7000}, false},
 	} {
 		if got := p.Follow(tt.steps[:]); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -14,7 +15,7 @@ import (
 // same command line nor the same version of the presets is needed to go on. What the call does say is compared later.
 func (r *Run) adopt() error {
 	s := r.saver
-	if r.known == nil || s.from == nil && s.o.Resume != ResumeAuto {
+	if r.by == nil || s.from == nil && s.o.Resume != ResumeAuto {
 		return nil
 	}
 	if s.from == nil || s.ownPast() {
@@ -68,29 +69,25 @@ func (r *Run) adoptSettings(was *recipe.Config) {
 	}
 	anew := func(name string, same bool) bool { return r.known(name) && (r.saver.begun == nil || !same) }
 	share := anew("share-steps", r.ShareSteps == b.ShareSteps)
-	steps := share || anew("steps-scaler", r.StepsScaler == b.StepsScaler) ||
-		anew("iterations-factor", r.IterationsFactor == b.IterationsFactor)
-	splats := anew("splats-factor", r.SplatsFactor == b.SplatsFactor)
-	few := anew("few-photos", r.FewPhotos == b.FewPhotos)
+	scaled := share || anew("steps-scaler", r.StepsScaler == b.StepsScaler)
+	isAnew := func(f factor) bool { return anew(f.name, f.value(&r.Factors).Equal(f.value(&b.Factors))) }
+	follows := func(s *recipe.Setting) bool {
+		return scaled && isSchedule(s) || share && s.Rate || s.Name == "max_splats" && r.known("splats") ||
+			slices.ContainsFunc(factors, func(f factor) bool { return f.chooses(s) && isAnew(f) })
+	}
 	c := &r.Config
 	for i := range recipe.Settings {
 		s := &recipe.Settings[i]
-		follows := steps && (s.Steps || s.Name == "num_downscales") || share && s.Rate || splats && s.Name == "splats" ||
-			(splats || r.known("splats")) && s.Name == "max_splats" ||
-			few && (s.Name == "opacity_reg" || s.Name == "scale_reg")
-		if !follows && !r.known(cli.Dashed(s.Name)) {
+		if !follows(s) && !r.known(cli.Dashed(s.Name)) {
 			reflect.ValueOf(s.Of(c)).Elem().Set(reflect.ValueOf(s.Of(was)).Elem())
 		}
 	}
-	if !steps {
-		r.IterationsFactor, r.adapts = 0, false
+	for _, f := range factors {
+		if !isAnew(f) && (f.name != stepsFactor || !scaled) {
+			f.value(&r.Factors).SetZero()
+		}
 	}
-	if !splats {
-		r.SplatsFactor = 0
-	}
-	if !few {
-		r.FewPhotos = 0
-	}
+	r.adapts = r.adapts && (scaled || isAnew(factors[0]))
 	if c.AbsGrad && !was.AbsGrad && !r.known("grow-grad2d") {
 		c.GrowGrad2D = recipe.AbsGradThreshold
 	}

@@ -16,11 +16,9 @@ type begun struct {
 	Preset string        `json:"preset"`
 	Config recipe.Config `json:"config"`
 
-	StepsScaler      float64 `json:"steps_scaler"`
-	ShareSteps       bool    `json:"share_steps"`
-	IterationsFactor float64 `json:"iterations_factor"`
-	SplatsFactor     float64 `json:"splats_factor"`
-	FewPhotos        int     `json:"few_photos"`
+	StepsScaler float64 `json:"steps_scaler"`
+	ShareSteps  bool    `json:"share_steps"`
+	Factors
 
 	Eval      bool            `json:"eval"`
 	TestEvery int             `json:"test_every"`
@@ -39,8 +37,7 @@ func (s *saver) rememberBegun() error {
 	}
 	r := s.r
 	b := begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
-		IterationsFactor: r.IterationsFactor, SplatsFactor: r.SplatsFactor, FewPhotos: r.FewPhotos,
-		Eval: r.Eval, TestEvery: r.TestEvery, Origin: string(r.Options.Origin),
+		Factors: r.Factors, Eval: r.Eval, TestEvery: r.TestEvery, Origin: string(r.Options.Origin),
 		Source: captured.SourceOf(r.Scene, &r.Load)}
 	if r.TestList != "" {
 		b.TestList = output.Absolute(r.TestList)

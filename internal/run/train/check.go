@@ -3,7 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
-	"math"
+	"reflect"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -35,11 +35,12 @@ func (o *Options) checkRanges() error {
 		s := &recipe.Settings[i]
 		errs = append(errs, s.Check(&o.Config, fault.Setting(cli.Dashed(s.Name)), s.Asked()))
 	}
-	errs = append(errs, IterationsFactors.Check(fault.Setting("iterations-factor"), o.IterationsFactor,
-		o.IterationsFactor))
-	errs = append(errs, recipe.Range{Most: math.MaxInt32}.Check(fault.Setting("few-photos"), o.FewPhotos,
-		float64(o.FewPhotos)))
-	errs = append(errs, SplatsFactors.Check(fault.Setting("splats-factor"), o.SplatsFactor, o.SplatsFactor))
+	for i := range factors {
+		f := &factors[i]
+		value := f.value(&o.Factors)
+		number := value.Convert(reflect.TypeFor[float64]()).Float()
+		errs = append(errs, f.in.Check(fault.Setting(f.name), value.Interface(), number))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

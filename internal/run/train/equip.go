@@ -132,7 +132,7 @@ func (r *Run) warnPlan() {
 	}
 	asked, most := r.Config.MaxSplats, r.plan.Ceiling
 	if r.saver.from != nil || r.Config.Splats > 0 || most >= asked ||
-		r.Config.Refinements() == 0 && r.known != nil && !r.known("max-splats") {
+		r.Config.Refinements() == 0 && r.by != nil && !r.known("max-splats") {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than %s %d: the model stops growing there (raise %s, use "+

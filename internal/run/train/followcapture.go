@@ -15,13 +15,6 @@ import (
 	"vksplat/scene/initial"
 )
 
-// The values of SplatsFactor and IterationsFactor. The largest give more splats than any photo has pixels, and more
-// steps than anybody waits for.
-var (
-	SplatsFactors     = recipe.Range{Most: 100}
-	IterationsFactors = recipe.Range{Most: 1e6}
-)
-
 // leastSide is the shorter side in pixels of the smallest photos that a schedule for the capture begins with: those of
 // half the size show too little to be worth their steps.
 const leastSide = 128
@@ -57,9 +50,8 @@ func captureText(photos int, c *scene.Capture) string {
 		cli.Count(len(c.Points), "point"))
 }
 
-// followSteps stretches the schedule to IterationsFactor times the root of the number of photos. How much a photo adds
-// to what the others show falls with their number, and so does how often each needs to be looked at. A block that is
-// trained for its photos' share of the steps has that share of the whole capture's.
+// followSteps stretches the schedule to IterationsFactor times a power of the number of photos. A block that is trained
+// for its photos' share of the steps has that share of the whole capture's.
 func (r *Run) followSteps(photos int) (said []string) {
 	if r.IterationsFactor == 0 {
 		return nil
@@ -69,7 +61,7 @@ func (r *Run) followSteps(photos int) (said []string) {
 		share = r.Divided.Share(int(r.Block))
 		photos = int(math.Round(float64(photos) / share))
 	}
-	steps := max(1, math.Round(r.IterationsFactor*math.Sqrt(float64(photos))*r.StepsScaler*share))
+	steps := max(1, math.Round(r.IterationsFactor*recipe.StepsFor(photos)*r.StepsScaler*share))
 	base := *c // once from the schedule as it is written: numbers are rounded down
 	if r.unscaled.Iterations > 0 {
 		base = r.unscaled
@@ -78,7 +70,7 @@ func (r *Run) followSteps(photos int) (said []string) {
 	stretched.Iterations = int(steps)
 	for i := range recipe.Settings {
 		s := &recipe.Settings[i]
-		if n, isCount := s.Of(c).(*int); isCount && s.Steps && (r.stays == nil || !r.stays(cli.Dashed(s.Name))) {
+		if n, isCount := s.Of(c).(*int); isCount && s.Steps && r.changes(stepsFactor, cli.Dashed(s.Name)) {
 			*n = *s.Of(&stretched).(*int)
 		}
 	}
@@ -87,7 +79,7 @@ func (r *Run) followSteps(photos int) (said []string) {
 
 // startLarger has a schedule for the capture begin with photos of leastSide or more.
 func (r *Run) startLarger(cams []scene.Camera) {
-	if r.IterationsFactor == 0 && !r.adapts || r.stays != nil && r.stays("num-downscales") {
+	if r.IterationsFactor == 0 && !r.adapts || !r.changes(stepsFactor, "num-downscales") {
 		return
 	}
 	for _, cam := range cams {
@@ -111,7 +103,7 @@ func (r *Run) followSplats(cams []scene.Camera) (said []string) {
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}
-	if c.Strategy == recipe.StrategyMCMC && (r.fixed == nil || !r.fixed("max-splats")) {
+	if c.Strategy == recipe.StrategyMCMC && r.changes(splatsFactor, "max-splats") {
 		c.MaxSplats = c.Splats // which it never exceeds: memory for more is better spent on pairs
 	}
 	if from := r.saver.from; from != nil { // which may have begun with less: see makePlan
@@ -128,12 +120,12 @@ func (r *Run) raisePenalties(photos int) (said []string) {
 	if photos == 0 || photos >= r.FewPhotos {
 		return nil
 	}
-	times := min(float64(r.FewPhotos)/float64(photos), mostPenalty)
+	times := min(math.Sqrt(float64(r.FewPhotos)/float64(photos)), mostPenalty)
 	for _, p := range []struct {
 		name   string
 		weight *float64
 	}{{"opacity", &r.Config.OpacityReg}, {"scale", &r.Config.ScaleReg}} {
-		if *p.weight > 0 && (r.fixed == nil || !r.fixed(p.name+"-reg")) {
+		if *p.weight > 0 && r.changes(fewPhotos, p.name+"-reg") {
 			*p.weight *= times
 			said = append(said, p.name)
 		}
@@ -177,7 +169,7 @@ func (o *Options) Choose(dir string) (said string, err error) {
 		return "", err
 	}
 	r.followCapture()
-	o.IterationsFactor, o.SplatsFactor, o.FewPhotos = 0, 0, 0
+	o.Factors = Factors{}
 	for _, n := range r.notes {
 		said += n.Text
 	}

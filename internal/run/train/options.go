@@ -59,27 +59,10 @@ func (o *Options) OfOneBlock(plan *plans.Plan) error {
 // photos does not count, unless it was given.
 func (o *Options) AsTrained(k int, st *output.Stats, config recipe.Config) error {
 	chosen := []string{"iterations"}
-	follows := func(given func(string) bool, keys ...string) {
-		for _, key := range keys {
-			if given == nil || !given(cli.Dashed(key)) {
-				chosen = append(chosen, key)
-			}
-		}
-	}
-	if o.SplatsFactor > 0 && config.Splats == 0 {
-		chosen = append(chosen, "splats")
-		follows(o.fixed, "max_splats")
-	}
-	if o.FewPhotos > 0 {
-		follows(o.fixed, "opacity_reg", "scale_reg")
-	}
 	for i := range recipe.Settings {
-		if s := &recipe.Settings[i]; o.IterationsFactor > 0 && s.Steps {
-			follows(o.stays, s.Name)
+		if s := &recipe.Settings[i]; o.followed(s, &config) {
+			chosen = append(chosen, s.Name)
 		}
-	}
-	if o.IterationsFactor > 0 || o.adapts {
-		follows(o.stays, "num_downscales")
 	}
 	if !o.BackgroundGiven {
 		chosen = append(chosen, "background")
@@ -244,22 +227,17 @@ type Options struct {
 	Origin      captured.OriginFlag
 	Init        initial.Options
 	Config      recipe.Config
-	// What follows the capture, see followCapture; 0: it does not. The number of steps, of splats to end with, and for
-	// captures of fewer photos than FewPhotos the penalties.
-	IterationsFactor, SplatsFactor float64
-	FewPhotos                      int
+	Factors
 	// Whether the background was chosen: synthetic captures are white otherwise.
 	BackgroundGiven bool
 	Checkpoints     CheckpointOptions
 	MemoryFlags
 
 	Preset      string
-	presetBy    string                 // what chose it, preset, strategy or config; "": nothing did
-	known       func(name string) bool // what flags or a file have set; nil: Resolve was not called
-	stays       func(name string) bool // which numbers of steps do not follow the capture
-	adapts      bool                   // the preset follows the capture, even where the number of steps was given
-	unscaled    recipe.Config          // before StepsScaler
-	fixed       func(name string) bool // which penalties do not
+	presetBy    string                   // what chose it, preset, strategy or config; "": nothing did
+	by          func(name string) source // who chose a setting; nil: Resolve was not called
+	adapts      bool                     // the preset follows the capture, even where the number of steps was given
+	unscaled    recipe.Config            // before StepsScaler
 	ConfigFile  string
 	StepsScaler float64
 	PassedOn    []string // flags for the training of a plan's block

@@ -102,19 +102,19 @@ func TestFollowSteps(t *testing.T) {
 		photos                   int
 		iterations, stop, degree int // refine_stop and sh_degree_interval
 	}{
-		{"default", nil, nil, 100, 12500, 10416, 416},
-		{"fast", texts{"preset": "fast"}, nil, 100, 7500, 6249, 249},
-		{"scaled", texts{"steps-scaler": "0.5"}, nil, 100, 6250, 5207, 207},
-		{"a factor", texts{"iterations-factor": "100"}, nil, 49, 700, 583, 23},
-		{"a number stays", texts{"refine-stop": "5000"}, nil, 100, 12500, 5000, 416},
-		{"a number stays, scaled", texts{"refine-stop": "5000", "steps-scaler": "0.5"}, nil, 100, 6250, 2500, 207},
-		{"a number of the file stays", nil, texts{"refine-stop": "5000"}, 100, 12500, 5000, 416},
+		{"default", nil, nil, 125, 15750, 13124, 524},
+		{"fast", texts{"preset": "fast"}, nil, 125, 12500, 10416, 416},
+		{"scaled", texts{"steps-scaler": "0.5"}, nil, 125, 7875, 6562, 262},
+		{"a factor", texts{"iterations-factor": "100"}, nil, 64, 1600, 1333, 53},
+		{"a number stays", texts{"refine-stop": "5000"}, nil, 125, 15750, 5000, 524},
+		{"a number stays, scaled", texts{"refine-stop": "5000", "steps-scaler": "0.5"}, nil, 125, 7875, 2500, 262},
+		{"a number of the file stays", nil, texts{"refine-stop": "5000"}, 125, 15750, 5000, 524},
 		{"a file's factor stretches the file's numbers", nil,
-			texts{"iterations": "1000", "iterations-factor": "200", "refine-stop": "600"}, 100, 2000, 1200, 66},
+			texts{"iterations": "1000", "iterations-factor": "200", "refine-stop": "600"}, 125, 5000, 3000, 166},
 		{"but no flag", texts{"refine-stop": "600"},
-			texts{"iterations": "1000", "iterations-factor": "200", "sh-degree-interval": "40"}, 100, 2000, 600, 80},
-		{"a factor goes before a file's number", texts{"iterations-factor": "200"}, texts{"iterations": "1000"}, 100,
-			2000, 1666, 66},
+			texts{"iterations": "1000", "iterations-factor": "200", "sh-degree-interval": "40"}, 125, 5000, 600, 200},
+		{"a factor goes before a file's number", texts{"iterations-factor": "200"}, texts{"iterations": "1000"}, 125,
+			5000, 4166, 166},
 		{"a number goes before a file's factor", texts{"iterations": "1000"}, texts{"iterations-factor": "200"}, 100,
 			1000, 833, 33},
 		{"a number", texts{"iterations": "3500"}, nil, 100, 3500, 2916, 116},
@@ -182,12 +182,12 @@ func TestRaisePenalties(t *testing.T) {
 		opacity, scale float64
 	}{
 		{nil, nil, 60, 0.01, 0.01},
-		{nil, nil, 40, 0.015, 0.015},
+		{nil, nil, 15, 0.02, 0.02},
 		{nil, nil, 5, 0.03, 0.03},
-		{texts{"opacity-reg": "0.02"}, nil, 30, 0.02, 0.02},
-		{nil, texts{"scale-reg": "0.005"}, 30, 0.02, 0.005},
-		{nil, texts{"scale-reg": "0.005", "few-photos": "60"}, 30, 0.02, 0.01}, // as --print-config writes them
-		{texts{"scale-reg": "0.005"}, texts{"scale-reg": "1", "few-photos": "60"}, 30, 0.02, 0.005},
+		{texts{"opacity-reg": "0.02"}, nil, 15, 0.02, 0.02},
+		{nil, texts{"scale-reg": "0.005"}, 15, 0.02, 0.005},
+		{nil, texts{"scale-reg": "0.005", "few-photos": "60"}, 15, 0.02, 0.01}, // as --print-config writes them
+		{texts{"scale-reg": "0.005"}, texts{"scale-reg": "1", "few-photos": "60"}, 15, 0.02, 0.005},
 		{texts{"few-photos": "0"}, nil, 5, 0.01, 0.01},
 		{texts{"preset": "mcmc"}, nil, 5, 0.01, 0.01},
 	} {
@@ -244,7 +244,7 @@ func TestAdopt(t *testing.T) {
 		{"a key", "default", nil, texts{"near": "0.5"}, func(c *recipe.Config) { c.Near = 0.5 }, "default"},
 		{"more steps", "default", texts{"iterations": "9000"}, nil, func(c *recipe.Config) { c.Iterations = 9000 },
 			"default"},
-		{"its factors", "default", texts{"iterations-factor": "1250", "splats-factor": "0.6", "few-photos": "60"}, nil,
+		{"its factors", "default", texts{"iterations-factor": "630", "splats-factor": "0.6", "few-photos": "60"}, nil,
 			func(*recipe.Config) {}, "default"},
 		{"a scale of steps", "default", texts{"steps-scaler": "2"}, nil, func(c *recipe.Config) {
 			*c = followed(resolved(t, texts{"steps-scaler": "2", "seed": "9", "carve": "0"}, nil), 20)
@@ -305,11 +305,11 @@ func TestAdoptBegun(t *testing.T) {
 // stay.
 func TestFollowStepsOnce(t *testing.T) {
 	c := followed(resolved(t, texts{"steps-scaler": "0.08", "iterations-factor": "12500"}, nil), 8)
-	if want := 23 * c.Iterations / 7000; c.Iterations != 2828 || c.RefineEvery != want {
+	if want := 23 * c.Iterations / 7000; c.Iterations != 4000 || c.RefineEvery != want {
 		t.Errorf("refines every %d of %d steps, want %d", c.RefineEvery, c.Iterations, want)
 	}
 	c = followed(resolved(t, texts{"iterations-factor": "1250", "refine-stop": "3000"}, nil), 8)
-	if c.Iterations != 3536 || c.RefineStop != 3000 {
+	if c.Iterations != 5000 || c.RefineStop != 3000 {
 		t.Errorf("%d steps, refined until %d", c.Iterations, c.RefineStop)
 	}
 	c = followed(resolved(t, texts{"iterations-factor": "1250", "iterations": "500"}, nil), 8)

@@ -44,7 +44,15 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 			}
 		}
 	}
-	known := func(name string) bool { return given(name) || has(config, name) }
+	o.by = func(name string) source {
+		switch {
+		case given(name):
+			return byCaller
+		case has(config, name):
+			return byFile
+		}
+		return byPreset
+	}
 	preset, err := o.presetTexts(v, given, config)
 	if err != nil {
 		return err
@@ -62,21 +70,14 @@ func (o *Options) Resolve(v Vocabulary, config map[string]string, given func(nam
 			return err
 		}
 	}
-	o.known, o.stays, o.fixed = known, known, known
-	o.adapts = has(preset, "iterations-factor")
-	if has(config, "few-photos") { // a file that has all settings has what is multiplied, too
-		o.fixed = given
-	}
-	if given("iterations-factor") || has(config, "iterations-factor") {
-		o.stays = given // the factor stretches what the file says, too
-	}
-	if o.stays("iterations") {
+	o.adapts = has(preset, stepsFactor)
+	if !o.changes(stepsFactor, "iterations") {
 		o.IterationsFactor = 0
 	}
-	if err := o.scalePreset(v, preset, known); err != nil {
+	if err := o.scalePreset(v, preset); err != nil {
 		return err
 	}
-	if err := o.derive(known, has(preset, "grow-grad2d")); err != nil {
+	if err := o.derive(has(preset, "grow-grad2d")); err != nil {
 		return err
 	}
 	return o.Check()
@@ -95,36 +96,50 @@ const DefaultPreset = "default"
 // starts from faint small splats and needs its regularisers.
 func (o *Options) presetTexts(v Vocabulary, given func(name string) bool, config map[string]string) (map[string]string,
 	error) {
-	known := func(name string) bool { return given(name) || has(config, name) }
 	o.presetBy = "preset"
 	if o.Preset == "" {
 		o.Preset, o.presetBy = DefaultPreset, ""
 		switch {
-		case known("strategy"):
+		case o.known("strategy"):
 			o.Preset, o.presetBy = o.Config.Strategy, "strategy"
 			if !given("strategy") {
 				o.presetBy = "config"
 			}
-		case o.grows(known, config):
+		case o.grows(config):
 			o.Preset = recipe.Strategy3DGS
 		}
 	}
-	preset, err := v.Preset(o.Preset)
+	preset, err := v.based(o.Preset)
 	if err != nil {
 		return nil, err
 	}
-	if s := preset["strategy"]; known("strategy") && s != o.Config.Strategy {
+	if s := preset["strategy"]; o.known("strategy") && s != o.Config.Strategy {
 		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
 			o.Preset, s, o.Config.Strategy)
 	}
 	return preset, nil
 }
 
+// based returns the settings of a preset and those of the preset that it is based on, which it names as its own preset.
+func (v *Vocabulary) based(preset string) (map[string]string, error) {
+	texts, err := v.Preset(preset)
+	if err != nil || !has(texts, "preset") {
+		return texts, err
+	}
+	all, err := v.based(texts["preset"])
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(all, texts)
+	delete(all, "preset")
+	return all, nil
+}
+
 // grows reports whether a setting of the strategy 3dgs is asked for, and not to be off.
-func (o *Options) grows(known func(name string) bool, config map[string]string) bool {
+func (o *Options) grows(config map[string]string) bool {
 	return slices.ContainsFunc(recipe.Settings, func(s recipe.Setting) bool {
 		name := cli.Dashed(s.Name)
-		if !slices.Contains(s.Needs, recipe.Need{Setting: "strategy", Word: recipe.Strategy3DGS}) || !known(name) {
+		if !slices.Contains(s.Needs, recipe.Need{Setting: "strategy", Word: recipe.Strategy3DGS}) || !o.known(name) {
 			return false
 		}
 		text, inFile := config[name]
@@ -137,8 +152,8 @@ func (o *Options) grows(known func(name string) bool, config map[string]string) 
 
 // scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the
 // preset's own, where that has one: its recipe is meant as a whole.
-func (o *Options) scalePreset(v Vocabulary, preset map[string]string, given func(string) bool) error {
-	if !has(preset, "iterations") || !given("iterations") {
+func (o *Options) scalePreset(v Vocabulary, preset map[string]string) error {
+	if !has(preset, "iterations") || !o.known("iterations") {
 		return nil
 	}
 	own, err := strconv.Atoi(preset["iterations"])
@@ -148,7 +163,7 @@ func (o *Options) scalePreset(v Vocabulary, preset map[string]string, given func
 	scaled := *o
 	scaled.Config = o.Config.Scaled(float64(o.Config.Iterations) / float64(own))
 	for _, name := range slices.Sorted(maps.Keys(preset)) {
-		if given(name) {
+		if o.known(name) {
 			continue
 		}
 		if err := v.Setting(o, name).Set(v.Setting(&scaled, name).String()); err != nil {
@@ -162,14 +177,14 @@ func (o *Options) scalePreset(v Vocabulary, preset map[string]string, given func
 const mostScaled = 1000
 
 // derive sets what follows from other settings, unless it was given, and applies the factor of steps.
-func (o *Options) derive(given func(string) bool, presetGrad bool) error {
+func (o *Options) derive(presetGrad bool) error {
 	c := &o.Config
-	o.BackgroundGiven = given("background")
+	o.BackgroundGiven = o.known("background")
 	o.Eval = o.Eval || o.TestList != ""
-	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
+	if c.AbsGrad && !presetGrad && !o.known("grow-grad2d") {
 		c.GrowGrad2D = recipe.AbsGradThreshold
 	}
-	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !given("max-splats") {
+	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !o.known("max-splats") {
 		c.MaxSplats = c.Splats
 	}
 	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
