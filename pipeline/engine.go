@@ -44,8 +44,10 @@ type frame struct {
 	partOfFrame
 	verifier verifier
 	programs [recipe.NKinds]*vk.Program
-	// a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
+	// a step with timestamps between its passes, which cost some microseconds each; the first frame's alone, unless
+	// timeAll
 	timed   *vk.Program
+	photo   photoCopies
 	unit    recipe.Unit
 	ran     *vk.Program // what the unit was submitted as
 	skipped bool        // the unit was not submitted: its device has done it
@@ -77,10 +79,11 @@ type engine struct {
 	frames   []*frame
 	kinds    []recipe.Kind
 	compiled bool // the kernels of all of them
+	timeAll  bool // any step may have timestamps, and the copy of its photo, too
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
-	pairs vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
+	pairs vk.Slice[layout.TilePairs] // [maxTiles] where steps count what blending takes; zero: they do not
 	// [votersOf] cameras that are trained on, with the depths of their points; only with unitCarve
 	voters    vk.Slice[layout.Voter]
 	exposures *exposures // nil: photos are compared as rendered

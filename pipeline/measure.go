@@ -23,9 +23,54 @@ func (t *Trainer) Hold() {
 
 // Measure holds the model and times steps. The configured number of steps must leave room for bench.Options.Total of
 // them. report, which may be nil, is called after every step.
-func (t *Trainer) Measure(ctx context.Context, o bench.Options, report func(Progress)) (bench.Measurement, error) {
+func (t *Trainer) Measure(ctx context.Context, o bench.Options, report func(Progress)) (m bench.Measurement,
+	err error) {
 	t.Hold()
+	if err := t.timeAll(true); err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, t.timeAll(false)) }()
 	return bench.Measure(ctx, &measuring{t, report}, o)
+}
+
+// timeAll makes all steps able to have timestamps, or the first frame's alone as usual. Nothing may be in flight.
+func (t *Trainer) timeAll(on bool) error {
+	return t.each(func(m *member) error {
+		if err := m.e.closePrograms(); err != nil {
+			return err
+		}
+		m.e.timeAll = on
+		for i, f := range m.e.frames {
+			if err := errors.Join(f.copier.SetTimed(on), m.photos.keepers[i].SetTimed(on)); err != nil {
+				return err
+			}
+		}
+		return m.e.buildToFit()
+	})
+}
+
+// photoCopies are the copies of a unit's photo.
+type photoCopies struct {
+	copiers []*vk.Copier
+	bytes   int
+	times   []vk.PassTime
+}
+
+func (p *photoCopies) reset() { p.copiers, p.bytes = p.copiers[:0], 0 }
+
+func (p *photoCopies) add(c *vk.Copier, src vk.View) {
+	p.copiers, p.bytes = append(p.copiers, c), p.bytes+int(src.Size())
+}
+
+// took returns what the copies took, as far as they were timed. It is valid until the next call.
+func (p *photoCopies) took() []vk.PassTime {
+	p.times = p.times[:0]
+	for _, c := range p.copiers {
+		if ns, ok := c.Took(); ok {
+			p.times = append(p.times, vk.PassTime{Name: bench.PhotoCopy, Nanoseconds: ns})
+		}
+	}
+	return p.times
 }
 
 // measuring is a Trainer whose steps package bench measures.
@@ -36,12 +81,10 @@ type measuring struct {
 
 func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) error {
 	t := m.t
-	if meter != nil {
-		t.queued = 0 // the first frame is the next: it has the program with timestamps
-		t.pace.since = measuredOneOf
-		t.meter = meter
-		defer func() { t.meter = nil }()
-	}
+	t.meter = meter
+	defer func() { t.meter = nil }()
+	meter.Start()
+	defer meter.Stop()
 	return t.RunTo(ctx, t.progress.Step+steps, m.report)
 }
 
@@ -50,6 +93,8 @@ func (m *measuring) Counts() bench.Counts {
 	c := bench.Counts{
 		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed, AbsGrad: t.e.strategy.absgrad,
 		Bands: t.e.bands, SortBits: t.e.sort.bits, DepthBits: depthBits, TileBits: t.e.tileBits(),
+		Lanes:    int(t.e.raster.forward) / layout.Patches,
+		LanesBwd: int(t.e.raster.backward) / layout.Patches, HandRound: t.e.raster.handRound,
 	}
 	var pixels, nTiles []int
 	for i := range t.cams {
@@ -62,12 +107,12 @@ func (m *measuring) Counts() bench.Counts {
 
 func (m *measuring) CountPairs(ctx context.Context, steps int) (sums bench.Pairs, err error) {
 	t, e := m.t, m.t.e
-	if e.pairs, err = vk.Make[[4]uint32](e.dev, vk.Readback, e.maxTiles, "tile_pairs"); err != nil {
+	if e.pairs, err = vk.Make[layout.TilePairs](e.dev, vk.Readback, e.maxTiles, "tile_pairs"); err != nil {
 		return sums, err
 	}
 	defer func() {
 		pairs := e.pairs
-		e.pairs = vk.Slice[[4]uint32]{}
+		e.pairs = vk.Slice[layout.TilePairs]{}
 		err = errors.Join(err, e.buildToFit(), e.dev.Free(pairs.View))
 	}()
 	if err := e.buildToFit(); err != nil {
@@ -79,10 +124,12 @@ func (m *measuring) CountPairs(ctx context.Context, steps int) (sums bench.Pairs
 			return sums, err
 		}
 		for _, tile := range vk.Host(e.pairs) {
-			sums.Seen += float64(tile[0])
-			sums.Blended += float64(tile[1])
-			sums.SeenIsects += float64(tile[2])
-			sums.Isects += float64(tile[3])
+			sums.Seen += float64(tile.Seen)
+			sums.Blended += float64(tile.Blended)
+			sums.SeenIsects += float64(tile.Isects)
+			sums.Isects += float64(tile.All)
+			sums.Visits += float64(tile.Visits)
+			sums.VisitsBwd += float64(tile.VisitsBwd)
 		}
 		sums.Reported += float64(t.progress.Isects)
 	}

@@ -30,22 +30,16 @@ type pace struct {
 	undivided bool  // there was no memory for more bands
 }
 
-// How many of the first frame's steps have timestamps: one of so many, more while somebody measures. The first frame
-// has every third step.
+// How many of the first frame's steps have timestamps: one of so many. The first frame has every third step.
 const (
 	timedOneOf     = 21
-	measuredOneOf  = 4
 	timedFirstOnes = 6
 )
 
 // due reports whether the first frame's next step should have timestamps: the first ones, and then some.
-func (p *pace) due(measuring bool) bool {
+func (p *pace) due() bool {
 	p.since++
-	oneOf := timedOneOf
-	if measuring {
-		oneOf = measuredOneOf
-	}
-	if p.timed >= timedFirstOnes && p.since < oneOf {
+	if p.timed >= timedFirstOnes && p.since < timedOneOf {
 		return false
 	}
 	p.timed++

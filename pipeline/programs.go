@@ -21,7 +21,7 @@ func (e *engine) slots() (list []slot) {
 		for _, k := range e.kinds {
 			list = append(list, slot{&f.programs[k], f, k, false})
 		}
-		if i == 0 && e.has(recipe.Step) {
+		if (i == 0 || e.timeAll) && e.has(recipe.Step) {
 			list = append(list, slot{&f.timed, f, recipe.Step, true})
 		}
 	}
@@ -103,15 +103,18 @@ func (e *engine) compile() error {
 // first; src is copied to the target unless it is zero.
 func (e *engine) submit(f *frame, u recipe.Unit, timed bool, src vk.View, keep *vk.Copier) (err error) {
 	f.unit = u
+	f.photo.reset()
 	f.submission.Reset()
 	if keep != nil {
 		f.submission.Add(keep)
+		f.photo.add(keep, src)
 	}
 	if !src.IsZero() {
 		if err := f.copier.Record(e.target.View.Slice(0, src.Size()), src); err != nil {
 			return err
 		}
 		f.submission.Add(f.copier)
+		f.photo.add(f.copier, src)
 	}
 	f.ran = f.programs[u.Kind]
 	if timed {

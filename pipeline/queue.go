@@ -38,7 +38,7 @@ func (t *Trainer) advance() error {
 			continue
 		}
 		t.setParams(&t.group, m, f, u, t.views)
-		timed := u.Kind == recipe.Step && slot == 0 && m.pace.due(t.meter != nil)
+		timed := u.Kind == recipe.Step && t.timed(m, slot)
 		if err := m.e.submit(f, u, timed, photos[i].src, photos[i].keep); err != nil {
 			return t.e.team.Fail(err)
 		}
@@ -47,6 +47,15 @@ func (t *Trainer) advance() error {
 	t.queued++
 	t.next = t.cfg.After(u, t.carves)
 	return nil
+}
+
+// timed reports whether a member's next step, on the frame of a slot, has timestamps: some of the first frame's, and
+// all or none while steps are measured.
+func (t *Trainer) timed(m *member, slot int) bool {
+	if t.meter != nil {
+		return t.meter.Timed()
+	}
+	return slot == 0 && m.pace.due()
 }
 
 // stagedPhoto is where a member finds the photo of its view, and what is to be submitted to keep it.
@@ -150,7 +159,7 @@ func (t *Trainer) takeStep(m *member, f *frame) error {
 	}
 	t.take(f.hostReport, f.unit.Step, m.photos.order.at(f.unit.Step), t.cfg.Level(f.unit.Step))
 	if m == t.member {
-		t.observe(f.ran, f.ran == f.timed)
+		t.observe(f)
 	}
 	t.publish(m != t.members[len(t.members)-1])
 	return nil

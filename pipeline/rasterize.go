@@ -27,6 +27,21 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 	return s
 }
 
+// backwardSide returns how many patches share a subgroup of rasterize_bwd and go through their lists side by side.
+func (s *rasterShape) backwardSide() uint32 { return max(1, s.subgroup/(s.backward/layout.Patches)) }
+
+// backwardRound returns ROUND of rasterize_bwd.
+func (s *rasterShape) backwardRound() uint32 {
+	round := uint32(16)
+	if s.backward == 64 {
+		round = 32
+	}
+	if s.subgroup < 8 {
+		round /= 2
+	}
+	return round
+}
+
 // rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.
 func (v *view) rasterize(band int, keep bool) {
 	scratch(v.r, &v.render, "render", v.maxPixels)
@@ -57,7 +72,8 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 		v.r.Dispatch(&shaders.CountPairs{
 			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 			SplatFromSlot: v.splatFromSlot, Projected: v.projected,
-			TilePairs: v.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.bands)},
+			TilePairs: v.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.bands),
+				Side: v.raster.backwardSide(), Round: v.raster.backwardRound()},
 		}, v.indirect(layout.ArgsTiles))
 	}
 }

@@ -14,7 +14,9 @@ const (
 	mostCopied   = 1 << 30 // bytes: far above any cache
 	leastCopied  = 1 << 20
 	copiedOfHeap = 16 // part of the budget that each of the two buffers takes at most
-	fmaLanes     = 1 << 20
+	rateLanes    = 1 << 20
+	fewLaunches  = 16 // of a list whose time is taken off that of one with moreLaunches more
+	moreLaunches = 256
 	longRun      = 5 * time.Millisecond   // runs are long enough when they take that; the clock's grain is below 1 us
 	rateRuns     = 8                      // of which the fastest counts
 	clocksUp     = 200 * time.Millisecond // of work, after which a device that was idle runs at its full clock
@@ -26,7 +28,16 @@ func (d *Device) MeasureRates() (r bench.Rates, err error) {
 	if r.CopyBytes, err = d.copyRate(); err != nil {
 		return r, err
 	}
-	r.Instructions, err = d.fmaRate()
+	if r.Instructions, err = d.fmaRate(); err != nil {
+		return r, err
+	}
+	if r.SharedWords, err = d.sharedRate(false); err != nil {
+		return r, err
+	}
+	if r.Shuffles, err = d.sharedRate(true); err != nil {
+		return r, err
+	}
+	r.LaunchSeconds, err = d.launchSeconds()
 	return r, err
 }
 
@@ -53,40 +64,107 @@ func (d *Device) copyRate() (rate float64, err error) {
 	if err := runOnce(d.dev, r, "bench copy"); err != nil {
 		return 0, err
 	}
-	best, err := d.fastest(&shaders.BenchCopy{CopyFrom: from, CopyTo: to,
-		Push: shaders.BenchCopyPush{N: uint32(from.N())}}, from.N(), clocksUp)
+	r = vk.NewRecorder(d.dev)
+	r.Dispatch(&shaders.BenchCopy{CopyFrom: from, CopyTo: to, Push: shaders.BenchCopyPush{N: uint32(from.N())}},
+		vk.Items(from.N(), 256))
+	best, err := d.fastest(r, clocksUp, true)
 	return 2 * float64(size) / best.Seconds(), err
 }
 
 // fmaRate returns the instructions that all lanes together start in a second.
 func (d *Device) fmaRate() (rate float64, err error) {
-	sums, err := vk.Make[float32](d.dev, vk.DeviceLocal, fmaLanes, "fma_sums")
+	sums, err := vk.Make[float32](d.dev, vk.DeviceLocal, rateLanes, "fma_sums")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, d.dev.Free(sums.View)) }()
-	const most = 1 << 20
-	run := func(rounds int, least time.Duration) (time.Duration, error) {
-		push := shaders.BenchFmaPush{N: fmaLanes, Rounds: uint32(rounds), Scale: 0.5, Shift: 1}
-		return d.fastest(&shaders.BenchFma{FmaSums: sums, Push: push}, fmaLanes, least)
-	}
-	rounds := 1
-	for took := time.Duration(0); took < longRun && rounds < most; rounds *= 4 {
-		if took, err = run(rounds, 0); err != nil {
-			return 0, err
-		}
-	}
-	best, err := run(rounds/4, clocksUp) // of those that took long enough
-	return fmaLanes * float64(rounds/4) * ref.FMARound / best.Seconds(), err
+	rounds, err := d.roundsPerSecond(func(rounds uint32) vk.Pass {
+		return &shaders.BenchFma{FmaSums: sums,
+			Push: shaders.BenchFmaPush{N: rateLanes, Rounds: rounds, Scale: 0.5, Shift: 1}}
+	})
+	return rateLanes * ref.FMARound * rounds, err
 }
 
-// fastest runs a pass of n invocations several times, for at least so long, and returns the shortest time.
-func (d *Device) fastest(p vk.Pass, n int, least time.Duration) (best time.Duration, err error) {
+// sharedRate returns the words that all lanes together read from shared memory in a second, or shuffle.
+func (d *Device) sharedRate(shuffle bool) (rate float64, err error) {
+	sums, err := vk.Make[uint32](d.dev, vk.DeviceLocal, rateLanes, "shared_sums")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.dev.Free(sums.View)) }()
+	rounds, err := d.roundsPerSecond(func(rounds uint32) vk.Pass {
+		return &shaders.BenchShared{SharedSums: sums, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
+			Push: shaders.BenchSharedPush{N: rateLanes, Rounds: rounds, Stride: 33}} // no neighbour's bank
+	})
+	return rateLanes * ref.SharedRound * rounds, err
+}
+
+// roundsPerSecond returns how many rounds a second rateLanes invocations of a pass do, each of them.
+func (d *Device) roundsPerSecond(pass func(rounds uint32) vk.Pass) (float64, error) {
+	const most = 1 << 20
+	run := func(rounds int, least time.Duration) (time.Duration, error) {
+		r := vk.NewRecorder(d.dev)
+		r.Dispatch(pass(uint32(rounds)), vk.Items(rateLanes, 256))
+		return d.fastest(r, least, true)
+	}
+	rounds := 1
+	for {
+		took, err := run(rounds, 0)
+		if err != nil {
+			return 0, err
+		}
+		if took >= longRun || rounds >= most {
+			break
+		}
+		rounds *= 4
+	}
+	best, err := run(rounds, clocksUp)
+	return float64(rounds) / best.Seconds(), err
+}
+
+// launchSeconds returns what an indirect dispatch takes that has next to nothing to do and waits for the one before it.
+// Timestamps between them would count, so it is what more of them take by the host's clock.
+func (d *Device) launchSeconds() (seconds float64, err error) {
+	args, err := vk.Make[[3]uint32](d.dev, vk.DeviceLocal, 1, "dispatch_args")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.dev.Free(args.View)) }()
+	both, err := vk.Make[[4]uint32](d.dev, vk.DeviceLocal, 128, "copy_from")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.dev.Free(both.View)) }()
 	r := vk.NewRecorder(d.dev)
-	r.Dispatch(p, vk.Items(n, 256))
+	r.Fill(args.View, 1)
+	r.Fill(both.View, 1)
+	if err := runOnce(d.dev, r, "bench launches"); err != nil {
+		return 0, err
+	}
+	run := func(launches int) (time.Duration, error) {
+		from, to := both.At(0, 64), both.At(64, 64)
+		r := vk.NewRecorder(d.dev)
+		for range launches {
+			r.Dispatch(&shaders.BenchCopy{CopyFrom: from, CopyTo: to, Push: shaders.BenchCopyPush{N: 64}},
+				vk.Indirect(args.View))
+			from, to = to, from // each reads what the one before has written
+		}
+		return d.fastest(r, clocksUp, false)
+	}
+	few, err := run(fewLaunches)
+	if err != nil {
+		return 0, err
+	}
+	many, err := run(fewLaunches + moreLaunches)
+	return max(many-few, 1).Seconds() / moreLaunches, err
+}
+
+// fastest runs a list several times, for at least so long, and returns the shortest time: by the device's clock if the
+// list is a single pass that is timed, else by the host's.
+func (d *Device) fastest(r *vk.Recorder, least time.Duration, timed bool) (best time.Duration, err error) {
 	pool := d.dev.NewScratchPool()
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	prog, err := r.Build("bench", pool, vk.BuildOptions{})
+	prog, err := r.Build("bench", pool, vk.BuildOptions{NoTimings: !timed})
 	if err != nil {
 		return 0, err
 	}

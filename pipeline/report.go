@@ -5,7 +5,6 @@ import (
 
 	"vksplat/pipeline/bench"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
 // Progress says how far a run is. Loss is of the step's one view, without the regularisers; L1, MSE and SSIM are means
@@ -46,12 +45,15 @@ func (r *report) take(x *layout.Report, step, view, level int) {
 	p.Visible, p.Isects = int(x.NVisible), int(x.NIsects)
 }
 
-// observe takes the times of a step that ran as prog on the first device.
-func (r *report) observe(prog *vk.Program, timed bool) {
-	if timed {
-		r.passes.Observe(prog)
+// observe takes the times of a step that ran on a frame of the first device.
+func (r *report) observe(f *frame) {
+	if f.ran == f.timed {
+		r.passes.Observe(f.ran)
 	}
-	r.meter.Observe(prog, r.progress.Visible, r.progress.Isects)
+	if r.meter != nil {
+		r.meter.Observe(bench.Step{Program: f.ran, Visible: r.progress.Visible, Isects: r.progress.Isects,
+			PhotoBytes: f.photo.bytes, PhotoCopies: f.photo.took()})
+	}
 }
 
 // publish reports the view that was taken in last, unless its step was reported before. more says that other views of

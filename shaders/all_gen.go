@@ -9,6 +9,7 @@ var All = []*vk.Kernel{
 	&beginKernel,
 	&benchCopyKernel,
 	&benchFmaKernel,
+	&benchSharedKernel,
 	&carveKernel,
 	&copyRecordsKernel,
 	&countPairsKernel,

@@ -1,32 +1,94 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// count_pairs counts the (pixel, splat) pairs of each tile of the current band: those that blending has to look at
-// until the pixels are opaque, those of them that change a pixel, the isects that any pixel looks at, and all isects.
-// For `vksplat bench` alone.
+// count_pairs counts what blending each tile of the current band takes, see TilePairs. For `vksplat bench` alone.
 //   reads params tile_offsets slot_from_isect splat_from_slot projected; writes tile_pairs
-// One workgroup a tile, one invocation a pixel, as in rasterize.
+// One workgroup a tile, one invocation a pixel, as in rasterize; then an invocation takes a splat, or the lists of a
+// few patches.
 #include "params.glsl"
 #include "blend.glsl"
 #include "tiles.glsl"
 #include "dispatch.glsl"
+const bool ALL_PATCHES = false;
+const uint PATCH_WIDTH = 8u, PATCH_HEIGHT = 4u;     // px
+#include "touch.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = 256) in;  // LANES
 
 layout(push_constant, scalar) uniform Push {
     uint band;
     uint n_bands;
+    uint side;      // patches that share a subgroup in rasterize_bwd
+    uint round;     // splats whose lists it goes through before all wait for each other
 } pc;
+
+// What blending a tile takes.
+struct TilePairs {
+    uint seen;      // (pixel, splat) pairs that are looked at until the pixels are opaque
+    uint blended;   // those of them that change the pixel
+    uint isects;    // isects that any pixel looks at
+    uint all;       // isects
+    // (patch, splat) pairs that touch, in front of the last splat that any pixel of the patch looks at
+    uint visits;
+    // in front of the last that changes any pixel of it; patches of a subgroup wait for the longest list of a round,
+    // and this waiting counts as visits
+    uint visits_bwd;
+};
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
 layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
-// [n_tiles] pairs looked at, blended; isects looked at, all
-layout(binding = 5, scalar) writeonly buffer Pairs { uvec4 tile_pairs[]; };
+layout(binding = 5, scalar) writeonly buffer Pairs { TilePairs tile_pairs[]; };         // [n_tiles]
 
-shared uvec2 s_pairs[TILE_PIXELS];
-shared uint s_isects[TILE_PIXELS];
+const uint LANES = 256u;
+// Sums and maxima of integers, which know no order.
+shared uint s_seen, s_blended, s_isects, s_visits, s_visits_bwd;
+shared uint s_patch_seen[PATCHES];      // splats up to the last that a pixel of the patch looks at
+shared uint s_patch_last[PATCHES];      // up to the last that changes one
+shared uint s_touched[LANES];           // patches that splats touch, a bit each
+
+Projected isect(uint i) { return projected[splat_from_slot[slot_from_isect[i]]]; }
+
+// Goes through a pixel's splats.
+void look(vec2 centre, uint begin, uint n, uint patch_id) {
+    float transmittance = 1.0;
+    uint seen = 0u, blended = 0u, last = 0u;
+    while (seen < n) {
+        Splat s = splat_of(isect(begin + seen));
+        seen++;
+        float alpha;
+        vec2 d = s.mean2d - centre;
+        if (!covers(s, column_of(s, d.x), d.y, alpha)) continue;
+        precise float weight = min(MAX_ALPHA, alpha) * transmittance;
+        precise float next = transmittance - weight;
+        if (next <= TRANSMITTANCE_THRESHOLD) break;
+        transmittance = next;
+        blended++;
+        last = seen;
+    }
+    atomicAdd(s_seen, seen);
+    atomicAdd(s_blended, blended);
+    atomicMax(s_isects, seen);
+    atomicMax(s_patch_seen[patch_id], seen);
+    atomicMax(s_patch_last[patch_id], last);
+}
+
+// Counts the visits to the splats of s_touched, of which the first is number k of the tile.
+void count_visits(uint k) {
+    uint lid = gl_LocalInvocationID.x, visits = 0u;
+    for (uint p = 0u; p < PATCHES; p++) visits += k + lid < s_patch_seen[p] ? s_touched[lid] >> p & 1u : 0u;
+    atomicAdd(s_visits, visits);
+    uint groups = PATCHES / pc.side, first = lid / groups * pc.round;
+    if (first >= LANES) return;
+    uint longest = 0u;
+    for (uint p = lid % groups * pc.side; p < (lid % groups + 1u) * pc.side; p++) {
+        uint n = 0u;
+        for (uint i = first; i < first + pc.round; i++) n += k + i < s_patch_last[p] ? s_touched[i] >> p & 1u : 0u;
+        longest = max(longest, n);
+    }
+    atomicAdd(s_visits_bwd, pc.side * longest);
+}
 
 void main() {
     View v = params[0].view;
@@ -36,31 +98,22 @@ void main() {
     uvec2 tile_xy = uvec2(tile % v.tile_width, tile / v.tile_width);
     ivec2 rows = band_rows(v.tile_height, pc.band, pc.n_bands);
     if (int(tile_xy.y) < rows.x || int(tile_xy.y) >= rows.y) return;
-    uvec2 pixel = tile_xy * TILE_SIZE + uvec2(lid % TILE_SIZE, lid / TILE_SIZE);
-    uint begin = tile_offsets[tile], end = tile_offsets[tile + 1u];
-    uint n = pixel.x < v.width && pixel.y < v.height ? end - begin : 0u;
-    float transmittance = 1.0;
-    uint seen = 0u, blended = 0u;
-    while (seen < n) {
-        Splat s = splat_of(projected[splat_from_slot[slot_from_isect[begin + seen]]]);
-        seen++;
-        float alpha;
-        vec2 d = s.mean2d - (vec2(pixel) + 0.5);
-        if (!covers(s, column_of(s, d.x), d.y, alpha)) continue;
-        precise float weight = min(MAX_ALPHA, alpha) * transmittance;
-        precise float next = transmittance - weight;
-        if (next <= TRANSMITTANCE_THRESHOLD) break;
-        transmittance = next;
-        blended++;
+    if (lid == 0u) {
+        s_seen = s_blended = s_isects = s_visits = s_visits_bwd = 0u;
     }
-    s_pairs[lid] = uvec2(seen, blended);
-    s_isects[lid] = seen;
-    for (uint half_size = TILE_PIXELS / 2u; half_size > 0u; half_size >>= 1u) {
+    if (lid < PATCHES) s_patch_seen[lid] = s_patch_last[lid] = 0u;
+    barrier();
+    uvec2 corner = tile_xy * TILE_SIZE, place = uvec2(lid % TILE_SIZE, lid / TILE_SIZE), pixel = corner + place;
+    uint begin = tile_offsets[tile], n = tile_offsets[tile + 1u] - begin;
+    if (pixel.x < v.width && pixel.y < v.height)
+        look(vec2(pixel) + 0.5, begin, n, place.y / PATCH_HEIGHT * (TILE_SIZE / PATCH_WIDTH) + place.x / PATCH_WIDTH);
+    barrier();
+    uint looked_at = s_isects;
+    for (uint k = 0u; k < looked_at; k += LANES) {
+        s_touched[lid] = k + lid < looked_at ? touched_patches(isect(begin + k + lid), vec2(corner)) : 0u;
         barrier();
-        if (lid < half_size) {
-            s_pairs[lid] += s_pairs[lid + half_size];
-            s_isects[lid] = max(s_isects[lid], s_isects[lid + half_size]);
-        }
+        count_visits(k);
+        barrier();
     }
-    if (lid == 0u) tile_pairs[tile] = uvec4(s_pairs[0], s_isects[0], end - begin);
+    if (lid == 0u) tile_pairs[tile] = TilePairs(s_seen, s_blended, looked_at, n, s_visits, s_visits_bwd);
 }

@@ -26,39 +26,42 @@ var countPairsKernel = vk.Kernel{
 		{Name: "projected", Access: vk.Read},
 		{Name: "tile_pairs", Access: vk.Write},
 	},
-	PushSize: 8,
+	PushSize: 16,
 }
 
 // CountPairs binds the buffers of count_pairs.comp.
 //
-// count_pairs counts the (pixel, splat) pairs of each tile of the current band: those that blending has to look at
-// until the pixels are opaque, those of them that change a pixel, the isects that any pixel looks at, and all isects.
-// For `vksplat bench` alone.
+// count_pairs counts what blending each tile of the current band takes, see TilePairs. For `vksplat bench` alone.
 //
 //	reads params tile_offsets slot_from_isect splat_from_slot projected; writes tile_pairs
 //
-// One workgroup a tile, one invocation a pixel, as in rasterize.
+// One workgroup a tile, one invocation a pixel, as in rasterize; then an invocation takes a splat, or the lists of a
+// few patches.
 type CountPairs struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	TileOffsets   vk.Slice[uint32]            // 1, read: [n_tiles + 1]
 	SlotFromIsect vk.Slice[uint32]            // 2, read: [n_isects]
 	SplatFromSlot vk.Slice[uint32]            // 3, read: [n_isects]
 	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
-	TilePairs     vk.Slice[[4]uint32]         // 5, write: [n_tiles] pairs looked at, blended; isects looked at, all
+	TilePairs     vk.Slice[layout.TilePairs]  // 5, write: [n_tiles]
 	Push          CountPairsPush
 }
 
-// CountPairsPush is the push constant block of count_pairs.comp, 8 bytes.
+// CountPairsPush is the push constant block of count_pairs.comp, 16 bytes.
 type CountPairsPush struct {
 	Band   uint32
 	NBands uint32
+	Side   uint32 // patches that share a subgroup in rasterize_bwd
+	Round  uint32 // splats whose lists it goes through before all wait for each other
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CountPairsPush{})-8]
+	_ = [1]struct{}{}[unsafe.Sizeof(CountPairsPush{})-16]
 	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Band)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.NBands)-4]
+	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Side)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Round)-12]
 )
 
 // Kernel returns the compiled kernel.

@@ -305,6 +305,10 @@ type Copier struct {
 	cbs    []uint64
 	last   Ticket
 	filled bool
+
+	queries        uint64 // 0 until timed
+	ticks          [2]uint64
+	timed, clocked bool // what is recorded next, and what was recorded last
 }
 
 // NewCopier returns a copier. Device.Close ends it if Close has not.
@@ -338,8 +342,12 @@ func (c *Copier) Record(dst, src View) error {
 		return err
 	}
 	c.filled = false
-	r := c.dev.shim.recordCopy(c.cbs[0], src.base.block.buffer, dst.base.block.buffer, src.base.span.off+src.off,
-		dst.base.span.off+dst.off, src.size)
+	from, to, r := src.base.span.off+src.off, dst.base.span.off+dst.off, success
+	if c.clocked = c.timed; c.timed {
+		r = c.recordTimed(src.base.block.buffer, dst.base.block.buffer, from, to, src.size)
+	} else {
+		r = c.dev.shim.recordCopy(c.cbs[0], src.base.block.buffer, dst.base.block.buffer, from, to, src.size)
+	}
 	if r < 0 {
 		return c.dev.check("vkEndCommandBuffer", "copier", r)
 	}
@@ -371,6 +379,9 @@ func (c *Copier) Close() error {
 	}
 	c.dev.disown(c)
 	destroyCommandPool(c.dev.h, c.pool)
-	c.pool = 0
+	if c.queries != 0 {
+		destroyQueryPool(c.dev.h, c.queries)
+	}
+	c.pool, c.queries, c.timed, c.clocked = 0, 0, false, false
 	return err
 }

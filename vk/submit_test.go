@@ -1,6 +1,7 @@
 package vk
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -48,13 +49,52 @@ func TestTimingsTogether(t *testing.T) {
 	p := build(t, r, BuildOptions{})
 	run(t, d, p)
 	got := p.Timings(nil)
-	if len(got) != 4 || len(p.ticks) != 3 || got[0] != got[1] || got[1] != got[2] || got[3].Nanoseconds <= 0 {
+	if len(got) != 4 || len(p.ticks) != 3 || got[0].Nanoseconds != got[1].Nanoseconds || got[1] != got[2] ||
+		got[3].Nanoseconds <= 0 || got[0].Beside || !got[1].Beside || got[3].Beside {
 		t.Errorf("timings %v of %d timestamps", got, len(p.ticks))
 	}
 }
 
+// TestCopierTook wants a copier's time where it was asked for, and the copy in any case.
+func TestCopierTook(t *testing.T) {
+	d := openDevice(t, plainInstance(t), DeviceOptions{Budget: 64 << 20})
+	const n = 1 << 16
+	from, to := must(Make[uint32](d, Upload, n, "from"))(t), must(Make[uint32](d, Readback, n, "to"))(t)
+	c := must(d.NewCopier())(t)
+	copyOnce := func(timed bool, value uint32) {
+		t.Helper()
+		Host(from)[n-1] = value
+		s := d.NewSubmission()
+		s.Add(c)
+		err := errors.Join(c.SetTimed(timed), c.Record(to.View, from.View))
+		if err == nil {
+			err = d.Wait(must(d.Submit(s))(t))
+		}
+		if err != nil || Host(to)[n-1] != value {
+			t.Fatalf("copied %d, %v", Host(to)[n-1], err)
+		}
+		if ns, ok := c.Took(); ok != timed || timed && ns <= 0 || ns > 1e9 {
+			t.Errorf("timed %t: took %d ns, %t", timed, ns, ok)
+		}
+	}
+	if _, ok := c.Took(); ok {
+		t.Error("a copy that never was has a time")
+	}
+	copyOnce(false, 3)
+	copyOnce(true, 4)
+	copyOnce(true, 5)
+	copyOnce(false, 6)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := c.SetTimed(true); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSplitPoints(t *testing.T) {
-	times := []PassTime{{"a", 50}, {"b", 60}, {"c", 300}, {"d", 40}, {"e", 40}}
+	times := []PassTime{{Name: "a", Nanoseconds: 50}, {Name: "b", Nanoseconds: 60}, {Name: "c", Nanoseconds: 300},
+		{Name: "d", Nanoseconds: 40}, {Name: "e", Nanoseconds: 40}}
 	if got := SplitPoints(times, 100); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("split after %v, want after 0, 1 and 2", got)
 	}

@@ -15,7 +15,9 @@ func benchCommand(console *cli.Console) *cobra.Command {
 		Use:   "bench [SCENE]...",
 		Short: "Measure training steps, pass by pass",
 		Long: "Measure how long training steps take, pass by pass, and how far each pass is from what the\n" +
-			"device can do. Without SCENE, made-up models of several sizes are measured.\n" +
+			"device can do. Passes are timed in steps with timestamps; how long a step takes is said by\n" +
+			"steps without, and the table adds up to these. Without SCENE, made-up models of several sizes\n" +
+			"are measured.\n" +
 			"\n" +
 			"The model does not change meanwhile: steps do all their work with learning rates of zero,\n" +
 			"and nothing is refined. bench also takes the flags of train that say what is trained and\n" +
@@ -58,7 +60,8 @@ func benchTable(o *bench.Options) []option {
 		other(&o.Settle, "settle",
 			"run `N` steps before the first round; auto: 50, or more to see every photo once"),
 		other(&o.Steps, "steps",
-			"measure `N` steps a round; auto: 200, or without SCENE fewer if these take more than a few seconds"),
+			"measure `N` steps a round with timestamps, and as many without; auto: about 200, or without SCENE fewer if "+
+				"these take more than a few seconds"),
 		integer(&o.Rounds, "repeat", "measure `N` rounds"),
 		text(&o.Json, "json", "write the results to `FILE` as JSON"),
 		overwriteOption(&o.Overwrite, "an existing file of --json"),

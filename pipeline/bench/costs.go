@@ -24,23 +24,19 @@ type Counts struct {
 	SeenIsects   int `json:"seen_isects"`   // isects in front of the last that any pixel of the tile looks at
 	SeenPairs    int `json:"seen_pairs"`    // (pixel, splat) pairs that are looked at until the pixels are opaque
 	BlendedPairs int `json:"blended_pairs"` // those of them that change the pixel
+	// (patch, splat) pairs that rasterize has to go through, and rasterize_bwd, whose patches wait for each other
+	Visits    int `json:"visits"`
+	VisitsBwd int `json:"visits_bwd"`
+
+	Lanes     int  `json:"lanes"`      // of a patch in rasterize
+	LanesBwd  int  `json:"lanes_bwd"`  // of a patch in rasterize_bwd
+	HandRound bool `json:"hand_round"` // lanes tell each other of splats instead of reading shared memory
+
+	PhotoBytes int `json:"photo_bytes"` // that a step copies
 
 	SortBits  int `json:"sort_bits"`  // of a digit
 	DepthBits int `json:"depth_bits"` // that depths are sorted by
 	TileBits  int `json:"tile_bits"`  // that isects are sorted by
-}
-
-// Cost is the least that a pass has to do: the bytes that go between device memory and the chip when every byte is
-// moved once, and the instructions of single lanes. A pass that takes more than both of them ask for waits for
-// something else: latency, caches, other passes, uneven work.
-type Cost struct {
-	Bytes        float64
-	Instructions float64
-}
-
-// Seconds returns the time below which no pass of this cost comes on a device with the given rates.
-func (c Cost) Seconds(r Rates) float64 {
-	return max(c.Bytes/r.CopyBytes, c.Instructions/r.Instructions)
 }
 
 // Cost returns what the pass with a name (Round.Passes) costs; known is false for passes that move next to nothing, and
@@ -63,26 +59,59 @@ const (
 	packetBytes    = projectedBytes + extentBytes + 4
 )
 
-// Instructions, counted in the kernels' inner loops: a fused multiplication and addition is one, exp, log, sqrt and 1/x
-// are four each, because the units for these are a quarter as many on most GPUs. Loads and loop overhead are left out.
-// All are within a third or so.
+// Instructions of a lane, counted in the kernels' inner loops: a fused multiplication and addition is one; exp, log,
+// sqrt and 1/x are four each, because the units for these are a quarter as many on most GPUs. Loads of shared memory
+// and shuffles of a visit are one each, beside what they take of their own unit. All are within a third or so.
 const (
-	// covers() for a pair; pairs in patches that a splat misses are counted though rasterize passes over them
-	lookInstructions     = 20
-	blendInstructions    = 8   // transmittance, colour
-	blendBwdInstructions = 37  // pass_splat of rasterize_bwd and a share of its sums
 	adamInstructions     = 19  // of one parameter
-	ssimInstructions     = 500 // four blurred planes, three channels
+	ssimInstructions     = 500 // of a pixel of loss: four blurred planes, three channels
 	ssimGradInstructions = 290
+)
+
+// What a visit takes: a patch of 8x4 pixels and a splat that touches it. All pixels of the patch are worked on, whether
+// the splat covers them or not.
+const (
+	visitPixels = layout.TilePixels / layout.Patches
+	leastLanes  = 8 // of a patch
+	// batch_splat, for a lane: what lanes read together counts for each, since it goes to each one's registers.
+	splatWords = 9
+	// blend_piece of rasterize, for a lane: 9 to go on in the list, 3 loads; for a pixel: 14 for alpha, 10 to blend.
+	laneInstructions  = 12
+	pixelInstructions = 24
+	// sum_piece of rasterize_bwd: NVIDIA's compiler makes some 144 of it for a lane of two pixels (H200, driver 580);
+	// by the source, 47 of them are a pixel's.
+	laneBwdInstructions  = 50
+	pixelBwdInstructions = 47
+	// touched_patches of rasterize and make_lists, for an isect: the ellipse against a patch and a ballot.
+	touchInstructions = layout.Patches * 30
+	// tile_sum of rasterize_bwd, for a component of an isect: of each patch a word that says whether there is a part, a
+	// load, a choice and an addition.
+	sumInstructions = layout.Patches * 4
+	components      = projectedBytes / 4
+)
+
+// Shared words that loss and loss_grad write and read for a tile, from ssim.glsl: each channel's tile with its border
+// (26x26), runs of 4 pixels along x that read 14 and write 4, then 2 pixels along y that read 12. loss has two planes
+// that become four, and reads the difference once more; loss_grad has three.
+const (
+	ssimHalo      = 26 * 26
+	ssimRuns      = 26 * layout.TileSize / 4
+	ssimRises     = layout.TilePixels / 2
+	ssimWords     = 3 * (2*ssimHalo + ssimRuns*(2*14+4*4) + ssimRises*(4*12+2))
+	ssimGradWords = 3 * 3 * (ssimHalo + ssimRuns*(14+4) + ssimRises*12)
 )
 
 // work are Counts for arithmetic.
 type work struct {
 	n, visible, isects, pixels, tiles float64
-	seenIsects, seen, blended         float64
+	seenIsects, visits, visitsBwd     float64
+	photo                             float64
+	lanes, lanesBwd                   float64 // of a patch
+	handRound                         bool
 	coefficients                      float64 // of a channel
 	// bytes of a splat's parameters but its colours', of those that are drawn, of its colours, of both moments of all
 	geometry, drawn, sh, moments float64
+	colour                       float64 // bytes of one number of its colours
 
 	abs                     float64 // bytes of an absolute gradient
 	views                   float64 // of a step
@@ -97,8 +126,10 @@ func (c *Counts) floats() *work {
 	w := &work{
 		n: float64(c.Splats), visible: float64(c.Visible), isects: float64(c.Isects), pixels: float64(c.Pixels),
 		tiles:      float64(c.Tiles),
-		seenIsects: float64(c.SeenIsects), seen: float64(c.SeenPairs), blended: float64(c.BlendedPairs),
-		coefficients: k, geometry: 4 * layout.RowSh, sh: 12 * k, moments: 8 * (layout.RowSh + 3*k),
+		seenIsects: float64(c.SeenIsects), visits: float64(c.Visits), visitsBwd: float64(c.VisitsBwd),
+		lanes: float64(max(c.Lanes, leastLanes)), lanesBwd: float64(max(c.LanesBwd, leastLanes)),
+		handRound: c.HandRound, photo: float64(c.PhotoBytes),
+		coefficients: k, geometry: 4 * layout.RowSh, sh: 12 * k, colour: 4, moments: 8 * (layout.RowSh + 3*k),
 		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)),
 		tilePasses:  math.Ceil(float64(c.TileBits) / float64(c.SortBits)),
 		digits:      4 * math.Ldexp(1, c.SortBits) / layout.SortBlock,
@@ -109,7 +140,7 @@ func (c *Counts) floats() *work {
 		}
 	}
 	if c.Mixed { // halves for colours, bfloat16 for moments
-		w.sh, w.moments = w.sh/2, w.moments/2
+		w.sh, w.colour, w.moments = w.sh/2, w.colour/2, w.moments/2
 	}
 	if c.AbsGrad {
 		w.abs = 8
@@ -124,94 +155,115 @@ func (c *Counts) floats() *work {
 
 // passCosts holds the passes of a step. Each formula says what is read, then what is written.
 var passCosts = map[string]func(w *work) Cost{
+	// A photo that is on the device already; one that comes from the host has its bus to wait for.
+	PhotoCopy:                func(w *work) Cost { return moved(2*w.photo, 0) },
 	"project":                costProject,
 	"project_mixed":          costProject,
 	"sort_histogram (depth)": costDepthHistogram,
 	"sort_scan (depth)":      func(w *work) Cost { return w.sortScan(w.n + w.visible*(w.depthPasses-1)) },
 	"sort_scatter (depth)":   costDepthScatter,
 	// Keys once for all passes.
-	"sort_count (depth)": func(w *work) Cost { return Cost{4 * w.n, 4 * w.depthPasses * w.n} },
+	"sort_count (depth)": func(w *work) Cost { return moved(4*w.n, 4*w.depthPasses*w.n) },
 	"sort_sweep (depth)": costDepthSweep,
 	"count_tiles":        costCountTiles,
 	"scan_tiles":         costCountTiles,
-	"scan_reduce":        func(w *work) Cost { return w.eachBand(Cost{4 * w.visible, w.visible}) },
-	"scan_apply":         func(w *work) Cost { return w.eachBand(Cost{8 * w.visible, 8 * w.visible}) },
+	"scan_reduce":        func(w *work) Cost { return w.eachBand(moved(4*w.visible, w.visible)) },
+	"scan_apply":         func(w *work) Cost { return w.eachBand(moved(8*w.visible, 8*w.visible)) },
 	// As count_tiles; of each isect tile, splat and slot. Instructions: a search among 256 splats, a walk over rows of
 	// tiles.
 	"emit_isects": func(w *work) Cost {
-		c := w.eachBand(Cost{w.visible * (8 + projectedBytes + extentBytes), 0})
-		return Cost{c.Bytes + w.passes*12*w.isects, w.passes * 100 * w.isects}
+		c := w.eachBand(moved(w.visible*(8+projectedBytes+extentBytes), 0))
+		return moved(c.Bytes+w.passes*12*w.isects, w.passes*100*w.isects)
 	},
 	"sort_histogram (tiles)": func(w *work) Cost {
 		keys := w.passes * w.tilePasses * w.isects
-		return Cost{keys * (4 + w.digits), 6 * keys}
+		return moved(keys*(4+w.digits), 6*keys)
 	},
 	"sort_scan (tiles)": func(w *work) Cost { return w.sortScan(w.passes * w.isects * w.tilePasses) },
 	// Keys and values in, keys and values out, a histogram a block; each bit of a digit is a ballot and a few masks,
 	// twice.
 	"sort_scatter (tiles)": func(w *work) Cost {
 		keys := w.passes * w.tilePasses * w.isects
-		return Cost{keys * (16 + w.digits), 120 * keys}
+		return moved(keys*(16+w.digits), 120*keys)
 	},
 	"sort_count (tiles)": func(w *work) Cost {
-		return Cost{w.passes * 4 * w.isects, w.passes * 4 * w.tilePasses * w.isects}
+		return moved(w.passes*4*w.isects, w.passes*4*w.tilePasses*w.isects)
 	},
 	// Keys and values in and out; each bit of a digit is a ballot and a few masks.
 	"sort_sweep (tiles)": func(w *work) Cost {
 		keys := w.passes * w.tilePasses * w.isects
-		return Cost{16 * keys, 80 * keys}
+		return moved(16*keys, 80*keys)
 	},
-	"tile_offsets": func(w *work) Cost { return Cost{8 * w.tiles, 5 * w.tiles * math.Log2(w.isects+2)} },
+	"tile_offsets": func(w *work) Cost { return moved(8*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
 	"rasterize":    costRasterize,
-	"expose":       func(w *work) Cost { return Cost{2 * pixelBytes * w.pixels, 9 * w.pixels} },
+	"expose":       func(w *work) Cost { return moved(2*pixelBytes*w.pixels, 9*w.pixels) },
 	"loss": func(w *work) Cost {
-		return Cost{w.pixels*(pixelBytes+4+mapBytes) + 12*w.tiles, ssimInstructions * w.pixels}
+		c := moved(w.pixels*(pixelBytes+4+mapBytes)+12*w.tiles, ssimInstructions*w.pixels)
+		c.SharedWords = ssimWords * w.tiles
+		return c
 	},
 	"loss_grad": func(w *work) Cost {
-		return Cost{w.pixels * (mapBytes + pixelBytes + 4 + pixelBytes), ssimGradInstructions * w.pixels}
+		c := moved(w.pixels*(mapBytes+pixelBytes+4+pixelBytes), ssimGradInstructions*w.pixels)
+		c.SharedWords = ssimGradWords * w.tiles
+		return c
 	},
-	"expose_bwd":       func(w *work) Cost { return Cost{3 * pixelBytes * w.pixels, 40 * w.pixels} },
+	"expose_bwd":       func(w *work) Cost { return moved(3*pixelBytes*w.pixels, 40*w.pixels) },
 	"rasterize_bwd":    costRasterizeBwd,
 	"reduce_slots":     costReduce,
 	"project_bwd_adam": costOptimise, "project_bwd_adam_mixed": costOptimise,
-	"finish": func(w *work) Cost { return Cost{12 * w.tiles, 3 * w.tiles} },
+	"finish": func(w *work) Cost { return moved(12*w.tiles, 3*w.tiles) },
 	// Several devices. Of all views together a device sends and gets about as many splats as one view shows: of each
 	// its own share.
-	"mark_visible": func(w *work) Cost { return Cost{8 * w.n * w.views, 4 * w.n * w.views} },
+	"mark_visible": func(w *work) Cost { return moved(8*w.n*w.views, 4*w.n*w.views) },
 	"send_visible": func(w *work) Cost {
-		return Cost{12*w.n*w.views + 2*packetBytes*w.visible, 10*w.n*w.views + 10*packetBytes/4*w.visible}
+		return moved(12*w.n*w.views+2*packetBytes*w.visible, 10*w.n*w.views+10*packetBytes/4*w.visible)
 	},
 	// Splats out and in, and those of the device's own, then gradients out and in; a device's own stay.
 	"copy_records": func(w *work) Cost {
 		others := 1 - 1/w.views
-		return Cost{2 * (packetBytes + others*packetBytes + 2*others*(projectedBytes+w.abs)) * w.visible,
-			2 * (1 + others) * packetBytes * w.visible}
+		return moved(2*(packetBytes+others*packetBytes+2*others*(projectedBytes+w.abs))*w.visible,
+			2*(1+others)*packetBytes*w.visible)
 	},
 	"send_grads": func(w *work) Cost {
-		return Cost{(3*projectedBytes - 24 + 2*w.abs) * w.visible, 4 * projectedBytes * w.visible}
+		return moved((3*projectedBytes-24+2*w.abs)*w.visible, 4*projectedBytes*w.visible)
 	},
 	"project_bwd_adam_views": costOptimiseViews, "project_bwd_adam_views_mixed": costOptimiseViews,
 }
 
-// eachBand is the cost of a pass that goes over all visible splats, for every band.
-func (w *work) eachBand(c Cost) Cost {
-	return Cost{c.Bytes * w.bands * w.passes, c.Instructions * w.bands * w.passes}
+// moved is the cost of a pass that uses neither shared memory nor shuffles to speak of.
+func moved(bytes, instructions float64) Cost { return Cost{Bytes: bytes, Instructions: instructions} }
+
+// sectorBytes is what device memory moves at least: a sector of NVIDIA's and AMD's caches.
+const sectorBytes = 32
+
+// sectors returns the bytes of an array of all splats, so many of each, that lie in sectors in which a visible splat
+// has some, where splats are visible at random: a sector has parts of (32 + each - 4) / each splats in the mean. Where
+// neighbours are seen together these are fewer.
+func (w *work) sectors(each float64) float64 {
+	if w.n == 0 {
+		return 0
+	}
+	splats := (sectorBytes + each - min(each, 4)) / each
+	return w.n * each * (1 - math.Pow(1-w.visible/w.n, splats))
 }
 
-// costProject: the means of all splats, the other drawn parameters of those in view; keys of all, projections and
-// extents of those in view.
+// eachBand is the cost of a pass that goes over all visible splats, for every band.
+func (w *work) eachBand(c Cost) Cost {
+	return moved(c.Bytes*w.bands*w.passes, c.Instructions*w.bands*w.passes)
+}
+
+// costProject: the means of all splats, and of their other drawn parameters the sectors with a splat in view; keys of
+// all, and the sectors with a projection and an extent.
 func costProject(w *work) Cost {
-	return Cost{
-		Bytes:        w.n*(12+4) + w.visible*(w.drawn-12+w.sh+projectedBytes+extentBytes),
-		Instructions: 12*w.n + w.visible*(200+5*w.coefficients),
-	}
+	return moved(w.n*(12+4)+(w.drawn-12)/4*w.sectors(4)+w.sh/w.colour*w.sectors(w.colour)+
+		w.sectors(projectedBytes)+w.sectors(extentBytes), 12*w.n+w.visible*(200+5*w.coefficients))
 }
 
 // costDepthHistogram: the first pass reads the keys of all splats, the others those of the visible; a histogram a
 // block.
 func costDepthHistogram(w *work) Cost {
 	keys := w.n + w.visible*(w.depthPasses-1)
-	return Cost{keys * (4 + w.digits), 6 * keys}
+	return moved(keys*(4+w.digits), 6*keys)
 }
 
 // costDepthScatter: as the other sort, but the first pass reads no values.
@@ -226,24 +278,37 @@ func costDepthScatter(w *work) Cost {
 // costDepthSweep: as costDepthScatter, without histograms.
 func costDepthSweep(w *work) Cost {
 	others := w.depthPasses - 1
-	return Cost{4*w.n + 8*w.visible + others*w.visible*16, 80 * (w.n + w.visible*others)}
+	return moved(4*w.n+8*w.visible+others*w.visible*16, 80*(w.n+w.visible*others))
 }
 
 // costCountTiles: ids, projections and extents in order of depth; counts.
 func costCountTiles(w *work) Cost {
-	return w.eachBand(Cost{w.visible * (4 + projectedBytes + extentBytes + 4), 100 * w.visible})
+	return w.eachBand(moved(w.visible*(4+projectedBytes+extentBytes+4), 100*w.visible))
 }
 
 // sortScan: the histograms of so many keys in all passes, read and written.
-func (w *work) sortScan(keys float64) Cost { return Cost{2 * w.digits * keys, 2 * w.digits * keys} }
+func (w *work) sortScan(keys float64) Cost { return moved(2*w.digits*keys, 2*w.digits*keys) }
 
 // costRasterize: slot and splat of every isect that is looked at, each splat's projection once; pixels with their last
 // ids, and the state of a tile's pixels before each bucket but its first.
 func costRasterize(w *work) Cost {
-	return Cost{
+	c := Cost{
 		Bytes: w.passes*(8*w.seenIsects+projectedBytes*min(w.visible, w.seenIsects)+pixelBytes*w.pixels) +
 			4*w.pixels + w.states() + w.seenIsects*touchedBytes, // which the last of two times alone writes
-		Instructions: w.passes * (lookInstructions*w.seen + blendInstructions*w.blended),
+		Instructions: w.passes * (touchInstructions*w.seenIsects +
+			w.visits*(w.lanes*laneInstructions+visitPixels*pixelInstructions)),
+		SharedWords: w.passes * splatWords * w.seenIsects,
+	}
+	w.readSplats(&c, w.passes*w.lanes*w.visits)
+	return c
+}
+
+// readSplats adds that so many lanes read a splat of a batch.
+func (w *work) readSplats(c *Cost, lanes float64) {
+	if w.handRound {
+		c.Shuffles += splatWords * lanes
+	} else {
+		c.SharedWords += splatWords * lanes
 	}
 }
 
@@ -255,12 +320,19 @@ func (w *work) states() float64 {
 // costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also
 // of those that nobody looks at.
 func costRasterizeBwd(w *work) Cost {
-	return Cost{
+	c := Cost{
 		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible,
 			w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
 			w.isects*(4+projectedBytes+w.abs),
-		Instructions: lookInstructions*w.seen + blendBwdInstructions*w.blended,
+		Instructions: sumInstructions*components*w.seenIsects +
+			w.visitsBwd*(w.lanesBwd*laneBwdInstructions+visitPixels*pixelBwdInstructions),
+		// Splats in; parts of sums in and out, and of each component and patch whether there is one.
+		SharedWords: (splatWords+layout.Patches*components)*w.seenIsects + 2*components*w.visitsBwd,
+		// store_sums: 10 of eight lanes, 2 more for each doubling.
+		Shuffles: w.visitsBwd * w.lanesBwd * (10 + 2*math.Log2(w.lanesBwd/leastLanes)),
 	}
+	w.readSplats(&c, w.lanesBwd*w.visitsBwd)
+	return c
 }
 
 // costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum, which goes in
@@ -287,13 +359,5 @@ func costOptimise(w *work) Cost {
 // as many splats as one view shows.
 func costOptimiseViews(w *work) Cost {
 	c := costOptimise(w)
-	return Cost{c.Bytes + 4*w.n*(w.views-1), c.Instructions}
-}
-
-// Rates are what a device does at most, as it was measured: no pass can be faster.
-type Rates struct {
-	// of device memory, read plus written, by a kernel that copies
-	CopyBytes float64 `json:"copy_bytes_per_second"`
-	// of single lanes: fused multiplications and additions in float32
-	Instructions float64 `json:"fma_instructions_per_second"`
+	return moved(c.Bytes+4*w.n*(w.views-1), c.Instructions)
 }

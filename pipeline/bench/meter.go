@@ -9,26 +9,57 @@ import (
 	"vksplat/vk"
 )
 
-// Meter takes the times of the steps of a round.
+// PhotoCopy is the name of the pass that copies a step's photo to where the loss reads it, in a command buffer of its
+// own.
+const PhotoCopy = "photo copy"
+
+// Meter takes the times of the steps of half a round.
 type Meter struct {
 	steps   int
+	timed   bool
 	began   time.Time
+	wall    time.Duration
 	waited  time.Duration // for the device, and with taking times
 	passes  []passSeries
-	timed   int // steps whose passes were timed
+	sampled int // steps whose passes were timed
 	visible []int
 	isects  []int
+	photos  []int
 	times   []vk.PassTime
 }
 
-// passSeries is one pass in the steps of a round.
+// passSeries is one pass in the steps of half a round.
 type passSeries struct {
-	name       string
-	dispatches int
-	ms         []float64
+	name                 string
+	dispatches, launches int
+	nanoseconds          int64 // of all steps
 }
 
-func newMeter(steps int) *Meter { return &Meter{steps: steps, began: time.Now()} }
+// Step is a finished step.
+type Step struct {
+	Program         *vk.Program // that it ran as
+	Visible, Isects int         // of its view
+	PhotoBytes      int         // that were copied
+	PhotoCopies     []vk.PassTime
+}
+
+func newMeter(steps int, timed bool) *Meter { return &Meter{steps: steps, timed: timed} }
+
+// Timed reports whether steps should have timestamps.
+func (m *Meter) Timed() bool { return m.timed }
+
+// Start notes that the first step is about to be submitted, Stop that nothing is in flight any more.
+func (m *Meter) Start() {
+	if m != nil {
+		m.began = time.Now()
+	}
+}
+
+func (m *Meter) Stop() {
+	if m != nil {
+		m.wall = time.Since(m.began)
+	}
+}
 
 // Wait notes that the host waited for the device.
 func (m *Meter) Wait(d time.Duration) {
@@ -37,52 +68,54 @@ func (m *Meter) Wait(d time.Duration) {
 	}
 }
 
-// Observe takes in a finished step, whose view shows so many splats and (tile, splat) pairs.
-func (m *Meter) Observe(prog *vk.Program, visible, isects int) {
+// Observe takes in a finished step.
+func (m *Meter) Observe(s Step) {
 	if m == nil {
 		return
 	}
 	started := time.Now()
-	m.take(prog, visible, isects)
+	m.visible, m.isects = append(m.visible, s.Visible), append(m.isects, s.Isects)
+	m.photos = append(m.photos, s.PhotoBytes)
+	if m.timed {
+		m.take(s)
+	}
 	m.Wait(time.Since(started))
 }
 
-// take adds a step to the round.
-func (m *Meter) take(prog *vk.Program, visible, isects int) {
-	m.visible, m.isects = append(m.visible, visible), append(m.isects, isects)
-	m.times = prog.Timings(m.times[:0])
-	if len(m.times) == 0 {
+// take adds the passes of a step.
+func (m *Meter) take(s Step) {
+	m.times = s.Program.Timings(append(m.times[:0], s.PhotoCopies...))
+	if len(m.times) == len(s.PhotoCopies) { // the device has no timestamps
 		return
 	}
+	for i := range m.passes {
+		m.passes[i].dispatches, m.passes[i].launches = 0, 0
+	}
 	for i, label := range passLabels(m.times) {
-		ms := float64(m.times[i].Nanoseconds) / 1e6
 		at := slices.IndexFunc(m.passes, func(s passSeries) bool { return s.name == label })
 		if at < 0 {
 			at = len(m.passes)
-			m.passes = append(m.passes, passSeries{name: label, ms: make([]float64, 0, m.steps)})
+			m.passes = append(m.passes, passSeries{name: label})
 		}
-		s := &m.passes[at]
-		for len(s.ms) <= m.timed { // zero in steps that did without it
-			s.ms, s.dispatches = append(s.ms, 0), 0
+		p := &m.passes[at]
+		p.nanoseconds += m.times[i].Nanoseconds
+		p.dispatches++
+		if !m.times[i].Beside {
+			p.launches++
 		}
-		s.ms[m.timed] += ms
-		s.dispatches++
 	}
-	m.timed++
+	m.sampled++
 }
 
-// round sums the steps up.
-func (m *Meter) round() Round {
-	wall := time.Since(m.began)
-	r := Round{WallSeconds: wall.Seconds(), HostSeconds: max(wall-m.waited, 0).Seconds(),
-		Visible: scene.Median(m.visible), Isects: scene.Median(m.isects)}
-	for _, s := range m.passes {
-		mean := 0.0
-		for _, ms := range s.ms {
-			mean += ms / float64(m.timed)
-		}
-		r.Passes = append(r.Passes, PassSample{Name: s.name, MS: scene.Median(s.ms), MeanMS: mean,
-			Dispatches: s.dispatches})
+// roundOf sums up steps with timestamps, and as many without.
+func roundOf(timed, judge *Meter) Round {
+	r := Round{Steps: judge.steps, WallSeconds: judge.wall.Seconds(),
+		HostSeconds: max(judge.wall-judge.waited, 0).Seconds(), TimedSeconds: timed.wall.Seconds(),
+		Visible: scene.Median(timed.visible), Isects: scene.Median(timed.isects),
+		PhotoBytes: scene.Median(timed.photos)}
+	for _, p := range timed.passes {
+		r.Passes = append(r.Passes, PassSample{Name: p.name, MS: float64(p.nanoseconds) / 1e6 / float64(timed.sampled),
+			Dispatches: p.dispatches, Launches: p.launches})
 	}
 	return r
 }

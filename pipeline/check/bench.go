@@ -19,6 +19,11 @@ func benchCases() []Case {
 			return each([]int{0, 1, 2, 7}, func(rounds int) error { return checkBenchFMA(t, 700, rounds, 0.99, 0.25) })
 		}),
 		newCase("bench_fma", "at its fixed point", func(t *trial) error { return checkBenchFMA(t, 257, 50, 0.5, 1) }),
+		newCase("bench_shared", "rounds", func(t *trial) error {
+			return each([]int{0, 1, 2, 7}, func(rounds int) error {
+				return first(checkBenchShared(t, 700, rounds, false), checkBenchShared(t, 700, rounds, true))
+			})
+		}),
 		newCase("count_pairs", "sizes of views", func(t *trial) error {
 			return each([][2]int{{1, 1}, {15, 16}, {17, 16}, {37, 90}}, func(s [2]int) error {
 				return checkCountPairs(t, t.ellipses(60, s[0], s[1]), t.camera(s[0], s[1]), 1)
@@ -65,18 +70,46 @@ func checkBenchFMA(t *trial, n, rounds int, scale, shift float32) error {
 	return closeTo("fma_sums", sums.got, want, 1e-4, 1e-5)
 }
 
+func checkBenchShared(t *trial, n, rounds int, shuffle bool) error {
+	const stride = 33
+	l := t.list()
+	sums := output[uint32](l, "shared_sums", n)
+	l.r.Dispatch(&shaders.BenchShared{SharedSums: sums.Slice, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
+		Push: shaders.BenchSharedPush{N: uint32(n), Rounds: uint32(rounds), Stride: stride}}, vk.Items(n, 256))
+	if err := l.run(); err != nil {
+		return err
+	}
+	want := make([]uint32, n)
+	for i := range want {
+		want[i] = ref.BenchShared(i, rounds, stride, shuffle)
+	}
+	return equal("shared_sums", sums.got, want)
+}
+
 // checkCountPairs counts band after band into one buffer.
 func checkCountPairs(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int) error {
+	for _, s := range [][2]int{{1, 16}, {2, 16}, {4, 32}, {8, 8}} {
+		if err := checkVisits(t, p, v, bands, s[0], s[1]); err != nil {
+			return fmt.Errorf("%d patches side by side, rounds of %d: %w", s[0], s[1], err)
+		}
+	}
+	return nil
+}
+
+// checkVisits is checkCountPairs for so many patches of a subgroup and splats of a round.
+func checkVisits(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands, side, round int) error {
 	l := t.list()
 	whole := v.Grid()
-	out := output[[4]uint32](l, "tile_pairs", whole.Tiles())
-	want := make([][4]uint32, whole.Tiles())
+	out := output[layout.TilePairs](l, "tile_pairs", whole.Tiles())
+	want := make([]layout.TilePairs, whole.Tiles())
 	for band := range bands {
 		g := whole.Band(band, bands)
 		lists := ref.NewLists(p, g)
-		for tile, x := range ref.CountPairs(projection64(p).Splats, lists, ref.ConvertView[float64](v), g) {
+		counted := ref.CountPairs(projection64(p).Splats, lists, ref.ConvertView[float64](v), g, side, round)
+		for tile, x := range counted {
 			if row := tile / g.Cols; row >= g.RowFirst && row < g.RowEnd {
-				want[tile] = [4]uint32{x.Seen, x.Blended, x.Isects, x.All}
+				want[tile] = layout.TilePairs{Seen: x.Seen, Blended: x.Blended, Isects: x.Isects, All: x.All,
+					Visits: x.Visits, VisitsBwd: x.VisitsBwd}
 			}
 		}
 		l.r.Dispatch(&shaders.CountPairs{
@@ -85,7 +118,8 @@ func checkCountPairs(t *trial, p *ref.Projection[float32], v *ref.View[float32],
 			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect),
 			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
 			Projected:     input(l, "projected", projectedOf(p.Splats)), TilePairs: out.Slice,
-			Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(bands)},
+			Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(bands), Side: uint32(side),
+				Round: uint32(round)},
 		}, vk.Groups(whole.Tiles()+3))
 	}
 	if err := l.run(); err != nil {
@@ -93,13 +127,12 @@ func checkCountPairs(t *trial, p *ref.Projection[float32], v *ref.View[float32],
 	}
 	differ := 0 // splats on the threshold of alpha, and pixels on that of transmittance, may go either way
 	for tile, got := range out.got {
-		for k := range got {
-			if got[k] != want[tile][k] {
-				differ++
-			}
+		if got != want[tile] {
+			differ++
 		}
-		if d := int64(got[1]) - int64(want[tile][1]); d > 4 || d < -4 {
-			return fmt.Errorf("binding tile_pairs: tile %d blends %d pairs, want %d", tile, got[1], want[tile][1])
+		if d := int64(got.Blended) - int64(want[tile].Blended); d > 4 || d < -4 {
+			return fmt.Errorf("binding tile_pairs: tile %d blends %d pairs, want %d", tile, got.Blended,
+				want[tile].Blended)
 		}
 	}
 	if differ > 1+len(want)/10 {

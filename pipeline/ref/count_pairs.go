@@ -1,32 +1,110 @@
 package ref
 
+import "slices"
+
 // TilePairs says what blending a tile takes.
 type TilePairs struct {
 	Seen    uint32 // (pixel, splat) pairs that are looked at, until the pixels are opaque
 	Blended uint32 // those of them that change the pixel
 	Isects  uint32 // isects that any pixel looks at
 	All     uint32 // isects
+	// (patch, splat) pairs that touch: in front of the last splat that any pixel of the patch looks at; and of the last
+	// that changes any, with what patches of one subgroup wait for each other
+	Visits, VisitsBwd uint32
+
+	seen, last [Patches]uint32 // splats up to the last that a pixel of the patch looks at, and that changes one
 }
 
-// CountPairs counts the pairs of the band's tiles.
-func CountPairs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid) []TilePairs {
+// Patches of a tile, see raster.glsl.
+const (
+	Patches     = 8
+	patchWidth  = 8 // px
+	patchHeight = 4 // px
+)
+
+// CountPairs counts the pairs of the band's tiles. So many patches share a subgroup side by side, and go through their
+// lists of so many splats at a time.
+func CountPairs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, side, round int) []TilePairs {
 	tiles := make([]TilePairs, g.Tiles())
 	eachPixel(v, l, g, func(tile []uint32, at int, c [2]T) {
-		pairs := &tiles[at/v.Width/TileSize*g.Cols+at%v.Width/TileSize]
-		t, seen := T(1), uint32(0)
-		for _, slot := range tile {
-			seen++
-			_, _, raw, reaches := splats[l.SplatFromSlot[slot]].at(c)
-			if !reaches {
-				continue
-			}
-			if t *= 1 - min(MaxAlpha, raw); t <= TransmittanceThreshold {
-				break
-			}
-			pairs.Blended++
-		}
-		pairs.Seen += seen
-		pairs.Isects, pairs.All = max(pairs.Isects, seen), uint32(len(tile))
+		x, y := at%v.Width, at/v.Width
+		patch := y%TileSize/patchHeight*(TileSize/patchWidth) + x%TileSize/patchWidth
+		look(&tiles[y/TileSize*g.Cols+x/TileSize], patch, splats, l, tile, c)
 	})
+	for id := g.RowFirst * g.Cols; id < g.RowEnd*g.Cols; id++ {
+		var touched []uint32
+		for _, slot := range l.tile(id)[:tiles[id].Isects] {
+			touched = append(touched, splats[l.SplatFromSlot[slot]].touchedPatches(id%g.Cols*TileSize,
+				id/g.Cols*TileSize))
+		}
+		tiles[id].visit(touched, side, round)
+	}
 	return tiles
+}
+
+// look goes through the splats of a pixel of a patch.
+func look[T Real](t *TilePairs, patch int, splats []Projected[T], l *Lists, tile []uint32, c [2]T) {
+	light, seen, last := T(1), uint32(0), uint32(0)
+	for _, slot := range tile {
+		seen++
+		_, _, raw, reaches := splats[l.SplatFromSlot[slot]].at(c)
+		if !reaches {
+			continue
+		}
+		if light *= 1 - min(MaxAlpha, raw); light <= TransmittanceThreshold {
+			break
+		}
+		t.Blended++
+		last = seen
+	}
+	t.Seen += seen
+	t.Isects, t.All = max(t.Isects, seen), uint32(len(tile))
+	t.seen[patch], t.last[patch] = max(t.seen[patch], seen), max(t.last[patch], last)
+}
+
+// visit counts the visits to splats that touch patches, a bit each.
+func (t *TilePairs) visit(touched []uint32, side, round int) {
+	for first := 0; first < len(touched); first += round {
+		var n [Patches]uint32
+		for k := first; k < min(first+round, len(touched)); k++ {
+			for p := range n {
+				bit := touched[k] >> p & 1
+				if uint32(k) < t.seen[p] {
+					t.Visits += bit
+				}
+				if uint32(k) < t.last[p] {
+					n[p] += bit
+				}
+			}
+		}
+		for p := 0; p < Patches; p += side {
+			t.VisitsBwd += uint32(side) * slices.Max(n[p:p+side])
+		}
+	}
+}
+
+// touchedPatches returns the patches of the tile with this corner that the ellipse on which alpha falls to the
+// threshold touches, a bit each.
+func (s *Projected[T]) touchedPatches(x0, y0 int) (bits uint32) {
+	a, b, c := s.Conic[0], s.Conic[1], s.Conic[2]
+	if !(a > 0 && c > 0 && a*c > b*b) {
+		return 1<<Patches - 1
+	}
+	reach := log(s.Opacity / AlphaThreshold)
+	for p := range Patches {
+		x := T(x0+p%2*patchWidth) + 0.5 - s.Mean2D[0]
+		y := T(y0+p/2*patchHeight) + 0.5 - s.Mean2D[1]
+		if leastSigma(a, b, c, x, y, x+patchWidth-1, y+patchHeight-1) <= reach+0.001 {
+			bits |= 1 << p
+		}
+	}
+	return bits
+}
+
+// leastSigma returns the least value of a convex form in a rectangle; the mean lies at 0.
+func leastSigma[T Real](a, b, c, x0, y0, x1, y1 T) T {
+	clamp := func(v, low, high T) T { return min(max(v, low), high) }
+	at := func(x, y T) T { return 0.5*(a*x*x+c*y*y) + b*x*y }
+	x, y := clamp(0, x0, x1), clamp(0, y0, y1)
+	return min(at(x, clamp(-b/c*x, y0, y1)), at(clamp(-b/a*y, x0, x1), y))
 }

@@ -316,6 +316,21 @@ type StepParams struct {
 	BatchEps   float32
 }
 
+// TilePairs is GLSL's TilePairs, 24 bytes; in count_pairs.
+//
+// What blending a tile takes.
+type TilePairs struct {
+	Seen    uint32 // (pixel, splat) pairs that are looked at until the pixels are opaque
+	Blended uint32 // those of them that change the pixel
+	Isects  uint32 // isects that any pixel looks at
+	All     uint32 // isects
+	// (patch, splat) pairs that touch, in front of the last splat that any pixel of the patch looks at
+	Visits uint32
+	// in front of the last that changes any pixel of it; patches of a subgroup wait for the longest list of a round,
+	// and this waiting counts as visits
+	VisitsBwd uint32
+}
+
 // View is GLSL's View, 108 bytes; in begin, carve, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
@@ -431,6 +446,13 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-260]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-264]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-268]
+	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-24]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Isects)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.All)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Visits)-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.VisitsBwd)-20]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

@@ -21,7 +21,7 @@ import (
 
 // What bench measures unless the user says otherwise.
 const (
-	benchSteps  = 200 // of a round
+	benchSteps  = 200 // of a round, or some more: every photo as often
 	BenchRounds = 3
 	benchSettle = 50   // least steps before the first round
 	benchEpoch  = 500  // most, where one visit of every photo is more
@@ -158,8 +158,10 @@ func (b *bencher) openDevice() (err error) {
 	if b.file.Rates, err = d.MeasureRates(); err != nil {
 		return err
 	}
-	b.console.Printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
-		s.Name, s.Driver, s.Limits.SubgroupSize, b.file.Rates.CopyBytes/1e9, b.file.Rates.Instructions/1e12)
+	r := b.file.Rates
+	b.console.Printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s, %.3g T words/s of shared "+
+		"memory, %.3g T shuffles/s, a launch %.2f us\n", s.Name, s.Driver, s.Limits.SubgroupSize, r.CopyBytes/1e9,
+		r.Instructions/1e12, r.SharedWords/1e12, r.Shuffles/1e12, 1e6*r.LaunchSeconds)
 	return nil
 }
 

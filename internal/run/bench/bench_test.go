@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,22 +22,24 @@ import (
 // benchSample is what bench makes of two rounds of four steps of a tiny scene.
 func benchSample() *benchFile {
 	rounds := []bench.Round{
-		{WallSeconds: 0.04, HostSeconds: 0.004, Visible: 100, Isects: 300, Passes: []bench.PassSample{
-			{Name: "begin", MS: 0.5, MeanMS: 0.5, Dispatches: 1},
-			{Name: "rasterize", MS: 6, MeanMS: 7.5, Dispatches: 1}}},
-		{WallSeconds: 0.08, HostSeconds: 0.002, Visible: 110, Isects: 310, Passes: []bench.PassSample{
-			{Name: "begin", MS: 0.75, MeanMS: 0.75, Dispatches: 1},
-			{Name: "rasterize", MS: 8, MeanMS: 9.25, Dispatches: 1}}},
+		{Steps: 4, WallSeconds: 0.04, HostSeconds: 0.004, TimedSeconds: 0.048, Visible: 100, Isects: 300,
+			Passes: []bench.PassSample{{Name: "begin", MS: 0.5, Dispatches: 2, Launches: 1},
+				{Name: "rasterize", MS: 7.5, Dispatches: 1, Launches: 1}}},
+		{Steps: 4, WallSeconds: 0.032, HostSeconds: 0.002, TimedSeconds: 0.056, Visible: 110, Isects: 310,
+			Passes: []bench.PassSample{{Name: "begin", MS: 0.75, Dispatches: 2, Launches: 1},
+				{Name: "rasterize", MS: 9.25, Dispatches: 1, Launches: 1}}},
 	}
 	counts := bench.Counts{Splats: 200, Pixels: 1000, Tiles: 4, Bands: 1, Visible: 100, Isects: 300, SeenIsects: 250,
-		SeenPairs: 20_000, BlendedPairs: 5_000,
+		SeenPairs: 20_000, BlendedPairs: 5_000, Visits: 500, VisitsBwd: 400, Lanes: 32, LanesBwd: 16,
 		SortBits: 8, DepthBits: 31, TileBits: 2}
 	f := &benchFile{Format: benchFormat, Version: "test",
 		Device: benchDevice{Name: "a device", Type: "cpu", SubgroupSize: 8},
-		Rates:  bench.Rates{CopyBytes: 1e9, Instructions: 1e8}, Rounds: 2}
-	s := &benchScene{Name: "tiny", Resolution: "50x20", Counts: counts, Steps: 4, StepsPerS: spread{50, 50, 100},
-		WallMS: spread{10, 10, 20}, HostMS: spread{0.5, 0.5, 1}}
-	s.addPasses(rounds, 4)
+		Rates:  bench.Rates{CopyBytes: 1e9, Instructions: 2e8, SharedWords: 1e9, Shuffles: 1e9, LaunchSeconds: 1e-5},
+		Rounds: 2}
+	s := &benchScene{Name: "tiny", Resolution: "50x20", Counts: counts, Steps: 4,
+		StepsPerS: spread{1000 / 9.0, 100, 125}, WallMS: each(rounds, (*bench.Round).WallMS),
+		HostMS: each(rounds, (*bench.Round).HostMS)}
+	s.addPasses(rounds)
 	s.addFloors(f.Rates)
 	f.Scenes = append(f.Scenes, s)
 	return f
@@ -43,23 +47,77 @@ func benchSample() *benchFile {
 
 func TestBenchSums(t *testing.T) {
 	s := benchSample().Scenes[0]
-	if s.PassesMS != (spread{9, 8, 10}) || s.GapMS != (spread{6, 2, 10}) {
-		t.Errorf("passes %v, gap %v", s.PassesMS, s.GapMS)
+	// In the second round timestamps slow passes down so much that they take longer than a step without.
+	if s.WallMS != (spread{9, 8, 10}) || s.PassesMS != (spread{9, 8, 10}) || s.GapMS != (spread{0, -2, 2}) ||
+		s.TimedMS != (spread{13, 12, 14}) {
+		t.Errorf("step %v, passes %v, gap %v, with timestamps %v", s.WallMS, s.PassesMS, s.GapMS, s.TimedMS)
 	}
 	begin, rasterize := s.Passes[0], s.Passes[1]
-	if begin.FloorMS != 0 || begin.Share != 0.625/9 || begin.MS != (spread{0.625, 0.5, 0.75}) {
+	if begin.FloorMS != 1e3*1e-5 || begin.Bound != bench.BoundLaunch || begin.Share != 0.625/9 ||
+		begin.MS != (spread{0.625, 0.5, 0.75}) || begin.MeanMS != 0.625 {
 		t.Errorf("%+v", begin)
 	}
-	// 20 instructions of each pair that is looked at and 8 of each that is blended, at 1e8 a second, take longer than
-	// the bytes.
-	floor := 1e3 * (20*20_000 + 8*5_000) / 1e8
-	if math.Abs(rasterize.FloorMS-floor) > 1e-9 || math.Abs(rasterize.OverFloor-7/floor) > 1e-9 ||
-		rasterize.Share != 8.375/9 || s.FloorMS != rasterize.FloorMS {
+	// 240 instructions of each isect and 36 of each of a visit's lanes, at 2e8 a second, take longer than the bytes.
+	floor := 1e3 * ((250*240+500*32*36)/2e8 + 1e-5)
+	if math.Abs(rasterize.FloorMS-floor) > 1e-9 || math.Abs(rasterize.OverFloor-8.375/floor) > 1e-9 ||
+		rasterize.Bound != bench.BoundArithmetic || rasterize.Share != 8.375/9 ||
+		s.FloorMS != begin.FloorMS+rasterize.FloorMS {
 		t.Errorf("%+v, want a floor of %g ms", rasterize, floor)
 	}
-	if want := rasterize.Bytes / 7e-3; math.Abs(rasterize.BytesPerS-want) > 1e-6*want ||
+	if want := rasterize.Bytes / 8.375e-3; math.Abs(rasterize.BytesPerS-want) > 1e-6*want ||
 		math.Abs(rasterize.OfCopy-want/1e9) > 1e-9 {
 		t.Errorf("%+v", rasterize)
+	}
+}
+
+// TestBenchAddsUp wants the rows of the printed table to add up to the step without timestamps.
+func TestBenchAddsUp(t *testing.T) {
+	var out bytes.Buffer
+	printScene(cli.New(nil, &out, &out), benchSample().Scenes[0])
+	row := regexp.MustCompile(`(?m)^ *(\S.*?)  +(-?\d+\.\d{4}) .*?(-?\d+\.\d)%`)
+	names, sum, share, step := []string{}, 0.0, 0.0, 0.0
+	for _, m := range row.FindAllStringSubmatch(out.String(), -1) {
+		ms, _ := strconv.ParseFloat(m[2], 64)
+		percent, _ := strconv.ParseFloat(m[3], 64)
+		if m[1] == "step" {
+			step = ms
+			break
+		}
+		names, sum, share = append(names, m[1]), sum+ms, share+percent
+	}
+	if want := []string{"begin", "rasterize", "gaps", "timestamp inflation"}; !slices.Equal(names, want) {
+		t.Errorf("rows %q, want %q", names, want)
+	}
+	if step != 9 || math.Abs(sum-step) > 1e-3 || math.Abs(share-100) > 0.3 {
+		t.Errorf("rows add up to %g ms and %g%%, a step is %g ms:\n%s", sum, share, step, out.String())
+	}
+}
+
+// TestBenchOldFile compares with a file of the version before steps without timestamps were measured.
+func TestBenchOldFile(t *testing.T) {
+	before, err := readBench(filepath.Join("testdata", "old.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := benchSample()
+	now.Scenes[0].Name = before.Scenes[0].Name
+	var out, warnings bytes.Buffer
+	if err := compareBench(cli.New(nil, &out, &warnings), before, now, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{`begin +0\.0051 +0\.6250 +\S+`, `rasterize +0\.2222 +8\.3750 +\S+`,
+		`step +1\.7967 +9\.0000 +5\.009`} {
+		if !regexp.MustCompile(`(?m)^ *` + line + ` *$`).MatchString(out.String()) {
+			t.Errorf("no line %s in\n%s", line, out.String())
+		}
+	}
+}
+
+func TestWholeEpochs(t *testing.T) {
+	for _, tt := range [][3]int{{200, 37, 222}, {200, 127, 254}, {200, 25, 200}, {200, 201, 200}, {50, 1, 50}} {
+		if got := wholeEpochs(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("%d steps of %d photos become %d, want %d", tt[0], tt[1], got, tt[2])
+		}
 	}
 }
 
@@ -96,7 +154,7 @@ func TestBenchFile(t *testing.T) {
 func TestBenchCompare(t *testing.T) {
 	before, now := benchSample(), benchSample()
 	now.Scenes[0].WallMS.Median = 15
-	now.Scenes[0].Passes[1].MS.Median = 3
+	now.Scenes[0].Passes[1].MeanMS = 3
 	before.Scenes[0].Passes[0].Name = "gone\x1b[31m"
 	now.Scenes = append(now.Scenes, &benchScene{Name: "unknown", WallMS: spread{1, 1, 1}})
 	now.Device.Driver = "another"
@@ -109,8 +167,8 @@ func TestBenchCompare(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, line := range []string{`rasterize +7\.0000 +3\.0000 +0\.429`, `begin +0\.0000 +0\.6250 +new`,
-		`gone\S+ +0\.6250 +0\.0000 +gone`, `step +10\.0000 +15\.0000 +1\.500`} {
+	for _, line := range []string{`rasterize +8\.3750 +3\.0000 +0\.358`, `begin +0\.0000 +0\.6250 +new`,
+		`gone\S+ +0\.6250 +0\.0000 +gone`, `step +9\.0000 +15\.0000 +1\.667`} {
 		if !regexp.MustCompile(`(?m)^ *` + line + ` *$`).MatchString(stdout) {
 			t.Errorf("no line %s in\n%s", line, stdout)
 		}
@@ -121,12 +179,12 @@ func TestBenchCompare(t *testing.T) {
 	if !strings.Contains(stderr, "unknown is not in the results") || !strings.Contains(stderr, "a device") {
 		t.Errorf("warnings:\n%s", stderr)
 	}
-	if _, _, err := compare(1.6); err != nil {
+	if _, _, err := compare(1.7); err != nil {
 		t.Error(err)
 	}
 	_, _, err = compare(1.4)
 	if fault.ExitCode(err) != fault.ExitFailure || fault.Hint(err) == "" || !strings.Contains(err.Error(),
-		"1.500 times as long") {
+		"1.667 times as long") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -46,7 +46,8 @@ type spread struct {
 	Max    float64 `json:"max"`
 }
 
-// benchScene is one model with its views. Times are of one step, in milliseconds.
+// benchScene is one model with its views. Times are of one step, in milliseconds. wall_ms is passes_ms and gap_ms
+// together.
 type benchScene struct {
 	Name       string       `json:"name"`
 	Strategy   string       `json:"strategy"`
@@ -54,14 +55,15 @@ type benchScene struct {
 	Trained    int          `json:"trained_steps"` // before
 	Photos     int          `json:"photos"`
 	Resolution string       `json:"resolution"`
-	Steps      int          `json:"steps"` // of a round
+	Steps      int          `json:"steps"` // of a round, with timestamps and once more without
 	Counts     bench.Counts `json:"counts"`
 
 	StepsPerS   spread  `json:"steps_per_second"`
-	WallMS      spread  `json:"wall_ms"`      // by the host's clock
+	WallMS      spread  `json:"wall_ms"`      // of steps without timestamps, by the host's clock
 	HostMS      spread  `json:"host_ms"`      // of that, when the host did not wait for the device
-	PassesMS    spread  `json:"passes_ms"`    // sum of the passes by the device's clock
-	GapMS       spread  `json:"gap_ms"`       // wall less passes
+	PassesMS    spread  `json:"passes_ms"`    // sum of the passes by the device's clock; median: of their medians
+	GapMS       spread  `json:"gap_ms"`       // wall less passes; median: of the medians
+	TimedMS     spread  `json:"timed_ms"`     // as wall, of steps with timestamps; 0 in earlier files
 	FloorMS     float64 `json:"floor_ms"`     // sum of the passes' floors
 	PeakBytes   int64   `json:"peak_bytes"`   // of device memory: sum of vkAllocateMemory
 	DeviceBytes int64   `json:"device_bytes"` // likewise, while steps were measured
@@ -69,19 +71,24 @@ type benchScene struct {
 	Passes []benchPass `json:"passes"`
 }
 
-// benchPass is one pass of a step. What is counted (bench.Cost) is zero where nobody has counted it.
+// benchPass is one pass of a step. What bench.Cost counts is zero for passes that nobody has counted, whose floor is
+// their launches.
 type benchPass struct {
 	Name         string  `json:"name"`
-	MS           spread  `json:"ms"`      // medians over a round's steps
-	MeanMS       float64 `json:"mean_ms"` // over the steps of the median round
-	Share        float64 `json:"share"`   // of the sum of all passes
+	MS           spread  `json:"ms"`      // means over a round's steps; in earlier files medians
+	MeanMS       float64 `json:"mean_ms"` // the median of the rounds' means
+	Share        float64 `json:"share"`   // of wall_ms; in earlier files of passes_ms
 	Dispatches   int     `json:"dispatches"`
+	Launches     int     `json:"launches"` // dispatches that wait for the ones before them
 	Bytes        float64 `json:"bytes,omitempty"`
 	Instructions float64 `json:"instructions,omitempty"`
+	SharedWords  float64 `json:"shared_words,omitempty"`
+	Shuffles     float64 `json:"shuffles,omitempty"`
 	BytesPerS    float64 `json:"bytes_per_second,omitempty"`
 	OfCopy       float64 `json:"share_of_copy_rate,omitempty"`
 	FloorMS      float64 `json:"floor_ms,omitempty"`
 	OverFloor    float64 `json:"times_floor,omitempty"`
+	Bound        string  `json:"bound,omitempty"` // what takes most of the floor: memory, arithmetic, shared, launch
 }
 
 // spreadOf sums the rounds up.
@@ -113,46 +120,52 @@ func (f *benchFile) name(name string) string {
 
 // newScene sums up what was measured in rounds of so many steps.
 func newScene(s subject, steps int, m bench.Measurement, rates bench.Rates) *benchScene {
-	memory, n := s.trainer.MemoryStats(), float64(steps)
+	memory := s.trainer.MemoryStats()
 	out := &benchScene{
 		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained,
 		Photos: len(s.cameras), Resolution: captured.Resolution(s.cameras),
 		Steps: steps, Counts: m.Counts, PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
-		WallMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.WallSeconds / n }),
-		HostMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.HostSeconds / n }),
+		WallMS: each(m.Rounds, (*bench.Round).WallMS), HostMS: each(m.Rounds, (*bench.Round).HostMS),
 	}
 	out.StepsPerS = spread{1e3 / out.WallMS.Median, 1e3 / out.WallMS.Max, 1e3 / out.WallMS.Min}
 	if len(m.Rounds) > 0 && len(m.Rounds[0].Passes) > 0 { // the device has timestamps
-		out.addPasses(m.Rounds, n)
+		out.addPasses(m.Rounds)
 		out.addFloors(rates)
 	}
 	return out
 }
 
-// addPasses sums up the passes.
-func (s *benchScene) addPasses(rounds []bench.Round, steps float64) {
-	s.PassesMS = each(rounds, (*bench.Round).MeanMS)
-	s.GapMS = each(rounds, func(r *bench.Round) float64 { return 1e3*r.WallSeconds/steps - r.MeanMS() })
+// addPasses sums up the passes, so that they and what is left of a step without timestamps make up that step.
+func (s *benchScene) addPasses(rounds []bench.Round) {
 	for _, first := range rounds[0].Passes {
-		mean := each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).MeanMS }).Median
-		s.Passes = append(s.Passes, benchPass{
-			Name: first.Name, MS: each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).MS }),
-			MeanMS: mean, Share: mean / s.PassesMS.Median, Dispatches: first.Dispatches,
-		})
+		ms := each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).MS })
+		s.Passes = append(s.Passes, benchPass{Name: first.Name, MS: ms, MeanMS: ms.Median,
+			Share: ms.Median / s.WallMS.Median, Dispatches: first.Dispatches, Launches: first.Launches})
 	}
+	s.TimedMS = each(rounds, (*bench.Round).TimedMS)
+	s.PassesMS = each(rounds, (*bench.Round).PassesMS)
+	s.GapMS = each(rounds, func(r *bench.Round) float64 { return r.WallMS() - r.PassesMS() })
+	s.PassesMS.Median = 0 // the sum of the medians, which need not be the median of the sums
+	for _, p := range s.Passes {
+		s.PassesMS.Median += p.MeanMS
+	}
+	s.GapMS.Median = s.WallMS.Median - s.PassesMS.Median
 }
 
 // addFloors adds what is counted of each pass, and what that says.
 func (s *benchScene) addFloors(rates bench.Rates) {
 	for i := range s.Passes {
 		p := &s.Passes[i]
-		cost, known := s.Counts.Cost(p.Name)
-		if !known || p.MS.Median <= 0 {
+		cost, _ := s.Counts.Cost(p.Name)
+		floor, bound := cost.Floor(rates, p.Launches)
+		if p.MeanMS <= 0 || floor <= 0 {
 			continue
 		}
-		p.Bytes, p.Instructions, p.FloorMS = cost.Bytes, cost.Instructions, 1e3*cost.Seconds(rates)
-		p.BytesPerS = cost.Bytes / (p.MS.Median / 1e3)
-		p.OfCopy, p.OverFloor = p.BytesPerS/rates.CopyBytes, p.MS.Median/p.FloorMS
+		p.Bytes, p.Instructions, p.SharedWords, p.Shuffles = cost.Bytes, cost.Instructions, cost.SharedWords,
+			cost.Shuffles
+		p.BytesPerS = cost.Bytes / (p.MeanMS / 1e3)
+		p.FloorMS, p.Bound = 1e3*floor, bound
+		p.OfCopy, p.OverFloor = p.BytesPerS/rates.CopyBytes, p.MeanMS/p.FloorMS
 		s.FloorMS += p.FloorMS
 	}
 }

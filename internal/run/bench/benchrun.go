@@ -85,15 +85,25 @@ func (b *bencher) downscales() int {
 
 // most is how many steps are gone after training at most.
 func (b *bencher) most() int {
-	m := bench.Options{Warm: b.o.Settle.or(benchEpoch), Steps: b.o.Steps.or(benchSteps), Rounds: b.o.Rounds}
+	m := bench.Options{Warm: b.o.Settle.or(2 * benchEpoch), Steps: b.o.Steps.or(2 * benchSteps), Rounds: b.o.Rounds}
 	return m.Total()
+}
+
+// wholeEpochs returns the number of steps, or as many more as it takes to see all of n photos equally often, where that
+// is less than twice as many: then steps with timestamps have the same views as those without.
+func wholeEpochs(steps, n int) int {
+	if n > steps {
+		return steps
+	}
+	return (steps + n - 1) / n * n
 }
 
 // measure trains as far as asked, settles, measures, and prints.
 func (b *bencher) measure(ctx context.Context, s subject) error {
-	m := bench.Options{Steps: b.o.Steps.or(benchSteps), Rounds: b.o.Rounds}
-	settle := b.o.Settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
-	show := b.show(s.trainer, s.trained+settle+m.Total())
+	n := len(s.cameras)
+	m := bench.Options{Steps: b.o.Steps.or(wholeEpochs(benchSteps, n)), Rounds: b.o.Rounds}
+	settle := min(max(benchSettle, n), benchEpoch)
+	show := b.show(s.trainer, s.trained+b.o.Settle.or(settle)+m.Total())
 	defer b.console.Follow(nil)
 	if err := s.trainer.RunTo(ctx, s.trained, show.Update); err != nil {
 		return err
@@ -101,11 +111,12 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	s.trainer.Hold()
 	if s.limit > 0 { // the first steps say how long the others will take; they compile and load, too
 		var err error
-		if settle, m.Steps, err = b.fit(ctx, s, settle, show); err != nil {
+		if settle, m.Steps, err = b.fit(ctx, s, settle, m.Steps, show); err != nil {
 			return err
 		}
 	}
-	m.Warm = settle
+	done := s.trainer.Step()
+	m.Warm = b.o.Settle.or(wholeEpochs(done+settle, n) - done) // rounds begin with an epoch
 	show.Total = s.trainer.Step() + m.Total()
 	measured, err := s.trainer.Measure(ctx, m, show.Update)
 	show.Interrupt()
@@ -120,8 +131,7 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 
 // fit goes a few steps and returns how many to settle and to measure, so that neither takes longer than the subject's
 // limit.
-func (b *bencher) fit(ctx context.Context, s subject, settle int, show *meter.Meter) (int, int, error) {
-	steps := b.o.Steps.or(benchSteps)
+func (b *bencher) fit(ctx context.Context, s subject, settle, steps int, show *meter.Meter) (int, int, error) {
 	if b.o.Steps >= 0 && b.o.Settle >= 0 {
 		return settle, steps, nil
 	}
@@ -133,7 +143,11 @@ func (b *bencher) fit(ctx context.Context, s subject, settle int, show *meter.Me
 		return 0, 0, err
 	}
 	fits := int(s.limit * benchProbe / max(time.Since(started), 1))
-	return b.o.Settle.or(min(settle, fits)), b.o.Steps.or(min(steps, max(fits, 2))), nil
+	fit := max(fits/2, 2) // with timestamps and without
+	if n := len(s.cameras); fit > n {
+		fit -= fit % n
+	}
+	return min(settle, fits), b.o.Steps.or(min(steps, fit)), nil
 }
 
 // benchProbe is how many steps say how long steps take.

@@ -45,7 +45,7 @@ var fullSuite = append(quickSuite[:len(quickSuite):len(quickSuite)],
 const (
 	madeUpViews  = 8
 	madeUpShrink = 16              // photos are drawn so many times smaller
-	madeUpRound  = 4 * time.Second // a round has as many steps as fit, up to the usual number
+	madeUpRound  = 4 * time.Second // a round has as many steps as fit, up to the usual number, twice
 	// quick leaves out what has more on a CPU, where a step of the largest takes tens of seconds
 	cpuSplats = 50_000
 	suiteSeed = 1 // of cameras and splats

@@ -17,32 +17,43 @@ func printScene(console *cli.Console, s *benchScene) {
 	console.Printf("\n%s: %s, %s of %s, SH degree %d, %d steps a round\n", s.Name, cli.Count(c.Splats, "splat"),
 		cli.Count(s.Photos, "photo"), s.Resolution, c.SHDegree, s.Steps)
 	console.Printf("a view: %s visible, %d (tile, splat) pairs of which %d are looked at; a pixel looks at %.0f "+
-		"splats and blends %.0f\n",
+		"splats and blends %.0f; patches visit splats %d times, and %d on the way back\n",
 		cli.Count(c.Visible, "splat"), c.Isects, c.SeenIsects, float64(c.SeenPairs)/float64(c.Pixels),
-		float64(c.BlendedPairs)/float64(c.Pixels))
+		float64(c.BlendedPairs)/float64(c.Pixels), c.Visits, c.VisitsBwd)
 	if len(s.Passes) > 0 {
 		printPasses(console, s)
-		console.Printf("passes %s, their floors %.4f ms, gap %s\n", milliseconds(s.PassesMS), s.FloorMS,
-			milliseconds(s.GapMS))
+		console.Printf("passes %s, their floors %.4f ms\n", milliseconds(s.PassesMS), s.FloorMS)
+		console.Printf("with timestamps a step is %s: the passes and gaps above; timestamp inflation is what it has "+
+			"over a step without\n", milliseconds(s.TimedMS))
 	}
-	console.Printf("step %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
+	console.Printf("step without timestamps %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
 		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max,
 		pipeline.BytesText(s.PeakBytes))
 }
 
-// printPasses prints the table of passes.
+// printPasses prints the table of passes, and what makes up a step with them.
 func printPasses(console *cli.Console, s *benchScene) {
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tshare\tdispatches\tMB\tM instr.\tGB/s\tof copy\tfloor ms\tx floor\t")
+	_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tof step\tdispatches\tMB\tM instr.\tM shared\tGB/s\tof copy\t"+
+		"floor ms\tx floor\tbound by\t")
 	for _, p := range s.Passes {
 		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max,
 			100*p.Share, p.Dispatches)
 		if p.FloorMS == 0 {
-			_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t")
+			_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t\t\t")
 			continue
 		}
-		_, _ = fmt.Fprintf(w, "%.2f\t%.1f\t%.1f\t%.1f%%\t%.4f\t%.1f\t\n", p.Bytes/1e6, p.Instructions/1e6,
-			p.BytesPerS/1e9, 100*p.OfCopy, p.FloorMS, p.OverFloor)
+		_, _ = fmt.Fprintf(w, "%.2f\t%.1f\t%.1f\t%.1f\t%.1f%%\t%.4f\t%.1f\t%s\t\n", p.Bytes/1e6,
+			p.Instructions/1e6, (p.SharedWords+p.Shuffles)/1e6, p.BytesPerS/1e9, 100*p.OfCopy, p.FloorMS, p.OverFloor,
+			p.Bound)
+	}
+	gaps, inflation := s.TimedMS.Median-s.PassesMS.Median, s.TimedMS.Median-s.WallMS.Median
+	for _, r := range []struct {
+		name string
+		ms   float64
+	}{{"gaps", gaps}, {"timestamp inflation", -inflation}, {"step", s.WallMS.Median}} {
+		_, _ = fmt.Fprintf(w, "%s\t%.4f\t\t\t%.1f%%\t\n", r.name, r.ms,
+			100*r.ms/s.WallMS.Median)
 	}
 	_ = w.Flush()
 }
@@ -83,13 +94,13 @@ func compareScene(console *cli.Console, before, now *benchScene) float64 {
 	for _, p := range now.Passes {
 		b := 0.0
 		if i := slices.IndexFunc(before.Passes, func(x benchPass) bool { return x.Name == p.Name }); i >= 0 {
-			b = before.Passes[i].MS.Median
+			b = before.Passes[i].MeanMS
 		}
-		row(p.Name, b, p.MS.Median)
+		row(p.Name, b, p.MeanMS)
 	}
 	for _, p := range before.Passes {
 		if !slices.ContainsFunc(now.Passes, func(x benchPass) bool { return x.Name == p.Name }) {
-			row(p.Name, p.MS.Median, 0)
+			row(p.Name, p.MeanMS, 0)
 		}
 	}
 	row("passes", before.PassesMS.Median, now.PassesMS.Median)

@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/runtest"
+	"vksplat/internal/run/train"
+	pass "vksplat/pipeline/bench"
+)
+
+// TestBenchOnDevice measures a made-up model and wants all of a step to be accounted for: its passes, the copy of its
+// photo among them, and what is left make up a step without timestamps.
+func TestBenchOnDevice(t *testing.T) {
+	runtest.NeedDevice(t)
+	var out bytes.Buffer
+	o := &Options{Options: *train.NewOptions(), TrainSteps: -1, Settle: 2, Steps: 4, Rounds: 2}
+	o.Progress = meter.None
+	b := &bencher{console: cli.New(nil, &out, &out), o: o, events: &out, file: &benchFile{
+		Rates: pass.Rates{CopyBytes: 1e10, Instructions: 1e10, SharedWords: 1e10, Shuffles: 1e10, LaunchSeconds: 1e-6}}}
+	if err := b.madeUp(context.Background(), madeUp{splats: 400, width: 64, height: 48}); err != nil {
+		t.Fatal(err)
+	}
+	s := b.file.Scenes[0]
+	sum, floors := s.GapMS.Median, 0.0
+	for _, p := range s.Passes {
+		sum += p.MeanMS
+		floors += p.FloorMS
+		if !(p.MeanMS > 0 && p.FloorMS > 0) || p.Bound == "" || p.Launches < 1 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if s.Passes[0].Name != pass.PhotoCopy || s.Passes[0].Bytes < 2*3*64*48 {
+		t.Errorf("the first pass is %+v, and no photo is copied", s.Passes[0])
+	}
+	if math.Abs(sum-s.WallMS.Median) > 1e-9 || math.Abs(floors-s.FloorMS) > 1e-9 || s.TimedMS.Median < s.PassesMS.Min {
+		t.Errorf("passes and gaps are %g ms of a step of %g ms, floors %g of %g ms", sum, s.WallMS.Median, floors,
+			s.FloorMS)
+	}
+	t.Log(out.String())
+}
