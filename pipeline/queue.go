@@ -7,7 +7,6 @@ import (
 
 	"vksplat/pipeline/recipe"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
 // inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
@@ -39,7 +38,7 @@ func (t *Trainer) advance() error {
 		}
 		t.setParams(&t.group, m, f, u, t.views)
 		timed := u.Kind == recipe.Step && slot == 0 && m.pace.due(t.meter != nil)
-		if err := m.e.submit(f, u, timed, photos[i].src, photos[i].keep); err != nil {
+		if err := m.e.submit(f, u, timed, &photos[i]); err != nil {
 			return t.e.team.Fail(err)
 		}
 	}
@@ -47,12 +46,6 @@ func (t *Trainer) advance() error {
 	t.queued++
 	t.next = t.cfg.After(u, t.carves)
 	return nil
-}
-
-// stagedPhoto is where a member finds the photo of its view, and what is to be submitted to keep it.
-type stagedPhoto struct {
-	src  vk.View
-	keep *vk.Copier
 }
 
 // photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
@@ -68,7 +61,7 @@ func (t *Trainer) photosOf(slot int, u recipe.Unit) ([]stagedPhoto, error) {
 		view := m.photos.order.at(u.Step)
 		if u.Kind == recipe.Step {
 			var err error
-			if view, p.src, p.keep, err = m.photos.ready(t.ctx, slot, u.Step); err != nil {
+			if view, p, err = m.photos.ready(t.ctx, slot, u.Step); err != nil {
 				for i := range t.staged { // nothing of them is submitted
 					t.members[i].photos.undo(t.views[i], u.Step, t.staged[i].keep)
 				}
