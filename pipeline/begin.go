@@ -5,8 +5,16 @@ import (
 	"vksplat/vk"
 )
 
-// begin sets the counts and dispatch arguments that a unit starts with.
+// talliesOfGroup is about how many tallies a workgroup of begin clears: few, because the unit waits for it.
+const talliesOfGroup = 4096
+
+// begin sets the counts and dispatch arguments that a unit starts with, and clears its tallies.
 func (v *view) begin() {
-	v.clearTallies()
-	v.r.Dispatch(&shaders.Begin{Params: v.f.params, Counters: v.counters, DispatchArgs: v.args}, vk.Groups(1))
+	v.makeTallies()
+	all := v.tallies.all
+	if all.IsZero() {
+		all = v.counters.At(0, 0) // not written
+	}
+	v.r.Dispatch(&shaders.Begin{Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Tallies: all,
+		Push: shaders.BeginPush{NTallies: uint32(all.N())}}, vk.Items(max(all.N(), 1), talliesOfGroup))
 }

@@ -16,19 +16,14 @@ import (
 // through a ring of staging memory that the host fills while the steps before it run. The device cache keeps the photos
 // that are needed soonest; what it will miss is known ahead and announced to the source.
 type devicePhotos struct {
-	dev   *vk.Device
-	cams  []scene.Camera
-	src   photos.Source
-	order viewOrder
-	last  int // steps to train: nothing is read ahead for those after them
+	photoSlots // the device cache
+	src        photos.Source
+	order      viewOrder
+	last       int // steps to train: nothing is read ahead for those after them
 
-	slots   []photoSlot // device cache
-	shelves []vk.View   // that they lie in
-	layout  photos.Layout
 	slotOf  []int    // by view: where it is in the device cache, or -1
 	flags   []uint32 // by view, once it was staged: PHOTO_* bits
 	outsize []bool   // by view: its photo was found to be larger than the layout has them, and is not kept
-	all     bool     // the device cache has a slot for every view
 	filled  int      // slots with a photo
 	ring    []vk.Slice[uint32]
 	keepers []*vk.Copier // per frame in flight, from the ring to a slot
@@ -42,26 +37,20 @@ type devicePhotos struct {
 	warn     func(string)
 }
 
-// photoSlot is a place in the device cache.
-type photoSlot struct {
-	words vk.Slice[uint32]
-	view  int   // -1: none
-	bytes int64 // of its photo
-}
-
 // What to do with a step's photo, when it is not the number of the slot to keep it in.
 const (
 	photoHit  = -1 // it is in the device cache
 	photoPass = -2 // it is used once and not kept
 )
 
-// newDevicePhotos makes the ring and the device cache that plan has.
-func newDevicePhotos(dev *vk.Device, at world, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
+// newDevicePhotos makes the ring, the target and the device cache that plan has for the steps of e.
+func newDevicePhotos(e *engine, cams []scene.Camera, src photos.Source, cfg *recipe.Config, plan *Plan,
 	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
-	p := &devicePhotos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n, at), last: cfg.Iterations,
-		slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n),
-		layout: plan.photos, all: plan.Device.PhotoAll, strict: o.Strict, warn: o.Warn}
+	p := &devicePhotos{src: src, order: newViewOrder(cfg.Seed, n, e.world), last: cfg.Iterations,
+		photoSlots: photoSlots{dev: e.dev, cams: cams, layout: plan.photos, all: plan.Device.PhotoAll,
+			words: e.targetWords()},
+		slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n), strict: o.Strict, warn: o.Warn}
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
@@ -71,8 +60,8 @@ func newDevicePhotos(dev *vk.Device, at world, cams []scene.Camera, src photos.S
 	return p, nil
 }
 
-// allocate makes what p has on the device for so many units in flight, a cache of n photos among it. What an error
-// leaves is close's to free.
+// allocate makes what p has on the device for so many units in flight, the target and a cache of n photos among it.
+// What an error leaves is close's to free.
 func (p *devicePhotos) allocate(n, inFlight int) error {
 	for range inFlight {
 		c, err := p.dev.NewCopier()
@@ -85,47 +74,6 @@ func (p *devicePhotos) allocate(n, inFlight int) error {
 		return err
 	}
 	return p.makeSlots(n)
-}
-
-// shelfBytes is the most that the slots of one buffer take together, unless there is only one of them.
-const shelfBytes = 64 << 20
-
-// makeSlots makes the device cache: n slots, as many as fit side by side in one buffer.
-func (p *devicePhotos) makeSlots(n int) error {
-	_, most := p.layout.Totals(p.cams)
-	size := func(i int) int64 {
-		if p.all {
-			return p.layout.Bytes(&p.cams[i])
-		}
-		return most
-	}
-	l := p.dev.Info().Limits
-	room := min(shelfBytes, l.MaxMemoryAllocationSize, l.MaxBufferSize)
-	for first := 0; first < n; {
-		sum, end := size(first), first+1
-		for ; end < n && sum+size(end) <= room; end++ {
-			sum += size(end)
-		}
-		shelf, err := p.dev.Alloc(vk.DeviceLocal, sum, "photos")
-		if err != nil {
-			return err
-		}
-		p.shelves = append(p.shelves, shelf)
-		for off := int64(0); first < end; first++ {
-			p.slots = append(p.slots, photoSlot{words: vk.Cast[uint32](shelf.Slice(off, size(first))), view: -1})
-			off += size(first)
-		}
-	}
-	return nil
-}
-
-// freeSlots gives the device cache's memory back.
-func (p *devicePhotos) freeSlots() (err error) {
-	for _, s := range p.shelves {
-		err = errors.Join(err, p.dev.Free(s))
-	}
-	p.slots, p.shelves = nil, nil
-	return err
 }
 
 // makeRing makes the staging memory.
@@ -141,15 +89,14 @@ func (p *devicePhotos) makeRing(frames int) error {
 	return nil
 }
 
-// ready finds the photo of a step for a frame whose last unit is done: the view, where its pixels are, and what is to
-// be submitted to keep them, or nil.
-func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, src vk.View, keep *vk.Copier, err error) {
+// ready finds the photo of a step for a frame whose last unit is done: the view, and where its pixels are.
+func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, photo stagedPhoto, err error) {
 	if p.complete() {
 		view = p.order.at(step)
 		p.done, p.choices = step+1, nil
 		p.expect(step, nil, photos.Never)
 		p.freeRing(frame)
-		return view, p.cached(view), nil, nil
+		return view, p.cached(view), nil
 	}
 	p.planTo(step)
 	choice := int32(photoPass)
@@ -157,10 +104,11 @@ func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, sr
 		choice, p.choices = p.choices[0], p.choices[1:]
 		p.done++
 	}
+	var src vk.View
 	for {
 		view = p.order.at(step)
 		if p.slotOf[view] >= 0 {
-			return view, p.cached(view), nil, nil
+			return view, p.cached(view), nil
 		}
 		n, err := p.stage(ctx, frame, view)
 		if err == nil {
@@ -169,7 +117,7 @@ func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, sr
 		}
 		if err = p.without(ctx, view, err); err != nil {
 			p.restart(step) // what was decided for this step has not happened
-			return 0, vk.View{}, nil, err
+			return 0, stagedPhoto{}, err
 		}
 	}
 	if p.all {
@@ -183,17 +131,24 @@ func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, sr
 		}
 	}
 	if choice < 0 {
-		return view, src, nil, nil
+		return view, p.copied(src), nil
 	}
-	s := &p.slots[choice]
+	photo, err = p.keep(frame, view, int(choice), src)
+	return view, photo, err
+}
+
+// keep puts a view's photo into a slot of the device cache, with the frame's next submit.
+func (p *devicePhotos) keep(frame, view, slot int, src vk.View) (stagedPhoto, error) {
+	s := &p.slots[slot]
 	if s.view >= 0 {
 		p.slotOf[s.view] = -1
 	} else {
 		p.filled++
 	}
-	s.view, s.bytes, p.slotOf[view] = view, src.Size(), int(choice)
-	keep = p.keepers[frame]
-	return view, src, keep, keep.Record(s.words.View.Slice(0, src.Size()), src)
+	s.view, s.bytes, p.slotOf[view] = view, src.Size(), slot
+	photo := p.cached(view)
+	photo.keep, photo.kept = p.keepers[frame], src.Size()
+	return photo, photo.keep.Record(s.words.View.Slice(0, src.Size()), src)
 }
 
 // undo takes back what ready decided for a step whose photo, of a view, was not submitted; keep is what ready returned.
@@ -207,12 +162,6 @@ func (p *devicePhotos) undo(view, step int, keep *vk.Copier) {
 
 // complete reports whether the device cache has every photo.
 func (p *devicePhotos) complete() bool { return p.all && p.filled == len(p.slots)-p.order.nBad }
-
-// cached returns where the device cache has a view's photo.
-func (p *devicePhotos) cached(view int) vk.View {
-	s := &p.slots[p.slotOf[view]]
-	return s.words.View.Slice(0, s.bytes)
-}
 
 // stage copies a photo to the frame's part of the ring and returns its bytes.
 func (p *devicePhotos) stage(ctx context.Context, frame, view int) (n int64, err error) {
@@ -356,7 +305,7 @@ func (p *devicePhotos) choose(step int) int32 {
 	return int32(worst)
 }
 
-// dropCache gives the device cache's memory back. Nothing may be in flight.
+// dropCache gives the device cache's memory back; the target is in another place then. Nothing may be in flight.
 func (p *devicePhotos) dropCache() error {
 	err := p.freeSlots()
 	for v := range p.slotOf {
@@ -369,7 +318,7 @@ func (p *devicePhotos) dropCache() error {
 		err = errors.Join(err, p.dev.Free(s.View))
 	}
 	p.ring = p.ring[:0]
-	return errors.Join(err, p.makeRing(frames))
+	return errors.Join(err, p.makeRing(frames), p.makeSlots(0))
 }
 
 func (p *devicePhotos) close() error {

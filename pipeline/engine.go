@@ -75,7 +75,7 @@ type engine struct {
 
 	counters vk.Slice[uint32]    // [N_COUNTERS]
 	args     vk.Slice[[3]uint32] // [N_ARGS]
-	target   vk.Slice[uint32]    // the photo of the step, as target.glsl reads it
+	target   vk.Slice[uint32]    // holds the photo of the step, see target.glsl; in training it is the member's photos'
 	frames   []*frame
 	kinds    []recipe.Kind
 	compiled bool // the kernels of all of them
@@ -146,7 +146,10 @@ func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recip
 		return nil, err
 	}
 	e.pool = dev.NewScratchPool()
-	if err := e.allocate(inFlight); err != nil {
+	if err = e.allocate(inFlight); err == nil && len(kinds) == 0 {
+		e.target, err = vk.Make[uint32](dev, vk.DeviceLocal, e.targetWords(), "target")
+	}
+	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
@@ -162,9 +165,6 @@ func (e *engine) allocate(inFlight int) (err error) {
 	}
 	e.counters = make32(layout.NCounters, "counters")
 	e.args = vk.Cast[[3]uint32](make32(3*layout.NArgs, "dispatch_args").View)
-	if e.has(recipe.Step) || len(e.kinds) == 0 {
-		e.target = make32(e.targetWords(), "target")
-	}
 	for i := 0; i < inFlight && err == nil; i++ {
 		f := &frame{submission: e.dev.NewSubmission(), done: make(chan error, 1)}
 		e.frames = append(e.frames, f)
@@ -178,7 +178,7 @@ func (e *engine) allocate(inFlight int) (err error) {
 	return err
 }
 
-// targetWords is how many words the target has.
+// targetWords is how many words the largest photo takes, with the one after it.
 func (e *engine) targetWords() int {
 	words := e.maxPixels
 	if e.compare.floats {

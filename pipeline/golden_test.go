@@ -153,7 +153,6 @@ func goldenLoss(t *testing.T, c *ref.LossCase) {
 	v.render = uploadOf(t, d, render)
 	r.Copy(e.target.At(0, len(c.Target)).View, uploadOf(t, d, c.Target).View)
 	v.comparePhoto()
-	v.finish(true)
 	out := runList(t, d, r, v.vShown.View)
 	within(t, "loss", math.Abs(float64(f.hostReport.Loss)-c.Loss), 1e-6)
 	within(t, "l1", math.Abs(float64(f.hostReport.L1)-c.L1), 1e-6)

@@ -152,10 +152,7 @@ func (g *group) closeAll() (err error) {
 		}
 	}
 	for _, m := range g.members {
-		if m.photos != nil { // not so where it could not be made
-			err = errors.Join(err, m.photos.close())
-		}
-		err = errors.Join(err, m.e.close())
+		err = errors.Join(err, m.close())
 	}
 	if g.maps != nil {
 		err = errors.Join(err, g.maps.Close())

@@ -34,8 +34,8 @@ type tallies struct {
 	used  bool             // a band has used its share
 }
 
-// clearTallies makes the unit's tallies at its very beginning, where no pass has to wait for that.
-func (v *view) clearTallies() {
+// makeTallies declares the unit's tallies, which begin clears.
+func (v *view) makeTallies() {
 	if !v.sort.lookback || v.kind == recipe.Reset || v.kind == recipe.Carve {
 		return
 	}
@@ -46,7 +46,6 @@ func (v *view) clearTallies() {
 	t.all = vk.ScratchOf[uint32](v.r, "tallies", 2*sort+scan)
 	t.depth, t.band = t.all.At(0, sort), t.all.At(sort, sort+scan)
 	t.tiles, t.scan = t.band.At(0, sort), t.band.At(sort, scan)
-	v.r.Fill(t.all.View, 0)
 }
 
 // bandTallies returns the tallies for another band.

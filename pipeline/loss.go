@@ -9,24 +9,32 @@ import (
 	"vksplat/vk"
 )
 
-// loss compares the picture that is shown with its photo: the parts of the loss, and its gradient by every pixel.
+// loss compares the picture that is shown with its photo: the parts of the loss, and the derivatives of SSIM's windows.
 func (v *view) loss() {
-	maps := vk.ScratchOf[float32](v.r, "ssim_maps", 9*v.maxPixels)
+	v.ssimMaps = vk.ScratchOf[float32](v.r, "ssim_maps", 9*v.maxPixels)
 	v.partials = vk.ScratchOf[[3]float32](v.r, "partials", v.maxTiles)
 	c, counted := &v.compare, 0
 	if c.counts() {
 		counted = v.maxTiles
 	}
 	v.counted = vk.ScratchOf[[3]float32](v.r, "counted", counted)
-	v.vShown = vk.ScratchOf[[4]float32](v.r, "v_shown", v.maxPixels)
+	// Were their memory anybody else's after finish, that pass would have to wait for it.
+	v.r.Keep(v.partials.View)
+	v.r.Keep(v.counted.View)
 	v.r.Dispatch(&shaders.Loss{
-		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: maps, Partials: v.partials,
+		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: v.ssimMaps, Partials: v.partials,
 		Counted: v.counted,
 		Spec: shaders.LossSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
 			Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
+}
+
+// lossGrad finds the gradient of the loss by every pixel that is shown.
+func (v *view) lossGrad() {
+	c := &v.compare
+	v.vShown = vk.ScratchOf[[4]float32](v.r, "v_shown", v.maxPixels)
 	v.r.Dispatch(&shaders.LossGrad{
-		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: maps, VRender: v.vShown,
+		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: v.ssimMaps, VRender: v.vShown,
 		Spec: shaders.LossGradSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
 			Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))

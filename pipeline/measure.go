@@ -58,8 +58,8 @@ type photoCopies struct {
 
 func (p *photoCopies) reset() { p.copiers, p.bytes = p.copiers[:0], 0 }
 
-func (p *photoCopies) add(c *vk.Copier, src vk.View) {
-	p.copiers, p.bytes = append(p.copiers, c), p.bytes+int(src.Size())
+func (p *photoCopies) add(c *vk.Copier, bytes int64) {
+	p.copiers, p.bytes = append(p.copiers, c), p.bytes+int(bytes)
 }
 
 // took returns what the copies took, as far as they were timed. It is valid until the next call.

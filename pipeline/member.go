@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,8 +60,27 @@ func (m *member) begin(source photos.Source, r *training, o *TrainerOptions) (er
 			return err
 		}
 	}
-	m.photos, err = newDevicePhotos(m.e.dev, m.e.world, r.cams, source, &r.cfg, m.plan, *o)
+	m.photos, err = newDevicePhotos(m.e, r.cams, source, &r.cfg, m.plan, *o)
+	if err == nil {
+		m.e.target = m.photos.bound
+	}
 	return err
+}
+
+// dropPhotos gives the photos' cache back. Nothing may be in flight, and there are no programs.
+func (m *member) dropPhotos() error {
+	err := m.photos.dropCache()
+	m.e.target = m.photos.bound
+	return err
+}
+
+// close frees what the member has.
+func (m *member) close() (err error) {
+	if m.photos != nil { // not so where it could not be made
+		err = m.photos.close()
+		m.e.target = vk.Slice[uint32]{} // was theirs
+	}
+	return errors.Join(err, m.e.close())
 }
 
 // waitForAll waits for the units that the member has in flight.

@@ -117,6 +117,24 @@ func TestPassTable(t *testing.T) {
 	}
 }
 
+// TestFinishRunsBeside wants the report of a step between the passes of the loss, and no barrier after it.
+func TestFinishRunsBeside(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg := partialScene(t)
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	for tr.e.bands = 1; tr.e.bands < 3; tr.e.bands++ {
+		r := vk.NewRecorder(d.dev)
+		tr.e.record(r, tr.e.frames[0], recipe.Step)
+		if text := r.String(); !regexp.MustCompile(`\d finish.*\n *\d+ loss_grad`).MatchString(text) {
+			t.Errorf("a barrier after finish, or another place:\n%s", text)
+		}
+	}
+}
+
 // TestPassTableBuffers compares what rows say to be read and written with what the kernels declare, as far as any row
 // names it; but for the sorts, whose buffers change their names. No pass stands between picture and loss, so that
 // every buffer has one name.

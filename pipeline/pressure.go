@@ -58,7 +58,7 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 		m.e.dev.SetBudget(had)
 	}
 	if len(m.photos.slots) > 0 {
-		if err := m.photos.dropCache(); err != nil {
+		if err := m.dropPhotos(); err != nil {
 			return errors.Join(cause, err)
 		}
 		m.e.isectMost = 0

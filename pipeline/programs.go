@@ -99,22 +99,23 @@ func (e *engine) compile() error {
 	return e.dev.Compile(lists...)
 }
 
-// submit queues the program of u, whose params are set, on f, with timestamps if timed. keep, unless it is nil, runs
-// first; src is copied to the target unless it is zero.
-func (e *engine) submit(f *frame, u recipe.Unit, timed bool, src vk.View, keep *vk.Copier) (err error) {
+// submit queues the program of u, whose params are set but for the photo's place, on f, with timestamps if timed, after
+// the copies that photo asks for.
+func (e *engine) submit(f *frame, u recipe.Unit, timed bool, photo *stagedPhoto) (err error) {
 	f.unit = u
+	f.hostParams.PhotoOffset = photo.offset
 	f.photo.reset()
 	f.submission.Reset()
-	if keep != nil {
-		f.submission.Add(keep)
-		f.photo.add(keep, src)
+	if photo.keep != nil {
+		f.submission.Add(photo.keep)
+		f.photo.add(photo.keep, photo.kept)
 	}
-	if !src.IsZero() {
-		if err := f.copier.Record(e.target.View.Slice(0, src.Size()), src); err != nil {
+	if !photo.src.IsZero() {
+		if err := f.copier.Record(photo.dst, photo.src); err != nil {
 			return err
 		}
 		f.submission.Add(f.copier)
-		f.photo.add(f.copier, src)
+		f.photo.add(f.copier, photo.src.Size())
 	}
 	f.ran = f.programs[u.Kind]
 	if timed {

@@ -7,7 +7,6 @@ import (
 
 	"vksplat/pipeline/recipe"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
 // inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
@@ -39,7 +38,7 @@ func (t *Trainer) advance() error {
 		}
 		t.setParams(&t.group, m, f, u, t.views)
 		timed := u.Kind == recipe.Step && t.timed(m, slot)
-		if err := m.e.submit(f, u, timed, photos[i].src, photos[i].keep); err != nil {
+		if err := m.e.submit(f, u, timed, &photos[i]); err != nil {
 			return t.e.team.Fail(err)
 		}
 	}
@@ -58,12 +57,6 @@ func (t *Trainer) timed(m *member, slot int) bool {
 	return slot == 0 && m.pace.due()
 }
 
-// stagedPhoto is where a member finds the photo of its view, and what is to be submitted to keep it.
-type stagedPhoto struct {
-	src  vk.View
-	keep *vk.Copier
-}
-
 // photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
 func (t *Trainer) photosOf(slot int, u recipe.Unit) ([]stagedPhoto, error) {
 	t.views, t.staged = t.views[:0], t.staged[:0]
@@ -77,7 +70,7 @@ func (t *Trainer) photosOf(slot int, u recipe.Unit) ([]stagedPhoto, error) {
 		view := m.photos.order.at(u.Step)
 		if u.Kind == recipe.Step {
 			var err error
-			if view, p.src, p.keep, err = m.photos.ready(t.ctx, slot, u.Step); err != nil {
+			if view, p, err = m.photos.ready(t.ctx, slot, u.Step); err != nil {
 				for i := range t.staged { // nothing of them is submitted
 					t.members[i].photos.undo(t.views[i], u.Step, t.staged[i].keep)
 				}

@@ -42,7 +42,7 @@ func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool
 		f.hostParams.Look = uint32(look)
 		f.hostParams.Unit = 0 // never the number of a unit of training
 		f.peers.setPicture(f.hostParams)
-		if err := m.submit(f, recipe.Unit{Kind: recipe.Render}, false, vk.View{}, nil); err != nil {
+		if err := m.submit(f, recipe.Unit{Kind: recipe.Render}, false, &noPhoto); err != nil {
 			return nil, e.team.Fail(err)
 		}
 	}

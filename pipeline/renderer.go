@@ -342,7 +342,7 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 		*bare = *f.hostParams
 		bare.View.Background, bare.Look = [3]float32{}, layout.LookDepth
 	}
-	if err := e.submit(f, recipe.Unit{Kind: recipe.Render}, false, vk.View{}, nil); err != nil {
+	if err := e.submit(f, recipe.Unit{Kind: recipe.Render}, false, &noPhoto); err != nil {
 		return err
 	}
 	r.queued++

@@ -30,6 +30,7 @@ type view struct {
 	touched       vk.Slice[uint32]               // [I / TOUCH_BITS + tiles][PATCHES]
 	buckets       vk.Slice[uint32]               // [I / BUCKET_SIZE + tiles]
 	shown         vk.Slice[[4]float32]           // [P] what is compared with the photo
+	ssimMaps      vk.Slice[float32]              // [3][3][P]
 	partials      vk.Slice[[3]float32]           // [tiles]
 	counted       vk.Slice[[3]float32]           // [tiles], empty without masks and alpha loss
 	vShown        vk.Slice[[4]float32]           // [P]
@@ -86,7 +87,6 @@ func (v *view) recordStep() {
 	v.projectBwdAdam() // v_projected projected chunks -> chunks
 	v.exposureAdam()   // v_affine exposures -> exposures
 	v.verifyModel("project_bwd_adam")
-	v.finish(true) // counters partials counted -> report
 }
 
 // forwardAndBack lists the passes from the projections of a view to their gradients.
@@ -118,8 +118,12 @@ func (v *view) forwardAndBack() {
 // there replaces v.shown, which the next one reads; on the way back, in the reverse order, it replaces v.vShown.
 func (v *view) comparePhoto() {
 	v.shown = v.render
-	v.expose()    // shown exposures -> shown; this and the two others of exposure only where it is learnt
-	v.loss()      // shown target -> v_shown partials counted
+	v.expose() // shown exposures -> shown; this and the two others of exposure only where it is learnt
+	v.loss()   // shown target -> ssim_maps partials counted
+	if v.links == nil {
+		v.finish(true) // counters partials counted -> report. No later pass fails or counts: it runs beside loss_grad
+	}
+	v.lossGrad()  // shown target ssim_maps -> v_shown
 	v.exposeBwd() // v_shown exposures, what expose read -> v_shown v_affine
 }
 

@@ -55,7 +55,7 @@ func (v *view) recordTeamStep() {
 	// v_affine exposures -> exposures, unless the step failed anywhere
 	v.exposureAdam()
 	v.verifyModel("project_bwd_adam_views")
-	v.finish(true)
+	v.finish(true) // not before the others are known to have done the step
 }
 
 // exchange lists what devices give each other in n pieces, once the first is written: when all have written a piece it

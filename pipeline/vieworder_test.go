@@ -83,7 +83,7 @@ func TestViewOrderOfTeams(t *testing.T) {
 // TestWithoutPhotos takes photos away until too few are left.
 func TestWithoutPhotos(t *testing.T) {
 	var said []string
-	p := &devicePhotos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, world{}),
+	p := &devicePhotos{photoSlots: photoSlots{cams: planCameras(4, 8, 8)}, order: newViewOrder(1, 4, world{}),
 		warn: func(text string) { said = append(said, text) }}
 	bad := fmt.Errorf("no pixels: %w", fault.ErrData)
 	ctx := context.Background()

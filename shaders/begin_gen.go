@@ -4,6 +4,7 @@ package shaders
 
 import (
 	_ "embed"
+	"unsafe"
 
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -15,34 +16,49 @@ var beginSPIRV []byte
 var beginKernel = vk.Kernel{
 	Name:        "begin",
 	SPIRV:       beginSPIRV,
-	Local:       [3]uint32{1, 1, 1},
+	Local:       [3]uint32{256, 1, 1},
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.ReadWrite},
 		{Name: "dispatch_args", Access: vk.Write},
+		{Name: "tallies", Access: vk.Write},
 	},
+	PushSize: 4,
 }
 
 // Begin binds the buffers of begin.comp.
 //
 // begin starts a unit of work: it sets the counts of this unit and the dispatch arguments that depend on the number of
-// splats. If an earlier unit failed, the unit is empty: no splats, no work.
+// splats. If an earlier unit failed, the unit is empty: no splats, no work. Tallies begin at 0.
 //
-//	reads params counters; writes counters dispatch_args
+//	reads params counters; writes counters dispatch_args tallies
 //
-// One invocation.
+// One invocation sets counts and arguments; the workgroups clear tallies in turns.
 type Begin struct {
 	Params       vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters     vk.Slice[uint32]            // 1, read, write: [N_COUNTERS]
 	DispatchArgs vk.Slice[[3]uint32]         // 2, write: [N_ARGS]
+	Tallies      vk.Slice[uint32]            // 3, write: [n_tallies] see lookback.glsl
+	Push         BeginPush
 }
+
+// BeginPush is the push constant block of begin.comp, 4 bytes.
+type BeginPush struct {
+	NTallies uint32
+}
+
+// A size or offset that differs from the compiled kernels is an index out of range here.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(BeginPush{})-4]
+	_ = [1]struct{}{}[unsafe.Offsetof(BeginPush{}.NTallies)-0]
+)
 
 // Kernel returns the compiled kernel.
 func (p *Begin) Kernel() *vk.Kernel { return &beginKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Begin) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DispatchArgs.View)
-	return v, nil, nil
+	v = append(v, p.Params.View, p.Counters.View, p.DispatchArgs.View, p.Tallies.View)
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -23,7 +23,7 @@ layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };              // [P]
-// [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+// At the photo: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 layout(binding = 2, scalar) readonly buffer Target { uint target[]; };
 // [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };

@@ -45,7 +45,7 @@ var lossKernel = vk.Kernel{
 type Loss struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
-	Target   vk.Slice[uint32]            // 2, read: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+	Target   vk.Slice[uint32]            // 2, read: At the photo: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 	SsimMaps vk.Slice[float32]           // 3, write: [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 	Partials vk.Slice[[3]float32]        // 4, write: [n_tiles] sums of color_loss(x - y), of (x - y)^2, of SSIM
 	Counted  vk.Slice[[3]float32]        // 5, write: [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA

@@ -17,7 +17,7 @@ layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          // [P]
-// [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+// At the photo: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 layout(binding = 2, scalar) readonly buffer Target { uint target[]; };
 layout(binding = 3, scalar) readonly buffer Maps { float ssim_maps[]; };        // [3][3][P]
 layout(binding = 4, scalar) writeonly buffer VRender { vec4 v_render[]; };      // [P] dL/d(rgb, alpha)

@@ -43,7 +43,7 @@ var lossGradKernel = vk.Kernel{
 type LossGrad struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
-	Target   vk.Slice[uint32]            // 2, read: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+	Target   vk.Slice[uint32]            // 2, read: At the photo: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 	SsimMaps vk.Slice[float32]           // 3, read: [3][3][P]
 	VRender  vk.Slice[[4]float32]        // 4, write: [P] dL/d(rgb, alpha)
 	Spec     LossGradSpec

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
@@ -28,6 +29,11 @@ func beginCases() []Case {
 		newCase("begin", "sizes", func(t *trial) error {
 			return each(sizes, func(n uint32) error { return checkBegin(t, n, 0, 3, 5) })
 		}),
+		newCase("begin", "tallies", func(t *trial) error {
+			return each([]int{1, 255, 256, 257, 511, 512, 513, 10_000}, func(n int) error {
+				return first(clearTallies(t, n, 1), clearTallies(t, n, 2), clearTallies(t, n, 5))
+			})
+		}),
 		newCase("begin", "tiles", func(t *trial) error {
 			return each([][2]uint32{{1, 1}, {255, 1}, {16, 16}, {257, 1}, {300, 400}}, func(s [2]uint32) error {
 				return checkBegin(t, 7, 0, s[0], s[1])
@@ -48,7 +54,7 @@ func checkBegin(t *trial, n, failed, tileWidth, tileHeight uint32) error {
 	counters := inout(l, "counters", start)
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	l.r.Dispatch(&shaders.Begin{Params: input(l, "params", []layout.StepParams{p}), Counters: counters.Slice,
-		DispatchArgs: args.Slice}, vk.Groups(1))
+		DispatchArgs: args.Slice, Tallies: counters.Slice.At(0, 0)}, vk.Groups(1))
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -63,6 +69,25 @@ func checkBegin(t *trial, n, failed, tileWidth, tileHeight uint32) error {
 		return err
 	}
 	return checkArgs(args.got, n, tiles)
+}
+
+// clearTallies clears n words by so many workgroups and requires that the words after them are left alone.
+func clearTallies(t *trial, n, groups int) error {
+	l := t.list()
+	want := make([]uint32, n+3)
+	for i := range want {
+		want[i] = 7
+	}
+	tallies := inout(l, "tallies", slices.Clone(want))
+	l.r.Dispatch(&shaders.Begin{Params: input(l, "params", make([]layout.StepParams, 1)),
+		Counters: inout(l, "counters", junkCounters(nil)).Slice, Tallies: tallies.Slice,
+		DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice,
+		Push:         shaders.BeginPush{NTallies: uint32(n)}}, vk.Groups(groups))
+	if err := l.run(); err != nil {
+		return err
+	}
+	clear(want[:n])
+	return equal("tallies", tallies.got, want)
 }
 
 // checkArgs requires the dispatch arguments of a unit of n splats and so many tiles.

@@ -179,7 +179,9 @@ func (p *photo) run() error {
 		params.PhotoFlags |= layout.PhotoMasked
 		words = append(words, p.mask...)
 	}
-	words = append(words, 0) // see target.glsl
+	before := []uint32{0x7FC00000, 1, 0xFFFFFFFF} // another photo's
+	params.PhotoOffset = uint32(len(before))
+	words = append(append(before, words...), 0) // see target.glsl
 	params.Level, params.PhotoWidth, params.PhotoHeight = uint32(p.level), uint32(p.texelWidth), uint32(p.texelHeight)
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
 	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render),

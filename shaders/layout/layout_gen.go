@@ -241,7 +241,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 272 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 276 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -292,9 +292,10 @@ type StepParams struct {
 	InvBias1     float32 // 1/(1 - beta1^t)
 	InvSqrtBias2 float32 // 1/sqrt(1 - beta2^t)
 	// The photo.
-	PhotoFlags uint32  // PHOTO_* bits
-	ViewId     uint32  // which training photo this is
-	LrExposure float32 // below 0: the photo's colour map is not stepped
+	PhotoFlags  uint32  // PHOTO_* bits
+	PhotoOffset uint32  // words of `target` before the photo
+	ViewId      uint32  // which training photo this is
+	LrExposure  float32 // below 0: the photo's colour map is not stepped
 	// Strategies.
 	PruneScale    float32 // largest scale above which a splat is pruned, world units; 0: never
 	ResetLogit    float32 // ceiling of logit opacities after a reset
@@ -403,7 +404,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-272]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-276]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -429,23 +430,24 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-192]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-196]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-200]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-204]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-212]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-216]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-220]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-224]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-228]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-232]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-236]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-240]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-244]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-248]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoOffset)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-232]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-236]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-240]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-272]
 	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]

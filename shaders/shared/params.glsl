@@ -52,6 +52,7 @@ struct StepParams {
     float inv_sqrt_bias2;   // 1/sqrt(1 - beta2^t)
     // The photo.
     uint photo_flags;       // PHOTO_* bits
+    uint photo_offset;      // words of `target` before the photo
     uint view_id;           // which training photo this is
     float lr_exposure;      // below 0: the photo's colour map is not stepped
     // Strategies.

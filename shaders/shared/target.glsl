@@ -1,18 +1,20 @@
 // The photo, read in one place. The includer declares `params`, `target`, TARGET_FLOAT, PACKED, MASKED and SHRUNK.
-// `target` holds the photo's own pixels, here called texels, and, with PHOTO_MASKED, the mask from the next word on:
-// bit i % 32 of word i / 32 says whether texel i counts. Without SHRUNK the view has a pixel for each texel. With it a
-// pixel is the mean of 2^params.level x 2^params.level of them, colours as they are stored; texels that are left over
-// at the right and at the bottom are not looked at.
+// `target` holds the photo's own pixels, here called texels, from word params.photo_offset on, and, with PHOTO_MASKED,
+// the mask from the next word on: bit i % 32 of word i / 32 says whether texel i counts. Without SHRUNK the view has a
+// pixel for each texel. With it a pixel is the mean of 2^params.level x 2^params.level of them, colours as they are
+// stored; texels that are left over at the right and at the bottom are not looked at.
+
+uint photo_word(uint i) { return target[params[0].photo_offset + i]; }
 
 bool is_packed() { return PACKED && (params[0].photo_flags & PHOTO_PACKED) != 0u; }
 
-// RGBA8, or the three bytes of a packed photo's texel, which is opaque and may lie in two words; there is a word more
-// than photos take. Without branches, so that an invocation's loads do not wait for each other.
+// RGBA8, or the three bytes of a packed photo's texel, which is opaque and may lie in two words; a photo is followed
+// by another word of any value. Without branches, so that an invocation's loads do not wait for each other.
 vec4 texel(uint i) {
-    if (!PACKED) return unpackUnorm4x8(target[i]);
+    if (!PACKED) return unpackUnorm4x8(photo_word(i));
     bool whole = !is_packed();
     uint word = whole ? i : 3u * i / 4u, shift = whole ? 0u : 8u * (3u * i % 4u);
-    uint low = target[word], high = target[word + (whole ? 0u : 1u)];
+    uint low = photo_word(word), high = photo_word(word + (whole ? 0u : 1u));
     vec4 c = unpackUnorm4x8(low >> shift | high << 1u << (31u - shift));
     return vec4(c.rgb, whole ? c.a : 1.0);
 }
@@ -20,8 +22,8 @@ vec4 texel(uint i) {
 // Straight alpha over the background; an opaque photo is read exactly.
 vec3 texel_color(uint i, vec3 background) {
     if (TARGET_FLOAT)
-        return vec3(uintBitsToFloat(target[3u * i]), uintBitsToFloat(target[3u * i + 1u]),
-                    uintBitsToFloat(target[3u * i + 2u]));
+        return vec3(uintBitsToFloat(photo_word(3u * i)), uintBitsToFloat(photo_word(3u * i + 1u)),
+                    uintBitsToFloat(photo_word(3u * i + 2u)));
     vec4 c = texel(i);
     return mix(c.rgb * c.a + background * (1.0 - c.a), c.rgb, bvec3(c.a == 1.0));
 }
@@ -31,7 +33,7 @@ float texel_alpha(uint i) { return TARGET_FLOAT ? 1.0 : texel(i).a; }
 
 bool texel_counts(uint texel, uint n_texels) {
     uint first = TARGET_FLOAT ? 3u * n_texels : is_packed() ? (3u * n_texels + 3u) / 4u : n_texels;
-    return ((target[first + (texel >> 5)] >> (texel & 31u)) & 1u) != 0u;
+    return ((photo_word(first + (texel >> 5)) >> (texel & 31u)) & 1u) != 0u;
 }
 
 // Pixels are texels: always without SHRUNK, and in photos that are too small to be shrunk.
