@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # curve.sh CAPTURE...: PSNR of the held-out photos against seconds from the command's start, for the presets PRESETS
 # (default, fast, 3dgs, mcmc). One run each measures itself AT times (16), the more often the earlier; its measurements
-# do not count as time. A run that takes longer than LIMIT seconds (none) of the clock is ended there. Rows of JSON go to
-# ROWS (rows.jsonl), for plot.py; a table of the last measurement at 2, 5, 10, 20 and 30 s is printed. VKSPLAT is the
-# program (default: vksplat), FLAGS are more flags of train.
+# do not count as time. A run that takes longer than LIMIT seconds (none) of the clock is ended there. Rows of JSON go
+# to ROWS (rows.jsonl), for plot.py; a table of the last measurement at 2, 5, 10, 20 and 30 s is printed. VKSPLAT is
+# the program (default: vksplat), FLAGS are more flags of train.
 set -euo pipefail
 vksplat=${VKSPLAT:-vksplat} rows=${ROWS:-rows.jsonl} at=${AT:-16} limit=${LIMIT:-0}
 work=$(mktemp -d)

@@ -306,8 +306,10 @@ func TestCloseOrder(t *testing.T) {
 }
 
 // TestOpenBesideWork opens and closes instances while another goroutine works on a device: the table of entry points is
-// the process's, and must not be empty for a moment.
+// the process's, and must not be empty for a moment. Without the validation layer: that of 2022 looks devices up in a
+// table of its own, which instances that are opened beside it change under it (1 run of 12 crashed).
 func TestOpenBesideWork(t *testing.T) {
+	t.Setenv(validateVariable, "")
 	d := testDevice(t)
 	opened := make(chan error, 1)
 	go func() {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestBenchOnDevice measures a made-up model and wants all of a step to be accounted for: its passes, the copy of its
-// photo among them, and what is left make up a step without timestamps.
+// photo among them where there is one, and what is left make up a step without timestamps.
 func TestBenchOnDevice(t *testing.T) {
 	runtest.NeedDevice(t)
 	var out bytes.Buffer
@@ -33,9 +33,6 @@ func TestBenchOnDevice(t *testing.T) {
 		if !(p.MeanMS > 0 && p.FloorMS > 0) || p.Bound == "" || p.Launches < 1 {
 			t.Errorf("%+v", p)
 		}
-	}
-	if s.Passes[0].Name != pass.PhotoCopy || s.Passes[0].Bytes < 2*3*64*48 {
-		t.Errorf("the first pass is %+v, and no photo is copied", s.Passes[0])
 	}
 	if math.Abs(sum-s.WallMS.Median) > 1e-9 || math.Abs(floors-s.FloorMS) > 1e-9 || s.TimedMS.Median < s.PassesMS.Min {
 		t.Errorf("passes and gaps are %g ms of a step of %g ms, floors %g of %g ms", sum, s.WallMS.Median, floors,
