@@ -19,15 +19,14 @@ def panel(capture, rows, x0):
     for p in range(int(low) + 1, int(top) + 1):
         out.append(f'<path d="M{x0} {y(p):.1f}h{WIDTH}" stroke="#ddd"/>'
                    f'<text x="{x0 - 6}" y="{y(p) + 4:.1f}" text-anchor="end">{p}</text>')
-    for k in range(5):
-        t = longest * k / 4
-        out.append(f'<text x="{x(t):.1f}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{t:.0f}</text>')
+    for t in range(0, int(longest) + 1, 5 if longest < 40 else 10):
+        out.append(f'<text x="{x(t):.1f}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{t}</text>')
     for i, row in enumerate(rows):
         colour = COLOURS.get(row["preset"], "#666")
         shown = [(t, p) for t, p in row["points"] if t <= longest and p >= low]
         line = " ".join(f"{x(t):.1f},{y(p):.1f}" for t, p in shown)
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        if shown and shown[-1][0] == row["points"][-1][0]:  # where the run ends
+        if row["ended"] and shown and shown[-1][0] == row["points"][-1][0]:
             out.append(f'<circle cx="{x(shown[-1][0]):.1f}" cy="{y(shown[-1][1]):.1f}" r="4" fill="{colour}"/>')
         below = TOP + HEIGHT - 12 - 15 * i
         out.append(f'<text x="{x0 + WIDTH - 60}" y="{below}" fill="{colour}">{row["preset"]}</text>')
@@ -46,7 +45,7 @@ def main():
                    f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>\n'
                    + "\n".join(panels)
                    + f'\n<text x="{LEFT}" y="{TOP + HEIGHT + 34}">PSNR of held-out photos in dB against seconds from '
-                     "the start; a dot is the end of a run</text></svg>\n")
+                     "the start; a dot is the end of a run, the others were cut short</text></svg>\n")
 
 
 main()
