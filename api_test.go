@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"vksplat"
 	"vksplat/internal/filetest"
@@ -191,6 +192,31 @@ func TestResumeSameBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	filetest.Same(t, filepath.Join(whole, modelFile), filepath.Join(parts, modelFile))
+}
+
+// TestTimeLimit ends a training whose time is up, and goes on with it. No time passes but that of steps.
+func TestTimeLimit(t *testing.T) {
+	device, capture, dir := open(t)
+	out := filepath.Join(dir, "limited")
+	o := recipe()
+	o.TimeLimit = 100 * time.Second
+	t.Setenv("VKSPLAT_STEP_TIMES", "1s,5s")
+	model, err := vksplat.Train(t.Context(), device, capture, out, o)
+	if model != nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(vksplat.Hint(err), "Resume") {
+		t.Fatalf("a training whose time is up returns %v, %v; hint: %s", model, err, vksplat.Hint(err))
+	}
+	o.TimeLimit = -time.Second
+	if _, err := vksplat.Resume(t.Context(), device, capture, out, o); !errors.Is(err, vksplat.ErrUsage) ||
+		!strings.Contains(err.Error(), "TrainOptions.TimeLimit") {
+		t.Errorf("a limit below 0: %v", err)
+	}
+	o.TimeLimit = 300 * time.Second
+	if _, err := vksplat.Resume(t.Context(), device, capture, out, o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(out, modelFile)); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestSettings wants each key of a configuration file to be a setting, or a field of the options here.

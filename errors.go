@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/train"
 )
 
 // Kinds of errors, for errors.Is. An error of none of them is that of a context, or a defect of this package.
@@ -44,11 +45,15 @@ func classified(err error) error {
 	return err
 }
 
-// ended is classified of what ctx may have stopped: the error is the context's then.
+// ended is classified of what ctx, or a time limit, may have stopped: the error is the context's then, or that of one
+// whose deadline has passed.
 func ended(ctx context.Context, err error) error {
 	stopped := errors.Is(err, fault.ErrInterrupted) || errors.Is(err, context.Canceled)
-	if stopped && ctx.Err() != nil {
+	switch {
+	case stopped && ctx.Err() != nil:
 		return &failure{err, ctx.Err()}
+	case errors.Is(err, train.ErrTimeLimit):
+		return &failure{err, context.DeadlineExceeded}
 	}
 	return classified(err)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
@@ -21,6 +22,10 @@ type TrainOptions struct {
 	Preset     string // "3dgs", "fast", "mcmc" or "quality"; "": "default"
 	Iterations int    // training steps; 0: the recipe's
 	Seed       uint64 // of every random number; 0: 42
+	// TimeLimit chooses as many steps as this call has time for, by their speed in a rehearsal, and no more than the
+	// recipe has. With Iterations, and in Resume, it only ends the training. Where it does, the error is
+	// context.DeadlineExceeded, and what is written is as after a cancelled context. 0: none.
+	TimeLimit time.Duration
 	// Settings are all others, by the keys of configuration files, as in "sh_degree": "2". `vksplat train
 	// --print-config` prints them and docs/train.md describes them.
 	Settings map[string]string
@@ -102,6 +107,8 @@ func callAgain(changes ...train.Change) string {
 			words[i] = "the same call"
 		case c.Setting == "resume":
 			words[i] = "Resume"
+		case c.LeftOut:
+			words[i] = "without " + spelled(c.Setting)
 		default:
 			words[i] = spelled(c.Setting) + " " + c.Value
 		}
@@ -117,7 +124,7 @@ func (o *TrainOptions) resolve() (*train.Options, error) {
 	}
 	r := train.NewOptions()
 	r.Progress, r.Preset = meter.None, o.Preset
-	r.Checkpoints.Overwrite = o.Replace
+	r.Checkpoints.Overwrite, r.TimeLimit = o.Replace, train.LimitFlag(o.TimeLimit)
 	if o.HoldOut != 0 {
 		if o.HoldOut < 2 {
 			return nil, fault.Usagef("give 2 or more, or 0 to hold none out", "TrainOptions.HoldOut is %d", o.HoldOut)

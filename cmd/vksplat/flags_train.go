@@ -93,6 +93,9 @@ func stepOptions(o *train.Options) []option {
 	return []option{
 		float(&o.StepsScaler, "steps-scaler",
 			"multiply every number of steps by `X`, given or default").from(fromGsplat),
+		other(&o.TimeLimit, "time-limit",
+			"end within `TIME`, as in 90s or 5m; takes fewer steps than the recipe if they do not fit, as many as a "+
+				"rehearsal says; with --iterations, or resumed, it only ends the run").flagOnly(),
 	}
 }
 

@@ -45,7 +45,7 @@ type Options struct {
 // LeavesOut are the options of train that mean nothing to bench.
 var LeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every",
 	"save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
-	"metrics-every", "tensorboard", "report", "print-config"}
+	"metrics-every", "tensorboard", "report", "print-config", "time-limit"}
 
 // Check reports what makes no sense.
 func (o *Options) Check(captures []string) error {

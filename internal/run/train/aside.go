@@ -95,7 +95,7 @@ func (s *saver) standing() {
 
 // givenUp is the error of a run that the user stopped before it could take the place of the earlier one.
 func (s *saver) givenUp() error {
-	return fault.WithHint(fmt.Errorf("%w after step %d of %d, before the first checkpoint", fault.ErrInterrupted,
+	return fault.WithHint(fmt.Errorf("%w after step %d of %d, before the first checkpoint", s.r.interruptedBy(),
 		s.r.Trainer.Step(), s.r.Config.Iterations),
 		"the same command trains anew; the earlier run in "+s.r.Out+" is as it was")
 }

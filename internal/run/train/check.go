@@ -20,7 +20,7 @@ func (o *Options) Check() error {
 	if err := o.checkRanges(); err != nil {
 		return fault.Usagef("see: "+fault.Command("train --help-all"), "%w", err)
 	}
-	for _, check := range []func() error{o.checkRecipe, o.checkDevices, o.checkMeasuring} {
+	for _, check := range []func() error{o.checkRecipe, o.checkDevices, o.checkMeasuring, o.checkLimit} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -97,6 +97,19 @@ func (o *Options) checkDevices() error {
 	case o.Devices != "" && o.Device.Select != "":
 		return fault.Usagef("leave out "+fault.Setting("device"), "%s: one names all devices",
 			fault.Named("device", "devices"))
+	}
+	return nil
+}
+
+// checkLimit refuses a time limit where nothing is trained.
+func (o *Options) checkLimit() error {
+	switch {
+	case o.TimeLimit < 0:
+		return fault.Usagef("give 1s or more, as in 90s", "%s: %s is no time that a run may take",
+			fault.Named("time-limit"), &o.TimeLimit)
+	case o.TimeLimit > 0 && o.PrintConfig:
+		return fault.Usagef("leave it out; a run with a limit says by which settings the same model is made",
+			"%s: steps are chosen by their speed, and none is trained", fault.Named("time-limit", "print-config"))
 	}
 	return nil
 }

@@ -325,7 +325,7 @@ func (s *saver) end(interrupted bool) error {
 	s.settle()
 	var err error
 	asked := slices.Contains(s.o.SaveAt, t.Step())
-	if interrupted && !asked && s.tooEarly() {
+	if interrupted && !asked && !s.r.limit.over && s.tooEarly() {
 		s.r.Console.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
 		return s.failed
 	}

@@ -75,12 +75,24 @@ func (r *Run) equip(ctx context.Context) error {
 	if err := r.openPhotos(ctx, cams); err != nil {
 		return err
 	}
-	if r.saver.from != nil {
-		r.Trainer, err = r.saver.resume(cams, options)
+	return r.makeTrainer(ctx, cams, init, options)
+}
+
+// makeTrainer makes the trainer, in a run with a time limit for the steps that it has time for.
+func (r *Run) makeTrainer(ctx context.Context, cams []scene.Camera, init *scene.Splats,
+	o pipeline.TrainerOptions) (err error) {
+	if err := r.chooseSteps(ctx, &rehearsal{r: r, cams: cams, init: init, options: o}); err != nil {
 		return err
 	}
-	r.Trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.Capture.SceneScale, r.Config, options)
-	return err
+	if r.saver.from != nil {
+		r.Trainer, err = r.saver.resume(cams, o)
+	} else {
+		r.Trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.Capture.SceneScale, r.Config, o)
+	}
+	if err != nil {
+		return err
+	}
+	return r.keepLimit()
 }
 
 // openPhotos opens the cache of decoded photos.

@@ -50,31 +50,36 @@ func captureText(photos int, c *scene.Capture) string {
 		cli.Count(len(c.Points), "point"))
 }
 
-// followSteps stretches the schedule to IterationsFactor times a power of the number of photos. A block that is trained
-// for its photos' share of the steps has that share of the whole capture's.
+// followSteps stretches the schedule to IterationsFactor times a power of the number of photos.
 func (r *Run) followSteps(photos int) (said []string) {
 	if r.IterationsFactor == 0 {
 		return nil
 	}
-	c, share := &r.Config, 1.0
-	if r.Divided != nil && r.ShareSteps {
-		share = r.Divided.Share(int(r.Block))
-		photos = int(math.Round(float64(photos) / share))
-	}
-	steps := max(1, math.Round(r.IterationsFactor*recipe.StepsFor(photos)*r.StepsScaler*share))
+	r.stretchSteps(photos, r.StepsScaler)
+	return []string{cli.Count(r.Config.Iterations, "step")}
+}
+
+// stretchSteps is followSteps with any scaler of steps. A block that is trained for its photos' share of the steps has
+// that share of the whole capture's.
+func (r *Run) stretchSteps(photos int, scaler float64) {
+	c, share := &r.Config, r.stepsShare()
+	photos = int(math.Round(float64(photos) / share))
+	steps := max(1, math.Round(r.IterationsFactor*recipe.StepsFor(photos)*scaler*share))
 	base := *c // once from the schedule as it is written: numbers are rounded down
 	if r.unscaled.Iterations > 0 {
 		base = r.unscaled
 	}
 	stretched := base.Scaled(steps / float64(base.Iterations))
 	stretched.Iterations = int(steps)
-	for i := range recipe.Settings {
-		s := &recipe.Settings[i]
-		if n, isCount := s.Of(c).(*int); isCount && s.Steps && r.changes(stepsFactor, cli.Dashed(s.Name)) {
-			*n = *s.Of(&stretched).(*int)
-		}
+	c.TakeSteps(&stretched, func(name string) bool { return r.changes(stepsFactor, cli.Dashed(name)) })
+}
+
+// stepsShare is the share of the steps that a block is trained for; 1 for all others.
+func (r *Run) stepsShare() float64 {
+	if r.Divided == nil || !r.ShareSteps {
+		return 1
 	}
-	return []string{cli.Count(c.Iterations, "step")}
+	return r.Divided.Share(int(r.Block))
 }
 
 // startLarger has a schedule for the capture begin with photos of leastSide or more.

@@ -31,6 +31,14 @@ func (r *Run) warnIdle() {
 	}
 }
 
+// warnSchedule warns of a schedule that leaves something out.
+func (r *Run) warnSchedule() {
+	r.warnSmall()
+	r.warnStill()
+	r.warnBeyond("eval-at", r.EvalAt)
+	r.warnBeyond("save-at", r.Checkpoints.SaveAt)
+}
+
 // warnSmall warns of a run that ends before photos are trained at their own size.
 func (r *Run) warnSmall() {
 	c := &r.Config

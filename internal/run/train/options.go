@@ -45,6 +45,9 @@ func (o *Options) ConfigOf(plan *plans.Plan, k int) recipe.Config {
 // OfOneBlock refuses flags that only the training of a single block can have.
 func (o *Options) OfOneBlock(plan *plans.Plan) error {
 	switch {
+	case o.TimeLimit > 0:
+		return fault.Usagef("give it with "+fault.Setting("block")+", to the training of one",
+			"%s: %s is a plan of several blocks, and joins them", fault.Named("time-limit"), plan.Dir)
 	case o.Out != "":
 		return fault.Usagef("leave it out: blocks go to "+plan.BlockFolder(0)+" and so on; or train one with "+
 			fault.Setting("block"), "%s: %s is a plan of several blocks", fault.Named("model-path"), plan.Dir)
@@ -240,6 +243,7 @@ type Options struct {
 	unscaled    recipe.Config            // before StepsScaler
 	ConfigFile  string
 	StepsScaler float64
+	TimeLimit   LimitFlag
 	PassedOn    []string // flags for the training of a plan's block
 	PrintConfig bool
 

@@ -62,7 +62,7 @@ func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err 
 	case runErr != nil && r.Trainer.Complete() && !r.unmeasured:
 		r.Console.Note("all steps were done: the run goes to its end")
 	case runErr != nil && r.Trainer.Step() == 0:
-		return false, fmt.Errorf("%w before the first step; nothing is saved", fault.ErrInterrupted)
+		return false, fmt.Errorf("%w before the first step; nothing is saved", r.interruptedBy())
 	case runErr != nil:
 		return true, nil
 	}
@@ -84,7 +84,7 @@ func (r *Run) stoppedError(interrupted, saved bool) (err error) {
 			"its scores are not, nor all of its pictures",
 			fault.ErrInterrupted, step, r.Config.Iterations)
 	case interrupted:
-		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", fault.ErrInterrupted, step,
+		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", r.interruptedBy(), step,
 			r.Config.Iterations)
 	default:
 		return nil

@@ -50,7 +50,9 @@ type Run struct {
 	written string             // the model that this process wrote last, "" for none
 
 	stage      atomic.Int32 // a stage
-	unmeasured bool         // the user stopped while the held-out photos were measured
+	limit      timeLimit
+	giveUp     context.CancelFunc // ends the training, as Ctrl-C does; nil before it begins
+	unmeasured bool               // the user stopped while the held-out photos were measured
 
 	saver       *saver
 	hashing     *fingerprint.Fingerprint // nil without checkpoints
@@ -71,6 +73,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		console = console.ToStderr()
 	}
 	r := &Run{Options: o, Console: console}
+	r.startClock()
 	release, err := r.claim()
 	if err != nil {
 		return nil, err
@@ -89,7 +92,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	defer r.FlushNotes()
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = fault.ErrInterrupted
+			err = r.interruptedBy()
 		}
 		err = r.lostHint(r.divergedHint(remedy.Memory(err)))
 	}()
@@ -97,6 +100,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	r.giveUp = cancel
 	if o.NewViewer != nil {
 		if r.Live, err = o.NewViewer(r, cancel); err != nil {
 			return nil, err
@@ -239,6 +243,10 @@ func (r *Run) runTo(ctx context.Context, step int, after func()) error {
 		r.tellStep(p)
 		r.preview.stepped()
 		after()
+		if !p.More && r.timeIsUp(p.Level) {
+			r.Console.Note("the time limit of " + r.TimeLimit.text() + " is near: " + r.stops())
+			r.giveUp()
+		}
 	})
 	r.rec.end()
 	if r.rec.blind != nil && (err == nil || errors.Is(err, context.Canceled)) {
@@ -265,8 +273,9 @@ func (r *Run) open(ctx context.Context) error {
 	}
 	r.warnIdle()
 	r.followCapture()
-	r.warnSmall()
-	r.warnStill()
+	if !r.limitChooses() {
+		r.warnSchedule()
+	}
 	if !r.DryRun { // once more: the last step may be another one
 		if err := errors.Join(r.refuseFolders(), r.saver.refuseForeign()); err != nil {
 			return err
@@ -303,8 +312,6 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.startFingerprint(ctx); err != nil {
 		return err
 	}
-	r.warnBeyond("eval-at", r.EvalAt)
-	r.warnBeyond("save-at", r.Checkpoints.SaveAt)
 	return r.openDevices()
 }
 

@@ -1,0 +1,292 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/pipeline/recipe"
+)
+
+// A run with a time limit chooses its number of steps once, before step 0: as many as a rehearsal says fit, and no more
+// than the recipe has. They are those of a scaler of steps, so that the same model can be made without a limit: no byte
+// depends on a clock. From then on the clock can only end the run, as Ctrl-C does.
+
+// LimitFlag is the time that a run may take; 0: any.
+type LimitFlag time.Duration
+
+// Type names the value.
+func (f *LimitFlag) Type() string { return "TIME" }
+
+func (f *LimitFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(time.Duration(*f).Seconds(), 'f', -1, 64) + "s"
+}
+
+// Set parses a duration as in 90s, 5m or 1h30m. A number alone is seconds.
+func (f *LimitFlag) Set(s string) error {
+	unit := ""
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		unit = "s"
+	}
+	d, err := time.ParseDuration(s + unit)
+	if err != nil || d < time.Second {
+		return fault.Usagef("give 1s or more, as in 90s, 5m or 1h30m", "%q is no time that a run may take", s)
+	}
+	*f = LimitFlag(d)
+	return nil
+}
+
+// text words the limit: 60 s.
+func (f LimitFlag) text() string {
+	return strconv.FormatFloat(time.Duration(f).Seconds(), 'f', -1, 64) + " s"
+}
+
+// Of a limited run.
+const (
+	limitMargin  = 0.06 // share of the time that is left over: models that are trained are drawn more slowly
+	leastSteps   = 50   // of a schedule: in fewer the model could not become as large as asked for
+	fewestSteps  = 1000 // fewer are trained on smaller photos
+	halvingGain  = 1.25 // times as many steps must fit for that: they make up for detail that is seen later
+	mostHalvings = 2    // of photos, beyond the recipe's
+	smallestSide = 32   // of photos that are halved, in pixels
+)
+
+// timeLimit is how a run keeps to its limit.
+type timeLimit struct {
+	clock clock
+	stop  time.Duration // training ends then, by the clock; 0: never
+	over  bool          // it did
+}
+
+// clock is the time since the run began. In tests none passes but that of steps.
+type clock struct {
+	began time.Time
+	tests *stepTimes
+}
+
+// stepTimes are what tests say that a step on photos of full size takes, and the sum so far.
+type stepTimes struct{ rehearsed, trained, passed time.Duration }
+
+// stepTimesVariable holds two times, as in 20ms,40ms.
+const stepTimesVariable = "VKSPLAT_STEP_TIMES"
+
+// startClock begins to count: where the process does nothing but this run, from its start on.
+func (r *Run) startClock() {
+	c := &r.limit.clock
+	if c.began = cli.ProcessStart; r.Opened != nil {
+		c.began = time.Now()
+	}
+	first, second, _ := strings.Cut(os.Getenv(stepTimesVariable), ",")
+	rehearsed, err := time.ParseDuration(first)
+	trained, err2 := time.ParseDuration(second)
+	if err == nil && err2 == nil {
+		c.tests = &stepTimes{rehearsed: rehearsed, trained: trained}
+	}
+}
+
+func (c *clock) passed() time.Duration {
+	if c.tests != nil {
+		return c.tests.passed
+	}
+	return time.Since(c.began)
+}
+
+// rehearsed and trained are called after every step, on photos that are halved so many times.
+func (c *clock) rehearsed(level int) {
+	if c.tests != nil {
+		c.tests.passed += c.tests.rehearsed >> (2 * level)
+	}
+}
+
+func (c *clock) trained(level int) {
+	if c.tests != nil {
+		c.tests.passed += c.tests.trained >> (2 * level)
+	}
+}
+
+// pace is what a rehearsal finds out, in seconds.
+type pace struct {
+	step  float64 // the mean of a step, over the schedule
+	start float64 // what the start takes beside steps
+}
+
+// fit returns how many steps fit into so many seconds.
+func (p pace) fit(seconds float64) int {
+	return max(0, int((seconds-p.start)*(1-limitMargin)/p.step+1e-9)) // 9.4 s are 940 of 0.01
+}
+
+// limitChooses reports whether the limit chooses the number of steps: it stays where it was given, and in a run that
+// goes on.
+func (o *Options) limitChooses() bool {
+	return o.TimeLimit > 0 && (o.IterationsFactor > 0 || !o.known("iterations"))
+}
+
+func (r *Run) limitChooses() bool {
+	return r.Options.limitChooses() && r.saver.from == nil && r.saver.begun == nil && !r.DryRun
+}
+
+// chooseSteps makes the schedule one that fits into the time limit.
+func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
+	if !r.limitChooses() {
+		return nil
+	}
+	full, list := r.Config, []recipe.Config{r.Config}
+	if !r.known("num-downscales") && !r.known("resolution-schedule") {
+		list = halvings(full, h.smallest())
+	}
+	fits := func(p pace) int { return p.fit((r.limit.stop - r.limit.clock.passed()).Seconds()) }
+	var best recipe.Config
+	var bestPace pace
+	for i, cfg := range list {
+		p, err := h.pace(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.ending)
+		if i > 0 && p.step*halvingGain > bestPace.step {
+			break
+		}
+		if best, bestPace = cfg, p; fits(p) >= min(fewestSteps, full.Iterations) {
+			break
+		}
+	}
+	steps := max(fits(bestPace), min(leastSteps, full.Iterations)) // the clock ends them if they take too long
+	r.tellChoice(bestPace, full.Iterations, r.shorten(best, steps, full.Iterations))
+	r.warnSchedule()
+	// once more: the last step is another one
+	return errors.Join(r.refuseFolders(), r.saver.refuseForeign())
+}
+
+// halvings returns the recipe, and after it those that have fewer pixels to train on: photos are halved once more, and
+// have each size for as many steps. smallest is the shorter side of the smallest photo.
+func halvings(full recipe.Config, smallest int) []recipe.Config {
+	list := []recipe.Config{full}
+	for range mostHalvings {
+		c := list[len(list)-1]
+		if c.NumDownscales++; smallest>>c.NumDownscales < smallestSide {
+			break
+		}
+		c.ResolutionSchedule = max(1, full.Iterations/(c.NumDownscales+1))
+		list = append(list, c)
+	}
+	return list
+}
+
+// shorten makes the schedule that of at most n steps by a scaler of steps, and the photos' sizes those of cfg, the
+// recipe of so many steps as it was rehearsed. It returns the settings that make the same of the recipe; none where the
+// steps that fit are all.
+func (r *Run) shorten(cfg recipe.Config, n, full int) (again []Change) {
+	smaller := cfg.NumDownscales != r.Config.NumDownscales
+	if n >= full && !smaller {
+		return nil
+	}
+	scaler := r.StepsScaler
+	if n < full {
+		scaler = shortNumber(scaler * float64(n) / float64(full))
+	}
+	r.scaleSteps(scaler)
+	again = []Change{{Setting: "steps-scaler", Value: strconv.FormatFloat(scaler, 'g', -1, 64)}}
+	if !smaller {
+		return again
+	}
+	// of the schedule before it is scaled, which is what flags give
+	share := float64(cfg.ResolutionSchedule) / float64(cfg.Iterations)
+	given := recipe.Config{ResolutionSchedule: max(1,
+		int(share*float64(r.Config.Iterations)/(scaler*r.stepsShare())))}
+	scaled := given.Scaled(scaler).Scaled(r.stepsShare())
+	r.Config.NumDownscales, r.Config.ResolutionSchedule = cfg.NumDownscales, scaled.ResolutionSchedule
+	return append(again, Change{Setting: "num-downscales", Value: strconv.Itoa(cfg.NumDownscales)},
+		Change{Setting: "resolution-schedule", Value: strconv.Itoa(given.ResolutionSchedule)})
+}
+
+// shortNumber rounds down to four digits.
+func shortNumber(x float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(x))-3)
+	short, err := strconv.ParseFloat(strconv.FormatFloat(math.Floor(x/unit)*unit, 'g', 4, 64), 64)
+	if err != nil || short <= 0 {
+		return x
+	}
+	return short
+}
+
+// scaleSteps makes the schedule what it would be with another scaler of steps.
+func (r *Run) scaleSteps(scaler float64) {
+	if r.unscaled.Iterations == 0 { // Resolve was not called
+		r.unscaled = r.Config
+	}
+	scaled := r.unscaled.Scaled(scaler).Scaled(r.stepsShare())
+	r.Config.TakeSteps(&scaled, func(string) bool { return true })
+	if r.IterationsFactor > 0 {
+		r.stretchSteps(len(r.Train), scaler)
+	}
+}
+
+// tellChoice says what the limit has chosen, and how the same model is made without it.
+func (r *Run) tellChoice(p pace, full int, again []Change) {
+	limit, c := "time limit "+r.TimeLimit.text(), &r.Config
+	if len(again) == 0 {
+		r.noteLater(fmt.Sprintf("%s: all %s fit, at %s; it changes nothing", limit, cli.Count(full, "step"),
+			meter.RateText(1/p.step)))
+		return
+	}
+	smaller := ""
+	if len(again) > 1 {
+		smaller = fmt.Sprintf(", the first on photos of 1/%d of width and height, %d at each size", 1<<c.NumDownscales,
+			c.ResolutionSchedule)
+	}
+	command := r.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
+	r.noteLater(fmt.Sprintf("%s: %s of %d, at %s in a rehearsal%s; the same model without a limit: %s", limit,
+		cli.Count(c.Iterations, "step"), full, meter.RateText(1/p.step), smaller, command))
+}
+
+// keepLimit sets when training ends where the limit did not choose the steps.
+func (r *Run) keepLimit() error {
+	if r.TimeLimit == 0 || r.limit.stop != 0 {
+		return nil
+	}
+	end, err := r.estimateEnd(r.Trainer)
+	if err != nil {
+		return err
+	}
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-end)
+	why := "the run keeps its number of steps"
+	if r.saver.from == nil && r.saver.begun == nil {
+		why = fault.Setting("iterations") + " is given"
+	}
+	r.noteLater(fmt.Sprintf("time limit %s: %s, so that it only ends the run if it takes longer", r.TimeLimit.text(),
+		why))
+	return nil
+}
+
+// timeIsUp reports whether training has to end, after a step on photos that are halved so many times. It is true once.
+func (r *Run) timeIsUp(level int) bool {
+	l := &r.limit
+	l.clock.trained(level)
+	if l.stop == 0 || l.over || l.clock.passed() < l.stop || r.Trainer.Step() >= r.Config.Iterations {
+		return false
+	}
+	l.over = true
+	return true
+}
+
+// ErrTimeLimit says that the time limit ended the run before its last step.
+var ErrTimeLimit = fault.Sentinel(fault.ErrInterrupted, "interrupted by the time limit", nil)
+
+// interruptedBy is the error of a run that ended before its last step.
+func (r *Run) interruptedBy() error {
+	if r.limit.over {
+		return fmt.Errorf("%w of %s", ErrTimeLimit, r.TimeLimit.text())
+	}
+	return fault.ErrInterrupted
+}

@@ -1,0 +1,308 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/plans"
+	"vksplat/internal/run/runtest"
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
+	"vksplat/scene/synth"
+)
+
+func TestLimitFlag(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"60s", "60s"}, {"90", "90s"}, {"1.5m", "90s"}, {"1h1s", "3601s"}, {"1s", "1s"},
+		{"0.5s", ""}, {"0", ""}, {"-5s", ""}, {"", ""}, {"soon", ""}, {"1e300", ""}, {"NaN", ""}, {"60x", ""},
+	} {
+		var f LimitFlag
+		if err := f.Set(tt.text); (err == nil) != (tt.want != "") || f.String() != tt.want {
+			t.Errorf("%q is %s, want %s: %v", tt.text, &f, tt.want, err)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, tt := range []struct {
+		pace    pace
+		seconds float64
+		want    int
+	}{
+		{pace{step: 0.01}, 10, 940}, {pace{step: 0.01, start: 5}, 10, 470}, {pace{step: 20}, 10, 0},
+		{pace{step: 0.01}, -1, 0}, {pace{step: 0.01, start: 11}, 10, 0},
+	} {
+		if got := tt.pace.fit(tt.seconds); got != tt.want {
+			t.Errorf("%+v: %d steps in %g s, want %d", tt.pace, got, tt.seconds, tt.want)
+		}
+	}
+}
+
+// TestLimitChooses wants numbers of steps that are given to stay.
+func TestLimitChooses(t *testing.T) {
+	for _, tt := range []struct {
+		flags, file texts
+		want        bool
+	}{
+		{nil, nil, true},
+		{texts{"preset": "3dgs"}, nil, true},
+		{texts{"steps-scaler": "0.5"}, nil, true},
+		{texts{"iterations-factor": "100"}, texts{"iterations": "900"}, true},
+		{nil, texts{"iterations": "900", "iterations-factor": "100"}, true},
+		{texts{"num-downscales": "1"}, nil, true},
+		{texts{"iterations": "900"}, nil, false},
+		{nil, texts{"iterations": "900"}, false},
+		{nil, texts{"iterations": "900", "iterations-factor": "0"}, false},
+	} {
+		o := resolved(t, tt.flags, tt.file)
+		if o.limitChooses() {
+			t.Errorf("%v, %v: steps are chosen without a limit", tt.flags, tt.file)
+		}
+		if o.TimeLimit = LimitFlag(time.Minute); o.limitChooses() != tt.want {
+			t.Errorf("%v, %v: the limit chooses the steps: %v, want %v", tt.flags, tt.file, !tt.want, tt.want)
+		}
+	}
+}
+
+// limitedRun returns a run of options whose capture has so many photos.
+func limitedRun(o *Options, photos int) *Run {
+	r := &Run{Options: o, Capture: photographed(photos), Train: make([]int, photos)}
+	r.saver = &saver{r: r}
+	r.followCapture()
+	return r
+}
+
+// asBlock makes options those of a block with a quarter of the photos of a plan.
+func asBlock(t *testing.T, o *Options) *Options {
+	t.Helper()
+	plan := &plans.Plan{Photos: 100}
+	if err := json.Unmarshal([]byte(`[{"trained":25}]`), &plan.Blocks); err != nil {
+		t.Fatal(err)
+	}
+	o.Divided, o.Block, o.ShareSteps = plan, 0, true
+	o.Config = o.ConfigOf(plan, 0)
+	return o
+}
+
+// TestShorten wants the schedule of a limit to be the one that its settings give without a limit.
+func TestShorten(t *testing.T) {
+	for _, flags := range []texts{
+		nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc", "refine-every": "150"},
+		{"refine-stop": "5000"}, {"steps-scaler": "0.5"}, {"steps-scaler": "3.7"},
+		{"preset": "3dgs", "steps-scaler": "0.123"},
+		{"preset": "mcmc", "iterations-factor": "90", "sh-degree-interval": "500"},
+	} {
+		for _, file := range []texts{nil, {"refine-every": "77"}} {
+			alone := func(again texts) *Options { return resolved(t, with(flags, again), file) }
+			block := func(again texts) *Options { return asBlock(t, alone(again)) }
+			for i, options := range []func(again texts) *Options{alone, block} {
+				for _, photos := range []int{9, 127} {
+					name := fmt.Sprintf("%v, %v, %d photos, block %v", flags, file, photos, i == 1)
+					checkShorten(t, name, options, photos)
+				}
+			}
+		}
+	}
+}
+
+// with returns texts and others, which are stronger.
+func with(some, others texts) texts {
+	all := texts{}
+	maps.Copy(all, some)
+	maps.Copy(all, others)
+	return all
+}
+
+func checkShorten(t *testing.T, name string, options func(again texts) *Options, photos int) {
+	t.Helper()
+	for _, share := range []float64{0.003, 0.2, 0.77, 0.9999} {
+		for halved := range 3 {
+			name := fmt.Sprintf("%s, %g of the steps, halved %d times", name, share, halved)
+			r := limitedRun(options(nil), photos)
+			full := r.Config
+			steps := max(min(leastSteps, full.Iterations), int(share*float64(full.Iterations)))
+			again := r.shorten(halvings(full, 480)[halved], steps, full.Iterations)
+			c := &r.Config
+			if n := c.Iterations; n > steps+1 || float64(n) < 0.99*float64(steps)-2 {
+				t.Errorf("%s: %d steps, %d fit", name, n, steps)
+			}
+			given := texts{}
+			for _, c := range again {
+				given[c.Setting] = c.Value
+			}
+			if other := limitedRun(options(given), photos).Config; other != *c {
+				t.Errorf("%s: %v gives another recipe:\n%v\n%v", name, again, other, *c)
+			}
+			if c.NumDownscales != full.NumDownscales+halved ||
+				halved > 0 && c.NumDownscales*c.ResolutionSchedule >= c.Iterations {
+				t.Errorf("%s: halved %d times, each size for %d of %d steps", name, c.NumDownscales,
+					c.ResolutionSchedule, c.Iterations)
+			}
+		}
+	}
+}
+
+// TestShortenNothing wants a limit that is longer than the run to change nothing.
+func TestShortenNothing(t *testing.T) {
+	r := limitedRun(resolved(t, nil, nil), 50)
+	full := r.Config
+	if again := r.shorten(full, full.Iterations, full.Iterations); again != nil || r.Config != full {
+		t.Errorf("%v: %v, was %v", again, r.Config, full)
+	}
+}
+
+// TestHalvings wants photos of some size, and no more halvings than that leaves.
+func TestHalvings(t *testing.T) {
+	for _, tt := range []struct{ before, smallest, want int }{{0, 63, 1}, {0, 64, 2}, {0, 128, 3}, {0, 4000, 3},
+		{2, 128, 1}, {2, 256, 2}} {
+		c := recipe.Config{Iterations: 900, NumDownscales: tt.before}
+		if got := halvings(c, tt.smallest); len(got) != tt.want || got[0] != c {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+// TestRehearsed wants rehearsals that any recipe allows, with the splats of the whole run at their end.
+func TestRehearsed(t *testing.T) {
+	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
+		{"preset": "quality"}, {"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"},
+		{"refine-stop": "0"}} {
+		for _, steps := range []int{warmSteps, fewSteps, 100, mostSteps} {
+			cfg := limitedRun(resolved(t, flags, nil), 50).Config
+			c := rehearsed(cfg, cfg.Scaled(0.1), steps, 1000)
+			if err := c.Validate(); err != nil || c.Iterations != steps || c.Refinements() > steps {
+				t.Errorf("%v in %d steps: %d, with %d refinements: %v", flags, steps, c.Iterations, c.Refinements(),
+					err)
+			}
+			if c.Strategy == recipe.Strategy3DGS && (c.Splats == 0 || steps == warmSteps) || c.Refinements() == 0 {
+				continue
+			}
+			if want := cfg.TargetSplats(1000, 5000, cfg.Iterations); c.TargetSplats(1000, 5000, steps) != want {
+				t.Errorf("%v in %d steps: %d splats, the run has %d", flags, steps, c.TargetSplats(1000, 5000, steps),
+					want)
+			}
+		}
+	}
+}
+
+// timed are the options of a run on a device that takes so long for a step, in the rehearsal and later.
+func timed(t *testing.T, scene, out, rehearsed, trained string) *Options {
+	t.Helper()
+	t.Setenv(stepTimesVariable, rehearsed+","+trained)
+	o := NewOptions()
+	o.Scene, o.Out, o.Progress, o.Report = scene, out, meter.None, false
+	o.Config.Iterations, o.TimeLimit = 250, LimitFlag(1000*time.Second)
+	return o
+}
+
+// TestLimitedRun chooses steps and keeps to them, or ends when the time is over.
+func TestLimitedRun(t *testing.T) {
+	scene := runtest.SmallScene(t, 300)
+	var said strings.Builder
+	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "a"), "10s", "10s"), nil)
+	if err != nil || st.Step < 50 || st.Step > 90 || st.Config.Iterations != st.Step {
+		t.Fatalf("%+v: %v, said %s", st, err, &said)
+	}
+	if !strings.Contains(said.String(), fmt.Sprintf("time limit 1000 s: %d steps of 250, at 0.10 steps/s", st.Step)) {
+		t.Errorf("said %s", &said)
+	}
+	out := filepath.Join(t.TempDir(), "b")
+	_, err = Do(cli.New(nil, io.Discard, io.Discard), timed(t, scene, out, "10s", "100s"), nil)
+	if !errors.Is(err, ErrTimeLimit) || !errors.Is(err, fault.ErrInterrupted) || fault.Hint(err) == "" {
+		t.Errorf("a run that is slower than foreseen: %v", err)
+	}
+	list, err := filepath.Glob(filepath.Join(out, "checkpoints", "*.safetensors"))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("checkpoints %v: %v", list, err)
+	}
+	c, err := checkpoint.Open(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := &c.Header; h.Step >= h.Config.Iterations || h.Config.Iterations > 90 {
+		t.Errorf("stopped after step %d of %d", h.Step, h.Config.Iterations)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	// so slow that no step fits: the run ends after the first
+	st, err = Do(cli.New(nil, io.Discard, io.Discard), timed(t, scene, filepath.Join(t.TempDir(), "c"), "9000s", "1s"),
+		nil)
+	if !errors.Is(err, ErrTimeLimit) || st == nil || st.Step > 10 || st.Config.Iterations != leastSteps {
+		t.Errorf("%+v: %v", st, err)
+	}
+}
+
+// TestLimitedOnSmallerPhotos wants smaller photos where few steps fit: of half the size they take a quarter of the
+// time.
+func TestLimitedOnSmallerPhotos(t *testing.T) {
+	runtest.NeedDevice(t)
+	scene := filepath.Join(t.TempDir(), "scene")
+	if err := synth.Write(scene, synth.Options{Images: 4, Width: 96, Height: 64, Points: 200}); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	st, err := Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "out"), "10s", "1s"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &st.Config
+	if c.Iterations < 80 || c.Iterations > 130 || c.NumDownscales != 1 || c.ResolutionSchedule != c.Iterations/2 ||
+		!strings.Contains(said.String(), "the first on photos of 1/2 of width and height") {
+		t.Errorf("%d steps, halved %d times, for %d: %s", c.Iterations, c.NumDownscales, c.ResolutionSchedule, &said)
+	}
+}
+
+// TestRehearsalLeavesNothing wants a run after its rehearsal to hold what it holds without one, and the estimate of its
+// end to leave no file.
+func TestRehearsalLeavesNothing(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	r, _ := startedRun(t, true)
+	before := r.Trainer.MemoryStats().DeviceBytes
+	end, err := r.estimateEnd(r.Trainer)
+	if left, failed := os.ReadDir(temp); err != nil || failed != nil || end <= closingTime || len(left) > 0 {
+		t.Errorf("%v, left %v: %v, %v", end, left, err, failed)
+	}
+	limited := timed(t, r.Scene, t.TempDir(), "1s", "1s")
+	limited.Config.Iterations, limited.Eval = 3, true
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	*r = Run{Options: limited, Console: r.Console}
+	r.startClock()
+	if err := r.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := r.Trainer.MemoryStats().DeviceBytes; after != before {
+		t.Errorf("%d bytes of device memory after a rehearsal, %d without", after, before)
+	}
+}
+
+// TestNoLimit refuses limits of nothing.
+func TestNoLimit(t *testing.T) {
+	o := NewOptions()
+	o.TimeLimit = -1
+	if err := o.Check(); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("a limit below 0: %v", err)
+	}
+	o.TimeLimit, o.PrintConfig = LimitFlag(time.Minute), true
+	if err := o.Check(); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("a limit of what is printed: %v", err)
+	}
+	o.PrintConfig = false
+	if err := o.OfOneBlock(&plans.Plan{}); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("a limit of several blocks: %v", err)
+	}
+}
