@@ -238,6 +238,9 @@ func (d *Device) Note() string { return d.note }
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
 
+// SetBudget changes the ceiling of the device memory taken. It never gets below what is taken already.
+func (d *Device) SetBudget(bytes int64) { d.dev.SetBudget(bytes) }
+
 // RAM returns the ceiling of host memory, in bytes, beside what the device takes of it.
 func (d *Device) RAM() int64 { return d.host }
 

@@ -104,7 +104,7 @@ func (o *Options) checkDevices() error {
 // checkLimit refuses a time limit where nothing is trained.
 func (o *Options) checkLimit() error {
 	switch {
-	case o.TimeLimit < 0:
+	case o.TimeLimit != 0 && o.TimeLimit < leastLimit:
 		return fault.Usagef("give 1s or more, as in 90s", "%s: %s is no time that a run may take",
 			fault.Named("time-limit"), &o.TimeLimit)
 	case o.TimeLimit > 0 && o.PrintConfig:

@@ -90,6 +90,7 @@ func (r *Run) evaluate(ctx context.Context, step int,
 	if err := round.Run(ctx); err != nil {
 		return nil, err
 	}
+	r.limit.clock.evaluated(len(cams))
 	if len(e.views) == 0 {
 		r.Console.Warn("no held-out photo has pixels to compare with: nothing is measured")
 	}

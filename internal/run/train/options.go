@@ -241,6 +241,7 @@ type Options struct {
 	by          func(name string) source // who chose a setting; nil: Resolve was not called
 	adapts      bool                     // the preset follows the capture, even where the number of steps was given
 	unscaled    recipe.Config            // before StepsScaler
+	unscaledAt  stepsAt                  // likewise
 	ConfigFile  string
 	StepsScaler float64
 	TimeLimit   LimitFlag
@@ -262,6 +263,9 @@ type Options struct {
 
 	CommandLine
 }
+
+// stepsAt are EvalAt and Checkpoints.SaveAt.
+type stepsAt struct{ eval, save cli.Steps }
 
 // CommandLine is what a run knows of where its options come from, for the texts that it writes about them. Whoever runs
 // it fills that in: the command or the Go API.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
@@ -27,24 +28,42 @@ type rehearsal struct {
 	init    *scene.Splats
 	options pipeline.TrainerOptions
 
-	steps  int           // of a measurement; 0 until kernels are compiled and photos decoded
-	guess  float64       // seconds of a step, before any is measured
-	start  float64       // seconds for the photos that are not decoded
-	ending time.Duration // what comes after the last step
+	steps   int     // of a measurement; 0 until kernels are compiled and photos decoded
+	guess   float64 // seconds of a step, before any is measured
+	start   float64 // seconds for the photos that are not decoded
+	besides besides
 }
 
-// Of rehearsals. Their times are shares of the limit.
+// The lengths of rehearsals, in steps. The first few are to have kernels compiled.
 const (
-	warmSteps   = 8 // that are not measured
-	fewSteps    = 24
-	mostSteps   = 1000
-	aimedShare  = 0.04 // that steps are measured for, if they are not fewSteps or mostSteps
-	mostShare   = 0.1  // after which a measurement ends, whatever it has seen
-	warmShare   = 0.25 // likewise before it: kernels are compiled then
-	decodeShare = 0.03 // for photos ahead of the steps
-	refineTimes = 12   // refinements, about, if the recipe has as many: more would be most of the time
-	growTimes   = 6    // likewise where gradients decide how much each adds: half of them are before its last
+	warmSteps = 8
+	fewSteps  = 24 // of a measurement at least
+	mostSteps = 1000
 )
+
+// The times of rehearsals, as shares of the limit.
+const (
+	decodeShare  = 0.03 // for photos ahead of the steps
+	warmShare    = 0.2  // after which the first few steps end, whatever they have seen
+	mostShare    = 0.08 // likewise a measurement
+	aimedShare   = 0.04 // that a measurement takes, if it has not the fewest or most steps
+	halvingShare = 0.3  // after which no smaller photos are tried
+)
+
+// About how many refinements a rehearsal has, if the recipe has as many: more would be most of its time. Where
+// gradients decide how much each adds, half of them are before its last.
+const (
+	refineTimes = 12
+	growTimes   = 6
+)
+
+// share returns a share of the limit.
+func (h *rehearsal) share(s float64) time.Duration { return time.Duration(s * float64(h.r.TimeLimit)) }
+
+// left returns what is left of the limit for steps.
+func (h *rehearsal) left() time.Duration {
+	return time.Duration(h.r.TimeLimit) - h.besides.onTheWay - h.besides.end - h.r.limit.clock.passed()
+}
 
 // smallest is the shorter side of the smallest photo.
 func (h *rehearsal) smallest() int {
@@ -57,20 +76,20 @@ func (h *rehearsal) smallest() int {
 
 // pace measures a recipe.
 func (h *rehearsal) pace(ctx context.Context, cfg recipe.Config) (p pace, err error) {
-	limit := time.Duration(h.r.TimeLimit)
 	if h.steps == 0 {
 		if err := h.decode(ctx); err != nil {
 			return p, err
 		}
 		warm, err := h.train(ctx, cfg, cfg, warmSteps, warmShare)
-		if p = (pace{warm.each, h.start}); err != nil || warm.done < warmSteps {
+		if err != nil {
 			return p, err
 		}
-		h.guess = warm.last
-		h.steps = max(fewSteps, int(min(mostSteps, aimedShare*limit.Seconds()/warm.last)))
+		h.guess, h.steps = warm.last, fewSteps
+		if warm.done == warmSteps {
+			h.steps = max(fewSteps, int(min(mostSteps, h.share(aimedShare).Seconds()/warm.last)))
+		}
 	}
-	left := limit - h.ending - h.r.limit.clock.passed()
-	share := float64(pace{h.guess, h.start}.fit(left.Seconds())) / float64(cfg.Iterations)
+	share := float64(pace{h.guess, h.start}.fit(h.left().Seconds())) / float64(cfg.Iterations)
 	like := cfg.Scaled(min(1, max(share, 1e-3))) // as short as the run will be
 	measured, err := h.train(ctx, cfg, like, h.steps, mostShare)
 	return pace{measured.each, h.start}, err
@@ -87,6 +106,7 @@ func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps in
 	err error) {
 	r, o := h.r, h.options
 	o.Interludes, o.OnPressure, o.Warn = nil, nil, nil
+	defer r.keepBudgets()() // the run finds out for itself that memory is short, and says so
 	t, err := pipeline.NewTrainer(r.device, h.cams, r.photos, h.init, r.Capture.SceneScale,
 		rehearsed(cfg, like, steps, h.init.N), o)
 	if err != nil {
@@ -98,8 +118,8 @@ func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps in
 	}()
 	part, stop := context.WithCancel(ctx)
 	defer stop()
-	clock, half := &r.limit.clock, time.Duration(0)
-	began, most := clock.passed(), time.Duration(share*float64(r.TimeLimit))
+	clock, half := r.limit.clock, time.Duration(0)
+	began, most := clock.passed(), h.share(share)
 	err = t.RunTo(part, steps, func(p pipeline.Progress) {
 		if p.More {
 			return
@@ -119,8 +139,22 @@ func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps in
 	took := max(clock.passed()-began, 1)
 	done.each = took.Seconds() / float64(max(done.done, 1))
 	done.last = max(took-half, 1).Seconds() / float64(max(done.done-steps/2, 1))
-	h.ending, err = r.estimateEnd(t)
+	h.besides, err = r.estimateBesides(t)
 	return done, err
+}
+
+// keepBudgets notes the devices' budgets, which a trainer lowers if memory is short, and returns what restores them.
+func (r *Run) keepBudgets() (restore func()) {
+	devices := append([]*pipeline.Device{r.device}, r.others...)
+	budgets := make([]int64, len(devices))
+	for i, d := range devices {
+		budgets[i] = d.Budget()
+	}
+	return func() {
+		for i, d := range devices {
+			d.SetBudget(budgets[i])
+		}
+	}
 }
 
 // rehearsed scales a recipe to so many steps. In the recipe as short as it will be, like, the number of splats grows as
@@ -151,6 +185,7 @@ func rehearsed(cfg, like recipe.Config, steps, first int) recipe.Config {
 // photos in the rehearsal as they will in the run.
 func (h *rehearsal) decode(ctx context.Context) error {
 	r, n := h.r, len(h.cams)
+	h.start = 0
 	if !r.plan.Host.CacheAll {
 		return nil
 	}
@@ -160,11 +195,11 @@ func (h *rehearsal) decode(ctx context.Context) error {
 	}
 	r.photos.Expect(order)
 	defer r.photos.Forget()
-	clock := &r.limit.clock
-	began, most := clock.passed(), time.Duration(decodeShare*float64(r.TimeLimit))
+	clock := r.limit.clock
+	began, most := clock.passed(), h.share(decodeShare)
 	for i := range order {
 		if took := clock.passed() - began; took > most {
-			h.start = took.Seconds() / float64(i) * float64(n-i)
+			h.start = took.Seconds() / float64(max(i, 1)) * float64(n-i)
 			return nil
 		}
 		switch _, err := r.photos.Photo(ctx, i); {
@@ -183,18 +218,14 @@ const (
 	closingTime = 300 * time.Millisecond // for the rest
 )
 
-// estimateEnd says how long the run will take after its last step: one held-out photo is measured, and the model read,
-// as the run will do it. Exports are not foreseen.
-func (r *Run) estimateEnd(t *pipeline.Trainer) (time.Duration, error) {
-	clock := &r.limit.clock
-	if clock.tests != nil {
-		return 0, nil
-	}
-	n := t.NSplats()
+// estimateBesides says what the run will take beside its steps: one held-out photo is measured, and the model read, as
+// the run will do it. Exports are not foreseen, nor what is written of the model while it is trained on.
+func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
+	clock, n := r.limit.clock, t.NSplats()
 	last := max(n, r.Config.Splats)
 	began := clock.passed()
 	if err := t.ReadSplats(func(*scene.Splats) error { return nil }); err != nil {
-		return 0, err
+		return b, err
 	}
 	bytes := float64(last) * modelBytes
 	if !r.Checkpoints.Off {
@@ -202,12 +233,30 @@ func (r *Run) estimateEnd(t *pipeline.Trainer) (time.Duration, error) {
 	}
 	// of parameters; a checkpoint has as many numbers three times
 	read := 4 * (clock.passed() - began).Seconds() * float64(last) / float64(max(n, 1))
-	end := closingTime + time.Duration((read+bytes/diskRate)*float64(time.Second))
+	files := time.Duration((read + bytes/diskRate) * float64(time.Second))
+	b = besides{onTheWay: time.Duration(r.ahead(r.Checkpoints.SaveAt)) * files, end: closingTime + files}
 	if len(r.Test) == 0 {
-		return end, nil
+		return b, nil
 	}
 	each, err := r.timeView(t, &r.Capture.Cameras[r.Test[0]])
-	return end + each*time.Duration(len(r.Test)*(1+len(r.EvalAt))), err
+	each *= time.Duration(len(r.Test))
+	b.onTheWay += each * time.Duration(r.ahead(r.EvalAt))
+	b.end += each
+	return b, err
+}
+
+// ahead returns how many of steps are still to come, and before the last.
+func (r *Run) ahead(steps cli.Steps) (n int) {
+	done := -1
+	if r.Trainer != nil {
+		done = r.Trainer.Step()
+	}
+	for _, step := range steps {
+		if step > done && step < r.Config.Iterations {
+			n++
+		}
+	}
+	return n
 }
 
 // modelBytes is about what a splat takes in the model's file.
@@ -215,7 +264,7 @@ const modelBytes = 248
 
 // timeView measures how long the evaluation of a view takes. What fails here fails again when the run comes to it.
 func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, error) {
-	clock := &r.limit.clock
+	clock := r.limit.clock
 	render, err := t.RenderInto(nil, *cam) // the first has programs made
 	if err != nil {
 		return 0, err
@@ -240,5 +289,8 @@ func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, e
 		_ = os.RemoveAll(dir)
 	}
 	// several photos are compared at once
-	return drawn + (clock.passed()-began)/time.Duration(min(4, runtime.GOMAXPROCS(0))), nil
+	each := drawn + (clock.passed()-began)/time.Duration(min(4, runtime.GOMAXPROCS(0)))
+	began = clock.passed()
+	clock.evaluated(1)
+	return each + clock.passed() - began, nil
 }

@@ -192,6 +192,7 @@ func (o *Options) derive(presetGrad bool) error {
 			"%s: %g is no factor of steps", fault.Named("steps-scaler"), f)
 	}
 	o.unscaled = *c
+	o.unscaledAt = stepsAt{slices.Clone(o.EvalAt), slices.Clone(o.Checkpoints.SaveAt)}
 	if o.StepsScaler != 1 {
 		*c = c.Scaled(o.StepsScaler)
 		o.EvalAt.Scale(o.StepsScaler)

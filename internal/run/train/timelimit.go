@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"vksplat/internal/cli"
@@ -22,6 +21,9 @@ import (
 
 // LimitFlag is the time that a run may take; 0: any.
 type LimitFlag time.Duration
+
+// leastLimit is the shortest: nothing is trained in less.
+const leastLimit = LimitFlag(time.Second)
 
 // Type names the value.
 func (f *LimitFlag) Type() string { return "TIME" }
@@ -40,7 +42,7 @@ func (f *LimitFlag) Set(s string) error {
 		unit = "s"
 	}
 	d, err := time.ParseDuration(s + unit)
-	if err != nil || d < time.Second {
+	if err != nil || d < time.Duration(leastLimit) {
 		return fault.Usagef("give 1s or more, as in 90s, 5m or 1h30m", "%q is no time that a run may take", s)
 	}
 	*f = LimitFlag(d)
@@ -69,50 +71,10 @@ type timeLimit struct {
 	over  bool          // it did
 }
 
-// clock is the time since the run began. In tests none passes but that of steps.
-type clock struct {
-	began time.Time
-	tests *stepTimes
-}
-
-// stepTimes are what tests say that a step on photos of full size takes, and the sum so far.
-type stepTimes struct{ rehearsed, trained, passed time.Duration }
-
-// stepTimesVariable holds two times, as in 20ms,40ms.
-const stepTimesVariable = "VKSPLAT_STEP_TIMES"
-
-// startClock begins to count: where the process does nothing but this run, from its start on.
-func (r *Run) startClock() {
-	c := &r.limit.clock
-	if c.began = cli.ProcessStart; r.Opened != nil {
-		c.began = time.Now()
-	}
-	first, second, _ := strings.Cut(os.Getenv(stepTimesVariable), ",")
-	rehearsed, err := time.ParseDuration(first)
-	trained, err2 := time.ParseDuration(second)
-	if err == nil && err2 == nil {
-		c.tests = &stepTimes{rehearsed: rehearsed, trained: trained}
-	}
-}
-
-func (c *clock) passed() time.Duration {
-	if c.tests != nil {
-		return c.tests.passed
-	}
-	return time.Since(c.began)
-}
-
-// rehearsed and trained are called after every step, on photos that are halved so many times.
-func (c *clock) rehearsed(level int) {
-	if c.tests != nil {
-		c.tests.passed += c.tests.rehearsed >> (2 * level)
-	}
-}
-
-func (c *clock) trained(level int) {
-	if c.tests != nil {
-		c.tests.passed += c.tests.trained >> (2 * level)
-	}
+// besides is what a run takes beside its start and its steps.
+type besides struct {
+	onTheWay time.Duration // for measurements and files that come before the last step
+	end      time.Duration // for what comes after it
 }
 
 // pace is what a rehearsal finds out, in seconds.
@@ -145,15 +107,17 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	if !r.known("num-downscales") && !r.known("resolution-schedule") {
 		list = halvings(full, h.smallest())
 	}
-	fits := func(p pace) int { return p.fit((r.limit.stop - r.limit.clock.passed()).Seconds()) }
+	fits := func(p pace) int { return p.fit(h.left().Seconds()) }
 	var best recipe.Config
 	var bestPace pace
 	for i, cfg := range list {
+		if i > 0 && r.limit.clock.passed() > h.share(halvingShare) {
+			break
+		}
 		p, err := h.pace(ctx, cfg)
 		if err != nil {
 			return err
 		}
-		r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.ending)
 		if i > 0 && p.step*halvingGain > bestPace.step {
 			break
 		}
@@ -162,10 +126,11 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 		}
 	}
 	steps := max(fits(bestPace), min(leastSteps, full.Iterations)) // the clock ends them if they take too long
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.end)
 	r.tellChoice(bestPace, full.Iterations, r.shorten(best, steps, full.Iterations))
 	r.warnSchedule()
-	// once more: the last step is another one
-	return errors.Join(r.refuseFolders(), r.saver.refuseForeign())
+	// check again: the last step has changed
+	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
 }
 
 // halvings returns the recipe, and after it those that have fewer pixels to train on: photos are halved once more, and
@@ -223,13 +188,17 @@ func shortNumber(x float64) float64 {
 // scaleSteps makes the schedule what it would be with another scaler of steps.
 func (r *Run) scaleSteps(scaler float64) {
 	if r.unscaled.Iterations == 0 { // Resolve was not called
-		r.unscaled = r.Config
+		r.unscaled, r.unscaledAt = r.Config, stepsAt{slices.Clone(r.EvalAt), slices.Clone(r.Checkpoints.SaveAt)}
 	}
 	scaled := r.unscaled.Scaled(scaler).Scaled(r.stepsShare())
 	r.Config.TakeSteps(&scaled, func(string) bool { return true })
 	if r.IterationsFactor > 0 {
 		r.stretchSteps(len(r.Train), scaler)
 	}
+	r.EvalAt, r.Checkpoints.SaveAt = slices.Clone(r.unscaledAt.eval), slices.Clone(r.unscaledAt.save)
+	r.EvalAt.Scale(scaler)
+	r.Checkpoints.SaveAt.Scale(scaler)
+	r.saver.asked = slices.Clone(r.Checkpoints.SaveAt)
 }
 
 // tellChoice says what the limit has chosen, and how the same model is made without it.
@@ -255,11 +224,11 @@ func (r *Run) keepLimit() error {
 	if r.TimeLimit == 0 || r.limit.stop != 0 {
 		return nil
 	}
-	end, err := r.estimateEnd(r.Trainer)
+	b, err := r.estimateBesides(r.Trainer)
 	if err != nil {
 		return err
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-end)
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.end)
 	why := "the run keeps its number of steps"
 	if r.saver.from == nil && r.saver.begun == nil {
 		why = fault.Setting("iterations") + " is given"

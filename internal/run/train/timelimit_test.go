@@ -8,13 +8,17 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline/checkpoint"
@@ -236,11 +240,55 @@ func TestLimitedRun(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+	// so slow that the first steps of the rehearsal end early, too
+	st, err = Do(cli.New(nil, io.Discard, io.Discard), timed(t, scene, filepath.Join(t.TempDir(), "d"), "40s", "8s"),
+		nil)
+	if err != nil || st.Step != leastSteps {
+		t.Errorf("%+v: %v", st, err)
+	}
 	// so slow that no step fits: the run ends after the first
 	st, err = Do(cli.New(nil, io.Discard, io.Discard), timed(t, scene, filepath.Join(t.TempDir(), "c"), "9000s", "1s"),
 		nil)
 	if !errors.Is(err, ErrTimeLimit) || st == nil || st.Step > 10 || st.Config.Iterations != leastSteps {
 		t.Errorf("%+v: %v", st, err)
+	}
+}
+
+// TestLimitedWithMeasurements foresees what is measured and saved on the way, at steps that are scaled as the command
+// that it prints scales them, and refuses to replace a picture of the user.
+func TestLimitedWithMeasurements(t *testing.T) {
+	scene := runtest.SmallScene(t, 300)
+	options := func(out string) *Options {
+		o := timed(t, scene, out, "10s", "10s,30s")
+		o.Eval, o.EvalAt, o.Checkpoints.SaveAt = true, cli.Steps{50, 100, 150, 9999}, cli.Steps{125}
+		return o
+	}
+	out := t.TempDir()
+	st, err := Do(cli.New(nil, io.Discard, io.Discard), options(out), nil)
+	if err != nil || st.Step != st.Config.Iterations || st.Step < 50 || st.Step > 80 {
+		t.Fatalf("%+v: %v", st, err)
+	}
+	scaled := cli.Steps{50, 100, 150, 9999}
+	scaled.Scale(float64(st.Step) / 250)
+	for i, step := range st.EvalAt {
+		if d := step - scaled[i]; i < 3 && (d < -1 || d > 1) {
+			t.Errorf("measured after steps %v of %d, want %v", st.EvalAt, st.Step, scaled)
+		}
+	}
+	if models := output.StepFolders(out, output.ModelFolder, -1); len(models) != 2 {
+		t.Errorf("models %v", models)
+	}
+
+	pictures := output.PictureFolder + strconv.Itoa(st.Step)
+	names := slices.DeleteFunc(filetest.List(t, out), func(name string) bool { return !strings.HasPrefix(name, pictures) })
+	if len(names) == 0 {
+		t.Fatal(filetest.List(t, out))
+	}
+	out = t.TempDir()
+	filetest.Make(t, out, names[0])
+	_, err = Do(cli.New(nil, io.Discard, io.Discard), options(out), nil)
+	if left := filetest.List(t, out); err == nil || !strings.Contains(err.Error(), names[0]) || len(left) != 1 {
+		t.Errorf("a picture of the user is in the way: %v, left %v", err, left)
 	}
 }
 
@@ -271,9 +319,15 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	r, _ := startedRun(t, true)
 	before := r.Trainer.MemoryStats().DeviceBytes
-	end, err := r.estimateEnd(r.Trainer)
-	if left, failed := os.ReadDir(temp); err != nil || failed != nil || end <= closingTime || len(left) > 0 {
-		t.Errorf("%v, left %v: %v, %v", end, left, err, failed)
+	b, err := r.estimateBesides(r.Trainer)
+	if left, failed := os.ReadDir(temp); err != nil || failed != nil || b.end <= closingTime || len(left) > 0 {
+		t.Errorf("%v, left %v: %v, %v", b, left, err, failed)
+	}
+	budget := r.device.Budget()
+	restore := r.keepBudgets()
+	r.device.SetBudget(budget / 2)
+	if restore(); r.device.Budget() != budget {
+		t.Errorf("a budget of %d, was %d", r.device.Budget(), budget)
 	}
 	limited := timed(t, r.Scene, t.TempDir(), "1s", "1s")
 	limited.Config.Iterations, limited.Eval = 3, true
@@ -293,9 +347,11 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 // TestNoLimit refuses limits of nothing.
 func TestNoLimit(t *testing.T) {
 	o := NewOptions()
-	o.TimeLimit = -1
-	if err := o.Check(); !errors.Is(err, fault.ErrUsage) {
-		t.Errorf("a limit below 0: %v", err)
+	for _, limit := range []time.Duration{-1, 1, time.Second - 1} {
+		o.TimeLimit = LimitFlag(limit)
+		if err := o.Check(); !errors.Is(err, fault.ErrUsage) {
+			t.Errorf("a limit of %v: %v", limit, err)
+		}
 	}
 	o.TimeLimit, o.PrintConfig = LimitFlag(time.Minute), true
 	if err := o.Check(); !errors.Is(err, fault.ErrUsage) {

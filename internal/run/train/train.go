@@ -172,6 +172,7 @@ func (r *Run) divergedHint(err error) error {
 
 // Begin does everything that comes before the first line.
 func (r *Run) Begin(ctx context.Context) (err error) {
+	r.startClock()
 	if r.preview, err = newPreview(r); err != nil {
 		return err
 	}
@@ -337,8 +338,10 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	}
 	r.Train, r.Test = r.Capture.Split(every)
 	r.clear()
-	if err := r.refuseForeignPictures(); err != nil {
-		return err
+	if !r.limitChooses() { // else the last step is not known yet
+		if err := r.refuseForeignPictures(); err != nil {
+			return err
+		}
 	}
 	return r.equip(ctx)
 }
