@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/team"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -192,10 +193,14 @@ func (p *planner) enoughDevice() *Plan {
 	return p.whole()
 }
 
-// whole returns a plan with room for the splats to end with, or nil.
+// whole returns a plan with room for the splats to begin with and to end with, or nil.
 func (p *planner) whole() *Plan {
 	plan, err := p.device()
-	if err != nil || p.o.Ceiling == 0 && plan.Ceiling < p.cfg.Splats {
+	start := p.splats
+	if p.cfg.Strategy == recipe.StrategyMCMC && p.cfg.Splats > 0 {
+		start = min(start, p.cfg.Splats) // see thinned
+	}
+	if err != nil || p.o.Ceiling == 0 && plan.Ceiling < max(start, p.cfg.Splats) {
 		return nil
 	}
 	return plan

@@ -1,6 +1,7 @@
 package initial
 
 import (
+	"context"
 	"math"
 
 	"vksplat/internal/parallel"
@@ -24,12 +25,21 @@ const (
 // point's index alone. Points that are not finite as float32 are left out. degree is clamped to 0..MaxSHDegree; opacity
 // must be between 0 and 1, scale positive. The published recipe has opacity 0.1 and scale 1.
 func Initialise(points []scene.Point, seed uint64, degree int, opacity, scale float64) *scene.Splats {
+	return initialise(context.Background(), points, seed, degree, opacity, scale)
+}
+
+// initialise is Initialise that ends early, with splats of no use, when ctx ends.
+func initialise(ctx context.Context, points []scene.Point, seed uint64, degree int,
+	opacity, scale float64) *scene.Splats {
 	points = finitePoints(points)
-	logScales := spacingLogs(points, scale) // first: what it takes beside them is free again when the splats are made
+	logScales := spacingLogs(ctx, points, scale) // first: what it takes beside them is free again when the splats are made
 	s := scene.NewSplats(len(points), min(max(degree, 0), scene.MaxSHDegree))
 	logit := float32(math.Log(opacity / (1 - opacity)))
 	key, width := philox.Key(seed), 3*s.K()
 	parallel.For((s.N+spacingBlock-1)/spacingBlock, func(block int) {
+		if ctx.Err() != nil {
+			return
+		}
 		for i := block * spacingBlock; i < min((block+1)*spacingBlock, s.N); i++ {
 			quat := randomQuat(uint32(i), key)
 			copy(s.Quats[4*i:], quat[:])
@@ -68,11 +78,14 @@ func finitePoint(p scene.Point) bool {
 const spacingBlock = 4096
 
 // spacingLogs returns per point the logarithm of its spacing times scale.
-func spacingLogs(points []scene.Point, scale float64) []float32 {
+func spacingLogs(ctx context.Context, points []scene.Point, scale float64) []float32 {
 	out := make([]float32, len(points))
-	tree := newPointTree(points)
+	tree := newPointTree(ctx, points)
 	// By position in the tree: neighbours in space follow each other, so that a walk finds its nodes in the cache.
 	parallel.For((len(points)+spacingBlock-1)/spacingBlock, func(block int) {
+		if ctx.Err() != nil {
+			return
+		}
 		for at := block * spacingBlock; at < min((block+1)*spacingBlock, len(points)); at++ {
 			out[tree.index[at]] = float32(math.Log(tree.spacing(at) * scale))
 		}

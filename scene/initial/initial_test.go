@@ -1,6 +1,7 @@
 package initial
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"slices"
@@ -48,7 +49,7 @@ func TestSpacingAgainstBruteForce(t *testing.T) {
 	for name, points := range map[string][]scene.Point{"cloud": cloud(1500), "four": cloud(4), "nine": cloud(9),
 		"line": line, "lattice": lattice,
 		"copies": copies, "one place": make([]scene.Point, 300)} {
-		tree, got := newPointTree(points), make([]float64, len(points))
+		tree, got := newPointTree(context.Background(), points), make([]float64, len(points))
 		for at, i := range tree.index {
 			got[i] = tree.spacing(at)
 		}

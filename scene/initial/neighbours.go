@@ -1,6 +1,7 @@
 package initial
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"sync"
@@ -25,17 +26,17 @@ type split struct {
 	axis int8
 }
 
-func newPointTree(points []scene.Point) *pointTree {
-	return buildTree(len(points), func(i int) [3]float64 { return points[i].Pos })
+func newPointTree(ctx context.Context, points []scene.Point) *pointTree {
+	return buildTree(ctx, len(points), func(i int) [3]float64 { return points[i].Pos })
 }
 
-// buildTree makes the tree of n points.
-func buildTree(n int, pos func(i int) [3]float64) *pointTree {
+// buildTree makes the tree of n points; when ctx ends, one that is not in order.
+func buildTree(ctx context.Context, n int, pos func(i int) [3]float64) *pointTree {
 	t := &pointTree{make([][3]float64, n), make([]int32, n), make([]split, splitRanges(n))}
 	for i := range n {
 		t.pos[i], t.index[i] = pos(i), int32(i)
 	}
-	t.build(0, 0, n, runtime.GOMAXPROCS(0))
+	t.build(ctx, 0, 0, n, runtime.GOMAXPROCS(0))
 	return t
 }
 
@@ -43,7 +44,7 @@ func buildTree(n int, pos func(i int) [3]float64) *pointTree {
 // there are.
 func Spacing(means []float32) []float32 {
 	n := len(means) / 3
-	t := buildTree(n, func(i int) [3]float64 {
+	t := buildTree(context.Background(), n, func(i int) [3]float64 {
 		return [3]float64{float64(means[3*i]), float64(means[3*i+1]), float64(means[3*i+2])}
 	})
 	out := make([]float32, n)
@@ -66,19 +67,22 @@ func splitRanges(n int) int {
 }
 
 // build orders range k, with so many goroutines; the tree does not depend on their number.
-func (t *pointTree) build(k, lo, hi, workers int) {
+func (t *pointTree) build(ctx context.Context, k, lo, hi, workers int) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for hi-lo > leafSize {
+		if hi-lo > spacingBlock && ctx.Err() != nil {
+			return
+		}
 		mid, axis := (lo+hi)/2, t.longestAxis(lo, hi)
 		t.partition(lo, hi, mid, axis)
 		t.splits[k] = split{t.pos[mid][axis], int8(axis)}
 		if workers > 1 {
 			workers /= 2
 			upper, share, half := hi, workers, 2*k+2
-			wg.Go(func() { t.build(half, mid, upper, share) })
+			wg.Go(func() { t.build(ctx, half, mid, upper, share) })
 		} else {
-			t.build(2*k+2, mid, hi, 1)
+			t.build(ctx, 2*k+2, mid, hi, 1)
 		}
 		k, hi = 2*k+1, mid
 	}

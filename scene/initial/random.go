@@ -1,6 +1,7 @@
 package initial
 
 import (
+	"context"
 	"math"
 
 	"vksplat/internal/geom"
@@ -12,23 +13,24 @@ import (
 const (
 	probes        = 4096 // places that are looked at to learn how many cameras see the best one
 	viewCameras   = 64   // cameras that are asked, evenly spread
+	stopEvery     = 256  // points after which it is seen whether the caller gave up
 	maxTries      = 4096 // candidates for one point
 	nearestInView = 0.1  // depth from which a camera sees, in units of the box's half edge
 )
 
 // cubePoints gives random points with random colours in the cube of a synthetic scene, in the training frame.
-func cubePoints(c *scene.Capture, o Options) []scene.Point {
+func cubePoints(ctx context.Context, c *scene.Capture, o Options) []scene.Point {
 	box := viewBox{half: SyntheticHalf * c.Frame.Scale}
 	for k := range 3 {
 		box.center[k] = -c.Frame.Center[k] * c.Frame.Scale
 	}
-	return box.fill(o, func([3]float64) bool { return true })
+	return box.fill(ctx, o, func([3]float64) bool { return true })
 }
 
 // randomPoints gives random points with random colours, uniform in the part of space that most cameras see: of a cube
 // around the place where their view axes meet, what at least half as many cameras see as see the best of 4096 places in
 // it. In the training frame.
-func randomPoints(c *scene.Capture, o Options) []scene.Point {
+func randomPoints(ctx context.Context, c *scene.Capture, o Options) []scene.Point {
 	cams := c.Cameras
 	if n := len(cams); n > viewCameras {
 		cams = make([]scene.Camera, viewCameras)
@@ -57,7 +59,7 @@ func randomPoints(c *scene.Capture, o Options) []scene.Point {
 		}
 	}
 	need := (best + 1) / 2
-	return box.fill(o, func(p [3]float64) bool { return seen(p, need) >= need })
+	return box.fill(ctx, o, func(p [3]float64) bool { return seen(p, need) >= need })
 }
 
 // viewBox is a cube.
@@ -107,16 +109,17 @@ func boxInView(cams []scene.Camera, sceneScale float64) viewBox {
 	return viewBox{p, half}
 }
 
-// fill gives the random points of o: for each the first of its candidates that is accepted.
-func (b viewBox) fill(o Options, accept func(p [3]float64) bool) []scene.Point {
-	n := o.Points
-	if n == 0 {
-		n = DefaultRandomPoints
-	}
+// fill gives the random points of o: for each the first of its candidates that is accepted. It ends early when ctx
+// ends.
+func (b viewBox) fill(ctx context.Context, o Options, accept func(p [3]float64) bool) []scene.Point {
+	n := o.randomCount()
 	points := make([]scene.Point, n)
 	key := philox.Key(o.Seed)
 	parallel.For((n+spacingBlock-1)/spacingBlock, func(block int) {
 		for i := block * spacingBlock; i < min((block+1)*spacingBlock, n); i++ {
+			if i%stopEvery == 0 && ctx.Err() != nil {
+				return
+			}
 			for try := range uint32(maxTries) {
 				var color uint32
 				points[i].Pos, color = b.candidate(uint32(i), try, key)
@@ -128,6 +131,14 @@ func (b viewBox) fill(o Options, accept func(p [3]float64) bool) []scene.Point {
 		}
 	})
 	return points
+}
+
+// randomCount is how many random points are made.
+func (o Options) randomCount() int {
+	if o.Points == 0 {
+		return DefaultRandomPoints
+	}
+	return o.Points
 }
 
 // candidate gives a uniform place in the cube and 32 random bits more.

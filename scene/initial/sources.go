@@ -1,6 +1,7 @@
 package initial
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,8 +49,9 @@ type Options struct {
 	Model ModelOpener `json:"-"` // of InitPLY, for formats that this package does not know; nil: PLY alone
 }
 
-// ModelOpener checks that a file is a model of splats. read gives the model, in the frame of the file.
-type ModelOpener func(file string) (read func() (*scene.Splats, ply.Meta, error), err error)
+// ModelOpener checks that a file is a model of splats. read gives the model, in the frame of the file, which has
+// n splats.
+type ModelOpener func(file string) (n int, read func() (*scene.Splats, ply.Meta, error), err error)
 
 // ParseInit splits the value of a flag, points, random, FILE or ply:FILE, into kind and file. Errors are of kind
 // ErrUsage.
@@ -98,34 +100,43 @@ func (o Options) check() error {
 // Check finds out, without making them, whether Splats can make splats: whether the options make sense, and
 // points or a file are there.
 func Check(c *scene.Capture, o Options) error {
+	_, err := Count(c, o)
+	return err
+}
+
+// Count is Check that also returns how many points or splats Splats begins from. It makes as many splats or, where
+// points are not finite or share a cell of the grid, fewer.
+func Count(c *scene.Capture, o Options) (int, error) {
 	if err := o.check(); err != nil {
-		return err
+		return 0, err
 	}
 	switch {
 	case o.Kind == InitPLY:
-		_, err := o.open()
-		return err
-	case o.Kind == InitRandom || len(c.Points) > 0 || o.Kind == InitAuto && c.Synthetic:
-		return nil
+		n, _, err := o.open()
+		return n, err
+	case o.Kind == InitRandom || len(c.Points) == 0 && o.Kind == InitAuto && c.Synthetic:
+		return o.randomCount(), nil
+	case len(c.Points) > 0:
+		return len(c.Points), nil
 	}
-	return noPoints(c)
+	return 0, noPoints(c)
 }
 
 // Splats makes the first splats, in the training frame: call it after Normalise. The same capture and options give the
-// same splats.
-func Splats(c *scene.Capture, o Options) (*scene.Splats, error) {
+// same splats. Its error is that of ctx if that ends first.
+func Splats(ctx context.Context, c *scene.Capture, o Options) (*scene.Splats, error) {
 	if err := Check(c, o); err != nil {
 		return nil, err
 	}
 	switch {
 	case o.Kind == InitPLY:
-		return splatsFromFile(c, o)
+		return splatsFromFile(ctx, c, o)
 	case o.Kind == InitRandom:
-		return splatsFromPoints(c, randomPoints(c, o), o)
+		return splatsFromPoints(ctx, c, randomPoints(ctx, c, o), o)
 	case len(c.Points) == 0:
-		return splatsFromPoints(c, cubePoints(c, o), o)
+		return splatsFromPoints(ctx, c, cubePoints(ctx, c, o), o)
 	}
-	return splatsFromPoints(c, c.Points, o)
+	return splatsFromPoints(ctx, c, c.Points, o)
 }
 
 // noPoints is the error of a capture that nothing can start from.
@@ -140,14 +151,21 @@ func noPoints(c *scene.Capture) error {
 }
 
 // splatsFromPoints samples points, which are in the training frame, by the grid and makes splats of them.
-func splatsFromPoints(c *scene.Capture, points []scene.Point, o Options) (*scene.Splats, error) {
+func splatsFromPoints(ctx context.Context, c *scene.Capture, points []scene.Point,
+	o Options) (*scene.Splats, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err // points may be missing
+	}
 	if o.Grid > 0 {
 		var err error
 		if points, err = gridSample(finitePoints(points), o.Grid*c.Frame.Scale); err != nil {
 			return nil, err
 		}
 	}
-	s := Initialise(points, o.Seed, o.Degree, o.Opacity, o.Scale)
+	s := initialise(ctx, points, o.Seed, o.Degree, o.Opacity, o.Scale)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if s.N == 0 {
 		return nil, noPoints(c)
 	}
@@ -155,8 +173,8 @@ func splatsFromPoints(c *scene.Capture, points []scene.Point, o Options) (*scene
 }
 
 // splatsFromFile reads splats or points from a file.
-func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
-	read, err := o.open()
+func splatsFromFile(ctx context.Context, c *scene.Capture, o Options) (*scene.Splats, error) {
+	_, read, err := o.open()
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +192,7 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 				points[i].Pos[k] = (points[i].Pos[k] - c.Frame.Center[k]) * c.Frame.Scale
 			}
 		}
-		return splatsFromPoints(c, points, o)
+		return splatsFromPoints(ctx, c, points, o)
 	}
 	if o.Grid > 0 {
 		return nil, initError(o.File, "leave out "+fault.Setting("init-grid")+", or begin with a point cloud",
@@ -204,33 +222,34 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 	return s.FromCapture(c.Frame, origin).WithDegree(o.Degree), nil
 }
 
-// open checks the file and returns what reads its splats, nil where it holds points.
-func (o Options) open() (read func() (*scene.Splats, ply.Meta, error), err error) {
-	splats, err := plyHasSplats(o.File)
+// open checks the file, which has n splats or points, and returns what reads its splats, nil where it holds points.
+func (o Options) open() (n int, read func() (*scene.Splats, ply.Meta, error), err error) {
+	n, splats, err := plyHasSplats(o.File)
 	switch {
 	case o.Model != nil && (errors.Is(err, ply.ErrNotPLY) || atomicfile.IsDir(o.File)):
 	case err != nil || !splats:
-		return nil, err
+		return n, nil, err
 	}
 	if o.Model != nil {
 		return o.Model(o.File)
 	}
-	return func() (*scene.Splats, ply.Meta, error) {
+	return n, func() (*scene.Splats, ply.Meta, error) {
 		s, info, err := ply.Read(o.File)
 		return s, info.Meta, err
 	}, nil
 }
 
-// plyHasSplats says whether a PLY file holds splats rather than points.
-func plyHasSplats(file string) (is bool, err error) {
+// plyHasSplats says whether a PLY file holds splats rather than points, and how many of either.
+func plyHasSplats(file string) (n int, is bool, err error) {
 	err = ply.ReadWith(file, func(r io.Reader, size int64) error {
 		p, err := ply.NewReader(r, size)
 		if err != nil {
 			return err
 		}
 		v := p.Vertex()
+		n = v.Rows()
 		is = v.Index("packed_position") >= 0 || v.Index("f_dc_0") >= 0 && v.Index("opacity") >= 0
 		return nil
 	})
-	return is, err
+	return n, is, err
 }

@@ -1,6 +1,7 @@
 package initial
 
 import (
+	"context"
 	"errors"
 	"math"
 	"path/filepath"
@@ -22,7 +23,7 @@ func initOptions(kind string) Options {
 
 func mustInit(t *testing.T, c *scene.Capture, o Options) *scene.Splats {
 	t.Helper()
-	s, err := Splats(c, o)
+	s, err := Splats(context.Background(), c, o)
 	if err != nil {
 		t.Fatal(err, fault.Hint(err))
 	}
@@ -56,7 +57,7 @@ func TestInitWithoutPoints(t *testing.T) {
 	c := scenetest.Ring(10, 0)
 	c.Normalise()
 	for _, kind := range []string{InitAuto, InitPoints} {
-		_, err := Splats(c, initOptions(kind))
+		_, err := Splats(context.Background(), c, initOptions(kind))
 		scenetest.CheckRefusal(t, err, []string{"no usable points"}, "init random", nil)
 	}
 	c.Synthetic = true
@@ -73,7 +74,7 @@ func TestInitWithoutPoints(t *testing.T) {
 	if low < -1.3001 || low > -1.299 || high > 1.3001 || high < 1.299 || math.Abs(mean) > 0.01 {
 		t.Errorf("from %v to %v, mean %v", low, high, mean)
 	}
-	_, err := Splats(c, initOptions(InitPoints))
+	_, err := Splats(context.Background(), c, initOptions(InitPoints))
 	scenetest.CheckRefusal(t, err, []string{"no usable points"}, "init random", nil)
 }
 
@@ -187,11 +188,11 @@ func TestInitFromPLY(t *testing.T) {
 		t.Error("degree 3 holds other coefficients")
 	}
 	o.Grid = 1
-	_, err := Splats(c, o)
+	_, err := Splats(context.Background(), c, o)
 	scenetest.CheckRefusal(t, err, []string{"a grid samples points"}, "init-grid", fault.ErrUsage)
 	o = initOptions(InitPLY)
 	o.File = filepath.Join(dir, "nowhere.ply")
-	_, err = Splats(c, o)
+	_, err = Splats(context.Background(), c, o)
 	scenetest.CheckRefusal(t, err, []string{"nowhere.ply"}, "spelling", nil)
 }
 
@@ -261,15 +262,47 @@ func TestInitWithoutDirection(t *testing.T) {
 	s := mustInit(t, c, initOptions(InitPoints))
 	file := filepath.Join(t.TempDir(), "model.ply")
 	o := initOptions(InitPLY)
-	o.File, o.Model = file, func(string) (func() (*scene.Splats, ply.Meta, error), error) {
-		return func() (*scene.Splats, ply.Meta, error) { return s, ply.Meta{}, nil }, nil
+	o.File, o.Model = file, func(string) (int, func() (*scene.Splats, ply.Meta, error), error) {
+		return s.N, func() (*scene.Splats, ply.Meta, error) { return s, ply.Meta{}, nil }, nil
 	}
 	for _, q := range []float32{0, 3e38} {
 		for k := range 4 {
 			s.Quats[4*9+k] = q
 		}
-		if _, err := Splats(c, o); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+		if _, err := Splats(context.Background(), c, o); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 			t.Errorf("a rotation of four times %g: %v", q, err)
+		}
+	}
+}
+
+// TestCanceled wants nothing to be made once the caller has given up, from where it may take long.
+func TestCanceled(t *testing.T) {
+	c := scenetest.Ring(10, 50)
+	c.Normalise()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, kind := range []string{InitRandom, InitPoints} {
+		o := initOptions(kind)
+		o.Points = 100
+		if s, err := Splats(ctx, c, o); !errors.Is(err, context.Canceled) || s != nil {
+			t.Errorf("%s: %v, error %v", kind, s, err)
+		}
+	}
+}
+
+// TestCount wants the number of splats to be known before they are made.
+func TestCount(t *testing.T) {
+	c := scenetest.Ring(10, 50)
+	c.Normalise()
+	file := filepath.Join(t.TempDir(), "model.ply")
+	if err := ply.Write(file, Initialise(cloud(20), 1, 2, 0.3, 2), ply.Meta{}); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]int{InitRandom: 77, InitPoints: len(c.Points), InitPLY: 20} {
+		o := initOptions(kind)
+		o.Points, o.File = 77, file
+		if n, err := Count(c, o); err != nil || n != want {
+			t.Errorf("%s: %d splats, want %d, error %v", kind, n, want, err)
 		}
 	}
 }

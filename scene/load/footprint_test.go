@@ -200,14 +200,19 @@ func loadingStages(t *testing.T, root string) []loadingStage {
 		{name: "normalise", most: 50, run: func() { c.Normalise() }},
 		{name: "clear", most: 80, run: func() { c.Clear(c.Depths(0.5)) }},
 		{name: "splats", most: 56 + splat,
-			run: func() { splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1}) }},
+			run: func() {
+				splats, err = initial.Splats(context.Background(), c,
+					initial.Options{Opacity: 0.1, Scale: 1})
+			}},
 		{name: "splats of a fine grid", most: 109 + splat, run: func() {
 			splats = nil
-			splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1, Grid: 1e-6 / c.Frame.Scale})
+			splats, err = initial.Splats(context.Background(), c,
+				initial.Options{Opacity: 0.1, Scale: 1, Grid: 1e-6 / c.Frame.Scale})
 		}},
 		{name: "splats of a coarse grid", most: 56 + splat, run: func() {
 			splats = nil
-			splats, err = initial.Splats(c, initial.Options{Opacity: 0.1, Scale: 1, Grid: 0.01 / c.Frame.Scale})
+			splats, err = initial.Splats(context.Background(), c,
+				initial.Options{Opacity: 0.1, Scale: 1, Grid: 0.01 / c.Frame.Scale})
 		}},
 	}
 	var start, now runtime.MemStats

@@ -88,6 +88,9 @@ type Element struct {
 	properties []plyProperty
 }
 
+// Rows is how many rows the element has.
+func (e *Element) Rows() int { return int(e.count) }
+
 // hasList tells whether rows differ in size.
 func (e *Element) hasList() bool {
 	return slices.ContainsFunc(e.properties, func(p plyProperty) bool { return p.list })

@@ -32,42 +32,17 @@ func (r *Run) equip(ctx context.Context) error {
 		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(),
 		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
-	var init *scene.Splats
-	var splats int
-	var err error
-	if from := r.saver.from; from != nil {
-		splats, options.Ceiling = from.Header.Splats, from.Ceiling(r.Config)
-	} else {
-		if init, err = initial.Splats(r.Capture, r.initOptions()); err != nil {
-			return err
-		}
-		splats = init.N
-		if c := &r.Config; r.follows && c.Strategy == recipe.StrategyMCMC && splats > c.Splats {
-			r.noteLater(fmt.Sprintf("training begins with %d of the %s: the model ends with as many (ask for more "+
-				"with %s)", c.Splats, cli.Count(splats, "first splat"), fault.Setting("splats")))
-		}
-		if err := models.CheckNear(r.Config.Near, init, r.Capture.Cameras); err != nil {
-			return err
-		}
-		if r.Init.Kind == initial.InitPLY {
-			options.LoadBytes += int64(init.N) * splatBytes(init.Degree)
-		}
-	}
-	r.Capture.Points = nil // they have done their work
-	if r.Devices == devicesAuto {
-		if err = r.chooseDevices(cams, splats, &options); err != nil {
-			return err
-		}
-	}
-	if err = r.makePlan(cams, splats, options); err != nil {
-		return err
-	}
-	if r.saver.from == nil {
-		err = r.plan.Check(r.Config, splats)
-	}
+	splats, err := r.planStart(cams, &options)
 	if err != nil {
 		return err
 	}
+	var init *scene.Splats
+	if r.saver.from == nil {
+		if init, err = r.firstSplats(ctx, cams, splats, &options); err != nil {
+			return err
+		}
+	}
+	r.Capture.Points = nil // they have done their work
 	r.warnPlan()
 	if r.DryRun {
 		return nil
@@ -76,6 +51,69 @@ func (r *Run) equip(ctx context.Context) error {
 		return err
 	}
 	return r.makeTrainer(ctx, cams, init, options)
+}
+
+// planStart plans memory for as many splats as training begins with, which it returns. None is made before that: where
+// they are too many, the run is refused at once. With a grid their number is not known yet, and the plan is for one.
+func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats int, err error) {
+	if from := r.saver.from; from != nil {
+		splats, o.Ceiling = from.Header.Splats, from.Ceiling(r.Config)
+	} else {
+		if splats, err = initial.Count(r.Capture, r.initOptions()); err != nil {
+			return 0, err
+		}
+		switch made := int64(splats - len(r.Capture.Points)); {
+		case r.Init.Kind == initial.InitPLY:
+			o.LoadBytes += int64(splats) * splatBytes(scene.MaxSHDegree)
+		case r.Init.Kind == initial.InitRandom:
+			o.LoadBytes += int64(splats) * loadedPointBytes
+		case made > 0:
+			o.LoadBytes += made * loadedPointBytes
+		}
+		if r.Init.Grid > 0 {
+			splats = 1
+		}
+	}
+	if r.Devices == devicesAuto && r.Init.Grid == 0 {
+		if err = r.chooseDevices(cams, splats, o); err != nil {
+			return 0, err
+		}
+	}
+	if err = r.makePlan(cams, splats, *o); err == nil && r.saver.from == nil && r.Init.Grid == 0 {
+		err = r.plan.Check(r.Config, splats)
+	}
+	return splats, err
+}
+
+// firstSplats makes the first splats. Where they are not as many as planned, memory is planned for them.
+func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
+	o *pipeline.TrainerOptions) (*scene.Splats, error) {
+	r.plan.Limit()
+	init, err := initial.Splats(ctx, r.Capture, r.initOptions())
+	if err != nil {
+		return nil, err
+	}
+	if err := models.CheckNear(r.Config.Near, init, r.Capture.Cameras); err != nil {
+		return nil, err
+	}
+	if r.Init.Grid > 0 && r.Devices == devicesAuto {
+		if err := r.chooseDevices(cams, init.N, o); err != nil {
+			return nil, err
+		}
+	}
+	if init.N != planned {
+		if err := r.makePlan(cams, init.N, *o); err != nil {
+			return nil, err
+		}
+		if err := r.plan.Check(r.Config, init.N); err != nil {
+			return nil, err
+		}
+	}
+	if c := &r.Config; r.follows && c.Strategy == recipe.StrategyMCMC && init.N > c.Splats {
+		r.noteLater(fmt.Sprintf("training begins with %d of the %s: the model ends with as many (ask for more "+
+			"with %s)", c.Splats, cli.Count(init.N, "first splat"), fault.Setting("splats")))
+	}
+	return init, nil
 }
 
 // makeTrainer makes the trainer, in a run with a time limit for the steps that it has time for.
@@ -164,12 +202,12 @@ func (r *Run) initOptions() initial.Options {
 }
 
 // openInit reads a model to begin with, of any format.
-func openInit(file string) (func() (*scene.Splats, ply.Meta, error), error) {
+func openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error) {
 	model, err := splatfile.Open(file)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	return func() (*scene.Splats, ply.Meta, error) {
+	return model.Info().N, func() (*scene.Splats, ply.Meta, error) {
 		splats, info, err := models.Read(file)
 		return splats, info.Meta, err
 	}, model.Close()
