@@ -49,6 +49,11 @@ var factors = []factor{
 // isSchedule reports whether a setting belongs to the schedule: numbers of steps, and the size of the first photos.
 func isSchedule(s *recipe.Setting) bool { return s.Steps || s.Name == "num_downscales" }
 
+// factorNamed returns the factor of a setting with that name.
+func factorNamed(name string) factor {
+	return factors[slices.IndexFunc(factors, func(f factor) bool { return f.name == name })]
+}
+
 func (f *factor) value(of *Factors) reflect.Value { return reflect.ValueOf(f.of(of)).Elem() }
 
 // source is who chose the value of a setting, from weak to strong.
@@ -63,8 +68,8 @@ const (
 // known reports whether the caller or the file chose the value of a setting.
 func (o *Options) known(name string) bool { return o.by != nil && o.by(name) > byPreset }
 
-// changes reports whether a factor may change a setting: never one that the caller chose, and one that the file chose
-// only if the factor is the file's or the caller's, too.
+// changes reports whether a factor may change a setting. A factor never changes what the caller gave. It changes what a
+// file gave only if the factor itself comes from the file or the caller.
 func (o *Options) changes(factor, name string) bool {
 	if o.by == nil {
 		return true
@@ -80,6 +85,9 @@ func (o *Options) followed(s *recipe.Setting, c *recipe.Config) bool {
 	}
 	return slices.ContainsFunc(factors, func(f factor) bool {
 		on := !f.value(&o.Factors).IsZero() && (f.name != splatsFactor || c.Splats == 0)
+		if f.name == splatsFactor && s.Name == "splats" { // 0 asks for what follows the capture, whoever gives it
+			return on
+		}
 		return on && f.chooses(s) && o.changes(f.name, name)
 	})
 }

@@ -352,6 +352,7 @@ func TestAsTrained(t *testing.T) {
 		{texts{"iterations": "2000"}, texts{"iterations": "2000"}, true}, // with photos that are halved once
 		{nil, texts{"splats": "5000"}, false},
 		{texts{"splats": "5000"}, texts{"splats": "5000"}, true},
+		{texts{"splats": "0"}, texts{"splats": "0"}, true}, // which asks for what follows the capture
 		{nil, texts{"max-splats": "70"}, false},
 		{texts{"max-splats": "70"}, texts{"max-splats": "70"}, true},
 		{nil, texts{"opacity-reg": "0.01"}, false},
