@@ -346,7 +346,7 @@ var Settings = []Setting{
 		Help:    "stop growing at `N` splats; 0: what memory holds (default: by preset)",
 		Source:  "3DGS-MCMC",
 		Aliases: []string{"cap-max", "max-cap", "max-gaussians"},
-		Range:   Range{Most: math.Inf(1)},
+		Range:   Range{Most: math.MaxInt32},
 		Of:      func(c *Config) any { return &c.MaxSplats },
 	},
 	{
