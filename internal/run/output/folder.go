@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +27,15 @@ var ErrBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", 
 // until release is called. Release also removes the folders that were made here,
 // if nothing was put into them: a refused input leaves none behind.
 func Claim(dir string, exclusive bool) (release func(), err error) {
+	return claim(dir, exclusive, func() {})
+}
+
+// ClaimTelling is Claim with exclusive that calls waits, once, before it waits for another run to end.
+func ClaimTelling(dir string, waits func()) (release func(), err error) {
+	return claim(dir, true, waits)
+}
+
+func claim(dir string, exclusive bool, waits func()) (release func(), err error) {
 	made := missingFolders(dir)
 	unlock := func() {}
 	release = func() {
@@ -44,7 +54,7 @@ func Claim(dir string, exclusive bool) (release func(), err error) {
 		return release, err
 	}
 	if exclusive {
-		free, err := WaitForLock(context.Background(), filepath.Join(dir, LockName))
+		free, err := waitForLock(context.Background(), filepath.Join(dir, LockName), waits)
 		if err != nil {
 			return release, err
 		}
@@ -60,11 +70,17 @@ const lockPatience = 8 * time.Second
 
 // WaitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended.
 func WaitForLock(ctx context.Context, path string) (func(), error) {
+	return waitForLock(ctx, path, func() {})
+}
+
+func waitForLock(ctx context.Context, path string, waits func()) (func(), error) {
+	tell := sync.OnceFunc(waits)
 	for start := time.Now(); ; {
 		free, err := lockFile(path)
 		if !errors.Is(err, ErrBusy) || time.Since(start) > lockPatience {
 			return free, err
 		}
+		tell()
 		select {
 		case <-ctx.Done():
 			return nil, fault.ErrInterrupted

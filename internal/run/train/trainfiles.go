@@ -32,7 +32,9 @@ func (r *Run) claim() (release func(), err error) {
 		if err := output.RefusePlace(r.Out, "model-path", output.RunMarks...); err != nil {
 			return nil, err
 		}
-		free, err := output.Claim(r.Out, true)
+		free, err := output.ClaimTelling(r.Out, func() {
+			r.Console.Note("another run is writing in " + r.Out + ": waiting a few seconds for it to end")
+		})
 		if err != nil {
 			return nil, err
 		}
