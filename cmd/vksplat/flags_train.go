@@ -94,8 +94,7 @@ func stepOptions(o *train.Options) []option {
 		float(&o.StepsScaler, "steps-scaler",
 			"multiply every number of steps by `X`, given or default").from(fromGsplat),
 		other(&o.TimeLimit, "time-limit",
-			"end within `TIME`, as in 90s or 5m; takes fewer steps than the recipe if they do not fit, as many as a "+
-				"rehearsal says; with --iterations, or resumed, it only ends the run").flagOnly(),
+			"end within `TIME`, as in 90s or 5m; with fewer steps if needed").flagOnly(),
 	}
 }
 
@@ -116,16 +115,16 @@ func initOptions(o *train.Options) []option {
 func followOptions(o *train.Options) map[string][]option {
 	return map[string][]option{
 		"iterations": {float(&o.IterationsFactor, "iterations-factor",
-			fmt.Sprintf("train for `X` times (training photos)^(2/3) steps, %g to %g, and stretch all schedules alike; "+
-				"--iterations overrides it (default 0: off)", train.IterationsFactors.Least,
+			fmt.Sprintf("train for `X` times (training photos)^(2/3) steps, %g to %g, and stretch all schedules "+
+				"alike; --iterations overrides it (default 0: off)", train.IterationsFactors.Least,
 				train.IterationsFactors.Most)).in(train.IterationsFactors, &o.IterationsFactor)},
 		"splats": {float(&o.SplatsFactor, "splats-factor",
 			fmt.Sprintf("end with `X` times sqrt(training pixels * points of the capture) splats, %g to %g; --splats "+
 				"overrides it, --max-splats limits it (default 0: off)", train.SplatsFactors.Least,
 				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor)},
 		"scale_reg": {integer(&o.FewPhotos, "few-photos",
-			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), at most by "+
-				"3, unless they are given (default 0: off)")},
+			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), at most "+
+				"by 3, unless they are given (default 0: off)")},
 	}
 }
 

@@ -52,8 +52,14 @@ func (r *Run) adoptCapture(b *begun) {
 	if !r.SourceGiven {
 		b.Source.Options(&r.Load, r.known)
 	}
-	if !r.known("eval") && !r.known("test-every") && !r.known("test-list") {
-		r.Eval, r.TestEvery, r.TestList = b.Eval, b.TestEvery, b.TestList
+	if !r.known("eval") && !r.known("test-list") {
+		r.Eval = b.Eval
+	}
+	if !r.known("test-every") {
+		r.TestEvery = b.TestEvery
+	}
+	if r.Eval && r.TestEvery == b.TestEvery && !r.known("test-list") {
+		r.TestList = b.TestList
 	}
 	if !r.known("origin") {
 		r.Options.Origin = captured.OriginFlag(b.Origin)
@@ -87,7 +93,7 @@ func (r *Run) adoptSettings(was *recipe.Config) {
 			f.value(&r.Factors).SetZero()
 		}
 	}
-	r.adapts = r.adapts && (scaled || isAnew(factors[0]))
+	r.adapts = r.adapts && (scaled || isAnew(factorNamed(stepsFactor)))
 	if c.AbsGrad && !was.AbsGrad && !r.known("grow-grad2d") {
 		c.GrowGrad2D = recipe.AbsGradThreshold
 	}

@@ -1,0 +1,50 @@
+package train
+
+import (
+	"testing"
+
+	"vksplat/pipeline/recipe"
+)
+
+// TestAdoptHeldOut wants each of the flags that hold photos out to be the run's where it is not given.
+func TestAdoptHeldOut(t *testing.T) {
+	for _, tt := range []struct {
+		given string
+		eval  bool
+		list  string
+		every int
+		want  begun
+	}{
+		{"", false, "", 8, begun{Eval: true, TestEvery: 5, TestList: "/list"}},
+		{"test-every", false, "", 5, begun{Eval: true, TestEvery: 5, TestList: "/list"}},
+		{"test-every", false, "", 6, begun{Eval: true, TestEvery: 6}},
+		{"eval", true, "", 8, begun{Eval: true, TestEvery: 5, TestList: "/list"}},
+		{"eval", false, "", 8, begun{TestEvery: 5}},
+		{"test-list", true, "/other", 8, begun{Eval: true, TestEvery: 5, TestList: "/other"}},
+	} {
+		r := &Run{Options: resolved(t, nil, nil)}
+		r.by = func(name string) source {
+			if name == tt.given {
+				return byCaller
+			}
+			return byPreset
+		}
+		r.Eval, r.TestList, r.TestEvery = tt.eval, tt.list, tt.every
+		r.adoptCapture(&begun{Eval: true, TestEvery: 5, TestList: "/list"})
+		if got := (begun{Eval: r.Eval, TestEvery: r.TestEvery, TestList: r.TestList}); got != tt.want {
+			t.Errorf("given %s: held out %v, every %d, list %q", tt.given, got.Eval, got.TestEvery, got.TestList)
+		}
+	}
+}
+
+// TestFactors wants each factor to be found by the name of its setting.
+func TestFactors(t *testing.T) {
+	for _, name := range []string{stepsFactor, splatsFactor, fewPhotos} {
+		if f := factorNamed(name); f.name != name {
+			t.Errorf("%s: found %s", name, f.name)
+		}
+	}
+	if s := recipe.SettingNamed("max_splats"); s.Range.Most != recipe.SettingNamed("splats").Range.Most {
+		t.Errorf("max_splats goes up to %g", s.Range.Most)
+	}
+}
