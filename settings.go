@@ -59,7 +59,8 @@ var optionOf = map[string]string{
 	"device": "DeviceOptions.Select", "max-vram": "DeviceOptions.MaxVRAM", "max-ram": "DeviceOptions.MaxRAM",
 	"eval": "TrainOptions.HoldOut", "test-every": "TrainOptions.HoldOut", "export": "TrainOptions.Export",
 	"preset": "TrainOptions.Preset", "iterations": "TrainOptions.Iterations", "seed": "TrainOptions.Seed",
-	"time-limit": "TrainOptions.TimeLimit", "progress": "TrainOptions.Progress", "overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "out",
+	"time-limit": "TrainOptions.TimeLimit", "progress": "TrainOptions.Progress",
+	"overwrite": "TrainOptions.Replace", "resume": "Resume", "model-path": "out",
 }
 
 // commandOnly are keys of the command's configuration files that nothing here sets.

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/bench"
 )
 
@@ -42,6 +43,9 @@ func benchCommand(console *cli.Console) *cobra.Command {
 		if err := resolveSettings(&o.Options, fs.Changed); err != nil {
 			return err
 		}
+		if fs.Changed("json") && o.Json == "" {
+			return fault.Usagef("name a file, as in --json results.json", "flag --json: the name is empty")
+		}
 		if err := o.Check(captures); err != nil {
 			return err
 		}
@@ -60,8 +64,8 @@ func benchTable(o *bench.Options) []option {
 		other(&o.Settle, "settle",
 			"run `N` steps before the first round; auto: 50, or more to see every photo once"),
 		other(&o.Steps, "steps",
-			"measure `N` steps a round with timestamps, and as many without; auto: about 200, or without SCENE fewer if "+
-				"these take more than a few seconds"),
+			"measure `N` steps a round with timestamps, and as many without; auto: about 200, or without SCENE fewer "+
+				"if these take more than a few seconds"),
 		integer(&o.Rounds, "repeat", "measure `N` rounds"),
 		text(&o.Json, "json", "write the results to `FILE` as JSON"),
 		overwriteOption(&o.Overwrite, "an existing file of --json"),

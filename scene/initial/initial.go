@@ -32,7 +32,8 @@ func Initialise(points []scene.Point, seed uint64, degree int, opacity, scale fl
 func initialise(ctx context.Context, points []scene.Point, seed uint64, degree int,
 	opacity, scale float64) *scene.Splats {
 	points = finitePoints(points)
-	logScales := spacingLogs(ctx, points, scale) // first: what it takes beside them is free again when the splats are made
+	// first: what it takes beside them is free again when the splats are made
+	logScales := spacingLogs(ctx, points, scale)
 	s := scene.NewSplats(len(points), min(max(degree, 0), scene.MaxSHDegree))
 	logit := float32(math.Log(opacity / (1 - opacity)))
 	key, width := philox.Key(seed), 3*s.K()

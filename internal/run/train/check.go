@@ -82,12 +82,15 @@ func (o *Options) strategyBy() string {
 	return "strategy"
 }
 
-// checkDevices refuses devices, and plans for them, that are no choice.
+// checkDevices refuses devices that are no choice, and plans and settings to be printed that are not in effect.
 func (o *Options) checkDevices() error {
 	switch {
 	case o.DryRun && o.Checkpoints.Resume != "":
 		return fault.Usagef("leave out "+fault.Setting("resume"), "%s: the plan is that of a run from the start",
 			fault.Named("dry-run", "resume"))
+	case o.PrintConfig && o.Checkpoints.Resume != "":
+		return fault.Usagef("leave out "+fault.Setting("resume")+"; checkpoints/begun.json in OUT holds the run's settings",
+			"%s: the settings are those of a run from the start", fault.Named("print-config", "resume"))
 	case o.PlanJSON && !o.DryRun:
 		return fault.Usagef("add "+fault.Setting("dry-run"), "%s prints a plan, and none was asked for",
 			fault.Setting("json"))

@@ -161,8 +161,22 @@ func (s *saver) checkConfig() error {
 	if s.from == nil {
 		return nil
 	}
-	_, err := s.compare(s.from.Header.Capture)
+	changes, err := s.compare(s.from.Header.Capture)
+	if err == nil {
+		s.warnFixed(changes)
+	}
 	return err
+}
+
+// warnFixed warns of a number of splats that was accepted too late: no refinement is left that could reach it.
+func (s *saver) warnFixed(changes []recipe.Change) {
+	c, h := &s.r.Config, &s.from.Header
+	asked := slices.ContainsFunc(changes, func(c recipe.Change) bool { return c.Key == "splats" })
+	left := c.RefineEvery > 0 && (h.Step/c.RefineEvery+1)*c.RefineEvery < min(c.RefineStop, c.Iterations)
+	if asked && !left && c.Splats > 0 && c.Splats != h.Splats {
+		s.r.warnLater(fmt.Sprintf("%s %d has no effect: the model keeps its %d splats, because no refinement is left "+
+			"after step %d", fault.Setting("splats"), c.Splats, h.Splats, h.Step))
+	}
 }
 
 // compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an
@@ -206,6 +220,8 @@ func (s *saver) goBack(changes []recipe.Change) string {
 			value = s.r.ConfigFile
 		}
 		text = "leave out " + fault.Setting(s.r.presetBy) + " " + value + " to keep the run's settings"
+	case len(own) > 0 && s.factorsBack() != "":
+		text = s.factorsBack()
 	case !sure:
 	case len(list) > 0:
 		text += ": " + strings.Join(list, " ")
@@ -213,6 +229,23 @@ func (s *saver) goBack(changes []recipe.Change) string {
 		return strings.Join(photos, "; ")
 	}
 	return strings.Join(append([]string{text}, photos...), "; ")
+}
+
+// factorsBack says how to take back a scaler of steps and factors, "" where the run was made with those given.
+func (s *saver) factorsBack() string {
+	if s.begun == nil {
+		return ""
+	}
+	var ways []string
+	if was := s.begun.StepsScaler; s.r.known("steps-scaler") && s.r.StepsScaler != was {
+		ways = append(ways, fmt.Sprintf("give what the run was made with: %s=%v", fault.Setting("steps-scaler"), was))
+	}
+	for _, f := range factors {
+		if s.r.known(f.name) && !f.value(&s.r.Factors).Equal(f.value(&s.begun.Factors)) {
+			ways = append(ways, "leave out "+fault.Setting(f.name))
+		}
+	}
+	return strings.Join(ways, "; ")
 }
 
 // ofCapture reports whether a change is one of the capture and of no setting.

@@ -153,7 +153,7 @@ func (o *Options) grows(config map[string]string) bool {
 // scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the
 // preset's own, where that has one: its recipe is meant as a whole.
 func (o *Options) scalePreset(v Vocabulary, preset map[string]string) error {
-	if !has(preset, "iterations") || !o.known("iterations") {
+	if !has(preset, "iterations") || !o.known("iterations") || o.Config.Iterations < 1 { // which Check refuses
 		return nil
 	}
 	own, err := strconv.Atoi(preset["iterations"])
