@@ -40,12 +40,19 @@ func (t *Trainer) timeAll(on bool) error {
 			return err
 		}
 		m.e.timeAll = on
+		return m.e.buildToFit()
+	})
+}
+
+// timeCopies decides whether the copies of photos have timestamps from now on.
+func (t *Trainer) timeCopies(on bool) error {
+	return t.each(func(m *member) error {
 		for i, f := range m.e.frames {
 			if err := errors.Join(f.copier.SetTimed(on), m.photos.keepers[i].SetTimed(on)); err != nil {
 				return err
 			}
 		}
-		return m.e.buildToFit()
+		return nil
 	})
 }
 
@@ -79,10 +86,16 @@ type measuring struct {
 	report func(Progress)
 }
 
-func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) error {
+func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) (err error) {
 	t := m.t
+	if err := t.timeCopies(meter.Timed()); err != nil {
+		return err
+	}
 	t.meter = meter
-	defer func() { t.meter = nil }()
+	defer func() {
+		t.meter = nil
+		err = errors.Join(err, t.timeCopies(false))
+	}()
 	meter.Start()
 	defer meter.Stop()
 	return t.RunTo(ctx, t.progress.Step+steps, m.report)

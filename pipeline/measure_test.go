@@ -141,6 +141,47 @@ func TestMeasureAtOnce(t *testing.T) {
 	}
 }
 
+// watched are steps after each of whose runs after is called.
+type watched struct {
+	measuring
+	after func(meter *bench.Meter)
+}
+
+func (w *watched) Train(ctx context.Context, steps int, meter *bench.Meter) error {
+	err := w.measuring.Train(ctx, steps, meter)
+	w.after(meter)
+	return err
+}
+
+// TestMeasureWithout wants timestamps around every copy of a photo in the half of a round that has timestamps, and none
+// in the other, which is the judge.
+func TestMeasureWithout(t *testing.T) {
+	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
+	tr.Hold()
+	if err := tr.timeAll(true); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	_, err := bench.Measure(context.Background(), &watched{measuring{tr, nil}, func(meter *bench.Meter) {
+		runs++
+		copies, clocked := 0, 0
+		for _, f := range tr.e.frames {
+			copies += len(f.photo.copiers)
+			clocked += len(f.photo.took())
+		}
+		want := 0
+		if meter.Timed() {
+			want = copies
+		}
+		if copies == 0 || clocked != want {
+			t.Errorf("run %d: %d copies, %d of them timed, want %d", runs, copies, clocked, want)
+		}
+	}}, bench.Options{Warm: 3, Steps: 4, Rounds: 2})
+	if err != nil || runs < 5 {
+		t.Errorf("%d runs: error %v", runs, err)
+	}
+}
+
 func TestMeasureStops(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	ctx, cancel := context.WithCancel(context.Background())

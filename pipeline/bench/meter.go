@@ -45,8 +45,8 @@ type Step struct {
 
 func newMeter(steps int, timed bool) *Meter { return &Meter{steps: steps, timed: timed} }
 
-// Timed reports whether steps should have timestamps.
-func (m *Meter) Timed() bool { return m.timed }
+// Timed reports whether steps should have timestamps. Without a meter they have none.
+func (m *Meter) Timed() bool { return m != nil && m.timed }
 
 // Start notes that the first step is about to be submitted, Stop that nothing is in flight any more.
 func (m *Meter) Start() {
