@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
@@ -98,7 +99,14 @@ func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) (e
 	}()
 	meter.Start()
 	defer meter.Stop()
-	return t.RunTo(ctx, t.progress.Step+steps, m.report)
+	from := t.progress.Step
+	if err := t.RunTo(ctx, from+steps, m.report); err != nil {
+		return err
+	}
+	if ran := t.progress.Step - from; ran < steps {
+		return fmt.Errorf("measure steps: %d of %d ran, of a run of %d steps", ran, steps, t.cfg.Iterations)
+	}
+	return nil
 }
 
 func (m *measuring) Counts() bench.Counts {

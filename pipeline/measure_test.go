@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,6 +192,18 @@ func TestMeasureStops(t *testing.T) {
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestMeasureTooFew wants an error where the run ends before all steps are measured.
+func TestMeasureTooFew(t *testing.T) {
+	tr, _, cfg := checkpointTrainer(t, testDevice(t), nil)
+	if err := tr.RunTo(context.Background(), cfg.Iterations-2, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tr.Measure(context.Background(), bench.Options{Steps: 3, Rounds: 1}, nil)
+	if err == nil || !strings.Contains(err.Error(), "2 of 3 ran") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -121,6 +121,22 @@ func TestWholeEpochs(t *testing.T) {
 	}
 }
 
+// TestWarm wants rounds to begin with an epoch where the run is long enough, also with thousands of photos.
+func TestWarm(t *testing.T) {
+	for _, tt := range []struct{ done, settle, n, room, want int }{
+		{1000, 50, 37, 1000, 1073 - 1000},
+		{1000, 500, 1400, 5000, 1800},
+		{1000, 500, 1400, 1000, 1000}, // --iterations 1000: what most reserves
+		{1000, 500, 3000, 1000, 500},
+		{0, 50, 7, 1000, 56},
+		{4, 3, 8, 2, 3},
+	} {
+		if got := warm(tt.done, tt.settle, tt.n, tt.room); got != tt.want {
+			t.Errorf("%+v: %d steps", tt, got)
+		}
+	}
+}
+
 func TestBenchFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
 	f := benchSample()
