@@ -314,7 +314,7 @@ func TestFloors(t *testing.T) {
 	rates := bench.Rates{CopyBytes: 1e9, Instructions: 2e9, SharedWords: 1e9, Shuffles: 5e8, LaunchSeconds: 4e-6}
 	for _, tt := range []struct {
 		cost     bench.Cost
-		launches int
+		launches float64
 		want     float64
 		bound    string
 	}{
@@ -325,7 +325,7 @@ func TestFloors(t *testing.T) {
 		{bench.Cost{}, 3, 12e-6, bench.BoundLaunch},
 	} {
 		if got, bound := tt.cost.Floor(rates, tt.launches); math.Abs(got-tt.want) > 1e-12 || bound != tt.bound {
-			t.Errorf("%+v, %d launches: %g s by %s, want %g s by %s", tt.cost, tt.launches, got, bound, tt.want,
+			t.Errorf("%+v, %g launches: %g s by %s, want %g s by %s", tt.cost, tt.launches, got, bound, tt.want,
 				tt.bound)
 		}
 	}

@@ -98,8 +98,8 @@ func wholeEpochs(steps, n int) int {
 	return (steps + n - 1) / n * n
 }
 
-// warm returns how many steps to go after those done, settle or more: rounds then begin with an epoch of n photos, where
-// there is room for so many steps.
+// warm returns how many steps to go after those done, settle or more: rounds then begin with an epoch of n photos,
+// where there is room for so many steps.
 func warm(done, settle, n, room int) int {
 	return max(min(wholeEpochs(done+settle, n)-done, room), settle)
 }

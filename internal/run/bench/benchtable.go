@@ -37,7 +37,7 @@ func printPasses(console *cli.Console, s *benchScene) {
 	_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tof step\tdispatches\tMB\tM instr.\tM shared\tGB/s\tof copy\t"+
 		"floor ms\tx floor\tbound by\t")
 	for _, p := range s.Passes {
-		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max,
+		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%.4g\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max,
 			100*p.Share, p.Dispatches)
 		if p.FloorMS == 0 {
 			_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t\t\t")
