@@ -85,7 +85,7 @@ func TestBenchAddsUp(t *testing.T) {
 		}
 		names, sum, share = append(names, m[1]), sum+ms, share+percent
 	}
-	if want := []string{"begin", "rasterize", "gaps", "timestamp inflation"}; !slices.Equal(names, want) {
+	if want := []string{"begin", "rasterize", "gaps", "less timestamp inflation"}; !slices.Equal(names, want) {
 		t.Errorf("rows %q, want %q", names, want)
 	}
 	if step != 9 || math.Abs(sum-step) > 1e-3 || math.Abs(share-100) > 0.3 {
