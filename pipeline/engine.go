@@ -75,7 +75,7 @@ type engine struct {
 
 	counters vk.Slice[uint32]    // [N_COUNTERS]
 	args     vk.Slice[[3]uint32] // [N_ARGS]
-	target   vk.Slice[uint32]    // holds the photo of the step, see target.glsl; in training it is the member's photos'
+	target   vk.Slice[uint32]    // holds the photo of the step, see target.glsl; the member's photos own it
 	frames   []*frame
 	kinds    []recipe.Kind
 	compiled bool // the kernels of all of them
@@ -146,10 +146,7 @@ func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recip
 		return nil, err
 	}
 	e.pool = dev.NewScratchPool()
-	if err = e.allocate(inFlight); err == nil && len(kinds) == 0 {
-		e.target, err = vk.Make[uint32](dev, vk.DeviceLocal, e.targetWords(), "target")
-	}
-	if err != nil {
+	if err = e.allocate(inFlight); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
@@ -458,7 +455,7 @@ func (e *engine) close() error {
 		f.verifier.free(e)
 		f.freePart(e.dev)
 	}
-	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.voters.View} {
+	for _, v := range []vk.View{e.counters.View, e.args.View, e.voters.View} {
 		if !v.IsZero() {
 			e.dev.Free(v)
 		}

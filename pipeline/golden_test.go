@@ -129,11 +129,8 @@ func uploadOf[T any](t *testing.T, d *Device, data []T) vk.Slice[T] {
 
 func goldenLoss(t *testing.T, c *ref.LossCase) {
 	d := testDevice(t)
-	e, err := newEngine(d.dev, 0, []scene.Camera{{Width: c.Width, Height: c.Height, Fx: 1, Fy: 1}}, nil, 1, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.close()
+	e, free := viewEngine(t, d, 0, scene.Camera{Width: c.Width, Height: c.Height, Fx: 1, Fy: 1}, true)
+	defer free()
 	if err := e.setCounters(1); err != nil {
 		t.Fatal(err)
 	}
@@ -200,11 +197,8 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		copy(init.SH[3*i:3*i+3], c.Start[3*i:3*i+3])
 	}
 	cam := scene.Camera{Width: 16, Height: 16, Fx: 16, Fy: 16, Cx: 8, Cy: 8, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
-	e, err := newEngine(d.dev, 0, []scene.Camera{cam}, nil, 1, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.close()
+	e, free := viewEngine(t, d, 0, cam, false)
+	defer free()
 	if err := e.load(init, 1, 1); err != nil {
 		t.Fatal(err)
 	}

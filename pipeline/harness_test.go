@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -67,6 +68,26 @@ func splatsOf(p *ref.Params[float32]) *scene.Splats {
 	return s
 }
 
+// viewEngine makes an engine for one view that runs no units, and memory for its photo. free frees both.
+func viewEngine(t testing.TB, d *Device, degree int, c scene.Camera, floats bool) (e *engine, free func()) {
+	t.Helper()
+	e, err := newEngine(d.dev, degree, []scene.Camera{c}, nil, 1, floats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := vk.Make[uint32](d.dev, vk.DeviceLocal, e.targetWords(), "target")
+	if err != nil {
+		t.Fatal(errors.Join(err, e.close()))
+	}
+	e.target = target
+	return e, func() {
+		t.Helper()
+		if err := errors.Join(e.close(), d.dev.Free(target.View)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // cameraOf converts a reference view to a camera.
 func cameraOf(v *ref.View[float32]) scene.Camera {
 	c := scene.Camera{Width: v.Width, Height: v.Height, Fx: float64(v.Fx), Fy: float64(v.Fy), Cx: float64(v.Cx),
@@ -110,9 +131,8 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 			t.Fatal(err)
 		}
 	}
-	e, err := newEngine(d.dev, p.Degree, []scene.Camera{cameraOf(v)}, nil, 1, false)
-	must(err)
-	defer func() { must(e.close()) }()
+	e, free := viewEngine(t, d, p.Degree, cameraOf(v), false)
+	defer free()
 	e.strategy = how
 	must(e.load(splatsOf(p), 16, bands))
 	f := e.frames[0]

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
@@ -40,12 +41,19 @@ func (t *Trainer) timeAll(on bool) error {
 			return err
 		}
 		m.e.timeAll = on
+		return m.e.buildToFit()
+	})
+}
+
+// timeCopies decides whether the copies of photos have timestamps from now on.
+func (t *Trainer) timeCopies(on bool) error {
+	return t.each(func(m *member) error {
 		for i, f := range m.e.frames {
 			if err := errors.Join(f.copier.SetTimed(on), m.photos.keepers[i].SetTimed(on)); err != nil {
 				return err
 			}
 		}
-		return m.e.buildToFit()
+		return nil
 	})
 }
 
@@ -79,13 +87,26 @@ type measuring struct {
 	report func(Progress)
 }
 
-func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) error {
+func (m *measuring) Train(ctx context.Context, steps int, meter *bench.Meter) (err error) {
 	t := m.t
+	if err := t.timeCopies(meter.Timed()); err != nil {
+		return err
+	}
 	t.meter = meter
-	defer func() { t.meter = nil }()
+	defer func() {
+		t.meter = nil
+		err = errors.Join(err, t.timeCopies(false))
+	}()
 	meter.Start()
 	defer meter.Stop()
-	return t.RunTo(ctx, t.progress.Step+steps, m.report)
+	from := t.progress.Step
+	if err := t.RunTo(ctx, from+steps, m.report); err != nil {
+		return err
+	}
+	if ran := t.progress.Step - from; ran < steps {
+		return fmt.Errorf("measure steps: %d of %d ran, of a run of %d steps", ran, steps, t.cfg.Iterations)
+	}
+	return nil
 }
 
 func (m *measuring) Counts() bench.Counts {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +142,47 @@ func TestMeasureAtOnce(t *testing.T) {
 	}
 }
 
+// watched are steps after each of whose runs after is called.
+type watched struct {
+	measuring
+	after func(meter *bench.Meter)
+}
+
+func (w *watched) Train(ctx context.Context, steps int, meter *bench.Meter) error {
+	err := w.measuring.Train(ctx, steps, meter)
+	w.after(meter)
+	return err
+}
+
+// TestMeasureWithout wants timestamps around every copy of a photo in the half of a round that has timestamps, and none
+// in the other, which is the judge.
+func TestMeasureWithout(t *testing.T) {
+	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
+	tr.Hold()
+	if err := tr.timeAll(true); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	_, err := bench.Measure(context.Background(), &watched{measuring{tr, nil}, func(meter *bench.Meter) {
+		runs++
+		copies, clocked := 0, 0
+		for _, f := range tr.e.frames {
+			copies += len(f.photo.copiers)
+			clocked += len(f.photo.took())
+		}
+		want := 0
+		if meter.Timed() {
+			want = copies
+		}
+		if copies == 0 || clocked != want {
+			t.Errorf("run %d: %d copies, %d of them timed, want %d", runs, copies, clocked, want)
+		}
+	}}, bench.Options{Warm: 3, Steps: 4, Rounds: 2})
+	if err != nil || runs < 5 {
+		t.Errorf("%d runs: error %v", runs, err)
+	}
+}
+
 func TestMeasureStops(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -150,6 +192,18 @@ func TestMeasureStops(t *testing.T) {
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestMeasureTooFew wants an error where the run ends before all steps are measured.
+func TestMeasureTooFew(t *testing.T) {
+	tr, _, cfg := checkpointTrainer(t, testDevice(t), nil)
+	if err := tr.RunTo(context.Background(), cfg.Iterations-2, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tr.Measure(context.Background(), bench.Options{Steps: 3, Rounds: 1}, nil)
+	if err == nil || !strings.Contains(err.Error(), "2 of 3 ran") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -260,7 +314,7 @@ func TestFloors(t *testing.T) {
 	rates := bench.Rates{CopyBytes: 1e9, Instructions: 2e9, SharedWords: 1e9, Shuffles: 5e8, LaunchSeconds: 4e-6}
 	for _, tt := range []struct {
 		cost     bench.Cost
-		launches int
+		launches float64
 		want     float64
 		bound    string
 	}{
@@ -271,7 +325,7 @@ func TestFloors(t *testing.T) {
 		{bench.Cost{}, 3, 12e-6, bench.BoundLaunch},
 	} {
 		if got, bound := tt.cost.Floor(rates, tt.launches); math.Abs(got-tt.want) > 1e-12 || bound != tt.bound {
-			t.Errorf("%+v, %d launches: %g s by %s, want %g s by %s", tt.cost, tt.launches, got, bound, tt.want,
+			t.Errorf("%+v, %g launches: %g s by %s, want %g s by %s", tt.cost, tt.launches, got, bound, tt.want,
 				tt.bound)
 		}
 	}

@@ -64,8 +64,8 @@ func (p *photoSlots) copied(src vk.View) stagedPhoto {
 // only one of them.
 const shelfBytes = 64 << 20
 
-// makeSlots makes n slots and the target: in one buffer where a binding can span it, so that the loss reads photos in
-// their slots; else, or where memory lies in smaller pieces, apart.
+// makeSlots makes n slots and the target in one buffer, which is one allocation, so that the loss reads photos in their
+// slots. Where a binding cannot span it, or there is no allocation of that size, it makes them apart.
 func (p *photoSlots) makeSlots(n int) error {
 	_, p.largest = p.layout.Totals(p.cams)
 	if end, _ := p.row(0, n, maxBinding(p.dev)-p.targetBytes()); end == n {
@@ -77,7 +77,8 @@ func (p *photoSlots) makeSlots(n int) error {
 	return p.makeApart(n)
 }
 
-// makeApart is makeSlots with the target in one buffer and the slots in others, as many in each as fit side by side.
+// makeApart is makeSlots with the target in one buffer and the slots in others, as many in each as fit in shelfBytes.
+// Steps copy their photos to the target then.
 func (p *photoSlots) makeApart(n int) error {
 	if err := p.makeShelf(0, 0, true); err != nil {
 		return err

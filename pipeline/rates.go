@@ -94,7 +94,7 @@ func (d *Device) sharedRate(shuffle bool) (rate float64, err error) {
 	defer func() { err = errors.Join(err, d.dev.Free(sums.View)) }()
 	rounds, err := d.roundsPerSecond(func(rounds uint32) vk.Pass {
 		return &shaders.BenchShared{SharedSums: sums, Spec: shaders.BenchSharedSpec{Shuffle: shuffle},
-			Push: shaders.BenchSharedPush{N: rateLanes, Rounds: rounds, Stride: 33}} // no neighbour's bank
+			Push: shaders.BenchSharedPush{N: rateLanes, Rounds: rounds, Stride: 33}} // lanes hit different banks
 	})
 	return rateLanes * ref.SharedRound * rounds, err
 }

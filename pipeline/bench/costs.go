@@ -6,7 +6,7 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// Counts are what a step's passes work on: medians over the views that were measured.
+// Counts are what a step's passes work on: medians over the views that were measured, where they do not say otherwise.
 type Counts struct {
 	Splats   int  `json:"splats"`
 	SHDegree int  `json:"sh_degree"` // that views evaluate
@@ -32,7 +32,7 @@ type Counts struct {
 	LanesBwd  int  `json:"lanes_bwd"`  // of a patch in rasterize_bwd
 	HandRound bool `json:"hand_round"` // lanes tell each other of splats instead of reading shared memory
 
-	PhotoBytes int `json:"photo_bytes"` // that a step copies
+	PhotoBytes int `json:"photo_bytes"` // that a step copies, in the mean
 
 	SortBits  int `json:"sort_bits"`  // of a digit
 	DepthBits int `json:"depth_bits"` // that depths are sorted by

@@ -32,8 +32,8 @@ const (
 
 // Floor returns the time below which no pass of this cost comes on a device with the given rates: what its busiest
 // resource takes, and so many launches, one after the other. bound says which of these is the longest.
-func (c Cost) Floor(r Rates, launches int) (seconds float64, bound string) {
-	launch := float64(launches) * r.LaunchSeconds
+func (c Cost) Floor(r Rates, launches float64) (seconds float64, bound string) {
+	launch := launches * r.LaunchSeconds
 	longest, bound := launch, BoundLaunch
 	for _, x := range []struct {
 		bound   string

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"math"
 
 	"vksplat/scene"
 )
@@ -35,15 +36,16 @@ type Round struct {
 	Passes       []PassSample // in the order of a step
 	Visible      int          // median of the splats that a view shows
 	Isects       int          // median of its (tile, splat) pairs
-	PhotoBytes   int          // median of the bytes of its photo that are copied
+	PhotoBytes   float64      // mean of the bytes of a step's photo that are copied, as the passes' times are means
 }
 
-// PassSample is what one pass of a step took.
+// PassSample is what one pass of a step took: means over the steps, so that passes add up to a step. Not every step has
+// every pass.
 type PassSample struct {
 	Name       string
-	MS         float64 // mean, so that passes add up to a step
-	Dispatches int     // of a step
-	Launches   int     // of these, those that wait for the ones before them
+	MS         float64
+	Dispatches float64
+	Launches   float64 // dispatches that wait for the ones before them
 }
 
 // PassesMS returns what the passes of a step take together.
@@ -112,11 +114,13 @@ func Measure(ctx context.Context, s Subject, o Options) (m Measurement, err erro
 // count takes the counts of the rounds, and those of pairs from a few more steps that look for them.
 func count(ctx context.Context, s Subject, rounds []Round) (Counts, error) {
 	c := s.Counts()
-	var visible, isects, photos []int
+	var visible, isects []int
+	var photos []float64
 	for _, r := range rounds {
 		visible, isects, photos = append(visible, r.Visible), append(isects, r.Isects), append(photos, r.PhotoBytes)
 	}
-	c.Visible, c.Isects, c.PhotoBytes = scene.Median(visible), scene.Median(isects), scene.Median(photos)
+	c.Visible, c.Isects = scene.Median(visible), scene.Median(isects)
+	c.PhotoBytes = int(math.Round(scene.Median(photos)))
 	sums, err := s.CountPairs(ctx, countedViews)
 	if sums.Reported > 0 { // as many for each isect that was reported as in the views that were looked at
 		each := float64(c.Isects) / sums.Reported

@@ -24,15 +24,15 @@ type Meter struct {
 	sampled int // steps whose passes were timed
 	visible []int
 	isects  []int
-	photos  []int
+	photos  int // bytes of all photos that were copied
 	times   []vk.PassTime
 }
 
-// passSeries is one pass in the steps of half a round.
+// passSeries is one pass in the steps of half a round, whose sums these are.
 type passSeries struct {
 	name                 string
 	dispatches, launches int
-	nanoseconds          int64 // of all steps
+	nanoseconds          int64
 }
 
 // Step is a finished step.
@@ -45,8 +45,8 @@ type Step struct {
 
 func newMeter(steps int, timed bool) *Meter { return &Meter{steps: steps, timed: timed} }
 
-// Timed reports whether steps should have timestamps.
-func (m *Meter) Timed() bool { return m.timed }
+// Timed reports whether steps should have timestamps. Without a meter they have none.
+func (m *Meter) Timed() bool { return m != nil && m.timed }
 
 // Start notes that the first step is about to be submitted, Stop that nothing is in flight any more.
 func (m *Meter) Start() {
@@ -74,33 +74,34 @@ func (m *Meter) Observe(s Step) {
 		return
 	}
 	started := time.Now()
-	m.visible, m.isects = append(m.visible, s.Visible), append(m.isects, s.Isects)
-	m.photos = append(m.photos, s.PhotoBytes)
+	m.note(s)
 	if m.timed {
-		m.take(s)
+		m.times = s.Program.Timings(append(m.times[:0], s.PhotoCopies...))
+		if len(m.times) > len(s.PhotoCopies) { // else the device has no timestamps
+			m.take(m.times)
+		}
 	}
 	m.Wait(time.Since(started))
 }
 
+// note adds what a step worked on.
+func (m *Meter) note(s Step) {
+	m.visible, m.isects = append(m.visible, s.Visible), append(m.isects, s.Isects)
+	m.photos += s.PhotoBytes
+}
+
 // take adds the passes of a step.
-func (m *Meter) take(s Step) {
-	m.times = s.Program.Timings(append(m.times[:0], s.PhotoCopies...))
-	if len(m.times) == len(s.PhotoCopies) { // the device has no timestamps
-		return
-	}
-	for i := range m.passes {
-		m.passes[i].dispatches, m.passes[i].launches = 0, 0
-	}
-	for i, label := range passLabels(m.times) {
+func (m *Meter) take(times []vk.PassTime) {
+	for i, label := range passLabels(times) {
 		at := slices.IndexFunc(m.passes, func(s passSeries) bool { return s.name == label })
 		if at < 0 {
 			at = len(m.passes)
 			m.passes = append(m.passes, passSeries{name: label})
 		}
 		p := &m.passes[at]
-		p.nanoseconds += m.times[i].Nanoseconds
+		p.nanoseconds += times[i].Nanoseconds
 		p.dispatches++
-		if !m.times[i].Beside {
+		if !times[i].Beside {
 			p.launches++
 		}
 	}
@@ -112,10 +113,11 @@ func roundOf(timed, judge *Meter) Round {
 	r := Round{Steps: judge.steps, WallSeconds: judge.wall.Seconds(),
 		HostSeconds: max(judge.wall-judge.waited, 0).Seconds(), TimedSeconds: timed.wall.Seconds(),
 		Visible: scene.Median(timed.visible), Isects: scene.Median(timed.isects),
-		PhotoBytes: scene.Median(timed.photos)}
+		PhotoBytes: float64(timed.photos) / float64(max(len(timed.visible), 1))}
+	n := float64(timed.sampled)
 	for _, p := range timed.passes {
-		r.Passes = append(r.Passes, PassSample{Name: p.name, MS: float64(p.nanoseconds) / 1e6 / float64(timed.sampled),
-			Dispatches: p.dispatches, Launches: p.launches})
+		r.Passes = append(r.Passes, PassSample{Name: p.name, MS: float64(p.nanoseconds) / 1e6 / n,
+			Dispatches: float64(p.dispatches) / n, Launches: float64(p.launches) / n})
 	}
 	return r
 }

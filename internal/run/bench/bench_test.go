@@ -85,7 +85,7 @@ func TestBenchAddsUp(t *testing.T) {
 		}
 		names, sum, share = append(names, m[1]), sum+ms, share+percent
 	}
-	if want := []string{"begin", "rasterize", "gaps", "timestamp inflation"}; !slices.Equal(names, want) {
+	if want := []string{"begin", "rasterize", "gaps", "less timestamp inflation"}; !slices.Equal(names, want) {
 		t.Errorf("rows %q, want %q", names, want)
 	}
 	if step != 9 || math.Abs(sum-step) > 1e-3 || math.Abs(share-100) > 0.3 {
@@ -117,6 +117,22 @@ func TestWholeEpochs(t *testing.T) {
 	for _, tt := range [][3]int{{200, 37, 222}, {200, 127, 254}, {200, 25, 200}, {200, 201, 200}, {50, 1, 50}} {
 		if got := wholeEpochs(tt[0], tt[1]); got != tt[2] {
 			t.Errorf("%d steps of %d photos become %d, want %d", tt[0], tt[1], got, tt[2])
+		}
+	}
+}
+
+// TestWarm wants rounds to begin with an epoch where the run is long enough, also with thousands of photos.
+func TestWarm(t *testing.T) {
+	for _, tt := range []struct{ done, settle, n, room, want int }{
+		{1000, 50, 37, 1000, 1073 - 1000},
+		{1000, 500, 1400, 5000, 1800},
+		{1000, 500, 1400, 1000, 1000}, // --iterations 1000: what most reserves
+		{1000, 500, 3000, 1000, 500},
+		{0, 50, 7, 1000, 56},
+		{4, 3, 8, 2, 3},
+	} {
+		if got := warm(tt.done, tt.settle, tt.n, tt.room); got != tt.want {
+			t.Errorf("%+v: %d steps", tt, got)
 		}
 	}
 }

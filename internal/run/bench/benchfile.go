@@ -75,11 +75,11 @@ type benchScene struct {
 // their launches.
 type benchPass struct {
 	Name         string  `json:"name"`
-	MS           spread  `json:"ms"`      // means over a round's steps; in earlier files medians
-	MeanMS       float64 `json:"mean_ms"` // the median of the rounds' means
-	Share        float64 `json:"share"`   // of wall_ms; in earlier files of passes_ms
-	Dispatches   int     `json:"dispatches"`
-	Launches     int     `json:"launches"` // dispatches that wait for the ones before them
+	MS           spread  `json:"ms"`         // means over a round's steps; in earlier files medians
+	MeanMS       float64 `json:"mean_ms"`    // the median of the rounds' means
+	Share        float64 `json:"share"`      // of wall_ms; in earlier files of passes_ms
+	Dispatches   float64 `json:"dispatches"` // of a step, in the mean
+	Launches     float64 `json:"launches"`   // dispatches that wait for the ones before them
 	Bytes        float64 `json:"bytes,omitempty"`
 	Instructions float64 `json:"instructions,omitempty"`
 	SharedWords  float64 `json:"shared_words,omitempty"`
@@ -140,7 +140,9 @@ func (s *benchScene) addPasses(rounds []bench.Round) {
 	for _, first := range rounds[0].Passes {
 		ms := each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).MS })
 		s.Passes = append(s.Passes, benchPass{Name: first.Name, MS: ms, MeanMS: ms.Median,
-			Share: ms.Median / s.WallMS.Median, Dispatches: first.Dispatches, Launches: first.Launches})
+			Share:      ms.Median / s.WallMS.Median,
+			Dispatches: each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).Dispatches }).Median,
+			Launches:   each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).Launches }).Median})
 	}
 	s.TimedMS = each(rounds, (*bench.Round).TimedMS)
 	s.PassesMS = each(rounds, (*bench.Round).PassesMS)

@@ -98,6 +98,12 @@ func wholeEpochs(steps, n int) int {
 	return (steps + n - 1) / n * n
 }
 
+// warm returns how many steps to go after those done, settle or more: rounds then begin with an epoch of n photos,
+// where there is room for so many steps.
+func warm(done, settle, n, room int) int {
+	return max(min(wholeEpochs(done+settle, n)-done, room), settle)
+}
+
 // measure trains as far as asked, settles, measures, and prints.
 func (b *bencher) measure(ctx context.Context, s subject) error {
 	n := len(s.cameras)
@@ -116,7 +122,7 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 		}
 	}
 	done := s.trainer.Step()
-	m.Warm = b.o.Settle.or(wholeEpochs(done+settle, n) - done) // rounds begin with an epoch
+	m.Warm = b.o.Settle.or(warm(done, settle, n, s.config.Iterations-done-m.Total()))
 	show.Total = s.trainer.Step() + m.Total()
 	measured, err := s.trainer.Measure(ctx, m, show.Update)
 	show.Interrupt()

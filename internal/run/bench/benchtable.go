@@ -23,8 +23,8 @@ func printScene(console *cli.Console, s *benchScene) {
 	if len(s.Passes) > 0 {
 		printPasses(console, s)
 		console.Printf("passes %s, their floors %.4f ms\n", milliseconds(s.PassesMS), s.FloorMS)
-		console.Printf("with timestamps a step is %s: the passes and gaps above; timestamp inflation is what it has "+
-			"over a step without\n", milliseconds(s.TimedMS))
+		console.Printf("with timestamps a step is %s: the passes and gaps above; timestamp inflation is what that "+
+			"is more than without\n", milliseconds(s.TimedMS))
 	}
 	console.Printf("step without timestamps %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
 		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max,
@@ -37,7 +37,7 @@ func printPasses(console *cli.Console, s *benchScene) {
 	_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tof step\tdispatches\tMB\tM instr.\tM shared\tGB/s\tof copy\t"+
 		"floor ms\tx floor\tbound by\t")
 	for _, p := range s.Passes {
-		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max,
+		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%.4g\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max,
 			100*p.Share, p.Dispatches)
 		if p.FloorMS == 0 {
 			_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t\t\t")
@@ -51,7 +51,7 @@ func printPasses(console *cli.Console, s *benchScene) {
 	for _, r := range []struct {
 		name string
 		ms   float64
-	}{{"gaps", gaps}, {"timestamp inflation", -inflation}, {"step", s.WallMS.Median}} {
+	}{{"gaps", gaps}, {"less timestamp inflation", -inflation}, {"step", s.WallMS.Median}} {
 		_, _ = fmt.Fprintf(w, "%s\t%.4f\t\t\t%.1f%%\t\n", r.name, r.ms,
 			100*r.ms/s.WallMS.Median)
 	}
