@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"vksplat/internal/cli"
@@ -31,6 +32,7 @@ type rehearsal struct {
 	steps   int     // of a measurement; 0 until kernels are compiled and photos decoded
 	guess   float64 // seconds of a step, before any is measured
 	start   float64 // seconds for the photos that are not decoded
+	decoded int     // photos, from the first on, that steps do not wait for
 	besides besides
 }
 
@@ -43,12 +45,15 @@ const (
 
 // The times of rehearsals, as shares of the limit.
 const (
-	decodeShare  = 0.03 // for photos ahead of the steps
+	decodeShare  = 0.1  // for photos ahead of the steps, which the run needs anyway
 	warmShare    = 0.2  // after which the first few steps end, whatever they have seen
 	mostShare    = 0.08 // likewise a measurement
-	aimedShare   = 0.04 // that a measurement takes, if it has not the fewest or most steps
+	aimedShare   = 0.04 // that the steps of a measurement take, if they are not the fewest or most
 	halvingShare = 0.3  // after which no smaller photos are tried
 )
+
+// growsSlower is about how many times longer steps take than the first few, which have few splats.
+const growsSlower = 3
 
 // About how many refinements a rehearsal has, if the recipe has as many: more would be most of its time. Where
 // gradients decide how much each adds, half of them are before its last.
@@ -76,39 +81,68 @@ func (h *rehearsal) smallest() int {
 
 // pace measures a recipe.
 func (h *rehearsal) pace(ctx context.Context, cfg recipe.Config) (p pace, err error) {
-	if h.steps == 0 {
+	first := h.steps == 0
+	if first {
 		if err := h.decode(ctx); err != nil {
 			return p, err
 		}
-		warm, err := h.train(ctx, cfg, cfg, warmSteps, warmShare)
+		still := cfg
+		still.RefineEvery = 0
+		warm, err := h.train(ctx, still, still, warmSteps, warmShare)
 		if err != nil {
 			return p, err
 		}
-		h.guess, h.steps = warm.last, fewSteps
-		if warm.done == warmSteps {
-			h.steps = max(fewSteps, int(min(mostSteps, h.share(aimedShare).Seconds()/warm.last)))
-		}
+		h.guess = median(warm.times) * growsSlower
+		h.steps = max(fewSteps, int(min(mostSteps, h.share(aimedShare).Seconds()/h.guess)))
 	}
 	share := float64(pace{h.guess, h.start}.fit(h.left().Seconds())) / float64(cfg.Iterations)
 	like := cfg.Scaled(min(1, max(share, 1e-3))) // as short as the run will be
 	measured, err := h.train(ctx, cfg, like, h.steps, mostShare)
-	return pace{measured.each, h.start}, err
+	if err != nil {
+		return p, err
+	}
+	return pace{measured.each(h.steps), h.start}, nil
 }
 
-// timing is what became of steps: how many were done, the mean seconds of one, and of the later ones of them.
-type timing struct {
-	done       int
-	each, last float64
+// laps are the seconds of a rehearsal's steps, at least of one. It refines every so many; 0: never.
+type laps struct {
+	times []float64
+	every int
+}
+
+// each returns the mean seconds of all steps of a rehearsal, of which the last may not have been done: they take as
+// long as those before them. Between two refinements all are taken to be as long as the median: in a rehearsal the
+// model grows in a few large steps, whose allocations take longer than in the run, and whatever else is slow once is so
+// for too few steps to be forgotten.
+func (l *laps) each(steps int) float64 {
+	every := l.every
+	if every <= 0 {
+		every = max(1, steps/refineTimes)
+	}
+	sum, last := 0.0, 0.0
+	for part := range slices.Chunk(l.times, every) {
+		last = median(part)
+		sum += last * float64(len(part))
+	}
+	return max(sum+last*float64(steps-len(l.times)), 1e-9) / float64(max(steps, 1))
+}
+
+// median returns the middle of some numbers.
+func median(of []float64) float64 {
+	sorted := slices.Sorted(slices.Values(of))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // train trains a model in so many steps, or fewer where they take more than a share of the limit.
-func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps int, share float64) (done timing,
-	err error) {
-	r, o := h.r, h.options
+func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps int, share float64) (done laps, err error) {
+	r, o, scaled := h.r, h.options, rehearsed(cfg, like, steps, h.init.N)
 	o.Interludes, o.OnPressure, o.Warn = nil, nil, nil
 	defer r.keepBudgets()() // the run finds out for itself that memory is short, and says so
-	t, err := pipeline.NewTrainer(r.device, h.cams, r.photos, h.init, r.Capture.SceneScale,
-		rehearsed(cfg, like, steps, h.init.N), o)
+	if o.Depths != nil {
+		o.Depths = o.Depths[:h.decoded]
+	}
+	t, err := pipeline.NewTrainer(r.device, h.cams[:h.decoded], r.photos, h.init, r.Capture.SceneScale, scaled, o)
 	if err != nil {
 		return done, err
 	}
@@ -118,27 +152,24 @@ func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps in
 	}()
 	part, stop := context.WithCancel(ctx)
 	defer stop()
-	clock, half := r.limit.clock, time.Duration(0)
-	began, most := clock.passed(), h.share(share)
+	clock := r.limit.clock
+	before := clock.passed()
+	end := before + h.share(share)
+	done.every = scaled.RefineEvery
 	err = t.RunTo(part, steps, func(p pipeline.Progress) {
 		if p.More {
 			return
 		}
 		clock.rehearsed(p.Level)
-		passed := clock.passed() - began
-		if done.done++; done.done == steps/2 {
-			half = passed
-		}
-		if passed > most {
+		now := clock.passed()
+		done.times = append(done.times, (now - before).Seconds())
+		if before = now; now > end {
 			stop()
 		}
 	})
 	if err != nil && (ctx.Err() != nil || part.Err() == nil) {
 		return done, err
 	}
-	took := max(clock.passed()-began, 1)
-	done.each = took.Seconds() / float64(max(done.done, 1))
-	done.last = max(took-half, 1).Seconds() / float64(max(done.done-steps/2, 1))
 	h.besides, err = r.estimateBesides(t)
 	return done, err
 }
@@ -185,7 +216,7 @@ func rehearsed(cfg, like recipe.Config, steps, first int) recipe.Config {
 // photos in the rehearsal as they will in the run.
 func (h *rehearsal) decode(ctx context.Context) error {
 	r, n := h.r, len(h.cams)
-	h.start = 0
+	h.start, h.decoded = 0, n
 	if !r.plan.Host.CacheAll {
 		return nil
 	}
@@ -198,8 +229,8 @@ func (h *rehearsal) decode(ctx context.Context) error {
 	clock := r.limit.clock
 	began, most := clock.passed(), h.share(decodeShare)
 	for i := range order {
-		if took := clock.passed() - began; took > most {
-			h.start = took.Seconds() / float64(max(i, 1)) * float64(n-i)
+		if took := clock.passed() - began; i > 0 && took > most {
+			h.decoded, h.start = i, took.Seconds()/float64(i)*float64(n-i)
 			return nil
 		}
 		switch _, err := r.photos.Photo(ctx, i); {

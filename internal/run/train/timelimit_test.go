@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,24 @@ func TestFit(t *testing.T) {
 	} {
 		if got := tt.pace.fit(tt.seconds); got != tt.want {
 			t.Errorf("%+v: %d steps in %g s, want %d", tt.pace, got, tt.seconds, tt.want)
+		}
+	}
+}
+
+// TestLaps wants what happens once, as growth in a rehearsal, not to count, and steps that were not done to be as long
+// as the last.
+func TestLaps(t *testing.T) {
+	for _, tt := range []struct {
+		laps  laps
+		steps int
+		want  float64
+	}{
+		{laps{[]float64{1}, 0}, 1, 1}, {laps{[]float64{1}, 2}, 24, 1}, {laps{[]float64{1, 3}, 1}, 4, 2.5},
+		{laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 6, 1.5}, {laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 12, 1.75},
+		{laps{[]float64{9, 1, 1, 9, 1, 1}, 0}, 36, 1}, {laps{[]float64{1, 3}, 0}, 24, 2},
+	} {
+		if got := tt.laps.each(tt.steps); math.Abs(got-tt.want) > 1e-12 {
+			t.Errorf("%v in %d steps: %g, want %g", tt.laps, tt.steps, got, tt.want)
 		}
 	}
 }
@@ -280,7 +299,8 @@ func TestLimitedWithMeasurements(t *testing.T) {
 	}
 
 	pictures := output.PictureFolder + strconv.Itoa(st.Step)
-	names := slices.DeleteFunc(filetest.List(t, out), func(name string) bool { return !strings.HasPrefix(name, pictures) })
+	names := slices.DeleteFunc(filetest.List(t, out),
+		func(name string) bool { return !strings.HasPrefix(name, pictures) })
 	if len(names) == 0 {
 		t.Fatal(filetest.List(t, out))
 	}
