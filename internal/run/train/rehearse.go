@@ -135,7 +135,8 @@ func median(of []float64) float64 {
 }
 
 // train trains a model in so many steps, or fewer where they take more than a share of the limit.
-func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps int, share float64) (done laps, err error) {
+func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps int, share float64) (done laps,
+	err error) {
 	r, o, scaled := h.r, h.options, rehearsed(cfg, like, steps, h.init.N)
 	o.Interludes, o.OnPressure, o.Warn = nil, nil, nil
 	defer r.keepBudgets()() // the run finds out for itself that memory is short, and says so
