@@ -101,7 +101,8 @@ func (h *rehearsal) pace(ctx context.Context, cfg recipe.Config) (p pace, err er
 	if err != nil {
 		return p, err
 	}
-	return pace{measured.each(h.steps), h.start}, nil
+	each, once := measured.sum(h.steps)
+	return pace{step: each, start: h.start + once}, nil
 }
 
 // laps are the seconds of a rehearsal's steps, at least of one. It refines every so many; 0: never.
@@ -110,21 +111,26 @@ type laps struct {
 	every int
 }
 
-// each returns the mean seconds of all steps of a rehearsal, of which the last may not have been done: they take as
-// long as those before them. Between two refinements all are taken to be as long as the median: in a rehearsal the
-// model grows in a few large steps, whose allocations take longer than in the run, and whatever else is slow once is so
-// for too few steps to be forgotten.
-func (l *laps) each(steps int) float64 {
+// sum returns the mean seconds of all steps of a rehearsal, of which the last may not have been done: they take as long
+// as those before them. Between two refinements all are taken to be as long as the median. What they took beyond that
+// is once: the model grows in a few large steps here and in many small ones in the run, but to the same size, with the
+// same allocations.
+func (l *laps) sum(steps int) (each, once float64) {
 	every := l.every
 	if every <= 0 {
 		every = max(1, steps/refineTimes)
 	}
-	sum, last := 0.0, 0.0
+	total, last := 0.0, 0.0
 	for part := range slices.Chunk(l.times, every) {
 		last = median(part)
-		sum += last * float64(len(part))
+		total += last * float64(len(part))
+		took := 0.0
+		for _, t := range part {
+			took += t
+		}
+		once += max(0, took-last*float64(len(part)))
 	}
-	return max(sum+last*float64(steps-len(l.times)), 1e-9) / float64(max(steps, 1))
+	return max(total+last*float64(steps-len(l.times)), 1e-9) / float64(max(steps, 1)), once
 }
 
 // median returns the middle of some numbers.

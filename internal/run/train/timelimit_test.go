@@ -54,20 +54,21 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestLaps wants what happens once, as growth in a rehearsal, not to count, and steps that were not done to be as long
+// TestLaps wants what happens once, as growth in a rehearsal, to count once, and steps that were not done to be as long
 // as the last.
 func TestLaps(t *testing.T) {
 	for _, tt := range []struct {
-		laps  laps
-		steps int
-		want  float64
+		laps       laps
+		steps      int
+		each, once float64
 	}{
-		{laps{[]float64{1}, 0}, 1, 1}, {laps{[]float64{1}, 2}, 24, 1}, {laps{[]float64{1, 3}, 1}, 4, 2.5},
-		{laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 6, 1.5}, {laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 12, 1.75},
-		{laps{[]float64{9, 1, 1, 9, 1, 1}, 0}, 36, 1}, {laps{[]float64{1, 3}, 0}, 24, 2},
+		{laps{[]float64{1}, 0}, 1, 1, 0}, {laps{[]float64{1}, 2}, 24, 1, 0}, {laps{[]float64{1, 3}, 1}, 4, 2.5, 0},
+		{laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 6, 1.5, 137}, {laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 12, 1.75, 137},
+		{laps{[]float64{9, 1, 1, 9, 1, 1}, 0}, 36, 1, 16}, {laps{[]float64{1, 3}, 0}, 24, 2, 0},
 	} {
-		if got := tt.laps.each(tt.steps); math.Abs(got-tt.want) > 1e-12 {
-			t.Errorf("%v in %d steps: %g, want %g", tt.laps, tt.steps, got, tt.want)
+		each, once := tt.laps.sum(tt.steps)
+		if math.Abs(each-tt.each) > 1e-12 || math.Abs(once-tt.once) > 1e-12 {
+			t.Errorf("%v in %d steps: %g, %g once, want %g, %g", tt.laps, tt.steps, each, once, tt.each, tt.once)
 		}
 	}
 }
