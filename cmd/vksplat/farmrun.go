@@ -219,7 +219,7 @@ func farmRunLocked(console *cli.Console, o *farmRunOptions, run *local.Options) 
 	}
 	ctx, stop := console.Interruptible(cli.Always("stopping once the tasks have saved"))
 	defer stop()
-	free, err := output.WaitForLock(ctx, lock)
+	free, err := output.WaitForLock(ctx, lock, output.InSilence)
 	if errors.Is(err, output.ErrBusy) {
 		return fault.WithHint(fmt.Errorf("run job %s: another process runs it, with results in %s: %w",
 			run.Job.Name, results, output.ErrBusy),

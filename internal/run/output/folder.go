@@ -27,8 +27,11 @@ var ErrBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", 
 // until release is called. Release also removes the folders that were made here,
 // if nothing was put into them: a refused input leaves none behind.
 func Claim(dir string, exclusive bool) (release func(), err error) {
-	return claim(dir, exclusive, func() {})
+	return claim(dir, exclusive, InSilence)
 }
+
+// InSilence says nothing of waiting.
+func InSilence() {}
 
 // ClaimTelling is Claim with exclusive that calls waits, once, before it waits for another run to end.
 func ClaimTelling(dir string, waits func()) (release func(), err error) {
@@ -54,7 +57,7 @@ func claim(dir string, exclusive bool, waits func()) (release func(), err error)
 		return release, err
 	}
 	if exclusive {
-		free, err := waitForLock(context.Background(), filepath.Join(dir, LockName), waits)
+		free, err := WaitForLock(context.Background(), filepath.Join(dir, LockName), waits)
 		if err != nil {
 			return release, err
 		}
@@ -68,12 +71,9 @@ func claim(dir string, exclusive bool, waits func()) (release func(), err error)
 // seconds.
 const lockPatience = 8 * time.Second
 
-// WaitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended.
-func WaitForLock(ctx context.Context, path string) (func(), error) {
-	return waitForLock(ctx, path, func() {})
-}
-
-func waitForLock(ctx context.Context, path string, waits func()) (func(), error) {
+// WaitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended. It calls waits, once, before it
+// waits for another run to end.
+func WaitForLock(ctx context.Context, path string, waits func()) (func(), error) {
 	tell := sync.OnceFunc(waits)
 	for start := time.Now(); ; {
 		free, err := lockFile(path)

@@ -118,7 +118,8 @@ func openVideo(console *cli.Console, program string, o *Options, width, height i
 // else writes one.
 func newVideoPipe(file string) (*videoPipe, error) {
 	dir, hidden := filepath.Dir(file), "."+filepath.Base(file)
-	unlock, err := output.WaitForLock(context.Background(), filepath.Join(dir, hidden+output.LockName))
+	lock := filepath.Join(dir, hidden+output.LockName)
+	unlock, err := output.WaitForLock(context.Background(), lock, output.InSilence)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type rehearsal struct {
 	guess   float64 // seconds of a step, before any is measured
 	start   float64 // seconds for the photos that are not decoded
 	decoded int     // photos, from the first on, that steps do not wait for
-	besides besides
+	besides besides // zero until a model has grown
 }
 
 // The lengths of rehearsals, in steps. The first few are to have kernels compiled.
@@ -81,8 +81,7 @@ func (h *rehearsal) smallest() int {
 
 // pace measures a recipe.
 func (h *rehearsal) pace(ctx context.Context, cfg recipe.Config) (p pace, err error) {
-	first := h.steps == 0
-	if first {
+	if h.steps == 0 {
 		if err := h.decode(ctx); err != nil {
 			return p, err
 		}
@@ -92,7 +91,7 @@ func (h *rehearsal) pace(ctx context.Context, cfg recipe.Config) (p pace, err er
 		if err != nil {
 			return p, err
 		}
-		h.guess = median(warm.times) * growsSlower
+		h.guess = scene.Median(warm.times) * growsSlower
 		h.steps = max(fewSteps, int(min(mostSteps, h.share(aimedShare).Seconds()/h.guess)))
 	}
 	share := float64(pace{h.guess, h.start}.fit(h.left().Seconds())) / float64(cfg.Iterations)
@@ -122,22 +121,15 @@ func (l *laps) sum(steps int) (each, once float64) {
 	}
 	total, last := 0.0, 0.0
 	for part := range slices.Chunk(l.times, every) {
-		last = median(part)
-		total += last * float64(len(part))
 		took := 0.0
 		for _, t := range part {
 			took += t
 		}
+		last = scene.Median(part)
+		total += last * float64(len(part))
 		once += max(0, took-last*float64(len(part)))
 	}
 	return max(total+last*float64(steps-len(l.times)), 1e-9) / float64(max(steps, 1)), once
-}
-
-// median returns the middle of some numbers.
-func median(of []float64) float64 {
-	sorted := slices.Sorted(slices.Values(of))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // train trains a model in so many steps, or fewer where they take more than a share of the limit.
@@ -176,6 +168,9 @@ func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps in
 	})
 	if err != nil && (ctx.Err() != nil || part.Err() == nil) {
 		return done, err
+	}
+	if h.steps == 0 || h.besides.end > 0 { // once is enough, of a model that has grown
+		return done, nil
 	}
 	h.besides, err = r.estimateBesides(t)
 	return done, err

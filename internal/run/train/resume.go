@@ -172,8 +172,7 @@ func (s *saver) checkConfig() error {
 func (s *saver) warnFixed(changes []recipe.Change) {
 	c, h := &s.r.Config, &s.from.Header
 	asked := slices.ContainsFunc(changes, func(c recipe.Change) bool { return c.Key == "splats" })
-	left := c.RefineEvery > 0 && (h.Step/c.RefineEvery+1)*c.RefineEvery < min(c.RefineStop, c.Iterations)
-	if asked && !left && c.Splats > 0 && c.Splats != h.Splats {
+	if asked && !c.RefinesFrom(h.Step) && c.Splats > 0 && c.Splats != h.Splats {
 		s.r.warnLater(fmt.Sprintf("%s %d has no effect: the model keeps its %d splats, because no refinement is left "+
 			"after step %d", fault.Setting("splats"), c.Splats, h.Splats, h.Step))
 	}
