@@ -102,13 +102,13 @@ func TestFollowSteps(t *testing.T) {
 		photos                   int
 		iterations, stop, degree int // refine_stop and sh_degree_interval
 	}{
-		{"default", nil, nil, 125, 15750, 13124, 524},
-		{"fast", texts{"preset": "fast"}, nil, 125, 12500, 10416, 416},
-		{"scaled", texts{"steps-scaler": "0.5"}, nil, 125, 7875, 6562, 262},
+		{"default", nil, nil, 125, 9750, 8124, 324},
+		{"fast", texts{"preset": "fast"}, nil, 125, 8750, 7291, 291},
+		{"scaled", texts{"steps-scaler": "0.5"}, nil, 125, 4875, 4062, 162},
 		{"a factor", texts{"iterations-factor": "100"}, nil, 64, 1600, 1333, 53},
-		{"a number stays", texts{"refine-stop": "5000"}, nil, 125, 15750, 5000, 524},
-		{"a number stays, scaled", texts{"refine-stop": "5000", "steps-scaler": "0.5"}, nil, 125, 7875, 2500, 262},
-		{"a number of the file stays", nil, texts{"refine-stop": "5000"}, 125, 15750, 5000, 524},
+		{"a number stays", texts{"refine-stop": "5000"}, nil, 125, 9750, 5000, 324},
+		{"a number stays, scaled", texts{"refine-stop": "5000", "steps-scaler": "0.5"}, nil, 125, 4875, 2500, 162},
+		{"a number of the file stays", nil, texts{"refine-stop": "5000"}, 125, 9750, 5000, 324},
 		{"a file's factor stretches the file's numbers", nil,
 			texts{"iterations": "1000", "iterations-factor": "200", "refine-stop": "600"}, 125, 5000, 3000, 166},
 		{"but no flag", texts{"refine-stop": "600"},
@@ -138,7 +138,7 @@ func TestStartLarger(t *testing.T) {
 		width, height int
 		want          int
 	}{
-		{nil, 2000, 512, 2}, {nil, 2000, 511, 1}, {nil, 255, 300, 0},
+		{nil, 2000, 1024, 3}, {nil, 2000, 512, 2}, {nil, 2000, 511, 1}, {nil, 255, 300, 0},
 		{texts{"num-downscales": "2"}, 64, 64, 2}, {texts{"iterations": "900"}, 64, 64, 0},
 		{texts{"preset": "3dgs"}, 64, 64, 0},
 	} {
@@ -167,7 +167,8 @@ func TestFollowStepsOfBlock(t *testing.T) {
 		if share {
 			want = whole.ForShare(0.25)
 		}
-		if got.Iterations != want.Iterations || math.Abs(float64(got.RefineStop-want.RefineStop)) > 2 ||
+		if math.Abs(float64(got.Iterations-want.Iterations)) > 1 || // a quarter of a rounded number, or a rounded quarter
+			math.Abs(float64(got.RefineStop-want.RefineStop)) > 2 ||
 			math.Abs(float64(got.ResolutionSchedule-want.ResolutionSchedule)) > 2 || got.LRMeans != want.LRMeans {
 			t.Errorf("shared %v: %+v\nwant %+v", share, got, want)
 		}
@@ -244,7 +245,7 @@ func TestAdopt(t *testing.T) {
 		{"a key", "default", nil, texts{"near": "0.5"}, func(c *recipe.Config) { c.Near = 0.5 }, "default"},
 		{"more steps", "default", texts{"iterations": "9000"}, nil, func(c *recipe.Config) { c.Iterations = 9000 },
 			"default"},
-		{"its factors", "default", texts{"iterations-factor": "630", "splats-factor": "0.6", "few-photos": "60"}, nil,
+		{"its factors", "default", texts{"iterations-factor": "390", "splats-factor": "0.6", "few-photos": "60"}, nil,
 			func(*recipe.Config) {}, "default"},
 		{"a scale of steps", "default", texts{"steps-scaler": "2"}, nil, func(c *recipe.Config) {
 			*c = followed(resolved(t, texts{"steps-scaler": "2", "seed": "9", "carve": "0"}, nil), 20)
