@@ -129,8 +129,8 @@ func (p *pngWriter) pack(last bool) error {
 	return p.chunk("IDAT", p.packed)
 }
 
-// packer returns what packs the band: with Huffman codes alone a byte takes a bit at least, so that flat areas are worth
-// a search for runs.
+// packer returns what packs the band: with Huffman codes alone a byte takes a bit at least, so that flat areas are
+// worth a search for runs.
 func (p *pngWriter) packer() (f *flate.Writer, err error) {
 	zeros := 0
 	for _, x := range p.band {
