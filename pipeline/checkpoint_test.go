@@ -238,6 +238,30 @@ func TestCheckpointWays(t *testing.T) {
 	})
 }
 
+// lastAs writes a checkpoint without a copy while the model is read and drawn.
+func lastAs(t *testing.T, path string) func(tr *Trainer) *checkpoint.Write {
+	return func(tr *Trainer) *checkpoint.Write {
+		w, err := tr.SaveLast(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !w.Behind || w.Copied || w.Pause <= 0 {
+			t.Errorf("behind %v, copied %v, pause %v", w.Behind, w.Copied, w.Pause)
+		}
+		n := 0
+		if err := tr.ReadSplats(func(piece *scene.Splats) error {
+			n += piece.N
+			return nil
+		}); err != nil || n != tr.NSplats() {
+			t.Errorf("%d of %d splats read: %v", n, tr.NSplats(), err)
+		}
+		if _, err := tr.RenderInto(nil, tr.cams[0]); err != nil {
+			t.Error(err)
+		}
+		return w
+	}
+}
+
 // testCheckpointWays writes the state after some of the steps.
 func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 	d := testDevice(t)
@@ -284,6 +308,9 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 		if got := run2(d, in(mode, true)); !bytes.Equal(got, want) {
 			t.Errorf("mode %d: other bytes than streamed", mode)
 		}
+	}
+	if got := run2(d, lastAs(t, filepath.Join(dir, "mid"))); !bytes.Equal(got, want) {
+		t.Error("the last one: other bytes than streamed")
 	}
 	end, err := os.ReadFile(filepath.Join(dir, "end"))
 	if err != nil {

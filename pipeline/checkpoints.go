@@ -116,6 +116,16 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 // checkpoint can still be written. A model that diverged is not written, the error wraps ErrDiverged then, and training
 // ends with it.
 func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Write, error) {
+	return t.saveCheckpoint(path, background, false)
+}
+
+// SaveLast is SaveCheckpoint in the background when training is done, without a copy: until the file is written, the
+// model can be read and drawn. If it is trained on after all, that waits.
+func (t *Trainer) SaveLast(path string) (*checkpoint.Write, error) {
+	return t.saveCheckpoint(path, true, true)
+}
+
+func (t *Trainer) saveCheckpoint(path string, background, stays bool) (*checkpoint.Write, error) {
 	called := time.Now()
 	t.finishWrites()
 	waited := time.Since(called)
@@ -123,7 +133,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*checkpoint.Writ
 		return nil, err
 	}
 	stopped := time.Now().Add(-waited)
-	c := checkpoint.Content{Header: t.header(), State: t.liveState(t.extra), Strays: t.strays()}
+	c := checkpoint.Content{Header: t.header(), State: t.liveState(t.extra), Strays: t.strays(), Stays: stays}
 	if t.run.Aside != nil {
 		c.Aside = t.run.Aside()
 	}

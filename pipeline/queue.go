@@ -14,6 +14,7 @@ const inFlight = 3
 
 // advance submits the next unit, after taking in what its frames were busy with.
 func (t *Trainer) advance() error {
+	t.writer.Settle()
 	if again, err := t.atLevel(); err != nil || again {
 		return err
 	}

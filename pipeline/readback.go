@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 
 	"vksplat/internal/parallel"
@@ -9,6 +10,7 @@ import (
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
+	"vksplat/vk"
 )
 
 // pieceSplats is how many splats of a model are in RAM at once on their way to a file: 4 MB at SH degree 3.
@@ -18,9 +20,9 @@ const pieceSplats = 1 << 14
 const blockSplats = 1 << 11
 
 // readbackBytes is what ReadSplats takes in RAM for a model of at most n splats: a piece in mapped memory, as bytes, as
-// numbers, what is made of them, and what is being written.
+// those of the piece before, as numbers, what is made of them, and what is being written.
 func readbackBytes(degree, n int) int64 {
-	return 5 * 4 * int64(ref.ParamRows(degree)) * int64(min(n, pieceSplats))
+	return 6 * 4 * int64(ref.ParamRows(degree)) * int64(min(n, pieceSplats))
 }
 
 // ReadSplats gives the model, in the training frame, to each, piece by piece in the order of the splats: RAM is bounded
@@ -30,8 +32,21 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 	if _, err := t.drain(); err != nil {
 		return err
 	}
-	t.finishWrites() // which may hold the memory that is needed here
-	return t.each(func(m *member) error { return m.e.model.read(m.splats, pieceSplats, finitePieces(each)) })
+	return t.each(func(m *member) error {
+		begun := false
+		read := func() error {
+			return m.e.model.read(m.splats, pieceSplats, finitePieces(func(piece *scene.Splats) error {
+				begun = true
+				return each(piece)
+			}))
+		}
+		err := read()
+		if errors.Is(err, vk.ErrOutOfMemory) && !begun {
+			t.finishWrites() // which may hold the memory that is needed here
+			err = read()
+		}
+		return err
+	})
 }
 
 // read is ReadSplats of the first n splats, at most so many at once.

@@ -78,9 +78,12 @@ func Open(o InstanceOptions) (*Instance, error) {
 		return nil, fault.WithHint(&Error{Call: "vkCreateInstance", Object: validationLayer, Err: ErrNoValidation},
 			"install the layer: apt-get install vulkan-validationlayers (Debian, Ubuntu), or unset "+validateVariable)
 	}
-	debugUtils := hasInstanceExtension(procAddr, "", "VK_EXT_debug_utils") || validate &&
-		hasInstanceExtension(procAddr, validationLayer, "VK_EXT_debug_utils")
-	shim, call, r := createInstance(procAddr, uint32(version12), validate, debugUtils)
+	// Whether there is VK_EXT_debug_utils, which names objects, is found out by trying: to list the extensions, the
+	// loader loads all drivers, and ends them again.
+	shim, call, r := createInstance(procAddr, uint32(version12), validate, true)
+	if r == extensionMissing {
+		shim, call, r = createInstance(procAddr, uint32(version12), validate, false)
+	}
 	if r == badDriver {
 		return nil, fault.WithHint(&Error{Call: call, Result: r, Err: ErrNoDevice}, driverHint)
 	}

@@ -126,17 +126,20 @@ func (d *Device) compileAll(ops []op) ([]*pipeline, error) {
 	pipes, errs := make([]*pipeline, len(ops)), make([]error, len(ops))
 	each := func(i int) { pipes[i], errs[i] = d.pipeline(ops[i].kernel, ops[i].spec) }
 	// First one op of each kernel's form: the others would wait for it, each in the place of a kernel that could be
-	// compiled meanwhile.
-	room := make(chan struct{}, runtime.GOMAXPROCS(0))
-	seen := map[pipeKey]bool{}
-	var wg sync.WaitGroup
+	// compiled meanwhile. And the largest first: nothing is left to do beside the one that is compiled last.
 	needs := func(i int) bool { return ops[i].kind == opDispatch && !ops[i].skipped() }
+	var first []int
+	seen := map[pipeKey]bool{}
 	for i := range ops {
-		key := keyOf(ops[i].kernel, ops[i].spec)
-		if seen[key] || !needs(i) {
-			continue
+		if key := keyOf(ops[i].kernel, ops[i].spec); needs(i) && !seen[key] {
+			seen[key] = true
+			first = append(first, i)
 		}
-		seen[key] = true
+	}
+	slices.SortStableFunc(first, func(i, j int) int { return len(ops[j].kernel.SPIRV) - len(ops[i].kernel.SPIRV) })
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for _, i := range first {
 		room <- struct{}{}
 		wg.Go(func() {
 			each(i)

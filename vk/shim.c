@@ -58,19 +58,6 @@ int32_t vkx_has_layer(void *gipa, const char *name) {
     return found;
 }
 
-int32_t vkx_has_instance_ext(void *gipa, const char *layer, const char *name) {
-    int32_t (*f)(const char *, uint32_t *, void *) =
-        ((PFN_gipa)gipa)(NULL, "vkEnumerateInstanceExtensionProperties");
-    uint32_t n = 0;
-    if (!f || f(layer, &n, NULL) != 0 || n == 0) return 0;
-    ExtensionProperties *p = calloc(n, sizeof *p);
-    int32_t found = 0;
-    if (p && f(layer, &n, p) >= 0)
-        for (uint32_t i = 0; i < n; i++) found |= !strcmp(p[i].name, name);
-    free(p);
-    return found;
-}
-
 // on_message keeps warnings and errors until Go asks for them. It runs on the
 // thread that made the Vulkan call and must not call Vulkan.
 static uint32_t on_message(uint32_t severity, uint32_t types, const void *data, void *user) {

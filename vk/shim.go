@@ -65,18 +65,6 @@ func hasLayer(procAddr unsafe.Pointer, layer string) bool {
 	return C.vkx_has_layer(procAddr, name) != 0
 }
 
-// hasInstanceExtension looks among the extensions of the loader and its drivers, or of a layer where one is named.
-func hasInstanceExtension(procAddr unsafe.Pointer, layer, ext string) bool {
-	var l *C.char
-	if layer != "" {
-		l = C.CString(layer)
-		defer C.free(unsafe.Pointer(l))
-	}
-	name := C.CString(ext)
-	defer C.free(unsafe.Pointer(name))
-	return C.vkx_has_instance_ext(procAddr, l, name) != 0
-}
-
 func createInstance(procAddr unsafe.Pointer, api uint32, validate, debugUtils bool) (shimInstance, string, Result) {
 	var r C.int32_t
 	var call *C.char

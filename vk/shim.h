@@ -53,7 +53,6 @@ typedef struct {
 void *vkx_load(const char *path, char *why, size_t why_size);
 uint32_t vkx_api_version(void *gipa);
 int32_t vkx_has_layer(void *gipa, const char *name);
-int32_t vkx_has_instance_ext(void *gipa, const char *layer, const char *name);
 vkx_inst *vkx_create_instance(void *gipa, uint32_t api, int32_t validate, int32_t debug_utils,
                               int32_t *result, const char **call);
 void *vkx_instance_handle(vkx_inst *in);

@@ -120,15 +120,14 @@ func (s *Share) free() (err error) {
 type staging struct {
 	dev  *vk.Device
 	data vk.Slice[float32] // zero where the state is mapped itself
-	out  []byte
+	out  [2][]byte         // what is being read, and what is being written
 }
 
 // mostPiece is the most splats that a staging buffer is made for.
-const mostPiece = 1 << 16
+const mostPiece = 1 << 15
 
-// newStaging makes a staging buffer for a chunk of a tensor as wide as the widest, or a smaller
-// one where that is large or memory is
-// short. State that is mapped needs only the host's side of it.
+// newStaging makes a staging buffer for a chunk of a tensor as wide as the widest, or a smaller one where that is large
+// or memory is short. State that is mapped needs only the host's side of it.
 func (s *Share) newStaging(kind vk.MemoryKind, widest int) (*staging, error) {
 	most := MinPiece
 	for _, p := range s.Parts {
@@ -137,19 +136,21 @@ func (s *Share) newStaging(kind vk.MemoryKind, widest int) (*staging, error) {
 	if most = min(most, mostPiece); s.Pieces > 0 {
 		most = min(most, s.Pieces)
 	}
-	if s.mapped() {
-		return &staging{dev: s.Dev, out: make([]byte, 4*widest*most)}, nil
-	}
-	for {
-		data, err := vk.Make[float32](s.Dev, kind, widest*most, "checkpoint staging")
-		if err == nil {
-			return &staging{dev: s.Dev, data: data, out: make([]byte, 4*widest*most)}, nil
+	g := &staging{dev: s.Dev}
+	for !s.mapped() {
+		var err error
+		if g.data, err = vk.Make[float32](s.Dev, kind, widest*most, "checkpoint staging"); err == nil {
+			break
 		}
 		if most <= MinPiece || !errors.Is(err, vk.ErrOutOfMemory) {
 			return nil, err
 		}
 		most = max(most/2, MinPiece)
 	}
+	for i := range g.out {
+		g.out[i] = make([]byte, 4*widest*most)
+	}
+	return g, nil
 }
 
 func (g *staging) free() error {
@@ -162,30 +163,46 @@ func (g *staging) free() error {
 // mapped reports whether the host can read the state where it is.
 func (s *Share) mapped() bool { return len(s.Parts) > 0 && s.Parts[0].Rows.View.Host() != nil }
 
-// writeField writes one tensor, splat-major.
+// writeField writes one tensor, splat-major. While a piece is being written, the next is read from the device.
 func (s *Share) writeField(w io.Writer, f field, g *staging) error {
-	atOnce := len(g.out) / (4 * f.width)
+	atOnce := len(g.out[0]) / (4 * f.width)
+	written := make(chan error, 1) // whether the piece before was
+	written <- nil
 	for _, p := range s.Parts {
 		for first := 0; first < p.Count; first += atOnce {
 			count := min(atOnce, p.Count-first)
-			src, stride := p.Rows.View.Host(), p.Stride
-			if src != nil {
-				src = src[4*(f.row*p.Stride+first):]
-			} else {
-				r := vk.NewRecorder(s.Dev)
-				copyRows(r, g.data, p, f.row, f.rows, first, count)
-				if err := s.Dev.RunOnce(r, "read state"); err != nil {
-					return err
-				}
-				src, stride = g.data.View.Host(), count
-			}
-			out := g.out[:f.bytes()*f.width*count]
-			f.gather(out, src, count, stride)
-			if _, err := w.Write(out); err != nil {
+			out := g.out[0][:f.bytes()*f.width*count]
+			failed := s.readField(out, f, g, p, first, count)
+			if err := <-written; err != nil {
 				return err
 			}
+			if failed != nil {
+				return failed
+			}
+			g.out[0], g.out[1] = g.out[1], g.out[0]
+			go func() {
+				_, err := w.Write(out)
+				written <- err
+			}()
 		}
 	}
+	return <-written
+}
+
+// readField reads columns first to first+count of a part, splat-major.
+func (s *Share) readField(out []byte, f field, g *staging, p Part, first, count int) error {
+	src, stride := p.Rows.View.Host(), p.Stride
+	if src != nil {
+		src = src[4*(f.row*p.Stride+first):]
+	} else {
+		r := vk.NewRecorder(s.Dev)
+		copyRows(r, g.data, p, f.row, f.rows, first, count)
+		if err := s.Dev.RunOnce(r, "read state"); err != nil {
+			return err
+		}
+		src, stride = g.data.View.Host(), count
+	}
+	f.gather(out, src, count, stride)
 	return nil
 }
 
@@ -211,10 +228,10 @@ func (s *Share) writeExtra(w io.Writer, x Extra, g *staging) error {
 
 // readPart fills a part of the state, which is where training has it, from a tensor.
 func (s *Share) readPart(r io.Reader, f field, g *staging, p Part) error {
-	atOnce := len(g.out) / (4 * f.width)
+	atOnce := len(g.out[0]) / (4 * f.width)
 	for first := 0; first < p.Count; first += atOnce {
 		count := min(atOnce, p.Count-first)
-		in := g.out[:f.bytes()*f.width*count]
+		in := g.out[0][:f.bytes()*f.width*count]
 		if _, err := io.ReadFull(r, in); err != nil {
 			return err
 		}

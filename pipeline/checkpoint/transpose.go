@@ -11,7 +11,7 @@ import (
 
 const (
 	transposeBlock = 32   // splats whose numbers stay in the cache meanwhile
-	transposePart  = 8192 // splats below which a goroutine is not worth its start
+	transposePart  = 2048 // splats below which a goroutine is not worth its start
 )
 
 // interleave writes count splats of width numbers to dst, from width rows of src that are stride numbers apart.

@@ -14,13 +14,15 @@ type Content struct {
 	Header Header
 	Aside  string // a text that is no state of training and that File.Aside gives back; "": none
 	State  State
-	Strays int // splats that may be no finite numbers
+	Stays  bool // State stays as it is until Finish: no copy is needed to write it in the background
+	Strays int  // splats that may be no finite numbers
 }
 
 // Writer writes checkpoints, one at a time.
 type Writer struct {
 	Copies   CopyMode // tests: how checkpoints are taken
 	writing  *Write   // in the background; nil: none
+	reads    bool     // it reads the state itself, which must stay as it is
 	diverged error    // a checkpoint found that the model diverged; sticks
 }
 
@@ -39,7 +41,8 @@ type Write struct {
 	Path   string
 	Step   int           // steps done
 	Bytes  int64         // of the file
-	Copied bool          // training paused for a copy alone, and the file was written in the background
+	Behind bool          // the file is written in the background
+	Copied bool          // so that training paused for a copy alone
 	Pause  time.Duration // time that training stood still
 
 	took time.Duration
@@ -96,9 +99,9 @@ func (w *Writer) roomForCopy(s *Share) bool {
 }
 
 // Save replaces path by a checkpoint: bounded host memory, written aside, whole or not at all. Training stands since
-// stopped. With background, and where memory has room for a copy of the state, it may go on as soon as Save returns,
-// and the error is Wait's; otherwise the file is written then. A checkpoint that is still being written must have been
-// waited for.
+// stopped. With background, and where the state stays or memory has room for a copy of it, it may go on as soon as Save
+// returns, and the error is Wait's; otherwise the file is written then. A checkpoint that is still being written must
+// have been waited for.
 func (w *Writer) Save(path string, c Content, stopped time.Time, background bool) (*Write, error) {
 	c.Header.Format, c.Header.Generator, c.Header.Activations = format, generatorName, activations
 	metadata, err := c.Header.metadata()
@@ -118,13 +121,16 @@ func (w *Writer) Save(path string, c Content, stopped time.Time, background bool
 		close(now.done)
 	}
 	if background {
-		s, err := w.copyOf(c.State)
-		if err != nil {
-			return nil, err
+		s := c.State
+		if !c.Stays {
+			if s, err = w.copyOf(s); err != nil {
+				return nil, err
+			}
+			now.Copied = s != nil
 		}
-		if now.Copied = s != nil; now.Copied {
+		if now.Behind = s != nil; now.Behind {
 			now.Pause = time.Since(stopped)
-			w.writing = now
+			w.writing, w.reads = now, c.Stays
 			go finish(s)
 			return now, nil
 		}
@@ -140,7 +146,14 @@ func (w *Writer) Finish() {
 	if w.writing != nil {
 		<-w.writing.done
 		w.note(w.writing.err)
-		w.writing = nil
+		w.writing, w.reads = nil, false
+	}
+}
+
+// Settle is Finish before the state changes: a checkpoint of a copy goes on.
+func (w *Writer) Settle() {
+	if w.reads {
+		w.Finish()
 	}
 }
 

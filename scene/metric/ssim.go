@@ -68,8 +68,8 @@ func CompareBytes() int64 {
 	return max(atomicfile.WriteBuffer+encodeMost, tile*int64(min(comparingWorkers, runtime.GOMAXPROCS(0))))
 }
 
-// encodeMost is the most that image/png takes of memory for a picture: compress/flate keeps 1.2 MB, and there are six
-// filtered rows and two plain ones of sheets, whose photos are up to 32768 pixels wide.
+// encodeMost is the most that encoding a picture as PNG takes of memory: compress/flate keeps 1.2 MB, twice, and there
+// are two plain rows, and one band filtered and packed, of sheets whose photos are up to 32768 pixels wide.
 const encodeMost = 4 << 20
 
 // meanSSIM is SSIM of images of the right sizes.

@@ -2,9 +2,6 @@ package photo
 
 import (
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
 	"io"
 	"math"
 
@@ -31,63 +28,12 @@ func WritePNG(path string, rgb []float32, width, height int) error {
 		return fmt.Errorf("write png: %d values for %dx%d pixels: %w", len(rgb), width, height, scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
-		return EncodePNG(w, &painted{width: width, height: height, paint: func(y int, row []uint8) {
+		return encodeRGB(w, width, height, func(y int, row []uint8) {
 			for i, v := range rgb[3*width*y : 3*width*(y+1)] {
 				row[i] = scene.ToByte(255 * float64(v))
 			}
-		}})
+		})
 	})
-}
-
-// EncodePNG writes an opaque picture the fast way: pictures are written by the hundred.
-func EncodePNG(w io.Writer, m image.Image) error {
-	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, m); err != nil {
-		return fmt.Errorf("write png: %w", err)
-	}
-	return nil
-}
-
-// painted is an opaque picture of which one row is in memory. Encoders ask row by row: as an image.RGBA, a sheet would
-// take 12 bytes for each pixel of its photo. It serves one goroutine, and a colour that it returned is good until the
-// next.
-type painted struct {
-	width, height int
-	paint         func(y int, rgb []uint8) // fills row y, three bytes a pixel
-
-	row   []uint8 // pixels of row at; nil: of none yet
-	at    int
-	pixel rgbPixel
-}
-
-// rgbPixel is an opaque colour of 8 bits a channel.
-type rgbPixel [3]uint8
-
-// RGBA implements color.Color.
-func (p *rgbPixel) RGBA() (r, g, b, a uint32) {
-	const wide = 0x101 // 0xff becomes 0xffff
-	return wide * uint32(p[0]), wide * uint32(p[1]), wide * uint32(p[2]), 0xffff
-}
-
-// ColorModel implements image.Image.
-func (p *painted) ColorModel() color.Model { return color.RGBAModel }
-
-// Bounds implements image.Image.
-func (p *painted) Bounds() image.Rectangle { return image.Rect(0, 0, p.width, p.height) }
-
-// Opaque tells encoders that there is no alpha.
-func (p *painted) Opaque() bool { return true }
-
-// At implements image.Image.
-func (p *painted) At(x, y int) color.Color {
-	if p.row == nil || p.at != y {
-		if p.row == nil {
-			p.row = make([]uint8, 3*p.width)
-		}
-		p.paint(y, p.row)
-		p.at = y
-	}
-	copy(p.pixel[:], p.row[3*x:])
-	return &p.pixel
 }
 
 // How WriteSheet lays out its three panels.
@@ -107,9 +53,9 @@ func WriteSheet(path string, photo scene.Image, render []float32) error {
 			len(render), scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(out io.Writer) error {
-		return EncodePNG(out, &painted{width: 3*w + 2*sheetGap, height: h, paint: func(y int, row []uint8) {
+		return encodeRGB(out, 3*w+2*sheetGap, h, func(y int, row []uint8) {
 			paintSheet(row, photo.Pix[4*w*y:4*w*(y+1)], render[3*w*y:3*w*(y+1)])
-		}})
+		})
 	})
 }
 

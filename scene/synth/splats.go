@@ -57,7 +57,7 @@ func (s *Capture) splat(out *scene.Splats, i int, at surface, size float64) {
 	}
 	out.LogitOpacities[i] = float32(synthOpaque * r2 * cos2)
 	coefficients := out.SH[3*out.K()*i:][:3*out.K()]
-	color := s.world.shade(at)
+	color := s.world.shade(&at)
 	for k := range coefficients {
 		coefficients[k] = float32(synthTint * (2*fraction(b[3]*float64(k+1)) - 1))
 		if k < 3 {

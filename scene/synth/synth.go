@@ -272,7 +272,7 @@ func (w *synthWorld) grid(l *lens, x, y float64, n int) (mean geom.Vec, spread f
 func (o *Options) points(w *synthWorld, views []scene.Camera) []scene.Point {
 	points := make([]scene.Point, o.Points)
 	o.eachPoint(w, views, func(i int, s surface, cam *scene.Camera) {
-		c := w.shade(s).Mul(255)
+		c := w.shade(&s).Mul(255)
 		at := s.point
 		if chance := o.random(streamSynthWrong, i); chance[0] < o.Wrong {
 			at = inFront(cam, s, chance[1])

@@ -70,7 +70,7 @@ func TestSynthPoints(t *testing.T) {
 		if d := geom.Vec(p.Pos).Sub(s.point).Length(); d > 1e-6 {
 			t.Errorf("point %d is %v from the surface", i, d)
 		}
-		c := world.shade(s).Mul(255)
+		c := world.shade(&s).Mul(255)
 		for k := range c {
 			if math.Abs(c[k]-float64(p.Color[k])) > 1.01 && c[k] < 255 {
 				t.Errorf("point %d has colour %v, its pixel %v", i, p.Color, c)
@@ -90,7 +90,7 @@ func TestSynthClosed(t *testing.T) {
 		side := math.Sqrt(1 - z*z)
 		d := geom.Vec{side * c, side * s, z}
 		hit := world.trace(ray{geom.Vec{4.4 * (r[2] - 0.5) * 2, 2.9, 0.2 + 3*r[3]}, d})
-		color := world.shade(hit)
+		color := world.shade(&hit)
 		if !(hit.t > 0) || hit.t > 3*synthDome {
 			t.Fatalf("ray %d: distance %v", i, hit.t)
 		}

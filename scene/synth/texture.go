@@ -115,8 +115,14 @@ func floorTexture() texture {
 	return func(p geom.Vec) geom.Vec {
 		r := math.Sqrt(p[0]*p[0] + p[1]*p[1])
 		shade := 0.92 + 0.16*noise(p.Mul(1.7))
-		inner := mix(tiles(p), rim, smooth(2.32, 2.38, r))
-		return mix(inner, sand(p), smooth(2.5, 2.56, r)).Mul(shade)
+		switch out := smooth(2.5, 2.56, r); out { // most of the time goes into noise: none is made that does not show
+		case 0:
+			return mix(tiles(p), rim, smooth(2.32, 2.38, r)).Mul(shade)
+		case 1:
+			return sand(p).Mul(shade)
+		default:
+			return mix(rim, sand(p), out).Mul(shade)
+		}
 	}
 }
 
@@ -125,15 +131,37 @@ func floorTexture() texture {
 func skyTexture() texture {
 	top, low, cloud := rgb(0x3f78b5), rgb(0xf4cf9f), rgb(0xfdeedd)
 	far, near := rgb(0x8799ad), rgb(0x5f7a66)
+	const edge = 0.008
+	// open is how much of the direction d is above a range of hills that is so low, and as high as rough more.
+	open := func(d geom.Vec, low, rough, size float64, place geom.Vec) float64 {
+		if d[2] > low+rough+edge {
+			return 1
+		}
+		angle := geom.Vec{d[0], d[1], 0}.Unit()
+		top := low + rough*noise(angle.Mul(size).Add(place))
+		return smooth(top-edge, top+edge, d[2])
+	}
 	return func(p geom.Vec) geom.Vec {
 		d := p.Unit()
-		angle := geom.Vec{d[0], d[1], 0}.Unit()
-		sky := mix(low, top, smooth(-0.02, 0.55, d[2]))
-		sky = mix(sky, cloud, 0.75*smooth(0.52, 0.72, cloudy(geom.Vec{d[0], d[1], 2.6 * d[2]}.Mul(2.2))))
-		farTop := 0.10 + 0.13*noise(angle.Mul(2.4).Add(geom.Vec{5, 9, 3}))
-		nearTop := 0.03 + 0.11*noise(angle.Mul(3.1).Add(geom.Vec{2, 4, 8}))
-		sky = mix(far.Mul(0.9+0.25*noise(d.Mul(9))), sky, smooth(farTop-0.008, farTop+0.008, d[2]))
-		hill := near.Mul(0.8 + 0.45*cloudy(d.Mul(7)))
-		return mix(hill, sky, smooth(nearTop-0.008, nearTop+0.008, d[2]))
+		overNear := open(d, 0.03, 0.11, 3.1, geom.Vec{2, 4, 8})
+		var sky, hill geom.Vec // none is made that does not show
+		if overNear < 1 {
+			hill = near.Mul(0.8 + 0.45*cloudy(d.Mul(7)))
+		}
+		if overNear == 0 {
+			return hill
+		}
+		overFar := open(d, 0.10, 0.13, 2.4, geom.Vec{5, 9, 3})
+		if overFar > 0 {
+			sky = mix(low, top, smooth(-0.02, 0.55, d[2]))
+			sky = mix(sky, cloud, 0.75*smooth(0.52, 0.72, cloudy(geom.Vec{d[0], d[1], 2.6 * d[2]}.Mul(2.2))))
+		}
+		if overFar < 1 {
+			sky = mix(far.Mul(0.9+0.25*noise(d.Mul(9))), sky, overFar)
+		}
+		if overNear < 1 {
+			sky = mix(hill, sky, overNear)
+		}
+		return sky
 	}
 }

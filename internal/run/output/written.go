@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 )
 
 // WrittenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list,
@@ -99,12 +100,18 @@ func (w *Written) Begin(paths ...string) error {
 	return w.save()
 }
 
-// End marks what was written.
+// End marks what was written. Large models are read for that, and pictures by the hundred: all cores do.
 func (w *Written) End() error {
+	var names []string
 	for name, mark := range w.Files {
 		if mark == "" {
-			w.mark(name)
+			names = append(names, name)
 		}
+	}
+	found := make([]func(), len(names))
+	parallel.For(len(names), func(i int) { found[i] = w.look(names[i]) })
+	for _, note := range found {
+		note()
 	}
 	if len(w.Files) == 0 {
 		return os.Remove(filepath.Join(w.dir, WrittenFile))
@@ -112,19 +119,21 @@ func (w *Written) End() error {
 	return w.save()
 }
 
-// mark marks a file. One that was not written, after all, leaves the list. The scores grow by what eval and others add
-// to them, and have no mark.
-func (w *Written) mark(name string) {
+// look looks at a file and returns what marks it. One that was not written, after all, leaves the list. The scores grow
+// by what eval and others add to them, and have no mark.
+func (w *Written) look(name string) (note func()) {
 	path := filepath.FromSlash(name)
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.dir, path)
 	}
-	w.Files[name] = ""
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		delete(w.Files, name)
-	} else if !slices.Contains(scoreFiles, name) {
-		w.Files[name] = markOf(path)
+		return func() { delete(w.Files, name) }
 	}
+	mark := ""
+	if !slices.Contains(scoreFiles, name) {
+		mark = markOf(path)
+	}
+	return func() { w.Files[name] = mark }
 }
 
 // scoreFiles are those that commands add to, and do not replace.
@@ -150,7 +159,7 @@ func AddWritten(dir string, paths ...string) error {
 		return nil
 	}
 	for _, path := range paths {
-		w.mark(w.key(path))
+		w.look(w.key(path))()
 	}
 	return w.save()
 }

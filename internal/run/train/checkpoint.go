@@ -46,7 +46,9 @@ type saver struct {
 	remembered bool                               // asked is on disk
 	last       time.Time                          // end of the last write, or the start
 	full       bool                               // the last periodic write failed
+	clears     bool                               // once the run's last checkpoint is whole, old ones go
 	failed     error                              // the first failure of a write that was asked for
+	lastErr    error                              // why there is no checkpoint of the end
 	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
 	now        atomic.Bool                        // somebody wants a checkpoint now
 	log        []output.CheckpointLog
@@ -188,7 +190,7 @@ func (s *saver) atStop(step int) {
 		s.periodic()
 		return
 	}
-	err := s.save(true)
+	err := s.save(s.roomForBoth())
 	if err = errors.Join(err, s.r.writeModel(step)); err != nil {
 		s.fail(fmt.Errorf("save step %d: %w", step, err))
 	}
@@ -241,12 +243,19 @@ func (s *saver) save(background bool) error {
 		return err
 	}
 	s.identify()
-	w, err := t.SaveCheckpoint(s.checkpointPath(t.Step()), background)
+	path := s.checkpointPath(t.Step())
+	var w *checkpoint.Write
+	var err error
+	if background && t.Complete() {
+		w, err = t.SaveLast(path)
+	} else {
+		w, err = t.SaveCheckpoint(path, background)
+	}
 	if err != nil {
 		return err
 	}
 	s.pending, s.wanted = w, slices.Contains(s.o.SaveAt, w.Step)
-	if w.Copied {
+	if w.Behind {
 		return nil
 	}
 	return s.collect()
@@ -316,28 +325,47 @@ func noSpace(what string, need, free int64) error {
 		pipeline.BytesText(max(free, 0)))
 }
 
-// end writes the checkpoint of a run that is done, or was stopped, and leaves as many as were asked for.
+// end writes the checkpoint of a run that is done, or was stopped: where the former has room, in the background, while
+// its model is written and measured. ended must be called in any case.
 func (s *saver) end(interrupted bool) error {
 	if s.o.Off {
 		return nil
 	}
 	t := s.r.Trainer
 	s.settle()
-	var err error
 	asked := slices.Contains(s.o.SaveAt, t.Step())
 	if interrupted && !asked && !s.r.limit.over && s.tooEarly() {
 		s.r.Console.Note("no checkpoint is written: its photos have not all been read once, and little has been trained")
 		return s.failed
 	}
+	s.clears = !interrupted
 	nothingNew := !t.Changed() && len(s.kept) > 0
 	if keep := s.o.keepAtEnd(); (interrupted || keep > 0 || asked) && !nothingNew {
-		err = s.save(false)
+		s.lastErr = s.save(!interrupted && s.roomForBoth())
 	}
-	if err == nil && !interrupted {
+	if s.pending != nil {
+		return s.failed
+	}
+	return s.ended()
+}
+
+// ended waits for what end began, and leaves as many checkpoints as were asked for. It may be called again.
+func (s *saver) ended() error {
+	s.lastErr = errors.Join(s.lastErr, s.collect())
+	if s.lastErr == nil && s.clears {
 		s.startOver() // where nothing was written
 		s.prune(s.o.keepAtEnd())
 	}
-	return errors.Join(s.failed, err)
+	s.clears = false
+	return errors.Join(s.failed, s.lastErr)
+}
+
+// roomForBoth reports whether the disk has room for a checkpoint and the model at once. Otherwise the model comes after
+// the checkpoint, so that it has the room of one that cannot be written.
+func (s *saver) roomForBoth() bool {
+	both := 2 * (s.r.Trainer.CheckpointBytes(0) + checkpointHeader) // a checkpoint is larger than a model
+	free, known := atomicfile.FreeSpace(s.r.Out)
+	return known && free >= both
 }
 
 // worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first

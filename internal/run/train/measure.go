@@ -118,24 +118,14 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := output.WritePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.Index]), func(path string) error {
-		return photo.WriteSheet(path, c.Photo, c.Render)
-	}); err != nil {
+	written := make(chan error, 1)
+	go func() { // both take a core about as long
+		written <- output.WritePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.Index]),
+			func(path string) error { return photo.WriteSheet(path, c.Photo, c.Render) })
+	}()
+	sheet, thumb, err := e.small(c)
+	if err := errors.Join(<-written, err); err != nil {
 		return nil, err
-	}
-	var sheet *boardPicture
-	if r.rec.boards(c.Index) {
-		if sheet, err = newBoardPicture(c.Photo, c.Render); err != nil {
-			return nil, err
-		}
-	}
-	var thumb *report.Picture
-	if r.Report {
-		made := photo.FromFloats(c.Render, c.Photo.Width, c.Photo.Height)
-		if thumb, err = report.NewPicture(c.Cam.Name, photo.Fit(c.Photo, report.Side),
-			photo.Fit(made, report.Side)); err != nil {
-			return nil, err
-		}
 	}
 	return func() {
 		e.views = append(e.views, view)
@@ -145,6 +135,20 @@ func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 		}
 		e.thumbs.Add(thumb, view)
 	}, nil
+}
+
+// small makes what the board and the report show of a picture, nil where they show nothing.
+func (e *evaluation) small(c *evaluate.Comparison) (sheet *boardPicture, thumb *report.Picture, err error) {
+	if e.run.rec.boards(c.Index) {
+		if sheet, err = newBoardPicture(c.Photo, c.Render); err != nil {
+			return nil, nil, err
+		}
+	}
+	if e.run.Report {
+		made := photo.FromFloats(c.Render, c.Photo.Width, c.Photo.Height)
+		thumb, err = report.NewPicture(c.Cam.Name, photo.Fit(c.Photo, report.Side), photo.Fit(made, report.Side))
+	}
+	return sheet, thumb, err
 }
 
 // pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.

@@ -29,11 +29,14 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 }
 
 // startedRun begins a run of three steps, which other tests train, and returns what it says.
-func startedRun(t *testing.T, eval bool) (r *Run, said *bytes.Buffer) {
+func startedRun(t *testing.T, eval bool, change ...func(*Options)) (r *Run, said *bytes.Buffer) {
 	t.Helper()
 	o := NewOptions()
 	o.Scene, o.Out, o.Config.Iterations, o.Progress, o.Eval = runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3,
 		meter.None, eval
+	for _, f := range change {
+		f(o)
+	}
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}

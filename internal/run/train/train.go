@@ -137,7 +137,11 @@ func (r *Run) conclude(ctx context.Context, interrupted bool,
 	if interrupted && r.saver.aside && saveErr == nil { // else the model is all that is left of the training
 		return nil, r.saver.givenUp()
 	}
-	if st, err = r.finish(ctx, interrupted, seen); err == nil {
+	st, err = r.finish(ctx, interrupted, seen)
+	if saveErr = r.saver.ended(); errors.Is(saveErr, pipeline.ErrDiverged) {
+		return nil, saveErr
+	}
+	if err == nil {
 		err = r.stoppedError(interrupted, saveErr == nil)
 	}
 	return st, r.fullHint(errors.Join(err, saveErr))

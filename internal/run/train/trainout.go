@@ -77,9 +77,11 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 			return failed
 		})
 	if lost != nil {
-		return nil, lost
+		err = lost
 	}
 	if err != nil {
+		dir := filepath.Dir(path)
+		_, _ = os.Remove(dir), os.Remove(filepath.Dir(dir)) // where nothing else is in them
 		return nil, err
 	}
 	return func() error {
@@ -139,6 +141,7 @@ func (r *Run) finish(ctx context.Context, interrupted bool, seen func(scene.Imag
 	if err := errors.Join(<-files, err); err != nil {
 		return nil, err
 	}
+	_ = r.saver.ended() // conclude reports its error
 	if old := filepath.Join(r.Out, "results.json"); len(r.Test) == 0 && output.IsFile(old) {
 		r.Console.Warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
