@@ -11,8 +11,8 @@ import (
 // clock tells how long a run has taken. It is told what was done: the clock of tests goes by that alone.
 type clock interface {
 	passed() time.Duration
-	rehearsed(level int) // a step of a rehearsal, on photos that are halved so many times
-	trained(level int)   // likewise a step of the run
+	rehearsed(level, splats int) // a step of a rehearsal, on photos that are halved so many times
+	trained(level int)           // likewise a step of the run
 	evaluated(photos int)
 }
 
@@ -35,7 +35,7 @@ func (r *Run) startClock() {
 type wallClock struct{ began time.Time }
 
 func (c wallClock) passed() time.Duration { return time.Since(c.began) }
-func (wallClock) rehearsed(int)           {}
+func (wallClock) rehearsed(int, int)      {}
 func (wallClock) trained(int)             {}
 func (wallClock) evaluated(int)           {}
 
@@ -59,7 +59,7 @@ func parseStepClock(text string) (*stepClock, error) {
 	return c, nil
 }
 
-func (c *stepClock) passed() time.Duration { return c.sum }
-func (c *stepClock) rehearsed(level int)   { c.sum += c.rehearsal >> (2 * level) }
-func (c *stepClock) trained(level int)     { c.sum += c.training >> (2 * level) }
-func (c *stepClock) evaluated(photos int)  { c.sum += c.evaluation * time.Duration(photos) }
+func (c *stepClock) passed() time.Duration  { return c.sum }
+func (c *stepClock) rehearsed(level, _ int) { c.sum += c.rehearsal >> (2 * level) }
+func (c *stepClock) trained(level int)      { c.sum += c.training >> (2 * level) }
+func (c *stepClock) evaluated(photos int)   { c.sum += c.evaluation * time.Duration(photos) }

@@ -4,70 +4,63 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
-	"vksplat/internal/run/evaluate"
 	"vksplat/pipeline"
+	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
-	"vksplat/scene/photo"
 )
 
-// rehearsal trains throw-away models in a few steps each, by the run's recipe with everything in it scaled: they go
-// through the same sizes of photos and, unless gradients decide that, the same numbers of splats. What the device
-// compiles and the photos that are decoded meanwhile are the run's, too.
+// rehearsal times steps of throw-away models: one with the run's first splats, and one with as many as it will end
+// with, on photos of each size. These models do not grow, which would take as long as it does in the run: what a
+// schedule takes follows from the times, see stepTimes. What is compiled and decoded meanwhile is the run's, too.
 type rehearsal struct {
 	r       *Run
 	cams    []scene.Camera
 	init    *scene.Splats
 	options pipeline.TrainerOptions
 
-	steps   int     // of a measurement; 0 until kernels are compiled and photos decoded
-	guess   float64 // seconds of a step, before any is measured
-	start   float64 // seconds for the photos that are not decoded
-	decoded int     // photos, from the first on, that steps do not wait for
-	besides besides // zero until a model has grown
+	growth  growth
+	times   stepTimes
+	views   []int   // that models are trained on
+	photo   float64 // seconds that decoding a photo takes
+	once    float64 // seconds that the run takes before its steps are as fast as those that were timed
+	besides besides
 }
 
-// The lengths of rehearsals, in steps. The first few are to have kernels compiled.
+// The sizes of rehearsals.
 const (
-	warmSteps = 8
-	fewSteps  = 24 // of a measurement at least
-	mostSteps = 1000
+	stretches  = 4   // of steps on photos of a size: one to have programs made, and three to be timed
+	mostSteps  = 12  // of a stretch
+	somePhotos = 12  // that models are trained on: enough to differ, few enough to be on the device soon
+	mostGrown  = 1e6 // splats: times of more are extrapolated
 )
+
+// cpuType is the type of devices whose steps run on the cores that decode photos.
+const cpuType = "cpu"
 
 // The times of rehearsals, as shares of the limit.
 const (
-	decodeShare  = 0.1  // for photos ahead of the steps, which the run needs anyway
-	warmShare    = 0.2  // after which the first few steps end, whatever they have seen
-	mostShare    = 0.08 // likewise a measurement
-	aimedShare   = 0.04 // that the steps of a measurement take, if they are not the fewest or most
-	halvingShare = 0.3  // after which no smaller photos are tried
+	decodeShare = 0.1  // for photos ahead of the steps, which the run needs anyway
+	pilotShare  = 0.2  // after which the pilot ends, whatever it has seen
+	aimedShare  = 0.05 // for the steps that are timed
+	mostShare   = 0.15 // after which they end; if the fewest take longer, none is timed beside the pilot's
 )
 
-// growsSlower is about how many times longer steps take than the first few, which have few splats.
-const growsSlower = 3
+// leastAimed are seconds for the steps that are timed where the share of the limit is less.
+const leastAimed = 0.25
 
-// About how many refinements a rehearsal has, if the recipe has as many: more would be most of its time. Where
-// gradients decide how much each adds, half of them are before its last.
-const (
-	refineTimes = 12
-	growTimes   = 6
-)
+// share returns the seconds of a share of the limit.
+func (h *rehearsal) share(s float64) float64 { return s * time.Duration(h.r.TimeLimit).Seconds() }
 
-// share returns a share of the limit.
-func (h *rehearsal) share(s float64) time.Duration { return time.Duration(s * float64(h.r.TimeLimit)) }
-
-// left returns what is left of the limit for steps.
-func (h *rehearsal) left() time.Duration {
-	return time.Duration(h.r.TimeLimit) - h.besides.onTheWay - h.besides.end - h.r.limit.clock.passed()
+// left returns the seconds that are left of the limit for steps, less what steps wait for photos that are not decoded.
+func (h *rehearsal) left() float64 {
+	waits := max(0, len(h.cams)-h.r.photos.Stats().Decoded)
+	taken := h.besides.onTheWay + h.besides.end + h.r.limit.clock.passed()
+	return h.share(1) - taken.Seconds() - h.once - h.photo*float64(waits)
 }
 
 // smallest is the shorter side of the smallest photo.
@@ -79,101 +72,159 @@ func (h *rehearsal) smallest() int {
 	return least
 }
 
-// pace measures a recipe.
-func (h *rehearsal) pace(ctx context.Context, cfg recipe.Config) (p pace, err error) {
-	if h.steps == 0 {
-		if err := h.decode(ctx); err != nil {
-			return p, err
-		}
-		still := cfg
-		still.RefineEvery = 0
-		warm, err := h.train(ctx, still, still, warmSteps, warmShare)
-		if err != nil {
-			return p, err
-		}
-		h.guess = scene.Median(warm.times) * growsSlower
-		h.steps = max(fewSteps, int(min(mostSteps, h.share(aimedShare).Seconds()/h.guess)))
+// measure times the steps of a recipe, and on photos that are halved up to so many times where few of its steps fit.
+func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) error {
+	defer h.r.photos.Forget()
+	h.growth = growthOf(&cfg, h.cams, h.r.nPoints, h.init.N, h.r.plan.Ceiling)
+	if err := h.decode(ctx); err != nil {
+		return err
 	}
-	share := float64(pace{h.guess, h.start}.fit(h.left().Seconds())) / float64(cfg.Iterations)
-	like := cfg.Scaled(min(1, max(share, 1e-3))) // as short as the run will be
-	measured, err := h.train(ctx, cfg, like, h.steps, mostShare)
+	few := h.growth.first
+	many := min(h.growth.last(&cfg), max(few, mostGrown))
+	pilot, err := h.train(ctx, cfg, trial{splats: few, sizes: 1, steps: 1, share: pilotShare})
 	if err != nil {
-		return p, err
+		return err
 	}
-	each, once := measured.sum(h.steps)
-	return pace{step: each, start: h.start + once}, nil
-}
-
-// laps are the seconds of a rehearsal's steps, at least of one. It refines every so many; 0: never.
-type laps struct {
-	times []float64
-	every int
-}
-
-// sum returns the mean seconds of all steps of a rehearsal, of which the last may not have been done: they take as long
-// as those before them. Between two refinements all are taken to be as long as the median. What they took beyond that
-// is once: the model grows in a few large steps here and in many small ones in the run, but to the same size, with the
-// same allocations.
-func (l *laps) sum(steps int) (each, once float64) {
-	every := l.every
-	if every <= 0 {
-		every = max(1, steps/refineTimes)
+	later := pilot.slower(many)
+	h.times = stepTimes{pilot, later}
+	if later.at(0)*float64(min(fewestSteps, cfg.Iterations)) < h.left() {
+		halved = cfg.NumDownscales
 	}
-	total, last := 0.0, 0.0
-	for part := range slices.Chunk(l.times, every) {
-		took := 0.0
-		for _, t := range part {
-			took += t
+	all := stretches * (2 - 1/float64(int(1)<<halved)) // stretches: those on photos of half the size are half as long
+	steps := max(leastAimed, h.share(aimedShare)) / max(all*(pilot.at(0)+later.at(0)), 1e-9)
+	try := trial{splats: few, sizes: halved + 1, steps: int(min(mostSteps, max(1, steps))), share: mostShare}
+	fits := func(m *modelTimes) bool { return m.at(0)*all < h.share(mostShare) }
+	if many != few && fits(&pilot) {
+		try.or = pilot
+		if h.times.few, err = h.train(ctx, cfg, try); err != nil {
+			return err
 		}
-		last = scene.Median(part)
-		total += last * float64(len(part))
-		once += max(0, took-last*float64(len(part)))
 	}
-	return max(total+last*float64(steps-len(l.times)), 1e-9) / float64(max(steps, 1)), once
+	try.or, try.last = h.times.few.slower(many), true
+	if !fits(&later) { // only what follows the last step is measured
+		h.times.many = try.or
+		try.steps = 0
+		_, err = h.train(ctx, cfg, try)
+		return err
+	}
+	try.splats = many
+	h.times.many, err = h.train(ctx, cfg, try)
+	if many == few {
+		h.times.few = h.times.many
+	}
+	return err
 }
 
-// train trains a model in so many steps, or fewer where they take more than a share of the limit.
-func (h *rehearsal) train(ctx context.Context, cfg, like recipe.Config, steps int, share float64) (done laps,
-	err error) {
-	r, o, scaled := h.r, h.options, rehearsed(cfg, like, steps, h.init.N)
-	o.Interludes, o.OnPressure, o.Warn = nil, nil, nil
+// trial says how a throw-away model is trained.
+type trial struct {
+	splats int
+	sizes  int        // of photos, the smallest first
+	steps  int        // of a stretch
+	share  float64    // of the limit, after which it ends
+	or     modelTimes // what is taken for steps that it does not come to
+	last   bool       // what the run takes beside its steps is measured, too
+}
+
+// train times the steps of a throw-away model.
+func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, try trial) (m modelTimes, err error) {
+	r, clock := h.r, h.r.limit.clock
 	defer r.keepBudgets()() // the run finds out for itself that memory is short, and says so
-	if o.Depths != nil {
-		o.Depths = o.Depths[:h.decoded]
-	}
-	t, err := pipeline.NewTrainer(r.device, h.cams[:h.decoded], r.photos, h.init, r.Capture.SceneScale, scaled, o)
+	began := clock.passed()
+	t, err := h.trainer(cfg, try)
 	if err != nil {
-		return done, err
+		return m, err
 	}
-	defer func() {
-		err = errors.Join(err, t.Close())
-		r.photos.Forget() // what the next steps would have been of
-	}()
+	defer func() { err = errors.Join(err, t.Close()) }()
+	made := (clock.passed() - began).Seconds()
+	h.once = 0 // of the last model
+	laps, err := h.laps(ctx, t, try)
+	if err != nil {
+		return m, err
+	}
+	m = modelTimes{try.splats, make([]float64, try.sizes)}
+	for level := try.sizes - 1; level >= 0; level-- {
+		list, seconds := laps[level], try.or.at(level)
+		switch {
+		case len(list) > 0:
+			seconds = scene.Median(slices.Clone(list[min(1, len(list)-1):])) // programs were made in the first
+		case level < try.sizes-1:
+			seconds += m.seconds[level+1] - try.or.at(level+1)
+		}
+		m.seconds[level] = seconds
+		for _, lap := range list {
+			h.once += max(0, lap-seconds) * float64(try.steps)
+		}
+	}
+	if try.last {
+		h.once += made
+		h.besides, err = r.estimateBesides(t)
+	}
+	return m, err
+}
+
+// trainer makes a throw-away trainer.
+func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, error) {
+	r, o := h.r, h.options
+	o.Interludes, o.OnPressure, o.Warn = nil, nil, nil
+	cams, source := h.cams, photos.Source(r.photos)
+	if h.views != nil {
+		cams, source = pick(cams, h.views), someOf{r.photos, h.views}
+		if o.Depths != nil {
+			o.Depths = pick(o.Depths, h.views)
+		}
+		if !r.plan.Device.PhotoAll { // most steps of the run bring their photo to the device
+			o.PhotoBytes = -1
+		}
+	}
+	init := h.init
+	if try.splats != h.growth.first { // else the trainer itself leaves out what is too many
+		init = modelLike(init, try.splats)
+	}
+	return pipeline.NewTrainer(r.device, cams, source, init, r.Capture.SceneScale, rehearsed(cfg, try), o)
+}
+
+// rehearsed returns the recipe of a throw-away model: its splats show all that they can from the first steps on and
+// are never refined, though what would do that is compiled.
+func rehearsed(cfg recipe.Config, try trial) recipe.Config {
+	c := cfg
+	c.Iterations = try.sizes*stretches*try.steps + 1 // after the last step, which is not done, a model may be refined
+	c.NumDownscales, c.ResolutionSchedule, c.SHInterval = try.sizes-1, max(1, stretches*try.steps), 1
+	c.RefineStart, c.RefineStop, c.ResetEvery = c.Iterations, 0, 0
+	if c.Splats > 0 {
+		c.Splats = try.splats
+	}
+	return c
+}
+
+// laps trains in stretches of as many steps, so many for each size of photos, and returns what a step of each took in
+// seconds, by how many times photos are halved. All steps took no longer than once beside that. Nothing is in flight
+// between stretches: when the host hears of a single step says little of how long it took.
+func (h *rehearsal) laps(ctx context.Context, t *pipeline.Trainer, try trial) (laps [][]float64, err error) {
 	part, stop := context.WithCancel(ctx)
 	defer stop()
-	clock := r.limit.clock
-	before := clock.passed()
-	end := before + h.share(share)
-	done.every = scaled.RefineEvery
-	err = t.RunTo(part, steps, func(p pipeline.Progress) {
-		if p.More {
-			return
+	clock := h.r.limit.clock
+	end := clock.passed().Seconds() + h.share(try.share)
+	laps = make([][]float64, try.sizes)
+	for i := range try.sizes * stretches {
+		began, done, level := clock.passed(), t.Step(), try.sizes-1-i/stretches
+		err = t.RunTo(part, (i+1)*try.steps, func(p pipeline.Progress) {
+			if !p.More {
+				clock.rehearsed(p.Level, p.Splats)
+			}
+			if clock.passed().Seconds() > end {
+				stop()
+			}
+		})
+		if steps := t.Step() - done; steps > 0 {
+			laps[level] = append(laps[level], (clock.passed()-began).Seconds()/float64(steps))
 		}
-		clock.rehearsed(p.Level)
-		now := clock.passed()
-		done.times = append(done.times, (now - before).Seconds())
-		if before = now; now > end {
-			stop()
+		if part.Err() != nil {
+			break
+		} else if err != nil {
+			return nil, err
 		}
-	})
-	if err != nil && (ctx.Err() != nil || part.Err() == nil) {
-		return done, err
 	}
-	if h.steps == 0 || h.besides.end > 0 { // once is enough, of a model that has grown
-		return done, nil
-	}
-	h.besides, err = r.estimateBesides(t)
-	return done, err
+	return laps, ctx.Err()
 }
 
 // keepBudgets notes the devices' budgets, which a trainer lowers if memory is short, and returns what restores them.
@@ -190,140 +241,71 @@ func (r *Run) keepBudgets() (restore func()) {
 	}
 }
 
-// rehearsed scales a recipe to so many steps. In the recipe as short as it will be, like, the number of splats grows as
-// fast. first is the number to start with.
-func rehearsed(cfg, like recipe.Config, steps, first int) recipe.Config {
-	c := cfg.Scaled(float64(steps) / float64(cfg.Iterations))
-	c.Iterations = steps
-	c.ResetEvery = 0 // a model does not recover in so few steps
-	times := refineTimes
-	if c.Strategy == recipe.Strategy3DGS && c.Splats == 0 {
-		times = growTimes
-	}
-	c.RefineEvery = min(like.RefineEvery, max(c.RefineEvery, steps/times))
-	all := c.Refinements()
-	switch {
-	case c.Strategy == recipe.StrategyMCMC && all > 0:
-		c.GrowFactor = math.Pow(c.GrowFactor, max(1, float64(like.Refinements())/float64(all)))
-	case c.Strategy == recipe.StrategyMCMC:
-		c.Splats = min(c.Splats, first)
-	case c.Splats > 0: // they at most double at each refinement
-		c.Splats = min(c.Splats, first<<min(all, 8))
-	}
-	return c
+// someOf are some photos of a cache, which is not told what will be asked for: it has them.
+type someOf struct {
+	all   *photos.Cache
+	views []int
 }
 
-// decode has the cache read the photos ahead of the steps, for a share of the limit: the run visits each sooner or
-// later. What is left by then is foreseen to take as long a photo. Where the cache does not hold all, steps wait for
-// photos in the rehearsal as they will in the run.
+func (s someOf) Photo(ctx context.Context, view int) (scene.Image, error) {
+	return s.all.Photo(ctx, s.views[view])
+}
+
+func (s someOf) Release(view int) { s.all.Release(s.views[view]) }
+
+// pick returns some of a list.
+func pick[T any](list []T, which []int) (some []T) {
+	for _, i := range which {
+		some = append(some, list[i])
+	}
+	return some
+}
+
+// decode has the cache read photos ahead of the steps: those for throw-away models, and the others meanwhile, since the
+// run visits each sooner or later. Where steps would take their turns with that on the same cores, they wait until all
+// photos are there, for a share of the limit. Where the cache does not hold all, steps wait for photos as the run's do.
 func (h *rehearsal) decode(ctx context.Context) error {
-	r, n := h.r, len(h.cams)
-	h.start, h.decoded = 0, n
+	r, n, clock := h.r, len(h.cams), h.r.limit.clock
 	if !r.plan.Host.CacheAll {
 		return nil
 	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
+	order := spread(n, somePhotos)
 	r.photos.Expect(order)
-	defer r.photos.Forget()
-	clock := r.limit.clock
-	began, most := clock.passed(), h.share(decodeShare)
-	for i := range order {
-		if took := clock.passed() - began; i > 0 && took > most {
-			h.decoded, h.start = i, took.Seconds()/float64(i)*float64(n-i)
-			return nil
+	sharing := r.device.Summary().Type == cpuType
+	began, most := clock.passed().Seconds(), h.share(decodeShare)
+	for _, view := range order {
+		enough := len(h.views) >= somePhotos && !sharing
+		if len(h.views) > 0 && (enough || clock.passed().Seconds()-began > most) {
+			break
 		}
-		switch _, err := r.photos.Photo(ctx, i); {
+		switch _, err := r.photos.Photo(ctx, view); {
 		case err == nil:
-			r.photos.Release(i)
+			r.photos.Release(view)
+			if len(h.views) < somePhotos {
+				h.views = append(h.views, view)
+			}
 		case !errors.Is(err, fault.ErrData) || r.Load.Strict: // else training goes on without it
 			return err
 		}
 	}
+	if sharing {
+		r.photos.Forget()
+	}
+	h.photo = (clock.passed().Seconds() - began) / float64(max(1, r.photos.Stats().Decoded))
 	return nil
 }
 
-// Of what follows the last step.
-const (
-	diskRate    = 300e6                  // bytes a second that files are foreseen to take
-	closingTime = 300 * time.Millisecond // for the rest
-)
-
-// estimateBesides says what the run will take beside its steps: one held-out photo is measured, and the model read, as
-// the run will do it. Exports are not foreseen, nor what is written of the model while it is trained on.
-func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
-	clock, n := r.limit.clock, t.NSplats()
-	last := max(n, r.Config.Splats)
-	began := clock.passed()
-	if err := t.ReadSplats(func(*scene.Splats) error { return nil }); err != nil {
-		return b, err
+// spread returns the numbers below n in an order that begins with so many at even distances.
+func spread(n, first int) (order []int) {
+	taken := make([]bool, n)
+	for i := range min(n, first) {
+		at := i * n / min(n, first)
+		order, taken[at] = append(order, at), true
 	}
-	bytes := float64(last) * modelBytes
-	if !r.Checkpoints.Off {
-		bytes += float64(t.CheckpointBytes(last))
-	}
-	// of parameters; a checkpoint has as many numbers three times
-	read := 4 * (clock.passed() - began).Seconds() * float64(last) / float64(max(n, 1))
-	files := time.Duration((read + bytes/diskRate) * float64(time.Second))
-	b = besides{onTheWay: time.Duration(r.ahead(r.Checkpoints.SaveAt)) * files, end: closingTime + files}
-	if len(r.Test) == 0 {
-		return b, nil
-	}
-	each, err := r.timeView(t, &r.Capture.Cameras[r.Test[0]])
-	each *= time.Duration(len(r.Test))
-	b.onTheWay += each * time.Duration(r.ahead(r.EvalAt))
-	b.end += each
-	return b, err
-}
-
-// ahead returns how many of steps are still to come, and before the last.
-func (r *Run) ahead(steps cli.Steps) (n int) {
-	done := -1
-	if r.Trainer != nil {
-		done = r.Trainer.Step()
-	}
-	for _, step := range steps {
-		if step > done && step < r.Config.Iterations {
-			n++
+	for i := range n {
+		if !taken[i] {
+			order = append(order, i)
 		}
 	}
-	return n
-}
-
-// modelBytes is about what a splat takes in the model's file.
-const modelBytes = 248
-
-// timeView measures how long the evaluation of a view takes. What fails here fails again when the run comes to it.
-func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, error) {
-	clock := r.limit.clock
-	render, err := t.RenderInto(nil, *cam) // the first has programs made
-	if err != nil {
-		return 0, err
-	}
-	began := clock.passed()
-	if render, err = t.RenderInto(render, *cam); err != nil {
-		return 0, err
-	}
-	drawn := clock.passed() - began
-	began = clock.passed()
-	images, errs := photo.DecodeViews([]scene.Camera{*cam})
-	if errs[0] != nil {
-		return drawn, nil
-	}
-	c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], r.Config.Background), Render: render}
-	made, mask := c.Comparable(false)
-	if _, err := evaluate.Score(c.Cam, c.Photo, made, mask); err != nil {
-		return drawn, nil
-	}
-	if dir, err := os.MkdirTemp("", "vksplat-rehearsal-"); err == nil {
-		_ = photo.WriteSheet(filepath.Join(dir, captured.PictureNames([]scene.Camera{*cam})[0]), c.Photo, made)
-		_ = os.RemoveAll(dir)
-	}
-	// several photos are compared at once
-	each := drawn + (clock.passed()-began)/time.Duration(min(4, runtime.GOMAXPROCS(0)))
-	began = clock.passed()
-	clock.evaluated(1)
-	return each + clock.passed() - began, nil
+	return order
 }

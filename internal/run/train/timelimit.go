@@ -77,17 +77,6 @@ type besides struct {
 	end      time.Duration // for what comes after it
 }
 
-// pace is what a rehearsal finds out, in seconds.
-type pace struct {
-	step  float64 // the mean of a step, over the schedule
-	start float64 // what the start takes beside steps
-}
-
-// fit returns how many steps fit into so many seconds.
-func (p pace) fit(seconds float64) int {
-	return max(0, int((seconds-p.start)*(1-limitMargin)/p.step+1e-9)) // 9.4 s are 940 of 0.01
-}
-
 // limitChooses reports whether the limit chooses the number of steps: it stays where it was given, and in a run that
 // goes on.
 func (o *Options) limitChooses() bool {
@@ -107,27 +96,25 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	if !r.known("num-downscales") && !r.known("resolution-schedule") {
 		list = halvings(full, h.smallest())
 	}
-	fits := func(p pace) int { return p.fit(h.left().Seconds()) }
+	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
+		return err
+	}
 	var best recipe.Config
-	var bestPace pace
+	steps, step := 0, 0.0 // that fit; the mean seconds of one
 	for i, cfg := range list {
-		if i > 0 && r.limit.clock.passed() > h.share(halvingShare) {
+		n := h.times.fit(cfg, h.growth, h.left()*(1-limitMargin))
+		n = max(n, min(leastSteps, full.Iterations)) // the clock ends them if they take too long
+		short := ofSteps(cfg, n)
+		mean := h.times.schedule(&short, h.growth) / float64(n)
+		if i > 0 && mean*halvingGain > step {
 			break
 		}
-		p, err := h.pace(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		if i > 0 && p.step*halvingGain > bestPace.step {
-			break
-		}
-		if best, bestPace = cfg, p; fits(p) >= min(fewestSteps, full.Iterations) {
+		if best, steps, step = cfg, n, mean; steps >= min(fewestSteps, full.Iterations) {
 			break
 		}
 	}
-	steps := max(fits(bestPace), min(leastSteps, full.Iterations)) // the clock ends them if they take too long
 	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.end)
-	r.tellChoice(bestPace, full.Iterations, r.shorten(best, steps, full.Iterations))
+	r.tellChoice(1/max(step, 1e-9), full.Iterations, r.shorten(best, steps, full.Iterations))
 	r.warnSchedule()
 	// check again: the last step has changed
 	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
@@ -202,11 +189,11 @@ func (r *Run) scaleSteps(scaler float64) {
 }
 
 // tellChoice says what the limit has chosen, and how the same model is made without it.
-func (r *Run) tellChoice(p pace, full int, again []Change) {
+func (r *Run) tellChoice(rate float64, full int, again []Change) {
 	limit, c := "time limit "+r.TimeLimit.text(), &r.Config
 	if len(again) == 0 {
 		r.noteLater(fmt.Sprintf("%s: all %s fit, at %s; it changes nothing", limit, cli.Count(full, "step"),
-			meter.RateText(1/p.step)))
+			meter.RateText(rate)))
 		return
 	}
 	smaller := ""
@@ -216,7 +203,7 @@ func (r *Run) tellChoice(p pace, full int, again []Change) {
 	}
 	command := r.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
 	r.noteLater(fmt.Sprintf("%s: %s of %d, at %s in a rehearsal%s; the same model without a limit: %s", limit,
-		cli.Count(c.Iterations, "step"), full, meter.RateText(1/p.step), smaller, command))
+		cli.Count(c.Iterations, "step"), full, meter.RateText(rate), smaller, command))
 }
 
 // keepLimit sets when training ends where the limit did not choose the steps.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,40 +34,6 @@ func TestLimitFlag(t *testing.T) {
 		var f LimitFlag
 		if err := f.Set(tt.text); (err == nil) != (tt.want != "") || f.String() != tt.want {
 			t.Errorf("%q is %s, want %s: %v", tt.text, &f, tt.want, err)
-		}
-	}
-}
-
-func TestFit(t *testing.T) {
-	for _, tt := range []struct {
-		pace    pace
-		seconds float64
-		want    int
-	}{
-		{pace{step: 0.01}, 10, 940}, {pace{step: 0.01, start: 5}, 10, 470}, {pace{step: 20}, 10, 0},
-		{pace{step: 0.01}, -1, 0}, {pace{step: 0.01, start: 11}, 10, 0},
-	} {
-		if got := tt.pace.fit(tt.seconds); got != tt.want {
-			t.Errorf("%+v: %d steps in %g s, want %d", tt.pace, got, tt.seconds, tt.want)
-		}
-	}
-}
-
-// TestLaps wants what happens once, as growth in a rehearsal, to count once, and steps that were not done to be as long
-// as the last.
-func TestLaps(t *testing.T) {
-	for _, tt := range []struct {
-		laps       laps
-		steps      int
-		each, once float64
-	}{
-		{laps{[]float64{1}, 0}, 1, 1, 0}, {laps{[]float64{1}, 2}, 24, 1, 0}, {laps{[]float64{1, 3}, 1}, 4, 2.5, 0},
-		{laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 6, 1.5, 137}, {laps{[]float64{50, 1, 1, 90, 2, 2}, 3}, 12, 1.75, 137},
-		{laps{[]float64{9, 1, 1, 9, 1, 1}, 0}, 36, 1, 16}, {laps{[]float64{1, 3}, 0}, 24, 2, 0},
-	} {
-		each, once := tt.laps.sum(tt.steps)
-		if math.Abs(each-tt.each) > 1e-12 || math.Abs(once-tt.once) > 1e-12 {
-			t.Errorf("%v in %d steps: %g, %g once, want %g, %g", tt.laps, tt.steps, each, once, tt.each, tt.once)
 		}
 	}
 }
@@ -197,29 +162,6 @@ func TestHalvings(t *testing.T) {
 	}
 }
 
-// TestRehearsed wants rehearsals that any recipe allows, with the splats of the whole run at their end.
-func TestRehearsed(t *testing.T) {
-	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
-		{"preset": "quality"}, {"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"},
-		{"refine-stop": "0"}} {
-		for _, steps := range []int{warmSteps, fewSteps, 100, mostSteps} {
-			cfg := limitedRun(resolved(t, flags, nil), 50).Config
-			c := rehearsed(cfg, cfg.Scaled(0.1), steps, 1000)
-			if err := c.Validate(); err != nil || c.Iterations != steps || c.Refinements() > steps {
-				t.Errorf("%v in %d steps: %d, with %d refinements: %v", flags, steps, c.Iterations, c.Refinements(),
-					err)
-			}
-			if c.Strategy == recipe.Strategy3DGS && (c.Splats == 0 || steps == warmSteps) || c.Refinements() == 0 {
-				continue
-			}
-			if want := cfg.TargetSplats(1000, 5000, cfg.Iterations); c.TargetSplats(1000, 5000, steps) != want {
-				t.Errorf("%v in %d steps: %d splats, the run has %d", flags, steps, c.TargetSplats(1000, 5000, steps),
-					want)
-			}
-		}
-	}
-}
-
 // timed are the options of a run on a device that takes so long for a step, in the rehearsal and later.
 func timed(t *testing.T, scene, out, rehearsed, trained string) *Options {
 	t.Helper()
@@ -327,9 +269,49 @@ func TestLimitedOnSmallerPhotos(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &st.Config
-	if c.Iterations < 80 || c.Iterations > 130 || c.NumDownscales != 1 || c.ResolutionSchedule != c.Iterations/2 ||
+	off := c.Iterations - 2*c.ResolutionSchedule
+	if c.Iterations < 130 || c.Iterations > 140 || c.NumDownscales != 1 || off < 0 || off > 3 ||
 		!strings.Contains(said.String(), "the first on photos of 1/2 of width and height") {
 		t.Errorf("%d steps, halved %d times, for %d: %s", c.Iterations, c.NumDownscales, c.ResolutionSchedule, &said)
+	}
+}
+
+// splatClock is a clock on which a step takes a tenth of a second for each splat, and nothing else takes any time.
+type splatClock struct{ stepClock }
+
+func (c *splatClock) rehearsed(_, splats int) {
+	c.sum += time.Duration(splats) * 100 * time.Millisecond
+}
+
+// TestLimitedGrowth wants the steps that fit to follow from how the model grows: the rehearsal knows models of the
+// first and of the last number of splats.
+func TestLimitedGrowth(t *testing.T) {
+	runtest.NeedDevice(t)
+	o := timed(t, runtest.SmallScene(t, 300), t.TempDir(), "1s", "1s")
+	o.Config.Strategy, o.Config.Splats, o.Config.MaxSplats = recipe.StrategyMCMC, 900, 900
+	o.Config.Iterations, o.TimeLimit = 600, LimitFlag(20000*time.Second)
+	o.Config.RefineStart, o.Config.RefineStop, o.Config.RefineEvery, o.Config.GrowFactor = 100, 400, 10, 1.05
+	r := &Run{Options: o, Console: cli.New(nil, io.Discard, io.Discard)}
+	r.limit.clock = &splatClock{}
+	full := o.Config
+	if err := r.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	first := r.Trainer.NSplats()
+	left := time.Duration(o.TimeLimit).Seconds() - r.limit.clock.passed().Seconds()
+	takes := func(steps int) (seconds float64) {
+		c, n := ofSteps(full, steps), first
+		for step := range steps {
+			seconds += float64(n) / 10
+			if c.Refines(step) {
+				n = c.TargetSplats(first, 900, step)
+			}
+		}
+		return seconds
+	}
+	if n := r.Config.Iterations; first >= 900 || takes(n) > left || takes(n) < 0.88*left {
+		t.Errorf("%d steps, which take %g s of %g, from %d splats on", n, takes(n), left, first)
 	}
 }
 
