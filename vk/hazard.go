@@ -48,6 +48,8 @@ type hazards struct {
 // seenRanges holds what was done to one buffer since the last barrier.
 type seenRanges struct {
 	read, written rangeSet
+	// written before the last barrier, which so far does not make it visible to reads of grid sizes
+	hidden rangeSet
 }
 
 // step tells hazards of the next op, which touches t, and reports whether a barrier must stand before that op: true
@@ -56,7 +58,7 @@ type seenRanges struct {
 func (h *hazards) step(t []touch) (barrier bool) {
 	if slices.ContainsFunc(t, h.collides) {
 		barrier = true
-		h.reset()
+		h.pass()
 	}
 	for _, x := range t {
 		h.remember(x)
@@ -64,11 +66,33 @@ func (h *hazards) step(t []touch) (barrier bool) {
 	return barrier
 }
 
-// reset forgets all touches, as a barrier recorded by someone else does.
-func (h *hazards) reset() {
+// pass goes past a barrier for shaders, copies and fills.
+func (h *hazards) pass() {
 	for _, s := range h.seen {
+		for _, r := range s.written {
+			s.hidden.add(r)
+		}
 		s.read, s.written = s.read[:0], s.written[:0]
 	}
+}
+
+// reset forgets all touches, as a full barrier recorded by someone else does.
+func (h *hazards) reset() {
+	for _, s := range h.seen {
+		s.read, s.written, s.hidden = s.read[:0], s.written[:0], s.hidden[:0]
+	}
+}
+
+// stepIndirect tells hazards, after step, that the device reads the size of the op's grid from x. It reports whether
+// the last barrier must be one for such reads too, and then takes it for one.
+func (h *hazards) stepIndirect(x touch) bool {
+	if s := h.seen[x.buf]; s == nil || !s.hidden.overlaps(x.bytes()) {
+		return false
+	}
+	for _, s := range h.seen {
+		s.hidden = s.hidden[:0]
+	}
+	return true
 }
 
 // collides reports whether x must wait for an op since the last barrier.

@@ -132,3 +132,35 @@ func TestAccessString(t *testing.T) {
 		}
 	}
 }
+
+// TestHazardsOfGrids reads a grid's size at once after it was written, past a barrier, and again.
+func TestHazardsOfGrids(t *testing.T) {
+	var h hazards
+	size := touch{buf: 1, off: 16, size: 12, acc: Read}
+	write, other := touch{buf: 1, off: 16, size: 12, acc: Write}, touch{buf: 2, size: 4, acc: ReadWrite}
+	for i, c := range []struct {
+		touches           []touch
+		reads             bool
+		barrier, indirect bool
+	}{
+		{touches: []touch{write}},
+		{touches: []touch{size}, reads: true, barrier: true, indirect: true},
+		{touches: []touch{size}, reads: true},
+		{touches: []touch{write, other}, barrier: true},
+		{touches: []touch{other}, barrier: true},
+		{touches: []touch{size}, reads: true, indirect: true},
+		{touches: []touch{size, other}, reads: true, barrier: true},
+	} {
+		if got := h.step(c.touches); got != c.barrier {
+			t.Errorf("op %d: barrier %v, want %v", i, got, c.barrier)
+		}
+		if got := c.reads && h.stepIndirect(size); got != c.indirect {
+			t.Errorf("op %d: for grids too %v, want %v", i, got, c.indirect)
+		}
+	}
+	h.step([]touch{write})
+	h.reset()
+	if h.stepIndirect(size) {
+		t.Error("a full barrier is forgotten")
+	}
+}

@@ -244,7 +244,7 @@ func (b *builder) record() error {
 		}
 		for i := part.first; i < part.end; {
 			if b.plan.barriers[i] {
-				d.shim.cmdBarrier(cb)
+				b.barrier(cb, i)
 			}
 			n := b.together(i, part.end)
 			for range n {
@@ -296,6 +296,15 @@ func (b *builder) open(cb uint64) {
 		cmdFill(cb, v.base.block.buffer, v.base.span.off, v.size&^3, 0xFFFFFFFF)
 	}
 	d.shim.cmdBarrier(cb)
+}
+
+// barrier records the barrier before op i. One for grid sizes too keeps the device from preparing what follows.
+func (b *builder) barrier(cb uint64, i int) {
+	if b.plan.indirect[i] {
+		b.r.dev.shim.cmdBarrier(cb)
+	} else {
+		b.r.dev.shim.cmdMemoryBarrier(cb)
+	}
 }
 
 // emit records op i.

@@ -301,6 +301,7 @@ type plan struct {
 	at       []placement // by scratch index
 	regions  []int64
 	barriers []bool // by op
+	indirect []bool // by op: its barrier is also for grid sizes that the device reads
 }
 
 // lifetimes returns from which op to which each scratch buffer is used; in serial mode that is all of them.
@@ -345,7 +346,7 @@ func (r *Recorder) plan(serial bool) (plan, error) {
 	if err := r.checkScratch(); err != nil {
 		return plan{}, err
 	}
-	p := plan{barriers: make([]bool, len(r.ops))}
+	p := plan{barriers: make([]bool, len(r.ops)), indirect: make([]bool, len(r.ops))}
 	live, most := r.lifetimes(serial), int64(smallRegion)
 	if concurrent(live) > manyBytes {
 		most = largeRegion
@@ -353,6 +354,7 @@ func (r *Recorder) plan(serial bool) (plan, error) {
 	p.at, p.regions = place(live, min(most, r.dev.info.Limits.MaxMemoryAllocationSize, r.dev.info.Limits.MaxBufferSize))
 	var h hazards
 	var t []touch
+	last := 0 // the op with the last barrier
 	for i := range r.ops {
 		if r.ops[i].kind == opAwait { // the command buffer after it begins with a barrier
 			h.reset()
@@ -363,6 +365,13 @@ func (r *Recorder) plan(serial bool) (plan, error) {
 			r.ops[i].each(func(v View, a Access) { t = append(t, p.touch(v, a)) })
 		}
 		p.barriers[i] = h.step(t) || serial && i > 0
+		p.indirect[i] = serial
+		if p.barriers[i] {
+			last = i
+		}
+		if grid := r.ops[i].grid.indirect; !grid.IsZero() && h.stepIndirect(p.touch(grid, Read)) {
+			p.indirect[last] = true
+		}
 	}
 	return p, nil
 }
@@ -424,7 +433,10 @@ func (r *Recorder) String() string {
 	}
 	for i := range r.ops {
 		o := &r.ops[i]
-		if p.barriers[i] {
+		switch {
+		case p.barriers[i] && p.indirect[i]:
+			b.WriteString("     ---- barrier, for sizes of grids too\n")
+		case p.barriers[i]:
 			b.WriteString("     ---- barrier\n")
 		}
 		fmt.Fprintf(&b, "%4d %s", i, o.name)

@@ -206,6 +206,9 @@ func (d shimDevice) name(objectType uint32, handle uint64, name string) {
 func (d shimDevice) cmdBarrier(cb uint64)     { C.vkx_cmd_barrier(d.p, ptr(cb)) }
 func (d shimDevice) cmdHostBarrier(cb uint64) { C.vkx_cmd_host_barrier(d.p, ptr(cb)) }
 
+// cmdMemoryBarrier is cmdBarrier without indirect reads after it.
+func (d shimDevice) cmdMemoryBarrier(cb uint64) { C.vkx_cmd_memory_barrier(d.p, ptr(cb)) }
+
 // cmdGateBarrier is cmdBarrier, and makes visible what the host wrote before it opened the gate that the batch waited
 // at.
 func (d shimDevice) cmdGateBarrier(cb uint64) { C.vkx_cmd_gate_barrier(d.p, ptr(cb)) }

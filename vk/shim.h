@@ -80,6 +80,7 @@ void vkx_update_sets(vkx_dev *d, const vkx_write *w, uint32_t n);
 void vkx_name(vkx_dev *d, uint32_t type, uint64_t handle, const char *name);
 
 void vkx_cmd_barrier(vkx_dev *d, void *cb);
+void vkx_cmd_memory_barrier(vkx_dev *d, void *cb);
 void vkx_cmd_host_barrier(vkx_dev *d, void *cb);
 void vkx_cmd_gate_barrier(vkx_dev *d, void *cb);
 void vkx_cmd_copy(vkx_dev *d, void *cb, uint64_t src, uint64_t dst, uint64_t src_off,

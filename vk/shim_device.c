@@ -230,6 +230,14 @@ void vkx_cmd_barrier(vkx_dev *d, void *cb) {
     d->barrier(cb, STAGES, STAGES, 0, 1, &m, 0, NULL, 0, NULL);
 }
 
+// vkx_cmd_memory_barrier is vkx_cmd_barrier without indirect reads after it. Those
+// before it are waited for, because a dispatch reads its size before it computes.
+void vkx_cmd_memory_barrier(vkx_dev *d, void *cb) {
+    enum { SHADERS_AND_COPIES = STAGE_COMPUTE | STAGE_TRANSFER };
+    MemoryBarrier m = {.sType = 46, .src = WRITES, .dst = ACCESSES & ~ACCESS_INDIRECT};
+    d->barrier(cb, SHADERS_AND_COPIES, SHADERS_AND_COPIES, 0, 1, &m, 0, NULL, 0, NULL);
+}
+
 // vkx_cmd_gate_barrier also makes visible what the host wrote before it signalled
 // the semaphore that the batch waited for.
 void vkx_cmd_gate_barrier(vkx_dev *d, void *cb) {
