@@ -15,8 +15,9 @@ import (
 )
 
 // rehearsal times steps of throw-away models: one with the run's first splats, and one with as many as it will end
-// with, on photos of each size. These models do not grow, which would take as long as it does in the run: what a
-// schedule takes follows from the times, see stepTimes. What is compiled and decoded meanwhile is the run's, too.
+// with, on photos of each size; and refinements of the latter. These models do not grow, which would take as long as it
+// does in the run: what a schedule takes follows from the times, see stepTimes. What is compiled and decoded meanwhile
+// is the run's, too.
 type rehearsal struct {
 	r       *Run
 	cams    []scene.Camera
@@ -27,7 +28,8 @@ type rehearsal struct {
 	times   stepTimes
 	views   []int   // that models are trained on
 	photo   float64 // seconds that decoding a photo takes
-	once    float64 // seconds that the run takes before its steps are as fast as those that were timed
+	made    float64 // seconds that making the trainer takes
+	once    float64 // seconds that steps of the last model took beyond what they are timed at
 	besides besides
 }
 
@@ -36,7 +38,7 @@ const (
 	stretches  = 4   // of steps on photos of a size: one to have programs made, and three to be timed
 	mostSteps  = 12  // of a stretch
 	somePhotos = 12  // that models are trained on: enough to differ, few enough to be on the device soon
-	mostGrown  = 1e6 // splats: times of more are extrapolated
+	mostGrown  = 3e5 // splats: more take long to be brought to the device, their times are extrapolated
 )
 
 // cpuType is the type of devices whose steps run on the cores that decode photos.
@@ -60,7 +62,7 @@ func (h *rehearsal) share(s float64) float64 { return s * time.Duration(h.r.Time
 func (h *rehearsal) left() float64 {
 	waits := max(0, len(h.cams)-h.r.photos.Stats().Decoded)
 	taken := h.besides.onTheWay + h.besides.end + h.r.limit.clock.passed()
-	return h.share(1) - taken.Seconds() - h.once - h.photo*float64(waits)
+	return h.share(1) - taken.Seconds() - h.made - h.once - h.photo*float64(waits)
 }
 
 // smallest is the shorter side of the smallest photo.
@@ -86,7 +88,7 @@ func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) 
 		return err
 	}
 	later := pilot.slower(many)
-	h.times = stepTimes{pilot, later}
+	h.times.few, h.times.many = pilot, later
 	if later.at(0)*float64(min(fewestSteps, cfg.Iterations)) < h.left() {
 		halved = cfg.NumDownscales
 	}
@@ -122,7 +124,15 @@ type trial struct {
 	steps  int        // of a stretch
 	share  float64    // of the limit, after which it ends
 	or     modelTimes // what is taken for steps that it does not come to
-	last   bool       // what the run takes beside its steps is measured, too
+	last   bool       // refinements are timed, and what the run takes beside its steps
+}
+
+// all returns how many stretches there are: the last two with a refinement after each step.
+func (t *trial) all() int {
+	if t.last {
+		return t.sizes*stretches + 2
+	}
+	return t.sizes * stretches
 }
 
 // train times the steps of a throw-away model.
@@ -135,8 +145,10 @@ func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, try trial) (m 
 		return m, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	made := (clock.passed() - began).Seconds()
-	h.once = 0 // of the last model
+	if try.splats == h.growth.first { // as the run's
+		h.made = (clock.passed() - began).Seconds()
+	}
+	h.once = 0
 	laps, err := h.laps(ctx, t, try)
 	if err != nil {
 		return m, err
@@ -155,8 +167,10 @@ func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, try trial) (m 
 			h.once += max(0, lap-seconds) * float64(try.steps)
 		}
 	}
+	if refined := laps[try.sizes]; len(refined) > 0 { // a small difference: by the least disturbed
+		h.times.refine = max(0, slices.Min(refined)-slices.Min(laps[0]))
+	}
 	if try.last {
-		h.once += made
 		h.besides, err = r.estimateBesides(t)
 	}
 	return m, err
@@ -183,13 +197,14 @@ func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, er
 	return pipeline.NewTrainer(r.device, cams, source, init, r.Capture.SceneScale, rehearsed(cfg, try), o)
 }
 
-// rehearsed returns the recipe of a throw-away model: its splats show all that they can from the first steps on and
-// are never refined, though what would do that is compiled.
+// rehearsed returns the recipe of a throw-away model: its splats show all that they can from the first steps on, and
+// they stay as many.
 func rehearsed(cfg recipe.Config, try trial) recipe.Config {
-	c := cfg
-	c.Iterations = try.sizes*stretches*try.steps + 1 // after the last step, which is not done, a model may be refined
+	c, n := cfg, try.sizes*stretches*try.steps
+	c.Iterations = try.all()*try.steps + 1 // after the last step, which is not done, a model may be refined
 	c.NumDownscales, c.ResolutionSchedule, c.SHInterval = try.sizes-1, max(1, stretches*try.steps), 1
-	c.RefineStart, c.RefineStop, c.ResetEvery = c.Iterations, 0, 0
+	c.RefineEvery, c.RefineStart, c.RefineStop, c.ResetEvery = min(1, cfg.RefineEvery), max(0, n-1), c.Iterations, 0
+	c.MaxSplats = try.splats
 	if c.Splats > 0 {
 		c.Splats = try.splats
 	}
@@ -197,16 +212,19 @@ func rehearsed(cfg recipe.Config, try trial) recipe.Config {
 }
 
 // laps trains in stretches of as many steps, so many for each size of photos, and returns what a step of each took in
-// seconds, by how many times photos are halved. All steps took no longer than once beside that. Nothing is in flight
-// between stretches: when the host hears of a single step says little of how long it took.
+// seconds, by how many times photos are halved, and behind that those with refinements. Nothing is in flight between
+// stretches: when the host hears of a single step says little of how long it took.
 func (h *rehearsal) laps(ctx context.Context, t *pipeline.Trainer, try trial) (laps [][]float64, err error) {
 	part, stop := context.WithCancel(ctx)
 	defer stop()
 	clock := h.r.limit.clock
 	end := clock.passed().Seconds() + h.share(try.share)
-	laps = make([][]float64, try.sizes)
-	for i := range try.sizes * stretches {
+	laps = make([][]float64, try.sizes+1)
+	for i := range try.all() {
 		began, done, level := clock.passed(), t.Step(), try.sizes-1-i/stretches
+		if level < 0 {
+			level = try.sizes
+		}
 		err = t.RunTo(part, (i+1)*try.steps, func(p pipeline.Progress) {
 			if !p.More {
 				clock.rehearsed(p.Level, p.Splats)

@@ -10,8 +10,12 @@ import (
 )
 
 // stepTimes are the seconds of a step, as far as they follow from the number of splats and the size of photos: those of
-// two models, between and beyond which they are taken to be linear.
-type stepTimes struct{ few, many modelTimes }
+// two models, between and beyond which they are taken to be linear. refine is what a refinement takes: in a short
+// schedule there is one after every step or two.
+type stepTimes struct {
+	few, many modelTimes
+	refine    float64
+}
 
 // modelTimes are the seconds of a step of a model of so many splats, by how many times photos are halved. Sizes that
 // are missing at the end take as long as the last one.
@@ -60,7 +64,7 @@ func (t *stepTimes) schedule(cfg *recipe.Config, g growth) (seconds float64) {
 		step := (2*i + 1) * cfg.Iterations / (2 * n)
 		seconds += t.at(g.at(cfg, step), cfg.Level(step))
 	}
-	return seconds * float64(cfg.Iterations) / float64(max(n, 1))
+	return seconds*float64(cfg.Iterations)/float64(max(n, 1)) + t.refine*float64(cfg.Refinements())
 }
 
 // fit returns how many steps the longest run by a recipe has, at most the recipe's, whose steps take no longer.
@@ -97,9 +101,8 @@ func (g growth) at(cfg *recipe.Config, step int) int {
 	return g.first + int(float64(g.guess-g.first)*min(share, 1))
 }
 
-// growthOf returns how the model of a run of so many photos and points grows. The strategy 3dgs without a number to end
-// with makes about as many as the root of (pixels times points) in 30,000 steps: 0.5 to 2 times as many in the scenes
-// of Kerbl et al. (2023).
+// growthOf returns how the model of a run of so many photos and points grows. Of the strategy 3dgs without a number to
+// end with nobody knows; it is taken to make the root of (pixels times points), more than the default recipe asks for.
 func growthOf(cfg *recipe.Config, cams []scene.Camera, points, first, ceiling int) growth {
 	if cfg.Strategy == recipe.StrategyMCMC && cfg.Splats > 0 {
 		first = min(first, cfg.Splats) // it removes none, and leaves out what is too many
@@ -108,8 +111,8 @@ func growthOf(cfg *recipe.Config, cams []scene.Camera, points, first, ceiling in
 }
 
 // modelLike returns n splats that look about like s: each of them several times, at places inside of it, which let as
-// much light through together, as MCMC divides them; or some of them. Their axes stay as long: in two captures the
-// splats of grown models had 1.1 to 1.4 times as many tiles each as the first ones.
+// much light through together, as MCMC divides them; or some of them. Their axes stay as long: splats of grown models
+// have at least as many tiles each as the first ones.
 func modelLike(s *scene.Splats, n int) *scene.Splats {
 	ids := make([]int, n)
 	for i := range ids {

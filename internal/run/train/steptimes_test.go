@@ -11,7 +11,7 @@ import (
 
 // TestStepTimes wants times between and beyond two models to lie on a line, for each size of photos.
 func TestStepTimes(t *testing.T) {
-	times := stepTimes{modelTimes{100, []float64{2, 1}}, modelTimes{300, []float64{6, 2}}}
+	times := stepTimes{modelTimes{100, []float64{2, 1}}, modelTimes{300, []float64{6, 2}}, 1}
 	for _, tt := range []struct {
 		splats, level int
 		want          float64
@@ -21,7 +21,7 @@ func TestStepTimes(t *testing.T) {
 		}
 	}
 	same := modelTimes{100, []float64{3}}
-	if got := (&stepTimes{same, same}).at(100, 0); got != 3 {
+	if got := (&stepTimes{few: same, many: same}).at(100, 0); got != 3 {
 		t.Errorf("a model that does not grow: %g", got)
 	}
 	if more := same.slower(120); more.splats != 120 || math.Abs(more.at(0)-3.6) > 1e-12 || same.at(0) != 3 {
@@ -31,7 +31,7 @@ func TestStepTimes(t *testing.T) {
 
 // TestSchedule wants the seconds of a schedule to be the sum over its steps, and the most steps that fit.
 func TestSchedule(t *testing.T) {
-	times := stepTimes{modelTimes{1000, []float64{0.02, 0.01}}, modelTimes{5000, []float64{0.1, 0.03}}}
+	times := stepTimes{modelTimes{1000, []float64{0.02, 0.01}}, modelTimes{5000, []float64{0.1, 0.03}}, 0.05}
 	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
 		{"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"}, {"refine-stop": "0"}} {
 		cfg := limitedRun(resolved(t, flags, nil), 50).Config
@@ -55,6 +55,7 @@ func TestSchedule(t *testing.T) {
 			sum += times.at(splats, short.Level(step))
 			if short.Refines(step) {
 				splats = g.at(&short, step)
+				sum += 0.05
 			}
 		}
 		if got := times.schedule(&short, g); math.Abs(got-sum) > 0.02*sum {
@@ -116,23 +117,29 @@ func TestModelLike(t *testing.T) {
 	}
 }
 
-// TestRehearsed wants throw-away models that any recipe allows, on photos of each size for as long, and never refined.
+// TestRehearsed wants throw-away models that any recipe allows, on photos of each size for as long, and refined only at
+// their end.
 func TestRehearsed(t *testing.T) {
 	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
 		{"preset": "quality"}, {"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"},
 		{"refine-stop": "0"}} {
 		cfg := limitedRun(resolved(t, flags, nil), 50).Config
 		for _, try := range []trial{{splats: 1000, sizes: 1, steps: 1}, {splats: 777, sizes: 3, steps: 5},
-			{splats: 1000, sizes: 2}} {
+			{splats: 1000, sizes: 2}, {splats: 1000, sizes: 2, steps: 3, last: true}} {
 			c := rehearsed(cfg, try)
-			if err := c.Validate(); err != nil || c.Refinements() != 0 {
-				t.Errorf("%v, %+v: %d refinements, %v", flags, try, c.Refinements(), err)
+			if err := c.Validate(); err != nil {
+				t.Errorf("%v, %+v: %v", flags, try, err)
 			}
 			at := make([]int, try.sizes)
 			for step := range c.Iterations - 1 {
-				at[c.Level(step)]++
-				if c.Refines(step) || c.Cleans(step) {
-					t.Errorf("%v, %+v: step %d refines", flags, try, step)
+				last := step >= try.sizes*stretches*try.steps
+				if c.Refines(step) != (last && cfg.RefineEvery > 0) || c.Cleans(step) {
+					t.Errorf("%v, %+v: step %d refines: %v", flags, try, step, c.Refines(step))
+				}
+				if !last {
+					at[c.Level(step)]++
+				} else if c.Level(step) != 0 {
+					t.Errorf("%v, %+v: step %d is on small photos", flags, try, step)
 				}
 			}
 			if slices.Min(at) != stretches*try.steps || slices.Max(at) != stretches*try.steps {
