@@ -49,7 +49,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
 	  awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
 
-demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 2 minutes)
+demo: ## train a made-up scene, on software Vulkan where there is no GPU (a minute)
 	@.ci/install demo
 	@$(MAKE) --no-print-directory build
 	$(BIN)/vksplat demo -m vksplat-demo --min-psnr 25

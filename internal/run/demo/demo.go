@@ -19,9 +19,9 @@ import (
 	"vksplat/scene/synth"
 )
 
-// The demo's size: small enough for a few minutes of software Vulkan on two cores.
+// The demo's size: small enough for a minute of software Vulkan on two cores.
 const (
-	Steps  = 1200
+	Steps  = 900
 	Photos = 48
 	Points = 5000
 	Width  = 256
