@@ -17,6 +17,7 @@ func (v *view) emitIsects(band int) (ids, slots vk.Slice[uint32]) {
 		Projected: v.projected, Extents: v.extents,
 		TileIds: ids, SplatFromSlot: v.splatFromSlot, SlotIds: slots,
 		Push: shaders.EmitIsectsPush{Band: uint32(band), NBands: uint32(v.bands)},
+		Spec: shaders.EmitIsectsSpec{SubgroupSize: v.sort.subgroup},
 	}, v.indirect(layout.ArgsSortIsects))
 	return ids, slots
 }

@@ -3,15 +3,20 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 // emit_isects writes the (tile, splat) pairs of the current band: a splat's slots are contiguous, row by row of tiles.
 //   reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
 // A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the
-// order of depth, so equal numbers of splats would be most unequal work.
+// order of depth, so equal numbers of splats would be most unequal work. An invocation walks the rows of tiles of its
+// own splat, unless these are many: then the subgroup deals them to its invocations. Slots are gathered in shared
+// memory and written side by side.
 #include "params.glsl"
 #include "blend.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
+layout(constant_id = 0) const uint SUBGROUP_SIZE = 32u;
 
 layout(push_constant, scalar) uniform Push {
     uint band;
@@ -27,35 +32,77 @@ layout(binding = 6, scalar) writeonly buffer TileIds { uint tile_ids[]; };      
 layout(binding = 7, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
 // [n_isects] 0, 1, 2, ...: the values to sort
 layout(binding = 8, scalar) writeonly buffer Slots { uint slot_ids[]; };
-#include "tile_rows.glsl"
+#include "tiles.glsl"
 
-// The rows in hand, one an invocation.
-shared uint s_slots_before[GROUP];  // slots of the rows of lower invocations
-shared uint s_first_tile[GROUP];
-shared uint s_row_id[GROUP];        // the row's splat
-LAST_UP_TO(row_of_slot, s_slots_before)
+shared uint s_tile[SORT_BLOCK];     // of each slot of the workgroup
+shared uint s_splat[SORT_BLOCK];
 
-// The last rank whose first slot is at or before `slot`, by all invocations: each round leaves one of GROUP parts.
+// What a splat's tiles follow from.
+struct Shape {
+    vec2 mean;
+    vec3 conic;
+    vec3 extents;
+    ivec2 rows;     // of tiles, in the band
+};
+
+Shape shape_of(uint id) {
+    uint tile_height = params[0].view.tile_height;
+    Shape s;
+    s.mean = projected[id].mean2d;
+    s.conic = projected[id].conic;
+    s.extents = extents[id];
+    s.rows = clip_rows(tile_rows(s.mean, s.extents, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
+    return s;
+}
+
+// Row y of tiles: the first column and the one after the last.
+ivec2 columns(Shape s, int y) { return tile_columns(s.mean, s.conic, s.extents, y, params[0].view.tile_width); }
+
+// The last rank whose first slot is at or before `slot`. Each subgroup looks for itself, in rounds that leave one of as
+// many parts as it has invocations, which takes no barrier.
 uint rank_of_slot(uint slot, uint n_visible) {
     uint lo = 0u, hi = n_visible;
     while (hi - lo > 1u) {
-        uint step = div_up(hi - lo, GROUP), at = lo + gl_LocalInvocationID.x * step, n;
-        group_exclusive_sum(at < hi && first_isect[min(at, n_visible - 1u)] <= slot ? 1u : 0u, n);
-        lo += (n - 1u) * step;
+        uint step = div_up(hi - lo, SUBGROUP_SIZE), at = lo + gl_SubgroupInvocationID * step;
+        bool before = at < hi && first_isect[min(at, n_visible - 1u)] <= slot;
+        lo += (subgroupBallotBitCount(subgroupBallot(before)) - 1u) * step;
         hi = min(hi, lo + step);
     }
     return lo;
 }
 
-// Writes those of n slots from `slot` on, which belong to the rows in hand, that lie in [from, to).
-void write_slots(uint slot, uint n, uint from, uint to) {
-    for (uint s = max(slot, from) + gl_LocalInvocationID.x; s < min(slot + n, to); s += GROUP) {
-        uint j = row_of_slot(s - slot);
-        tile_ids[s] = s_first_tile[j] + (s - slot - s_slots_before[j]);
-        splat_from_slot[s] = s_row_id[j];
-        slot_ids[s] = s;
+// Notes those of slots [slot, end) that lie in [from, to): of a splat, and of tiles from the first on.
+void note(uint slot, uint end, uint tile, uint id, uint from, uint to) {
+    for (uint q = max(slot, from); q < min(end, to); q++) {
+        s_tile[q - from] = tile + (q - slot);
+        s_splat[q - from] = id;
     }
 }
+
+// Notes the slots of a splat, the first of which is `slot`, by the invocation alone.
+void note_alone(Shape s, uint slot, uint id, uint from, uint to) {
+    for (int y = s.rows.x; y < s.rows.y; y++) {
+        ivec2 c = columns(s, y);
+        uint end = slot + uint(c.y - c.x);
+        note(slot, end, uint(y) * params[0].view.tile_width + uint(c.x), id, from, to);
+        slot = end;
+    }
+}
+
+// Does the same by the subgroup, all of which must call it with the same splat: an invocation takes a row.
+void note_together(Shape s, uint slot, uint id, uint from, uint to) {
+    for (int top = s.rows.x; top < s.rows.y; top += int(SUBGROUP_SIZE)) {
+        int y = top + int(gl_SubgroupInvocationID);
+        ivec2 c = y < s.rows.y ? columns(s, y) : ivec2(0);
+        uint n = uint(c.y - c.x), first = slot + subgroupExclusiveAdd(n);
+        note(first, first + n, uint(y) * params[0].view.tile_width + uint(c.x), id, from, to);
+        slot += subgroupAdd(n);
+    }
+}
+
+// What an invocation does alone: no more rows and slots, so that it does not keep its subgroup waiting.
+const int FEW_ROWS = 6;
+const uint FEW_SLOTS = 32u;
 
 void main() {
     uint n_visible = counters[N_VISIBLE];
@@ -63,24 +110,37 @@ void main() {
     uint from = group_index() * SORT_BLOCK;
     if (from >= n_isects) return;
     uint to = min(from + SORT_BLOCK, n_isects);
-    uint lid = gl_LocalInvocationID.x;
-    uint rank = rank_of_slot(from, n_visible);
-    uint slot = first_isect[rank];
-    while (slot < to && rank < n_visible) {
-        uint n_rows = take_splat(rank + lid, rank + lid < n_visible);
-        for (uint j = 0u; j < n_rows && slot < to; j += GROUP) {
-            TileRow row = TileRow(0u, 0u, 0u);
-            if (j + lid < n_rows) row = tile_row(j + lid);
-            uint n;
-            s_slots_before[lid] = group_exclusive_sum(row.n_tiles, n);
-            s_first_tile[lid] = row.first_tile;
-            s_row_id[lid] = s_id[row.k];
-            barrier();
-            write_slots(slot, n, from, to);
-            slot += n;
+    uint rank = rank_of_slot(from, n_visible), slot = from;
+    while (slot < to) {
+        // Large splats are neighbours: no subgroup has them all.
+        uint own = rank + gl_SubgroupInvocationID * (GROUP / SUBGROUP_SIZE) + gl_SubgroupID;
+        uint first = own < n_visible ? first_isect[own] : to;
+        uint end = own + 1u < n_visible ? first_isect[own + 1u] : n_isects;
+        bool taken = first < to && end > max(from, first);
+        bool together = false;
+        uint id = 0u;
+        if (taken) {
+            id = splat_from_rank[own];
+            Shape s = shape_of(id);
+            together = s.rows.y - s.rows.x > FEW_ROWS || end - first > FEW_SLOTS;
+            if (!together) note_alone(s, first, id, from, to);
+        }
+        for (uvec4 who = subgroupBallot(together); who != uvec4(0u); who = subgroupBallot(together)) {
+            uint lane = subgroupBallotFindLSB(who);
+            uint shared_id = subgroupShuffle(id, lane);
+            note_together(shape_of(shared_id), subgroupShuffle(first, lane), shared_id, from, to); // few registers
+            together = together && gl_SubgroupInvocationID != lane;
         }
         rank += GROUP;
+        uint next = rank < n_visible ? first_isect[rank] : to;
         // In a band long runs of splats may have no tiles: they are passed over.
-        if (n_rows == 0u) rank = max(rank, rank_of_slot(slot, n_visible));
+        if (next == slot) rank = max(rank, rank_of_slot(slot, n_visible));
+        slot = next;
+    }
+    barrier();
+    for (uint q = from + gl_LocalInvocationID.x; q < to; q += GROUP) {
+        tile_ids[q] = s_tile[q - from];
+        splat_from_slot[q] = s_splat[q - from];
+        slot_ids[q] = q;
     }
 }

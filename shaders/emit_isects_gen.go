@@ -3,6 +3,7 @@
 package shaders
 
 import (
+	"cmp"
 	_ "embed"
 	"unsafe"
 
@@ -30,6 +31,9 @@ var emitIsectsKernel = vk.Kernel{
 		{Name: "slot_ids", Access: vk.Write},
 	},
 	PushSize: 8,
+	Specs: []vk.Spec{
+		{Name: "SUBGROUP_SIZE", ID: 0, Default: 32},
+	},
 }
 
 // EmitIsects binds the buffers of emit_isects.comp.
@@ -39,7 +43,9 @@ var emitIsectsKernel = vk.Kernel{
 //	reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
 //
 // A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the
-// order of depth, so equal numbers of splats would be most unequal work.
+// order of depth, so equal numbers of splats would be most unequal work. An invocation walks the rows of tiles of its
+// own splat, unless these are many: then the subgroup deals them to its invocations. Slots are gathered in shared
+// memory and written side by side.
 type EmitIsects struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read
@@ -51,6 +57,7 @@ type EmitIsects struct {
 	SplatFromSlot vk.Slice[uint32]            // 7, write: [n_isects]
 	SlotIds       vk.Slice[uint32]            // 8, write: [n_isects] 0, 1, 2, ...: the values to sort
 	Push          EmitIsectsPush
+	Spec          EmitIsectsSpec
 }
 
 // EmitIsectsPush is the push constant block of emit_isects.comp, 8 bytes.
@@ -66,11 +73,18 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(EmitIsectsPush{}.NBands)-4]
 )
 
+// EmitIsectsSpec holds the specialization constants of emit_isects.comp; a number left 0 means the default.
+type EmitIsectsSpec struct {
+	SubgroupSize uint32 // constant_id 0, default 32
+}
+
 // Kernel returns the compiled kernel.
 func (p *EmitIsects) Kernel() *vk.Kernel { return &emitIsectsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *EmitIsects) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Projected.View, p.Extents.View, p.TileIds.View, p.SplatFromSlot.View, p.SlotIds.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		cmp.Or(p.Spec.SubgroupSize, 32),
+	}
 }

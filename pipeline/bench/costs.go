@@ -169,8 +169,7 @@ var passCosts = map[string]func(w *work) Cost{
 	"scan_tiles":         costCountTiles,
 	"scan_reduce":        func(w *work) Cost { return w.eachBand(moved(4*w.visible, w.visible)) },
 	"scan_apply":         func(w *work) Cost { return w.eachBand(moved(8*w.visible, 8*w.visible)) },
-	// As count_tiles; of each isect tile, splat and slot. Instructions: a search among 256 splats, a walk over rows of
-	// tiles.
+	// As count_tiles; of each isect tile, splat and slot. Instructions: a walk over rows of tiles.
 	"emit_isects": func(w *work) Cost {
 		c := w.eachBand(moved(w.visible*(8+projectedBytes+extentBytes), 0))
 		return moved(c.Bytes+w.passes*12*w.isects, w.passes*100*w.isects)
