@@ -279,13 +279,9 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	return d.Total <= d.Budget
 }
 
-// complete fills what follows from the ceiling. A model whose last number of splats is known grows to it at once: each
-// growth stops the queue, and a refinement has a dispatch for each pair of chunks.
+// complete fills what follows from the ceiling.
 func (p *planner) complete(plan *Plan) *Plan {
 	d := &plan.Device
-	if p.cfg.Refinements() > 0 {
-		plan.growth = max(plan.growth, p.cfg.TargetSplats(p.splats, plan.Ceiling, p.cfg.Iterations)-p.splats)
-	}
 	p.shape.model.unit, p.shape.model.growth = plan.ChunkSplats, plan.growth
 	units := p.shape.model.units(p.splats)
 	scratch, err := p.shape.scratchBytes(units, min(plan.Isects, p.shape.firstIsects(p.splats)), 1)
