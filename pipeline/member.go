@@ -15,8 +15,9 @@ type member struct {
 	e         *engine
 	photos    *devicePhotos
 	plan      *Plan
-	maxSplats int // ceiling of its share
-	splats    int // of its share, by the last unit that the host has taken in
+	maxSplats int      // ceiling of its share
+	splats    int      // of its share, by the last unit that the host has taken in
+	relieved  shortage // what it had when memory last was short
 	pace      pace
 	from      uint32 // number of the first unit that it has not done; what is before is not given to it again
 }

@@ -145,6 +145,37 @@ func TestDriverOutOfMemory(t *testing.T) {
 	}
 }
 
+// TestNothingLeftToGive trains where the device has so little that nothing more can be given up: training ends with an
+// error, and does not try for ever.
+func TestNothingLeftToGive(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Strategy, cfg.Splats, cfg.MaxSplats, cfg.GrowFactor = recipe.StrategyMCMC, 20000, 20000, 1.05
+	cfg.Iterations, cfg.RefineStart, cfg.RefineEvery, cfg.RefineStop = 46, 1, 1, 46
+	cams, photos := splitViews(views)
+	for _, room := range []int64{2 << 20, 4 << 20, 7 << 20, 9 << 20} {
+		d := testDevice(t)
+		ctx, stop := context.WithCancel(t.Context())
+		pressed := 0
+		tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{OnPressure: func(int) {
+			if pressed++; pressed > 20 {
+				stop()
+			}
+		}, Warn: func(string) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.dev.LimitHeap(d.dev.Stats().Allocated + room)
+		err = tr.RunTo(ctx, cfg.Iterations, nil)
+		t.Logf("%d MiB more: pressed %d times, %d splats after step %d: %v", room>>20, pressed, tr.NSplats(),
+			tr.Step(), err)
+		if pressed > 20 || err != nil && !errors.Is(err, ErrTooSmall) {
+			t.Errorf("%d MiB more: pressed %d times: %v", room>>20, pressed, err)
+		}
+		stop()
+		_ = tr.Close()
+	}
+}
+
 // decodeEach decodes the views of a file each for itself.
 func decodeEach(decode func(c scene.Camera) (scene.Image, error)) func(cams []scene.Camera) ([]scene.Image, []error) {
 	return func(cams []scene.Camera) (images []scene.Image, errs []error) {

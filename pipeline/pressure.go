@@ -47,6 +47,11 @@ func (t *Trainer) makeRoom(m *member, r *layout.Report, step int) error {
 // budget says, or what is free lies in pieces that are too small. First goes the photos' cache, then the wish for more
 // splats. Parameters, moments and statistics stay as they are whatever happens.
 func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, cause error) error {
+	if now := m.shortage(t.next.Number); now != m.relieved {
+		m.relieved = now
+	} else { // for this very unit, which led to nothing
+		return t.spent(m, cause)
+	}
 	byDriver := vk.RefusedByDriver(cause)
 	if err := m.e.startAfresh(); err != nil {
 		return errors.Join(cause, err)
@@ -81,6 +86,16 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 	return nil
 }
 
+// shortage is what a member has when a unit is short of memory.
+type shortage struct {
+	unit                                      uint32
+	ceiling, capacity, photos, bands, tooMany int
+}
+
+func (m *member) shortage(unit uint32) shortage {
+	return shortage{unit, m.maxSplats, m.e.model.capacity(), len(m.photos.slots), m.e.bands, m.e.isectMost}
+}
+
 // stopGrowing lowers the ceiling to what the model has room for, so that a refinement that runs again finds it there.
 // Chunks without splats go until there is room for the pairs of a view.
 func (m *member) stopGrowing(r *layout.Report) error {
@@ -110,7 +125,10 @@ func (m *member) stopGrowing(r *layout.Report) error {
 // spent ends a run for want of memory. The model can still be read.
 func (t *Trainer) spent(m *member, err error) error {
 	_ = m.e.startAfresh()
-	return fmt.Errorf("train step %d: %w: %w", t.next.Step+1, ErrTooSmall, err)
+	if !errors.Is(err, ErrTooSmall) {
+		err = fmt.Errorf("%w: %w", ErrTooSmall, err)
+	}
+	return fmt.Errorf("train step %d: %w", t.next.Step+1, err)
 }
 
 // say warns of less memory than was planned.

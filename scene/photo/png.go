@@ -36,6 +36,9 @@ const pngBand = 128 << 10
 // The encoder of the standard library asks for each pixel through an interface, tries five filters, and looks for
 // repeated strings. Filtered photos have none: Huffman codes alone make them as small, in a fifth of the time.
 func encodeRGB(w io.Writer, width, height int, paint func(y int, rgb []uint8)) error {
+	if width <= 0 || height <= 0 {
+		return fmt.Errorf("write png: a picture of %dx%d pixels", width, height)
+	}
 	p := &pngWriter{w: w, band: make([]byte, 0, pngBand+1+3*width), sum: adler32.New()}
 	err := p.start(width, height)
 	above, row := make([]uint8, 3*width), make([]uint8, 3*width)

@@ -3,6 +3,7 @@ package photo
 import (
 	"bytes"
 	"errors"
+	"image"
 	"image/png"
 	"io"
 	"testing"
@@ -75,6 +76,15 @@ func TestEncodeRGBError(t *testing.T) {
 	for room := range whole {
 		if err := EncodePNG(&fullDisk{room}, flattened(img)); !errors.Is(err, io.ErrShortWrite) {
 			t.Fatalf("with room for %d of %d bytes: %v", room, len(whole), err)
+		}
+	}
+}
+
+// TestEncodeNothing wants pictures without pixels refused.
+func TestEncodeNothing(t *testing.T) {
+	for _, size := range [][2]int{{0, 0}, {0, 5}, {5, 0}} {
+		if err := EncodePNG(io.Discard, image.NewRGBA(image.Rect(0, 0, size[0], size[1]))); err == nil {
+			t.Errorf("%v: no error", size)
 		}
 	}
 }

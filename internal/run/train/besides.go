@@ -82,7 +82,7 @@ func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, e
 		return drawn, nil
 	}
 	c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], r.Config.Background), Render: render}
-	made, mask := c.Comparable(false)
+	made, mask := c.Comparable(r.Config.Exposure)
 	if _, err := evaluate.Score(c.Cam, c.Photo, made, mask); err != nil {
 		return drawn, nil
 	}

@@ -263,9 +263,10 @@ func (s *saver) save(background bool) error {
 
 // settle is collect of a write whose failure does not end the run.
 func (s *saver) settle() {
+	w := s.pending
 	switch err := s.collect(); {
 	case err != nil && s.wanted:
-		s.fail(err)
+		s.fail(fmt.Errorf("save step %d: %w", w.Step, err))
 	case err != nil:
 		s.missed(err)
 	}
