@@ -256,7 +256,7 @@ func (r *running) extract(stage, ffmpeg, file string, v *video, how sampling, ta
 	filters := fmt.Sprintf("fps=%s,select='%s',settb=1/25,setpts=N,%sscale=%sout_color_matrix=bt601:out_range=pc,"+
 		"format=yuvj420p", fpsText(how.rate), selection(take), tone, matrix)
 	args := append(decoding(file, filters), "-r", "25", "-qscale:v", "1", "-qmin", "1", "-f", "image2", "-y",
-		r.o.in(folder, "%05d.jpg"))
+		strings.ReplaceAll(output.Absolute(r.o.in(folder)), "%", "%%")+string(filepath.Separator)+"%05d.jpg")
 	r.show.tell("writing %d frames", len(take))
 	if err := r.run(process{stage: stage, program: ffmpeg, args: args}); err != nil {
 		return err
