@@ -31,8 +31,8 @@ const (
 type Written struct {
 	dir   string
 	file  string // WrittenFile, or the name of another list
-	Known bool `json:"-"` // there is a list
-	Begun bool `json:"-"` // by this process
+	Known bool   `json:"-"` // there is a list
+	Begun bool   `json:"-"` // by this process
 
 	By string `json:"by"` // the command that writes there
 	// marks by path: relative to the folder, or absolute outside of it; "": it may be in the middle of being written
