@@ -167,7 +167,8 @@ func TestFollowStepsOfBlock(t *testing.T) {
 		if share {
 			want = whole.ForShare(0.25)
 		}
-		if math.Abs(float64(got.Iterations-want.Iterations)) > 1 || // a quarter of a rounded number, or a rounded quarter
+		// steps: a quarter of a rounded number, or a rounded quarter
+		if math.Abs(float64(got.Iterations-want.Iterations)) > 1 ||
 			math.Abs(float64(got.RefineStop-want.RefineStop)) > 2 ||
 			math.Abs(float64(got.ResolutionSchedule-want.ResolutionSchedule)) > 2 || got.LRMeans != want.LRMeans {
 			t.Errorf("shared %v: %+v\nwant %+v", share, got, want)
