@@ -279,7 +279,21 @@ func describesCapture(dir string) bool {
 	return err == nil && what.format != ""
 }
 
-// captureHint gives the command that finds the cameras of the photos, or of a video, in a folder; "" if there are none.
+// IsFootage tells whether a path is a video, or a folder of photos or videos that describes no capture: they lie in the
+// folder itself, and nothing says where they were taken.
+func IsFootage(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return err == nil && isVideo(path)
+	}
+	photos, foreign, video := findFootage(path)
+	if photos == "" {
+		photos = filepath.Dir(cmp.Or(foreign, video))
+	}
+	return filepath.Clean(photos) == filepath.Clean(path) && !describesCapture(path) &&
+		!describesCapture(filepath.Join(path, ".."))
+}
+
+// captureHint gives the command that finds the cameras of photos, or of a video, in a folder; "" if there are none.
 func captureHint(root string) string {
 	photos, foreign, video := findFootage(root)
 	switch {

@@ -129,6 +129,24 @@ func TestMissingPhotoOfAnotherKind(t *testing.T) {
 	}
 }
 
+// Photos and videos that nothing describes are footage; parts of a capture, and folders that hold one, are not.
+func TestIsFootage(t *testing.T) {
+	root := t.TempDir()
+	scenetest.Put(t, filepath.Join(root, "loose", "a.jpg"), []byte("x"))
+	scenetest.Put(t, filepath.Join(root, "films", "a.MOV"), []byte("x"))
+	scenetest.Put(t, filepath.Join(root, "raw", "a.DNG"), []byte("x"))
+	scenetest.Put(t, filepath.Join(root, "begun", "images", "a.jpg"), []byte("x"))
+	scenetest.Put(t, filepath.Join(root, "scene", "images", "a.jpg"), []byte("x"))
+	scenetest.Put(t, filepath.Join(root, "scene", "transforms.json"), []byte("{}"))
+	scenetest.Put(t, filepath.Join(root, "text", "a.txt"), []byte("x"))
+	for name, want := range map[string]bool{"loose": true, "films": true, "films/a.MOV": true, "raw": true,
+		"loose/a.jpg": false, "begun": false, "scene": false, "scene/images": false, "text": false, "none": false} {
+		if got := load.IsFootage(filepath.Join(root, filepath.FromSlash(name))); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
 // A folder of photos that must be converted, without a model: capture converts them.
 func TestFootageOfAnotherKind(t *testing.T) {
 	root := t.TempDir()

@@ -81,6 +81,7 @@ type Options struct {
 
 	Overwrite bool
 	Again     string // the command that continues, for hints
+	Trained   bool   // training follows at once, and no word says how to begin it
 }
 
 // NewOptions gives the defaults.

@@ -39,6 +39,7 @@ func Run(console *cli.Console, o *Options) error {
 	}
 	defer release()
 	console.OnAbort = release
+	defer func() { console.OnAbort = nil }()
 	r.state = readState(o.in(stateFile))
 	r.written = output.ReadList(o.Out, listFile)
 	r.written.By = Name

@@ -148,5 +148,9 @@ func (v *verdict) print(console *cli.Console, o *Options) {
 	for _, text := range v.advice {
 		console.Warn(text)
 	}
+	if o.Trained {
+		console.Printf("\n")
+		return
+	}
 	console.Printf("\nReady: %s\n", fault.Command("train "+cli.Quoted(o.Out)+" -m OUT"))
 }
