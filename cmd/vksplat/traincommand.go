@@ -164,7 +164,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT",
 			"no output folder: -m is required")
 	}
-	if load.IsFootage(scene) && o.Out != "" {
+	if load.IsFootage(scene) && o.Out != "" && o.Progress != meter.JSON { // programs, as the farm, give scenes
 		var err error
 		if scene, err = captureFor(console, o, scene); err != nil {
 			return err
@@ -187,9 +187,6 @@ func captureFor(console *cli.Console, o *train.Options, footage string) (scene s
 	c := capture.NewOptions()
 	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, capturedFolder), true
 	c.Again = "vksplat " + strings.Join(cli.QuotedAll(console.Args), " ")
-	if o.Progress == meter.JSON {
-		console = console.ToStderr()
-	}
 	return c.Out, capture.Run(console, c)
 }
 
