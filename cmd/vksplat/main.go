@@ -59,12 +59,11 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.SetOut(console.Stdout)
 	root.SetErr(console.Stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(trainCommand(console), partitionCommand(console), mergeCommand(console), renderCommand(console),
-		encodeCommand(console), evalCommand(console), suiteCommand(console), convertCommand(console),
-		viewCommand(console), inspectCommand(console), infoCommand(console),
+	root.AddCommand(captureCommand(console), trainCommand(console), partitionCommand(console), mergeCommand(console),
+		renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console),
+		convertCommand(console), viewCommand(console), inspectCommand(console), infoCommand(console),
 		farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console),
-		doctorCommand(console),
-		completionCommand(console), versionCommand(console))
+		doctorCommand(console), completionCommand(console), versionCommand(console))
 	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()
 	wordHelp(root)

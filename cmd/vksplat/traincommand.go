@@ -2,18 +2,23 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/merge"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/train"
+	"vksplat/scene/load"
 )
 
 // decidedByPlan are the flags of train that partition has decided, beside those that say how the capture is read.
@@ -95,7 +100,8 @@ func trainCommand(console *cli.Console) *cobra.Command {
 			"the scores and pictures of the held-out photos. Ctrl-C finishes the step, saves and\n" +
 			"measures; a second Ctrl-C, half a second later or more, aborts and saves nothing. SCENE\n" +
 			"may also be a plan that vksplat partition wrote: its blocks are trained one after the\n" +
-			"other and merged.",
+			"other and merged. Of a video or a folder of photos, vksplat capture first makes a scene\n" +
+			"in OUT/capture.",
 		Example: "  vksplat train my_scene -m out --eval\n" +
 			"  vksplat train my_scene -m out --preset fast --export model.spz",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -158,8 +164,31 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT",
 			"no output folder: -m is required")
 	}
+	if load.IsFootage(scene) && o.Out != "" && o.Progress != meter.JSON { // programs, as the farm, give scenes
+		var err error
+		if scene, err = captureFor(console, o, scene); err != nil {
+			return err
+		}
+	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun
 	_, err := train.Do(console, o, nil)
 	return err
 }
+
+// captureFor makes a scene of photos or a video in the folder of the run, or the part of it that is missing.
+func captureFor(console *cli.Console, o *train.Options, footage string) (scene string, err error) {
+	if err := o.Check(); err != nil { // sooner than after minutes of COLMAP
+		return "", err
+	}
+	if err := output.RefusePlace(o.Out, "model-path", append(output.RunMarks, capturedFolder)...); err != nil {
+		return "", err
+	}
+	c := capture.NewOptions()
+	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, capturedFolder), true
+	c.Again = "vksplat " + strings.Join(cli.QuotedAll(console.Args), " ")
+	return c.Out, capture.Run(console, c)
+}
+
+// capturedFolder is where a run has the scene that it made of photos or a video.
+const capturedFolder = "capture"

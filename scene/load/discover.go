@@ -143,11 +143,20 @@ func checkRoot(root string) error {
 	case err != nil:
 		return &fault.Error{Op: "open capture", Path: root, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "check the permissions of the folder"}
+	case !info.IsDir() && isVideo(root):
+		return &fault.Error{Op: "open capture", Path: root, Err: errors.New("this is a video"),
+			Hint: captureCommand(root, strings.TrimSuffix(root, filepath.Ext(root))+"_scene")}
 	case !info.IsDir():
 		return &fault.Error{Op: "open capture", Path: root, Err: errors.New("this is a file, not a folder"),
 			Hint: "name the folder that holds images/ and sparse/0/, or a transforms.json"}
 	}
 	return nil
+}
+
+// isVideo tells whether a file has the name of a video.
+func isVideo(path string) bool {
+	kind := photo.ForeignKindOf(path)
+	return kind != nil && kind.Video
 }
 
 // modelsIn lists the models in dir, or with numbered in its folders 0, 1, 2...
@@ -250,8 +259,8 @@ func noModel(root string, o scene.LoadOptions) error {
 	if entries, readErr := os.ReadDir(root); readErr == nil && len(entries) == 0 {
 		err.Err = fmt.Errorf("the folder is empty; searched: %s", searched)
 	}
-	if commands := calibrateCommands(root); commands != "" {
-		err.Hint = commands
+	if hint := captureHint(root); hint != "" {
+		err.Hint = hint
 	}
 	if around := filepath.Join(root, ".."); describesCapture(around) {
 		err.Hint = fmt.Sprintf("this folder is part of a capture: name that, %s", photo.ShellWord(around))
@@ -270,37 +279,50 @@ func describesCapture(dir string) bool {
 	return err == nil && what.format != ""
 }
 
-// calibrateCommands gives the commands that find the cameras of the photos, or of a
-// video, in a folder; "" if there are none.
-func calibrateCommands(root string) string {
-	photos, foreign, video := findFootage(root)
-	var steps []string
+// IsFootage tells whether a path is a video, or a folder of photos or videos that describes no capture: they lie in the
+// folder itself, and nothing says where they were taken.
+func IsFootage(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return err == nil && isVideo(path)
+	}
+	photos, foreign, video := findFootage(path)
 	if photos == "" {
-		switch {
-		case foreign != "":
-			return photo.ConversionHint(foreign) + ", then run this command again for those that find the poses"
-		case video == "":
-			return ""
-		}
-		photos = filepath.Join(root, photo.Folders[0])
-		steps = append(steps, fmt.Sprintf("mkdir -p %s", photo.ShellWord(photos)),
-			fmt.Sprintf("ffmpeg -i %s -vf fps=2 -q:v 2 %s", photo.ShellWord(video),
-				photo.ShellWord(filepath.Join(photos, "frame_%05d.jpg"))))
+		photos = filepath.Dir(cmp.Or(foreign, video))
 	}
-	database, sparse := photo.ShellWord(filepath.Join(root, "database.db")),
-		photo.ShellWord(filepath.Join(root, "sparse"))
-	at := photo.ShellWord(photos)
-	steps = append(steps,
-		fmt.Sprintf("colmap feature_extractor --database_path %s --image_path %s --ImageReader.single_camera 1 "+
-			"--ImageReader.camera_model OPENCV", database, at),
-		fmt.Sprintf("colmap exhaustive_matcher --database_path %s", database),
-		fmt.Sprintf("mkdir -p %s", sparse),
-		fmt.Sprintf("colmap mapper --database_path %s --image_path %s --output_path %s", database, at, sparse))
-	what := "the photos have no known cameras yet; COLMAP finds them: "
-	if len(steps) > 4 {
-		what = "take photos from the video and let COLMAP find their cameras: "
+	return filepath.Clean(photos) == filepath.Clean(path) && !describesCapture(path) &&
+		!describesCapture(filepath.Join(path, ".."))
+}
+
+// captureHint gives the command that finds the cameras of photos, or of a video, in a folder; "" if there are none.
+func captureHint(root string) string {
+	photos, foreign, video := findFootage(root)
+	switch {
+	case photos != "":
+	case foreign != "":
+		photos = filepath.Dir(foreign)
+	case video != "":
+		return captureCommand(video, beside(root))
+	default:
+		return ""
 	}
-	return what + strings.Join(steps, " && ")
+	if filepath.Clean(photos) == filepath.Clean(root) {
+		return captureCommand(photos, beside(root))
+	}
+	return captureCommand(photos, root)
+}
+
+// captureCommand says how cameras are found.
+func captureCommand(of, scene string) string {
+	return "find their cameras first, with COLMAP: " +
+		fault.Command(fmt.Sprintf("capture %s -o %s", photo.ShellWord(of), photo.ShellWord(scene)))
+}
+
+// beside names a new folder for the scene of photos in a folder.
+func beside(root string) string {
+	if root = filepath.Clean(root); filepath.Base(root) == "." || filepath.Base(root) == ".." {
+		return "scene"
+	}
+	return root + "_scene"
 }
 
 // findFootage gives the folder of photos of a capture without cameras, a photo that is not decoded, and a video.

@@ -165,7 +165,7 @@ func badFolders() []badInput {
 		{name: "empty folder", change: loadtest.Removed("sparse", "images"), options: loadtest.AnyModel(),
 			want: []string{"empty", "sparse/0", "distorted/sparse/0"}, hint: "sparse/0", kind: nil},
 		{name: "no model", change: loadtest.Removed("sparse"), options: loadtest.AnyModel(),
-			want: []string{"no COLMAP model", "colmap/sparse/0"}, hint: "colmap feature_extractor", kind: nil},
+			want: []string{"no COLMAP model", "colmap/sparse/0"}, hint: "vksplat capture", kind: nil},
 		{name: "no such model", change: nil, options: scene.LoadOptions{Model: 7}, want: []string{"no model 7"},
 			hint: "0", kind: fault.ErrUsage},
 		{name: "bad downscale", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 3},
@@ -217,7 +217,7 @@ func badFolders() []badInput {
 		{name: "a video", change: func(t *testing.T, root string) {
 			loadtest.Removed("sparse", "images")(t, root)
 			scenetest.Put(t, filepath.Join(root, "my walk.MP4"), nil)
-		}, options: loadtest.AnyModel(), want: []string{"no cameras"}, hint: "walk.MP4' -vf fps=2", kind: nil},
+		}, options: loadtest.AnyModel(), want: []string{"no cameras"}, hint: "walk.MP4' -o ", kind: nil},
 	}
 }
 

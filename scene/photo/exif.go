@@ -47,22 +47,7 @@ func SidewaysTag(path string) (tag int, sideways bool) {
 // exifOrientation is Orientation of a file's bytes.
 func exifOrientation(data []byte) int { return orientation(bytes.NewReader(data), int64(len(data))) }
 
-func orientation(r io.ReaderAt, size int64) int {
-	head := make([]byte, riffHeader)
-	n, _ := r.ReadAt(head, 0) // a shorter file has no orientation
-	head = head[:n]
-	var exif []byte
-	switch {
-	case isJPEG(head):
-		exif = jpegExif(io.NewSectionReader(r, 0, size))
-	case isPNG(head):
-		exif = chunkExif(r, size, true)
-	case isWebP(head):
-		exif = chunkExif(r, size, false)
-	}
-	exif = bytes.TrimPrefix(exif, []byte("Exif\x00\x00"))
-	return tiffOrientation(exif)
-}
+func orientation(r io.ReaderAt, size int64) int { return tiffOrientation(exifOf(r, size)) }
 
 // jpegExif returns the content of a JPEG's EXIF segment, nil if there is none before the image.
 func jpegExif(r io.Reader) (exif []byte) {

@@ -49,6 +49,55 @@ func TestExifOrientation(t *testing.T) {
 	}
 }
 
+// TestTakenWith tells cameras, lenses and focal lengths apart, and takes nothing of broken blocks.
+func TestTakenWith(t *testing.T) {
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		a, b := cameraBlock(order, "Phone 5", 42), cameraBlock(order, "Phone 5", 60)
+		for name, data := range withExif(t, a) {
+			file := scenetest.PhotoFile(t, "photo", data)
+			if got := TakenWith(file); got != "|Phone 5||42/10" {
+				t.Errorf("%s, %v: taken with %q", name, order, got)
+			}
+		}
+		for name, data := range withExif(t, b) {
+			if got := TakenWith(scenetest.PhotoFile(t, "photo", data)); got != "|Phone 5||60/10" {
+				t.Errorf("%s, %v: taken with %q", name, order, got)
+			}
+		}
+		for n := range a {
+			for _, data := range withExif(t, a[:n]) {
+				_ = TakenWith(scenetest.PhotoFile(t, "photo", data)) // which must not panic
+			}
+		}
+	}
+	if got := TakenWith("none"); got != "" {
+		t.Errorf("no file is taken with %q", got)
+	}
+}
+
+// cameraBlock is an EXIF block with the model of a camera and a focal length in tenths of millimetres.
+func cameraBlock(order binary.AppendByteOrder, model string, focal uint32) []byte {
+	head := "II*\x00"
+	if order == binary.AppendByteOrder(binary.BigEndian) {
+		head = "MM\x00*"
+	}
+	entry := func(b []byte, tag, kind uint16, count, value uint32) []byte {
+		b = order.AppendUint16(order.AppendUint16(b, tag), kind)
+		return order.AppendUint32(order.AppendUint32(b, count), value)
+	}
+	b := order.AppendUint32([]byte(head), 8)
+	b = order.AppendUint16(b, 2)
+	b = entry(b, tagModel, 2, uint32(len(model)+1), 56)
+	b = entry(b, tagExif, 4, 1, 38)
+	b = order.AppendUint32(b, 0)
+	b = order.AppendUint16(b, 1) // at 38
+	b = entry(b, tagFocalLength, 5, 1, 72)
+	b = order.AppendUint32(b, 0)
+	b = append(b, model...) // at 56
+	b = append(b, make([]byte, 72-len(b))...)
+	return order.AppendUint32(order.AppendUint32(b, focal), 10)
+}
+
 func TestExifOrientationAbsent(t *testing.T) {
 	whole := scenetest.ExifBlock(binary.LittleEndian, 6)
 	shape := bytes.Clone(whole)

@@ -29,7 +29,6 @@ var flagText = regexp.MustCompile(`--[a-z%]|[ (]-[a-z]\b`)
 
 // otherFlags lists the files that name flags of other programs, and whose.
 var otherFlags = map[string]string{
-	"scene/load/discover.go": "COLMAP",
 	"scene/photo/formats.go": "heif-convert and ffmpeg",
 	"vk/loader_unix.go":      "Docker",
 }

@@ -30,8 +30,9 @@ const (
 // Written is the content of WrittenFile.
 type Written struct {
 	dir   string
-	Known bool `json:"-"` // there is a list
-	Begun bool `json:"-"` // by this process
+	file  string // WrittenFile, or the name of another list
+	Known bool   `json:"-"` // there is a list
+	Begun bool   `json:"-"` // by this process
 
 	By string `json:"by"` // the command that writes there
 	// marks by path: relative to the folder, or absolute outside of it; "": it may be in the middle of being written
@@ -42,9 +43,12 @@ type Written struct {
 const maxWritten = 16 << 20
 
 // ReadWritten reads the list of a folder. A damaged list counts as empty.
-func ReadWritten(dir string) *Written {
-	w := &Written{dir: dir}
-	path := filepath.Join(dir, WrittenFile)
+func ReadWritten(dir string) *Written { return ReadList(dir, WrittenFile) }
+
+// ReadList is ReadWritten of a list with another name, of a command whose folder is no run's.
+func ReadList(dir, file string) *Written {
+	w := &Written{dir: dir, file: file}
+	path := filepath.Join(dir, file)
 	info, err := os.Stat(path)
 	w.Known = !errors.Is(err, fs.ErrNotExist)
 	if err == nil && info.Mode().IsRegular() && info.Size() <= maxWritten {
@@ -114,7 +118,7 @@ func (w *Written) End() error {
 		note()
 	}
 	if len(w.Files) == 0 {
-		return os.Remove(filepath.Join(w.dir, WrittenFile))
+		return os.Remove(filepath.Join(w.dir, w.file))
 	}
 	return w.save()
 }
@@ -149,7 +153,7 @@ func ScoreFilesIn(dir string) (paths []string) {
 
 func (w *Written) save() error {
 	w.Known = true
-	return WriteJSON(filepath.Join(w.dir, WrittenFile), w)
+	return WriteJSON(filepath.Join(w.dir, w.file), w)
 }
 
 // AddWritten lists files that were written in a folder, if that has a list.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/capture"
+)
+
+func captureCommand(console *cli.Console) *cobra.Command {
+	o := capture.NewOptions()
+	cmd := &cobra.Command{
+		Use:   capture.Name + " PHOTOS|VIDEO... -o SCENE",
+		Short: "Find the cameras of photos or a video, for training",
+		Long: "Make a SCENE that train reads from folders of photos, or from videos. Runs ffmpeg and COLMAP, which\n" +
+			"must be installed. The same command continues what was stopped.\n\n" +
+			"SCENE gets images/, sparse/0/, database.db, components/ and logs/. docs/capture.md says how frames,\n" +
+			"cameras and pairs of photos are chosen.",
+		Example: "  vksplat capture my_photos -o my_scene\n" +
+			"  vksplat capture walk.mp4 -o my_scene --frames 200",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.Usagef("as in: vksplat capture my_photos -o my_scene",
+					"capture needs a folder of photos, or a video")
+			}
+			return nil
+		},
+		RunE: runs(console, func(args []string) error {
+			o.Inputs = args
+			o.Again = "vksplat " + strings.Join(cli.QuotedAll(console.Args), " ")
+			return capture.Run(console, o)
+		}),
+	}
+	addFlags(console, cmd, captureTable(o), helpLayout{})
+	return cmd
+}
+
+func captureTable(o *capture.Options) []optionGroup {
+	return []optionGroup{{"", []option{
+		text(&o.Out, "output", "make the folder `SCENE` (required)").letter("o").isFolder(),
+		float(&o.Fps, "fps", "take `N` frames of a second of video; at most 300 of a video, where 0 (default 0: 2)"),
+		integer(&o.Frames, "frames", "take `N` frames of each video (default 0: by --fps)"),
+		text(&o.Masks, "masks", "find nothing where masks in `DIR` are black").isFolder(),
+		text(&o.Cameras, "cameras",
+			"photos share cameras as `HOW`: one, many or folder; auto: by sizes and EXIF").oneOf(capture.Sharings...),
+		text(&o.CameraModel, "camera-model", "camera `MODEL` of COLMAP; auto: OPENCV, or SIMPLE_RADIAL for many").
+			oneOf(capture.CameraModels...),
+		chosen(&o.Features, "features", "kind of features; aliked needs COLMAP 4", capture.FeaturesSIFT,
+			capture.FeaturesALIKED),
+		integer(&o.MaxSize, "max-size", "look for features at `N` pixels of the longer side (default 0: COLMAP's)"),
+		text(&o.Matching, "matching",
+			"match `PAIRS`: exhaustive, sequential or tree; auto: by number and kind of photos").
+			oneOf(capture.Matchings...),
+		truth(&o.Loops, "loops", "match sequentially, and find places that are seen again"),
+		text(&o.VocabTree, "vocab-tree", "vocabulary tree of COLMAP in `FILE`; for loops, and many photos"),
+		chosen(&o.Mapper, "mapper", "global needs COLMAP 4 or glomap", capture.MapIncremental, capture.MapGlobal),
+		chosen(&o.GPU, "gpu", "let COLMAP use the GPU; auto: where it has CUDA", capture.Auto, capture.On, capture.Off),
+		integer(&o.Model, "model", "take component `N` (default -1: the one with most photos)"),
+		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),
+	}}}
+}

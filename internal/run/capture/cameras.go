@@ -1,0 +1,74 @@
+package capture
+
+import (
+	"fmt"
+
+	"vksplat/internal/fault"
+	"vksplat/scene/photo"
+)
+
+// cameraPlan says which photos share a camera, and which model of COLMAP it has.
+type cameraPlan struct {
+	share string // CamerasOne, CamerasMany or CamerasFolder
+	model string
+	why   string // in words, for the first line of the stage
+}
+
+// planCameras decides which photos share a camera.
+func (r *running) planCameras() (cameraPlan, error) {
+	p := cameraPlan{share: r.o.Cameras, model: r.o.CameraModel, why: "as asked for"}
+	videos := 0
+	for _, s := range r.sources {
+		if s.video {
+			videos++
+		}
+	}
+	kinds, err := r.kindsOfPhotos()
+	if err != nil {
+		return p, err
+	}
+	switch {
+	case p.share == CamerasOne && kinds.sizes > 1:
+		return p, fault.Usagef("leave out "+fault.Setting("cameras")+", or give folders of their own to photos of one size",
+			"%s one: the photos have %d sizes", fault.Named("cameras"), kinds.sizes)
+	case p.share != Auto:
+	case videos > 0 && len(r.sources) == 1:
+		p.share, p.why = CamerasOne, "a video has one camera"
+	case videos == len(r.sources):
+		p.share, p.why = CamerasFolder, "each video has a camera"
+	case kinds.sizes == 1 && kinds.lenses <= 1:
+		p.share, p.why = CamerasOne, "all photos have one size and one lens"
+	default:
+		p.share, p.why = CamerasMany, fmt.Sprintf("the photos have %d sizes and lenses", kinds.all)
+	}
+	if p.model == Auto {
+		// The eight numbers of OPENCV need many photos that agree.
+		if p.model = "OPENCV"; p.share == CamerasMany {
+			p.model = "SIMPLE_RADIAL"
+		}
+	}
+	return p, nil
+}
+
+// photoKinds counts what the photos were taken with.
+type photoKinds struct{ sizes, lenses, all int }
+
+// kindsOfPhotos looks at sizes and EXIF of all photos.
+func (r *running) kindsOfPhotos() (photoKinds, error) {
+	sizes, lenses, all := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, name := range r.photos {
+		path := r.o.in(imagesFolder, name)
+		w, h, err := photo.Size(path)
+		if err != nil {
+			return photoKinds{}, &fault.Error{Op: "read photo", Path: path, Err: err,
+				Hint: "remove or replace the file, then run the same command again"}
+		}
+		size := fmt.Sprintf("%dx%d", w, h)
+		lens := photo.TakenWith(path)
+		sizes[size], all[size+lens] = true, true
+		if lens != "" {
+			lenses[lens] = true
+		}
+	}
+	return photoKinds{len(sizes), len(lenses), len(all)}, nil
+}

@@ -1,0 +1,382 @@
+//go:build unix
+
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+)
+
+// commands are the first words of what fakes were called with.
+func commands(list []string) (names []string) {
+	for _, line := range list {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 1 && (words[0] == "colmap" || words[0] == "glomap"):
+			names = append(names, words[1])
+		case len(words) > 0:
+			names = append(names, words[0])
+		}
+	}
+	return names
+}
+
+// TestPhotos makes a scene of a folder of photos, and does nothing the second time.
+func TestPhotos(t *testing.T) {
+	install(t, "3.8", "colmap")
+	o := optionsOf(t, photosIn(t, 6))
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"tools:    COLMAP 3.8 without CUDA", "6 photos with one camera", "exhaustive matching",
+		"cameras:  6 of 6 photos (100 %)", "reprojection error 0.50 pixels", "Ready: vksplat train " + o.Out + " -m OUT"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	wantFiles(t, o.Out, "images/p00.jpg", "sparse/0/cameras.bin", "database.db", "logs/features.log",
+		"components/0/images.bin")
+	if got := strings.Join(commands(calls(t)), " "); got != "feature_extractor exhaustive_matcher mapper" {
+		t.Errorf("it ran %s", got)
+	}
+	said, err = run(t.Context(), o)
+	if got := commands(calls(t)); err != nil || len(got) > 0 || strings.Count(said, "done before") != 5 {
+		t.Errorf("the second time it ran %v, %v:\n%s", got, err, said)
+	}
+}
+
+// TestOptionNames wants each version of COLMAP to get the options that it has.
+func TestOptionNames(t *testing.T) {
+	for version, want := range map[string][]string{
+		"3.8":  {"--SiftExtraction.use_gpu 0", "--SiftMatching.use_gpu 0", "--SiftExtraction.max_image_size 900"},
+		"3.13": {"--FeatureExtraction.use_gpu 0", "--FeatureMatching.use_gpu 0", "--FeatureExtraction.max_image_size 900"},
+		"4.2":  {"--FeatureExtraction.use_gpu 1", "--FeatureMatching.use_gpu 1", "--FeatureExtraction.max_image_size 900"},
+	} {
+		install(t, version, "colmap")
+		o := optionsOf(t, photosIn(t, 4))
+		o.MaxSize = 900
+		if version == "4.2" {
+			o.GPU = On
+		}
+		if _, err := run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Join(calls(t), "\n")
+		for _, w := range append(want, "--ImageReader.single_camera 1", "--ImageReader.camera_model OPENCV",
+			"--image_list_path") {
+			if !strings.Contains(all, w) {
+				t.Errorf("%s: no %s in\n%s", version, w, all)
+			}
+		}
+	}
+}
+
+// TestVersionsDiffer has what old versions cannot do refused by the name of the flag, and new ones do it.
+func TestVersionsDiffer(t *testing.T) {
+	set := map[string]func(o *Options){
+		"aliked": func(o *Options) { o.Features = FeaturesALIKED },
+		"global": func(o *Options) { o.Mapper = MapGlobal },
+		"loops":  func(o *Options) { o.Loops = true },
+	}
+	for _, c := range []struct{ version, what, program, want string }{
+		{"3.8", "aliked", "", "leave out features"}, {"3.8", "global", "", "leave out mapper"},
+		{"3.8", "loops", "", "vocab-tree FILE"},
+		{"3.8", "global", "glomap", "glomap mapper "},
+		{"4.2", "aliked", "", "--FeatureMatching.type ALIKED_LIGHTGLUE"},
+		{"4.2", "global", "", "colmap global_mapper "},
+		{"4.2", "loops", "", "--SequentialMatching.loop_detection 1"},
+	} {
+		programs := []string{"colmap"}
+		if c.program != "" {
+			programs = append(programs, c.program)
+		}
+		install(t, c.version, programs...)
+		o := optionsOf(t, photosIn(t, 4))
+		set[c.what](o)
+		_, err := run(t.Context(), o)
+		got := strings.Join(calls(t), "\n") + fault.Hint(err)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s, %s: no %q in %v\n%s", c.version, c.what, c.want, err, got)
+		}
+	}
+}
+
+// TestResume stops the work in each stage, by a failure and by the user, and wants the same command to continue there.
+func TestResume(t *testing.T) {
+	stages := []string{"feature_extractor", "exhaustive_matcher", "mapper"}
+	for i, stage := range stages {
+		for _, how := range []string{fakeFails, fakeHangs} {
+			install(t, "3.8", "colmap")
+			o := optionsOf(t, photosIn(t, 4))
+			o.Again = "vksplat capture again"
+			t.Setenv(how, stage)
+			ctx, cancel := context.WithCancel(t.Context())
+			if how == fakeHangs {
+				go cancelAfter(cancel, o, stage)
+			}
+			_, err := run(ctx, o)
+			cancel()
+			stopped := errors.Is(err, fault.ErrInterrupted) && strings.Contains(fault.Hint(err), o.Again)
+			if how == fakeHangs && !stopped {
+				t.Errorf("%s: stopped: %v; %s", stage, err, fault.Hint(err))
+			}
+			// The mapper that fails has written a component, which is taken for broken.
+			if how == fakeFails && (err == nil || !strings.Contains(err.Error(), "something is wrong with "+stage)) {
+				t.Errorf("%s: it failed: %v", stage, err)
+			}
+			t.Setenv(how, "")
+			calls(t)
+			said, err := run(t.Context(), o)
+			if err != nil {
+				t.Fatalf("%s: again: %v", stage, err)
+			}
+			want := strings.Join(stages[i:], " ")
+			if stage == "exhaustive_matcher" {
+				want = "database_cleaner " + want
+			}
+			if got := strings.Join(commands(calls(t)), " "); got != want {
+				t.Errorf("%s: again it ran %s, want %s", stage, got, want)
+			}
+			if !strings.Contains(said, "cameras:  4 of 4") {
+				t.Errorf("%s: %s", stage, said)
+			}
+		}
+	}
+}
+
+// cancelAfter cancels once a stage has begun.
+func cancelAfter(cancel func(), o *Options, stage string) {
+	logs := map[string]string{"feature_extractor": stageFeatures, "exhaustive_matcher": stageMatches,
+		"mapper": stageMapping}
+	for range 1000 {
+		data, _ := os.ReadFile(o.in(logsFolder, logs[stage]+".log")) // not there yet
+		if strings.Contains(string(data), "hangs") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+}
+
+// TestChangedOptions wants stages to be done again from the first that an option affects.
+func TestChangedOptions(t *testing.T) {
+	install(t, "3.8", "colmap")
+	o := optionsOf(t, photosIn(t, 4))
+	for _, c := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, "feature_extractor exhaustive_matcher mapper"},
+		{func() { o.Matching = MatchSequential }, "database_cleaner sequential_matcher mapper"},
+		{func() { o.MaxSize = 1000 }, "feature_extractor sequential_matcher mapper"},
+		{func() { o.Model = 0 }, ""},
+		{func() { _ = os.Remove(o.in(databaseFile)) }, "feature_extractor sequential_matcher mapper"},
+	} {
+		c.change()
+		if _, err := run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(commands(calls(t)), " "); got != c.want {
+			t.Errorf("it ran %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestForeign keeps files that the command did not write.
+func TestForeign(t *testing.T) {
+	install(t, "3.8", "colmap")
+	dir := photosIn(t, 4)
+	o := optionsOf(t, dir)
+	if err := os.MkdirAll(o.in("sparse"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("a capture is replaced: %v", err)
+	}
+	o = optionsOf(t, dir)
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	mine := o.in(modelFolder, "cameras.bin")
+	if err := os.WriteFile(mine, []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o.Matching = MatchSequential
+	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), mine) {
+		t.Errorf("a changed file is replaced: %v", err)
+	}
+	o.Overwrite = true
+	if _, err := run(t.Context(), o); err != nil {
+		t.Errorf("with overwrite: %v", err)
+	}
+	if _, err := run(t.Context(), &Options{Inputs: []string{dir}, Out: dir, Cameras: Auto, CameraModel: Auto,
+		Matching: Auto}); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("photos and scene in one folder: %v", err)
+	}
+}
+
+// TestInPlace makes a scene around a folder images.
+func TestInPlace(t *testing.T) {
+	install(t, "3.8", "colmap")
+	top := t.TempDir()
+	images := filepath.Join(top, "images")
+	if err := os.Rename(photosIn(t, 4), images); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, images)
+	o.Out = top
+	for range 2 {
+		if _, err := run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		wantFiles(t, top, "images/p00.jpg", "images/p03.jpg", "sparse/0/images.bin")
+	}
+	o.MaxSize = 500
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, top, "images/p00.jpg", "images/p03.jpg")
+}
+
+// TestMissingTools names the command that installs what is missing.
+func TestMissingTools(t *testing.T) {
+	photos := photosIn(t, 4)
+	film := filepath.Join(t.TempDir(), "film.mp4")
+	if err := errors.Join(os.WriteFile(film, []byte("film"), 0o666),
+		os.WriteFile(filepath.Join(photos, "x.HEIC"), nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		input     string
+		installed []string
+		want      string
+	}{
+		{photos, nil, "colmap"}, {film, []string{"colmap"}, "ffmpeg"}, {photos, []string{"colmap"}, "libheif"},
+	} {
+		install(t, "3.8", c.installed...)
+		o := optionsOf(t, c.input)
+		_, err := run(t.Context(), o)
+		hint := fault.Hint(err)
+		if !errors.Is(err, fault.ErrMachine) || !strings.Contains(hint, "apt-get install "+c.want) ||
+			!strings.Contains(hint, "brew install "+c.want) || !strings.Contains(hint, "conda install") {
+			t.Errorf("%v: %v; %s", c.installed, err, hint)
+		}
+		if output.IsFolder(o.Out) {
+			t.Error("the folder is left behind")
+		}
+	}
+}
+
+// TestConversion has a HEIC photo converted once.
+func TestConversion(t *testing.T) {
+	install(t, "3.8", "colmap", "heif-convert")
+	dir := photosIn(t, 3)
+	if err := os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, dir)
+	for i := range 2 {
+		if _, err := run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		wantFiles(t, o.Out, "images/x.HEIC.jpg")
+		if n := strings.Count(strings.Join(commands(calls(t)), " "), "heif-convert"); n != 1-i {
+			t.Errorf("run %d converts %d photos", i, n)
+		}
+	}
+}
+
+// TestMasks copies masks to the names that COLMAP looks for.
+func TestMasks(t *testing.T) {
+	install(t, "3.8", "colmap")
+	dir, masks := photosIn(t, 4), t.TempDir()
+	if err := errors.Join(writePhoto(filepath.Join(masks, "p00.png"), 64, 48, 0),
+		writePhoto(filepath.Join(masks, "p01.jpg"), 64, 48, 0)); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, dir)
+	o.Masks = masks
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, o.Out, "masks/p00.jpg.png", "masks/p01.jpg.png")
+	if !strings.Contains(strings.Join(calls(t), "\n"), "--ImageReader.mask_path "+o.in(masksFolder)) ||
+		!strings.Contains(said, "2 of 4 photos have no mask") {
+		t.Errorf("masks are not used:\n%s", said)
+	}
+}
+
+// TestVerdict says which photos have no camera and why, and what to do about it.
+func TestVerdict(t *testing.T) {
+	install(t, "3.8", "colmap")
+	dir := photosIn(t, 14)
+	if err := errors.Join(writePhoto(filepath.Join(dir, "p12.jpg"), 64, 48, 0.05),
+		writePhoto(filepath.Join(dir, "p13.jpg"), 64, 48, 1)); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, dir)
+	t.Setenv(fakeComponents, "5,6")
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"cameras:  6 of 14 photos (43 %)", "taken:    component 1, of 2",
+		"other:    component 0: 5 photos", "p00.jpg: in component 0", "p12.jpg: blurred", "p13.jpg: too few matches",
+		"only 6 of 14 photos", "2 components"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	o.Model = 0
+	if said, err = run(t.Context(), o); err != nil || !strings.Contains(said, "cameras:  5 of 14") {
+		t.Errorf("component 0: %v\n%s", err, said)
+	}
+	o.Model = 7
+	if _, err = run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("component 7: %v", err)
+	}
+	t.Setenv(fakeComponents, "none")
+	o = optionsOf(t, dir)
+	if _, err = run(t.Context(), o); !errors.Is(err, errNoModel) || fault.ExitCode(err) != fault.ExitData {
+		t.Errorf("no component: %v", err)
+	}
+}
+
+// TestVideo takes the sharpest frames.
+func TestVideo(t *testing.T) {
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	film := filepath.Join(t.TempDir(), "film.mp4")
+	if err := os.WriteFile(film, []byte("film"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, film)
+	o.Frames = 10
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "10 frames, the sharpest of 30") {
+		t.Errorf("it says\n%s", said)
+	}
+	wantFiles(t, o.Out, "images/00001.jpg", "images/00010.jpg")
+	all := strings.Join(calls(t), "\n")
+	for i := range 10 {
+		if want := fmt.Sprintf("eq(n,%d)", 3*i+1); !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%s", want, all)
+		}
+	}
+	if _, err = run(t.Context(), o); err != nil || strings.Contains(strings.Join(calls(t), ""), "ffmpeg") {
+		t.Errorf("frames are taken again, %v", err)
+	}
+}

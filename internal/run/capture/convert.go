@@ -1,0 +1,157 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/scene/photo"
+)
+
+// converter is a program that makes a readable photo of one that is not.
+type converter struct {
+	program string
+	args    func(in, out string) []string
+	ppm     bool // it prints a PPM to standard output instead of writing a file
+}
+
+func inOut(more ...string) func(in, out string) []string {
+	return func(in, out string) []string { return slices.Concat(more, []string{in, out}) }
+}
+
+// Converters of each kind of photo, the best first. The first word of all is the program.
+var (
+	heifConvert = converter{program: "heif-convert", args: inOut("-q", "95")}
+	heifDec     = converter{program: "heif-dec", args: inOut("-q", "95")}
+	magick      = converter{program: "magick", args: inOut()}
+	// ImageMagick 6; on Windows another program of the system has this name
+	convert  = converter{program: "convert", args: inOut()}
+	darkroom = converter{program: "darktable-cli", args: inOut()}
+	dcraw    = converter{program: "dcraw", ppm: true,
+		args: func(in, _ string) []string { return []string{"-c", "-w", in} }}
+)
+
+// conversion is how photos with some extensions are converted.
+type conversion struct {
+	extensions []string
+	suffix     string // of the file that is made, behind the whole old name
+	by         []converter
+}
+
+var conversions = []conversion{
+	{[]string{".heic", ".heif", ".hif"}, ".jpg", []converter{heifConvert, heifDec, magick, convert}},
+	{[]string{".avif"}, ".png", []converter{magick, convert, heifDec}},
+	{[]string{".tif", ".tiff", ".bmp", ".gif"}, ".png", []converter{magick, convert}},
+	{[]string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, ".png", []converter{dcraw, darkroom,
+		magick, convert}},
+}
+
+// conversionOf gives how a photo is converted, nil for photos that are read as they are.
+func conversionOf(name string) *conversion {
+	ext := strings.ToLower(filepath.Ext(name))
+	for i := range conversions {
+		if slices.Contains(conversions[i].extensions, ext) {
+			return &conversions[i]
+		}
+	}
+	return nil
+}
+
+// convertedSuffix is what a photo's name gets when it is converted, "" for photos that are read as they are.
+func convertedSuffix(name string) string {
+	if c := conversionOf(name); c != nil {
+		return c.suffix
+	}
+	return ""
+}
+
+// program gives the converter that is installed.
+func (c *conversion) program(file string) (*converter, error) {
+	for i := range c.by {
+		if has(c.by[i].program) {
+			return &c.by[i], nil
+		}
+	}
+	first := c.by[0].program
+	return nil, &fault.Error{Op: "convert photo", Path: file, Kind: fault.ErrMachine,
+		Err: fmt.Errorf("%s files are not read, and of the programs that convert them none is there: %w",
+			filepath.Ext(file), errMissing),
+		Hint: "of " + strings.Join(c.programs(), ", ") + " one is enough; for " + first + ", " + installHint(first)}
+}
+
+func (c *conversion) programs() (names []string) {
+	for _, by := range c.by {
+		names = append(names, by.program)
+	}
+	return names
+}
+
+// convertPhoto writes a photo that is read to a file. It appears whole.
+func (r *running) convertPhoto(in, out string) error {
+	c := conversionOf(in)
+	by, err := c.program(in)
+	if err != nil {
+		return err
+	}
+	path, err := exec.LookPath(by.program)
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(filepath.Dir(out), ".converting"+c.suffix)
+	defer os.Remove(temp) // it is gone where all is well
+	var ppm bytes.Buffer
+	p := process{stage: stagePhotos, program: path, args: by.args(output.Absolute(in), output.Absolute(temp))}
+	if by.ppm {
+		p.stdout = &ppm
+	}
+	if err := r.run(p); err != nil {
+		return err
+	}
+	if by.ppm {
+		if err := writePPM(temp, &ppm); err != nil {
+			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: "convert it by hand, and give that file"}
+		}
+	}
+	if _, _, err := photo.Size(temp); err != nil {
+		return &fault.Error{Op: "convert photo", Path: in, Err: fmt.Errorf("%s made no photo: %w", by.program, err),
+			Hint: "convert it by hand, and give that file"}
+	}
+	return os.Rename(temp, out)
+}
+
+// writePPM writes a PPM of 8 bits as a PNG.
+func writePPM(path string, r io.Reader) error {
+	b := bufio.NewReader(r)
+	var width, height, most int
+	if _, err := fmt.Fscanf(b, "P6\n%d %d\n%d", &width, &height, &most); err != nil {
+		return fmt.Errorf("no PPM: %w", err)
+	}
+	if _, err := b.ReadByte(); err != nil {
+		return err
+	}
+	if most != 255 || width <= 0 || height <= 0 || width > 1<<16 || height > 1<<16 {
+		return errors.New("a PPM of another kind than 8 bits a colour")
+	}
+	img := image.NewNRGBA(image.Rect(0, 0, width, height))
+	row := make([]byte, 3*width)
+	for y := range height {
+		if _, err := io.ReadFull(b, row); err != nil {
+			return err
+		}
+		for x := range width {
+			copy(img.Pix[y*img.Stride+4*x:], []byte{row[3*x], row[3*x+1], row[3*x+2], 255})
+		}
+	}
+	return atomicfile.Write(path, func(w io.Writer) error { return photo.EncodePNG(w, img) })
+}

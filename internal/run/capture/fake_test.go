@@ -1,0 +1,308 @@
+//go:build unix
+
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/output"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+)
+
+// Variables that say how the programs behave that this test program stands for.
+const (
+	fakeHelp       = "CAPTURE_TEST_HELP"       // file of testdata with COLMAP's help texts
+	fakeCalls      = "CAPTURE_TEST_CALLS"      // file that command lines are added to
+	fakeFails      = "CAPTURE_TEST_FAILS"      // command that fails
+	fakeHangs      = "CAPTURE_TEST_HANGS"      // command that does not end by itself
+	fakeComponents = "CAPTURE_TEST_COMPONENTS" // photos in each component, as in 5,3
+)
+
+// TestMain lets the test program stand for the programs that capture runs: it is linked to by their names.
+func TestMain(m *testing.M) {
+	name := filepath.Base(os.Args[0])
+	fakes := map[string]func([]string) error{"colmap": fakeColmap, "glomap": fakeColmap, "ffmpeg": fakeFfmpeg,
+		"ffprobe": fakeFfprobe, "heif-convert": fakeHeif}
+	fake := fakes[name]
+	if fake == nil {
+		os.Exit(m.Run())
+	}
+	if err := fake(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// install puts fakes of programs, and nothing else, into the search path.
+func install(t *testing.T, version string, programs ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range programs {
+		if err := os.Symlink(self, filepath.Join(dir, p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	help, err := filepath.Abs(filepath.Join("testdata", "colmap-"+version+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv(fakeHelp, help)
+	t.Setenv(fakeCalls, filepath.Join(dir, "calls"))
+	for _, name := range []string{fakeFails, fakeHangs, fakeComponents} {
+		t.Setenv(name, "")
+	}
+}
+
+// calls gives the command lines of fakes since the last time, without questions for help.
+func calls(t *testing.T) (list []string) {
+	t.Helper()
+	path := os.Getenv(fakeCalls)
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+func note(program string, args []string) error {
+	f, err := os.OpenFile(os.Getenv(fakeCalls), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintln(f, program, strings.Join(args, " "))
+	return err
+}
+
+// misbehave fails or hangs, if the command is to.
+func misbehave(command string) error {
+	switch command {
+	case os.Getenv(fakeFails):
+		return errors.New("something is wrong with " + command)
+	case os.Getenv(fakeHangs):
+		fmt.Println(command, "hangs")
+		time.Sleep(time.Minute)
+	}
+	return nil
+}
+
+// value gives the value of an option in a command line.
+func value(args []string, name string) string {
+	if i := slices.Index(args, name); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+func fakeColmap(args []string) error {
+	if args[0] == "help" || len(args) > 1 && args[1] == "-h" {
+		data, err := os.ReadFile(os.Getenv(fakeHelp))
+		_, text, _ := strings.Cut(string(data), "== "+args[0]+"\n")
+		text, _, _ = strings.Cut(text, "== ")
+		fmt.Print(text)
+		return err
+	}
+	if err := note(filepath.Base(os.Args[0]), args); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "feature_extractor", "database_cleaner", "exhaustive_matcher", "sequential_matcher", "vocab_tree_matcher":
+		f, err := os.OpenFile(value(args, "--database_path"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := fmt.Fprintln(f, args[0]); err != nil {
+			return err
+		}
+	case "mapper", "global_mapper":
+		if err := fakeModels(value(args, "--image_path"), value(args, "--output_path")); err != nil {
+			return err
+		}
+	}
+	return misbehave(args[0])
+}
+
+// fakeModels writes components with the first photos, the next ones, and so on.
+func fakeModels(images, to string) error {
+	photos := filesBelow([]string{images})
+	slices.Sort(photos)
+	counts := os.Getenv(fakeComponents)
+	if counts == "none" {
+		return errors.New("no good initial image pair found")
+	}
+	if counts == "" {
+		counts = strconv.Itoa(len(photos))
+	}
+	for i, text := range strings.Split(counts, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return err
+		}
+		var cams []scene.Camera
+		for k, p := range photos[:n] {
+			rel, err := filepath.Rel(images, p)
+			if err != nil {
+				return err
+			}
+			cams = append(cams, scene.Camera{Name: filepath.ToSlash(rel), Width: 64, Height: 48, Fx: 60, Fy: 60, Cx: 32,
+				Cy: 24, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, T: [3]float64{float64(k), 0, 0}})
+		}
+		photos = photos[n:]
+		dir := filepath.Join(to, strconv.Itoa(i))
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		if err := colmap.Write(dir, cams, nil); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "points3D.bin"), fakePoints(len(cams)), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fakePoints are points that all cameras see, with an error of half a pixel.
+func fakePoints(cams int) []byte {
+	var b bytes.Buffer
+	put := func(v any) { _ = binary.Write(&b, binary.LittleEndian, v) } // a bytes.Buffer takes all
+	put(uint64(10))
+	for i := range 10 {
+		put(pointHead{ID: uint64(i), Pos: [3]float64{-float64(cams) / 2, float64(i), 5}, Error: 0.5,
+			Track: uint64(cams)})
+		for k := range cams {
+			put([2]uint32{uint32(k + 1), uint32(i)})
+		}
+	}
+	return b.Bytes()
+}
+
+func fakeFfprobe([]string) error {
+	fmt.Println(`{"streams": [{"width": 64, "height": 48, "avg_frame_rate": "10/1"}], "format": {"duration": "3.0"}}`)
+	return nil
+}
+
+// fakeFfmpeg prints 30 grey pictures, of which every third has most detail, or writes as many JPEGs as are selected.
+func fakeFfmpeg(args []string) error {
+	if err := note("ffmpeg", args); err != nil {
+		return err
+	}
+	if err := misbehave("ffmpeg"); err != nil {
+		return err
+	}
+	filters := value(args, "-vf")
+	if !strings.Contains(filters, "select=") {
+		for i := range 30 {
+			grey := make([]byte, 64*48)
+			for k := range grey {
+				grey[k] = byte(128 + (1+i%3%2)*20*(k%2))
+			}
+			if _, err := os.Stdout.Write(grey); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	pattern := args[len(args)-1]
+	for i := range strings.Count(filters, "eq(n,") {
+		if err := writePhoto(fmt.Sprintf(pattern, i+1), 64, 48, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fakeHeif(args []string) error {
+	if err := note("heif-convert", args); err != nil {
+		return err
+	}
+	return writePhoto(args[len(args)-1], 64, 48, 1)
+}
+
+// writePhoto writes stripes: the higher the contrast, the sharper.
+func writePhoto(path string, w, h int, contrast float64) error {
+	img := image.NewNRGBA(image.Rect(0, 0, w, h))
+	for i := range w * h {
+		v := uint8(128 + contrast*100*math.Sin(float64(i%w)))
+		img.Set(i%w, i/w, color.NRGBA{v, v, v, 255})
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	encode := func(w io.Writer) error { return jpeg.Encode(w, img, nil) }
+	if filepath.Ext(path) == ".png" {
+		encode = func(w io.Writer) error { return png.Encode(w, img) }
+	}
+	return errors.Join(encode(f), f.Close())
+}
+
+// photosIn makes a folder of photos.
+func photosIn(t *testing.T, n int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "photos")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := writePhoto(filepath.Join(dir, fmt.Sprintf("p%02d.jpg", i)), 64, 48, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// run runs capture, and gives what it printed.
+func run(ctx context.Context, o *Options) (string, error) {
+	var out bytes.Buffer
+	console := cli.Within(ctx, nil)
+	console.Stdout, console.Stderr = &out, &out
+	err := Run(console, o)
+	return out.String(), err
+}
+
+// options of a test.
+func optionsOf(t *testing.T, inputs ...string) *Options {
+	t.Helper()
+	o := NewOptions()
+	o.Inputs, o.Out = inputs, filepath.Join(t.TempDir(), "scene")
+	return o
+}
+
+// check that files are there.
+func wantFiles(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if !output.IsFile(filepath.Join(dir, name)) {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}

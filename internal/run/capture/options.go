@@ -1,0 +1,164 @@
+package capture
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
+)
+
+// Name is the name of the command.
+const Name = "capture"
+
+// Auto leaves a choice to the program.
+const Auto = "auto"
+
+// Values of Options.Cameras: which photos share a camera.
+const (
+	CamerasOne    = "one"
+	CamerasMany   = "many"
+	CamerasFolder = "folder"
+)
+
+// Sharings are all of them.
+var Sharings = []string{Auto, CamerasOne, CamerasMany, CamerasFolder}
+
+// Values of Options.Matching.
+const (
+	MatchAll        = "exhaustive"
+	MatchSequential = "sequential"
+	MatchTree       = "tree"
+)
+
+// Matchings are all of them.
+var Matchings = []string{Auto, MatchAll, MatchSequential, MatchTree}
+
+// Values of Options.Mapper.
+const (
+	MapIncremental = "incremental"
+	MapGlobal      = "global"
+)
+
+// Values of Options.Features.
+const (
+	FeaturesSIFT   = "sift"
+	FeaturesALIKED = "aliked"
+)
+
+// Values of Options.GPU.
+const (
+	On  = "on"
+	Off = "off"
+)
+
+// LargestModel takes the component with most photos.
+const LargestModel = -1
+
+// Options is everything that capture is asked for.
+type Options struct {
+	Inputs []string // folders of photos, photos and videos
+	Out    string   // the scene's folder
+
+	Fps    float64 // frames that are taken of a second of video; 0: chosen
+	Frames int     // frames that are taken of each video; 0: by Fps
+
+	Masks       string // folder of masks, "" for none
+	Cameras     string // Auto, CamerasOne, CamerasMany or CamerasFolder
+	CameraModel string // of COLMAP, or Auto
+	Features    string // FeaturesSIFT or FeaturesALIKED
+	MaxSize     int    // longer side at which features are searched; 0: COLMAP's default
+	Matching    string // Auto, MatchAll, MatchSequential or MatchTree
+	Loops       bool   // sequential matching looks for places that are seen again
+	VocabTree   string // file of a vocabulary tree
+	Mapper      string // MapIncremental or MapGlobal
+	GPU         string // Auto, On or Off: what COLMAP computes features and matches with
+	Model       int    // the component to take, or LargestModel
+
+	Overwrite bool
+	Again     string // the command that continues, for hints
+	Trained   bool   // training follows at once, and no word says how to begin it
+}
+
+// NewOptions gives the defaults.
+func NewOptions() *Options {
+	return &Options{Cameras: Auto, CameraModel: Auto, Features: FeaturesSIFT, Matching: Auto, Mapper: MapIncremental,
+		GPU: Auto, Model: LargestModel}
+}
+
+// CameraModels are those of COLMAP that suit photos whose lens is not known.
+var CameraModels = []string{Auto, "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV",
+	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE"}
+
+// check refuses values that contradict each other or mean nothing.
+func (o *Options) check() error {
+	switch {
+	case o.Out == "":
+		return fault.Usagef("name the folder to make with "+fault.Setting("output")+" SCENE",
+			"there is no folder to write to")
+	case o.Fps != 0 && o.Frames != 0:
+		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
+	case !(o.Fps >= 0) || math.IsInf(o.Fps, 0):
+		return fault.Usagef("give frames a second, as in 2 or 0.5", "%s: %g is no rate", fault.Named("fps"), o.Fps)
+	case o.Frames < 0:
+		return fault.Usagef("give a number from 3 up", "%s: %d frames", fault.Named("frames"), o.Frames)
+	case o.MaxSize < 0:
+		return fault.Usagef("give pixels, as in 1600", "%s: %d pixels", fault.Named("max-size"), o.MaxSize)
+	case o.Model < LargestModel:
+		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",
+			fault.Named("model"), o.Model)
+	case o.Matching == MatchTree && o.VocabTree == "":
+		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
+			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))
+	}
+	for _, f := range []struct {
+		setting, word string
+		known         []string
+	}{{"cameras", o.Cameras, Sharings}, {"camera-model", o.CameraModel, CameraModels},
+		{"matching", o.Matching, Matchings}} {
+		if !slices.Contains(f.known, f.word) {
+			return fault.Usagef(cli.DidYouMean(f.word, f.known, "give "+wording.Or(f.known)), "%s: there is no %q",
+				fault.Named(f.setting), f.word)
+		}
+	}
+	for _, f := range []struct{ setting, path string }{{"masks", o.Masks}, {"vocab-tree", o.VocabTree}} {
+		if f.path == "" {
+			continue
+		}
+		there, kind := output.IsFile(f.path), "file"
+		if f.setting == "masks" {
+			there, kind = output.IsFolder(f.path), "folder"
+		}
+		if !there {
+			return fault.Usagef("check the spelling", "%s: there is no %s %s", fault.Named(f.setting), kind, f.path)
+		}
+	}
+	return nil
+}
+
+// Places in the scene's folder.
+const (
+	imagesFolder     = "images"
+	masksFolder      = "masks"
+	componentsFolder = "components" // what the mapper made: a model for each part of the photos that hang together
+	logsFolder       = "logs"
+	databaseFile     = "database.db"
+	stateFile        = ".capture.json"
+	listFile         = ".capture-files.json" // what this command wrote; see output.Written
+	photoList        = "photos.txt"          // in logsFolder: the photos that COLMAP is to use
+)
+
+// modelFolder is where training finds the component that was chosen.
+var modelFolder = filepath.Join("sparse", "0")
+
+// in is a place in the scene's folder.
+func (o *Options) in(names ...string) string {
+	return filepath.Join(append([]string{o.Out}, names...)...)
+}
+
+// text prints what decides the results of a stage.
+func text(parts ...any) string { return fmt.Sprintf("%q", parts) }

@@ -1,0 +1,109 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"vksplat/farm/child"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+)
+
+// patience is how long a program may take to end once it was asked to.
+const patience = 5 * time.Second
+
+// said is how many of a program's last lines an error may show.
+const said = 3
+
+// process is a program to run.
+type process struct {
+	stage   string // whose log has what it prints
+	program string
+	args    []string
+	stdout  io.Writer         // nil: the log
+	heard   func(line string) // of what goes to the log, or nil
+}
+
+// run runs a program until it ends. When ctx ends, the program is asked to end, too.
+func (r *running) run(p process) error {
+	log, err := r.openLog(p.stage)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // what is lost is part of a log
+	name := filepath.Base(p.program)
+	words := append([]string{name}, p.args...)
+	fmt.Fprintf(log, "$ %s\n", strings.Join(cli.QuotedAll(words), " "))
+	var last []string
+	lines := &child.Lines{Heard: func(line []byte) {
+		text := strings.TrimSpace(string(line))
+		if text == "" {
+			return
+		}
+		if last = append(last, text); len(last) > said {
+			last = last[1:]
+		}
+		if p.heard != nil {
+			p.heard(text)
+		}
+	}}
+	both := io.MultiWriter(log, lines)
+	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv,
+		Running: &atomic.Pointer[os.Process]{}}
+	if o.Stdout == nil {
+		o.Stdout = both
+	}
+	err = child.Run(r.ctx, p.program, p.args, o)
+	if _, more := lines.Write([]byte("\n")); more != nil {
+		return more
+	}
+	if r.ctx.Err() != nil {
+		return fault.ErrInterrupted
+	}
+	if err == nil {
+		return nil
+	}
+	if len(p.args) > 0 && name == colmapName {
+		name += " " + p.args[0]
+	}
+	hint := "see " + log.Name() + "; the same command continues with this stage"
+	if strings.Contains(err.Error(), "killed") {
+		hint = "the system ended it, probably for want of memory: try " + fault.Setting("max-size") + " 1600"
+	}
+	return &fault.Error{Op: "run " + name, Err: fmt.Errorf("%w: %s", err, strings.Join(last, "; ")), Hint: hint,
+		Kind: fault.ErrFailure}
+}
+
+// openLog opens the log of a stage, which grows.
+func (r *running) openLog(stage string) (*os.File, error) {
+	dir := r.o.in(logsFolder)
+	err := os.MkdirAll(dir, 0o777)
+	if err != nil {
+		return nil, output.FolderError(dir, err)
+	}
+	log, err := os.OpenFile(filepath.Join(dir, stage+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, output.FolderError(dir, err)
+	}
+	return log, nil
+}
+
+// interrupted says how to continue.
+func (r *running) interrupted(err error) error {
+	if r.ctx.Err() == nil && !errors.Is(err, fault.ErrInterrupted) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	again := "the same command continues with the first stage that is not done"
+	if r.o.Again != "" {
+		again = "continue with: " + r.o.Again
+	}
+	return &fault.Error{Op: "stopped", Err: fault.ErrInterrupted, Kind: fault.ErrInterrupted, Hint: again}
+}

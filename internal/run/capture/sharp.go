@@ -1,0 +1,87 @@
+package capture
+
+import (
+	"vksplat/scene"
+	"vksplat/scene/photo"
+)
+
+// laplacian gives the variance of the Laplacian of a grey picture: the more detail a picture shows, the larger.
+func laplacian(grey []byte, w, h int) float64 {
+	var sum, squares float64
+	for y := 1; y < h-1; y++ {
+		for x := 1; x < w-1; x++ {
+			i := y*w + x
+			d := float64(int(grey[i-1]) + int(grey[i+1]) + int(grey[i-w]) + int(grey[i+w]) - 4*int(grey[i]))
+			sum += d
+			squares += d * d
+		}
+	}
+	n := float64((w - 2) * (h - 2))
+	return squares/n - sum*sum/(n*n)
+}
+
+// greyFrames measures pictures that come as one stream of bytes.
+type greyFrames struct {
+	w, h     int
+	pix      []byte // of the picture that comes in
+	sharp    []float64
+	measured func(n int)
+}
+
+// Write implements io.Writer.
+func (g *greyFrames) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		n := min(cap(g.pix)-len(g.pix), len(rest))
+		g.pix, rest = append(g.pix, rest[:n]...), rest[n:]
+		if len(g.pix) == cap(g.pix) {
+			g.sharp = append(g.sharp, laplacian(g.pix, g.w, g.h))
+			g.pix = g.pix[:0]
+			g.measured(len(g.sharp))
+		}
+	}
+	return len(p), nil
+}
+
+// sharpest gives the numbers of the frames to take: in each bucket the sharpest, the first of equals.
+func sharpest(sharp []float64, how sampling) (take []int) {
+	last := -1
+	for i, s := range sharp {
+		b := how.bucket(i)
+		if b != last {
+			take, last = append(take, i), b
+		} else if s > sharp[take[len(take)-1]] {
+			take[len(take)-1] = i
+		}
+	}
+	return take
+}
+
+// look is how a photo looks.
+type look struct {
+	sharp  float64 // 0: not known
+	bright float64 // mean, 0 to 1
+}
+
+// lookAt measures a photo at the size of frames.
+func lookAt(path string) (look, error) {
+	img, err := decodeFile(path)
+	if err != nil {
+		return look{}, err
+	}
+	small := photo.Fit(img, smallerSide)
+	l := lookOf(&small)
+	return l, nil
+}
+
+func lookOf(img *scene.Image) look {
+	if min(img.Width, img.Height) < 3 {
+		return look{}
+	}
+	grey, sum := make([]byte, img.Width*img.Height), 0
+	for i := range grey {
+		p := img.Pix[4*i:]
+		grey[i] = byte((299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000)
+		sum += int(grey[i])
+	}
+	return look{sharp: laplacian(grey, img.Width, img.Height), bright: float64(sum) / float64(255*len(grey))}
+}

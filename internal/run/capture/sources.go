@@ -1,0 +1,176 @@
+package capture
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/scene/photo"
+)
+
+// fewestPhotos is how many photos a scene needs at least.
+const fewestPhotos = 3
+
+// source is an input: a video, or photos of a folder or of the command line.
+type source struct {
+	path   string   // as it was given; a video's file, or the folder of photos
+	video  bool     //
+	folder string   // of its photos below images, "" for images itself
+	photos []string // relative to path, with the system's slashes
+	names  []string // of the same photos below images, with slashes
+}
+
+// findSources looks at what the command line names.
+func findSources(console *cli.Console, o *Options) ([]*source, error) {
+	var list []*source
+	loose := &source{} // photos that the command line names one by one
+	for _, path := range o.Inputs {
+		info, err := os.Stat(path)
+		kind := photo.ForeignKindOf(path)
+		switch {
+		case err != nil:
+			return nil, &fault.Error{Op: "open input", Path: path, Err: fault.TrimPath(err), Kind: fault.ErrUsage,
+				Hint: "check the spelling; give folders of photos, or videos"}
+		case info.IsDir():
+			more, err := folderSources(console, path, o)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, more...)
+		case kind != nil && kind.Video:
+			list = append(list, &source{path: path, video: true})
+		case kind != nil || photo.IsPhoto(path):
+			loose.photos = append(loose.photos, output.Absolute(path))
+		default:
+			return nil, fault.Usagef("give folders of photos, or videos", "%s is neither a photo nor a video", path)
+		}
+	}
+	if len(loose.photos) > 0 {
+		list = append(list, loose)
+	}
+	if len(list) == 0 {
+		return nil, fault.Usagef("give a folder of photos, or a video", "there is nothing to make a scene of")
+	}
+	return list, nameSources(list)
+}
+
+// folderSources are the photos of a folder and those below it, or else the videos in it.
+func folderSources(console *cli.Console, dir string, o *Options) ([]*source, error) {
+	if sameFile(dir, o.Out) {
+		if dir = filepath.Join(dir, imagesFolder); !output.IsFolder(dir) {
+			return nil, fault.Usagef("choose another folder to write, or move the photos into "+dir,
+				"%s: %s is the folder of the photos itself", fault.Named("output"), o.Out)
+		}
+	}
+	s := &source{path: dir}
+	var videos []*source
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		hidden := strings.HasPrefix(e.Name(), ".") && path != dir
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (hidden || e.Name() == masksFolder || path != dir && sameFile(path, o.Out)):
+			return filepath.SkipDir
+		case e.IsDir() || hidden:
+			return nil
+		}
+		kind := photo.ForeignKindOf(path)
+		switch {
+		case photo.IsPhoto(path) || kind != nil && !kind.Video:
+			rel, err := filepath.Rel(dir, path)
+			s.photos = append(s.photos, rel)
+			return err
+		case kind != nil && kind.Video:
+			videos = append(videos, &source{path: path, video: true})
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, &fault.Error{Op: "read folder", Path: dir, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: "check the permissions of the folder"}
+	case len(s.photos) == 0 && len(videos) == 0:
+		return nil, fault.Data("find photos", dir, "give a folder with photos (JPEG, PNG, WebP, HEIC, TIFF, raw), or a "+
+			"video", "there is no photo in the folder")
+	case len(s.photos) == 0:
+		return videos, nil
+	case len(videos) > 0:
+		console.Note(fmt.Sprintf("%s holds photos, and %s that are not used: name them to have them, too", dir,
+			cli.Count(len(videos), "video")))
+	}
+	return []*source{s}, nil
+}
+
+// nameSources gives each of several sources a folder of its own below images, and photos their names.
+func nameSources(list []*source) error {
+	used := map[string]bool{}
+	for _, s := range list {
+		if len(list) > 1 {
+			base := filepath.Base(output.Absolute(cmp.Or(s.path, "photos")))
+			name := strings.TrimSuffix(base, filepath.Ext(base))
+			for s.folder = name; used[strings.ToLower(s.folder)]; {
+				s.folder = fmt.Sprintf("%s_%d", name, len(used)+1)
+			}
+			used[strings.ToLower(s.folder)] = true
+		}
+		slices.Sort(s.photos)
+		taken := map[string]bool{}
+		for _, p := range s.photos {
+			name := filepath.ToSlash(p)
+			if filepath.IsAbs(p) {
+				name = filepath.Base(p)
+			}
+			if to := convertedSuffix(name); to != "" {
+				name += to
+			}
+			if s.folder != "" {
+				name = s.folder + "/" + name
+			}
+			if taken[name] {
+				return fault.Usagef("name their folders instead", "two photos have the name %s", name)
+			}
+			taken[name] = true
+			s.names = append(s.names, name)
+		}
+	}
+	return nil
+}
+
+// inPlace tells whether the source is the scene's own folder of photos.
+func (s *source) inPlace(o *Options) bool {
+	return !s.video && s.path != "" && s.folder == "" && sameFile(s.path, o.in(imagesFolder))
+}
+
+// file is the path of photo i.
+func (s *source) file(i int) string {
+	if filepath.IsAbs(s.photos[i]) {
+		return s.photos[i]
+	}
+	return filepath.Join(s.path, s.photos[i])
+}
+
+// sameFile tells whether two paths lead to one file or folder.
+func sameFile(a, b string) bool {
+	sa, err := os.Stat(a)
+	sb, errB := os.Stat(b)
+	return err == nil && errB == nil && os.SameFile(sa, sb)
+}
+
+// mark tells a file's content from what it was, as far as size and time do.
+func mark(path string) string {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "none"
+	} else if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+}

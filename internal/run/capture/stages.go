@@ -1,0 +1,191 @@
+package capture
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+)
+
+// running is a command at work.
+type running struct {
+	ctx     context.Context
+	console *cli.Console
+	o       *Options
+	show    *progress
+	state   *state
+	written *output.Written
+	sources []*source
+	colmap  *colmapTool
+	photos  []string // below images, with slashes; all that COLMAP is to use
+	key     string   // of the stage before
+}
+
+// stage is a step of the work that is done once.
+type stage struct {
+	name    string
+	key     string   // what decides its results, beside the stages before it
+	outputs []string // files and folders that it makes, and that are removed before it is done anew
+	changes []string // files that it changes
+	adds    bool     // keeps what it made when it was stopped in the middle, and adds the rest
+	do      func() (done string, err error)
+}
+
+// stamp says that a stage was begun, or done.
+type stamp struct {
+	Name    string  `json:"name"`
+	Key     string  `json:"key"`
+	Done    bool    `json:"done"`
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// state is the content of stateFile.
+type state struct {
+	path   string
+	By     string  `json:"by"`
+	Stages []stamp `json:"stages"`
+}
+
+// readState reads what earlier calls did. A damaged file counts as none: the work is done again.
+func readState(path string) *state {
+	s := &state{path: path}
+	if data, err := os.ReadFile(path); err == nil {
+		_ = json.Unmarshal(data, s) // see above
+	}
+	s.By = "vksplat " + Name
+	return s
+}
+
+func (s *state) save() error { return output.WriteJSON(s.path, s) }
+
+// at gives the place of a stage among the stamps, or -1.
+func (s *state) at(name string) int {
+	for i, t := range s.Stages {
+		if t.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// do does a stage, unless it is done.
+func (r *running) do(s stage) error {
+	sum := sha256.Sum256([]byte(r.key + "\n" + s.name + "\n" + s.key))
+	key := fmt.Sprintf("%x", sum[:8])
+	r.key = key
+	if r.ctx.Err() != nil {
+		return fault.ErrInterrupted
+	}
+	i := r.state.at(s.name)
+	same := i >= 0 && r.state.Stages[i].Key == key
+	if same && r.state.Stages[i].Done && r.whole(s.outputs) {
+		r.console.Printf("%-9s done before\n", s.name+":")
+		return nil
+	}
+	begun := i >= 0 && !r.state.Stages[i].Done
+	if err := r.clear(s, begun, begun && same && s.adds); err != nil {
+		return err
+	}
+	if i >= 0 {
+		r.state.Stages = r.state.Stages[:i]
+	}
+	if err := r.written.Begin(r.paths(s.changes)...); err != nil {
+		return err
+	}
+	r.state.Stages = append(r.state.Stages, stamp{Name: s.name, Key: key})
+	if err := r.state.save(); err != nil {
+		return err
+	}
+	began := time.Now()
+	r.show.begin(s.name)
+	done, err := s.do()
+	r.show.end()
+	if err != nil {
+		return err
+	}
+	if err := r.list(s); err != nil {
+		return err
+	}
+	last := &r.state.Stages[len(r.state.Stages)-1]
+	last.Done, last.Seconds = true, time.Since(began).Seconds()
+	r.console.Printf("%-9s %s, %s\n", s.name+":", done, cli.Duration(last.Seconds))
+	return r.state.save()
+}
+
+// paths are places below the scene's folder.
+func (r *running) paths(names []string) (list []string) {
+	for _, name := range names {
+		list = append(list, r.o.in(name))
+	}
+	return list
+}
+
+// whole tells whether everything that a stage made is still there.
+func (r *running) whole(outputs []string) bool {
+	for _, path := range r.paths(outputs) {
+		if _, err := os.Lstat(path); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// filesBelow lists the files of places that exist.
+func filesBelow(paths []string) (files []string) {
+	for _, path := range paths {
+		_ = filepath.WalkDir(path, func(p string, e os.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				files = append(files, p)
+			}
+			return nil // what cannot be read cannot be replaced either, which the next step reports
+		})
+	}
+	return files
+}
+
+// clear removes what an earlier run of a stage made. Files that this command did not make, or that were changed since,
+// are refused. What a stage left that did not end is this command's, whatever it is: the place was clear before.
+func (r *running) clear(s stage, begun, keep bool) error {
+	places := r.paths(s.outputs)
+	if !begun && !r.o.Overwrite {
+		foreign := r.written.Foreign(filesBelow(places))
+		if err := output.RefuseForeign(foreign, "or replace it with "+fault.Setting("overwrite")); err != nil {
+			return err
+		}
+	}
+	if keep {
+		return nil
+	}
+	for _, path := range places {
+		if err := os.RemoveAll(path); err != nil {
+			return output.FolderError(r.o.Out, err)
+		}
+		prefix := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(r.o.Out)+"/")
+		for name := range r.written.Files {
+			if name == prefix || strings.HasPrefix(name, prefix+"/") {
+				delete(r.written.Files, name)
+			}
+		}
+	}
+	return nil
+}
+
+// list notes what a stage made or changed.
+func (r *running) list(s stage) error {
+	files := filesBelow(r.paths(append(append([]string(nil), s.outputs...), s.changes...)))
+	if err := r.written.Begin(files...); err != nil {
+		return err
+	}
+	if len(r.written.Files) == 0 {
+		return nil
+	}
+	return r.written.End()
+}

@@ -1,0 +1,156 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
+)
+
+// What the verdict calls bad.
+const (
+	fewRegistered = 0.5  // share of the photos that have a camera
+	smallAngle    = 2.0  // degrees under which the median point is seen
+	largeError    = 2.0  // pixels
+	darkBelow     = 0.03 // mean brightness
+	blurredBelow  = 0.25 // sharpness over the median of photos with a camera
+	mostNamed     = 8    // dropped photos that are named
+	mostLooked    = 60   // photos with a camera whose sharpness is measured, to compare with
+)
+
+// dropped is a photo without a camera, and why as far as that can be known.
+type dropped struct {
+	name, why string
+}
+
+// verdict says what came of a capture.
+type verdict struct {
+	photos  int
+	taken   *component
+	others  []*component
+	dropped []dropped
+	advice  []string
+}
+
+// judge looks at what the mapper made.
+func (r *running) judge(list []*component, taken *component) *verdict {
+	v := &verdict{photos: len(r.photos), taken: taken}
+	in := map[string]*component{}
+	for _, c := range list {
+		if c != taken {
+			v.others = append(v.others, c)
+		}
+		for _, name := range c.names {
+			if in[name] == nil || c == taken {
+				in[name] = c
+			}
+		}
+	}
+	var lost []string
+	for _, name := range r.photos {
+		if c := in[name]; c == nil {
+			lost = append(lost, name)
+		} else if c != taken {
+			v.dropped = append(v.dropped, dropped{name, fmt.Sprintf("in component %d", c.Number)})
+		}
+	}
+	v.dropped = append(v.dropped, r.reasons(lost, taken)...)
+	slices.SortFunc(v.dropped, func(a, b dropped) int { return strings.Compare(a.name, b.name) })
+	v.advise()
+	return v
+}
+
+// reasons says why photos have no camera: they are dark or blurred, or else match too little.
+func (r *running) reasons(lost []string, taken *component) (list []dropped) {
+	if len(lost) == 0 {
+		return nil
+	}
+	var sharp []float64
+	for _, l := range r.looksOf(taken.names, mostLooked) {
+		sharp = append(sharp, l.sharp)
+	}
+	slices.Sort(sharp)
+	middle := 0.0
+	if len(sharp) > 0 {
+		middle = sharp[len(sharp)/2]
+	}
+	for i, l := range r.looksOf(lost, len(lost)) {
+		why := "too few matches with the others"
+		switch {
+		case l.bright < darkBelow && l.sharp > 0:
+			why = "dark"
+		case l.sharp < blurredBelow*middle:
+			why = fmt.Sprintf("blurred: %.0f %% as sharp as the others", 100*l.sharp/middle)
+		}
+		list = append(list, dropped{lost[i], why})
+	}
+	return list
+}
+
+// looksOf measures photos, or so many of them, evenly spread. What cannot be read counts as black.
+func (r *running) looksOf(names []string, most int) []look {
+	n := min(len(names), most)
+	looks := make([]look, n)
+	parallel.For(n, func(i int) {
+		if r.ctx.Err() == nil {
+			looks[i], _ = lookAt(r.o.in(imagesFolder, filepath.FromSlash(names[i*len(names)/n])))
+		}
+	})
+	return looks
+}
+
+// advise finds what is bad, and what helps.
+func (v *verdict) advise() {
+	if float64(v.taken.Photos) < fewRegistered*float64(v.photos) {
+		v.advice = append(v.advice, fmt.Sprintf("only %d of %d photos have a camera: take more photos between the "+
+			"others, so that neighbours overlap by two thirds", v.taken.Photos, v.photos))
+	}
+	if len(v.others) > 0 {
+		v.advice = append(v.advice, fmt.Sprintf("the photos fall into %d components that share too little: photos that "+
+			"show parts of both join them; %s N takes another", len(v.others)+1, fault.Setting("model")))
+	}
+	if v.taken.Angle < smallAngle {
+		v.advice = append(v.advice, fmt.Sprintf("points are seen under %.1f degrees only: the photos were taken almost "+
+			"from one place, which shows little depth; walk, and do not turn on the spot", v.taken.Angle))
+	}
+	if v.taken.Error > largeError {
+		v.advice = append(v.advice, fmt.Sprintf("points miss their places by %.1f pixels in the mean: the lens "+
+			"model may be wrong (%s), or things moved", v.taken.Error, fault.Setting("camera-model")))
+	}
+}
+
+// print says it.
+func (v *verdict) print(console *cli.Console, o *Options) {
+	share := 100 * float64(v.taken.Photos) / float64(max(v.photos, 1))
+	console.Printf("\ncameras:  %d of %s (%.0f %%)\n", v.taken.Photos, cli.Count(v.photos, "photo"), share)
+	console.Printf("points:   %d, reprojection error %.2f pixels, seen under %.1f degrees\n", v.taken.Points,
+		v.taken.Error, v.taken.Angle)
+	if len(v.others) > 0 {
+		console.Printf("taken:    component %d, of %d\n", v.taken.Number, len(v.others)+1)
+	}
+	slices.SortFunc(v.others, func(a, b *component) int { return cmp.Compare(a.Number, b.Number) })
+	for _, c := range v.others {
+		console.Printf("other:    component %d: %s, %s, %.2f pixels\n", c.Number, cli.Count(c.Photos, "photo"),
+			cli.Count(c.Points, "point"), c.Error)
+	}
+	for i, d := range v.dropped {
+		if i == mostNamed && len(v.dropped) > mostNamed+1 {
+			console.Printf("dropped:  %d more\n", len(v.dropped)-i)
+			break
+		}
+		console.Printf("dropped:  %s: %s\n", d.name, d.why)
+	}
+	for _, text := range v.advice {
+		console.Warn(text)
+	}
+	if o.Trained {
+		console.Printf("\n")
+		return
+	}
+	console.Printf("\nReady: %s\n", fault.Command("train "+cli.Quoted(o.Out)+" -m OUT"))
+}
