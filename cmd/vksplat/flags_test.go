@@ -178,7 +178,7 @@ func TestPrecedence(t *testing.T) {
 				"max_splats = 1000000", "num_downscales = 3"}},
 		{[]string{"--preset", "fast", "--config", file}, []string{"iterations = 900", "max_splats = 5000"}},
 		{[]string{"--preset", "fast", "--steps-scaler", "0.1"},
-			[]string{"iterations = 700", "iterations_factor = 50.0", "resolution_schedule = 105"}},
+			[]string{"iterations = 700", "iterations_factor = 35.0", "resolution_schedule = 105"}},
 		{[]string{"--preset", "3dgs", "--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"},
 			[]string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
 		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"},

@@ -79,13 +79,16 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 			return err
 		case e.IsDir() && (hidden || e.Name() == masksFolder || path != dir && sameFile(path, o.Out)):
 			return filepath.SkipDir
-		case e.IsDir() || hidden:
+		case e.IsDir() || hidden || !isRegular(path, e):
 			return nil
 		}
 		kind := photo.ForeignKindOf(path)
 		switch {
 		case photo.IsPhoto(path) || kind != nil && !kind.Video:
 			rel, err := filepath.Rel(dir, path)
+			if err == nil {
+				err = checkName(path, rel)
+			}
 			s.photos = append(s.photos, rel)
 			return err
 		case kind != nil && kind.Video:
@@ -94,6 +97,8 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 		return nil
 	})
 	switch {
+	case errors.Is(err, fault.ErrData):
+		return nil, err
 	case err != nil:
 		return nil, &fault.Error{Op: "read folder", Path: dir, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "check the permissions of the folder"}
@@ -173,4 +178,22 @@ func mark(path string) string {
 		return err.Error()
 	}
 	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+}
+
+// isRegular tells whether an entry of a folder is a file, or leads to one: to open a pipe would wait for its writer.
+func isRegular(path string, e fs.DirEntry) bool {
+	if e.Type().IsRegular() {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// checkName refuses names that COLMAP's lists of photos, a name a line, cannot hold, or that it changes.
+func checkName(path, rel string) error {
+	if strings.ContainsAny(rel, "\n\r\\") || strings.TrimSpace(rel) != rel {
+		return fault.Data("read photo", path, "rename it", "COLMAP takes no name with line breaks, backslashes, or blanks "+
+			"at its ends")
+	}
+	return nil
 }
