@@ -56,7 +56,8 @@ func (r *running) findFeatures() error {
 // featureOptions sets the options that decide features.
 func (r *running) featureOptions(k *colmapCall, plan cameraPlan) error {
 	o := r.o
-	share := map[string]string{CamerasOne: "ImageReader.single_camera", CamerasFolder: "ImageReader.single_camera_per_folder"}
+	share := map[string]string{CamerasOne: "ImageReader.single_camera",
+		CamerasFolder: "ImageReader.single_camera_per_folder"}
 	if name := share[plan.share]; name != "" {
 		if err := k.must("1", "", name); err != nil {
 			return err

@@ -103,8 +103,8 @@ func (r *running) all() (*verdict, error) {
 		}
 	}
 	if len(r.photos) < fewestPhotos {
-		return nil, fault.Data("count photos", r.o.in(imagesFolder), "a scene needs at least 3 photos, and is good from some "+
-			"50 on", "there are %s", cli.Count(len(r.photos), "photo"))
+		return nil, fault.Data("count photos", r.o.in(imagesFolder), "a scene needs at least 3 photos, and is good "+
+			"from some 50 on", "there are %s", cli.Count(len(r.photos), "photo"))
 	}
 	for _, step := range []func() error{r.takeMasks, r.findFeatures, r.matchPhotos, r.findCameras} {
 		if err := step(); err != nil {
