@@ -145,7 +145,7 @@ func TestPrecedence(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"init_scale = 0.5", "iterations = 7000", "iterations_factor = 390.0", "splats_factor = 0.6",
+		{nil, []string{"init_scale = 0.5", "iterations = 7000", "iterations_factor = 365.0", "splats_factor = 0.6",
 			"few_photos = 60", `strategy = "mcmc"`}},
 		{[]string{"--preset", "3dgs"}, []string{"init_scale = 1.0", "iterations = 30000", "max_splats = 0",
 			"iterations_factor = 0.0", "splats_factor = 0.0", "few_photos = 0", `strategy = "3dgs"`}},
@@ -174,11 +174,11 @@ func TestPrecedence(t *testing.T) {
 		{[]string{"--preset", "fast"},
 			[]string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.6"}},
 		{[]string{"--preset", "fast", "--iterations", "3500", "--refine-every", "20"},
-			[]string{"iterations = 3500", "refine_stop = 2916", "refine_every = 20", "resolution_schedule = 525",
+			[]string{"iterations = 3500", "refine_stop = 2916", "refine_every = 20", "resolution_schedule = 875",
 				"max_splats = 1000000", "num_downscales = 3"}},
 		{[]string{"--preset", "fast", "--config", file}, []string{"iterations = 900", "max_splats = 5000"}},
 		{[]string{"--preset", "fast", "--steps-scaler", "0.1"},
-			[]string{"iterations = 700", "iterations_factor = 35.0", "resolution_schedule = 105"}},
+			[]string{"iterations = 700", "iterations_factor = 33.5", "resolution_schedule = 175"}},
 		{[]string{"--preset", "3dgs", "--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"},
 			[]string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
 		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"},

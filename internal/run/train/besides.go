@@ -1,11 +1,14 @@
 package train
 
 import (
+	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
@@ -16,12 +19,14 @@ import (
 
 // Of what follows the last step.
 const (
-	diskRate    = 300e6                  // bytes a second that files are foreseen to take
-	closingTime = 300 * time.Millisecond // for the rest
+	closingTime = 100 * time.Millisecond // for what is not foreseen in particular
+	probeBytes  = 16 << 20               // that are written to learn how fast the disk is
+	doubtedRate = 100e6                  // bytes a second, taken where that fails
 )
 
-// estimateBesides says what the run will take beside its steps: one held-out photo is measured, and the model read, as
-// the run will do it. Exports are not foreseen, nor what is written of the model while it is trained on.
+// estimateBesides says what the run will take beside its steps: one held-out photo is measured, the model read, and a
+// file written, as the run will do it. Exports are not foreseen, nor what is written of the model while it is trained
+// on. At the end held-out photos are measured while files are written.
 func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
 	clock, n := r.limit.clock, t.NSplats()
 	last := max(n, r.Config.Splats)
@@ -29,22 +34,47 @@ func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
 	if err := t.ReadSplats(func(*scene.Splats) error { return nil }); err != nil {
 		return b, err
 	}
+	// of parameters; a checkpoint has as many numbers three times
+	read := 4 * (clock.passed() - began).Seconds() * float64(last) / float64(max(n, 1))
 	bytes := float64(last) * modelBytes
 	if !r.Checkpoints.Off {
 		bytes += float64(t.CheckpointBytes(last))
 	}
-	// of parameters; a checkpoint has as many numbers three times
-	read := 4 * (clock.passed() - began).Seconds() * float64(last) / float64(max(n, 1))
-	files := time.Duration((read + bytes/diskRate) * float64(time.Second))
-	b = besides{onTheWay: time.Duration(r.ahead(r.Checkpoints.SaveAt)) * files, end: closingTime + files}
-	if len(r.Test) == 0 {
-		return b, nil
+	reading, writing := seconds(read), seconds(bytes/r.diskRate())
+	var measuring time.Duration
+	if len(r.Test) > 0 {
+		measuring, err = r.timeView(t, &r.Capture.Cameras[r.Test[0]])
+		measuring *= time.Duration(len(r.Test))
 	}
-	each, err := r.timeView(t, &r.Capture.Cameras[r.Test[0]])
-	each *= time.Duration(len(r.Test))
-	b.onTheWay += each * time.Duration(r.ahead(r.EvalAt))
-	b.end += each
+	saves, evaluations := time.Duration(r.ahead(r.Checkpoints.SaveAt)), time.Duration(r.ahead(r.EvalAt))
+	b.onTheWay = saves*(reading+writing) + evaluations*measuring
+	b.end = closingTime + reading + max(writing, measuring)
 	return b, err
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// diskRate returns how many bytes a second the disk of the run's files takes: by its clock, of a file that is written
+// where they will be, and is gone then.
+func (r *Run) diskRate() float64 {
+	dir := r.Out
+	for !atomicfile.IsDir(dir) && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".vksplat-disk-")
+	if err != nil {
+		return doubtedRate
+	}
+	bytes := make([]byte, probeBytes)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(bytes) // some file systems make less of zeros
+	began := time.Now()
+	_, err = f.Write(bytes)
+	err = errors.Join(err, f.Sync())
+	took := time.Since(began).Seconds()
+	if errors.Join(err, f.Close(), os.Remove(f.Name())) != nil {
+		return doubtedRate
+	}
+	return probeBytes / max(took, 1e-3)
 }
 
 // ahead returns how many of steps are still to come, and before the last.

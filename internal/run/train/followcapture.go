@@ -104,7 +104,8 @@ func (r *Run) followSplats(cams []scene.Camera) (said []string) {
 	if r.Init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
-	c.Splats = recipe.SplatsFor(cams, points, r.SplatsFactor)
+	r.splatsFor = func(factor float64) int { return recipe.SplatsFor(cams, points, factor) }
+	c.Splats = r.splatsFor(r.SplatsFactor)
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}

@@ -102,13 +102,13 @@ func TestFollowSteps(t *testing.T) {
 		photos                   int
 		iterations, stop, degree int // refine_stop and sh_degree_interval
 	}{
-		{"default", nil, nil, 125, 9750, 8124, 324},
-		{"fast", texts{"preset": "fast"}, nil, 125, 8750, 7291, 291},
-		{"scaled", texts{"steps-scaler": "0.5"}, nil, 125, 4875, 4062, 162},
+		{"default", nil, nil, 125, 9125, 7603, 303},
+		{"fast", texts{"preset": "fast"}, nil, 125, 8375, 6978, 278},
+		{"scaled", texts{"steps-scaler": "0.5"}, nil, 125, 4562, 3801, 151},
 		{"a factor", texts{"iterations-factor": "100"}, nil, 64, 1600, 1333, 53},
-		{"a number stays", texts{"refine-stop": "5000"}, nil, 125, 9750, 5000, 324},
-		{"a number stays, scaled", texts{"refine-stop": "5000", "steps-scaler": "0.5"}, nil, 125, 4875, 2500, 162},
-		{"a number of the file stays", nil, texts{"refine-stop": "5000"}, 125, 9750, 5000, 324},
+		{"a number stays", texts{"refine-stop": "5000"}, nil, 125, 9125, 5000, 303},
+		{"a number stays, scaled", texts{"refine-stop": "5000", "steps-scaler": "0.5"}, nil, 125, 4562, 2500, 151},
+		{"a number of the file stays", nil, texts{"refine-stop": "5000"}, 125, 9125, 5000, 303},
 		{"a file's factor stretches the file's numbers", nil,
 			texts{"iterations": "1000", "iterations-factor": "200", "refine-stop": "600"}, 125, 5000, 3000, 166},
 		{"but no flag", texts{"refine-stop": "600"},
@@ -246,7 +246,7 @@ func TestAdopt(t *testing.T) {
 		{"a key", "default", nil, texts{"near": "0.5"}, func(c *recipe.Config) { c.Near = 0.5 }, "default"},
 		{"more steps", "default", texts{"iterations": "9000"}, nil, func(c *recipe.Config) { c.Iterations = 9000 },
 			"default"},
-		{"its factors", "default", texts{"iterations-factor": "390", "splats-factor": "0.6", "few-photos": "60"}, nil,
+		{"its factors", "default", texts{"iterations-factor": "365", "splats-factor": "0.6", "few-photos": "60"}, nil,
 			func(*recipe.Config) {}, "default"},
 		{"a scale of steps", "default", texts{"steps-scaler": "2"}, nil, func(c *recipe.Config) {
 			*c = followed(resolved(t, texts{"steps-scaler": "2", "seed": "9", "carve": "0"}, nil), 20)
@@ -307,7 +307,7 @@ func TestAdoptBegun(t *testing.T) {
 // stay.
 func TestFollowStepsOnce(t *testing.T) {
 	c := followed(resolved(t, texts{"steps-scaler": "0.08", "iterations-factor": "12500"}, nil), 8)
-	if want := 23 * c.Iterations / 7000; c.Iterations != 4000 || c.RefineEvery != want {
+	if want := 69 * c.Iterations / 7000; c.Iterations != 4000 || c.RefineEvery != want {
 		t.Errorf("refines every %d of %d steps, want %d", c.RefineEvery, c.Iterations, want)
 	}
 	c = followed(resolved(t, texts{"iterations-factor": "1250", "refine-stop": "3000"}, nil), 8)

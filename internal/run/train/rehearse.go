@@ -78,6 +78,7 @@ func (h *rehearsal) smallest() int {
 func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) error {
 	defer h.r.photos.Forget()
 	h.growth = growthOf(&cfg, h.cams, h.r.nPoints, h.init.N, h.r.plan.Ceiling)
+	h.growth.fewer = h.r.follows
 	if err := h.decode(ctx); err != nil {
 		return err
 	}
@@ -167,6 +168,9 @@ func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, try trial) (m 
 			h.once += max(0, lap-seconds) * float64(try.steps)
 		}
 	}
+	if views := h.viewsOf(try); len(views) > 0 && r.plan.Device.PhotoAll { // the run brings each photo there once
+		h.once *= float64(len(h.cams)) / float64(len(views))
+	}
 	if refined := laps[try.sizes]; len(refined) > 0 { // a small difference: by the least disturbed
 		h.times.refine = max(0, slices.Min(refined)-slices.Min(laps[0]))
 	}
@@ -176,15 +180,19 @@ func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, try trial) (m 
 	return m, err
 }
 
+// viewsOf returns the views that a model is trained on: few enough that each is brought to the device in the first two
+// stretches, which are not what a size of photos is timed by.
+func (h *rehearsal) viewsOf(try trial) []int { return h.views[:min(len(h.views), max(1, 2*try.steps))] }
+
 // trainer makes a throw-away trainer.
 func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, error) {
 	r, o := h.r, h.options
 	o.Interludes, o.OnPressure, o.Warn = nil, nil, nil
 	cams, source := h.cams, photos.Source(r.photos)
-	if h.views != nil {
-		cams, source = pick(cams, h.views), someOf{r.photos, h.views}
+	if views := h.viewsOf(try); views != nil {
+		cams, source = pick(cams, views), someOf{r.photos, views}
 		if o.Depths != nil {
-			o.Depths = pick(o.Depths, h.views)
+			o.Depths = pick(o.Depths, views)
 		}
 		if !r.plan.Device.PhotoAll { // most steps of the run bring their photo to the device
 			o.PhotoBytes = -1

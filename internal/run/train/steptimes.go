@@ -70,21 +70,29 @@ func (t *stepTimes) schedule(cfg *recipe.Config, g growth) (seconds float64) {
 // fit returns how many steps the longest run by a recipe has, at most the recipe's, whose steps take no longer.
 func (t *stepTimes) fit(cfg recipe.Config, g growth, seconds float64) int {
 	return sort.Search(cfg.Iterations, func(less int) bool {
-		short := ofSteps(cfg, less+1)
+		short := g.ofSteps(cfg, less+1)
 		return t.schedule(&short, g) > seconds*(1+1e-9)
 	})
 }
 
-// ofSteps returns a recipe, scaled to so many steps.
-func ofSteps(cfg recipe.Config, steps int) recipe.Config {
-	short := cfg.Scaled(float64(steps) / float64(cfg.Iterations))
-	short.Iterations = steps
-	return short
+// growth says how the number of splats changes in a run: what recipe.Config.TargetSplats wants to know, where gradients
+// decide how many there are in the end a guess, and whether there are fewer after fewer steps.
+type growth struct {
+	first, ceiling, guess int
+	fewer                 bool
 }
 
-// growth says how the number of splats changes in a run: what recipe.Config.TargetSplats wants to know, and where
-// gradients decide how many there are in the end, a guess.
-type growth struct{ first, ceiling, guess int }
+// ofSteps returns a recipe, scaled to so many steps. Splats that follow the capture become fewer by the root of the
+// share: with fewer steps each is seen less often, and what they take is better spent on steps.
+func (g growth) ofSteps(cfg recipe.Config, steps int) recipe.Config {
+	share := float64(steps) / float64(cfg.Iterations)
+	short := cfg.Scaled(share)
+	short.Iterations = steps
+	if g.fewer && share < 1 {
+		short.Splats = max(min(g.first, cfg.Splats), int(math.Sqrt(share)*float64(cfg.Splats)))
+	}
+	return short
+}
 
 // last is the number of splats in the end.
 func (g growth) last(cfg *recipe.Config) int { return g.at(cfg, cfg.Iterations) }
@@ -107,7 +115,8 @@ func growthOf(cfg *recipe.Config, cams []scene.Camera, points, first, ceiling in
 	if cfg.Strategy == recipe.StrategyMCMC && cfg.Splats > 0 {
 		first = min(first, cfg.Splats) // it removes none, and leaves out what is too many
 	}
-	return growth{first, ceiling, min(max(first, recipe.SplatsFor(cams, points, 1)), ceiling)}
+	guess := min(max(first, recipe.SplatsFor(cams, points, 1)), ceiling)
+	return growth{first: first, ceiling: ceiling, guess: guess}
 }
 
 // modelLike returns n splats that look about like s: each of them several times, at places inside of it, which let as

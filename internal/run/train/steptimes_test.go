@@ -35,10 +35,10 @@ func TestSchedule(t *testing.T) {
 	for _, flags := range []texts{nil, {"preset": "fast"}, {"preset": "3dgs"}, {"preset": "mcmc"},
 		{"preset": "3dgs", "splats": "9000"}, {"preset": "3dgs", "refine-every": "0"}, {"refine-stop": "0"}} {
 		cfg := limitedRun(resolved(t, flags, nil), 50).Config
-		g := growth{1000, 20000, 7000}
+		g := growth{first: 1000, ceiling: 20000, guess: 7000}
 		for _, seconds := range []float64{0, 0.005, 3, 30, 1e9} {
 			n := times.fit(cfg, g, seconds)
-			short, longer := ofSteps(cfg, n), ofSteps(cfg, n+1)
+			short, longer := g.ofSteps(cfg, n), g.ofSteps(cfg, n+1)
 			if got := times.schedule(&short, g); n > 0 && got > seconds*1.001 {
 				t.Errorf("%v: %d steps take %g s of %g", flags, n, got, seconds)
 			}
@@ -49,7 +49,7 @@ func TestSchedule(t *testing.T) {
 				t.Errorf("%v: %d of %d steps in %g s", flags, n, cfg.Iterations, seconds)
 			}
 		}
-		short := ofSteps(cfg, 1000)
+		short := g.ofSteps(cfg, 1000)
 		sum, splats := 0.0, g.first
 		for step := range short.Iterations {
 			sum += times.at(splats, short.Level(step))
@@ -77,7 +77,7 @@ func TestGrowth(t *testing.T) {
 		}
 	}
 	cfg := config(texts{"preset": "3dgs"})
-	g := growth{1000, 20000, 7000}
+	g := growth{first: 1000, ceiling: 20000, guess: 7000}
 	half := g.at(cfg, (cfg.RefineStart+cfg.RefineStop)/2)
 	if g.last(cfg) != 7000 || half < 3990 || half > 4010 {
 		t.Errorf("a guess of 7000 splats: %d in the end, %d half way", g.last(cfg), half)

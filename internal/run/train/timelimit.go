@@ -62,6 +62,7 @@ const (
 	halvingGain  = 1.25 // times as many steps must fit for that: they make up for detail that is seen later
 	mostHalvings = 2    // of photos, beyond the recipe's
 	smallestSide = 32   // of photos that are halved, in pixels
+	halvedShare  = 0.25 // of a shortened schedule's steps on photos of each smaller size, if the recipe has fewer
 )
 
 // timeLimit is how a run keeps to its limit.
@@ -99,12 +100,15 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
 		return err
 	}
+	if h.times.schedule(&full, h.growth) <= h.left()*(1-limitMargin) {
+		list = []recipe.Config{full}
+	}
 	var best recipe.Config
 	steps, step := 0, 0.0 // that fit; the mean seconds of one
 	for i, cfg := range list {
 		n := h.times.fit(cfg, h.growth, h.left()*(1-limitMargin))
 		n = max(n, min(leastSteps, full.Iterations)) // the clock ends them if they take too long
-		short := ofSteps(cfg, n)
+		short := h.growth.ofSteps(cfg, n)
 		mean := h.times.schedule(&short, h.growth) / float64(n)
 		if i > 0 && mean*halvingGain > step {
 			break
@@ -114,16 +118,21 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 		}
 	}
 	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.end)
-	r.tellChoice(1/max(step, 1e-9), full.Iterations, r.shorten(best, steps, full.Iterations))
+	r.tellChoice(1/max(step, 1e-9), full.Iterations, r.shorten(best, steps, h.growth))
 	r.warnSchedule()
 	// check again: the last step has changed
 	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
 }
 
-// halvings returns the recipe, and after it those that have fewer pixels to train on: photos are halved once more, and
-// have each size for as many steps. smallest is the shorter side of the smallest photo.
+// halvings returns recipes of ever fewer pixels to train on, for schedules that are shortened: the given one, but with
+// its smaller photos for halvedShare of the steps each, then photos are halved once more, and have each size for as
+// many steps. smallest is the shorter side of the smallest photo.
 func halvings(full recipe.Config, smallest int) []recipe.Config {
-	list := []recipe.Config{full}
+	longer := full
+	if most := int(halvedShare * float64(full.Iterations)); full.NumDownscales > 0 && full.NumDownscales*most < full.Iterations {
+		longer.ResolutionSchedule = max(full.ResolutionSchedule, most)
+	}
+	list := []recipe.Config{longer}
 	for range mostHalvings {
 		c := list[len(list)-1]
 		if c.NumDownscales++; smallest>>c.NumDownscales < smallestSide {
@@ -135,20 +144,30 @@ func halvings(full recipe.Config, smallest int) []recipe.Config {
 	return list
 }
 
-// shorten makes the schedule that of at most n steps by a scaler of steps, and the photos' sizes those of cfg, the
-// recipe of so many steps as it was rehearsed. It returns the settings that make the same of the recipe; none where the
-// steps that fit are all.
-func (r *Run) shorten(cfg recipe.Config, n, full int) (again []Change) {
-	smaller := cfg.NumDownscales != r.Config.NumDownscales
-	if n >= full && !smaller {
+// shorten makes the schedule that of at most n steps by a scaler of steps, the photos' sizes those of cfg, the recipe of
+// all steps as it was rehearsed, and splats fewer where they follow the steps. It returns the settings that make the
+// same of the recipe; none where the steps that fit are all.
+func (r *Run) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
+	full, short := r.Config, g.ofSteps(cfg, n)
+	smaller := cfg.NumDownscales != full.NumDownscales || cfg.ResolutionSchedule != full.ResolutionSchedule
+	if n >= full.Iterations && !smaller {
 		return nil
 	}
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	scaler := r.StepsScaler
-	if n < full {
-		scaler = shortNumber(scaler * float64(n) / float64(full))
+	if n < full.Iterations {
+		scaler = shortNumber(scaler * float64(n) / float64(full.Iterations))
 	}
 	r.scaleSteps(scaler)
-	again = []Change{{Setting: "steps-scaler", Value: strconv.FormatFloat(scaler, 'g', -1, 64)}}
+	again = []Change{{Setting: "steps-scaler", Value: number(scaler)}}
+	if short.Splats < full.Splats {
+		factor := shortNumber(r.SplatsFactor * float64(short.Splats) / float64(r.splatsFor(r.SplatsFactor)))
+		r.Config.Splats = r.splatsFor(factor)
+		if full.MaxSplats == full.Splats { // it follows, too
+			r.Config.MaxSplats = r.Config.Splats
+		}
+		again = append(again, Change{Setting: splatsFactor, Value: number(factor)})
+	}
 	if !smaller {
 		return again
 	}
@@ -196,14 +215,19 @@ func (r *Run) tellChoice(rate float64, full int, again []Change) {
 			meter.RateText(rate)))
 		return
 	}
-	smaller := ""
-	if len(again) > 1 {
-		smaller = fmt.Sprintf(", the first on photos of 1/%d of width and height, %d at each size", 1<<c.NumDownscales,
-			c.ResolutionSchedule)
+	also := ""
+	for _, change := range again {
+		switch change.Setting {
+		case splatsFactor:
+			also += ", " + cli.Count(c.Splats, "splat")
+		case "num-downscales":
+			also += fmt.Sprintf(", the first on photos of 1/%d of width and height, %d at each size",
+				1<<c.NumDownscales, c.ResolutionSchedule)
+		}
 	}
 	command := r.Again(append([]Change{{Setting: "time-limit", LeftOut: true}}, again...)...)
 	r.noteLater(fmt.Sprintf("%s: %s of %d, at %s in a rehearsal%s; the same model without a limit: %s", limit,
-		cli.Count(c.Iterations, "step"), full, meter.RateText(rate), smaller, command))
+		cli.Count(c.Iterations, "step"), full, meter.RateText(rate), also, command))
 }
 
 // keepLimit sets when training ends where the limit did not choose the steps.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,7 +122,8 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 			r := limitedRun(options(nil), photos)
 			full := r.Config
 			steps := max(min(leastSteps, full.Iterations), int(share*float64(full.Iterations)))
-			again := r.shorten(halvings(full, 480)[halved], steps, full.Iterations)
+			g := growth{first: 100, ceiling: 1e6, fewer: r.follows}
+			again := r.shorten(halvings(full, 480)[halved], steps, g)
 			c := &r.Config
 			if n := c.Iterations; n > steps+1 || float64(n) < 0.99*float64(steps)-2 {
 				t.Errorf("%s: %d steps, %d fit", name, n, steps)
@@ -132,6 +134,12 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 			}
 			if other := limitedRun(options(given), photos).Config; other != *c {
 				t.Errorf("%s: %v gives another recipe:\n%v\n%v", name, again, other, *c)
+			}
+			if want := g.ofSteps(full, c.Iterations).Splats; math.Abs(float64(c.Splats-want)) > 2+0.002*float64(want) {
+				t.Errorf("%s: %d splats after %d steps, want %d", name, c.Splats, c.Iterations, want)
+			}
+			if r.follows && share < 0.9 && c.Splats >= full.Splats {
+				t.Errorf("%s: %d splats, as many as after all steps", name, c.Splats)
 			}
 			if c.NumDownscales != full.NumDownscales+halved ||
 				halved > 0 && c.NumDownscales*c.ResolutionSchedule >= c.Iterations {
@@ -146,7 +154,7 @@ func checkShorten(t *testing.T, name string, options func(again texts) *Options,
 func TestShortenNothing(t *testing.T) {
 	r := limitedRun(resolved(t, nil, nil), 50)
 	full := r.Config
-	if again := r.shorten(full, full.Iterations, full.Iterations); again != nil || r.Config != full {
+	if again := r.shorten(full, full.Iterations, growth{}); again != nil || r.Config != full {
 		t.Errorf("%v: %v, was %v", again, r.Config, full)
 	}
 }
@@ -156,7 +164,7 @@ func TestHalvings(t *testing.T) {
 	for _, tt := range []struct{ before, smallest, want int }{{0, 63, 1}, {0, 64, 2}, {0, 128, 3}, {0, 4000, 3},
 		{2, 128, 1}, {2, 256, 2}} {
 		c := recipe.Config{Iterations: 900, NumDownscales: tt.before}
-		if got := halvings(c, tt.smallest); len(got) != tt.want || got[0] != c {
+		if got := halvings(c, tt.smallest); len(got) != tt.want || got[0].NumDownscales != tt.before {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}
@@ -301,7 +309,7 @@ func TestLimitedGrowth(t *testing.T) {
 	first := r.Trainer.NSplats()
 	left := time.Duration(o.TimeLimit).Seconds() - r.limit.clock.passed().Seconds()
 	takes := func(steps int) (seconds float64) {
-		c, n := ofSteps(full, steps), first
+		c, n := growth{}.ofSteps(full, steps), first
 		for step := range steps {
 			seconds += float64(n) / 10
 			if c.Refines(step) {
