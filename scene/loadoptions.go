@@ -6,7 +6,12 @@ const (
 	FormatColmap     = "colmap"     // a COLMAP model, binary or text
 	FormatTransforms = "transforms" // transforms.json as nerfstudio and instant-ngp write it
 	FormatBlender    = "blender"    // transforms_train.json and transforms_test.json, as of the synthetic NeRF scenes
+
+	FormatMetashape = "metashape" // the XML of Metashape's Export Cameras
 )
+
+// Formats are those that a capture may have, in the order in which they are searched.
+var Formats = []string{FormatColmap, FormatTransforms, FormatBlender, FormatMetashape}
 
 // AnyModel as LoadOptions.Model takes the model with most images.
 const AnyModel = -1

@@ -1,0 +1,39 @@
+package load
+
+import (
+	"strings"
+
+	"vksplat/scene"
+	"vksplat/scene/exported"
+	"vksplat/scene/metashape"
+	"vksplat/scene/transforms"
+)
+
+// reader reads captures of one format.
+type reader struct {
+	what string                     // is there where the format is, for people
+	find func(root string) []string // the files of cameras in a folder, the best first
+	read func(c *scene.Capture, o scene.LoadOptions) ([]scene.Record, error)
+}
+
+// readers are those of all formats but COLMAP's, whose models are folders.
+var readers = map[string]reader{
+	scene.FormatTransforms: {transforms.TransformsFile, named(transforms.TransformsFile), transforms.Read},
+	scene.FormatBlender:    {transforms.TrainFile, named(transforms.TrainFile), transforms.Read},
+	scene.FormatMetashape:  {"XML of Metashape's cameras", metashape.Find, metashape.Read},
+}
+
+// named finds a file by its name.
+func named(name string) func(root string) []string {
+	return func(root string) []string { return exported.Existing(root, name) }
+}
+
+// otherWhats lists what is searched beside COLMAP's models.
+func otherWhats() string {
+	var whats []string
+	for _, format := range scene.Formats[1:] {
+		whats = append(whats, readers[format].what)
+	}
+	last := len(whats) - 1
+	return strings.Join(whats[:last], ", no ") + " and no " + whats[last]
+}

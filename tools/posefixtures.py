@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Writes the fixtures of captures that other programs export: python3 tools/posefixtures.py
+
+Each folder scene/NAME/testdata/small has the files that the program would write, by the description of its format, and
+pixels.txt: where points of the world fall in the photos. Those are computed here, from the numbers of the files and by
+the formulas of the format, and share nothing with the readers in Go that they test. Needs numpy.
+"""
+
+import json
+import math
+import os
+import struct
+
+import numpy as np
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scene")
+W, H = 64, 48
+POINTS = np.array([[0, 0, 0], [0.5, 0.25, -0.25], [-0.5, 0.3, 0.2], [0.3, -0.6, 0.4], [-0.7, -0.2, -0.5],
+                   [0.1, 0.7, 0.6], [0.6, 0.6, 0.1], [-0.25, 0.5, -0.6]])
+COLOURS = np.array([[40 * i % 256, 255 - 30 * i, 10 + 20 * i] for i in range(len(POINTS))])
+
+
+def look(i):
+    """Axes (columns: right, down, forward, in the world, z up) and centre of the camera of photo i."""
+    angle, tilt = 0.9 * i + 0.2, 0.15 * i - 0.1
+    centre = np.array([2.4 * math.cos(angle), 2.4 * math.sin(angle), 0.6 + 0.25 * i])
+    forward = -centre / np.linalg.norm(centre)
+    right = np.cross(forward, [0, 0, 1])
+    right /= np.linalg.norm(right)
+    down = np.cross(forward, right)
+    c, s = math.cos(tilt), math.sin(tilt)
+    return np.stack([c * right + s * down, c * down - s * right, forward], 1), centre
+
+
+def put(package, name, text):
+    path = os.path.join(ROOT, package, "testdata", "small", name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb" if isinstance(text, bytes) else "w") as f:
+        f.write(text)
+
+
+def put_pixels(package, lines):
+    put(package, "pixels.txt", "# photo, its size, a point of the world, and where it falls; pixel centres at +0.5\n" +
+        "".join("%s %d %d %.17g %.17g %.17g %.12f %.12f\n" % line for line in lines))
+
+
+def ply(points):
+    head = "ply\nformat ascii 1.0\nelement vertex %d\n" % len(points)
+    head += "".join("property %s\n" % p for p in
+                    ["double x", "double y", "double z", "uchar red", "uchar green", "uchar blue"])
+    return head + "end_header\n" + "".join(
+        "%.17g %.17g %.17g %d %d %d\n" % (*p, *c) for p, c in zip(points, COLOURS))
+
+
+def turn(axis, degrees):
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    return np.array({"x": [[1, 0, 0], [0, c, -s], [0, s, c]], "y": [[c, 0, s], [0, 1, 0], [-s, 0, c]],
+                     "z": [[c, -s, 0], [s, c, 0], [0, 0, 1]]}[axis])
+
+
+def metashape():
+    """The frame and fisheye cameras of the manual's appendix, a component that is turned, moved and scaled, and points
+    in the coordinates of the chunk."""
+    lenses = {0: dict(f=61.5, cx=0.75, cy=-0.5, b1=0.8, b2=-1.3, k1=-0.11, k2=0.04, k3=-0.01, k4=0.002, p1=0.003,
+                      p2=-0.002),
+              1: dict(f=48.0, cx=-0.25, cy=0.5, k1=0.02, k2=-0.01, p1=-0.001, p2=0.002)}
+    world = turn("z", 30) @ turn("x", -20)
+    scale, move = 2.5, np.array([10, -20, 5.0])
+    numbers = lambda values: " ".join("%.17g" % v for v in np.ravel(values))
+    out = ['<?xml version="1.0" encoding="UTF-8"?>', '<document version="2.0.0">',
+           '  <chunk label="Chunk 1" enabled="true">', '    <sensors next_id="2">']
+    for i, k in lenses.items():
+        kind = ["frame", "fisheye"][i]
+        out += ['      <sensor id="%d" label="lens %d" type="%s">' % (i, i, kind),
+                '        <resolution width="%d" height="%d"/>' % (W, H),
+                '        <property name="pixel_width" value="0.0024"/>',
+                '        <calibration type="%s" class="adjusted">' % kind,
+                '          <resolution width="%d" height="%d"/>' % (W, H)]
+        out += ["          <%s>%.17g</%s>" % (n, v, n) for n, v in k.items()]
+        out += ['        </calibration>', '        <covariance><params>f cx</params></covariance>', '      </sensor>']
+    out += ['    </sensors>', '    <components next_id="1" active_id="0">',
+            '      <component id="0" label="Component 1">', '        <transform>',
+            '          <rotation locked="false">%s</rotation>' % numbers(world),
+            '          <translation locked="false">%s</translation>' % numbers(move),
+            '          <scale locked="false">%.17g</scale>' % scale, '        </transform>', '      </component>',
+            '    </components>', '    <cameras next_id="7" next_group_id="1">']
+    pixels = []
+    for i in range(5):
+        axes, centre = look(i)
+        matrix = np.eye(4)
+        matrix[:3, :3], matrix[:3, 3] = axes, centre
+        sensor = 1 if i == 4 else 0
+        name = "IMG_%04d" % i
+        if i == 3:
+            out += ['      <group id="0" label="far" type="folder">']
+        out += ['      <camera id="%d" sensor_id="%d" component_id="0" label="%s">' % (i, sensor, name),
+                '        <transform>%s</transform>' % numbers(matrix), '        <orientation>1</orientation>',
+                '      </camera>']
+        if i == 3:
+            out += ['      </group>']
+        k = dict.fromkeys(["b1", "b2", "k1", "k2", "k3", "k4", "p1", "p2"], 0.0) | lenses[sensor]
+        for p in POINTS:
+            x, y, z = np.linalg.inv(matrix)[:3] @ [*p, 1]
+            x, y = x / z, y / z
+            if sensor == 1:
+                r0 = math.hypot(x, y)
+                x, y = (x * math.atan(r0) / r0, y * math.atan(r0) / r0) if r0 else (x, y)
+            r2 = x * x + y * y
+            radial = 1 + k["k1"] * r2 + k["k2"] * r2**2 + k["k3"] * r2**3 + k["k4"] * r2**4
+            xd = x * radial + k["p1"] * (r2 + 2 * x * x) + 2 * k["p2"] * x * y
+            yd = y * radial + k["p2"] * (r2 + 2 * y * y) + 2 * k["p1"] * x * y
+            u = W * 0.5 + k["cx"] + xd * k["f"] + xd * k["b1"] + yd * k["b2"]
+            v = H * 0.5 + k["cy"] + yd * k["f"]
+            pixels.append((name + ".png", W, H, *(scale * world @ p + move), u, v))
+    out += ['      <camera id="5" sensor_id="0" component_id="0" label="IMG_0005"><orientation>1</orientation></camera>',
+            '      <camera id="6" sensor_id="0" component_id="0" label="IMG_0006" enabled="false">',
+            '        <transform>%s</transform>' % numbers(np.eye(4)), '      </camera>',
+            '    </cameras>', '    <reference>LOCAL_CS["Local Coordinates (m)"]</reference>', '  </chunk>',
+            '</document>']
+    put("metashape", "cameras.xml", "\n".join(out) + "\n")
+    put("metashape", "tie_points.ply", ply(POINTS))
+    put_pixels("metashape", pixels)
+
+
+metashape()
