@@ -122,4 +122,130 @@ def metashape():
     put_pixels("metashape", pixels)
 
 
-metashape()
+
+def angles(matrix, axes):
+    """Degrees a, b, c with turn(axes[0], a) @ turn(axes[1], b) @ turn(axes[2], c) = matrix, by Newton's method from
+    many starts: nothing here depends on formulas that could share a sign error with a reader."""
+    rng = np.random.default_rng(1)
+    product = lambda v: turn(axes[0], v[0]) @ turn(axes[1], v[1]) @ turn(axes[2], v[2])
+    while True:
+        v = rng.uniform(-180, 180, 3)
+        for _ in range(60):
+            f = (product(v) - matrix).ravel()
+            jacobian = np.stack([(product(v + d) - product(v - d)).ravel() / 2e-4 for d in np.eye(3) * 1e-4], 1)
+            v = v - np.linalg.lstsq(jacobian, f, rcond=None)[0]
+        if np.abs(product(v) - matrix).max() < 1e-13:
+            return (v + 180) % 360 - 180
+
+
+OPENGL = np.diag([1, -1, -1.0])  # a camera that looks along -z with y up
+
+
+def realityscan():
+    """Internal/External camera parameters, with the axes as nerfstudio's importer turns them."""
+    k = dict(f=34.2, px=0.0125, py=-0.008, k1=-0.12, k2=0.05, k3=-0.02, k4=0.003, t1=0.002, t2=-0.0015)
+    rows, pixels = ["#cameras 4", "#name,x,y,alt,heading,pitch,roll,f,px,py,k1,k2,k3,k4,t1,t2"], []
+    for i in range(4):
+        axes, centre = look(i)
+        negative, pitch, roll = angles(axes @ OPENGL, "zxy")
+        heading = -negative
+        name = "frame_%05d.png" % i
+        rows.append(",".join([name] + ["%.17g" % v for v in [*centre, heading, pitch, roll, *k.values()]]))
+        camera = turn("z", -heading) @ turn("x", pitch) @ turn("y", roll)
+        for p in POINTS:
+            x, y, z = camera.T @ (p - centre)
+            x, y = x / -z, -y / -z  # right and down
+            r2 = x * x + y * y
+            radial = 1 + k["k1"] * r2 + k["k2"] * r2**2 + k["k3"] * r2**3 + k["k4"] * r2**4
+            xd = x * radial + 2 * k["t1"] * x * y + k["t2"] * (r2 + 2 * x * x)
+            yd = y * radial + 2 * k["t2"] * x * y + k["t1"] * (r2 + 2 * y * y)
+            side = max(W, H)
+            pixels.append((name, W, H, *p, (k["f"] / 36 * xd + k["px"]) * side + W / 2,
+                           (k["f"] / 36 * yd + k["py"]) * side + H / 2))
+    put("realityscan", "cameras.csv", "\n".join(rows) + "\n")
+    put("realityscan", "points.ply", ply(POINTS))
+    put_pixels("realityscan", pixels)
+
+
+def bundler():
+    """Bundler's manual, section "Output format and scene representation"; the second photo is not registered."""
+    f, k1, k2 = 60.25, -0.08, 0.03
+    out, pixels, names = ["# Bundle file v0.3", "5 %d" % len(POINTS)], [], []
+    for i in range(5):
+        axes, centre = look(i)
+        names.append("./shot_%d.png" % i + (" 0 %.2f" % f if i % 2 else ""))
+        if i == 1:
+            out += ["0 0 0"] * 5
+            continue
+        r = (axes @ OPENGL).T
+        t = -r @ centre
+        out += ["%.17g %.17g %.17g" % tuple(v) for v in [(f, k1, k2), *r, t]]
+        for p in POINTS:
+            x, y, z = r @ p + t
+            x, y = -x / z, -y / z
+            r2 = x * x + y * y
+            radial = 1 + k1 * r2 + k2 * r2 * r2
+            pixels.append(("shot_%d.png" % i, W, H, *p, W / 2 + f * radial * x, H / 2 - f * radial * y))
+    for j, (p, c) in enumerate(zip(POINTS, COLOURS)):
+        out += ["%.17g %.17g %.17g" % tuple(p), "%d %d %d" % tuple(c), "2 0 %d 1.5 -2.25 2 %d 0.5 3" % (j, j)]
+    put("bundler", "bundle/bundle.out", "\n".join(out) + "\n")
+    put("bundler", "list.txt", "\n".join(names) + "\n")
+    put_pixels("bundler", pixels)
+
+
+def polycam():
+    """Polycam's README of polyform: the camera looks along -z with y up."""
+    pixels = []
+    for i in range(4):
+        axes, centre = look(i)
+        m = np.column_stack([axes @ OPENGL, centre])
+        fx, fy, cx, cy = 58 + i, 59.5 + i, W / 2 + 0.75, H / 2 - 0.5
+        stamp = "%d" % (1442008525605 + 250138 * i)
+        camera = {"t_%d%d" % (r, c): m[r, c] for r in range(3) for c in range(4)}
+        camera |= dict(fx=fx, fy=fy, cx=cx, cy=cy, width=W, height=H, blur_score=100.5 + i, neighbors=[])
+        put("polycam", "keyframes/corrected_cameras/%s.json" % stamp, json.dumps(camera, indent=2) + "\n")
+        camera |= dict(t_03=9.0, fx=1.0)
+        put("polycam", "keyframes/cameras/%s.json" % stamp, json.dumps(camera, indent=2) + "\n")
+        for p in POINTS:
+            x, y, z = np.linalg.inv(np.vstack([m, [0, 0, 0, 1]]))[:3] @ [*p, 1]
+            pixels.append((stamp + ".png", W, H, *p, cx + fx * x / -z, cy - fy * y / -z))
+    put("polycam", "mesh_info.json", json.dumps({"faceCount": 0, "alignmentTransform": list(np.eye(4).ravel())}) + "\n")
+    put_pixels("polycam", pixels)
+
+
+def quaternion(matrix):
+    """x, y, z, w of a rotation: the eigenvector of the quaternion's outer product (Bar-Itzhack 2000)."""
+    m = matrix
+    k = np.array([[m[0, 0] - m[1, 1] - m[2, 2], m[1, 0] + m[0, 1], m[2, 0] + m[0, 2], m[2, 1] - m[1, 2]],
+                  [m[1, 0] + m[0, 1], m[1, 1] - m[0, 0] - m[2, 2], m[2, 1] + m[1, 2], m[0, 2] - m[2, 0]],
+                  [m[2, 0] + m[0, 2], m[2, 1] + m[1, 2], m[2, 2] - m[0, 0] - m[1, 1], m[1, 0] - m[0, 1]],
+                  [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], m[0, 0] + m[1, 1] + m[2, 2]]]) / 3
+    return np.linalg.eigh(k)[1][:, -1]
+
+
+def rotated(q, p):
+    """p turned by the quaternion x, y, z, w."""
+    v, w = q[:3], q[3]
+    return p + 2 * np.cross(v, np.cross(v, p) + w * p)
+
+
+def record3d():
+    """Record3D's metadata: poses x y z w and position, intrinsics of each frame; photos of twice the size of w x h."""
+    poses, lenses, pixels = [], [], []
+    for i in range(4):
+        axes, centre = look(i)
+        q = quaternion(axes @ OPENGL)
+        fx, fy, cx, cy = 28 + i / 2, 28.5 + i / 2, W / 4 + 0.25, H / 4 - 0.5
+        poses.append([*q, *centre])
+        lenses.append([fx, fy, cx, cy])
+        for p in POINTS:
+            x, y, z = rotated(np.array([*-q[:3], q[3]]), p - centre)
+            pixels.append(("%d.png" % i, W, H, *p, 2 * (cx + fx * x / -z), 2 * (cy - fy * y / -z)))
+    put("record3d", "metadata.json", json.dumps(
+        {"w": W // 2, "h": H // 2, "fps": 60, "K": [28, 0, 0, 0, 28.5, 0, W / 4, H / 4, 1], "dw": 8, "dh": 6,
+         "perFrameIntrinsicCoeffs": lenses, "poses": poses}) + "\n")
+    put_pixels("record3d", pixels)
+
+
+for write in [metashape, realityscan, bundler, polycam, record3d]:
+    write()

@@ -19,7 +19,7 @@ import (
 
 const (
 	// headBytes are looked at to tell what a file is.
-	headBytes = 1 << 12
+	headBytes = 1 << 16
 	// headFiles is how many files of an extension are looked at.
 	headFiles = 64
 	// maxFile is more than any file of cameras has; files of points are not read whole.

@@ -4,8 +4,12 @@ import (
 	"strings"
 
 	"vksplat/scene"
+	"vksplat/scene/bundler"
 	"vksplat/scene/exported"
 	"vksplat/scene/metashape"
+	"vksplat/scene/polycam"
+	"vksplat/scene/realityscan"
+	"vksplat/scene/record3d"
 	"vksplat/scene/transforms"
 )
 
@@ -18,9 +22,13 @@ type reader struct {
 
 // readers are those of all formats but COLMAP's, whose models are folders.
 var readers = map[string]reader{
-	scene.FormatTransforms: {transforms.TransformsFile, named(transforms.TransformsFile), transforms.Read},
-	scene.FormatBlender:    {transforms.TrainFile, named(transforms.TrainFile), transforms.Read},
-	scene.FormatMetashape:  {"XML of Metashape's cameras", metashape.Find, metashape.Read},
+	scene.FormatTransforms:  {transforms.TransformsFile, named(transforms.TransformsFile), transforms.Read},
+	scene.FormatBlender:     {transforms.TrainFile, named(transforms.TrainFile), transforms.Read},
+	scene.FormatMetashape:   {"XML of Metashape's cameras", metashape.Find, metashape.Read},
+	scene.FormatRealityScan: {"CSV of RealityScan's camera parameters", realityscan.Find, realityscan.Read},
+	scene.FormatPolycam:     {"keyframes of Polycam", polycam.Find, polycam.Read},
+	scene.FormatRecord3D:    {"metadata.json of Record3D", record3d.Find, record3d.Read},
+	scene.FormatBundler:     {"bundle of Bundler", bundler.Find, bundler.Read},
 }
 
 // named finds a file by its name.

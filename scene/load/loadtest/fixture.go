@@ -134,6 +134,22 @@ func pixelOf(t *testing.T, cam scene.Camera, p pixel) (x, y float64) {
 	return x, y
 }
 
+// CheckEdited demands that a file of the fixture in which a text is replaced by another is refused, with words and a
+// hint.
+func CheckEdited(t *testing.T, root, name, from, to, want string) {
+	t.Helper()
+	file := filepath.Join(root, filepath.FromSlash(name))
+	data, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(data, []byte(from)) {
+		t.Fatalf("%s has no %q: %v", name, from, err)
+	}
+	scenetest.Put(t, file, bytes.ReplaceAll(data, []byte(from), []byte(to)))
+	if _, err = load.Capture(root, AnyModel()); err == nil {
+		t.Fatal("it is read")
+	}
+	scenetest.CheckRefusal(t, err, []string{want}, "", nil)
+}
+
 var (
 	numbersOf = regexp.MustCompile(`-?\d+(\.\d+)?([eE][-+]?\d+)?`)
 	wrong     = []string{"NaN", "1e999", "-1", "0", "", `"x"`, "[]", "99999999999999999999"}
