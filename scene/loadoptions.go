@@ -11,12 +11,14 @@ const (
 	FormatRealityScan = "realityscan" // the CSV of RealityScan's Internal/External camera parameters
 	FormatPolycam     = "polycam"     // the keyframes of Polycam's raw data
 	FormatRecord3D    = "record3d"    // the metadata.json of Record3D's EXR and JPEG
+	FormatOpenSfM     = "opensfm"     // the reconstruction.json of OpenSfM and OpenDroneMap
 	FormatBundler     = "bundler"     // a bundle.out with its list of photos
+	FormatOPF         = "opf"         // a project of Pix4D's Open Photogrammetry Format
 )
 
 // Formats are those that a capture may have, in the order in which they are searched.
 var Formats = []string{FormatColmap, FormatTransforms, FormatBlender, FormatMetashape, FormatRealityScan,
-	FormatPolycam, FormatRecord3D, FormatBundler}
+	FormatPolycam, FormatRecord3D, FormatOpenSfM, FormatBundler, FormatOPF}
 
 // AnyModel as LoadOptions.Model takes the model with most images.
 const AnyModel = -1

@@ -247,5 +247,115 @@ def record3d():
     put_pixels("record3d", pixels)
 
 
-for write in [metashape, realityscan, bundler, polycam, record3d]:
+def opensfm():
+    """OpenSfM's page "Geometric Models" (the tangential terms with the squares that its code has), pixels with the
+    centre of the first at 0, to which 0.5 is added. The largest of two components counts."""
+    side = max(W, H)
+    cameras = {"v2 brown": dict(projection_type="brown", width=W, height=H, focal_x=0.94, focal_y=0.97, c_x=0.011,
+                                c_y=-0.0075, k1=-0.1, k2=0.04, p1=0.002, p2=-0.003, k3=-0.01),
+               "v2 perspective": dict(projection_type="perspective", width=W, height=H, focal=0.9, k1=-0.05, k2=0.02),
+               "v2 fisheye": dict(projection_type="fisheye", width=W, height=H, focal=0.7, k1=0.03, k2=-0.01),
+               "v2 opencv": dict(projection_type="fisheye_opencv", width=W, height=H, focal_x=0.7, focal_y=0.72,
+                                 c_x=-0.01, c_y=0.005, k1=0.03, k2=-0.01, k3=0.004, k4=-0.001)}
+    shots, pixels = {}, []
+    for i, name in enumerate(["v2 brown", "v2 brown", "v2 perspective", "v2 fisheye", "v2 opencv"]):
+        axes, centre = look(i)
+        r = axes.T
+        q = quaternion(r)
+        angle = 2 * math.atan2(np.linalg.norm(q[:3]), q[3])
+        t = -r @ centre
+        photo = "DJI_%d.png" % i
+        vector = angle * q[:3] / np.linalg.norm(q[:3])
+        shots[photo] = dict(rotation=list(vector), translation=list(t), camera=name, orientation=1, capture_time=0.0,
+                            gps_dop=15.0, vertices=[], faces=[])
+        k = dict.fromkeys(["c_x", "c_y", "k1", "k2", "k3", "k4", "p1", "p2"], 0.0) | cameras[name]
+        for p in POINTS:
+            n, a = vector / angle, angle  # Rodrigues
+            x, y, z = p * math.cos(a) + np.cross(n, p) * math.sin(a) + n * (n @ p) * (1 - math.cos(a)) + t
+            fx, fy = k.get("focal_x", k.get("focal")), k.get("focal_y", k.get("focal"))
+            if "fisheye" in name or "opencv" in name:
+                rho = math.hypot(x, y)
+                theta = math.atan2(rho, z)
+                d = theta / rho * (1 + k["k1"] * theta**2 + k["k2"] * theta**4 + k["k3"] * theta**6 +
+                                   k["k4"] * theta**8) if rho else 1 / z
+                u, v = fx * d * x + k["c_x"], fy * d * y + k["c_y"]
+            else:
+                x, y = x / z, y / z
+                r2 = x * x + y * y
+                d = 1 + k["k1"] * r2 + k["k2"] * r2**2 + k["k3"] * r2**3
+                u = fx * (d * x + 2 * k["p1"] * x * y + k["p2"] * (r2 + 2 * x * x)) + k["c_x"]
+                v = fy * (d * y + 2 * k["p2"] * x * y + k["p1"] * (r2 + 2 * y * y)) + k["c_y"]
+            pixels.append((photo, W, H, *p, side * u + (W - 1) / 2 + 0.5, side * v + (H - 1) / 2 + 0.5))
+    points = {str(3 * j + 5): dict(color=[float(x) for x in c], coordinates=list(p))
+              for j, (p, c) in enumerate(zip(POINTS, COLOURS))}
+    small = dict(cameras=cameras, shots={"DJI_8.png": shots["DJI_0.png"]}, points={})
+    put("opensfm", "reconstruction.json",
+        json.dumps([small, dict(cameras=cameras, shots=shots, points=points, biases={}, rig_cameras={})], indent=1) +
+        "\n")
+    put_pixels("opensfm", pixels)
+
+
+def opf():
+    """The specification of OPF 1.0, and pyopf's compute_reprojection_error.py for the lens."""
+    sensor = 2**64 - 1
+    k = dict(type="perspective", principal_point_px=[W / 2 + 0.75, H / 2 - 1.25], focal_length_px=61.5,
+             radial_distortion=[-0.1, 0.04, -0.01], tangential_distortion=[0.003, -0.002])
+    cameras, photos, pixels = [], [], []
+    for i in range(4):
+        axes, centre = look(i)
+        opk = angles(axes @ OPENGL, "xyz")
+        cameras.append(dict(id=i, sensor_id=sensor, orientation_deg=list(opk), position=list(centre)))
+        name = "IMG_%d.png" % i
+        photos.append(dict(id=i, uri=["file:///c:/data/my%20photos/" + name, "my%20photos/" + name][i % 2]))
+        camera = turn("x", opk[0]) @ turn("y", opk[1]) @ turn("z", opk[2])
+        (k1, k2, k3), (t1, t2) = k["radial_distortion"], k["tangential_distortion"]
+        for p in POINTS:
+            x, y, z = camera.T @ (p - centre)
+            x, y = x / -z, -y / -z
+            r = x * x + y * y
+            dr = 1 + r * k1 + r**2 * k2 + r**3 * k3
+            xd = dr * x + 2 * t1 * x * y + t2 * (r + 2 * x * x)
+            yd = dr * y + 2 * t2 * x * y + t1 * (r + 2 * y * y)
+            cx, cy = k["principal_point_px"]
+            pixels.append((name, W, H, *p, cx + k["focal_length_px"] * xd, cy + k["focal_length_px"] * yd))
+    head = lambda kind: dict(format="application/opf-%s+json" % kind, version="1.0")
+    text = lambda value: json.dumps(value, indent=1) + "\n"
+    resource = lambda uri, kind: dict(uri=uri, format="application/opf-%s+json" % kind)
+    put("opf", "calibrated-cameras.json",
+        text(head("calibrated-cameras") | dict(cameras=cameras, sensors=[dict(id=sensor, internals=k)])))
+    put("opf", "camera-list.json", text(head("camera-list") | dict(cameras=photos)))
+    put("opf", "input-cameras.json", text(head("input-cameras") | dict(captures=[], sensors=[
+        dict(id=sensor, name="any", bands=[], image_size_px=[W, H], pixel_size_um=2.4, internals=k,
+             shutter_type="global")])))
+    item = lambda kind, *resources: dict(id=kind, type=kind, resources=list(resources), sources=[])
+    put("opf", "small.opf", text(head("project") | dict(
+        id="caa7754e", name="small", description="", generator=dict(name="posefixtures", version="1"), items=[
+            item("camera_list", resource("camera-list.json", "camera-list")),
+            item("input_cameras", resource("input-cameras.json", "input-cameras")),
+            item("calibration", resource("calibrated-cameras.json", "calibrated-cameras"),
+                 dict(uri="tracks/tracks.gltf", format="model/gltf+json"),
+                 dict(uri="tracks/positions.bin", format="application/gltf-buffer+bin"),
+                 dict(uri="tracks/colors.bin", format="application/gltf-buffer+bin"))])))
+    # Positions are those of the world, moved; the node moves them back and turns z up into glTF's y up.
+    move = np.array([1.0, -2, 3])
+    z_to_y = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0.0]])
+    node = np.eye(4)
+    node[:3, :3], node[:3, 3] = z_to_y, z_to_y @ -move
+    stored = (POINTS + move).astype("<f4")
+    put("opf", "tracks/positions.bin", stored.tobytes())
+    put("opf", "tracks/colors.bin", np.column_stack([COLOURS, np.full(len(POINTS), 255)]).astype("u1").tobytes())
+    put("opf", "tracks/tracks.gltf", text(dict(
+        asset=dict(version="2.0"), scene=0, scenes=[dict(nodes=[0])],
+        nodes=[dict(mesh=0, matrix=list(node.T.ravel()))],
+        meshes=[dict(primitives=[dict(mode=0, attributes=dict(POSITION=0, COLOR_0=1))])],
+        accessors=[dict(bufferView=0, byteOffset=0, componentType=5126, count=len(POINTS), type="VEC3"),
+                   dict(bufferView=1, byteOffset=0, componentType=5121, normalized=True, count=len(POINTS), type="VEC4")],
+        bufferViews=[dict(buffer=0, byteOffset=0, byteLength=stored.nbytes),
+                     dict(buffer=1, byteOffset=0, byteLength=4 * len(POINTS))],
+        buffers=[dict(uri="positions.bin", byteLength=stored.nbytes),
+                 dict(uri="colors.bin", byteLength=4 * len(POINTS))])))
+    put_pixels("opf", pixels)
+
+
+for write in [metashape, realityscan, bundler, polycam, record3d, opensfm, opf]:
     write()

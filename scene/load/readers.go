@@ -7,6 +7,8 @@ import (
 	"vksplat/scene/bundler"
 	"vksplat/scene/exported"
 	"vksplat/scene/metashape"
+	"vksplat/scene/opensfm"
+	"vksplat/scene/opf"
 	"vksplat/scene/polycam"
 	"vksplat/scene/realityscan"
 	"vksplat/scene/record3d"
@@ -29,6 +31,8 @@ var readers = map[string]reader{
 	scene.FormatPolycam:     {"keyframes of Polycam", polycam.Find, polycam.Read},
 	scene.FormatRecord3D:    {"metadata.json of Record3D", record3d.Find, record3d.Read},
 	scene.FormatBundler:     {"bundle of Bundler", bundler.Find, bundler.Read},
+	scene.FormatOpenSfM:     {"reconstruction.json of OpenSfM", opensfm.Find, opensfm.Read},
+	scene.FormatOPF:         {"project.opf", opf.Find, opf.Read},
 }
 
 // named finds a file by its name.
