@@ -357,5 +357,37 @@ def opf():
     put_pixels("opf", pixels)
 
 
-for write in [metashape, realityscan, bundler, polycam, record3d, opensfm, opf]:
+def colmap():
+    """A model as Depth Anything 3 exports it by pycolmap 3.12: sparse/0 with rigs and frames beside the three files, a
+    PINHOLE for each photo, calibrated at another size than the photo's; points with one observation or none."""
+    cameras, images, pixels = struct.pack("<Q", 4), struct.pack("<Q", 4), []
+    rigs, frames = struct.pack("<Q", 4), struct.pack("<Q", 4)
+    for i in range(4):
+        axes, centre = look(i)
+        r, t = axes.T, -axes.T @ centre
+        q = quaternion(r)
+        pose = struct.pack("<7d", q[3], *q[:3], *t)
+        fx, fy, cx, cy = 29 + i / 2, 29.5 + i / 2, W / 4 + 0.25, H / 4 - 0.5
+        cameras += struct.pack("<IiQQ4d", i + 1, 1, W // 2, H // 2, fx, fy, cx, cy)
+        seen = [(j, 1.5, 2.5) for j in range(len(POINTS)) if j % 4 == i and j != 5]
+        images += struct.pack("<I", i + 1) + pose + struct.pack("<I", i + 1) + b"%04d.png\0" % i
+        images += struct.pack("<Q", len(seen)) + b"".join(struct.pack("<ddq", x, y, j + 1) for j, x, y in seen)
+        rigs += struct.pack("<IIiI", i + 1, 1, 0, i + 1)
+        frames += struct.pack("<II", i + 1, i + 1) + pose + struct.pack("<IiIQ", 1, 0, i + 1, i + 1)
+        for p in POINTS:
+            x, y, z = rotated(q, p) + t
+            pixels.append(("%04d.png" % i, W, H, *p, 2 * (fx * x / z + cx), 2 * (fy * y / z + cy)))
+    points = struct.pack("<Q", len(POINTS))
+    for j, (p, c) in enumerate(zip(POINTS, COLOURS)):
+        track = [] if j == 5 else [(j % 4 + 1, j // 4)]
+        points += struct.pack("<Q3d3BdQ", j + 1, *p, *(int(x) for x in c), 0, len(track))
+        points += b"".join(struct.pack("<II", *t) for t in track)
+    for name, data in dict(cameras=cameras, images=images, points3D=points, rigs=rigs, frames=frames).items():
+        put("colmap", "sparse/0/%s.bin" % name, data)
+    put("colmap", "sparse/0/project.ini", "[General]\ndatabase_path=database.db\nimage_path=../../images\n")
+    put("colmap", "sparse/0/points3D.ply", ply(POINTS))
+    put_pixels("colmap", pixels)
+
+
+for write in [metashape, realityscan, bundler, polycam, record3d, opensfm, opf, colmap]:
     write()

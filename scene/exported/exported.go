@@ -194,7 +194,8 @@ func Distinct(file string, records []scene.Record) error {
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		if strings.TrimSpace(name) == "" || strings.ContainsRune(name, 0) {
+		base := path.Base(strings.ReplaceAll(name, `\`, "/")) // "." of nothing
+		if strings.TrimSpace(name) == "" || strings.ContainsRune(name, 0) || strings.Trim(base, "./") == "" {
 			return Bad(file, errors.New("a camera names no photo"))
 		}
 		if i > 0 && name == names[i-1] {

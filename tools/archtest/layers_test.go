@@ -79,6 +79,7 @@ var layers = []layer{
 		"it compares photos and pictures", true},
 	{"scene/fingerprint", []string{"internal/*", "scene", "scene/photo"}, "it hashes the files of a capture", true},
 	{"scene/picture", []string{"internal/*", "scene", "scene/photo"}, "what is drawn, as files", true},
+	{"scene/colmap", []string{"internal/*", "scene", "scene/ply"}, "a model's points may be a PLY", true},
 	{"scene/transforms", []string{"internal/*", "scene", "scene/photo", "scene/ply"},
 		"its files name photos and clouds", true},
 	{"scene/photo", []string{"internal/*", "scene", "scene/jpeg"}, "photos are pixels seen through a lens", true},
