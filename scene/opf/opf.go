@@ -41,10 +41,13 @@ type project struct {
 }
 
 type cameraList struct {
-	Cameras []struct {
-		ID  uint64 `json:"id"`
-		URI string `json:"uri"`
-	} `json:"cameras"`
+	Cameras []listed `json:"cameras"`
+}
+
+// listed is a photo of the list.
+type listed struct {
+	ID  uint64 `json:"id"`
+	URI string `json:"uri"`
 }
 
 type inputCameras struct {
