@@ -272,10 +272,10 @@ func noModel(root string, o scene.LoadOptions) error {
 		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s",
 			searched)
 	default:
-		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, no %s", searched, otherWhats())
+		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, %s", searched, otherWhats())
 	}
 	err.Hint = "a capture is a folder with the photos in images/ and COLMAP's model in sparse/0/, or with a " +
-		"transforms.json"
+		"transforms.json or what another program exported"
 	if entries, readErr := os.ReadDir(root); readErr == nil && len(entries) == 0 {
 		err.Err = fmt.Errorf("the folder is empty; searched: %s", searched)
 	}

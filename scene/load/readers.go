@@ -1,8 +1,10 @@
 package load
 
 import (
-	"strings"
+	"fmt"
+	"slices"
 
+	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/bundler"
 	"vksplat/scene/exported"
@@ -32,7 +34,7 @@ var readers = map[string]reader{
 	scene.FormatRecord3D:    {"metadata.json of Record3D", record3d.Find, record3d.Read},
 	scene.FormatBundler:     {"bundle of Bundler", bundler.Find, bundler.Read},
 	scene.FormatOpenSfM:     {"reconstruction.json of OpenSfM", opensfm.Find, opensfm.Read},
-	scene.FormatOPF:         {"project.opf", opf.Find, opf.Read},
+	scene.FormatOPF:         {"project of OPF", opf.Find, opf.Read},
 }
 
 // named finds a file by its name.
@@ -42,10 +44,9 @@ func named(name string) func(root string) []string {
 
 // otherWhats lists what is searched beside COLMAP's models.
 func otherWhats() string {
-	var whats []string
-	for _, format := range scene.Formats[1:] {
-		whats = append(whats, readers[format].what)
-	}
-	last := len(whats) - 1
-	return strings.Join(whats[:last], ", no ") + " and no " + whats[last]
+	others := slices.DeleteFunc(slices.Clone(scene.Formats), func(format string) bool {
+		return slices.Contains([]string{scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender}, format)
+	})
+	return fmt.Sprintf("no %s, no %s and no export of %s", transforms.TransformsFile, transforms.TrainFile,
+		wording.Or(others))
 }
