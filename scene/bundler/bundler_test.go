@@ -1,6 +1,7 @@
 package bundler_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"vksplat/scene"
@@ -14,6 +15,8 @@ func TestFixture(t *testing.T) {
 	if c.Format != scene.FormatBundler {
 		t.Error(c.Format)
 	}
+	// the file named in place of the folder
+	loadtest.CheckFixture(t, loadtest.MustLoad(t, filepath.Join(root, "bundle", "bundle.out"), loadtest.AnyModel()), true)
 }
 
 func TestRefusals(t *testing.T) {

@@ -118,11 +118,12 @@ func discoverFile(file, option string) (what found) {
 		return what
 	}
 	what.root, what.model = filepath.Dir(file), file
-	for _, format := range scene.Formats[1:] { // a COLMAP model is a folder
-		if asked(option, format) && slices.Contains(readers[format].find(what.root), filepath.Join(what.root,
-			filepath.Base(file))) {
-			what.format = format
-			return what
+	// Some formats have their file in a folder of the capture's, as bundle/bundle.out.
+	for _, root := range []string{filepath.Join(what.root, ".."), what.root} {
+		for _, format := range scene.Formats[1:] { // a COLMAP model is a folder
+			if asked(option, format) && slices.Contains(readers[format].find(root), filepath.Clean(file)) {
+				return found{format: format, root: root, model: file}
+			}
 		}
 	}
 	if strings.EqualFold(filepath.Ext(file), ".json") { // under any name

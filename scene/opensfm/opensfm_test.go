@@ -29,6 +29,8 @@ func TestFixture(t *testing.T) {
 		t.Fatal(err)
 	}
 	loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)
+	loadtest.CheckFixture(t, loadtest.MustLoad(t, filepath.Join(root, "opensfm", "reconstruction.json"),
+		loadtest.AnyModel()), true)
 }
 
 func TestRefusals(t *testing.T) {

@@ -181,7 +181,7 @@ func CheckDamage(t *testing.T, root, name string) {
 			}
 		}
 	}
-	const places = 24
+	const places = 16
 	for i := range places {
 		try(whole[:len(whole)*i/places])
 	}
