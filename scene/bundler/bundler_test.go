@@ -16,7 +16,8 @@ func TestFixture(t *testing.T) {
 		t.Error(c.Format)
 	}
 	// the file named in place of the folder
-	loadtest.CheckFixture(t, loadtest.MustLoad(t, filepath.Join(root, "bundle", "bundle.out"), loadtest.AnyModel()), true)
+	c = loadtest.MustLoad(t, filepath.Join(root, "bundle", "bundle.out"), loadtest.AnyModel())
+	loadtest.CheckFixture(t, c, true)
 }
 
 func TestRefusals(t *testing.T) {
