@@ -18,7 +18,7 @@ type CaptureOptions struct {
 	Images    string // folder of the photos, below the capture's or absolute; "": found
 	Masks     string // folder of masks, likewise, white counts; "": masks beside the photos, if it is there
 	Downscale int    // 1, 2, 4 or 8; 0 brings widths above 1600 pixels to 1600
-	Format    string // "colmap", "transforms" or "blender"; "": found
+	Format    string // "colmap", "transforms" or another word of --format; "": found
 	Strict    bool   // a photo that is missing or cannot be decoded is an error, and not left out
 }
 
@@ -31,7 +31,7 @@ type Capture struct {
 }
 
 // OpenCapture reads the poses of a capture: COLMAP's model beside the photos, a transforms.json of nerfstudio or
-// instant-ngp, or Blender's transforms_train.json.
+// instant-ngp, Blender's transforms_train.json, or the cameras that another program exported.
 func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 	c := &Capture{dir: dir, options: captured.Options{
 		Images: o.Images, Masks: o.Masks, Downscale: captured.DownscaleFlag(o.Downscale), Format: o.Format,
@@ -40,8 +40,7 @@ func OpenCapture(dir string, o CaptureOptions) (*Capture, error) {
 	if !slices.Contains([]int{0, 1, 2, 4, 8}, o.Downscale) {
 		return nil, usage("give 1, 2, 4 or 8, or 0 to have it chosen", "CaptureOptions.Downscale is %d", o.Downscale)
 	}
-	if formats := []string{"", scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender}; !slices.Contains(
-		formats, o.Format) {
+	if o.Format != "" && !slices.Contains(scene.Formats, o.Format) {
 		return nil, usage("leave it out to have it found", "CaptureOptions.Format is %q", o.Format)
 	}
 	read, err := load.Capture(dir, c.options.Options())

@@ -10,6 +10,10 @@ const (
 	LensEquirectangular LensModel = 17 // width, height: the whole sphere, azimuth across and elevation down
 	// fx, fy, cx, cy, k1, k2, k3, k4, p1, p2: radial 1 + k1 r² + k2 r⁴ + k3 r⁶ + k4 r⁸, tangential as OpenCV
 	LensPolynomial LensModel = 1000
+	// fx, fy, cx, cy, k1, k2, k3, k4, p1, p2, skew: as LensPolynomial, with skew times the distorted y added to the
+	// column, as Metashape's B2
+	LensSkewed        LensModel = 1001
+	LensSkewedFisheye LensModel = 1002 // the same of an equidistant fisheye: r is the angle from the axis
 )
 
 // The others of COLMAP; f or fx, fy, then cx, cy come first.

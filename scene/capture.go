@@ -43,8 +43,8 @@ func (w Warning) String() string {
 // Capture is a set of calibrated photos and a sparse point cloud.
 type Capture struct {
 	Root       string    // folder of the capture
-	Format     string    // FormatColmap, FormatTransforms or FormatBlender
-	Model      string    // folder of the reconstruction, or JSON file, that was read
+	Format     string    // one of Formats
+	Model      string    // folder of the reconstruction, or file of cameras, that was read
 	Images     string    // folder of the photos
 	Cameras    []Camera  // sorted by name
 	Points     []Point   // may be none

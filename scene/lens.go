@@ -51,15 +51,20 @@ var ColmapModels = [...]lensInfo{
 	LensEquirectangular:     {"EQUIRECTANGULAR", 2, 0, NoPlane, false},
 }
 
-var polynomialModel = lensInfo{"POLYNOMIAL", 10, 2, TangentPlane, false}
+// ownModels are those that COLMAP does not have, from LensPolynomial on.
+var ownModels = [...]lensInfo{
+	{"POLYNOMIAL", 10, 2, TangentPlane, false},
+	{"SKEWED", 11, 2, TangentPlane, false},
+	{"SKEWED_FISHEYE", 11, 2, AnglePlane, true},
+}
 
 // Info describes a model; ok is false for one that does not exist.
 func (m LensModel) Info() (info lensInfo, ok bool) {
 	switch {
 	case m >= 0 && int(m) < len(ColmapModels):
 		return ColmapModels[m], true
-	case m == LensPolynomial:
-		return polynomialModel, true
+	case m >= LensPolynomial && int(m-LensPolynomial) < len(ownModels):
+		return ownModels[m-LensPolynomial], true
 	}
 	return lensInfo{}, false
 }
@@ -85,7 +90,12 @@ func LensModelByName(name string) (m LensModel, ok bool) {
 			return LensModel(m), true
 		}
 	}
-	return LensPolynomial, strings.EqualFold(polynomialModel.Name, name)
+	for i, info := range ownModels {
+		if strings.EqualFold(info.Name, name) {
+			return LensPolynomial + LensModel(i), true
+		}
+	}
+	return LensPolynomial, false
 }
 
 // polynomial holds the coefficients of all models that distort by polynomials in their plane: radial terms, then
@@ -105,7 +115,7 @@ type Optics struct {
 	Plane          lensPlane
 	fx, fy, cx, cy float64 // pixels of that photo
 	poly           polynomial
-	extra          [2]float64 // FOV: omega; division: k; EUCM: alpha, beta
+	extra          [2]float64 // FOV: omega; division: k; EUCM: alpha, beta; skewed: skew in focal lengths
 	plain          bool       // no distortion in the plane
 	Width, Height  float64    // of the photo
 	Limit          float64    // largest radius in the plane up to which different rays fall on different places
@@ -166,9 +176,12 @@ func (o *Optics) setDistortion(d []float64) error {
 		case LensThinPrism:
 			poly.num[2], poly.num[3], poly.sx[0], poly.sy[0] = d[4], d[5], d[6], d[7]
 		}
-	case LensPolynomial:
+	case LensPolynomial, LensSkewed, LensSkewedFisheye:
 		copy(poly.num[:], d[:4])
 		poly.p1, poly.p2 = d[4], d[5]
+		if o.model != LensPolynomial {
+			o.extra[0] = d[6] / o.fx
+		}
 	case LensRadTanThinPrism: // k0..k5, p0, p1, s0..s3; p0 stands where OpenCV has p2
 		copy(poly.num[:], d[:6])
 		poly.p2, poly.p1, poly.sx, poly.sy, poly.after = d[6], d[7], [2]float64(d[8:]), [2]float64(d[10:]), true
@@ -198,7 +211,15 @@ func (o *Optics) setDistortion(d []float64) error {
 // symmetric says whether the distortion depends on the radius alone.
 func (o *Optics) symmetric() bool {
 	p := &o.poly
-	return p.p1 == 0 && p.p2 == 0 && p.sx == [2]float64{} && p.sy == [2]float64{}
+	return p.p1 == 0 && p.p2 == 0 && p.sx == [2]float64{} && p.sy == [2]float64{} && o.skew() == 0
+}
+
+// skew is by how much a point moves to the right for each unit that it is below the axis.
+func (o *Optics) skew() float64 {
+	if o.model == LensSkewed || o.model == LensSkewedFisheye {
+		return o.extra[0]
+	}
+	return 0
 }
 
 // distort maps a point of the plane to where it falls in the photo, in focal lengths from the principal point. Every
@@ -233,6 +254,9 @@ func (o *Optics) distort(u, v float64) (x, y float64) {
 	r4, uv := r2*r2, u*v
 	x += float64(2*p.p1*uv) + float64(p.p2*(r2+float64(2*u*u))) + float64(p.sx[0]*r2) + float64(p.sx[1]*r4)
 	y += float64(2*p.p2*uv) + float64(p.p1*(r2+float64(2*v*v))) + float64(p.sy[0]*r2) + float64(p.sy[1]*r4)
+	if skew := o.skew(); skew != 0 {
+		x += float64(skew * y)
+	}
 	return x, y
 }
 

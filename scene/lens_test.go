@@ -93,6 +93,12 @@ func projectByBook(m LensModel, p []float64, x, y, z float64) (px, py float64) {
 	case LensPolynomial:
 		f := 1 + p[4]*r2 + p[5]*pow(r2, 2) + p[6]*pow(r2, 3) + p[7]*pow(r2, 4)
 		a, b = brown(f, p[8], p[9], a, b)
+	case LensSkewed, LensSkewedFisheye:
+		if m == LensSkewedFisheye {
+			a, b, r2 = s, t, th2
+		}
+		a, b = brown(1+p[4]*r2+p[5]*pow(r2, 2)+p[6]*pow(r2, 3)+p[7]*pow(r2, 4), p[8], p[9], a, b)
+		return p[0]*a + p[10]*b + p[2], p[1]*b + p[3]
 	}
 	return p[0]*a + p[2], p[1]*b + p[3]
 }
@@ -225,6 +231,9 @@ func TestLensNames(t *testing.T) {
 	}
 	if m, ok := LensModelByName("polynomial"); !ok || m != LensPolynomial || m.NumParams() != 10 {
 		t.Errorf("polynomial: %v %v", m, ok)
+	}
+	if m, ok := LensModelByName("SKEWED_FISHEYE"); !ok || m != LensSkewedFisheye || m.NumParams() != 11 {
+		t.Errorf("skewed fisheye: %v %v", m, ok)
 	}
 	if _, ok := LensModelByName("FOO"); ok || LensModel(18).NumParams() != 0 ||
 		LensModel(-1).String() != "lens model -1" {

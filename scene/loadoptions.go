@@ -6,7 +6,19 @@ const (
 	FormatColmap     = "colmap"     // a COLMAP model, binary or text
 	FormatTransforms = "transforms" // transforms.json as nerfstudio and instant-ngp write it
 	FormatBlender    = "blender"    // transforms_train.json and transforms_test.json, as of the synthetic NeRF scenes
+
+	FormatMetashape   = "metashape"   // the XML of Metashape's Export Cameras
+	FormatRealityScan = "realityscan" // the CSV of RealityScan's Internal/External camera parameters
+	FormatPolycam     = "polycam"     // the keyframes of Polycam's raw data
+	FormatRecord3D    = "record3d"    // the metadata.json of Record3D's EXR and JPEG
+	FormatOpenSfM     = "opensfm"     // the reconstruction.json of OpenSfM and OpenDroneMap
+	FormatBundler     = "bundler"     // a bundle.out with its list of photos
+	FormatOPF         = "opf"         // a project of Pix4D's Open Photogrammetry Format
 )
+
+// Formats are those that a capture may have, in the order in which they are searched.
+var Formats = []string{FormatColmap, FormatTransforms, FormatBlender, FormatMetashape, FormatRealityScan,
+	FormatPolycam, FormatRecord3D, FormatOpenSfM, FormatBundler, FormatOPF}
 
 // AnyModel as LoadOptions.Model takes the model with most images.
 const AnyModel = -1

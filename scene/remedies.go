@@ -21,9 +21,17 @@ var Remedies = sync.OnceValue(func() map[string]string {
 			"overlap, or choose another model with " + fault.Setting("model") + " N",
 		"other-models": "choose another model with " + fault.Setting("model") +
 			" N; several models mean that COLMAP could not connect the photos: take more that overlap",
-		"bad-points": "export the model again if this is more than a few points",
-		"bad-poses":  "export the model again, or remove these photos from it",
-		"wild-poses": "correct these poses, or remove the photos from the model",
+		"unaligned-photos": "nothing needs to be done; to use these photos too, align them in the program and export " +
+			"again",
+		"disabled-photos": "nothing needs to be done; to use these photos too, enable them in the program and export " +
+			"again",
+		"other-chunks":     "export the chunk that you want alone, or merge the chunks",
+		"other-files":      "name the file that you want instead of its folder",
+		"other-components": "several components mean that the photos could not be connected: take more that overlap",
+		"other-clouds":     "leave one PLY file in the folder, or begin with " + fault.Setting("init") + " ply:FILE",
+		"bad-points":       "export the model again if this is more than a few points",
+		"bad-poses":        "export the model again, or remove these photos from it",
+		"wild-poses":       "correct these poses, or remove the photos from the model",
 		"missing-points": "correct ply_file_path, or begin with " + fault.Setting("init") + " random or " +
 			fault.Setting("init") + " ply:FILE",
 		"missing-masks": "add masks named after these photos, or leave it: they count whole",

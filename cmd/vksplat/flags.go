@@ -8,6 +8,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/train"
+	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -63,9 +64,9 @@ func loadTable(f *captured.Options) []option {
 		other(&f.Model, "model", "read COLMAP model `N` of several (default: the one with most images)"),
 		truth(&f.Strict, "strict", "fail on a photo that is missing, broken or has an impossible pose"),
 		chosen(&f.Format, "format",
-			"read SCENE as `KIND`: auto, colmap, transforms or blender; auto takes the first of these that is "+
-				"there",
-			scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender),
+			"read SCENE as `KIND`: "+wording.Or(append([]string{scene.FormatAuto}, scene.Formats...))+
+				"; auto takes the first of these that is there",
+			append([]string{scene.FormatAuto}, scene.Formats...)...),
 		text(&f.Masks, "masks",
 			"read masks from `DIR`; white counts, black does not (default: masks beside the photos)").isFolder(),
 		truth(&f.Inverted, "invert-masks", "in masks, black counts and white does not").from(fromBrush),

@@ -86,3 +86,13 @@ func InverseTransposed(m [9]float64) [9]float64 {
 		(m[1]*m[5] - m[2]*m[4]) / d, (m[2]*m[3] - m[0]*m[5]) / d, (m[0]*m[4] - m[1]*m[3]) / d,
 	}
 }
+
+// Product gives the row-major product of two 3x3 matrices: b first, then a.
+func Product(a, b [9]float64) (m [9]float64) {
+	for i := range 3 {
+		for j := range 3 {
+			m[3*i+j] = a[3*i]*b[j] + a[3*i+1]*b[3+j] + a[3*i+2]*b[6+j]
+		}
+	}
+	return m
+}

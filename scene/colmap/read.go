@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // Form parses the three files of a model in one of its two forms. Since
@@ -148,6 +149,9 @@ func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cloud := f.cloud(c.Model); cloud != "" {
+		return records, ply.ReadCloud(c, cloud)
+	}
 	err = read("points3D", func(r io.Reader) (err error) {
 		c.Points, bad, err = f.points(r)
 		return err
@@ -157,6 +161,16 @@ func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
 	}
 	c.WarnBadPoints(bad)
 	return records, nil
+}
+
+// cloud gives the PLY that holds a model's points in place of points3D, without tracks, as networks that estimate poses
+// write it. "" if there is none, or points3D is there.
+func (f *Form) cloud(dir string) string {
+	file := filepath.Join(dir, "points3D.ply")
+	if _, err := os.Stat(filepath.Join(dir, "points3D"+f.Ext)); err == nil || fault.Regular(file) != nil {
+		return ""
+	}
+	return file
 }
 
 // Read opens one file of a model and parses it.

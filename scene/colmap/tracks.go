@@ -10,7 +10,7 @@ import (
 // EachTrack calls f for the points of a COLMAP model, in the order of Points, with the cameras that the reconstruction
 // matched each in: their places in Cameras, in no order. Of cameras that share a photo, those are meant that have the
 // point in their pictures. The capture must be in its own frame. It reads the model's files again, a few kilobytes at a
-// time. The other formats have no tracks: f is not called.
+// time. The other formats, and models whose points are a PLY, have no tracks: f is not called.
 func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
 	if c.Format != scene.FormatColmap {
 		return nil
@@ -18,6 +18,9 @@ func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
 	form := &BinaryModel
 	if c.Text {
 		form = &TextModel
+	}
+	if form.cloud(c.Model) != "" {
+		return nil
 	}
 	byName := map[string][]int{}
 	for i := range c.Cameras {

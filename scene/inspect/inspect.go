@@ -181,7 +181,8 @@ func (r *Report) Fatal() error {
 func Note(w scene.Warning) bool { return slices.Contains(announcements, w.Code) }
 
 // announcements are codes of load's warnings that need no action.
-var announcements = []string{"masks", "other-format", "unused-split", "reduced-photos"}
+var announcements = []string{"masks", "other-format", "unused-split", "reduced-photos", "moved-points",
+	"disabled-photos"}
 
 // add notes a problem with its remedy.
 func (r *Report) add(p Problem) {

@@ -16,7 +16,6 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/photo"
-	"vksplat/scene/transforms"
 )
 
 // modelPlaces are where a capture's models are searched, in this order: folders
@@ -36,7 +35,7 @@ var modelPlaces = [...]struct {
 type found struct {
 	format string
 	root   string // the capture's folder
-	model  string // folder of a COLMAP model, or the first JSON file
+	model  string // folder of a COLMAP model, or the first file of cameras
 	files  *colmap.Form
 }
 
@@ -52,14 +51,9 @@ type foundModel struct {
 func formatFlag(o scene.LoadOptions) string { return cmp.Or(o.FlagOf, "format") }
 
 // discover finds what describes the capture: of the formats that are asked for the
-// first that is there. root may also name a JSON file.
+// first that is there. root may also name a file of cameras.
 func discover(root string, o scene.LoadOptions) (found, []scene.Warning, error) {
-	if strings.EqualFold(filepath.Ext(root), ".json") && fault.Regular(root) == nil && o.Format != scene.FormatColmap {
-		what := found{format: scene.FormatTransforms, root: filepath.Dir(root), model: root}
-		if o.Format == scene.FormatBlender || filepath.Base(root) == transforms.TrainFile &&
-			o.Format != scene.FormatTransforms {
-			what.format = scene.FormatBlender
-		}
+	if what := discoverFile(root, o.Format); what.format != "" {
 		return what, nil, nil
 	}
 	if err := checkRoot(root); err != nil {
@@ -67,22 +61,11 @@ func discover(root string, o scene.LoadOptions) (found, []scene.Warning, error) 
 	}
 	var warnings []scene.Warning
 	var out found
-	for _, f := range []struct {
-		format string
-		find   func() (found, []scene.Warning, error)
-	}{
-		{scene.FormatColmap, func() (found, []scene.Warning, error) { return discoverModel(root, o.Model) }},
-		{scene.FormatTransforms, func() (found, []scene.Warning, error) {
-			return discoverJSON(root, scene.FormatTransforms, transforms.TransformsFile)
-		}},
-		{scene.FormatBlender, func() (found, []scene.Warning, error) {
-			return discoverJSON(root, scene.FormatBlender, transforms.TrainFile)
-		}},
-	} {
-		if o.Format != scene.FormatAuto && o.Format != "" && o.Format != f.format {
+	for _, format := range scene.Formats {
+		if !asked(o.Format, format) {
 			continue
 		}
-		this, more, err := f.find()
+		this, more, err := discoverFormat(root, format, o.Model)
 		switch {
 		case err != nil:
 			return found{}, nil, err
@@ -102,13 +85,56 @@ func discover(root string, o scene.LoadOptions) (found, []scene.Warning, error) 
 	return out, warnings, nil
 }
 
-// discoverJSON finds a file of the given name.
-func discoverJSON(root, format, name string) (found, []scene.Warning, error) {
-	file := filepath.Join(root, name)
-	if _, err := os.Stat(file); err != nil {
+// asked tells whether a format is the one asked for, or any is.
+func asked(option, format string) bool {
+	return option == "" || option == scene.FormatAuto || option == format
+}
+
+// discoverFormat finds what describes a folder in one format.
+func discoverFormat(root, format string, model int) (found, []scene.Warning, error) {
+	if format == scene.FormatColmap {
+		return discoverModel(root, model)
+	}
+	files := readers[format].find(root)
+	if len(files) == 0 {
 		return found{}, nil, nil
 	}
-	return found{format: format, root: root, model: file}, nil, nil
+	var warnings []scene.Warning
+	if more := files[1:]; len(more) > 0 {
+		w := scene.Warning{Code: "other-files", Count: len(more),
+			Text: fmt.Sprintf("took the cameras of %s; name another file of the same kind to take that",
+				wording.Printable(filepath.ToSlash(files[0])))}
+		for _, f := range scene.FirstNames(more) {
+			w.Names = append(w.Names, filepath.ToSlash(f))
+		}
+		warnings = append(warnings, w)
+	}
+	return found{format: format, root: root, model: files[0]}, warnings, nil
+}
+
+// discoverFile tells what a file of cameras is that is named in place of its folder.
+func discoverFile(file, option string) (what found) {
+	if fault.Regular(file) != nil {
+		return what
+	}
+	what.root, what.model = filepath.Dir(file), file
+	// Some formats have their file in a folder of the capture's, as bundle/bundle.out.
+	for _, root := range []string{filepath.Join(what.root, ".."), what.root} {
+		for _, format := range scene.Formats[1:] { // a COLMAP model is a folder
+			if asked(option, format) && slices.Contains(readers[format].find(root), filepath.Clean(file)) {
+				return found{format: format, root: root, model: file}
+			}
+		}
+	}
+	if strings.EqualFold(filepath.Ext(file), ".json") { // under any name
+		switch option {
+		case scene.FormatBlender:
+			what.format = scene.FormatBlender
+		case "", scene.FormatAuto, scene.FormatTransforms:
+			what.format = scene.FormatTransforms
+		}
+	}
+	return what
 }
 
 // discoverModel finds the COLMAP model to read: the first place that has any, and
@@ -238,24 +264,19 @@ func noModel(root string, o scene.LoadOptions) error {
 	}
 	searched := strings.Join(places, ", ")
 	err := &fault.Error{Op: "find model", Path: root}
-	switch o.Format {
-	case scene.FormatTransforms, scene.FormatBlender:
-		name := transforms.TransformsFile
-		if o.Format == scene.FormatBlender {
-			name = transforms.TrainFile
-		}
-		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out "+fault.Setting(formatFlag(o))+
+	switch reader, known := readers[o.Format]; {
+	case known:
+		err.Err, err.Hint = fmt.Errorf("there is no %s", reader.what), "leave out "+fault.Setting(formatFlag(o))+
 			", or name the folder that has the file"
 		return err
-	case scene.FormatColmap:
+	case o.Format == scene.FormatColmap:
 		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s",
 			searched)
 	default:
-		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, no %s and no %s", searched,
-			transforms.TransformsFile, transforms.TrainFile)
+		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, %s", searched, otherWhats())
 	}
 	err.Hint = "a capture is a folder with the photos in images/ and COLMAP's model in sparse/0/, or with a " +
-		"transforms.json"
+		"transforms.json or what another program exported"
 	if entries, readErr := os.ReadDir(root); readErr == nil && len(entries) == 0 {
 		err.Err = fmt.Errorf("the folder is empty; searched: %s", searched)
 	}
@@ -270,8 +291,8 @@ func noModel(root string, o scene.LoadOptions) error {
 
 // describesCapture reports whether a folder has the cameras of a capture.
 func describesCapture(dir string) bool {
-	for _, name := range []string{transforms.TransformsFile, transforms.TrainFile} {
-		if fault.Regular(filepath.Join(dir, name)) == nil {
+	for _, r := range readers {
+		if len(r.find(dir)) > 0 {
 			return true
 		}
 	}

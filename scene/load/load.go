@@ -3,17 +3,19 @@ package load
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/photo"
 	"vksplat/scene/transforms"
 )
 
-// Capture reads a capture: a COLMAP model, binary or text, or a transforms.json in one
-// of its dialects, and the headers of its photos. root is the capture's folder, or a
-// JSON file. Cameras are sorted by name and have the size of the pixels to train on;
+// Capture reads a capture: a COLMAP model, binary or text, a transforms.json in one
+// of its dialects, or the cameras that another program exported, and the headers of its photos. root is the capture's
+// folder, or a file of cameras. Cameras are sorted by name and have the size of the pixels to train on;
 // cameras whose photo is missing or has no readable header, or whose pose cannot be
 // right, are left out with a warning, unless o.Strict. Points may be absent. Everything is in the capture's own
 // frame. Errors are of type *fault.Error, most of kind fault.ErrData, and carry a hint. Memory is
@@ -31,11 +33,12 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 	var records []scene.Record
 	if what.format == scene.FormatColmap {
 		c.Text = what.files == &colmap.TextModel
-		if records, err = colmap.Read(c, what.files); err == nil && o.UndoAppliedTransform {
-			err = transforms.UndoApplied(c, records)
-		}
+		records, err = colmap.Read(c, what.files)
 	} else {
-		records, err = transforms.Read(c, o)
+		records, err = readers[what.format].read(c, o)
+	}
+	if err == nil && o.UndoAppliedTransform {
+		err = transforms.UndoApplied(c, records)
 	}
 	if err != nil {
 		return nil, err
@@ -79,11 +82,10 @@ func check(o scene.LoadOptions, root string) error {
 	default:
 		return refuse("give 1, 2, 4 or 8, or 0 for auto", "%d is no downscale factor", o.Downscale)
 	}
-	switch o.Format {
-	case "", scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender:
+	if o.Format == "" || o.Format == scene.FormatAuto || slices.Contains(scene.Formats, o.Format) {
 		return nil
 	}
-	return refuse("give auto, colmap, transforms or blender", "%q is no format of a capture", o.Format)
+	return refuse("give auto, "+wording.Or(scene.Formats), "%q is no format of a capture", o.Format)
 }
 
 // chooseRoles leaves out photos that are for neither training nor evaluation, and

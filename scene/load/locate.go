@@ -30,7 +30,7 @@ func locateFiles(c *scene.Capture, records []scene.Record) (images string, err e
 		}
 		taken[r.Cam.Path] = r.Cam.Name
 	}
-	if c.Format == scene.FormatTransforms {
+	if c.Format != scene.FormatBlender { // whose photos of other splits lie beside them
 		warnUnused(c, taken)
 	}
 	return nameRecords(records), nil

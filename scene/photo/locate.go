@@ -29,6 +29,8 @@ func hasDrive(file string) bool {
 type Locator struct {
 	root string
 	dirs map[string][]string // the names in a folder
+	// folders of photos below the root; nil until they are asked for
+	below []string
 }
 
 func NewLocator(root string) *Locator { return &Locator{root: root, dirs: map[string][]string{}} }
@@ -38,6 +40,53 @@ func NewLocator(root string) *Locator { return &Locator{root: root, dirs: map[st
 // of the capture and to nothing are often of another machine: then their ends are
 // tried below the capture's folder, the longest first. "" if there is none.
 func (l *Locator) Find(file string) string { return l.search(file, l.near) }
+
+// Below gives the photo that a name means which another program wrote, and none outside the capture's folder: of the
+// ends of the name, which may begin on another machine, the longest that is there, in the first of some folders below
+// the capture's, then in the usual ones, then in any other but those of masks and depths. The extension may be another:
+// photos get converted. "" if there is none.
+func (l *Locator) Below(name string, folders ...string) string {
+	parts := strings.Split(path.Clean(strings.ReplaceAll(name, `\`, "/")), "/")
+	folders = append(append(folders, ""), l.folders()...)
+	for _, strip := range []bool{false, true} {
+		for i := range parts {
+			end := filepath.Join(parts[i:]...)
+			if strip && (IsPhoto(end) || ForeignKindOf(end) != nil) {
+				end = strings.TrimSuffix(end, filepath.Ext(end))
+			}
+			if end == "" || !filepath.IsLocal(end) {
+				continue
+			}
+			for _, folder := range folders {
+				if at := l.near(filepath.Join(l.root, filepath.FromSlash(folder), end)); at != "" {
+					return at
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// folders gives the folders of photos below the root, the usual ones first.
+func (l *Locator) folders() []string {
+	if l.below != nil {
+		return l.below
+	}
+	l.below = slices.Clone(Folders[:])
+	entries, err := os.ReadDir(l.root)
+	if err != nil {
+		return l.below
+	}
+	for _, e := range entries {
+		name := strings.ToLower(e.Name())
+		usual := slices.Contains(Folders[:], e.Name())
+		if e.IsDir() && !usual && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "mask") &&
+			!strings.HasPrefix(name, "depth") {
+			l.below = append(l.below, e.Name())
+		}
+	}
+	return l.below
+}
 
 // Foreign gives the photo in a form that is not decoded which stands where find looks in place of the file, as
 // IMG_1.heic in place of IMG_1.jpg. "" if there is none.

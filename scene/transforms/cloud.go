@@ -16,18 +16,5 @@ func readCloud(c *scene.Capture, name string) error {
 		c.Warn("missing-points", "the file of points is missing", []string{name})
 		return nil
 	}
-	points, err := ply.ReadPoints(file)
-	if err != nil {
-		return err
-	}
-	kept := points[:0]
-	for _, p := range points {
-		if scene.InRange(p.Pos) {
-			kept = append(kept, p)
-		}
-	}
-	bad := len(points) - len(kept)
-	c.Points = kept
-	c.WarnBadPoints(bad)
-	return nil
+	return ply.ReadCloud(c, file)
 }

@@ -213,11 +213,6 @@ func Read(c *scene.Capture, o scene.LoadOptions) ([]scene.Record, error) {
 		}
 	}
 	c.Applied = t.applied
-	if o.UndoAppliedTransform {
-		if err := UndoApplied(c, records); err != nil {
-			return nil, err
-		}
-	}
 	return records, nil
 }
 

@@ -1,0 +1,206 @@
+package exported
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+)
+
+const (
+	// headBytes are looked at to tell what a file is.
+	headBytes = 1 << 16
+	// headFiles is how many files of an extension are looked at.
+	headFiles = 64
+	// maxFile is more than any file of cameras has; files of points are not read whole.
+	maxFile = 1 << 30
+)
+
+// Lens gives the calibration of a photo of width x height pixels.
+type Lens func(width, height int) scene.Calibration
+
+// Calibration implements the lens of a scene.Record.
+func (l Lens) Calibration(width, height int) scene.Calibration { return l(width, height) }
+
+// Fixed is a lens whose calibration the file has whole.
+func Fixed(k scene.Calibration) Lens { return func(int, int) scene.Calibration { return k } }
+
+// Bad is the error about a file that does not hold what it should.
+func Bad(file string, err error) error {
+	return &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: err,
+		Hint: "export the file again; what each program exports is in docs/capture.md"}
+}
+
+// Badf is Bad with a text.
+func Badf(file, format string, args ...any) error { return Bad(file, fmt.Errorf(format, args...)) }
+
+// Read gives the content of a file of cameras.
+func Read(file string) ([]byte, error) {
+	err := fault.Regular(file)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(file); err == nil && info.Size() > maxFile {
+			return nil, Badf(file, "the file has %d bytes, more than any file of cameras", info.Size())
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: fault.TrimPath(err),
+			Kind: fault.ReadKind(err), Hint: "check that the file exists and can be read"}
+	}
+	return data, nil
+}
+
+// Head gives the first bytes of a file, none if it cannot be read.
+func Head(file string) []byte {
+	if fault.Regular(file) != nil {
+		return nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() // only read from
+	data, err := io.ReadAll(io.LimitReader(f, headBytes))
+	if err != nil {
+		return nil
+	}
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+}
+
+// Files lists the files of a folder that have an extension and a head that fits, by name.
+func Files(root, ext string, fits func(head []byte) bool) (files []string) {
+	entries, err := os.ReadDir(root) // sorted
+	if err != nil {
+		return nil
+	}
+	looked := 0
+	for _, e := range entries {
+		if e.IsDir() || !strings.EqualFold(path.Ext(e.Name()), ext) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if looked++; looked > headFiles {
+			break
+		}
+		if file := filepath.Join(root, e.Name()); fits(Head(file)) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// Existing gives those of some files below a folder that are there.
+func Existing(root string, names ...string) (files []string) {
+	for _, name := range names {
+		if file := filepath.Join(root, filepath.FromSlash(name)); fault.Regular(file) == nil {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// Pose sets the pose of a camera from its axes, the columns of a row-major matrix from camera to world, OpenCV axes (x
+// right, y down, z forward), and its position. The error is a scene.PoseError.
+func Pose(cam *scene.Camera, axes [9]float64, centre [3]float64) error {
+	if !geom.Finite(axes[:]...) || !scene.InRange(centre) {
+		return scene.PoseError{Cause: fmt.Errorf("the camera is at %g with axes %g", centre, axes)}
+	}
+	turn, _, _, err := geom.NearestRotation(axes)
+	if err != nil {
+		return scene.PoseError{Cause: err}
+	}
+	cam.R = geom.Transposed(turn)
+	cam.T = geom.TranslationOf(cam.R, centre)
+	return nil
+}
+
+// FromOpenGL turns the axes of a camera that looks along -z with y up into those of one that looks along +z with y
+// down.
+func FromOpenGL(axes [9]float64) [9]float64 {
+	for row := range 3 {
+		axes[3*row+1], axes[3*row+2] = -axes[3*row+1], -axes[3*row+2]
+	}
+	return axes
+}
+
+// FromOpenGLToCamera is FromOpenGL for a transform from world to camera.
+func FromOpenGLToCamera(r [9]float64, t [3]float64) ([9]float64, [3]float64) {
+	for i := 3; i < 9; i++ {
+		r[i] = -r[i]
+	}
+	return r, [3]float64{t[0], -t[1], -t[2]}
+}
+
+// ToCamera sets the pose of a camera from a transform from world to camera, OpenCV axes. The error is a
+// scene.PoseError.
+func ToCamera(cam *scene.Camera, r [9]float64, t [3]float64) error {
+	if !geom.Finite(r[:]...) || !scene.InRange(t) {
+		return scene.PoseError{Cause: fmt.Errorf("the camera is moved by %g and turned by %g", t, r)}
+	}
+	back := geom.Transposed(r)
+	return Pose(cam, back, geom.Scale(geom.Rotate(back, t), -1))
+}
+
+// Locate names the photos of records by Cam.Name, which is what the file calls them, and sets File. They are searched
+// in folders below the capture's, then in the usual ones, and nowhere else.
+func Locate(c *scene.Capture, records []scene.Record, folders ...string) {
+	finder := photo.NewLocator(c.Root)
+	at := ""
+	for i := range records {
+		r := &records[i]
+		if r.File = finder.Below(r.Cam.Name, folders...); r.File != "" {
+			at = filepath.Dir(r.File)
+		}
+	}
+	if at == "" {
+		at = c.Root
+		if dir, err := photo.Dir(c.Root, ""); err == nil {
+			at = dir
+		}
+	}
+	for i := range records {
+		r := &records[i]
+		name := path.Clean(strings.ReplaceAll(r.Cam.Name, `\`, "/"))
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			name = path.Base(name)
+		}
+		if r.Cam.Name = name; r.File == "" {
+			r.File = filepath.Join(at, filepath.FromSlash(path.Base(name)))
+		}
+	}
+}
+
+// Distinct refuses records of which two have one name, and a file without any.
+func Distinct(file string, records []scene.Record) error {
+	if len(records) == 0 {
+		return Bad(file, errors.New("no photo in it has a pose"))
+	}
+	names := make([]string, len(records))
+	for i, r := range records {
+		names[i] = r.Cam.Name
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		base := path.Base(strings.ReplaceAll(name, `\`, "/")) // "." of nothing
+		if strings.TrimSpace(name) == "" || strings.ContainsRune(name, 0) || strings.Trim(base, "./") == "" {
+			return Bad(file, errors.New("a camera names no photo"))
+		}
+		if i > 0 && name == names[i-1] {
+			return Badf(file, "two cameras have the photo %.80q", name)
+		}
+	}
+	return nil
+}

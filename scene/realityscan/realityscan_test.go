@@ -1,0 +1,56 @@
+package realityscan_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"vksplat/scene"
+	"vksplat/scene/load/loadtest"
+	"vksplat/scene/scenetest"
+)
+
+func TestFixture(t *testing.T) {
+	root := loadtest.Fixture(t, "images")
+	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+	loadtest.CheckFixture(t, c, true)
+	if c.Format != scene.FormatRealityScan {
+		t.Error(c.Format)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, want string }{
+		"name":   {"frame_00001", "frame_00002", "two cameras have the photo"},
+		"number": {",34.200000000000003", ",wide", `"wide" is no number, in the column f`},
+		"focal":  {",34.200000000000003", ",0", "the focal length is 0"},
+		"lens":   {",-0.12,", ",inf,", "not finite"},
+		"short":  {",-0.12,", "\n", "it ends before the column k1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "cameras.csv", c.from, c.to, c.want)
+		})
+	}
+}
+
+func TestDamage(t *testing.T) {
+	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "cameras.csv")
+}
+
+// Columns may be fewer and in another order, as a template of the user says.
+func TestColumns(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"a.png", "b.png", "c.png"} {
+		scenetest.WritePhoto(t, filepath.Join(root, name), 40, 30)
+	}
+	scenetest.Put(t, filepath.Join(root, "any.csv"), []byte("\xef\xbb\xbf#f, name, alt, y, x, yaw, pitch, roll\r\n"+
+		"18, a.jpg, 3, 2, 1, 90, 90, 0\r\n18, b.jpg, 3, 2, 2, 0, 0, 0\r\n18, c.jpg, 3, 2, 3, 0, 0, 0\r\n"))
+	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+	cam := c.Cameras[0]
+	if cam.Center() != [3]float64{1, 2, 3} || cam.Fx != 20 || cam.Cx != 20 || cam.Cy != 15 {
+		t.Errorf("%+v", cam)
+	}
+	// A heading of 90 degrees is east, +x; a pitch of 90 is the horizon, of 0 straight down.
+	scenetest.IsAt(t, "east", cam.ToCamera([3]float64{6, 2, 3}), [3]float64{0, 0, 5}, 1e-12)
+	scenetest.IsAt(t, "north is left", cam.ToCamera([3]float64{6, 3, 3}), [3]float64{-1, 0, 5}, 1e-12)
+	scenetest.IsAt(t, "down", c.Cameras[1].ToCamera([3]float64{2, 2, 0}), [3]float64{0, 0, 3}, 1e-12)
+}
