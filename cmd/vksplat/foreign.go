@@ -92,7 +92,7 @@ func (l *foreignLine) read(word string) {
 		l.short(word)
 	case !strings.HasPrefix(word, "--"):
 		if strings.HasPrefix(word, "-") && len(word) > 2 {
-			l.words = append(l.words, word) // a letter with its value, or a mistake
+			l.shortJoined(word)
 			return
 		}
 		l.places = append(l.places, word)
@@ -160,7 +160,7 @@ var truths = map[string]string{"True": yes, "False": no, "true": yes, "false": n
 
 // value takes the words that are a flag's value: the next one, and more numbers behind a number, which make a list.
 func (l *foreignLine) value() string {
-	if len(l.rest) == 0 {
+	if len(l.rest) == 0 || strings.HasPrefix(l.rest[0], "-") && !negative.MatchString(l.rest[0]) {
 		return ""
 	}
 	words := []string{l.next()}
@@ -170,7 +170,10 @@ func (l *foreignLine) value() string {
 	return strings.Join(words, ",")
 }
 
-var digits = regexp.MustCompile(`^[0-9]+$`)
+var (
+	digits   = regexp.MustCompile(`^[0-9]+$`)
+	negative = regexp.MustCompile(`^-[0-9.]`)
+)
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)
@@ -231,6 +234,16 @@ func (l *foreignLine) short(word string) {
 	}
 }
 
+// shortJoined reads a letter with its value in the same word, as -sSCENE, or a mistake.
+func (l *foreignLine) shortJoined(word string) {
+	if f := foreignLetters[word[1:2]]; f == nil || f.bare || word[1] == 'i' {
+		l.words = append(l.words, word)
+		return
+	}
+	l.rest = append([]string{strings.TrimPrefix(word[2:], "=")}, l.rest...)
+	l.short(word[:2])
+}
+
 // counts reports whether the next word is a number, and no folder.
 func (l *foreignLine) counts() bool {
 	return len(l.rest) > 0 && digits.MatchString(l.rest[0]) && !exists(l.rest[0])
@@ -239,6 +252,10 @@ func (l *foreignLine) counts() bool {
 // take adds what a flag means.
 func (l *foreignLine) take(typed, value string, f *foreignFlag) {
 	l.foreign = true
+	if !f.bare && value == "" {
+		l.refused = append(l.refused, "flag "+typed+": it needs a value")
+		return
+	}
 	m := f.mean(value, l)
 	if !f.bare && value != "" {
 		typed += " " + strings.ReplaceAll(value, ",", " ")

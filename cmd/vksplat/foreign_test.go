@@ -75,6 +75,8 @@ var pasted = []struct{ name, line, want string }{
 		"--resolution-schedule 250 --ssim-weight 0.2 --warmup-length 500 --densify-size-thresh 0.01 --keep-crs",
 		"scene --num-iters 2000 -m out --export splat.ply --eval --num-downscales 2 --resolution-schedule 250 " +
 			"--ssim-lambda 0.2 --refine-start 500 --grow-scale 0.01 --origin keep"},
+	{"joined letters", "-sscene -m out -d=2 -n7000", "scene -m out --downscale 2 --iterations 7000"},
+	{"no value", "-s -m out --data", "refused: flag -s: it needs a value\nflag --data: it needs a value"},
 	{"one that is ours", "scene -m out --save-at 7000,30000 --gpu 1", "scene -m out --save-at 7000,30000 --device 1"},
 	{"several that nobody has", "scene -m out --iteratons 5 --frobnicate 7 --sead 3",
 		"refused: unknown flag: --iteratons (did you mean --iterations?)\nunknown flag: --frobnicate\n" +

@@ -79,10 +79,10 @@ func takeBlock(o *train.Options, plan *plans.Plan) {
 	o.Checkpoints.Off = o.DryRun
 }
 
-// passedOnFlags are the flags that were given, for the training of a block.
+// passedOnFlags are the flags that were given, for the training of a block, or of what was inspected.
 func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
 	fs.Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"block", "model-path", "resume", "export"}, f.Name) {
+		if !slices.Contains([]string{"block", "model-path", "resume", "export", "photos", "json", "quick"}, f.Name) {
 			flags = append(flags, "--"+f.Name+"="+f.Value.String())
 		}
 	})
