@@ -313,7 +313,7 @@ func brushFlags(add func(f *foreignFlag, names string)) {
 	add(taken("lr-logit-opacities"), "lr-opac")
 	add(taken("lr-log-scales"), "lr-scale")
 	add(taken("lr-quats"), "lr-rotation")
-	add(absent("levels of detail are not here; vksplat convert --keep makes models smaller", "0"),
+	add(absent("levels of detail are not here; vksplat convert --max-splats N makes models smaller", "0"),
 		"lod-levels lod-refine-steps lod-decimation-keep lod-image-scale")
 	add(idleSwitch("--tensorboard and --viewer show a run"), "rerun-enabled")
 	add(idle("--tensorboard and --viewer show a run"), "rerun-log-train-stats-every rerun-log-splats-every "+

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -29,10 +28,9 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 		Short: "Continue a training that was stopped, or train on",
 		Long: "Continue the training in OUT with its own settings, from its newest checkpoint. The model\n" +
 			"has the bytes of a run that was never stopped.\n\n" +
-			"OUT is the folder of a run, or a plan that vksplat partition wrote. Photos, recipe, exports\n" +
-			"and what else the run was begun with need not be given again; what belongs to the machine\n" +
-			"(--device, --max-vram, --max-ram, --image-cache) or only shows the run (--viewer,\n" +
-			"--preview) is. A run that was stopped before its first checkpoint begins once more. More\n" +
+			"Photos, recipe, exports and what else the run was begun with need not be given again; what\n" +
+			"belongs to the machine (--device, --max-vram, --max-ram, --image-cache) or only shows the\n" +
+			"run (--viewer, --preview) is. A run that was stopped before its first checkpoint begins once more. More\n" +
 			"--iterations train a finished run on; other settings than the run's need --accept-changes.\n" +
 			"vksplat train SCENE -m OUT --resume does the same for scripts, and starts from scratch if\n" +
 			"OUT is empty.",
@@ -56,24 +54,19 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 	addFlags(console, cmd, table, helpLayout{first: resumeFirst})
 	o.Given = fs.Changed
 	cmd.RunE = runs(console, func(args []string) error {
-		o.PassedOn = passedOnFlags(fs)
 		if err := resolveSettings(o, fs.Changed); err != nil {
 			return err
 		}
-		return goOn(console, o, fs, args[0], scene)
+		return goOn(console, o, args[0], scene)
 	})
 	return cmd
 }
 
-// goOn continues the run, or the blocks of the plan, in out.
-func goOn(console *cli.Console, o *train.Options, fs *pflag.FlagSet, out, scene string) error {
-	if plans.IsPlan(out) {
-		if scene != "" {
-			return fault.Usagef("make the plan anew with vksplat partition", "flag --capture: %s is a plan, which says "+
-				"where its photos are", out)
-		}
-		o.Checkpoints.Resume = train.ResumeAuto
-		return trainPlan(console, o, fs, out)
+// goOn continues the run in out.
+func goOn(console *cli.Console, o *train.Options, out, scene string) error {
+	if plans.IsPlan(out) { // which does not say how blocks are trained that were not begun
+		return fault.Usagef("give the command that trains it once more, with its flags: it continues where it was",
+			"%s is a plan of blocks and no run", out)
 	}
 	if err := o.GoOn(out, scene); err != nil {
 		return err

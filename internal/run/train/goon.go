@@ -7,6 +7,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/convert"
 	"vksplat/internal/run/output"
 	"vksplat/scene/initial"
 )
@@ -56,14 +57,17 @@ func (o *Options) GoOn(out, scene string) error {
 	var source *captured.Source
 	switch {
 	case b != nil && b.Block:
-		return fault.Usagef("name the folder of the plan, or train the block alone: "+
+		return fault.Usagef("give the plan, and what else it was begun with: "+
 			fault.Command("train PLAN --block K --resume"), "%s is a block of a plan", out)
 	case b != nil:
 		source = &b.Source
 	default: // an earlier version began it
 		rec, err := captured.ReadRecord(at)
-		if err != nil || rec == nil {
-			return errors.Join(err, noRun(out))
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return noRun(out)
 		}
 		source = &rec.Source
 		rec.Options(&o.Load, o.known)
@@ -88,10 +92,16 @@ func (o *Options) goOnAsked(a *asked) error {
 	every := c.Every
 	if err := every.Set(a.CheckpointEvery); err != nil {
 		return fault.Data("resume", o.Out, "remove checkpoints/"+output.BegunFile+" and resume with the run's flags",
-			"%w", err)
+			"%v", err)
+	}
+	var exports convert.Exports
+	for _, path := range a.Exports {
+		if err := exports.Set(path); err != nil {
+			return err
+		}
 	}
 	for name, take := range map[string]func(){
-		"export":           func() { o.Exports = a.Exports },
+		"export":           func() { o.Exports = exports },
 		"eval-at":          func() { o.EvalAt = a.EvalAt },
 		"save-at":          func() { c.SaveAt = a.SaveAt },
 		"checkpoint-every": func() { c.Every = every },
