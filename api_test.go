@@ -274,7 +274,7 @@ func TestErrors(t *testing.T) {
 		text      string
 	}{
 		"no capture":      {missing, vksplat.ErrData, "nothing"},
-		"no device":       {device99, vksplat.ErrTryAgain, "99"},
+		"no device":       {device99, vksplat.ErrUsage, "99"},
 		"no camera":       {blind, vksplat.ErrUsage, "focal"},
 		"unknown setting": {set("seeed", "1"), vksplat.ErrUsage, "seeed"},
 		"empty key":       {set("", "1"), vksplat.ErrUsage, `unknown setting ""`},

@@ -133,7 +133,7 @@ func TestDeviceOptions(t *testing.T) {
 func TestSelectHint(t *testing.T) {
 	for _, name := range []string{"77", "zz"} {
 		_, err := vksplat.OpenDevice(vksplat.DeviceOptions{Select: name})
-		if hint := vksplat.Hint(err); !errors.Is(err, vksplat.ErrTryAgain) || hint != "list the devices with: Devices" {
+		if hint := vksplat.Hint(err); !errors.Is(err, vksplat.ErrUsage) || hint != "list the devices with: Devices" {
 			t.Errorf("%s: %v; hint %q", name, err, hint)
 		}
 	}

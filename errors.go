@@ -16,8 +16,8 @@ var (
 	// ErrTryAgain says that the machine cannot do it now: no device, too little memory, a full disk, a device that was
 	// lost. The same call works once that is put right. A lost device has to be opened anew.
 	ErrTryAgain = fault.ErrTryAgain
-	// ErrUsage says that an option has a value that nothing accepts, that a file is in the way, or that the call makes
-	// no sense, as one on a device that is closed.
+	// ErrUsage says that an option has a value that nothing accepts, or names a device that is not there, that a file
+	// is in the way, or that the call makes no sense, as one on a device that is closed.
 	ErrUsage = fault.ErrUsage
 )
 

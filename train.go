@@ -77,7 +77,8 @@ func (d *Device) train(ctx context.Context, c *Capture, out string, o TrainOptio
 	}
 	options.Scene, options.Load, options.Out = c.dir, c.options, out
 	options.Device, options.Opened = d.options, d.gpu
-	options.CommandLine = train.CommandLine{Again: callAgain, Resumed: "Resume"}
+	options.CommandLine = train.CommandLine{Again: callAgain,
+		Resumed: func(*train.Options) string { return "Resume" }}
 	options.Checkpoints.Resume = resume
 	if o.Progress != nil {
 		options.Stepped = func(p pipeline.Progress) {

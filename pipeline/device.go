@@ -235,6 +235,12 @@ func (d *Device) Driver() string { return d.dev.Info().Driver }
 // Note returns what the user should know about the choice of device, or "".
 func (d *Device) Note() string { return d.note }
 
+// OnCPU reports whether the device is software on the CPU.
+func (d *Device) OnCPU() bool { return d.dev.Info().Type == vk.CPU }
+
+// NoGPU reports whether that is so because the machine has no GPU for this program.
+func (d *Device) NoGPU() bool { return d.note == vk.NoGPU(d.Name()) }
+
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
 

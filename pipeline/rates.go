@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"vksplat/pipeline/bench"
@@ -15,7 +16,8 @@ const (
 	leastCopied  = 1 << 20
 	copiedOfHeap = 16 // part of the budget that each of the two buffers takes at most
 	rateLanes    = 1 << 20
-	fewLaunches  = 16 // of a list whose time is taken off that of one with moreLaunches more
+	ratesLeast   = 16 << 20 // bytes of device memory that measuring takes at most on small devices
+	fewLaunches  = 16       // of a list whose time is taken off that of one with moreLaunches more
 	moreLaunches = 256
 	longRun      = 5 * time.Millisecond   // runs are long enough when they take that; the clock's grain is below 1 us
 	rateRuns     = 8                      // of which the fastest counts
@@ -25,6 +27,10 @@ const (
 
 // MeasureRates measures. The device should have nothing else to do, and memory is taken from it meanwhile.
 func (d *Device) MeasureRates() (r bench.Rates, err error) {
+	if least := int64(ratesLeast); d.Budget() < least {
+		return r, fmt.Errorf("measure device: %w: %s, and that takes %s", ErrTooSmall, vk.BytesText(d.Budget()),
+			vk.BytesText(least))
+	}
 	if r.CopyBytes, err = d.copyRate(); err != nil {
 		return r, err
 	}

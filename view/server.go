@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"vksplat/internal/fault"
@@ -83,7 +84,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	address := net.JoinHostPort(host, strconv.Itoa(o.Port))
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, &fault.Error{Op: "listen", Path: address, Err: cause(err), Kind: fault.ErrTryAgain,
+		return nil, &fault.Error{Op: "listen", Path: address, Err: cause(err), Kind: listenKind(err),
 			Hint: "name another port, or none to take one that is free, and as " + fault.Setting("host") +
 				" an address of this machine"}
 	}
@@ -95,6 +96,15 @@ func Listen(o ServerOptions) (*Server, error) {
 		s.listener = tls.NewListener(s.listener, config)
 	}
 	return s, nil
+}
+
+// listenKind tells a port that may be free later from an address that this machine does not have.
+func listenKind(err error) error {
+	var name *net.DNSError
+	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &name) && name.IsNotFound {
+		return fault.ErrUsage
+	}
+	return fault.ErrTryAgain
 }
 
 // cause strips what the message around an error of the network names already.

@@ -261,7 +261,7 @@ func TestListenRefuses(t *testing.T) {
 	if _, err := Listen(ServerOptions{Port: port}); !errors.Is(err, fault.ErrTryAgain) || fault.Hint(err) == "" {
 		t.Errorf("a port in use: %v", err)
 	}
-	if _, err := Listen(ServerOptions{Host: "192.0.2.1"}); !errors.Is(err, fault.ErrTryAgain) {
+	if _, err := Listen(ServerOptions{Host: "192.0.2.1"}); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("an address of another machine: %v", err)
 	}
 	cert, key, _ := writeCertificate(t)

@@ -199,11 +199,19 @@ func (in *Instance) Select(what string) (info DeviceInfo, note string, err error
 	}
 	info = in.devices[best]
 	if info.Type == CPU {
-		note = fmt.Sprintf("no GPU with a Vulkan driver was found, so this runs on the CPU (%s), which is many times "+
-			"slower. If the machine has a GPU, %s", info.Name, driverHint)
+		note = NoGPU(info.Name)
 	}
 	return info, note, nil
 }
+
+// NoGPU is Select's note of a run on the processor. What to install is the doctor's to say.
+func NoGPU(name string) string {
+	return fmt.Sprintf("no GPU with a Vulkan driver was found: this runs on the CPU (%s), many times slower; %s says "+
+		"what to install", name, fault.Command("doctor"))
+}
+
+// DriverHint says what to install for a GPU.
+func DriverHint() string { return driverHint }
 
 // SelectAll returns the devices that "all" means to this process: those that the environment gives to it (see visible),
 // else all GPUs, else all processors that reach the floor, each once. Note says what the environment decided; it must
@@ -221,18 +229,21 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 		if i >= 0 && i < len(in.devices) {
 			return in.devices[i], "", nil
 		}
-		return info, "", fault.WithHint(&Error{Call: "select device", Object: what,
-			Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices))},
-			"list the devices with: "+fault.Command("devices"))
+		return info, "", noSuch(what, fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice,
+			len(in.devices)))
 	}
 	for _, d := range in.devices {
 		if Names(what, d.UUID, d.PCI) {
 			return d, "", nil
 		}
 	}
-	return info, "", fault.WithHint(&Error{Call: "select device", Object: what,
-		Err: fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice)},
-		"list the devices with: "+fault.Command("devices"))
+	return info, "", noSuch(what, fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice))
+}
+
+// noSuch is the error of a device that was named and is not there: the same call will not find it later.
+func noSuch(what string, err error) error {
+	return &fault.Error{Err: &Error{Call: "select device", Object: what, Err: err}, Kind: fault.ErrUsage,
+		Hint: "list the devices with: " + fault.Command("devices")}
 }
 
 // Version is a Vulkan version number.

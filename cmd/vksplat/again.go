@@ -15,9 +15,17 @@ func trainingFor(console *cli.Console) *train.Options {
 	o.CommandLine = train.CommandLine{
 		Chapters: settingChapters,
 		Again:    func(changes ...train.Change) string { return commandAgain(console.Args, changes) },
-		Resumed:  "the same command and --resume",
+		Resumed:  resumedBy,
 	}
 	return o
+}
+
+// resumedBy is the command that goes on with a run. Blocks of a plan are told apart by their numbers.
+func resumedBy(o *train.Options) string {
+	if o.Divided != nil {
+		return "the same command and --resume"
+	}
+	return fault.Command("resume " + cli.Quoted(o.Out))
 }
 
 // commandAgain returns the command line of args with changes to the flags of train, as a shell takes it.

@@ -93,7 +93,7 @@ func (size *citySize) train(t *testing.T, dir string) {
 		fmt.Sprintf("--refine-every=%.0f", 10/scaler), "--reset-every=0", "--report=false", "--progress=none"}
 	whole := append([]string{"train", in("city"), "-m", in("whole"), "--eval", "--splats=" + strconv.Itoa(size.splats)},
 		flags...)
-	if code := run(append(whole, "--max-vram="+size.memory), io.Discard, io.Discard); code != fault.ExitTryAgain {
+	if code := run(append(whole, "--max-vram="+size.memory), io.Discard, io.Discard); code != fault.ExitUsage {
 		t.Fatalf("the whole does fit %s, or fails otherwise: exit code %d", size.memory, code)
 	}
 	command(t, whole...)

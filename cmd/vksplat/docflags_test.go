@@ -51,7 +51,10 @@ func TestFlagsOfThePages(t *testing.T) {
 
 // unknownIn says which flag of a command line is none, or "".
 func unknownIn(root *cobra.Command, line string) string {
-	words := strings.Fields(line)[1:]
+	words, _, err := translated(strings.Fields(line)[1:])
+	if err != nil {
+		return err.Error()
+	}
 	for len(words) > 0 && strings.HasPrefix(words[0], "<") {
 		words = words[1:]
 	}
@@ -60,7 +63,7 @@ func unknownIn(root *cobra.Command, line string) string {
 		return err.Error()
 	}
 	cmd.InitDefaultHelpFlag()
-	for _, m := range aFlag.FindAllStringSubmatch(line, -1) {
+	for _, m := range aFlag.FindAllStringSubmatch(strings.Join(words, " "), -1) {
 		name, long := strings.CutPrefix(m[1], "--")
 		if long && cmd.Flags().Lookup(name) == nil || !long && cmd.Flags().ShorthandLookup(m[1][1:2]) == nil {
 			return m[1] + " is no flag of " + cmd.Name()

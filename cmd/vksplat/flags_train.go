@@ -168,7 +168,7 @@ func configOptions(o *train.Options) []option {
 	return []option{
 		chosen(&o.Preset, "preset", "start from the preset `NAME`; without it, from default",
 			presetNames()...),
-		text(&o.ConfigFile, "config",
+		other((*onceValue)(&o.ConfigFile), "config",
 			"read settings from a TOML `FILE`; flags override it, it overrides a preset").flagOnly(),
 		truth(&o.PrintConfig, "print-config", "print all settings in effect as a TOML file and stop").flagOnly(),
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
@@ -11,22 +12,27 @@ import (
 
 func inspectCommand(console *cli.Console) *cobra.Command {
 	o := &inspection.Options{Load: captured.Options{Model: scene.AnyModel}}
+	var flags *pflag.FlagSet
 	cmd := &cobra.Command{
 		Use:   "inspect SCENE",
 		Short: "Check a capture and say what is wrong with it",
 		Long: "Show what the capture SCENE holds (photos, cameras, points), what is wrong with it and what\n" +
-			"to do about it. Exits with 65 if it cannot be trained on.",
-		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --json --quick",
-		Args:    one("SCENE folder"),
+			"to do about it. The last line is the command that trains on it, or says what to mend. Exits\n" +
+			"with 65 if it cannot be trained on.",
+		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --photos\n" +
+			"  vksplat inspect my_scene --json --quick",
+		Args: one("SCENE folder"),
 		RunE: runs(console, func(args []string) error {
-			o.Scene = args[0]
+			o.Scene, o.PassedOn = args[0], passedOnFlags(flags)
 			return inspection.Run(console, o)
 		}),
 	}
+	flags = cmd.Flags()
 	addFlags(console, cmd, []optionGroup{{options: append([]option{
 		truth(&o.Json, "json", "print the report as JSON"),
+		truth(&o.Photos, "photos", "print a row for each photo"),
 		truth(&o.Quick, "quick", "do not decode photos, which finds black and blurred ones"),
-	}, loadTable(&o.Load)...)}}, helpLayout{first: []string{"json", "quick", "images", "downscale", "format", "model",
+	}, loadTable(&o.Load)...)}}, helpLayout{first: []string{"photos", "json", "quick", "images", "downscale", "format", "model",
 		"masks"}})
 	return cmd
 }

@@ -205,10 +205,10 @@ func TestInterruptedEvaluation(t *testing.T) {
 	}{
 		{"at the end", "4", "4",
 			[]string{"interrupted while the held-out photos were measured: the model is complete",
-				"measure it with the same command and --resume"}},
+				"measure it with vksplat resume "}},
 		{"on the way", "4", "6",
 			[]string{"interrupted after step 4 of 6, while the held-out photos were measured",
-				"go on with the same command and --resume"}},
+				"go on with vksplat resume "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")

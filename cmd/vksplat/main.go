@@ -30,18 +30,30 @@ func main() {
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
 	out := cli.NewStdout(stdout)
+	args, notes, err := translated(args)
 	console := cli.New(args, out, stderr)
-	root := rootCommand(console)
-	root.SetArgs(args)
-	cmd, err := root.ExecuteC()
-	if err != nil && !console.Started {
-		err = usageErrorOf(err, cmd)
+	if err == nil {
+		for _, note := range notes {
+			console.Note(note)
+		}
+		err = execute(console)
 	}
 	err = out.Checked(err)
 	if err != nil {
 		console.Fail(err)
 	}
 	return fault.ExitCode(err)
+}
+
+// execute carries out the command line of console.
+func execute(console *cli.Console) error {
+	root := rootCommand(console)
+	root.SetArgs(console.Args)
+	cmd, err := root.ExecuteC()
+	if err != nil && !console.Started {
+		err = usageErrorOf(err, cmd)
+	}
+	return err
 }
 
 // rootCommand builds the tree of subcommands.
@@ -59,7 +71,8 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.SetOut(console.Stdout)
 	root.SetErr(console.Stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(captureCommand(console), trainCommand(console), partitionCommand(console), mergeCommand(console),
+	root.AddCommand(captureCommand(console), trainCommand(console), resumeCommand(console),
+		partitionCommand(console), mergeCommand(console),
 		renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console),
 		convertCommand(console), viewCommand(console), inspectCommand(console), infoCommand(console),
 		farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console),

@@ -85,6 +85,21 @@ func (v *textValue) Set(s string) error {
 	return nil
 }
 
+// onceValue is a text that is given once: of two files it would be a guess which counts.
+type onceValue string
+
+func (v *onceValue) Type() string   { return "TEXT" }
+func (v *onceValue) String() string { return string(*v) }
+
+// Set takes the first text.
+func (v *onceValue) Set(s string) error {
+	if *v != "" {
+		return fault.Usagef("write one file of both", "it is given twice, as %s and %s", *v, s)
+	}
+	*v = onceValue(s)
+	return nil
+}
+
 // choice is one of a few words.
 type choice struct {
 	p       *string

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/train"
@@ -15,17 +12,9 @@ const toldFile = "told-default-recipe"
 // tellOfRecipe says once to whoever relies on it that the default recipe is another one. Where that cannot be kept in
 // mind it says so again. Programs, which read --progress json, know what they start.
 func tellOfRecipe(console *cli.Console, o *train.Options) {
-	dir, err := os.UserCacheDir()
-	if !o.ByDefault() || o.Progress == meter.JSON || o.Checkpoints.Resume != "" || err != nil {
-		return
-	}
-	file := filepath.Join(dir, "vksplat", toldFile)
-	if _, err := os.Stat(file); err == nil {
+	if !o.ByDefault() || o.Progress == meter.JSON || o.Checkpoints.Resume != "" || cli.ToldBefore(toldFile) {
 		return
 	}
 	console.Tell(cli.Notice{Kind: cli.KindNote, Text: "without --preset, train now chooses its recipe by the capture; " +
 		"the published recipe, which it was before, is --preset 3dgs"})
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err == nil {
-		_ = os.WriteFile(file, nil, 0o644) // else it is said again
-	}
 }

@@ -79,10 +79,10 @@ func takeBlock(o *train.Options, plan *plans.Plan) {
 	o.Checkpoints.Off = o.DryRun
 }
 
-// passedOnFlags are the flags that were given, for the training of a block.
+// passedOnFlags are the flags that were given, for the training of a block, or of what was inspected.
 func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
 	fs.Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"block", "model-path", "resume", "export"}, f.Name) {
+		if !slices.Contains([]string{"block", "model-path", "resume", "export", "photos", "json", "quick"}, f.Name) {
 			flags = append(flags, "--"+f.Name+"="+f.Value.String())
 		}
 	})
@@ -95,7 +95,7 @@ func trainCommand(console *cli.Console) *cobra.Command {
 		Use:   "train SCENE -m OUT",
 		Short: "Train a model from photographs",
 		Long: "Train a model from the photos of SCENE, a folder in the layout of COLMAP, nerfstudio,\n" +
-			"instant-ngp or Blender. Ctrl-C saves and stops; --resume continues.\n\n" +
+			"instant-ngp or Blender. Ctrl-C saves and stops; resume continues.\n\n" +
 			"The model is point_cloud/iteration_N/point_cloud.ply in OUT. With --eval, OUT also gets\n" +
 			"the scores and pictures of the held-out photos. Ctrl-C finishes the step, saves and\n" +
 			"measures; a second Ctrl-C, half a second later or more, aborts and saves nothing. SCENE\n" +
@@ -181,14 +181,11 @@ func captureFor(console *cli.Console, o *train.Options, footage string) (scene s
 	if err := o.Check(); err != nil { // sooner than after minutes of COLMAP
 		return "", err
 	}
-	if err := output.RefusePlace(o.Out, "model-path", append(output.RunMarks, capturedFolder)...); err != nil {
+	if err := output.RefusePlace(o.Out, "model-path", append(output.RunMarks, captured.OwnFolder)...); err != nil {
 		return "", err
 	}
 	c := capture.NewOptions()
-	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, capturedFolder), true
+	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, captured.OwnFolder), true
 	c.Again = "vksplat " + strings.Join(cli.QuotedAll(console.Args), " ")
 	return c.Out, capture.Run(console, c)
 }
-
-// capturedFolder is where a run has the scene that it made of photos or a video.
-const capturedFolder = "capture"

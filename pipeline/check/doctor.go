@@ -121,6 +121,9 @@ func examine(p *printer, in *vk.Instance, device string) error {
 	p.f("\nkernels on device %d, %s\n", info.Index, info.Name)
 	if note != "" {
 		p.f("  note: %s\n", note)
+		if note == vk.NoGPU(info.Name) {
+			p.f("  for a GPU: %s\n", vk.DriverHint())
+		}
 	}
 	var failed []string
 	start, table := time.Now(), Cases()

@@ -43,7 +43,8 @@ func gridSample(points []scene.Point, edge float64) ([]scene.Point, error) {
 	}
 	if far/edge > 1<<52 {
 		return nil, initError("", "give a larger edge with "+fault.Setting("init-grid"),
-			"a grid so fine cannot be counted: cells of %g, points as far away as %g", edge, far)
+			"the grid of %s is too fine: the points reach over %.1g cells of its edge, 4.5e+15 can be counted",
+			fault.Setting("init-grid"), far/edge)
 	}
 	g := pointGrid{edge: edge, slots: make([]int32, 1<<10)}
 	for i := range points {

@@ -38,8 +38,16 @@ func NewLocator(root string) *Locator { return &Locator{root: root, dirs: map[st
 // Find gives the file that is meant: the one of that path, or with the name in other
 // case, or with the extension of a photo when the name has none. Paths that lead out
 // of the capture and to nothing are often of another machine: then their ends are
-// tried below the capture's folder, the longest first. "" if there is none.
-func (l *Locator) Find(file string) string { return l.search(file, l.near) }
+// tried below the capture's folder, the longest first. "" if there is none. Outside of the capture
+// only what has the name of a photo or a cloud of points is looked at.
+func (l *Locator) Find(file string) string {
+	at := l.search(file, l.near)
+	if rel, err := filepath.Rel(l.root, at); (err != nil || !filepath.IsLocal(rel)) && !IsPhoto(at) &&
+		!strings.EqualFold(path.Ext(at), ".ply") {
+		return ""
+	}
+	return at
+}
 
 // Below gives the photo that a name means which another program wrote, and none outside the capture's folder: of the
 // ends of the name, which may begin on another machine, the longest that is there, in the first of some folders below

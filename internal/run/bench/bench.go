@@ -128,7 +128,7 @@ func Run(console *cli.Console, o *Options, captures []string) error {
 		return fault.ErrInterrupted
 	}
 	if err != nil {
-		return remedy.Memory(err)
+		return remedy.Memory(remedy.Ceiling(err, o.Device))
 	}
 	if o.Json != "" {
 		if err := writeBench(o.Json, b.file); err != nil {

@@ -80,6 +80,21 @@ func ReadRecord(out string) (*Record, error) {
 	return rec, nil
 }
 
+// OwnFolder is where a run has the scene that it made of photos or a video.
+const OwnFolder = "capture"
+
+// Place is where the photos of the run in out are now: where they were or, if that is gone, in out itself.
+func (rec *Source) Place(out string) (string, error) {
+	if _, err := os.Stat(rec.Scene); !errors.Is(err, os.ErrNotExist) {
+		return rec.Scene, nil // what is wrong with it else is said when it is read
+	}
+	if own := filepath.Join(out, OwnFolder); filepath.Base(rec.Scene) == OwnFolder && output.IsFolder(own) {
+		return own, nil
+	}
+	return "", &fault.Error{Op: "open capture", Path: rec.Scene, Err: errors.New("no such folder any more"),
+		Hint: "say where the photos of " + out + " are now: " + fault.Setting("capture") + " SCENE"}
+}
+
 // Options brings load to what is recorded, where no flag says otherwise.
 func (rec *Source) Options(load *Options, given func(flag string) bool) {
 	for flag, take := range map[string]func(){

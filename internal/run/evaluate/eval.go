@@ -113,7 +113,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		if errors.Is(err, context.Canceled) {
 			err = fault.ErrInterrupted
 		}
-		err = remedy.Memory(err)
+		err = remedy.Memory(remedy.Ceiling(err, o.Device))
 	}()
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return err
@@ -176,7 +176,7 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 		}
 		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 		device.LimitHeap()
-		if note := device.Note(); note != "" {
+		if note := models.DeviceNote(device); note != "" {
 			console.Note(note)
 		}
 	}

@@ -60,7 +60,9 @@ func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 	}
 	switch {
 	case rec != nil:
-		o.take(rec)
+		if err := o.take(rec, out); err != nil {
+			return nil, err
+		}
 	case o.Capture == "":
 		return nil, fault.Usagef("name the folder of the photos with "+fault.Setting("capture")+" SCENE",
 			"%s: nothing says which capture it was trained on", path)
@@ -74,12 +76,17 @@ func ModelJob(console *cli.Console, o Options, path string) (*Job, error) {
 }
 
 // take makes the options what a run recorded, where no flag says otherwise.
-func (o *Options) take(rec *captured.Record) {
-	o.Capture = cmp.Or(o.Capture, rec.Scene)
+func (o *Options) take(rec *captured.Record, out string) (err error) {
+	if o.Capture == "" {
+		if o.Capture, err = rec.Place(out); err != nil {
+			return err
+		}
+	}
 	rec.Options(&o.Load, o.Given)
 	if !o.Given("exposure") {
 		o.Exposure = rec.Exposure
 	}
+	return nil
 }
 
 // findModel returns the file of a model and the folder of the run that it is from, "" for none.

@@ -18,10 +18,12 @@ import (
 
 // Options is everything that inspect is asked for.
 type Options struct {
-	Scene string
-	Json  bool
-	Quick bool
-	Load  captured.Options
+	Scene    string
+	Photos   bool // a row for each
+	Json     bool
+	Quick    bool
+	Load     captured.Options
+	PassedOn []string // flags of the training that the last line names
 }
 
 // Run prints the report of a capture. A capture that cannot be trained on is an
@@ -43,13 +45,33 @@ func Run(console *cli.Console, o *Options) error {
 	if o.Json {
 		err = cli.WriteJSON(console.Stdout, report)
 	} else {
-		_, err = io.WriteString(console.Stdout, wording.PrintableLines(reportText(report)))
+		_, err = io.WriteString(console.Stdout, wording.PrintableLines(reportText(report, o.Photos)+o.verdict(report)))
 	}
 	return errors.Join(report.Fatal(), err)
 }
 
+// verdict is what to do next.
+func (o *Options) verdict(r *inspect.Report) string {
+	if r.Fatal() != nil {
+		return "\nNot ready: mend what is marked fatal\n"
+	}
+	words := cli.QuotedAll(append([]string{"train", o.Scene, "-m", "OUT"}, o.PassedOn...))
+	text := fault.Command(strings.Join(words, " "))
+	n := 0
+	for _, p := range r.Problems {
+		if p.Severity == inspect.SeverityWarning {
+			n++
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("\nReady, with %s above that may be worth mending first: %s\n", cli.Count(n, "warning"),
+			text)
+	}
+	return "\nReady: " + text + "\n"
+}
+
 // reportText gives the report for people.
-func reportText(r *inspect.Report) string {
+func reportText(r *inspect.Report, rows bool) string {
 	var b strings.Builder
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s%s\n", what+":", fmt.Sprintf(format, args...))
@@ -74,7 +96,10 @@ func reportText(r *inspect.Report) string {
 	} else {
 		line("points", "none")
 	}
-	b.WriteString("\n" + cameraTable(r.Cameras) + "\n")
+	b.WriteString("\n")
+	if rows {
+		b.WriteString(cameraTable(r.Cameras) + "\n")
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "%s: %s\n", p.Severity, p)
 		if p.Remedy != "" {

@@ -10,6 +10,9 @@ import (
 // RefusePlace refuses to fill a folder that is probably a mistake: the user's working folder or one above it, the home
 // folder, or a capture, unless it is empty or holds one of the command's own files. A setting names it.
 func RefusePlace(dir, setting string, own ...string) error {
+	if dir == "-" {
+		return fault.Usagef("name a folder, which is made", "%s: standard output is no folder", fault.Named(setting))
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
 		return nil // there is nothing to mix with

@@ -41,7 +41,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if missing != nil {
 		return missing
 	}
-	defer func() { err = remedy.Memory(err) }()
+	defer func() { err = remedy.Memory(remedy.Ceiling(err, o.Device)) }()
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 	device.LimitHeap()
-	if note := device.Note(); note != "" {
+	if note := models.DeviceNote(device); note != "" {
 		console.Note(note)
 	}
 	splats = splats.FromCapture(capture.Frame, origin)

@@ -43,7 +43,7 @@ const startFOV = 1.05
 
 // showStreamed has this machine draw the model, and returns how many splats it has.
 func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int, end func() error, err error) {
-	defer func() { err = remedy.Memory(err) }()
+	defer func() { err = remedy.Memory(remedy.Ceiling(err, o.Device)) }()
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return 0, nil, err
 	}
@@ -68,7 +68,7 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int,
 		return 0, nil, err
 	}
 	device.LimitHeap()
-	if note := device.Note(); note != "" {
+	if note := models.DeviceNote(device); note != "" {
 		console.Note(note)
 	}
 	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}

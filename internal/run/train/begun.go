@@ -25,20 +25,25 @@ type begun struct {
 	TestList  string          `json:"test_list"` // absolute
 	Origin    string          `json:"origin"`
 	Source    captured.Source `json:"source"`
+
+	Asked *asked `json:"asked,omitempty"` // nil: an earlier version began it
+	Block bool   `json:"block,omitempty"` // of a plan
 }
 
-// rememberBegun writes down what the run is begun with. What a run that goes on was begun with stays as it is.
+// rememberBegun writes down what the run is begun with. What a run that goes on was begun with stays as it
+// is.
 func (s *saver) rememberBegun() error {
 	if s.o.Off {
 		return nil
 	}
+	r := s.r
 	if s.begun != nil {
+		s.begun.Source.Scene = output.Absolute(r.Scene) // which may have moved
 		return s.writeBegun(s.begun)
 	}
-	r := s.r
 	b := begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
 		Factors: r.Factors, Eval: r.Eval, TestEvery: r.TestEvery, Origin: string(r.Options.Origin),
-		Source: captured.SourceOf(r.Scene, &r.Load)}
+		Source: captured.SourceOf(r.Scene, &r.Load), Asked: r.asked(), Block: r.Divided != nil}
 	if r.TestList != "" {
 		b.TestList = output.Absolute(r.TestList)
 	}
@@ -54,9 +59,12 @@ func (s *saver) writeBegun(b *begun) error {
 
 // readBegun returns what the run in OUT was begun with. Where that cannot be read, as in folders of versions that did
 // not write it, it is nil.
-func (s *saver) readBegun() *begun {
+func (s *saver) readBegun() *begun { return readBegun(s.dir) }
+
+// readBegun reads the record in a folder of checkpoints.
+func readBegun(dir string) *begun {
 	b := &begun{Config: recipe.Default()}
-	data, err := os.ReadFile(filepath.Join(s.dir, output.BegunFile))
+	data, err := os.ReadFile(filepath.Join(dir, output.BegunFile))
 	if err != nil || json.Unmarshal(data, b) != nil || b.Config.Validate() != nil {
 		return nil
 	}

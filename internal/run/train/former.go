@@ -44,7 +44,7 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 			return err
 		}
 		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return fault.Usagef("go on with "+fault.Setting("resume")+", start over with "+
+			return fault.Usagef("go on with "+s.r.Resumed(s.r.Options)+", start over with "+
 				fault.Setting("overwrite")+", or choose another folder",
 				"%s holds a run that stopped after step %d of %d", s.r.Out, h.Step, h.Config.Iterations)
 		}
@@ -52,7 +52,7 @@ func (s *saver) protect(list []output.CheckpointFile) error {
 	hint := "choose another folder, or replace it with " + fault.Setting("overwrite")
 	if whole > 0 {
 		hint = "choose another folder, replace it with " + fault.Setting("overwrite") + ", or train on with " +
-			fault.Setting("resume") + " and more " + fault.Setting("iterations")
+			s.r.Resumed(s.r.Options) + " and more " + fault.Setting("iterations")
 	}
 	return output.RefuseFormer(s.r.Out, whole, hint)
 }

@@ -274,7 +274,7 @@ type CommandLine struct {
 	Chapters func(*Options) []report.Chapter
 	// Again words the request for this run with some settings changed: a command to type, or a call.
 	Again   func(changes ...Change) string
-	Resumed string // the same in short, to resume the run
+	Resumed func(o *Options) string // the same in short, to resume the run
 }
 
 // Change is a setting that a text advises to give otherwise.
@@ -291,7 +291,7 @@ func NewOptions() *Options {
 		Checkpoints: newCheckpointOptions(),
 		Progress:    meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery},
 		CommandLine: CommandLine{Again: func(...Change) string { return "the same training" },
-			Resumed: "the same training, resumed"}}
+			Resumed: func(*Options) string { return "the same training, resumed" }}}
 }
 
 // needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training

@@ -73,12 +73,12 @@ func (r *Run) stopped(ctx context.Context, runErr error) (interrupted bool, err 
 // stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that
 // its checkpoint was, if it has one.
 func (r *Run) stoppedError(interrupted, saved bool) (err error) {
-	step, then := r.Trainer.Step(), "go on with "+r.Resumed
+	step, then := r.Trainer.Step(), "go on with "+r.Resumed(r.Options)
 	switch {
 	case r.unmeasured && r.Trainer.Complete():
 		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores "+
 			"are not, nor all of its pictures", fault.ErrInterrupted)
-		then = "measure it with " + r.Resumed
+		then = "measure it with " + r.Resumed(r.Options)
 	case r.unmeasured:
 		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, "+
 			"its scores are not, nor all of its pictures",

@@ -108,7 +108,7 @@ func Do(console *cli.Console, o *Options, seen func(photo scene.Image, render []
 		}
 	}
 	if err := r.Begin(ctx); err != nil {
-		return nil, err
+		return nil, remedy.Ceiling(err, o.Device)
 	}
 	if o.DryRun {
 		return nil, r.showPlan()

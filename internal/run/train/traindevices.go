@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -48,7 +49,7 @@ func (r *Run) openDevices() (err error) {
 		return err
 	}
 	r.device.LimitHeap()
-	if note := r.device.Note(); note != "" {
+	if note := models.DeviceNote(r.device); note != "" {
 		r.noteLater(note)
 	}
 	return nil

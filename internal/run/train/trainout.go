@@ -109,7 +109,7 @@ func (r *Run) fullHint(err error) error {
 		if r.written == "" {
 			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
 		}
-		then = "go on with " + r.Resumed
+		then = "go on with " + r.Resumed(r.Options)
 	}
 	text := state + "; once there is room, " + then
 	if before := fault.Hint(err); before != "" {

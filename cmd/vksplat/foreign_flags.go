@@ -1,0 +1,350 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+)
+
+// What several flags have in common.
+const (
+	noPriors   = "depth and normal priors are not here"
+	noPoses    = "poses are not optimised here"
+	exposure   = "--exposure fits a colour map of each photo"
+	frameStays = "models keep the capture's own frame"
+	photoCache = "photos are cached under --max-ram and --max-vram"
+	lensRead   = "the lens is the capture's, and every kind is read"
+	resumeOut  = "vksplat resume OUT continues a run"
+	allSteps   = "the model of the last step is always written"
+	viewerOff  = "--viewer shows the training in the browser, nothing does without it"
+)
+
+func taken(flag string) *foreignFlag {
+	return &foreignFlag{mean: func(v string, _ *foreignLine) meaning { return as(cli.Switch(flag), v) }}
+}
+
+// turned is a switch that stands for flags.
+func turned(flags ...string) *foreignFlag {
+	return &foreignFlag{bare: true, mean: func(v string, _ *foreignLine) meaning {
+		if v == no {
+			return meaning{}
+		}
+		return as(flags...)
+	}}
+}
+
+func idle(why string) *foreignFlag {
+	return &foreignFlag{mean: func(string, *foreignLine) meaning { return needless(why) }}
+}
+
+func idleSwitch(why string) *foreignFlag {
+	return &foreignFlag{bare: true, mean: func(string, *foreignLine) meaning { return needless(why) }}
+}
+
+// absent is a flag without which, or with one of the values off, nothing is missing here.
+func absent(instead string, off ...string) *foreignFlag {
+	return &foreignFlag{mean: func(v string, _ *foreignLine) meaning { return unless(v, instead, off) }}
+}
+
+func absentSwitch(instead string) *foreignFlag {
+	return &foreignFlag{bare: true,
+		mean: func(v string, _ *foreignLine) meaning { return unless(v, instead, []string{no}) }}
+}
+
+func unless(value, instead string, off []string) meaning {
+	for _, word := range off {
+		if value == word {
+			return meaning{}
+		}
+	}
+	return refused(instead)
+}
+
+// chosenBy translates a flag by its value.
+func chosenBy(words map[string][]string, instead string) *foreignFlag {
+	return &foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		if flags, known := words[v]; known {
+			return as(flags...)
+		}
+		return refused(instead)
+	}}
+}
+
+var sceneFlag = &foreignFlag{mean: func(v string, _ *foreignLine) meaning { return sceneAt(v) }}
+
+// mostStops bounds the steps that "every N" is written out to.
+const mostStops = 100
+
+// every is a flag of "every N steps" where train has a list.
+func every(flag string, more ...string) *foreignFlag {
+	return &foreignFlag{mean: func(v string, l *foreignLine) meaning {
+		n, err := strconv.Atoi(v)
+		last := l.steps()
+		if err != nil || n <= 0 || last/n > mostStops || last < n {
+			return needless(cli.Switch(flag) + " N,N,... lists steps, and the last one always counts")
+		}
+		var list []string
+		for at := n; at <= last; at += n {
+			list = append(list, strconv.Itoa(at))
+		}
+		return as(append(more, cli.Switch(flag), strings.Join(list, ","))...)
+	}}
+}
+
+// width is a largest width of photos.
+var width = &foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+	if n, err := strconv.Atoi(v); err == nil && n >= 1600 {
+		return needless("--downscale auto, the default, brings widths above 1600 to 1600; --downscale 1 keeps them")
+	}
+	return refused("--downscale 2, 4 or 8 makes photos smaller")
+}}
+
+// foreignValues are values of flags of the same names, or of names that are aliases.
+var foreignValues = map[string]map[string]string{
+	"init":      {"sfm": "points"},
+	"downscale": {"-1": "auto"},
+	"strategy":  {"adc": "3dgs"},
+	"device":    {"cuda": "auto", "cuda:0": "0", "cuda:1": "1", "cuda:2": "2", "cuda:3": "3"},
+}
+
+// foreignLetters are flags of one letter.
+var foreignLetters = map[string]*foreignFlag{
+	"s": {mean: func(v string, _ *foreignLine) meaning {
+		if digits.MatchString(v) || v == "-1" { // OpenSplat
+			return needless("--save-at N,N,... lists steps; " + allSteps)
+		}
+		return sceneAt(v) // INRIA
+	}},
+	"w": turned("--background", "white"), // INRIA
+	"d": {mean: func(v string, l *foreignLine) meaning {
+		switch {
+		case digits.MatchString(v): // OpenSplat
+			return as("--downscale", v)
+		case l.scene != "": // INRIA
+			return refused(noPriors)
+		}
+		return sceneAt(v) // LichtFeld
+	}},
+	"o": {mean: func(v string, _ *foreignLine) meaning {
+		if splatFile(v) { // OpenSplat
+			return as("--export", v)
+		}
+		return as("-m", v) // LichtFeld
+	}},
+	"n": taken("iterations"), // OpenSplat
+	"i": taken("iterations"), // LichtFeld, with a number behind it
+	"c": absent("settings are kept in TOML files: --config FILE"),
+	"v": idleSwitch("errors come in one line"),
+}
+
+// foreignFlags are flags that train does not have, in lower case and with dashes.
+var foreignFlags = func() map[string]*foreignFlag {
+	all := map[string]*foreignFlag{}
+	add := func(f *foreignFlag, names string) {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = f
+		}
+	}
+	commonFlags(add)
+	inriaFlags(add)
+	gsplatFlags(add)
+	splatfactoFlags(add)
+	brushFlags(add)
+	otherFlags(add)
+	return all
+}()
+
+func commonFlags(add func(f *foreignFlag, names string)) {
+	add(sceneFlag, "source-path data data-path input")
+	add(taken("model-path"), "output-path output-dir export-path")
+	add(taken("device"), "gpu gpu-id cuda-device")
+	add(taken("iterations"), "max-num-iterations total-steps")
+	add(taken("refine-start"), "warmup-length")
+	add(taken("refine-stop"), "stop-split-at growth-stop-iter")
+	add(taken("ssim-lambda"), "ssim-weight")
+	add(taken("grow-grad2d"), "densify-grad-thresh")
+	add(taken("grow-scale"), "densify-size-thresh")
+	add(taken("downscale"), "downscale-factor")
+	add(absent("--reset-every counts steps: N times --refine-every"), "reset-alpha-every")
+	add(absent("splats are not split or removed by their size on the screen", "0", "0.0"),
+		"split-screen-size stop-screen-size-at cull-screen-size grow-scale2d prune-scale2d refine-scale2d-stop-iter "+
+			"kill-at-screen-size screen-area-penalty")
+	add(absentSwitch(noPoses), "pose-opt pose-noise")
+	add(absentSwitch("bilateral grids are not here; "+exposure), "use-bilateral-grid bilateral-grid use-fused-bilagrid")
+	add(absentSwitch(noPriors), "depth-loss use-depth-loss use-normal-loss")
+	add(absent(noPriors, "0", "0.0"), "depth-lambda depth-loss-weight normal-loss-weight depths-path")
+	add(idleSwitch(viewerOff), "disable-viewer headless no-viewer")
+	add(idle(viewerOff), "vis ip port")
+}
+
+func inriaFlags(add func(f *foreignFlag, names string)) {
+	add(turned("--background", "white"), "white-background")
+	add(turned("--exposure"), "train-test-exp")
+	add(turned("--progress", "none"), "quiet")
+	add(idle(photoCache), "data-device")
+	add(idleSwitch("there is one way to draw"), "convert-shs-python compute-cov3d-python")
+	add(idleSwitch("VKSPLAT_VERIFY=1 checks every pass"), "debug detect-anomaly")
+	add(idle("VKSPLAT_VERIFY=1 checks every pass"), "debug-from")
+	add(absent(resumeOut), "start-checkpoint")
+	add(absent(noPriors), "depths")
+	add(absent(noPriors, "0", "0.0"), "depth-l1-weight-init depth-l1-weight-final")
+	add(absent("--lr-means-final X is a share of --lr-means"), "position-lr-final")
+	add(absent("the rate of means falls over all steps", "1", "1.0"), "position-lr-delay-mult")
+	add(idle("the rate of means falls over all steps"), "position-lr-max-steps")
+	add(absent("--lr-exposure-final X is a share of --lr-exposure"), "exposure-lr-final")
+	add(absent("the rate of exposure begins in full", "0", "0.0"), "exposure-lr-delay-steps exposure-lr-delay-mult")
+	add(idle("there is one optimiser, which skips nothing"), "optimizer-type")
+	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		return as("--exposure", "--lr-exposure", v)
+	}}, "exposure-lr-init")
+	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning { // of SH above degree 0 there: a twentieth
+		x, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return refused("--lr-sh0 and --lr-shn")
+		}
+		return as("--lr-sh0", v, "--lr-shn", strconv.FormatFloat(x/20, 'g', -1, 64))
+	}}, "feature-lr")
+}
+
+func gsplatFlags(add func(f *foreignFlag, names string)) {
+	add(&foreignFlag{mean: func(v string, l *foreignLine) meaning {
+		l.words = append(l.words, "--eval") // which it always does
+		return sceneAt(v)
+	}}, "data-dir")
+	add(absent("one photo is drawn in each step, on each device: --devices", "1"), "batch-size")
+	add(absent("photos are trained on as a whole", "None"), "patch-size")
+	add(idle(frameStays), "global-scale")
+	add(idleSwitch(frameStays), "normalize-world-space")
+	add(idle(lensRead), "camera-model")
+	add(idleSwitch(lensRead), "with-ut with-eval3d load-exposure")
+	add(idleSwitch("it changes no model"), "packed sparse-grad visible-adam save-ply tb-save-image verbose")
+	add(idle("it changes no model"), "key-for-gradient far-plane")
+	add(taken("save-at"), "ply-steps")
+	add(idleSwitch("vksplat render OUT --trajectory NAME --video FILE makes one"), "disable-video")
+	add(idle("vksplat render OUT --trajectory NAME draws a flight"), "render-traj-path")
+	add(idle("vksplat convert OUT model.sog compresses a model"), "compression")
+	add(absent("vksplat eval OUT and vksplat render OUT take a model", "None"), "ckpt")
+	add(absent("random points fill the space that the cameras see"), "init-extent")
+	add(absent("refinement goes on after a reset", "0"), "pause-refine-after-reset")
+	add(absentSwitch("embeddings of photos are not here; "+exposure), "app-opt")
+	add(absent("bilateral grids are not here; "+exposure, "None"), "post-processing bilateral-grid-shape")
+	add(absent(noPoses), "pose-opt-lr pose-opt-reg")
+	add(absent("embeddings of photos are not here; "+exposure), "app-opt-lr app-opt-reg app-embed-dim")
+	add(idle("vksplat eval OUT --lpips-weights FILE measures LPIPS"), "lpips-net")
+}
+
+func splatfactoFlags(add func(f *foreignFlag, names string)) {
+	add(idle("the folder is OUT of -m"), "experiment-name method-name project-name timestamp")
+	add(idle("metrics.jsonl and --tensorboard record a run"), "local-writer.max-log-size steps-per-log")
+	add(idle("held-out photos are measured at the end, and at --eval-at N,N"),
+		"steps-per-eval-image steps-per-eval-batch")
+	add(every("eval-at", "--eval"), "steps-per-eval-all-images eval-every")
+	add(taken("checkpoint-every"), "steps-per-save")
+	add(idleSwitch("it changes no model"), "save-only-latest-checkpoint log-gradients mixed-precision "+
+		"output-depth-during-training color-corrected-metrics quit-on-train-completion use-uniform-sampling")
+	add(idle("it changes no model"), "train-num-rays-per-chunk websocket-port websocket-port-default websocket-host "+
+		"max-num-display-images image-format jpeg-quality num-devices num-machines machine-rank dist-url device-type")
+	add(idle(photoCache), "cache-images cache-images-type")
+	add(idleSwitch(photoCache), "images-on-gpu masks-on-gpu")
+	add(absent(resumeOut), "load-dir load-checkpoint load-step load-config")
+	add(taken("prune-opacity"), "cull-alpha-thresh")
+	add(taken("prune-scale"), "cull-scale-thresh")
+	add(turned("--absgrad"), "use-absgrad")
+	add(turned("--init", "random"), "random-init")
+	add(taken("init-points"), "num-random")
+	add(taken("max-splats"), "max-gs-num")
+	add(taken("opacity-reg"), "mcmc-opacity-reg")
+	add(taken("scale-reg"), "mcmc-scale-reg")
+	add(absent("random points fill the space that the cameras see"), "random-scale")
+	add(absentSwitch("long thin splats are not penalised; --scale-reg X penalises large ones"),
+		"use-scale-regularization")
+	add(absent("long thin splats are not penalised"), "max-gauss-ratio")
+	add(absent("a splat is split into two", "2"), "n-split-samples")
+	add(idleSwitch("splats are removed as long as they are refined: --refine-stop"),
+		"continue-cull-post-densification")
+	add(chosenBy(map[string][]string{"antialiased": {"--antialiased"}, "classic": nil, "mip": {"--antialiased"},
+		"default": nil}, "--antialiased, or nothing"), "rasterize-mode render-mode")
+	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		if v == "random" {
+			return as("--random-background")
+		}
+		return as("--background", v)
+	}}, "background-color")
+	add(absent(noPoses, "off"), "camera-optimizer.mode")
+	add(absent("--eval holds out every 8th photo, --test-list FILE those that it lists", "all"), "eval-mode")
+	add(heldOut, "eval-interval eval-split-every")
+	add(absent("--test-every N holds out every Nth photo"), "train-split-fraction")
+	add(idle(frameStays), "orientation-method center-method scale-factor scene-scale")
+	add(idleSwitch(frameStays), "auto-scale-poses")
+	add(taken("images"), "images-path colmap-image-path")
+	add(taken("masks"), "masks-path")
+	add(absent("SCENE is the folder above; --model N reads sparse/N"), "colmap-path")
+	add(idleSwitch("points are read where there are any; --init random begins without"), "load-3d-points")
+	add(absent("--downscale 2, 4 or 8 makes photos smaller", "1", "1.0"), "camera-res-scale-factor")
+}
+
+// heldOut is every how many photos one is held out.
+var heldOut = &foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+	return as("--eval", "--test-every", v)
+}}
+
+func brushFlags(add func(f *foreignFlag, names string)) {
+	const scales = "its scale is another than that of "
+	add(turned("--viewer"), "with-viewer")
+	add(every("save-at"), "export-every save-every")
+	add(idle("--export FILE writes a copy of the model; "+allSteps), "export-name")
+	add(idleSwitch("pictures are in OUT/test"), "eval-save-to-disk save-eval-images save-depth")
+	add(width, "max-resolution max-width")
+	add(absent(resumeOut, "0"), "start-iter")
+	add(absent("--test-list FILE holds photos out; others are all trained on"), "max-frames subsample-frames")
+	add(absent("--init-grid X thins points out"), "subsample-points")
+	add(absent("alpha of photos is transparency, and folders masks hold masks: --masks DIR"), "alpha-mode mask-mode")
+	add(absent(scales+"--grow-grad2d"), "growth-grad-threshold")
+	add(absent("--grow-factor X bounds growth"), "growth-select-fraction")
+	add(absent(scales+"--noise-lr"), "mean-noise-weight")
+	add(absent("--opacity-reg X lets opacities fall"), "opac-decay opac-loss-weight")
+	add(absent("the loss has no LPIPS", "0", "0.0"), "lpips-loss-weight")
+	add(taken("background-noise"), "background-noise-strength")
+	add(absent(scales+"--lr-means"), "lr-mean lr-mean-end")
+	add(taken("lr-sh0"), "lr-coeffs-dc")
+	add(absent("--lr-shn X is the rate of higher degrees"), "lr-coeffs-sh-scale")
+	add(taken("lr-logit-opacities"), "lr-opac")
+	add(taken("lr-log-scales"), "lr-scale")
+	add(taken("lr-quats"), "lr-rotation")
+	add(absent("levels of detail are not here; vksplat convert --max-splats N makes models smaller", "0"),
+		"lod-levels lod-refine-steps lod-decimation-keep lod-image-scale")
+	add(idleSwitch("--tensorboard and --viewer show a run"), "rerun-enabled")
+	add(idle("--tensorboard and --viewer show a run"), "rerun-log-train-stats-every rerun-log-splats-every "+
+		"rerun-max-img-size rerun-log-raw-images")
+}
+
+// otherFlags are those of LichtFeld Studio and OpenSplat.
+func otherFlags(add func(f *foreignFlag, names string)) {
+	add(turned("--antialiased"), "enable-mip")
+	add(turned("--exposure"), "exposure-correction")
+	add(turned("--init", "random"), "random")
+	add(turned("--random-background"), "bg-modulation")
+	add(chosenBy(map[string][]string{"solidcolor": nil, "random": {"--random-background"},
+		"modulation": {"--random-background"}}, "--background and --random-background choose it"), "bg-mode")
+	add(absentSwitch("PPISP is not here; "+exposure), "ppisp ppisp-controller ppisp-freeze no-ppisp-exif-exposure")
+	add(absentSwitch("sparsity is not here; --max-splats N limits the model"), "enable-sparsity")
+	add(absent("sparsity is not here; --max-splats N limits the model"),
+		"sparsify-steps init-rho prune-ratio sparsity-method")
+	add(idleSwitch(lensRead), "gut undistort")
+	add(idleSwitch("it changes no model"), "train no-splash no-interop no-cpu-cache no-fs-cache no-save preload-to-ram")
+	add(idle("it changes no model"), "tile-mode log-level log-file morton-reorder-interval")
+	add(idle("--preview FILE keeps a picture up to date"), "timelapse-images timelapse-every")
+	add(turned("--eval"), "val")
+	add(absent("--test-list FILE names photos to hold out"), "val-image")
+	add(idle("pictures are in OUT/test"), "val-render")
+	add(turned("--origin", "keep"), "keep-crs")
+	add(absentSwitch("name the device: "+fault.Command("devices")+" lists them"), "cpu")
+	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		if splatFile(v) {
+			return as("--export", v)
+		}
+		return as("-m", v)
+	}}, "output")
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"vksplat/internal/fault"
+)
+
+// pasted are command lines of other trainers, as their documents print them or with the flags that their sources list,
+// behind "vksplat train", and what they mean here.
+var pasted = []struct{ name, line, want string }{
+	{"INRIA", "-s scene -m out --eval", "scene -m out --eval"},
+	{"INRIA, with its program", "python train.py -s scene -m out", "scene -m out"},
+	{"INRIA, full_eval.py",
+		"-s data/bicycle -i images_4 -m eval/bicycle --disable_viewer --quiet --eval --test_iterations -1",
+		"data/bicycle -i images_4 -m eval/bicycle --progress none --eval"},
+	{"INRIA, lists", "--source_path scene --model_path out --iterations 30000 --test_iterations 7000 30000 " +
+		"--save_iterations 7000 30000 --checkpoint_iterations 15000 -w --data_device cpu --resolution -1",
+		"scene --model_path out --iterations 30000 --test_iterations 7000,30000 --save_iterations 7000,30000 " +
+			"--checkpoint_iterations 15000 --background white --resolution auto"},
+	{"INRIA, exposure", "-s scene -m out --exposure_lr_init 0.001 --train_test_exp --antialiasing --feature_lr 0.0025",
+		"scene -m out --exposure --lr-exposure 0.001 --exposure --antialiasing --lr-sh0 0.0025 --lr-shn 0.000125"},
+	{"INRIA, all of the optimisation", "-s scene -m out --sh_degree 3 --position_lr_init 0.00016 --opacity_lr 0.025 " +
+		"--scaling_lr 0.005 --rotation_lr 0.001 --percent_dense 0.01 --lambda_dssim 0.2 --densification_interval 100 " +
+		"--opacity_reset_interval 3000 --densify_from_iter 500 --densify_until_iter 15000 " +
+		"--densify_grad_threshold 0.0002 --random_background --optimizer_type default --position_lr_delay_mult 1",
+		"scene -m out --sh_degree 3 --position_lr_init 0.00016 --opacity_lr 0.025 --scaling_lr 0.005 " +
+			"--rotation_lr 0.001 --percent_dense 0.01 --lambda_dssim 0.2 --densification_interval 100 " +
+			"--opacity_reset_interval 3000 --densify_from_iter 500 --densify_until_iter 15000 " +
+			"--densify_grad_threshold 0.0002 --random_background"},
+	{"gsplat, default", "examples/simple_trainer.py default --eval_steps -1 --disable_viewer --data_factor 4 " +
+		"--render_traj_path ellipse --data_dir data/360_v2/garden --result_dir out",
+		"data/360_v2/garden --preset 3dgs --data_factor 4 --eval --result_dir out"},
+	{"gsplat, mcmc", "mcmc --data_dir data/garden --data_factor 4 --result_dir out --strategy.cap-max 1000000 " +
+		"--steps_scaler 0.25 --disable_viewer --save_ply --ply_steps 7000 30000 --normalize_world_space False",
+		"data/garden --preset mcmc --eval --data_factor 4 --result_dir out --max-splats 1000000 --steps_scaler 0.25 " +
+			"--save-at 7000,30000"},
+	{"gsplat, strategy", "default --data_dir d --result_dir out --strategy.absgrad --strategy.grow-grad2d 0.0008 " +
+		"--strategy.revised-opacity --init_type sfm --packed --no-normalize-world-space --tb_every 100 --shN_lr 1e-4",
+		"d --preset 3dgs --eval --result_dir out --absgrad --grow-grad2d 0.0008 --revised-opacity --init_type points " +
+			"--tb_every 100 --lr-shn 1e-4"},
+	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt --app_opt --depth_loss --batch_size 4",
+		"refused: flag --pose_opt: poses are not optimised here\n" +
+			"flag --app_opt: embeddings of photos are not here; --exposure fits a colour map of each photo\n" +
+			"flag --depth_loss: depth and normal priors are not here\n" +
+			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
+	{"splatfacto", "ns-train splatfacto --data scene --output-dir out --max-num-iterations 30000 --vis viewer " +
+		"--viewer.quit-on-train-completion True --pipeline.model.rasterize-mode antialiased " +
+		"--pipeline.model.cull-alpha-thresh 0.005 --pipeline.model.use-scale-regularization False " +
+		"--pipeline.model.camera-optimizer.mode off --machine.seed 3",
+		"scene --preset 3dgs --model-path out --iterations 30000 --antialiased --prune-opacity 0.005 --seed 3"},
+	{"splatfacto-big with a reader", "splatfacto-big --data scene -m out colmap --downscale-factor 4 --eval-interval 8 " +
+		"--images-path images --orientation-method none",
+		"scene --format colmap --preset quality -m out --downscale 4 --eval --test-every 8 --images images"},
+	{"splatfacto, what is not here", "splatfacto --data d -m out --pipeline.model.use-bilateral-grid True " +
+		"--pipeline.model.use-scale-regularization True --load-dir x",
+		"refused: flag --pipeline.model.use-bilateral-grid: bilateral grids are not here; " + exposure + "\n" +
+			"flag --pipeline.model.use-scale-regularization: long thin splats are not penalised; --scale-reg X penalises " +
+			"large ones\nflag --load-dir x: vksplat resume OUT continues a run"},
+	{"Brush", "brush scene --total-train-iters 30000 --eval-split-every 8 --eval-every 10000 --export-every 15000 " +
+		"--export-path out --max-resolution 1920 --max-splats 2000000 --seed 42 --with-viewer",
+		"scene --total-train-iters 30000 --eval --test-every 8 --eval --eval-at 10000,20000,30000 " +
+			"--save-at 15000,30000 --model-path out --max-splats 2000000 --seed 42 --viewer"},
+	{"Brush, older", "scene --total-steps 7000 --export-path out --ssim-weight 0.2 --render-mode mip",
+		"scene --iterations 7000 --model-path out --ssim-lambda 0.2 --antialiased"},
+	{"LichtFeld", "-d scene -o out --headless --eval --save-eval-images --strategy mcmc --max-cap 1000000 -i 30000 -r 4",
+		"scene -m out --eval --strategy mcmc --max-cap 1000000 --iterations 30000 -r 4"},
+	{"LichtFeld, long", "--data-path scene --output-path out --iter 30000 --enable-mip --bg-mode random --ppisp",
+		"refused: flag --ppisp: PPISP is not here; " + exposure},
+	{"OpenSplat", "opensplat scene -n 2000 -d 2 -m out -o splat.ply", "scene --iterations 2000 --downscale 2 -m out " +
+		"--export splat.ply"},
+	{"OpenSplat, long", "--input scene --num-iters 2000 -m out --output splat.ply --val --num-downscales 2 " +
+		"--resolution-schedule 250 --ssim-weight 0.2 --warmup-length 500 --densify-size-thresh 0.01 --keep-crs",
+		"scene --num-iters 2000 -m out --export splat.ply --eval --num-downscales 2 --resolution-schedule 250 " +
+			"--ssim-lambda 0.2 --refine-start 500 --grow-scale 0.01 --origin keep"},
+	{"joined letters", "-sscene -m out -d=2 -n7000", "scene -m out --downscale 2 --iterations 7000"},
+	{"no value", "-s -m out --data", "refused: flag -s: it needs a value\nflag --data: it needs a value"},
+	{"one that is ours", "scene -m out --save-at 7000,30000 --gpu 1", "scene -m out --save-at 7000,30000 --device 1"},
+	{"several that nobody has", "scene -m out --iteratons 5 --frobnicate 7 --sead 3",
+		"refused: unknown flag: --iteratons (did you mean --iterations?)\nunknown flag: --frobnicate\n" +
+			"unknown flag: --sead (did you mean --seed?)"},
+	{"foreign and unknown", "-s scene -m out --depths d --frobnicate",
+		"refused: unknown flag: --frobnicate\nflag --depths d: depth and normal priors are not here"},
+}
+
+// TestForeign translates command lines of other trainers.
+func TestForeign(t *testing.T) {
+	for _, tt := range pasted {
+		t.Run(tt.name, func(t *testing.T) {
+			got, notes, err := translated(append([]string{"train"}, strings.Fields(tt.line)...))
+			if want, refused := strings.CutPrefix(tt.want, "refused: "); refused {
+				if fault.ExitCode(err) != fault.ExitUsage || err.Error() != want || fault.Hint(err) == "" {
+					t.Fatalf("the error is\n%v\nwant\n%s", err, want)
+				}
+				return
+			}
+			if line := strings.Join(got, " "); err != nil || line != "train "+tt.want {
+				t.Fatalf("it became\n%s\nwant\ntrain %s\nerror: %v", line, tt.want, err)
+			}
+			if len(notes) == 0 || !strings.HasPrefix(notes[0], "read as: vksplat train ") {
+				t.Errorf("the notes are %q", notes)
+			}
+			again, _, err := translated(got)
+			if line := strings.Join(again, " "); err != nil || line != "train "+tt.want {
+				t.Errorf("translated once more, it became %s: %v", line, err)
+			}
+		})
+	}
+}
+
+// TestForeignTargets wants every flag that others become to be one that train takes, with the values that they become.
+func TestForeignTargets(t *testing.T) {
+	table := trainTable(newTrainOptions())
+	aliases := aliasesOf(table)
+	for name, f := range foreignFlags {
+		for _, value := range []string{"7", "random"} {
+			if f.bare {
+				value = yes
+			}
+			m := f.mean(value, &foreignLine{})
+			for _, word := range m.words {
+				if flag, long := strings.CutPrefix(word, "--"); long && find(table, flag) == nil {
+					t.Errorf("--%s becomes %s, which train does not have", name, word)
+				}
+			}
+		}
+		if find(table, canonical(name, aliases)) != nil {
+			t.Errorf("--%s is train's own", name)
+		}
+	}
+}
+
+// TestForeignLeavesOurs returns our own command lines as they are.
+func TestForeignLeavesOurs(t *testing.T) {
+	for _, line := range []string{"train scene -m out --eval --preset fast --export model.spz",
+		"train scene -m out -r4 --max_steps 7000 --resume", "train default -m out", "train brush -m out",
+		"train scene -m out --iteratons 3", "render out -o frames -w", "", "train", "train -s x --help",
+		"train scene -m out --background 1,1,1 -- -s", "train scene -m out --save-at 7000"} {
+		args := strings.Fields(line)
+		got, notes, err := translated(args)
+		if err != nil || strings.Join(got, " ") != line || notes != nil {
+			t.Errorf("%q became %q, %q, %v", line, got, notes, err)
+		}
+	}
+}
+
+// TestForeignRun goes as far as the missing scene: what was translated is what train reads.
+func TestForeignRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	var out, errs bytes.Buffer
+	line := "train -s nowhere -m out -w --data_device cpu --save_iterations 7000 30000"
+	code := run(strings.Fields(line), &out, &errs)
+	for _, want := range []string{
+		"vksplat: note: read as: vksplat train nowhere -m out --background white --save_iterations 7000,30000\n",
+		"vksplat: note: --data_device cpu does nothing here: photos are cached under --max-ram and --max-vram\n",
+		"vksplat: error: open capture: nowhere: no such folder\n",
+	} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, errs.String())
+		}
+	}
+	if code != fault.ExitData {
+		t.Errorf("the exit code is %d", code)
+	}
+}

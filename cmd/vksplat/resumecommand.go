@@ -1,0 +1,77 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/plans"
+	"vksplat/internal/run/train"
+)
+
+// resumeFirst are the flags that resume --help shows.
+var resumeFirst = []string{"capture", "iterations", "accept-changes", "export", "viewer", "device", "max-vram",
+	"max-ram", "dry-run"}
+
+// resumeCommand is train with --resume, without the words that the run's own record has.
+func resumeCommand(console *cli.Console) *cobra.Command {
+	o, scene := trainingFor(console), ""
+	o.Again = func(changes ...train.Change) string {
+		return commandAgain(console.Args, slices.DeleteFunc(changes, func(c train.Change) bool {
+			return c.Setting == "resume" // which the command does by itself
+		}))
+	}
+	cmd := &cobra.Command{
+		Use:   "resume OUT",
+		Short: "Continue a training that was stopped, or train on",
+		Long: "Continue the training in OUT with its own settings, from its newest checkpoint. The model\n" +
+			"has the bytes of a run that was never stopped.\n\n" +
+			"Photos, recipe, exports and what else the run was begun with need not be given again; what\n" +
+			"belongs to the machine (--device, --max-vram, --max-ram, --image-cache) or only shows the\n" +
+			"run (--viewer, --preview) is. A run that was stopped before its first checkpoint begins once more. More\n" +
+			"--iterations train a finished run on; other settings than the run's need --accept-changes.\n" +
+			"vksplat train SCENE -m OUT --resume does the same for scripts, and starts from scratch if\n" +
+			"OUT is empty.",
+		Example: "  vksplat resume out\n" +
+			"  vksplat resume out --iterations 30000\n" +
+			"  vksplat resume out --capture /new/place/of/my_scene",
+		Args: one("OUT folder"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	table := dropOptions(trainTable(o), "model-path", "block", "share-steps", "resume", "print-config")
+	table[0].options = append([]option{text(&scene, "capture",
+		"read the photos from `SCENE` (default: where they were)").flagOnly().isFolder()}, table[0].options...)
+	find(table, "iterations").help = "train to step `N` (default: the run's last)"
+	find(table, "accept-changes").help = "accept changed settings or photos, and continue with the new ones"
+	fs := cmd.Flags()
+	addFlags(console, cmd, table, helpLayout{first: resumeFirst})
+	o.Given = fs.Changed
+	cmd.RunE = runs(console, func(args []string) error {
+		if err := resolveSettings(o, fs.Changed); err != nil {
+			return err
+		}
+		return goOn(console, o, args[0], scene)
+	})
+	return cmd
+}
+
+// goOn continues the run in out.
+func goOn(console *cli.Console, o *train.Options, out, scene string) error {
+	if plans.IsPlan(out) { // which does not say how blocks are trained that were not begun
+		return fault.Usagef("give the command that trains it once more, with its flags: it continues where it was",
+			"%s is a plan of blocks and no run", out)
+	}
+	if err := o.GoOn(out, scene); err != nil {
+		return err
+	}
+	o.Checkpoints.Off = o.DryRun
+	_, err := train.Do(console, o, nil)
+	return err
+}

@@ -1,0 +1,144 @@
+package train
+
+import (
+	"errors"
+	"path/filepath"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/convert"
+	"vksplat/internal/run/output"
+	"vksplat/scene/initial"
+)
+
+// asked is what a run was asked for beside the recipe and the photos. It says nothing of the machine, and of what only
+// shows the run: that is chosen anew.
+type asked struct {
+	Exports         []string  `json:"exports"` // absolute
+	EvalAt          cli.Steps `json:"eval_at"`
+	SaveAt          cli.Steps `json:"save_at"`
+	CheckpointEvery string    `json:"checkpoint_every"`
+	KeepCheckpoints int       `json:"keep_checkpoints"`
+	MetricsEvery    int       `json:"metrics_every"`
+	Tensorboard     bool      `json:"tensorboard"`
+	Report          bool      `json:"report"`
+
+	Init initial.Options `json:"init"`
+}
+
+// asked is what of that the options say.
+func (o *Options) asked() *asked {
+	a := &asked{EvalAt: o.EvalAt, SaveAt: o.Checkpoints.SaveAt, CheckpointEvery: o.Checkpoints.Every.String(),
+		KeepCheckpoints: int(o.Checkpoints.Keep), MetricsEvery: o.MetricsEvery, Tensorboard: o.Tensorboard,
+		Report: o.Report, Init: o.Init}
+	for _, path := range o.Exports {
+		a.Exports = append(a.Exports, output.Absolute(path))
+	}
+	if o.Init.File != "" {
+		a.Init.File = output.Absolute(o.Init.File)
+	}
+	return a
+}
+
+// GoOn makes o, which is resolved, the options of the run in out, to go on with it as it was begun. What the call gives
+// stays. scene is where the photos are now, "" where they were. The recipe and the choice of the photos follow once the
+// folder is locked: see adopt.
+func (o *Options) GoOn(out, scene string) error {
+	if err := refuseNoRun(out); err != nil {
+		return err
+	}
+	o.Out, o.Checkpoints.Resume = out, ResumeAuto
+	at := out
+	if aside := filepath.Join(out, output.AsideFolder); output.IsFolder(aside) {
+		at = aside // the run that was to be replaced comes back
+	}
+	b := readBegun(filepath.Join(at, output.CheckpointFolder))
+	var source *captured.Source
+	switch {
+	case b != nil && b.Block:
+		return fault.Usagef("give the plan, and what else it was begun with: "+
+			fault.Command("train PLAN --block K --resume"), "%s is a block of a plan", out)
+	case b != nil:
+		source = &b.Source
+	default: // an earlier version began it
+		rec, err := captured.ReadRecord(at)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return noRun(out)
+		}
+		source = &rec.Source
+		rec.Options(&o.Load, o.known)
+		o.Eval = o.Eval || len(rec.HeldOut) > 0 && !o.known("eval")
+	}
+	if o.Scene = scene; scene == "" {
+		place, err := source.Place(out)
+		if err != nil {
+			return err
+		}
+		o.Scene = place
+	}
+	if b == nil || b.Asked == nil {
+		return nil
+	}
+	return o.goOnAsked(b.Asked)
+}
+
+// goOnAsked takes over what the run was asked for, where the call says nothing of it.
+func (o *Options) goOnAsked(a *asked) error {
+	c := &o.Checkpoints
+	every := c.Every
+	if err := every.Set(a.CheckpointEvery); err != nil {
+		return fault.Data("resume", o.Out, "remove checkpoints/"+output.BegunFile+" and resume with the run's flags",
+			"%v", err)
+	}
+	var exports convert.Exports
+	for _, path := range a.Exports {
+		if err := exports.Set(path); err != nil {
+			return err
+		}
+	}
+	for name, take := range map[string]func(){
+		"export":           func() { o.Exports = exports },
+		"eval-at":          func() { o.EvalAt = a.EvalAt },
+		"save-at":          func() { c.SaveAt = a.SaveAt },
+		"checkpoint-every": func() { c.Every = every },
+		"keep-checkpoints": func() { c.Keep = keepFlag(a.KeepCheckpoints) },
+		"metrics-every":    func() { o.MetricsEvery = a.MetricsEvery },
+		"tensorboard":      func() { o.Tensorboard = a.Tensorboard },
+		"report":           func() { o.Report = a.Report },
+		"init":             func() { o.Init.Kind, o.Init.File = a.Init.Kind, a.Init.File },
+		"init-points":      func() { o.Init.Points = a.Init.Points },
+		"init-grid":        func() { o.Init.Grid = a.Init.Grid },
+	} {
+		if !o.known(name) {
+			take()
+		}
+	}
+	return nil
+}
+
+// refuseNoRun refuses a place where no run can be.
+func refuseNoRun(out string) error {
+	switch {
+	case output.IsFile(out):
+		return fault.Usagef("name the folder of the run; an earlier checkpoint is continued by "+
+			fault.Command("train SCENE -m OUT --resume=FILE"), "%s is a file and no run", out)
+	case !output.IsFolder(out):
+		return &fault.Error{Op: "resume", Path: out, Err: errors.New("no such folder"),
+			Hint: "check the spelling; a run is a folder that " + fault.Command("train SCENE -m OUT") + " wrote"}
+	}
+	return nil
+}
+
+// noRun says that a folder holds none.
+func noRun(out string) error {
+	hint := "name a folder that " + fault.Command("train SCENE -m OUT") + " wrote"
+	if output.IsFolder(filepath.Join(out, captured.OwnFolder)) {
+		hint = "its scene is not complete: give the command that began it once more"
+	}
+	return &fault.Error{Op: "resume", Path: out, Err: errors.New("nothing in this folder says that a run was begun here"),
+		Hint: hint}
+}
