@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 
 	"vksplat/internal/fault"
@@ -60,7 +61,7 @@ func (r *running) kindsOfPhotos() (photoKinds, error) {
 		path := r.o.in(imagesFolder, name)
 		w, h, err := photo.Size(path)
 		if err != nil {
-			return photoKinds{}, &fault.Error{Op: "read photo", Path: path, Err: err,
+			return photoKinds{}, &fault.Error{Op: "read photo", Path: cmp.Or(r.files[name], path), Err: err,
 				Hint: "remove or replace the file, then run the same command again"}
 		}
 		size := fmt.Sprintf("%dx%d", w, h)

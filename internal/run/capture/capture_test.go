@@ -67,6 +67,7 @@ func TestOptionNames(t *testing.T) {
 		o.MaxSize = 900
 		if version == "4.2" {
 			o.GPU = On
+			withGPU(t)
 		}
 		if _, err := run(t.Context(), o); err != nil {
 			t.Fatal(err)

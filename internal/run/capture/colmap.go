@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -160,13 +161,16 @@ func (o *Options) gpu(c *colmapTool) string {
 	return "0"
 }
 
+// nvidiaDevices are what a system with a GPU that CUDA runs on has; of WSL the last.
+var nvidiaDevices = []string{"/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/dxg"}
+
 // hasNVIDIA tells whether there seems to be a GPU that CUDA runs on.
 func hasNVIDIA() bool {
 	if runtime.GOOS == "windows" {
 		return has("nvidia-smi")
 	}
-	for _, device := range []string{"/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg"} {
-		if _, err := os.Stat(device); err == nil {
+	for _, device := range nvidiaDevices {
+		if found, err := filepath.Glob(device); err == nil && len(found) > 0 {
 			return true
 		}
 	}

@@ -33,6 +33,7 @@ const (
 	fakeHelp       = "CAPTURE_TEST_HELP"       // file of testdata with COLMAP's help texts
 	fakeCalls      = "CAPTURE_TEST_CALLS"      // file that command lines are added to
 	fakeFails      = "CAPTURE_TEST_FAILS"      // command that fails
+	fakeTrace      = "CAPTURE_TEST_TRACE"      // not empty: what fails prints a stack trace
 	fakeHangs      = "CAPTURE_TEST_HANGS"      // command that does not end by itself
 	fakeComponents = "CAPTURE_TEST_COMPONENTS" // photos in each component, as in 5,3
 )
@@ -72,7 +73,7 @@ func install(t *testing.T, version string, programs ...string) {
 	t.Setenv("PATH", dir)
 	t.Setenv(fakeHelp, help)
 	t.Setenv(fakeCalls, filepath.Join(dir, "calls"))
-	for _, name := range []string{fakeFails, fakeHangs, fakeComponents} {
+	for _, name := range []string{fakeFails, fakeTrace, fakeHangs, fakeComponents} {
 		t.Setenv(name, "")
 	}
 }
@@ -101,10 +102,22 @@ func note(program string, args []string) error {
 	return err
 }
 
+// gpuTrace is what COLMAP 3.8 prints where it is to use a GPU that is not there, shortened.
+const gpuTrace = `F20251125 21:39:27.998289 24691 opengl_utils.cc:56] Check failed: context_.create()
+*** Check failure stack trace: ***
+    @     0x7fcbe6b331ed  google::LogMessage::Fail()
+    @     0x55e4aaead331  colmap::OpenGLContextManager::OpenGLContextManager()
+    @     0x55e4aad9f29f  main
+    @     0x7fcbe4645305  __libc_start_main
+    @     0x55e4aac893a1  _start`
+
 // misbehave fails or hangs, if the command is to.
 func misbehave(command string) error {
 	switch command {
 	case os.Getenv(fakeFails):
+		if os.Getenv(fakeTrace) != "" {
+			return errors.New(gpuTrace)
+		}
 		return errors.New("something is wrong with " + command)
 	case os.Getenv(fakeHangs):
 		fmt.Println(command, "hangs")
@@ -241,7 +254,7 @@ func fakeFfmpeg(args []string) error {
 }
 
 func fakeHeif(args []string) error {
-	if err := note("heif-convert", args); err != nil {
+	if err := errors.Join(note("heif-convert", args), misbehave("heif-convert")); err != nil {
 		return err
 	}
 	return writePhoto(args[len(args)-1], 64, 48, 1)

@@ -111,6 +111,9 @@ func (o *Options) check() error {
 	case o.Model < LargestModel:
 		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",
 			fault.Named("model"), o.Model)
+	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
+		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
+			"%s exclude each other, where that is %s", fault.Named("loops", "matching"), o.Matching)
 	case o.Matching == MatchTree && o.VocabTree == "":
 		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
 			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))

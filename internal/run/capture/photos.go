@@ -38,6 +38,9 @@ func (r *running) takePhotos() error {
 			target := filepath.Join(imagesFolder, filepath.FromSlash(name))
 			key = append(key, name, mark(s.file(i)))
 			r.photos = append(r.photos, name)
+			if conversionOf(s.photos[i]) == nil {
+				r.files[name] = s.file(i)
+			}
 			if s.inPlace(r.o) && sameFile(s.file(i), r.o.in(target)) {
 				continue
 			}

@@ -25,8 +25,10 @@ type running struct {
 	written *output.Written
 	sources []*source
 	colmap  *colmapTool
-	photos  []string // below images, with slashes; all that COLMAP is to use
-	key     string   // of the stage before
+	broken  []Dropped
+	photos  []string          // below images, with slashes; all that COLMAP is to use
+	files   map[string]string // by photo: the user's file
+	key     string            // of the stage before
 }
 
 // stage is a step of the work that is done once.
