@@ -150,6 +150,8 @@ const (
 	componentsFolder = "components" // what the mapper made: a model for each part of the photos that hang together
 	logsFolder       = "logs"
 	databaseFile     = "database.db"
+	coverageFile     = "coverage.png" // cameras and points from above
+	reportFile       = "verdict.json" // see Report
 	stateFile        = ".capture.json"
 	listFile         = ".capture-files.json" // what this command wrote; see output.Written
 	photoList        = "photos.txt"          // in logsFolder: the photos that COLMAP is to use

@@ -48,13 +48,16 @@ func Run(console *cli.Console, o *Options) error {
 		with = "with CUDA"
 	}
 	console.Printf("%-9s COLMAP %s %s\n", "tools:", r.colmap.version, with)
+	if err := r.dropReport(); err != nil {
+		return err
+	}
 	v, err := r.all()
 	if err != nil {
 		r.show.end()
-		return r.interrupted(err)
+		return r.report(nil, r.interrupted(err))
 	}
 	v.print(console, o)
-	return nil
+	return r.report(v, nil)
 }
 
 // all does every stage.
@@ -116,7 +119,8 @@ func claimable(o *Options, sources []*source) error {
 			return err
 		}
 	}
-	for _, name := range []string{imagesFolder, masksFolder, "sparse", componentsFolder, databaseFile, logsFolder} {
+	for _, name := range []string{imagesFolder, masksFolder, "sparse", componentsFolder, databaseFile, logsFolder,
+		coverageFile, reportFile} {
 		_, err := os.Lstat(o.in(name))
 		switch {
 		case errors.Is(err, os.ErrNotExist):

@@ -10,6 +10,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/internal/run/output"
 )
 
 // What the verdict calls bad.
@@ -144,6 +145,9 @@ func (v *verdict) print(console *cli.Console, o *Options) {
 	printDropped(console, "dropped:", v.dropped)
 	for _, text := range v.advice {
 		console.Warn(text)
+	}
+	if output.IsFile(o.in(coverageFile)) {
+		console.Printf("picture:  %s\n", o.in(coverageFile))
 	}
 	if o.Trained {
 		console.Printf("\n")
