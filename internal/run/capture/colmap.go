@@ -70,6 +70,18 @@ func ask(ctx context.Context, path string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// downloadsTrees is the first version that gets its vocabulary tree by itself.
+var downloadsTrees = [2]int{3, 12}
+
+// from tells whether this is a version or a later one.
+func (c *colmapTool) from(version [2]int) bool {
+	var is [2]int
+	if _, err := fmt.Sscanf(c.version, "%d.%d", &is[0], &is[1]); err != nil {
+		return true // one that counts otherwise
+	}
+	return is[0] > version[0] || is[0] == version[0] && is[1] >= version[1]
+}
+
 // learn reads the options of a command.
 func (c *colmapTool) learn(ctx context.Context, command string) error {
 	if c.options[command] != nil {

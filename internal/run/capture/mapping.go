@@ -173,7 +173,7 @@ func (r *running) matchOptions(k *colmapCall, how string) error {
 		if o.VocabTree != "" {
 			return k.must(o.VocabTree, "vocab-tree", "SequentialMatching.vocab_tree_path")
 		}
-		if r.colmap.options[k.command]["SequentialMatching.vocab_tree_path"] == "" {
+		if !r.colmap.from(downloadsTrees) {
 			return fault.Usagef("name one with "+fault.Setting("vocab-tree")+" FILE; newer versions of COLMAP download it",
 				"%s needs a vocabulary tree with COLMAP %s", fault.Named("loops"), r.colmap.version)
 		}

@@ -15,12 +15,13 @@ import (
 	"vksplat/internal/run/output"
 )
 
-// withGPU lets the machine seem to have a GPU.
+// withGPU lets the machine seem to have a GPU, and COLMAP 4 to be built for it. It comes after install.
 func withGPU(t *testing.T) {
 	t.Helper()
 	was := nvidiaDevices
 	nvidiaDevices = []string{t.TempDir()}
 	t.Cleanup(func() { nvidiaDevices = was })
+	t.Setenv(fakeCUDA, "1")
 }
 
 // filmFile is a file that the fake of ffprobe takes for a video of three seconds with ten frames each.
@@ -123,11 +124,15 @@ func TestUnableFirst(t *testing.T) {
 		"loops":   {func(o *Options) { o.Loops = true }, "3.8", "loops needs a vocabulary tree"},
 		"no CUDA": {func(o *Options) { o.GPU = On }, "3.8", "built without CUDA"},
 		"no GPU":  {func(o *Options) { o.GPU = On }, "4.2", "no NVIDIA GPU"},
+		"neither": {func(o *Options) { o.GPU = On }, "4.2", "without CUDA"},
 		"both":    {func(o *Options) { o.Loops, o.Matching = true, MatchAll }, "4.2", "exclude each other"},
 	} {
 		install(t, c.version, "colmap", "ffmpeg", "ffprobe")
 		o := optionsOf(t, filmFile(t))
 		c.set(o)
+		if name == "no GPU" {
+			t.Setenv(fakeCUDA, "1")
+		}
 		was := nvidiaDevices
 		nvidiaDevices = nil
 		_, err := run(t.Context(), o)
@@ -143,8 +148,8 @@ func TestUnableFirst(t *testing.T) {
 
 // TestNoTrace keeps COLMAP's stack trace in the log.
 func TestNoTrace(t *testing.T) {
-	withGPU(t)
 	install(t, "4.2", "colmap")
+	withGPU(t)
 	t.Setenv(fakeFails, "feature_extractor")
 	t.Setenv(fakeTrace, "1")
 	o := optionsOf(t, photosIn(t, 4))
@@ -160,6 +165,20 @@ func TestNoTrace(t *testing.T) {
 	log, err := os.ReadFile(o.in(logsFolder, "features.log"))
 	if err != nil || !strings.Contains(string(log), "@     0x7fcbe6b331ed") {
 		t.Errorf("the log has %s, %v", log, err)
+	}
+}
+
+// TestCannotDownload says what helps where COLMAP lacks a network, in words without colours.
+func TestCannotDownload(t *testing.T) {
+	install(t, "4.2", "colmap")
+	t.Setenv(fakeFails, "feature_extractor")
+	t.Setenv(fakeTrace, "2")
+	o := optionsOf(t, photosIn(t, 4))
+	o.Features = FeaturesALIKED
+	_, err := run(t.Context(), o)
+	if err == nil || strings.Contains(err.Error(), "x1b") || strings.Contains(err.Error(), "\x1b") ||
+		!strings.Contains(err.Error(), "File doesn't exist") || !strings.Contains(fault.Hint(err), "leave out features") {
+		t.Errorf("%v; %s", err, fault.Hint(err))
 	}
 }
 

@@ -27,6 +27,12 @@ const said = 3
 // traceLine is a line of what COLMAP prints of its own code before it dies, which the log keeps.
 var traceLine = regexp.MustCompile(`^(\*\*\* |PC: @|@ +0x|\S+\(.*\) ?\[0x)`)
 
+// colours are what newer versions of COLMAP put around lines.
+var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// lacksModel is what COLMAP says that has no neural network or vocabulary tree, and is built without downloads.
+var lacksModel = regexp.MustCompile(`Load model .*failed|without download support`)
+
 // process is a program to run.
 type process struct {
 	stage   string // whose log has what it prints
@@ -48,7 +54,7 @@ func (r *running) run(p process) error {
 	fmt.Fprintf(log, "$ %s\n", strings.Join(cli.QuotedAll(words), " "))
 	var last []string
 	lines := &child.Lines{Heard: func(line []byte) {
-		text := strings.TrimSpace(string(line))
+		text := strings.TrimSpace(colours.ReplaceAllString(string(line), ""))
 		if text == "" {
 			return
 		}
@@ -84,6 +90,10 @@ func (r *running) run(p process) error {
 	switch {
 	case strings.Contains(err.Error(), "killed"):
 		hint = "the system ended it, probably for want of memory: try " + fault.Setting("max-size") + " 1600"
+	case lacksModel.MatchString(strings.Join(last, "\n")):
+		hint = "this COLMAP cannot download what that needs: leave out " + fault.Setting("features") + " or " +
+			fault.Setting("loops") + ", name a tree with " + fault.Setting("vocab-tree") + ", or install COLMAP from " +
+			"conda-forge; " + hint
 	case onGPU(p.args):
 		hint = "try " + fault.Setting("gpu") + " off; " + hint
 	}
