@@ -18,6 +18,9 @@ type cameraPlan struct {
 // planCameras decides which photos share a camera.
 func (r *running) planCameras() (cameraPlan, error) {
 	p := cameraPlan{share: r.o.Cameras, model: r.o.CameraModel, why: "as asked for"}
+	if r.cubed() {
+		return cameraPlan{share: CamerasOne, model: "PINHOLE", why: "faces of panoramas"}, nil
+	}
 	videos := 0
 	for _, s := range r.sources {
 		if s.video {

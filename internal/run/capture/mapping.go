@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/scene"
 )
 
 // exhaustiveUpTo is the number of photos up to which every pair is matched; for frames of video, whose neighbours are
@@ -65,6 +66,11 @@ func (r *running) featureOptions(k *colmapCall, plan cameraPlan) error {
 	}
 	if err := k.must(plan.model, "", "ImageReader.camera_model"); err != nil {
 		return err
+	}
+	if r.cubed() {
+		if err := k.must(r.faceCamera(), "camera-model", "ImageReader.camera_params"); err != nil {
+			return err
+		}
 	}
 	k.set(o.gpu(r.colmap), "FeatureExtraction.use_gpu", "SiftExtraction.use_gpu")
 	if o.Masks != "" {
@@ -163,7 +169,11 @@ func (r *running) matchOptions(k *colmapCall, how string) error {
 	case MatchTree:
 		return k.must(o.VocabTree, "vocab-tree", "VocabTreeMatching.vocab_tree_path")
 	case MatchSequential:
-		k.set(fmt.Sprint(sequentialNeighbours), "SequentialMatching.overlap")
+		neighbours := sequentialNeighbours
+		if r.cubed() {
+			neighbours *= len(scene.CubeFaces)
+		}
+		k.set(fmt.Sprint(neighbours), "SequentialMatching.overlap")
 		if !o.Loops && o.VocabTree == "" {
 			return nil
 		}
@@ -234,7 +244,10 @@ func (r *running) mapperCommand() (program string, args []string, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		return r.colmap.path, k.args, nil
+		if r.cubed() {
+			err = k.must("0", "camera-model", "Mapper.ba_refine_focal_length")
+		}
+		return r.colmap.path, k.args, err
 	case r.colmap.commands["global_mapper"]:
 		return r.colmap.path, []string{"global_mapper"}, nil
 	}

@@ -92,7 +92,7 @@ func NewOptions() *Options {
 
 // CameraModels are those of COLMAP that suit photos whose lens is not known.
 var CameraModels = []string{Auto, "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV",
-	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE"}
+	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE", Panorama}
 
 // check refuses values that contradict each other or mean nothing.
 func (o *Options) check() error {

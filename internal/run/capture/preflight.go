@@ -33,6 +33,9 @@ func (r *running) preflight() (err error) {
 	if err := r.leaveOut(); err != nil {
 		return err
 	}
+	if err := r.checkPanoramas(); err != nil {
+		return err
+	}
 	return r.enough()
 }
 

@@ -77,7 +77,7 @@ func (r *running) all() (*verdict, error) {
 	if len(r.photos) < fewestPhotos { // a video was shorter than it says, or did not say
 		return nil, r.tooFew(len(r.photos))
 	}
-	for _, step := range []func() error{r.takeMasks, r.findFeatures, r.matchPhotos, r.findCameras} {
+	for _, step := range []func() error{r.takeFaces, r.takeMasks, r.findFeatures, r.matchPhotos, r.findCameras} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -119,8 +119,8 @@ func claimable(o *Options, sources []*source) error {
 			return err
 		}
 	}
-	for _, name := range []string{imagesFolder, masksFolder, "sparse", componentsFolder, databaseFile, logsFolder,
-		coverageFile, reportFile} {
+	for _, name := range []string{imagesFolder, panoramasFolder, masksFolder, "sparse", componentsFolder, databaseFile,
+		logsFolder, coverageFile, reportFile} {
 		_, err := os.Lstat(o.in(name))
 		switch {
 		case errors.Is(err, os.ErrNotExist):

@@ -28,6 +28,7 @@ type running struct {
 	broken  []Dropped
 	photos  []string          // below images, with slashes; all that COLMAP is to use
 	files   map[string]string // by photo: the user's file
+	side    int               // pixels of the faces of panoramas
 	key     string            // of the stage before
 }
 

@@ -33,6 +33,9 @@ type Dropped struct {
 // verdict says what came of a capture.
 type verdict struct {
 	photos  int
+	places  int    // that photos were taken from, and what they are called: the faces of a panorama are one
+	found   int    // of these
+	called  string //
 	taken   *component
 	others  []*component
 	broken  []Dropped // photos that COLMAP was not given
@@ -42,7 +45,11 @@ type verdict struct {
 
 // judge looks at what the mapper made.
 func (r *running) judge(list []*component, taken *component) *verdict {
-	v := &verdict{photos: len(r.photos), taken: taken, broken: r.broken}
+	v := &verdict{photos: len(r.photos), taken: taken, broken: r.broken, called: "photos"}
+	v.places, v.found = len(r.photos), taken.Photos
+	if r.cubed() { // many faces show nothing but sky
+		v.places, v.found, v.called = panoramasOf(r.photos), panoramasOf(taken.names), "panoramas"
+	}
 	in := map[string]*component{}
 	for _, c := range list {
 		if c != taken {
@@ -109,9 +116,9 @@ func (r *running) looksOf(names []string, most int) []look {
 
 // advise finds what is bad, and what helps.
 func (v *verdict) advise() {
-	if float64(v.taken.Photos) < fewRegistered*float64(v.photos) {
-		v.advice = append(v.advice, fmt.Sprintf("only %d of %d photos have a camera: take more photos between the "+
-			"others, so that neighbours overlap by two thirds", v.taken.Photos, v.photos))
+	if float64(v.found) < fewRegistered*float64(v.places) {
+		v.advice = append(v.advice, fmt.Sprintf("only %d of %d %s have a camera: take more photos between the "+
+			"others, so that neighbours overlap by two thirds", v.found, v.places, v.called))
 	}
 	if len(v.others) > 0 {
 		v.advice = append(v.advice, fmt.Sprintf("the photos fall into %d components that share too little: photos that "+

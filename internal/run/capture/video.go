@@ -173,7 +173,7 @@ func (r *running) takeFrames(s *source, n int) error {
 	if n > 0 {
 		name = fmt.Sprintf("%s-%d", stageFrames, n+1)
 	}
-	folder := filepath.Join(imagesFolder, s.folder)
+	folder := filepath.Join(r.taken(), s.folder)
 	do := func() (string, error) {
 		ffmpeg, err := need("ffmpeg", "reading videos")
 		if err != nil {
