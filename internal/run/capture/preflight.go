@@ -185,7 +185,7 @@ func (r *running) rateHint(v *video) string {
 
 // tooFew is the error of a number of photos.
 func (r *running) tooFew(n int) error {
-	err := fmt.Errorf("there are %s", cli.Count(n, "photo"))
+	err := fmt.Errorf("%s found", cli.Count(n, "photo"))
 	if k := len(r.broken); k > 0 {
 		err = fmt.Errorf("%w, beside %d that cannot be read", err, k)
 	}

@@ -74,7 +74,7 @@ func TestBrokenPhotos(t *testing.T) {
 	cutShort(t, filepath.Join(dir, "p02.jpg"))
 	o = optionsOf(t, dir)
 	_, err = run(t.Context(), o)
-	if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), dir+": there are 2 photos, beside 4 that cannot") {
+	if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), dir+": 2 photos found, beside 4 that cannot") {
 		t.Errorf("of two photos: %v", err)
 	}
 	if output.IsFolder(o.Out) {
