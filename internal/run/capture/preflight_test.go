@@ -281,3 +281,23 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("it says\n%s", out.String())
 	}
 }
+
+// TestOwnPhotosStay keeps the photos of a scene around them, whatever is said to be replaced.
+func TestOwnPhotosStay(t *testing.T) {
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	top := t.TempDir()
+	images := filepath.Join(top, "images")
+	if err := os.Rename(photosIn(t, 4), images); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, images)
+	o.Out = top
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Inputs, o.Overwrite = []string{filmFile(t)}, true
+	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("a video in the place of photos: %v; %s", err, fault.Hint(err))
+	}
+	wantFiles(t, top, "images/p00.jpg", "images/p03.jpg")
+}

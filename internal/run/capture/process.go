@@ -31,7 +31,7 @@ var traceLine = regexp.MustCompile(`^(\*\*\* |PC: @|@ +0x|\S+\(.*\) ?\[0x)`)
 var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // lacksModel is what COLMAP says that has no neural network or vocabulary tree, and is built without downloads.
-var lacksModel = regexp.MustCompile(`Load model .*failed|without download support`)
+var lacksModel = regexp.MustCompile(`Load model .*failed|without download support|Could not open ""`)
 
 // process is a program to run.
 type process struct {
