@@ -138,3 +138,36 @@ func TestPanoramas(t *testing.T) {
 		t.Errorf("photos as panoramas: %v", err)
 	}
 }
+
+// TestPanoramaVideo cuts the frames of a video into faces.
+func TestPanoramaVideo(t *testing.T) {
+	var tools [2]string
+	for i, name := range []string{"ffmpeg", "ffprobe"} {
+		var err error
+		if tools[i], err = exec.LookPath(name); err != nil {
+			t.Skip("there is no ffmpeg here: apt-get install ffmpeg")
+		}
+	}
+	dir, _ := panoramasIn(t, 8, 64)
+	film := filepath.Join(t.TempDir(), "walk360.mp4")
+	args := []string{"-loglevel", "error", "-framerate", "2", "-i", filepath.Join(dir, "%03d.png"), "-pix_fmt", "yuv420p"}
+	if out, err := exec.Command(tools[0], append(args, film)...).CombinedOutput(); err != nil {
+		t.Skipf("this ffmpeg makes no such video: %v: %s", err, out)
+	}
+	install(t, "3.8", "colmap")
+	bin := os.Getenv("PATH")
+	if err := errors.Join(os.Symlink(tools[0], filepath.Join(bin, "ffmpeg")),
+		os.Symlink(tools[1], filepath.Join(bin, "ffprobe"))); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, film)
+	o.CameraModel = Panorama
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "48 faces of 8 panoramas") {
+		t.Errorf("it says\n%s", said)
+	}
+	wantFiles(t, o.Out, "panoramas/00001.jpg", "images/00001_front.jpg", "images/00008_down.jpg")
+}
