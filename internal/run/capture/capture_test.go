@@ -131,6 +131,9 @@ func TestResume(t *testing.T) {
 			if how == fakeHangs && !stopped {
 				t.Errorf("%s: stopped: %v; %s", stage, err, fault.Hint(err))
 			}
+			if r := reportOf(t, o); how == fakeHangs && r.ExitCode != fault.ExitInterrupted {
+				t.Errorf("%s: stopped: the report has exit code %d", stage, r.ExitCode)
+			}
 			// The mapper that fails has written a component, which is taken for broken.
 			if how == fakeFails && (err == nil || !strings.Contains(err.Error(), "something is wrong with "+stage)) {
 				t.Errorf("%s: it failed: %v", stage, err)
