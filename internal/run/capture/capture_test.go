@@ -187,8 +187,12 @@ func TestChangedOptions(t *testing.T) {
 		{func() { _ = os.Remove(o.in(databaseFile)) }, "feature_extractor sequential_matcher mapper"},
 	} {
 		c.change()
-		if _, err := run(t.Context(), o); err != nil {
+		said, err := run(t.Context(), o)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(c.want, "sequential_matcher") != strings.Contains(said, "poses drift unseen") {
+			t.Errorf("of drift it says\n%s", said)
 		}
 		if got := strings.Join(commands(calls(t)), " "); got != c.want {
 			t.Errorf("it ran %q, want %q", got, c.want)

@@ -145,9 +145,10 @@ func (r *running) matchPhotos() error {
 		}
 		args := k.arguments("database_path", r.o.in(databaseFile))
 		err := r.run(process{stage: stageMatches, program: r.colmap.path, args: args, heard: r.show.parts("part")})
-		if how == MatchSequential && len(r.photos) > exhaustiveUpTo && r.o.VocabTree == "" {
-			r.console.Note("photos were matched with those next to them in the order of their names; if that is not the " +
-				"order in which they were taken, give " + fault.Setting("vocab-tree") + " FILE")
+		if how == MatchSequential && !r.o.Loops && r.o.VocabTree == "" {
+			r.console.Note("photos are matched with their neighbours by name only: where the camera comes back to a place, " +
+				"or the order is another one, poses drift unseen; to prevent that, give " + fault.Setting("matching") +
+				" exhaustive, or " + fault.Setting("loops"))
 		}
 		return how + " matching", err
 	}
