@@ -17,8 +17,9 @@ func captureCommand(console *cli.Console) *cobra.Command {
 		Short: "Find the cameras of photos or a video, for training",
 		Long: "Make a SCENE that train reads from folders of photos, or from videos. Runs ffmpeg and COLMAP, which\n" +
 			"must be installed. The same command continues what was stopped.\n\n" +
-			"SCENE gets images/, sparse/0/, database.db, components/ and logs/. docs/capture.md says how frames,\n" +
-			"cameras and pairs of photos are chosen.",
+			"SCENE gets images/, sparse/0/, database.db, components/ and logs/; verdict.json for scripts; and\n" +
+			"coverage.png, which shows points and cameras from above. docs/capture.md says how frames, cameras and\n" +
+			"pairs of photos are chosen.",
 		Example: "  vksplat capture my_photos -o my_scene\n" +
 			"  vksplat capture walk.mp4 -o my_scene --frames 200",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -21,6 +21,7 @@ const (
 	pictureSide = 1400 // of the longer side, without the legend
 	legend      = 44   // strip below
 	letters     = 2    // times the font's size
+	letterWidth = 7    // of the font
 	dash        = 10
 	manyPoints  = 100_000 // more are drawn smaller
 )
@@ -46,7 +47,7 @@ type drawing struct {
 // WritePicture draws a plan from above: points in the colour of the block whose core they are in, cores as lines,
 // margins dashed, cameras as dots.
 func (s *Sight) WritePicture(path string, list []Block, heldOut func(camera int) bool) error {
-	d := s.paper()
+	d := newDrawing(s.bounds)
 	for k := range list {
 		d.fill(list[k].Core, mixed(hues[k%len(hues)], paper, 0.1))
 	}
@@ -87,11 +88,11 @@ func (s *Sight) WritePicture(path string, list []Block, heldOut func(camera int)
 	return atomicfile.Write(path, func(w io.Writer) error { return png.Encode(w, d.RGBA) })
 }
 
-// paper returns an empty picture of the ground that the cameras stand on, and some around it.
-func (s *Sight) paper() *drawing {
-	size := s.bounds.size()
+// newDrawing returns an empty picture of an area of the ground, and some around it.
+func newDrawing(area Rect) *drawing {
+	size := area.size()
 	around := 0.2 * max(size[0], size[1], 1e-6)
-	d := &drawing{area: s.bounds}
+	d := &drawing{area: area}
 	for k := range 2 {
 		d.area.Min[k], d.area.Max[k] = d.area.Min[k]-around, d.area.Max[k]+around
 	}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 
 	"vksplat/internal/fault"
@@ -17,6 +18,9 @@ type cameraPlan struct {
 // planCameras decides which photos share a camera.
 func (r *running) planCameras() (cameraPlan, error) {
 	p := cameraPlan{share: r.o.Cameras, model: r.o.CameraModel, why: "as asked for"}
+	if r.cubed() {
+		return cameraPlan{share: CamerasOne, model: "PINHOLE", why: "faces of panoramas"}, nil
+	}
 	videos := 0
 	for _, s := range r.sources {
 		if s.video {
@@ -60,7 +64,7 @@ func (r *running) kindsOfPhotos() (photoKinds, error) {
 		path := r.o.in(imagesFolder, name)
 		w, h, err := photo.Size(path)
 		if err != nil {
-			return photoKinds{}, &fault.Error{Op: "read photo", Path: path, Err: err,
+			return photoKinds{}, &fault.Error{Op: "read photo", Path: cmp.Or(r.files[name], path), Err: err,
 				Hint: "remove or replace the file, then run the same command again"}
 		}
 		size := fmt.Sprintf("%dx%d", w, h)

@@ -67,6 +67,7 @@ func TestOptionNames(t *testing.T) {
 		o.MaxSize = 900
 		if version == "4.2" {
 			o.GPU = On
+			withGPU(t)
 		}
 		if _, err := run(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -130,6 +131,9 @@ func TestResume(t *testing.T) {
 			if how == fakeHangs && !stopped {
 				t.Errorf("%s: stopped: %v; %s", stage, err, fault.Hint(err))
 			}
+			if r := reportOf(t, o); how == fakeHangs && r.ExitCode != fault.ExitInterrupted {
+				t.Errorf("%s: stopped: the report has exit code %d", stage, r.ExitCode)
+			}
 			// The mapper that fails has written a component, which is taken for broken.
 			if how == fakeFails && (err == nil || !strings.Contains(err.Error(), "something is wrong with "+stage)) {
 				t.Errorf("%s: it failed: %v", stage, err)
@@ -183,8 +187,12 @@ func TestChangedOptions(t *testing.T) {
 		{func() { _ = os.Remove(o.in(databaseFile)) }, "feature_extractor sequential_matcher mapper"},
 	} {
 		c.change()
-		if _, err := run(t.Context(), o); err != nil {
+		said, err := run(t.Context(), o)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(c.want, "sequential_matcher") != strings.Contains(said, "poses drift unseen") {
+			t.Errorf("of drift it says\n%s", said)
 		}
 		if got := strings.Join(commands(calls(t)), " "); got != c.want {
 			t.Errorf("it ran %q, want %q", got, c.want)

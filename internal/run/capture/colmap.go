@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -67,6 +68,18 @@ func ask(ctx context.Context, path string, args ...string) (string, error) {
 		return "", fault.ErrInterrupted
 	}
 	return string(out), err
+}
+
+// downloadsTrees is the first version that gets its vocabulary tree by itself.
+var downloadsTrees = [2]int{3, 12}
+
+// from tells whether this is a version or a later one.
+func (c *colmapTool) from(version [2]int) bool {
+	var is [2]int
+	if _, err := fmt.Sscanf(c.version, "%d.%d", &is[0], &is[1]); err != nil {
+		return true // one that counts otherwise
+	}
+	return is[0] > version[0] || is[0] == version[0] && is[1] >= version[1]
 }
 
 // learn reads the options of a command.
@@ -160,13 +173,16 @@ func (o *Options) gpu(c *colmapTool) string {
 	return "0"
 }
 
+// nvidiaDevices are what a system with a GPU that CUDA runs on has; of WSL the last.
+var nvidiaDevices = []string{"/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/dxg"}
+
 // hasNVIDIA tells whether there seems to be a GPU that CUDA runs on.
 func hasNVIDIA() bool {
 	if runtime.GOOS == "windows" {
 		return has("nvidia-smi")
 	}
-	for _, device := range []string{"/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg"} {
-		if _, err := os.Stat(device); err == nil {
+	for _, device := range nvidiaDevices {
+		if found, err := filepath.Glob(device); err == nil && len(found) > 0 {
 			return true
 		}
 	}

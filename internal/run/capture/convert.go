@@ -116,7 +116,11 @@ func (r *running) convertPhoto(in, out string) error {
 		p.stdout = &ppm
 	}
 	if err := r.run(p); err != nil {
-		return err
+		if errors.Is(err, fault.ErrInterrupted) {
+			return err
+		}
+		return &fault.Error{Op: "convert photo", Path: in, Err: err,
+			Hint: "check that another program shows it; convert it by hand, or take it out of the photos"}
 	}
 	if by.ppm {
 		if err := writePPM(temp, &ppm); err != nil {

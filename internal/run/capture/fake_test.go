@@ -31,8 +31,10 @@ import (
 // Variables that say how the programs behave that this test program stands for.
 const (
 	fakeHelp       = "CAPTURE_TEST_HELP"       // file of testdata with COLMAP's help texts
+	fakeCUDA       = "CAPTURE_TEST_CUDA"       // not empty: COLMAP 4 is built with CUDA
 	fakeCalls      = "CAPTURE_TEST_CALLS"      // file that command lines are added to
 	fakeFails      = "CAPTURE_TEST_FAILS"      // command that fails
+	fakeTrace      = "CAPTURE_TEST_TRACE"      // not empty: what fails prints a stack trace, 1 or 2
 	fakeHangs      = "CAPTURE_TEST_HANGS"      // command that does not end by itself
 	fakeComponents = "CAPTURE_TEST_COMPONENTS" // photos in each component, as in 5,3
 )
@@ -72,7 +74,7 @@ func install(t *testing.T, version string, programs ...string) {
 	t.Setenv("PATH", dir)
 	t.Setenv(fakeHelp, help)
 	t.Setenv(fakeCalls, filepath.Join(dir, "calls"))
-	for _, name := range []string{fakeFails, fakeHangs, fakeComponents} {
+	for _, name := range []string{fakeFails, fakeCUDA, fakeTrace, fakeHangs, fakeComponents} {
 		t.Setenv(name, "")
 	}
 }
@@ -101,10 +103,28 @@ func note(program string, args []string) error {
 	return err
 }
 
+// gpuTrace is what COLMAP 3.8 prints where it is to use a GPU that is not there, shortened.
+const gpuTrace = `F20251125 21:39:27.998289 24691 opengl_utils.cc:56] Check failed: context_.create()
+*** Check failure stack trace: ***
+    @     0x7fcbe6b331ed  google::LogMessage::Fail()
+    @     0x55e4aaead331  colmap::OpenGLContextManager::OpenGLContextManager()
+    @     0x55e4aad9f29f  main
+    @     0x7fcbe4645305  __libc_start_main
+    @     0x55e4aac893a1  _start`
+
+// networkTrace is what COLMAP 4.2 prints that is built without downloads and is to find features of ALIKED, shortened.
+const networkTrace = "\x1b[0;31mE20261125 22:00:11.024279 11085 onnx_utils.cc:61] ONNX Runtime error: Load model from  " +
+	"failed:Load model  failed. File doesn't exist\n\x1b[mterminate called after throwing an instance of " +
+	"'Ort::Exception'\n  what():  Load model from  failed:Load model  failed. File doesn't exist\n" +
+	"PC: @                0x0 (unknown)\n    @     0x7ff6854f8416 (unknown)"
+
 // misbehave fails or hangs, if the command is to.
 func misbehave(command string) error {
 	switch command {
 	case os.Getenv(fakeFails):
+		if trace := os.Getenv(fakeTrace); trace != "" {
+			return errors.New(map[string]string{"1": gpuTrace, "2": networkTrace}[trace])
+		}
 		return errors.New("something is wrong with " + command)
 	case os.Getenv(fakeHangs):
 		fmt.Println(command, "hangs")
@@ -126,6 +146,9 @@ func fakeColmap(args []string) error {
 		data, err := os.ReadFile(os.Getenv(fakeHelp))
 		_, text, _ := strings.Cut(string(data), "== "+args[0]+"\n")
 		text, _, _ = strings.Cut(text, "== ")
+		if os.Getenv(fakeCUDA) != "" {
+			text = strings.Replace(text, "without GPU support", "with CUDA", 1)
+		}
 		fmt.Print(text)
 		return err
 	}
@@ -241,7 +264,7 @@ func fakeFfmpeg(args []string) error {
 }
 
 func fakeHeif(args []string) error {
-	if err := note("heif-convert", args); err != nil {
+	if err := errors.Join(note("heif-convert", args), misbehave("heif-convert")); err != nil {
 		return err
 	}
 	return writePhoto(args[len(args)-1], 64, 48, 1)

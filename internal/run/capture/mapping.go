@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/scene"
 )
 
 // exhaustiveUpTo is the number of photos up to which every pair is matched; for frames of video, whose neighbours are
@@ -65,6 +66,11 @@ func (r *running) featureOptions(k *colmapCall, plan cameraPlan) error {
 	}
 	if err := k.must(plan.model, "", "ImageReader.camera_model"); err != nil {
 		return err
+	}
+	if r.cubed() {
+		if err := k.must(r.faceCamera(), "camera-model", "ImageReader.camera_params"); err != nil {
+			return err
+		}
 	}
 	k.set(o.gpu(r.colmap), "FeatureExtraction.use_gpu", "SiftExtraction.use_gpu")
 	if o.Masks != "" {
@@ -139,9 +145,10 @@ func (r *running) matchPhotos() error {
 		}
 		args := k.arguments("database_path", r.o.in(databaseFile))
 		err := r.run(process{stage: stageMatches, program: r.colmap.path, args: args, heard: r.show.parts("part")})
-		if how == MatchSequential && len(r.photos) > exhaustiveUpTo && r.o.VocabTree == "" {
-			r.console.Note("photos were matched with those next to them in the order of their names; if that is not the " +
-				"order in which they were taken, give " + fault.Setting("vocab-tree") + " FILE")
+		if how == MatchSequential && !r.o.Loops && r.o.VocabTree == "" {
+			r.console.Note("photos are matched with their neighbours by name only: where the camera comes back to a place, " +
+				"or the order is another one, poses drift unseen; to prevent that, give " + fault.Setting("matching") +
+				" exhaustive, or " + fault.Setting("loops"))
 		}
 		return how + " matching", err
 	}
@@ -163,7 +170,11 @@ func (r *running) matchOptions(k *colmapCall, how string) error {
 	case MatchTree:
 		return k.must(o.VocabTree, "vocab-tree", "VocabTreeMatching.vocab_tree_path")
 	case MatchSequential:
-		k.set(fmt.Sprint(sequentialNeighbours), "SequentialMatching.overlap")
+		neighbours := sequentialNeighbours
+		if r.cubed() {
+			neighbours *= len(scene.CubeFaces)
+		}
+		k.set(fmt.Sprint(neighbours), "SequentialMatching.overlap")
 		if !o.Loops && o.VocabTree == "" {
 			return nil
 		}
@@ -173,7 +184,7 @@ func (r *running) matchOptions(k *colmapCall, how string) error {
 		if o.VocabTree != "" {
 			return k.must(o.VocabTree, "vocab-tree", "SequentialMatching.vocab_tree_path")
 		}
-		if r.colmap.options[k.command]["SequentialMatching.vocab_tree_path"] == "" {
+		if !r.colmap.from(downloadsTrees) {
 			return fault.Usagef("name one with "+fault.Setting("vocab-tree")+" FILE; newer versions of COLMAP download it",
 				"%s needs a vocabulary tree with COLMAP %s", fault.Named("loops"), r.colmap.version)
 		}
@@ -234,7 +245,10 @@ func (r *running) mapperCommand() (program string, args []string, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		return r.colmap.path, k.args, nil
+		if r.cubed() {
+			err = k.must("0", "camera-model", "Mapper.ba_refine_focal_length")
+		}
+		return r.colmap.path, k.args, err
 	case r.colmap.commands["global_mapper"]:
 		return r.colmap.path, []string{"global_mapper"}, nil
 	}

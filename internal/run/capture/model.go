@@ -17,7 +17,10 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/scene"
+	"vksplat/scene/blocks"
 	"vksplat/scene/colmap"
+	"vksplat/scene/load"
 )
 
 // component is a model that the mapper made: photos that hang together.
@@ -246,7 +249,19 @@ func (r *running) takeModel(c *component) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", output.FolderError(to, err)
 		}
+		if err := r.drawCoverage(); err != nil { // the model is there
+			r.console.Note("there is no " + coverageFile + ": " + err.Error())
+		}
 		return fmt.Sprintf("component %d, in %s", c.Number, filepath.ToSlash(to)), nil
 	}
-	return r.do(stage{name: stageModel, key: text(c.Number), outputs: []string{modelFolder}, do: do})
+	return r.do(stage{name: stageModel, key: text(c.Number), outputs: []string{modelFolder, coverageFile}, do: do})
+}
+
+// drawCoverage draws the scene from above.
+func (r *running) drawCoverage() error {
+	c, err := load.Capture(r.o.Out, scene.LoadOptions{})
+	if err != nil {
+		return err
+	}
+	return blocks.WriteCoverage(r.o.in(coverageFile), c)
 }

@@ -92,7 +92,7 @@ func NewOptions() *Options {
 
 // CameraModels are those of COLMAP that suit photos whose lens is not known.
 var CameraModels = []string{Auto, "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV",
-	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE"}
+	"SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "OPENCV_FISHEYE", "THIN_PRISM_FISHEYE", Panorama}
 
 // check refuses values that contradict each other or mean nothing.
 func (o *Options) check() error {
@@ -111,6 +111,9 @@ func (o *Options) check() error {
 	case o.Model < LargestModel:
 		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",
 			fault.Named("model"), o.Model)
+	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:
+		return fault.Usagef("leave out one of them; "+fault.Setting("loops")+" matches sequentially",
+			"%s exclude each other, where that is %s", fault.Named("loops", "matching"), o.Matching)
 	case o.Matching == MatchTree && o.VocabTree == "":
 		return fault.Usagef("download one from https://demuth.inf.ethz.ch and name it with "+
 			fault.Setting("vocab-tree")+" FILE", "%s tree needs a vocabulary tree", fault.Named("matching"))
@@ -147,6 +150,8 @@ const (
 	componentsFolder = "components" // what the mapper made: a model for each part of the photos that hang together
 	logsFolder       = "logs"
 	databaseFile     = "database.db"
+	coverageFile     = "coverage.png" // cameras and points from above
+	reportFile       = "verdict.json" // see Report
 	stateFile        = ".capture.json"
 	listFile         = ".capture-files.json" // what this command wrote; see output.Written
 	photoList        = "photos.txt"          // in logsFolder: the photos that COLMAP is to use

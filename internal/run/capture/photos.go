@@ -21,6 +21,7 @@ import (
 const (
 	stagePhotos   = "photos"
 	stageFrames   = "frames"
+	stageFaces    = "faces"
 	stageMasks    = "masks"
 	stageFeatures = "features"
 	stageMatches  = "matches"
@@ -35,9 +36,12 @@ func (r *running) takePhotos() error {
 	var from, to []string
 	for _, s := range r.sources {
 		for i, name := range s.names {
-			target := filepath.Join(imagesFolder, filepath.FromSlash(name))
+			target := filepath.Join(r.taken(), filepath.FromSlash(name))
 			key = append(key, name, mark(s.file(i)))
 			r.photos = append(r.photos, name)
+			if conversionOf(s.photos[i]) == nil {
+				r.files[name] = s.file(i)
+			}
 			if s.inPlace(r.o) && sameFile(s.file(i), r.o.in(target)) {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,15 @@ const patience = 5 * time.Second
 
 // said is how many of a program's last lines an error may show.
 const said = 3
+
+// traceLine is a line of what COLMAP prints of its own code before it dies, which the log keeps.
+var traceLine = regexp.MustCompile(`^(\*\*\* |PC: @|@ +0x|\S+\(.*\) ?\[0x)`)
+
+// colours are what newer versions of COLMAP put around lines.
+var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// lacksModel is what COLMAP says that has no neural network or vocabulary tree, and is built without downloads.
+var lacksModel = regexp.MustCompile(`Load model .*failed|without download support|Could not open ""`)
 
 // process is a program to run.
 type process struct {
@@ -44,12 +54,14 @@ func (r *running) run(p process) error {
 	fmt.Fprintf(log, "$ %s\n", strings.Join(cli.QuotedAll(words), " "))
 	var last []string
 	lines := &child.Lines{Heard: func(line []byte) {
-		text := strings.TrimSpace(string(line))
+		text := strings.TrimSpace(colours.ReplaceAllString(string(line), ""))
 		if text == "" {
 			return
 		}
-		if last = append(last, text); len(last) > said {
-			last = last[1:]
+		if !traceLine.MatchString(text) {
+			if last = append(last, text); len(last) > said {
+				last = last[1:]
+			}
 		}
 		if p.heard != nil {
 			p.heard(text)
@@ -75,11 +87,28 @@ func (r *running) run(p process) error {
 		name += " " + p.args[0]
 	}
 	hint := "see " + log.Name() + "; the same command continues with this stage"
-	if strings.Contains(err.Error(), "killed") {
+	switch {
+	case strings.Contains(err.Error(), "killed"):
 		hint = "the system ended it, probably for want of memory: try " + fault.Setting("max-size") + " 1600"
+	case lacksModel.MatchString(strings.Join(last, "\n")):
+		hint = "this COLMAP cannot download what that needs: leave out " + fault.Setting("features") + " or " +
+			fault.Setting("loops") + ", name a tree with " + fault.Setting("vocab-tree") + ", or install COLMAP from " +
+			"conda-forge; " + hint
+	case onGPU(p.args):
+		hint = "try " + fault.Setting("gpu") + " off; " + hint
 	}
 	return &fault.Error{Op: "run " + name, Err: fmt.Errorf("%w: %s", err, strings.Join(last, "; ")), Hint: hint,
 		Kind: fault.ErrFailure}
+}
+
+// onGPU tells whether a command line of COLMAP has the GPU do the work.
+func onGPU(args []string) bool {
+	for i, a := range args {
+		if strings.HasSuffix(a, ".use_gpu") && i+1 < len(args) && args[i+1] == "1" {
+			return true
+		}
+	}
+	return false
 }
 
 // openLog opens the log of a stage, which grows.

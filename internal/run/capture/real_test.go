@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"vksplat/internal/parallel"
+	"vksplat/internal/run/output"
 	"vksplat/scene/colmap"
 )
 
@@ -83,7 +84,7 @@ func walk(i, n int) vec {
 }
 
 // takePicture draws the scene from a place.
-func takePicture(path string, from vec, w, h int) error {
+func takePicture(from vec, w, h int) *image.Gray {
 	ahead := vec{0, 0.2, 0.5}.plus(from, -1).unit()
 	right := ahead.cross(vec{0, 0, 1}).unit()
 	down := ahead.cross(right)
@@ -100,46 +101,81 @@ func takePicture(path string, from vec, w, h int) error {
 			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
 		}
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(png.Encode(f, img), f.Close())
+	return img
 }
 
-// TestRealColmap finds the cameras of made-up photos with the COLMAP that is installed.
-func TestRealColmap(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 20 seconds")
+// blurred is a picture whose camera moved sideways by some pixels.
+func blurred(img *image.Gray, by int) *image.Gray {
+	out := image.NewGray(img.Rect)
+	for y := range img.Rect.Dy() {
+		for x := range img.Rect.Dx() {
+			sum := 0
+			for k := range by {
+				sum += int(img.Pix[y*img.Stride+min(x+k, img.Rect.Dx()-1)])
+			}
+			out.Pix[y*out.Stride+x] = uint8(sum / by)
+		}
 	}
-	if _, err := exec.LookPath(colmapName); err != nil {
-		t.Skip("there is no colmap here: apt-get install colmap")
-	}
-	const n, w, h = 12, 320, 240
-	dir := filepath.Join(t.TempDir(), "photos")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	return out
+}
+
+// film makes a video of ten frames a second from n places. At each five frames are taken, of which the third is sharp.
+func film(t *testing.T, n, w, h int) string {
+	t.Helper()
+	dir := t.TempDir()
 	errs := make([]error, n)
-	parallel.For(n, func(i int) { errs[i] = takePicture(filepath.Join(dir, photoName(i)), walk(i, n), w, h) })
+	parallel.For(n, func(i int) {
+		sharp := takePicture(walk(i, n), w, h)
+		for k := range candidates {
+			img := sharp
+			if k != 2 {
+				img = blurred(sharp, 5+k)
+			}
+			f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", candidates*i+k)))
+			if err == nil {
+				err = errors.Join(png.Encode(f, img), f.Close())
+			}
+			errs[i] = errors.Join(errs[i], err)
+		}
+	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	o := optionsOf(t, dir)
+	path := filepath.Join(dir, "walk.mp4")
+	out, err := exec.Command("ffmpeg", "-loglevel", "error", "-framerate", "10", "-i", filepath.Join(dir, "%03d.png"),
+		"-c:v", "libx264", "-crf", "8", "-pix_fmt", "yuv420p", path).CombinedOutput()
+	if err != nil {
+		t.Skipf("this ffmpeg makes no such video: %v: %s", err, out)
+	}
+	return path
+}
+
+// TestRealColmap finds the cameras of a made-up video with the ffmpeg and the COLMAP that are installed.
+func TestRealColmap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 25 seconds")
+	}
+	for _, program := range []string{colmapName, "ffmpeg", "ffprobe"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("there is no %s here: apt-get install colmap ffmpeg", program)
+		}
+	}
+	const n = 12
+	o := optionsOf(t, film(t, n, 256, 192))
 	said, err := run(t.Context(), o)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	t.Log(said)
+	if r := reportOf(t, o); r.Photos != n || 100*r.Registered < 95*n || !output.IsFile(o.in(r.Coverage)) {
+		t.Fatalf("%d of %d frames have a camera:\n%s", r.Registered, r.Photos, said)
+	}
 	found := centers(t, o.in(modelFolder))
 	var here, there []vec
 	for i := range n {
-		if at, has := found[photoName(i)]; has {
+		if at, has := found[fmt.Sprintf("%05d.jpg", i+1)]; has {
 			here, there = append(here, walk(i, n)), append(there, at)
 		}
-	}
-	if len(here) < (95*n+99)/100 {
-		t.Fatalf("%d of %d photos have a camera:\n%s", len(here), n, said)
 	}
 	worst, size := misfit(there, here)
 	t.Logf("cameras are off by up to %.3f %% of the path's size", 100*worst/size)
@@ -147,8 +183,6 @@ func TestRealColmap(t *testing.T) {
 		t.Errorf("a camera is %.3g off, the path has a size of %.3g", worst, size)
 	}
 }
-
-func photoName(i int) string { return fmt.Sprintf("%03d.png", i) }
 
 // centers reads where the photos of a model were taken from.
 func centers(t *testing.T, dir string) map[string]vec {

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -26,14 +25,13 @@ func Run(console *cli.Console, o *Options) error {
 	}
 	ctx, stop := console.Stoppable(cli.Always("stopping; what is done stays"))
 	defer stop()
-	r := &running{ctx: ctx, console: console, o: o, sources: sources}
-	if r.colmap, err = probeColmap(ctx); err != nil {
+	r := &running{ctx: ctx, console: console, o: o, sources: sources, files: map[string]string{}}
+	if err := r.preflight(); err != nil {
 		return r.interrupted(err)
 	}
-	if err := r.programs(); err != nil {
-		return err
-	}
-	release, err := output.Claim(o.Out, true)
+	release, err := output.ClaimTelling(o.Out, func() {
+		console.Note("another command is writing in " + o.Out + ": waiting a few seconds for it to end")
+	})
 	if err != nil {
 		return err
 	}
@@ -50,42 +48,16 @@ func Run(console *cli.Console, o *Options) error {
 		with = "with CUDA"
 	}
 	console.Printf("%-9s COLMAP %s %s\n", "tools:", r.colmap.version, with)
+	if err := r.dropReport(); err != nil {
+		return err
+	}
 	v, err := r.all()
 	if err != nil {
 		r.show.end()
-		return r.interrupted(err)
+		return r.report(nil, r.interrupted(err))
 	}
 	v.print(console, o)
-	return nil
-}
-
-// programs looks for what some inputs need, before the work begins.
-func (r *running) programs() error {
-	for _, s := range r.sources {
-		if s.video {
-			for _, program := range []string{"ffmpeg", "ffprobe"} {
-				if _, err := need(program, "reading videos"); err != nil {
-					return err
-				}
-			}
-		}
-		for i := range s.photos {
-			if c := conversionOf(s.photos[i]); c != nil {
-				if _, err := c.program(s.file(i)); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if r.o.Masks != "" {
-		for _, s := range r.sources {
-			if s.video {
-				return fault.Usagef("take the frames first, without masks; then give their folder and the masks",
-					"%s: the names of a video's frames are not known before", fault.Named("masks"))
-			}
-		}
-	}
-	return nil
+	return r.report(v, nil)
 }
 
 // all does every stage.
@@ -102,11 +74,10 @@ func (r *running) all() (*verdict, error) {
 			videos++
 		}
 	}
-	if len(r.photos) < fewestPhotos {
-		return nil, fault.Data("count photos", r.o.in(imagesFolder), "a scene needs at least 3 photos, and is good "+
-			"from some 50 on", "there are %s", cli.Count(len(r.photos), "photo"))
+	if len(r.photos) < fewestPhotos { // a video was shorter than it says, or did not say
+		return nil, r.tooFew(len(r.photos))
 	}
-	for _, step := range []func() error{r.takeMasks, r.findFeatures, r.matchPhotos, r.findCameras} {
+	for _, step := range []func() error{r.takeFaces, r.takeMasks, r.findFeatures, r.matchPhotos, r.findCameras} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -127,6 +98,15 @@ func (r *running) all() (*verdict, error) {
 
 // claimable refuses a folder that holds what this command did not make, and a capture of other inputs.
 func claimable(o *Options, sources []*source) error {
+	for at := o.Out; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return fault.Usagef("choose another folder", "%s: %s is a file", fault.Named("output"), at)
+		}
+		if err == nil || at == filepath.Dir(at) {
+			break
+		}
+	}
 	if _, err := os.Lstat(o.in(stateFile)); err == nil {
 		return nil // files are looked at one by one
 	}
@@ -139,7 +119,8 @@ func claimable(o *Options, sources []*source) error {
 			return err
 		}
 	}
-	for _, name := range []string{imagesFolder, masksFolder, "sparse", componentsFolder, databaseFile, logsFolder} {
+	for _, name := range []string{imagesFolder, panoramasFolder, masksFolder, "sparse", componentsFolder, databaseFile,
+		logsFolder, coverageFile, reportFile} {
 		_, err := os.Lstat(o.in(name))
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -151,9 +132,6 @@ func claimable(o *Options, sources []*source) error {
 			return fault.Usagef("choose another folder, or replace it with "+fault.Setting("overwrite"),
 				"%s is there already", o.in(name))
 		}
-	}
-	if st, err := os.Stat(o.Out); err == nil && !st.IsDir() {
-		return fault.Usagef("choose another folder", "%s: %s is a file", fault.Named("output"), fmt.Sprint(o.Out))
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ const fewestPhotos = 3
 type source struct {
 	path   string   // as it was given; a video's file, or the folder of photos
 	video  bool     //
+	film   *video   // what it holds, of a video
 	folder string   // of its photos below images, "" for images itself
 	photos []string // relative to path, with the system's slashes
 	names  []string // of the same photos below images, with slashes
@@ -56,10 +57,43 @@ func findSources(console *cli.Console, o *Options) ([]*source, error) {
 	if len(loose.photos) > 0 {
 		list = append(list, loose)
 	}
+	list = onlyOnce(console, list)
 	if len(list) == 0 {
 		return nil, fault.Usagef("give a folder of photos, or a video", "there is nothing to make a scene of")
 	}
 	return list, nameSources(list)
+}
+
+// onlyOnce takes photos and videos out that are named more than once, as where a folder and one within it are given.
+func onlyOnce(console *cli.Console, list []*source) (left []*source) {
+	seen, again := map[string]bool{}, 0
+	fresh := func(path string) bool {
+		at := output.Resolved(path)
+		if seen[at] {
+			again++
+			return false
+		}
+		seen[at] = true
+		return true
+	}
+	for _, s := range list {
+		if s.video && !fresh(s.path) {
+			continue
+		}
+		var photos []string
+		for i, p := range s.photos {
+			if fresh(s.file(i)) {
+				photos = append(photos, p)
+			}
+		}
+		if s.photos = photos; s.video || len(photos) > 0 {
+			left = append(left, s)
+		}
+	}
+	if again > 0 {
+		console.Note(fmt.Sprintf("%s taken once, although named more than once", cli.Count(again, "file")))
+	}
+	return left
 }
 
 // folderSources are the photos of a folder and those below it, or else the videos in it.
@@ -72,6 +106,7 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 	}
 	s := &source{path: dir}
 	var videos []*source
+	dir = output.Resolved(dir) // a link to a folder is not followed
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		hidden := strings.HasPrefix(e.Name(), ".") && path != dir
 		switch {
@@ -100,15 +135,15 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 	case errors.Is(err, fault.ErrData):
 		return nil, err
 	case err != nil:
-		return nil, &fault.Error{Op: "read folder", Path: dir, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+		return nil, &fault.Error{Op: "read folder", Path: s.path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "check the permissions of the folder"}
 	case len(s.photos) == 0 && len(videos) == 0:
-		return nil, fault.Data("find photos", dir, "give a folder with photos (JPEG, PNG, WebP, HEIC, TIFF, raw), or a "+
+		return nil, fault.Data("find photos", s.path, "give a folder with photos (JPEG, PNG, WebP, HEIC, TIFF, raw), or a "+
 			"video", "there is no photo in the folder")
 	case len(s.photos) == 0:
 		return videos, nil
 	case len(videos) > 0:
-		console.Note(fmt.Sprintf("%s holds photos, and %s that are not used: name them to have them, too", dir,
+		console.Note(fmt.Sprintf("%s holds photos, and %s that are not used: name them to have them, too", s.path,
 			cli.Count(len(videos), "video")))
 	}
 	return []*source{s}, nil

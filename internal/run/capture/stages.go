@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,11 @@ type running struct {
 	written *output.Written
 	sources []*source
 	colmap  *colmapTool
-	photos  []string // below images, with slashes; all that COLMAP is to use
-	key     string   // of the stage before
+	broken  []Dropped
+	photos  []string          // below images, with slashes; all that COLMAP is to use
+	files   map[string]string // by photo: the user's file
+	side    int               // pixels of the faces of panoramas
+	key     string            // of the stage before
 }
 
 // stage is a step of the work that is done once.
@@ -155,9 +159,13 @@ func filesBelow(paths []string) (files []string) {
 // are refused. What a stage left that did not end is this command's, whatever it is: the place was clear before.
 func (r *running) clear(s stage, begun, keep bool) error {
 	places := r.paths(s.outputs)
-	if !begun && !r.o.Overwrite {
-		foreign := r.written.Foreign(filesBelow(places))
-		if err := output.RefuseForeign(foreign, "or replace it with "+fault.Setting("overwrite")); err != nil {
+	if !begun {
+		foreign, hint := r.written.Foreign(filesBelow(places)), "or replace it with "+fault.Setting("overwrite")
+		if r.o.Overwrite { // photos may be the only copies that there are
+			foreign = slices.DeleteFunc(foreign, func(path string) bool { return !r.isImage(path) })
+			hint = "or choose another folder"
+		}
+		if err := output.RefuseForeign(foreign, hint); err != nil {
 			return err
 		}
 	}
@@ -176,6 +184,12 @@ func (r *running) clear(s stage, begun, keep bool) error {
 		}
 	}
 	return nil
+}
+
+// isImage tells whether a file is in the folder of the photos.
+func (r *running) isImage(path string) bool {
+	rel, err := filepath.Rel(r.o.in(imagesFolder), path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // list notes what a stage made or changed.

@@ -10,6 +10,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/internal/run/output"
 )
 
 // What the verdict calls bad.
@@ -23,23 +24,32 @@ const (
 	mostLooked    = 60   // photos with a camera whose sharpness is measured, to compare with
 )
 
-// dropped is a photo without a camera, and why as far as that can be known.
-type dropped struct {
-	name, why string
+// Dropped is a photo without a camera, and why as far as that can be known.
+type Dropped struct {
+	Photo string `json:"photo"`
+	Why   string `json:"why"`
 }
 
 // verdict says what came of a capture.
 type verdict struct {
 	photos  int
+	places  int    // that photos were taken from, and what they are called: the faces of a panorama are one
+	found   int    // of these
+	called  string //
 	taken   *component
 	others  []*component
-	dropped []dropped
+	broken  []Dropped // photos that COLMAP was not given
+	dropped []Dropped
 	advice  []string
 }
 
 // judge looks at what the mapper made.
 func (r *running) judge(list []*component, taken *component) *verdict {
-	v := &verdict{photos: len(r.photos), taken: taken}
+	v := &verdict{photos: len(r.photos), taken: taken, broken: r.broken, called: "photos"}
+	v.places, v.found = len(r.photos), taken.Photos
+	if r.cubed() { // many faces show nothing but sky
+		v.places, v.found, v.called = panoramasOf(r.photos), panoramasOf(taken.names), "panoramas"
+	}
 	in := map[string]*component{}
 	for _, c := range list {
 		if c != taken {
@@ -56,17 +66,17 @@ func (r *running) judge(list []*component, taken *component) *verdict {
 		if c := in[name]; c == nil {
 			lost = append(lost, name)
 		} else if c != taken {
-			v.dropped = append(v.dropped, dropped{name, fmt.Sprintf("in component %d", c.Number)})
+			v.dropped = append(v.dropped, Dropped{name, fmt.Sprintf("in component %d", c.Number)})
 		}
 	}
 	v.dropped = append(v.dropped, r.reasons(lost, taken)...)
-	slices.SortFunc(v.dropped, func(a, b dropped) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(v.dropped, func(a, b Dropped) int { return strings.Compare(a.Photo, b.Photo) })
 	v.advise()
 	return v
 }
 
 // reasons says why photos have no camera: they are dark or blurred, or else match too little.
-func (r *running) reasons(lost []string, taken *component) (list []dropped) {
+func (r *running) reasons(lost []string, taken *component) (list []Dropped) {
 	if len(lost) == 0 {
 		return nil
 	}
@@ -87,7 +97,7 @@ func (r *running) reasons(lost []string, taken *component) (list []dropped) {
 		case l.sharp < blurredBelow*middle:
 			why = fmt.Sprintf("blurred: %.0f %% as sharp as the others", 100*l.sharp/middle)
 		}
-		list = append(list, dropped{lost[i], why})
+		list = append(list, Dropped{lost[i], why})
 	}
 	return list
 }
@@ -106,9 +116,9 @@ func (r *running) looksOf(names []string, most int) []look {
 
 // advise finds what is bad, and what helps.
 func (v *verdict) advise() {
-	if float64(v.taken.Photos) < fewRegistered*float64(v.photos) {
-		v.advice = append(v.advice, fmt.Sprintf("only %d of %d photos have a camera: take more photos between the "+
-			"others, so that neighbours overlap by two thirds", v.taken.Photos, v.photos))
+	if float64(v.found) < fewRegistered*float64(v.places) {
+		v.advice = append(v.advice, fmt.Sprintf("only %d of %d %s have a camera: take more photos between the "+
+			"others, so that neighbours overlap by two thirds", v.found, v.places, v.called))
 	}
 	if len(v.others) > 0 {
 		v.advice = append(v.advice, fmt.Sprintf("the photos fall into %d components that share too little: photos that "+
@@ -138,19 +148,28 @@ func (v *verdict) print(console *cli.Console, o *Options) {
 		console.Printf("other:    component %d: %s, %s, %.2f pixels\n", c.Number, cli.Count(c.Photos, "photo"),
 			cli.Count(c.Points, "point"), c.Error)
 	}
-	for i, d := range v.dropped {
-		if i == mostNamed && len(v.dropped) > mostNamed+1 {
-			console.Printf("dropped:  %d more\n", len(v.dropped)-i)
-			break
-		}
-		console.Printf("dropped:  %s: %s\n", d.name, d.why)
-	}
+	printDropped(console, "left out:", v.broken)
+	printDropped(console, "dropped:", v.dropped)
 	for _, text := range v.advice {
 		console.Warn(text)
+	}
+	if output.IsFile(o.in(coverageFile)) {
+		console.Printf("picture:  %s\n", o.in(coverageFile))
 	}
 	if o.Trained {
 		console.Printf("\n")
 		return
 	}
 	console.Printf("\nReady: %s\n", fault.Command("train "+cli.Quoted(o.Out)+" -m OUT"))
+}
+
+// printDropped names photos, or as many as are read.
+func printDropped(console *cli.Console, what string, list []Dropped) {
+	for i, d := range list {
+		if i == mostNamed && len(list) > mostNamed+1 {
+			console.Printf("%-9s %d more\n", what, len(list)-i)
+			break
+		}
+		console.Printf("%-9s %s: %s\n", what, d.Photo, d.Why)
+	}
 }

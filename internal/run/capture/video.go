@@ -173,19 +173,16 @@ func (r *running) takeFrames(s *source, n int) error {
 	if n > 0 {
 		name = fmt.Sprintf("%s-%d", stageFrames, n+1)
 	}
-	folder := filepath.Join(imagesFolder, s.folder)
+	folder := filepath.Join(r.taken(), s.folder)
 	do := func() (string, error) {
 		ffmpeg, err := need("ffmpeg", "reading videos")
 		if err != nil {
 			return "", err
 		}
-		v, err := r.probeVideo(s.path)
-		if err != nil {
-			return "", err
-		}
+		v := s.film
 		how, err := r.o.sample(v)
 		if err != nil {
-			return "", fault.Data("read video", s.path, "give a rate with "+fault.Setting("fps"), "%v", err)
+			return "", err
 		}
 		if err := os.MkdirAll(r.o.in(folder), 0o777); err != nil {
 			return "", output.FolderError(r.o.Out, err)

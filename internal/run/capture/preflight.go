@@ -1,0 +1,229 @@
+package capture
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
+	"vksplat/scene/photo"
+)
+
+// preflight finds what would fail after minutes of work: programs and abilities of COLMAP that are missing, videos that
+// cannot be read or are sampled too thinly, photos that are broken.
+func (r *running) preflight() (err error) {
+	if r.colmap, err = probeColmap(r.ctx); err != nil {
+		return err
+	}
+	if err := r.programs(); err != nil {
+		return err
+	}
+	if err := r.able(); err != nil {
+		return err
+	}
+	for _, s := range r.sources {
+		if s.video {
+			if s.film, err = r.probeVideo(s.path); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.leaveOut(); err != nil {
+		return err
+	}
+	if err := r.checkPanoramas(); err != nil {
+		return err
+	}
+	return r.enough()
+}
+
+// able tells whether the installed COLMAP can do what is asked for.
+func (r *running) able() error {
+	o := r.o
+	if o.GPU == On {
+		if err := r.gpuThere(); err != nil {
+			return err
+		}
+	}
+	k, err := r.colmap.call(r.ctx, "feature_extractor")
+	if err != nil {
+		return err
+	}
+	if err := r.featureOptions(k, cameraPlan{share: o.Cameras, model: o.CameraModel}); err != nil {
+		return err
+	}
+	how := o.Matching
+	if how == Auto { // either may be chosen, by the number of photos
+		if how = MatchAll; o.Loops || o.VocabTree != "" {
+			how = MatchSequential
+		}
+	}
+	if k, err = r.colmap.call(r.ctx, matchCommands[how]); err != nil {
+		return err
+	}
+	if err := r.matchOptions(k, how); err != nil {
+		return err
+	}
+	_, _, err = r.mapperCommand()
+	return err
+}
+
+// gpuThere refuses a GPU that COLMAP does not have.
+func (r *running) gpuThere() error {
+	const hint = ", or leave out "
+	switch {
+	case !r.colmap.cuda:
+		return fault.Usagef("install a COLMAP with CUDA, as conda-forge has it"+hint+fault.Setting("gpu"),
+			"%s on: COLMAP %s is built without CUDA", fault.Named("gpu"), r.colmap.version)
+	case !hasNVIDIA():
+		return fault.Usagef("check the driver with nvidia-smi"+hint+fault.Setting("gpu"),
+			"%s on: there is no NVIDIA GPU here", fault.Named("gpu"))
+	}
+	return nil
+}
+
+// leaveOut takes photos that are broken out of the sources, with a warning: of a file that is cut short COLMAP would
+// see the half that is there.
+func (r *running) leaveOut() error {
+	for _, s := range r.sources {
+		why := make([]string, len(s.photos))
+		parallel.For(len(why), func(i int) {
+			if r.ctx.Err() == nil {
+				why[i] = broken(s.file(i))
+			}
+		})
+		photos, names := s.photos, s.names
+		s.photos, s.names = nil, nil
+		for i := range photos {
+			if why[i] == "" {
+				s.photos, s.names = append(s.photos, photos[i]), append(s.names, names[i])
+				continue
+			}
+			was := source{path: s.path, photos: photos}
+			r.broken = append(r.broken, Dropped{was.file(i), why[i]})
+		}
+	}
+	if r.ctx.Err() != nil {
+		return fault.ErrInterrupted
+	}
+	for i, b := range r.broken {
+		if i == mostNamed && len(r.broken) > mostNamed+1 {
+			r.console.Warn(fmt.Sprintf("%d more photos are left out", len(r.broken)-i))
+			break
+		}
+		r.console.Warn(fmt.Sprintf("%s is left out: %s; copy it anew from where it comes", b.Photo, b.Why))
+	}
+	return nil
+}
+
+// broken says what is wrong with a photo's file, "" for nothing. Photos that are to be converted are not looked at.
+func broken(path string) string {
+	if conversionOf(path) != nil {
+		return ""
+	}
+	switch _, _, err := photo.Size(path); {
+	case err != nil:
+		return err.Error()
+	case photo.CutShort(path):
+		return "the file is cut short"
+	}
+	return ""
+}
+
+// frames is about how many frames are taken of a video that is as long as it says, and has some.
+func (s sampling) frames(v *video) int {
+	return max(int(math.Ceil(v.seconds*s.take-1e-6)), 1)
+}
+
+// goodNumber is how many frames of a video are worth having.
+const goodNumber = 50
+
+// enough refuses too few photos, as far as their number is known.
+func (r *running) enough() error {
+	photos, frames := 0, 0
+	var film *source
+	for _, s := range r.sources {
+		photos += len(s.photos)
+		if !s.video {
+			continue
+		}
+		how, err := r.o.sample(s.film)
+		if err != nil {
+			return fault.Data("read video", s.path, "give a rate with "+fault.Setting("fps"), "%v", err)
+		}
+		if film = s; s.film.seconds == 0 {
+			return nil // they are counted when they are taken
+		}
+		frames += how.frames(s.film)
+	}
+	if photos+frames >= fewestPhotos {
+		return nil
+	}
+	if film == nil {
+		return r.tooFew(photos)
+	}
+	why := fmt.Sprintf("a video of %.3g seconds has %s", film.film.seconds, cli.Count(frames, "frame"))
+	switch {
+	case r.o.Fps > 0:
+		return fault.Usagef(r.rateHint(film.film), "%s %g: %s at that rate, and a scene needs %d at least",
+			fault.Named("fps"), r.o.Fps, why, fewestPhotos)
+	case r.o.Frames > 0:
+		return fault.Usagef("give some "+fmt.Sprint(goodNumber)+" or more", "%s %d: a scene needs %d photos at least",
+			fault.Named("frames"), r.o.Frames, fewestPhotos)
+	}
+	return fault.Data("count frames", film.path, r.rateHint(film.film), "%s at the usual %g a second, and a scene needs "+
+		"%d at least", why, usualRate, fewestPhotos)
+}
+
+// rateHint says at which rate a video gives a good number of frames, or all that it has.
+func (r *running) rateHint(v *video) string {
+	rate := min(math.Ceil(goodNumber/v.seconds), v.rate)
+	return fmt.Sprintf("give %s %.4g: %s", fault.Setting("fps"), rate, cli.Count(sampling{take: rate}.frames(v), "frame"))
+}
+
+// tooFew is the error of a number of photos.
+func (r *running) tooFew(n int) error {
+	err := fmt.Errorf("%s found", cli.Count(n, "photo"))
+	if k := len(r.broken); k > 0 {
+		err = fmt.Errorf("%w, beside %d that cannot be read", err, k)
+	}
+	var places []string
+	for _, s := range r.sources {
+		if s.path != "" {
+			places = append(places, s.path)
+		}
+	}
+	return &fault.Error{Op: "count photos", Path: strings.Join(places, ", "), Err: err,
+		Hint: fmt.Sprintf("a scene needs at least %d photos, and is good from some %d on", fewestPhotos, goodNumber)}
+}
+
+// programs looks for what some inputs need.
+func (r *running) programs() error {
+	for _, s := range r.sources {
+		if s.video {
+			for _, program := range []string{"ffmpeg", "ffprobe"} {
+				if _, err := need(program, "reading videos"); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range s.photos {
+			if c := conversionOf(s.photos[i]); c != nil {
+				if _, err := c.program(s.file(i)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if r.o.Masks != "" {
+		for _, s := range r.sources {
+			if s.video {
+				return fault.Usagef("take the frames first, without masks; then give their folder and the masks",
+					"%s: the names of a video's frames are not known before", fault.Named("masks"))
+			}
+		}
+	}
+	return nil
+}

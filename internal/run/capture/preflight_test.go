@@ -1,0 +1,303 @@
+//go:build unix
+
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+)
+
+// withGPU lets the machine seem to have a GPU, and COLMAP 4 to be built for it. It comes after install.
+func withGPU(t *testing.T) {
+	t.Helper()
+	was := nvidiaDevices
+	nvidiaDevices = []string{t.TempDir()}
+	t.Cleanup(func() { nvidiaDevices = was })
+	t.Setenv(fakeCUDA, "1")
+}
+
+// filmFile is a file that the fake of ffprobe takes for a video of three seconds with ten frames each.
+func filmFile(t *testing.T) string {
+	t.Helper()
+	film := filepath.Join(t.TempDir(), "film.mp4")
+	if err := os.WriteFile(film, []byte("film"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return film
+}
+
+// cutShort leaves the first half of a file.
+func cutShort(t *testing.T, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err == nil {
+		err = os.Truncate(path, info.Size()/2)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBrokenPhotos leaves photos out that are cut short or none, names the user's files, and refuses too few others.
+func TestBrokenPhotos(t *testing.T) {
+	install(t, "3.8", "colmap")
+	dir := photosIn(t, 6)
+	half, none := filepath.Join(dir, "p01.jpg"), filepath.Join(dir, "p04.jpg")
+	cutShort(t, half)
+	if err := os.WriteFile(none, []byte("<html>"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, dir)
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{half + " is left out: the file is cut short", none + " is left out", "4 photos, ",
+		"left out: " + half} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	list, err := os.ReadFile(o.in(logsFolder, photoList))
+	if err != nil || string(list) != "p00.jpg\np02.jpg\np03.jpg\np05.jpg\n" {
+		t.Errorf("COLMAP is to use %q, %v", list, err)
+	}
+	cutShort(t, filepath.Join(dir, "p00.jpg"))
+	cutShort(t, filepath.Join(dir, "p02.jpg"))
+	o = optionsOf(t, dir)
+	_, err = run(t.Context(), o)
+	if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), dir+": 2 photos found, beside 4 that cannot") {
+		t.Errorf("of two photos: %v", err)
+	}
+	if output.IsFolder(o.Out) {
+		t.Error("a folder is left behind")
+	}
+}
+
+// TestBrokenConversion names the user's file.
+func TestBrokenConversion(t *testing.T) {
+	install(t, "3.8", "colmap", "heif-convert")
+	dir := photosIn(t, 3)
+	bad := filepath.Join(dir, "x.HEIC")
+	if err := os.WriteFile(bad, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(fakeFails, "heif-convert")
+	_, err := run(t.Context(), optionsOf(t, dir))
+	if err == nil || !strings.Contains(err.Error(), "convert photo: "+bad) || !strings.Contains(fault.Hint(err), "by hand") {
+		t.Errorf("%v; %s", err, fault.Hint(err))
+	}
+}
+
+// TestOutIsFile refuses a file as the scene, and a folder below one.
+func TestOutIsFile(t *testing.T) {
+	install(t, "3.8", "colmap")
+	o := optionsOf(t, photosIn(t, 4))
+	file := o.Out
+	if err := os.WriteFile(file, []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{file, filepath.Join(file, "deeper", "scene")} {
+		o.Out = out
+		if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), file+" is a file") {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+}
+
+// TestUnableFirst refuses what COLMAP cannot do before a video is decoded.
+func TestUnableFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		set           func(o *Options)
+		version, want string
+	}{
+		"aliked":  {func(o *Options) { o.Features = FeaturesALIKED }, "3.8", "has no option FeatureExtraction.type"},
+		"global":  {func(o *Options) { o.Mapper = MapGlobal }, "3.8", "no global_mapper"},
+		"loops":   {func(o *Options) { o.Loops = true }, "3.8", "loops needs a vocabulary tree"},
+		"no CUDA": {func(o *Options) { o.GPU = On }, "3.8", "built without CUDA"},
+		"no GPU":  {func(o *Options) { o.GPU = On }, "4.2", "no NVIDIA GPU"},
+		"neither": {func(o *Options) { o.GPU = On }, "4.2", "without CUDA"},
+		"both":    {func(o *Options) { o.Loops, o.Matching = true, MatchAll }, "4.2", "exclude each other"},
+	} {
+		install(t, c.version, "colmap", "ffmpeg", "ffprobe")
+		o := optionsOf(t, filmFile(t))
+		c.set(o)
+		if name == "no GPU" {
+			t.Setenv(fakeCUDA, "1")
+		}
+		was := nvidiaDevices
+		nvidiaDevices = nil
+		_, err := run(t.Context(), o)
+		nvidiaDevices = was
+		if err == nil || !strings.Contains(err.Error(), c.want) || fault.Hint(err) == "" {
+			t.Errorf("%s: %v; %s", name, err, fault.Hint(err))
+		}
+		if got := calls(t); got[0] != "" || output.IsFolder(o.Out) {
+			t.Errorf("%s: it ran %q", name, got)
+		}
+	}
+}
+
+// TestNoTrace keeps COLMAP's stack trace in the log.
+func TestNoTrace(t *testing.T) {
+	install(t, "4.2", "colmap")
+	withGPU(t)
+	t.Setenv(fakeFails, "feature_extractor")
+	t.Setenv(fakeTrace, "1")
+	o := optionsOf(t, photosIn(t, 4))
+	o.GPU = On
+	_, err := run(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "Check failed: context_.create()") ||
+		strings.Contains(err.Error(), "@") || strings.Contains(err.Error(), "***") {
+		t.Errorf("the error is %v", err)
+	}
+	if hint := fault.Hint(err); !strings.Contains(hint, "gpu off") {
+		t.Errorf("the hint is %q", hint)
+	}
+	log, err := os.ReadFile(o.in(logsFolder, "features.log"))
+	if err != nil || !strings.Contains(string(log), "@     0x7fcbe6b331ed") {
+		t.Errorf("the log has %s, %v", log, err)
+	}
+}
+
+// TestCannotDownload says what helps where COLMAP lacks a network, in words without colours.
+func TestCannotDownload(t *testing.T) {
+	install(t, "4.2", "colmap")
+	t.Setenv(fakeFails, "feature_extractor")
+	t.Setenv(fakeTrace, "2")
+	o := optionsOf(t, photosIn(t, 4))
+	o.Features = FeaturesALIKED
+	_, err := run(t.Context(), o)
+	if err == nil || strings.Contains(err.Error(), "x1b") || strings.Contains(err.Error(), "\x1b") ||
+		!strings.Contains(err.Error(), "File doesn't exist") || !strings.Contains(fault.Hint(err), "leave out features") {
+		t.Errorf("%v; %s", err, fault.Hint(err))
+	}
+}
+
+// TestTooFewFrames names the flag, and says how many frames it gives.
+func TestTooFewFrames(t *testing.T) {
+	for _, c := range []struct {
+		fps        float64
+		frames     int
+		want, hint string
+	}{
+		{fps: 0.01, want: "fps 0.01: a video of 3 seconds has 1 frame at that rate", hint: "fps 10: 30 frames"},
+		{fps: 0.5, want: "fps 0.5: a video of 3 seconds has 2 frames", hint: "fps 10: 30 frames"},
+		{frames: 2, want: "frames 2: a scene needs 3", hint: "50 or more"},
+	} {
+		install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+		o := optionsOf(t, filmFile(t))
+		o.Fps, o.Frames = c.fps, c.frames
+		_, err := run(t.Context(), o)
+		if !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(fault.Hint(err), c.hint) {
+			t.Errorf("%v; %s", err, fault.Hint(err))
+		}
+		if got := calls(t); got[0] != "" || output.IsFolder(o.Out) {
+			t.Errorf("it ran %q", got)
+		}
+	}
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	o := optionsOf(t, filmFile(t), photosIn(t, 4))
+	o.Frames = 1
+	if _, err := run(t.Context(), o); err != nil {
+		t.Errorf("a frame beside photos: %v", err)
+	}
+}
+
+// TestNamedTwice takes each photo and video once.
+func TestNamedTwice(t *testing.T) {
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	dir, film := photosIn(t, 4), filmFile(t)
+	below := filepath.Join(dir, "below")
+	if err := os.Rename(photosIn(t, 3), below); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		inputs []string
+		photos int
+		told   string
+	}{
+		{[]string{dir, dir}, 7, "7 files taken once"}, {[]string{dir, below}, 7, "3 files taken once"},
+		{[]string{below, link}, 7, "3 files taken once"}, {[]string{film, film}, 6, "1 file taken once"},
+		{[]string{dir, filepath.Join(dir, "p01.jpg")}, 7, "1 file taken once"}, {[]string{dir}, 7, ""},
+	} {
+		o := optionsOf(t, c.inputs...)
+		said, err := run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(filesBelow([]string{o.in(imagesFolder)})); n != c.photos || !strings.Contains(said, c.told) ||
+			c.told == "" && strings.Contains(said, "taken once") {
+			t.Errorf("%v: %d photos\n%s", c.inputs, n, said)
+		}
+	}
+}
+
+// releasing releases a lock when it is told that somebody waits for it.
+type releasing struct {
+	bytes.Buffer
+	release func()
+}
+
+func (w *releasing) Write(p []byte) (int, error) {
+	if w.release != nil && strings.Contains(string(p), "waiting a few seconds") {
+		w.release()
+		w.release = nil
+	}
+	return w.Buffer.Write(p)
+}
+
+// TestWaiting says that it waits for another command in the same folder.
+func TestWaiting(t *testing.T) {
+	install(t, "3.8", "colmap")
+	o := optionsOf(t, photosIn(t, 4))
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	release, err := output.Claim(o.Out, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &releasing{release: release}
+	console := cli.Within(t.Context(), nil)
+	console.Stdout, console.Stderr = out, out
+	if err := Run(console, o); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "another command is writing in "+o.Out) {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
+
+// TestOwnPhotosStay keeps the photos of a scene around them, whatever is said to be replaced.
+func TestOwnPhotosStay(t *testing.T) {
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	top := t.TempDir()
+	images := filepath.Join(top, "images")
+	if err := os.Rename(photosIn(t, 4), images); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, images)
+	o.Out = top
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Inputs, o.Overwrite = []string{filmFile(t)}, true
+	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("a video in the place of photos: %v; %s", err, fault.Hint(err))
+	}
+	wantFiles(t, top, "images/p00.jpg", "images/p03.jpg")
+}

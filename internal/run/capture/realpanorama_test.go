@@ -1,0 +1,173 @@
+//go:build unix
+
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
+)
+
+// takePanorama draws all that is around a place.
+func takePanorama(from vec, w, h int) *image.Gray {
+	img := image.NewGray(image.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w {
+			sum := 0.0
+			for s := range 4 { // rays a pixel
+				east := ((float64(x)+0.25+0.5*float64(s%2))/float64(w) - 0.5) * 2 * math.Pi
+				north := (0.5 - (float64(y)+0.25+0.5*float64(s/2))/float64(h)) * math.Pi
+				sum += shade(from, vec{math.Sin(east) * math.Cos(north), math.Cos(east) * math.Cos(north),
+					math.Sin(north)}) / 4
+			}
+			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
+		}
+	}
+	return img
+}
+
+// panoramasIn writes panoramas from n places to a folder, and gives the places.
+func panoramasIn(t *testing.T, n, w int) (dir string, places []vec) {
+	t.Helper()
+	dir = t.TempDir()
+	errs := make([]error, n)
+	for i := range n {
+		p := walk(i, n)
+		places = append(places, vec{0.6 * p[0], 0.4*p[1] - 0.3, p[2]})
+	}
+	parallel.For(n, func(i int) {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", i)))
+		if err == nil {
+			err = errors.Join(png.Encode(f, takePanorama(places[i], w, w/2)), f.Close())
+		}
+		errs[i] = err
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return dir, places
+}
+
+// TestRealPanoramas finds the places of made-up panoramas with the COLMAP that is installed, be it as such or as faces.
+func TestRealPanoramas(t *testing.T) {
+	if os.Getenv("VKSPLAT_LONG") != "1" {
+		t.Skip("takes a minute; VKSPLAT_LONG=1 runs it")
+	}
+	if _, err := exec.LookPath(colmapName); err != nil {
+		t.Skip("there is no colmap here: apt-get install colmap")
+	}
+	dir, places := panoramasIn(t, 8, 640)
+	o := optionsOf(t, dir)
+	o.CameraModel = Panorama
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	t.Log(said)
+	found := centers(t, o.in(modelFolder))
+	var here, there []vec
+	for i, place := range places {
+		var mean vec
+		n := 0.0
+		for name, at := range found {
+			if strings.HasPrefix(name, fmt.Sprintf("%03d", i)) {
+				mean, n = mean.plus(at, 1), n+1
+			}
+		}
+		if n > 0 {
+			here, there = append(here, place), append(there, vec{}.plus(mean, 1/n))
+		}
+	}
+	if len(here) < len(places) {
+		t.Fatalf("%d of %d panoramas have a camera:\n%s", len(here), len(places), said)
+	}
+	worst, size := misfit(there, here)
+	t.Logf("cameras are off by up to %.3f %% of the path's size", 100*worst/size)
+	if worst > 0.01*size {
+		t.Errorf("a camera is %.3g off, the path has a size of %.3g", worst, size)
+	}
+}
+
+// TestPanoramas gives an old COLMAP faces and a new one panoramas, and refuses what is none.
+func TestPanoramas(t *testing.T) {
+	dir, _ := panoramasIn(t, 3, 64)
+	for _, version := range []string{"3.8", "4.2"} {
+		install(t, version, "colmap")
+		o := optionsOf(t, dir)
+		o.CameraModel = Panorama
+		for range 2 {
+			if _, err := run(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := strings.Join(calls(t), "\n")
+		want, args := []string{"images/000.png"}, []string{"--ImageReader.camera_model EQUIRECTANGULAR"}
+		if version == "3.8" {
+			want = []string{"panoramas/000.png", "images/000_front.jpg", "images/002_up.jpg"}
+			args = []string{"--ImageReader.camera_model PINHOLE", "--ImageReader.camera_params 8,8,8,8",
+				"--Mapper.ba_refine_focal_length 0"}
+		}
+		wantFiles(t, o.Out, want...)
+		if r := reportOf(t, o); len(r.Advice) > 0 && strings.Contains(r.Advice[0], "only") {
+			t.Errorf("%s: the advice is %q", version, r.Advice)
+		}
+		for _, a := range args {
+			if strings.Count(all, a) != 1 {
+				t.Errorf("%s: %d times %s in\n%s", version, strings.Count(all, a), a, all)
+			}
+		}
+	}
+	o := optionsOf(t, dir)
+	if said, err := run(t.Context(), o); err != nil || !strings.Contains(said, "give camera-model EQUIRECTANGULAR") {
+		t.Errorf("without the model: %v\n%s", err, said)
+	}
+	o = optionsOf(t, photosIn(t, 4))
+	o.CameraModel = Panorama
+	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "64x48") {
+		t.Errorf("photos as panoramas: %v", err)
+	}
+}
+
+// TestPanoramaVideo cuts the frames of a video into faces.
+func TestPanoramaVideo(t *testing.T) {
+	var tools [2]string
+	for i, name := range []string{"ffmpeg", "ffprobe"} {
+		var err error
+		if tools[i], err = exec.LookPath(name); err != nil {
+			t.Skip("there is no ffmpeg here: apt-get install ffmpeg")
+		}
+	}
+	dir, _ := panoramasIn(t, 8, 64)
+	film := filepath.Join(t.TempDir(), "walk360.mp4")
+	args := []string{"-loglevel", "error", "-framerate", "2", "-i", filepath.Join(dir, "%03d.png"), "-pix_fmt", "yuv420p"}
+	if out, err := exec.Command(tools[0], append(args, film)...).CombinedOutput(); err != nil {
+		t.Skipf("this ffmpeg makes no such video: %v: %s", err, out)
+	}
+	install(t, "3.8", "colmap")
+	bin := os.Getenv("PATH")
+	if err := errors.Join(os.Symlink(tools[0], filepath.Join(bin, "ffmpeg")),
+		os.Symlink(tools[1], filepath.Join(bin, "ffprobe"))); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, film)
+	o.CameraModel = Panorama
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "48 faces of 8 panoramas") {
+		t.Errorf("it says\n%s", said)
+	}
+	wantFiles(t, o.Out, "panoramas/00001.jpg", "images/00001_front.jpg", "images/00008_down.jpg")
+}
