@@ -42,7 +42,7 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build release windows docs quick test test-long check static gen tests python-env schedulers \
+.PHONY: help demo bench build release try-release windows docs quick test test-long check static gen tests python-env schedulers \
   second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
@@ -63,12 +63,19 @@ bench: ## measure training steps of made-up models, to build/bench.json; BENCH=.
 build: ## build bin/vksplat
 	go build -ldflags "-X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
-release: ## build bin/release/vksplat for Linux with glibc 2.28 or newer, by zig's C compiler from PyPI
+release: ## make the downloads in bin/release: archives, .deb, container image, checksums (docs/release.md)
 	@.ci/install release
 	@.ci/zig $(OUT)/zig
-	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath \
-	  -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
-	@.ci/glibc $(BIN)/release/vksplat 2.28
+	@rm -rf $(BIN)/release
+	go run ./tools/release -zig $(OUT)/zig/cc -o $(BIN)/release
+
+try-release: ## install what release made in fresh Debians, run it on amd64 and arm64, make it again and compare
+	@.ci/install try
+	@.ci/try-release $(BIN)/release
+	@.ci/zig $(OUT)/zig
+	@rm -rf $(OUT)/again
+	GOCACHE="$(CURDIR)/$(OUT)/again-cache" go run ./tools/release -zig $(OUT)/zig/cc -o $(OUT)/again
+	cmp $(BIN)/release/SHA256SUMS $(OUT)/again/SHA256SUMS
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
 	@.ci/install windows
