@@ -78,8 +78,8 @@ func (m *maker) build(t target, zig string) error {
 var ofGlibc = []string{"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "libresolv.so.2", "librt.so.1",
 	"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
-// checkLinux refuses a program that asks for a newer glibc than a version, or for libraries beside it: the Vulkan loader
-// is opened at run time.
+// checkLinux refuses a program that asks for a newer glibc than a version, or for libraries beside it: the Vulkan
+// loader is opened at run time.
 func checkLinux(binary []byte, newest string) error {
 	f, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {

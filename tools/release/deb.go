@@ -70,7 +70,8 @@ func writeDeb(w io.Writer, files []file, of stamp, arch string) error {
 	}
 	about := fmt.Sprintf(control, of.version, arch, size, glibc)
 	var parts [2]bytes.Buffer
-	for i, list := range [][]file{{{"control", 0o644, []byte(about)}, {"md5sums", 0o644, []byte(sums.String())}}, files} {
+	head := []file{{"control", 0o644, []byte(about)}, {"md5sums", 0o644, []byte(sums.String())}}
+	for i, list := range [][]file{head, files} {
 		err := gzipped(&parts[i], func(w writer) error { return writeTar(w, list, ".", of.time) })
 		if err != nil {
 			return err

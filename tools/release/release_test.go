@@ -181,7 +181,8 @@ func TestDeb(t *testing.T) {
 				t.Fatalf("%v: %v: %s", args, err, text)
 			}
 		}
-		fields, err := exec.Command("dpkg-deb", "--field", deb, "Package", "Version", "Architecture", "Depends").Output()
+		fields, err := exec.Command("dpkg-deb", "--field", deb, "Package", "Version", "Architecture",
+			"Depends").Output()
 		want := "Package: vksplat\nVersion: 1.2.3\nArchitecture: " + arch + "\nDepends: libc6 (>= 2.28), libvulkan1\n"
 		if err != nil || string(fields) != want {
 			t.Errorf("%v: %s", err, fields)

@@ -10,7 +10,7 @@ import (
 
 // stamp says what is released.
 type stamp struct {
-	version string    // of the tag vX.Y.Z; of a commit without one, 0.0.0+DATE.COMMIT, which Debian sorts before any tag
+	version string    // of the tag vX.Y.Z; without one 0.0.0+DATE.COMMIT, which Debian sorts before every tag
 	commit  string    // its first 12 digits, with .dirty if files differ from it
 	time    time.Time // of the commit, in UTC: every file's
 }
