@@ -67,14 +67,14 @@ release: ## make the downloads in bin/release: archives, .deb, container image, 
 	@.ci/install release
 	@.ci/zig $(OUT)/zig
 	@rm -rf $(BIN)/release
-	go run ./tools/release -zig $(OUT)/zig/cc -o $(BIN)/release
+	go run ./tools/release -zig $(OUT)/zig -o $(BIN)/release
 
 try-release: ## install what release made in fresh Debians, run it on amd64 and arm64, make it again and compare
 	@.ci/install try
 	@.ci/try-release $(BIN)/release
 	@.ci/zig $(OUT)/zig
 	@rm -rf $(OUT)/again
-	GOCACHE="$(CURDIR)/$(OUT)/again-cache" go run ./tools/release -zig $(OUT)/zig/cc -o $(OUT)/again
+	GOCACHE="$(CURDIR)/$(OUT)/again-cache" go run ./tools/release -zig $(OUT)/zig -o $(OUT)/again
 	cmp $(BIN)/release/SHA256SUMS $(OUT)/again/SHA256SUMS
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64

@@ -55,10 +55,7 @@ func (m *maker) write(name string, write func(w *counted) error) error {
 
 // gzipped compresses. The header has no name and no time.
 func gzipped(w io.Writer, write func(w writer) error) error {
-	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	z := gzip.NewWriter(w)
 	return errors.Join(write(z), z.Close())
 }
 

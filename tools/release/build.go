@@ -7,6 +7,7 @@ import (
 	"debug/pe"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,14 +46,9 @@ func (m *maker) build(t target, zig string) error {
 		return err
 	}
 	const cli = "-X vksplat/internal/cli."
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags",
-		"-s -w -buildid= "+cli+"version="+m.stamp.version+" "+cli+"revision="+m.stamp.commit, "./cmd/vksplat")
-	cmd.Dir = m.root
-	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "CGO_ENABLED=1",
-		"CC="+zig+" -target "+t.zig, "CGO_CFLAGS=-O2", "GOAMD64=v1", "GOARM64=v8.0")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build for %s/%s: %w", t.os, t.arch, err)
+	err = t.goBuild(zig, m.root, "./cmd/vksplat", path, cli+"version="+m.stamp.version, cli+"revision="+m.stamp.commit)
+	if err != nil {
+		return err
 	}
 	if p.binary, err = os.ReadFile(path); err != nil {
 		return err
@@ -60,18 +56,40 @@ func (m *maker) build(t target, zig string) error {
 	if p.info, err = buildinfo.Read(bytes.NewReader(p.binary)); err != nil {
 		return fmt.Errorf("read what %s was built from: %w", path, err)
 	}
-	if t.os == "windows" {
-		err = checkWindows(p.binary)
-	} else {
-		err = checkLinux(p.binary, glibc)
-	}
-	if err != nil {
+	if err := t.check(p.binary); err != nil {
 		return fmt.Errorf("check the program for %s/%s: %w", t.os, t.arch, err)
 	}
 	m.programs = append(m.programs, p)
 	fmt.Printf("  %-48s %6.1f MB  %4.0f s\n", "program for "+t.os+"/"+t.arch, float64(len(p.binary))/1e6,
 		time.Since(started).Seconds())
 	return nil
+}
+
+// goBuild builds a package in dir for the target, by zig's C compiler.
+func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
+	// The compiler takes its target from its name: Go's linker tries flags without the others that CC may have.
+	cc := filepath.Join(zig, "cc-"+t.zig)
+	if err := os.Symlink("cc", cc); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("name the C compiler for %s: %w", t.zig, err)
+	}
+	flags := strings.Join(append([]string{"-s -w -buildid="}, settings...), " ")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags", flags, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "CGO_ENABLED=1", "CC="+cc,
+		"CGO_CFLAGS=-O2", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build for %s/%s: %w", t.os, t.arch, err)
+	}
+	return nil
+}
+
+// check refuses a program that asks for more than every system of the target has.
+func (t target) check(binary []byte) error {
+	if t.os == "windows" {
+		return checkWindows(binary)
+	}
+	return checkLinux(binary, glibc)
 }
 
 // ofGlibc are the libraries that come with glibc.

@@ -3,7 +3,7 @@
 // bytes: times are the commit's, and a pinned C compiler (.ci/zig) and the version of Go in go.mod decide the rest. The
 // container image holds Debian packages besides, and changes when Debian's archive does.
 //
-//	go run ./tools/release -zig build/zig/cc -o bin/release
+//	go run ./tools/release -zig build/zig -o bin/release
 //
 // build.go says for which systems. layout.go says what is in a package; archive.go, deb.go and image.go write it.
 // docs/release.md is the page for whoever makes a release.
@@ -22,7 +22,7 @@ import (
 
 func main() {
 	out := flag.String("o", "bin/release", "`folder` to write to; it must not exist or be empty")
-	zig := flag.String("zig", "build/zig/cc", "zig's C compiler, as .ci/zig makes it")
+	zig := flag.String("zig", "build/zig", "`folder` of zig's C compiler, as .ci/zig makes it")
 	image := flag.Bool("image", true, "make the container image, which needs mmdebstrap")
 	flag.Parse()
 	if err := release(".", *out, *zig, *image); err != nil {

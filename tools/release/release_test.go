@@ -310,6 +310,40 @@ func TestProgramChecks(t *testing.T) {
 	}
 }
 
+// TestCompiler builds a program in C and Go for every target twice, and checks what it asks for.
+func TestCompiler(t *testing.T) {
+	zig, err := filepath.Abs("../../build/zig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(zig, "made-from.txt")); err != nil {
+		t.Skip("no zig in build/zig: make release fetches it")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module small\n\ngo 1.26\n", "main.go": "package main\n\n" +
+		"// #include <math.h>\n// #cgo LDFLAGS: -lm\nimport \"C\"\n\nfunc main() { println(C.pow(2, 0.5)) }\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range targets {
+		var builds [2][]byte
+		for i := range builds {
+			path := filepath.Join(t.TempDir(), "small")
+			if err := x.goBuild(zig, dir, ".", path); err != nil {
+				t.Fatal(err)
+			}
+			builds[i] = read(t, path)
+		}
+		if err := x.check(builds[0]); err != nil {
+			t.Errorf("%s/%s: %v", x.os, x.arch, err)
+		}
+		if !bytes.Equal(builds[0], builds[1]) {
+			t.Errorf("%s/%s: two builds differ", x.os, x.arch)
+		}
+	}
+}
+
 // TestOut refuses a folder that holds something.
 func TestOut(t *testing.T) {
 	dir := t.TempDir()
