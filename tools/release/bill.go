@@ -78,7 +78,7 @@ func programBill(of stamp, programs []program, viewer string) *bill {
 
 // addModule lists a Go module that is in the program for a system.
 func (b *bill) addModule(path, version, sum string, in property) {
-	name := fmt.Sprintf("pkg:golang/%s@%s", path, url.QueryEscape(version))
+	name := fmt.Sprintf("pkg:golang/%s@%s", strings.ToLower(path), url.QueryEscape(version))
 	c := &component{Type: "library", Ref: name, Name: path, Version: version, PURL: name}
 	if sum != "" {
 		c.Properties = []property{{"vksplat:go.sum", sum}}

@@ -14,7 +14,7 @@ import (
 const control = `Package: vksplat
 Version: %s
 Architecture: %s
-Maintainer: The vksplat authors <vksplat@localhost>
+Maintainer: the vksplat authors
 Installed-Size: %d
 Depends: libc6 (>= %s), libvulkan1
 Recommends: mesa-vulkan-drivers | vulkan-icd, colmap, ffmpeg
