@@ -42,7 +42,7 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build release try-release windows docs quick test test-long check static gen tests \
+.PHONY: help demo bench build release try-release windows macos docs quick test test-long check static gen tests \
   python-env schedulers second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
@@ -83,6 +83,11 @@ windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by 
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go vet $$(go list ./... | grep -v /tools/)
 
+macos: ## vet for macOS, as far as cgo allows: the packages that do without Vulkan
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet $$(go list -f \
+	  '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "vksplat/vk"}}{{$$p = ""}}{{end}}{{end}}{{$$p}}' ./... | \
+	  grep -vx -e vksplat/vk -e 'vksplat/tools/.*')
+
 docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
 	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
@@ -93,7 +98,7 @@ quick: ## a verdict on a change in a minute or two, after the first build
 
 test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
-	@$(MAKE) --no-print-directory check windows python-env second-binding tests
+	@$(MAKE) --no-print-directory check windows macos python-env second-binding tests
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long

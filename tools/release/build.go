@@ -20,13 +20,14 @@ import (
 // glibc is the oldest version that the programs for Linux run with: Debian 10, Ubuntu 20.04, RHEL 8.
 const glibc = "2.28"
 
-// target is a system that programs are built for, with zig's name of it.
+// target is a system that programs are built for, with zig's name of it. The program for Windows is built by mingw-w64,
+// as make windows builds it.
 type target struct{ os, arch, zig string }
 
 var targets = []target{
 	{"linux", "amd64", "x86_64-linux-gnu." + glibc},
 	{"linux", "arm64", "aarch64-linux-gnu." + glibc},
-	{"windows", "amd64", "x86_64-windows-gnu"},
+	{"windows", "amd64", ""},
 }
 
 // program is what was built for a target.
@@ -65,12 +66,15 @@ func (m *maker) build(t target, zig string) error {
 	return nil
 }
 
-// goBuild builds a package in dir for the target, by zig's C compiler.
+// goBuild builds a package in dir for the target.
 func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
-	// The compiler takes its target from its name: Go's linker tries flags without the others that CC may have.
-	cc := filepath.Join(zig, "cc-"+t.zig)
-	if err := os.Symlink("cc", cc); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("name the C compiler for %s: %w", t.zig, err)
+	cc := "x86_64-w64-mingw32-gcc"
+	if t.zig != "" {
+		// The compiler takes its target from its name: Go's linker tries flags without the others that CC may have.
+		cc = filepath.Join(zig, "cc-"+t.zig)
+		if err := os.Symlink("cc", cc); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("name the C compiler for %s: %w", t.zig, err)
+		}
 	}
 	flags := strings.Join(append([]string{"-s -w -buildid="}, settings...), " ")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags", flags, pkg)

@@ -1,7 +1,7 @@
 // Command release makes the downloads of a version from the commit that is checked out: archives for Linux and Windows,
 // Debian packages, a container image, bills of materials and checksums. Two runs on the same commit write the same
-// bytes: times are the commit's, and a pinned C compiler (.ci/zig) and the version of Go in go.mod decide the rest. The
-// container image holds Debian packages besides, and changes when Debian's archive does.
+// bytes. Times are the commit's; the C compiler for Linux is pinned (.ci/zig), that for Windows is Debian's mingw-w64,
+// and go.mod says which Go. The container image holds Debian packages besides, and changes when Debian's archive does.
 //
 //	go run ./tools/release -zig build/zig -o bin/release
 //
