@@ -42,8 +42,8 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build release windows docs quick test test-long check static gen tests python-env schedulers \
-  second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build release try-release windows macos docs quick test test-long check static gen tests \
+  python-env schedulers second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -63,18 +63,30 @@ bench: ## measure training steps of made-up models, to build/bench.json; BENCH=.
 build: ## build bin/vksplat
 	go build -ldflags "-X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
-release: ## build bin/release/vksplat for Linux with glibc 2.28 or newer, by zig's C compiler from PyPI
+release: ## make the downloads in bin/release: archives, .deb, container image, checksums (docs/release.md)
 	@.ci/install release
 	@.ci/zig $(OUT)/zig
-	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath \
-	  -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
-	@.ci/glibc $(BIN)/release/vksplat 2.28
+	@rm -rf $(BIN)/release
+	go run ./tools/release -zig $(OUT)/zig -o $(BIN)/release
+
+try-release: ## install what release made in fresh Debians, run it on amd64 and arm64, make it again and compare
+	@.ci/install try
+	@.ci/try-release $(BIN)/release
+	@.ci/zig $(OUT)/zig
+	@rm -rf $(OUT)/again
+	GOCACHE="$(CURDIR)/$(OUT)/again-cache" go run ./tools/release -zig $(OUT)/zig -o $(OUT)/again
+	cmp $(BIN)/release/SHA256SUMS $(OUT)/again/SHA256SUMS
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
 	@.ci/install windows
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go vet $$(go list ./... | grep -v /tools/)
+
+macos: ## vet for macOS, as far as cgo allows: the packages that do without Vulkan
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet $$(go list -f \
+	  '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "vksplat/vk"}}{{$$p = ""}}{{end}}{{end}}{{$$p}}' ./... | \
+	  grep -vx -e vksplat/vk -e 'vksplat/tools/.*')
 
 docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
@@ -86,7 +98,7 @@ quick: ## a verdict on a change in a minute or two, after the first build
 
 test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
-	@$(MAKE) --no-print-directory check windows python-env second-binding tests
+	@$(MAKE) --no-print-directory check windows macos python-env second-binding tests
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long

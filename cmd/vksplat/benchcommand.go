@@ -8,10 +8,16 @@ import (
 	"vksplat/internal/run/bench"
 )
 
-func benchCommand(console *cli.Console) *cobra.Command {
+// benchOptions are the defaults of bench.
+func benchOptions(console *cli.Console) *bench.Options {
 	o := &bench.Options{Options: *trainingFor(console), Suite: bench.SuiteQuick, TrainSteps: -1, Settle: -1, Steps: -1,
 		Rounds: bench.BenchRounds}
 	o.Checkpoints.Off = true
+	return o
+}
+
+func benchCommand(console *cli.Console) *cobra.Command {
+	o := benchOptions(console)
 	cmd := &cobra.Command{
 		Use:   "bench [SCENE]...",
 		Short: "Measure training steps, pass by pass",

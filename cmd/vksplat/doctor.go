@@ -1,38 +1,104 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/bench"
+	"vksplat/internal/run/devicereport"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/pipeline/check"
 )
 
+// doctorOptions is everything that doctor is asked for.
+type doctorOptions struct {
+	bench.Options        // of the steps that a report times
+	report        string // the file of --report
+}
+
 func doctorCommand(console *cli.Console) *cobra.Command {
-	var o pipeline.DeviceOptions
+	o := &doctorOptions{Options: *benchOptions(console)}
+	o.Rounds = 1
 	cmd := &cobra.Command{
-		Use:   "doctor [--device ID]",
+		Use:   "doctor [--device ID] [--report FILE]",
 		Short: "Check the Vulkan loader, the drivers and every kernel on a device",
 		Long: "Check the Vulkan loader, the drivers, and the device's features, limits and memory, then\n" +
-			"compare every kernel on the device with the same kernel on the CPU.",
+			"compare every kernel on the device with the same kernel on the CPU. --report writes all of it\n" +
+			"to a file to send in, with the time of a training step, and without paths and serial numbers.",
 		Args: none,
-		RunE: runs(console, func([]string) error {
-			for _, note := range nvidiaNotes(os.DirFS("/"), os.Getenv) {
-				console.Printf("machine  %s\n", note)
-			}
-			err := check.Doctor(console.Stdout, (*deviceFlag)(&o.Select).String())
-			if errors.Is(err, check.ErrKernels) {
-				return fault.WithHint(err, "models from this device are not to be trusted: try a newer driver, and "+
-					"report the lines marked FAIL")
-			}
-			return err
-		}),
 	}
-	table := pickOptions([]optionGroup{{options: deviceOptions(&o)}}, "device")
+	own := []option{
+		text(&o.report, "report", "write the report to `FILE` too, with the time of a training step"),
+		overwriteOption(&o.Overwrite, "an existing file of --report"),
+	}
+	table := pickOptions([]optionGroup{{options: deviceOptions(&o.Device)}}, "device")
+	table[0].options = append(table[0].options, own...)
 	addFlags(console, cmd, table, helpLayout{})
+	o.Given = cmd.Flags().Changed
+	cmd.RunE = runs(console, func([]string) error {
+		if !o.Given("report") {
+			_, err := examine(console.Printf, console.Stdout, o)
+			return err
+		}
+		if o.report == "" || output.IsFolder(o.report) || !output.IsFolder(filepath.Dir(o.report)) {
+			return fault.Usagef("name a file in a folder that exists, as in --report report.txt",
+				"flag --report: %q cannot be written", o.report)
+		}
+		if err := output.RefuseExisting("report", o.Overwrite, o.report); err != nil {
+			return err
+		}
+		return reportDevice(console, o)
+	})
 	return cmd
+}
+
+// examine prints notes on the machine, then what check.Doctor finds.
+func examine(printf func(string, ...any), w io.Writer, o *doctorOptions) (check.Verdict, error) {
+	for _, note := range nvidiaNotes(os.DirFS("/"), os.Getenv) {
+		printf("machine  %s\n", note)
+	}
+	v, err := check.Doctor(w, (*deviceFlag)(&o.Device.Select).String())
+	if errors.Is(err, check.ErrKernels) {
+		return v, fault.WithHint(err, "models from this device are not to be trusted: try a newer driver, and "+
+			"report the lines marked FAIL")
+	}
+	return v, err
+}
+
+// reportDevice examines the device and times steps on it. What fails on the way is in the file, too.
+func reportDevice(console *cli.Console, o *doctorOptions) error {
+	var text, passes bytes.Buffer
+	both := cli.New(nil, io.MultiWriter(console.Stdout, &text), console.Stderr)
+	v, err := examine(both.Printf, both.Stdout, o)
+	r := &devicereport.Report{Device: v.Name, Driver: v.Driver, Kernels: v.Kernels, Right: v.Right}
+	ctx, stop := console.Interruptible(cli.Always("stopping after this step"))
+	defer stop()
+	if v.Name != "" && !errors.Is(err, pipeline.ErrDeviceLost) {
+		console.Printf("timing training steps\n")
+		stepsErr := resolveSettings(&o.Options.Options, o.Given)
+		if stepsErr == nil {
+			r.Steps, stepsErr = bench.StandardSteps(ctx, &o.Options, &passes)
+		}
+		err = errors.Join(err, stepsErr)
+	}
+	if ctx.Err() != nil {
+		return fault.ErrInterrupted
+	}
+	for _, s := range r.Steps {
+		console.Printf("step     %.4g s: %s\n", s.MS/1e3, s.Name)
+	}
+	r.Text, r.Passes, r.Failure = text.String(), passes.String(), err
+	if writeErr := r.Write(o.report); writeErr != nil {
+		return errors.Join(err, writeErr)
+	}
+	console.Printf("%s is the report to send in\n", cli.Quoted(o.report))
+	return err
 }

@@ -50,6 +50,9 @@ func addFlags(console *cli.Console, cmd *cobra.Command, table []optionGroup, lay
 	}
 	h.table = append(slices.Clip(table), last)
 	register(cmd.Flags(), h.table)
+	if h.after != nil {
+		cmd.Annotations = map[string]string{belowNote: h.after(true)}
+	}
 	offerValues(console, cmd, h.table)
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { h.print(cmd) })
 }

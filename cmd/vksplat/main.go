@@ -76,7 +76,7 @@ func rootCommand(console *cli.Console) *cobra.Command {
 		renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console),
 		convertCommand(console), viewCommand(console), inspectCommand(console), infoCommand(console),
 		farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console),
-		doctorCommand(console), completionCommand(console), versionCommand(console))
+		doctorCommand(console), completionCommand(console), manualCommand(console), versionCommand(console))
 	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()
 	wordHelp(root)

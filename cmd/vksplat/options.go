@@ -102,14 +102,15 @@ func register(fs *pflag.FlagSet, groups []optionGroup) {
 	fs.SortFlags = false
 	for _, g := range groups {
 		for i := range g.options {
-			g.options[i].register(fs)
+			g.options[i].register(fs, g.title)
 		}
 	}
 }
 
-func (o *option) register(fs *pflag.FlagSet) {
+func (o *option) register(fs *pflag.FlagSet, chapter string) {
 	f := fs.VarPF(o.value, o.name, o.short, o.usage())
 	f.NoOptDefVal = o.bare
+	f.Annotations = map[string][]string{chapterNote: {chapter}}
 }
 
 // usage is the help text with the source of the default.

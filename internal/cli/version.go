@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the linker for releases: -ldflags "-X main.version=1.2.3".
+// version is set by the linker for releases: -ldflags "-X vksplat/internal/cli.version=1.2.3".
 var version = ""
 
 // revision is the commit, set likewise where Go records none: -ldflags "-X vksplat/internal/cli.revision=$(git describe

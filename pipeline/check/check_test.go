@@ -102,10 +102,10 @@ func TestComplete(t *testing.T) {
 
 func TestDoctor(t *testing.T) {
 	var out bytes.Buffer
-	err := Doctor(&out, os.Getenv("VKSPLAT_DEVICE"))
+	v, err := Doctor(&out, os.Getenv("VKSPLAT_DEVICE"))
 	t.Log("\n" + out.String())
-	if err != nil {
-		t.Error(err)
+	if err != nil || v.Kernels != len(shaders.All) || v.Right != v.Kernels || v.Name == "" {
+		t.Errorf("%+v, %v", v, err)
 	}
 	for _, k := range shaders.All {
 		if !regexp.MustCompile(`(?m)^  pass ` + k.Name + ` `).Match(out.Bytes()) {
@@ -120,13 +120,13 @@ func TestDoctor(t *testing.T) {
 
 func TestDoctorWithoutDevice(t *testing.T) {
 	t.Run("no such device", func(t *testing.T) {
-		if err := Doctor(&bytes.Buffer{}, "99"); err == nil {
-			t.Error("no error")
+		if v, err := Doctor(&bytes.Buffer{}, "99"); err == nil || v != (Verdict{}) {
+			t.Errorf("%+v, %v", v, err)
 		}
 	})
 	t.Run("no loader", func(t *testing.T) {
 		t.Setenv("VKSPLAT_LOADER", filepath.Join(t.TempDir(), "none.so"))
-		if err := Doctor(&bytes.Buffer{}, "auto"); !errors.Is(err, vk.ErrNoLoader) {
+		if _, err := Doctor(&bytes.Buffer{}, "auto"); !errors.Is(err, vk.ErrNoLoader) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -16,16 +16,23 @@ import (
 // ErrKernels is in the chain of Doctor's error when a kernel computes something wrong.
 var ErrKernels = errors.New("kernels fail")
 
+// Verdict is what Doctor found on the device that it ran kernels on.
+type Verdict struct {
+	Name, Driver   string // "" where no device could be opened
+	CPU            bool   // it is software Vulkan
+	Kernels, Right int    // that were run, and that computed what their twins did
+}
+
 // Doctor writes to w what this machine's Vulkan is like (loader, drivers, each device with its features, limits and
 // memory, and what it lacks), then runs every kernel's cases on one device (device is "auto", an index or a UUID) and
 // writes pass or FAIL for each kernel. The error names the kernels that failed, or says why there is no device to run
 // on.
-func Doctor(w io.Writer, device string) error {
+func Doctor(w io.Writer, device string) (v Verdict, err error) {
 	p := &printer{w: w}
 	in, err := vk.Open(vk.InstanceOptions{})
 	if err != nil {
 		p.f("loader   FAIL: %v\n", err)
-		return errors.Join(err, p.err)
+		return v, errors.Join(err, p.err)
 	}
 	p.f("loader   found, by way of %s\n", vk.BackEnd)
 	for _, d := range in.Devices() {
@@ -34,11 +41,11 @@ func Doctor(w io.Writer, device string) error {
 	if device == "" {
 		device = "auto"
 	}
-	err = examine(p, in, device)
+	err = examine(p, in, device, &v)
 	for _, m := range in.Messages() {
 		p.f("validation: %s\n", m)
 	}
-	return errors.Join(err, p.err, in.Close())
+	return v, errors.Join(err, p.err, in.Close())
 }
 
 // printer keeps the first error of writing.
@@ -109,7 +116,7 @@ func features(f vk.Features) (have, lack []string) {
 }
 
 // examine runs all cases on the chosen device.
-func examine(p *printer, in *vk.Instance, device string) error {
+func examine(p *printer, in *vk.Instance, device string, v *Verdict) error {
 	info, note, err := in.Select(device)
 	if err != nil {
 		return err
@@ -125,10 +132,14 @@ func examine(p *printer, in *vk.Instance, device string) error {
 			p.f("  for a GPU: %s\n", vk.DriverHint())
 		}
 	}
+	v.Name, v.Driver, v.CPU = info.Name, info.Driver, info.Type == vk.CPU
 	var failed []string
 	start, table := time.Now(), Cases()
 	for _, k := range shaders.All {
-		if !p.kernel(d, k.Name, table) {
+		v.Kernels++
+		if p.kernel(d, k.Name, table) {
+			v.Right++
+		} else {
 			failed = append(failed, k.Name)
 		}
 		if d.Lost() {
