@@ -61,8 +61,8 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.SetGlobalNormalizationFunc(spelling())
 	root.AddCommand(captureCommand(console), trainCommand(console), partitionCommand(console), mergeCommand(console),
 		renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console),
-		convertCommand(console), viewCommand(console), inspectCommand(console), infoCommand(console),
-		farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console),
+		convertCommand(console), viewCommand(console), openCommand(console), inspectCommand(console),
+		infoCommand(console), farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console),
 		doctorCommand(console), completionCommand(console), versionCommand(console))
 	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()
