@@ -62,8 +62,8 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.AddCommand(captureCommand(console), trainCommand(console), partitionCommand(console), mergeCommand(console),
 		renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console),
 		convertCommand(console), viewCommand(console), openCommand(console), inspectCommand(console),
-		infoCommand(console), farmCommand(console), demoCommand(console), benchCommand(console), devicesCommand(console),
-		doctorCommand(console), completionCommand(console), versionCommand(console))
+		infoCommand(console), farmCommand(console), demoCommand(console), benchCommand(console),
+		devicesCommand(console), doctorCommand(console), completionCommand(console), versionCommand(console))
 	refuseSpaced(console, root)
 	root.InitDefaultHelpCmd()
 	wordHelp(root)

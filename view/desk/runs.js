@@ -7,7 +7,7 @@ const live = (j) => ['queued', 'running', 'stopping'].includes(j.state);
 // ---- jobs
 
 const kinds = { train: 'Training', capture: 'Finding cameras', export: 'Export', flight: 'Flight' };
-const states = { queued: 'waits', running: '', stopping: 'saving', done: 'done', stopped: 'stopped', failed: 'failed' };
+const states = { queued: 'queued', running: '', stopping: 'saving', done: 'done', stopped: 'stopped', failed: 'failed' };
 
 // What a job says of its progress in one line.
 export const progressText = (j) => {
@@ -133,7 +133,7 @@ const chosen = new Set(); // paths of runs to compare
 const stateOf = (run, jobs) => {
     const j = jobs.find((x) => x.run === run.path && x.kind === 'train' && live(x));
     if (j) {
-        return j.state === 'queued' ? 'waits' : 'trains';
+        return j.state === 'queued' ? 'queued' : 'training';
     }
     return run.resumable ? 'unfinished' : run.total && run.step >= run.total ? '' : 'ended early';
 };
@@ -144,7 +144,7 @@ const runCard = (run, jobs, now) => {
     box.checked = chosen.has(run.path);
     box.onchange = () => (box.checked ? chosen.add(run.path) : chosen.delete(run.path));
     return h('article', { class: 'run', 'data-run': run.path },
-        h('a', { href: pathTo('run', run.path) }, h('div', { class: 'frame' }, picture(run), state ? h('span', { class: `chip ${state === 'trains' ? 'on' : ''}` }, state) : null),
+        h('a', { href: pathTo('run', run.path) }, h('div', { class: 'frame' }, picture(run), state ? h('span', { class: `chip ${state === 'training' ? 'on' : ''}` }, state) : null),
             h('strong', {}, run.name),
             h('small', {}, [run.psnr ? `${run.psnr.toFixed(2)} dB` : null, run.splats ? `${count(run.splats)} splats` : null, run.seconds ? time(run.seconds) : null]
                 .filter(Boolean).join(' · ') || `step ${run.step.toLocaleString('en')} of ${run.total.toLocaleString('en')}`),
@@ -174,10 +174,12 @@ export const runsPage = (main) => {
 
 // ---- one run
 
-const formats = { '.spz': 'SPZ, small, for the web', '.sog': 'SOG, smallest, for the web', '.compressed.ply': 'compressed PLY', '.ply': 'PLY, everything', '.splat': '.splat', '.glb': 'GLB (glTF)', '.html': 'one web page that works offline' };
-const flights = { ellipse: 'around the scene', orbit: 'in a circle', spiral: 'in a spiral', interp: 'from photo to photo' };
+const formats = [['.spz', 'SPZ, small, for the web'], ['.sog', 'SOG, smallest, for the web'], ['.html', 'a web page that works offline'], ['.ply', 'PLY, nothing is lost'],
+    ['.compressed.ply', 'compressed PLY'], ['.splat', '.splat'], ['.glb', 'GLB (glTF)']];
+const flights = [['ellipse', 'around the scene'], ['orbit', 'in a circle'], ['spiral', 'in a spiral'], ['interp', 'from photo to photo']];
 
-const choice = (list, name) => h('select', { 'aria-label': name }, Object.entries(list).map(([value, text]) => h('option', { value }, text)));
+// list has pairs of a value and its text: keys of an object that are numbers would lose their order.
+const choice = (list, name) => h('select', { 'aria-label': name }, list.map(([value, text]) => h('option', { value }, text)));
 
 const exportCard = (path) => {
     const format = choice(formats, 'format');
@@ -188,8 +190,8 @@ const exportCard = (path) => {
 };
 
 const flightCard = (path) => {
-    const way = choice(flights, 'path'), seconds = choice({ 5: '5 s', 10: '10 s', 20: '20 s', 60: '60 s' }, 'duration'), size = choice({ 720: '720p', 1080: '1080p', 480: '480p' }, 'size');
-    return h('section', { class: 'card' }, h('h3', {}, 'Flight'), h('div', { class: 'row' }, way, seconds, size, action('Render', async () => {
+    const way = choice(flights, 'path'), seconds = choice([[10, '10 s'], [5, '5 s'], [20, '20 s'], [60, '60 s']], 'duration'), size = choice([[720, '720p'], [1080, '1080p'], [480, '480p']], 'size');
+    return h('section', { class: 'card flight' }, h('h3', {}, 'Flight'), h('div', { class: 'row' }, way, seconds, size, action('Render', async () => {
         await post('flight', { run: path, path: way.value, seconds: Number(seconds.value), height: Number(size.value) });
         asked();
     }, { class: 'primary' })));

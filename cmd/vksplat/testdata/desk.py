@@ -3,6 +3,7 @@
 import time
 
 import browser
+from playwright.sync_api import Error
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
 
@@ -20,8 +21,15 @@ def steps(page):
 
 def until(page, what, reached, patience=240):
     """Waits until reached() is true. The page's policy forbids what wait_for_function does."""
+
+    def now():
+        try:
+            return reached()
+        except Error:  # another page is on its way
+            return False
+
     end = time.monotonic() + patience
-    while not reached():
+    while not now():
         if time.monotonic() > end:
             raise SystemExit(f"{what}: not within {patience} s; the page says {page.inner_text('main')!r}")
         page.wait_for_timeout(50)
@@ -112,6 +120,33 @@ def export(page, task, log):
     shoot(page, task, "exported")
 
 
+def flight(page, task, log):
+    """A video, which is drawn and played on the page."""
+    page.get_by_label("duration").select_option("5")
+    page.get_by_label("size").select_option("480")
+    page.get_by_role("button", name="Render").click()
+    page.locator(".job[data-kind=flight]").wait_for()
+    if task["flight"]:
+        page.locator("video").wait_for(timeout=240000)
+        until(page, "the video", lambda: page.evaluate("document.querySelector('video').readyState") >= 1)
+        log["film"] = page.evaluate("document.querySelector('video').duration")
+        shoot(page, task, "flight")
+    else:
+        page.locator(".job[data-kind=flight]").get_by_role("button", name="Stop").click()
+
+
+def upload(page, task, log):
+    """Photos that are dropped: they are stored, and the search for cameras begins."""
+    page.get_by_role("link", name="Runs", exact=True).click()
+    page.set_input_files("#files", task["photos"])
+    page.locator(".job[data-kind=capture]").wait_for()
+    shoot(page, task, "upload")
+    job = page.locator(".job[data-kind=capture]")
+    until(page, "the end of the search", lambda: job.get_attribute("data-state") in ("done", "failed", "stopped"))
+    log["capture"] = [job.get_attribute("data-state"), job.inner_text()]
+    shoot(page, task, "captured")
+
+
 def compare(page, task, log):
     page.get_by_role("link", name="Compare").click()
     page.locator("table.compare").wait_for()
@@ -143,7 +178,7 @@ def phone(client, task, log):
 def script(client, task, log):
     context = client.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark")
     page = browser.new_page(context, log)
-    for part in begin, watch, stop, go_on, model, export, compare:
+    for part in begin, watch, stop, go_on, model, export, flight, compare, upload:
         part(page, task, log)
     log["violations"] = page.evaluate("window.violations")
     phone(client, task, log)

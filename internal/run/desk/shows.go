@@ -74,8 +74,13 @@ func (d *Desk) show(ctx context.Context, rel string) (string, error) {
 		defer close(s.over)
 		_ = d.runChild(life, []string{"view", path, cli.Switch("no-open")}, &s.process, func(line []byte) {
 			if address, is := strings.CutPrefix(string(line), shownAt); is {
+				d.mu.Lock()
 				s.address = address
-				ready <- struct{}{}
+				d.mu.Unlock()
+				select {
+				case ready <- struct{}{}:
+				default:
+				}
 			}
 		}, said.heard)
 	})
