@@ -22,7 +22,7 @@ func openTable(o *openFlags) []optionGroup {
 	server := pickOptions([]optionGroup{{options: viewTable(&o.show)[0].options}}, "port", "no-open", "host", "tls-cert",
 		"tls-key")
 	return []optionGroup{{options: append(server[0].options, integer(&o.maxUpload, "max-upload",
-		"take at most `N` gigabytes of photos or videos that are dropped on the page at once"))},
+		"take at most `N` gigabytes of uploads at once"))},
 		{options: deviceOptions(&o.device)}}
 }
 
