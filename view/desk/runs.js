@@ -61,9 +61,8 @@ const jobButtons = (j) => {
         list.push(h('a', { class: 'button primary', href: fileAddress(j.made, true), download: '' }, 'Download'));
     }
     if (j.state !== 'done' && j.kind === 'capture') {
-        list.push(action('Continue', async () => {
+        list.push(action(j.state === 'failed' ? 'Try again' : 'Continue', async () => {
             await post('capture', { path: j.scene });
-            await post('dismiss', { job: j.id });
             asked();
         }));
     }
@@ -86,7 +85,7 @@ const jobCard = (first) => {
         card.dataset.state = j.state;
         chip.textContent = states[j.state];
         chip.hidden = !chip.textContent;
-        numbers.textContent = progressText(j);
+        numbers.textContent = j.state === 'done' ? '' : progressText(j);
         numbers.hidden = !numbers.textContent;
         bar.hidden = !live(j);
         if (j.total) {
@@ -94,6 +93,7 @@ const jobCard = (first) => {
         } else {
             bar.removeAttribute('value');
         }
+        card.classList.toggle('over', !live(j) && !j.error);
         refill(said, [j.error, j.hint], () => complaint(j));
         refill(buttons, [j.state, j.watch, j.run, j.made], () => jobButtons(j));
     };
@@ -161,11 +161,14 @@ const welcome = () => h('section', { class: 'welcome' },
 
 export const runsPage = (main) => {
     const list = jobList(), grid = h('div', { class: 'grid' }), hello = h('div', {});
-    const title = h('h2', {}, 'Runs');
+    const compare = h('a', { class: 'button', href: '#/compare' }, 'Compare');
+    const title = h('div', { class: 'line' }, h('h2', {}, 'Runs'), compare);
     main.append(hello, list.box, title, grid);
+    grid.addEventListener('change', () => { compare.textContent = `Compare ${chosen.size || ''}`; });
     return (s) => {
         refill(hello, [!s.runs.length && !s.jobs.length], () => (s.runs.length || s.jobs.length ? null : welcome()));
-        list.update(s.jobs);
+        list.update(s.jobs.filter((j) => j.kind !== 'train' || live(j) || j.state === 'failed')); // others are runs below
+        compare.textContent = `Compare ${chosen.size || ''}`;
         title.hidden = !s.runs.length;
         const minute = Math.floor(s.now / 60);
         refill(grid, [s.runs, minute, s.runs.map((r) => stateOf(r, s.jobs))], () => s.runs.map((r) => runCard(r, s.jobs, s.now)));
@@ -182,9 +185,14 @@ const flights = [['ellipse', 'around the scene'], ['orbit', 'in a circle'], ['sp
 const choice = (list, name) => h('select', { 'aria-label': name }, list.map(([value, text]) => h('option', { value }, text)));
 
 const exportCard = (path) => {
-    const format = choice(formats, 'format');
-    return h('section', { class: 'card' }, h('h3', {}, 'Export'), h('div', { class: 'row' }, format, action('Export', async () => {
-        await post('export', { path, format: format.value });
+    const format = choice(formats, 'format'), box = () => h('input', { type: 'checkbox' });
+    const upright = box(), clean = box(), few = choice([[0, 'all splats'], [2000000, '2 M splats'], [1000000, '1 M splats'], [500000, '500 k splats'], [200000, '200 k splats']], 'splats');
+    const options = h('div', { class: 'row options' }, h('label', { title: 'turn the photos’ up to that of viewers' }, upright, 'upright'),
+        h('label', { title: 'leave out isolated splats' }, clean, 'without outliers'), few);
+    format.onchange = () => { options.hidden = format.value === '.html'; };
+    return h('section', { class: 'card' }, h('h3', {}, 'Export'), options, h('div', { class: 'row' }, format, action('Export', async () => {
+        const page = format.value === '.html';
+        await post('export', { path, format: format.value, upright: !page && upright.checked, clean: !page && clean.checked, splats: page ? 0 : Number(few.value) });
         asked();
     }, { class: 'primary' })));
 };
@@ -254,8 +262,8 @@ export const runPage = (main, path) => {
     const plot = curves();
     const chip = h('span', { class: 'chip' });
     main.append(h('h1', { class: 'title' }, name, chip),
-        h('div', { class: 'split' }, h('div', {}, shot, plot.box),
-            h('div', {}, h('section', { class: 'card' }, buttons, bar, numbers, said, facts), more, list.box, videos)));
+        h('div', { class: 'split' }, h('div', {}, shot, plot.box, videos),
+            h('div', {}, h('section', { class: 'card' }, buttons, bar, numbers, said, facts), more, list.box)));
     let asking = false, asksAt = 0, ran = false;
     const readCurve = async () => {
         asking = true;

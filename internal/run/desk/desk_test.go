@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,7 +133,7 @@ func TestMade(t *testing.T) {
 	run := b.begin("train", strings.Replace(train, "garden", "short", 1))
 	b.until("it is trained", func(s *seenState) bool { return s.job(run).State == StateDone })
 	const path = `"vksplat/runs/short-fast"`
-	spz := b.begin("export", `{"path":`+path+`,"format":".spz"}`)
+	spz := b.begin("export", `{"path":`+path+`,"format":".spz","upright":true,"splats":5}`)
 	film := b.begin("flight", `{"run":`+path+`,"path":"orbit","seconds":5,"height":720}`)
 	cameras := b.begin("capture", `{"path":"garden"}`)
 	s := b.until("all is made", func(s *seenState) bool {
@@ -148,6 +149,9 @@ func TestMade(t *testing.T) {
 	}
 	if made := s.job(cameras).Made; made != "vksplat/scenes/garden" || !output.IsFolder(filepath.Join(b.root, made)) {
 		t.Errorf("cameras: %s", made)
+	}
+	if list := b.find(spz).args; !slices.Equal(list[3:], []string{"--orient=up", "--max-splats=5"}) {
+		t.Errorf("%q", list)
 	}
 	for _, name := range []string{"file?path=garden/transforms.json", "file?path=vksplat/exports",
 		"file?path=../etc/passwd", "picture?run=../..", "picture?run=garden", "curve?run=/etc"} {

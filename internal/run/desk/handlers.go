@@ -45,7 +45,7 @@ func (d *Desk) handle(s *view.Server) {
 	s.HandlePost("train", changes(func(r *trainRequest) (any, error) { return made(d.train(r)) }))
 	s.HandlePost("resume", changes(func(r *wish) (any, error) { return made(d.resume(r.Path)) }))
 	s.HandlePost("capture", changes(func(r *wish) (any, error) { return made(d.capture(r.Path)) }))
-	s.HandlePost("export", changes(func(r *wish) (any, error) { return made(d.export(r.Path, r.Format)) }))
+	s.HandlePost("export", changes(func(r *exportRequest) (any, error) { return made(d.export(r)) }))
 	s.HandlePost("flight", changes(func(r *flightRequest) (any, error) { return made(d.flight(r)) }))
 	s.HandlePost("stop", changes(func(r *wish) (any, error) { return done, d.halt(r.Job, r.Now) }))
 	s.HandlePost("dismiss", changes(func(r *wish) (any, error) {
@@ -58,10 +58,9 @@ func (d *Desk) handle(s *view.Server) {
 
 // wish is what most buttons send.
 type wish struct {
-	Path   string `json:"path"`
-	Format string `json:"format"`
-	Job    string `json:"job"`
-	Now    bool   `json:"now"`
+	Path string `json:"path"`
+	Job  string `json:"job"`
+	Now  bool   `json:"now"`
 }
 
 var done = struct{}{}
@@ -191,16 +190,6 @@ func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, map[string]string{"at": showPath + id + "/"})
-}
-
-// picture serves the preview of a run.
-func (d *Desk) picture(w http.ResponseWriter, r *http.Request) {
-	dir, err := d.absolute(r.URL.Query().Get("run"))
-	if err == nil {
-		serveFile(w, r, filepath.Join(dir, previewFile))
-		return
-	}
-	http.Error(w, "there is no such run", http.StatusNotFound)
 }
 
 // file serves what was exported or rendered.

@@ -72,6 +72,9 @@ func (j *job) live() bool {
 func (d *Desk) add(j *job) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.jobs = slices.DeleteFunc(d.jobs, func(old *job) bool { // the new job goes on with what that one did
+		return old.Kind == j.Kind && old.Made == j.Made && !old.live()
+	})
 	d.last++
 	j.ID, j.State = strconv.Itoa(d.last), StateQueued
 	d.jobs = append(d.jobs, j)

@@ -133,8 +133,8 @@ func (d *Desk) summarise(dir string) runSummary {
 			s.ModelBytes = info.Size()
 		}
 	}
-	if info, err := os.Stat(filepath.Join(dir, previewFile)); err == nil {
-		s.Picture = info.ModTime().Unix()
+	if _, at := pictureOf(dir); !at.IsZero() {
+		s.Picture = at.Unix()
 	}
 	if !changed.IsZero() {
 		s.Changed = changed.Unix()

@@ -178,25 +178,55 @@ func (d *Desk) sceneOf(footage, name string) string {
 	return d.reserve(scenesFolder, name, "")
 }
 
+// pageFormat is a page with viewer and model.
+const pageFormat = ".html"
+
 // exportFormats are what the page offers, by the ends of names.
-var exportFormats = []string{".ply", ".compressed.ply", ".spz", ".sog", ".splat", ".glb", ".html"}
+var exportFormats = []string{".ply", ".compressed.ply", ".spz", ".sog", ".splat", ".glb", pageFormat}
+
+// exportRequest asks for a file of a run's newest model, and what is changed on the way.
+type exportRequest struct {
+	Path    string `json:"path"`
+	Format  string `json:"format"`
+	Upright bool   `json:"upright"` // up of the cameras becomes that of viewers
+	Clean   bool   `json:"clean"`   // without isolated splats
+	Splats  int    `json:"splats"`  // the most important ones; 0: all
+}
+
+// changes are the flags of convert.
+func (r *exportRequest) changes() (args []string) {
+	if r.Upright {
+		args = append(args, cli.Flag("orient", "up"))
+	}
+	if r.Clean {
+		args = append(args, cli.Switch("prune-outliers"))
+	}
+	if r.Splats > 0 {
+		args = append(args, cli.Flag("max-splats", strconv.Itoa(r.Splats)))
+	}
+	return args
+}
 
 // export queues a conversion of a run's newest model.
-func (d *Desk) export(rel, format string) (string, error) {
-	if !slices.Contains(exportFormats, format) {
-		return "", fault.Usagef("", "export: there is no format %.20q", format)
+func (d *Desk) export(r *exportRequest) (string, error) {
+	changes := r.changes()
+	switch {
+	case !slices.Contains(exportFormats, r.Format) || r.Splats < 0:
+		return "", fault.Usagef("", "export: there is no format %.20q of %d splats", r.Format, r.Splats)
+	case r.Format == pageFormat && len(changes) > 0:
+		return "", fault.Usagef("export another format", "export: a page shows the model as it is")
 	}
-	out, err := d.runFolder(rel)
+	out, err := d.runFolder(r.Path)
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(d.data(exportsFolder), 0o777); err != nil {
 		return "", output.FolderError(d.data(exportsFolder), err)
 	}
-	file := d.reserve(exportsFolder, filepath.Base(out), format)
+	file := d.reserve(exportsFolder, filepath.Base(out), r.Format)
 	j := &job{Kind: kindExport, Title: filepath.Base(file), Run: d.relative(out), Made: d.relative(file),
-		lane: laneCores, args: []string{"convert", out, file}}
-	if format == ".html" {
+		lane: laneCores, args: append([]string{"convert", out, file}, changes...)}
+	if r.Format == pageFormat {
 		j.args = []string{"view", out, cli.Flag("html", file)}
 	}
 	return d.add(j), nil
