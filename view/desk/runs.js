@@ -135,7 +135,10 @@ const stateOf = (run, jobs) => {
     if (j) {
         return j.state === 'queued' ? 'queued' : 'training';
     }
-    return run.resumable ? 'unfinished' : run.total && run.step >= run.total ? '' : 'ended early';
+    if (run.resumable) {
+        return 'unfinished';
+    }
+    return run.total && run.step >= run.total ? '' : run.step || run.has_model ? 'ended early' : 'just begun'; // perhaps by another program
 };
 
 const runCard = (run, jobs, now) => {

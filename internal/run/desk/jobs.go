@@ -32,7 +32,8 @@ type lane int
 
 const (
 	laneDevice lane = iota // the GPU
-	laneCores              // most cores, for minutes
+	laneCores              // most cores, for minutes: photos are compared
+	laneExports            // some cores, for seconds
 	lanes
 )
 

@@ -225,7 +225,7 @@ func (d *Desk) export(r *exportRequest) (string, error) {
 	}
 	file := d.reserve(exportsFolder, filepath.Base(out), r.Format)
 	j := &job{Kind: kindExport, Title: filepath.Base(file), Run: d.relative(out), Made: d.relative(file),
-		lane: laneCores, args: append([]string{"convert", out, file}, changes...)}
+		lane: laneExports, args: append([]string{"convert", out, file}, changes...)}
 	if r.Format == pageFormat {
 		j.args = []string{"view", out, cli.Flag("html", file)}
 	}
