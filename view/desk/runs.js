@@ -18,7 +18,7 @@ export const progressText = (j) => {
         return 'Saves and stops.';
     }
     const parts = [];
-    if (j.total && j.step) {
+    if (j.total && j.step && j.kind !== 'capture') {
         parts.push(`${j.kind === 'flight' ? 'picture' : 'step'} ${j.step.toLocaleString('en')} of ${j.total.toLocaleString('en')}`);
     }
     if (j.doing) {

@@ -142,6 +142,9 @@ func TestMade(t *testing.T) {
 	if j := s.job(film); j.Step != 3 || j.Total != 10 {
 		t.Errorf("%+v", j)
 	}
+	if j := s.job(cameras); j.Step != 3 || j.Total != 7 {
+		t.Errorf("%+v", j)
+	}
 	for _, id := range []string{spz, film} {
 		if status, text := b.ask(http.MethodGet, "file?path="+s.job(id).Made, "", nil); status != 200 || text != "made" {
 			t.Errorf("%s: %d %s", s.job(id).Made, status, text)

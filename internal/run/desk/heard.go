@@ -33,7 +33,11 @@ const (
 	shownAt   = "open in a browser: "
 )
 
-var pictureLine = regexp.MustCompile(`^picture (\d+)/(\d+)`)
+// What render and capture say of their progress.
+var (
+	pictureLine = regexp.MustCompile(`^picture (\d+)/(\d+)`)
+	partLine    = regexp.MustCompile(`(\d+) of (\d+)`)
+)
 
 // heard takes in a line of a job's process.
 func (d *Desk) heard(j *job, line []byte, stdout bool) {
@@ -45,8 +49,7 @@ func (d *Desk) heard(j *job, line []byte, stdout bool) {
 	}
 	text := strings.TrimSpace(wording.Printable(string(line)))
 	if m := pictureLine.FindStringSubmatch(text); m != nil {
-		j.Step, _ = strconv.Atoi(m[1]) // the pattern found digits
-		j.Total, _ = strconv.Atoi(m[2])
+		j.progress(m)
 		return
 	}
 	if address, is := strings.CutPrefix(text, watchedAt); is {
@@ -61,6 +64,21 @@ func (d *Desk) heard(j *job, line []byte, stdout bool) {
 		j.Hint = hint
 	} else if text != "" && j.Kind != kindTrain {
 		j.Doing = text
+		j.progress(partLine.FindStringSubmatch(text))
+	}
+}
+
+// progress takes in a match of a pattern with two numbers. Without one, nobody knows how much is left.
+func (j *job) progress(m []string) {
+	j.Step, j.Total = 0, 0
+	if m == nil {
+		return
+	}
+	if n, err := strconv.Atoi(m[1]); err == nil {
+		j.Step = n
+	}
+	if n, err := strconv.Atoi(m[2]); err == nil && n >= j.Step {
+		j.Total = n
 	}
 }
 
