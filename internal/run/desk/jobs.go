@@ -31,9 +31,9 @@ const (
 type lane int
 
 const (
-	laneDevice lane = iota // the GPU
-	laneCores              // most cores, for minutes: photos are compared
-	laneExports            // some cores, for seconds
+	laneDevice  lane = iota // the GPU
+	laneCores               // most cores, for minutes: photos are compared
+	laneExports             // some cores, for seconds
 	lanes
 )
 
