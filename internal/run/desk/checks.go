@@ -58,7 +58,7 @@ const (
 	mostChecks = 200
 	maxOutput  = 64 << 20 // bytes of a child's JSON
 	// rehearsedFor is the time limit of rehearsals, of which they take a part.
-	rehearsedFor = "20s"
+	rehearsedFor = "60s"
 )
 
 // good reports whether an answer is still good.

@@ -90,6 +90,10 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err := (&show.Options{Server: o.Server}).Check(); err != nil {
 		return err
 	}
+	if o.MaxUpload <= 0 {
+		return fault.Usagef("give 1 or more", "%s: %d gigabytes leave room for nothing", fault.Named("max-upload"),
+			o.MaxUpload/1e9)
+	}
 	if o.Program == "" {
 		if o.Program, err = os.Executable(); err != nil {
 			return err
