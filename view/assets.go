@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-//go:embed supersplat page live
+//go:embed supersplat page live desk
 var assetFiles embed.FS
 
 // assetTypes are the kinds of assets, by the end of their names.

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"html"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -25,7 +26,8 @@ type refusal struct {
 }
 
 // guarded is the handler of all requests. It answers those that come from a page of this server or from no page at all,
-// under a name that can be this machine's, and that show the token or the cookie that the token brought.
+// under a name that can be this machine's, and that show the token or the cookie that the token brought. What changes
+// something (HandlePost) must come from a page of this server.
 func (s *Server) guarded() http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		w := &steady{plain, http.NewResponseController(plain)}
@@ -40,7 +42,7 @@ func (s *Server) guarded() http.Handler {
 		h.Set("Cache-Control", "no-store")
 		if no := s.refuses(r); no != nil {
 			if no.status == http.StatusMethodNotAllowed {
-				h.Set("Allow", "GET, HEAD")
+				h.Set("Allow", s.methods())
 			}
 			h.Set("Connection", "close")
 			http.Error(w, no.text, no.status)
@@ -48,7 +50,10 @@ func (s *Server) guarded() http.Handler {
 		}
 		secretShown(r.Context())
 		if name, below := strings.CutPrefix(r.URL.Path, s.prefix); below {
-			s.handlers[name].ServeHTTP(w, r)
+			if r.Method == http.MethodPost {
+				r.Body = &steadyBody{r.Body, w.control}
+			}
+			s.handlerOf(r.Method, name).ServeHTTP(w, r)
 			return
 		}
 		s.enter(w, r.URL.Query())
@@ -58,17 +63,18 @@ func (s *Server) guarded() http.Handler {
 // refuses says why a request is not answered, nil if it is. One that shows no secret learns nothing about what there
 // is.
 func (s *Server) refuses(r *http.Request) *refusal {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return &refusal{http.StatusMethodNotAllowed, "only GET and HEAD are known here"}
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if !reads && (r.Method != http.MethodPost || len(s.actions) == 0) {
+		return &refusal{http.StatusMethodNotAllowed, "only " + s.methods() + " are known here"}
 	}
 	if !s.knows(r.Host) {
 		return &refusal{http.StatusForbidden, "this server does not have that name"}
 	}
 	entry := r.URL.Path == "/"
-	if !s.ownOrigin(r, entry) {
+	if !s.ownOrigin(r, entry && reads) || !reads && r.Header.Get("Origin") == "" {
 		return &refusal{http.StatusForbidden, "pages of other servers are not answered"}
 	}
-	if entry {
+	if entry && reads {
 		if !s.admits(r.URL.Query().Get(tokenKey)) {
 			return &refusal{http.StatusForbidden,
 				"open the address that vksplat printed: it holds the token that is needed"}
@@ -80,10 +86,33 @@ func (s *Server) refuses(r *http.Request) *refusal {
 			"open the address that vksplat printed: it holds the token that is needed"}
 	}
 	name, below := strings.CutPrefix(r.URL.Path, s.prefix)
-	if _, known := s.handlers[name]; !below || !known {
+	if !below || s.handlerOf(r.Method, name) == nil {
 		return &refusal{http.StatusNotFound, "there is nothing here"}
 	}
 	return nil
+}
+
+// handlerOf finds who answers a method at a name below prefix, nil if nobody does.
+func (s *Server) handlerOf(method, name string) http.Handler {
+	of := s.handlers
+	if method == http.MethodPost {
+		of = s.actions
+	}
+	if h, known := of[name]; known {
+		return h
+	}
+	if first, _, below := strings.Cut(name, "/"); below {
+		return of[first+"/"]
+	}
+	return nil
+}
+
+// methods lists those that the server knows.
+func (s *Server) methods() string {
+	if len(s.actions) > 0 {
+		return "GET, HEAD, POST"
+	}
+	return "GET, HEAD"
 }
 
 // admits looks at both tokens, and takes the one that works once.
@@ -163,4 +192,15 @@ func (s *steady) wait() { _ = s.control.SetWriteDeadline(time.Now().Add(writeTim
 func (s *steady) Write(p []byte) (int, error) {
 	s.wait()
 	return s.ResponseWriter.Write(p)
+}
+
+// steadyBody takes a request's body as long as it takes, as long as some of it comes all the time.
+type steadyBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *steadyBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(readTimeout)) // a connection that knows none is a test's
+	return b.ReadCloser.Read(p)
 }

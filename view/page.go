@@ -21,8 +21,8 @@ const handlerHash = "'unsafe-hashes' 'sha256-jHF5hTIlMDyGZRAsNK0HO/WFYrwPvI2I1q0
 // pagePolicy lets pages use this server and what they make themselves, and nothing else: workers come from the viewer's
 // own text.
 const pagePolicy = "default-src 'none'; script-src 'self' " + handlerHash +
-	"; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; worker-src blob:; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"; style-src 'self'; img-src 'self' data: blob:; media-src 'self'; connect-src 'self'; " +
+	"worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Scene is what a page shows.
 type Scene struct {

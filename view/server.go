@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -57,13 +58,14 @@ type Server struct {
 	// this machine must not get ours
 	prefix string
 
-	handlers map[string]http.Handler // by name below prefix
+	handlers map[string]http.Handler // of GET and HEAD, by name below prefix
+	actions  map[string]http.Handler // of POST
 }
 
 // Listen takes the port. Nothing is answered before Serve.
 func Listen(o ServerOptions) (*Server, error) {
 	s := &Server{scheme: "http", host: o.Host, token: secret(), once: secret(), session: secret(),
-		handlers: map[string]http.Handler{}}
+		handlers: map[string]http.Handler{}, actions: map[string]http.Handler{}}
 	id := make([]byte, 8)
 	fill(id)
 	s.prefix = "/" + hex.EncodeToString(id) + "/"
@@ -131,8 +133,15 @@ func secret() string {
 }
 
 // Handle serves what is at name, relative to the session's address; "" is the page that the browser is sent to. All
-// names are registered before Serve.
+// names are registered before Serve. A name like "show/" serves what is below it; Below says what that is.
 func (s *Server) Handle(name string, h http.Handler) { s.handlers[name] = h }
+
+// HandlePost has requests of a page of this server change something. It is registered as Handle does it. The handler
+// bounds the body; how long that takes is bounded here.
+func (s *Server) HandlePost(name string, h http.Handler) { s.actions[name] = h }
+
+// Below returns what a request asks for below prefix.
+func (s *Server) Below(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, s.prefix) }
 
 // Public reports whether other machines reach the server.
 func (s *Server) Public() bool { return !s.loopback }

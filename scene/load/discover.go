@@ -300,6 +300,9 @@ func describesCapture(dir string) bool {
 	return err == nil && what.format != ""
 }
 
+// IsCapture tells whether a folder has the cameras of a capture. Whether they can be read, Capture says.
+func IsCapture(dir string) bool { return describesCapture(dir) }
+
 // IsFootage tells whether a path is a video, or a folder of photos or videos that describes no capture: they lie in the
 // folder itself, and nothing says where they were taken.
 func IsFootage(path string) bool {

@@ -392,6 +392,7 @@ if (window.innerWidth > 700) {
     document.body.classList.add('open');
     element('toggle').setAttribute('aria-expanded', 'true');
 }
+element('back').hidden = !new URLSearchParams(location.search).has('desk'); // vksplat open leads here
 if (finished) {
     document.body.classList.add('finished');
     element('pause').disabled = true;

@@ -54,8 +54,20 @@ const makeRoom = () => {
     }
 };
 
+// The way back to the page of vksplat open, which led here.
+const linkBack = () => {
+    const a = document.createElement('a');
+    a.className = 'back';
+    a.href = '../../';
+    a.textContent = '‹ Runs';
+    document.body.append(a);
+};
+
 const start = async () => {
     makeRoom();
+    if (new URLSearchParams(location.search).has('desk')) {
+        linkBack();
+    }
     document.documentElement.style.background = `rgb(${scene.settings.background.color.map((c) => 255 * c)})`; // also where the canvas ends between two pixels
     const query = new URLSearchParams(location.search);
     scene.settings.cameras[0].initial.fov = fieldOfView(scene.picture);

@@ -45,7 +45,7 @@ func (r *Run) equip(ctx context.Context) error {
 	r.Capture.Points = nil // they have done their work
 	r.warnPlan()
 	if r.DryRun {
-		return nil
+		return r.predict(ctx, cams, init, options)
 	}
 	if err := r.openPhotos(ctx, cams); err != nil {
 		return err

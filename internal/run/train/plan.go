@@ -13,12 +13,16 @@ import (
 // devices.
 func (r *Run) showPlan() error {
 	if r.PlanJSON {
-		return r.Console.PrintJSON(r.plan)
+		return r.Console.PrintJSON(planJSON{r.plan, r.predicted})
 	}
 	if r.chosen != "" || len(r.others) > 0 {
 		r.Console.Printf("%s\n", r.deviceNames())
 	}
-	return printPlan(r.Console, r.plan)
+	if err := printPlan(r.Console, r.plan); err != nil || r.predicted == nil {
+		return err
+	}
+	r.Console.Printf("time  %s\n", r.predicted.text(r.TimeLimit))
+	return nil
 }
 
 // printPlan prints what training would use memory for.

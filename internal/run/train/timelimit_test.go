@@ -373,3 +373,30 @@ func TestNoLimit(t *testing.T) {
 		t.Errorf("a limit of several blocks: %v", err)
 	}
 }
+
+// TestPredict has a dry run with a limit say how long all steps take, and write nothing.
+func TestPredict(t *testing.T) {
+	o := timed(t, runtest.SmallScene(t, 300), "", "10s", "10s")
+	o.DryRun, o.PlanJSON = true, true
+	var said strings.Builder
+	if _, err := Do(cli.New(nil, &said, io.Discard), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	var plan struct {
+		Splats     int
+		Prediction *prediction
+	}
+	if err := json.Unmarshal([]byte(said.String()), &plan); err != nil || plan.Splats == 0 || plan.Prediction == nil {
+		t.Fatalf("%s: %v", &said, err)
+	}
+	if p := plan.Prediction; p.Steps != 250 || p.Seconds < 2400 || p.Seconds > 2700 || p.Fit < 50 || p.Fit > 100 {
+		t.Errorf("%+v", p)
+	}
+	o = timed(t, o.Scene, "", "10s", "10s")
+	o.DryRun = true
+	said.Reset()
+	if _, err := Do(cli.New(nil, &said, io.Discard), o, nil); err != nil ||
+		!strings.Contains(said.String(), "for 250 steps, by a rehearsal") {
+		t.Errorf("%v, said %s", err, &said)
+	}
+}

@@ -60,6 +60,8 @@ type Run struct {
 	fingerprint string                   // of the capture, "" until a checkpoint needs it
 	altered     bool                     // photos were changed under the run, which has been told
 
+	predicted *prediction // of a dry run with a time limit, else nil
+
 	Live    Viewer   // nil without one
 	preview *preview // nil without --preview
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/internal/run/output"
+	"vksplat/scene/synth"
+	"vksplat/view/playtest"
+)
+
+// worked is what testdata/desk.py tells.
+type worked struct {
+	Requests, Errors, Violations []string
+	Verdict, Costs, Watched      string
+	Stopped, Download            string
+	Continued                    []int // the step at which it stopped, and one after it went on
+	Bytes, Columns               int
+	Film                         float64 // seconds
+	Capture                      []string
+	Wide                         map[string]int // px that pages take on a phone
+}
+
+// TestPlayDesk works on the page of open in a browser, with a mouse and on a phone: a real training is started,
+// watched, stopped and continued, and its model opened and exported.
+func TestPlayDesk(t *testing.T) {
+	needDevice(t)
+	root := t.TempDir()
+	scene := filepath.Join(root, "garden")
+	if err := synth.Write(scene, synth.Options{Images: 12, Width: 160, Height: 120, Points: 1500}); err != nil {
+		t.Fatal(err)
+	}
+	photos, err := filepath.Glob(filepath.Join(scene, "images", "*"))
+	if err != nil || len(photos) < 2 {
+		t.Fatal(photos, err)
+	}
+	_, missing := exec.LookPath("ffmpeg")
+	v := startShown(t, "open in a browser: ", "open", root, "--no-open")
+	var log worked
+	playtest.Run(t, filepath.Join("testdata", "desk.py"), map[string]any{"url": v.address, "scene": "garden",
+		"shots": os.Getenv("VKSPLAT_SHOTS"), "photos": photos[:2], "flight": missing == nil,
+		"places": map[string]string{"runs": "#/", "new": "#/new/", "verdict": "#/new/garden",
+			"run": "#/run/vksplat/runs/garden-default", "compare": "#/compare"}}, &log)
+	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	v.wait(t)
+	if log.Verdict == "" || !strings.Contains(log.Costs, "takes about") || !strings.Contains(log.Costs, "device memory") {
+		t.Errorf("verdict %q, costs %q", log.Verdict, log.Costs)
+	}
+	if log.Watched != "true" || !strings.Contains(log.Stopped, "held-out photos") {
+		t.Errorf("watched %q, stopped %q", log.Watched, log.Stopped)
+	}
+	if len(log.Continued) != 2 || log.Continued[1] <= log.Continued[0] || log.Continued[0] == 0 {
+		t.Errorf("continued at steps %v", log.Continued)
+	}
+	if log.Download != "garden-default.spz" || log.Bytes == 0 || log.Columns != 1 {
+		t.Errorf("downloaded %q, %d bytes; %d runs compared", log.Download, log.Bytes, log.Columns)
+	}
+	if missing == nil && (log.Film < 4.9 || log.Film > 5.1) {
+		t.Errorf("the flight takes %g s", log.Film)
+	}
+	if len(log.Capture) != 2 || !output.IsFolder(filepath.Join(root, "vksplat", "uploads")) {
+		t.Errorf("captured %q", log.Capture)
+	}
+	for name, wide := range log.Wide {
+		if wide > 390 {
+			t.Errorf("on a phone, %s is %d px wide", name, wide)
+		}
+	}
+	u, err := url.Parse(v.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range log.Requests {
+		if base := "http://" + u.Host + "/"; !strings.HasPrefix(r, base) && !strings.HasPrefix(r, "data:") &&
+			!strings.HasPrefix(r, "blob:") {
+			t.Errorf("the page asks for %s", r)
+		}
+	}
+	if len(log.Errors) > 0 || len(log.Violations) > 0 || len(log.Wide) != 5 {
+		t.Errorf("errors %q, against the policy %q, phone %v", log.Errors, log.Violations, log.Wide)
+	}
+}

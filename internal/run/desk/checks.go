@@ -1,0 +1,193 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/scene/inspect"
+)
+
+// check is what is asked of a capture: the verdict, or the plan of a training. It is answered by a child, once; pages
+// ask again and again until it is.
+type check struct {
+	Ready bool   `json:"ready"`
+	Error string `json:"error,omitempty"`
+	Hint  string `json:"hint,omitempty"`
+
+	Report  *inspect.Report `json:"report,omitempty"`  // of a verdict, without the table of cameras
+	Cameras int             `json:"cameras,omitempty"` //
+	Plan    *plan           `json:"plan,omitempty"`
+
+	asked time.Time
+}
+
+// plan is what train --dry-run says.
+type plan struct {
+	Ceiling int `json:"ceiling"` // splats
+	Device  struct {
+		Total  int64 `json:"total"`
+		Budget int64 `json:"budget"`
+	} `json:"device"`
+	Host struct {
+		Process  int64 `json:"process"`
+		Cache    int64 `json:"cache"`
+		Decode   int64 `json:"decode"`
+		Readback int64 `json:"readback"`
+	} `json:"host"`
+	Prediction *struct {
+		Steps   int     `json:"steps"`
+		Seconds float64 `json:"seconds"`
+	} `json:"prediction,omitempty"`
+	Recipe string `json:"recipe,omitempty"` // what train says of it
+	Busy   bool   `json:"busy,omitempty"`   // the device trains, so that no time was measured
+}
+
+const (
+	checkedFor = 10 * time.Minute // an answer is good: a folder may change
+	busyFor    = 15 * time.Second // likewise, of a plan without a time
+	failedFor  = 5 * time.Second  // likewise, of a failure
+	mostChecks = 200
+	maxOutput  = 64 << 20 // bytes of a child's JSON
+	// rehearsedFor is the time limit of rehearsals, of which they take a part.
+	rehearsedFor = "60s"
+)
+
+// good reports whether an answer is still good.
+func (c *check) good(now time.Time) bool {
+	most := checkedFor
+	switch {
+	case !c.Ready:
+		return true
+	case c.Error != "":
+		most = failedFor
+	case c.Plan != nil && c.Plan.Busy:
+		most = busyFor
+	}
+	return now.Sub(c.asked) < most
+}
+
+// ask returns the answer to a question, one that is not ready where it is being worked on. work runs in the background.
+func (d *Desk) ask(key string, work func(ctx context.Context, c *check) error) check {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if c := d.checks[key]; c != nil && c.good(now) {
+		return *c
+	}
+	for k, c := range d.checks {
+		if len(d.checks) >= mostChecks && c.Ready {
+			delete(d.checks, k)
+		}
+	}
+	c := &check{asked: now}
+	d.checks[key] = c
+	d.running.Go(func() {
+		var found check
+		d.checking <- struct{}{} // one at a time
+		err := work(d.ctx, &found)
+		<-d.checking
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if err != nil {
+			found.Error, found.Hint = err.Error(), fault.Hint(err)
+		}
+		found.Ready, found.asked = true, time.Now()
+		*c = found
+	})
+	return *c
+}
+
+// verdict asks what inspect says of a capture.
+func (d *Desk) verdict(rel string) (check, error) {
+	dir, err := d.absolute(rel)
+	if err != nil {
+		return check{}, err
+	}
+	return d.ask("verdict "+dir, func(ctx context.Context, c *check) error {
+		report := new(inspect.Report)
+		_, err := d.askChild(ctx, report, "inspect", dir, cli.Switch("json"))
+		if err != nil && len(report.Problems) == 0 {
+			return err
+		}
+		report.Root, report.Model, report.Images = d.relative(dir), "", "" // paths of this machine
+		c.Cameras, report.Cameras, c.Report = len(report.Cameras), nil, report
+		return nil
+	}), nil
+}
+
+// plan asks what a training would need.
+func (d *Desk) plan(r *trainRequest) (check, error) {
+	if err := r.check(); err != nil {
+		return check{}, err
+	}
+	dir, err := d.absolute(r.Scene)
+	if err != nil {
+		return check{}, err
+	}
+	args := append([]string{"train", dir, cli.Switch("dry-run"), cli.Switch("json")}, r.settings()...)
+	args = append(args, d.DeviceArgs...)
+	return d.ask("plan "+strings.Join(args, " "), func(ctx context.Context, c *check) error {
+		ctx, busy := d.beginRehearsal(ctx)
+		p := &plan{Busy: busy}
+		if !busy {
+			args = append(slices.Clone(args), cli.Flag("time-limit", rehearsedFor))
+		}
+		notes, err := d.askChild(ctx, p, args...)
+		if err != nil {
+			return err
+		}
+		for _, n := range notes {
+			if strings.Contains(n, " recipe for ") {
+				p.Recipe = n
+			}
+		}
+		c.Plan = p
+		return nil
+	}), nil
+}
+
+// beginRehearsal gives the device to a rehearsal until a job wants it. busy says that a job has it.
+func (d *Desk) beginRehearsal(ctx context.Context) (part context.Context, busy bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.ContainsFunc(d.jobs, func(j *job) bool { return j.lane == laneDevice && j.live() }) {
+		return ctx, true
+	}
+	part, d.rehearsing = context.WithCancel(ctx)
+	return part, false
+}
+
+// endRehearsal takes the device from a rehearsal. d.mu is held.
+func (d *Desk) endRehearsal() {
+	if d.rehearsing != nil {
+		d.rehearsing()
+	}
+}
+
+// askChild runs this program, reads the JSON that it prints and returns its notes.
+func (d *Desk) askChild(ctx context.Context, v any, args ...string) (notes []string, err error) {
+	var out []byte
+	var said lastWords
+	var process atomic.Pointer[os.Process]
+	err = d.runChild(ctx, args, &process, func(line []byte) {
+		if len(out) < maxOutput {
+			out = append(append(out, line...), '\n')
+		}
+	}, said.heard)
+	if ctx.Err() != nil {
+		return nil, errors.New("a training has the device now")
+	}
+	if decoded := json.Unmarshal(out, v); decoded != nil || err != nil {
+		return nil, said.err("check " + filepath.Base(args[1]) + ": the process ended early")
+	}
+	return said.notes, nil
+}

@@ -1,0 +1,123 @@
+package desk
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/show"
+	"vksplat/view"
+)
+
+// Options is everything that open is asked for.
+type Options struct {
+	Folder     string // what can be chosen is in it; "": the home folder
+	NoOpen     bool
+	Server     view.ServerOptions
+	MaxUpload  int64    // bytes of a folder of uploads
+	DeviceArgs []string // flags that choose and limit the device, for every command that uses it
+	Program    string   // this program; jobs are processes of it
+	Version    string
+}
+
+// Desk is the state behind the page. Its jobs are lost when it ends; what they wrote is not.
+type Desk struct {
+	places
+	Options
+	server  *view.Server
+	ctx     context.Context // of all processes
+	running sync.WaitGroup
+
+	checking chan struct{} // holds a value while a check is worked on
+
+	mu         sync.Mutex
+	jobs       []*job // oldest first
+	last       int    // number of a job
+	reserved   map[string]bool
+	checks     map[string]*check
+	rehearsing context.CancelFunc // ends the rehearsal that has the device, if one does
+	shows      []*shown
+	lastShown  int
+	visited    map[string]bool // folders of runs
+	known      []runSummary
+	listed     time.Time // when known was made
+}
+
+// New makes the desk of a folder.
+func New(ctx context.Context, o *Options) (*Desk, error) {
+	folder := o.Folder
+	if folder == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fault.Usagef("name a folder", "open: there is no home folder: %w", err)
+		}
+		folder = home
+	}
+	if !output.IsFolder(folder) {
+		return nil, fault.Usagef("name a folder", "open: there is no folder %s", folder)
+	}
+	return &Desk{places: places{output.Resolved(folder)}, Options: *o, ctx: ctx, checking: make(chan struct{}, 1),
+		reserved: map[string]bool{}, checks: map[string]*check{}, visited: map[string]bool{}}, nil
+}
+
+// Serve answers until ctx ends, and then waits for all processes: trainings save what they have.
+func (d *Desk) Serve(ctx context.Context, s *view.Server) error {
+	d.server = s
+	d.handle(s)
+	err := s.Serve(ctx)
+	d.running.Wait()
+	return err
+}
+
+// trainings counts those that run.
+func (d *Desk) trainings() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.jobs {
+		if j.stop != nil && j.Kind == kindTrain {
+			n++
+		}
+	}
+	return n
+}
+
+// Run serves the page until it is interrupted, which is its end and no error.
+func Run(console *cli.Console, o *Options) (err error) {
+	if err := (&show.Options{Server: o.Server}).Check(); err != nil {
+		return err
+	}
+	if o.MaxUpload <= 0 {
+		return fault.Usagef("give 1 or more", "%s: %d gigabytes leave room for nothing", fault.Named("max-upload"),
+			o.MaxUpload/1e9)
+	}
+	if o.Program == "" {
+		if o.Program, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	d, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	server, err := view.Listen(o.Server)
+	if err != nil {
+		return err
+	}
+	interrupted, stop := console.Interruptible(func() string {
+		if n := d.trainings(); n > 0 {
+			return "stopping; " + cli.Count(n, "training") + " saves first"
+		}
+		return "stopping"
+	})
+	defer stop()
+	context.AfterFunc(interrupted, cancel)
+	console.Printf("folder: %s\n", d.root)
+	show.Announce(console, server, o.NoOpen)
+	return d.Serve(interrupted, server)
+}

@@ -1,0 +1,149 @@
+package desk
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"vksplat/internal/run/output"
+)
+
+// TestGuard sends what a hostile page or program would: nothing begins.
+func TestGuard(t *testing.T) {
+	b := openDesk(t)
+	header := func(name, value string) func(http.Header) {
+		return func(h http.Header) {
+			if value == "" {
+				h.Del(name)
+			} else {
+				h.Set(name, value)
+			}
+		}
+	}
+	for _, c := range []struct {
+		what, method, name, body string
+		change                   func(http.Header)
+		want                     int
+	}{
+		{"no cookie", "POST", "train", train, header("Cookie", ""), 403},
+		{"a wrong cookie", "POST", "train", train, header("Cookie", "vksplat=x"), 403},
+		{"no origin", "POST", "train", train, header("Origin", ""), 403},
+		{"a foreign origin", "POST", "train", train, header("Origin", "http://evil.example"), 403},
+		{"a foreign page", "POST", "train", train, header("Sec-Fetch-Site", "cross-site"), 403},
+		{"a form", "POST", "train", train, header("Content-Type", "text/plain"), 400},
+		{"an unknown key", "POST", "train", `{"scene":"garden","args":"x"}`, nil, 400},
+		{"no JSON", "POST", "train", "{", nil, 400},
+		{"a large body", "POST", "train", `{"scene":"` + strings.Repeat("x", maxBody) + `"}`, nil, 400},
+		{"a name that only POST has", "GET", "train", "", nil, 404},
+		{"a name that only GET has", "POST", "state", "{}", nil, 404},
+		{"another method", "PUT", "train", train, nil, 405},
+		{"a folder out", "POST", "train", strings.Replace(train, "garden", "../x", 1), nil, 400},
+		{"an absolute folder", "POST", "train", strings.Replace(train, "garden", "/etc", 1), nil, 400},
+		{"a limit", "POST", "train", strings.Replace(train, `"limit":0`, `"limit":-1`, 1), nil, 400},
+		{"no cookie, reading", "GET", "state", "", header("Cookie", ""), 403},
+		{"a viewer that is not there", "GET", "show/9/", "", nil, 404},
+		{"a viewer that cannot be", "GET", "show/", "", nil, 404},
+	} {
+		if status, text := b.ask(c.method, c.name, c.body, c.change); status != c.want {
+			t.Errorf("%s: %d %s, want %d", c.what, status, text, c.want)
+		}
+	}
+	s := b.until("the state", func(*seenState) bool { return true })
+	if len(s.Jobs) != 0 {
+		t.Errorf("%d jobs began", len(s.Jobs))
+	}
+}
+
+// TestPlaces lists folders, and none outside of the root, by whatever name.
+func TestPlaces(t *testing.T) {
+	b := openDesk(t)
+	outside := t.TempDir()
+	for name, to := range map[string]string{"out": outside, "in": filepath.Join(b.root, "garden")} {
+		if err := os.Symlink(to, filepath.Join(b.root, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	fill(t, filepath.Join(b.root, ".secret", "x"), "")
+	fill(t, filepath.Join(b.root, "walk.mp4"), "")
+	fill(t, filepath.Join(b.root, "model.spz"), "")
+	fill(t, filepath.Join(b.root, "notes.txt"), "")
+	fill(t, filepath.Join(b.root, "trip", "a.jpg"), "")
+	fill(t, filepath.Join(b.root, "done", output.StatsFile), "{}")
+	l, err := b.list("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range l.Entries {
+		got = append(got, e.Name+" "+e.Kind)
+	}
+	want := []string{"crash scene", "done run", "garden scene", "in scene", "model.spz model", "out folder", "short scene",
+		"trip folder", "walk.mp4 footage"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if l, err := b.list("trip"); err != nil || l.Kind != kindFootage || l.Photos != 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if l, err := b.list("walk.mp4"); err != nil || l.Kind != kindFootage {
+		t.Errorf("%+v, %v", l, err)
+	}
+	for _, rel := range []string{"..", "../..", "/", "/etc", "garden/../..", "out", "out/x", "none", "notes.txt", "\x00",
+		"garden/../../" + filepath.Base(b.root)} {
+		if l, err := b.list(rel); err == nil {
+			t.Errorf("%q is %+v", rel, l)
+		}
+	}
+	if path, err := b.absolute("in"); err != nil || path != filepath.Join(b.root, "garden") {
+		t.Errorf("a link that stays inside: %s, %v", path, err)
+	}
+}
+
+// TestPlainName makes names of what browsers send.
+func TestPlainName(t *testing.T) {
+	for name, want := range map[string]string{"a b.mp4": "a b.mp4", "../../x.jpg": "x.jpg", `C:\photos\y.png`: "y.png",
+		"..": "", ".hidden": "hidden", "-rf": "rf", "a\nb": "a_b", "": "", "/": "_", "ü.heic": "ü.heic"} {
+		if got := plainName(name); got != want && !(name == "/" && strings.Trim(got, "_") == "") {
+			t.Errorf("%q becomes %q, want %q", name, got, want)
+		}
+	}
+	if got := plainName(strings.Repeat("ü", 200) + ".mp4"); len(got) > maxName || !strings.HasSuffix(got, ".mp4") {
+		t.Errorf("a long name becomes %q", got)
+	}
+}
+
+// TestUpload stores what is dropped on the page, within its bounds, and replaces nothing.
+func TestUpload(t *testing.T) {
+	b := openDesk(t)
+	if status, text := b.ask("POST", "upload?folder=trip&file=a.mp4", "film", nil); status != 200 ||
+		!strings.Contains(text, "vksplat/uploads/trip") {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, c := range []struct {
+		what, query, body string
+		want              int
+	}{
+		{"again", "folder=trip&file=a.mp4", "other", 409},
+		{"no photo", "folder=trip&file=a.sh", "film", 400},
+		{"no name", "folder=trip&file=", "film", 400},
+		{"no folder", "folder=..&file=b.mp4", "film", 400},
+		{"too large", "folder=trip&file=b.mp4", strings.Repeat("x", 101), 413},
+		{"too large together", "folder=trip&file=b.mp4", strings.Repeat("x", 97), 413},
+		{"a path", "folder=../../trip&file=../c.jpg", "photo", 200},
+	} {
+		if status, text := b.ask("POST", "upload?"+c.query, c.body, nil); status != c.want {
+			t.Errorf("%s: %d %s, want %d", c.what, status, text, c.want)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(b.root, "vksplat/uploads/trip"))
+	if err != nil || len(entries) != 2 || entries[0].Name() != "a.mp4" || entries[1].Name() != "c.jpg" {
+		t.Errorf("%v, %v", entries, err)
+	}
+	data, err := os.ReadFile(filepath.Join(b.root, "vksplat/uploads/trip/a.mp4"))
+	if err != nil || string(data) != "film" {
+		t.Errorf("%q, %v", data, err)
+	}
+}

@@ -1,0 +1,229 @@
+package desk
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
+	"vksplat/view"
+)
+
+// maxBody bounds the JSON of a request, in bytes.
+const maxBody = 16 << 10
+
+// showPath is above the viewers.
+const showPath = "show/"
+
+// handle registers everything that the page asks for. All answers but files and viewers are JSON.
+func (d *Desk) handle(s *view.Server) {
+	view.ShowDesk(s)
+	s.Handle("state", http.HandlerFunc(d.state))
+	s.Handle("folder", reads(func(q query) (any, error) { return d.visit(q("path")) }))
+	s.Handle("verdict", reads(func(q query) (any, error) { return d.verdict(q("path")) }))
+	s.Handle("plan", reads(func(q query) (any, error) {
+		return d.plan(&trainRequest{Scene: q("path"), Preset: q("preset"), Score: q("score") != ""})
+	}))
+	s.Handle("curve", reads(func(q query) (any, error) {
+		dir, err := d.absolute(q("run"))
+		if err != nil {
+			return nil, err
+		}
+		return curveOf(dir), nil
+	}))
+	s.Handle("picture", http.HandlerFunc(d.picture))
+	s.Handle("file", http.HandlerFunc(d.file))
+	s.Handle(showPath, http.HandlerFunc(d.pass))
+
+	s.HandlePost("train", changes(func(r *trainRequest) (any, error) { return made(d.train(r)) }))
+	s.HandlePost("resume", changes(func(r *wish) (any, error) { return made(d.resume(r.Path)) }))
+	s.HandlePost("capture", changes(func(r *wish) (any, error) { return made(d.capture(r.Path)) }))
+	s.HandlePost("export", changes(func(r *exportRequest) (any, error) { return made(d.export(r)) }))
+	s.HandlePost("flight", changes(func(r *flightRequest) (any, error) { return made(d.flight(r)) }))
+	s.HandlePost("stop", changes(func(r *wish) (any, error) { return done, d.halt(r.Job, r.Now) }))
+	s.HandlePost("dismiss", changes(func(r *wish) (any, error) {
+		d.dismiss(r.Job)
+		return done, nil
+	}))
+	s.HandlePost("show", http.HandlerFunc(d.open))
+	s.HandlePost("upload", http.HandlerFunc(d.upload))
+}
+
+// wish is what most buttons send.
+type wish struct {
+	Path string `json:"path"`
+	Job  string `json:"job"`
+	Now  bool   `json:"now"`
+}
+
+var done = struct{}{}
+
+// made answers with the number of a new job.
+func made(job string, err error) (any, error) { return map[string]string{"job": job}, err }
+
+// query gives values of an address.
+type query func(name string) string
+
+// reads answers with what is asked for by an address.
+func reads(f func(q query) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r.URL.Query().Get)
+		if err != nil {
+			answerError(w, statusOf(err), err)
+			return
+		}
+		answer(w, v)
+	})
+}
+
+// changes answers a request with a body. A form of another site cannot send that type; guard.go refuses it anyway.
+func changes[T any](f func(r *T) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := asked[T](w, r)
+		if err != nil {
+			answerError(w, http.StatusBadRequest, err)
+			return
+		}
+		result, err := f(v)
+		if err != nil {
+			answerError(w, statusOf(err), err)
+			return
+		}
+		answer(w, result)
+	})
+}
+
+// asked reads the JSON of a request.
+func asked[T any](w http.ResponseWriter, r *http.Request) (*T, error) {
+	if r.Header.Get("Content-Type") != "application/json" {
+		return nil, errors.New("the request is no JSON")
+	}
+	v := new(T)
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		return nil, errors.New("the request is not understood")
+	}
+	return v, nil
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // what cannot be written, nobody waits for
+}
+
+// answerError says what went wrong, and what can be done about it.
+func answerError(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": wording.Printable(err.Error()),
+		"hint": wording.Printable(fault.Hint(err))})
+}
+
+func statusOf(err error) int {
+	if errors.Is(err, fault.ErrUsage) || errors.Is(err, fault.ErrData) {
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// stateJSON is what pages ask for every second.
+type stateJSON struct {
+	Name    string          `json:"name"` // of the root
+	Version string          `json:"version"`
+	Jobs    json.RawMessage `json:"jobs"` // newest first
+	Runs    []runSummary    `json:"runs"`
+	Now     int64           `json:"now"` // seconds since 1970, by this machine's clock
+}
+
+func (d *Desk) state(w http.ResponseWriter, _ *http.Request) {
+	s := stateJSON{Name: filepath.Base(d.root), Version: d.Version, Runs: d.runs(), Now: time.Now().Unix()}
+	d.mu.Lock()
+	list := append([]*job{}, d.jobs...)
+	slices.Reverse(list)
+	jobs, err := json.Marshal(list)
+	d.mu.Unlock()
+	if err != nil {
+		answerError(w, http.StatusInternalServerError, err)
+		return
+	}
+	s.Jobs = jobs
+	answer(w, s)
+}
+
+// visit lists a folder. A run that is visited is among the runs from then on.
+func (d *Desk) visit(rel string) (*listing, error) {
+	l, err := d.list(rel)
+	if err != nil || l.Kind != kindRun {
+		return l, err
+	}
+	dir, err := d.absolute(rel)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.visited[dir] {
+		d.visited[dir] = true
+		d.forgetRuns()
+	}
+	return l, nil
+}
+
+// open answers once the viewer of a model does.
+func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
+	v, err := asked[wish](w, r)
+	if err != nil {
+		answerError(w, http.StatusBadRequest, err)
+		return
+	}
+	id, err := d.show(r.Context(), v.Path)
+	if err != nil {
+		answerError(w, http.StatusBadRequest, err)
+		return
+	}
+	answer(w, map[string]string{"at": showPath + id + "/"})
+}
+
+// file serves what was exported or rendered.
+func (d *Desk) file(w http.ResponseWriter, r *http.Request) {
+	path, err := d.absolute(r.URL.Query().Get("path"))
+	if err != nil || !output.InFolder(path, d.data(exportsFolder)) && !output.InFolder(path, d.data(flightsFolder)) {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	if r.URL.Query().Get("save") != "" || !strings.HasSuffix(path, ".mp4") { // pages of ours never run here
+		name := strings.Map(func(c rune) rune {
+			if c < ' ' || c > '~' || c == '"' || c == '\\' {
+				return '_'
+			}
+			return c
+		}, filepath.Base(path))
+		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		w.Header().Set("Content-Type", "application/octet-stream")
+	}
+	serveFile(w, r, path)
+}
+
+// serveFile serves a regular file.
+func serveFile(w http.ResponseWriter, r *http.Request, path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	defer f.Close() // only read from
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	http.ServeContent(w, r, filepath.Base(path), st.ModTime(), f)
+}

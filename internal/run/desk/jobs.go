@@ -1,0 +1,189 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"vksplat/farm/child"
+	"vksplat/internal/fault"
+)
+
+// State is how far a job is.
+type State string
+
+// The states.
+const (
+	StateQueued   State = "queued"
+	StateRunning  State = "running"
+	StateStopping State = "stopping" // it saves and ends
+	StateDone     State = "done"
+	StateStopped  State = "stopped" // by the user; a training can be resumed
+	StateFailed   State = "failed"
+)
+
+// lane is what a job needs for itself.
+type lane int
+
+const (
+	laneDevice  lane = iota // the GPU
+	laneCores               // most cores, for minutes: photos are compared
+	laneExports             // some cores, for seconds
+	lanes
+)
+
+// mostJobs are remembered.
+const mostJobs = 50
+
+// job is a command that runs, will run, or did.
+type job struct {
+	ID    string `json:"id"`
+	Kind  string `json:"kind"` // train, capture, export, flight
+	Title string `json:"title"`
+	State State  `json:"state"`
+	Scene string `json:"scene,omitempty"` // path of the capture, or of what is captured
+	Run   string `json:"run,omitempty"`   // path of the run that it trains or uses
+	Made  string `json:"made,omitempty"`  // path of what it makes
+	numbers
+
+	Error    string   `json:"error,omitempty"`
+	Hint     string   `json:"hint,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Watch    bool     `json:"watch"` // its viewer answers
+
+	lane    lane
+	args    []string
+	address string // of the viewer
+	relay   relayOnce
+	stop    context.CancelFunc // nil: it does not run
+	process atomic.Pointer[os.Process]
+}
+
+// live reports whether a job is not over.
+func (j *job) live() bool {
+	return j.State == StateQueued || j.State == StateRunning || j.State == StateStopping
+}
+
+// add queues a job and returns its number.
+func (d *Desk) add(j *job) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.jobs = slices.DeleteFunc(d.jobs, func(old *job) bool { // the new job goes on with what that one did
+		return old.Kind == j.Kind && old.Made == j.Made && !old.live()
+	})
+	d.last++
+	j.ID, j.State = strconv.Itoa(d.last), StateQueued
+	d.jobs = append(d.jobs, j)
+	for i := 0; len(d.jobs) > mostJobs && i < len(d.jobs); {
+		if d.jobs[i].live() {
+			i++
+		} else {
+			d.jobs = slices.Delete(d.jobs, i, i+1)
+		}
+	}
+	d.next()
+	return j.ID
+}
+
+// next starts the first queued job of each lane that is free. d.mu is held.
+func (d *Desk) next() {
+	for l := range lanes {
+		busy := slices.ContainsFunc(d.jobs, func(j *job) bool { return j.lane == l && j.stop != nil })
+		i := slices.IndexFunc(d.jobs, func(j *job) bool { return j.lane == l && j.State == StateQueued })
+		if busy || i < 0 || d.ctx.Err() != nil {
+			continue
+		}
+		if l == laneDevice {
+			d.endRehearsal()
+		}
+		j := d.jobs[i]
+		ctx, stop := context.WithCancel(d.ctx)
+		j.State, j.stop, j.Began = StateRunning, stop, time.Now().Unix()
+		d.running.Go(func() { d.carryOut(ctx, j) })
+	}
+}
+
+// carryOut runs a job's command until it ends.
+func (d *Desk) carryOut(ctx context.Context, j *job) {
+	err := d.runChild(ctx, j.args, &j.process, func(line []byte) { d.heard(j, line, true) },
+		func(line []byte) { d.heard(j, line, false) })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	asked := j.State == StateStopping
+	j.stop()
+	j.stop, j.Watch, j.Doing, j.Ended = nil, false, "", time.Now().Unix()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		j.State, j.Error, j.Hint = StateDone, "", ""
+	case asked || errors.As(err, &exit) && exit.ExitCode() == fault.ExitInterrupted:
+		j.State, j.Error, j.Hint = StateStopped, "", ""
+	default:
+		j.State = StateFailed
+		if j.Error == "" {
+			j.Error = "its process ended: " + err.Error()
+		}
+	}
+	d.forgetRuns()
+	d.next()
+}
+
+// runChild runs this program with arguments and hears its lines.
+func (d *Desk) runChild(ctx context.Context, args []string, process *atomic.Pointer[os.Process],
+	out, errs func(line []byte)) error {
+	return child.Run(ctx, d.Program, args, child.Options{Stdout: &child.Lines{Heard: out},
+		Stderr: &child.Lines{Heard: errs}, Apart: true, Running: process})
+}
+
+// find returns a job by its number, nil if there is none. d.mu is held.
+func (d *Desk) find(id string) *job {
+	for _, j := range d.jobs {
+		if j.ID == id {
+			return j
+		}
+	}
+	return nil
+}
+
+// halt takes a job out of the queue, or has it save and stop. At once means that its process is killed, which loses
+// what was trained since the last checkpoint.
+func (d *Desk) halt(id string, atOnce bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j := d.find(id)
+	switch {
+	case j == nil:
+		return fault.Usagef("", "stop job: there is no job %.20q", id)
+	case j.State == StateQueued:
+		j.State = StateStopped
+	case j.stop != nil:
+		j.State = StateStopping
+		j.stop()
+		if p := j.process.Load(); atOnce && p != nil {
+			_ = p.Kill() // it has ended by itself
+		}
+	}
+	return nil
+}
+
+// dismiss forgets a job that is over.
+func (d *Desk) dismiss(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.jobs = slices.DeleteFunc(d.jobs, func(j *job) bool { return j.ID == id && !j.live() })
+}
+
+// working returns the job that writes to a path, nil if there is none. d.mu is held.
+func (d *Desk) working(path string) *job {
+	for _, j := range d.jobs {
+		if j.live() && j.Made == path {
+			return j
+		}
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package desk
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+)
+
+// Kinds of jobs.
+const (
+	kindTrain   = "train"
+	kindCapture = "capture"
+	kindExport  = "export"
+	kindFlight  = "flight"
+)
+
+// previewFile is the picture of a run that train --preview keeps, in OUT.
+const (
+	previewFile    = "preview.jpg"
+	previewSeconds = "4"
+)
+
+// Presets that the page offers.
+var presets = []string{"default", "fast", "3dgs", "mcmc", "quality"}
+
+// trainRequest asks for a training.
+type trainRequest struct {
+	Scene  string `json:"scene"`
+	Preset string `json:"preset"`
+	Score  bool   `json:"score"` // hold photos out and measure
+	Limit  int    `json:"limit"` // seconds that the run may take; 0: any
+	Name   string `json:"name"`  // of the run's folder; "": made of scene and preset
+}
+
+// mostLimit bounds the seconds of a time limit: a week.
+const mostLimit = 7 * 24 * 3600
+
+func (r *trainRequest) check() error {
+	if !slices.Contains(presets, r.Preset) {
+		return fault.Usagef("", "train: there is no preset %.20q", r.Preset)
+	}
+	if r.Limit < 0 || r.Limit > mostLimit {
+		return fault.Usagef("", "train: a run cannot take %d seconds", r.Limit)
+	}
+	return nil
+}
+
+// settings are the flags that choose what is trained.
+func (r *trainRequest) settings() []string {
+	args := []string{cli.Flag("preset", r.Preset)}
+	if r.Score {
+		args = append(args, cli.Switch("eval"))
+	}
+	return args
+}
+
+// followed are the flags by which this page follows a run.
+func (d *Desk) followed(out string) []string {
+	return append(slices.Clone(d.DeviceArgs), cli.Flag("progress", meter.JSON), cli.Flag("viewer", "0"),
+		cli.Flag("preview", filepath.Join(out, previewFile)), cli.Flag("preview-every", previewSeconds))
+}
+
+// train queues a training and returns the job's number.
+func (d *Desk) train(r *trainRequest) (string, error) {
+	if err := r.check(); err != nil {
+		return "", err
+	}
+	scene, err := d.absolute(r.Scene)
+	if err != nil {
+		return "", err
+	}
+	name := plainName(r.Name)
+	if name == "" {
+		name = plainName(filepath.Base(scene) + "-" + r.Preset)
+	}
+	if err := os.MkdirAll(d.data(runsFolder), 0o777); err != nil {
+		return "", output.FolderError(d.data(runsFolder), err)
+	}
+	out := d.reserve(runsFolder, name, "")
+	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(scene), Run: d.relative(out),
+		Made: d.relative(out), lane: laneDevice}
+	j.args = append([]string{"train", scene, cli.Flag("model-path", out)}, r.settings()...)
+	if r.Limit > 0 {
+		j.args = append(j.args, cli.Flag("time-limit", strconv.Itoa(r.Limit)+"s"))
+	}
+	j.args = append(j.args, d.followed(out)...)
+	return d.add(j), nil
+}
+
+// reserve is a fresh path in a folder of data. It stays so, because only this process makes some there.
+func (d *Desk) reserve(kind, name, ending string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	path := d.fresh(kind, name, ending, func(path string) bool { return d.reserved[path] })
+	d.reserved[path] = true
+	return path
+}
+
+// resume queues the rest of a run.
+func (d *Desk) resume(rel string) (string, error) {
+	out, err := d.runFolder(rel)
+	if err != nil {
+		return "", err
+	}
+	record, err := captured.ReadRecord(out)
+	if err != nil {
+		return "", err
+	}
+	if record == nil {
+		return "", fault.Usagef("train it anew", "resume: %s does not say what it was trained on", rel)
+	}
+	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(record.Scene), Run: d.relative(out),
+		Made: d.relative(out), lane: laneDevice}
+	j.args = append([]string{"train", record.Scene, cli.Flag("model-path", out), cli.Switch("resume")},
+		d.followed(out)...)
+	return d.add(j), nil
+}
+
+// runFolder is the folder of a run that nobody writes to.
+func (d *Desk) runFolder(rel string) (string, error) {
+	out, err := d.absolute(rel)
+	if err != nil {
+		return "", err
+	}
+	if !isRun(out) {
+		return "", fault.Usagef("choose the folder of a run", "open run: %s is none", rel)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if j := d.working(d.relative(out)); j != nil {
+		return "", fault.Usagef("wait until it has ended, or stop it", "open run: %s is being trained", rel)
+	}
+	return out, nil
+}
+
+// capture queues the search for cameras of photos or a video.
+func (d *Desk) capture(rel string) (string, error) {
+	footage, err := d.absolute(rel)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(d.data(scenesFolder), 0o777); err != nil {
+		return "", output.FolderError(d.data(scenesFolder), err)
+	}
+	base := filepath.Base(footage)
+	if output.IsFile(footage) {
+		base = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	name := plainName(base)
+	if name == "" {
+		name = "scene"
+	}
+	made := d.sceneOf(d.relative(footage), name)
+	j := &job{Kind: kindCapture, Title: filepath.Base(made), Scene: d.relative(footage), Made: d.relative(made),
+		lane: laneCores, args: []string{"capture", footage, cli.Flag("output", made)}}
+	return d.add(j), nil
+}
+
+// sceneOf is the folder of the scene of some footage: that of an earlier job that did not get to its end, which the
+// same command continues, or a fresh one.
+func (d *Desk) sceneOf(footage, name string) string {
+	d.mu.Lock()
+	for _, j := range d.jobs {
+		if j.Kind == kindCapture && j.Scene == footage && (j.State == StateStopped || j.State == StateFailed) {
+			d.mu.Unlock()
+			return filepath.Join(d.root, filepath.FromSlash(j.Made))
+		}
+	}
+	d.mu.Unlock()
+	return d.reserve(scenesFolder, name, "")
+}
+
+// pageFormat is a page with viewer and model.
+const pageFormat = ".html"
+
+// exportFormats are what the page offers, by the ends of names.
+var exportFormats = []string{".ply", ".compressed.ply", ".spz", ".sog", ".splat", ".glb", pageFormat}
+
+// exportRequest asks for a file of a run's newest model, and what is changed on the way.
+type exportRequest struct {
+	Path    string `json:"path"`
+	Format  string `json:"format"`
+	Upright bool   `json:"upright"` // up of the cameras becomes that of viewers
+	Clean   bool   `json:"clean"`   // without isolated splats
+	Splats  int    `json:"splats"`  // the most important ones; 0: all
+}
+
+// changes are the flags of convert.
+func (r *exportRequest) changes() (args []string) {
+	if r.Upright {
+		args = append(args, cli.Flag("orient", "up"))
+	}
+	if r.Clean {
+		args = append(args, cli.Switch("prune-outliers"))
+	}
+	if r.Splats > 0 {
+		args = append(args, cli.Flag("max-splats", strconv.Itoa(r.Splats)))
+	}
+	return args
+}
+
+// export queues a conversion of a run's newest model.
+func (d *Desk) export(r *exportRequest) (string, error) {
+	changes := r.changes()
+	switch {
+	case !slices.Contains(exportFormats, r.Format) || r.Splats < 0:
+		return "", fault.Usagef("", "export: there is no format %.20q of %d splats", r.Format, r.Splats)
+	case r.Format == pageFormat && len(changes) > 0:
+		return "", fault.Usagef("export another format", "export: a page shows the model as it is")
+	}
+	out, err := d.runFolder(r.Path)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(d.data(exportsFolder), 0o777); err != nil {
+		return "", output.FolderError(d.data(exportsFolder), err)
+	}
+	file := d.reserve(exportsFolder, filepath.Base(out), r.Format)
+	j := &job{Kind: kindExport, Title: filepath.Base(file), Run: d.relative(out), Made: d.relative(file),
+		lane: laneExports, args: append([]string{"convert", out, file}, changes...)}
+	if r.Format == pageFormat {
+		j.args = []string{"view", out, cli.Flag("html", file)}
+	}
+	return d.add(j), nil
+}
+
+// flightPaths are what the page offers.
+var flightPaths = []string{"ellipse", "orbit", "spiral", "interp"}
+
+// flightRequest asks for a video of a flight through a model.
+type flightRequest struct {
+	Run     string `json:"run"`
+	Path    string `json:"path"`
+	Seconds int    `json:"seconds"`
+	Height  int    `json:"height"` // 720 or 1080
+}
+
+// flight queues the video.
+func (d *Desk) flight(r *flightRequest) (string, error) {
+	sizes := map[int]string{480: "854x480", 720: "1280x720", 1080: "1920x1080"}
+	if !slices.Contains(flightPaths, r.Path) || r.Seconds < 1 || r.Seconds > 120 || sizes[r.Height] == "" {
+		return "", fault.Usagef("", "render flight: no path %.20q of %d seconds and %d rows", r.Path, r.Seconds,
+			r.Height)
+	}
+	out, err := d.runFolder(r.Run)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(d.data(flightsFolder), 0o777); err != nil {
+		return "", output.FolderError(d.data(flightsFolder), err)
+	}
+	file := d.reserve(flightsFolder, filepath.Base(out)+"-"+r.Path, ".mp4")
+	j := &job{Kind: kindFlight, Title: filepath.Base(file), Run: d.relative(out), Made: d.relative(file),
+		lane: laneDevice}
+	j.args = append([]string{"render", out, cli.Flag("trajectory", r.Path),
+		cli.Flag("seconds", strconv.Itoa(r.Seconds)), cli.Flag("size", sizes[r.Height]), cli.Flag("video", file)},
+		d.DeviceArgs...)
+	return d.add(j), nil
+}

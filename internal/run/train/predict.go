@@ -1,0 +1,49 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// prediction is what a rehearsal says of the whole recipe on this device.
+type prediction struct {
+	Steps   int           `json:"steps"`
+	Seconds meter.Rounded `json:"seconds"` // of all steps, and of what comes beside them
+	Fit     int           `json:"fit"`     // steps that fit into the time limit
+}
+
+// predict rehearses a dry run that has a time limit. Nothing is left of it but the times.
+func (r *Run) predict(ctx context.Context, cams []scene.Camera, init *scene.Splats,
+	o pipeline.TrainerOptions) error {
+	if r.TimeLimit == 0 {
+		return nil
+	}
+	if err := r.openPhotos(ctx, cams); err != nil {
+		return err
+	}
+	h := &rehearsal{r: r, cams: cams, init: init, options: o}
+	if err := h.measure(ctx, r.Config, r.Config.NumDownscales); err != nil {
+		return err
+	}
+	seconds := h.times.schedule(&r.Config, h.growth) + h.made + (h.besides.onTheWay + h.besides.end).Seconds()
+	r.predicted = &prediction{Steps: r.Config.Iterations, Seconds: meter.Rounded(seconds),
+		Fit: h.times.fit(r.Config, h.growth, h.left()*(1-limitMargin))}
+	return nil
+}
+
+// text says it for people.
+func (p *prediction) text(limit LimitFlag) string {
+	return fmt.Sprintf("about %s for %s, by a rehearsal; %d fit into %s", cli.Duration(float64(p.Seconds)),
+		cli.Count(p.Steps, "step"), p.Fit, limit.text())
+}
+
+// planJSON is the plan for programs.
+type planJSON struct {
+	*pipeline.Plan
+	Prediction *prediction `json:"prediction,omitempty"` // with a time limit
+}

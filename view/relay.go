@@ -1,0 +1,82 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Relay passes requests on to a Server of another process of this program, so that a browser needs one address alone.
+// Both servers guard: this one has judged a request before the other gets it.
+type Relay struct {
+	proxy *httputil.ReverseProxy
+}
+
+// maxEntry bounds the page that Server.enter gives, in bytes.
+const maxEntry = 4 << 10
+
+var entryPlace = regexp.MustCompile(`url=([^"]+)"`)
+
+// NewRelay shows the token in an address, as a browser does, and keeps the cookie.
+func NewRelay(ctx context.Context, address string) (*Relay, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("relay viewer: %w", err)
+	}
+	transport := &http.Transport{} // of its own: no proxy of the environment, and as many connections as it likes
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return nil, fmt.Errorf("relay viewer: %w", err)
+	}
+	defer answer.Body.Close() // only read from
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxEntry))
+	place := entryPlace.FindSubmatch(body)
+	if cookies := answer.Cookies(); err == nil && place != nil && len(cookies) == 1 {
+		at, err := r.URL.Parse(html.UnescapeString(string(place[1])))
+		if err == nil {
+			return &Relay{proxyTo(at, cookies[0].Value, transport)}, nil
+		}
+	}
+	return nil, fmt.Errorf("relay viewer: its server answers %s", answer.Status)
+}
+
+// proxyTo is the proxy of what is below an address.
+func proxyTo(at *url.URL, session string, transport http.RoundTripper) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{Transport: transport,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			out := p.Out
+			out.URL.Scheme, out.URL.Host, out.Host = at.Scheme, at.Host, at.Host
+			out.URL.Path, out.URL.RawPath = at.Path+p.In.URL.Path, ""
+			if out.Header.Get("Origin") != "" {
+				out.Header.Set("Origin", at.Scheme+"://"+at.Host)
+			}
+			out.Header.Set("Cookie", (&http.Cookie{Name: cookieName, Value: session}).String())
+		},
+		ModifyResponse: func(r *http.Response) error {
+			for name := range r.Header { // the guard of this server has set them
+				if strings.HasPrefix(name, "Cross-Origin-") || strings.HasPrefix(name, "X-") ||
+					name == "Content-Security-Policy" || name == "Referrer-Policy" || name == "Set-Cookie" {
+					r.Header.Del(name)
+				}
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			http.Error(w, "the viewer has ended", http.StatusBadGateway)
+		},
+	}
+}
+
+// Pass answers a request by what the other server has at name. Only GET and HEAD come here.
+func (l *Relay) Pass(w http.ResponseWriter, r *http.Request, name string) {
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath = name, ""
+	w.Header().Del("Cache-Control") // the other server's counts
+	l.proxy.ServeHTTP(w, r)
+}
