@@ -200,3 +200,23 @@ func TestChecks(t *testing.T) {
 		t.Errorf("a path out: %d", status)
 	}
 }
+
+// TestKilled kills the process of a training before its first checkpoint: the page stays, says so, and the run can be
+// continued.
+func TestKilled(t *testing.T) {
+	b := openDesk(t)
+	id := b.begin("train", train)
+	b.until("it trains", func(s *seenState) bool { return s.job(id).Step > 0 })
+	if err := b.find(id).process.Load().Kill(); err != nil {
+		t.Fatal(err)
+	}
+	const path = "vksplat/runs/garden-fast"
+	s := b.until("it has failed", func(s *seenState) bool {
+		return s.job(id).State == StateFailed && len(s.Runs) == 1
+	})
+	if !strings.Contains(s.job(id).Error, "its process ended") || !s.Runs[0].Resumable {
+		t.Errorf("%+v, %+v", s.job(id), s.Runs[0])
+	}
+	again := b.begin("resume", `{"path":"`+path+`"}`)
+	b.until("it goes on", func(s *seenState) bool { return s.job(again).Step > 0 && s.job(id).ID == "" })
+}

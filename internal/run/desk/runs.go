@@ -93,16 +93,27 @@ func readFile(path string, v any) (changed time.Time) {
 // maxRecord bounds files that are read, in bytes.
 const maxRecord = 64 << 20
 
+// begunRecord is what a run was begun with, which is written before its first step.
+type begunRecord struct {
+	Preset string `json:"preset"`
+	Config struct {
+		Iterations int `json:"iterations"`
+	} `json:"config"`
+	Source captured.Source `json:"source"`
+}
+
+func readBegun(dir string) (b begunRecord, changed time.Time) {
+	changed = readFile(filepath.Join(dir, output.CheckpointFolder, output.BegunFile), &b)
+	return b, changed
+}
+
 // summarise reads the records of a run.
 func (d *Desk) summarise(dir string) runSummary {
 	s := runSummary{Path: d.relative(dir), Name: filepath.Base(dir)}
-	var begun struct {
-		Preset string `json:"preset"`
-		Config struct {
-			Iterations int `json:"iterations"`
-		} `json:"config"`
+	begun, changed := readBegun(dir)
+	if begun.Source.Scene != "" {
+		s.Scene = filepath.Base(begun.Source.Scene)
 	}
-	changed := readFile(filepath.Join(dir, output.CheckpointFolder, output.BegunFile), &begun)
 	s.Preset, s.Total = begun.Preset, begun.Config.Iterations
 	var st output.Stats
 	if at := readFile(filepath.Join(dir, output.StatsFile), &st); !at.IsZero() {
@@ -121,12 +132,7 @@ func (d *Desk) summarise(dir string) runSummary {
 			}
 		}
 	}
-	s.Resumable = begun.Config.Iterations > 0 && s.Step < s.Total
-	if record, err := captured.ReadRecord(dir); err == nil && record != nil {
-		s.Scene = filepath.Base(record.Scene)
-	} else {
-		s.Resumable = false
-	}
+	s.Resumable = begun.Source.Scene != "" && s.Step < s.Total
 	if models := output.FormerModels(dir); len(models) > 0 {
 		s.HasModel = true
 		if info, err := os.Stat(filepath.Join(models[len(models)-1], output.ModelName)); err == nil {

@@ -9,7 +9,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 )
@@ -110,16 +109,14 @@ func (d *Desk) resume(rel string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	record, err := captured.ReadRecord(out)
-	if err != nil {
-		return "", err
-	}
-	if record == nil {
+	begun, _ := readBegun(out)
+	scene := begun.Source.Scene
+	if scene == "" {
 		return "", fault.Usagef("train it anew", "resume: %s does not say what it was trained on", rel)
 	}
-	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(record.Scene), Run: d.relative(out),
+	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(scene), Run: d.relative(out),
 		Made: d.relative(out), lane: laneDevice}
-	j.args = append([]string{"train", record.Scene, cli.Flag("model-path", out), cli.Switch("resume")},
+	j.args = append([]string{"train", scene, cli.Flag("model-path", out), cli.Switch("resume")},
 		d.followed(out)...)
 	return d.add(j), nil
 }
