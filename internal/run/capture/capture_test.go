@@ -187,16 +187,41 @@ func TestChangedOptions(t *testing.T) {
 		{func() { _ = os.Remove(o.in(databaseFile)) }, "feature_extractor sequential_matcher mapper"},
 	} {
 		c.change()
-		said, err := run(t.Context(), o)
-		if err != nil {
+		if _, err := run(t.Context(), o); err != nil {
 			t.Fatal(err)
-		}
-		if strings.Contains(c.want, "sequential_matcher") != strings.Contains(said, "poses drift unseen") {
-			t.Errorf("of drift it says\n%s", said)
 		}
 		if got := strings.Join(commands(calls(t)), " "); got != c.want {
 			t.Errorf("it ran %q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestDistantPairs has photos that are no neighbours matched, too, where not all pairs are.
+func TestDistantPairs(t *testing.T) {
+	install(t, "3.8", "colmap")
+	o := optionsOf(t, photosIn(t, 24))
+	o.Matching = MatchSequential
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	want := "feature_extractor sequential_matcher matches_importer mapper"
+	if got := strings.Join(commands(calls(t)), " "); got != want {
+		t.Errorf("it ran %q, want %q", got, want)
+	}
+	data, err := os.ReadFile(o.in(logsFolder, pairList))
+	if lines := strings.Fields(string(data)); err != nil || len(lines) != 2*13*14/2 { // 11 to 23 apart
+		t.Errorf("%d names: %v", len(lines), err)
+	}
+	var photos []string
+	for i := range 301 {
+		photos = append(photos, fmt.Sprintf("%03d.png", i))
+	}
+	if pairs := distantPairs(photos); len(pairs) < 1000 || len(pairs) > distantPhotos*(distantPhotos-1)/2 ||
+		pairs[0] != "000.png 012.png" {
+		t.Errorf("%d pairs, the first %q", len(pairs), pairs[0])
+	}
+	if pairs := distantPairs([]string{"a b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"}); len(pairs) != 0 {
+		t.Errorf("a name with a blank: %q", pairs)
 	}
 }
 

@@ -156,7 +156,8 @@ func fakeColmap(args []string) error {
 		return err
 	}
 	switch args[0] {
-	case "feature_extractor", "database_cleaner", "exhaustive_matcher", "sequential_matcher", "vocab_tree_matcher":
+	case "feature_extractor", "database_cleaner", "exhaustive_matcher", "sequential_matcher", "vocab_tree_matcher",
+		"matches_importer":
 		f, err := os.OpenFile(value(args, "--database_path"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 		if err != nil {
 			return err

@@ -14,15 +14,6 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/scene"
-)
-
-// exhaustiveUpTo is the number of photos up to which every pair is matched; for frames of video, whose neighbours are
-// known, it is less.
-const (
-	exhaustiveUpTo       = 400
-	exhaustiveVideoUpTo  = 100
-	sequentialNeighbours = 10
 )
 
 // findFeatures has COLMAP find the features of all photos.
@@ -99,107 +90,6 @@ func writeLines(path string, lines []string) error {
 		_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 		return err
 	})
-}
-
-// planMatching decides which pairs of photos are matched.
-func (r *running) planMatching() string {
-	ordered := true
-	for _, s := range r.sources {
-		ordered = ordered && s.video
-	}
-	most := exhaustiveUpTo
-	if ordered {
-		most = exhaustiveVideoUpTo
-	}
-	switch {
-	case r.o.Matching != Auto:
-		return r.o.Matching
-	case len(r.photos) <= most && !r.o.Loops:
-		return MatchAll
-	case r.o.VocabTree != "" && !ordered:
-		return MatchTree
-	}
-	return MatchSequential
-}
-
-// matchCommands are COLMAP's.
-var matchCommands = map[string]string{MatchAll: "exhaustive_matcher", MatchSequential: "sequential_matcher",
-	MatchTree: "vocab_tree_matcher"}
-
-// matchPhotos has COLMAP match the features of pairs of photos.
-func (r *running) matchPhotos() error {
-	how := r.planMatching()
-	k, err := r.colmap.call(r.ctx, matchCommands[how])
-	if err != nil {
-		return err
-	}
-	if err := r.matchOptions(k, how); err != nil {
-		return err
-	}
-	redo := r.state.at(stageMatches) >= 0
-	do := func() (string, error) {
-		if redo { // pairs that were matched before with other options stay otherwise
-			if err := r.forgetMatches(); err != nil {
-				return "", err
-			}
-		}
-		args := k.arguments("database_path", r.o.in(databaseFile))
-		err := r.run(process{stage: stageMatches, program: r.colmap.path, args: args, heard: r.show.parts("part")})
-		if how == MatchSequential && !r.o.Loops && r.o.VocabTree == "" {
-			r.console.Note("photos are matched with their neighbours by name only: where the camera comes back to a place, " +
-				"or the order is another one, poses drift unseen; to prevent that, give " + fault.Setting("matching") +
-				" exhaustive, or " + fault.Setting("loops"))
-		}
-		return how + " matching", err
-	}
-	return r.do(stage{name: stageMatches, key: text(k.args), changes: []string{databaseFile}, do: do})
-}
-
-// matchOptions sets the options that decide matches.
-func (r *running) matchOptions(k *colmapCall, how string) error {
-	o := r.o
-	k.set(o.gpu(r.colmap), "FeatureMatching.use_gpu", "SiftMatching.use_gpu")
-	if o.Features == FeaturesALIKED {
-		if err := k.must("ALIKED_LIGHTGLUE", "features", "FeatureMatching.type"); err != nil {
-			return err
-		}
-	}
-	switch how {
-	case MatchAll: // COLMAP tells of its progress block by block
-		k.set(fmt.Sprint(min(max(len(r.photos)/8, 10), 50)), "ExhaustiveMatching.block_size")
-	case MatchTree:
-		return k.must(o.VocabTree, "vocab-tree", "VocabTreeMatching.vocab_tree_path")
-	case MatchSequential:
-		neighbours := sequentialNeighbours
-		if r.cubed() {
-			neighbours *= len(scene.CubeFaces)
-		}
-		k.set(fmt.Sprint(neighbours), "SequentialMatching.overlap")
-		if !o.Loops && o.VocabTree == "" {
-			return nil
-		}
-		if err := k.must("1", "loops", "SequentialMatching.loop_detection"); err != nil {
-			return err
-		}
-		if o.VocabTree != "" {
-			return k.must(o.VocabTree, "vocab-tree", "SequentialMatching.vocab_tree_path")
-		}
-		if !r.colmap.from(downloadsTrees) {
-			return fault.Usagef("name one with "+fault.Setting("vocab-tree")+" FILE; newer versions of COLMAP download it",
-				"%s needs a vocabulary tree with COLMAP %s", fault.Named("loops"), r.colmap.version)
-		}
-	}
-	return nil
-}
-
-// forgetMatches removes all matches from the database.
-func (r *running) forgetMatches() error {
-	k, err := r.colmap.call(r.ctx, "database_cleaner")
-	if err != nil {
-		return err
-	}
-	args := k.arguments("type", "matches", "database_path", r.o.in(databaseFile))
-	return r.run(process{stage: stageMatches, program: r.colmap.path, args: args})
 }
 
 // errNoModel is the cause of an error about photos whose cameras cannot be found.

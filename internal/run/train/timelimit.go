@@ -129,7 +129,8 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 // many steps. smallest is the shorter side of the smallest photo.
 func halvings(full recipe.Config, smallest int) []recipe.Config {
 	longer := full
-	if most := int(halvedShare * float64(full.Iterations)); full.NumDownscales > 0 && full.NumDownscales*most < full.Iterations {
+	most := int(halvedShare * float64(full.Iterations))
+	if n := full.NumDownscales; n > 0 && n*most < full.Iterations {
 		longer.ResolutionSchedule = max(full.ResolutionSchedule, most)
 	}
 	list := []recipe.Config{longer}
