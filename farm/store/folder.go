@@ -110,6 +110,8 @@ func (f *folder) look(key string) (fs.FileInfo, error) {
 	switch {
 	case err == nil && (info.Mode().IsRegular() || info.IsDir()):
 		return info, nil
+	case err != nil && errors.Is(err, fs.ErrNotExist): // on Windows that may be ENOTDIR, too
+		return nil, err
 	case err == nil, errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), !errors.As(err, &errno):
 		// the last: it leads out
 		return nil, &fs.PathError{Op: "look at", Path: key, Err: errOdd}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"runtime"
@@ -57,7 +58,7 @@ func (r *Report) row() string {
 		cells[0], cells[1] = r.Device, r.Driver
 	}
 	for i, s := range r.Steps[:min(len(r.Steps), 2)] {
-		cells[3+i] = fmt.Sprintf("%.3g ms", s.MS)
+		cells[3+i] = fmt.Sprintf("%.*f ms", max(0, 2-int(math.Floor(math.Log10(max(s.MS, 0.01))))), s.MS)
 	}
 	for i, c := range cells {
 		cells[i] = strings.ReplaceAll(c, "|", "/")

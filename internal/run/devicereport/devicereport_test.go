@@ -17,7 +17,7 @@ func TestReport(t *testing.T) {
 	t.Setenv("USERPROFILE", home)
 	t.Chdir(dir)
 	r := &Report{Device: "Some GPU | 3", Driver: "Mesa 25.0", Kernels: 80, Right: 79,
-		Steps: []bench.Step{{Name: "small", MS: 0.5}, {Name: "large", MS: 12.34}},
+		Steps: []bench.Step{{Name: "small", MS: 0.5}, {Name: "large", MS: 1234.4}},
 		Text: "device 0 Some GPU\n  UUID     0011-2233\n  limit    x 3\n" +
 			"loader " + filepath.Join(home, "lib") + " " + filepath.Join(dir, "x") + "\n",
 		Passes: "rasterize 1 ms\n", Failure: errors.New("run kernels: kernels fail")}
@@ -30,7 +30,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	for _, part := range []string{"| Some GPU / 3 | Mesa 25.0 | 79 of 80 | 0.5 ms | 12.3 ms | vksplat ", "\nmachine  ",
+	for _, part := range []string{"| Some GPU / 3 | Mesa 25.0 | 79 of 80 | 0.500 ms | 1234 ms | vksplat ", "\nmachine  ",
 		"limit    x 3", "step     0.0005 s: small", "rasterize 1 ms", "error: run kernels", "loader ~", "(here)"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in the report:\n%s", part, text)

@@ -2,6 +2,7 @@ package output
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +21,8 @@ func RefuseTaken(paths []string, remedy string) error {
 		case err == nil && st.IsDir():
 			return fault.Usagef("move it away, or "+remedy, "%s is a folder, a file of that name is to be written",
 				path)
-		case errors.Is(err, syscall.ENOTDIR):
+		// On Windows ENOTDIR is what a folder that does not exist yet gives, too.
+		case errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist):
 			return fault.Usagef("move it away, or "+remedy, "%s cannot be written: one of the folders above is a file",
 				path)
 		}

@@ -145,8 +145,8 @@ func halvings(full recipe.Config, smallest int) []recipe.Config {
 	return list
 }
 
-// shorten makes the schedule that of at most n steps by a scaler of steps, the photos' sizes those of cfg, the recipe of
-// all steps as it was rehearsed, and splats fewer where they follow the steps. It returns the settings that make the
+// shorten makes the schedule that of at most n steps by a scaler of steps, the photos' sizes those of cfg, the recipe
+// of all steps as it was rehearsed, and splats fewer where they follow the steps. It returns the settings that make the
 // same of the recipe; none where the steps that fit are all.
 func (r *Run) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
 	full, short := r.Config, g.ofSteps(cfg, n)
