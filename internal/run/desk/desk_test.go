@@ -200,3 +200,25 @@ func TestChecks(t *testing.T) {
 		t.Errorf("a path out: %d", status)
 	}
 }
+
+// TestSceneOf finds the capture of a run that was killed before it saved results, and of one by a build that kept no
+// source among what a run was begun with.
+func TestSceneOf(t *testing.T) {
+	for name, text := range map[string]string{"checkpoints/begun.json": `{"source":{"scene":"/captures/garden"}}`,
+		"capture.json": `{"scene":"/captures/garden"}`} {
+		out := t.TempDir()
+		if got, err := sceneOf(out); err == nil {
+			t.Errorf("an empty folder was trained on %q", got)
+		}
+		path := filepath.Join(out, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := sceneOf(out); got != "/captures/garden" {
+			t.Errorf("by %s: %q, %v", name, got, err)
+		}
+	}
+}

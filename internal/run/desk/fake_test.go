@@ -135,8 +135,7 @@ func fakeTraining(a fakeArgs, stop <-chan os.Signal) int {
 		return 1
 	}
 	write(filepath.Join(checkpoints, output.BegunFile), map[string]any{"preset": a.flags["preset"],
-		"config": map[string]any{"iterations": 1000}})
-	write(filepath.Join(out, output.CaptureFile), map[string]any{"scene": scene})
+		"config": map[string]any{"iterations": 1000}, "source": map[string]any{"scene": scene}})
 	fmt.Fprintln(os.Stderr, watchedAt+fakeViewer().URL())
 	fmt.Printf(`{"event":"start","step":%d,"total":1000}`+"\n", step)
 	if filepath.Base(scene) == "crash" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -93,6 +94,26 @@ func readFile(path string, v any) (changed time.Time) {
 // maxRecord bounds files that are read, in bytes.
 const maxRecord = 64 << 20
 
+// sceneOf is the capture that a run trains on. What the run was begun with says it before it has saved anything else:
+// the record of its capture comes with its results, which a run that was killed lacks.
+func sceneOf(dir string) (string, error) {
+	var begun struct {
+		Source captured.Source `json:"source"`
+	}
+	readFile(filepath.Join(dir, output.CheckpointFolder, output.BegunFile), &begun)
+	if begun.Source.Scene != "" {
+		return begun.Source.Scene, nil
+	}
+	record, err := captured.ReadRecord(dir)
+	if err != nil {
+		return "", err
+	}
+	if record == nil {
+		return "", fault.Usagef("train it anew", "resume: %s does not say what it was trained on", filepath.Base(dir))
+	}
+	return record.Scene, nil
+}
+
 // summarise reads the records of a run.
 func (d *Desk) summarise(dir string) runSummary {
 	s := runSummary{Path: d.relative(dir), Name: filepath.Base(dir)}
@@ -122,8 +143,8 @@ func (d *Desk) summarise(dir string) runSummary {
 		}
 	}
 	s.Resumable = begun.Config.Iterations > 0 && s.Step < s.Total
-	if record, err := captured.ReadRecord(dir); err == nil && record != nil {
-		s.Scene = filepath.Base(record.Scene)
+	if trained, err := sceneOf(dir); err == nil {
+		s.Scene = filepath.Base(trained)
 	} else {
 		s.Resumable = false
 	}

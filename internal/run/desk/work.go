@@ -9,7 +9,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 )
@@ -110,16 +109,13 @@ func (d *Desk) resume(rel string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	record, err := captured.ReadRecord(out)
+	trained, err := sceneOf(out)
 	if err != nil {
 		return "", err
 	}
-	if record == nil {
-		return "", fault.Usagef("train it anew", "resume: %s does not say what it was trained on", rel)
-	}
-	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(record.Scene), Run: d.relative(out),
+	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(trained), Run: d.relative(out),
 		Made: d.relative(out), lane: laneDevice}
-	j.args = append([]string{"train", record.Scene, cli.Flag("model-path", out), cli.Switch("resume")},
+	j.args = append([]string{"train", trained, cli.Flag("model-path", out), cli.Switch("resume")},
 		d.followed(out)...)
 	return d.add(j), nil
 }
