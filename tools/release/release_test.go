@@ -310,7 +310,8 @@ func TestProgramChecks(t *testing.T) {
 	}
 }
 
-// TestCompiler builds a program in C and Go for every target twice, and checks what it asks for.
+// TestCompiler builds a program in C and Go for every target twice, once by a compiler in a folder with a blank in its
+// name, and checks what it asks for.
 func TestCompiler(t *testing.T) {
 	zig, err := filepath.Abs("../../build/zig")
 	if err != nil {
@@ -318,6 +319,10 @@ func TestCompiler(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(zig, "made-from.txt")); err != nil {
 		t.Skip("no zig in build/zig: make release fetches it")
+	}
+	spaced := filepath.Join(t.TempDir(), "a folder")
+	if err := os.Symlink(zig, spaced); err != nil {
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module small\n\ngo 1.26\n", "main.go": "package main\n\n" +
@@ -331,9 +336,9 @@ func TestCompiler(t *testing.T) {
 			continue // make windows installs it
 		}
 		var builds [2][]byte
-		for i := range builds {
+		for i, compiler := range []string{zig, spaced} {
 			path := filepath.Join(t.TempDir(), "small")
-			if err := x.goBuild(zig, dir, ".", path); err != nil {
+			if err := x.goBuild(compiler, dir, ".", path); err != nil {
 				t.Fatal(err)
 			}
 			builds[i] = read(t, path)

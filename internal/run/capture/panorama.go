@@ -80,9 +80,11 @@ func (r *running) checkPanoramas() error {
 	return nil
 }
 
-// suspectPanoramas says how panoramas are given, where all photos have their shape.
+// suspectPanoramas says how panoramas are given, where all photos have their shape and there are any.
 func (r *running) suspectPanoramas() {
+	seen := false
 	for _, s := range r.sources {
+		seen = seen || s.video || len(s.photos) > 0
 		for i := range s.photos {
 			if w, h, err := photo.Size(s.file(i)); err != nil || w != 2*h {
 				return
@@ -91,6 +93,9 @@ func (r *running) suspectPanoramas() {
 		if s.video && s.film.width != 2*s.film.height {
 			return
 		}
+	}
+	if !seen {
+		return
 	}
 	r.console.Note("all photos are twice as wide as high: if they show 360 by 180 degrees, give " +
 		fault.Setting("camera-model") + " " + Panorama)

@@ -180,7 +180,11 @@ func (r *running) enough() error {
 // rateHint says at which rate a video gives a good number of frames, or all that it has.
 func (r *running) rateHint(v *video) string {
 	rate := min(math.Ceil(goodNumber/v.seconds), v.rate)
-	return fmt.Sprintf("give %s %.4g: %s", fault.Setting("fps"), rate, cli.Count(sampling{take: rate}.frames(v), "frame"))
+	frames := sampling{take: rate}.frames(v)
+	if frames < fewestPhotos {
+		return fmt.Sprintf("take a longer video: this one has %s", cli.Count(frames, "frame"))
+	}
+	return fmt.Sprintf("give %s %.4g: %s", fault.Setting("fps"), rate, cli.Count(frames, "frame"))
 }
 
 // tooFew is the error of a number of photos.

@@ -80,6 +80,11 @@ func TestBrokenPhotos(t *testing.T) {
 	if output.IsFolder(o.Out) {
 		t.Error("a folder is left behind")
 	}
+	cutShort(t, filepath.Join(dir, "p03.jpg"))
+	cutShort(t, filepath.Join(dir, "p05.jpg"))
+	if said, err = run(t.Context(), o); err == nil || strings.Contains(said, "twice as wide") {
+		t.Errorf("of no photo: %v\n%s", err, said)
+	}
 }
 
 // TestBrokenConversion names the user's file.
@@ -204,6 +209,9 @@ func TestTooFewFrames(t *testing.T) {
 		if got := calls(t); got[0] != "" || output.IsFolder(o.Out) {
 			t.Errorf("it ran %q", got)
 		}
+	}
+	if hint := new(running).rateHint(&video{rate: 3, seconds: 0.6}); !strings.Contains(hint, "take a longer video") {
+		t.Errorf("a video of two frames: %s", hint)
 	}
 	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
 	o := optionsOf(t, filmFile(t), photosIn(t, 4))
