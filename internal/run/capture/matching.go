@@ -97,7 +97,8 @@ func distantPairs(photos []string) (pairs []string) {
 	every := (len(photos) + distantPhotos - 1) / distantPhotos
 	for i := 0; i < len(photos); i += every {
 		for k := i + every; k < len(photos); k += every {
-			if pair := photos[i] + photos[k]; k-i > sequentialNeighbours && !strings.ContainsFunc(pair, unicode.IsSpace) {
+			blank := strings.ContainsFunc(photos[i]+photos[k], unicode.IsSpace)
+			if k-i > sequentialNeighbours && !blank {
 				pairs = append(pairs, photos[i]+" "+photos[k])
 			}
 		}
