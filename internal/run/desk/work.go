@@ -104,23 +104,18 @@ func (d *Desk) reserve(kind, name, ending string) string {
 	return path
 }
 
-// resume queues the rest of a run.
+// resume queues the rest of a run. The command finds the photos itself: what a run's files say never becomes an
+// argument.
 func (d *Desk) resume(rel string) (string, error) {
 	out, err := d.runFolder(rel)
 	if err != nil {
 		return "", err
 	}
-	record, err := captured.ReadRecord(out)
-	if err != nil {
-		return "", err
+	j := &job{Kind: kindTrain, Title: filepath.Base(out), Run: d.relative(out), Made: d.relative(out), lane: laneDevice}
+	if record, err := captured.ReadRecord(out); err == nil && record != nil { // else the command says what is wrong
+		j.Scene = d.relative(record.Scene)
 	}
-	if record == nil {
-		return "", fault.Usagef("train it anew", "resume: %s does not say what it was trained on", rel)
-	}
-	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(record.Scene), Run: d.relative(out),
-		Made: d.relative(out), lane: laneDevice}
-	j.args = append([]string{"train", record.Scene, cli.Flag("model-path", out), cli.Switch("resume")},
-		d.followed(out)...)
+	j.args = append([]string{"resume", out}, d.followed(out)...)
 	return d.add(j), nil
 }
 
