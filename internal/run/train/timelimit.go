@@ -129,7 +129,8 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 // many steps. smallest is the shorter side of the smallest photo.
 func halvings(full recipe.Config, smallest int) []recipe.Config {
 	longer := full
-	if most := int(halvedShare * float64(full.Iterations)); full.NumDownscales > 0 && full.NumDownscales*most < full.Iterations {
+	most := int(halvedShare * float64(full.Iterations))
+	if full.NumDownscales > 0 && full.NumDownscales*most < full.Iterations {
 		longer.ResolutionSchedule = max(full.ResolutionSchedule, most)
 	}
 	list := []recipe.Config{longer}
@@ -144,8 +145,8 @@ func halvings(full recipe.Config, smallest int) []recipe.Config {
 	return list
 }
 
-// shorten makes the schedule that of at most n steps by a scaler of steps, the photos' sizes those of cfg, the recipe of
-// all steps as it was rehearsed, and splats fewer where they follow the steps. It returns the settings that make the
+// shorten makes the schedule that of at most n steps by a scaler of steps, the photos' sizes those of cfg, the recipe
+// of all steps as it was rehearsed, and splats fewer where they follow the steps. It returns the settings that make the
 // same of the recipe; none where the steps that fit are all.
 func (r *Run) shorten(cfg recipe.Config, n int, g growth) (again []Change) {
 	full, short := r.Config, g.ofSteps(cfg, n)
