@@ -96,7 +96,7 @@ const trainCard = (path) => {
         } catch (err) {
             c = { ready: true, error: err.message, hint: err.hint };
         }
-        if (wanted.preset !== preset || gone) {
+        if (wanted.preset !== preset || Boolean(wanted.score) !== score.checked || gone) {
             return;
         }
         refill(costs, c, () => need(c));

@@ -38,3 +38,27 @@ func TestIsRegular(t *testing.T) {
 		}
 	}
 }
+
+// TestNameSources wants a folder of its own for every source, whatever the names of the others, and none without one.
+func TestNameSources(t *testing.T) {
+	var list []*source
+	for _, path := range []string{"p/a_3", "q/a", "r/a", "s/a_2", "t/.photos", "u/.mp4"} {
+		list = append(list, &source{path: path})
+	}
+	if err := nameSources(list); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, s := range list {
+		if s.folder == "" || seen[s.folder] {
+			t.Errorf("%s is in %q", s.path, s.folder)
+		}
+		seen[s.folder] = true
+	}
+	if err := nameSources([]*source{{photos: []string{"/x/a\nb.jpg"}}}); !errors.Is(err, fault.ErrData) {
+		t.Errorf("a photo of the command line with a line break: %v", err)
+	}
+	if err := nameSources([]*source{{path: "x\ny", video: true}, {path: "z"}}); !errors.Is(err, fault.ErrData) {
+		t.Errorf("a video with a line break: %v", err)
+	}
+}

@@ -121,9 +121,6 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 		switch {
 		case photo.IsPhoto(path) || kind != nil && !kind.Video:
 			rel, err := filepath.Rel(dir, path)
-			if err == nil {
-				err = checkName(path, rel)
-			}
 			s.photos = append(s.photos, rel)
 			return err
 		case kind != nil && kind.Video:
@@ -132,8 +129,6 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 		return nil
 	})
 	switch {
-	case errors.Is(err, fault.ErrData):
-		return nil, err
 	case err != nil:
 		return nil, &fault.Error{Op: "read folder", Path: s.path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
 			Hint: "check the permissions of the folder"}
@@ -155,18 +150,25 @@ func nameSources(list []*source) error {
 	for _, s := range list {
 		if len(list) > 1 {
 			base := filepath.Base(output.Absolute(cmp.Or(s.path, "photos")))
-			name := strings.TrimSuffix(base, filepath.Ext(base))
-			for s.folder = name; used[strings.ToLower(s.folder)]; {
-				s.folder = fmt.Sprintf("%s_%d", name, len(used)+1)
+			name := cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), "input") // of .photos nothing is left
+			s.folder = name
+			for n := 2; used[strings.ToLower(s.folder)]; n++ {
+				s.folder = fmt.Sprintf("%s_%d", name, n)
+			}
+			if err := checkName(s.path, s.folder); err != nil {
+				return err
 			}
 			used[strings.ToLower(s.folder)] = true
 		}
 		slices.Sort(s.photos)
 		taken := map[string]bool{}
-		for _, p := range s.photos {
+		for i, p := range s.photos {
 			name := filepath.ToSlash(p)
 			if filepath.IsAbs(p) {
 				name = filepath.Base(p)
+			}
+			if err := checkName(s.file(i), name); err != nil {
+				return err
 			}
 			if to := convertedSuffix(name); to != "" {
 				name += to

@@ -136,7 +136,8 @@ func (d *Desk) plan(r *trainRequest) (check, error) {
 	args := append([]string{"train", dir, cli.Switch("dry-run"), cli.Switch("json")}, r.settings()...)
 	args = append(args, d.DeviceArgs...)
 	return d.ask("plan "+strings.Join(args, " "), func(ctx context.Context, c *check) error {
-		ctx, busy := d.beginRehearsal(ctx)
+		ctx, stop, busy := d.beginRehearsal(ctx)
+		defer stop()
 		p := &plan{Busy: busy}
 		if !busy {
 			args = append(slices.Clone(args), cli.Flag("time-limit", rehearsedFor))
@@ -155,15 +156,13 @@ func (d *Desk) plan(r *trainRequest) (check, error) {
 	}), nil
 }
 
-// beginRehearsal gives the device to a rehearsal until a job wants it. busy says that a job has it.
-func (d *Desk) beginRehearsal(ctx context.Context) (part context.Context, busy bool) {
+// beginRehearsal gives the device to a rehearsal until a job wants it, or it stops. busy says that a job has it.
+func (d *Desk) beginRehearsal(ctx context.Context) (part context.Context, stop func(), busy bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if slices.ContainsFunc(d.jobs, func(j *job) bool { return j.lane == laneDevice && j.live() }) {
-		return ctx, true
-	}
 	part, d.rehearsing = context.WithCancel(ctx)
-	return part, false
+	busy = slices.ContainsFunc(d.jobs, func(j *job) bool { return j.lane == laneDevice && j.live() })
+	return part, d.rehearsing, busy
 }
 
 // endRehearsal takes the device from a rehearsal. d.mu is held.

@@ -68,7 +68,9 @@ func fake(args []string) int {
 		if a.has("dry-run") {
 			return fakePlan(a)
 		}
-		return fakeTraining(a, stop)
+		return fakeTraining(a, a.flags["model-path"], a.words[1], stop)
+	case "resume":
+		return fakeTraining(a, a.words[1], "garden", stop)
 	case "view":
 		s := fakeViewer()
 		fmt.Println("open in a browser: " + s.URL())
@@ -118,8 +120,7 @@ func fakeViewer() *view.Server {
 }
 
 // fakeTraining takes steps until it is stopped; a scene named crash ends it, and one named short lets it finish.
-func fakeTraining(a fakeArgs, stop <-chan os.Signal) int {
-	out, scene := a.flags["model-path"], a.words[1]
+func fakeTraining(a fakeArgs, out, scene string, stop <-chan os.Signal) int {
 	checkpoints := filepath.Join(out, output.CheckpointFolder)
 	write := func(path string, v any) {
 		data, err := json.Marshal(v)
@@ -128,7 +129,7 @@ func fakeTraining(a fakeArgs, stop <-chan os.Signal) int {
 		}
 	}
 	step := 0
-	if list, _ := output.ListCheckpoints(checkpoints); a.has("resume") && len(list) > 0 {
+	if list, _ := output.ListCheckpoints(checkpoints); a.words[0] == "resume" && len(list) > 0 {
 		step = list[len(list)-1].Step
 	}
 	if os.MkdirAll(checkpoints, 0o777) != nil {

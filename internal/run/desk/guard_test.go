@@ -147,3 +147,34 @@ func TestUpload(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
+
+// TestFresh wants an end where no name can be looked up: it is found under the lock of everything.
+func TestFresh(t *testing.T) {
+	p := places{t.TempDir()}
+	long := strings.Repeat("x", 300) // more than a file's name may have
+	none := func(string) bool { return false }
+	if path := p.fresh(runsFolder, long, "", none); filepath.Base(path) != long {
+		t.Errorf("%s", path)
+	}
+}
+
+// TestHostileRun has a run whose files name flags and pictures of elsewhere.
+func TestHostileRun(t *testing.T) {
+	b := openDesk(t)
+	run := filepath.Join(b.root, "run")
+	fill(t, filepath.Join(run, output.StatsFile), "{}")
+	fill(t, filepath.Join(run, output.CaptureFile), `{"scene":"--python=x"}`)
+	outside := filepath.Join(t.TempDir(), "secret.jpg")
+	fill(t, outside, "secret")
+	if err := os.Symlink(outside, filepath.Join(run, previewFile)); err != nil {
+		t.Skip(err)
+	}
+	if status, text := b.ask("GET", "picture?run=run", "", nil); status != 404 {
+		t.Errorf("a picture of elsewhere: %d %s", status, text)
+	}
+	id := b.begin("resume", `{"path":"run"}`)
+	if args := b.find(id).args; args[0] != "resume" || args[1] != filepath.Join(b.root, "run") ||
+		slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "python") }) {
+		t.Errorf("%q", args)
+	}
+}

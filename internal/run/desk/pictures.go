@@ -47,6 +47,10 @@ func (d *Desk) picture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	file, changed := pictureOf(dir)
+	if _, err := d.absolute(d.relative(file)); err != nil { // it may be a link that leads out
+		http.Error(w, "there is no picture", http.StatusNotFound)
+		return
+	}
 	if filepath.Base(file) == previewFile || changed.IsZero() {
 		serveFile(w, r, file)
 		return

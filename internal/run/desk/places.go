@@ -68,7 +68,8 @@ func (p places) fresh(kind, name, ending string, taken func(path string) bool) s
 		if n > 1 {
 			path = filepath.Join(p.data(kind), fmt.Sprintf("%s-%d%s", name, n, ending))
 		}
-		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) && !taken(path) {
+		// Any error ends the search, as of a name that is too long: whoever writes there reports it.
+		if _, err := os.Lstat(path); err != nil && !taken(path) {
 			return path
 		}
 	}

@@ -103,21 +103,19 @@ func (d *Desk) reserve(kind, name, ending string) string {
 	return path
 }
 
-// resume queues the rest of a run.
+// resume queues the rest of a run. The command finds the photos itself: what a run's files say never becomes an
+// argument.
 func (d *Desk) resume(rel string) (string, error) {
 	out, err := d.runFolder(rel)
 	if err != nil {
 		return "", err
 	}
-	begun, _ := readBegun(out)
-	scene := begun.Source.Scene
-	if scene == "" {
-		return "", fault.Usagef("train it anew", "resume: %s does not say what it was trained on", rel)
+	begun, _ := readBegun(out) // where it says nothing, the command says what is wrong
+	j := &job{Kind: kindTrain, Title: filepath.Base(out), Run: d.relative(out), Made: d.relative(out), lane: laneDevice}
+	if scene := begun.Source.Scene; scene != "" {
+		j.Scene = d.relative(scene)
 	}
-	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(scene), Run: d.relative(out),
-		Made: d.relative(out), lane: laneDevice}
-	j.args = append([]string{"train", scene, cli.Flag("model-path", out), cli.Switch("resume")},
-		d.followed(out)...)
+	j.args = append([]string{"resume", out}, d.followed(out)...)
 	return d.add(j), nil
 }
 
