@@ -108,10 +108,11 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 	var videos []*source
 	dir = output.Resolved(dir) // a link to a folder is not followed
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		hidden := strings.HasPrefix(e.Name(), ".") && path != dir
 		switch {
-		case err != nil:
-			return err
 		case e.IsDir() && (hidden || e.Name() == masksFolder || path != dir && sameFile(path, o.Out)):
 			return filepath.SkipDir
 		case e.IsDir() || hidden || !isRegular(path, e):
