@@ -79,8 +79,8 @@ func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
 	flags := strings.Join(append([]string{"-s -w -buildid="}, settings...), " ")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags", flags, pkg)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOEXPERIMENT=", "CGO_ENABLED=1", `CC="`+cc+`"`,
-		"CGO_CFLAGS=-O2", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOEXPERIMENT=",
+		"CGO_ENABLED=1", `CC="`+cc+`"`, "CGO_CFLAGS=-O2", "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build for %s/%s: %w", t.os, t.arch, err)
