@@ -76,11 +76,16 @@ func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
 			return fmt.Errorf("name the C compiler for %s: %w", t.zig, err)
 		}
 	}
-	flags := strings.Join(append([]string{"-s -w -buildid="}, settings...), " ")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags", flags, pkg)
+	flags := append([]string{"-s -w -buildid="}, settings...)
+	if t.os == "linux" { // zig describes C code for debuggers, with paths of this machine: they change the bytes
+		flags = append(flags, "-extldflags=-Wl,--strip-all")
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags", strings.Join(flags, " "),
+		pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOEXPERIMENT=",
-		"CGO_ENABLED=1", `CC="`+cc+`"`, "CGO_CFLAGS=-O2", "GOAMD64=v1", "GOARM64=v8.0")
+		"CGO_ENABLED=1", `CC="`+cc+`"`, "CGO_CFLAGS=-O2 -g0", "CGO_CPPFLAGS=", "CGO_LDFLAGS=", "GOAMD64=v1",
+		"GOARM64=v8.0")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build for %s/%s: %w", t.os, t.arch, err)

@@ -281,6 +281,29 @@ func TestInPlace(t *testing.T) {
 	wantFiles(t, top, "images/p00.jpg", "images/p03.jpg")
 }
 
+// TestOwnPhotosAfterVideo keeps photos that the user put where the frames of a video were to come, in a run that was
+// stopped: they are the capture now, and the video is refused.
+func TestOwnPhotosAfterVideo(t *testing.T) {
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	film := filepath.Join(t.TempDir(), "film.mp4")
+	o := optionsOf(t, film)
+	err := errors.Join(os.WriteFile(film, []byte("film"), 0o666), os.MkdirAll(o.Out, 0o777),
+		os.Rename(photosIn(t, 4), o.in(imagesFolder)),
+		os.WriteFile(o.in(stateFile), []byte(`{"stages":[{"name":"frames","key":"0"}]}`), 0o666))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := *o
+	own.Inputs = []string{o.in(imagesFolder)}
+	if _, err := run(t.Context(), &own); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
+		t.Errorf("frames in the place of photos: %v", err)
+	}
+	wantFiles(t, o.in(imagesFolder), "p00.jpg", "p03.jpg")
+}
+
 // TestMissingTools names the command that installs what is missing.
 func TestMissingTools(t *testing.T) {
 	photos := photosIn(t, 4)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -39,6 +40,9 @@ func Run(console *cli.Console, o *Options) error {
 	console.OnAbort = release
 	defer func() { console.OnAbort = nil }()
 	r.state = readState(o.in(stateFile))
+	if slices.ContainsFunc(sources, func(s *source) bool { return s.inPlace(o) }) {
+		r.state.ownPhotos()
+	}
 	r.written = output.ReadList(o.Out, listFile)
 	r.written.By = Name
 	r.show = newProgress(console)

@@ -70,6 +70,13 @@ func readState(path string) *state {
 
 func (s *state) save() error { return output.WriteJSON(s.path, s) }
 
+// ownPhotos forgets stages that were to fill the folder of photos and did not end: what is there now is the user's.
+func (s *state) ownPhotos() {
+	s.Stages = slices.DeleteFunc(s.Stages, func(t stamp) bool {
+		return !t.Done && (strings.HasPrefix(t.Name, stageFrames) || t.Name == stageFaces)
+	})
+}
+
 // at gives the place of a stage among the stamps, or -1.
 func (s *state) at(name string) int {
 	for i, t := range s.Stages {
