@@ -64,7 +64,7 @@ func loadTable(f *captured.Options) []option {
 		other(&f.Model, "model", "read COLMAP model `N` of several (default: the one with most images)"),
 		truth(&f.Strict, "strict", "fail on a photo that is missing, broken or has an impossible pose"),
 		chosen(&f.Format, "format",
-			"read SCENE as `KIND`: "+wording.Or(append([]string{scene.FormatAuto}, scene.Formats...))+
+			"read SCENE as `KIND`; "+wording.Or(append([]string{scene.FormatAuto}, scene.Formats...))+
 				"; auto takes the first of these that is there",
 			append([]string{scene.FormatAuto}, scene.Formats...)...),
 		text(&f.Masks, "masks",

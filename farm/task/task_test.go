@@ -272,7 +272,7 @@ func TestStopsAndGoesOn(t *testing.T) {
 
 // TestStopBudget wants containers to be stopped such that there is time to upload after a child has saved.
 func TestStopBudget(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "deploy", "Containerfile"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "install.md"))
 	found := regexp.MustCompile(`--stop-timeout (\d+)`).FindSubmatch(data)
 	if err != nil || found == nil {
 		t.Fatal(found, err)
