@@ -313,7 +313,7 @@ func checkEnds(t *testing.T, log *seen, out string) {
 	for i, end := range log.End {
 		text := fmt.Sprint(end[1])
 		if end[0] != "stopped" || !strings.Contains(text, "Training was stopped.") ||
-			!strings.Contains(text, models[0]) || !strings.Contains(text, "--resume") || end[2] != false ||
+			!strings.Contains(text, models[0]) || !strings.Contains(text, "vksplat resume ") || end[2] != false ||
 			end[3] != false {
 			t.Errorf("browser %d: %v, want %s", i, end, models[0])
 		}
