@@ -77,9 +77,8 @@ try-release: ## install what release made in fresh Debians, run it on amd64 and 
 	GOCACHE="$(CURDIR)/$(OUT)/again-cache" go run ./tools/release -zig $(OUT)/zig -o $(OUT)/again
 	cmp $(BIN)/release/SHA256SUMS $(OUT)/again/SHA256SUMS
 
-windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
+windows: ## build bin/vksplat.exe for Windows on x86-64 by mingw-w64
 	@.ci/install windows
-	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go vet $$(go list ./... | grep -v /tools/)
 
@@ -98,11 +97,12 @@ quick: ## a verdict on a change in a minute or two, after the first build
 
 test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
-	@$(MAKE) --no-print-directory check windows macos python-env second-binding tests
+	@$(MAKE) --no-print-directory check windows python-env second-binding tests
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
-	@$(MAKE) --no-print-directory check widths python-env schedulers
+	@$(MAKE) --no-print-directory check windows macos widths python-env schedulers
+	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat-second.exe ./cmd/vksplat
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
 	@$(MAKE) --no-print-directory fuzz same-bytes

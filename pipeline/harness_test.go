@@ -303,10 +303,6 @@ func gathered(s *scene.Splats) func(piece *scene.Splats) error {
 	}
 }
 
-// inFull reports whether tests run whole (make test-long) where else they leave out what takes minutes and is tested in
-// part.
-func inFull() bool { return os.Getenv("VKSPLAT_LONG") == "1" }
-
 // modelIn reads the model of a checkpoint. The frame of checkpointScene is the capture's.
 func modelIn(t testing.TB, path string) *scene.Splats {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -93,7 +94,7 @@ func TestSoak(t *testing.T) {
 		return
 	}
 	plan := soakPlan{steps: 2000, sample: 50, checkpoint: 200, eval: 300, resume: 500}
-	if inFull() {
+	if filetest.Long() {
 		plan = soakPlan{steps: 100_000, sample: 250, checkpoint: 2500, eval: 3000, resume: 10_000}
 	}
 	t.Setenv("VKSPLAT_VALIDATE", "") // the validation layer's memory is none of this program's

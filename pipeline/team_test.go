@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/team"
@@ -100,7 +101,7 @@ func TestTeamGradient(t *testing.T) {
 	devices := testTeam(t, 4)
 	for n := 2; n <= 4; n++ {
 		for _, absgrad := range []bool{false, true} {
-			if absgrad == (n == 3) || inFull() {
+			if absgrad == (n == 3) || filetest.Long() {
 				t.Run(fmt.Sprintf("%d devices, absgrad %v", n, absgrad),
 					func(t *testing.T) { testTeamGradient(t, devices[:n], absgrad) })
 			}
@@ -180,7 +181,7 @@ func TestTeamSameBytes(t *testing.T) {
 		{name: "levels on 3", n: 3, change: func(c *recipe.Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 },
 			way: teamRun.inBands},
 	} {
-		if !c.long || inFull() {
+		if !c.long || filetest.Long() {
 			t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, devices[:c.n], c.change, c.way) })
 		}
 	}

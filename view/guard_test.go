@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vksplat/internal/filetest"
 )
 
 // raw sends text to the server, as no client would, and returns the answer's status and body; status 0 is a connection
@@ -308,7 +310,7 @@ func TestEntryKeepsQuery(t *testing.T) {
 
 // TestDawdlers wants those cut off who send no whole request, and those who take nothing of a long answer.
 func TestDawdlers(t *testing.T) {
-	if os.Getenv("VKSPLAT_LONG") != "1" {
+	if !filetest.Long() {
 		t.Skip("waits for half a minute; VKSPLAT_LONG=1 runs it")
 	}
 	path := filepath.Join(t.TempDir(), "large.ply")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,9 +17,6 @@ import (
 	"vksplat/scene/ply"
 	"vksplat/scene/synth"
 )
-
-// longVariable makes tests run at full size.
-const longVariable = "VKSPLAT_LONG"
 
 // vksplat runs one command line and fails the test unless it succeeds. It is a
 // process of its own: a child's peak memory, which scripts look at, counts that
@@ -52,7 +48,7 @@ func trainedStats(t *testing.T, capture, out, steps string) (st output.Stats) {
 func TestFarCapture(t *testing.T) {
 	needDevice(t)
 	o, steps := synth.Options{Images: 16, Width: 96, Height: 72, Points: 800}, "120"
-	if os.Getenv(longVariable) == "1" {
+	if filetest.Long() {
 		o, steps = synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points},
 			"1200"
 	}

@@ -18,6 +18,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/filetest"
 )
 
 // Sizes of TestFarmChaos.
@@ -47,7 +48,7 @@ func TestFarmChaos(t *testing.T) {
 		return
 	}
 	size, seed := chaosSize{stubs: 6, trainings: 2, steps: 600, deeds: 14, most: 5 * time.Minute}, uint64(7)
-	if os.Getenv(longVariable) == "1" {
+	if filetest.Long() {
 		size, seed = chaosSize{stubs: 200, trainings: 40, steps: 300, deeds: 300,
 			most: time.Hour}, uint64(time.Now().UnixNano())
 	}
@@ -80,8 +81,8 @@ func TestFarmChaos(t *testing.T) {
 // no more work done anew than checkpoint intervals allow. Half of the runs lose their work folder. No disk is full
 // meanwhile, so every takeover is judged.
 func TestFarmSteps(t *testing.T) {
-	if os.Getenv(longVariable) != "1" {
-		t.Skip(longVariable + "=1 kills runs under long trainings")
+	if !filetest.Long() {
+		t.Skip("VKSPLAT_LONG=1 kills runs under long trainings")
 	}
 	needDevice(t)
 	seed := uint64(time.Now().UnixNano())

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"vksplat/internal/filetest"
 )
 
 // TestFarmOverhead times a training by farm run beside plain train: it may take 1.02 times as long, and a second more.
@@ -14,8 +16,8 @@ import (
 //
 //	VKSPLAT_LONG=1 VKSPLAT_TEST_STEPS=100000 go test -count=1 -v ./cmd/vksplat -run TestFarmOverhead
 func TestFarmOverhead(t *testing.T) {
-	if os.Getenv(longVariable) != "1" {
-		t.Skip(longVariable + "=1 measures what farm run adds to a training")
+	if !filetest.Long() {
+		t.Skip("VKSPLAT_LONG=1 measures what farm run adds to a training")
 	}
 	needDevice(t)
 	steps := "1500"

@@ -146,8 +146,8 @@ to = "splat"
 // TestSlurmArray submits an exported job to a Slurm of this machine and disturbs its trainings: one has its child
 // killed, one run-task itself, one is requeued by Slurm. The models are those of undisturbed runs.
 func TestSlurmArray(t *testing.T) {
-	if os.Getenv(longVariable) != "1" {
-		t.Skip(longVariable + "=1 runs an array of trainings under Slurm")
+	if !filetest.Long() {
+		t.Skip("VKSPLAT_LONG=1 runs an array of trainings under Slurm")
 	}
 	needDevice(t)
 	dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/demo"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/models"
@@ -125,7 +126,7 @@ func throughFormat(f *splatfile.Format) func(*testing.T, splatfile.Source, strin
 func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	t.Helper()
 	dir := *lossRun
-	if os.Getenv(longVariable) == "" && dir == "" {
+	if !filetest.Long() && dir == "" {
 		o := synth.Options{Images: 4, Width: 256, Height: 256, Points: 8000}
 		synth, err := synth.New(o)
 		if err != nil {

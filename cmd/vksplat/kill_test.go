@@ -38,7 +38,7 @@ func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // of the undisturbed run.
 func TestKills(t *testing.T) {
 	kills, steps := 3, 620 // one refinement, at 600
-	if os.Getenv("VKSPLAT_LONG") == "1" {
+	if filetest.Long() {
 		kills, steps = 20, 2000
 	}
 	dir := smallScene(t, 300)

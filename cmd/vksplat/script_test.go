@@ -21,6 +21,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene/safetensors"
@@ -65,6 +66,8 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "device":
 				return hasDevice, nil
+			case "long": // see filetest.Long
+				return filetest.Long(), nil
 			case "root": // whom permissions do not stop
 				return os.Geteuid() == 0, nil
 			case "captures":

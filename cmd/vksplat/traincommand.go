@@ -103,7 +103,7 @@ func trainCommand(console *cli.Console) *cobra.Command {
 			"other and merged. Of a video or a folder of photos, vksplat capture first makes a scene\n" +
 			"in OUT/capture.",
 		Example: "  vksplat train my_scene -m out --eval\n" +
-			"  vksplat train my_scene -m out --preset fast --export model.spz",
+			"  vksplat train my_scene -m out --time-limit 60s --export model.spz",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.PrintConfig && len(args) == 0 {
 				return nil

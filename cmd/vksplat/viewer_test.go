@@ -190,7 +190,7 @@ func BenchmarkViewer(b *testing.B) {
 func TestViewerSoak(t *testing.T) {
 	minutes, err := strconv.Atoi(os.Getenv("VKSPLAT_SOAK_MINUTES"))
 	if err != nil {
-		if minutes = 60; os.Getenv("VKSPLAT_LONG") != "1" {
+		if minutes = 60; !filetest.Long() {
 			t.Skip("VKSPLAT_LONG=1 watches for an hour")
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/filetest"
 )
 
 // machine is a computer whose power can be cut. Its file system, ext4, lies on a loop device, whose file is on a second
@@ -151,7 +152,7 @@ func TestPowerCut(t *testing.T) {
 		return
 	}
 	cuts, seed := 3, uint64(7)
-	if os.Getenv("VKSPLAT_LONG") == "1" {
+	if filetest.Long() {
 		cuts, seed = 25, uint64(time.Now().UnixNano())
 	}
 	t.Log("seed", seed)

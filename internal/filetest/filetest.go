@@ -79,3 +79,7 @@ func List(t testing.TB, dir string) (list []string) {
 	}
 	return list
 }
+
+// Long says whether tests take their full sizes and all their variants: VKSPLAT_LONG=1, as make test-long sets it. What
+// every commit runs, on two cores, keeps one variant of each promise.
+func Long() bool { return os.Getenv("VKSPLAT_LONG") == "1" }

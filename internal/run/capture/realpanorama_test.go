@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/parallel"
 )
 
@@ -61,7 +62,7 @@ func panoramasIn(t *testing.T, n, w int) (dir string, places []vec) {
 
 // TestRealPanoramas finds the places of made-up panoramas with the COLMAP that is installed, be it as such or as faces.
 func TestRealPanoramas(t *testing.T) {
-	if os.Getenv("VKSPLAT_LONG") != "1" {
+	if !filetest.Long() {
 		t.Skip("takes a minute; VKSPLAT_LONG=1 runs it")
 	}
 	if _, err := exec.LookPath(colmapName); err != nil {

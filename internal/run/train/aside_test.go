@@ -97,7 +97,7 @@ func TestAsideAnywhere(t *testing.T) {
 		"checkpoints/save_at.json", "checkpoints/step_7.safetensors", event + "1" + output.TensorboardSuffix,
 		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
 	stride := 4
-	if os.Getenv("VKSPLAT_LONG") == "1" {
+	if filetest.Long() {
 		stride = 1
 	}
 	for _, back := range []bool{false, true} { // whether the new run goes on with a step of the old one
@@ -208,7 +208,7 @@ func TestKilledOverwrite(t *testing.T) {
 		t.Fatal("the run has ended: ", err)
 	}
 	kills := 6
-	if os.Getenv("VKSPLAT_LONG") == "1" {
+	if filetest.Long() {
 		kills = 60
 	}
 	scene, out := runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")

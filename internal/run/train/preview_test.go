@@ -43,7 +43,7 @@ func TestPreviewFlags(t *testing.T) {
 // TestPreviewShare asks for pictures as fast as can be: less than a hundredth of the training's time is theirs, with
 // room for what a busy machine adds.
 func TestPreviewShare(t *testing.T) {
-	if os.Getenv("VKSPLAT_LONG") != "1" {
+	if !filetest.Long() {
 		t.Skip("VKSPLAT_LONG=1 trains for a minute")
 	}
 	o := previewed(runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500)

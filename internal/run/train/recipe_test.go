@@ -103,7 +103,7 @@ func TestFollowSteps(t *testing.T) {
 		iterations, stop, degree int // refine_stop and sh_degree_interval
 	}{
 		{"default", nil, nil, 125, 9125, 7603, 303},
-		{"fast", texts{"preset": "fast"}, nil, 125, 8375, 6978, 278},
+		{"fast", texts{"preset": "fast"}, nil, 125, 9125, 7603, 303},
 		{"scaled", texts{"steps-scaler": "0.5"}, nil, 125, 4562, 3801, 151},
 		{"a factor", texts{"iterations-factor": "100"}, nil, 64, 1600, 1333, 53},
 		{"a number stays", texts{"refine-stop": "5000"}, nil, 125, 9125, 5000, 303},
