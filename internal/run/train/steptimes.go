@@ -10,7 +10,7 @@ import (
 )
 
 // stepTimes are the seconds of a step, as far as they follow from the number of splats and the size of photos: those of
-// two models, between and beyond which they are taken to be linear. refine is what a refinement takes: in a short
+// two models, between and beyond which they are taken to grow with the root of the number. refine is what a refinement takes: in a short
 // schedule there is one after every step or two.
 type stepTimes struct {
 	few, many modelTimes
@@ -44,13 +44,20 @@ func (m *modelTimes) slower(splats int) modelTimes {
 	return more
 }
 
+// crowded is how many times longer a step takes with the last splats than with as many that were never trained: trained
+// ones overlap more. With the root it foresees 0.95 to 1.15 of the seconds of short and long runs on an H200; see
+// bench/NOTES.md.
+const crowded = 1.3
+
 // at returns the seconds of a step.
 func (t *stepTimes) at(splats, level int) float64 {
 	few, many := t.few.at(level), t.many.at(level)
 	if t.few.splats == t.many.splats {
 		return many
 	}
-	share := float64(splats-t.few.splats) / float64(t.many.splats-t.few.splats)
+	many *= crowded
+	first := math.Sqrt(float64(t.few.splats))
+	share := (math.Sqrt(float64(splats)) - first) / (math.Sqrt(float64(t.many.splats)) - first)
 	return max(few+(many-few)*share, min(few, many)/2)
 }
 
