@@ -170,8 +170,8 @@ type tested struct {
 	end    func()
 }
 
-// openDesk opens a folder with some scenes.
-func openDesk(t *testing.T) *tested {
+// openDesk opens a folder with some scenes. change prepares the desk before it serves.
+func openDesk(t *testing.T, change ...func(d *Desk)) *tested {
 	t.Helper()
 	root := t.TempDir()
 	for _, scene := range []string{"garden", "crash", "short"} {
@@ -185,6 +185,9 @@ func openDesk(t *testing.T) *tested {
 	s, err := view.Listen(view.ServerOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(d)
 	}
 	over := make(chan error, 1)
 	go func() { over <- d.Serve(ctx, s) }()
