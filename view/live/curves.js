@@ -12,7 +12,8 @@ export const draw = (canvas, points, log) => {
     canvas.width = width;
     canvas.height = height;
     const g = canvas.getContext('2d');
-    const list = points.filter(([, v]) => Number.isFinite(v) && (!log || v > 0)).map(([s, v]) => [s, log ? Math.log(v) : v]);
+    const list = points.filter(([, v]) => Number.isFinite(v) && (!log || v > 0))
+        .map(([s, v]) => [s, log ? Math.log(v) : v]);
     if (list.length < 2) {
         return;
     }
@@ -31,7 +32,10 @@ export const draw = (canvas, points, log) => {
     g.beginPath();
     list.forEach(([s, v], i) => (i ? g.lineTo(x(s), y(v)) : g.moveTo(x(s), y(v))));
     g.stroke();
-    const text = (v) => { const n = log ? Math.exp(v) : v; return n >= 1000 ? Math.round(n).toLocaleString('en') : n.toPrecision(3); };
+    const text = (v) => {
+        const n = log ? Math.exp(v) : v;
+        return n >= 1000 ? Math.round(n).toLocaleString('en') : n.toPrecision(3);
+    };
     g.fillStyle = colour('--dim');
     g.font = `${11 * scale}px system-ui, sans-serif`;
     g.textBaseline = 'top';

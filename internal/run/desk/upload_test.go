@@ -31,8 +31,9 @@ func (b *tested) uploading(query string, size int64) net.Conn {
 	if size < 0 {
 		length = "Transfer-Encoding: chunked"
 	}
-	_, err = fmt.Fprintf(c, "POST %supload?%s HTTP/1.1\r\nHost: %s\r\nOrigin: http://%s\r\nCookie: %s\r\n%s\r\n\r\n", u.Path,
-		query, u.Host, u.Host, strings.Split(b.cookie, ";")[0], length)
+	const head = "POST %supload?%s HTTP/1.1\r\n" +
+		"Host: %s\r\nOrigin: http://%s\r\nCookie: %s\r\n%s\r\n\r\n"
+	_, err = fmt.Fprintf(c, head, u.Path, query, u.Host, u.Host, strings.Split(b.cookie, ";")[0], length)
 	if err != nil {
 		b.t.Fatal(err)
 	}
