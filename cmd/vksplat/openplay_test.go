@@ -39,6 +39,10 @@ func TestPlayDesk(t *testing.T) {
 	if err := synth.Write(scene, size); err != nil {
 		t.Fatal(err)
 	}
+	hostile := "<img src=x onerror=alert(1)> & 'so' \"on\""
+	if err := os.Mkdir(filepath.Join(root, hostile), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	photos, err := filepath.Glob(filepath.Join(scene, "images", "*"))
 	if err != nil || len(photos) < 2 {
 		t.Fatal(photos, err)
@@ -47,7 +51,7 @@ func TestPlayDesk(t *testing.T) {
 	v := startShown(t, "open in a browser: ", "open", root, "--no-open")
 	var log worked
 	playtest.Run(t, filepath.Join("testdata", "desk.py"), map[string]any{"url": v.address, "scene": "garden",
-		"shots": os.Getenv("VKSPLAT_SHOTS"), "photos": photos[:2], "flight": missing == nil,
+		"hostile": hostile, "shots": os.Getenv("VKSPLAT_SHOTS"), "photos": photos[:2], "flight": missing == nil,
 		"places": map[string][2]string{"runs": {"#/", "article.run"}, "new": {"#/new/", ".entry"},
 			"verdict": {"#/new/garden", ".costs dl"}, "compare": {"#/compare", "table.compare"},
 			"run": {"#/run/vksplat/runs/garden-default", ".pair select"}}}, &log)

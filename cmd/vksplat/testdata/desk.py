@@ -132,6 +132,12 @@ def begin(page, task, log):
     shoot(page, task, "welcome")
     page.get_by_role("link", name="Choose a folder").click()
     page.get_by_role("link", name=task["scene"]).wait_for()
+    page.get_by_role("link", name=task["hostile"]).click()  # a name is a text, whatever is in it
+    page.locator(".crumbs", has_text=task["hostile"]).wait_for()
+    if page.locator("main img").count():
+        log["errors"].append("the name of a folder becomes a picture")
+    page.go_back()
+    page.get_by_role("link", name=task["scene"]).wait_for()
     shoot(page, task, "browse")
     page.get_by_role("link", name=task["scene"]).click()
     page.locator(".verdict h2").wait_for(timeout=120000)

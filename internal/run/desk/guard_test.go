@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 )
 
@@ -130,5 +132,16 @@ func TestHostileRun(t *testing.T) {
 	if args := b.find(id).args; args[0] != "resume" || args[1] != filepath.Join(b.root, "run") ||
 		slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "python") }) {
 		t.Errorf("%q", args)
+	}
+}
+
+// TestNoPermission wants to hear what to do about a root that nothing can be written to.
+func TestNoPermission(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has a folder that refuses all users")
+	}
+	_, err := places{"/sys"}.keep(runsFolder)
+	if err == nil || !strings.Contains(err.Error(), "/sys/vksplat") || !strings.Contains(fault.Hint(err), "permission") {
+		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }

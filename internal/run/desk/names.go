@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"vksplat/internal/fault"
 )
@@ -29,7 +30,8 @@ func isDevice(name string) bool {
 	return devices[strings.ToLower(strings.TrimRight(base, " "))]
 }
 
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+// isControl reports whether a character shows nothing of its own, as line breaks and marks that turn a text around.
+func isControl(r rune) bool { return !unicode.IsPrint(r) }
 
 // checkName refuses what cannot be the name of a folder on some system, and what would be hidden or read as a flag.
 func checkName(what, name string) error {

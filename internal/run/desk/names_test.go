@@ -37,7 +37,7 @@ func TestCheckName(t *testing.T) {
 	for name, want := range map[string]string{"": "is empty", "  ": "is empty", ".": "another folder",
 		"..":  "another folder",
 		"a/b": "a slash", `a\b`: "a slash", "a\nb": "control character",
-		"a\x7f": "control character", "a\x00": "control",
+		"a\x7f": "control character", "a\x00": "control", "a\u202eb": "control",
 		"a:b": "Windows", `a"b`: "Windows", "a.": "with a dot", "a ": "with a space", " a": "with a space", ".a": "hidden",
 		"-a": "flag", "CON": "device", "nul.txt": "device", "Com3": "device", "lpt0": "device", "aux .x": "device",
 		strings.Repeat("ü", 61): "takes 122 bytes, 120 is the limit"} {

@@ -45,6 +45,8 @@ func openError(rel string, err error) error {
 		hint = "it was moved or deleted: choose another"
 	case errors.Is(err, fs.ErrPermission):
 		hint = "choose another, or give read permission there"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fault.ErrNotRegular):
+		hint = "it is no folder and no video: choose another"
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
 		hint = "no file or folder can have that name: choose one from the list"
 	}
@@ -102,7 +104,7 @@ func (p places) keep(kind string, below ...string) (string, error) {
 	for _, name := range append([]string{dataFolder, kind}, below...) {
 		dir = filepath.Join(dir, name)
 		if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", output.FolderError(dir, err)
+			return "", keepError(dir, err)
 		}
 		real, err := filepath.EvalSymlinks(dir)
 		if err != nil {
@@ -118,6 +120,15 @@ func (p places) keep(kind string, below ...string) (string, error) {
 		dir = real
 	}
 	return dir, nil
+}
+
+// keepError says what can be done about a folder that cannot be made.
+func keepError(dir string, err error) error {
+	told := output.FolderError(dir, err)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fault.WithHint(told, "what is made goes there: give write permission, or give vksplat open another folder")
+	}
+	return told
 }
 
 // fresh is a path in a folder that is not taken: NAME, NAME-2, ... with an ending.
@@ -198,7 +209,7 @@ func (p places) list(rel string) (*listing, error) {
 			continue
 		}
 		path := filepath.Join(dir, f.Name())
-		if isPhoto(f.Name()) {
+		if isPhoto(f.Name()) && output.IsFile(path) {
 			l.Photos++
 		}
 		kind := entryKind(path, f)

@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 )
 
 // spareBytes stay free on the disk that uploads go to.
@@ -103,8 +104,10 @@ func (d *Desk) uploaded(path string) {
 			return
 		}
 	}
-	for _, empty := range []string{dir, filepath.Dir(dir)} {
-		_ = os.Remove(empty) // refused unless empty
+	_ = os.Remove(dir) // refused unless empty
+	for data := filepath.Join(d.root, dataFolder); dir != data && output.Within(dir, data); {
+		dir = filepath.Dir(dir) // made here, where no link leads elsewhere
+		_ = os.Remove(dir)
 	}
 }
 

@@ -133,7 +133,7 @@ func TestUploadBroken(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b.until("its folder goes", func(*seenState) bool { return !output.IsFolder(dir) })
+	b.until("its folder goes", func(*seenState) bool { return !output.IsFolder(filepath.Join(b.root, dataFolder)) })
 	if status, text := b.ask("POST", "upload?folder=trip&file=a.mp4", strings.Repeat("x", 60), nil); status != 200 {
 		t.Errorf("the next try: %d %s", status, text)
 	}
