@@ -62,6 +62,10 @@ func fake(args []string) int {
 	signal.Notify(stop, syscall.SIGTERM)
 	switch a.words[0] {
 	case "inspect":
+		if filepath.Base(a.words[1]) == "slow" {
+			<-stop
+			return 1
+		}
 		fmt.Println(`{"root": "/secret/place", "photos": 7, "points": 9, "cameras": [{"name": "a"}],`)
 		fmt.Println(`"problems": [{"severity": "warning", "code": "x", "text": "dark", "remedy": "light"}]}`)
 	case "train":

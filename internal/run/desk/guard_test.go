@@ -128,6 +128,9 @@ func TestHostileRun(t *testing.T) {
 	if status, text := b.ask("GET", "picture?run=run", "", nil); status != 404 {
 		t.Errorf("a picture of elsewhere: %d %s", status, text)
 	}
+	if err := os.Remove(filepath.Join(run, previewFile)); err != nil {
+		t.Fatal(err)
+	}
 	id := b.begin("resume", `{"path":"run"}`)
 	if args := b.find(id).args; args[0] != "resume" || args[1] != filepath.Join(b.root, "run") ||
 		slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "python") }) {

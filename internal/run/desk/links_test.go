@@ -75,6 +75,24 @@ func TestLinkedIn(t *testing.T) {
 	}
 }
 
+// TestLinkedRun has folders of a run be links: what leads out of the root is not written to.
+func TestLinkedRun(t *testing.T) {
+	b := openDesk(t)
+	fill(t, filepath.Join(b.root, "run", output.StatsFile), "{}")
+	fill(t, filepath.Join(b.root, "kept", output.BegunFile), "{}")
+	link(t, "../kept", filepath.Join(b.root, "run", "checkpoints"))
+	if _, err := b.runFolder("run"); err != nil {
+		t.Errorf("a link that stays: %v", err)
+	}
+	link(t, t.TempDir(), filepath.Join(b.root, "run", "test"))
+	for name, body := range map[string]string{"resume": `{"path":"run"}`, "export": `{"path":"run","format":".spz"}`,
+		"flight": `{"run":"run","path":"orbit","seconds":5,"height":480}`} {
+		if status, text := b.ask(http.MethodPost, name, body, nil); status != 400 || !strings.Contains(text, "leads out") {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+}
+
 // tree lists what is below a folder.
 func tree(t *testing.T, dir string) (list []string) {
 	t.Helper()

@@ -1,6 +1,8 @@
 package desk
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -135,6 +137,18 @@ func (d *Desk) runFolder(rel string) (string, error) {
 	}
 	if !isRun(out) {
 		return "", fault.Usagef("choose the folder of a run", "open run: %s is none", rel)
+	}
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return "", openError(rel, err)
+	}
+	for _, e := range entries { // what is written to the run must not be written elsewhere
+		if path := filepath.Join(out, e.Name()); e.Type()&os.ModeSymlink != 0 {
+			if _, err := d.absolute(d.relative(path)); errors.Is(err, errOutside) {
+				return "", fault.Usagef("remove that link, or use the run on the command line",
+					"open run: %s is a link that leads out of the folder that was opened", d.relative(path))
+			}
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
