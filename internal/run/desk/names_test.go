@@ -53,8 +53,8 @@ func TestCheckName(t *testing.T) {
 		{"upload?file=a.jpg&folder=a%2Fb", "", "slash"},
 		{"upload?file=a.jpg&folder=x.", "", "with a dot"},
 	} {
-		if status, text := b.ask(http.MethodPost, c.name, c.body, nil); status != 400 || !strings.Contains(text, c.want) ||
-			strings.Contains(text, `"hint":""`) {
+		status, text := b.ask(http.MethodPost, c.name, c.body, nil)
+		if status != 400 || !strings.Contains(text, c.want) || strings.Contains(text, `"hint":""`) {
 			t.Errorf("%s %s: %d %s", c.name, c.body, status, text)
 		}
 	}

@@ -87,8 +87,8 @@ func TestUpload(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	for query, want := range map[string]int{"folder=trip&bytes=91&files=1": 200, "folder=trip&bytes=92&files=1": 413,
-		"folder=new&bytes=100&files=5000": 200, "folder=new&bytes=1&files=5001": 413, "folder=new&bytes=-1&files=1": 400,
-		"folder=new&bytes=&files=": 400, "folder=..&bytes=1&files=1": 400} {
+		"folder=new&bytes=100&files=5000": 200, "folder=new&bytes=1&files=5001": 413,
+		"folder=new&bytes=-1&files=1": 400, "folder=new&bytes=&files=": 400, "folder=..&bytes=1&files=1": 400} {
 		if status, text := b.ask("GET", "room?"+query, "", nil); status != want {
 			t.Errorf("room for %s: %d %s, want %d", query, status, text, want)
 		}
