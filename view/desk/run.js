@@ -134,9 +134,9 @@ export const runPage = (main, path) => {
     const bar = h('progress', { max: '1', value: '0', 'aria-label': `progress of ${name}` });
     const said = h('div', {}), numbers = h('p', { class: 'numbers' }), more = h('div', { class: 'pair' });
     const videos = h('div', {});
-    main.append(h('h1', { class: 'title' }, name, chip), h('div', { class: 'split' },
+    main.append(h('h1', { class: 'title' }, name, chip), h('div', { class: 'split one' },
         h('div', {}, shot, plot.box, videos),
-        h('div', {}, h('section', { class: 'card' }, buttons, bar, numbers, said, facts), more, list.box)));
+        h('div', {}, h('section', { class: 'card now' }, buttons, bar, numbers, said, facts), more, list.box)));
     return (s) => {
         const last = s.jobs.find((j) => j.run === path && j.kind === 'train'), job = last && live(last) ? last : null;
         const run = (s.runs || []).find((r) => r.path === path) || { path, name, step: 0, total: 0 };

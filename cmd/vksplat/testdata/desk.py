@@ -228,8 +228,12 @@ def flight(page, task, log):
 
 
 def upload(page, task, log):
-    """Photos that are dropped: they are stored, and the search for cameras begins."""
+    """Photos that are dropped: they are stored, and the search for cameras begins. What is none is refused."""
     page.get_by_role("link", name="Runs", exact=True).click()
+    page.set_input_files("#files", [{"name": "notes.txt", "mimeType": "text/plain", "buffer": b"x"}])
+    page.locator("#toast", has_text="neither a photo nor a video").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#toast").wait_for(state="hidden")
     page.set_input_files("#files", task["photos"])
     page.locator(".job[data-kind=capture]").wait_for()
     shoot(page, task, "upload")
