@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -153,5 +154,28 @@ func TestRelay(t *testing.T) {
 	wrong := strings.Replace(inner.URL(), "token=", "token=x", 1)
 	if _, err := NewRelay(short, wrong); err == nil {
 		t.Error("a wrong token opens a server")
+	}
+}
+
+// TestRelayPlaces has no relay lead to another machine, or to another server than the one at its address.
+func TestRelayPlaces(t *testing.T) {
+	for _, host := range []string{"192.0.2.1:80", "10.0.0.1:80", "[::]:80", "0.0.0.0:80", "localhost:80", "example.com:80",
+		"[::ffff:127.0.0.1]:80", "127.0.0.1", "127.0.0.1:80@192.0.2.1:80", "user@127.0.0.1:80", ""} {
+		if _, err := NewRelay(t.Context(), "http://"+host+"/?token=x"); err == nil ||
+			!strings.Contains(err.Error(), "this machine alone") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if _, err := NewRelay(t.Context(), "https://127.0.0.1:80/?token=x"); err == nil ||
+		!strings.Contains(err.Error(), "this machine alone") {
+		t.Errorf("TLS: %v", err)
+	}
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: cookieName, Value: "x"})
+		_, _ = io.WriteString(w, `<meta http-equiv="refresh" content="0;url=http://192.0.2.1/">`)
+	}))
+	defer liar.Close()
+	if _, err := NewRelay(t.Context(), liar.URL+"/?token=x"); err == nil {
+		t.Error("a server sends its relay elsewhere")
 	}
 }

@@ -2,11 +2,13 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html"
 	"io"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -23,9 +25,23 @@ const maxEntry = 4 << 10
 
 var entryPlace = regexp.MustCompile(`url=([^"]+)"`)
 
-// NewRelay shows the token in an address, as a browser does, and keeps the cookie.
+// checkPlace refuses addresses that are not those of a Server on this machine's loopback interface: what a relay shows
+// is a page of its own server to the browser.
+func checkPlace(u *url.URL) error {
+	at, err := netip.ParseAddrPort(u.Host)
+	if err != nil || u.Scheme != "http" || u.User != nil || !at.Addr().IsLoopback() || at.Addr().Is4In6() {
+		return errors.New("its address is none of this machine alone")
+	}
+	return nil
+}
+
+// NewRelay shows the token in an address that a process of this program printed, as a browser does, and keeps the
+// cookie.
 func NewRelay(ctx context.Context, address string) (*Relay, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err == nil {
+		err = checkPlace(r.URL)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("relay viewer: %w", err)
 	}
@@ -39,7 +55,7 @@ func NewRelay(ctx context.Context, address string) (*Relay, error) {
 	place := entryPlace.FindSubmatch(body)
 	if cookies := answer.Cookies(); err == nil && place != nil && len(cookies) == 1 {
 		at, err := r.URL.Parse(html.UnescapeString(string(place[1])))
-		if err == nil {
+		if err == nil && at.Scheme == r.URL.Scheme && at.Host == r.URL.Host {
 			return &Relay{proxyTo(at, cookies[0].Value, transport)}, nil
 		}
 	}

@@ -38,8 +38,11 @@ func openCommand(console *cli.Console) *cobra.Command {
 			"Ctrl-C ends it; trainings save first and can be continued.",
 		Example: "  vksplat open\n  vksplat open captures --port 8080 --no-open",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
+			switch {
+			case len(args) > 1:
 				return fault.Usagef("name one", "open shows one folder")
+			case len(args) == 1 && args[0] == "":
+				return fault.Usagef("name a folder, or leave it out for your home folder", "open: the folder's name is empty")
 			}
 			return nil
 		},

@@ -23,15 +23,24 @@ type worked struct {
 	Film                         float64 // seconds
 	Capture                      []string
 	Wide                         map[string]int // px that pages take on a phone
+	Lacks                        []string       // names, contrast, ways for a keyboard
+	Took                         []string       // what each part took
 }
 
 // TestPlayDesk works on the page of open in a browser, with a mouse and on a phone: a real training is started,
 // watched, stopped and continued, and its model opened and exported.
 func TestPlayDesk(t *testing.T) {
 	needDevice(t)
-	root := t.TempDir()
+	root, size := t.TempDir(), synth.Options{Images: 12, Width: 64, Height: 48, Points: 300}
+	if os.Getenv("VKSPLAT_SHOTS") != "" { // where somebody looks at it
+		size = synth.Options{Images: 24, Width: 480, Height: 360, Points: 6000}
+	}
 	scene := filepath.Join(root, "garden")
-	if err := synth.Write(scene, synth.Options{Images: 12, Width: 160, Height: 120, Points: 1500}); err != nil {
+	if err := synth.Write(scene, size); err != nil {
+		t.Fatal(err)
+	}
+	hostile := "<img src=x onerror=alert(1)> & 'so' \"on\""
+	if err := os.Mkdir(filepath.Join(root, hostile), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	photos, err := filepath.Glob(filepath.Join(scene, "images", "*"))
@@ -42,9 +51,10 @@ func TestPlayDesk(t *testing.T) {
 	v := startShown(t, "open in a browser: ", "open", root, "--no-open")
 	var log worked
 	playtest.Run(t, filepath.Join("testdata", "desk.py"), map[string]any{"url": v.address, "scene": "garden",
-		"shots": os.Getenv("VKSPLAT_SHOTS"), "photos": photos[:2], "flight": missing == nil,
-		"places": map[string]string{"runs": "#/", "new": "#/new/", "verdict": "#/new/garden",
-			"run": "#/run/vksplat/runs/garden-default", "compare": "#/compare"}}, &log)
+		"hostile": hostile, "shots": os.Getenv("VKSPLAT_SHOTS"), "photos": photos[:2], "flight": missing == nil,
+		"places": map[string][2]string{"runs": {"#/", "article.run"}, "new": {"#/new/", ".entry"},
+			"verdict": {"#/new/garden", ".costs dl"}, "compare": {"#/compare", "table.compare"},
+			"run": {"#/run/vksplat/runs/garden-default", ".pair select"}}}, &log)
 	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +71,15 @@ func TestPlayDesk(t *testing.T) {
 	if log.Download != "garden-default.spz" || log.Bytes == 0 || log.Columns != 1 {
 		t.Errorf("downloaded %q, %d bytes; %d runs compared", log.Download, log.Bytes, log.Columns)
 	}
-	if missing == nil && (log.Film < 4.9 || log.Film > 5.1) {
+	if missing == nil && (log.Film < 0.9 || log.Film > 1.1) {
 		t.Errorf("the flight takes %g s", log.Film)
 	}
 	if len(log.Capture) != 2 || !output.IsFolder(filepath.Join(root, "vksplat", "uploads")) {
 		t.Errorf("captured %q", log.Capture)
+	}
+	t.Log(log.Took)
+	for _, text := range log.Lacks {
+		t.Error(text)
 	}
 	for name, wide := range log.Wide {
 		if wide > 390 {

@@ -98,7 +98,8 @@ var read = sync.OnceValues(func() (*repository, error) {
 			return nil
 		}
 		ext := filepath.Ext(name)
-		if !slices.Contains([]string{".go", ".comp", ".glsl", ".c", ".h", ".md", ".sh", ".mod"}, ext) &&
+		if !slices.Contains([]string{".go", ".comp", ".glsl", ".c", ".h", ".md", ".sh", ".mod", ".js", ".css",
+			".html"}, ext) &&
 			name != "Makefile" {
 			return nil
 		}
@@ -270,7 +271,7 @@ func TestLength(t *testing.T) {
 		case ".comp", ".glsl":
 			check("shader", name, lineCount(text), maxShader,
 				"move what is shared or separable to shaders/shared, or split the pass")
-		case ".c", ".h":
+		case ".c", ".h", ".js", ".css", ".html":
 			check("file", name, lineCount(text), maxGoFile, "split it by subject")
 		}
 	}

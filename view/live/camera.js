@@ -1,4 +1,5 @@
-// A free camera that turns about a point and flies. World axes are those of the training; the camera's are x right, y down, z forward.
+// A free camera that turns about a point and flies. World axes are those of the training; the camera's are x right, y
+// down, z forward.
 
 const add = (a, b, s = 1) => [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]];
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -34,7 +35,8 @@ export class Camera {
         const rise = dot(forward, this.up);
         if (Math.abs(rise) > STEEPEST) {
             const level = unit(add(forward, this.up, -rise));
-            forward = add(level.map((x) => x * Math.sqrt(1 - STEEPEST * STEEPEST)), this.up, Math.sign(rise) * STEEPEST);
+            const flat = Math.sqrt(1 - STEEPEST * STEEPEST);
+            forward = add(level.map((x) => x * flat), this.up, Math.sign(rise) * STEEPEST);
         }
         this.forward = unit(forward);
     }

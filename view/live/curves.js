@@ -12,7 +12,8 @@ export const draw = (canvas, points, log) => {
     canvas.width = width;
     canvas.height = height;
     const g = canvas.getContext('2d');
-    const list = points.filter(([, v]) => Number.isFinite(v) && (!log || v > 0)).map(([s, v]) => [s, log ? Math.log(v) : v]);
+    const list = points.filter(([, v]) => Number.isFinite(v) && (!log || v > 0))
+        .map(([s, v]) => [s, log ? Math.log(v) : v]);
     if (list.length < 2) {
         return;
     }
@@ -23,17 +24,20 @@ export const draw = (canvas, points, log) => {
         low -= 1;
     }
     const first = list[0][0], last = list[list.length - 1][0];
-    const pad = 4 * scale;
-    const x = (s) => pad + (width - 2 * pad) * (s - first) / Math.max(last - first, 1);
+    const text = (v) => {
+        const n = log ? Math.exp(v) : v;
+        return n >= 1000 ? Math.round(n).toLocaleString('en') : n.toPrecision(3);
+    };
+    g.font = `${11 * scale}px system-ui, sans-serif`;
+    const pad = 4 * scale, left = 2 * pad + Math.max(...[high, low].map((v) => g.measureText(text(v)).width));
+    const x = (s) => left + (width - left - pad) * (s - first) / Math.max(last - first, 1);
     const y = (v) => height - pad - (height - 2 * pad) * (v - low) / (high - low);
     g.lineWidth = 1.5 * scale;
     g.strokeStyle = colour('--accent');
     g.beginPath();
     list.forEach(([s, v], i) => (i ? g.lineTo(x(s), y(v)) : g.moveTo(x(s), y(v))));
     g.stroke();
-    const text = (v) => { const n = log ? Math.exp(v) : v; return n >= 1000 ? Math.round(n).toLocaleString('en') : n.toPrecision(3); };
     g.fillStyle = colour('--dim');
-    g.font = `${11 * scale}px system-ui, sans-serif`;
     g.textBaseline = 'top';
     g.fillText(text(high), pad, pad);
     g.textBaseline = 'bottom';

@@ -1,7 +1,8 @@
 import { Camera } from './camera.js';
 import { draw } from './curves.js';
 
-// The page of a training, or of a finished model. It asks for pictures of what its camera sees, and gets how the training goes, over one WebSocket (view/watch.go).
+// The page of a training, or of a finished model. It asks for pictures of what its camera sees, and gets how the
+// training goes, over one WebSocket (view/watch.go).
 
 const scene = JSON.parse(document.getElementById('scene').textContent);
 const element = (id) => document.getElementById(id);
@@ -52,7 +53,8 @@ const connect = () => {
             return; // showEnd has said it
         }
         element('doing').textContent = 'not connected';
-        note(reason || (connected ? 'The connection to vksplat is lost: it may have ended.' : 'vksplat does not answer.'));
+        note(reason ||
+            (connected ? 'The connection to vksplat is lost: it may have ended.' : 'vksplat does not answer.'));
         setTimeout(connect, 2000);
     };
 };
@@ -73,7 +75,11 @@ const place = (aspect) => {
     return { left: (width - w) / 2, top: top + (height - h) / 2, width: w, height: h };
 };
 
-const spread = (e, r) => Object.assign(e.style, { left: `${r.left}px`, top: `${r.top}px`, width: `${r.width}px`, height: `${r.height}px` });
+const spread = (e, r) => {
+    for (const side of ['left', 'top', 'width', 'height']) {
+        e.style[side] = `${r[side]}px`;
+    }
+};
 
 const layout = () => {
     const c = scene.cameras[chosen];
@@ -179,7 +185,12 @@ const step = (by) => {
 
 // ---- how it goes
 
-const hms = (s) => (s >= 3600 ? `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min` : s >= 60 ? `${Math.floor(s / 60)} min ${Math.round(s) % 60} s` : `${Math.round(s)} s`);
+const hms = (s) => {
+    if (s >= 3600) {
+        return `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
+    }
+    return s >= 60 ? `${Math.floor(s / 60)} min ${Math.round(s) % 60} s` : `${Math.round(s)} s`;
+};
 
 const told = (m) => {
     document.body.dataset.connected = 'true';
@@ -214,7 +225,11 @@ const drawCurves = () => {
 };
 
 const showSave = (s) => {
-    const texts = { writing: 'A checkpoint is being written.', saved: `Step ${s.step.toLocaleString('en')} is saved: ${s.text}`, failed: `Not saved: ${s.text}` };
+    const texts = {
+        writing: 'A checkpoint is being written.',
+        saved: `Step ${s.step.toLocaleString('en')} is saved: ${s.text}`,
+        failed: `Not saved: ${s.text}`,
+    };
     const e = element('saved');
     e.textContent = texts[s.state] || '';
     e.hidden = !e.textContent;
@@ -242,7 +257,8 @@ const showStatus = (s) => {
     element('progress').value = s.steps ? s.step / s.steps : 0;
     const left = s.rate > 0 && !s.end ? `, ${hms((s.steps - s.step) / s.rate)} left` : '';
     const held = s.heldStep ? `, held-out photos ${s.heldPsnr.toFixed(2)} dB at step ${s.heldStep}` : '';
-    element('numbers').textContent = `step ${s.step.toLocaleString('en')} of ${s.steps.toLocaleString('en')}, ${s.rate.toFixed(1)} steps/s${left}${held}`;
+    const [step, steps] = [s.step, s.steps].map((n) => n.toLocaleString('en'));
+    element('numbers').textContent = `step ${step} of ${steps}, ${s.rate.toFixed(1)} steps/s${left}${held}`;
     element('loss').textContent = s.loss.toPrecision(4);
     element('count').textContent = s.splats.toLocaleString('en');
     element('pause').textContent = s.paused ? 'Resume' : 'Pause';
@@ -258,7 +274,8 @@ const showStatus = (s) => {
 
 const showLosses = (list) => {
     const worst = list.filter((l) => l.step).sort((a, b) => b.loss - a.loss).slice(0, 200);
-    element('views').replaceChildren(...worst.map((l) => rowOf(l.camera, l.loss.toFixed(4), l.step.toLocaleString('en'))));
+    element('views').replaceChildren(
+        ...worst.map((l) => rowOf(l.camera, l.loss.toFixed(4), l.step.toLocaleString('en'))));
 };
 
 // A photo's row of the table.
@@ -375,7 +392,12 @@ element('before').onclick = () => step(-1);
 element('next').onclick = () => step(1);
 element('free').onclick = () => choose(-1);
 element('modes').onclick = (e) => { if (e.target.dataset.mode) { setMode(e.target.dataset.mode); } };
-element('views').onclick = (e) => { const row = e.target.closest('tr'); if (row) { choose(Number(row.dataset.camera)); } };
+element('views').onclick = (e) => {
+    const row = e.target.closest('tr');
+    if (row) {
+        choose(Number(row.dataset.camera));
+    }
+};
 share.oninput = slide;
 const again = () => {
     drawCurves();

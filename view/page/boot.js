@@ -1,8 +1,9 @@
 import { createViewer } from './index.js';
 
-// Starts the viewer on the scene that the page describes: settings for the viewer, and what settings have no words for. It relies on these, beyond the
-// viewer's documented interface: the model is the only entity with a component "gsplat" and is put below the root when it is loaded, before the viewer
-// looks at its bounds; a field of view is that along the longer side of the canvas.
+// Starts the viewer on the scene that the page describes: settings for the viewer, and what settings have no words for.
+// It relies on these, beyond the viewer's documented interface: the model is the only entity with a component "gsplat"
+// and is put below the root when it is loaded, before the viewer looks at its bounds; a field of view is that along the
+// longer side of the canvas.
 
 const scene = JSON.parse(document.getElementById('scene').textContent);
 
@@ -33,8 +34,9 @@ const load = async () => {
     return new Response(bytes, { headers: { 'content-length': String(bytes.length) } });
 };
 
-// Degrees along the longer side of the window such that the photo's picture, wide and high at distance 1, is in it: all of it, unless the window has
-// quite another shape, as a phone's has. Then its sides are cut off rather than that it becomes a strip.
+// Degrees along the longer side of the window such that the photo's picture, wide and high at distance 1, is in it: all
+// of it, unless the window has quite another shape, as a phone's has. Then its sides are cut off rather than that it
+// becomes a strip.
 const fieldOfView = ([wide, high]) => {
     const { innerWidth: width, innerHeight: height } = window;
     const scales = [wide / width, high / height];
@@ -42,7 +44,8 @@ const fieldOfView = ([wide, high]) => {
     return 2 * Math.atan(half) * 180 / Math.PI;
 };
 
-// Lets the viewer's list of controls begin closed where it would hide the scene. The viewer remembers what the user chooses, where it may.
+// Lets the viewer's list of controls begin closed where it would hide the scene. The viewer remembers what the user
+// chooses, where it may.
 const makeRoom = () => {
     const key = 'controlsPanelOpen';
     try {
@@ -68,7 +71,8 @@ const start = async () => {
     if (new URLSearchParams(location.search).has('desk')) {
         linkBack();
     }
-    document.documentElement.style.background = `rgb(${scene.settings.background.color.map((c) => 255 * c)})`; // also where the canvas ends between two pixels
+    const background = scene.settings.background.color.map((c) => 255 * c);
+    document.documentElement.style.background = `rgb(${background})`; // also where the canvas ends between two pixels
     const query = new URLSearchParams(location.search);
     scene.settings.cameras[0].initial.fov = fieldOfView(scene.picture);
     const contents = load();

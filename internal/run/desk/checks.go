@@ -27,7 +27,9 @@ type check struct {
 	Cameras int             `json:"cameras,omitempty"` //
 	Plan    *plan           `json:"plan,omitempty"`
 
-	asked time.Time
+	asked  time.Time
+	wanted time.Time          // when a page asked last
+	stop   context.CancelFunc // ends the work on it
 }
 
 // plan is what train --dry-run says.
@@ -56,7 +58,9 @@ const (
 	busyFor    = 15 * time.Second // likewise, of a plan without a time
 	failedFor  = 5 * time.Second  // likewise, of a failure
 	mostChecks = 200
-	maxOutput  = 64 << 20 // bytes of a child's JSON
+	// unwantedFor is how long no page has asked for an answer that is not worked on any more, where another is wanted.
+	unwantedFor = 3 * time.Second
+	maxOutput   = 64 << 20 // bytes of a child's JSON
 	// rehearsedFor is the time limit of rehearsals, of which they take a part.
 	rehearsedFor = "60s"
 )
@@ -80,7 +84,13 @@ func (d *Desk) ask(key string, work func(ctx context.Context, c *check) error) c
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
+	for k, c := range d.checks {
+		if k != key && !c.Ready && now.Sub(c.wanted) > unwantedFor {
+			c.stop()
+		}
+	}
 	if c := d.checks[key]; c != nil && c.good(now) {
+		c.wanted = now
 		return *c
 	}
 	for k, c := range d.checks {
@@ -88,15 +98,18 @@ func (d *Desk) ask(key string, work func(ctx context.Context, c *check) error) c
 			delete(d.checks, k)
 		}
 	}
-	c := &check{asked: now}
+	ctx, stop := context.WithCancel(d.ctx)
+	c := &check{asked: now, wanted: now, stop: stop}
 	d.checks[key] = c
 	d.running.Go(func() {
-		var found check
-		d.checking <- struct{}{} // one at a time
-		err := work(d.ctx, &found)
-		<-d.checking
+		defer stop()
+		found, err := d.answer(ctx, work)
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		if ctx.Err() != nil {
+			delete(d.checks, key) // whoever wants it asks again
+			return
+		}
 		if err != nil {
 			found.Error, found.Hint = err.Error(), fault.Hint(err)
 		}
@@ -104,6 +117,17 @@ func (d *Desk) ask(key string, work func(ctx context.Context, c *check) error) c
 		*c = found
 	})
 	return *c
+}
+
+// answer works on a question, one at a time.
+func (d *Desk) answer(ctx context.Context, work func(ctx context.Context, c *check) error) (found check, err error) {
+	select {
+	case d.checking <- struct{}{}:
+		defer func() { <-d.checking }()
+		err = work(ctx, &found)
+	case <-ctx.Done():
+	}
+	return found, err
 }
 
 // verdict asks what inspect says of a capture.

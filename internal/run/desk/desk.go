@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"sync"
-	"time"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -32,19 +31,21 @@ type Desk struct {
 	ctx     context.Context // of all processes
 	running sync.WaitGroup
 
-	checking chan struct{} // holds a value while a check is worked on
+	checking  chan struct{}               // holds a value while a check is worked on
+	summarise func(dir string) runSummary // of a run's records; tests have slow ones
+
+	making    sync.Mutex       // of names and folders; disks are waited for
+	reserved  map[string]bool  // paths of what jobs will make
+	uploading map[string]int64 // bytes of the files that come in, by path
 
 	mu         sync.Mutex
 	jobs       []*job // oldest first
 	last       int    // number of a job
-	reserved   map[string]bool
 	checks     map[string]*check
 	rehearsing context.CancelFunc // ends the rehearsal that has the device, if one does
 	shows      []*shown
 	lastShown  int
-	visited    map[string]bool // folders of runs
-	known      []runSummary
-	listed     time.Time // when known was made
+	seen       runList
 }
 
 // New makes the desk of a folder.
@@ -57,11 +58,16 @@ func New(ctx context.Context, o *Options) (*Desk, error) {
 		}
 		folder = home
 	}
-	if !output.IsFolder(folder) {
-		return nil, fault.Usagef("name a folder", "open: there is no folder %s", folder)
+	if output.IsFile(folder) {
+		return nil, fault.Usagef("name the folder that it is in", "open: %s is a file", folder)
 	}
-	return &Desk{places: places{output.Resolved(folder)}, Options: *o, ctx: ctx, checking: make(chan struct{}, 1),
-		reserved: map[string]bool{}, checks: map[string]*check{}, visited: map[string]bool{}}, nil
+	if !output.IsFolder(folder) {
+		return nil, fault.Usagef("check the spelling, or name another", "open: there is no folder %s", folder)
+	}
+	p := places{output.Resolved(folder)}
+	return &Desk{places: p, Options: *o, ctx: ctx, checking: make(chan struct{}, 1), summarise: p.summariseRun,
+		reserved: map[string]bool{}, uploading: map[string]int64{}, checks: map[string]*check{},
+		seen: runList{visited: map[string]bool{}}}, nil
 }
 
 // Serve answers until ctx ends, and then waits for all processes: trainings save what they have.

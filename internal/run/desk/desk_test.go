@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"vksplat/internal/run/output"
 )
@@ -198,6 +199,30 @@ func TestChecks(t *testing.T) {
 	}
 	if status, _ := b.ask(http.MethodGet, "verdict?path=../x", "", nil); status != 400 {
 		t.Errorf("a path out: %d", status)
+	}
+}
+
+// TestUnwanted asks for a verdict that takes for ever, leaves it, and asks for another, which comes.
+func TestUnwanted(t *testing.T) {
+	b := openDesk(t)
+	fill(t, filepath.Join(b.root, "slow", "transforms.json"), "{}")
+	var c check
+	b.must(http.MethodGet, "verdict?path=slow", "", &c)
+	b.until("the verdict on another", func(*seenState) bool {
+		b.mu.Lock()
+		if slow := b.checks["verdict "+filepath.Join(b.root, "slow")]; slow != nil {
+			slow.wanted = time.Time{} // nobody has asked for long
+		}
+		b.mu.Unlock()
+		b.must(http.MethodGet, "verdict?path=garden", "", &c)
+		return c.Ready
+	})
+	if c.Report == nil || c.Error != "" {
+		t.Errorf("%+v", c)
+	}
+	b.must(http.MethodGet, "verdict?path=slow", "", &c)
+	if c.Ready {
+		t.Errorf("what was left has an answer: %+v", c)
 	}
 }
 

@@ -8,6 +8,7 @@
 // train wrote. Questions about a capture are answered by children, too (checks.go). Viewers are other processes, to
 // which requests are relayed (shows.go).
 //
-// Start at handlers.go. Package view guards every request; here paths are confined to the chosen root (places.go) and
-// bodies are bounded.
+// Start at handlers.go. Package view guards every request; here paths are confined to the chosen root (places.go),
+// names to what every system takes (names.go), and bodies are bounded (upload.go). Disks are waited for without the
+// lock of the Desk, so that a slow one keeps nobody but who asked for it.
 package desk

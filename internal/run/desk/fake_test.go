@@ -62,6 +62,10 @@ func fake(args []string) int {
 	signal.Notify(stop, syscall.SIGTERM)
 	switch a.words[0] {
 	case "inspect":
+		if filepath.Base(a.words[1]) == "slow" {
+			<-stop
+			return 1
+		}
 		fmt.Println(`{"root": "/secret/place", "photos": 7, "points": 9, "cameras": [{"name": "a"}],`)
 		fmt.Println(`"problems": [{"severity": "warning", "code": "x", "text": "dark", "remedy": "light"}]}`)
 	case "train":
@@ -170,8 +174,8 @@ type tested struct {
 	end    func()
 }
 
-// openDesk opens a folder with some scenes.
-func openDesk(t *testing.T) *tested {
+// openDesk opens a folder with some scenes. change prepares the desk before it serves.
+func openDesk(t *testing.T, change ...func(d *Desk)) *tested {
 	t.Helper()
 	root := t.TempDir()
 	for _, scene := range []string{"garden", "crash", "short"} {
@@ -185,6 +189,9 @@ func openDesk(t *testing.T) *tested {
 	s, err := view.Listen(view.ServerOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(d)
 	}
 	over := make(chan error, 1)
 	go func() { over <- d.Serve(ctx, s) }()

@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 )
 
@@ -102,58 +104,12 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlainName makes names of what browsers send.
-func TestPlainName(t *testing.T) {
-	for name, want := range map[string]string{"a b.mp4": "a b.mp4", "../../x.jpg": "x.jpg", `C:\photos\y.png`: "y.png",
-		"..": "", ".hidden": "hidden", "-rf": "rf", "a\nb": "a_b", "": "", "/": "_", "ü.heic": "ü.heic"} {
-		if got := plainName(name); got != want && !(name == "/" && strings.Trim(got, "_") == "") {
-			t.Errorf("%q becomes %q, want %q", name, got, want)
-		}
-	}
-	if got := plainName(strings.Repeat("ü", 200) + ".mp4"); len(got) > maxName || !strings.HasSuffix(got, ".mp4") {
-		t.Errorf("a long name becomes %q", got)
-	}
-}
-
-// TestUpload stores what is dropped on the page, within its bounds, and replaces nothing.
-func TestUpload(t *testing.T) {
-	b := openDesk(t)
-	if status, text := b.ask("POST", "upload?folder=trip&file=a.mp4", "film", nil); status != 200 ||
-		!strings.Contains(text, "vksplat/uploads/trip") {
-		t.Errorf("%d %s", status, text)
-	}
-	for _, c := range []struct {
-		what, query, body string
-		want              int
-	}{
-		{"again", "folder=trip&file=a.mp4", "other", 409},
-		{"no photo", "folder=trip&file=a.sh", "film", 400},
-		{"no name", "folder=trip&file=", "film", 400},
-		{"no folder", "folder=..&file=b.mp4", "film", 400},
-		{"too large", "folder=trip&file=b.mp4", strings.Repeat("x", 101), 413},
-		{"too large together", "folder=trip&file=b.mp4", strings.Repeat("x", 97), 413},
-		{"a path", "folder=../../trip&file=../c.jpg", "photo", 200},
-	} {
-		if status, text := b.ask("POST", "upload?"+c.query, c.body, nil); status != c.want {
-			t.Errorf("%s: %d %s, want %d", c.what, status, text, c.want)
-		}
-	}
-	entries, err := os.ReadDir(filepath.Join(b.root, "vksplat/uploads/trip"))
-	if err != nil || len(entries) != 2 || entries[0].Name() != "a.mp4" || entries[1].Name() != "c.jpg" {
-		t.Errorf("%v, %v", entries, err)
-	}
-	data, err := os.ReadFile(filepath.Join(b.root, "vksplat/uploads/trip/a.mp4"))
-	if err != nil || string(data) != "film" {
-		t.Errorf("%q, %v", data, err)
-	}
-}
-
 // TestFresh wants an end where no name can be looked up: it is found under the lock of everything.
 func TestFresh(t *testing.T) {
-	p := places{t.TempDir()}
+	dir := t.TempDir()
 	long := strings.Repeat("x", 300) // more than a file's name may have
 	none := func(string) bool { return false }
-	if path := p.fresh(runsFolder, long, "", none); filepath.Base(path) != long {
+	if path := fresh(dir, long, "", none); filepath.Base(path) != long {
 		t.Errorf("%s", path)
 	}
 }
@@ -172,9 +128,23 @@ func TestHostileRun(t *testing.T) {
 	if status, text := b.ask("GET", "picture?run=run", "", nil); status != 404 {
 		t.Errorf("a picture of elsewhere: %d %s", status, text)
 	}
+	if err := os.Remove(filepath.Join(run, previewFile)); err != nil {
+		t.Fatal(err)
+	}
 	id := b.begin("resume", `{"path":"run"}`)
 	if args := b.find(id).args; args[0] != "resume" || args[1] != filepath.Join(b.root, "run") ||
 		slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "python") }) {
 		t.Errorf("%q", args)
+	}
+}
+
+// TestNoPermission wants to hear what to do about a root that nothing can be written to.
+func TestNoPermission(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has a folder that refuses all users")
+	}
+	_, err := places{"/sys"}.keep(runsFolder)
+	if err == nil || !strings.Contains(err.Error(), "/sys/vksplat") || !strings.Contains(fault.Hint(err), "permission") {
+		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"vksplat/internal/fault"
@@ -36,11 +37,12 @@ func (d *Desk) handle(s *view.Server) {
 		if err != nil {
 			return nil, err
 		}
-		return curveOf(dir), nil
+		return d.curveOf(dir), nil
 	}))
 	s.Handle("picture", http.HandlerFunc(d.picture))
-	s.Handle("file", http.HandlerFunc(d.file))
+	s.Handle("file", http.HandlerFunc(d.download))
 	s.Handle(showPath, http.HandlerFunc(d.pass))
+	s.Handle("room", reads(func(q query) (any, error) { return done, d.room(q) }))
 
 	s.HandlePost("train", changes(func(r *trainRequest) (any, error) { return made(d.train(r)) }))
 	s.HandlePost("resume", changes(func(r *wish) (any, error) { return made(d.resume(r.Path)) }))
@@ -128,7 +130,13 @@ func answerError(w http.ResponseWriter, status int, err error) {
 }
 
 func statusOf(err error) int {
-	if errors.Is(err, fault.ErrUsage) || errors.Is(err, fault.ErrData) {
+	var own *refusedUpload
+	switch {
+	case errors.As(err, &own):
+		return own.status
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return http.StatusInsufficientStorage
+	case errors.Is(err, fault.ErrUsage) || errors.Is(err, fault.ErrData):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
@@ -139,8 +147,8 @@ type stateJSON struct {
 	Name    string          `json:"name"` // of the root
 	Version string          `json:"version"`
 	Jobs    json.RawMessage `json:"jobs"` // newest first
-	Runs    []runSummary    `json:"runs"`
-	Now     int64           `json:"now"` // seconds since 1970, by this machine's clock
+	Runs    []runSummary    `json:"runs"` // null: they are not read yet
+	Now     int64           `json:"now"`  // seconds since 1970, by this machine's clock
 }
 
 func (d *Desk) state(w http.ResponseWriter, _ *http.Request) {
@@ -170,9 +178,9 @@ func (d *Desk) visit(rel string) (*listing, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.visited[dir] {
-		d.visited[dir] = true
-		d.forgetRuns()
+	if !d.seen.visited[dir] {
+		d.seen.visited[dir] = true
+		d.seen.forget()
 	}
 	return l, nil
 }
@@ -192,10 +200,14 @@ func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]string{"at": showPath + id + "/"})
 }
 
-// file serves what was exported or rendered.
-func (d *Desk) file(w http.ResponseWriter, r *http.Request) {
+// download serves what was exported or rendered.
+func (d *Desk) download(w http.ResponseWriter, r *http.Request) {
 	path, err := d.absolute(r.URL.Query().Get("path"))
-	if err != nil || !output.InFolder(path, d.data(exportsFolder)) && !output.InFolder(path, d.data(flightsFolder)) {
+	in := func(kind string) bool {
+		dir, err := d.kept(kind)
+		return err == nil && output.InFolder(path, dir)
+	}
+	if err != nil || !in(exportsFolder) && !in(flightsFolder) {
 		http.Error(w, "there is no such file", http.StatusNotFound)
 		return
 	}
@@ -209,11 +221,16 @@ func (d *Desk) file(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		w.Header().Set("Content-Type", "application/octet-stream")
 	}
-	serveFile(w, r, path)
+	d.serveFile(w, r, path)
 }
 
 // serveFile serves a regular file.
-func serveFile(w http.ResponseWriter, r *http.Request, path string) {
+func (p places) serveFile(w http.ResponseWriter, r *http.Request, path string) {
+	path, err := p.file(path)
+	if err != nil {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		http.Error(w, "there is no such file", http.StatusNotFound)
@@ -221,7 +238,7 @@ func serveFile(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	defer f.Close() // only read from
 	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
+	if err != nil {
 		http.Error(w, "there is no such file", http.StatusNotFound)
 		return
 	}

@@ -52,7 +52,7 @@ func (d *Desk) heard(j *job, line []byte, stdout bool) {
 		j.progress(m)
 		return
 	}
-	if address, is := strings.CutPrefix(text, watchedAt); is {
+	if address, is := strings.CutPrefix(text, watchedAt); is && j.Kind == kindTrain && j.address == "" {
 		j.address, j.Watch = address, true
 		return
 	}

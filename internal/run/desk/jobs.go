@@ -40,6 +40,9 @@ const (
 // mostJobs are remembered.
 const mostJobs = 50
 
+// waitHint is what helps against a job in the way.
+const waitHint = "wait until it has ended, or stop it"
+
 // job is a command that runs, will run, or did.
 type job struct {
 	ID    string `json:"id"`
@@ -69,10 +72,13 @@ func (j *job) live() bool {
 	return j.State == StateQueued || j.State == StateRunning || j.State == StateStopping
 }
 
-// add queues a job and returns its number.
-func (d *Desk) add(j *job) string {
+// add queues a job and returns its number. No two jobs make the same.
+func (d *Desk) add(j *job) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.working(j.Made) != nil {
+		return "", fault.Usagef(waitHint, "start job: %s is being made", j.Made)
+	}
 	d.jobs = slices.DeleteFunc(d.jobs, func(old *job) bool { // the new job goes on with what that one did
 		return old.Kind == j.Kind && old.Made == j.Made && !old.live()
 	})
@@ -87,7 +93,7 @@ func (d *Desk) add(j *job) string {
 		}
 	}
 	d.next()
-	return j.ID
+	return j.ID, nil
 }
 
 // next starts the first queued job of each lane that is free. d.mu is held.
@@ -129,7 +135,7 @@ func (d *Desk) carryOut(ctx context.Context, j *job) {
 			j.Error = "its process ended: " + err.Error()
 		}
 	}
-	d.forgetRuns()
+	d.seen.forget()
 	d.next()
 }
 

@@ -47,12 +47,13 @@ func (d *Desk) picture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	file, changed := pictureOf(dir)
-	if _, err := d.absolute(d.relative(file)); err != nil { // it may be a link that leads out
+	file, err = d.file(file)
+	if err != nil {
 		http.Error(w, "there is no picture", http.StatusNotFound)
 		return
 	}
-	if filepath.Base(file) == previewFile || changed.IsZero() {
-		serveFile(w, r, file)
+	if filepath.Ext(file) != ".png" {
+		d.serveFile(w, r, file)
 		return
 	}
 	_, render, err := photo.ReadSheet(file)

@@ -3,10 +3,12 @@ package desk
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
@@ -33,18 +35,52 @@ type places struct{ root string }
 
 var errOutside = errors.New("it is outside of the folder that was opened")
 
+// openError says what keeps a path from being opened, and what to do.
+func openError(rel string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, errOutside):
+		hint = "choose one below the folder that was opened, or give vksplat open another folder"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "it was moved or deleted: choose another"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "choose another, or give read permission there"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fault.ErrNotRegular):
+		hint = "it is no folder and no video: choose another"
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
+		hint = "no file or folder can have that name: choose one from the list"
+	}
+	return &fault.Error{Op: "open", Path: rel, Err: fault.Pathless(err), Kind: fault.ErrUsage, Hint: hint}
+}
+
 // absolute is where a path is, which must exist. Links that lead out of the root are refused.
 func (p places) absolute(rel string) (string, error) {
 	local := filepath.FromSlash(rel)
 	if rel != "" && !filepath.IsLocal(local) {
-		return "", &fault.Error{Op: "open folder", Path: rel, Err: errOutside, Kind: fault.ErrUsage}
+		return "", openError(rel, errOutside)
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(p.root, local))
 	if err != nil {
-		return "", &fault.Error{Op: "open folder", Path: rel, Err: fault.Pathless(err), Kind: fault.ErrUsage}
+		return "", openError(rel, err)
 	}
 	if !output.Within(real, p.root) {
-		return "", &fault.Error{Op: "open folder", Path: rel, Err: errOutside, Kind: fault.ErrUsage}
+		return "", openError(rel, errOutside)
+	}
+	return real, nil
+}
+
+// file is where the file at a path is, for reading. It must be a regular one, because a pipe that nobody writes to
+// blocks whoever opens it, and below the root, whatever links lead there.
+func (p places) file(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil && !output.Within(real, p.root) {
+		err = errOutside
+	}
+	if err == nil {
+		err = fault.Regular(real)
+	}
+	if err != nil {
+		return "", openError(p.relative(path), err)
 	}
 	return real, nil
 }
@@ -58,15 +94,49 @@ func (p places) relative(path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// data is a folder of what is made from the page.
-func (p places) data(kind string) string { return filepath.Join(p.root, dataFolder, kind) }
+// kept is where a folder of what is made from the page is, if it is there.
+func (p places) kept(kind string) (string, error) { return p.absolute(dataFolder + "/" + kind) }
 
-// fresh is a path in a folder of data that is not taken: NAME, NAME-2, ... with an ending.
-func (p places) fresh(kind, name, ending string, taken func(path string) bool) string {
+// keep makes a folder of what is made from the page. Links that lead out of the root are refused: nothing is written
+// elsewhere.
+func (p places) keep(kind string, below ...string) (string, error) {
+	dir := p.root
+	for _, name := range append([]string{dataFolder, kind}, below...) {
+		dir = filepath.Join(dir, name)
+		if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", keepError(dir, err)
+		}
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return "", output.FolderError(dir, err)
+		}
+		if !output.Within(real, p.root) {
+			return "", fault.Usagef("remove that link, or open the folder that it leads to",
+				"write to folder %s: it is a link that leads out of the folder that was opened", p.relative(dir))
+		}
+		if !output.IsFolder(real) {
+			return "", output.FolderError(dir, syscall.ENOTDIR)
+		}
+		dir = real
+	}
+	return dir, nil
+}
+
+// keepError says what can be done about a folder that cannot be made.
+func keepError(dir string, err error) error {
+	told := output.FolderError(dir, err)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fault.WithHint(told, "what is made goes there: give write permission, or give vksplat open another folder")
+	}
+	return told
+}
+
+// fresh is a path in a folder that is not taken: NAME, NAME-2, ... with an ending.
+func fresh(dir, name, ending string, taken func(path string) bool) string {
 	for n := 1; ; n++ {
-		path := filepath.Join(p.data(kind), name+ending)
+		path := filepath.Join(dir, name+ending)
 		if n > 1 {
-			path = filepath.Join(p.data(kind), fmt.Sprintf("%s-%d%s", name, n, ending))
+			path = filepath.Join(dir, fmt.Sprintf("%s-%d%s", name, n, ending))
 		}
 		// Any error ends the search, as of a name that is too long: whoever writes there reports it.
 		if _, err := os.Lstat(path); err != nil && !taken(path) {
@@ -131,8 +201,7 @@ func (p places) list(rel string) (*listing, error) {
 	}
 	found, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, &fault.Error{Op: "open folder", Path: rel, Err: fault.Pathless(err), Kind: fault.ErrUsage,
-			Hint: "choose another folder, or give read permission there"}
+		return nil, openError(rel, err)
 	}
 	l := &listing{Path: p.relative(dir), Name: filepath.Base(dir), Kind: kindOf(dir), Entries: []entry{}}
 	for _, f := range found {
@@ -140,7 +209,7 @@ func (p places) list(rel string) (*listing, error) {
 			continue
 		}
 		path := filepath.Join(dir, f.Name())
-		if isPhoto(f.Name()) {
+		if isPhoto(f.Name()) && output.IsFile(path) {
 			l.Photos++
 		}
 		kind := entryKind(path, f)
@@ -188,23 +257,3 @@ func isVideo(name string) bool {
 	kind := photo.ForeignKindOf(name)
 	return kind != nil && kind.Video
 }
-
-// plainName makes a file name of what a browser sends, "" where nothing is left: a single element that is not hidden.
-func plainName(name string) string {
-	name = filepath.Base(filepath.ToSlash(strings.ReplaceAll(name, `\`, "/")))
-	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || strings.ContainsRune(`/:*?"<>|`, r) {
-			return '_'
-		}
-		return r
-	}, name)
-	name = strings.TrimLeft(strings.TrimSpace(name), ".-")
-	if len(name) > maxName {
-		ext := filepath.Ext(name)
-		name = strings.ToValidUTF8(name[:max(1, maxName-len(ext))], "") + ext
-	}
-	return name
-}
-
-// maxName bounds names of files, in bytes.
-const maxName = 120

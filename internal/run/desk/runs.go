@@ -1,7 +1,9 @@
 package desk
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,52 +37,82 @@ type runSummary struct {
 	Changed     int64   `json:"changed"`           // when its records were, likewise
 }
 
-// runsFor is how long a list of runs is good: pages ask every second.
-const runsFor = 2 * time.Second
+const (
+	runsFor      = 2 * time.Second        // a list of runs is good: pages ask every second
+	runsPatience = 300 * time.Millisecond // that pages wait for a newer one
+)
 
-// forgetRuns has the list of runs made anew. d.mu is held.
-func (d *Desk) forgetRuns() { d.listed = time.Time{} }
+// runList is what is known of the runs. The lock of its owner guards it, which nobody holds while a disk is read.
+type runList struct {
+	visited map[string]bool // folders of runs
+	known   []runSummary    // nil: nothing was read yet
+	read    time.Time       // when known was
+	reading chan struct{}   // closed once a newer list is known; nil: none is read
+	changed bool            // something has changed since reading began
+}
+
+// forget has the list made anew.
+func (l *runList) forget() { l.read, l.changed = time.Time{}, true }
 
 // runs lists the runs that were trained from the page, those in the root itself and those that were visited, newest
-// first.
+// first. Where a disk is slow, it is an older list: nobody waits for a disk but who reads it.
 func (d *Desk) runs() []runSummary {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if time.Since(d.listed) < runsFor {
-		return d.known
+	if d.seen.reading == nil && time.Since(d.seen.read) >= runsFor {
+		d.seen.reading, d.seen.changed = make(chan struct{}), false
+		go d.readRuns(slices.Collect(maps.Keys(d.seen.visited)), d.seen.reading)
 	}
-	found := map[string]bool{}
-	for _, dir := range []string{d.root, d.data(runsFolder)} {
+	reading := d.seen.reading
+	d.mu.Unlock()
+	if reading != nil {
+		select {
+		case <-reading:
+		case <-time.After(runsPatience):
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen.known
+}
+
+// readRuns makes the list of runs.
+func (d *Desk) readRuns(visited []string, over chan struct{}) {
+	paths := slices.DeleteFunc(visited, func(dir string) bool { return !isRun(dir) })
+	folders := []string{d.root}
+	if dir, err := d.kept(runsFolder); err == nil {
+		folders = append(folders, dir)
+	}
+	for _, dir := range folders {
 		entries, _ := os.ReadDir(dir) // a folder that cannot be read holds no run that could be
 		for _, e := range entries {
 			if path := filepath.Join(dir, e.Name()); e.IsDir() && isRun(path) {
-				found[path] = true
+				paths = append(paths, path)
 			}
 		}
 	}
-	for path := range d.visited {
-		if isRun(path) {
-			found[path] = true
-		}
-	}
-	list := make([]runSummary, 0, len(found))
-	for path := range found {
+	slices.Sort(paths)
+	list := []runSummary{}
+	for _, path := range slices.Compact(paths) {
 		list = append(list, d.summarise(path))
 	}
-	slices.SortFunc(list, func(a, b runSummary) int {
-		if a.Changed != b.Changed {
-			return int(b.Changed - a.Changed)
-		}
-		return slices.Compare([]string{a.Path}, []string{b.Path})
-	})
-	d.known, d.listed = list, time.Now()
-	return list
+	slices.SortStableFunc(list, func(a, b runSummary) int { return cmp.Compare(b.Changed, a.Changed) })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen.known, d.seen.reading = list, nil
+	if !d.seen.changed {
+		d.seen.read = time.Now()
+	}
+	close(over)
 }
 
-// readFile reads the JSON of a file as far as it fits v. What a run did not write yet is not known.
-func readFile(path string, v any) (changed time.Time) {
+// readRecord reads the JSON of a file as far as it fits v. What a run did not write yet is not known.
+func (p places) readRecord(path string, v any) (changed time.Time) {
+	path, err := p.file(path)
+	if err != nil {
+		return time.Time{}
+	}
 	st, err := os.Stat(path)
-	if err != nil || !st.Mode().IsRegular() || st.Size() > maxRecord {
+	if err != nil || st.Size() > maxRecord {
 		return time.Time{}
 	}
 	data, err := os.ReadFile(path)
@@ -102,21 +134,21 @@ type begunRecord struct {
 	Source captured.Source `json:"source"`
 }
 
-func readBegun(dir string) (b begunRecord, changed time.Time) {
-	changed = readFile(filepath.Join(dir, output.CheckpointFolder, output.BegunFile), &b)
+func (p places) readBegun(dir string) (b begunRecord, changed time.Time) {
+	changed = p.readRecord(filepath.Join(dir, output.CheckpointFolder, output.BegunFile), &b)
 	return b, changed
 }
 
-// summarise reads the records of a run.
-func (d *Desk) summarise(dir string) runSummary {
-	s := runSummary{Path: d.relative(dir), Name: filepath.Base(dir)}
-	begun, changed := readBegun(dir)
+// summariseRun reads the records of a run.
+func (p places) summariseRun(dir string) runSummary {
+	s := runSummary{Path: p.relative(dir), Name: filepath.Base(dir)}
+	begun, changed := p.readBegun(dir)
 	if begun.Source.Scene != "" {
 		s.Scene = filepath.Base(begun.Source.Scene)
 	}
 	s.Preset, s.Total = begun.Preset, begun.Config.Iterations
 	var st output.Stats
-	if at := readFile(filepath.Join(dir, output.StatsFile), &st); !at.IsZero() {
+	if at := p.readRecord(filepath.Join(dir, output.StatsFile), &st); !at.IsZero() {
 		changed = at
 		s.Step, s.Total, s.Splats, s.Device, s.Resolution = st.Step, st.Config.Iterations, st.Splats, st.Device,
 			st.Resolution
@@ -160,11 +192,15 @@ type curve struct {
 const mostPoints = 200
 
 // curveOf reads the course of a run from its log.
-func curveOf(dir string) *curve {
+func (p places) curveOf(dir string) *curve {
 	c := &curve{Steps: []int{}, Loss: []float64{}, PSNR: []float64{}, Splats: []int{}}
-	f, err := os.Open(filepath.Join(dir, output.MetricsFile))
+	path, err := p.file(filepath.Join(dir, output.MetricsFile))
 	if err != nil {
 		return c // there is none yet
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return c // it has gone
 	}
 	defer f.Close() // only read from
 	for _, l := range meter.ReadSteps(f, mostPoints) {

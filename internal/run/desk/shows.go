@@ -72,6 +72,7 @@ func (d *Desk) show(ctx context.Context, rel string) (string, error) {
 	var said lastWords
 	d.running.Go(func() {
 		defer close(s.over)
+		defer d.forget(s) // another program may get its port
 		_ = d.runChild(life, []string{"view", path, cli.Switch("no-open")}, &s.process, func(line []byte) {
 			if address, is := strings.CutPrefix(string(line), shownAt); is {
 				d.mu.Lock()
@@ -92,12 +93,17 @@ func (d *Desk) show(ctx context.Context, rel string) (string, error) {
 	case <-s.over:
 		err = said.err("the viewer did not start")
 	}
+	d.forget(s)
+	return "", err
+}
+
+// forget ends a viewer and takes it off the list.
+func (d *Desk) forget(s *shown) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if i := slices.Index(d.shows, s); i >= 0 {
 		d.endShow(i)
 	}
-	return "", err
 }
 
 // endShow ends a viewer. d.mu is held.

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,11 @@ func (r *trainRequest) check() error {
 	if !slices.Contains(presets, r.Preset) {
 		return fault.Usagef("", "train: there is no preset %.20q", r.Preset)
 	}
+	if r.Name != "" {
+		if err := checkName("run", r.Name); err != nil {
+			return err
+		}
+	}
 	if r.Limit < 0 || r.Limit > mostLimit {
 		return fault.Usagef("", "train: a run cannot take %d seconds", r.Limit)
 	}
@@ -76,14 +82,14 @@ func (d *Desk) train(r *trainRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := plainName(r.Name)
+	name := r.Name
 	if name == "" {
 		name = plainName(filepath.Base(scene) + "-" + r.Preset)
 	}
-	if err := os.MkdirAll(d.data(runsFolder), 0o777); err != nil {
-		return "", output.FolderError(d.data(runsFolder), err)
+	out, err := d.reserve(runsFolder, name, "")
+	if err != nil {
+		return "", err
 	}
-	out := d.reserve(runsFolder, name, "")
 	j := &job{Kind: kindTrain, Title: filepath.Base(out), Scene: d.relative(scene), Run: d.relative(out),
 		Made: d.relative(out), lane: laneDevice}
 	j.args = append([]string{"train", scene, cli.Flag("model-path", out)}, r.settings()...)
@@ -91,16 +97,20 @@ func (d *Desk) train(r *trainRequest) (string, error) {
 		j.args = append(j.args, cli.Flag("time-limit", strconv.Itoa(r.Limit)+"s"))
 	}
 	j.args = append(j.args, d.followed(out)...)
-	return d.add(j), nil
+	return d.add(j)
 }
 
-// reserve is a fresh path in a folder of data. It stays so, because only this process makes some there.
-func (d *Desk) reserve(kind, name, ending string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	path := d.fresh(kind, name, ending, func(path string) bool { return d.reserved[path] })
+// reserve makes a folder of data and gives a fresh path in it. It stays so, because only this process makes some there.
+func (d *Desk) reserve(kind, name, ending string) (string, error) {
+	d.making.Lock()
+	defer d.making.Unlock()
+	dir, err := d.keep(kind)
+	if err != nil {
+		return "", err
+	}
+	path := fresh(dir, name, ending, func(path string) bool { return d.reserved[path] })
 	d.reserved[path] = true
-	return path
+	return path, nil
 }
 
 // resume queues the rest of a run. The command finds the photos itself: what a run's files say never becomes an
@@ -110,13 +120,13 @@ func (d *Desk) resume(rel string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	begun, _ := readBegun(out) // where it says nothing, the command says what is wrong
+	begun, _ := d.readBegun(out) // where it says nothing, the command says what is wrong
 	j := &job{Kind: kindTrain, Title: filepath.Base(out), Run: d.relative(out), Made: d.relative(out), lane: laneDevice}
 	if scene := begun.Source.Scene; scene != "" {
 		j.Scene = d.relative(scene)
 	}
 	j.args = append([]string{"resume", out}, d.followed(out)...)
-	return d.add(j), nil
+	return d.add(j)
 }
 
 // runFolder is the folder of a run that nobody writes to.
@@ -128,10 +138,22 @@ func (d *Desk) runFolder(rel string) (string, error) {
 	if !isRun(out) {
 		return "", fault.Usagef("choose the folder of a run", "open run: %s is none", rel)
 	}
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return "", openError(rel, err)
+	}
+	for _, e := range entries { // what is written to the run must not be written elsewhere
+		if path := filepath.Join(out, e.Name()); e.Type()&os.ModeSymlink != 0 {
+			if _, err := d.absolute(d.relative(path)); errors.Is(err, errOutside) {
+				return "", fault.Usagef("remove that link, or use the run on the command line",
+					"open run: %s is a link that leads out of the folder that was opened", d.relative(path))
+			}
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if j := d.working(d.relative(out)); j != nil {
-		return "", fault.Usagef("wait until it has ended, or stop it", "open run: %s is being trained", rel)
+		return "", fault.Usagef(waitHint, "open run: %s is being trained", rel)
 	}
 	return out, nil
 }
@@ -142,9 +164,6 @@ func (d *Desk) capture(rel string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(d.data(scenesFolder), 0o777); err != nil {
-		return "", output.FolderError(d.data(scenesFolder), err)
-	}
 	base := filepath.Base(footage)
 	if output.IsFile(footage) {
 		base = strings.TrimSuffix(base, filepath.Ext(base))
@@ -153,20 +172,23 @@ func (d *Desk) capture(rel string) (string, error) {
 	if name == "" {
 		name = "scene"
 	}
-	made := d.sceneOf(d.relative(footage), name)
+	made, err := d.sceneOf(d.relative(footage), name)
+	if err != nil {
+		return "", err
+	}
 	j := &job{Kind: kindCapture, Title: filepath.Base(made), Scene: d.relative(footage), Made: d.relative(made),
 		lane: laneCores, args: []string{"capture", footage, cli.Flag("output", made)}}
-	return d.add(j), nil
+	return d.add(j)
 }
 
 // sceneOf is the folder of the scene of some footage: that of an earlier job that did not get to its end, which the
 // same command continues, or a fresh one.
-func (d *Desk) sceneOf(footage, name string) string {
+func (d *Desk) sceneOf(footage, name string) (string, error) {
 	d.mu.Lock()
 	for _, j := range d.jobs {
 		if j.Kind == kindCapture && j.Scene == footage && (j.State == StateStopped || j.State == StateFailed) {
 			d.mu.Unlock()
-			return filepath.Join(d.root, filepath.FromSlash(j.Made))
+			return filepath.Join(d.root, filepath.FromSlash(j.Made)), nil
 		}
 	}
 	d.mu.Unlock()
@@ -215,16 +237,16 @@ func (d *Desk) export(r *exportRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(d.data(exportsFolder), 0o777); err != nil {
-		return "", output.FolderError(d.data(exportsFolder), err)
+	file, err := d.reserve(exportsFolder, filepath.Base(out), r.Format)
+	if err != nil {
+		return "", err
 	}
-	file := d.reserve(exportsFolder, filepath.Base(out), r.Format)
 	j := &job{Kind: kindExport, Title: filepath.Base(file), Run: d.relative(out), Made: d.relative(file),
 		lane: laneExports, args: append([]string{"convert", out, file}, changes...)}
 	if r.Format == pageFormat {
 		j.args = []string{"view", out, cli.Flag("html", file)}
 	}
-	return d.add(j), nil
+	return d.add(j)
 }
 
 // flightPaths are what the page offers.
@@ -249,14 +271,14 @@ func (d *Desk) flight(r *flightRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(d.data(flightsFolder), 0o777); err != nil {
-		return "", output.FolderError(d.data(flightsFolder), err)
+	file, err := d.reserve(flightsFolder, filepath.Base(out)+"-"+r.Path, ".mp4")
+	if err != nil {
+		return "", err
 	}
-	file := d.reserve(flightsFolder, filepath.Base(out)+"-"+r.Path, ".mp4")
 	j := &job{Kind: kindFlight, Title: filepath.Base(file), Run: d.relative(out), Made: d.relative(file),
 		lane: laneDevice}
 	j.args = append([]string{"render", out, cli.Flag("trajectory", r.Path),
 		cli.Flag("seconds", strconv.Itoa(r.Seconds)), cli.Flag("size", sizes[r.Height]), cli.Flag("video", file)},
 		d.DeviceArgs...)
-	return d.add(j), nil
+	return d.add(j)
 }

@@ -1,0 +1,142 @@
+//go:build unix
+
+package desk
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"vksplat/internal/run/output"
+)
+
+// link makes a symbolic link.
+func link(t *testing.T, to, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLinkedOut has the folder of what is made, or one in it, be a link that leads out of the root: nothing is written,
+// listed or served there.
+func TestLinkedOut(t *testing.T) {
+	run := filepath.Join("runs", "lost")
+	for _, at := range []string{"vksplat", "vksplat/runs"} {
+		b := openDesk(t)
+		outside := t.TempDir()
+		place := filepath.Join(outside, strings.TrimPrefix(strings.TrimPrefix(at, "vksplat"), "/"))
+		link(t, outside, filepath.Join(b.root, at))
+		fill(t, filepath.Join(outside, strings.TrimPrefix(run, "runs/"), output.StatsFile), "{}")
+		fill(t, filepath.Join(outside, run, output.StatsFile), "{}")
+		fill(t, filepath.Join(outside, "exports", "x.ply"), "secret")
+		before := tree(t, outside)
+		asks := map[string]string{"train": train}
+		if at == "vksplat" {
+			asks["capture"], asks["upload?folder=trip&file=a.mp4"] = `{"path":"garden"}`, "film"
+		}
+		for name, body := range asks {
+			if status, text := b.ask(http.MethodPost, name, body, nil); status != 400 || !strings.Contains(text, "leads out") {
+				t.Errorf("%s is a link to %s: %s: %d %s", at, place, name, status, text)
+			}
+		}
+		if s := b.until("the state", func(s *seenState) bool { return s.Runs != nil }); len(s.Runs) != 0 {
+			t.Errorf("%s: runs %+v", at, s.Runs)
+		}
+		if status, _ := b.ask(http.MethodGet, "file?path=vksplat/exports/x.ply", "", nil); status != 404 {
+			t.Errorf("%s: a file of elsewhere: %d", at, status)
+		}
+		if after := tree(t, outside); !slices.Equal(before, after) {
+			t.Errorf("%s: outside is %q, it was %q", at, after, before)
+		}
+	}
+}
+
+// TestLinkedIn has the folder of what is made be a link that stays in the root, which works.
+func TestLinkedIn(t *testing.T) {
+	b := openDesk(t)
+	if err := os.Mkdir(filepath.Join(b.root, "large"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	link(t, "large", filepath.Join(b.root, "vksplat"))
+	id := b.begin("train", strings.Replace(train, "garden", "short", 1))
+	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == StateDone && len(s.Runs) == 1 })
+	spz := b.begin("export", `{"path":"large/runs/short-fast","format":".spz"}`)
+	s := b.until("it is exported", func(s *seenState) bool { return s.job(spz).State == StateDone })
+	if status, text := b.ask(http.MethodGet, "file?path="+s.job(spz).Made, "", nil); status != 200 || text != "made" {
+		t.Errorf("%s: %d %s", s.job(spz).Made, status, text)
+	}
+}
+
+// TestLinkedRun has folders of a run be links: what leads out of the root is not written to.
+func TestLinkedRun(t *testing.T) {
+	b := openDesk(t)
+	fill(t, filepath.Join(b.root, "run", output.StatsFile), "{}")
+	fill(t, filepath.Join(b.root, "kept", output.BegunFile), "{}")
+	link(t, "../kept", filepath.Join(b.root, "run", "checkpoints"))
+	if _, err := b.runFolder("run"); err != nil {
+		t.Errorf("a link that stays: %v", err)
+	}
+	link(t, t.TempDir(), filepath.Join(b.root, "run", "test"))
+	for name, body := range map[string]string{"resume": `{"path":"run"}`, "export": `{"path":"run","format":".spz"}`,
+		"flight": `{"run":"run","path":"orbit","seconds":5,"height":480}`} {
+		if status, text := b.ask(http.MethodPost, name, body, nil); status != 400 || !strings.Contains(text, "leads out") {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+}
+
+// tree lists what is below a folder.
+func tree(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		list = append(list, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestPipes has named pipes in place of all files of a run, which nobody writes to: every request is answered.
+func TestPipes(t *testing.T) {
+	b := openDesk(t)
+	pipe := func(path string) {
+		path = filepath.Join(b.root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(path, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(t, filepath.Join(b.root, "run", "stats.json"), "{}")
+	fill(t, filepath.Join(b.root, "other", "stats.json"), "{}")
+	for _, name := range []string{"run/metrics.jsonl", "run/checkpoints/begun.json", "run/checkpoints/step_5.safetensors",
+		"run/preview.jpg", "run/point_cloud/iteration_5/point_cloud.ply", "other/test/ours_5/a.png",
+		"vksplat/exports/x.spz", "vksplat/flights/x.mp4", "walk.mp4", "model.ply", "blender/transforms_train.json",
+		"nerf/transforms.json", "model/sparse/0/images.bin", "model/sparse/1/images.bin"} {
+		pipe(name)
+	}
+	var c curve
+	b.must(http.MethodGet, "curve?run=run", "", &c)
+	if len(c.Steps) != 0 {
+		t.Errorf("%+v", c)
+	}
+	for name, want := range map[string]int{"picture?run=run": 404, "picture?run=other": 404, "folder?path=": 200,
+		"folder?path=run": 200, "folder?path=nerf": 200, "folder?path=model": 200, "folder?path=blender": 200,
+		"file?path=vksplat/exports/x.spz": 404, "file?path=vksplat/flights/x.mp4": 404} {
+		if status, text := b.ask(http.MethodGet, name, "", nil); status != want {
+			t.Errorf("%s: %d %s, want %d", name, status, text, want)
+		}
+	}
+	b.until("the runs are listed", func(s *seenState) bool { return len(s.Runs) == 2 })
+}
