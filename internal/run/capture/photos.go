@@ -57,7 +57,7 @@ func (r *running) takePhotos() error {
 	do := func() (string, error) {
 		converted := 0
 		for i := range from {
-			r.show.tell("%d of %d", i, len(from))
+			r.show.tell(i, len(from), "%d of %d", i, len(from))
 			made, err := r.takePhoto(from[i], to[i])
 			if err != nil {
 				return "", err
@@ -128,7 +128,7 @@ func (r *running) takeMasks() error {
 	}
 	return r.do(stage{name: stageMasks, key: text(key), outputs: []string{masksFolder}, do: func() (string, error) {
 		for i, file := range found {
-			r.show.tell("%d of %d", i, len(found))
+			r.show.tell(i, len(found), "%d of %d", i, len(found))
 			if err := r.takeMask(file, r.o.in(masksFolder, filepath.FromSlash(names[i]))+".png"); err != nil {
 				return "", err
 			}

@@ -8,11 +8,16 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 )
 
 // Run makes the scene, or the part of it that is missing, and says what came of it.
 func Run(console *cli.Console, o *Options) error {
+	progress := console.Stdout
+	if o.Progress == meter.JSON { // which is alone on standard output
+		console = console.ToStderr()
+	}
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -45,7 +50,7 @@ func Run(console *cli.Console, o *Options) error {
 	}
 	r.written = output.ReadList(o.Out, listFile)
 	r.written.By = Name
-	r.show = newProgress(console)
+	r.show = newProgress(console, progress, o.Progress)
 	defer console.Follow(nil)
 	with := "without CUDA"
 	if r.colmap.cuda {

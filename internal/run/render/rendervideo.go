@@ -158,7 +158,7 @@ func fpsText(fps float64) string { return strconv.FormatFloat(fps, 'f', -1, 64) 
 
 // Errors of the program that makes videos.
 var (
-	ErrNoFFmpeg = fault.Sentinel(fault.ErrMachine, "ffmpeg is not installed", nil)
+	ErrNoFFmpeg = fault.Sentinel(fault.ErrMissing, "ffmpeg is not installed", nil)
 	errFFmpeg   = fault.Sentinel(fault.ErrMachine, "ffmpeg failed", nil)
 )
 
