@@ -82,10 +82,9 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 		c.Warn("unaligned-photos", fmt.Sprintf("%d of %d photos have no pose and are not used", len(lost), len(names)),
 			lost)
 	}
-	if err := exported.Distinct(c.Model, records); err != nil {
+	if err := exported.Locate(c, records); err != nil {
 		return nil, err
 	}
-	exported.Locate(c, records)
 	if c.Points = b.points; len(c.Points) == 0 {
 		return records, exported.Cloud(c)
 	}
