@@ -1,10 +1,13 @@
 package bundler_test
 
 import (
+	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/load"
 	"vksplat/scene/load/loadtest"
 )
 
@@ -31,6 +34,25 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "bundle/bundle.out", c.from, c.to, c.want)
 		})
+	}
+}
+
+// A first line that does not end is not read whole.
+func TestFirstLine(t *testing.T) {
+	root := loadtest.Fixture(t, "images")
+	file := filepath.Join(root, "bundle", "bundle.out")
+	if err := os.WriteFile(file, []byte("# Bundle file v0.3"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := load.Capture(root, loadtest.AnyModel())
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; err == nil || used > 16<<20 {
+		t.Errorf("%d MB for %v", used>>20, err)
 	}
 }
 

@@ -46,22 +46,48 @@ func Badf(file, format string, args ...any) error { return Bad(file, fmt.Errorf(
 
 // Read gives the content of a file of cameras.
 func Read(file string) ([]byte, error) {
+	if _, err := Size(file); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	return data, unread(file, err)
+}
+
+// Size gives the size in bytes of a file that is to be read.
+func Size(file string) (int, error) {
 	err := fault.Regular(file)
+	var info os.FileInfo
 	if err == nil {
-		var info os.FileInfo
-		if info, err = os.Stat(file); err == nil && info.Size() > maxFile {
-			return nil, Badf(file, "the file has %d bytes, more than any file of cameras", info.Size())
-		}
+		info, err = os.Stat(file)
 	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file)
+	switch {
+	case err != nil:
+		return 0, unread(file, err)
+	case info.Size() > maxFile:
+		return 0, Badf(file, "the file has %d bytes, more than any file of cameras", info.Size())
 	}
+	return int(info.Size()), nil
+}
+
+// Part gives n bytes of a file, from an offset on.
+func Part(file string, offset, n int) ([]byte, error) {
+	f, err := os.Open(file)
 	if err != nil {
-		return nil, &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: fault.TrimPath(err),
-			Kind: fault.ReadKind(err), Hint: "check that the file exists and can be read"}
+		return nil, unread(file, err)
 	}
-	return data, nil
+	defer f.Close() // only read from
+	data := make([]byte, n)
+	_, err = f.ReadAt(data, int64(offset))
+	return data, unread(file, err)
+}
+
+// unread explains why a file cannot be read; nil where it was.
+func unread(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: fault.TrimPath(err),
+		Kind: fault.ReadKind(err), Hint: "check that the file exists and can be read"}
 }
 
 // Head gives the first bytes of a file, none if it cannot be read.

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/scene"
 	"vksplat/scene/photo"
 )
 
@@ -110,7 +110,7 @@ func (r *running) convertPhoto(in, out string) error {
 	}
 	temp := filepath.Join(filepath.Dir(out), ".converting"+c.suffix)
 	defer os.Remove(temp) // it is gone where all is well
-	var ppm bytes.Buffer
+	ppm := bounded{most: mostPPM}
 	p := process{stage: stagePhotos, program: path, args: by.args(output.Absolute(in), output.Absolute(temp))}
 	if by.ppm {
 		p.stdout = &ppm
@@ -123,7 +123,7 @@ func (r *running) convertPhoto(in, out string) error {
 			Hint: "check that another program shows it; convert it by hand, or take it out of the photos"}
 	}
 	if by.ppm {
-		if err := writePPM(temp, &ppm); err != nil {
+		if err := ppm.writePNG(temp); err != nil {
 			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: "convert it by hand, and give that file"}
 		}
 	}
@@ -134,28 +134,47 @@ func (r *running) convertPhoto(in, out string) error {
 	return os.Rename(temp, out)
 }
 
-// writePPM writes a PPM of 8 bits as a PNG.
-func writePPM(path string, r io.Reader) error {
-	b := bufio.NewReader(r)
+// mostPPM is as much as the PPM of the largest photo that is read has, in bytes.
+const mostPPM = 3*scene.MaxPixels + 1<<10
+
+// bounded keeps what is written to it, up to a number of bytes.
+type bounded struct {
+	data []byte
+	most int
+	over bool // there was more, which is gone
+}
+
+// Write implements io.Writer. It takes everything, so that the program that writes comes to its end.
+func (b *bounded) Write(p []byte) (int, error) {
+	room := min(len(p), b.most-len(b.data))
+	b.data = append(b.data, p[:room]...)
+	b.over = b.over || room < len(p)
+	return len(p), nil
+}
+
+// writePNG writes a PPM of 8 bits as a PNG.
+func (b *bounded) writePNG(path string) error {
+	r := bytes.NewReader(b.data)
 	var width, height, most int
-	if _, err := fmt.Fscanf(b, "P6\n%d %d\n%d", &width, &height, &most); err != nil {
+	if _, err := fmt.Fscanf(r, "P6\n%d %d\n%d", &width, &height, &most); err != nil {
 		return fmt.Errorf("no PPM: %w", err)
 	}
-	if _, err := b.ReadByte(); err != nil {
+	if _, err := r.ReadByte(); err != nil {
 		return err
 	}
-	if most != 255 || width <= 0 || height <= 0 || width > 1<<16 || height > 1<<16 {
+	switch {
+	case most != 255 || width <= 0 || height <= 0:
 		return errors.New("a PPM of another kind than 8 bits a colour")
+	case width > scene.MaxPixels/height || b.over:
+		return fmt.Errorf("a PPM of %d x %d pixels; %d pixels are the most that is read", width, height,
+			scene.MaxPixels)
+	case r.Len() < 3*width*height: // before anything is made for what it claims
+		return fmt.Errorf("a PPM of %d x %d pixels that ends after %d bytes", width, height, len(b.data))
 	}
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
-	row := make([]byte, 3*width)
-	for y := range height {
-		if _, err := io.ReadFull(b, row); err != nil {
-			return err
-		}
-		for x := range width {
-			copy(img.Pix[y*img.Stride+4*x:], []byte{row[3*x], row[3*x+1], row[3*x+2], 255})
-		}
+	pix := b.data[len(b.data)-r.Len():]
+	for i := range width * height {
+		copy(img.Pix[4*i:], []byte{pix[3*i], pix[3*i+1], pix[3*i+2], 255})
 	}
 	return atomicfile.Write(path, func(w io.Writer) error { return photo.EncodePNG(w, img) })
 }
