@@ -333,25 +333,6 @@ func TestMissingTools(t *testing.T) {
 	}
 }
 
-// TestConversion has a HEIC photo converted once.
-func TestConversion(t *testing.T) {
-	install(t, "3.8", "colmap", "heif-convert")
-	dir := photosIn(t, 3)
-	if err := os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte("x"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	o := optionsOf(t, dir)
-	for i := range 2 {
-		if _, err := run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		wantFiles(t, o.Out, "images/x.HEIC.jpg")
-		if n := strings.Count(strings.Join(commands(calls(t)), " "), "heif-convert"); n != 1-i {
-			t.Errorf("run %d converts %d photos", i, n)
-		}
-	}
-}
-
 // TestMasks copies masks to the names that COLMAP looks for.
 func TestMasks(t *testing.T) {
 	install(t, "3.8", "colmap")

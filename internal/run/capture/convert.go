@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -30,13 +31,21 @@ func inOut(more ...string) func(in, out string) []string {
 	return func(in, out string) []string { return slices.Concat(more, []string{in, out}) }
 }
 
+// firstPages has ImageMagick read the first two pictures of a file: whether there is a second is of interest.
+func firstPages(in, out string) []string {
+	if slices.Contains(rawExtensions, filepath.Ext(in)) {
+		return []string{in, out}
+	}
+	return []string{in + "[0-1]", out}
+}
+
 // Converters of each kind of photo, the best first. The first word of all is the program.
 var (
 	heifConvert = converter{program: "heif-convert", args: inOut("-q", "95")}
 	heifDec     = converter{program: "heif-dec", args: inOut("-q", "95")}
-	magick      = converter{program: "magick", args: inOut()}
+	magick      = converter{program: "magick", args: firstPages}
 	// ImageMagick 6; on Windows another program of the system has this name
-	convert  = converter{program: "convert", args: inOut()}
+	convert  = converter{program: "convert", args: firstPages}
 	darkroom = converter{program: "darktable-cli", args: inOut()}
 	dcraw    = converter{program: "dcraw", ppm: true,
 		args: func(in, _ string) []string { return []string{"-c", "-w", in} }}
@@ -49,12 +58,13 @@ type conversion struct {
 	by         []converter
 }
 
+var rawExtensions = []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}
+
 var conversions = []conversion{
 	{[]string{".heic", ".heif", ".hif"}, ".jpg", []converter{heifConvert, heifDec, magick, convert}},
 	{[]string{".avif"}, ".png", []converter{magick, convert, heifDec}},
 	{[]string{".tif", ".tiff", ".bmp", ".gif"}, ".png", []converter{magick, convert}},
-	{[]string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, ".png", []converter{dcraw, darkroom,
-		magick, convert}},
+	{rawExtensions, ".png", []converter{dcraw, darkroom, magick, convert}},
 }
 
 // conversionOf gives how a photo is converted, nil for photos that are read as they are.
@@ -97,7 +107,13 @@ func (c *conversion) programs() (names []string) {
 	return names
 }
 
-// convertPhoto writes a photo that is read to a file. It appears whole.
+// convertingFolder is where a photo is converted, beside its place, by programs that run in it. Names there are plain,
+// however the photo is called: no program takes one for a pattern, a number or a flag. It is removed with all that a
+// program leaves there.
+const convertingFolder = ".converting"
+
+// convertPhoto writes a photo that is read to a file, which appears whole. Of files with several pictures it takes the
+// first.
 func (r *running) convertPhoto(in, out string) error {
 	c := conversionOf(in)
 	by, err := c.program(in)
@@ -108,10 +124,17 @@ func (r *running) convertPhoto(in, out string) error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(filepath.Dir(out), ".converting"+c.suffix)
-	defer os.Remove(temp) // it is gone where all is well
+	dir := filepath.Join(filepath.Dir(out), convertingFolder)
+	defer os.RemoveAll(dir) // what is left harms nobody: the next one removes it
+	from, to := "photo"+strings.ToLower(filepath.Ext(in)), "made"+c.suffix
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
+		return output.FolderError(r.o.Out, err)
+	}
+	if err := linkOrCopy(in, filepath.Join(dir, from)); err != nil {
+		return err
+	}
 	ppm := bounded{most: mostPPM}
-	p := process{stage: stagePhotos, program: path, args: by.args(output.Absolute(in), output.Absolute(temp))}
+	p := process{stage: stagePhotos, program: output.Absolute(path), dir: dir, args: by.args(from, to)}
 	if by.ppm {
 		p.stdout = &ppm
 	}
@@ -122,16 +145,28 @@ func (r *running) convertPhoto(in, out string) error {
 		return &fault.Error{Op: "convert photo", Path: in, Err: err,
 			Hint: "check that another program shows it; convert it by hand, or take it out of the photos"}
 	}
+	const hint = "convert it by hand, and give that file"
 	if by.ppm {
-		if err := ppm.writePNG(temp); err != nil {
-			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: "convert it by hand, and give that file"}
+		if err := ppm.writePNG(filepath.Join(dir, to)); err != nil {
+			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: hint}
 		}
 	}
-	if _, _, err := photo.Size(temp); err != nil {
-		return &fault.Error{Op: "convert photo", Path: in, Err: fmt.Errorf("%s made no photo: %w", by.program, err),
-			Hint: "convert it by hand, and give that file"}
+	made, err := filepath.Glob(filepath.Join(output.EscapeGlob(dir), "made*"+c.suffix))
+	if err == nil && len(made) == 0 {
+		err = errors.New("there is no file")
 	}
-	return os.Rename(temp, out)
+	if err == nil { // made-0.png, made-1.png and so on of several pictures
+		slices.SortFunc(made, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+		_, _, err = photo.Size(made[0])
+	}
+	if err != nil {
+		return &fault.Error{Op: "convert photo", Path: in, Err: fmt.Errorf("%s made no photo: %w", by.program, err),
+			Hint: hint}
+	}
+	if len(made) > 1 {
+		r.several = append(r.several, in)
+	}
+	return os.Rename(made[0], out)
 }
 
 // mostPPM is as much as the PPM of the largest photo that is read has, in bytes.

@@ -43,7 +43,7 @@ const (
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
 	fakes := map[string]func([]string) error{"colmap": fakeColmap, "glomap": fakeColmap, "ffmpeg": fakeFfmpeg,
-		"ffprobe": fakeFfprobe, "heif-convert": fakeHeif}
+		"ffprobe": fakeFfprobe, "heif-convert": fakeHeif, "convert": fakeMagick}
 	fake := fakes[name]
 	if fake == nil {
 		os.Exit(m.Run())
@@ -269,6 +269,23 @@ func fakeHeif(args []string) error {
 		return err
 	}
 	return writePhoto(args[len(args)-1], 64, 48, 1)
+}
+
+// fakeMagick writes as many pictures as the file says, of those that are asked for.
+func fakeMagick(args []string) error {
+	if err := note("convert", args); err != nil {
+		return err
+	}
+	in, two := strings.CutSuffix(args[0], "[0-1]")
+	said, err := os.ReadFile(in)
+	if err != nil || string(said) != "several" {
+		return errors.Join(err, writePhoto(args[1], 64, 48, 1))
+	}
+	if !two {
+		return errors.New("all of them would be written")
+	}
+	stem := strings.TrimSuffix(args[1], ".png")
+	return errors.Join(writePhoto(stem+"-0.png", 64, 48, 1), writePhoto(stem+"-1.png", 32, 24, 1))
 }
 
 // writePhoto writes stripes: the higher the contrast, the sharper.

@@ -66,6 +66,10 @@ func (r *running) takePhotos() error {
 				converted++
 			}
 		}
+		if n := len(r.several); n > 0 {
+			r.console.Note(fmt.Sprintf("%s with several pictures, as %s: the first is taken", cli.Count(n, "file"),
+				r.several[0]))
+		}
 		done := cli.Count(len(r.photos), "photo")
 		if converted > 0 {
 			done += fmt.Sprintf(", %d of them converted", converted)
@@ -95,11 +99,16 @@ func (r *running) takePhoto(from, to string) (converted bool, err error) {
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, output.FolderError(r.o.Out, err)
 	}
+	return false, linkOrCopy(from, to)
+}
+
+// linkOrCopy gives a file a second name, or makes a copy where the disk cannot do that.
+func linkOrCopy(from, to string) error {
 	real, err := filepath.EvalSymlinks(from)
 	if err == nil && os.Link(real, to) == nil {
-		return false, nil
+		return nil
 	}
-	return false, output.CopyWhole(from, to)
+	return output.CopyWhole(from, to)
 }
 
 // takeMasks writes a PNG for the mask of each photo, with the name that COLMAP looks for. Training finds the same.

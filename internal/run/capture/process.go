@@ -38,6 +38,7 @@ type process struct {
 	stage   string // whose log has what it prints
 	program string
 	args    []string
+	dir     string            // in which it runs, "" for this process's
 	stdout  io.Writer         // nil: the log
 	heard   func(line string) // of what goes to the log, or nil
 }
@@ -68,7 +69,7 @@ func (r *running) run(p process) error {
 		}
 	}}
 	both := io.MultiWriter(log, lines)
-	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv,
+	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv, Dir: p.dir,
 		Running: &atomic.Pointer[os.Process]{}}
 	if o.Stdout == nil {
 		o.Stdout = both

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -22,6 +23,11 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	o.Out = filepath.Clean(o.Out)
+	for _, path := range []*string{&o.Out, &o.VocabTree} { // COLMAP would take it for a flag
+		if strings.HasPrefix(*path, "-") && *path != "-" {
+			*path = output.Absolute(*path)
+		}
+	}
 	sources, err := findSources(console, o)
 	if err != nil {
 		return err

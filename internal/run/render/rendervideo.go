@@ -192,12 +192,19 @@ func picturesInstead(console *cli.Console, r *rendering) error {
 	return nil
 }
 
+// noFlag is a path that another program takes for no flag.
+func noFlag(path string) string {
+	if strings.HasPrefix(path, "-") {
+		return "./" + path
+	}
+	return path
+}
+
 // errorWithoutFFmpeg is the error that ends a render whose video could not be made.
 func (r *rendering) errorWithoutFFmpeg() error {
 	o := r.o
 	args := append([]string{FfmpegName, "-framerate", fpsText(o.Fps), "-start_number", strconv.Itoa(r.shots[0].number),
-		"-i",
-		filepath.Join(o.Out, o.Name+r.suffix())}, encodeArgs(o, o.Video)...)
+		"-i", noFlag(filepath.Join(o.Out, o.Name+r.suffix()))}, encodeArgs(o, noFlag(o.Video))...)
 	for i := range args {
 		args[i] = photo.ShellWord(args[i])
 	}
