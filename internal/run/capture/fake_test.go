@@ -118,12 +118,15 @@ const networkTrace = "\x1b[0;31mE20261125 22:00:11.024279 11085 onnx_utils.cc:61
 	"'Ort::Exception'\n  what():  Load model from  failed:Load model  failed. File doesn't exist\n" +
 	"PC: @                0x0 (unknown)\n    @     0x7ff6854f8416 (unknown)"
 
+// addressTrace is what ffmpeg prints of a video that is cut short.
+const addressTrace = "[mov,mp4,m4a,3gp,3g2,mj2 @ 0x55d7b768b840] moov atom not found"
+
 // misbehave fails or hangs, if the command is to.
 func misbehave(command string) error {
 	switch command {
 	case os.Getenv(fakeFails):
 		if trace := os.Getenv(fakeTrace); trace != "" {
-			return errors.New(map[string]string{"1": gpuTrace, "2": networkTrace}[trace])
+			return errors.New(map[string]string{"1": gpuTrace, "2": networkTrace, "3": addressTrace}[trace])
 		}
 		return errors.New("something is wrong with " + command)
 	case os.Getenv(fakeHangs):

@@ -309,3 +309,20 @@ func TestOwnPhotosStay(t *testing.T) {
 	}
 	wantFiles(t, top, "images/p00.jpg", "images/p03.jpg")
 }
+
+// TestVideoErrors words a length in the singular, and what ffmpeg says without addresses of memory.
+func TestVideoErrors(t *testing.T) {
+	o := NewOptions()
+	o.Fps = 0.5
+	r := &running{o: o, sources: []*source{{video: true, film: &video{rate: 10, seconds: 1}}}}
+	if err := r.enough(); err == nil || !strings.Contains(err.Error(), "a video of 1 second has 1 frame") {
+		t.Error(err)
+	}
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	t.Setenv(fakeFails, "ffmpeg")
+	t.Setenv(fakeTrace, "3")
+	_, err := run(t.Context(), optionsOf(t, filmFile(t)))
+	if err == nil || !strings.Contains(err.Error(), "[mov,mp4,m4a,3gp,3g2,mj2] moov atom not found") {
+		t.Error(err)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 )
 
 // patience is how long a program may take to end once it was asked to.
@@ -55,7 +56,7 @@ func (r *running) run(p process) error {
 	fmt.Fprintf(log, "$ %s\n", strings.Join(cli.QuotedAll(words), " "))
 	var last []string
 	lines := &child.Lines{Heard: func(line []byte) {
-		text := strings.TrimSpace(colours.ReplaceAllString(string(line), ""))
+		text := wording.WithoutAddresses(strings.TrimSpace(colours.ReplaceAllString(string(line), "")))
 		if text == "" {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 )
 
 // How frames are chosen.
@@ -48,7 +49,8 @@ func (r *running) probeVideo(file string) (*video, error) {
 		err = bad
 	}
 	if err != nil {
-		return nil, fault.Data("read video", file, "check that a player shows it", "%v: %s", err, firstLine(said))
+		return nil, fault.Data("read video", file, "check that a player shows it", "%v: %s", err,
+			wording.WithoutAddresses(firstLine(said)))
 	}
 	return v, nil
 }

@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/picture"
@@ -229,7 +230,7 @@ func (v *videoPipe) wrong(err error) error {
 		}
 		v.ended = true
 	}
-	text := strings.TrimSpace(v.said.String())
+	text := wording.WithoutAddresses(strings.TrimSpace(v.said.String()))
 	if text == "" {
 		text = err.Error()
 	}
