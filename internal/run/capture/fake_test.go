@@ -333,7 +333,7 @@ func run(ctx context.Context, o *Options) (string, error) {
 	return out.String(), err
 }
 
-// options of a test.
+// optionsOf gives the options of a test.
 func optionsOf(t *testing.T, inputs ...string) *Options {
 	t.Helper()
 	o := NewOptions()
@@ -341,7 +341,42 @@ func optionsOf(t *testing.T, inputs ...string) *Options {
 	return o
 }
 
-// check that files are there.
+// withPhotos installs COLMAP 3.8 alone, and gives options for n photos.
+func withPhotos(t *testing.T, n int) *Options {
+	t.Helper()
+	install(t, "3.8", "colmap")
+	return optionsOf(t, photosIn(t, n))
+}
+
+// installFilms installs COLMAP 3.8 and what reads videos.
+func installFilms(t *testing.T) {
+	t.Helper()
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+}
+
+// inPlace gives options for a scene that is made around its folder of n photos.
+func inPlace(t *testing.T, n int) *Options {
+	t.Helper()
+	top := t.TempDir()
+	o := optionsOf(t, filepath.Join(top, imagesFolder))
+	o.Out = top
+	if err := os.Rename(photosIn(t, n), o.in(imagesFolder)); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// filmFile is a file that the fake of ffprobe takes for a video of three seconds with ten frames each.
+func filmFile(t *testing.T) string {
+	t.Helper()
+	film := filepath.Join(t.TempDir(), "film.mp4")
+	if err := os.WriteFile(film, []byte("film"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return film
+}
+
+// wantFiles checks that files are there.
 func wantFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {

@@ -35,8 +35,7 @@ func reportOf(t *testing.T, o *Options) (r Report) {
 
 // TestProgressJSON wants stages as lines of JSON, which are alone on standard output.
 func TestProgressJSON(t *testing.T) {
-	install(t, "3.8", "colmap")
-	o := optionsOf(t, photosIn(t, 4))
+	o := withPhotos(t, 4)
 	o.Progress = meter.JSON
 	var out, text bytes.Buffer
 	console := cli.Within(t.Context(), nil)
