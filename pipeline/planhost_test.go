@@ -55,7 +55,8 @@ func TestLittleRAM(t *testing.T) {
 		128 << 20: "128 MiB for everything"} {
 		device, host := unifiedShares(pool, 0, false)
 		p := &planner{budget: device, unified: true, driver: 80 << 20}
-		if err := p.shortOfPool(host, ErrTooSmall); !errors.Is(err, ErrLittleRAM) || !strings.Contains(err.Error(), want) {
+		err := p.shortOfPool(host, ErrTooSmall)
+		if !errors.Is(err, ErrLittleRAM) || !strings.Contains(err.Error(), want) {
 			t.Errorf("of %d bytes: %v", pool, err)
 		}
 	}
