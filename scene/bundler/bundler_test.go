@@ -52,7 +52,8 @@ func TestFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.ReplaceAll(strings.ReplaceAll(string(data), "./shot_", "/data/left/shot_"), "left/shot_4", "right/shot_3")
+	text := strings.ReplaceAll(string(data), "./shot_", "/data/left/shot_")
+	text = strings.ReplaceAll(text, "left/shot_4", "right/shot_3")
 	if err := errors.Join(os.WriteFile(found, []byte(text), 0o666), os.Mkdir(filepath.Join(root, "right"), 0o777),
 		os.Rename(filepath.Join(root, "left", "shot_4.png"), filepath.Join(root, "right", "shot_3.png"))); err != nil {
 		t.Fatal(err)
