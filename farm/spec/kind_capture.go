@@ -30,7 +30,7 @@ var KindCapture = &Kind{
 	Takes:   "pictures",
 	Silent:  true,
 	Stages:  true,
-	Scratch: []string{"components", "database.db", "logs", "panoramas"},
+	Scratch: []string{"components", "database.db", "logs", "panoramas", "sparse/0/project.ini"},
 	inputs:  (*planner).capturing,
 	Command: "capture",
 	Args: func(c *Call) []string {

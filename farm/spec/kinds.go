@@ -21,7 +21,7 @@ type Kind struct {
 	Silent      bool // its child may print nothing for long while it works
 	Stages      bool // its child has stages, of which the next attempt on the machine does those that are left
 
-	Scratch []string // files and folders among the results that only the next attempt reads
+	Scratch []string // what is none of the results: files and folders that the next attempt reads, or of this machine
 
 	Command string                 // of this program; "": farm/task/commands.go runs more than one
 	Args    func(c *Call) []string // behind the command

@@ -44,7 +44,8 @@ func fakeCapture(how, out string) int {
 		case <-time.After(time.Minute):
 		}
 	}
-	for _, name := range []string{"components/0/points", "logs/mapping.log", "sparse/0/points", "verdict.json"} {
+	for _, name := range []string{"components/0/points", "logs/mapping.log", "sparse/0/points",
+		"sparse/0/project.ini", "verdict.json"} {
 		write(name)
 	}
 	return 0

@@ -235,5 +235,6 @@ func (r *runner) pictures() (n int) {
 // isScratch says that a file is none of the results.
 func (r *runner) isScratch(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
-	return r.trains() && first == checkpointFolder || slices.Contains(r.task.Kind.Scratch, first)
+	scratch := r.task.Kind.Scratch
+	return r.trains() && first == checkpointFolder || slices.Contains(scratch, first) || slices.Contains(scratch, name)
 }

@@ -65,8 +65,11 @@ func need(program, what string) (string, error) {
 
 // Missing is the error of a machine without COLMAP, nil where it is installed.
 func Missing() error {
-	_, err := need(colmapName, colmapUse)
-	return err
+	if has(colmapName) {
+		return nil
+	}
+	return &fault.Error{Op: "start " + colmapName, Err: fmt.Errorf("%s needs it, and %w", colmapUse, fault.ErrMissing),
+		Kind: fault.ErrMachine, Hint: installHint(colmapName)}
 }
 
 // has tells whether a program is installed.
