@@ -136,7 +136,11 @@ func (p *planner) both(device, host int64) string {
 // less than what is there without them.
 func (p *planner) shortOfPool(host int64, err error) error {
 	took := processBytes + p.driver
-	if pool := host + p.budget; p.unified && !p.vram && pool < took {
+	pool := host + p.budget
+	if p.budget <= 1 { // which stands for nothing
+		pool = host
+	}
+	if p.unified && !p.vram && pool < took {
 		return fmt.Errorf("plan training: %w: %s for everything, and program and driver alone take %s",
 			ErrLittleRAM, vk.BytesText(pool), vk.BytesText(took))
 	}

@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"vksplat/pipeline/photos"
@@ -43,6 +45,19 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 		if h.CacheAll || h.Decode != int64(h.Workers)*cost || h.Cache+h.Decode > budget || h.Cache < budget/2 {
 			t.Errorf("%d bytes of RAM: %d for decoding, where a photo takes %d; cache %d", budget, h.Decode, cost,
 				h.Cache)
+		}
+	}
+}
+
+// TestLittleRAM words a pool as it was given.
+func TestLittleRAM(t *testing.T) {
+	for pool, want := range map[int64]string{1: "1 B for everything", 1 << 20: "1.0 MiB for everything",
+		128 << 20: "128 MiB for everything"} {
+		device, host := unifiedShares(pool, 0, false)
+		p := &planner{budget: device, unified: true, driver: 80 << 20}
+		err := p.shortOfPool(host, ErrTooSmall)
+		if !errors.Is(err, ErrLittleRAM) || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %d bytes: %v", pool, err)
 		}
 	}
 }

@@ -59,6 +59,40 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestNoGPUNote wants the note of a run on the processor only where nobody chose that and no GPU can do the work, in
+// whatever order the loader names devices.
+func TestNoGPUNote(t *testing.T) {
+	for _, v := range visibility {
+		t.Setenv(v.name, "")
+	}
+	cpu := DeviceInfo{Name: "llvmpipe", Type: CPU, UUID: "6d657361"}
+	gpu := func(kind DeviceType) DeviceInfo { return DeviceInfo{Name: kind.String(), Type: kind, UUID: "aaaa"} }
+	for what, test := range map[string]struct {
+		devices []DeviceInfo
+		choice  string
+		want    string // the note
+	}{
+		"discrete":         {[]DeviceInfo{cpu, gpu(Discrete)}, "auto", ""},
+		"discrete first":   {[]DeviceInfo{gpu(Discrete), cpu}, "", ""},
+		"integrated":       {[]DeviceInfo{cpu, gpu(Integrated)}, "auto", ""},
+		"virtual":          {[]DeviceInfo{cpu, gpu(Virtual)}, "auto", ""},
+		"none":             {[]DeviceInfo{cpu}, "auto", NoGPU("llvmpipe")},
+		"chosen":           {[]DeviceInfo{cpu, gpu(Discrete)}, "0", ""},
+		"chosen and alone": {[]DeviceInfo{cpu}, "6d657361", ""},
+	} {
+		for i := range test.devices {
+			test.devices[i].Index = i
+		}
+		d, note, err := (&Instance{devices: test.devices}).Select(test.choice)
+		if err != nil || note != test.want {
+			t.Errorf("%s: %s with the note %q, %v", what, d.Name, note, err)
+		}
+		if note != "" && d.Type != CPU {
+			t.Errorf("%s: the note is of a %v device", what, d.Type)
+		}
+	}
+}
+
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")

@@ -60,6 +60,7 @@ func captureTable(o *capture.Options) []optionGroup {
 		chosen(&o.Mapper, "mapper", "global needs COLMAP 4 or glomap", capture.MapIncremental, capture.MapGlobal),
 		chosen(&o.GPU, "gpu", "let COLMAP use the GPU; auto: where it has CUDA", capture.Auto, capture.On, capture.Off),
 		integer(&o.Model, "model", "take component `N` (default -1: the one with most photos)"),
+		progressOption(&o.Progress),
 		overwriteOption(&o.Overwrite, "files in SCENE that this command did not write"),
 	}}}
 }

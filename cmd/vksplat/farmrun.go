@@ -23,6 +23,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/capture"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/render"
@@ -153,14 +154,24 @@ func farmRun(console *cli.Console, o *farmRunOptions) error {
 	if run.Devices, err = farmDevices(console, o.devices, plan); err != nil {
 		return err
 	}
-	if _, err := exec.LookPath(render.FfmpegName); err != nil {
-		run.Lacks = map[*spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: render.ErrNoFFmpeg,
-			Hint: "install ffmpeg", Kind: fault.ErrTryAgain}}
-	}
+	run.Lacks = lackingKinds()
 	if run.Program, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	return farmRunLocked(console, o, &run)
+}
+
+// lackingKinds are the kinds of tasks whose programs are not installed here.
+func lackingKinds() map[*spec.Kind]error {
+	lacking := map[*spec.Kind]error{}
+	if _, err := exec.LookPath(render.FfmpegName); err != nil {
+		lacking[spec.KindEncode] = &fault.Error{Op: "make videos", Err: render.ErrNoFFmpeg, Hint: "install ffmpeg",
+			Kind: fault.ErrTryAgain}
+	}
+	if err := capture.Missing(); err != nil {
+		lacking[spec.KindCapture] = err
+	}
+	return lacking
 }
 
 // namedRoots are those of the job on this machine.

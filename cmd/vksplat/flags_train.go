@@ -137,12 +137,17 @@ func trainDeviceOptions(o *train.Options) []option {
 	return append(list, memoryTable(&o.MemoryFlags)...)
 }
 
+// progressOption is that of commands which show how far they are.
+func progressOption(how *string) option {
+	return chosen(how, "progress",
+		"show progress as `HOW`: auto, bar, plain, json or none; auto is a bar on a terminal and plain lines "+
+			"elsewhere, json an object a line",
+		meter.Auto, meter.Bar, meter.Plain, meter.JSON, meter.None)
+}
+
 func showOptions(o *train.Options) []option {
 	return []option{
-		chosen(&o.Progress, "progress",
-			"show progress as `HOW`: auto, bar, plain, json or none; auto is a bar on a terminal and plain lines "+
-				"elsewhere, json an object a line",
-			meter.Auto, meter.Bar, meter.Plain, meter.JSON, meter.None),
+		progressOption(&o.Progress),
 		integer(&o.MetricsEvery, "metrics-every",
 			"write a line of metrics.jsonl and a point of TensorBoard's curves every `N` steps").also("tb-every"),
 		truth(&o.Tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard"),

@@ -18,6 +18,7 @@ const (
 	lensRead   = "the lens is the capture's, and every kind is read"
 	resumeOut  = "vksplat resume OUT continues a run"
 	allSteps   = "the model of the last step is always written"
+	scales     = "its scale is another than that of "
 	viewerOff  = "--viewer shows the training in the browser, nothing does without it"
 )
 
@@ -139,212 +140,205 @@ var foreignLetters = map[string]*foreignFlag{
 	"v": idleSwitch("errors come in one line"),
 }
 
-// foreignFlags are flags that train does not have, in lower case and with dashes.
-var foreignFlags = func() map[string]*foreignFlag {
-	all := map[string]*foreignFlag{}
-	add := func(f *foreignFlag, names string) {
-		for name := range strings.FieldsSeq(names) {
-			all[name] = f
-		}
-	}
-	commonFlags(add)
-	inriaFlags(add)
-	gsplatFlags(add)
-	splatfactoFlags(add)
-	brushFlags(add)
-	otherFlags(add)
-	return all
-}()
-
-func commonFlags(add func(f *foreignFlag, names string)) {
-	add(sceneFlag, "source-path data data-path input")
-	add(taken("model-path"), "output-path output-dir export-path")
-	add(taken("device"), "gpu gpu-id cuda-device")
-	add(taken("iterations"), "max-num-iterations total-steps")
-	add(taken("refine-start"), "warmup-length")
-	add(taken("refine-stop"), "stop-split-at growth-stop-iter")
-	add(taken("ssim-lambda"), "ssim-weight")
-	add(taken("grow-grad2d"), "densify-grad-thresh")
-	add(taken("grow-scale"), "densify-size-thresh")
-	add(taken("downscale"), "downscale-factor")
-	add(absent("--reset-every counts steps: N times --refine-every"), "reset-alpha-every")
-	add(absent("splats are not split or removed by their size on the screen", "0", "0.0"),
-		"split-screen-size stop-screen-size-at cull-screen-size grow-scale2d prune-scale2d refine-scale2d-stop-iter "+
-			"kill-at-screen-size screen-area-penalty")
-	add(absentSwitch(noPoses), "pose-opt pose-noise")
-	add(absentSwitch("bilateral grids are not here; "+exposure), "use-bilateral-grid bilateral-grid use-fused-bilagrid")
-	add(absentSwitch(noPriors), "depth-loss use-depth-loss use-normal-loss")
-	add(absent(noPriors, "0", "0.0"), "depth-lambda depth-loss-weight normal-loss-weight depths-path")
-	add(idleSwitch(viewerOff), "disable-viewer headless no-viewer")
-	add(idle(viewerOff), "vis ip port")
-}
-
-func inriaFlags(add func(f *foreignFlag, names string)) {
-	add(turned("--background", "white"), "white-background")
-	add(turned("--exposure"), "train-test-exp")
-	add(turned("--progress", "none"), "quiet")
-	add(idle(photoCache), "data-device")
-	add(idleSwitch("there is one way to draw"), "convert-shs-python compute-cov3d-python")
-	add(idleSwitch("VKSPLAT_VERIFY=1 checks every pass"), "debug detect-anomaly")
-	add(idle("VKSPLAT_VERIFY=1 checks every pass"), "debug-from")
-	add(absent(resumeOut), "start-checkpoint")
-	add(absent(noPriors), "depths")
-	add(absent(noPriors, "0", "0.0"), "depth-l1-weight-init depth-l1-weight-final")
-	add(absent("--lr-means-final X is a share of --lr-means"), "position-lr-final")
-	add(absent("the rate of means falls over all steps", "1", "1.0"), "position-lr-delay-mult")
-	add(idle("the rate of means falls over all steps"), "position-lr-max-steps")
-	add(absent("--lr-exposure-final X is a share of --lr-exposure"), "exposure-lr-final")
-	add(absent("the rate of exposure begins in full", "0", "0.0"), "exposure-lr-delay-steps exposure-lr-delay-mult")
-	add(idle("there is one optimiser, which skips nothing"), "optimizer-type")
-	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
-		return as("--exposure", "--lr-exposure", v)
-	}}, "exposure-lr-init")
-	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning { // of SH above degree 0 there: a twentieth
-		x, err := strconv.ParseFloat(v, 64)
-		if err != nil {
-			return refused("--lr-sh0 and --lr-shn")
-		}
-		return as("--lr-sh0", v, "--lr-shn", strconv.FormatFloat(x/20, 'g', -1, 64))
-	}}, "feature-lr")
-}
-
-func gsplatFlags(add func(f *foreignFlag, names string)) {
-	add(&foreignFlag{mean: func(v string, l *foreignLine) meaning {
-		l.words = append(l.words, "--eval") // which it always does
-		return sceneAt(v)
-	}}, "data-dir")
-	add(absent("one photo is drawn in each step, on each device: --devices", "1"), "batch-size")
-	add(absent("photos are trained on as a whole", "None"), "patch-size")
-	add(idle(frameStays), "global-scale")
-	add(idleSwitch(frameStays), "normalize-world-space")
-	add(idle(lensRead), "camera-model")
-	add(idleSwitch(lensRead), "with-ut with-eval3d load-exposure")
-	add(idleSwitch("it changes no model"), "packed sparse-grad visible-adam save-ply tb-save-image verbose")
-	add(idle("it changes no model"), "key-for-gradient far-plane")
-	add(taken("save-at"), "ply-steps")
-	add(idleSwitch("vksplat render OUT --trajectory NAME --video FILE makes one"), "disable-video")
-	add(idle("vksplat render OUT --trajectory NAME draws a flight"), "render-traj-path")
-	add(idle("vksplat convert OUT model.sog compresses a model"), "compression")
-	add(absent("vksplat eval OUT and vksplat render OUT take a model", "None"), "ckpt")
-	add(absent("random points fill the space that the cameras see"), "init-extent")
-	add(absent("refinement goes on after a reset", "0"), "pause-refine-after-reset")
-	add(absentSwitch("embeddings of photos are not here; "+exposure), "app-opt")
-	add(absent("bilateral grids are not here; "+exposure, "None"), "post-processing bilateral-grid-shape")
-	add(absent(noPoses), "pose-opt-lr pose-opt-reg")
-	add(absent("embeddings of photos are not here; "+exposure), "app-opt-lr app-opt-reg app-embed-dim")
-	add(idle("vksplat eval OUT --lpips-weights FILE measures LPIPS"), "lpips-net")
-}
-
-func splatfactoFlags(add func(f *foreignFlag, names string)) {
-	add(idle("the folder is OUT of -m"), "experiment-name method-name project-name timestamp")
-	add(idle("metrics.jsonl and --tensorboard record a run"), "local-writer.max-log-size steps-per-log")
-	add(idle("held-out photos are measured at the end, and at --eval-at N,N"),
-		"steps-per-eval-image steps-per-eval-batch")
-	add(every("eval-at", "--eval"), "steps-per-eval-all-images eval-every")
-	add(taken("checkpoint-every"), "steps-per-save")
-	add(idleSwitch("it changes no model"), "save-only-latest-checkpoint log-gradients mixed-precision "+
-		"output-depth-during-training color-corrected-metrics quit-on-train-completion use-uniform-sampling")
-	add(idle("it changes no model"), "train-num-rays-per-chunk websocket-port websocket-port-default websocket-host "+
-		"max-num-display-images image-format jpeg-quality num-devices num-machines machine-rank dist-url device-type")
-	add(idle(photoCache), "cache-images cache-images-type")
-	add(idleSwitch(photoCache), "images-on-gpu masks-on-gpu")
-	add(absent(resumeOut), "load-dir load-checkpoint load-step load-config")
-	add(taken("prune-opacity"), "cull-alpha-thresh")
-	add(taken("prune-scale"), "cull-scale-thresh")
-	add(turned("--absgrad"), "use-absgrad")
-	add(turned("--init", "random"), "random-init")
-	add(taken("init-points"), "num-random")
-	add(taken("max-splats"), "max-gs-num")
-	add(taken("opacity-reg"), "mcmc-opacity-reg")
-	add(taken("scale-reg"), "mcmc-scale-reg")
-	add(absent("random points fill the space that the cameras see"), "random-scale")
-	add(absentSwitch("long thin splats are not penalised; --scale-reg X penalises large ones"),
-		"use-scale-regularization")
-	add(absent("long thin splats are not penalised"), "max-gauss-ratio")
-	add(absent("a splat is split into two", "2"), "n-split-samples")
-	add(idleSwitch("splats are removed as long as they are refined: --refine-stop"),
-		"continue-cull-post-densification")
-	add(chosenBy(map[string][]string{"antialiased": {"--antialiased"}, "classic": nil, "mip": {"--antialiased"},
-		"default": nil}, "--antialiased, or nothing"), "rasterize-mode render-mode")
-	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
-		if v == "random" {
-			return as("--random-background")
-		}
-		return as("--background", v)
-	}}, "background-color")
-	add(absent(noPoses, "off"), "camera-optimizer.mode")
-	add(absent("--eval holds out every 8th photo, --test-list FILE those that it lists", "all"), "eval-mode")
-	add(heldOut, "eval-interval eval-split-every")
-	add(absent("--test-every N holds out every Nth photo"), "train-split-fraction")
-	add(idle(frameStays), "orientation-method center-method scale-factor scene-scale")
-	add(idleSwitch(frameStays), "auto-scale-poses")
-	add(taken("images"), "images-path colmap-image-path")
-	add(taken("masks"), "masks-path")
-	add(absent("SCENE is the folder above; --model N reads sparse/N"), "colmap-path")
-	add(idleSwitch("points are read where there are any; --init random begins without"), "load-3d-points")
-	add(absent("--downscale 2, 4 or 8 makes photos smaller", "1", "1.0"), "camera-res-scale-factor")
-}
-
 // heldOut is every how many photos one is held out.
 var heldOut = &foreignFlag{mean: func(v string, _ *foreignLine) meaning {
 	return as("--eval", "--test-every", v)
 }}
 
-func brushFlags(add func(f *foreignFlag, names string)) {
-	const scales = "its scale is another than that of "
-	add(turned("--viewer"), "with-viewer")
-	add(every("save-at"), "export-every save-every")
-	add(idle("--export FILE writes a copy of the model; "+allSteps), "export-name")
-	add(idleSwitch("pictures are in OUT/test"), "eval-save-to-disk save-eval-images save-depth")
-	add(width, "max-resolution max-width")
-	add(absent(resumeOut, "0"), "start-iter")
-	add(absent("--test-list FILE holds photos out; others are all trained on"), "max-frames subsample-frames")
-	add(absent("--init-grid X thins points out"), "subsample-points")
-	add(absent("alpha of photos is transparency, and folders masks hold masks: --masks DIR"), "alpha-mode mask-mode")
-	add(absent(scales+"--grow-grad2d"), "growth-grad-threshold")
-	add(absent("--grow-factor X bounds growth"), "growth-select-fraction")
-	add(absent(scales+"--noise-lr"), "mean-noise-weight")
-	add(absent("--opacity-reg X lets opacities fall"), "opac-decay opac-loss-weight")
-	add(absent("the loss has no LPIPS", "0", "0.0"), "lpips-loss-weight")
-	add(taken("background-noise"), "background-noise-strength")
-	add(absent(scales+"--lr-means"), "lr-mean lr-mean-end")
-	add(taken("lr-sh0"), "lr-coeffs-dc")
-	add(absent("--lr-shn X is the rate of higher degrees"), "lr-coeffs-sh-scale")
-	add(taken("lr-logit-opacities"), "lr-opac")
-	add(taken("lr-log-scales"), "lr-scale")
-	add(taken("lr-quats"), "lr-rotation")
-	add(absent("levels of detail are not here; vksplat convert --max-splats N makes models smaller", "0"),
-		"lod-levels lod-refine-steps lod-decimation-keep lod-image-scale")
-	add(idleSwitch("--tensorboard and --viewer show a run"), "rerun-enabled")
-	add(idle("--tensorboard and --viewer show a run"), "rerun-log-train-stats-every rerun-log-splats-every "+
-		"rerun-max-img-size rerun-log-raw-images")
-}
+// foreignTable are flags that train does not have, and what they mean: one meaning for all of the names, which are in
+// lower case and with dashes.
+var foreignTable = []struct {
+	means *foreignFlag
+	names string
+}{
+	// Of several programs.
+	{sceneFlag, "source-path data data-path input"},
+	{taken("model-path"), "output-path output-dir export-path"},
+	{taken("device"), "gpu gpu-id cuda-device"},
+	{taken("iterations"), "max-num-iterations total-steps"},
+	{taken("refine-start"), "warmup-length"},
+	{taken("refine-stop"), "stop-split-at growth-stop-iter"},
+	{taken("ssim-lambda"), "ssim-weight"},
+	{taken("grow-grad2d"), "densify-grad-thresh"},
+	{taken("grow-scale"), "densify-size-thresh"},
+	{taken("downscale"), "downscale-factor"},
+	{absent("--reset-every counts steps: N times --refine-every"), "reset-alpha-every"},
+	{absent("splats are not split or removed by their size on the screen", "0", "0.0"),
+		"split-screen-size stop-screen-size-at cull-screen-size grow-scale2d prune-scale2d refine-scale2d-stop-iter " +
+			"kill-at-screen-size screen-area-penalty"},
+	{absentSwitch(noPoses), "pose-opt pose-noise"},
+	{absentSwitch("bilateral grids are not here; " + exposure), "use-bilateral-grid bilateral-grid use-fused-bilagrid"},
+	{absentSwitch(noPriors), "depth-loss use-depth-loss use-normal-loss"},
+	{absent(noPriors, "0", "0.0"), "depth-lambda depth-loss-weight normal-loss-weight depths-path"},
+	{idleSwitch(viewerOff), "disable-viewer headless no-viewer"},
+	{idle(viewerOff), "vis ip port"},
 
-// otherFlags are those of LichtFeld Studio and OpenSplat.
-func otherFlags(add func(f *foreignFlag, names string)) {
-	add(turned("--antialiased"), "enable-mip")
-	add(turned("--exposure"), "exposure-correction")
-	add(turned("--init", "random"), "random")
-	add(turned("--random-background"), "bg-modulation")
-	add(chosenBy(map[string][]string{"solidcolor": nil, "random": {"--random-background"},
-		"modulation": {"--random-background"}}, "--background and --random-background choose it"), "bg-mode")
-	add(absentSwitch("PPISP is not here; "+exposure), "ppisp ppisp-controller ppisp-freeze no-ppisp-exif-exposure")
-	add(absentSwitch("sparsity is not here; --max-splats N limits the model"), "enable-sparsity")
-	add(absent("sparsity is not here; --max-splats N limits the model"),
-		"sparsify-steps init-rho prune-ratio sparsity-method")
-	add(idleSwitch(lensRead), "gut undistort")
-	add(idleSwitch("it changes no model"), "train no-splash no-interop no-cpu-cache no-fs-cache no-save preload-to-ram")
-	add(idle("it changes no model"), "tile-mode log-level log-file morton-reorder-interval")
-	add(idle("--preview FILE keeps a picture up to date"), "timelapse-images timelapse-every")
-	add(turned("--eval"), "val")
-	add(absent("--test-list FILE names photos to hold out"), "val-image")
-	add(idle("pictures are in OUT/test"), "val-render")
-	add(turned("--origin", "keep"), "keep-crs")
-	add(absentSwitch("name the device: "+fault.Command("devices")+" lists them"), "cpu")
-	add(&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+	// Of INRIA's code.
+	{turned("--background", "white"), "white-background"},
+	{turned("--exposure"), "train-test-exp"},
+	{turned("--progress", "none"), "quiet"},
+	{idle(photoCache), "data-device"},
+	{idleSwitch("there is one way to draw"), "convert-shs-python compute-cov3d-python"},
+	{idleSwitch("VKSPLAT_VERIFY=1 checks every pass"), "debug detect-anomaly"},
+	{idle("VKSPLAT_VERIFY=1 checks every pass"), "debug-from"},
+	{absent(resumeOut), "start-checkpoint"},
+	{absent(noPriors), "depths"},
+	{absent(noPriors, "0", "0.0"), "depth-l1-weight-init depth-l1-weight-final"},
+	{absent("--lr-means-final X is a share of --lr-means"), "position-lr-final"},
+	{absent("the rate of means falls over all steps", "1", "1.0"), "position-lr-delay-mult"},
+	{idle("the rate of means falls over all steps"), "position-lr-max-steps"},
+	{absent("--lr-exposure-final X is a share of --lr-exposure"), "exposure-lr-final"},
+	{absent("the rate of exposure begins in full", "0", "0.0"), "exposure-lr-delay-steps exposure-lr-delay-mult"},
+	{idle("there is one optimiser, which skips nothing"), "optimizer-type"},
+	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		return as("--exposure", "--lr-exposure", v)
+	}}, "exposure-lr-init"},
+	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning { // of SH above degree 0 there: a twentieth
+		x, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return refused("--lr-sh0 and --lr-shn")
+		}
+		return as("--lr-sh0", v, "--lr-shn", strconv.FormatFloat(x/20, 'g', -1, 64))
+	}}, "feature-lr"},
+
+	// Of gsplat.
+	{&foreignFlag{mean: func(v string, l *foreignLine) meaning {
+		l.words = append(l.words, "--eval") // which it always does
+		return sceneAt(v)
+	}}, "data-dir"},
+	{absent("one photo is drawn in each step, on each device: --devices", "1"), "batch-size"},
+	{absent("photos are trained on as a whole", "None"), "patch-size"},
+	{idle(frameStays), "global-scale"},
+	{idleSwitch(frameStays), "normalize-world-space"},
+	{idle(lensRead), "camera-model"},
+	{idleSwitch(lensRead), "with-ut with-eval3d load-exposure"},
+	{idleSwitch("it changes no model"), "packed sparse-grad visible-adam save-ply tb-save-image verbose"},
+	{idle("it changes no model"), "key-for-gradient far-plane"},
+	{taken("save-at"), "ply-steps"},
+	{idleSwitch("vksplat render OUT --trajectory NAME --video FILE makes one"), "disable-video"},
+	{idle("vksplat render OUT --trajectory NAME draws a flight"), "render-traj-path"},
+	{idle("vksplat convert OUT model.sog compresses a model"), "compression"},
+	{absent("vksplat eval OUT and vksplat render OUT take a model", "None"), "ckpt"},
+	{absent("random points fill the space that the cameras see"), "init-extent"},
+	{absent("refinement goes on after a reset", "0"), "pause-refine-after-reset"},
+	{absentSwitch("embeddings of photos are not here; " + exposure), "app-opt"},
+	{absent("bilateral grids are not here; "+exposure, "None"), "post-processing bilateral-grid-shape"},
+	{absent(noPoses), "pose-opt-lr pose-opt-reg"},
+	{absent("embeddings of photos are not here; " + exposure), "app-opt-lr app-opt-reg app-embed-dim"},
+	{idle("vksplat eval OUT --lpips-weights FILE measures LPIPS"), "lpips-net"},
+
+	// Of splatfacto.
+	{idle("the folder is OUT of -m"), "experiment-name method-name project-name timestamp"},
+	{idle("metrics.jsonl and --tensorboard record a run"), "local-writer.max-log-size steps-per-log"},
+	{idle("held-out photos are measured at the end, and at --eval-at N,N"),
+		"steps-per-eval-image steps-per-eval-batch"},
+	{every("eval-at", "--eval"), "steps-per-eval-all-images eval-every"},
+	{taken("checkpoint-every"), "steps-per-save"},
+	{idleSwitch("it changes no model"), "save-only-latest-checkpoint log-gradients mixed-precision " +
+		"output-depth-during-training color-corrected-metrics quit-on-train-completion use-uniform-sampling"},
+	{idle("it changes no model"), "train-num-rays-per-chunk websocket-port websocket-port-default websocket-host " +
+		"max-num-display-images image-format jpeg-quality num-devices num-machines machine-rank dist-url device-type"},
+	{idle(photoCache), "cache-images cache-images-type"},
+	{idleSwitch(photoCache), "images-on-gpu masks-on-gpu"},
+	{absent(resumeOut), "load-dir load-checkpoint load-step load-config"},
+	{taken("prune-opacity"), "cull-alpha-thresh"},
+	{taken("prune-scale"), "cull-scale-thresh"},
+	{turned("--absgrad"), "use-absgrad"},
+	{turned("--init", "random"), "random-init"},
+	{taken("init-points"), "num-random"},
+	{taken("max-splats"), "max-gs-num"},
+	{taken("opacity-reg"), "mcmc-opacity-reg"},
+	{taken("scale-reg"), "mcmc-scale-reg"},
+	{absent("random points fill the space that the cameras see"), "random-scale"},
+	{absentSwitch("long thin splats are not penalised; --scale-reg X penalises large ones"),
+		"use-scale-regularization"},
+	{absent("long thin splats are not penalised"), "max-gauss-ratio"},
+	{absent("a splat is split into two", "2"), "n-split-samples"},
+	{idleSwitch("splats are removed as long as they are refined: --refine-stop"),
+		"continue-cull-post-densification"},
+	{chosenBy(map[string][]string{"antialiased": {"--antialiased"}, "classic": nil, "mip": {"--antialiased"},
+		"default": nil}, "--antialiased, or nothing"), "rasterize-mode render-mode"},
+	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		if v == "random" {
+			return as("--random-background")
+		}
+		return as("--background", v)
+	}}, "background-color"},
+	{absent(noPoses, "off"), "camera-optimizer.mode"},
+	{absent("--eval holds out every 8th photo, --test-list FILE those that it lists", "all"), "eval-mode"},
+	{heldOut, "eval-interval eval-split-every"},
+	{absent("--test-every N holds out every Nth photo"), "train-split-fraction"},
+	{idle(frameStays), "orientation-method center-method scale-factor scene-scale"},
+	{idleSwitch(frameStays), "auto-scale-poses"},
+	{taken("images"), "images-path colmap-image-path"},
+	{taken("masks"), "masks-path"},
+	{absent("SCENE is the folder above; --model N reads sparse/N"), "colmap-path"},
+	{idleSwitch("points are read where there are any; --init random begins without"), "load-3d-points"},
+	{absent("--downscale 2, 4 or 8 makes photos smaller", "1", "1.0"), "camera-res-scale-factor"},
+
+	// Of Brush.
+	{turned("--viewer"), "with-viewer"},
+	{every("save-at"), "export-every save-every"},
+	{idle("--export FILE writes a copy of the model; " + allSteps), "export-name"},
+	{idleSwitch("pictures are in OUT/test"), "eval-save-to-disk save-eval-images save-depth"},
+	{width, "max-resolution max-width"},
+	{absent(resumeOut, "0"), "start-iter"},
+	{absent("--test-list FILE holds photos out; others are all trained on"), "max-frames subsample-frames"},
+	{absent("--init-grid X thins points out"), "subsample-points"},
+	{absent("alpha of photos is transparency, and folders masks hold masks: --masks DIR"), "alpha-mode mask-mode"},
+	{absent(scales + "--grow-grad2d"), "growth-grad-threshold"},
+	{absent("--grow-factor X bounds growth"), "growth-select-fraction"},
+	{absent(scales + "--noise-lr"), "mean-noise-weight"},
+	{absent("--opacity-reg X lets opacities fall"), "opac-decay opac-loss-weight"},
+	{absent("the loss has no LPIPS", "0", "0.0"), "lpips-loss-weight"},
+	{taken("background-noise"), "background-noise-strength"},
+	{absent(scales + "--lr-means"), "lr-mean lr-mean-end"},
+	{taken("lr-sh0"), "lr-coeffs-dc"},
+	{absent("--lr-shn X is the rate of higher degrees"), "lr-coeffs-sh-scale"},
+	{taken("lr-logit-opacities"), "lr-opac"},
+	{taken("lr-log-scales"), "lr-scale"},
+	{taken("lr-quats"), "lr-rotation"},
+	{absent("levels of detail are not here; vksplat convert --max-splats N makes models smaller", "0"),
+		"lod-levels lod-refine-steps lod-decimation-keep lod-image-scale"},
+	{idleSwitch("--tensorboard and --viewer show a run"), "rerun-enabled"},
+	{idle("--tensorboard and --viewer show a run"), "rerun-log-train-stats-every rerun-log-splats-every " +
+		"rerun-max-img-size rerun-log-raw-images"},
+
+	// Of LichtFeld Studio and OpenSplat.
+	{turned("--antialiased"), "enable-mip"},
+	{turned("--exposure"), "exposure-correction"},
+	{turned("--init", "random"), "random"},
+	{turned("--random-background"), "bg-modulation"},
+	{chosenBy(map[string][]string{"solidcolor": nil, "random": {"--random-background"},
+		"modulation": {"--random-background"}}, "--background and --random-background choose it"), "bg-mode"},
+	{absentSwitch("PPISP is not here; " + exposure), "ppisp ppisp-controller ppisp-freeze no-ppisp-exif-exposure"},
+	{absentSwitch("sparsity is not here; --max-splats N limits the model"), "enable-sparsity"},
+	{absent("sparsity is not here; --max-splats N limits the model"),
+		"sparsify-steps init-rho prune-ratio sparsity-method"},
+	{idleSwitch(lensRead), "gut undistort"},
+	{idleSwitch("it changes no model"), "train no-splash no-interop no-cpu-cache no-fs-cache no-save preload-to-ram"},
+	{idle("it changes no model"), "tile-mode log-level log-file morton-reorder-interval"},
+	{idle("--preview FILE keeps a picture up to date"), "timelapse-images timelapse-every"},
+	{turned("--eval"), "val"},
+	{absent("--test-list FILE names photos to hold out"), "val-image"},
+	{idle("pictures are in OUT/test"), "val-render"},
+	{turned("--origin", "keep"), "keep-crs"},
+	{absentSwitch("name the device: " + fault.Command("devices") + " lists them"), "cpu"},
+	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
 		if splatFile(v) {
 			return as("--export", v)
 		}
 		return as("-m", v)
-	}}, "output")
+	}}, "output"},
 }
+
+// foreignFlags is the table by name.
+var foreignFlags = func() map[string]*foreignFlag {
+	all := map[string]*foreignFlag{}
+	for _, row := range foreignTable {
+		for name := range strings.FieldsSeq(row.names) {
+			all[name] = row.means
+		}
+	}
+	return all
+}()

@@ -22,6 +22,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	"vksplat/internal/run/capture/capturetest"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene/safetensors"
@@ -81,7 +82,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails,
 			"interrupts": cmdInterrupts, "killed": cmdKilled, "stopped": cmdStopped, "bucket": cmdBucket,
-			"older": cmdOlder,
+			"older": cmdOlder, "photos": cmdPhotos,
 		},
 	})
 }
@@ -106,6 +107,13 @@ func cmdCapture(ts *testscript.TestScript, _ bool, args []string) {
 		o.Points = number(ts, args[1])
 	}
 	ts.Check(synth.Write(ts.MkAbs(args[0]), o))
+}
+
+// cmdPhotos is "photos DIR N WIDTH HEIGHT": photos whose cameras COLMAP finds.
+func cmdPhotos(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o777))
+	ts.Check(capturetest.Photos(dir, number(ts, args[1]), number(ts, args[2]), number(ts, args[3])))
 }
 
 // cmdPhoto is "photo FILE WIDTH HEIGHT": a black PNG of that size.

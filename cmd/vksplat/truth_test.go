@@ -13,6 +13,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	"vksplat/internal/run/capture"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/demo"
 	"vksplat/internal/run/evaluate"
@@ -287,6 +288,16 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFarmCapture wants capture tasks of the farm to take the camera models of capture.
+func TestFarmCapture(t *testing.T) {
+	for _, word := range append([]string{"no such model"}, capture.CameraModels...) {
+		doc := fmt.Sprintf("version = 1\nname = \"x\"\n[[task]]\nkind = \"capture\"\nsource = \"p\"\ncamera_model = %q\n", word)
+		if _, err := spec.Parse("job.toml", []byte(doc)); (err == nil) != slices.Contains(capture.CameraModels, word) {
+			t.Errorf("%s: farm/spec/kind_capture.go says %v", word, err)
+		}
 	}
 }
 

@@ -24,13 +24,14 @@ type Options struct {
 	Grace          time.Duration               // after which a child that was asked to stop is ended; 0: never
 	Running        *atomic.Pointer[os.Process] // has the process meanwhile
 	Env            []string                    // beside what this process has
+	Dir            string                      // in which it runs, "" for this process's
 }
 
 // Run runs this program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited
 // for. When this process is killed, it ends, too: its main function calls EndWithParent.
 func Run(ctx context.Context, program string, args []string, o Options) error {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdout, cmd.Stderr = o.Stdout, o.Stderr
+	cmd.Stdout, cmd.Stderr, cmd.Dir = o.Stdout, o.Stderr, o.Dir
 	cmd.SysProcAttr = attributes(o.Apart)
 	cmd.Cancel = func() error { return stop(cmd.Process) }
 	cmd.WaitDelay = o.Grace

@@ -118,6 +118,30 @@ func TestNoText(t *testing.T) {
 	}
 }
 
+// TestCaptureFirst has every scheduler find cameras before it trains, on a machine that need not have a GPU.
+func TestCaptureFirst(t *testing.T) {
+	j, p := spectest.Job(t, "version = 1\nname = \"film\"\nstore.inputs = \"scans\"\n"+
+		"store.outputs = \"results\"\n[[task]]\nkind = \"capture\"\nid = \"scene\"\n"+
+		"source = \"walk.mp4\"\n[[task]]\nkind = \"train\"\nsource = \"@scene\"\n")
+	stages, _, _ := stagesOf(p)
+	if len(stages) != 2 || stages[0].name != "01-capture" || !slices.Equal(stages[1].needs, []int{0}) {
+		t.Errorf("the stages are %+v", stages)
+	}
+	for _, w := range writers {
+		files, err := w.write(j, p, w.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, f := range files {
+			said += string(f.Data)
+		}
+		if w.o.gpusOf(&stages[0]) != 0 || w.o.gpusOf(&stages[1]) != 1 || !strings.Contains(strings.ReplaceAll(said, "_", "-"), "01-capture") {
+			t.Errorf("%s: %s", w.name, said)
+		}
+	}
+}
+
 // TestStages checks what every division into stages must hold: each task once, needs in earlier stages.
 func TestStages(t *testing.T) {
 	_, p := mixed(t)

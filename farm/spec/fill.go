@@ -91,9 +91,14 @@ func (p *planner) inputs(e *expanded, v *variant, t *Task, needs []int) error {
 			if err != nil {
 				return err
 			}
-			if f.key == "cameras" {
+			switch f.key {
+			case "cameras":
 				t.Cameras = in
-			} else {
+			case "masks":
+				t.Masks = in
+			case "vocab_tree":
+				t.VocabTree = in
+			default:
 				t.Source = in
 			}
 		case f.kind == typeInputs:

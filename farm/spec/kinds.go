@@ -18,7 +18,10 @@ type Kind struct {
 	NeedsDevice bool // it draws or trains
 	Trains      bool // its child saves checkpoints, from which the next attempt goes on
 	Draws       bool // its child writes pictures, behind which the next attempt goes on
-	Silent      bool // its child prints nothing while it works
+	Silent      bool // its child may print nothing for long while it works
+	Stages      bool // its child has stages, of which the next attempt on the machine does those that are left
+
+	Scratch []string // what is none of the results: files and folders that the next attempt reads, or of this machine
 
 	Command string                 // of this program; "": farm/task/commands.go runs more than one
 	Args    func(c *Call) []string // behind the command
@@ -39,6 +42,7 @@ type Kind struct {
 // kinds are those that documents can name, in the order of the schema and of messages.
 var kinds = []*Kind{
 	KindDemo,
+	KindCapture,
 	KindTrain,
 	KindPartition,
 	KindRender,
@@ -82,7 +86,7 @@ type Call struct {
 	Device []string // the flag that names the device, none for the child's own choice
 
 	// Local copies of the inputs, "" without them. Pictures of several tasks are in one folder. Plan names Source.
-	Source, Plan, Model, Cameras, Trajectory string
+	Source, Plan, Model, Cameras, Trajectory, Masks, VocabTree string
 
 	Output    string        // folder that becomes the results
 	Preview   string        // file for the newest small picture of what is made

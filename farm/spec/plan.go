@@ -24,10 +24,12 @@ type Task struct {
 	Limits   Limits `json:"-"`
 	Pin      Pin    `json:"pin"`
 
-	Source     Input   `json:"source,omitzero"`     // capture of train, partition, block and merge; pictures of encode
+	Source     Input   `json:"source,omitzero"`     // capture of train and others; pictures of encode and capture
 	Models     []Model `json:"models,omitempty"`    // of render, convert and eval
 	Cameras    Input   `json:"cameras,omitzero"`    // of render
 	Trajectory Input   `json:"trajectory,omitzero"` // of render: a file
+	Masks      Input   `json:"masks,omitzero"`      // of capture
+	VocabTree  Input   `json:"vocab_tree,omitzero"` // of capture: a file
 	Plan       Input   `json:"plan,omitzero"`       // of block and merge
 	Block      int     `json:"block,omitempty"`     // number of a block
 	Blocks     [2]int  `json:"blocks,omitzero"`     // of partition

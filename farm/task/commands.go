@@ -76,7 +76,7 @@ func (r *runner) call(ctx context.Context) (c *spec.Call, err error) {
 	for _, in := range []struct {
 		spec.Input
 		local *string
-	}{{t.Cameras, &c.Cameras}, {t.Trajectory, &c.Trajectory}} {
+	}{{t.Cameras, &c.Cameras}, {t.Trajectory, &c.Trajectory}, {t.Masks, &c.Masks}, {t.VocabTree, &c.VocabTree}} {
 		if in.None() {
 			continue
 		}
@@ -344,7 +344,7 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 		var views bytes.Buffer
 		var rows []row
 		for i, p := range pairs {
-			r.step(i, len(pairs))
+			r.step(i, len(pairs), false)
 			out := filepath.Join(r.out, filepath.FromSlash(p.name))
 			var said bytes.Buffer
 			args := slices.Concat([]string{"eval"}, flags,
@@ -362,7 +362,7 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 			table, _, _ = strings.Cut(table, "\nscores: ")
 			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, strings.ReplaceAll(table, p.model, p.name))
 		}
-		r.step(len(pairs), len(pairs))
+		r.step(len(pairs), len(pairs), false)
 		return writeTable(dir, rows, views.Bytes())
 	}, nil
 }

@@ -32,6 +32,7 @@ func fakeCommand(file string, args []string, flags map[string]string) error {
 	out, last := flags["output"], args[len(args)-1]
 	made := map[string]string{
 		"demo":      filepath.Join(flags["model-path"], "photo"),
+		"capture":   filepath.Join(out, "images", "photo"),
 		"train":     filepath.Join(flags["model-path"], "model"),
 		"partition": filepath.Join(out, "plan.json"),
 		"merge":     filepath.Join(last, "finetuned", "model"),
@@ -55,6 +56,22 @@ const everyKind = `
 [[task]]
 kind = "demo"
 images = 4
+[[task]]
+kind = "capture"
+source = "scan"
+masks = "scan"
+vocab_tree = "scan/photo"
+fps = 2.5
+cameras = "one"
+camera_model = "OPENCV"
+max_size = 1600
+matching = "sequential"
+loops = true
+component = 1
+[[task]]
+kind = "capture"
+id = "drawn"
+source = "@fly"
 [[task]]
 kind = "train"
 source = "@demo"
@@ -105,6 +122,9 @@ to = "compressed-ply"
 // wantCommands are the children of everyKind, in the order of its tasks.
 const wantCommands = `
 demo --capture-only --model-path=/local/out --images=4
+capture --fps=2.5 --cameras=one --camera-model=OPENCV --max-size=1600 --matching=sequential --loops=true \
+  --model=1 --output=/local/out --progress=json --masks=/in/scan --vocab-tree=/in/scan/photo -- /in/scan
+capture --output=/local/out --progress=json -- /local/pictures
 train --device=1 --model-path=/local/out --resume --progress=json \
   --preview=/local/preview.jpg --checkpoint-every=5.0000m --preset=fast --iterations=300 -- /local/cache
 partition --device=1 --overlap=0.5 --blocks=1x2 --output=/local/out -- /in/scan
@@ -143,7 +163,8 @@ func TestCommandLines(t *testing.T) {
 	}
 	said := make([]string, len(plan.Tasks))
 	folder := regexp.MustCompile(`/(local|cache)/[0-9a-f/]*[0-9a-f]{24,}[-0-9a-f]*`)
-	breaks := strings.NewReplacer(" --preview=", " \\\n  --preview=", " --name=", " \\\n  --name=")
+	breaks := strings.NewReplacer(" --preview=", " \\\n  --preview=", " --name=", " \\\n  --name=", " --model=",
+		" \\\n  --model=")
 	for left := len(plan.Tasks); left > 0; {
 		before := left
 		for i := range plan.Tasks {

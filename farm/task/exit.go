@@ -49,7 +49,7 @@ func ExitOf(err error) int {
 		return fault.ExitUsage
 	case errors.Is(err, fault.ErrTryAgain), errors.Is(err, context.Canceled):
 		return fault.ExitTryAgain
-	case errors.Is(err, fault.ErrSetup):
+	case errors.Is(err, fault.ErrSetup), errors.Is(err, fault.ErrMissing): // another machine may have the program
 		return fault.ExitSetup
 	case errors.As(err, &c):
 		if IsFinal(c.Code) && c.Said != "" { // a crash, as in a driver, ends with code 2, but without a word

@@ -3,10 +3,10 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -44,8 +44,8 @@ func (r *runner) waits(cause error) {
 	r.report(news)
 }
 
-// pulse feels whether a silent child works: by its processor time, or where the system does not tell that, by its being
-// there.
+// pulse feels whether a silent child works: by the processor time of it and of the programs that it runs, or where the
+// system does not tell that, by its being there.
 type pulse struct {
 	looked time.Time
 	used   time.Duration
@@ -69,15 +69,44 @@ func (p *pulse) beats(pid int) bool {
 	return worked
 }
 
-// processorTime is what a process has used so far.
+// processorTime is what a process and the programs that it runs have used so far.
 func processorTime(pid int) (used time.Duration, known bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, found := strings.Cut(string(data), ") ") // the name before it may hold spaces
-	words := strings.Fields(rest)
-	if err != nil || !found || len(words) < 13 {
+	parents, times := map[int]int{}, map[int]time.Duration{}
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
 		return 0, false
 	}
-	user, err1 := strconv.ParseInt(words[11], 10, 64)
-	system, err2 := strconv.ParseInt(words[12], 10, 64)
-	return time.Duration(user+system) * clockTick, err1 == nil && err2 == nil
+	for _, file := range files {
+		if at, parent, used, ok := readStat(file); ok {
+			parents[at], times[at] = parent, used
+		}
+	}
+	_, known = times[pid]
+	for at, spent := range times {
+		for n := 0; at != pid && at > 1 && n < len(times); n++ { // a number that is given anew may close a circle
+			at = parents[at]
+		}
+		if at == pid {
+			used += spent
+		}
+	}
+	return used, known
+}
+
+// readStat reads a process's number, that of its parent, and what it and those of its children that have ended used.
+func readStat(file string) (pid, parent int, used time.Duration, ok bool) {
+	data, err := os.ReadFile(file)
+	_, rest, found := strings.Cut(string(data), ") ") // the name before it may hold spaces
+	words := strings.Fields(rest)
+	if err != nil || !found || len(words) < 15 {
+		return 0, 0, 0, false // it has ended
+	}
+	pid, err = strconv.Atoi(filepath.Base(filepath.Dir(file)))
+	parent, err1 := strconv.Atoi(words[1])
+	for _, word := range words[11:15] {
+		ticks, err2 := strconv.ParseInt(word, 10, 64)
+		err = errors.Join(err, err2)
+		used += time.Duration(ticks) * clockTick
+	}
+	return pid, parent, used, errors.Join(err, err1) == nil
 }

@@ -3,11 +3,35 @@
 package task
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 	"time"
 )
+
+// TestPulseOfPrograms counts what the programs that a process runs use, also once they have ended.
+func TestPulseOfPrograms(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the processor time of others is known on Linux alone")
+	}
+	before, _ := processorTime(os.Getpid())
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var during time.Duration
+	for began := time.Now(); during-before < time.Second/4 && time.Since(began) < 20*time.Second; {
+		time.Sleep(20 * time.Millisecond) // which takes next to nothing
+		during, _ = processorTime(os.Getpid())
+	}
+	_ = errors.Join(cmd.Process.Kill(), cmd.Wait()) // it is killed
+	after, known := processorTime(os.Getpid())
+	if !known || during-before < time.Second/4 || after < during {
+		t.Errorf("%v before, %v while a program works, %v once it has ended", before, during, after)
+	}
+}
 
 // TestPulse tells a process that works from one that waits.
 func TestPulse(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,7 +104,7 @@ func (r *runner) resume(ctx context.Context) error {
 	r.state.Device, r.state.Driver = now.Name, now.Driver
 	r.state.Inputs, r.state.Generation = r.given, r.generation
 	if step > 0 {
-		r.step(step, 0)
+		r.step(step, 0, false)
 		r.say(fmt.Sprintf("going on from step %d", step), true)
 	}
 	return r.saveState(r.out)
@@ -178,7 +179,10 @@ const (
 func (r *runner) trains() bool { return r.task.Kind.Trains }
 
 // resumes says whether an attempt goes on with what an earlier one left.
-func (r *runner) resumes() bool { return r.task.Kind.Trains || r.task.Kind.Draws }
+func (r *runner) resumes() bool {
+	k := r.task.Kind
+	return k.Trains || k.Draws || k.Stages
+}
 
 // checkpointStep is the step of a checkpoint's file, by its name below the results; -1 for other files.
 func checkpointStep(name string) int {
@@ -230,5 +234,7 @@ func (r *runner) pictures() (n int) {
 
 // isScratch says that a file is none of the results.
 func (r *runner) isScratch(name string) bool {
-	return r.trains() && strings.HasPrefix(name, checkpointFolder+"/")
+	first, _, _ := strings.Cut(name, "/")
+	scratch := r.task.Kind.Scratch
+	return r.trains() && first == checkpointFolder || slices.Contains(scratch, first) || slices.Contains(scratch, name)
 }

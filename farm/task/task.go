@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -140,6 +141,7 @@ type runner struct {
 	now     Progress
 	waiting string // for the store, and why; "": it answers
 	runs    bool   // a child does
+	doing   string // stage of the child's work, "" where it names none
 	speed   speed
 	moved   time.Time // when there was progress last
 	said    time.Time // when that was reported last
@@ -328,13 +330,14 @@ func (r *runner) report(always bool) {
 	r.now.Preview = ""
 }
 
-// step takes in how far the child is.
-func (r *runner) step(step, of int) {
+// step takes in how far the child is. Always says whether the line that reports it may not be left out.
+func (r *runner) step(step, of int, always bool) {
 	r.mutex.Lock()
 	r.now.Step, r.now.Of, r.moved = step, of, time.Now()
 	r.now.Rate = r.speed.at(step, r.moved, r.now.Rate)
+	doing := cmp.Or(r.doing, r.task.Kind.Name)
 	r.mutex.Unlock()
-	r.say(r.task.Kind.Name, false)
+	r.say(doing, always)
 }
 
 // alive takes in a sign of life of the child.

@@ -65,6 +65,8 @@ func fakeChild(how string, args []string) int {
 	switch args[0] {
 	case "render":
 		return fakeRender(how, flags)
+	case "capture":
+		return fakeCapture(how, flags["output"])
 	case "eval":
 		fakeScores(flags["output"], 1)
 		fmt.Printf("### %[1]s\n\n%[1]s: drawn with care.\nscores: somewhere\n", args[len(args)-1])

@@ -7,7 +7,8 @@ import (
 // childEvent is a line of JSON that a child prints.
 type childEvent struct {
 	Event string   `json:"event"`
-	Step  int      `json:"step"`
+	Stage string   `json:"stage"` // of the work, where the child has several
+	Step  int      `json:"step"`  // of the stage, then
 	Total int      `json:"total"`
 	Rate  *float64 `json:"steps_per_s"`
 }
@@ -29,9 +30,13 @@ func (r *runner) tells(e *childEvent) {
 	if e.Rate != nil {
 		r.speed.told, r.now.Rate = true, *e.Rate
 	}
+	begins := e.Stage != r.doing
+	if begins {
+		r.doing, r.speed, r.now.Rate = e.Stage, speed{}, 0
+	}
 	r.mutex.Unlock()
-	if e.Total > 0 {
-		r.step(e.Step, e.Total)
+	if e.Total > 0 || e.Stage != "" {
+		r.step(e.Step, e.Total, begins)
 	}
 }
 

@@ -128,7 +128,7 @@ func (r *runner) count() {
 	before := r.now.Step
 	r.mutex.Unlock()
 	if n := r.pictures(); n != before {
-		r.step(n, r.task.Frames.Count())
+		r.step(n, r.task.Frames.Count(), false)
 	}
 }
 

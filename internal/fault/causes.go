@@ -22,6 +22,7 @@ var causes = []struct {
 	{"device-lost", ErrDeviceLost},
 	{"disk-full", syscall.ENOSPC},
 	{"quota-exceeded", syscall.EDQUOT},
+	{"not-installed", ErrMissing},
 }
 
 // Causes is the line that tells a parent process why this one fails, "" where none listens or there is nothing to tell.

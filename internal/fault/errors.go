@@ -31,6 +31,8 @@ var (
 	ErrInterrupted = errors.New("interrupted")
 	// ErrFailure is the kind of an Error that has only its cause's: a failed check or a defect where that has none.
 	ErrFailure = errors.New("failure")
+	// ErrMissing is the cause of an error about another program that the work needs.
+	ErrMissing = Sentinel(ErrMachine, "it is not installed", nil)
 )
 
 // Exit codes. Those above 2 are the ones of sysexits.h and of shells.

@@ -117,15 +117,17 @@ func TestSettings(t *testing.T) {
 // TestCauses has a parent read what a child prints.
 func TestCauses(t *testing.T) {
 	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", nil)),
-		fmt.Errorf("write: %w", syscall.ENOSPC))
+		fmt.Errorf("write: %w", syscall.ENOSPC), fmt.Errorf("start colmap: %w", ErrMissing))
 	t.Setenv(CausesVariable, "")
 	if line := Causes(err); line != "" {
 		t.Errorf("%q with nobody to read it", line)
 	}
 	t.Setenv(CausesVariable, "1")
 	list, is := ParseCauses(Causes(err))
-	if !is || !errors.Is(errors.Join(list...), ErrDeviceLost) || !errors.Is(errors.Join(list...), syscall.ENOSPC) {
-		t.Errorf("%q gives %v", Causes(err), list)
+	for _, want := range []error{ErrDeviceLost, syscall.ENOSPC, ErrMissing} {
+		if !is || !errors.Is(errors.Join(list...), want) {
+			t.Errorf("%q gives %v, without %v", Causes(err), list, want)
+		}
 	}
 	if line := Causes(ErrData); line != "" {
 		t.Errorf("%q tells a parent nothing", line)

@@ -1,6 +1,7 @@
 package wording
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -38,3 +39,9 @@ func Escaped(text, keep string) string {
 	}
 	return b.String()
 }
+
+// place is how ffmpeg names a part of itself: [mov @ 0x55d7b768b840].
+var place = regexp.MustCompile(`(\[[^\[\]]+) @ 0x[0-9a-f]+\]`)
+
+// WithoutAddresses leaves addresses of memory out of what ffmpeg says, which mean nothing to anybody.
+func WithoutAddresses(text string) string { return place.ReplaceAllString(text, "$1]") }

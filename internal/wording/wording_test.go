@@ -25,6 +25,16 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
+func TestWithoutAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"[mov,mp4 @ 0x55d7b768b840] moov atom not found\n[tiff @ 0x1f] bad": "[mov,mp4] moov atom not found\n[tiff] bad",
+		"a @ 0x1f [b] @ 0x2]": "a @ 0x1f [b] @ 0x2]"} {
+		if got := WithoutAddresses(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestClause(t *testing.T) {
 	for text, want := range map[string]string{
 		"Key 'a' has already been defined.": "key 'a' has already been defined", "TOML ends here": "TOML ends here",

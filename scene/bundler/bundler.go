@@ -82,10 +82,9 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 		c.Warn("unaligned-photos", fmt.Sprintf("%d of %d photos have no pose and are not used", len(lost), len(names)),
 			lost)
 	}
-	if err := exported.Distinct(c.Model, records); err != nil {
+	if err := exported.Locate(c, records); err != nil {
 		return nil, err
 	}
-	exported.Locate(c, records)
 	if c.Points = b.points; len(c.Points) == 0 {
 		return records, exported.Cloud(c)
 	}
@@ -118,8 +117,8 @@ type bundle struct {
 // parse reads a bundle. What a count claims is allocated as it comes.
 func parse(r io.Reader) (*bundle, error) {
 	lines := bufio.NewReaderSize(r, 1<<16)
-	first, err := lines.ReadString('\n')
-	if err != nil || !strings.HasPrefix(first, mark+"0.3") {
+	first, err := lines.ReadSlice('\n') // of a line that is longer than the buffer, an error
+	if err != nil || !bytes.HasPrefix(first, []byte(mark+"0.3")) {
 		return nil, fmt.Errorf("it begins with %.40q; version 0.3 is read", first)
 	}
 	w := &words{scanner: bufio.NewScanner(lines)}

@@ -1,10 +1,15 @@
 package bundler_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/load"
 	"vksplat/scene/load/loadtest"
 )
 
@@ -31,6 +36,58 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "bundle/bundle.out", c.from, c.to, c.want)
 		})
+	}
+}
+
+// Photos of one name in two folders, under names of another machine, are those of their folders.
+func TestFolders(t *testing.T) {
+	root := loadtest.Fixture(t, "left")
+	list, found := filepath.Join(root, "list.txt"), ""
+	for _, at := range []string{list, filepath.Join(root, "bundle", "list.txt")} {
+		if _, err := os.Stat(at); err == nil {
+			found = at
+		}
+	}
+	data, err := os.ReadFile(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(data), "./shot_", "/data/left/shot_")
+	text = strings.ReplaceAll(text, "left/shot_4", "right/shot_3")
+	if err := errors.Join(os.WriteFile(found, []byte(text), 0o666), os.Mkdir(filepath.Join(root, "right"), 0o777),
+		os.Rename(filepath.Join(root, "left", "shot_4.png"), filepath.Join(root, "right", "shot_3.png"))); err != nil {
+		t.Fatal(err)
+	}
+	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+	var names []string
+	for _, cam := range c.Cameras {
+		names = append(names, cam.Name)
+		if rel, err := filepath.Rel(root, cam.Path); err != nil || filepath.ToSlash(rel) != cam.Name {
+			t.Errorf("%s has the photo %s", cam.Name, cam.Path)
+		}
+	}
+	if got := strings.Join(names, " "); !strings.Contains(got, "left/shot_3.png") ||
+		!strings.Contains(got, "right/shot_3.png") {
+		t.Errorf("the cameras are %s", got)
+	}
+}
+
+// A first line that does not end is not read whole.
+func TestFirstLine(t *testing.T) {
+	root := loadtest.Fixture(t, "images")
+	file := filepath.Join(root, "bundle", "bundle.out")
+	if err := os.WriteFile(file, []byte("# Bundle file v0.3"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := load.Capture(root, loadtest.AnyModel())
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; err == nil || used > 16<<20 {
+		t.Errorf("%d MB for %v", used>>20, err)
 	}
 }
 

@@ -46,22 +46,48 @@ func Badf(file, format string, args ...any) error { return Bad(file, fmt.Errorf(
 
 // Read gives the content of a file of cameras.
 func Read(file string) ([]byte, error) {
+	if _, err := Size(file); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	return data, unread(file, err)
+}
+
+// Size gives the size in bytes of a file that is to be read.
+func Size(file string) (int, error) {
 	err := fault.Regular(file)
+	var info os.FileInfo
 	if err == nil {
-		var info os.FileInfo
-		if info, err = os.Stat(file); err == nil && info.Size() > maxFile {
-			return nil, Badf(file, "the file has %d bytes, more than any file of cameras", info.Size())
-		}
+		info, err = os.Stat(file)
 	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(file)
+	switch {
+	case err != nil:
+		return 0, unread(file, err)
+	case info.Size() > maxFile:
+		return 0, Badf(file, "the file has %d bytes, more than any file of cameras", info.Size())
 	}
+	return int(info.Size()), nil
+}
+
+// Part gives n bytes of a file, from an offset on.
+func Part(file string, offset, n int) ([]byte, error) {
+	f, err := os.Open(file)
 	if err != nil {
-		return nil, &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: fault.TrimPath(err),
-			Kind: fault.ReadKind(err), Hint: "check that the file exists and can be read"}
+		return nil, unread(file, err)
 	}
-	return data, nil
+	defer f.Close() // only read from
+	data := make([]byte, n)
+	_, err = f.ReadAt(data, int64(offset))
+	return data, unread(file, err)
+}
+
+// unread explains why a file cannot be read; nil where it was.
+func unread(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: fault.TrimPath(err),
+		Kind: fault.ReadKind(err), Hint: "check that the file exists and can be read"}
 }
 
 // Head gives the first bytes of a file, none if it cannot be read.
@@ -155,14 +181,23 @@ func ToCamera(cam *scene.Camera, r [9]float64, t [3]float64) error {
 }
 
 // Locate names the photos of records by Cam.Name, which is what the file calls them, and sets File. They are searched
-// in folders below the capture's, then in the usual ones, and nowhere else.
-func Locate(c *scene.Capture, records []scene.Record, folders ...string) {
+// in folders below the capture's, then in the usual ones, and nowhere else. Records of which two mean one photo are
+// refused, and a file without any.
+func Locate(c *scene.Capture, records []scene.Record, folders ...string) error {
+	if err := distinct(c.Model, records); err != nil {
+		return err
+	}
 	finder := photo.NewLocator(c.Root)
+	for i := range records {
+		records[i].File = finder.Below(records[i].Cam.Name, folders...)
+	}
+	if err := separate(c.Model, records); err != nil {
+		return err
+	}
 	at := ""
 	for i := range records {
-		r := &records[i]
-		if r.File = finder.Below(r.Cam.Name, folders...); r.File != "" {
-			at = filepath.Dir(r.File)
+		if file := records[i].File; file != "" {
+			at = filepath.Dir(file)
 		}
 	}
 	if at == "" {
@@ -171,20 +206,73 @@ func Locate(c *scene.Capture, records []scene.Record, folders ...string) {
 			at = dir
 		}
 	}
+	names := make([]string, len(records))
+	shared, taken := map[string]int{}, map[string]bool{}
 	for i := range records {
-		r := &records[i]
-		name := path.Clean(strings.ReplaceAll(r.Cam.Name, `\`, "/"))
+		taken[records[i].File] = true
+		name := path.Clean(strings.ReplaceAll(records[i].Cam.Name, `\`, "/"))
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			name = path.Base(name)
 		}
-		if r.Cam.Name = name; r.File == "" {
-			r.File = filepath.Join(at, filepath.FromSlash(path.Base(name)))
-		}
+		names[i] = name
+		shared[name]++
 	}
+	for i := range records {
+		r := &records[i]
+		name := names[i]
+		if r.File == "" {
+			if r.File = filepath.Join(at, path.Base(name)); taken[r.File] { // it is missing, and that is another's
+				r.File = filepath.Join(at, filepath.FromSlash(strings.ReplaceAll(path.Join("/", r.Cam.Name), `\`, "/")))
+			}
+		} else if rel, err := filepath.Rel(c.Root, r.File); err == nil && shared[name] > 1 {
+			name = filepath.ToSlash(rel) // photos of one name in several folders
+		}
+		r.Cam.Name = name
+	}
+	return nil
 }
 
-// Distinct refuses records of which two have one name, and a file without any.
-func Distinct(file string, records []scene.Record) error {
+// separate gives a file that several records mean to the one whose name agrees with more of its path: photos of one
+// name in several folders, of which some are not there. It refuses records that mean it equally.
+func separate(file string, records []scene.Record) error {
+	first := map[string]int{} // record of each photo
+	for i := range records {
+		at := records[i].File
+		k, taken := first[at]
+		if at == "" || !taken {
+			first[at] = i
+			continue
+		}
+		switch own, other := agreement(records[i].Cam.Name, at), agreement(records[k].Cam.Name, at); {
+		case own == other:
+			return &fault.Error{Op: "read " + filepath.Base(file), Path: file,
+				Err: fmt.Errorf("two cameras, %.80q and %.80q, have the photo %s", records[k].Cam.Name,
+					records[i].Cam.Name, at),
+				Hint: "put the photos into folders as they were when they were calibrated, or give each a name of its own"}
+		case own > other:
+			records[k].File, first[at] = "", i
+		default:
+			records[i].File = ""
+		}
+	}
+	return nil
+}
+
+// agreement is how many parts of a name, from its end, are those of a photo's path: folders, and the photo's own name
+// without extension and case.
+func agreement(name, file string) (n int) {
+	parts := func(s string) []string {
+		return strings.Split(strings.TrimSuffix(strings.ToLower(s), strings.ToLower(path.Ext(s))), "/")
+	}
+	a, b := parts(path.Clean(strings.ReplaceAll(name, `\`, "/"))), parts(filepath.ToSlash(file))
+	for n < min(len(a), len(b)) && (n == 0 || a[len(a)-1-n] == b[len(b)-1-n]) {
+		n++
+	}
+	return n
+}
+
+// distinct refuses records of which two have one name, and a file without any.
+func distinct(file string, records []scene.Record) error {
 	if len(records) == 0 {
 		return Bad(file, errors.New("no photo in it has a pose"))
 	}
@@ -199,7 +287,9 @@ func Distinct(file string, records []scene.Record) error {
 			return Bad(file, errors.New("a camera names no photo"))
 		}
 		if i > 0 && name == names[i-1] {
-			return Badf(file, "two cameras have the photo %.80q", name)
+			return &fault.Error{Op: "read " + filepath.Base(file), Path: file,
+				Err:  fmt.Errorf("two cameras have the photo %.80q", name),
+				Hint: "give each photo a name of its own, or one with its folder, before the file is exported"}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package exported_test
 import (
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -22,11 +23,14 @@ func TestLocate(t *testing.T) {
 		"a.png": "a.png", "A": "a.png", "b.jpg": "images/b.JPG", "b.tif": "images/b.JPG", "b": "images/b.JPG",
 		`C:\data\images\b.jpg`: "images/b.JPG", "/x/other/deep/c.png": "other/deep/c.png", "deep/c.png": "other/deep/c.png",
 		"../../a.png": "a.png", "d.e": "images/d.e.png", "0": "rgb/0.png",
-		"../outside.png": "", "outside.png": "", "d.png": "", "none.png": "", "a\x00.png": "",
+		"../outside.png": "", "outside.png": "", "d.png": "", "none.png": "",
 	} {
 		c := &scene.Capture{Root: root}
 		records := []scene.Record{{Cam: scene.Camera{Name: name}}}
-		exported.Locate(c, records, "rgb")
+		if err := exported.Locate(c, records, "rgb"); err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
 		got, err := filepath.Rel(root, records[0].File)
 		if want == "" {
 			if err != nil || !filepath.IsLocal(got) || !filepath.IsLocal(records[0].Cam.Name) {
@@ -46,8 +50,52 @@ func TestDistinct(t *testing.T) {
 		for _, name := range names {
 			records = append(records, scene.Record{Cam: scene.Camera{Name: name}})
 		}
-		if err := exported.Distinct("x.csv", records); err == nil {
+		if err := exported.Locate(&scene.Capture{Root: t.TempDir(), Model: "x.csv"}, records); err == nil {
 			t.Errorf("%q are taken", names)
+		}
+	}
+}
+
+// Photos of one name in several folders stay apart, also if the names are those of another machine and some are gone.
+func TestLocateFolders(t *testing.T) {
+	for what, test := range map[string]struct{ files, names, want, called string }{
+		"both": {"left/1.jpg right/1.jpg", "/data/left/1.jpg /data/right/1.jpg", "left/1.jpg right/1.jpg",
+			"left/1.jpg right/1.jpg"},
+		"local": {"left/1.jpg right/1.jpg", "left/1.jpg right/1.jpg", "left/1.jpg right/1.jpg", "left/1.jpg right/1.jpg"},
+		"one":   {"left/1.jpg", "/data/right/1.jpg /data/left/1.jpg", "left/data/right/1.jpg left/1.jpg", ""},
+		"other": {"left/1.png", "left/1.jpg right/1.jpg", "left/1.png left/1.jpg", "left/1.jpg right/1.jpg"},
+		"flat":  {"images/1.jpg", "left/1.jpg right/1.jpg", "", ""},
+		"case":  {"images/a.jpg", "A.jpg a.jpg", "", ""},
+		"alone": {"images/1.jpg images/2.jpg", "/data/1.jpg /data/2.jpg", "images/1.jpg images/2.jpg", "1.jpg 2.jpg"},
+	} {
+		root := t.TempDir()
+		for _, file := range strings.Fields(test.files) {
+			scenetest.WritePhoto(t, filepath.Join(root, file), 4, 3)
+		}
+		var records []scene.Record
+		for _, name := range strings.Fields(test.names) {
+			records = append(records, scene.Record{Cam: scene.Camera{Name: name}})
+		}
+		err := exported.Locate(&scene.Capture{Root: root, Model: "x.csv"}, records)
+		if (err != nil) != (test.want == "") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err != nil {
+			continue
+		}
+		var files, called []string
+		for _, r := range records {
+			rel, err := filepath.Rel(root, r.File)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, called = append(files, filepath.ToSlash(rel)), append(called, r.Cam.Name)
+		}
+		if got := strings.Join(files, " "); got != test.want {
+			t.Errorf("%s: %s, want %s", what, got, test.want)
+		}
+		if got := strings.Join(called, " "); test.called != "" && got != test.called {
+			t.Errorf("%s: they are called %s", what, got)
 		}
 	}
 }

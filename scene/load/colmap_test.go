@@ -51,6 +51,39 @@ func TestPinholeModels(t *testing.T) {
 	}
 }
 
+// Photos beside the model, or in a folder of any name, are found without being named; the usual folders go first.
+func TestPhotosElsewhere(t *testing.T) {
+	for _, folder := range []string{"", "photos", "pictures/deep"} {
+		root := loadtest.TinyCapture(t)
+		images := filepath.Join(root, "images")
+		entries, err := os.ReadDir(images)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(root, folder)
+		if err := os.MkdirAll(to, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if err := os.Rename(filepath.Join(images, e.Name()), filepath.Join(to, e.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		scenetest.WritePhoto(t, filepath.Join(root, "other", "unrelated.png"), 4, 3)
+		if err := os.Remove(images); err != nil {
+			t.Fatal(err)
+		}
+		c, err := load.Capture(root, loadtest.AnyModel())
+		if folder == "pictures/deep" { // which only a person can know
+			scenetest.CheckRefusal(t, err, []string{"there is no folder images or input"}, "images DIR", nil)
+			continue
+		}
+		if err != nil || len(c.Cameras) != len(entries) || filepath.Dir(c.Cameras[0].Path) != to {
+			t.Errorf("%q: %v, %+v", folder, err, c)
+		}
+	}
+}
+
 // A camera with distortion that no image has is in nobody's way.
 func TestUnusedCamera(t *testing.T) {
 	root := loadtest.TinyCapture(t)

@@ -23,7 +23,16 @@ import (
 func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (reduced string, err error) {
 	switch {
 	case c.Format == scene.FormatColmap || o.Images != "":
-		if c.Images, err = photo.Dir(c.Root, o.Images); err != nil {
+		if c.Images, err = photo.Dir(c.Root, o.Images); err != nil && o.Images == "" {
+			names := make([]string, len(records))
+			for i, r := range records {
+				names[i] = r.Cam.Name
+			}
+			if c.Images = photo.FolderOf(c.Root, names); c.Images != "" {
+				err = nil
+			}
+		}
+		if err != nil {
 			return "", err
 		}
 		if c.Format != scene.FormatColmap {

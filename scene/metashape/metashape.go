@@ -36,10 +36,9 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 	if err != nil {
 		return nil, exported.Bad(c.Model, err)
 	}
-	if err := exported.Distinct(c.Model, records); err != nil {
+	if err := exported.Locate(c, records); err != nil {
 		return nil, err
 	}
-	exported.Locate(c, records)
 	if err := exported.Cloud(c); err != nil {
 		return nil, err
 	}

@@ -44,6 +44,9 @@ type accessor struct {
 	Type   string `json:"type"`
 }
 
+// mostPrimitives bounds how many primitives are read: nodes may share meshes, so that a small file stands for many.
+const mostPrimitives = 1 << 16
+
 // The kinds of numbers in a glTF that a cloud has.
 const (
 	kindUint8   = 5121
@@ -57,7 +60,7 @@ func readCloud(c *scene.Capture, file string) error {
 		return err
 	}
 	g.left = map[string]int{}
-	bad := 0
+	bad, read := 0, 0
 	for _, node := range g.Nodes {
 		if node.Mesh == nil {
 			continue
@@ -70,6 +73,9 @@ func readCloud(c *scene.Capture, file string) error {
 			return err
 		}
 		for _, p := range g.Meshes[*node.Mesh].Primitives {
+			if read++; read > mostPrimitives {
+				return fmt.Errorf("%w: its nodes have more than %d primitives", errCloud, mostPrimitives)
+			}
 			more, err := g.points(filepath.Dir(file), p.Attributes, matrix)
 			if err != nil {
 				return err
@@ -157,7 +163,7 @@ func (g gltf) bytes(dir string, attributes map[string]int, name string, kind int
 	if err != nil {
 		return nil, 0, err
 	}
-	data, err := exported.Read(file)
+	whole, err := exported.Size(file)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,10 +176,9 @@ func (g gltf) bytes(dir string, attributes map[string]int, name string, kind int
 		stride = size
 	}
 	if _, known := g.left[file]; !known {
-		g.left[file] = len(data)
+		g.left[file] = whole
 	}
 	// Each number is below the size of the file before it is added.
-	whole := len(data)
 	if min(v.Offset, v.Length, a.Offset, a.Count) < 0 || max(v.Offset, v.Length, a.Offset, a.Count) > whole ||
 		stride < size || stride > 255 || v.Offset+v.Length > whole ||
 		a.Count > 0 && a.Offset+(a.Count-1)*stride+size > v.Length {
@@ -182,6 +187,9 @@ func (g gltf) bytes(dir string, attributes map[string]int, name string, kind int
 	if g.left[file] -= a.Count * size; g.left[file] < 0 {
 		return nil, 0, fmt.Errorf("%w: it reads its buffer of %d bytes again and again", errCloud, whole)
 	}
-	data = data[v.Offset+a.Offset:]
-	return func(i int) []byte { return data[i*stride : i*stride+size] }, a.Count, nil
+	if a.Count == 0 {
+		return nil, 0, nil
+	}
+	data, err := exported.Part(file, v.Offset+a.Offset, (a.Count-1)*stride+size)
+	return func(i int) []byte { return data[i*stride : i*stride+size] }, a.Count, err
 }

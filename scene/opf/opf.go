@@ -108,10 +108,9 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 	if err != nil {
 		return nil, exported.Bad(c.Model, err)
 	}
-	if err := exported.Distinct(c.Model, records); err != nil {
+	if err := exported.Locate(c, records); err != nil {
 		return nil, err
 	}
-	exported.Locate(c, records)
 	cloud, err := p.part(c, "calibration", gltfFormat)
 	if err != nil {
 		return nil, exported.Bad(c.Model, err)

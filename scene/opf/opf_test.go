@@ -1,6 +1,14 @@
 package opf_test
 
 import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -34,6 +42,34 @@ func TestRefusals(t *testing.T) {
 			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), c.file, c.from, c.to, c.want)
 		})
 	}
+}
+
+// Primitives read what they need of their buffers, however many there are, and not without end.
+func TestPrimitives(t *testing.T) {
+	root := loadtest.Fixture(t, "images")
+	file := filepath.Join(root, "tracks", "tracks.gltf")
+	data, err := os.ReadFile(file)
+	for _, name := range []string{"positions.bin", "colors.bin"} {
+		err = errors.Join(err, os.Truncate(filepath.Join(root, "tracks", name), 4<<20))
+	}
+	one := regexp.MustCompile(`(?s)"primitives": \[(.*?)\]`).FindSubmatch(data)
+	if err != nil || one == nil {
+		t.Fatal(one, err)
+	}
+	many := bytes.Replace(data, one[1], bytes.Join(slices.Repeat([][]byte{one[1]}, 200), []byte(",")), 1)
+	many = bytes.ReplaceAll(many, []byte(`"count": 8`), []byte(`"count": 0`))
+	if err := os.WriteFile(file, many, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; len(c.Points) > 0 || used > 200<<20 {
+		t.Errorf("200 primitives without points take %d MB", used>>20)
+	}
+	loadtest.CheckEdited(t, root, "tracks/tracks.gltf", `"mesh": 0`,
+		strings.Repeat(`"mesh": 0 }, { `, 400)+`"mesh": 0`, "more than 65536 primitives")
 }
 
 func TestDamage(t *testing.T) {

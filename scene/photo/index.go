@@ -42,8 +42,32 @@ func Dir(root, dir string) (string, error) {
 		}
 	}
 	return "", &fault.Error{Op: "find photos", Path: root,
-		Err:  fmt.Errorf("there is no folder %s", strings.Join(Folders[:], " or ")),
+		Err:  fmt.Errorf("there is no folder %s, and no photo of the model beside it", strings.Join(Folders[:], " or ")),
 		Hint: "put the photos into images/ or name their folder with " + fault.Setting("images") + " DIR"}
+}
+
+// FolderOf finds where a capture without any of the usual folders has the photos of some names: beside its model, or in
+// another folder below root, the one that has most. "" if none has any.
+func FolderOf(root string, names []string) (found string) {
+	dirs := []string{root}
+	for _, dir := range NewLocator(root).folders()[len(Folders):] {
+		dirs = append(dirs, filepath.Join(root, dir))
+	}
+	most := 0
+	for _, dir := range dirs {
+		n := 0
+		for _, name := range names {
+			name = filepath.FromSlash(name)
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() &&
+				filepath.IsLocal(name) {
+				n++
+			}
+		}
+		if n > most {
+			found, most = dir, n
+		}
+	}
+	return found
 }
 
 // IsPhoto says whether a file's name is that of a photo that can be decoded.

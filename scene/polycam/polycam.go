@@ -68,10 +68,9 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 		r.Cam.Name = strings.TrimSuffix(name, path.Ext(name))
 		records = append(records, r)
 	}
-	if err := exported.Distinct(c.Model, records); err != nil {
+	if err := exported.Locate(c, records, photosOf(c)...); err != nil {
 		return nil, err
 	}
-	exported.Locate(c, records, photosOf(c)...)
 	return records, exported.Cloud(c)
 }
 

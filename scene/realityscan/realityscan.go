@@ -80,10 +80,9 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 			records[i].Bad = exported.Bad(c.Model, bad)
 		}
 	}
-	if err := exported.Distinct(c.Model, records); err != nil {
+	if err := exported.Locate(c, records); err != nil {
 		return nil, err
 	}
-	exported.Locate(c, records)
 	return records, exported.Cloud(c)
 }
 

@@ -46,14 +46,13 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 			records[i].Bad = exported.Bad(c.Model, bad)
 		}
 	}
-	if err := exported.Distinct(c.Model, records); err != nil {
-		return nil, err
-	}
 	folder := "rgb"
 	if filepath.Base(filepath.Dir(c.Model)) == exr && filepath.Base(c.Root) != exr {
 		folder = exr + "/rgb"
 	}
-	exported.Locate(c, records, folder)
+	if err := exported.Locate(c, records, folder); err != nil {
+		return nil, err
+	}
 	return records, exported.Cloud(c)
 }
 

@@ -32,8 +32,7 @@ func commands(list []string) (names []string) {
 
 // TestPhotos makes a scene of a folder of photos, and does nothing the second time.
 func TestPhotos(t *testing.T) {
-	install(t, "3.8", "colmap")
-	o := optionsOf(t, photosIn(t, 6))
+	o := withPhotos(t, 6)
 	said, err := run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +116,7 @@ func TestResume(t *testing.T) {
 	stages := []string{"feature_extractor", "exhaustive_matcher", "mapper"}
 	for i, stage := range stages {
 		for _, how := range []string{fakeFails, fakeHangs} {
-			install(t, "3.8", "colmap")
-			o := optionsOf(t, photosIn(t, 4))
+			o := withPhotos(t, 4)
 			o.Again = "vksplat capture again"
 			t.Setenv(how, stage)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -174,8 +172,7 @@ func cancelAfter(cancel func(), o *Options, stage string) {
 
 // TestChangedOptions wants stages to be done again from the first that an option affects.
 func TestChangedOptions(t *testing.T) {
-	install(t, "3.8", "colmap")
-	o := optionsOf(t, photosIn(t, 4))
+	o := withPhotos(t, 4)
 	for _, c := range []struct {
 		change func()
 		want   string
@@ -198,8 +195,7 @@ func TestChangedOptions(t *testing.T) {
 
 // TestDistantPairs has photos that are no neighbours matched, too, where not all pairs are.
 func TestDistantPairs(t *testing.T) {
-	install(t, "3.8", "colmap")
-	o := optionsOf(t, photosIn(t, 24))
+	o := withPhotos(t, 24)
 	o.Matching = MatchSequential
 	if _, err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -261,34 +257,26 @@ func TestForeign(t *testing.T) {
 // TestInPlace makes a scene around a folder images.
 func TestInPlace(t *testing.T) {
 	install(t, "3.8", "colmap")
-	top := t.TempDir()
-	images := filepath.Join(top, "images")
-	if err := os.Rename(photosIn(t, 4), images); err != nil {
-		t.Fatal(err)
-	}
-	o := optionsOf(t, images)
-	o.Out = top
+	o := inPlace(t, 4)
 	for range 2 {
 		if _, err := run(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		wantFiles(t, top, "images/p00.jpg", "images/p03.jpg", "sparse/0/images.bin")
+		wantFiles(t, o.Out, "images/p00.jpg", "images/p03.jpg", "sparse/0/images.bin")
 	}
 	o.MaxSize = 500
 	if _, err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	wantFiles(t, top, "images/p00.jpg", "images/p03.jpg")
+	wantFiles(t, o.Out, "images/p00.jpg", "images/p03.jpg")
 }
 
 // TestOwnPhotosAfterVideo keeps photos that the user put where the frames of a video were to come, in a run that was
 // stopped: they are the capture now, and the video is refused.
 func TestOwnPhotosAfterVideo(t *testing.T) {
-	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
-	film := filepath.Join(t.TempDir(), "film.mp4")
-	o := optionsOf(t, film)
-	err := errors.Join(os.WriteFile(film, []byte("film"), 0o666), os.MkdirAll(o.Out, 0o777),
-		os.Rename(photosIn(t, 4), o.in(imagesFolder)),
+	installFilms(t)
+	o := optionsOf(t, filmFile(t))
+	err := errors.Join(os.MkdirAll(o.Out, 0o777), os.Rename(photosIn(t, 4), o.in(imagesFolder)),
 		os.WriteFile(o.in(stateFile), []byte(`{"stages":[{"name":"frames","key":"0"}]}`), 0o666))
 	if err != nil {
 		t.Fatal(err)
@@ -307,9 +295,8 @@ func TestOwnPhotosAfterVideo(t *testing.T) {
 // TestMissingTools names the command that installs what is missing.
 func TestMissingTools(t *testing.T) {
 	photos := photosIn(t, 4)
-	film := filepath.Join(t.TempDir(), "film.mp4")
-	if err := errors.Join(os.WriteFile(film, []byte("film"), 0o666),
-		os.WriteFile(filepath.Join(photos, "x.HEIC"), nil, 0o666)); err != nil {
+	film := filmFile(t)
+	if err := os.WriteFile(filepath.Join(photos, "x.HEIC"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -329,25 +316,6 @@ func TestMissingTools(t *testing.T) {
 		}
 		if output.IsFolder(o.Out) {
 			t.Error("the folder is left behind")
-		}
-	}
-}
-
-// TestConversion has a HEIC photo converted once.
-func TestConversion(t *testing.T) {
-	install(t, "3.8", "colmap", "heif-convert")
-	dir := photosIn(t, 3)
-	if err := os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte("x"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	o := optionsOf(t, dir)
-	for i := range 2 {
-		if _, err := run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		wantFiles(t, o.Out, "images/x.HEIC.jpg")
-		if n := strings.Count(strings.Join(commands(calls(t)), " "), "heif-convert"); n != 1-i {
-			t.Errorf("run %d converts %d photos", i, n)
 		}
 	}
 }
@@ -411,12 +379,8 @@ func TestVerdict(t *testing.T) {
 
 // TestVideo takes the sharpest frames.
 func TestVideo(t *testing.T) {
-	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
-	film := filepath.Join(t.TempDir(), "film.mp4")
-	if err := os.WriteFile(film, []byte("film"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	o := optionsOf(t, film)
+	installFilms(t)
+	o := optionsOf(t, filmFile(t))
 	o.Frames = 10
 	said, err := run(t.Context(), o)
 	if err != nil {

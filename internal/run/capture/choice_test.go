@@ -104,7 +104,7 @@ func TestSelection(t *testing.T) {
 // TestParts reads what COLMAP prints of its progress, in its versions.
 func TestParts(t *testing.T) {
 	var b strings.Builder
-	p := &progress{w: &b, text: &sync.Mutex{}, every: 0, name: "x"}
+	p := &progress{w: &b, text: &sync.Mutex{}, how: "every line", name: "x"}
 	parts, cameras := p.parts("part"), p.cameras(20)
 	for _, line := range []string{"Processed file [3/43]", "Matching block [2/4, 3/4] in 2s",
 		"I1121 feature_matching.cc:87] Processing block [4/4, 4/4]"} {

@@ -17,6 +17,9 @@ import (
 // colmapName is the program that finds cameras.
 const colmapName = "colmap"
 
+// colmapUse is what it is for.
+const colmapUse = "finding the cameras"
+
 // colmapTool is an installed COLMAP. Its options have other names in other versions: those of a command are read from
 // its help.
 type colmapTool struct {
@@ -35,7 +38,7 @@ var (
 
 // probeColmap asks the installed COLMAP what it is.
 func probeColmap(ctx context.Context) (*colmapTool, error) {
-	path, err := need(colmapName, "finding the cameras")
+	path, err := need(colmapName, colmapUse)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,8 @@
 package capture
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/scene"
 	"vksplat/scene/photo"
 )
 
@@ -30,13 +31,21 @@ func inOut(more ...string) func(in, out string) []string {
 	return func(in, out string) []string { return slices.Concat(more, []string{in, out}) }
 }
 
+// firstPages has ImageMagick read the first two pictures of a file: whether there is a second is of interest.
+func firstPages(in, out string) []string {
+	if slices.Contains(rawExtensions, filepath.Ext(in)) {
+		return []string{in, out}
+	}
+	return []string{in + "[0-1]", out}
+}
+
 // Converters of each kind of photo, the best first. The first word of all is the program.
 var (
 	heifConvert = converter{program: "heif-convert", args: inOut("-q", "95")}
 	heifDec     = converter{program: "heif-dec", args: inOut("-q", "95")}
-	magick      = converter{program: "magick", args: inOut()}
+	magick      = converter{program: "magick", args: firstPages}
 	// ImageMagick 6; on Windows another program of the system has this name
-	convert  = converter{program: "convert", args: inOut()}
+	convert  = converter{program: "convert", args: firstPages}
 	darkroom = converter{program: "darktable-cli", args: inOut()}
 	dcraw    = converter{program: "dcraw", ppm: true,
 		args: func(in, _ string) []string { return []string{"-c", "-w", in} }}
@@ -49,12 +58,13 @@ type conversion struct {
 	by         []converter
 }
 
+var rawExtensions = []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}
+
 var conversions = []conversion{
 	{[]string{".heic", ".heif", ".hif"}, ".jpg", []converter{heifConvert, heifDec, magick, convert}},
 	{[]string{".avif"}, ".png", []converter{magick, convert, heifDec}},
 	{[]string{".tif", ".tiff", ".bmp", ".gif"}, ".png", []converter{magick, convert}},
-	{[]string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, ".png", []converter{dcraw, darkroom,
-		magick, convert}},
+	{rawExtensions, ".png", []converter{dcraw, darkroom, magick, convert}},
 }
 
 // conversionOf gives how a photo is converted, nil for photos that are read as they are.
@@ -86,7 +96,7 @@ func (c *conversion) program(file string) (*converter, error) {
 	first := c.by[0].program
 	return nil, &fault.Error{Op: "convert photo", Path: file, Kind: fault.ErrMachine,
 		Err: fmt.Errorf("%s files are not read, and of the programs that convert them none is there: %w",
-			filepath.Ext(file), errMissing),
+			filepath.Ext(file), fault.ErrMissing),
 		Hint: "of " + strings.Join(c.programs(), ", ") + " one is enough; for " + first + ", " + installHint(first)}
 }
 
@@ -97,7 +107,13 @@ func (c *conversion) programs() (names []string) {
 	return names
 }
 
-// convertPhoto writes a photo that is read to a file. It appears whole.
+// convertingFolder is where a photo is converted, beside its place, by programs that run in it. Names there are plain,
+// however the photo is called: no program takes one for a pattern, a number or a flag. It is removed with all that a
+// program leaves there.
+const convertingFolder = ".converting"
+
+// convertPhoto writes a photo that is read to a file, which appears whole. Of files with several pictures it takes the
+// first.
 func (r *running) convertPhoto(in, out string) error {
 	c := conversionOf(in)
 	by, err := c.program(in)
@@ -108,10 +124,17 @@ func (r *running) convertPhoto(in, out string) error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(filepath.Dir(out), ".converting"+c.suffix)
-	defer os.Remove(temp) // it is gone where all is well
-	var ppm bytes.Buffer
-	p := process{stage: stagePhotos, program: path, args: by.args(output.Absolute(in), output.Absolute(temp))}
+	dir := filepath.Join(filepath.Dir(out), convertingFolder)
+	defer os.RemoveAll(dir) // what is left harms nobody: the next one removes it
+	from, to := "photo"+strings.ToLower(filepath.Ext(in)), "made"+c.suffix
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
+		return output.FolderError(r.o.Out, err)
+	}
+	if err := linkOrCopy(in, filepath.Join(dir, from)); err != nil {
+		return err
+	}
+	ppm := bounded{most: mostPPM}
+	p := process{stage: stagePhotos, program: output.Absolute(path), dir: dir, args: by.args(from, to)}
 	if by.ppm {
 		p.stdout = &ppm
 	}
@@ -122,40 +145,71 @@ func (r *running) convertPhoto(in, out string) error {
 		return &fault.Error{Op: "convert photo", Path: in, Err: err,
 			Hint: "check that another program shows it; convert it by hand, or take it out of the photos"}
 	}
+	const hint = "convert it by hand, and give that file"
 	if by.ppm {
-		if err := writePPM(temp, &ppm); err != nil {
-			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: "convert it by hand, and give that file"}
+		if err := ppm.writePNG(filepath.Join(dir, to)); err != nil {
+			return &fault.Error{Op: "convert photo", Path: in, Err: err, Hint: hint}
 		}
 	}
-	if _, _, err := photo.Size(temp); err != nil {
-		return &fault.Error{Op: "convert photo", Path: in, Err: fmt.Errorf("%s made no photo: %w", by.program, err),
-			Hint: "convert it by hand, and give that file"}
+	made, err := filepath.Glob(filepath.Join(output.EscapeGlob(dir), "made*"+c.suffix))
+	if err == nil && len(made) == 0 {
+		err = errors.New("there is no file")
 	}
-	return os.Rename(temp, out)
+	if err == nil { // made-0.png, made-1.png and so on of several pictures
+		slices.SortFunc(made, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+		_, _, err = photo.Size(made[0])
+	}
+	if err != nil {
+		return &fault.Error{Op: "convert photo", Path: in, Err: fmt.Errorf("%s made no photo: %w", by.program, err),
+			Hint: hint}
+	}
+	if len(made) > 1 {
+		r.several = append(r.several, in)
+	}
+	return os.Rename(made[0], out)
 }
 
-// writePPM writes a PPM of 8 bits as a PNG.
-func writePPM(path string, r io.Reader) error {
-	b := bufio.NewReader(r)
+// mostPPM is as much as the PPM of the largest photo that is read has, in bytes.
+const mostPPM = 3*scene.MaxPixels + 1<<10
+
+// bounded keeps what is written to it, up to a number of bytes.
+type bounded struct {
+	data []byte
+	most int
+	over bool // there was more, which is gone
+}
+
+// Write implements io.Writer. It takes everything, so that the program that writes comes to its end.
+func (b *bounded) Write(p []byte) (int, error) {
+	room := min(len(p), b.most-len(b.data))
+	b.data = append(b.data, p[:room]...)
+	b.over = b.over || room < len(p)
+	return len(p), nil
+}
+
+// writePNG writes a PPM of 8 bits as a PNG.
+func (b *bounded) writePNG(path string) error {
+	r := bytes.NewReader(b.data)
 	var width, height, most int
-	if _, err := fmt.Fscanf(b, "P6\n%d %d\n%d", &width, &height, &most); err != nil {
+	if _, err := fmt.Fscanf(r, "P6\n%d %d\n%d", &width, &height, &most); err != nil {
 		return fmt.Errorf("no PPM: %w", err)
 	}
-	if _, err := b.ReadByte(); err != nil {
+	if _, err := r.ReadByte(); err != nil {
 		return err
 	}
-	if most != 255 || width <= 0 || height <= 0 || width > 1<<16 || height > 1<<16 {
+	switch {
+	case most != 255 || width <= 0 || height <= 0:
 		return errors.New("a PPM of another kind than 8 bits a colour")
+	case width > scene.MaxPixels/height || b.over:
+		return fmt.Errorf("a PPM of %d x %d pixels; %d pixels are the most that is read", width, height,
+			scene.MaxPixels)
+	case r.Len() < 3*width*height: // before anything is made for what it claims
+		return fmt.Errorf("a PPM of %d x %d pixels that ends after %d bytes", width, height, len(b.data))
 	}
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
-	row := make([]byte, 3*width)
-	for y := range height {
-		if _, err := io.ReadFull(b, row); err != nil {
-			return err
-		}
-		for x := range width {
-			copy(img.Pix[y*img.Stride+4*x:], []byte{row[3*x], row[3*x+1], row[3*x+2], 255})
-		}
+	pix := b.data[len(b.data)-r.Len():]
+	for i := range width * height {
+		copy(img.Pix[4*i:], []byte{pix[3*i], pix[3*i+1], pix[3*i+2], 255})
 	}
 	return atomicfile.Write(path, func(w io.Writer) error { return photo.EncodePNG(w, img) })
 }

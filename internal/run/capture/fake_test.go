@@ -43,7 +43,7 @@ const (
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
 	fakes := map[string]func([]string) error{"colmap": fakeColmap, "glomap": fakeColmap, "ffmpeg": fakeFfmpeg,
-		"ffprobe": fakeFfprobe, "heif-convert": fakeHeif}
+		"ffprobe": fakeFfprobe, "heif-convert": fakeHeif, "convert": fakeMagick}
 	fake := fakes[name]
 	if fake == nil {
 		os.Exit(m.Run())
@@ -118,12 +118,15 @@ const networkTrace = "\x1b[0;31mE20261125 22:00:11.024279 11085 onnx_utils.cc:61
 	"'Ort::Exception'\n  what():  Load model from  failed:Load model  failed. File doesn't exist\n" +
 	"PC: @                0x0 (unknown)\n    @     0x7ff6854f8416 (unknown)"
 
+// addressTrace is what ffmpeg prints of a video that is cut short.
+const addressTrace = "[mov,mp4,m4a,3gp,3g2,mj2 @ 0x55d7b768b840] moov atom not found"
+
 // misbehave fails or hangs, if the command is to.
 func misbehave(command string) error {
 	switch command {
 	case os.Getenv(fakeFails):
 		if trace := os.Getenv(fakeTrace); trace != "" {
-			return errors.New(map[string]string{"1": gpuTrace, "2": networkTrace}[trace])
+			return errors.New(map[string]string{"1": gpuTrace, "2": networkTrace, "3": addressTrace}[trace])
 		}
 		return errors.New("something is wrong with " + command)
 	case os.Getenv(fakeHangs):
@@ -271,6 +274,23 @@ func fakeHeif(args []string) error {
 	return writePhoto(args[len(args)-1], 64, 48, 1)
 }
 
+// fakeMagick writes as many pictures as the file says, of those that are asked for.
+func fakeMagick(args []string) error {
+	if err := note("convert", args); err != nil {
+		return err
+	}
+	in, two := strings.CutSuffix(args[0], "[0-1]")
+	said, err := os.ReadFile(in)
+	if err != nil || string(said) != "several" {
+		return errors.Join(err, writePhoto(args[1], 64, 48, 1))
+	}
+	if !two {
+		return errors.New("all of them would be written")
+	}
+	stem := strings.TrimSuffix(args[1], ".png")
+	return errors.Join(writePhoto(stem+"-0.png", 64, 48, 1), writePhoto(stem+"-1.png", 32, 24, 1))
+}
+
 // writePhoto writes stripes: the higher the contrast, the sharper.
 func writePhoto(path string, w, h int, contrast float64) error {
 	img := image.NewNRGBA(image.Rect(0, 0, w, h))
@@ -313,7 +333,7 @@ func run(ctx context.Context, o *Options) (string, error) {
 	return out.String(), err
 }
 
-// options of a test.
+// optionsOf gives the options of a test.
 func optionsOf(t *testing.T, inputs ...string) *Options {
 	t.Helper()
 	o := NewOptions()
@@ -321,7 +341,42 @@ func optionsOf(t *testing.T, inputs ...string) *Options {
 	return o
 }
 
-// check that files are there.
+// withPhotos installs COLMAP 3.8 alone, and gives options for n photos.
+func withPhotos(t *testing.T, n int) *Options {
+	t.Helper()
+	install(t, "3.8", "colmap")
+	return optionsOf(t, photosIn(t, n))
+}
+
+// installFilms installs COLMAP 3.8 and what reads videos.
+func installFilms(t *testing.T) {
+	t.Helper()
+	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+}
+
+// inPlace gives options for a scene that is made around its folder of n photos.
+func inPlace(t *testing.T, n int) *Options {
+	t.Helper()
+	top := t.TempDir()
+	o := optionsOf(t, filepath.Join(top, imagesFolder))
+	o.Out = top
+	if err := os.Rename(photosIn(t, n), o.in(imagesFolder)); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// filmFile is a file that the fake of ffprobe takes for a video of three seconds with ten frames each.
+func filmFile(t *testing.T) string {
+	t.Helper()
+	film := filepath.Join(t.TempDir(), "film.mp4")
+	if err := os.WriteFile(film, []byte("film"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return film
+}
+
+// wantFiles checks that files are there.
 func wantFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {

@@ -145,7 +145,7 @@ func (r *running) mapperCommand() (program string, args []string, err error) {
 	glomap, err := exec.LookPath("glomap")
 	if err != nil {
 		return "", nil, &fault.Error{Op: "start mapper", Kind: fault.ErrMachine,
-			Err:  fmt.Errorf("COLMAP %s has no global_mapper, and glomap: %w", r.colmap.version, errMissing),
+			Err:  fmt.Errorf("COLMAP %s has no global_mapper, and glomap: %w", r.colmap.version, fault.ErrMissing),
 			Hint: "leave out " + fault.Setting("mapper") + ", or install COLMAP 4.0 or newer, or glomap"}
 	}
 	return glomap, []string{"mapper"}, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/scene"
 )
@@ -78,7 +79,7 @@ func (r *running) matchPhotos() error {
 			return "", err
 		}
 		err := r.match(more.arguments("database_path", r.o.in(databaseFile), "match_list_path", list))
-		return fmt.Sprintf("%s matching, and %d pairs farther apart", how, len(pairs)), err
+		return fmt.Sprintf("%s matching, and %s farther apart", how, cli.Count(len(pairs), "pair")), err
 	}
 	key := text(k.args, len(pairs))
 	return r.do(stage{name: stageMatches, key: key, changes: []string{databaseFile}, do: do})

@@ -153,6 +153,8 @@ func (c *component) readPoints(r io.Reader, names map[uint32]string) error {
 	}
 	var sum float64
 	var angles []float64
+	var track [][2]uint32
+	var err error
 	every := max(count/angleOf, 1)
 	for i := range count {
 		var p pointHead
@@ -162,8 +164,7 @@ func (c *component) readPoints(r io.Reader, names map[uint32]string) error {
 		if p.Track > mostTrack {
 			return fmt.Errorf("it claims a point in %d photos", p.Track)
 		}
-		track := make([][2]uint32, p.Track)
-		if err := binary.Read(r, binary.LittleEndian, track); err != nil {
+		if track, err = readTrack(r, track[:0], int(p.Track)); err != nil {
 			return short(err)
 		}
 		sum += p.Error
@@ -181,6 +182,22 @@ func (c *component) readPoints(r io.Reader, names map[uint32]string) error {
 		c.Angle = angles[len(angles)/2]
 	}
 	return nil
+}
+
+// trackPiece is how many elements of a track are read at once: what a number claims is allocated as it comes.
+const trackPiece = 1 << 12
+
+// readTrack adds n elements to a track: photos, and the places of features in them.
+func readTrack(r io.Reader, track [][2]uint32, n int) ([][2]uint32, error) {
+	for n > 0 {
+		at, more := len(track), min(n, trackPiece)
+		track = slices.Grow(track, more)[:at+more]
+		if err := binary.Read(r, binary.LittleEndian, track[at:]); err != nil {
+			return track, err
+		}
+		n -= more
+	}
+	return track, nil
 }
 
 func short(err error) error {

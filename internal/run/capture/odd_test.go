@@ -1,9 +1,13 @@
 package capture
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -60,5 +64,47 @@ func TestNameSources(t *testing.T) {
 	}
 	if err := nameSources([]*source{{path: "x\ny", video: true}, {path: "z"}}); !errors.Is(err, fault.ErrData) {
 		t.Errorf("a video with a line break: %v", err)
+	}
+}
+
+// TestBounds wants little memory taken for what damaged files only claim.
+func TestBounds(t *testing.T) {
+	track := binary.LittleEndian.AppendUint64(nil, 1)
+	track = append(track, make([]byte, 8+3*8+3+8)...)
+	track = binary.LittleEndian.AppendUint64(track, mostTrack)
+	ppm := func(text string) func() error {
+		return func() error {
+			b := &bounded{most: mostPPM}
+			_, err := b.Write([]byte(text))
+			return errors.Join(err, b.writePNG(filepath.Join(t.TempDir(), "a.png")))
+		}
+	}
+	for name, test := range map[string]struct {
+		read func() error
+		want string
+	}{
+		"track": {func() error { return (&component{}).readPoints(bytes.NewReader(track), nil) }, "ends too early"},
+		"cut":   {ppm("P6\n8192 8192\n255\nabc"), "8192 x 8192 pixels that ends after 20 bytes"},
+		"large": {ppm("P6\n65536 65536\n255\nabc"), "65536 x 65536 pixels; 268435456 pixels are the most"},
+		"wide":  {ppm("P6\n9000000000 9000000000\n255\nabc"), "pixels are the most"},
+		"kind":  {ppm("P6\n1 1\n65535\nabcdef"), "another kind"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := test.read()
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 || err == nil ||
+			!strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %d MB for %v", name, used>>20, err)
+		}
+	}
+	over := &bounded{most: 4}
+	for range 3 {
+		if n, err := over.Write([]byte("abc")); n != 3 || err != nil {
+			t.Error(n, err)
+		}
+	}
+	if string(over.data) != "abca" || !over.over {
+		t.Errorf("%q, %v", over.data, over.over)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 )
@@ -80,6 +81,7 @@ type Options struct {
 	Model       int    // the component to take, or LargestModel
 
 	Overwrite bool
+	Progress  string // how far the work is, in a way of package meter
 	Again     string // the command that continues, for hints
 	Trained   bool   // training follows at once, and no word says how to begin it
 }
@@ -87,7 +89,7 @@ type Options struct {
 // NewOptions gives the defaults.
 func NewOptions() *Options {
 	return &Options{Cameras: Auto, CameraModel: Auto, Features: FeaturesSIFT, Matching: Auto, Mapper: MapIncremental,
-		GPU: Auto, Model: LargestModel}
+		GPU: Auto, Model: LargestModel, Progress: meter.Auto}
 }
 
 // CameraModels are those of COLMAP that suit photos whose lens is not known.

@@ -134,7 +134,7 @@ func (r *running) takeFaces() error {
 	}
 	do := func() (string, error) {
 		for i, faces := range views {
-			r.show.tell("%d of %d", i, len(views))
+			r.show.tell(i, len(views), "%d of %d", i, len(views))
 			if err := r.writeFaces(faces); err != nil {
 				return "", err
 			}

@@ -57,7 +57,7 @@ func (r *running) takePhotos() error {
 	do := func() (string, error) {
 		converted := 0
 		for i := range from {
-			r.show.tell("%d of %d", i, len(from))
+			r.show.tell(i, len(from), "%d of %d", i, len(from))
 			made, err := r.takePhoto(from[i], to[i])
 			if err != nil {
 				return "", err
@@ -65,6 +65,10 @@ func (r *running) takePhotos() error {
 			if made {
 				converted++
 			}
+		}
+		if n := len(r.several); n > 0 {
+			r.console.Note(fmt.Sprintf("%s with several pictures, as %s: the first is taken", cli.Count(n, "file"),
+				r.several[0]))
 		}
 		done := cli.Count(len(r.photos), "photo")
 		if converted > 0 {
@@ -95,11 +99,16 @@ func (r *running) takePhoto(from, to string) (converted bool, err error) {
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, output.FolderError(r.o.Out, err)
 	}
+	return false, linkOrCopy(from, to)
+}
+
+// linkOrCopy gives a file a second name, or makes a copy where the disk cannot do that.
+func linkOrCopy(from, to string) error {
 	real, err := filepath.EvalSymlinks(from)
 	if err == nil && os.Link(real, to) == nil {
-		return false, nil
+		return nil
 	}
-	return false, output.CopyWhole(from, to)
+	return output.CopyWhole(from, to)
 }
 
 // takeMasks writes a PNG for the mask of each photo, with the name that COLMAP looks for. Training finds the same.
@@ -128,7 +137,7 @@ func (r *running) takeMasks() error {
 	}
 	return r.do(stage{name: stageMasks, key: text(key), outputs: []string{masksFolder}, do: func() (string, error) {
 		for i, file := range found {
-			r.show.tell("%d of %d", i, len(found))
+			r.show.tell(i, len(found), "%d of %d", i, len(found))
 			if err := r.takeMask(file, r.o.in(masksFolder, filepath.FromSlash(names[i]))+".png"); err != nil {
 				return "", err
 			}

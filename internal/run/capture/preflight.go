@@ -164,7 +164,11 @@ func (r *running) enough() error {
 	if film == nil {
 		return r.tooFew(photos)
 	}
-	why := fmt.Sprintf("a video of %.3g seconds has %s", film.film.seconds, cli.Count(frames, "frame"))
+	seconds := fmt.Sprintf("%.3g seconds", film.film.seconds)
+	if seconds == "1 seconds" {
+		seconds = "1 second"
+	}
+	why := fmt.Sprintf("a video of %s has %s", seconds, cli.Count(frames, "frame"))
 	switch {
 	case r.o.Fps > 0:
 		return fault.Usagef(r.rateHint(film.film), "%s %g: %s at that rate, and a scene needs %d at least",

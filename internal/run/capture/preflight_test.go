@@ -24,16 +24,6 @@ func withGPU(t *testing.T) {
 	t.Setenv(fakeCUDA, "1")
 }
 
-// filmFile is a file that the fake of ffprobe takes for a video of three seconds with ten frames each.
-func filmFile(t *testing.T) string {
-	t.Helper()
-	film := filepath.Join(t.TempDir(), "film.mp4")
-	if err := os.WriteFile(film, []byte("film"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return film
-}
-
 // cutShort leaves the first half of a file.
 func cutShort(t *testing.T, path string) {
 	t.Helper()
@@ -104,8 +94,7 @@ func TestBrokenConversion(t *testing.T) {
 
 // TestOutIsFile refuses a file as the scene, and a folder below one.
 func TestOutIsFile(t *testing.T) {
-	install(t, "3.8", "colmap")
-	o := optionsOf(t, photosIn(t, 4))
+	o := withPhotos(t, 4)
 	file := o.Out
 	if err := os.WriteFile(file, []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
@@ -198,7 +187,7 @@ func TestTooFewFrames(t *testing.T) {
 		{fps: 0.5, want: "fps 0.5: a video of 3 seconds has 2 frames", hint: "fps 10: 30 frames"},
 		{frames: 2, want: "frames 2: a scene needs 3", hint: "50 or more"},
 	} {
-		install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+		installFilms(t)
 		o := optionsOf(t, filmFile(t))
 		o.Fps, o.Frames = c.fps, c.frames
 		_, err := run(t.Context(), o)
@@ -213,7 +202,7 @@ func TestTooFewFrames(t *testing.T) {
 	if hint := new(running).rateHint(&video{rate: 3, seconds: 0.6}); !strings.Contains(hint, "take a longer video") {
 		t.Errorf("a video of two frames: %s", hint)
 	}
-	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	installFilms(t)
 	o := optionsOf(t, filmFile(t), photosIn(t, 4))
 	o.Frames = 1
 	if _, err := run(t.Context(), o); err != nil {
@@ -223,7 +212,7 @@ func TestTooFewFrames(t *testing.T) {
 
 // TestNamedTwice takes each photo and video once.
 func TestNamedTwice(t *testing.T) {
-	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
+	installFilms(t)
 	dir, film := photosIn(t, 4), filmFile(t)
 	below := filepath.Join(dir, "below")
 	if err := os.Rename(photosIn(t, 3), below); err != nil {
@@ -270,8 +259,7 @@ func (w *releasing) Write(p []byte) (int, error) {
 
 // TestWaiting says that it waits for another command in the same folder.
 func TestWaiting(t *testing.T) {
-	install(t, "3.8", "colmap")
-	o := optionsOf(t, photosIn(t, 4))
+	o := withPhotos(t, 4)
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -292,14 +280,8 @@ func TestWaiting(t *testing.T) {
 
 // TestOwnPhotosStay keeps the photos of a scene around them, whatever is said to be replaced.
 func TestOwnPhotosStay(t *testing.T) {
-	install(t, "3.8", "colmap", "ffmpeg", "ffprobe")
-	top := t.TempDir()
-	images := filepath.Join(top, "images")
-	if err := os.Rename(photosIn(t, 4), images); err != nil {
-		t.Fatal(err)
-	}
-	o := optionsOf(t, images)
-	o.Out = top
+	installFilms(t)
+	o := inPlace(t, 4)
 	if _, err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -307,5 +289,22 @@ func TestOwnPhotosStay(t *testing.T) {
 	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("a video in the place of photos: %v; %s", err, fault.Hint(err))
 	}
-	wantFiles(t, top, "images/p00.jpg", "images/p03.jpg")
+	wantFiles(t, o.Out, "images/p00.jpg", "images/p03.jpg")
+}
+
+// TestVideoErrors words a length in the singular, and what ffmpeg says without addresses of memory.
+func TestVideoErrors(t *testing.T) {
+	o := NewOptions()
+	o.Fps = 0.5
+	r := &running{o: o, sources: []*source{{video: true, film: &video{rate: 10, seconds: 1}}}}
+	if err := r.enough(); err == nil || !strings.Contains(err.Error(), "a video of 1 second has 1 frame") {
+		t.Error(err)
+	}
+	installFilms(t)
+	t.Setenv(fakeFails, "ffmpeg")
+	t.Setenv(fakeTrace, "3")
+	_, err := run(t.Context(), optionsOf(t, filmFile(t)))
+	if err == nil || !strings.Contains(err.Error(), "[mov,mp4,m4a,3gp,3g2,mj2] moov atom not found") {
+		t.Error(err)
+	}
 }

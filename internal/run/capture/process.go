@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 )
 
 // patience is how long a program may take to end once it was asked to.
@@ -38,6 +39,7 @@ type process struct {
 	stage   string // whose log has what it prints
 	program string
 	args    []string
+	dir     string            // in which it runs, "" for this process's
 	stdout  io.Writer         // nil: the log
 	heard   func(line string) // of what goes to the log, or nil
 }
@@ -54,7 +56,7 @@ func (r *running) run(p process) error {
 	fmt.Fprintf(log, "$ %s\n", strings.Join(cli.QuotedAll(words), " "))
 	var last []string
 	lines := &child.Lines{Heard: func(line []byte) {
-		text := strings.TrimSpace(colours.ReplaceAllString(string(line), ""))
+		text := wording.WithoutAddresses(strings.TrimSpace(colours.ReplaceAllString(string(line), "")))
 		if text == "" {
 			return
 		}
@@ -68,7 +70,7 @@ func (r *running) run(p process) error {
 		}
 	}}
 	both := io.MultiWriter(log, lines)
-	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv,
+	o := child.Options{Stdout: p.stdout, Stderr: both, Apart: true, Grace: patience, Env: colmapEnv, Dir: p.dir,
 		Running: &atomic.Pointer[os.Process]{}}
 	if o.Stdout == nil {
 		o.Stdout = both

@@ -12,31 +12,32 @@ import (
 	"golang.org/x/term"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/run/meter"
 )
 
 // progress shows how far a stage is: one line that is drawn again and again on a terminal, a line every few seconds
-// elsewhere.
+// elsewhere, or JSON for programs.
 type progress struct {
 	w     io.Writer
 	text  *sync.Mutex // guards w and open
-	bar   bool
-	every time.Duration
+	how   string      // of package meter, never auto
 	name  string
 	shown time.Time
 	open  bool
 }
 
-// How often the line is drawn.
-const (
-	redrawEvery = 200 * time.Millisecond
-	linesEvery  = 5 * time.Second
-)
+// redrawEvery is how often the line on a terminal is drawn.
+const redrawEvery = 200 * time.Millisecond
 
-// newProgress shows progress on the console's standard output.
-func newProgress(console *cli.Console) *progress {
-	p := &progress{w: console.Stdout, every: linesEvery}
-	if f, isFile := cli.FileOf(console.Stdout); isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-		p.bar, p.every = true, redrawEvery
+// newProgress shows progress on w, in a way of package meter.
+func newProgress(console *cli.Console, w io.Writer, how string) *progress {
+	p := &progress{w: w, how: how}
+	if how == meter.Auto {
+		p.how = meter.Plain
+		f, isFile := cli.FileOf(w)
+		if isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+			p.how = meter.Bar
+		}
 	}
 	p.text = console.Follow(p)
 	return p
@@ -45,27 +46,40 @@ func newProgress(console *cli.Console) *progress {
 // begin starts a stage.
 func (p *progress) begin(name string) {
 	p.name, p.shown = name, time.Now()
-	if p.bar {
+	if p.how == meter.Bar || p.how == meter.JSON {
 		p.shown = time.Time{}
-		p.tell("...")
+		p.tell(0, 0, "...")
 	}
 }
 
-// tell says how far the stage is.
-func (p *progress) tell(format string, args ...any) {
+// stageLine is a line of JSON: how far a stage is. Keys may be added; these stay.
+type stageLine struct {
+	Event string `json:"event"` // meter.EventStep
+	Stage string `json:"stage"`
+	Step  int    `json:"step"`  // photos, frames, or parts of the work, that are done
+	Total int    `json:"total"` // 0: not known
+}
+
+// tell says how far the stage is: done of so many, where that is known, and what the line for people says.
+func (p *progress) tell(done, of int, format string, args ...any) {
 	p.text.Lock()
 	defer p.text.Unlock()
-	if time.Since(p.shown) < p.every {
+	every := map[string]time.Duration{meter.Bar: redrawEvery, meter.Plain: meter.LinesEvery,
+		meter.JSON: meter.JsonEvery}
+	if p.how == meter.None || time.Since(p.shown) < every[p.how] {
 		return
 	}
 	p.shown = time.Now()
 	line := fmt.Sprintf("%-9s ", p.name+":") + fmt.Sprintf(format, args...)
-	if p.bar {
+	switch p.how {
+	case meter.JSON:
+		_ = cli.WriteLine(p.w, stageLine{meter.EventStep, p.name, done, of})
+	case meter.Bar:
 		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
 		p.open = true
-		return
+	default:
+		fmt.Fprintln(p.w, line)
 	}
-	fmt.Fprintln(p.w, line)
 }
 
 // end removes the line of a stage.
@@ -101,7 +115,7 @@ func (p *progress) parts(what string) func(line string) {
 		if m[4] != "" { // blocks by blocks
 			done, of = (done-1)*number(m[4])+number(m[3]), of*number(m[4])
 		}
-		p.tell("%s %d of %d", what, done, of)
+		p.tell(done, of, "%s %d of %d", what, done, of)
 	}
 }
 
@@ -121,7 +135,7 @@ func (p *progress) cameras(photos int) func(line string) {
 		if component > 1 {
 			more = fmt.Sprintf(", component %d", component)
 		}
-		p.tell("%d of %d photos have a camera%s", found, photos, more)
+		p.tell(found, photos, "%d of %d photos have a camera%s", found, photos, more)
 	}
 }
 

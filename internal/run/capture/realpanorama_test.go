@@ -18,6 +18,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
 	"vksplat/internal/parallel"
+	"vksplat/internal/run/capture/capturetest"
 )
 
 // takePanorama draws all that is around a place.
@@ -29,7 +30,7 @@ func takePanorama(from vec, w, h int) *image.Gray {
 			for s := range 4 { // rays a pixel
 				east := ((float64(x)+0.25+0.5*float64(s%2))/float64(w) - 0.5) * 2 * math.Pi
 				north := (0.5 - (float64(y)+0.25+0.5*float64(s/2))/float64(h)) * math.Pi
-				sum += shade(from, vec{math.Sin(east) * math.Cos(north), math.Cos(east) * math.Cos(north),
+				sum += capturetest.Shade(from, vec{math.Sin(east) * math.Cos(north), math.Cos(east) * math.Cos(north),
 					math.Sin(north)}) / 4
 			}
 			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
@@ -44,7 +45,7 @@ func panoramasIn(t *testing.T, n, w int) (dir string, places []vec) {
 	dir = t.TempDir()
 	errs := make([]error, n)
 	for i := range n {
-		p := walk(i, n)
+		p := capturetest.Walk(i, n)
 		places = append(places, vec{0.6 * p[0], 0.4*p[1] - 0.3, p[2]})
 	}
 	parallel.For(n, func(i int) {
@@ -83,11 +84,11 @@ func TestRealPanoramas(t *testing.T) {
 		n := 0.0
 		for name, at := range found {
 			if strings.HasPrefix(name, fmt.Sprintf("%03d", i)) {
-				mean, n = mean.plus(at, 1), n+1
+				mean, n = mean.Plus(at, 1), n+1
 			}
 		}
 		if n > 0 {
-			here, there = append(here, place), append(there, vec{}.plus(mean, 1/n))
+			here, there = append(here, place), append(there, vec{}.Plus(mean, 1/n))
 		}
 	}
 	if len(here) < len(places) {

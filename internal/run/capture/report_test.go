@@ -3,14 +3,18 @@
 package capture
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 )
 
 // reportOf reads what a command left for programs.
@@ -27,6 +31,34 @@ func reportOf(t *testing.T, o *Options) (r Report) {
 		t.Errorf("a list is null in %s", data)
 	}
 	return r
+}
+
+// TestProgressJSON wants stages as lines of JSON, which are alone on standard output.
+func TestProgressJSON(t *testing.T) {
+	o := withPhotos(t, 4)
+	o.Progress = meter.JSON
+	var out, text bytes.Buffer
+	console := cli.Within(t.Context(), nil)
+	console.Stdout, console.Stderr = &out, &text
+	if err := Run(console, o); err != nil {
+		t.Fatal(err)
+	}
+	var stages []string
+	for line := range strings.Lines(out.String()) {
+		var l stageLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Event != meter.EventStep {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if !slices.Contains(stages, l.Stage) {
+			stages = append(stages, l.Stage)
+		}
+	}
+	if got := strings.Join(stages, " "); got != "photos features matches mapping model" {
+		t.Errorf("the stages are %s", got)
+	}
+	if !strings.Contains(text.String(), "cameras:  4 of 4 photos") {
+		t.Errorf("people read %s", text.String())
+	}
 }
 
 // TestReport wants the facts of the verdict in a file, and the exit code of what failed.

@@ -5,18 +5,29 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 )
 
 // Run makes the scene, or the part of it that is missing, and says what came of it.
 func Run(console *cli.Console, o *Options) error {
+	progress := console.Stdout
+	if o.Progress == meter.JSON { // which is alone on standard output
+		console = console.ToStderr()
+	}
 	if err := o.check(); err != nil {
 		return err
 	}
 	o.Out = filepath.Clean(o.Out)
+	for _, path := range []*string{&o.Out, &o.VocabTree} { // COLMAP would take it for a flag
+		if strings.HasPrefix(*path, "-") && *path != "-" {
+			*path = output.Absolute(*path)
+		}
+	}
 	sources, err := findSources(console, o)
 	if err != nil {
 		return err
@@ -45,7 +56,7 @@ func Run(console *cli.Console, o *Options) error {
 	}
 	r.written = output.ReadList(o.Out, listFile)
 	r.written.By = Name
-	r.show = newProgress(console)
+	r.show = newProgress(console, progress, o.Progress)
 	defer console.Follow(nil)
 	with := "without CUDA"
 	if r.colmap.cuda {

@@ -27,6 +27,7 @@ type running struct {
 	sources []*source
 	colmap  *colmapTool
 	broken  []Dropped
+	several []string          // files of several pictures, of which the first was taken
 	photos  []string          // below images, with slashes; all that COLMAP is to use
 	files   map[string]string // by photo: the user's file
 	side    int               // pixels of the faces of panoramas

@@ -10,9 +10,6 @@ import (
 	"vksplat/internal/fault"
 )
 
-// errMissing is the cause of an error about a program that is not installed.
-var errMissing = fault.Sentinel(fault.ErrMachine, "it is not installed", nil)
-
 // installers are the commands that install packages, with the names of the packages that hold a program.
 var installers = []struct {
 	program  string // that is there where the command works
@@ -62,8 +59,17 @@ func need(program, what string) (string, error) {
 		return "", &fault.Error{Op: "start " + program, Err: err, Kind: fault.ErrMachine,
 			Hint: "check the program and its permissions"}
 	}
-	return "", &fault.Error{Op: "start " + program, Err: fmt.Errorf("%s needs it, and %w", what, errMissing),
+	return "", &fault.Error{Op: "start " + program, Err: fmt.Errorf("%s needs it, and %w", what, fault.ErrMissing),
 		Kind: fault.ErrMachine, Hint: installHint(program) + "; then run the same command again"}
+}
+
+// Missing is the error of a machine without COLMAP, nil where it is installed.
+func Missing() error {
+	if has(colmapName) {
+		return nil
+	}
+	return &fault.Error{Op: "start " + colmapName, Err: fmt.Errorf("%s needs it, and %w", colmapUse, fault.ErrMissing),
+		Kind: fault.ErrMachine, Hint: installHint(colmapName)}
 }
 
 // has tells whether a program is installed.

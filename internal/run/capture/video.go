@@ -13,6 +13,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 )
 
 // How frames are chosen.
@@ -48,7 +49,8 @@ func (r *running) probeVideo(file string) (*video, error) {
 		err = bad
 	}
 	if err != nil {
-		return nil, fault.Data("read video", file, "check that a player shows it", "%v: %s", err, firstLine(said))
+		return nil, fault.Data("read video", file, "check that a player shows it", "%v: %s", err,
+			wording.WithoutAddresses(firstLine(said)))
 	}
 	return v, nil
 }
@@ -226,7 +228,7 @@ func (r *running) sharpness(stage, ffmpeg, file string, v *video, how sampling) 
 	w, h := max(int(float64(v.width)*scale), 3), max(int(float64(v.height)*scale), 3)
 	g := &greyFrames{w: w, h: h, pix: make([]byte, 0, w*h)}
 	about := int(v.seconds * how.rate)
-	g.measured = func(n int) { r.show.tell("looked at %d of about %d", n, max(about, n)) }
+	g.measured = func(n int) { r.show.tell(n, max(about, n), "looked at %d of about %d", n, max(about, n)) }
 	filters := fmt.Sprintf("fps=%s,scale=%d:%d:flags=area,format=gray", fpsText(how.rate), w, h)
 	args := append(decoding(file, filters), "-f", "rawvideo", "pipe:1")
 	if err := r.run(process{stage: stage, program: ffmpeg, args: args, stdout: g}); err != nil {
@@ -254,7 +256,7 @@ func (r *running) extract(stage, ffmpeg, file string, v *video, how sampling, ta
 		"format=yuvj420p", fpsText(how.rate), selection(take), tone, matrix)
 	args := append(decoding(file, filters), "-r", "25", "-qscale:v", "1", "-qmin", "1", "-f", "image2", "-y",
 		strings.ReplaceAll(output.Absolute(r.o.in(folder)), "%", "%%")+string(filepath.Separator)+"%05d.jpg")
-	r.show.tell("writing %d frames", len(take))
+	r.show.tell(0, len(take), "writing %s", cli.Count(len(take), "frame"))
 	if err := r.run(process{stage: stage, program: ffmpeg, args: args}); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/picture"
@@ -158,7 +159,7 @@ func fpsText(fps float64) string { return strconv.FormatFloat(fps, 'f', -1, 64) 
 
 // Errors of the program that makes videos.
 var (
-	ErrNoFFmpeg = fault.Sentinel(fault.ErrMachine, "ffmpeg is not installed", nil)
+	ErrNoFFmpeg = fault.Sentinel(fault.ErrMissing, "ffmpeg is not installed", nil)
 	errFFmpeg   = fault.Sentinel(fault.ErrMachine, "ffmpeg failed", nil)
 )
 
@@ -192,12 +193,19 @@ func picturesInstead(console *cli.Console, r *rendering) error {
 	return nil
 }
 
+// noFlag is a path that another program takes for no flag.
+func noFlag(path string) string {
+	if strings.HasPrefix(path, "-") {
+		return "./" + path
+	}
+	return path
+}
+
 // errorWithoutFFmpeg is the error that ends a render whose video could not be made.
 func (r *rendering) errorWithoutFFmpeg() error {
 	o := r.o
 	args := append([]string{FfmpegName, "-framerate", fpsText(o.Fps), "-start_number", strconv.Itoa(r.shots[0].number),
-		"-i",
-		filepath.Join(o.Out, o.Name+r.suffix())}, encodeArgs(o, o.Video)...)
+		"-i", noFlag(filepath.Join(o.Out, o.Name+r.suffix()))}, encodeArgs(o, noFlag(o.Video))...)
 	for i := range args {
 		args[i] = photo.ShellWord(args[i])
 	}
@@ -222,7 +230,7 @@ func (v *videoPipe) wrong(err error) error {
 		}
 		v.ended = true
 	}
-	text := strings.TrimSpace(v.said.String())
+	text := wording.WithoutAddresses(strings.TrimSpace(v.said.String()))
 	if text == "" {
 		text = err.Error()
 	}

@@ -2,11 +2,15 @@ package train
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
+	"vksplat/internal/strictjson"
 	"vksplat/pipeline/recipe"
 )
 
@@ -63,10 +67,38 @@ func (s *saver) readBegun() *begun { return readBegun(s.dir) }
 
 // readBegun reads the record in a folder of checkpoints.
 func readBegun(dir string) *begun {
-	b := &begun{Config: recipe.Default()}
-	data, err := os.ReadFile(filepath.Join(dir, output.BegunFile))
-	if err != nil || json.Unmarshal(data, b) != nil || b.Config.Validate() != nil {
+	b, err := parseBegun(dir)
+	if err != nil {
 		return nil
 	}
 	return b
+}
+
+func parseBegun(dir string) (*begun, error) {
+	b := &begun{Config: recipe.Default()}
+	data, err := os.ReadFile(filepath.Join(dir, output.BegunFile))
+	if err == nil {
+		err = strictjson.JSONError(json.Unmarshal(data, b))
+	}
+	if err == nil {
+		err = b.Config.Validate()
+	}
+	return b, err
+}
+
+// refuseDamagedBegun refuses to go on with a record that is there and cannot be read. The run can, without it, where it
+// has a checkpoint.
+func refuseDamagedBegun(dir string) error {
+	_, err := parseBegun(dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	hint := "nothing else says how the run was begun: begin it anew with " + fault.Command("train SCENE -m OUT") +
+		" and " + fault.Setting("overwrite")
+	if list, listErr := output.ListCheckpoints(dir); listErr == nil && len(list) > 0 {
+		hint = "remove that file, and run the same command again: the run goes on by its checkpoints; give its exports " +
+			"and other outputs once more"
+	}
+	return &fault.Error{Op: "read the run's record", Path: filepath.Join(dir, output.BegunFile),
+		Err: fault.TrimPath(err), Hint: hint, Kind: fault.ReadKind(err)}
 }

@@ -48,10 +48,13 @@ func (o *Options) GoOn(out, scene string) error {
 	if err := refuseNoRun(out); err != nil {
 		return err
 	}
-	o.Out, o.Checkpoints.Resume = out, ResumeAuto
+	o.Out, o.Checkpoints.Resume, o.goesOn = out, ResumeAuto, true
 	at := out
 	if aside := filepath.Join(out, output.AsideFolder); output.IsFolder(aside) {
 		at = aside // the run that was to be replaced comes back
+	}
+	if err := refuseDamagedBegun(filepath.Join(at, output.CheckpointFolder)); err != nil {
+		return err
 	}
 	b := readBegun(filepath.Join(at, output.CheckpointFolder))
 	var source *captured.Source

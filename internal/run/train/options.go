@@ -242,6 +242,7 @@ type Options struct {
 	adapts      bool                     // the preset follows the capture, even where the number of steps was given
 	unscaled    recipe.Config            // before StepsScaler
 	unscaledAt  stepsAt                  // likewise
+	goesOn      bool                     // by GoOn: the command has no setting resume
 	ConfigFile  string
 	StepsScaler float64
 	TimeLimit   LimitFlag

@@ -36,6 +36,11 @@ func (s *saver) find() error {
 	if err != nil {
 		return err
 	}
+	if s.o.Resume != "" && !s.o.Overwrite {
+		if err := refuseDamagedBegun(s.dir); err != nil {
+			return err
+		}
+	}
 	switch s.o.Resume {
 	case "":
 		err = s.protect(list)
@@ -104,16 +109,24 @@ func (s *saver) findNewest(list []output.CheckpointFile) error {
 	}
 	if n := len(list); n > 0 {
 		return fault.WithHint(fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.Out, fault.ErrData, n),
-			"choose another folder, or start over with "+fault.Setting("overwrite")+" in place of "+
-				fault.Setting("resume")+", which removes "+output.FormerText(s.r.Out, n))
+			"put whole copies of them back, choose another folder, or start over with "+s.overwriting()+
+				", which removes "+output.FormerText(s.r.Out, n))
 	}
 	if err := output.RefuseFormer(s.r.Out, 0,
-		"replace it with "+fault.Setting("overwrite")+" in place of "+fault.Setting("resume")+
-			", or choose another folder"); err != nil {
+		"replace it with "+s.overwriting()+", or choose another folder"); err != nil {
 		return err
 	}
 	s.r.Console.Printf("no checkpoint in %s: starting from the beginning\n", s.r.Out)
 	return nil
+}
+
+// overwriting is how the run is replaced by one that begins anew.
+func (s *saver) overwriting() string {
+	if s.r.goesOn {
+		return fault.Command("train "+cli.Quoted(s.r.Scene)+" -m "+cli.Quoted(s.r.Out)+" --overwrite") +
+			" and the run's other flags"
+	}
+	return fault.Setting("overwrite") + " in place of " + fault.Setting("resume")
 }
 
 // openFile opens the checkpoint that was named. With one of another folder, what this folder holds is not lost either.

@@ -1,0 +1,129 @@
+//go:build unix
+
+package capture
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/scene/photo"
+)
+
+// TestConversion has a HEIC photo converted once.
+func TestConversion(t *testing.T) {
+	install(t, "3.8", "colmap", "heif-convert")
+	dir := photosIn(t, 3)
+	if err := os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, dir)
+	for i := range 2 {
+		if _, err := run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		wantFiles(t, o.Out, "images/x.HEIC.jpg")
+		if n := strings.Count(strings.Join(commands(calls(t)), " "), "heif-convert"); n != 1-i {
+			t.Errorf("run %d converts %d photos", i, n)
+		}
+	}
+}
+
+// TestSeveralPictures takes the first picture of a file with several, says so, and leaves no other behind.
+func TestSeveralPictures(t *testing.T) {
+	install(t, "3.8", "colmap", "convert")
+	dir := photosIn(t, 3)
+	for name, text := range map[string]string{"-one.tif": "one", "a[1]*%d.TIFF": "several", "raw.dng": "one"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := optionsOf(t, dir)
+	said, err := run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"-one.tif.png", "a[1]*%d.TIFF.png", "raw.dng.png"} {
+		if w, _, err := photo.Size(o.in(imagesFolder, name)); err != nil || w != 64 {
+			t.Errorf("%s: %d pixels, %v", name, w, err)
+		}
+	}
+	if !strings.Contains(said, "1 file with several pictures, as "+filepath.Join(dir, "a[1]*%d.TIFF")) {
+		t.Errorf("it says\n%s", said)
+	}
+	if files := filesBelow([]string{o.in(imagesFolder)}); len(files) != 6 {
+		t.Errorf("there are %q", files)
+	}
+	for _, line := range calls(t) {
+		if words := strings.Fields(line); words[0] == "convert" && (len(words) != 3 ||
+			strings.HasPrefix(words[1], "-") || strings.Contains(words[1], "*")) {
+			t.Errorf("it ran %s", line)
+		}
+	}
+}
+
+// TestDashes has no program take a path for a flag.
+func TestDashes(t *testing.T) {
+	install(t, "3.8", "colmap")
+	dir := photosIn(t, 4)
+	top := filepath.Dir(dir)
+	t.Chdir(top)
+	if err := errors.Join(os.Rename(dir, "-photos"), os.WriteFile("-tree", []byte("x"), 0o666),
+		os.Mkdir("-masks", 0o777), writePhoto("-masks/p00.png", 64, 48, 0)); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, "-photos")
+	o.Out, o.VocabTree, o.Masks, o.Matching = "-x", "-tree", "-masks", MatchTree
+	if said, err := run(t.Context(), o); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	wantFiles(t, filepath.Join(top, "-x"), "images/p00.jpg", "masks/p00.jpg.png", "sparse/0/images.bin")
+	for _, line := range calls(t) {
+		for i, word := range strings.Fields(line) {
+			if strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") {
+				t.Errorf("word %d is a flag: %s", i, line)
+			}
+		}
+	}
+}
+
+// TestRealMagick converts files of one and of two pictures with the ImageMagick that is installed.
+func TestRealMagick(t *testing.T) {
+	program, err := exec.LookPath("convert")
+	if err != nil {
+		t.Skip("there is no ImageMagick here: apt-get install imagemagick")
+	}
+	dir := photosIn(t, 3)
+	for name, colours := range map[string][]string{"one.tif": {"red"}, "two 50%d.tif": {"red", "blue"},
+		"two.gif": {"red", "blue"}} {
+		args := []string{"-size", "40x30"}
+		for _, c := range colours {
+			args = append(args, "xc:"+c)
+		}
+		temp := filepath.Join(t.TempDir(), "made"+filepath.Ext(name))
+		if out, err := exec.Command(program, append(args, temp)...).CombinedOutput(); err != nil {
+			t.Skipf("it makes no such file: %v: %s", err, out)
+		}
+		if err := os.Rename(temp, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install(t, "3.8", "colmap")
+	if err := os.Symlink(program, filepath.Join(os.Getenv("PATH"), "convert")); err != nil {
+		t.Fatal(err)
+	}
+	o := optionsOf(t, dir)
+	said, err := run(t.Context(), o)
+	if err != nil || !strings.Contains(said, "2 files with several pictures") {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for _, name := range []string{"one.tif.png", "two 50%d.tif.png", "two.gif.png"} {
+		img, err := decodeFile(o.in(imagesFolder, name))
+		if err != nil || img.Width != 40 || img.Pix[0] < 250 || img.Pix[2] > 5 {
+			t.Errorf("%s: %d pixels wide, %v", name, img.Width, err)
+		}
+	}
+}
