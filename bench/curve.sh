@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # curve.sh CAPTURE...: PSNR of the held-out photos against seconds from the command's start, for the presets PRESETS
-# (default, fast, 3dgs, mcmc). One run each measures itself AT times (16), the more often the earlier; its measurements
+# (default, 3dgs, mcmc). One run each measures itself AT times (16), the more often the earlier; its measurements
 # do not count as time. A run that takes longer than LIMIT seconds (none) of the clock is ended there. Rows of JSON go
 # to ROWS (rows.jsonl), for plot.py; a table of the last measurement at 2, 5, 10, 20 and 30 s is printed. VKSPLAT is
 # the program (default: vksplat), FLAGS are more flags of train.
@@ -9,7 +9,7 @@ vksplat=${VKSPLAT:-vksplat} rows=${ROWS:-rows.jsonl} at=${AT:-16} limit=${LIMIT:
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for capture in "$@"; do
-	for preset in ${PRESETS:-default fast 3dgs mcmc}; do
+	for preset in ${PRESETS:-default 3dgs mcmc}; do
 		rm -rf "$work/run"
 		# shellcheck disable=SC2086
 		steps=$("$vksplat" train "$capture" --preset "$preset" --eval --downscale 1 ${FLAGS:-} --print-config |

@@ -2,7 +2,7 @@
 import json
 import sys
 
-COLOURS = {"default": "#c2410c", "fast": "#d97706", "3dgs": "#1d4ed8", "mcmc": "#047857"}
+COLOURS = {"default": "#c2410c", "3dgs": "#1d4ed8", "mcmc": "#047857"}
 WIDTH, HEIGHT, LEFT, TOP, GAP = 280, 220, 46, 30, 60  # of a panel, px
 LONGEST = 60  # seconds that are shown
 

@@ -76,7 +76,6 @@ const verdict = (c) => {
 
 const presets = {
     default: 'Steps and splats are chosen for the capture.',
-    fast: 'Nine tenths of the steps, one million splats at most.',
     mcmc: 'Exactly one million splats, moved to where they are needed.',
     quality: 'The same with three million: more detail, more memory.',
     '3dgs': 'The recipe of the paper, 30,000 steps, for comparisons.',

@@ -12,14 +12,14 @@ import (
 	"vksplat/internal/run/output"
 )
 
-const train = `{"scene":"garden","preset":"fast","score":true,"limit":0,"name":""}`
+const train = `{"scene":"garden","preset":"default","score":true,"limit":0,"name":""}`
 
 // TestLifecycle queues two trainings, stops the first, which saves, has the second run, and continues the first.
 func TestLifecycle(t *testing.T) {
 	b := openDesk(t)
-	first, second := b.begin("train", train), b.begin("train", strings.Replace(train, "fast", "mcmc", 1))
+	first, second := b.begin("train", train), b.begin("train", strings.Replace(train, "default", "mcmc", 1))
 	s := b.until("both are there", func(s *seenState) bool { return s.job(first).Step > 2 && s.job(first).Watch })
-	if s.job(second).State != StateQueued || s.job(first).Run != "vksplat/runs/garden-fast" ||
+	if s.job(second).State != StateQueued || s.job(first).Run != "vksplat/runs/garden-default" ||
 		s.job(first).Splats != 10 {
 		t.Errorf("first %+v, second %+v", s.job(first), s.job(second))
 	}
@@ -29,11 +29,11 @@ func TestLifecycle(t *testing.T) {
 	if j := s.job(first); j.State != StateStopped || j.Error != "" {
 		t.Errorf("stopped: %+v", j)
 	}
-	list, err := output.ListCheckpoints(filepath.Join(b.root, "vksplat/runs/garden-fast/checkpoints"))
+	list, err := output.ListCheckpoints(filepath.Join(b.root, "vksplat/runs/garden-default/checkpoints"))
 	if err != nil || len(list) != 1 {
 		t.Fatalf("checkpoints %v, %v", list, err)
 	}
-	again := b.begin("resume", `{"path":"vksplat/runs/garden-fast"}`)
+	again := b.begin("resume", `{"path":"vksplat/runs/garden-default"}`)
 	if status, text := b.ask(http.MethodPost, "resume", `{"path":"vksplat/runs/garden-mcmc"}`, nil); status != 400 ||
 		!strings.Contains(text, "is being trained") {
 		t.Errorf("resuming what trains: %d %s", status, text)
@@ -65,7 +65,7 @@ func TestQueued(t *testing.T) {
 	if len(s.Jobs) != 1 {
 		t.Errorf("%d jobs", len(s.Jobs))
 	}
-	if _, err := os.Stat(filepath.Join(b.root, "vksplat/runs/garden-fast-2")); err == nil {
+	if _, err := os.Stat(filepath.Join(b.root, "vksplat/runs/garden-default-2")); err == nil {
 		t.Error("a training that never began made a folder")
 	}
 	if status, _ := b.ask(http.MethodPost, "stop", `{"job":"77"}`, nil); status != 400 {
@@ -86,7 +86,7 @@ func TestCrash(t *testing.T) {
 		return len(s.Runs) == 2 && s.Runs[0].Splats+s.Runs[1].Splats > 0
 	})
 	for _, r := range s.Runs {
-		if r.Name == "short-fast" && (r.PSNR != 30.5 || r.Seconds != 2.5 || r.Resumable || r.Preset != "fast") {
+		if r.Name == "short-default" && (r.PSNR != 30.5 || r.Seconds != 2.5 || r.Resumable || r.Preset != "default") {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -98,7 +98,7 @@ func TestEnd(t *testing.T) {
 	id := b.begin("train", train)
 	b.until("it trains", func(s *seenState) bool { return s.job(id).Step > 0 })
 	b.end()
-	list, err := output.ListCheckpoints(filepath.Join(b.root, "vksplat/runs/garden-fast/checkpoints"))
+	list, err := output.ListCheckpoints(filepath.Join(b.root, "vksplat/runs/garden-default/checkpoints"))
 	if err != nil || len(list) != 1 {
 		t.Errorf("checkpoints %v, %v", list, err)
 	}
@@ -116,7 +116,7 @@ func TestRelay(t *testing.T) {
 		t.Errorf("a path out of the viewer: %d", status)
 	}
 	var at struct{ At string }
-	b.must(http.MethodPost, "show", `{"path":"vksplat/runs/garden-fast"}`, &at)
+	b.must(http.MethodPost, "show", `{"path":"vksplat/runs/garden-default"}`, &at)
 	if status, text := b.ask(http.MethodGet, at.At, "", nil); status != 200 || text != "the fake viewer" {
 		t.Errorf("the viewer of a model: %d %s", status, text)
 	}
@@ -133,7 +133,7 @@ func TestMade(t *testing.T) {
 	b := openDesk(t)
 	run := b.begin("train", strings.Replace(train, "garden", "short", 1))
 	b.until("it is trained", func(s *seenState) bool { return s.job(run).State == StateDone })
-	const path = `"vksplat/runs/short-fast"`
+	const path = `"vksplat/runs/short-default"`
 	spz := b.begin("export", `{"path":`+path+`,"format":".spz","upright":true,"splats":5}`)
 	film := b.begin("flight", `{"run":`+path+`,"path":"orbit","seconds":5,"height":720}`)
 	cameras := b.begin("capture", `{"path":"garden"}`)
@@ -165,7 +165,7 @@ func TestMade(t *testing.T) {
 	}
 	for name, body := range map[string]string{"export": `{"path":` + path + `,"format":".exe"}`,
 		"flight": `{"run":` + path + `,"path":"--video=/x","seconds":5,"height":720}`,
-		"train":  strings.Replace(train, "fast", "--config=/etc/passwd", 1), "resume": `{"path":"garden"}`} {
+		"train":  strings.Replace(train, "default", "--config=/etc/passwd", 1), "resume": `{"path":"garden"}`} {
 		if status, _ := b.ask(http.MethodPost, name, body, nil); status != 400 {
 			t.Errorf("%s %s: %d", name, body, status)
 		}
@@ -187,9 +187,9 @@ func TestChecks(t *testing.T) {
 	if c.Report == nil || c.Report.Photos != 7 || len(c.Report.Problems) != 1 || c.Cameras != 1 || c.Report.Root != "garden" {
 		t.Errorf("verdict %+v", c)
 	}
-	c = ready("plan?path=garden&preset=fast&score=1")
+	c = ready("plan?path=garden&preset=default&score=1")
 	if c.Plan == nil || c.Plan.Prediction == nil || c.Plan.Prediction.Seconds != 12.5 || c.Plan.Device.Total != 5 ||
-		c.Plan.Recipe != "fast recipe for 7 photos" {
+		c.Plan.Recipe != "default recipe for 7 photos" {
 		t.Errorf("plan %+v", c.Plan)
 	}
 	id := b.begin("train", train)
@@ -235,7 +235,7 @@ func TestKilled(t *testing.T) {
 	if err := b.find(id).process.Load().Kill(); err != nil {
 		t.Fatal(err)
 	}
-	const path = "vksplat/runs/garden-fast"
+	const path = "vksplat/runs/garden-default"
 	s := b.until("it has failed", func(s *seenState) bool {
 		return s.job(id).State == StateFailed && len(s.Runs) == 1
 	})

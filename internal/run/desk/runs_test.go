@@ -47,7 +47,7 @@ func TestTogether(t *testing.T) {
 	taken, made := 0, map[string]bool{}
 	for range 8 {
 		all.Go(func() {
-			if _, err := b.resume("vksplat/runs/garden-fast"); err == nil {
+			if _, err := b.resume("vksplat/runs/garden-default"); err == nil {
 				mu.Lock()
 				taken++
 				mu.Unlock()
@@ -56,7 +56,7 @@ func TestTogether(t *testing.T) {
 			}
 		})
 		all.Go(func() {
-			id, err := b.train(&trainRequest{Scene: "garden", Preset: "fast", Name: "walk"})
+			id, err := b.train(&trainRequest{Scene: "garden", Preset: "default", Name: "walk"})
 			if err != nil {
 				t.Error(err)
 				return
@@ -87,7 +87,7 @@ func TestShownEnded(t *testing.T) {
 	id := b.begin("train", strings.Replace(train, "garden", "short", 1))
 	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == StateDone })
 	var at struct{ At string }
-	b.must(http.MethodPost, "show", `{"path":"vksplat/runs/short-fast"}`, &at)
+	b.must(http.MethodPost, "show", `{"path":"vksplat/runs/short-default"}`, &at)
 	b.mu.Lock()
 	s := b.shows[0]
 	b.mu.Unlock()

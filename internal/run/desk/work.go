@@ -29,7 +29,7 @@ const (
 )
 
 // Presets that the page offers.
-var presets = []string{"default", "fast", "3dgs", "mcmc", "quality"}
+var presets = []string{"default", "3dgs", "mcmc", "quality"}
 
 // trainRequest asks for a training.
 type trainRequest struct {
