@@ -164,8 +164,8 @@ func (h *rehearsal) train(ctx context.Context, cfg recipe.Config, try trial) (m 
 			seconds += m.seconds[level+1] - try.or.at(level+1)
 		}
 		m.seconds[level] = seconds
-		for _, lap := range list {
-			h.once += max(0, lap-seconds) * float64(try.steps)
+		for _, lap := range list[min(1, len(list)):] { // as much came with the first, beside its programs
+			h.once += 2 * max(0, lap-seconds) * float64(try.steps)
 		}
 	}
 	if views := h.viewsOf(try); len(views) > 0 && r.plan.Device.PhotoAll { // the run brings each photo there once

@@ -45,9 +45,9 @@ func (m *modelTimes) slower(splats int) modelTimes {
 }
 
 // crowded is how many times longer a step takes with the last splats than with as many that were never trained: trained
-// ones overlap more. With the root it foresees 0.95 to 1.15 of the seconds of short and long runs on an H200; see
+// ones overlap more. With the root it foresees the seconds of runs of 2 to 11 s on an H200 within a fifth; see
 // bench/NOTES.md.
-const crowded = 1.3
+const crowded = 1.2
 
 // at returns the seconds of a step.
 func (t *stepTimes) at(splats, level int) float64 {

@@ -56,7 +56,7 @@ func (f LimitFlag) text() string {
 
 // Of a limited run.
 const (
-	limitMargin  = 0.06 // share of the time that is left over: models that are trained are drawn more slowly
+	limitMargin  = 0.03 // share of the time that is left over
 	leastSteps   = 50   // of a schedule: in fewer the model could not become as large as asked for
 	fewestSteps  = 1000 // fewer are trained on smaller photos
 	halvingGain  = 1.25 // times as many steps must fit for that: they make up for detail that is seen later
