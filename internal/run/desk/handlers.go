@@ -12,7 +12,6 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/internal/wording"
 	"vksplat/view"
 )
 
@@ -76,55 +75,28 @@ func reads(f func(q query) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(r.URL.Query().Get)
 		if err != nil {
-			answerError(w, statusOf(err), err)
+			view.AnswerError(w, statusOf(err), err)
 			return
 		}
-		answer(w, v)
+		view.Answer(w, v)
 	})
 }
 
-// changes answers a request with a body. A form of another site cannot send that type; guard.go refuses it anyway.
+// changes answers a request with a body.
 func changes[T any](f func(r *T) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := asked[T](w, r)
+		v, err := view.Asked[T](w, r, maxBody)
 		if err != nil {
-			answerError(w, http.StatusBadRequest, err)
+			view.AnswerError(w, http.StatusBadRequest, err)
 			return
 		}
 		result, err := f(v)
 		if err != nil {
-			answerError(w, statusOf(err), err)
+			view.AnswerError(w, statusOf(err), err)
 			return
 		}
-		answer(w, result)
+		view.Answer(w, result)
 	})
-}
-
-// asked reads the JSON of a request.
-func asked[T any](w http.ResponseWriter, r *http.Request) (*T, error) {
-	if r.Header.Get("Content-Type") != "application/json" {
-		return nil, errors.New("the request is no JSON")
-	}
-	v := new(T)
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(v); err != nil {
-		return nil, errors.New("the request is not understood")
-	}
-	return v, nil
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // what cannot be written, nobody waits for
-}
-
-// answerError says what went wrong, and what can be done about it.
-func answerError(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": wording.Printable(err.Error()),
-		"hint": wording.Printable(fault.Hint(err))})
 }
 
 func statusOf(err error) int {
@@ -151,11 +123,11 @@ func (d *Desk) state(w http.ResponseWriter, _ *http.Request) {
 	jobs, err := json.Marshal(list)
 	d.mu.Unlock()
 	if err != nil {
-		answerError(w, http.StatusInternalServerError, err)
+		view.AnswerError(w, http.StatusInternalServerError, err)
 		return
 	}
 	s.Jobs = jobs
-	answer(w, s)
+	view.Answer(w, s)
 }
 
 // visit lists a folder. A run that is visited is among the runs from then on.
@@ -179,17 +151,17 @@ func (d *Desk) visit(rel string) (*listing, error) {
 
 // open answers once the viewer of a model does.
 func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
-	v, err := asked[wish](w, r)
+	v, err := view.Asked[wish](w, r, maxBody)
 	if err != nil {
-		answerError(w, http.StatusBadRequest, err)
+		view.AnswerError(w, http.StatusBadRequest, err)
 		return
 	}
 	id, err := d.show(r.Context(), v.Path)
 	if err != nil {
-		answerError(w, http.StatusBadRequest, err)
+		view.AnswerError(w, http.StatusBadRequest, err)
 		return
 	}
-	answer(w, map[string]string{"at": showPath + id + "/"})
+	view.Answer(w, map[string]string{"at": showPath + id + "/"})
 }
 
 // file serves what was exported or rendered.

@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/view"
 )
 
 // spareBytes stay free on the disk that uploads go to.
@@ -25,19 +26,19 @@ func (d *Desk) upload(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	folder, name := plainName(q.Get("folder")), plainName(q.Get("file"))
 	if folder == "" || name == "" || !isPhoto(name) {
-		answerError(w, http.StatusBadRequest, fault.Usagef("drop photos or videos", "upload: %.80q is neither a photo "+
+		view.AnswerError(w, http.StatusBadRequest, fault.Usagef("drop photos or videos", "upload: %.80q is neither a photo "+
 			"nor a video", q.Get("file")))
 		return
 	}
 	size := r.ContentLength
 	dir := filepath.Join(d.data(uploadsFolder), folder)
 	if err := d.roomFor(dir, size); err != nil {
-		answerError(w, http.StatusRequestEntityTooLarge, err)
+		view.AnswerError(w, http.StatusRequestEntityTooLarge, err)
 		return
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Lstat(path); err == nil {
-		answerError(w, http.StatusConflict, fault.Usagef("rename it", "upload: there is already a %s", name))
+		view.AnswerError(w, http.StatusConflict, fault.Usagef("rename it", "upload: there is already a %s", name))
 		return
 	}
 	err := atomicfile.Write(path, func(f io.Writer) error {
@@ -48,10 +49,10 @@ func (d *Desk) upload(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		answerError(w, http.StatusBadRequest, fmt.Errorf("upload %s: %w", name, fault.Pathless(err)))
+		view.AnswerError(w, http.StatusBadRequest, fmt.Errorf("upload %s: %w", name, fault.Pathless(err)))
 		return
 	}
-	answer(w, map[string]string{"path": d.relative(dir)})
+	view.Answer(w, map[string]string{"path": d.relative(dir)})
 }
 
 // roomFor makes a folder of uploads and refuses what does not fit into its bounds or on the disk.
