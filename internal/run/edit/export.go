@@ -18,9 +18,6 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// CamerasSuffix ends the names of files of the cameras of an edited model: they stand where the model does.
-const CamerasSuffix = ".cameras.json"
-
 // Export is an edit that is to be written as a new model.
 type Export struct {
 	From      string // file of the model that was edited
@@ -53,7 +50,7 @@ func (x *Export) stem() string {
 
 // EditsFile and CamerasFile are written beside the model.
 func (x *Export) EditsFile() string   { return x.stem() + FileSuffix }
-func (x *Export) CamerasFile() string { return x.stem() + CamerasSuffix }
+func (x *Export) CamerasFile() string { return x.stem() + output.CamerasSuffix }
 
 // Check refuses to write where something is already.
 func (x *Export) Check() error {
