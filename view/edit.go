@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"os"
+	"strings"
 )
 
 // Edited is a finished model that browsers change. What they make of it is written as a new file.
@@ -19,6 +21,8 @@ type Edited interface {
 	Edit(ctx context.Context, q *EditQuery) error
 	// Export begins to write the model as it is now. How that goes is in Edits.
 	Export(q *ExportQuery) error
+	// Exported is where a file lies that was exported, by its name; "" for none.
+	Exported(name string) string
 }
 
 // EditState is how an edit stands.
@@ -35,6 +39,7 @@ type EditState struct {
 	Box    [6]float64 `json:"box"`  // around most of what matters, in the frame of an export
 	Name   string     `json:"name"` // for an export, as none has it
 	Export Save       `json:"export"`
+	File   string     `json:"file"` // name of the last that was exported
 }
 
 // EditFrame is how the frame of the cameras lies to that of the model's file: x in the file is at (x - Center) * Scale.
@@ -210,8 +215,32 @@ func ShowEdited(s *Server, title string, up [3]float64, start LiveCamera, frame 
 		}
 		return m.Edit(r.Context(), q)
 	}))
+	s.Handle(exportedPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serveExported(w, r, m.Exported(strings.TrimPrefix(s.Below(r), exportedPath)))
+	}))
 	s.HandlePost("export", edits(m, func(_ *http.Request, q *ExportQuery) error { return m.Export(q) }))
 	return nil
+}
+
+// exportedPath is above the files that were exported.
+const exportedPath = "exported/"
+
+// serveExported has the browser save a file.
+func serveExported(w http.ResponseWriter, r *http.Request, path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	defer f.Close() // only read from
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Disposition", "attachment")
+	w.Header().Set("Content-Type", "application/octet-stream")
+	http.ServeContent(w, r, "", st.ModTime(), f)
 }
 
 // edits answers with how the edit stands after a change.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ type fakeEdit struct {
 	change  chan struct{}
 	asked   []*EditQuery
 	exports []*ExportQuery
+	files   map[string]string
 }
 
 func (f *fakeEdit) Edits() EditState {
@@ -52,6 +54,8 @@ func (f *fakeEdit) Export(q *ExportQuery) error {
 	f.exports = append(f.exports, q)
 	return nil
 }
+
+func (f *fakeEdit) Exported(name string) string { return f.files[name] }
 
 // editServer serves a model that is edited.
 func editServer(t *testing.T) (*Server, *fakeEdit) {
@@ -109,6 +113,14 @@ func TestEdit(t *testing.T) {
 	if status, _ := raw(t, s, post(s, "export", `{"name":"a","format":"ply"}`, asJSON)); status != 200 ||
 		f.exports[0].Name != "a" || f.exports[0].Format != "ply" {
 		t.Errorf("an export: %d, %+v", status, f.exports)
+	}
+	f.files = map[string]string{"a b.ply": filepath.Join("testdata", "play.py"), "gone.ply": "nowhere", "dir.ply": "testdata"}
+	for name, want := range map[string]int{"a%20b.ply": 200, "gone.ply": 404, "dir.ply": 404, "b.ply": 404, "": 404,
+		"../edit.js": 404, "%2e%2e/edit.js": 404} {
+		if status, text := raw(t, s, request(s, s.prefix+"exported/"+name)); status != want ||
+			want == 200 && !strings.Contains(text, "import") {
+			t.Errorf("the file %q: %d %.40s", name, status, text)
+		}
 	}
 }
 

@@ -65,6 +65,9 @@ export class Editor {
         element('exported').textContent = text[e.state] || '';
         element('exported').hidden = !e.state;
         element('exported').classList.toggle('bad', e.state === 'failed');
+        element('download').hidden = !s.file;
+        const link = element('download').firstElementChild;
+        [link.href, link.download, link.textContent] = [`exported/${encodeURIComponent(s.file)}`, s.file, `Download ${s.file}`];
         element('export').disabled = e.state === 'writing';
     }
 

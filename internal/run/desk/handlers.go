@@ -52,6 +52,7 @@ func (d *Desk) handle(s *view.Server) {
 		return done, nil
 	}))
 	s.HandlePost("show", http.HandlerFunc(d.open))
+	s.HandlePost(showPath, http.HandlerFunc(d.pass))
 	s.HandlePost("upload", http.HandlerFunc(d.upload))
 }
 
@@ -60,6 +61,7 @@ type wish struct {
 	Path string `json:"path"`
 	Job  string `json:"job"`
 	Now  bool   `json:"now"`
+	Edit bool   `json:"edit"`
 }
 
 var done = struct{}{}
@@ -156,7 +158,7 @@ func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
 		view.AnswerError(w, http.StatusBadRequest, err)
 		return
 	}
-	id, err := d.show(r.Context(), v.Path)
+	id, err := d.show(r.Context(), v.Path, v.Edit)
 	if err != nil {
 		view.AnswerError(w, http.StatusBadRequest, err)
 		return

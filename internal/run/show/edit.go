@@ -43,7 +43,8 @@ type editor struct {
 
 	mu      sync.Mutex
 	state   view.EditState
-	change  chan struct{} // closed and replaced when state changes
+	change  chan struct{}     // closed and replaced when state changes
+	files   map[string]string // that were exported, by name
 	writing sync.WaitGroup
 	ctx     context.Context // of what is written
 	cancel  context.CancelFunc
@@ -53,7 +54,7 @@ func newEditor(console *cli.Console, o *Options, s *streamed, at placed, means [
 	origin [3]float64) *editor {
 	e := &editor{streamed: s, console: console, path: o.Path, folder: o.ExportTo, at: at, origin: origin,
 		edit: edit.New(means), means: drawn.Means, logits: drawn.LogitOpacities,
-		drawn: slices.Clone(drawn.LogitOpacities), change: make(chan struct{})}
+		drawn: slices.Clone(drawn.LogitOpacities), change: make(chan struct{}), files: map[string]string{}}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.tell(true)
 	return e
@@ -138,7 +139,7 @@ func (o *Options) checkEdit() error {
 	return nil
 }
 
-// Edits implements view.Edited, as EditsChange, Edit and Export do.
+// Edits implements view.Edited, as EditsChange, Edit, Export and Exported do.
 func (e *editor) Edits() view.EditState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -375,6 +376,12 @@ func (e *editor) Export(q *view.ExportQuery) error {
 	return nil
 }
 
+func (e *editor) Exported(name string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.files[name]
+}
+
 // write writes an export and says how that went.
 func (e *editor) write(x *edit.Export, left int) {
 	lost, err := x.Write(e.ctx)
@@ -398,6 +405,10 @@ func (e *editor) write(x *edit.Export, left int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.state.Export, e.state.Name = save, e.freeName()
+	if err == nil {
+		e.state.File = filepath.Base(x.To)
+		e.files[e.state.File] = x.To
+	}
 	e.changed()
 }
 
