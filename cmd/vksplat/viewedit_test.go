@@ -219,8 +219,8 @@ func TestViewEdit(t *testing.T) {
 		t.Fatalf("kept: %v, %v", kept, err)
 	}
 	again := startEdit(t, model, dir, "--edits", kept[0])
-	if s := again.edit(`{"do":"crop","keep":"inside","turn":20,"box":[` + numbersOf(box) + `]}`); s.Splats != last.Splats ||
-		!bytes.Equal(again.frame(0), shown) {
+	s = again.edit(`{"do":"crop","keep":"inside","turn":20,"box":[` + numbersOf(box) + `]}`)
+	if s.Splats != last.Splats || !bytes.Equal(again.frame(0), shown) {
 		t.Errorf("gone on: %d splats, want %d, or another picture", s.Splats, last.Splats)
 	}
 	again.end()
