@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -332,5 +333,76 @@ func TestViewEditPlaces(t *testing.T) {
 		if code != 2 || !strings.Contains(stderr.String(), c.want) || !strings.Contains(stderr.String(), "hint:") {
 			t.Errorf("%q: exit code %d\n%s%s", c.args, code, &stdout, &stderr)
 		}
+	}
+}
+
+// TestPlayEdit edits a model in a browser that no name leads out of, with a mouse and on a phone.
+func TestPlayEdit(t *testing.T) {
+	needDevice(t)
+	model, _ := cityModel(t, 20_000)
+	dir := t.TempDir()
+	v := startShown(t, "open in a browser: ", "view", model, "--edit", "--no-open", "--export-to", dir)
+	var log struct {
+		Requests, Errors, Violations []string
+
+		Counts            map[string]int
+		Boxed, PhoneBox   []any
+		Faces             [][]string
+		Sizes             []float64
+		Written, Download string
+		Refused           string
+		Wide              int
+		Tools             []struct{ X, Y, Width, Height float64 }
+	}
+	playtest.Run(t, filepath.Join("testdata", "edit.py"),
+		map[string]any{"url": v.address, "shots": os.Getenv("VKSPLAT_SHOTS")}, &log)
+	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	v.wait(t)
+	n := log.Counts
+	if n["whole"] != 20_000 || n["inside"] >= n["whole"] || n["undone"] != n["whole"] || n["redone"] != n["inside"] ||
+		n["brushed"] >= n["inside"] {
+		t.Errorf("splats: %v", n)
+	}
+	if n["phone reset"] != n["whole"] || n["phone two fingers"] != n["phone brushed"] || n["phone brushed"] >= n["whole"] ||
+		n["phone undone"] != n["whole"] {
+		t.Errorf("splats on the phone: %v", n)
+	}
+	if len(log.Faces) != 2 || slices.Equal(log.Faces[0], log.Faces[1]) || log.Boxed[0] != true ||
+		log.Boxed[1].(float64) < 200 {
+		t.Errorf("the box: %v, drawn %v", log.Faces, log.Boxed)
+	}
+	if len(log.Sizes) != 2 || log.Sizes[1] <= log.Sizes[0] {
+		t.Errorf("sizes of the brush: %v", log.Sizes)
+	}
+	source, err := splatfile.Open(filepath.Join(dir, "from the page.spz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := source.Info().N; got != n["brushed"] || log.Download != "from the page.spz" ||
+		!strings.Contains(log.Refused, "there already") {
+		t.Errorf("%s, %d splats, want %d; downloaded %q; again: %q", log.Written, got, n["brushed"], log.Download,
+			log.Refused)
+	}
+	if err := source.Close(); err != nil {
+		t.Error(err)
+	}
+	if log.Wide > 390 || len(log.Tools) != 5 {
+		t.Errorf("on a phone: %d px wide, %d tools", log.Wide, len(log.Tools))
+	}
+	for _, b := range log.Tools {
+		if b.X < 0 || b.X+b.Width > 390 || b.Y+b.Height > 844 || b.Height < 40 {
+			t.Errorf("a tool on a phone: %+v", b)
+		}
+	}
+	at, _, _ := strings.Cut(v.address, "?")
+	for _, r := range log.Requests {
+		if !strings.HasPrefix(r, at) && !strings.HasPrefix(r, "data:") {
+			t.Errorf("the page asks for %s", r)
+		}
+	}
+	if len(log.Errors) > 0 || len(log.Violations) > 0 {
+		t.Errorf("errors %q, against the policy %q", log.Errors, log.Violations)
 	}
 }
