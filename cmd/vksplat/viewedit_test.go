@@ -352,6 +352,7 @@ func TestPlayEdit(t *testing.T) {
 		Written, Download string
 		Refused           string
 		Wide              int
+		Overlay           bool
 		Tools             []struct{ X, Y, Width, Height float64 }
 	}
 	playtest.Run(t, filepath.Join("testdata", "edit.py"),
@@ -372,6 +373,9 @@ func TestPlayEdit(t *testing.T) {
 	if len(log.Faces) != 2 || slices.Equal(log.Faces[0], log.Faces[1]) || log.Boxed[0] != true ||
 		log.Boxed[1].(float64) < 200 {
 		t.Errorf("the box: %v, drawn %v", log.Faces, log.Boxed)
+	}
+	if log.Overlay {
+		t.Error("the stroke is left on the picture")
 	}
 	if len(log.Sizes) != 2 || log.Sizes[1] <= log.Sizes[0] {
 		t.Errorf("sizes of the brush: %v", log.Sizes)

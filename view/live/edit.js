@@ -305,9 +305,15 @@ export class Editor {
         for (const k of ['left', 'top', 'width', 'height']) {
             canvas.style[k] = `${r[k]}px`;
         }
-        [canvas.width, canvas.height] = [Math.max(1, Math.round(r.width * scale)), Math.max(1, Math.round(r.height * scale))];
+        const [width, height] = [Math.max(1, Math.round(r.width * scale)), Math.max(1, Math.round(r.height * scale))];
+        if (canvas.width !== width || canvas.height !== height) {
+            [canvas.width, canvas.height] = [width, height];
+        }
         const g = canvas.getContext('2d');
-        g.scale(scale, scale);
+        g.setTransform(scale, 0, 0, scale, 0, 0);
+        g.clearRect(0, 0, r.width + 1, r.height + 1);
+        // Chromium may go on showing what a canvas that is only cleared showed before.
+        canvas.hidden = this.tool !== 'box' && !(this.painting && this.brush.visible) && !(this.places || []).length;
         if (this.tool === 'box') {
             this.box.draw(g, this.page.camera, r, this.hand && this.hand.face);
         } else if (this.painting) {

@@ -25,6 +25,8 @@ export class Brush {
         return this.path.length < MOST;
     }
 
+    get visible() { return this.path.length > 0 || this.over !== null; }
+
     draw(g, r) {
         const size = 2 * this.radius * r.height;
         g.lineCap = g.lineJoin = 'round';

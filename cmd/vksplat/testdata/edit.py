@@ -136,6 +136,7 @@ def phone(browser, task, log):
     x, y = p.middle()
     counts["phone brushed"] = p.changed(lambda: fingers(page, (x - 120, y, x + 120, y + 40)))
     p.shoot("phone")
+    log["overlay"] = page.is_visible("#overlay")
     fingers(page, (x - 20, y, x - 60, y), (x + 20, y, x + 60, y))  # come nearer, and remove nothing
     page.tap("[data-tool=box]")
     log["phoneBox"] = [page.is_visible("#inside"), page.evaluate("document.documentElement.scrollWidth")]
