@@ -201,6 +201,7 @@ func TestViewEdit(t *testing.T) {
 	e.edit(brush)
 
 	// Up, and another box in the turned frame.
+	e.checkUps()
 	up := e.edit(`{"do":"up","up":"+x"}`)
 	if !up.Chosen || up.Up != [3]float64{1, 0, 0} {
 		t.Errorf("up: %+v", up)
@@ -227,6 +228,21 @@ func TestViewEdit(t *testing.T) {
 	again.end()
 	if after, err := os.ReadFile(model); err != nil || !bytes.Equal(after, before) {
 		t.Errorf("the model's own file is another: %v", err)
+	}
+}
+
+// checkUps chooses up by what the cameras see, which look down on a city whose up is +z.
+func (e *edited) checkUps() {
+	e.t.Helper()
+	picture := fmt.Sprintf(lookQuery, 1)
+	for _, body := range []string{`{"do":"up","up":"photos"}`, `{"do":"up","up":"view","view":` + picture + `}`,
+		`{"do":"floor","path":[[0.1,0.9],[0.9,0.9],[0.5,0.2]],"view":` + picture + `}`} {
+		if s := e.edit(body); !s.Chosen || s.Up == [3]float64{} {
+			e.t.Errorf("%s: %+v", body, s)
+		} else if floor := strings.Contains(body, "floor"); floor && s.Up[2] < 0.7 {
+			e.t.Errorf("the floor's up is %v, +z is", s.Up)
+		}
+		e.edit(`{"do":"undo"}`)
 	}
 }
 
@@ -332,6 +348,53 @@ func TestViewEditPlaces(t *testing.T) {
 		code := run(append([]string{"view", out, "--no-open"}, c.args...), &stdout, &stderr)
 		if code != 2 || !strings.Contains(stderr.String(), c.want) || !strings.Contains(stderr.String(), "hint:") {
 			t.Errorf("%q: exit code %d\n%s%s", c.args, code, &stdout, &stderr)
+		}
+	}
+}
+
+// TestConvertEdits has convert refuse edits of another model, and what contradicts them.
+func TestConvertEdits(t *testing.T) {
+	model, _ := cityModel(t, 100)
+	other, _ := cityModel(t, 101)
+	source, err := splatfile.Open(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := splatfile.All(source)
+	if err := errors.Join(err, source.Close()); err != nil {
+		t.Fatal(err)
+	}
+	state, dir := edit.New(all.Means), t.TempDir()
+	for _, op := range []edit.Operation{{Remove: []uint32{3, 40}}, {Up: &[3]float64{0, 0, 1}}} {
+		if _, err := state.Do(op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edits, bad := filepath.Join(dir, "a"+edit.FileSuffix), filepath.Join(dir, "bad"+edit.FileSuffix)
+	if err := errors.Join(state.Document().Write(edits),
+		os.WriteFile(bad, []byte(`{"version":1,"x":2}`), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{model, "--edits", edits}, 0, "60 splats"},
+		{[]string{model, "--edits", edits, "--max-splats", "10"}, 0, "10 splats"},
+		{[]string{other, "--edits", edits}, 65, "of a model of 100 splats, this one has 101"},
+		{[]string{model, "--edits", bad}, 65, "this is no file of edits"},
+		{[]string{model, "--edits", filepath.Join(dir, "none")}, 65, "read edits"},
+		{[]string{model, "--edits", edits, "--orient", "up"}, 2, "the edits say where up is"},
+		{[]string{model, other, "--merge", "--edits", edits}, 2, "edits are of one model"},
+	} {
+		var stdout, stderr bytes.Buffer
+		out := filepath.Join(dir, fmt.Sprint("out", i, ".ply"))
+		code := run(append(append([]string{"convert"}, c.args...), out), &stdout, &stderr)
+		said := stdout.String() + stderr.String()
+		if code != c.code || !strings.Contains(said, c.want) || code != 0 && !strings.Contains(said, "hint:") ||
+			output.IsFile(out) != (code == 0) {
+			t.Errorf("%q: exit code %d\n%s", c.args, code, said)
 		}
 	}
 }

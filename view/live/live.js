@@ -360,7 +360,10 @@ const fly = (now) => {
 const flyKeys = scene.edit ? [['ArrowRight', 'ArrowLeft'], ['PageUp', 'PageDown'], ['ArrowUp', 'ArrowDown']] : [['KeyD', 'KeyA'], ['KeyE', 'KeyQ'], ['KeyW', 'KeyS']];
 const modes = ['picture', 'depth', 'centres', 'ellipsoids', 'error'];
 window.addEventListener('keydown', (e) => {
-    if (['INPUT', 'SELECT'].includes(e.target.tagName) || editor && editor.key(e) || e.ctrlKey || e.metaKey || e.altKey) {
+    if (e.target.matches('select, input:not([type=range], [type=checkbox])') || editor && editor.key(e)) {
+        return;
+    }
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === 'INPUT') {
         return;
     }
     if (flyKeys.flat().includes(e.code)) {

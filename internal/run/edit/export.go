@@ -62,25 +62,28 @@ func (x *Export) Check() error {
 	return nil
 }
 
-// Write writes the files and says what the format could not keep, a sentence each. The model comes last; where it
-// fails, none of the files stays.
-func (x *Export) Write(ctx context.Context) (lost []string, err error) {
+// Write writes the files, and says how many splats the model has and what its format could not keep, a sentence each.
+// The model comes last; where it fails, none of the files stays.
+func (x *Export) Write(ctx context.Context) (splats int, lost []string, err error) {
 	if err := x.Check(); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	release, err := output.Claim(filepath.Dir(x.To), false)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer release()
 	model, err := splatfile.Open(x.From)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
 	edited, _, err := splatfile.Select(&stoppable{model, ctx}, splatfile.Selection{Removed: x.Removed})
 	if err != nil {
-		return nil, err
+		return 0, nil, err
+	}
+	if splats = edited.Info().N; splats == 0 {
+		return 0, nil, &fault.Error{Op: "export", Path: x.From, Err: errors.New("no splat is left to write")}
 	}
 	up := upright(x.Up)
 	if x.Up != nil {
@@ -92,14 +95,15 @@ func (x *Export) Write(ctx context.Context) (lost []string, err error) {
 		}
 	}()
 	if err := x.Edits.Write(x.EditsFile()); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if len(x.Cameras) > 0 {
 		if err := inria.WriteCameras(x.CamerasFile(), movedCameras(x.Cameras, up), x.HeldOut...); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 	}
-	return x.Format.Write(x.To, edited, splatfile.WriteOptions{Generator: x.Generator})
+	lost, err = x.Format.Write(x.To, edited, splatfile.WriteOptions{Generator: x.Generator})
+	return splats, lost, err
 }
 
 // movedCameras turns cameras with a model.

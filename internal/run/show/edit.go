@@ -363,7 +363,6 @@ func (e *editor) Export(q *view.ExportQuery) error {
 	if err := x.Check(); err != nil {
 		return err
 	}
-	left := e.edit.Kept()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state.Export.State == view.SaveWriting {
@@ -372,7 +371,7 @@ func (e *editor) Export(q *view.ExportQuery) error {
 	e.kept.Store(true)
 	e.state.Export = view.Save{State: view.SaveWriting, Text: filepath.Base(x.To)}
 	e.changed()
-	e.writing.Go(func() { e.write(x, left) })
+	e.writing.Go(func() { e.write(x) })
 	return nil
 }
 
@@ -383,8 +382,8 @@ func (e *editor) Exported(name string) string {
 }
 
 // write writes an export and says how that went.
-func (e *editor) write(x *edit.Export, left int) {
-	lost, err := x.Write(e.ctx)
+func (e *editor) write(x *edit.Export) {
+	splats, lost, err := x.Write(e.ctx)
 	if errors.Is(err, context.Canceled) {
 		err = errOver
 	}
@@ -393,7 +392,7 @@ func (e *editor) write(x *edit.Export, left int) {
 		save = view.Save{State: view.SaveFailed, Text: err.Error()}
 		e.kept.Store(false)
 	} else {
-		save.Text = fmt.Sprintf("%s: %s", x.To, cli.Count(left, "splat"))
+		save.Text = fmt.Sprintf("%s: %s", x.To, cli.Count(splats, "splat"))
 		if bytes, err := splatfile.Size(x.To); err == nil {
 			save.Text += ", " + pipeline.BytesText(bytes)
 		}
@@ -415,8 +414,8 @@ func (e *editor) write(x *edit.Export, left int) {
 // close ends what is written, and what is drawn. Operations that no export holds are kept as a file of edits.
 func (e *editor) close() error {
 	e.cancel()
+	err := e.streamed.close() // nobody has the turn from here on, and begins to write
 	e.writing.Wait()
-	err := e.streamed.close() // nobody has the turn from here on
 	if done, _ := e.edit.Steps(); done > 0 && !e.kept.Load() {
 		path := filepath.Join(e.folder, e.freeName()+edit.FileSuffix)
 		if failed := e.edit.Document().Write(path); failed != nil {
