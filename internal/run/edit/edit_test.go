@@ -302,7 +302,7 @@ func TestFloor(t *testing.T) {
 		for i := range c.Width * c.Height { // the floor is at y = 1
 			u, v := (float64(i%c.Width)+0.5-c.Cx)/c.Fx, (float64(i/c.Width)+0.5-c.Cy)/c.Fy
 			if r := math.Hypot(u, v); model == scene.Fisheye && r > 0 {
-				u, v = u/r*math.Tan(r), v/r*math.Tan(r)
+				v = v / r * math.Tan(r)
 			}
 			if down := v*cos + sin; down > 0.01 {
 				s[3*i], s[3*i+1] = float32(0.5/down), 0.5
