@@ -221,7 +221,8 @@ const runButtons = (run, job) => {
             }, { class: 'quiet' }) : null];
     }
     return [run.has_model ? action('Open model', () => openModel(run.path), { class: 'primary' }) : null,
-        run.has_model ? action('Edit', () => openModel(run.path, true), { title: 'remove parts of the model, choose which way is up, and export a new file' }) : null,
+        run.has_model ? action('Edit', () => openModel(run.path, true),
+            { title: 'remove parts of the model, choose which way is up, export a new file' }) : null,
         run.resumable ? action('Continue training', async () => {
             await post('resume', { path: run.path });
             asked();

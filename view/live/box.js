@@ -1,4 +1,5 @@
-// The box of an edit: where it stands, how it is drawn over the picture, and how its faces are dragged. Numbers are in the frame of an export, whose up is -y once it is chosen.
+// The box of an edit: where it stands, how it is drawn over the picture, and how its faces are dragged. Numbers are in
+// the frame of an export, whose up is -y once it is chosen.
 
 const add = (a, b, s = 1) => [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]];
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -9,7 +10,8 @@ const axisNames = ['x', 'y', 'z'];
 
 // Where a camera shows a point of its frame: px in a rectangle, and the depth.
 export const project = (camera, r, p) => {
-    const d = add(p, camera.position, -1), z = dot(d, camera.forward), f = r.height / 2 / camera.tangent / Math.max(z, NEAR);
+    const d = add(p, camera.position, -1), z = dot(d, camera.forward);
+    const f = r.height / 2 / camera.tangent / Math.max(z, NEAR);
     return [r.width / 2 + f * dot(d, camera.right), r.height / 2 + f * dot(d, camera.down), z];
 };
 
@@ -28,7 +30,7 @@ export class Box {
 
     get numbers() {
         const round = (x) => Number((Math.round(x / this.step) * this.step).toPrecision(12));
-        return [...this.middle.map((m, k) => round(m - this.half[k])), ...this.middle.map((m, k) => round(m + this.half[k]))];
+        return [-1, 1].flatMap((side) => this.middle.map((m, k) => round(m + side * this.half[k])));
     }
 
     set numbers(v) {
@@ -51,7 +53,11 @@ export class Box {
     }
 
     // A direction of an export in the camera's frame, and back; lengths are the camera's.
-    out(v) { return [0, 1, 2].map((i) => this.frame.scale * (this.axes[i] * v[0] + this.axes[3 + i] * v[1] + this.axes[6 + i] * v[2])); }
+    out(v) {
+        const row = (i) => this.axes[i] * v[0] + this.axes[3 + i] * v[1] + this.axes[6 + i] * v[2];
+        return [0, 1, 2].map((i) => this.frame.scale * row(i));
+    }
+
     back(v) { return [0, 1, 2].map((i) => dot(this.axes.slice(3 * i, 3 * i + 3), v) / this.frame.scale); }
 
     // The place of a corner, or of a face's middle: each number is -1, 0 or 1.
@@ -91,7 +97,8 @@ export class Box {
         const here = this.at(h.corner), [x, y, z] = project(camera, r, here);
         if (h.axis < 0) {
             const unit = 2 * camera.tangent * z / r.height;
-            this.middle = add(this.middle, this.back(add(camera.right.map((v) => v * dx * unit), camera.down, dy * unit)));
+            const by = add(camera.right.map((v) => v * dx * unit), camera.down, dy * unit);
+            this.middle = add(this.middle, this.back(by));
             return;
         }
         const along = [0, 0, 0];

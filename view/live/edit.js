@@ -1,13 +1,15 @@
 import { Box } from './box.js';
 import { Brush } from './paint.js';
 
-// Editing on the page of a finished model (view/edit.go): tools, what hands do with them, and what is asked of vksplat, which keeps the operations and draws what is left.
+// Editing on the page of a finished model (view/edit.go): tools, what hands do with them, and what is asked of vksplat,
+// which keeps the operations and draws what is left.
 
 const element = (id) => document.getElementById(id);
 const count = (n) => n.toLocaleString('en');
 
 const post = async (name, body) => {
-    const answer = await fetch(name, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+    const headers = { 'Content-Type': 'application/json' };
+    const answer = await fetch(name, { method: 'POST', headers, body: JSON.stringify(body) });
     const said = await answer.json().catch(() => ({}));
     if (!answer.ok) {
         throw new Error([said.error || 'vksplat does not answer', said.hint].filter(Boolean).join(' — '));
@@ -42,7 +44,8 @@ export class Editor {
         }
         const before = this.state;
         this.state = s;
-        element('left').textContent = s.splats === s.of ? `${count(s.of)} splats` : `${count(s.splats)} of ${count(s.of)} splats are left`;
+        element('left').textContent = s.splats === s.of ? `${count(s.of)} splats`
+            : `${count(s.splats)} of ${count(s.of)} splats are left`;
         element('doing').textContent = `${count(s.splats)} splats`;
         element('undo').disabled = element('reset').disabled = !s.done;
         element('redo').disabled = !s.undone;
@@ -61,14 +64,17 @@ export class Editor {
         if (before.name !== s.name && (!before.name || element('name').value === before.name)) {
             element('name').value = s.name;
         }
-        const e = s.export, text = { writing: `${e.text} is being written.`, saved: `Written: ${e.text}`, failed: `Not written: ${e.text}` };
-        element('exported').textContent = text[e.state] || '';
-        element('exported').hidden = !e.state;
-        element('exported').classList.toggle('bad', e.state === 'failed');
+        const { state, text } = s.export;
+        const begins = { writing: 'Being written: ', saved: 'Written: ', failed: 'Not written: ' };
+        element('exported').textContent = state && begins[state] + text;
+        element('exported').hidden = !state;
+        element('exported').classList.toggle('bad', state === 'failed');
         element('download').hidden = !s.file;
         const link = element('download').firstElementChild;
-        [link.href, link.download, link.textContent] = [`exported/${encodeURIComponent(s.file)}`, s.file, `Download ${s.file}`];
-        element('export').disabled = e.state === 'writing';
+        link.href = `exported/${encodeURIComponent(s.file)}`;
+        link.download = s.file;
+        link.textContent = `Download ${s.file}`;
+        element('export').disabled = state === 'writing';
     }
 
     async ask(body, name = 'edit') {
@@ -185,7 +191,8 @@ export class Editor {
             this.draw();
         };
         element('upright').onclick = () => this.setUp();
-        element('export').onclick = () => this.ask({ name: element('name').value, format: element('format').value }, 'export');
+        element('export').onclick = () => this.ask({ name: element('name').value, format: element('format').value },
+            'export');
         element('up').querySelector('[value=photos]').hidden = !this.page.scene.cameras.length;
         element('stage').addEventListener('pointerleave', () => {
             this.brush.over = null;
@@ -255,7 +262,8 @@ export class Editor {
             return;
         }
         if (hand.what === 'stroke' && this.brush.path.length) {
-            this.ask({ do: 'brush', view: this.page.view(), path: this.brush.path, radius: this.brush.radius, through: element('through').checked });
+            const { path, radius } = this.brush;
+            this.ask({ do: 'brush', view: this.page.view(), path, radius, through: element('through').checked });
         }
         this.drop();
     }
@@ -286,9 +294,9 @@ export class Editor {
         if (e.ctrlKey || e.metaKey || e.altKey) {
             return false;
         }
-        const done = { KeyB: () => this.choose('box'), KeyD: () => this.choose('brush'), Escape: () => this.choose('look') }[e.code];
-        if (done) {
-            done();
+        const tool = { KeyB: 'box', KeyD: 'brush', Escape: 'look' }[e.code];
+        if (tool) {
+            this.choose(tool);
             return true;
         }
         if (this.painting && (e.key === '[' || e.key === ']')) {
@@ -305,7 +313,7 @@ export class Editor {
         for (const k of ['left', 'top', 'width', 'height']) {
             canvas.style[k] = `${r[k]}px`;
         }
-        const [width, height] = [Math.max(1, Math.round(r.width * scale)), Math.max(1, Math.round(r.height * scale))];
+        const [width, height] = [r.width, r.height].map((n) => Math.max(1, Math.round(n * scale)));
         if (canvas.width !== width || canvas.height !== height) {
             [canvas.width, canvas.height] = [width, height];
         }

@@ -42,7 +42,8 @@ const connect = () => {
         note('');
         if (finished) {
             document.body.dataset.connected = 'true';
-            element('doing').textContent = `${(editor ? editor.state.splats : scene.splats).toLocaleString('en')} splats`;
+            const splats = editor ? editor.state.splats : scene.splats;
+            element('doing').textContent = `${splats.toLocaleString('en')} splats`;
         }
         look();
     };
@@ -104,7 +105,8 @@ let still = 0;
 const view = (r, scale = 1) => {
     const side = (n) => Math.min(Math.max(Math.round(n * scale), 16), 2560);
     const v = { camera: chosen, width: side(r.width), height: side(r.height), mode };
-    return chosen < 0 ? Object.assign(v, { quaternion: camera.quaternion, position: camera.position, tangent: camera.tangent }) : v;
+    const { quaternion, position, tangent } = camera;
+    return chosen < 0 ? { ...v, quaternion, position, tangent } : v;
 };
 
 const send = () => {
@@ -357,7 +359,8 @@ const fly = (now) => {
     requestAnimationFrame(fly);
 };
 // Right and left, up and down, forward and back; the letters are tools where there are some.
-const flyKeys = scene.edit ? [['ArrowRight', 'ArrowLeft'], ['PageUp', 'PageDown'], ['ArrowUp', 'ArrowDown']] : [['KeyD', 'KeyA'], ['KeyE', 'KeyQ'], ['KeyW', 'KeyS']];
+const flyKeys = scene.edit ? [['ArrowRight', 'ArrowLeft'], ['PageUp', 'PageDown'], ['ArrowUp', 'ArrowDown']]
+    : [['KeyD', 'KeyA'], ['KeyE', 'KeyQ'], ['KeyW', 'KeyS']];
 const modes = ['picture', 'depth', 'centres', 'ellipsoids', 'error'];
 window.addEventListener('keydown', (e) => {
     if (e.target.matches('select, input:not([type=range], [type=checkbox])') || editor && editor.key(e)) {

@@ -1,4 +1,5 @@
-// The brush of an edit: what a hand paints over the picture. Places go from 0 at the left and the top to 1 at the right and at the bottom.
+// The brush of an edit: what a hand paints over the picture. Places go from 0 at the left and the top to 1 at the right
+// and at the bottom.
 
 const MOST = 900; // places of a stroke
 

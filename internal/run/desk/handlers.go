@@ -77,10 +77,10 @@ func reads(f func(q query) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(r.URL.Query().Get)
 		if err != nil {
-			view.AnswerError(w, statusOf(err), err)
+			answerError(w, statusOf(err), err)
 			return
 		}
-		view.Answer(w, v)
+		answer(w, v)
 	})
 }
 
@@ -89,17 +89,19 @@ func changes[T any](f func(r *T) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := view.Asked[T](w, r, maxBody)
 		if err != nil {
-			view.AnswerError(w, http.StatusBadRequest, err)
+			answerError(w, http.StatusBadRequest, err)
 			return
 		}
 		result, err := f(v)
 		if err != nil {
-			view.AnswerError(w, statusOf(err), err)
+			answerError(w, statusOf(err), err)
 			return
 		}
-		view.Answer(w, result)
+		answer(w, result)
 	})
 }
+
+var answer, answerError = view.Answer, view.AnswerError
 
 func statusOf(err error) int {
 	if errors.Is(err, fault.ErrUsage) || errors.Is(err, fault.ErrData) {
@@ -125,11 +127,11 @@ func (d *Desk) state(w http.ResponseWriter, _ *http.Request) {
 	jobs, err := json.Marshal(list)
 	d.mu.Unlock()
 	if err != nil {
-		view.AnswerError(w, http.StatusInternalServerError, err)
+		answerError(w, http.StatusInternalServerError, err)
 		return
 	}
 	s.Jobs = jobs
-	view.Answer(w, s)
+	answer(w, s)
 }
 
 // visit lists a folder. A run that is visited is among the runs from then on.
@@ -155,15 +157,15 @@ func (d *Desk) visit(rel string) (*listing, error) {
 func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
 	v, err := view.Asked[wish](w, r, maxBody)
 	if err != nil {
-		view.AnswerError(w, http.StatusBadRequest, err)
+		answerError(w, http.StatusBadRequest, err)
 		return
 	}
 	id, err := d.show(r.Context(), v.Path, v.Edit)
 	if err != nil {
-		view.AnswerError(w, http.StatusBadRequest, err)
+		answerError(w, http.StatusBadRequest, err)
 		return
 	}
-	view.Answer(w, map[string]string{"at": showPath + id + "/"})
+	answer(w, map[string]string{"at": showPath + id + "/"})
 }
 
 // file serves what was exported or rendered.

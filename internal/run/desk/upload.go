@@ -11,7 +11,6 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/view"
 )
 
 // spareBytes stay free on the disk that uploads go to.
@@ -26,19 +25,19 @@ func (d *Desk) upload(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	folder, name := plainName(q.Get("folder")), plainName(q.Get("file"))
 	if folder == "" || name == "" || !isPhoto(name) {
-		view.AnswerError(w, http.StatusBadRequest, fault.Usagef("drop photos or videos", "upload: %.80q is neither a photo "+
+		answerError(w, http.StatusBadRequest, fault.Usagef("drop photos or videos", "upload: %.80q is neither a photo "+
 			"nor a video", q.Get("file")))
 		return
 	}
 	size := r.ContentLength
 	dir := filepath.Join(d.data(uploadsFolder), folder)
 	if err := d.roomFor(dir, size); err != nil {
-		view.AnswerError(w, http.StatusRequestEntityTooLarge, err)
+		answerError(w, http.StatusRequestEntityTooLarge, err)
 		return
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Lstat(path); err == nil {
-		view.AnswerError(w, http.StatusConflict, fault.Usagef("rename it", "upload: there is already a %s", name))
+		answerError(w, http.StatusConflict, fault.Usagef("rename it", "upload: there is already a %s", name))
 		return
 	}
 	err := atomicfile.Write(path, func(f io.Writer) error {
@@ -49,10 +48,10 @@ func (d *Desk) upload(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		view.AnswerError(w, http.StatusBadRequest, fmt.Errorf("upload %s: %w", name, fault.Pathless(err)))
+		answerError(w, http.StatusBadRequest, fmt.Errorf("upload %s: %w", name, fault.Pathless(err)))
 		return
 	}
-	view.Answer(w, map[string]string{"path": d.relative(dir)})
+	answer(w, map[string]string{"path": d.relative(dir)})
 }
 
 // roomFor makes a folder of uploads and refuses what does not fit into its bounds or on the disk.
