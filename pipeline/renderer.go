@@ -35,6 +35,7 @@ const rendersInFlight = 3
 type Renderer struct {
 	e      *engine
 	cfg    RenderConfig
+	splats int // of the model
 	atOnce int
 	queued int             // parts ever submitted
 	flying []*drawing      // pictures in the order in which they came, those that are not complete
@@ -97,7 +98,7 @@ func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg R
 	}
 	e.model.setUnit(s.N)
 	e.looks = cfg.Looks
-	r := &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
+	r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
 	if err = e.loadParts(s, p); err == nil {
 		err = e.buildToFit()
 	}

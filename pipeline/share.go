@@ -82,7 +82,7 @@ func (m *share) visible(c *scene.Camera, near float64, first, rows int) []uint32
 	b := newBounds(c, near, first, rows)
 	m.eachBlock(func(block, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			if !b.misses(m.whole.Means[3*i:3*i+3], float64(m.widths[i])) {
+			if m.whole.LogitOpacities[i] > HiddenLogit && !b.misses(m.whole.Means[3*i:3*i+3], float64(m.widths[i])) {
 				lists[block] = append(lists[block], uint32(i))
 			}
 		}
@@ -254,7 +254,7 @@ func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg 
 		}
 		e.model.setUnit(most)
 		e.looks = cfg.Looks
-		r := &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
+		r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
 		if r.share, err = e.loadShare(s, p, most); err == nil {
 			err = e.buildToFit()
 		}

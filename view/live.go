@@ -215,6 +215,7 @@ type liveJSON struct {
 	// Of a finished model; of a training they are not there.
 	Splats int         `json:"splats,omitempty"`
 	Start  *LiveCamera `json:"start,omitempty"` // where the free camera stands first
+	Edit   *EditPage   `json:"edit,omitempty"`  // of one that is edited
 }
 
 // ShowTraining serves a page with a training. up is the photos', a unit vector in the cameras' frame.

@@ -89,7 +89,7 @@ func proxyTo(at *url.URL, session string, transport http.RoundTripper) *httputil
 	}
 }
 
-// Pass answers a request by what the other server has at name. Only GET and HEAD come here.
+// Pass answers a request by what the other server has at name. That server bounds the body.
 func (l *Relay) Pass(w http.ResponseWriter, r *http.Request, name string) {
 	r = r.Clone(r.Context())
 	r.URL.Path, r.URL.RawPath = name, ""

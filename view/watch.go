@@ -30,6 +30,7 @@ const (
 type watch struct {
 	scene    Streamed
 	training Training // nil of a finished model
+	edited   Edited   // nil of what is not edited
 	cameras  int      // how many there are
 	places   chan struct{}
 
@@ -56,6 +57,7 @@ type message struct {
 	Status  *Status    `json:"status,omitempty"`
 	History []Moment   `json:"history,omitempty"`
 	Losses  []ViewLoss `json:"losses,omitempty"`
+	Edits   *EditState `json:"edits,omitempty"`
 	Error   string     `json:"error,omitempty"`
 }
 
@@ -189,11 +191,14 @@ func signal(c chan struct{}) {
 func (v *watcher) frames(ctx context.Context) error {
 	refresh := time.NewTicker(refreshEvery)
 	defer refresh.Stop()
+	changed := v.edits()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-v.turned:
+		case <-changed:
+			changed = v.edits()
 		case <-refresh.C:
 			if v.training == nil || v.training.Status().Paused {
 				continue
@@ -232,7 +237,7 @@ func (v *watcher) tell(ctx context.Context) error {
 	defer losses.Stop()
 	defer ping.Stop()
 	if v.training == nil {
-		return v.keep(ctx, ping.C)
+		return v.tellEdits(ctx, ping.C)
 	}
 	m := message{History: v.training.History(), Losses: v.training.Losses()}
 	for {
@@ -262,15 +267,34 @@ func (v *watcher) tell(ctx context.Context) error {
 	}
 }
 
-// keep looks now and then whether the browser is still there.
-func (v *watcher) keep(ctx context.Context, now <-chan time.Time) error {
+// edits is closed when the edit has changed; nil of what is not edited.
+func (h *watch) edits() <-chan struct{} {
+	if h.edited == nil {
+		return nil
+	}
+	return h.edited.EditsChange()
+}
+
+// tellEdits sends how an edit goes, and looks now and then whether the browser is still there.
+func (v *watcher) tellEdits(ctx context.Context, now <-chan time.Time) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-now:
-			if v.ping(ctx) != nil {
+		changed := v.edits()
+		if v.edited != nil {
+			state := v.edited.Edits()
+			if v.send(ctx, message{Edits: &state}) != nil {
 				return nil
+			}
+		}
+		for wait := true; wait; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-changed:
+				wait = false
+			case <-now:
+				if v.ping(ctx) != nil {
+					return nil
+				}
 			}
 		}
 	}

@@ -85,7 +85,12 @@ func (f *fakeTraining) Do(_ context.Context, c Command) error {
 // watched serves f without a guard: that has its own tests.
 func watched(t *testing.T, f *fakeTraining) string {
 	t.Helper()
-	s := httptest.NewServer(newWatch(f, f))
+	return served(t, newWatch(f, f))
+}
+
+func served(t *testing.T, h *watch) string {
+	t.Helper()
+	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return "ws" + strings.TrimPrefix(s.URL, "http")
 }

@@ -47,6 +47,7 @@ func convertTable(o *convert.Options) []optionGroup {
 			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default -1: do not)"),
 		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ"),
 		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`"),
+		text(&o.Edits, "edits", "remove what the edits in `FILE` remove, and turn the model as they do; view --edit makes them"),
 		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1"),
 		float(&o.Outlier, "prune-outliers",
 			"drop isolated splats; those with a spacing `N` robust deviations above the median (4 if N is left "+

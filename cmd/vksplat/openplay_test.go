@@ -17,7 +17,7 @@ import (
 type worked struct {
 	Requests, Errors, Violations []string
 	Verdict, Costs, Watched      string
-	Stopped, Download            string
+	Stopped, Edited, Download    string
 	Continued                    []int // the step at which it stopped, and one after it went on
 	Bytes, Columns               int
 	Film                         float64 // seconds
@@ -67,6 +67,9 @@ func TestPlayDesk(t *testing.T) {
 	}
 	if len(log.Continued) != 2 || log.Continued[1] <= log.Continued[0] || log.Continued[0] == 0 {
 		t.Errorf("continued at steps %v", log.Continued)
+	}
+	if !strings.Contains(log.Edited, "are left") {
+		t.Errorf("edited: %q", log.Edited)
 	}
 	if log.Download != "garden-default.spz" || log.Bytes == 0 || log.Columns != 1 {
 		t.Errorf("downloaded %q, %d bytes; %d runs compared", log.Download, log.Bytes, log.Columns)

@@ -23,6 +23,10 @@ func viewTable(o *show.Options) []optionGroup {
 		truth(&o.Stream, "stream",
 			"draw on this machine and send pictures; for models too large for a browser; --stream=false sends the "+
 				"model, however large (default: from 10 million splats)"),
+		truth(&o.Edit, "edit",
+			"remove splats, choose which way is up and export the rest as a new file; this machine draws"),
+		text(&o.Edits, "edits", "with --edit, go on with the edits in `FILE`, which an export has beside it"),
+		text(&o.ExportTo, "export-to", "with --edit, export into the folder `DIR` (default: the current one)"),
 	}}, {options: deviceOptions(&o.Device)}, {options: []option{
 		other((*colourFlag)(&o.Background), "background",
 			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").oneOf("black",
@@ -42,7 +46,7 @@ func viewCommand(console *cli.Console) *cobra.Command {
 			"The viewer is part of vksplat and contacts no other machine. It starts at a training photo\n" +
 			"if cameras.json is beside the model. Models too large for a browser are drawn by this\n" +
 			"machine (--stream).",
-		Example: "  vksplat view out\n  vksplat view city_plan/out --stream\n  vksplat view model.ply --html model.html",
+		Example: "  vksplat view out\n  vksplat view out --edit\n  vksplat view city_plan/out --stream\n  vksplat view model.ply --html model.html",
 		Args:    one("FILE or folder"),
 	}
 	table := viewTable(o)

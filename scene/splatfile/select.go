@@ -17,11 +17,14 @@ type Selection struct {
 	MinOpacity float64     // 0 to 1: splats of a lower opacity go
 	Outliers   float64     // above 0: splats that stand alone go, see outliers
 	MaxSplats  int         // above 0: so many stay, those of the greatest importance
+	// Removed are the numbers of splats that go in any case; nil: none
+	Removed bitmap.Bitmap
 }
 
 // Dropped counts the splats that went, by the first reason that each had, in the order in which they are looked at.
 type Dropped struct {
 	Broken   int // a number is not finite, a rotation has no direction or a scale is beyond scene.HugeLog
+	Removed  int
 	Outside  int // of box or sphere
 	Faint    int
 	Outliers int
@@ -87,6 +90,8 @@ func (w *selector) look(piece *scene.Splats) error {
 		switch {
 		case broken(piece, i) != nil || slices.Max(piece.LogScales[3*i:3*i+3]) > scene.HugeLog:
 			w.d.Broken++
+		case w.s.Removed.Contains(uint32(id)):
+			w.d.Removed++
 		case w.outside(piece.Means[3*i : 3*i+3]):
 			w.d.Outside++
 		case w.s.MinOpacity > 0 && sigmoid(piece.LogitOpacities[i]) < w.s.MinOpacity:

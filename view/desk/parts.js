@@ -185,9 +185,9 @@ export const picture = (run, alt = '') => (run.picture
     ? h('img', { src: `picture?${new URLSearchParams({ run: run.path, at: run.picture })}`, alt, loading: 'lazy' })
     : h('div', { class: 'nopicture', 'aria-hidden': 'true' }, run.name.slice(0, 1).toUpperCase()));
 
-// Opens the viewer of a model on this page.
-export const openModel = async (path) => {
+// Opens the viewer of a model on this page, or the one that edits it.
+export const openModel = async (path, edit = false) => {
     toast('The model is being prepared.');
-    const { at } = await post('show', { path });
+    const { at } = await post('show', { path, edit });
     location.href = `${at}?desk`;
 };

@@ -55,6 +55,8 @@ const runButtons = (run, job) => {
         return [job.watch ? watchLink(job) : null, job.state === 'stopping' ? endNow(job) : stopButton(job)];
     }
     return [run.has_model ? action('Open model', () => openModel(run.path), { class: 'primary' }) : null,
+        run.has_model ? action('Edit', () => openModel(run.path, true),
+            { title: 'remove parts of the model, choose which way is up, export a new file' }) : null,
         run.resumable ? action('Continue training', async () => {
             await post('resume', { path: run.path });
             asked();

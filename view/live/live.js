@@ -17,6 +17,7 @@ let status = { paused: false };
 let socket = null;
 let over = false;       // the training has ended
 const finished = Boolean(scene.splats); // a model: nothing is trained
+let editor = null;      // of a model that is edited
 
 if (chosen >= 0 || finished) {
     camera.pose(scene.cameras[chosen] || scene.start);
@@ -42,7 +43,8 @@ const connect = () => {
         note('');
         if (finished) {
             document.body.dataset.connected = 'true';
-            element('doing').textContent = `${scene.splats.toLocaleString('en')} splats`;
+            const splats = editor ? editor.state.splats : scene.splats;
+            element('doing').textContent = `${splats.toLocaleString('en')} splats`;
         }
         look();
     };
@@ -81,11 +83,18 @@ const spread = (e, r) => {
     }
 };
 
-const layout = () => {
+const rect = () => {
     const c = scene.cameras[chosen];
-    const r = place(c ? c.width / c.height : 0);
+    return place(c ? c.width / c.height : 0);
+};
+
+const layout = () => {
+    const r = rect();
     spread(picture, r);
     spread(photo, r);
+    if (editor) {
+        editor.draw();
+    }
     return r;
 };
 
@@ -98,18 +107,21 @@ const look = () => {
 };
 
 let still = 0;
+// What the picture shows now, as vksplat wants it.
+const view = (r, scale = 1) => {
+    const side = (n) => Math.min(Math.max(Math.round(n * scale), 16), 2560);
+    const v = { camera: chosen, width: side(r.width), height: side(r.height), mode };
+    const { quaternion, position, tangent } = camera;
+    return chosen < 0 ? { ...v, quaternion, position, tangent } : v;
+};
+
 const send = () => {
     const r = layout();
     const busy = performance.now() < moving;
     const scale = Math.min(window.devicePixelRatio || 1, 1.5) * (busy ? 0.5 : 1);
     const most = busy ? 960 : 1600;
     const fit = Math.min(1, most / (scale * Math.max(r.width, r.height)));
-    const side = (n) => Math.min(Math.max(Math.round(n * scale * fit), 16), 2560);
-    const view = { camera: chosen, width: side(r.width), height: side(r.height), mode };
-    if (chosen < 0) {
-        Object.assign(view, { quaternion: camera.quaternion, position: camera.position, tangent: camera.tangent });
-    }
-    ask({ view });
+    ask({ view: view(r, scale * fit) });
     clearTimeout(still);
     if (busy) {
         still = setTimeout(look, 250); // once more, sharp
@@ -200,6 +212,9 @@ const told = (m) => {
     }
     if (m.status) {
         showStatus(m.status);
+    }
+    if (m.edits && editor) {
+        editor.told(m.edits);
     }
     if (m.history) {
         moments = m.history;
@@ -301,9 +316,16 @@ stage.addEventListener('pointerdown', (e) => {
     stage.setPointerCapture(e.pointerId);
     pointers.set(e.pointerId, e);
     stage.focus();
+    if (editor) {
+        editor.down(e, pointers.size);
+    }
 });
 stage.addEventListener('pointermove', (e) => {
     const before = pointers.get(e.pointerId);
+    if (editor && editor.move(e)) {
+        pointers.set(e.pointerId, e);
+        return;
+    }
     if (!before) {
         return;
     }
@@ -316,7 +338,7 @@ stage.addEventListener('pointermove', (e) => {
         const apart = (p) => Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY) || 1;
         camera.zoom(apart(e) / apart(before));
         camera.pan(dx / 2, dy / 2);
-    } else if (e.buttons & 6 || e.shiftKey) {
+    } else if (e.shiftKey || e.buttons & 6 && !(editor && editor.painting)) { // the left button paints
         camera.pan(dx, dy);
     } else {
         camera.orbit(3 * dx, 3 * dy);
@@ -325,7 +347,12 @@ stage.addEventListener('pointermove', (e) => {
     freed();
 });
 for (const name of ['pointerup', 'pointercancel']) {
-    stage.addEventListener(name, (e) => pointers.delete(e.pointerId));
+    stage.addEventListener(name, (e) => {
+        pointers.delete(e.pointerId);
+        if (editor) {
+            (name === 'pointerup' ? editor.up(e) : editor.drop());
+        }
+    });
 }
 stage.addEventListener('contextmenu', (e) => e.preventDefault());
 stage.addEventListener('wheel', (e) => {
@@ -337,24 +364,29 @@ stage.addEventListener('wheel', (e) => {
 const held = new Set();
 let flying = 0;
 const fly = (now) => {
-    const axis = (plus, minus) => (held.has(plus) ? 1 : 0) - (held.has(minus) ? 1 : 0);
+    const axis = ([plus, minus]) => (held.has(plus) ? 1 : 0) - (held.has(minus) ? 1 : 0);
     if (!held.size) {
         flying = 0;
         return;
     }
     const speed = (flying ? Math.min(now - flying, 100) : 16) / 1000;
-    camera.fly(axis('KeyD', 'KeyA') * speed, axis('KeyE', 'KeyQ') * speed, axis('KeyW', 'KeyS') * speed);
+    camera.fly(...flyKeys.map((keys) => axis(keys) * speed));
     flying = now;
     freed();
     requestAnimationFrame(fly);
 };
-const flyKeys = ['KeyW', 'KeyA', 'KeyS', 'KeyD', 'KeyQ', 'KeyE'];
+// Right and left, up and down, forward and back; the letters are tools where there are some.
+const flyKeys = scene.edit ? [['ArrowRight', 'ArrowLeft'], ['PageUp', 'PageDown'], ['ArrowUp', 'ArrowDown']]
+    : [['KeyD', 'KeyA'], ['KeyE', 'KeyQ'], ['KeyW', 'KeyS']];
 const modes = ['picture', 'depth', 'centres', 'ellipsoids', 'error'];
 window.addEventListener('keydown', (e) => {
+    if (e.target.matches('select, input:not([type=range], [type=checkbox])') || editor && editor.key(e)) {
+        return;
+    }
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === 'INPUT') {
         return;
     }
-    if (flyKeys.includes(e.code)) {
+    if (flyKeys.flat().includes(e.code)) {
         held.add(e.code);
         if (!flying) {
             requestAnimationFrame(fly);
@@ -403,17 +435,15 @@ const again = () => {
     drawCurves();
     look();
 };
-element('toggle').onclick = () => {
-    const open = document.body.classList.toggle('open');
+const opened = (open) => {
+    document.body.classList.toggle('open', open);
     element('toggle').setAttribute('aria-expanded', String(open));
     again();
 };
+element('toggle').onclick = () => opened(!document.body.classList.contains('open'));
 window.addEventListener('resize', again);
 window.matchMedia('(prefers-color-scheme: light)').addEventListener('change', drawCurves);
-if (window.innerWidth > 700) {
-    document.body.classList.add('open');
-    element('toggle').setAttribute('aria-expanded', 'true');
-}
+opened(window.innerWidth > 700);
 element('back').hidden = !new URLSearchParams(location.search).has('desk'); // vksplat open leads here
 if (finished) {
     document.body.classList.add('finished');
@@ -422,4 +452,8 @@ if (finished) {
 }
 setMode('picture');
 choose(chosen);
+if (scene.edit) {
+    const { Editor } = await import('./edit.js');
+    editor = new Editor({ scene, camera, rect, look, note, opened, view: () => view(rect()), free: () => choose(-1) });
+}
 connect();

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -68,31 +69,60 @@ func Run(t testing.TB, script string, task map[string]any, log any) {
 	}
 }
 
-// Enter opens the page at an address as a browser does, and then its WebSocket.
-func Enter(ctx context.Context, address string) (*websocket.Conn, error) {
+// Visit opens the page at an address as a browser does: client has its cookie, and at is where the page is.
+func Visit(address string) (client *http.Client, at *url.URL, err error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	client := &http.Client{Jar: jar}
+	client = &http.Client{Jar: jar}
 	answer, err := client.Get(address)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	body, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	place := regexp.MustCompile(`url=([^"]+)"`).FindSubmatch(body)
 	if err != nil || place == nil {
-		return nil, fmt.Errorf("%s: %s, %v", answer.Status, body, err)
+		return nil, nil, fmt.Errorf("%s: %s, %v", answer.Status, body, err)
 	}
-	at, err := url.Parse(address)
+	if at, err = url.Parse(address); err != nil {
+		return nil, nil, err
+	}
+	return client, at.ResolveReference(&url.URL{Path: string(place[1])}), nil
+}
+
+// Enter opens the page at an address, and then its WebSocket.
+func Enter(ctx context.Context, address string) (*websocket.Conn, error) {
+	client, at, err := Visit(address)
 	if err != nil {
 		return nil, err
 	}
-	at = at.ResolveReference(&url.URL{Path: string(place[1]) + "watch"})
-	c, _, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPClient: client})
+	return Watch(ctx, client, at)
+}
+
+// Watch opens the WebSocket of a page that was visited.
+func Watch(ctx context.Context, client *http.Client, at *url.URL) (*websocket.Conn, error) {
+	c, _, err := websocket.Dial(ctx, at.JoinPath("watch").String(), &websocket.DialOptions{HTTPClient: client})
 	if err == nil {
 		c.SetReadLimit(1 << 24)
 	}
 	return c, err
+}
+
+// Post sends JSON as the page does, and returns the answer.
+func Post(client *http.Client, at *url.URL, name, body string) (status int, text string, err error) {
+	r, err := http.NewRequest(http.MethodPost, at.JoinPath(name).String(), strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", at.Scheme+"://"+at.Host)
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close() // only read
+	data, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(data), err
 }

@@ -199,6 +199,20 @@ def model(page, task, log):
     shoot(page, task, "runs")
 
 
+def edit(page, task, log):
+    """Through the relay to the editor of the model, and back."""
+    page.locator("article.run a").first.click()
+    page.get_by_role("button", name="Edit").click()
+    until(page, "frames", lambda: page.evaluate("Number(document.body.dataset.frames || 0)") >= 1)
+    page.locator("[data-tool=box]").click()
+    page.locator("#inside").click()
+    until(page, "an edit", lambda: "are left" in page.inner_text("#left"))
+    log["edited"] = page.inner_text("#left")
+    shoot(page, task, "edit")
+    page.locator("#back").click()
+    page.locator("article.run").first.wait_for()
+
+
 def export(page, task, log):
     page.locator("article.run a").first.click()
     page.get_by_role("button", name="Export").click()
@@ -273,7 +287,7 @@ def script(client, task, log):
     context = client.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark")
     page = browser.new_page(context, log)
     log["lacks"], log["took"] = [], []
-    for part in begin, watch, stop, go_on, model, export, flight, compare, upload:
+    for part in begin, watch, stop, go_on, model, edit, export, flight, compare, upload:
         began = time.monotonic()
         part(page, task, log)
         log["took"].append(f"{part.__name__} {time.monotonic() - began:.1f} s")

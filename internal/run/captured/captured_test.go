@@ -53,4 +53,13 @@ func TestFindCameras(t *testing.T) {
 			t.Errorf("%s: %q, want %s", name, got, file)
 		}
 	}
+	own := filepath.Join(dir, "room.cameras.json")
+	if err := os.WriteFile(own, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"room.ply": own, "room.compressed.ply": own, "rooms.ply": file} {
+		if got := FindCameras(filepath.Join(dir, name), CamerasBeside[:1], false); got != want {
+			t.Errorf("%s: %q, want %s", name, got, want)
+		}
+	}
 }

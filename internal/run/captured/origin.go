@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
@@ -42,10 +43,15 @@ func Shifted(cams []scene.Camera, origin [3]float64) []scene.Camera {
 	return out
 }
 
-// ReadOrigin returns the origin recorded in the folder of a cameras.json, or
-// otherwise where there is no record.
-func ReadOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
-	path := filepath.Join(dir, output.OriginFile)
+// OfModel says whether a file of cameras is a model's own, in its frame.
+func OfModel(file string) bool { return strings.HasSuffix(strings.ToLower(file), output.CamerasSuffix) }
+
+// ReadOrigin returns the origin recorded beside a cameras.json, or otherwise where there is no record.
+func ReadOrigin(file string, otherwise [3]float64) ([3]float64, error) {
+	if OfModel(file) {
+		return otherwise, nil
+	}
+	path := filepath.Join(filepath.Dir(file), output.OriginFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return otherwise, nil

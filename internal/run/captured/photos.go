@@ -81,12 +81,19 @@ var CamerasBeside = []string{"cameras.json", "transforms.json", "transforms_trai
 
 const foldersUp = 2
 
-// FindCameras returns the file of cameras that is nearest to a model, of some names, "" for none. It looks beside the
-// model and in the OUT of a run's; to guess, in all folders up to where OUT would be.
+// FindCameras returns the file of cameras that is nearest to a model, of some names, "" for none. The model's own come
+// first (output.CamerasSuffix). It looks beside the model and in the OUT of a run's; to guess, in all folders up to
+// where OUT would be.
 func FindCameras(in string, names []string, guess bool) string {
 	dir := in
 	if !output.IsFolder(in) {
 		dir = filepath.Dir(in)
+		for name := in; filepath.Ext(name) != "" && name != dir; { // room.compressed.ply is of room.cameras.json
+			name = strings.TrimSuffix(name, filepath.Ext(name))
+			if file := name + output.CamerasSuffix; output.IsFile(file) {
+				return file
+			}
+		}
 	}
 	ofRun := filepath.Base(filepath.Dir(dir)) == filepath.Dir(output.ModelFolder)
 	for up := range foldersUp + 1 {

@@ -12,7 +12,7 @@ import (
 
 // ReadCamerasOf reads the cameras of a capture, or of a file that train wrote.
 func ReadCamerasOf(console *cli.Console, file string) ([]scene.Camera, error) {
-	if strings.EqualFold(filepath.Base(file), CamerasBeside[0]) {
+	if strings.EqualFold(filepath.Base(file), CamerasBeside[0]) || OfModel(file) {
 		cams, _, err := inria.ReadCameras(file)
 		return cams, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/edit"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -37,6 +38,7 @@ type Options struct {
 	Opacity float64
 	Most    int
 	Outlier float64
+	Edits   string // file of an edit of the viewer
 	Move    string
 	Orient  string
 	Cameras string
@@ -127,6 +129,9 @@ func (o *Options) check(f *splatfile.Format) error {
 	case o.Cameras != "" && o.Orient == "":
 		return fault.Usagef("add "+fault.Setting("orient")+" up",
 			"%s says where up is, and nothing is to be turned", fault.Setting("cameras"))
+	case o.Edits != "" && o.Merge:
+		return fault.Usagef("apply the edits first, and merge what that makes", "%s: edits are of one model",
+			fault.Named("edits", "merge"))
 	case o.Write.Version != 0 && f.Name != "spz":
 		return fault.Usagef("leave it out, or name OUT as in model.spz", "%s: what is written is %s",
 			fault.Named("spz-version"), f.Name)
@@ -226,11 +231,20 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
-	up := splatfile.Unmoved()
+	up, err := o.edits(model, &selection)
+	if err != nil {
+		return err
+	}
 	if o.Orient != "" {
-		if up, err = uprightMove(console, o); err != nil {
+		if up != nil {
+			return fault.Usagef("leave "+fault.Setting("orient")+" out", "%s: the edits say where up is",
+				fault.Named("orient"))
+		}
+		move, err := uprightMove(console, o)
+		if err != nil {
 			return err
 		}
+		up = &move
 	}
 	release, err := output.Claim(filepath.Dir(o.Out), false)
 	if err != nil {
@@ -251,9 +265,31 @@ func Run(console *cli.Console, o *Options) (err error) {
 	return err
 }
 
-// changeModel selects and moves the splats of a model and writes it.
+// edits carries out an edit of the viewer, if one is named: what it removes goes into the selection. up is what turns
+// the model, nil where the edit does not say.
+func (o *Options) edits(model splatfile.Source, selection *splatfile.Selection) (up *splatfile.Similarity, err error) {
+	if o.Edits == "" {
+		return nil, nil
+	}
+	document, err := edit.Read(o.Edits)
+	if err != nil {
+		return nil, err
+	}
+	result, err := document.Replay(model)
+	if err != nil {
+		return nil, err
+	}
+	if result.Up != nil {
+		move := result.Upright()
+		up = &move
+	}
+	selection.Removed = result.Removed
+	return up, nil
+}
+
+// changeModel selects and moves the splats of a model and writes it. up is what turns it upright, nil where it stays.
 func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source,
-	selection splatfile.Selection, up, moves splatfile.Similarity) error {
+	selection splatfile.Selection, up *splatfile.Similarity, moves splatfile.Similarity) error {
 	model, dropped, err := splatfile.Select(model, selection)
 	if err != nil {
 		return err
@@ -264,8 +300,8 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 			Hint: "the file may be empty or damaged, or the settings leave nothing: see what " +
 				fault.Command("info --bounds") + " says of the positions"}
 	}
-	if o.Orient != "" {
-		model = splatfile.Move(model, up, "y")
+	if up != nil {
+		model = splatfile.Move(model, *up, "y")
 	}
 	model = splatfile.Move(model, moves, "")
 	if o.Degree >= 0 {
@@ -298,7 +334,7 @@ func tellDropped(console *cli.Console, d splatfile.Dropped) {
 	for _, part := range []struct {
 		n   int
 		why string
-	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below " + fault.Setting("min-opacity")},
+	}{{d.Removed, "removed by the edits"}, {d.Outside, "outside of what is kept"}, {d.Faint, "below " + fault.Setting("min-opacity")},
 		{d.Outliers, "alone, by " + fault.Setting("prune-outliers")},
 		{d.Surplus, "least important, by " + fault.Setting("max-splats")}} {
 		if part.n > 0 {

@@ -120,6 +120,19 @@ func TestRelay(t *testing.T) {
 	if status, text := b.ask(http.MethodGet, at.At, "", nil); status != 200 || text != "the fake viewer" {
 		t.Errorf("the viewer of a model: %d %s", status, text)
 	}
+	if status, _ := b.ask(http.MethodPost, at.At+"edit", `{"do":"undo"}`, nil); status != 405 {
+		t.Errorf("an edit where nothing is edited: %d", status)
+	}
+	b.must(http.MethodPost, "show", `{"path":"vksplat/runs/garden-default","edit":true}`, &at)
+	if status, text := b.ask(http.MethodPost, at.At+"edit", `{"do":"undo"}`, nil); status != 200 ||
+		text != `{"do":"undo"} in exports` {
+		t.Errorf("an edit: %d %s", status, text)
+	}
+	if status, _ := b.ask(http.MethodPost, at.At+"edit", `{"do":"undo"}`, func(h http.Header) {
+		h.Set("Origin", "http://evil.example")
+	}); status != 403 {
+		t.Errorf("an edit by a foreign page: %d", status)
+	}
 	var none struct{}
 	b.must(http.MethodPost, "stop", `{"job":"`+id+`"}`, &none)
 	b.until("it has ended", func(s *seenState) bool { return s.job(id).State == StateStopped })

@@ -76,7 +76,7 @@ func fake(args []string) int {
 	case "resume":
 		return fakeTraining(a, a.words[1], "garden", stop)
 	case "view":
-		s := fakeViewer()
+		s := fakeViewer(a.flags)
 		fmt.Println("open in a browser: " + s.URL())
 		<-stop
 	case "convert":
@@ -110,8 +110,8 @@ func fakePlan(a fakeArgs) int {
 	return 0
 }
 
-// fakeViewer answers for the viewer of a training or a model.
-func fakeViewer() *view.Server {
+// fakeViewer answers for the viewer of a training or a model, started with these flags.
+func fakeViewer(flags map[string]string) *view.Server {
 	s, err := view.Listen(view.ServerOptions{})
 	if err != nil {
 		panic(err)
@@ -119,6 +119,12 @@ func fakeViewer() *view.Server {
 	s.Handle("", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "the fake viewer")
 	}))
+	if _, edits := flags["edit"]; edits {
+		s.HandlePost("edit", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			fmt.Fprintf(w, "%s in %s", body, filepath.Base(flags["export-to"]))
+		}))
+	}
 	go func() { _ = s.Serve(context.Background()) }()
 	return s
 }
@@ -142,7 +148,7 @@ func fakeTraining(a fakeArgs, out, scene string, stop <-chan os.Signal) int {
 	write(filepath.Join(checkpoints, output.BegunFile), map[string]any{"preset": a.flags["preset"],
 		"config": map[string]any{"iterations": 1000},
 		"source": map[string]any{"scene": scene}})
-	fmt.Fprintln(os.Stderr, watchedAt+fakeViewer().URL())
+	fmt.Fprintln(os.Stderr, watchedAt+fakeViewer(nil).URL())
 	fmt.Printf(`{"event":"start","step":%d,"total":1000}`+"\n", step)
 	if filepath.Base(scene) == "crash" {
 		fmt.Fprintln(os.Stderr, "vksplat: error: device lost\nhint: try again")

@@ -13,7 +13,6 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
-	"vksplat/internal/wording"
 	"vksplat/view"
 )
 
@@ -55,6 +54,7 @@ func (d *Desk) handle(s *view.Server) {
 		return done, nil
 	}))
 	s.HandlePost("show", http.HandlerFunc(d.open))
+	s.HandlePost(showPath, http.HandlerFunc(d.pass))
 	s.HandlePost("upload", http.HandlerFunc(d.upload))
 }
 
@@ -63,6 +63,7 @@ type wish struct {
 	Path string `json:"path"`
 	Job  string `json:"job"`
 	Now  bool   `json:"now"`
+	Edit bool   `json:"edit"`
 }
 
 var done = struct{}{}
@@ -85,10 +86,10 @@ func reads(f func(q query) (any, error)) http.Handler {
 	})
 }
 
-// changes answers a request with a body. A form of another site cannot send that type; guard.go refuses it anyway.
+// changes answers a request with a body.
 func changes[T any](f func(r *T) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := asked[T](w, r)
+		v, err := view.Asked[T](w, r, maxBody)
 		if err != nil {
 			answerError(w, http.StatusBadRequest, err)
 			return
@@ -102,32 +103,7 @@ func changes[T any](f func(r *T) (any, error)) http.Handler {
 	})
 }
 
-// asked reads the JSON of a request.
-func asked[T any](w http.ResponseWriter, r *http.Request) (*T, error) {
-	if r.Header.Get("Content-Type") != "application/json" {
-		return nil, errors.New("the request is no JSON")
-	}
-	v := new(T)
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(v); err != nil {
-		return nil, errors.New("the request is not understood")
-	}
-	return v, nil
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // what cannot be written, nobody waits for
-}
-
-// answerError says what went wrong, and what can be done about it.
-func answerError(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": wording.Printable(err.Error()),
-		"hint": wording.Printable(fault.Hint(err))})
-}
+var answer, answerError = view.Answer, view.AnswerError
 
 func statusOf(err error) int {
 	var own *refusedUpload
@@ -187,12 +163,12 @@ func (d *Desk) visit(rel string) (*listing, error) {
 
 // open answers once the viewer of a model does.
 func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
-	v, err := asked[wish](w, r)
+	v, err := view.Asked[wish](w, r, maxBody)
 	if err != nil {
 		answerError(w, http.StatusBadRequest, err)
 		return
 	}
-	id, err := d.show(r.Context(), v.Path)
+	id, err := d.show(r.Context(), v.Path, v.Edit)
 	if err != nil {
 		answerError(w, http.StatusBadRequest, err)
 		return

@@ -40,6 +40,7 @@ func (o *relayOnce) to(ctx context.Context, address string) (*view.Relay, error)
 type shown struct {
 	id      string
 	path    string
+	edits   bool
 	address string
 	relay   relayOnce
 	end     context.CancelFunc
@@ -50,14 +51,31 @@ type shown struct {
 // mostShown are open at a time; the one that was opened first makes room.
 const mostShown = 3
 
+// viewing is the command line of a model's viewer, or of one that edits it and exports to where exports are.
+func (d *Desk) viewing(path string, edits bool) ([]string, error) {
+	args := []string{"view", path, cli.Switch("no-open")}
+	if !edits {
+		return args, nil
+	}
+	exports, err := d.keep(exportsFolder)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(args, cli.Switch("edit"), cli.Flag("export-to", exports)), d.DeviceArgs...), nil
+}
+
 // show starts the viewer of a model and returns its id, once it answers.
-func (d *Desk) show(ctx context.Context, rel string) (string, error) {
+func (d *Desk) show(ctx context.Context, rel string, edits bool) (string, error) {
 	path, err := d.absolute(rel)
 	if err != nil {
 		return "", err
 	}
+	args, err := d.viewing(path, edits)
+	if err != nil {
+		return "", err
+	}
 	d.mu.Lock()
-	if i := slices.IndexFunc(d.shows, func(s *shown) bool { return s.path == path }); i >= 0 {
+	if i := slices.IndexFunc(d.shows, func(s *shown) bool { return s.path == path && s.edits == edits }); i >= 0 {
 		d.endShow(i) // the model may be a newer one
 	}
 	if len(d.shows) == mostShown {
@@ -65,7 +83,7 @@ func (d *Desk) show(ctx context.Context, rel string) (string, error) {
 	}
 	d.lastShown++
 	life, end := context.WithCancel(d.ctx)
-	s := &shown{id: "m" + strconv.Itoa(d.lastShown), path: path, end: end, over: make(chan struct{})}
+	s := &shown{id: "m" + strconv.Itoa(d.lastShown), path: path, edits: edits, end: end, over: make(chan struct{})}
 	d.shows = append(d.shows, s)
 	d.mu.Unlock()
 	ready := make(chan struct{}, 1)
@@ -73,7 +91,7 @@ func (d *Desk) show(ctx context.Context, rel string) (string, error) {
 	d.running.Go(func() {
 		defer close(s.over)
 		defer d.forget(s) // another program may get its port
-		_ = d.runChild(life, []string{"view", path, cli.Switch("no-open")}, &s.process, func(line []byte) {
+		_ = d.runChild(life, args, &s.process, func(line []byte) {
 			if address, is := strings.CutPrefix(string(line), shownAt); is {
 				d.mu.Lock()
 				s.address = address

@@ -16,6 +16,10 @@ const DemoPicture = "demo.png"
 // OriginFile says beside cameras.json what was subtracted from its coordinates.
 const OriginFile = "origin.json"
 
+// CamerasSuffix ends the name of a file beside a model, as in room.cameras.json of room.ply: cameras in the frame of
+// that model, in the form of cameras.json.
+const CamerasSuffix = ".cameras.json"
+
 // MetricsFile is the log of a run in OUT.
 const MetricsFile = "metrics.jsonl"
 

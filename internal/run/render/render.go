@@ -185,7 +185,7 @@ func ReadViews(console *cli.Console, o *Options, origin [3]float64) (*scene.Capt
 	if heldOut == nil && o.Split != "" {
 		heldOut = measuredViews(filepath.Dir(o.Cameras))
 	}
-	at, err := captured.ReadOrigin(filepath.Dir(o.Cameras), origin)
+	at, err := captured.ReadOrigin(o.Cameras, origin)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,10 @@ type Options struct {
 	Page        string // write this page and serve nothing
 	Overwrite   bool   // it may be there already
 	NoOpen      bool
-	Stream      bool // this machine draws
+	Stream      bool   // this machine draws
+	Edit        bool   // browsers change the model, which needs Stream
+	Edits       string // file of an edit to go on with
+	ExportTo    string // folder of what they make of it; "": the current one
 	Server      view.ServerOptions
 	Background  [3]float32
 	Device      pipeline.DeviceOptions // that draws
@@ -56,6 +59,9 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	if o.Path, err = plans.FindModel(o.Path); err != nil {
+		return err
+	}
+	if err := o.checkEdit(); err != nil {
 		return err
 	}
 	server, err := view.Listen(o.Server) // before the model is read: a port that is taken is soon told
@@ -101,7 +107,10 @@ const mostInBrowser = 10_000_000
 
 // streams says whether this machine draws the model.
 func streams(console *cli.Console, o *Options) (bool, error) {
-	if !o.Given("stream") {
+	switch {
+	case o.Edit:
+		o.Stream = true
+	case !o.Given("stream"):
 		model, err := splatfile.Open(o.Path)
 		if err != nil {
 			return false, err

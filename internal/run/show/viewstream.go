@@ -72,24 +72,45 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int,
 		console.Note(note)
 	}
 	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}
-	start, up, splats := s.place(capture, splats, &info)
+	origin := models.OriginOf(&info)
+	at := s.place(capture, somePlaces(splats), &info)
+	drawn := splats.FromCapture(at.frame, origin)
 	r.Config.Looks, r.Config.Smaller = true, ""
-	if s.renderer, err = pipeline.NewRenderer(device, splats, []scene.Camera{firstFrame}, r.Config); err != nil {
+	if s.renderer, err = pipeline.NewRenderer(device, drawn, []scene.Camera{firstFrame}, r.Config); err != nil {
 		return 0, nil, errors.Join(err, models.CloseDevice(device))
 	}
 	models.TellShared(console, s.renderer)
 	s.turn <- struct{}{}
-	if err := view.ShowStreamed(server, o.Title, splats.N, up, start, s); err != nil {
-		return 0, nil, errors.Join(err, s.close())
+	end = s.close
+	if o.Edit {
+		e := newEditor(console, o, s, at, splats.Means, drawn, origin)
+		e.setCameras(capture, origin)
+		end = e.close
+		if o.Edits != "" {
+			if err := e.resume(o.Edits); err != nil {
+				return 0, nil, errors.Join(err, end())
+			}
+		}
+		err = view.ShowEdited(server, o.Title, at.up, at.start, e.frame(), editFormats(), e.folder, e)
+	} else {
+		err = view.ShowStreamed(server, o.Title, splats.N, at.up, at.start, s)
 	}
-	return splats.N, s.close, nil
+	if err != nil {
+		return 0, nil, errors.Join(err, end())
+	}
+	return splats.N, end, nil
 }
 
-// place brings model and cameras, which are in the capture's frame, into that of drawing, and says where the free
-// camera stands first, and up.
-func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *splatfile.Info) (start view.LiveCamera,
-	up [3]float64, _ *scene.Splats) {
-	origin := models.OriginOf(info)
+// placed is where a model is drawn.
+type placed struct {
+	frame scene.Frame     // of drawing
+	start view.LiveCamera // where the free camera stands first
+	up    [3]float64
+}
+
+// place brings the cameras, which are in the capture's frame, into that of drawing, and says where that is, where the
+// free camera stands first, and up. somewhere are positions of splats as the file has them.
+func (s *streamed) place(capture *scene.Capture, somewhere [][3]float64, info *splatfile.Info) placed {
 	if len(capture.Cameras) > 0 {
 		render.Normalise(capture, nil)
 		s.cameras = capture.Cameras
@@ -97,17 +118,17 @@ func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *spl
 		for i := range s.list {
 			s.list[i] = frames.LiveCamera(&s.cameras[i], capture.HeldOut[s.cameras[i].PhotoName()])
 		}
-		return s.list[0], view.Up(s.cameras), splats.FromCapture(capture.Frame, origin)
+		return placed{capture.Frame, s.list[0], view.Up(s.cameras)}
 	}
 	s.list = []view.LiveCamera{}
-	c, frame, up := view.Overview(info.Meta.Vertical, somePlaces(splats))
+	c, frame, up := view.Overview(info.Meta.Vertical, somewhere)
 	c.Width, c.Height = firstFrame.Width, firstFrame.Height
 	alone := &scene.Capture{Cameras: []scene.Camera{trajectory.WithFOV(c, startFOV)}}
 	alone.NormaliseTo(frame, 1)
-	for k := range origin {
-		frame.Center[k] += origin[k] // the cameras of others stand where the model does
+	for k, x := range models.OriginOf(info) {
+		frame.Center[k] += x // the cameras of others stand where the model does
 	}
-	return frames.LiveCamera(&alone.Cameras[0], false), up, splats.FromCapture(frame, origin)
+	return placed{frame, frames.LiveCamera(&alone.Cameras[0], false), up}
 }
 
 // somePlaces are the positions of some of the splats, evenly over the model.
@@ -131,14 +152,11 @@ func (s *streamed) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error)
 	if q.Mode == view.ModeError {
 		return nil, errors.New("there are no photos to compare with")
 	}
-	select {
-	case <-s.turn:
-	case <-s.closed:
-		return nil, errOver
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	done, err := s.take(ctx)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { s.turn <- struct{}{} }()
+	defer done()
 	img, err := s.draw(&q)
 	if err != nil {
 		return nil, err
@@ -146,22 +164,43 @@ func (s *streamed) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error)
 	return photo.JPEG(img, frames.Quality)
 }
 
+// take waits for the turn, which done gives back.
+func (s *streamed) take(ctx context.Context) (done func(), err error) {
+	select {
+	case <-s.turn:
+		return func() { s.turn <- struct{}{} }, nil
+	case <-s.closed:
+		return nil, errOver
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // draw draws a frame.
 func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
 	s.pace.Fit(q, true)
 	c, begin := frames.Camera(s.cameras, q), time.Now()
-	rgb, err := s.renderer.Show(s.memory, c, frames.Looks[q.Mode])
+	rgb, err := s.show(&c, frames.Looks[q.Mode])
+	if err != nil {
+		return scene.Image{}, err
+	}
+	s.pace.Observe(c.Width*c.Height, begin, 0)
+	return frames.Picture(q.Mode, rgb, &c, scene.Image{}), nil
+}
+
+// show draws a look of the model. The picture is good until the next.
+func (s *streamed) show(c *scene.Camera, look pipeline.Look) ([]float32, error) {
+	rgb, err := s.renderer.Show(s.memory, *c, look)
 	switch {
 	case pipeline.IsShortage(err):
-		return scene.Image{}, errors.New(
+		return nil, errors.New(
 			"more splats are in view than device memory has room for: go nearer, or give view more of it (" +
 				fault.Setting("max-vram") + ")")
 	case err != nil:
-		return scene.Image{}, err
+		return nil, err
 	}
 	s.memory = rgb
-	s.pace.Observe(c.Width*c.Height, begin, 0)
-	return frames.Picture(q.Mode, rgb, &c, scene.Image{}), nil
+	return rgb, nil
 }
 
 // close waits for the frame that is being drawn, the last, and gives the device back.

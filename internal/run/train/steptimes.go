@@ -10,8 +10,8 @@ import (
 )
 
 // stepTimes are the seconds of a step, as far as they follow from the number of splats and the size of photos: those of
-// two models, between and beyond which they are taken to grow with the root of the number. refine is what a refinement takes: in a short
-// schedule there is one after every step or two.
+// two models, between and beyond which they are taken to grow with the root of the number. refine is what a refinement
+// takes: in a short schedule there is one after every step or two.
 type stepTimes struct {
 	few, many modelTimes
 	refine    float64
