@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -169,6 +170,7 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 		if scene, err = captureFor(console, o, scene); err != nil {
 			return err
 		}
+		o.Begun = time.Now() // COLMAP takes what it takes
 	}
 	o.Scene = scene
 	o.Checkpoints.Off = o.DryRun

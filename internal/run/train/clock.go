@@ -22,7 +22,10 @@ func (r *Run) startClock() {
 		return
 	}
 	began := cli.ProcessStart
-	if r.Opened != nil {
+	switch {
+	case !r.Begun.IsZero():
+		began = r.Begun
+	case r.Opened != nil:
 		began = time.Now()
 	}
 	r.limit.clock = wallClock{began}

@@ -261,6 +261,8 @@ type Options struct {
 	Stepped func(p pipeline.Progress) // called after every step; nil: nothing is
 	// A device to train on, which stays open; nil: the run opens its own.
 	Opened *pipeline.Device
+	// When the time limit begins; zero: with the process, or with the run where Opened is given.
+	Begun time.Time
 
 	CommandLine
 }

@@ -180,6 +180,16 @@ func timed(t *testing.T, scene, out, rehearsed, trained string) *Options {
 	return o
 }
 
+// TestLimitBegins wants the limit of a run whose scene had to be made first to begin after that.
+func TestLimitBegins(t *testing.T) {
+	r := &Run{Options: &Options{}}
+	r.Begun = time.Now().Add(-time.Hour)
+	r.startClock()
+	if passed := r.limit.clock.passed(); passed < time.Hour || passed > 2*time.Hour {
+		t.Errorf("%v have passed of a limit that began an hour ago", passed)
+	}
+}
+
 // TestLimitedRun chooses steps and keeps to them, or ends when the time is over.
 func TestLimitedRun(t *testing.T) {
 	scene := runtest.SmallScene(t, 300)
