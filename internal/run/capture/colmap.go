@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -62,15 +63,21 @@ func probeColmap(ctx context.Context) (*colmapTool, error) {
 // colmapEnv lets COLMAP run where there is no display.
 var colmapEnv = []string{"QT_QPA_PLATFORM=offscreen"}
 
-// ask gives what a program says to a question. Some versions print their help to standard error, and end with 1.
+// ask gives all that a program says to a question. Some versions print their help to standard error, and end with 1.
 func ask(ctx context.Context, path string, args ...string) (string, error) {
+	said, errs, err := answers(ctx, path, args...)
+	return said + errs, err
+}
+
+// answers gives what a program prints to standard output and to standard error.
+func answers(ctx context.Context, path string, args ...string) (said, errs string, err error) {
+	var out, more bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(os.Environ(), colmapEnv...)
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return "", fault.ErrInterrupted
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), colmapEnv...), &out, &more
+	if err = cmd.Run(); ctx.Err() != nil {
+		return "", "", fault.ErrInterrupted
 	}
-	return string(out), err
+	return out.String(), more.String(), err
 }
 
 // downloadsTrees is the first version that gets its vocabulary tree by itself.

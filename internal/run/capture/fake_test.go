@@ -223,8 +223,11 @@ func fakePoints(cams int) []byte {
 	put := func(v any) { _ = binary.Write(&b, binary.LittleEndian, v) } // a bytes.Buffer takes all
 	put(uint64(10))
 	for i := range 10 {
-		put(pointHead{ID: uint64(i), Pos: [3]float64{-float64(cams) / 2, float64(i), 5}, Error: 0.5,
-			Track: uint64(cams)})
+		put(uint64(i))
+		put([3]float64{-float64(cams) / 2, float64(i), 5})
+		put([3]uint8{})
+		put(0.5)
+		put(uint64(cams))
 		for k := range cams {
 			put([2]uint32{uint32(k + 1), uint32(i)})
 		}
@@ -233,6 +236,7 @@ func fakePoints(cams int) []byte {
 }
 
 func fakeFfprobe([]string) error {
+	fmt.Fprintln(os.Stderr, "[h264 @ 0x55d7b768b840] error while decoding MB 3 4") // of a frame: the video is read
 	fmt.Println(`{"streams": [{"width": 64, "height": 48, "avg_frame_rate": "10/1"}], "format": {"duration": "3.0"}}`)
 	return nil
 }

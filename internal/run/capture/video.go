@@ -39,8 +39,8 @@ func (r *running) probeVideo(file string) (*video, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := ask(r.ctx, path, "-v", "error", "-select_streams", "v:0", "-show_streams", "-show_format", "-of", "json",
-		"file:"+file)
+	said, errs, err := answers(r.ctx, path, "-v", "error", "-select_streams", "v:0", "-show_streams", "-show_format",
+		"-of", "json", "file:"+file)
 	if errors.Is(err, fault.ErrInterrupted) {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (r *running) probeVideo(file string) (*video, error) {
 	}
 	if err != nil {
 		return nil, fault.Data("read video", file, "check that a player shows it", "%v: %s", err,
-			wording.WithoutAddresses(firstLine(said)))
+			wording.WithoutAddresses(firstLine(errs)))
 	}
 	return v, nil
 }
