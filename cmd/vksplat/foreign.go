@@ -252,12 +252,16 @@ func (l *foreignLine) counts() bool {
 // take adds what a flag means.
 func (l *foreignLine) take(typed, value string, f *foreignFlag) {
 	l.foreign = true
-	if !f.bare && value == "" {
-		l.refused = append(l.refused, "flag "+typed+": it needs a value")
+	if value == "" {
+		needs := "it needs a value"
+		if f.bare { // and had one that is neither
+			needs = "it is True or False"
+		}
+		l.refused = append(l.refused, "flag "+typed+": "+needs)
 		return
 	}
 	m := f.mean(value, l)
-	if !f.bare && value != "" {
+	if !f.bare {
 		typed += " " + strings.ReplaceAll(value, ",", " ")
 	}
 	l.words = append(l.words, m.words...)

@@ -77,6 +77,8 @@ var pasted = []struct{ name, line, want string }{
 			"--ssim-lambda 0.2 --refine-start 500 --grow-scale 0.01 --origin keep"},
 	{"joined letters", "-sscene -m out -d=2 -n7000", "scene -m out --downscale 2 --iterations 7000"},
 	{"no value", "-s -m out --data", "refused: flag -s: it needs a value\nflag --data: it needs a value"},
+	{"neither true nor false", "-s scene -m out --white_background=0",
+		"refused: flag --white_background: it is True or False"},
 	{"one that is ours", "scene -m out --save-at 7000,30000 --gpu 1", "scene -m out --save-at 7000,30000 --device 1"},
 	{"several that nobody has", "scene -m out --iteratons 5 --frobnicate 7 --sead 3",
 		"refused: unknown flag: --iteratons (did you mean --iterations?)\nunknown flag: --frobnicate\n" +
