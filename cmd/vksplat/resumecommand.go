@@ -30,10 +30,10 @@ func resumeCommand(console *cli.Console) *cobra.Command {
 			"has the bytes of a run that was never stopped.\n\n" +
 			"Photos, recipe, exports and what else the run was begun with need not be given again; what\n" +
 			"belongs to the machine (--device, --max-vram, --max-ram, --image-cache) or only shows the\n" +
-			"run (--viewer, --preview) is. A run that was stopped before its first checkpoint begins once more. More\n" +
-			"--iterations train a finished run on; other settings than the run's need --accept-changes.\n" +
-			"vksplat train SCENE -m OUT --resume does the same for scripts, and starts from scratch if\n" +
-			"OUT is empty.",
+			"run (--viewer, --preview) is. A run that was stopped before its first checkpoint begins\n" +
+			"once more. More --iterations train a finished run on; other settings than the run's need\n" +
+			"--accept-changes. vksplat train SCENE -m OUT --resume does the same for scripts, and starts\n" +
+			"from scratch if OUT is empty.",
 		Example: "  vksplat resume out\n" +
 			"  vksplat resume out --iterations 30000\n" +
 			"  vksplat resume out --capture /new/place/of/my_scene",
