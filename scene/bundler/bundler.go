@@ -47,14 +47,9 @@ func middle(file string) int {
 
 // Read fills Points and gives the records of the photos.
 func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
-	err := fault.Regular(c.Model)
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(c.Model)
-	}
+	f, err := exported.Open(c.Model)
 	if err != nil {
-		return nil, &fault.Error{Op: "read " + filepath.Base(c.Model), Path: c.Model, Err: fault.TrimPath(err),
-			Kind: fault.ReadKind(err), Hint: "check that the file exists and can be read"}
+		return nil, err
 	}
 	defer f.Close() // only read from
 	b, err := parse(f)

@@ -53,6 +53,14 @@ func Read(file string) ([]byte, error) {
 	return data, unread(file, err)
 }
 
+// Open opens a file that is read piece by piece.
+func Open(file string) (f *os.File, err error) {
+	if err = fault.Regular(file); err == nil {
+		f, err = os.Open(file)
+	}
+	return f, unread(file, err)
+}
+
 // Size gives the size in bytes of a file that is to be read.
 func Size(file string) (int, error) {
 	err := fault.Regular(file)
@@ -71,9 +79,9 @@ func Size(file string) (int, error) {
 
 // Part gives n bytes of a file, from an offset on.
 func Part(file string, offset, n int) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := Open(file)
 	if err != nil {
-		return nil, unread(file, err)
+		return nil, err
 	}
 	defer f.Close() // only read from
 	data := make([]byte, n)
@@ -92,10 +100,7 @@ func unread(file string, err error) error {
 
 // Head gives the first bytes of a file, none if it cannot be read.
 func Head(file string) []byte {
-	if fault.Regular(file) != nil {
-		return nil
-	}
-	f, err := os.Open(file)
+	f, err := Open(file)
 	if err != nil {
 		return nil
 	}
