@@ -227,38 +227,36 @@ func ParseImages(c *cursor) ([]Image, error) {
 // not finite, or absurdly far away, are left out and counted.
 func ParsePoints(c *cursor) (points []scene.Point, bad int, err error) {
 	bad, err = eachColmapPoint(c, func(n int) { points = make([]scene.Point, 0, n) },
-		func(p scene.Point, _ []uint32) { points = append(points, p) }, false)
+		func(t *Track) { points = append(points, t.Point) }, false)
 	return points, bad, err
 }
 
 // eachColmapPoint hands the points of points3D.bin to put, and before that their number at most to begin; with tracks,
-// each with the ids of the images that it was matched in.
-func eachColmapPoint(c *cursor, begin func(n int), put func(p scene.Point, images []uint32), tracks bool) (bad int,
-	err error) {
+// each with the images that it was matched in.
+func eachColmapPoint(c *cursor, begin func(n int), put func(t *Track), tracks bool) (bad int, err error) {
 	// Id, position, colour, error and the length of the track.
 	n := c.count(8+3*8+3+8+8, "points")
 	begin(n)
-	var images []uint32
+	var t Track
 	for i := 0; i < n && c.err == nil; i++ {
-		var p scene.Point
 		c.u64()
-		c.floats(p.Pos[:])
-		copy(p.Color[:], c.take(3))
-		c.u64()
+		c.floats(t.Pos[:])
+		copy(t.Color[:], c.take(3))
+		t.Error = math.Float64frombits(c.u64())
 		const element = 8 // an image id and an index
 		if !tracks {
 			c.skip(element, "track elements")
 		} else {
-			images = images[:0]
+			t.Images = t.Images[:0]
 			for k := c.count(element, "track elements"); k > 0 && c.err == nil; k-- {
-				images = append(images, c.u32())
+				t.Images = append(t.Images, c.u32())
 				c.u32()
 			}
 		}
 		switch {
 		case c.err != nil:
-		case scene.InRange(p.Pos):
-			put(p, images)
+		case scene.InRange(t.Pos):
+			put(&t)
 		default:
 			bad++
 		}

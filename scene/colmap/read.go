@@ -26,8 +26,8 @@ type Form struct {
 	Cameras func(r io.Reader) (map[uint32]Camera, error)
 	Images  func(r io.Reader) ([]Image, error)
 	points  func(r io.Reader) (points []scene.Point, bad int, err error)
-	// the same points, with the images they were matched in
-	tracks func(r io.Reader, put func(p scene.Point, images []uint32)) error
+	// Tracks hands the same points to put, with the images that each was matched in.
+	Tracks func(r io.Reader, put func(t *Track)) error
 }
 
 var BinaryModel = Form{".bin",
@@ -52,7 +52,7 @@ var BinaryModel = Form{".bin",
 		}
 		return ParsePoints(c)
 	},
-	func(r io.Reader, put func(p scene.Point, images []uint32)) error {
+	func(r io.Reader, put func(t *Track)) error {
 		c, err := fileCursor(r)
 		if err == nil {
 			_, err = eachColmapPoint(c, func(int) {}, put, true)
@@ -75,7 +75,7 @@ func fileCursor(r io.Reader) (*cursor, error) {
 }
 
 var TextModel = Form{".txt", parseTextCameras, parseTextImages, parseTextPoints,
-	func(r io.Reader, put func(p scene.Point, images []uint32)) error {
+	func(r io.Reader, put func(t *Track)) error {
 		_, err := eachTextPoint(r, put, true)
 		return err
 	},

@@ -248,16 +248,14 @@ func countTextImages(r io.Reader) (n uint64) {
 // parseTextPoints reads points3D.txt: lines of POINT3D_ID X Y Z R G B ERROR
 // TRACK[]. Points that are not finite, or absurdly far away, are left out and counted.
 func parseTextPoints(r io.Reader) (points []scene.Point, bad int, err error) {
-	bad, err = eachTextPoint(r, func(p scene.Point, _ []uint32) { points = append(points, p) }, false)
+	bad, err = eachTextPoint(r, func(t *Track) { points = append(points, t.Point) }, false)
 	return points, bad, err
 }
 
-// eachTextPoint hands the points of points3D.txt to put; with tracks, each with the ids of the images that it was
-// matched in.
-func eachTextPoint(r io.Reader, put func(p scene.Point, images []uint32), tracks bool) (bad int, err error) {
-	var images []uint32
+// eachTextPoint hands the points of points3D.txt to put; with tracks, each with the images that it was matched in.
+func eachTextPoint(r io.Reader, put func(t *Track), tracks bool) (bad int, err error) {
+	var p Track
 	err = newTextLines(r).each(func(line []byte) error {
-		var p scene.Point
 		var e [1]float64
 		w := &words{rest: line}
 		w.integer("point id", 64)
@@ -266,20 +264,20 @@ func eachTextPoint(r io.Reader, put func(p scene.Point, images []uint32), tracks
 			p.Color[k] = uint8(w.integer("colour from 0 to 255", 8))
 		}
 		w.floats(e[:], "reprojection error")
-		images = images[:0]
+		p.Error, p.Images = e[0], p.Images[:0]
 		// an image id and an index, up to where a line that is too long was cut
 		for t := (&words{rest: w.rest}); tracks; {
 			id := t.integer("image id", 32)
 			if t.integer("index", 32); t.err != nil {
 				break
 			}
-			images = append(images, uint32(id))
+			p.Images = append(p.Images, uint32(id))
 		}
 		switch {
 		case w.err != nil:
 			return w.err
 		case scene.InRange(p.Pos):
-			put(p, images)
+			put(&p)
 		default:
 			bad++
 		}

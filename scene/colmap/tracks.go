@@ -7,6 +7,13 @@ import (
 	"vksplat/scene"
 )
 
+// Track is a point of a reconstruction, and what it says of it. It holds until the next one.
+type Track struct {
+	scene.Point
+	Error  float64  // pixels, mean over the images
+	Images []uint32 // ids of the images that the point was matched in
+}
+
 // EachTrack calls f for the points of a COLMAP model, in the order of Points, with the cameras that the reconstruction
 // matched each in: their places in Cameras, in no order. Of cameras that share a photo, those are meant that have the
 // point in their pictures. The capture must be in its own frame. It reads the model's files again, a few kilobytes at a
@@ -43,11 +50,11 @@ func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
 	var cams []int
 	point := 0
 	return form.Read(filepath.Join(c.Model, "points3D"+form.Ext), func(r io.Reader) error {
-		return form.tracks(r, func(p scene.Point, images []uint32) {
+		return form.Tracks(r, func(t *Track) {
 			cams = cams[:0]
-			for _, id := range images {
+			for _, id := range t.Images {
 				for _, i := range byID[id] {
-					if len(byID[id]) == 1 || c.Cameras[i].Sees(p.Pos) {
+					if len(byID[id]) == 1 || c.Cameras[i].Sees(t.Pos) {
 						cams = append(cams, i)
 					}
 				}

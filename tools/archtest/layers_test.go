@@ -17,7 +17,7 @@ var layers = []layer{
 	{"cmd", []string{"cmd/...", "pipeline", "pipeline/bench", "pipeline/check", "pipeline/checkpoint", "pipeline/lpips",
 		"pipeline/photos", "pipeline/recipe", "scene/...", "view/...", "farm/...", "internal/*", "internal/run/..."},
 		"the command parses flags and prints; what it does is in internal/run", false},
-	{"internal/run/capture/capturetest", []string{"internal/parallel"}, "tests that run COLMAP use it", true},
+	{"internal/run/capture/capturetest", []string{"internal/geom", "internal/parallel"}, "tests that run COLMAP use it", true},
 	{"internal/run", []string{"internal/*", "internal/run/...", "pipeline", "pipeline/bench", "pipeline/checkpoint",
 		"pipeline/lpips",
 		"pipeline/photos", "pipeline/recipe", "scene/...", "view/...", "farm/child"},

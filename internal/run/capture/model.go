@@ -1,13 +1,9 @@
 package capture
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +12,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/geom"
 	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
@@ -33,7 +30,7 @@ type component struct {
 	dir     string
 	names   []string       // of its photos
 	seen    map[string]int // points that each photo sees
-	centers map[uint32][3]float64
+	centers map[uint32]geom.Vec
 }
 
 // listComponents gives the folders of models that a mapper made, by number. The global mapper may write the files of
@@ -65,7 +62,7 @@ func (r *running) readComponents() (list []*component, err error) {
 	for i, dir := range listComponents(r.o.in(componentsFolder)) {
 		c, err := readComponent(dir)
 		if err != nil {
-			return nil, err
+			return nil, fault.WithHint(err, "remove "+r.o.in(componentsFolder)+", then run the same command again")
 		}
 		if c.Number, err = strconv.Atoi(filepath.Base(dir)); err != nil {
 			c.Number = i
@@ -78,15 +75,15 @@ func (r *running) readComponents() (list []*component, err error) {
 	return list, nil
 }
 
-// readComponent reads a model.
+// readComponent reads a model: how well its points fit the photos, and how many of them each photo sees.
 func readComponent(dir string) (*component, error) {
-	c := &component{dir: dir, seen: map[string]int{}, centers: map[uint32][3]float64{}}
-	form, _ := colmap.FormOf(dir)
-	if form == nil || form.Ext != ".bin" {
-		return nil, fault.Data("read model", dir, "run the same command again", "the mapper wrote no binary model")
+	c := &component{dir: dir, seen: map[string]int{}, centers: map[uint32]geom.Vec{}}
+	form, has := colmap.FormOf(dir)
+	if !has {
+		return nil, fault.Data("read model", dir, "", "it has gone")
 	}
 	names := map[uint32]string{}
-	err := form.Read(filepath.Join(dir, "images.bin"), func(f io.Reader) error {
+	err := form.Read(filepath.Join(dir, "images"+form.Ext), func(f io.Reader) error {
 		views, err := form.Images(f)
 		for _, v := range views {
 			names[v.Id], c.centers[v.Id] = v.Name, center(v)
@@ -94,142 +91,54 @@ func readComponent(dir string) (*component, error) {
 		}
 		return err
 	})
+	var sum float64
+	var angles []float64
+	if err == nil {
+		err = form.Read(filepath.Join(dir, "points3D"+form.Ext), func(f io.Reader) error {
+			return form.Tracks(f, func(t *colmap.Track) {
+				for _, id := range t.Images {
+					c.seen[names[id]]++
+				}
+				if geom.Finite(t.Error) { // else verdict.json could not hold the mean
+					sum += t.Error
+				}
+				angles = append(angles, c.widest(t))
+			})
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
-	c.Photos = len(c.names)
+	c.Photos, c.Points = len(c.names), len(angles)
 	slices.Sort(c.names)
-	path := filepath.Join(dir, "points3D.bin")
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, &fault.Error{Op: "read model", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err)}
-	}
-	defer f.Close() // only read
-	if err := c.readPoints(bufio.NewReaderSize(f, 1<<20), names); err != nil {
-		return nil, fault.Data("read model", path, "remove the file, then run the same command again", "%w", err)
+	if c.Points > 0 {
+		c.Error = sum / float64(c.Points)
+		slices.Sort(angles)
+		c.Angle = angles[len(angles)/2]
 	}
 	return c, nil
 }
 
 // center is where a photo was taken from.
-func center(v colmap.Image) (at [3]float64) {
-	w, x, y, z := v.Quat[0], v.Quat[1], v.Quat[2], v.Quat[3]
-	n := w*w + x*x + y*y + z*z
-	rows := [3][3]float64{
-		{w*w + x*x - y*y - z*z, 2 * (x*y - w*z), 2 * (x*z + w*y)},
-		{2 * (x*y + w*z), w*w - x*x + y*y - z*z, 2 * (y*z - w*x)},
-		{2 * (x*z - w*y), 2 * (y*z + w*x), w*w - x*x - y*y + z*z}}
-	for i := range 3 {
-		for j := range 3 {
-			at[i] -= rows[j][i] * v.T[j] / n
-		}
-	}
-	return at
-}
-
-// pointHead is what points3D.bin holds of a point before its track.
-type pointHead struct {
-	ID    uint64
-	Pos   [3]float64
-	Color [3]uint8
-	Error float64
-	Track uint64
-}
-
-const (
-	mostPoints = 1 << 32 // of a model; more is a broken file
-	mostTrack  = 1 << 24
-	angleOf    = 5000 // points whose angles are looked at
-)
-
-// readPoints reads points3D.bin: how well points fit the photos, and how many of them each photo sees.
-func (c *component) readPoints(r io.Reader, names map[uint32]string) error {
-	var count uint64
-	if err := binary.Read(r, binary.LittleEndian, &count); err != nil {
-		return err
-	}
-	if count > mostPoints {
-		return fmt.Errorf("it claims %d points", count)
-	}
-	var sum float64
-	var angles []float64
-	var track [][2]uint32
-	var err error
-	every := max(count/angleOf, 1)
-	for i := range count {
-		var p pointHead
-		if err := binary.Read(r, binary.LittleEndian, &p); err != nil {
-			return short(err)
-		}
-		if p.Track > mostTrack {
-			return fmt.Errorf("it claims a point in %d photos", p.Track)
-		}
-		if track, err = readTrack(r, track[:0], int(p.Track)); err != nil {
-			return short(err)
-		}
-		sum += p.Error
-		for _, t := range track {
-			c.seen[names[t[0]]]++
-		}
-		if i%every == 0 {
-			angles = append(angles, c.widest(p.Pos, track))
-		}
-	}
-	c.Points = int(count)
-	if count > 0 {
-		c.Error = sum / float64(count)
-		slices.Sort(angles)
-		c.Angle = angles[len(angles)/2]
-	}
-	return nil
-}
-
-// trackPiece is how many elements of a track are read at once: what a number claims is allocated as it comes.
-const trackPiece = 1 << 12
-
-// readTrack adds n elements to a track: photos, and the places of features in them.
-func readTrack(r io.Reader, track [][2]uint32, n int) ([][2]uint32, error) {
-	for n > 0 {
-		at, more := len(track), min(n, trackPiece)
-		track = slices.Grow(track, more)[:at+more]
-		if err := binary.Read(r, binary.LittleEndian, track[at:]); err != nil {
-			return track, err
-		}
-		n -= more
-	}
-	return track, nil
-}
-
-func short(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it ends too early")
-	}
-	return err
+func center(v colmap.Image) geom.Vec {
+	r, _ := geom.RotationFromQuat(v.Quat) // training refuses what has none
+	return geom.TranslationOf(geom.Transposed(r), v.T)
 }
 
 // widest is the widest angle in degrees between the rays to a point from the first photo that sees it and from others.
-func (c *component) widest(at [3]float64, track [][2]uint32) (widest float64) {
-	var first [3]float64
-	for i, t := range track {
-		from := c.centers[t[0]]
-		ray, length := [3]float64{}, 0.0
-		for k := range 3 {
-			ray[k] = from[k] - at[k]
-			length += ray[k] * ray[k]
-		}
-		length = math.Sqrt(length)
-		dot := 0.0
-		for k := range 3 {
-			ray[k] /= length
-			dot += ray[k] * first[k]
-		}
+func (c *component) widest(t *colmap.Track) float64 {
+	least := 1.0 // cosine
+	var first geom.Vec
+	for i, id := range t.Images {
+		ray := c.centers[id].Sub(t.Pos).Unit()
 		if i == 0 {
 			first = ray
-		} else {
-			widest = max(widest, math.Acos(min(max(dot, -1), 1))*180/math.Pi)
+		}
+		if dot := ray.Dot(first); dot < least { // a photo that was taken from the point itself has no ray
+			least = dot
 		}
 	}
-	return widest
+	return math.Acos(max(least, -1)) * 180 / math.Pi
 }
 
 // choose takes a component: the one that was asked for, or that with most photos, the first of equals.
@@ -263,7 +172,7 @@ func (r *running) takeModel(c *component) error {
 				err = output.CopyWhole(filepath.Join(c.dir, e.Name()), filepath.Join(to, e.Name()))
 			}
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return "", output.FolderError(to, err)
 		}
 		if err := r.drawCoverage(); err != nil { // the model is there

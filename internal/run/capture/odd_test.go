@@ -1,8 +1,6 @@
 package capture
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,7 +11,7 @@ import (
 	"vksplat/internal/fault"
 )
 
-// TestCheckName wants names refused that a list of photos, a name a line, cannot hold.
+// TestPhotoNames wants names refused that a list of photos, a name a line, cannot hold.
 func TestPhotoNames(t *testing.T) {
 	for name, want := range map[string]bool{"a b.jpg": true, "-a.JPG": true, "ä.jpg": true, " a.jpg": false,
 		"a.jpg ": false, "a\nb.jpg": false, `a\b.jpg`: false} {
@@ -69,9 +67,6 @@ func TestNameSources(t *testing.T) {
 
 // TestBounds wants little memory taken for what damaged files only claim.
 func TestBounds(t *testing.T) {
-	track := binary.LittleEndian.AppendUint64(nil, 1)
-	track = append(track, make([]byte, 8+3*8+3+8)...)
-	track = binary.LittleEndian.AppendUint64(track, mostTrack)
 	ppm := func(text string) func() error {
 		return func() error {
 			b := &bounded{most: mostPPM}
@@ -83,7 +78,6 @@ func TestBounds(t *testing.T) {
 		read func() error
 		want string
 	}{
-		"track": {func() error { return (&component{}).readPoints(bytes.NewReader(track), nil) }, "ends too early"},
 		"cut":   {ppm("P6\n8192 8192\n255\nabc"), "8192 x 8192 pixels that ends after 20 bytes"},
 		"large": {ppm("P6\n65536 65536\n255\nabc"), "65536 x 65536 pixels; 268435456 pixels are the most"},
 		"wide":  {ppm("P6\n9000000000 9000000000\n255\nabc"), "pixels are the most"},

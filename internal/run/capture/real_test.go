@@ -14,13 +14,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/capture/capturetest"
 	"vksplat/internal/run/output"
 	"vksplat/scene/colmap"
 )
-
-type vec = capturetest.Vec
 
 // blurred is a picture whose camera moved sideways by some pixels.
 func blurred(img *image.Gray, by int) *image.Gray {
@@ -89,7 +88,7 @@ func TestRealColmap(t *testing.T) {
 		t.Fatalf("%d of %d frames have a camera:\n%s", r.Registered, r.Photos, said)
 	}
 	found := centers(t, o.in(modelFolder))
-	var here, there []vec
+	var here, there []geom.Vec
 	for i := range n {
 		if at, has := found[fmt.Sprintf("%05d.jpg", i+1)]; has {
 			here, there = append(here, capturetest.Walk(i, n)), append(there, at)
@@ -103,9 +102,9 @@ func TestRealColmap(t *testing.T) {
 }
 
 // centers reads where the photos of a model were taken from.
-func centers(t *testing.T, dir string) map[string]vec {
+func centers(t *testing.T, dir string) map[string]geom.Vec {
 	t.Helper()
-	list := map[string]vec{}
+	list := map[string]geom.Vec{}
 	err := colmap.BinaryModel.Read(filepath.Join(dir, "images.bin"), func(r io.Reader) error {
 		views, err := colmap.BinaryModel.Images(r)
 		for _, v := range views {
@@ -122,7 +121,7 @@ func centers(t *testing.T, dir string) map[string]vec {
 // misfit brings points onto others by the best similarity, and gives the largest distance that is left, and the size of
 // the others: the diagonal of their box. The rotation is Horn's: the eigenvector of a matrix of 4x4 with the largest
 // eigenvalue is its quaternion.
-func misfit(from, to []vec) (worst, size float64) {
+func misfit(from, to []geom.Vec) (worst, size float64) {
 	a, b := centred(from), centred(to)
 	var m [3][3]float64
 	var sa, sb float64
@@ -157,35 +156,33 @@ func misfit(from, to []vec) (worst, size float64) {
 		}
 	}
 	scale := math.Sqrt(sb / sa)
-	u := vec{q[1], q[2], q[3]}
+	u := geom.Vec{q[1], q[2], q[3]}
 	for i := range a {
-		turned := a[i].Plus(u.Cross(u.Cross(a[i]).Plus(a[i], q[0])), 2)
-		left := vec{}.Plus(turned, scale).Plus(b[i], -1)
-		worst = max(worst, math.Sqrt(left.Dot(left)))
+		turned := a[i].Add(u.Cross(u.Cross(a[i]).Add(a[i].Mul(q[0]))).Mul(2))
+		worst = max(worst, turned.Mul(scale).Sub(b[i]).Length())
 	}
-	across := high.Plus(low, -1)
-	return worst, math.Sqrt(across.Dot(across))
+	return worst, high.Sub(low).Length()
 }
 
 // centred moves the mean of points to the origin.
-func centred(points []vec) (list []vec) {
-	var mean vec
+func centred(points []geom.Vec) (list []geom.Vec) {
+	var mean geom.Vec
 	for _, p := range points {
-		mean = mean.Plus(p, 1/float64(len(points)))
+		mean = mean.Add(p.Mul(1 / float64(len(points))))
 	}
 	for _, p := range points {
-		list = append(list, p.Plus(mean, -1))
+		list = append(list, p.Sub(mean))
 	}
 	return list
 }
 
 // TestMisfit finds a similarity that is known.
 func TestMisfit(t *testing.T) {
-	var from, to []vec
+	var from, to []geom.Vec
 	for i := range 10 {
 		p := capturetest.Walk(i, 10)
 		from = append(from, p)
-		to = append(to, vec{3 - 2*p[1], 2*p[0] + 1, 2 * p[2]}) // a quarter turn, twice as large, moved
+		to = append(to, geom.Vec{3 - 2*p[1], 2*p[0] + 1, 2 * p[2]}) // a quarter turn, twice as large, moved
 	}
 	if worst, size := misfit(from, to); worst > 1e-6*size {
 		t.Errorf("off by %g of %g", worst, size)

@@ -17,12 +17,13 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
+	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/capture/capturetest"
 )
 
 // takePanorama draws all that is around a place.
-func takePanorama(from vec, w, h int) *image.Gray {
+func takePanorama(from geom.Vec, w, h int) *image.Gray {
 	img := image.NewGray(image.Rect(0, 0, w, h))
 	for y := range h {
 		for x := range w {
@@ -30,8 +31,8 @@ func takePanorama(from vec, w, h int) *image.Gray {
 			for s := range 4 { // rays a pixel
 				east := ((float64(x)+0.25+0.5*float64(s%2))/float64(w) - 0.5) * 2 * math.Pi
 				north := (0.5 - (float64(y)+0.25+0.5*float64(s/2))/float64(h)) * math.Pi
-				sum += capturetest.Shade(from, vec{math.Sin(east) * math.Cos(north), math.Cos(east) * math.Cos(north),
-					math.Sin(north)}) / 4
+				ray := geom.Vec{math.Sin(east) * math.Cos(north), math.Cos(east) * math.Cos(north), math.Sin(north)}
+				sum += capturetest.Shade(from, ray) / 4
 			}
 			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
 		}
@@ -40,13 +41,13 @@ func takePanorama(from vec, w, h int) *image.Gray {
 }
 
 // panoramasIn writes panoramas from n places to a folder, and gives the places.
-func panoramasIn(t *testing.T, n, w int) (dir string, places []vec) {
+func panoramasIn(t *testing.T, n, w int) (dir string, places []geom.Vec) {
 	t.Helper()
 	dir = t.TempDir()
 	errs := make([]error, n)
 	for i := range n {
 		p := capturetest.Walk(i, n)
-		places = append(places, vec{0.6 * p[0], 0.4*p[1] - 0.3, p[2]})
+		places = append(places, geom.Vec{0.6 * p[0], 0.4*p[1] - 0.3, p[2]})
 	}
 	parallel.For(n, func(i int) {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", i)))
@@ -78,17 +79,17 @@ func TestRealPanoramas(t *testing.T) {
 	}
 	t.Log(said)
 	found := centers(t, o.in(modelFolder))
-	var here, there []vec
+	var here, there []geom.Vec
 	for i, place := range places {
-		var mean vec
+		var mean geom.Vec
 		n := 0.0
 		for name, at := range found {
 			if strings.HasPrefix(name, fmt.Sprintf("%03d", i)) {
-				mean, n = mean.Plus(at, 1), n+1
+				mean, n = mean.Add(at), n+1
 			}
 		}
 		if n > 0 {
-			here, there = append(here, place), append(there, vec{}.Plus(mean, 1/n))
+			here, there = append(here, place), append(there, mean.Mul(1/n))
 		}
 	}
 	if len(here) < len(places) {

@@ -11,33 +11,17 @@ import (
 	"os"
 	"path/filepath"
 
+	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
 )
 
-// Vec is a place or a direction.
-type Vec [3]float64
-
-// Plus adds s times b.
-func (a Vec) Plus(b Vec, s float64) Vec { return Vec{a[0] + s*b[0], a[1] + s*b[1], a[2] + s*b[2]} }
-
-// Dot is the scalar product.
-func (a Vec) Dot(b Vec) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
-
-// Unit is the direction.
-func (a Vec) Unit() Vec { return Vec{}.Plus(a, 1/math.Sqrt(a.Dot(a))) }
-
-// Cross is the vector product.
-func (a Vec) Cross(b Vec) Vec {
-	return Vec{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
-}
-
 // pebbles is a grey of 0 to 1 that differs everywhere in space: noise of three sizes. The scenes of package synth have
 // walls that repeat themselves, whose matches are ambiguous.
-func pebbles(p Vec) float64 {
+func pebbles(p geom.Vec) float64 {
 	sum := 0.0
 	for octave, size := range []float64{4, 11, 29} {
 		var cell [3]int
-		var part Vec
+		var part geom.Vec
 		for k := range 3 {
 			f := math.Floor(p[k] * size)
 			cell[k], part[k] = int(f), p[k]*size-f
@@ -57,7 +41,7 @@ func pebbles(p Vec) float64 {
 }
 
 // Shade is what a ray meets: the floor, a wall behind, or one of some balls.
-func Shade(from, ray Vec) float64 {
+func Shade(from, ray geom.Vec) float64 {
 	nearest := math.Inf(1)
 	meet := func(t float64) {
 		if t > 1e-6 {
@@ -66,8 +50,8 @@ func Shade(from, ray Vec) float64 {
 	}
 	meet(-from[2] / ray[2])
 	meet((3 - from[1]) / ray[1])
-	for _, ball := range []Vec{{-0.9, 0.2, 0.5}, {0.7, -0.3, 0.4}, {0.1, 1.2, 0.8}} {
-		to := from.Plus(ball, -1)
+	for _, ball := range []geom.Vec{{-0.9, 0.2, 0.5}, {0.7, -0.3, 0.4}, {0.1, 1.2, 0.8}} {
+		to := from.Sub(ball)
 		half, rest := to.Dot(ray), to.Dot(to)-ball[2]*ball[2]
 		if root := half*half - rest; root > 0 {
 			meet(-half - math.Sqrt(root))
@@ -76,19 +60,19 @@ func Shade(from, ray Vec) float64 {
 	if math.IsInf(nearest, 1) || nearest > 20 {
 		return 0.5
 	}
-	return pebbles(from.Plus(ray, nearest))
+	return pebbles(from.Add(ray.Mul(nearest)))
 }
 
 // Walk is where photo i of n is taken from: an arc around the balls that rises.
-func Walk(i, n int) Vec {
+func Walk(i, n int) geom.Vec {
 	a := (float64(i)/float64(n-1) - 0.5) * 1.4
-	return Vec{4 * math.Sin(a), -4 * math.Cos(a), 1.4 + 0.5*math.Sin(3*a)}
+	return geom.Vec{4 * math.Sin(a), -4 * math.Cos(a), 1.4 + 0.5*math.Sin(3*a)}
 }
 
 // Picture draws the scene from a place.
-func Picture(from Vec, w, h int) *image.Gray {
-	ahead := Vec{0, 0.2, 0.5}.Plus(from, -1).Unit()
-	right := ahead.Cross(Vec{0, 0, 1}).Unit()
+func Picture(from geom.Vec, w, h int) *image.Gray {
+	ahead := geom.Vec{0, 0.2, 0.5}.Sub(from).Unit()
+	right := ahead.Cross(geom.Vec{0, 0, 1}).Unit()
 	down := ahead.Cross(right)
 	img := image.NewGray(image.Rect(0, 0, w, h))
 	focal := 1.1 * float64(w)
@@ -98,7 +82,7 @@ func Picture(from Vec, w, h int) *image.Gray {
 			for s := range 4 { // rays a pixel
 				u := (float64(x) + 0.25 + 0.5*float64(s%2) - float64(w)/2) / focal
 				v := (float64(y) + 0.25 + 0.5*float64(s/2) - float64(h)/2) / focal
-				sum += Shade(from, ahead.Plus(right, u).Plus(down, v).Unit()) / 4
+				sum += Shade(from, ahead.Add(right.Mul(u)).Add(down.Mul(v)).Unit()) / 4
 			}
 			img.SetGray(x, y, color.Gray{Y: uint8(255*sum + 0.5)})
 		}
