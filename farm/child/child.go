@@ -1,9 +1,9 @@
 // Package child runs this program as a child of itself: one training, render or evaluation in a process of its own,
-// which may crash, hang or be stopped without taking its parent along.
+// which may crash, hang or be stopped without taking its parent along. It also runs the programs of others.
 //
 // Run starts a child and waits for its end. When the context ends, the child is asked to save and stop; how long it may
 // take is an Option. Lines hands its output over line by line. EndWithParent, which main calls first, ties a child's
-// life to its parent's on every system: no child outlives a parent that was killed.
+// life to its parent's on every system: none outlives a parent that was killed.
 package child
 
 import (
@@ -27,8 +27,9 @@ type Options struct {
 	Dir            string                      // in which it runs, "" for this process's
 }
 
-// Run runs this program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited
-// for. When this process is killed, it ends, too: its main function calls EndWithParent.
+// Run runs a program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited for.
+// When this process is killed, it ends, too; on systems other than Linux and Windows only if its main function calls
+// EndWithParent.
 func Run(ctx context.Context, program string, args []string, o Options) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = o.Stdout, o.Stderr, o.Dir
