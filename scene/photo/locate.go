@@ -25,10 +25,17 @@ func hasDrive(file string) bool {
 	return len(file) > 2 && file[1] == ':' && file[2] == '/' && (file[0]|0x20) >= 'a' && (file[0]|0x20) <= 'z'
 }
 
+// Bounds of what a name in a damaged or hostile file may cost.
+const (
+	longestPath = 4096    // bytes; no system opens longer ones
+	mostEnds    = 64      // of a name that are tried
+	mostDirs    = 1 << 14 // folders that are remembered
+)
+
 // Locator finds files that other programs have named.
 type Locator struct {
 	root string
-	dirs map[string][]string // the names in a folder
+	dirs map[string][]string // the names in a folder, none of one that is not there
 	// folders of photos below the root; nil until they are asked for
 	below []string
 }
@@ -55,6 +62,7 @@ func (l *Locator) Find(file string) string {
 // photos get converted. "" if there is none.
 func (l *Locator) Below(name string, folders ...string) string {
 	parts := strings.Split(path.Clean(strings.ReplaceAll(name, `\`, "/")), "/")
+	parts = parts[max(0, len(parts)-mostEnds):]
 	folders = append(append(folders, ""), l.folders()...)
 	for _, strip := range []bool{false, true} {
 		for i := range parts {
@@ -118,7 +126,7 @@ func (l *Locator) search(file string, near func(file string) string) string {
 		return ""
 	}
 	parts := strings.Split(filepath.ToSlash(file), "/")
-	for i := 1; i < len(parts); i++ {
+	for i := max(1, len(parts)-mostEnds); i < len(parts); i++ {
 		if end := filepath.Join(parts[i:]...); filepath.IsLocal(end) {
 			if at := near(filepath.Join(l.root, end)); at != "" {
 				return at
@@ -147,6 +155,9 @@ func (l *Locator) near(file string) string {
 
 // first gives the first file in a folder whose name fits, "" if there is none.
 func (l *Locator) first(dir string, fits func(name string) bool) string {
+	if len(dir) > longestPath {
+		return ""
+	}
 	names, known := l.dirs[dir]
 	if !known {
 		entries, err := os.ReadDir(filepath.Clean(dir))
@@ -155,7 +166,9 @@ func (l *Locator) first(dir string, fits func(name string) bool) string {
 				names = append(names, e.Name())
 			}
 		}
-		l.dirs[dir] = names
+		if len(l.dirs) < mostDirs {
+			l.dirs[dir] = names
+		}
 	}
 	if i := slices.IndexFunc(names, fits); i >= 0 {
 		if at := filepath.Join(dir, names[i]); !atomicfile.IsDir(at) {
