@@ -95,8 +95,7 @@ func writeTar(w io.Writer, files []file, top string, at time.Time) error {
 
 // entry is how an archive names a path: dpkg's begin with a dot.
 func entry(top, name string) string {
-	switch {
-	case top != "." || name == ".":
+	if top != "." || name == "." {
 		return name
 	}
 	return "./" + name

@@ -38,6 +38,11 @@ type program struct {
 	info   *buildinfo.BuildInfo
 }
 
+// own is the program for this machine, which the image holds, too.
+func (m *maker) own() program {
+	return m.programs[slices.IndexFunc(m.programs, func(p program) bool { return p.os == "linux" && p.arch == "amd64" })]
+}
+
 // build builds the program for a target, and checks what it asks of a system.
 func (m *maker) build(t target, zig string) error {
 	started := time.Now()

@@ -86,7 +86,7 @@ func (m *maker) imageOn(root string) error {
 	if err != nil {
 		return err
 	}
-	p := m.programs[slices.IndexFunc(m.programs, func(p program) bool { return p.os == "linux" && p.arch == "amd64" })]
+	p := m.own()
 	own, err := makeLayer(filepath.Join(m.work, "own"), "vksplat "+m.stamp.version, func(w writer) error {
 		files, err := debianFiles(unixFiles(m.common, p.binary))
 		if err != nil {

@@ -34,7 +34,7 @@ const (
 
 // layout makes what all packages share: pages, manual pages and completions, which the program for this machine prints.
 func (m *maker) layout() (files []file, err error) {
-	own := m.programs[slices.IndexFunc(m.programs, func(p program) bool { return p.os == "linux" && p.arch == "amd64" })]
+	own := m.own()
 	add := func(path string, data []byte) { files = append(files, file{path, 0o644, data}) }
 	for shell, at := range completions {
 		script, err := exec.Command(own.path, "completion", shell).Output()

@@ -143,7 +143,7 @@ func (c *component) widest(t *colmap.Track) float64 {
 
 // choose takes a component: the one that was asked for, or that with most photos, the first of equals.
 func (o *Options) choose(list []*component) (*component, error) {
-	if o.Model == LargestModel {
+	if o.Model == largestModel {
 		return slices.MaxFunc(list, func(a, b *component) int {
 			return cmp.Or(cmp.Compare(a.Photos, b.Photos), cmp.Compare(b.Number, a.Number))
 		}), nil

@@ -57,8 +57,8 @@ const (
 	Off = "off"
 )
 
-// LargestModel takes the component with most photos.
-const LargestModel = -1
+// largestModel takes the component with most photos.
+const largestModel = -1
 
 // Options is everything that capture is asked for.
 type Options struct {
@@ -78,7 +78,7 @@ type Options struct {
 	VocabTree   string // file of a vocabulary tree
 	Mapper      string // MapIncremental or MapGlobal
 	GPU         string // Auto, On or Off: what COLMAP computes features and matches with
-	Model       int    // the component to take, or LargestModel
+	Model       int    // the component to take, or largestModel
 
 	Overwrite bool
 	Progress  string // how far the work is, in a way of package meter
@@ -89,7 +89,7 @@ type Options struct {
 // NewOptions gives the defaults.
 func NewOptions() *Options {
 	return &Options{Cameras: Auto, CameraModel: Auto, Features: FeaturesSIFT, Matching: Auto, Mapper: MapIncremental,
-		GPU: Auto, Model: LargestModel, Progress: meter.Auto}
+		GPU: Auto, Model: largestModel, Progress: meter.Auto}
 }
 
 // CameraModels are those of COLMAP that suit photos whose lens is not known.
@@ -110,7 +110,7 @@ func (o *Options) check() error {
 		return fault.Usagef("give a number from 3 up", "%s: %d frames", fault.Named("frames"), o.Frames)
 	case o.MaxSize < 0:
 		return fault.Usagef("give pixels, as in 1600", "%s: %d pixels", fault.Named("max-size"), o.MaxSize)
-	case o.Model < LargestModel:
+	case o.Model < largestModel:
 		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",
 			fault.Named("model"), o.Model)
 	case o.Loops && o.Matching != Auto && o.Matching != MatchSequential:

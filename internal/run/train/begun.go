@@ -34,8 +34,7 @@ type begun struct {
 	Block bool   `json:"block,omitempty"` // of a plan
 }
 
-// rememberBegun writes down what the run is begun with. What a run that goes on was begun with stays as it
-// is.
+// rememberBegun writes down what the run is begun with. What a run that goes on was begun with stays as it is.
 func (s *saver) rememberBegun() error {
 	if s.o.Off {
 		return nil
