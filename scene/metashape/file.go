@@ -89,11 +89,11 @@ func parse(data []byte) (*document, error) {
 	return &d, nil
 }
 
-// all gives the cameras of a group and the groups in it.
-func (g group) all() []camera {
-	cams := g.Cameras
-	for _, in := range g.Groups {
-		cams = append(cams, in.all()...)
+// all adds the cameras of a group and the groups in it to a list.
+func (g group) all(cams []camera) []camera {
+	cams = append(cams, g.Cameras...)
+	for _, in := range g.Groups { // deep ones would be copied at each level if they made lists of their own
+		cams = in.all(cams)
 	}
 	return cams
 }

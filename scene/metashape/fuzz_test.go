@@ -2,6 +2,8 @@ package metashape
 
 import (
 	"os"
+	"runtime"
+	"strings"
 	"testing"
 
 	"vksplat/internal/geom"
@@ -40,4 +42,21 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The cameras of groups in groups are not copied at each level.
+func TestDeepGroups(t *testing.T) {
+	const deep = 2000
+	d, err := parse([]byte("<document><chunk><cameras>" + strings.Repeat("<group>", deep) +
+		strings.Repeat(`<camera label="a"/>`, deep) + strings.Repeat("</group>", deep) + "</cameras></chunk></document>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cams := d.Chunks[0].Cameras.all(nil)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; len(cams) != deep || used > 16<<20 {
+		t.Errorf("%d cameras take %d MB", len(cams), used>>20)
+	}
 }

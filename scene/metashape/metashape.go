@@ -53,7 +53,7 @@ func (d *document) choose(c *scene.Capture) (*chunk, error) {
 	for i := range d.Chunks {
 		k := &d.Chunks[i]
 		posed := false
-		for _, cam := range k.Cameras.all() {
+		for _, cam := range k.Cameras.all(nil) {
 			posed = posed || strings.TrimSpace(cam.Transform) != ""
 		}
 		switch {
@@ -121,7 +121,7 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 		return nil, first, err
 	}
 	var unaligned, disabled []string
-	for _, cam := range k.Cameras.all() {
+	for _, cam := range k.Cameras.all(nil) {
 		switch {
 		case off(cam.Enabled):
 			disabled = append(disabled, cam.Label)
