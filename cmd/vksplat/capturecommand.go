@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
@@ -31,7 +29,7 @@ func captureCommand(console *cli.Console) *cobra.Command {
 		},
 		RunE: runs(console, func(args []string) error {
 			o.Inputs = args
-			o.Again = "vksplat " + strings.Join(cli.QuotedAll(console.Args), " ")
+			o.Again = commandAgain(console.Args, nil)
 			return capture.Run(console, o)
 		}),
 	}

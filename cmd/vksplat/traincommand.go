@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -188,6 +187,6 @@ func captureFor(console *cli.Console, o *train.Options, footage string) (scene s
 	}
 	c := capture.NewOptions()
 	c.Inputs, c.Out, c.Trained = []string{footage}, filepath.Join(o.Out, captured.OwnFolder), true
-	c.Again = "vksplat " + strings.Join(cli.QuotedAll(console.Args), " ")
+	c.Again = commandAgain(console.Args, nil)
 	return c.Out, capture.Run(console, c)
 }
