@@ -292,6 +292,32 @@ func TestOwnPhotosAfterVideo(t *testing.T) {
 	wantFiles(t, o.in(imagesFolder), "p00.jpg", "p03.jpg")
 }
 
+// TestOwnPhotoAmongFrames stops a video's frames in the middle, and puts a photo beside them, which stays.
+func TestOwnPhotoAmongFrames(t *testing.T) {
+	installFilms(t)
+	o := optionsOf(t, filmFile(t))
+	t.Setenv(fakeFails, "ffmpeg")
+	if _, err := run(t.Context(), o); err == nil {
+		t.Fatal("ffmpeg did not fail")
+	}
+	t.Setenv(fakeFails, "")
+	err := errors.Join(os.MkdirAll(o.in(imagesFolder), 0o777), writePhoto(o.in(imagesFolder, "00001.jpg"), 64, 48, 1),
+		writePhoto(o.in(imagesFolder, "mine.jpg"), 64, 48, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), o); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "mine.jpg was not") {
+		t.Errorf("%v; want mine.jpg refused", err)
+	}
+	wantFiles(t, o.in(imagesFolder), "mine.jpg")
+	if err := os.Remove(o.in(imagesFolder, "mine.jpg")); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := run(t.Context(), o); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
 // TestMissingTools names the command that installs what is missing.
 func TestMissingTools(t *testing.T) {
 	photos := photosIn(t, 4)

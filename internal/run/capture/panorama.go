@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"vksplat/internal/atomicfile"
@@ -101,6 +102,9 @@ func (r *running) suspectPanoramas() {
 		fault.Setting("camera-model") + " " + Panorama)
 }
 
+// faceName is what facesOf calls faces.
+var faceName = regexp.MustCompile(`_(back|down|front|left|right|up)\.jpg$`)
+
 // takeFaces cuts panoramas into faces, which take their place among the photos.
 func (r *running) takeFaces() error {
 	if !r.cubed() {
@@ -141,7 +145,7 @@ func (r *running) takeFaces() error {
 		}
 		return fmt.Sprintf("%s of %s", cli.Count(len(r.photos), "face"), cli.Count(len(views), "panorama")), nil
 	}
-	return r.do(stage{name: stageFaces, key: text(key), outputs: []string{imagesFolder}, do: do})
+	return r.do(stage{name: stageFaces, key: text(key), outputs: []string{imagesFolder}, makes: faceName, do: do})
 }
 
 // facesOf gives the cameras of a panorama's faces, named as their files are below images.

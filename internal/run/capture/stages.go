@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/scene/photo"
 )
 
 // running is a command at work.
@@ -41,7 +43,9 @@ type stage struct {
 	outputs []string // files and folders that it makes, and that are removed before it is done anew
 	changes []string // files that it changes
 	adds    bool     // keeps what it made when it was stopped in the middle, and adds the rest
-	do      func() (done string, err error)
+	// makes finds the last names of the photos that it makes, nil where a folder of photos is none of its outputs.
+	makes *regexp.Regexp
+	do    func() (done string, err error)
 }
 
 // stamp says that a stage was begun, or done.
@@ -164,9 +168,18 @@ func filesBelow(paths []string) (files []string) {
 }
 
 // clear removes what an earlier run of a stage made. Files that this command did not make, or that were changed since,
-// are refused. What a stage left that did not end is this command's, whatever it is: the place was clear before.
+// are refused. What a stage left that did not end is this command's, because the place was clear before; but for photos
+// that it does not make, which a person may have put there since.
 func (r *running) clear(s stage, begun, keep bool) error {
 	places := r.paths(s.outputs)
+	if begun && s.makes != nil {
+		foreign := slices.DeleteFunc(filesBelow(places), func(path string) bool {
+			return !photo.IsPhoto(path) && photo.ForeignKindOf(path) == nil || s.makes.MatchString(filepath.Base(path))
+		})
+		if err := output.RefuseForeign(foreign, "or choose another folder"); err != nil {
+			return err
+		}
+	}
 	if !begun {
 		foreign, hint := r.written.Foreign(filesBelow(places)), "or replace it with "+fault.Setting("overwrite")
 		if r.o.Overwrite { // photos may be the only copies that there are

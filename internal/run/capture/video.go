@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -169,6 +170,9 @@ func (r *running) toned(v *video, file, ffmpeg string) (string, error) {
 	return "", nil
 }
 
+// frameName is what extract calls frames.
+var frameName = regexp.MustCompile(`^\d{5,}\.jpg$`)
+
 // takeFrames takes the sharpest frames of a video.
 func (r *running) takeFrames(s *source, n int) error {
 	name := stageFrames
@@ -200,7 +204,7 @@ func (r *running) takeFrames(s *source, n int) error {
 		return fmt.Sprintf("%s, the sharpest of %d", cli.Count(len(take), "frame"), len(sharp)), nil
 	}
 	key := text(s.path, mark(s.path), r.o.Fps, r.o.Frames)
-	err := r.do(stage{name: name, key: key, outputs: []string{folder}, do: do})
+	err := r.do(stage{name: name, key: key, outputs: []string{folder}, makes: frameName, do: do})
 	if err != nil {
 		return err
 	}
