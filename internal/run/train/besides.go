@@ -50,6 +50,7 @@ func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
 	saves, evaluations := time.Duration(r.ahead(r.Checkpoints.SaveAt)), time.Duration(r.ahead(r.EvalAt))
 	b.onTheWay = saves*(reading+writing) + evaluations*measuring
 	b.end = closingTime + reading + max(writing, measuring) + min(writing, measuring)/2
+	b.cut = closingTime + reading + writing + measuring
 	return b, err
 }
 

@@ -76,6 +76,7 @@ type timeLimit struct {
 type besides struct {
 	onTheWay time.Duration // for measurements and files that come before the last step
 	end      time.Duration // for what comes after it
+	cut      time.Duration // the same where the clock ends the run: its checkpoint is written first
 }
 
 // limitChooses reports whether the limit chooses the number of steps: it stays where it was given, and in a run that
@@ -117,7 +118,7 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 			break
 		}
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.end)
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.cut)
 	r.tellChoice(1/max(step, 1e-9), full.Iterations, r.shorten(best, steps, h.growth))
 	r.warnSchedule()
 	// check again: the last step has changed
@@ -240,7 +241,7 @@ func (r *Run) keepLimit() error {
 	if err != nil {
 		return err
 	}
-	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.end)
+	r.limit.stop = max(1, time.Duration(r.TimeLimit)-b.cut)
 	why := "the run keeps its number of steps"
 	if r.saver.from == nil && r.saver.begun == nil {
 		why = fault.Setting("iterations") + " is given"
