@@ -142,10 +142,7 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: again: %v", stage, err)
 			}
-			want := strings.Join(stages[i:], " ")
-			if stage == "exhaustive_matcher" {
-				want = "database_cleaner " + want
-			}
+			want := strings.Join(stages[i:], " ") // COLMAP keeps the pairs that it has matched
 			if got := strings.Join(commands(calls(t)), " "); got != want {
 				t.Errorf("%s: again it ran %s, want %s", stage, got, want)
 			}
@@ -153,6 +150,28 @@ func TestResume(t *testing.T) {
 				t.Errorf("%s: %s", stage, said)
 			}
 		}
+	}
+}
+
+// TestResumeForgetting fails while matches of other options are removed, and wants that to be done again.
+func TestResumeForgetting(t *testing.T) {
+	o := withPhotos(t, 4)
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Matching = MatchSequential
+	t.Setenv(fakeFails, "database_cleaner")
+	if _, err := run(t.Context(), o); err == nil {
+		t.Error("a cleaner that failed was not noticed")
+	}
+	t.Setenv(fakeFails, "")
+	calls(t)
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	const want = "database_cleaner sequential_matcher mapper"
+	if got := strings.Join(commands(calls(t)), " "); got != want {
+		t.Errorf("again it ran %s, want %s", got, want)
 	}
 }
 

@@ -64,13 +64,7 @@ func (r *running) matchPhotos() error {
 			return err
 		}
 	}
-	redo := r.state.at(stageMatches) >= 0
 	do := func() (string, error) {
-		if redo { // pairs that were matched before with other options stay otherwise
-			if err := r.forgetMatches(); err != nil {
-				return "", err
-			}
-		}
 		if err := r.match(k.arguments("database_path", r.o.in(databaseFile))); err != nil || len(pairs) == 0 {
 			return how + " matching", err
 		}
@@ -82,7 +76,8 @@ func (r *running) matchPhotos() error {
 		return fmt.Sprintf("%s matching, and %s farther apart", how, cli.Count(len(pairs), "pair")), err
 	}
 	key := text(k.args, len(pairs))
-	return r.do(stage{name: stageMatches, key: key, changes: []string{databaseFile}, do: do})
+	// COLMAP leaves out pairs that are matched, also those that were with other options.
+	return r.do(stage{name: stageMatches, key: key, changes: []string{databaseFile}, forget: r.forgetMatches, do: do})
 }
 
 func (r *running) match(args []string) error {

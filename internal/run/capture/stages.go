@@ -45,13 +45,16 @@ type stage struct {
 	adds    bool     // keeps what it made when it was stopped in the middle, and adds the rest
 	// makes finds the last names of the photos that it makes, nil where a folder of photos is none of its outputs.
 	makes *regexp.Regexp
-	do    func() (done string, err error)
+	// forget removes what an earlier run of the stage, of another key, left in a file that it shares; nil: nothing.
+	forget func() error
+	do     func() (done string, err error)
 }
 
 // stamp says that a stage was begun, or done.
 type stamp struct {
 	Name    string  `json:"name"`
 	Key     string  `json:"key"`
+	Clean   bool    `json:"clean,omitempty"` // nothing of another key is left: see stage.forget
 	Done    bool    `json:"done"`
 	Seconds float64 `json:"seconds,omitempty"`
 }
@@ -110,19 +113,20 @@ func (r *running) do(s stage) error {
 	if err := r.clear(s, begun, begun && same && s.adds); err != nil {
 		return err
 	}
+	clean := i < 0 || same && r.state.Stages[i].Clean
 	if i >= 0 {
 		r.state.Stages = r.state.Stages[:i]
 	}
 	if err := r.written.Begin(r.paths(s.changes)...); err != nil {
 		return err
 	}
-	r.state.Stages = append(r.state.Stages, stamp{Name: s.name, Key: key})
+	r.state.Stages = append(r.state.Stages, stamp{Name: s.name, Key: key, Clean: clean})
 	if err := r.state.save(); err != nil {
 		return err
 	}
 	began := time.Now()
 	r.show.begin(s.name)
-	done, err := s.do()
+	done, err := r.work(s, clean)
 	r.show.end()
 	if err != nil {
 		return err
@@ -134,6 +138,20 @@ func (r *running) do(s stage) error {
 	last.Done, last.Seconds = true, time.Since(began).Seconds()
 	r.console.Printf("%-9s %s, %s\n", s.name+":", done, cli.Duration(last.Seconds))
 	return r.state.save()
+}
+
+// work does a stage that was begun. A kill while it forgets leaves a stamp that is not clean.
+func (r *running) work(s stage, clean bool) (done string, err error) {
+	if !clean && s.forget != nil {
+		if err := s.forget(); err != nil {
+			return "", err
+		}
+		r.state.Stages[len(r.state.Stages)-1].Clean = true
+		if err := r.state.save(); err != nil {
+			return "", err
+		}
+	}
+	return s.do()
 }
 
 // paths are places below the scene's folder.
