@@ -50,6 +50,9 @@ func Run(console *cli.Console, o *Options) error {
 	defer release()
 	console.OnAbort = release
 	defer func() { console.OnAbort = nil }()
+	output.RemoveTemps(o.Out, func(base string, _ bool) bool {
+		return slices.Contains([]string{stateFile, listFile, coverageFile, reportFile}, base)
+	})
 	r.state = readState(o.in(stateFile))
 	if slices.ContainsFunc(sources, func(s *source) bool { return s.inPlace(o) }) {
 		r.state.ownPhotos()
