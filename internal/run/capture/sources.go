@@ -119,8 +119,9 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 		case e.IsDir() && (hidden || e.Name() == masksFolder || path != dir && sameFile(path, o.Out)):
 			return filepath.SkipDir
 		case e.IsDir() && path != dir && (isScene(path) || output.IsFile(filepath.Join(path, output.WrittenFile))):
-			console.Note(path + " is left out: vksplat made it")
-			return filepath.SkipDir
+			rel, err := filepath.Rel(dir, path)
+			console.Note(filepath.Join(s.path, rel) + " is left out: vksplat made it")
+			return cmp.Or(err, filepath.SkipDir)
 		case e.IsDir() || hidden || !isRegular(path, e):
 			return nil
 		}
