@@ -69,6 +69,10 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
 	}
+	var word string
+	if n, _ := fmt.Sscanf(text, "unknown command %q", &word); n == 1 && programs.MatchString(word) {
+		help = "for the command line of another trainer, put " + fault.Command("train") + " before it"
+	}
 	return fault.Usagef(help, "%s", text)
 }
 

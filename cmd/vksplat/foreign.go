@@ -275,9 +275,9 @@ func (l *foreignLine) take(typed, value string, f *foreignFlag) {
 	}
 }
 
-// programs are the first words of other trainers' command lines.
-var programs = regexp.MustCompile(`^(python3?|(.*/)?(train|simple_trainer)\.py|ns-train|brush(_app)?|opensplat|` +
-	`lichtfeld(-studio)?|LichtFeld-Studio)$`)
+// programs are the first words of other trainers' command lines, and variables before them.
+var programs = regexp.MustCompile(`^([A-Z][A-Z0-9_]*=.*|(.*/)?(python[0-9.]*|(train|simple_trainer)\.py|ns-train|` +
+	`brush(_app)?|opensplat|lichtfeld(-studio)?|LichtFeld-Studio)(\.exe)?)$`)
 
 // methods are recipes and readers of captures that others name by a word of its own.
 var methods = map[string][]string{

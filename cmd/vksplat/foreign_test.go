@@ -46,6 +46,9 @@ var pasted = []struct{ name, line, want string }{
 			"flag --app_opt: embeddings of photos are not here; --exposure fits a colour map of each photo\n" +
 			"flag --depth_loss: depth and normal priors are not here\n" +
 			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
+	{"gsplat, as in its README", "CUDA_VISIBLE_DEVICES=0 python3.10 examples/simple_trainer.py default --data_dir d " +
+		"--result_dir out", "d --preset 3dgs --eval --result_dir out"},
+	{"OpenSplat, built here", "./build/opensplat d -n 30 -m out", "d --iterations 30 -m out"},
 	{"splatfacto", "ns-train splatfacto --data scene --output-dir out --max-num-iterations 30000 --vis viewer " +
 		"--viewer.quit-on-train-completion True --pipeline.model.rasterize-mode antialiased " +
 		"--pipeline.model.cull-alpha-thresh 0.005 --pipeline.model.use-scale-regularization False " +

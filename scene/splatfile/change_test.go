@@ -161,6 +161,11 @@ func TestParseTransform(t *testing.T) {
 			t.Errorf("%q was taken", text)
 		}
 	}
+	for _, text := range []string{"turn 1,2,3", "turn", "move 1"} { // no word of it is the rows of a matrix
+		if _, err := ParseTransform(text); err == nil || !strings.Contains(err.Error(), "is none of scale") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 }
 
 func TestUpright(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,11 +43,14 @@ const maxTransform = 1e12
 // "translate X,Y,Z", carried out in their order; or 12 or 16 numbers, the rows of a matrix [s R | t].
 func ParseTransform(text string) (Similarity, error) {
 	words := strings.Fields(text)
-	if len(words) > 0 && !strings.ContainsAny(words[0][:1], "sStTrR") {
+	if len(words) > 0 && strings.ContainsAny(words[0][:1], "0123456789.+-,;") {
 		return parseMatrix(text)
 	}
 	out := Unmoved()
 	for i := 0; i < len(words); i += 2 {
+		if !slices.Contains([]string{"scale", "rotate", "translate"}, words[i]) {
+			return out, fmt.Errorf("%q is none of scale, rotate, translate", words[i])
+		}
 		if i+1 == len(words) {
 			return out, fmt.Errorf("nothing follows %q", words[i])
 		}
@@ -68,8 +72,6 @@ func ParseTransform(text string) (Similarity, error) {
 			step.T = [3]float64(v)
 		case "rotate":
 			step.R = eulerRotation([3]float64(v))
-		default:
-			return out, fmt.Errorf("%q is none of scale, rotate, translate", words[i])
 		}
 		out = step.After(out)
 	}

@@ -290,6 +290,65 @@ func TestInPlace(t *testing.T) {
 	wantFiles(t, o.Out, "images/p00.jpg", "images/p03.jpg")
 }
 
+// TestPhotosOnce wants what this program made of photos not taken for more of them: a scene and a run among them, and
+// the picture of a scene's coverage.
+func TestPhotosOnce(t *testing.T) {
+	install(t, "3.8", "colmap")
+	photos := photosIn(t, 4)
+	first := optionsOf(t, photos)
+	first.Out = filepath.Join(photos, "scene")
+	if _, err := run(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(photos, "out")
+	if err := errors.Join(os.MkdirAll(filepath.Join(model, "test"), 0o777),
+		os.WriteFile(filepath.Join(model, output.WrittenFile), []byte("{}"), 0o666),
+		writePhoto(filepath.Join(model, "test", "p00.png"), 64, 48, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ input, want string }{
+		{photos, "scene is left out: vksplat made it"}, {photos, "out is left out: vksplat made it"}, {first.Out, ""},
+	} {
+		said, err := run(t.Context(), optionsOf(t, c.input))
+		if err != nil || !strings.Contains(said, "4 of 4 photos") || !strings.Contains(said, c.want) {
+			t.Errorf("%s, %q: %v\n%s", c.input, c.want, err, said)
+		}
+	}
+	farmed := optionsOf(t, first.Out) // what a task of the farm makes has no state
+	if err := os.Remove(first.in(stateFile)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := run(t.Context(), farmed); err != nil || !strings.Contains(said, "4 of 4 photos") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// TestTempsGo wants what a killed command left in the scene's folder removed by the next one.
+func TestTempsGo(t *testing.T) {
+	o := withPhotos(t, 4)
+	temp, other := o.in("."+coverageFile+".tmp123"), o.in(".mine.png.tmp123")
+	if _, err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(temp, nil, 0o666), os.WriteFile(other, nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), o); err != nil || output.IsFile(temp) || !output.IsFile(other) {
+		t.Errorf("%v, ours stayed: %v, another stayed: %v", err, output.IsFile(temp), output.IsFile(other))
+	}
+}
+
+// TestDiskFull wants a full disk, which COLMAP meets, to be the machine's fault and no defect.
+func TestDiskFull(t *testing.T) {
+	o := withPhotos(t, 4)
+	t.Setenv(fakeFails, "feature_extractor")
+	t.Setenv(fakeTrace, "4")
+	_, err := run(t.Context(), o)
+	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "make room") {
+		t.Errorf("code %d, %v: %s", fault.ExitCode(err), err, fault.Hint(err))
+	}
+}
+
 // TestOwnPhotosAfterVideo keeps photos that the user put where the frames of a video were to come, in a run that was
 // stopped: they are the capture now, and the video is refused.
 func TestOwnPhotosAfterVideo(t *testing.T) {

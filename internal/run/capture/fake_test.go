@@ -121,12 +121,16 @@ const networkTrace = "\x1b[0;31mE20261125 22:00:11.024279 11085 onnx_utils.cc:61
 // addressTrace is what ffmpeg prints of a video that is cut short.
 const addressTrace = "[mov,mp4,m4a,3gp,3g2,mj2 @ 0x55d7b768b840] moov atom not found"
 
+// fullTrace is what COLMAP 3.8 prints where the disk has no room for its database.
+const fullTrace = "SQLite error [./src/base/database.cc, line 989]: database or disk is full"
+
 // misbehave fails or hangs, if the command is to.
 func misbehave(command string) error {
 	switch command {
 	case os.Getenv(fakeFails):
 		if trace := os.Getenv(fakeTrace); trace != "" {
-			return errors.New(map[string]string{"1": gpuTrace, "2": networkTrace, "3": addressTrace}[trace])
+			return errors.New(map[string]string{"1": gpuTrace, "2": networkTrace, "3": addressTrace,
+				"4": fullTrace}[trace])
 		}
 		return errors.New("something is wrong with " + command)
 	case os.Getenv(fakeHangs):

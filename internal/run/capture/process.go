@@ -34,6 +34,9 @@ var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 // lacksModel is what COLMAP says that has no neural network or vocabulary tree, and is built without downloads.
 var lacksModel = regexp.MustCompile(`Load model .*failed|without download support|Could not open ""`)
 
+// diskFull is what programs say that find no room on the disk, SQLite among them.
+var diskFull = regexp.MustCompile(`(?i)disk is full|no space left on device|disk quota exceeded`)
+
 // process is a program to run.
 type process struct {
 	stage   string // whose log has what it prints
@@ -88,8 +91,10 @@ func (r *running) run(p process) error {
 	if len(p.args) > 0 && name == colmapName {
 		name += " " + p.args[0]
 	}
-	hint := "see " + log.Name() + "; the same command continues with this stage"
+	hint, kind := "see "+log.Name()+"; the same command continues with this stage", fault.ErrFailure
 	switch {
+	case diskFull.MatchString(strings.Join(last, "\n")):
+		hint, kind = "make room on the disk; the same command continues with this stage", fault.ErrMachine
 	case strings.Contains(err.Error(), "killed"):
 		hint = "the system ended it, probably for want of memory: try " + fault.Setting("max-size") + " 1600"
 	case lacksModel.MatchString(strings.Join(last, "\n")):
@@ -100,7 +105,7 @@ func (r *running) run(p process) error {
 		hint = "try " + fault.Setting("gpu") + " off; " + hint
 	}
 	return &fault.Error{Op: "run " + name, Err: fmt.Errorf("%w: %s", err, strings.Join(last, "; ")), Hint: hint,
-		Kind: fault.ErrFailure}
+		Kind: kind}
 }
 
 // onGPU tells whether a command line of COLMAP has the GPU do the work.

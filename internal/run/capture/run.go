@@ -75,8 +75,14 @@ func Run(console *cli.Console, o *Options) error {
 	return r.report(v, nil)
 }
 
+// isOurs tells whether this command writes a file of that name into the scene's folder in one go.
+func isOurs(base string, _ bool) bool {
+	return slices.Contains([]string{stateFile, listFile, coverageFile, reportFile}, base)
+}
+
 // all does every stage.
 func (r *running) all() (*verdict, error) {
+	output.RemoveTemps(r.o.Out, isOurs)
 	if err := r.takePhotos(); err != nil {
 		return nil, err
 	}

@@ -104,6 +104,9 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 				"%s: %s is the folder of the photos itself", fault.Named("output"), o.Out)
 		}
 	}
+	if inner := filepath.Join(dir, imagesFolder); isScene(dir) && output.IsFolder(inner) {
+		dir = inner // what else is there was made of them
+	}
 	s := &source{path: dir}
 	var videos []*source
 	dir = output.Resolved(dir) // a link to a folder is not followed
@@ -115,6 +118,10 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 		switch {
 		case e.IsDir() && (hidden || e.Name() == masksFolder || path != dir && sameFile(path, o.Out)):
 			return filepath.SkipDir
+		case e.IsDir() && path != dir && (isScene(path) || output.IsFile(filepath.Join(path, output.WrittenFile))):
+			rel, err := filepath.Rel(dir, path)
+			console.Note(filepath.Join(s.path, rel) + " is left out: vksplat made it")
+			return cmp.Or(err, filepath.SkipDir)
 		case e.IsDir() || hidden || !isRegular(path, e):
 			return nil
 		}
@@ -143,6 +150,13 @@ func folderSources(console *cli.Console, dir string, o *Options) ([]*source, err
 			cli.Count(len(videos), "video")))
 	}
 	return []*source{s}, nil
+}
+
+// isScene tells whether this command made a folder: the photos there have their first names elsewhere, and the picture
+// of the coverage is no photo. Where a task of the farm made it, it has no file of the state.
+func isScene(dir string) bool {
+	has := func(name string) bool { return output.IsFile(filepath.Join(dir, name)) }
+	return has(stateFile) || has(reportFile) && has(coverageFile)
 }
 
 // nameSources gives each of several sources a folder of its own below images, and photos their names.

@@ -24,6 +24,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
+	"vksplat/scene/photo"
 	"vksplat/scene/ply"
 	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
@@ -103,6 +104,10 @@ func Describe(path string, unpack bool) (value any, text facts, err error) {
 func unknownFile(path string, why error) error {
 	if !errors.Is(why, splatfile.ErrUnknown) {
 		return why
+	}
+	if kind := photo.ForeignKindOf(path); kind != nil && kind.Video {
+		_, err := load.Capture(path, scene.LoadOptions{}) // which says how to find its cameras
+		return err
 	}
 	return &fault.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
 		Hint: "name a file of splats or points, a checkpoint or another safetensors file, the folder or the JSON " +

@@ -7,11 +7,15 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
+	"vksplat/pipeline/recipe"
 )
 
 // showPlan prints the plan, for people below what it is of where the program chose that or where it is of several
 // devices.
 func (r *Run) showPlan() error {
+	if c := &r.Config; c.Strategy == recipe.StrategyMCMC && c.Splats > 0 { // it begins with no more than it ends with
+		r.plan.Splats = min(r.plan.Splats, c.Splats)
+	}
 	if r.PlanJSON {
 		return r.Console.PrintJSON(planJSON{r.plan, r.predicted})
 	}

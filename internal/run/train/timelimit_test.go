@@ -410,3 +410,15 @@ func TestPredict(t *testing.T) {
 		t.Errorf("%v, said %s", err, &said)
 	}
 }
+
+// TestPlanStart wants a plan to begin with as many splats as training does: where fewer are asked for than the capture
+// has points, no more than these.
+func TestPlanStart(t *testing.T) {
+	o := NewOptions()
+	o.Scene, o.DryRun, o.Config.Strategy, o.Config.Splats = runtest.SmallScene(t, 300), true, recipe.StrategyMCMC, 100
+	var said strings.Builder
+	if _, err := Do(cli.New(nil, &said, io.Discard), o, nil); err != nil ||
+		!strings.Contains(said.String(), "100 splats to start with") {
+		t.Errorf("%v, said %s", err, &said)
+	}
+}
