@@ -119,7 +119,8 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 		}
 	}
 	r.limit.stop = max(1, time.Duration(r.TimeLimit)-h.besides.cut)
-	r.tellChoice(1/max(step, 1e-9), full.Iterations, r.shorten(best, steps, h.growth))
+	late := step*float64(steps) > h.left()
+	r.tellChoice(1/max(step, 1e-9), full.Iterations, late, r.shorten(best, steps, h.growth))
 	r.warnSchedule()
 	// check again: the last step has changed
 	return errors.Join(r.refuseFolders(), r.saver.refuseForeign(), r.refuseForeignPictures())
@@ -209,8 +210,9 @@ func (r *Run) scaleSteps(scaler float64) {
 	r.saver.asked = slices.Clone(r.Checkpoints.SaveAt)
 }
 
-// tellChoice says what the limit has chosen, and how the same model is made without it.
-func (r *Run) tellChoice(rate float64, full int, again []Change) {
+// tellChoice says what the limit has chosen, whether even that takes too long, and how the same model is made without a
+// limit.
+func (r *Run) tellChoice(rate float64, full int, late bool, again []Change) {
 	limit, c := "time limit "+r.TimeLimit.text(), &r.Config
 	if len(again) == 0 {
 		r.noteLater(fmt.Sprintf("%s: all %s fit, at %s; it changes nothing", limit, cli.Count(full, "step"),
@@ -218,6 +220,9 @@ func (r *Run) tellChoice(rate float64, full int, again []Change) {
 		return
 	}
 	also := ""
+	if late {
+		also = ", not all of which fit"
+	}
 	for _, change := range again {
 		switch change.Setting {
 		case splatsFactor:

@@ -227,10 +227,11 @@ func TestLimitedRun(t *testing.T) {
 		t.Errorf("%+v: %v", st, err)
 	}
 	// so slow that no step fits: the run ends after the first
-	st, err = Do(cli.New(nil, io.Discard, io.Discard), timed(t, scene, filepath.Join(t.TempDir(), "c"), "9000s", "1s"),
-		nil)
-	if !errors.Is(err, ErrTimeLimit) || st == nil || st.Step > 10 || st.Config.Iterations != leastSteps {
-		t.Errorf("%+v: %v", st, err)
+	said.Reset()
+	st, err = Do(cli.New(nil, io.Discard, &said), timed(t, scene, filepath.Join(t.TempDir(), "c"), "9000s", "1s"), nil)
+	if !errors.Is(err, ErrTimeLimit) || st == nil || st.Step > 10 || st.Config.Iterations != leastSteps ||
+		!strings.Contains(said.String(), "not all of which fit") {
+		t.Errorf("%+v: %v, said %s", st, err, &said)
 	}
 }
 
