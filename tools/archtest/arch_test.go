@@ -85,13 +85,14 @@ var read = sync.OnceValues(func() (*repository, error) {
 		return nil, err
 	}
 	r := &repository{root: root, fset: token.NewFileSet(), texts: map[string]string{}}
+	// What git ignores is left out: programs and runs.
 	err = filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		name := d.Name()
 		if d.IsDir() {
-			built := filepath.Dir(p) == root && (name == "build" || name == "bin") // which git ignores
+			built := filepath.Dir(p) == root && slices.Contains([]string{"build", "bin", "vksplat-demo"}, name)
 			if p != root && (built || strings.HasPrefix(name, ".") || name == "testdata") {
 				return filepath.SkipDir
 			}
