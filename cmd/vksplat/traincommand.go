@@ -19,6 +19,7 @@ import (
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/train"
 	"vksplat/scene/load"
+	"vksplat/scene/photo"
 )
 
 // decidedByPlan are the flags of train that partition has decided, beside those that say how the capture is read.
@@ -165,6 +166,10 @@ func trainScene(console *cli.Console, o *train.Options, scene string) error {
 			"no output folder: -m is required")
 	}
 	if load.IsFootage(scene) && o.Out != "" && o.Progress != meter.JSON { // programs, as the farm, give scenes
+		if o.DryRun {
+			return fault.Usagef("make it first: vksplat capture "+photo.ShellWord(scene)+" -o SCENE",
+				"plan %s: its cameras are not known yet, and finding them writes files", scene)
+		}
 		var err error
 		if scene, err = captureFor(console, o, scene); err != nil {
 			return err
