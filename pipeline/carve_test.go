@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"vksplat/internal/filetest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -25,9 +24,6 @@ func TestCarve(t *testing.T) {
 		"mixed": func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "default" && name != "mcmc" && !filetest.Long() {
-				t.Skip("VKSPLAT_LONG=1 carves in every way")
-			}
 			for _, carve := range []float64{0, 0.5} {
 				s, floaters := carved(t, func(c *recipe.Config) {
 					c.Iterations = 28

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
-	"vksplat/internal/filetest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/shaders/layout"
@@ -47,9 +46,6 @@ func TestStrategiesSameBytes(t *testing.T) {
 	for name, change := range map[string]func(*recipe.Config){"mcmc": shortMCMC, "exact": shortExact,
 		"mixed mcmc": mixed(shortMCMC), "mixed exact": mixed(shortExact)} {
 		t.Run(name, func(t *testing.T) {
-			if !strings.HasPrefix(name, "mixed") != (name == "mcmc") && !filetest.Long() {
-				t.Skip("VKSPLAT_LONG=1 trains each strategy in each precision")
-			}
 			d := testDevice(t)
 			want, n := trainHash(t, d, change)
 			t.Log(want)

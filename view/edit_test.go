@@ -69,15 +69,7 @@ func editServer(t *testing.T) (*Server, *fakeEdit) {
 		[]EditFormat{{"ply", ".ply"}}, "folder", f); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan error, 1)
-	go func() { over <- s.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-over; err != nil {
-			t.Error(err)
-		}
-	})
+	serving(t, s)
 	return s, f
 }
 

@@ -11,6 +11,20 @@ import (
 	"time"
 )
 
+// serving has a server serve until the test ends.
+func serving(t *testing.T, s *Server) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // post is a POST request as a page of the server sends it.
 func post(s *Server, name, body string, headers ...string) string {
 	origin := strings.TrimSuffix(s.URL()[:strings.Index(s.URL(), "?")], "/")
@@ -37,15 +51,7 @@ func postServer(t *testing.T) *Server {
 	s.Handle("below/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, s.Below(r))
 	}))
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan error, 1)
-	go func() { over <- s.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-over; err != nil {
-			t.Error(err)
-		}
-	})
+	serving(t, s)
 	return s
 }
 
@@ -117,15 +123,7 @@ func TestRelay(t *testing.T) {
 	outer.Handle("inner/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		relay.Pass(w, r, strings.TrimPrefix(outer.Below(r), "inner/"))
 	}))
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan error, 1)
-	go func() { over <- outer.Serve(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-over; err != nil {
-			t.Error(err)
-		}
-	}()
+	serving(t, outer)
 	at := outer.URL()[:strings.Index(outer.URL(), "/?")] + outer.prefix
 	r, err := http.NewRequest(http.MethodGet, at+"inner/boot.js", nil)
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/filetest"
 	"vksplat/internal/run/capture/capturetest"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
@@ -67,8 +66,6 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "device":
 				return hasDevice, nil
-			case "long": // see filetest.Long
-				return filetest.Long(), nil
 			case "root": // whom permissions do not stop
 				return os.Geteuid() == 0, nil
 			case "captures":

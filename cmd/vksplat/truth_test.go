@@ -162,13 +162,6 @@ func TestScoreIsTheFiles(t *testing.T) {
 		{"origin given", true, []string{"--origin=4999000,-4999500.5,5000000"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			switch c.name {
-			case "default", "begun with a model", "mcmc", "exposure", "two devices", "origin":
-			default:
-				if !filetest.Long() {
-					t.Skip("VKSPLAT_LONG=1 trains in every way")
-				}
-			}
 			capture := capture
 			if c.far {
 				capture = truthCapture(t, true)
