@@ -115,7 +115,7 @@ func (m *measuring) Counts() bench.Counts {
 		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed, AbsGrad: t.e.strategy.absgrad,
 		Bands: t.e.bands, SortBits: t.e.sort.bits, DepthBits: depthBits, TileBits: t.e.tileBits(),
 		Lanes:    int(t.e.raster.forward) / layout.Patches,
-		LanesBwd: int(t.e.raster.backward) / layout.Patches, HandRound: t.e.raster.handRound,
+		LanesBwd: int(t.e.raster.listLanes()), HandRound: t.e.raster.handRound,
 	}
 	var pixels, nTiles []int
 	for i := range t.cams {
@@ -150,6 +150,7 @@ func (m *measuring) CountPairs(ctx context.Context, steps int) (sums bench.Pairs
 			sums.SeenIsects += float64(tile.Isects)
 			sums.Isects += float64(tile.All)
 			sums.Visits += float64(tile.Visits)
+			sums.PatchesBwd += float64(tile.PatchesBwd)
 			sums.VisitsBwd += float64(tile.VisitsBwd)
 		}
 		sums.Reported += float64(t.progress.Isects)

@@ -13,11 +13,12 @@ type rasterShape struct {
 	handRound         bool // lanes tell each other of splats
 }
 
-// chooseRaster takes one pixel a lane forward and two backward, on processors four. That changes the order in which
-// gradients are summed, so it follows from the kind of device, not from the size of subgroups, which changes nothing.
+// chooseRaster takes one pixel a lane forward, on processors four, and four backward, on processors all of one patch.
+// That changes the order in which gradients are summed, so it follows from the kind of device, not from the size of
+// subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
-	s := rasterShape{layout.TilePixels, layout.TilePixels / 2, l.SubgroupSize, false}
+	s := rasterShape{layout.TilePixels, layout.TilePixels / 4, l.SubgroupSize, false}
 	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
 		s = rasterShape{layout.TilePixels / 4, layout.TilePixels / 4, l.SubgroupSize, true}
 	}
@@ -27,13 +28,24 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 	return s
 }
 
-// backwardSide returns how many patches share a subgroup of rasterize_bwd and go through their lists side by side.
-func (s *rasterShape) backwardSide() uint32 { return max(1, s.subgroup/(s.backward/layout.Patches)) }
+// listLanes returns how many lanes of rasterize_bwd go through one list.
+func (s *rasterShape) listLanes() uint32 {
+	if s.handRound {
+		return s.backward / layout.Patches
+	}
+	return s.backward / 2
+}
+
+// column returns how many patches have one list there.
+func (s *rasterShape) column() uint32 { return layout.Patches * s.listLanes() / s.backward }
+
+// backwardSide returns how many lists share a subgroup of it.
+func (s *rasterShape) backwardSide() uint32 { return max(1, s.subgroup/s.listLanes()) }
 
 // backwardRound returns ROUND of rasterize_bwd.
 func (s *rasterShape) backwardRound() uint32 {
 	round := uint32(16)
-	if s.backward == 64 {
+	if s.handRound {
 		round = 32
 	}
 	if s.subgroup < 8 {
@@ -73,7 +85,8 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 			SplatFromSlot: v.splatFromSlot, Projected: v.projected,
 			TilePairs: v.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.bands),
-				Side: v.raster.backwardSide(), Round: v.raster.backwardRound()},
+				Column: v.raster.column(),
+				Side:   v.raster.backwardSide(), Round: v.raster.backwardRound()},
 		}, v.indirect(layout.ArgsTiles))
 	}
 }

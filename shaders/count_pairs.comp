@@ -18,7 +18,8 @@ layout(local_size_x = 256) in;  // LANES
 layout(push_constant, scalar) uniform Push {
     uint band;
     uint n_bands;
-    uint side;      // patches that share a subgroup in rasterize_bwd
+    uint column;    // patches of a list of rasterize_bwd: one, or half of the tile's, below each other
+    uint side;      // lists that share a subgroup there
     uint round;     // splats whose lists it goes through before all wait for each other
 } pc;
 
@@ -30,8 +31,8 @@ struct TilePairs {
     uint all;       // isects
     // (patch, splat) pairs that touch, in front of the last splat that any pixel of the patch looks at
     uint visits;
-    // in front of the last that changes any pixel of it; patches of a subgroup wait for the longest list of a round,
-    // and this waiting counts as visits
+    uint patches_bwd;   // in front of the last that changes any pixel of the patch
+    // (list, splat) pairs likewise; lists of a subgroup wait for the longest one of a round, and this waiting counts
     uint visits_bwd;
 };
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
@@ -43,10 +44,11 @@ layout(binding = 5, scalar) writeonly buffer Pairs { TilePairs tile_pairs[]; }; 
 
 const uint LANES = 256u;
 // Sums and maxima of integers, which know no order.
-shared uint s_seen, s_blended, s_isects, s_visits, s_visits_bwd;
+shared uint s_seen, s_blended, s_isects, s_visits, s_patches_bwd, s_visits_bwd;
 shared uint s_patch_seen[PATCHES];      // splats up to the last that a pixel of the patch looks at
 shared uint s_patch_last[PATCHES];      // up to the last that changes one
 shared uint s_touched[LANES];           // patches that splats touch, a bit each
+shared uint s_touched_bwd[LANES];       // those of them of whose pixels any may still change
 
 Projected isect(uint i) { return projected[splat_from_slot[slot_from_isect[i]]]; }
 
@@ -76,15 +78,23 @@ void look(vec2 centre, uint begin, uint n, uint patch_id) {
 
 // Counts the visits to the splats of s_touched, of which the first is number k of the tile.
 void count_visits(uint k) {
-    uint lid = gl_LocalInvocationID.x, visits = 0u;
-    for (uint p = 0u; p < PATCHES; p++) visits += k + lid < s_patch_seen[p] ? s_touched[lid] >> p & 1u : 0u;
+    uint lid = gl_LocalInvocationID.x, visits = 0u, touched_bwd = 0u;
+    for (uint p = 0u; p < PATCHES; p++) {
+        uint touches = s_touched[lid] & 1u << p;
+        if (k + lid < s_patch_seen[p] && touches != 0u) visits++;
+        if (k + lid < s_patch_last[p]) touched_bwd |= touches;
+    }
     atomicAdd(s_visits, visits);
-    uint groups = PATCHES / pc.side, first = lid / groups * pc.round;
+    atomicAdd(s_patches_bwd, uint(bitCount(touched_bwd)));
+    s_touched_bwd[lid] = touched_bwd;
+    barrier();
+    uint lists = PATCHES / pc.column, groups = lists / pc.side, first = lid / groups * pc.round;
     if (first >= LANES) return;
     uint longest = 0u;
-    for (uint p = lid % groups * pc.side; p < (lid % groups + 1u) * pc.side; p++) {
+    for (uint l = lid % groups * pc.side; l < (lid % groups + 1u) * pc.side; l++) {
+        uint patches = pc.column == 1u ? 1u << l : 0x55u << l;     // two patches lie in a row
         uint n = 0u;
-        for (uint i = first; i < first + pc.round; i++) n += k + i < s_patch_last[p] ? s_touched[i] >> p & 1u : 0u;
+        for (uint i = first; i < first + pc.round; i++) n += (s_touched_bwd[i] & patches) != 0u ? 1u : 0u;
         longest = max(longest, n);
     }
     atomicAdd(s_visits_bwd, pc.side * longest);
@@ -99,7 +109,7 @@ void main() {
     ivec2 rows = band_rows(v.tile_height, pc.band, pc.n_bands);
     if (int(tile_xy.y) < rows.x || int(tile_xy.y) >= rows.y) return;
     if (lid == 0u) {
-        s_seen = s_blended = s_isects = s_visits = s_visits_bwd = 0u;
+        s_seen = s_blended = s_isects = s_visits = s_patches_bwd = s_visits_bwd = 0u;
     }
     if (lid < PATCHES) s_patch_seen[lid] = s_patch_last[lid] = 0u;
     barrier();
@@ -115,5 +125,6 @@ void main() {
         count_visits(k);
         barrier();
     }
-    if (lid == 0u) tile_pairs[tile] = TilePairs(s_seen, s_blended, looked_at, n, s_visits, s_visits_bwd);
+    if (lid == 0u)
+        tile_pairs[tile] = TilePairs(s_seen, s_blended, looked_at, n, s_visits, s_patches_bwd, s_visits_bwd);
 }

@@ -26,7 +26,7 @@ var countPairsKernel = vk.Kernel{
 		{Name: "projected", Access: vk.Read},
 		{Name: "tile_pairs", Access: vk.Write},
 	},
-	PushSize: 16,
+	PushSize: 20,
 }
 
 // CountPairs binds the buffers of count_pairs.comp.
@@ -47,21 +47,23 @@ type CountPairs struct {
 	Push          CountPairsPush
 }
 
-// CountPairsPush is the push constant block of count_pairs.comp, 16 bytes.
+// CountPairsPush is the push constant block of count_pairs.comp, 20 bytes.
 type CountPairsPush struct {
 	Band   uint32
 	NBands uint32
-	Side   uint32 // patches that share a subgroup in rasterize_bwd
+	Column uint32 // patches of a list of rasterize_bwd: one, or half of the tile's, below each other
+	Side   uint32 // lists that share a subgroup there
 	Round  uint32 // splats whose lists it goes through before all wait for each other
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CountPairsPush{})-16]
+	_ = [1]struct{}{}[unsafe.Sizeof(CountPairsPush{})-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Band)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.NBands)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Side)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Round)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Column)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Side)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(CountPairsPush{}.Round)-16]
 )
 
 // Kernel returns the compiled kernel.

@@ -27,6 +27,7 @@ layout(push_constant, scalar) uniform Push {
     uint n_bands;
 } pc;
 const uint BATCH = gl_WorkGroupSize.x;                          // a splat a lane
+const bool SPREAD = false;
 const uint PIECE = SUBGROUP_SIZE < TOUCH_BITS ? SUBGROUP_SIZE : TOUCH_BITS;
 #include "raster.glsl"
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
@@ -137,6 +138,16 @@ void keep_lists(uint tile, uint begin, uint k, uint n) {
     touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS + word) * PATCHES + patch_id] = bits;
 }
 
+// Keeps the pixels' states before isect k of the tile, the first of a bucket, for the backward pass.
+void keep_states(Pixel pixels[LANE_PIXELS], uint begin, uint k) {
+    if (k == 0u) return;
+    uint state = (begin / BUCKET_SIZE + k / BUCKET_SIZE - 1u) * TILE_PIXELS;
+    for (uint p = 0u; p < LANE_PIXELS; p++) {
+        uvec2 at = lane_pixel(raster_lane(), p);
+        states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, abs(pixels[p].light));
+    }
+}
+
 void main() {
     View v = params[0].view;
     uint tile = group_index();
@@ -177,14 +188,8 @@ void main() {
         if (first + BATCH + lane < end) next = projected[splat_from_slot[slot_from_isect[first + BATCH + lane]]];
         uint k = first - begin;
         if (KEEP_STATES) keep_lists(tile, begin, k, end - begin);
-        if (KEEP_STATES && k > 0u && k % BUCKET_SIZE == 0u) {
-            uint state = (begin / BUCKET_SIZE + k / BUCKET_SIZE - 1u) * TILE_PIXELS;
-            for (uint p = 0u; p < LANE_PIXELS; p++) {
-                uvec2 at = lane_pixel(lane, p);
-                states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, abs(pixels[p].light));
-            }
-        }
         for (uint g = 0u;;) {
+            if (KEEP_STATES && (k + g) % BUCKET_SIZE == 0u) keep_states(pixels, begin, k + g);
             uint todo = all_done(pixels) ? 0u : s_lists[g / PIECE * PATCHES + patch_id];
             if (ONE_LIST) todo = subgroupOr(todo);  // while any lane of the patch goes on
             blend_piece(pixels, centre, g, todo, k + g, behind);

@@ -15,16 +15,18 @@
 #include "params.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x_id = 0, local_size_x = 128) in;
+layout(local_size_x_id = 0, local_size_x = 64) in;
 layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 // Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
 layout(constant_id = 2) const bool ABSGRAD = false;
 layout(constant_id = 3) const bool HAND_ROUND = false;
+const bool SPREAD = HAND_ROUND ? false : true;
 const bool ALL_PATCHES = false;
-const uint BATCH = 64u;
-// Splats whose sums are in shared memory at once. The less memory, the more workgroups a GPU runs side by side; on
-// processors barriers cost more. Narrow subgroups leave more parts.
-const uint ROUND = (gl_WorkGroupSize.x == 64u ? 32u : 16u) / (SUBGROUP_SIZE < 8u ? 2u : 1u);
+// Splats in shared memory at once, and splats whose sums are. The less memory, the more workgroups a GPU runs side by
+// side, and their number decides how fast this kernel is; on processors barriers cost more. Narrow subgroups leave more
+// parts.
+const uint BATCH = SPREAD ? 32u : 64u;
+const uint ROUND = (SPREAD ? 16u : 32u) / (SUBGROUP_SIZE < 8u ? 2u : 1u);
 const uint PIECE = SUBGROUP_SIZE < ROUND ? SUBGROUP_SIZE : ROUND;
 #include "raster.glsl"
 #include "patch_sum.glsl"
@@ -55,24 +57,24 @@ shared uint s_last;     // the tile's largest last_id
 
 struct Pixel {
     vec3 v;                 // dL/d(rgb)
-    float transmittance;
+    float transmittance;    // 0 once the pixel is done
     float behind;           // what lies behind, dotted with v
-    uint last;
 };
 
-// A pixel of the tile at the start of bucket b.
-Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
+// A pixel of the tile at the start of bucket b, and the number of isects up to the last one that changes it.
+Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin, out uint last) {
     uvec2 at = corner + place;
-    Pixel p = Pixel(vec3(0.0), 0.0, 0.0, 0u);
+    Pixel p = Pixel(vec3(0.0), 0.0, 0.0);
+    last = 0u;
     if (at.x >= v.width || at.y >= v.height) return p;
     uint i = at.y * v.width + at.x;
-    p.last = last_ids[i];
-    vec4 out_color = render[i];
-    vec4 g = v_render[i];
+    last = last_ids[i];
+    if (last <= b * BUCKET_SIZE) return p;
     // Before any splat: nothing blended, all light passes.
     vec4 state = vec4(0.0, 0.0, 0.0, 1.0);
-    if (b > 0u && p.last > b * BUCKET_SIZE)
-        state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
+    if (b > 0u) state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
+    vec4 out_color = render[i];
+    vec4 g = v_render[i];
     p.v = g.rgb;
     p.transmittance = state.w;
     p.behind = dot(out_color.rgb - state.rgb, g.rgb) - out_color.w * g.a;
@@ -95,17 +97,20 @@ struct ColumnSums {
 
 // Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
 void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums) {
-    float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
-    // As in the forward pass.
-    precise float weight = alpha * p.transmittance;
-    precise float next = p.transmittance - weight;
+    // As in the forward pass, which ends a pixel at the first splat that would leave too little light.
+    float most = min(MAX_ALPHA, raw);
+    precise float taken = most * p.transmittance;
+    precise float next = p.transmittance - taken;
+    bool blended = hit && next > TRANSMITTANCE_THRESHOLD;
+    float alpha = blended ? most : 0.0;
+    float weight = blended ? taken : 0.0;
     float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));
     p.behind = fma(-weight, cv, p.behind);
     float passes = 1.0 - alpha;
     // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds, and alpha is 0 where
     // nothing is hit.
     float q = raw <= MAX_ALPHA ? alpha * fma(-p.transmittance, cv, p.behind / passes) : 0.0;
-    p.transmittance = next;
+    p.transmittance = blended ? next : hit ? 0.0 : p.transmittance;
     float qy = q * d.y;
     sums.q += q;
     sums.y += qy;
@@ -114,9 +119,9 @@ void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout Colum
     if (ABSGRAD) sums.abs_mean2d += abs(mean_gradient(s.form, vec2(q * d.x, qy)));
 }
 
-// The subgroup's parts of the sums of splats of a batch, from number `first` on, of which `todo` touch the patch; j is
-// the first one's number in the round, k that in the tile.
-void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint j, uint k) {
+// The subgroup's parts of the sums of splats of a batch, from number `first` on, of which `todo` touch a patch of the
+// list, and touches[p] pixel p's; j is the first one's number in the round.
+void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint touches[LANE_PIXELS], uint j) {
     Walk walk = walk_of(first, todo);
     uint n = walk_length(walk);
     if (n == 0u) return;
@@ -128,9 +133,10 @@ void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint to
         Column c = column_of(s, dx);
         ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0), vec2(0.0));
         for (uint p = 0u; p < LANE_PIXELS; p++) {
+            if (SPREAD && (touches[p] >> at & 1u) == 0u) continue;
             vec2 d = vec2(dx, to_mean_y(s.mean2d.y, centre, p));
             float raw;
-            bool hit = covers(s, c, d.y, raw) && k + at < pixels[p].last;
+            bool hit = covers(s, c, d.y, raw);
             pass_splat(pixels[p], s, hit, raw, d, sums);
         }
         precise float x = dx * sums.q;
@@ -164,17 +170,39 @@ void store_zeros(uint first, uint n) {
     if (ABSGRAD && raster_lane() < n) v_abs_slots[s_slot[first + raster_lane()]] = vec2(0.0);
 }
 
-// An isect's slot and splat, if it is in front of `stop`.
-void fetch(uint isect, uint stop, inout uint slot, inout Projected splat) {
-    if (isect >= stop) return;
-    slot = slot_from_isect[isect];
-    splat = projected[splat_from_slot[slot]];
-}
-
 // The largest of the cluster's lanes.
 uint cluster_max(uint x) {
     for (uint distance = 1u; distance < CLUSTER; distance *= 2u) x = max(x, subgroupShuffleXor(x, distance));
     return x;
+}
+
+// Which of ROUND isects from number k of the tile on touch the patch of the lane's pixel p and lie in front of the last
+// one that changes any pixel of it; `word` is the tile's first in `touched`.
+uint touches_of(uint word, uint k, uint p, uint last) {
+    if (k >= last) return 0u;
+    uint patch_id = SPREAD ? 2u * p + raster_lane() / LIST_LANES : raster_lane() / LIST_LANES;
+    uint bits = touched[(word + k / TOUCH_BITS) * PATCHES + patch_id] >> k % TOUCH_BITS;
+    uint n = min(ROUND, last - k);
+    return n < 32u ? bits & (1u << n) - 1u : bits;
+}
+
+// The sums of a round's splats, of which the first is number `first` of the batch and number k of the tile.
+void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint word, uint k,
+               uint last[LANE_PIXELS]) {
+    uint touches[LANE_PIXELS], todo = 0u;
+    for (uint p = 0u; p < LANE_PIXELS; p++) {
+        // the pixels of a patch share its word
+        touches[p] = SPREAD || p == 0u ? touches_of(word, k, p, last[p]) : touches[0];
+        todo |= touches[p];
+    }
+    if (raster_lane() % CLUSTER == 0u) s_summed[raster_lane() / CLUSTER] = todo;
+    for (uint g = 0u;;) {
+        uint own[LANE_PIXELS];
+        for (uint p = 0u; p < LANE_PIXELS; p++) own[p] = touches[p] >> g;
+        sum_piece(pixels, centre, first + g, PIECE < ROUND ? todo >> g & (1u << PIECE % 32u) - 1u : todo, own, g);
+        g += PIECE;
+        if (g >= n) break;
+    }
 }
 
 void main() {
@@ -186,57 +214,43 @@ void main() {
     uint begin = tile_offsets[tile], end = tile_offsets[tile + 1u];
     uint b = bucket - (begin / BUCKET_SIZE + tile);
     if (b * BUCKET_SIZE >= end - begin) return;
-    uint lane = raster_lane(), patch_id = lane / PATCH_LANES;
+    uint lane = raster_lane();
     uvec2 corner = uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE;
     if (lane == 0u) s_last = 0u;
     store_none();
     barrier();
     Pixel pixels[LANE_PIXELS];
-    uint last = 0u;
+    uint last[LANE_PIXELS], most = 0u;
     for (uint p = 0u; p < LANE_PIXELS; p++) {
-        pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin);
-        last = max(last, pixels[p].last);
+        pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin, last[p]);
+        last[p] = cluster_max(last[p]);
+        most = max(most, last[p]);
     }
-    last = cluster_max(last);
-    if (lane % CLUSTER == 0u) atomicMax(s_last, last);  // of integers: the order does not matter
+    if (!SPREAD) last[0] = most;    // all are of one patch
+    if (lane % CLUSTER == 0u) atomicMax(s_last, most);  // of integers: the order does not matter
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
-    uint slot;
-    Projected next;
-    if (lane < BATCH) fetch(begin + b * BUCKET_SIZE + lane, begin + stop, slot, next);
     for (uint batch = b * BUCKET_SIZE;;) {
         uint n = min(BATCH, stop - batch);
         if (lane < n) {
+            uint slot = slot_from_isect[begin + batch + lane];
             s_slot[lane] = slot;
-            store_splat(lane, next);
+            store_splat(lane, projected[splat_from_slot[slot]]);
         }
         barrier();
-        if (lane < BATCH) fetch(begin + batch + BATCH + lane, begin + stop, slot, next);
         for (uint first = 0u;;) {
-            uint k = batch + first, n_round = min(ROUND, n - first);
-            if (k >= s_last) {
+            uint n_round = min(ROUND, n - first);
+            if (batch + first >= s_last) {
                 store_zeros(first, n_round);
             } else {
-                uint todo = k < last
-                    ? touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS) * PATCHES + patch_id] >> k % TOUCH_BITS
-                    : 0u;
-                if (ROUND < 32u) todo &= (1u << ROUND % 32u) - 1u;
-                if (last - k < ROUND) todo &= (1u << (last - k)) - 1u;
-                if (lane % CLUSTER == 0u) s_summed[lane / CLUSTER] = todo;
-                for (uint g = 0u;;) {
-                    sum_piece(pixels, centre, first + g,
-                              PIECE < ROUND ? todo >> g & (1u << PIECE % 32u) - 1u : todo, g, k + g);
-                    g += PIECE;
-                    if (g >= n_round) break;
-                }
+                sum_round(pixels, centre, first, n_round, begin / TOUCH_BITS + tile, batch + first, last);
                 barrier();
                 store_round(first, n_round);
-                barrier();
             }
+            barrier();
             first += ROUND;
             if (first >= n) break;
         }
-        barrier();
         batch += BATCH;
         if (batch >= stop) break;
     }

@@ -24,12 +24,14 @@ type Counts struct {
 	SeenIsects   int `json:"seen_isects"`   // isects in front of the last that any pixel of the tile looks at
 	SeenPairs    int `json:"seen_pairs"`    // (pixel, splat) pairs that are looked at until the pixels are opaque
 	BlendedPairs int `json:"blended_pairs"` // those of them that change the pixel
-	// (patch, splat) pairs that rasterize has to go through, and rasterize_bwd, whose patches wait for each other
-	Visits    int `json:"visits"`
-	VisitsBwd int `json:"visits_bwd"`
+	// (patch, splat) pairs that rasterize has to go through, and rasterize_bwd; (list, splat) pairs of the latter, whose
+	// lists, of one patch or several, wait for each other
+	Visits     int `json:"visits"`
+	PatchesBwd int `json:"patches_bwd"`
+	VisitsBwd  int `json:"visits_bwd"`
 
 	Lanes     int  `json:"lanes"`      // of a patch in rasterize
-	LanesBwd  int  `json:"lanes_bwd"`  // of a patch in rasterize_bwd
+	LanesBwd  int  `json:"lanes_bwd"`  // of a list in rasterize_bwd
 	HandRound bool `json:"hand_round"` // lanes tell each other of splats instead of reading shared memory
 
 	PhotoBytes int `json:"photo_bytes"` // that a step copies, in the mean
@@ -72,13 +74,14 @@ const (
 // the splat covers them or not.
 const (
 	visitPixels = layout.TilePixels / layout.Patches
-	leastLanes  = 8 // of a patch
+	leastLanes  = 8                     // of a patch
+	backLanes   = layout.TilePixels / 4 // of a workgroup of rasterize_bwd
 	// batch_splat, for a lane: what lanes read together counts for each, since it goes to each one's registers.
 	splatWords = 9
 	// blend_piece of rasterize, for a lane: 9 to go on in the list, 3 loads; for a pixel: 14 for alpha, 10 to blend.
 	laneInstructions  = 12
 	pixelInstructions = 24
-	// sum_piece of rasterize_bwd: NVIDIA's compiler makes some 144 of it for a lane of two pixels (H200, driver 580);
+	// sum_piece of rasterize_bwd: NVIDIA made some 144 of it for a lane of two pixels before (H200, driver 580);
 	// by the source, 47 of them are a pixel's.
 	laneBwdInstructions  = 50
 	pixelBwdInstructions = 47
@@ -104,7 +107,8 @@ const (
 // work are Counts for arithmetic.
 type work struct {
 	n, visible, isects, pixels, tiles float64
-	seenIsects, visits, visitsBwd     float64
+	seenIsects, visits                float64
+	patchesBwd, visitsBwd             float64
 	photo                             float64
 	lanes, lanesBwd                   float64 // of a patch
 	handRound                         bool
@@ -127,7 +131,8 @@ func (c *Counts) floats() *work {
 		n: float64(c.Splats), visible: float64(c.Visible), isects: float64(c.Isects), pixels: float64(c.Pixels),
 		tiles:      float64(c.Tiles),
 		seenIsects: float64(c.SeenIsects), visits: float64(c.Visits), visitsBwd: float64(c.VisitsBwd),
-		lanes: float64(max(c.Lanes, leastLanes)), lanesBwd: float64(max(c.LanesBwd, leastLanes)),
+		patchesBwd: float64(c.PatchesBwd),
+		lanes:      float64(max(c.Lanes, leastLanes)), lanesBwd: float64(max(c.LanesBwd, leastLanes)),
 		handRound: c.HandRound, photo: float64(c.PhotoBytes),
 		coefficients: k, geometry: 4 * layout.RowSh, sh: 12 * k, colour: 4, moments: 8 * (layout.RowSh + 3*k),
 		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)),
@@ -324,11 +329,11 @@ func costRasterizeBwd(w *work) Cost {
 			w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
 			w.isects*(4+projectedBytes+w.abs),
 		Instructions: sumInstructions*components*w.seenIsects +
-			w.visitsBwd*(w.lanesBwd*laneBwdInstructions+visitPixels*pixelBwdInstructions),
-		// Splats in; parts of sums in and out, and of each component and patch whether there is one.
-		SharedWords: (splatWords+layout.Patches*components)*w.seenIsects + 2*components*w.visitsBwd,
-		// store_sums: 10 of eight lanes, 2 more for each doubling.
-		Shuffles: w.visitsBwd * w.lanesBwd * (10 + 2*math.Log2(w.lanesBwd/leastLanes)),
+			w.visitsBwd*w.lanesBwd*laneBwdInstructions + w.patchesBwd*visitPixels*pixelBwdInstructions,
+		// Splats in; parts of sums in and out, and of each component and list whether there is one.
+		SharedWords: (splatWords+backLanes/w.lanesBwd*components)*w.seenIsects + 2*components*w.visitsBwd,
+		// store_sums: 10 of eight lanes, one more for each doubling.
+		Shuffles: w.visitsBwd * w.lanesBwd * (10 + math.Log2(w.lanesBwd/leastLanes)),
 	}
 	w.readSplats(&c, w.lanesBwd*w.visitsBwd)
 	return c

@@ -86,7 +86,7 @@ type Subject interface {
 
 // Pairs are sums over some steps, of what Counts has of a view.
 type Pairs struct {
-	Seen, Blended, SeenIsects, Isects, Visits, VisitsBwd float64
+	Seen, Blended, SeenIsects, Isects, Visits, PatchesBwd, VisitsBwd float64
 
 	Reported float64 // isects as steps report them: of a view in bands, those of the largest band
 }
@@ -126,6 +126,7 @@ func count(ctx context.Context, s Subject, rounds []Round) (Counts, error) {
 		each := float64(c.Isects) / sums.Reported
 		c.SeenPairs, c.BlendedPairs = int(sums.Seen*each), int(sums.Blended*each)
 		c.Visits, c.VisitsBwd = int(sums.Visits*each), int(sums.VisitsBwd*each)
+		c.PatchesBwd = int(sums.PatchesBwd * each)
 		c.SeenIsects, c.Isects = int(sums.SeenIsects*each), int(sums.Isects*each)
 	}
 	return c, err

@@ -88,16 +88,18 @@ func checkBenchShared(t *trial, n, rounds int, shuffle bool) error {
 
 // checkCountPairs counts band after band into one buffer.
 func checkCountPairs(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int) error {
-	for _, s := range [][2]int{{1, 16}, {2, 16}, {4, 32}, {8, 8}} {
-		if err := checkVisits(t, p, v, bands, s[0], s[1]); err != nil {
-			return fmt.Errorf("%d patches side by side, rounds of %d: %w", s[0], s[1], err)
+	for _, s := range []ref.Sharing{
+		{Column: 1, Side: 1, Round: 16}, {Column: 1, Side: 2, Round: 16}, {Column: 1, Side: 8, Round: 8},
+		{Column: 4, Side: 1, Round: 16}, {Column: 4, Side: 2, Round: 32}} {
+		if err := checkVisits(t, p, v, bands, s); err != nil {
+			return fmt.Errorf("%+v: %w", s, err)
 		}
 	}
 	return nil
 }
 
-// checkVisits is checkCountPairs for so many patches of a subgroup and splats of a round.
-func checkVisits(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands, side, round int) error {
+// checkVisits is checkCountPairs for one way of sharing.
+func checkVisits(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int, s ref.Sharing) error {
 	l := t.list()
 	whole := v.Grid()
 	out := output[layout.TilePairs](l, "tile_pairs", whole.Tiles())
@@ -105,11 +107,11 @@ func checkVisits(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 	for band := range bands {
 		g := whole.Band(band, bands)
 		lists := ref.NewLists(p, g)
-		counted := ref.CountPairs(projection64(p).Splats, lists, ref.ConvertView[float64](v), g, side, round)
+		counted := ref.CountPairs(projection64(p).Splats, lists, ref.ConvertView[float64](v), g, s)
 		for tile, x := range counted {
 			if row := tile / g.Cols; row >= g.RowFirst && row < g.RowEnd {
 				want[tile] = layout.TilePairs{Seen: x.Seen, Blended: x.Blended, Isects: x.Isects, All: x.All,
-					Visits: x.Visits, VisitsBwd: x.VisitsBwd}
+					Visits: x.Visits, PatchesBwd: x.PatchesBwd, VisitsBwd: x.VisitsBwd}
 			}
 		}
 		l.r.Dispatch(&shaders.CountPairs{
@@ -118,8 +120,8 @@ func checkVisits(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect),
 			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
 			Projected:     input(l, "projected", projectedOf(p.Splats)), TilePairs: out.Slice,
-			Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(bands), Side: uint32(side),
-				Round: uint32(round)},
+			Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(bands), Column: uint32(s.Column),
+				Side: uint32(s.Side), Round: uint32(s.Round)},
 		}, vk.Groups(whole.Tiles()+3))
 	}
 	if err := l.run(); err != nil {

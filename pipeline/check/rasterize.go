@@ -95,7 +95,7 @@ func (l *list) rasterLanes() (forward, backward uint32) {
 	if l.cpuRaster {
 		return layout.TilePixels / 4, layout.TilePixels / 4
 	}
-	return layout.TilePixels, layout.TilePixels / 2
+	return layout.TilePixels, layout.TilePixels / 4
 }
 
 // crowd returns n splats of about the given opacity that cover most of the image.

@@ -9,8 +9,9 @@ type TilePairs struct {
 	Isects  uint32 // isects that any pixel looks at
 	All     uint32 // isects
 	// (patch, splat) pairs that touch: in front of the last splat that any pixel of the patch looks at; and of the last
-	// that changes any, with what patches of one subgroup wait for each other
-	Visits, VisitsBwd uint32
+	// that changes any
+	Visits, PatchesBwd uint32
+	VisitsBwd          uint32 // (list, splat) pairs of the latter, with what lists of one subgroup wait for each other
 
 	seen, last [Patches]uint32 // splats up to the last that a pixel of the patch looks at, and that changes one
 }
@@ -22,9 +23,15 @@ const (
 	patchHeight = 4 // px
 )
 
-// CountPairs counts the pairs of the band's tiles. So many patches share a subgroup side by side, and go through their
-// lists of so many splats at a time.
-func CountPairs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, side, round int) []TilePairs {
+// Sharing says how patches share lists and lists subgroups in rasterize_bwd.
+type Sharing struct {
+	Column int // patches of a list: one, or half of a tile's, below each other
+	Side   int // lists of a subgroup, side by side
+	Round  int // splats of its lists that a subgroup goes through at a time
+}
+
+// CountPairs counts the pairs of the band's tiles.
+func CountPairs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, s Sharing) []TilePairs {
 	tiles := make([]TilePairs, g.Tiles())
 	eachPixel(v, l, g, func(tile []uint32, at int, c [2]T) {
 		x, y := at%v.Width, at/v.Width
@@ -37,7 +44,7 @@ func CountPairs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, sid
 			touched = append(touched, splats[l.SplatFromSlot[slot]].touchedPatches(id%g.Cols*TileSize,
 				id/g.Cols*TileSize))
 		}
-		tiles[id].visit(touched, side, round)
+		tiles[id].visit(touched, s)
 	}
 	return tiles
 }
@@ -63,22 +70,28 @@ func look[T Real](t *TilePairs, patch int, splats []Projected[T], l *Lists, tile
 }
 
 // visit counts the visits to splats that touch patches, a bit each.
-func (t *TilePairs) visit(touched []uint32, side, round int) {
-	for first := 0; first < len(touched); first += round {
-		var n [Patches]uint32
-		for k := first; k < min(first+round, len(touched)); k++ {
-			for p := range n {
+func (t *TilePairs) visit(touched []uint32, s Sharing) {
+	lists := Patches / s.Column
+	for first := 0; first < len(touched); first += s.Round {
+		n := make([]uint32, lists)
+		for k := first; k < min(first+s.Round, len(touched)); k++ {
+			var in [Patches]uint32 // of a list: 1 if the splat is on it
+			for p := range Patches {
 				bit := touched[k] >> p & 1
 				if uint32(k) < t.seen[p] {
 					t.Visits += bit
 				}
 				if uint32(k) < t.last[p] {
-					n[p] += bit
+					t.PatchesBwd += bit
+					in[p%lists] |= bit // two patches lie in a row
 				}
 			}
+			for i := range n {
+				n[i] += in[i]
+			}
 		}
-		for p := 0; p < Patches; p += side {
-			t.VisitsBwd += uint32(side) * slices.Max(n[p:p+side])
+		for i := 0; i < lists; i += s.Side {
+			t.VisitsBwd += uint32(s.Side) * slices.Max(n[i:i+s.Side])
 		}
 	}
 }

@@ -12,7 +12,7 @@ const (
 	TilePixels = 256
 	// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward
 	// pass starts from it. A constant, never the subgroup size, so that no byte depends on the device's subgroups.
-	BucketSize = 256
+	BucketSize = 64
 	// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from
 	// words of TOUCH_BITS isects.
 	Patches   = 8
@@ -317,7 +317,7 @@ type StepParams struct {
 	BatchEps   float32
 }
 
-// TilePairs is GLSL's TilePairs, 24 bytes; in count_pairs.
+// TilePairs is GLSL's TilePairs, 28 bytes; in count_pairs.
 //
 // What blending a tile takes.
 type TilePairs struct {
@@ -326,9 +326,9 @@ type TilePairs struct {
 	Isects  uint32 // isects that any pixel looks at
 	All     uint32 // isects
 	// (patch, splat) pairs that touch, in front of the last splat that any pixel of the patch looks at
-	Visits uint32
-	// in front of the last that changes any pixel of it; patches of a subgroup wait for the longest list of a round,
-	// and this waiting counts as visits
+	Visits     uint32
+	PatchesBwd uint32 // in front of the last that changes any pixel of the patch
+	// (list, splat) pairs likewise; lists of a subgroup wait for the longest one of a round, and this waiting counts
 	VisitsBwd uint32
 }
 
@@ -448,13 +448,14 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-264]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-268]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-272]
-	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-24]
+	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Isects)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.All)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Visits)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.VisitsBwd)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.PatchesBwd)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.VisitsBwd)-24]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

@@ -8,7 +8,7 @@ const uint TILE_SIZE = 16u;
 const uint TILE_PIXELS = 256u;
 // A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward
 // pass starts from it. A constant, never the subgroup size, so that no byte depends on the device's subgroups.
-const uint BUCKET_SIZE = 256u;
+const uint BUCKET_SIZE = 64u;
 // A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from
 // words of TOUCH_BITS isects.
 const uint PATCHES = 8u;

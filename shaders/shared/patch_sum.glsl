@@ -1,10 +1,10 @@
 // Sums over the pixels of a tile in a fixed order that does not know the subgroup size: a lane's pixels one after the
-// other, then the lanes of the patch in a binary tree of neighbours (1, 2, 4, 8 apart), then the patches in another.
+// other, then the lanes of a list in a binary tree of neighbours (1, 2, 4, 8, 16 apart), then the lists in another.
 //
 // All sums of a splat go up the tree at once: at each level a lane keeps half of them and hands the other half to its
-// neighbour, so that ten exchanges do what 27 would (a transposed reduction). Lane l of eight is left with sum l; the
-// ninth goes up in all. Subgroups of 4 are left with two sums a lane. What is left of the tree where a subgroup is less
-// than a patch is in shared memory, with the patches'.
+// neighbour, so that twelve exchanges do what 45 would (a transposed reduction). Lane l of eight is left with sum l;
+// the ninth goes up in all, until one of two rows of lanes takes it. Subgroups of 4 are left with two sums a lane. What
+// is left of the tree where a subgroup is less than a list's lanes is in shared memory, with that of the lists.
 #ifndef PATCH_SUM_GLSL
 #define PATCH_SUM_GLSL
 
@@ -35,14 +35,13 @@ void store_sums(float sums[9], vec2 abs_mean2d, uint j, bool keep) {
         b[0] = exchange(b[0], b[1], upper.z, 4u);
         b[2] = both(b[2], 4u);
     }
-    for (uint distance = 8u; distance < CLUSTER; distance *= 2u) {
-        b[0] = both(b[0], distance);
-        b[2] = both(b[2], distance);
-    }
+    // From here on lane 8 of 16 has the ninth.
+    if (CLUSTER >= 16u) b[0] = exchange(b[0], b[2], (lane & 8u) != 0u, 8u);
+    for (uint distance = 16u; distance < CLUSTER; distance *= 2u) b[0] = both(b[0], distance);
     if (keep) {
-        if (lane % CLUSTER < 8u) s_parts[at] = b[0];
+        if (lane % CLUSTER < (CLUSTER >= 16u ? 9u : 8u)) s_parts[at] = b[0];
         if (CLUSTER < 8u) s_parts[at + 4u] = b[1];
-        if (lane % CLUSTER == 0u) s_parts[at + 8u] = b[2];
+        if (CLUSTER < 16u && lane % CLUSTER == 0u) s_parts[at + 8u] = b[2];
     }
     if (ABSGRAD) {
         float c = both(exchange(abs_mean2d.x, abs_mean2d.y, upper.x, 1u), 2u);
@@ -63,7 +62,8 @@ float sum16(uint j, uint p, uint i) { return sum8(j, p, i) + sum8(j, p + 8u, i);
 
 // Sum i of splat j of the round over the whole tile.
 float tile_sum(uint j, uint i) {
-    float total = PARTS == 8u ? sum8(j, 0u, i) : PARTS == 16u ? sum16(j, 0u, i) : sum16(j, 0u, i) + sum16(j, 16u, i);
+    float total = PARTS == 2u ? sum2(j, 0u, i) : PARTS == 4u ? sum4(j, 0u, i) : PARTS == 8u ? sum8(j, 0u, i) :
+                      sum16(j, 0u, i);
     return total == 0.0 ? 0.0 : total;  // no zero is negative: whether parts are depends on which of them there are
 }
 

@@ -1,10 +1,11 @@
 // What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The
-// includer declares SUBGROUP_SIZE, HAND_ROUND, ALL_PATCHES, BATCH, the number of splats of a batch, PIECE, how many of
-// them have their lists gone through together, and the workgroup's size, which is chosen for the device.
+// includer declares SUBGROUP_SIZE, HAND_ROUND, SPREAD, ALL_PATCHES, BATCH, the number of splats of a batch, PIECE, how
+// many of them have their lists gone through together, and the workgroup's size, which is chosen for the device.
 //
 // A workgroup takes a tile. The tile has eight patches of 8x4 pixels, two in a row, and a patch blends only the splats
-// whose ellipse touches it. Where a lane has one pixel a patch is a subgroup of 32; where it has more, several patches
-// share a subgroup and go through their own lists side by side.
+// whose ellipse touches it. Where a lane has one pixel a patch is a subgroup of 32. Where it has more, they are below
+// each other in one patch, and several patches share a subgroup and go through their own lists side by side; or, with
+// SPREAD, they are in the same place of each patch of a column of patches, which goes through one list.
 #ifndef RASTER_GLSL
 #define RASTER_GLSL
 #include "params.glsl"
@@ -14,11 +15,13 @@ const uint LANES = gl_WorkGroupSize.x;                                          
 const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // below each other
 const uint PATCH_WIDTH = 8u;                                                    // px
 const uint PATCH_HEIGHT = 4u;                                                   // px
-const uint PATCH_LANES = LANES / PATCHES;
-// lanes of a patch that are in one subgroup
-const uint CLUSTER = SUBGROUP_SIZE < PATCH_LANES ? SUBGROUP_SIZE : PATCH_LANES;
-// the lanes of a subgroup are of one patch
-const bool ONE_LIST = PATCH_LANES >= SUBGROUP_SIZE;
+const uint PATCH_LANES = LANES / PATCHES;                                       // without SPREAD
+const uint LIST_LANES = SPREAD ? PATCH_LANES * LANE_PIXELS : PATCH_LANES;       // lanes that have one list
+// lanes of a list that are in one subgroup
+const uint CLUSTER = SUBGROUP_SIZE < LIST_LANES ? SUBGROUP_SIZE : LIST_LANES;
+// the lanes of a subgroup have one list
+const bool ONE_LIST = LIST_LANES >= SUBGROUP_SIZE;
+const uint PIXEL_STEP = SPREAD ? PATCH_HEIGHT : 1u;                             // rows between two pixels of a lane
 
 // The batch, and behind it a splat that covers nothing. 36 bytes a splat, in two aligned words of four numbers and one.
 shared vec4 s_mean[BATCH + 1u];                     // mean2d, log_opacity, red
@@ -30,6 +33,9 @@ uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocatio
 
 // Place in the tile of pixel p of a lane, column and row.
 uvec2 lane_pixel(uint lane, uint p) {
+    if (SPREAD)
+        return uvec2(lane / LIST_LANES * PATCH_WIDTH + lane % PATCH_WIDTH,
+                     lane % LIST_LANES / PATCH_WIDTH + p * PATCH_HEIGHT);
     uint patch_id = lane / PATCH_LANES;
     return uvec2(patch_id % 2u * PATCH_WIDTH + lane % PATCH_WIDTH,
                  patch_id / 2u * PATCH_HEIGHT + lane % PATCH_LANES / PATCH_WIDTH * LANE_PIXELS + p);
@@ -43,7 +49,7 @@ float to_mean_x(float x, vec2 centre) {
 
 // From pixel p of a lane whose pixel 0 has this centre to a mean, px.
 float to_mean_y(float y, vec2 centre, uint p) {
-    precise float d = y - (centre.y + float(p));    // rounded once, however many pixels a lane has
+    precise float d = y - (centre.y + float(p * PIXEL_STEP));   // rounded once, however many pixels a lane has
     return d;
 }
 
