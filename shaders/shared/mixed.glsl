@@ -20,7 +20,7 @@ uint moment_row(uint n_params) { return half_row(n_params - ROW_SH + 1u); }
 
 // Halves are converted by way of a float32 with the half's exponent + 224 and its fraction, so that exponent 31, of
 // infinities and NaN, is float32's 255. It is 2^112 times the half, or 2^97 + 2^111 times a subnormal one, which has no
-// leading 1. Of the two readings the smaller one is right, and the other way the larger number.
+// leading 1. The right one of the two is the smaller value of a half, and the larger float of a value.
 const float HALF_UP = 5.192296858534828e33;         // 2^112
 const float SUBNORMAL_UP = 2.596148429267414e33;    // 2^111
 const float LEADING_ONE_UP = 1.5845632502852868e29; // 2^97
@@ -37,9 +37,9 @@ float high_half(uint word) {
 
 float low_half(uint word) { return high_half(word << 16); }
 
-// x as a half in the upper bits, those below it being of no use; rounded by the upper 13 of the random bits, which are
-// as many as float32 has beyond a half. Finite numbers end at 65504. Exact on average, but for what is below 2^-14:
-// that is first rounded to a multiple of 2^-37.
+// x as a half in the upper bits of a word whose lower bits mean nothing. It is rounded by the upper 13 random bits, as
+// many as float32 has beyond a half. Finite numbers end at 65504. Exact on average, but for what is below 2^-14: that is
+// first rounded to the nearest multiple of 2^-37.
 uint round_half(float x, uint random) {
     uint bits = floatBitsToUint(x);
     float up = max(abs(x) * HALF_UP, abs(x) * SUBNORMAL_UP + LEADING_ONE_UP);
@@ -48,7 +48,7 @@ uint round_half(float x, uint random) {
     return bitfieldInsert(bits, rounded << 3, 0, 31);
 }
 
-// The word of two numbers of 16 bits that are in the upper bits of theirs.
+// A word of the upper bits of two.
 uint pair(uint low, uint high) { return low >> 16 | high & 0xFFFF0000u; }
 
 // The values of the moments in a word.
@@ -65,11 +65,12 @@ uint round_moments(float m, float v, uint random) {
     return pair(floatBitsToUint(m) + (r & 0xFFFFu), floatBitsToUint(v) + (r >> 16));
 }
 
-// Random bits of a row of a splat, from a word of Philox that belongs to splat and step: rows are Weyl's sequence from
-// there. Adding a constant is a bijection of words, so each row's bits are as uniform as the word, which is all that a
-// rounding needs to be exact on average; its lower and upper halves are as independent of each other as the word's. The
-// rows of one splat in one step depend on each other: both halves go round by the golden ratio, so that they spread
-// evenly. Splats and steps do not, for theirs are other words.
+// Random bits of a row of a splat, from a word of Philox that belongs to splat and step: Weyl's sequence from there.
+// Adding a constant is a bijection of words, so each row's bits are as uniform as the word, which makes its rounding
+// exact on average; and their halves, which round a first and a second moment, are as independent of each other as the
+// word's. Coefficients take another word than moments. Rows of one splat do depend on each other within a step: both
+// halves go round by the golden ratio and spread evenly over the rows. Nothing sums over rows what that could move, and
+// another step has another word.
 const uint ROW_STEP = 0x9E379E37u;
 uint row_bits(uint word, uint r) { return word + r * ROW_STEP; }
 
