@@ -23,9 +23,9 @@ func HalfValue(h uint16) float32 {
 }
 
 // RoundHalf returns x as an IEEE half: up, away from 0, where the fraction of the last place that x has beyond a half
-// is at least 1 - random / 2^16, so that random bits make it x on average. The lower three of them are not used: float32
-// has 13 bits more than a half. What is below 2^-14 is first rounded to a multiple of 2^-37. What is finite stays
-// finite, what is not stays so.
+// is at least 1 - random / 2^16, so that random bits make it x on average. Three of them are not used: float32 has 13
+// bits more than a half. What is below 2^-14 is first rounded to a multiple of 2^-37. What is finite stays finite, what
+// is not stays so.
 func RoundHalf(x float32, random uint16) uint16 {
 	bits := math.Float32bits(x)
 	a := bits & 0x7FFFFFFF
@@ -42,8 +42,8 @@ func NearestHalf(x float32) uint16 { return RoundHalf(x, 1<<15) }
 // BFloatValue returns the value of a bfloat16.
 func BFloatValue(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// RoundBFloat returns x as a bfloat16, rounded as RoundHalf does: towards 0 from the largest bfloat16 on, where up would
-// be infinity.
+// RoundBFloat returns x as a bfloat16, rounded as RoundHalf does: towards 0 from the largest bfloat16 on, where up
+// would be infinity.
 func RoundBFloat(x float32, random uint16) uint16 {
 	bits := math.Float32bits(x)
 	if !belowLargest(x) {

@@ -38,8 +38,8 @@ float high_half(uint word) {
 float low_half(uint word) { return high_half(word << 16); }
 
 // x as a half in the upper bits of a word whose lower bits mean nothing. It is rounded by the upper 13 random bits, as
-// many as float32 has beyond a half. Finite numbers end at 65504. Exact on average, but for what is below 2^-14: that is
-// first rounded to the nearest multiple of 2^-37.
+// many as float32 has beyond a half. Finite numbers end at 65504. Exact on average, but for what is below 2^-14, which
+// is first rounded to the nearest multiple of 2^-37.
 uint round_half(float x, uint random) {
     uint bits = floatBitsToUint(x);
     float up = max(abs(x) * HALF_UP, abs(x) * SUBNORMAL_UP + LEADING_ONE_UP);
@@ -69,8 +69,8 @@ uint round_moments(float m, float v, uint random) {
 // Adding a constant is a bijection of words, so each row's bits are as uniform as the word, which makes its rounding
 // exact on average; and their halves, which round a first and a second moment, are as independent of each other as the
 // word's. Coefficients take another word than moments. Rows of one splat do depend on each other within a step: both
-// halves go round by the golden ratio and spread evenly over the rows. Nothing sums over rows what that could move, and
-// another step has another word.
+// halves go round by the golden ratio and spread evenly over the rows. A sum over rows, as a colour is, has the right
+// mean all the same, and the next step has another word.
 const uint ROW_STEP = 0x9E379E37u;
 uint row_bits(uint word, uint r) { return word + r * ROW_STEP; }
 
