@@ -195,11 +195,14 @@ func mixedAdamCases() []Case {
 	return []Case{
 		mixedCase("project_bwd_adam_mixed", "moments of every size, to the bit", checkMixedMoments),
 		mixedCase("project_bwd_adam_mixed", "coefficients of every size", checkMixedCoefficients),
+		mixedCase("project_bwd_adam_mixed", "every half comes back", checkMixedHalves),
+		mixedCase("project_bwd_adam_mixed", "not finite stays so", checkMixedNotFinite),
+		mixedCase("project_bwd_adam_mixed", "finite stays finite", checkMixedFinite),
 	}
 }
 
-// unseen takes a step of which the view sees no splat, with regularisers of weight 0: gradients are 0, so that the new
-// moments are products. A term of the loss that every splat has takes its weight from StepParams, which is 0 here.
+// unseen takes a step of which the view sees no splat: gradients are those of the terms of the loss that every splat
+// has, whose weights are in p. Where these are 0 the new moments are products.
 func (t *trial) unseen(m *ref.Model[float32], p layout.StepParams) (*ref.Model[float32], error) {
 	l := t.list()
 	d := l.upload(m, chunkSplats, blocksOf(m.N, chunkSplats))
@@ -297,4 +300,80 @@ func checkMixedCoefficients(t *trial) error {
 			return 1e-6*math.Abs(*want.M.At(r, i)) + 1e-7*math.Abs(*want.Params.At(r, i))
 		},
 	})
+}
+
+// checkMixedHalves takes a step of 0 on coefficients that are all halves there are: each is read and rounded to itself.
+func checkMixedHalves(t *trial) error {
+	m := ref.NewModel(t.splats(1<<16/48+1, 3))
+	for i := range m.SH {
+		m.SH[i] = ref.HalfValue(uint16(i))
+	}
+	got, err := t.unseen(m, layout.StepParams{InvBias1: 1, InvSqrtBias2: 1, LrSh0: 1, LrShn: 1})
+	if err != nil {
+		return err
+	}
+	for i, x := range m.SH {
+		// NaN by its place, not by its bits
+		if y := got.SH[i]; math.Float32bits(x) != math.Float32bits(y) && !(isNaN(x) && isNaN(y)) {
+			return fmt.Errorf("binding chunk: half %#x, %g, becomes %g", uint16(i), x, y)
+		}
+	}
+	return nil
+}
+
+// checkMixedNotFinite lets moments decay some of which are infinite or no number: they stay, and parameters become NaN
+// where the step is: 0 times such a first moment, or by a second moment that is no number.
+func checkMixedNotFinite(t *trial) error {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	first, second := []float32{0, 1, -1e-4, inf, -inf, nan}, []float32{0, 1, 1e-8, inf, nan}
+	m := ref.NewModel(t.splats(700, 2))
+	for i := range m.N {
+		for r := range ref.ParamRows(2) {
+			*m.M.At(r, i), *m.V.At(r, i) = first[t.IntN(len(first))], second[t.IntN(len(second))]
+		}
+	}
+	got, err := t.unseen(m, layout.StepParams{InvBias1: 1, InvSqrtBias2: 1}) // rates of 0
+	if err != nil {
+		return err
+	}
+	isFinite := func(x float32) bool { return x-x == 0 }
+	for i := range m.N {
+		for r := range ref.ParamRows(2) {
+			a, b, x := *m.M.At(r, i), *m.V.At(r, i), *m.Params.At(r, i)
+			for _, moment := range [][2]float32{{a, *got.M.At(r, i)}, {b, *got.V.At(r, i)}} {
+				if isFinite(moment[0]) != isFinite(moment[1]) {
+					return fmt.Errorf("binding chunk: a moment of %s of splat %d: %g becomes %g", rowName(r), i,
+						moment[0], moment[1])
+				}
+			}
+			if y := *got.Params.At(r, i); isNaN(y) != (!isFinite(a) || isNaN(b)) || !isNaN(y) && y != x {
+				return fmt.Errorf("binding chunk: %s of splat %d, moments %g and %g: %g becomes %g", rowName(r), i, a,
+					b, x, y)
+			}
+		}
+	}
+	return nil
+}
+
+// checkMixedFinite takes first moments of log scales above the largest bfloat16 by a gradient of nearly the largest
+// float, that of their penalty, which is proportional to the scale: rounded up, some would be infinite.
+func checkMixedFinite(t *trial) error {
+	const n, logScale = 200, 10
+	largest := float64(ref.BFloatValue(0x7F7F))
+	m := ref.NewModel(t.splats(n, 0))
+	for i := range m.LogScales {
+		m.LogScales[i], m.M.LogScales[i] = logScale, float32(largest)
+	}
+	got, err := t.unseen(m, layout.StepParams{InvBias1: 1, InvSqrtBias2: 1,
+		ScaleReg: float32(3.4e38 / math.Exp(logScale) * 3 * n)})
+	if err != nil {
+		return err
+	}
+	for i, x := range got.M.LogScales {
+		if float64(x) != largest {
+			return fmt.Errorf("binding chunk: first moment of log scale %d of splat %d: %g, want %g", i%3, i/3, x,
+				largest)
+		}
+	}
+	return nil
 }

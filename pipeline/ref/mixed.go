@@ -23,23 +23,17 @@ func HalfValue(h uint16) float32 {
 }
 
 // RoundHalf returns x as an IEEE half: up, away from 0, where the fraction of the last place that x has beyond a half
-// is at least 1 - random / 2^16, so that random bits make it x on average. What is finite stays finite.
+// is at least 1 - random / 2^16, so that random bits make it x on average. Three of them are not used: float32 has 13
+// bits more than a half. What is below 2^-14 is first rounded to a multiple of 2^-37. What is finite stays finite, what
+// is not stays so.
 func RoundHalf(x float32, random uint16) uint16 {
 	bits := math.Float32bits(x)
-	sign := uint16(bits >> 16 & 0x8000)
-	a := math.Float32frombits(bits & 0x7FFFFFFF)
-	switch {
-	case a != a:
-		return sign | 0x7FFF
-	case math.IsInf(float64(a), 0):
-		return sign | 0x7C00
-	case a >= 65504:
-		return sign | 0x7BFF
-	case a >= 1.0/(1<<14):
-		return sign | uint16((math.Float32bits(a)-112<<23+uint32(random>>3))>>13)
-	}
-	// Multiples of 2^-24, with 16 bits behind the point; float64 holds all of it.
-	return sign | uint16((uint32(math.Floor(float64(a)*(1<<40)))+uint32(random))>>16)
+	a := bits & 0x7FFFFFFF
+	magnitude := math.Float32frombits(a)
+	// A half's exponent + 224 and fraction; the larger is the second below 2^-14, where halves have no leading 1.
+	up := max(magnitude*(1<<112), magnitude*(1<<111)+1<<97)
+	rounded := min(math.Float32bits(up)+uint32(random>>3), max(a, math.Float32bits(math.MaxFloat32)))
+	return uint16(bits>>16)&0x8000 | uint16(rounded>>13)&0x7FFF
 }
 
 // NearestHalf returns the half that is nearest to x, the larger of two that are.
@@ -48,20 +42,26 @@ func NearestHalf(x float32) uint16 { return RoundHalf(x, 1<<15) }
 // BFloatValue returns the value of a bfloat16.
 func BFloatValue(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// RoundBFloat returns x as a bfloat16, rounded as RoundHalf does.
+// RoundBFloat returns x as a bfloat16, rounded as RoundHalf does: towards 0 from the largest bfloat16 on, where up
+// would be infinity.
 func RoundBFloat(x float32, random uint16) uint16 {
 	bits := math.Float32bits(x)
-	switch {
-	case x != x:
-		return uint16(bits>>16) | 0x40
-	case math.IsInf(float64(x), 0):
-		return uint16(bits >> 16)
+	if !belowLargest(x) {
+		random = 0
 	}
-	up := uint16((uint64(bits) + uint64(random)) >> 16)
-	if up&0x7F80 == 0x7F80 {
-		return up - 1
+	return uint16((bits + uint32(random)) >> 16)
+}
+
+// belowLargest compares x with the largest bfloat16.
+func belowLargest(x float32) bool { return math.Abs(float64(x)) < float64(BFloatValue(0x7F7F)) }
+
+// RoundMoments rounds a first and a second moment, both towards 0 if one of them is beyond the largest bfloat16 or no
+// number.
+func RoundMoments(m, v float32, first, second uint16) (uint16, uint16) {
+	if !belowLargest(m) || !belowLargest(v) {
+		first, second = 0, 0
 	}
-	return up
+	return RoundBFloat(m, first), RoundBFloat(v, second)
 }
 
 // Rounding says which random numbers round what a step stores.
@@ -79,14 +79,9 @@ func (c Rounding) Bits(splat, r int) (first, second, value uint16) {
 	return uint16(moments), uint16(moments >> 16), uint16(sh >> 16)
 }
 
-// rowBits mixes a row's number into a random word: Weyl's sequence and the hash lowbias32 (Wellons 2018,
-// hash-prospector), a bijection.
-func rowBits(word uint32, r int) uint32 {
-	x := word + uint32(r)*0x9E3779B9
-	x = (x ^ x>>16) * 0x7FEB352D
-	x = (x ^ x>>15) * 0x846CA68B
-	return x ^ x>>16
-}
+// rowBits returns the random bits of a row: Weyl's sequence from a random word, a bijection for every row. Each half
+// goes round by the golden ratio.
+func rowBits(word uint32, r int) uint32 { return word + uint32(r)*0x9E379E37 }
 
 // Store rounds what a step has computed to what a model in mixed precision can hold.
 func (c Rounding) Store(m *Model[float32]) {
@@ -96,8 +91,8 @@ func (c Rounding) Store(m *Model[float32]) {
 		for i := range t.Data {
 			splat, r := i/t.Width, row+i%t.Width
 			a, b, value := c.Bits(splat, r)
-			first[k].Data[i] = BFloatValue(RoundBFloat(first[k].Data[i], a))
-			second[k].Data[i] = BFloatValue(RoundBFloat(second[k].Data[i], b))
+			a, b = RoundMoments(first[k].Data[i], second[k].Data[i], a, b)
+			first[k].Data[i], second[k].Data[i] = BFloatValue(a), BFloatValue(b)
 			if r >= layout.RowSh {
 				t.Data[i] = HalfValue(RoundHalf(t.Data[i], value))
 			}

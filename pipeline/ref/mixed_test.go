@@ -2,6 +2,7 @@ package ref
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"vksplat/shaders/layout"
@@ -57,6 +58,14 @@ func TestRoundingEdges(t *testing.T) {
 			}
 		}
 	}
+	// A moment beyond the largest bfloat16, or one that is no number, keeps the other from being rounded up.
+	for _, m := range []float32{nan, -inf, -math.MaxFloat32} {
+		a, b := RoundMoments(m, 1+1.0/256, 0xFFFF, 0xFFFF)
+		if c, d := RoundMoments(1+1.0/256, -m, 0xFFFF, 0xFFFF); a != RoundBFloat(m, 0) || b != 0x3F80 || c != b ||
+			d != RoundBFloat(-m, 0) {
+			t.Errorf("moments of 1 + 2^-8 and %g: %#x, %#x and %#x, %#x", m, a, b, c, d)
+		}
+	}
 	// The halves around 1 + 2^-11 are 1 and 1 + 2^-10, those around 2^-25 are 0 and 2^-24.
 	for random, want := range map[uint16][2]uint16{0x7FF8: {0x3C00, 0}, 0x7FFF: {0x3C00, 0}, 0x8000: {0x3C01, 1}} {
 		if a, b := RoundHalf(1+1.0/2048, random), RoundHalf(1.0/(1<<25), random); a != want[0] || b != want[1] {
@@ -65,37 +74,62 @@ func TestRoundingEdges(t *testing.T) {
 	}
 }
 
-// TestRoundingUnbiased rounds each of some numbers by the random bits of many splats: their mean is the number. Nearest
-// rounding is far outside the limit.
+// TestRoundingUnbiased rounds each of some numbers by the random bits of one row of many splats: their mean is the
+// number. Nearest rounding is far outside the limit.
 func TestRoundingUnbiased(t *testing.T) {
 	const n = 40000
 	for _, x := range []float32{1.0003, -0.70011, 3e-5, 6e-5, -6.2e-5, 1.3e-7, 2e-9, 1000.3, 60001, 1e-20, -3.3e-21,
 		1.7e-38, 3e30} {
-		var half, first, second float64
-		for splat := range n {
-			a, b, value := Rounding{Seed: 42, Step: 1234}.Bits(splat, layout.RowSh+splat%48)
-			half += float64(HalfValue(RoundHalf(x, value)))
-			first += float64(BFloatValue(RoundBFloat(x, a)))
-			second += float64(BFloatValue(RoundBFloat(x, b)))
-		}
-		// A rounding's deviation is at most half a unit in the last place; the mean of n is within five standard
-		// errors.
-		check := func(name string, sum, unit float64) {
-			if got, limit := sum/n, 5*0.5*unit/math.Sqrt(n); math.Abs(got-float64(x)) > limit {
-				t.Errorf("%s of %g: %g on average, off by %g, the limit is %g", name, x, got, got-float64(x), limit)
+		for _, r := range []int{layout.RowSh, layout.RowSh + 1, layout.RowSh + 47} {
+			var half, first, second float64
+			for splat := range n {
+				a, b, value := Rounding{Seed: 42, Step: 1234}.Bits(splat, r)
+				half += float64(HalfValue(RoundHalf(x, value)))
+				a, b = RoundMoments(x, x, a, b)
+				first, second = first+float64(BFloatValue(a)), second+float64(BFloatValue(b))
 			}
+			// A rounding's deviation is at most half a unit in the last place; the mean of n is within five standard
+			// errors.
+			check := func(name string, sum, unit float64) {
+				if got, limit := sum/n, 5*0.5*unit/math.Sqrt(n); math.Abs(got-float64(x)) > limit {
+					t.Errorf("row %d: %s of %g: %g on average, off by %g, the limit is %g", r, name, x, got,
+						got-float64(x), limit)
+				}
+			}
+			_, exponent := math.Frexp(float64(x))
+			if math.Abs(float64(x)) < 65504 {
+				check("half", half, math.Ldexp(1, max(exponent-11, -24)))
+			}
+			check("first moment", first, math.Ldexp(1, exponent-8))
+			check("second moment", second, math.Ldexp(1, exponent-8))
 		}
-		_, exponent := math.Frexp(float64(x))
-		if math.Abs(float64(x)) < 65504 {
-			check("half", half, math.Ldexp(1, max(exponent-11, -24)))
-		}
-		check("first moment", first, math.Ldexp(1, exponent-8))
-		check("second moment", second, math.Ldexp(1, exponent-8))
 	}
 }
 
-// TestRoundingBits looks at the bits themselves: every bit is set half of the time, and no two rows, steps or uses of
-// one splat agree more often than chance has it.
+// TestRoundingEveryBits rounds by all random bits once: the mean is the number to the bit, where float32 has no more
+// than the bits that they round, and below 2^-14 to 2^-38.
+func TestRoundingEveryBits(t *testing.T) {
+	for _, x := range []float32{1.0003, -0.70011, 1000.3, 60001, 6.2e-5, 6e-5, -3e-5, 1.3e-7, 2e-9, 3e-12} {
+		var half, bfloat float64
+		for random := range 1 << 16 {
+			half += float64(HalfValue(RoundHalf(x, uint16(random)))) / (1 << 16)
+			bfloat += float64(BFloatValue(RoundBFloat(x, uint16(random)))) / (1 << 16)
+		}
+		limit := 0.0
+		if math.Abs(float64(x)) < 1.0/(1<<14) {
+			limit = 1.0 / (1 << 38)
+		}
+		if math.Abs(half-float64(x)) > limit {
+			t.Errorf("half of %g: %g on average, off by %g", x, half, half-float64(x))
+		}
+		if bfloat != float64(x) {
+			t.Errorf("bfloat16 of %g: %g on average", x, bfloat)
+		}
+	}
+}
+
+// TestRoundingBits looks at the bits themselves: every bit is set half of the time, and no two steps, splats or uses of
+// one row agree more often than chance has it.
 func TestRoundingBits(t *testing.T) {
 	const n = 30000
 	limit := 5 * 0.5 / math.Sqrt(n)
@@ -117,11 +151,66 @@ func TestRoundingBits(t *testing.T) {
 		}
 	}
 	shares("set", func(i int) uint64 { return words(i, 3, i%59) })
-	shares("row and next", func(i int) uint64 { return words(i, 3, i%58) ^ words(i, 3, i%58+1) })
-	shares("row and sh0", func(i int) uint64 { return words(i, 3, i%11) ^ words(i, 3, 11) })
+	shares("set in one row", func(i int) uint64 { return words(i, 3, 58) })
 	shares("step and next", func(i int) uint64 { return words(i/100, i%100, 5) ^ words(i/100, i%100+1, 5) })
 	shares("splat and next", func(i int) uint64 { return words(i, 9, 20) ^ words(i+1, 9, 20) })
 	shares("moments and value", func(i int) uint64 { w := words(i, 9, 30); return w ^ (w>>16 | w<<32) })
+}
+
+// TestRoundingRows wants the random bits of a splat's rows to spread evenly: of 59 some seven in every eighth.
+func TestRoundingRows(t *testing.T) {
+	const rows, parts = 59, 8
+	for splat := range 1000 {
+		var counts [3][parts]int
+		for r := range rows {
+			a, b, value := Rounding{Seed: 7, Step: 11}.Bits(splat, r)
+			for use, bits := range []uint16{a, b, value} {
+				counts[use][int(bits)*parts>>16]++
+			}
+		}
+		for use, list := range counts {
+			if least, most := slices.Min(list[:]), slices.Max(list[:]); least < 5 || most > 10 {
+				t.Fatalf("splat %d, use %d: %d rows in each eighth", splat, use, list)
+			}
+		}
+	}
+}
+
+// TestRoundingIndependent multiplies the errors of a parameter and of its moments, and of two steps: what they have in
+// common would move their mean.
+func TestRoundingIndependent(t *testing.T) {
+	const n = 40000
+	const half, bfloat = 1.0 / (1 << 10), 1.0 / (1 << 7) // units in the last place from 1 to 2
+	const x = 1 + half/2
+	const y = 1 + bfloat/2
+	errors := func(splat, step, r int) [3]float64 {
+		a, b, value := Rounding{Seed: 3, Step: uint32(step)}.Bits(splat, r)
+		a, b = RoundMoments(y, y, a, b)
+		return [3]float64{(float64(BFloatValue(a)) - y) / bfloat, (float64(BFloatValue(b)) - y) / bfloat,
+			(float64(HalfValue(RoundHalf(x, value))) - x) / half}
+	}
+	for _, r := range []int{layout.RowSh, layout.RowSh + 20, layout.RowSh + 47} {
+		var sums [3][6]float64
+		for splat := range n {
+			e, next := errors(splat, 5, r), errors(splat, 6, r)
+			for i, a := range e {
+				for j, b := range e {
+					if i != j {
+						sums[i][j] += a * b
+					}
+					sums[i][3+j] += a * next[j]
+				}
+			}
+		}
+		// each product is +-1/4
+		for i, row := range sums {
+			for j, sum := range row {
+				if mean := sum / n; math.Abs(mean) > 5*0.25/math.Sqrt(n) {
+					t.Errorf("row %d: errors %d and %d: product %.5f on average, of 0.25", r, i, j, mean)
+				}
+			}
+		}
+	}
 }
 
 // TestTrainsBelowUnit takes steps of a fiftieth of a unit in the last place: they add up, and where the gradient stops

@@ -1,5 +1,5 @@
 // What a workgroup of project does, whatever the storage of the model. The includer declares the kernel's interface,
-// row() and row3().
+// what rows.glsl reads with.
 #ifndef PROJECT_GLSL
 #define PROJECT_GLSL
 
@@ -14,8 +14,13 @@ shared float s_projected[SPLATS * PARTS];
 shared float s_extents[SPLATS * EXTENT_PARTS];
 shared bool s_seen[SPLATS];
 
-// Sum of four coefficients from number k on, added to c one after the other.
-#define ADD_SH4(c, basis, c0, c1, c2, c3) c += basis.x * c0; c += basis.y * c1; c += basis.z * c2; c += basis.w * c3
+// Adds four coefficients times their basis values to c, one after the other.
+void add_sh4(inout vec3 c, vec4 basis, mat4x3 x) {
+    c += basis.x * x[0];
+    c += basis.y * x[1];
+    c += basis.z * x[2];
+    c += basis.w * x[3];
+}
 
 // As many coefficients as possible are on their way from memory at a time.
 vec3 sh_color(vec3 dir, uint degree, uint i) {
@@ -23,22 +28,15 @@ vec3 sh_color(vec3 dir, uint degree, uint i) {
     uint n = (degree + 1u) * (degree + 1u);
     uint k = 0u;
     for (; k + 8u <= n; k += 8u) {
-        uint r = ROW_SH + 3u * k;
-        vec3 c0 = row3(r, i), c1 = row3(r + 3u, i), c2 = row3(r + 6u, i), c3 = row3(r + 9u, i);
-        vec3 c4 = row3(r + 12u, i), c5 = row3(r + 15u, i), c6 = row3(r + 18u, i), c7 = row3(r + 21u, i);
-        vec4 basis = sh_basis4(dir, k);
-        ADD_SH4(c, basis, c0, c1, c2, c3);
-        basis = sh_basis4(dir, k + 4u);
-        ADD_SH4(c, basis, c4, c5, c6, c7);
+        Sh4 a = load_sh4(k, i, true), b = load_sh4(k + 4u, i, true);
+        add_sh4(c, sh_basis4(dir, k), values(a));
+        add_sh4(c, sh_basis4(dir, k + 4u), values(b));
     }
     if (k + 4u <= n) {
-        uint r = ROW_SH + 3u * k;
-        vec3 c0 = row3(r, i), c1 = row3(r + 3u, i), c2 = row3(r + 6u, i), c3 = row3(r + 9u, i);
-        vec4 basis = sh_basis4(dir, k);
-        ADD_SH4(c, basis, c0, c1, c2, c3);
+        add_sh4(c, sh_basis4(dir, k), values(load_sh4(k, i, true)));
         k += 4u;
     }
-    if (k < n) c += sh_basis4(dir, k).x * row3(ROW_SH + 3u * k, i);
+    if (k < n) c += sh_basis4(dir, k).x * values(load_sh4(k, i, false))[0];
     return c;
 }
 

@@ -17,8 +17,7 @@ void begin_splat(uint id) {
 float adam(inout uint word, uint r, float g, float lr) {
     float m = first_moment(word), v = second_moment(word);
     float d = adam(m, v, g, lr);
-    uint random = row_bits(rounding.x, r);
-    word = round_bfloat(m, random & 0xFFFFu) | round_bfloat(v, random >> 16) << 16;
+    word = round_moments(m, v, row_bits(rounding.x, r));
     return d;
 }
 
@@ -31,9 +30,6 @@ vec3 adam(inout uvec3 words, uint r, vec3 g, float lr) {
     return d;
 }
 
-uint load_word(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
-uvec3 load_words(uint r, uint i) { return uvec3(load_word(r, i), load_word(r + 1u, i), load_word(r + 2u, i)); }
-
 void put_word(uint r, uint i, uint w) { chunk[r * pc.chunk_splats + i] = w; }
 
 void put_words(uint r, uint i, uvec3 w) {
@@ -42,33 +38,24 @@ void put_words(uint r, uint i, uvec3 w) {
     chunk[(r + 2u) * pc.chunk_splats + i] = w.z;
 }
 
-// SH coefficients: twelve halves in six words, and the moments' words. One alone fills a word and the lower half of the
-// next; both begin a word, because k is even.
+// SH coefficients and their moments' words.
 struct Four {
-    uvec3 a, b;
+    Sh4 sh;
     uvec3 moments[4];
 };
 
 Four load_four(uint k, uint i, bool all) {
-    uint r = half_row(3u * k), t = moment_row(pc.n_params) + ROW_SH + 3u * k;
+    uint t = moment_row(pc.n_params) + ROW_SH + 3u * k;
+    Sh4 sh = load_sh4(k, i, all);
     uvec3 none = uvec3(0u);
-    if (!all)
-        return Four(uvec3(load_word(r, i), load_word(r + 1u, i), 0u), none,
-                    uvec3[](load_words(t, i), none, none, none));
-    return Four(load_words(r, i), load_words(r + 3u, i),
-                uvec3[](load_words(t, i), load_words(t + 3u, i), load_words(t + 6u, i), load_words(t + 9u, i)));
+    if (!all) return Four(sh, uvec3[](load_words(t, i), none, none, none));
+    return Four(sh, uvec3[](load_words(t, i), load_words(t + 3u, i), load_words(t + 6u, i), load_words(t + 9u, i)));
 }
 
-float low(uint word) { return half_value(word & 0xFFFFu); }
-float high(uint word) { return half_value(word >> 16); }
+mat4x3 values(Four f) { return values(f.sh); }
 
-mat4x3 values(Four f) {
-    return mat4x3(low(f.a.x), high(f.a.x), low(f.a.y), high(f.a.y), low(f.a.z), high(f.a.z),
-                  low(f.b.x), high(f.b.x), low(f.b.y), high(f.b.y), low(f.b.z), high(f.b.z));
-}
-
-uint rounded(uint r, float x) { return round_half(x, row_bits(rounding.y, r) >> 16); }
-// Three coefficients from parameter r on as halves.
+uint rounded(uint r, float x) { return round_half(x, row_bits(rounding.y, r)); }
+// Three coefficients from parameter r on as halves in upper bits.
 uvec3 halves(uint r, vec3 x) { return uvec3(rounded(r, x.x), rounded(r + 1u, x.y), rounded(r + 2u, x.z)); }
 
 #include "project_bwd.glsl"
@@ -78,20 +65,20 @@ void step_four(uint k, uint i, bool all, Four f, mat4x3 g, float lr_first, float
     mat4x3 x = values(f);
     uvec3 c0 = halves(r, x[0] - adam(f.moments[0], r, g[0], lr_first));
     put_words(t, i, f.moments[0]);
-    chunk[w * pc.chunk_splats + i] = c0.x | c0.y << 16;
+    chunk[w * pc.chunk_splats + i] = pair(c0.x, c0.y);
     if (!all) {
-        chunk[(w + 1u) * pc.chunk_splats + i] = bitfieldInsert(f.a.y, c0.z, 0, 16);
+        chunk[(w + 1u) * pc.chunk_splats + i] = pair(c0.z, f.sh.a.y);
         return;
     }
     uvec3 c1 = halves(r + 3u, x[1] - adam(f.moments[1], r + 3u, g[1], lr));
     put_words(t + 3u, i, f.moments[1]);
-    chunk[(w + 1u) * pc.chunk_splats + i] = c0.z | c1.x << 16;
-    chunk[(w + 2u) * pc.chunk_splats + i] = c1.y | c1.z << 16;
+    chunk[(w + 1u) * pc.chunk_splats + i] = pair(c0.z, c1.x);
+    chunk[(w + 2u) * pc.chunk_splats + i] = pair(c1.y, c1.z);
     uvec3 c2 = halves(r + 6u, x[2] - adam(f.moments[2], r + 6u, g[2], lr));
     put_words(t + 6u, i, f.moments[2]);
     uvec3 c3 = halves(r + 9u, x[3] - adam(f.moments[3], r + 9u, g[3], lr));
     put_words(t + 9u, i, f.moments[3]);
-    put_words(w + 3u, i, uvec3(c2.x | c2.y << 16, c2.z | c3.x << 16, c3.y | c3.z << 16));
+    put_words(w + 3u, i, uvec3(pair(c2.x, c2.y), pair(c2.z, c3.x), pair(c3.y, c3.z)));
 }
 
 #include "moment_words.glsl"
