@@ -22,11 +22,11 @@ layout(constant_id = 2) const bool ABSGRAD = false;
 layout(constant_id = 3) const bool HAND_ROUND = false;
 const bool SPREAD = HAND_ROUND ? false : true;
 const bool ALL_PATCHES = false;
-// Splats in shared memory at once, and splats whose sums are. The less memory, the more workgroups a GPU runs side by
-// side, and their number decides how fast this kernel is; on processors barriers cost more. Narrow subgroups leave more
-// parts.
-const uint BATCH = SPREAD ? 32u : 64u;
-const uint ROUND = (SPREAD ? 16u : 32u) / (SUBGROUP_SIZE < 8u ? 2u : 1u);
+// Splats in shared memory at once: as many as a word of `touched` has bits.
+const uint BATCH = TOUCH_BITS;
+// Splats whose sums are there at once. The less memory, the more workgroups a GPU runs side by side, and their number
+// decides how fast this kernel is; on processors barriers cost more. Narrow subgroups leave more parts.
+const uint ROUND = (HAND_ROUND ? 32u : 16u) / (SUBGROUP_SIZE < 8u ? 2u : 1u);
 const uint PIECE = SUBGROUP_SIZE < ROUND ? SUBGROUP_SIZE : ROUND;
 #include "raster.glsl"
 #include "patch_sum.glsl"
@@ -119,9 +119,37 @@ void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout Colum
     if (ABSGRAD) sums.abs_mean2d += abs(mean_gradient(s.form, vec2(q * d.x, qy)));
 }
 
-// The subgroup's parts of the sums of splats of a batch, from number `first` on, of which `todo` touch a patch of the
-// list, and touches[p] pixel p's; j is the first one's number in the round.
+// Moves the lane's pixels past a splat of the batch, number `at` of a piece, and leaves the subgroup's part of its sums
+// as that of splat j of the round, if `keep`. Bit `at` of touches[p] says whether it touches pixel p's patch.
+void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint at, uint touches[LANE_PIXELS], uint j,
+               bool keep) {
+    float dx = to_mean_x(s.mean2d.x, centre);
+    Column c = column_of(s, dx);
+    ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0), vec2(0.0));
+    for (uint p = 0u; p < LANE_PIXELS; p++) {
+        if (SPREAD && (touches[p] >> at & 1u) == 0u) continue;
+        vec2 d = vec2(dx, to_mean_y(s.mean2d.y, centre, p));
+        float raw;
+        bool hit = covers(s, c, d.y, raw);
+        pass_splat(pixels[p], s, hit, raw, d, sums);
+    }
+    precise float x = dx * sums.q;
+    vec2 mean2d = mean_gradient(s.form, vec2(x, sums.y));
+    store_sums(float[9](mean2d.x, mean2d.y, dx * x, dx * sums.y, sums.yy, sums.q,
+                        sums.color.r, sums.color.g, sums.color.b), sums.abs_mean2d, j, keep);
+}
+
+// The sums of a piece of a batch, which begins with splat `first` of it and j of the round. touches[p] are those of its
+// splats that touch pixel p's patch, `todo` those of any.
 void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint touches[LANE_PIXELS], uint j) {
+    if (ONE_LIST && !HAND_ROUND) {      // a walk, but NVIDIA's compiler makes a seventh more of it (driver 580)
+        while (todo != 0u) {
+            uint at = uint(findLSB(todo));
+            todo &= todo - 1u;
+            sum_splat(pixels, centre, batch_splat(first + at), at, touches, j + at, true);
+        }
+        return;
+    }
     Walk walk = walk_of(first, todo);
     uint n = walk_length(walk);
     if (n == 0u) return;
@@ -129,20 +157,8 @@ void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint to
         uint at;
         bool more;
         Splat s = walk_next(walk, at, more);
-        float dx = to_mean_x(s.mean2d.x, centre);
-        Column c = column_of(s, dx);
-        ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0), vec2(0.0));
-        for (uint p = 0u; p < LANE_PIXELS; p++) {
-            if (SPREAD && (touches[p] >> at & 1u) == 0u) continue;
-            vec2 d = vec2(dx, to_mean_y(s.mean2d.y, centre, p));
-            float raw;
-            bool hit = covers(s, c, d.y, raw);
-            pass_splat(pixels[p], s, hit, raw, d, sums);
-        }
-        precise float x = dx * sums.q;
-        vec2 mean2d = mean_gradient(s.form, vec2(x, sums.y));
-        store_sums(float[9](mean2d.x, mean2d.y, dx * x, dx * sums.y, sums.yy, sums.q,
-                            sums.color.r, sums.color.g, sums.color.b), sums.abs_mean2d, j + at, more);
+        // What covers nothing may pass for a splat of any patch.
+        sum_splat(pixels, centre, s, min(at, 31u), touches, j + at, more);
         i++;
         if (i == n) break;
     }
@@ -176,32 +192,29 @@ uint cluster_max(uint x) {
     return x;
 }
 
-// Which of ROUND isects from number k of the tile on touch the patch of the lane's pixel p and lie in front of the last
-// one that changes any pixel of it; `word` is the tile's first in `touched`.
+// Which isects of a batch, from number k of the tile on, touch the patch of the lane's pixel p and lie in front of the
+// last one that changes any pixel of it; `word` is the batch's first in `touched`.
 uint touches_of(uint word, uint k, uint p, uint last) {
     if (k >= last) return 0u;
-    uint patch_id = SPREAD ? 2u * p + raster_lane() / LIST_LANES : raster_lane() / LIST_LANES;
-    uint bits = touched[(word + k / TOUCH_BITS) * PATCHES + patch_id] >> k % TOUCH_BITS;
-    uint n = min(ROUND, last - k);
-    return n < 32u ? bits & (1u << n) - 1u : bits;
+    uint bits = touched[word + (SPREAD ? 2u * p : 0u) + raster_lane() / LIST_LANES];
+    return last - k < 32u ? bits & (1u << last - k) - 1u : bits;
 }
 
-// The sums of a round's splats, of which the first is number `first` of the batch and number k of the tile.
-void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint word, uint k,
-               uint last[LANE_PIXELS]) {
-    uint touches[LANE_PIXELS], todo = 0u;
+// The sums of a round's splats, n from number `first` of the batch on.
+void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint touches[LANE_PIXELS]) {
+    uint todo = 0u;
     for (uint p = 0u; p < LANE_PIXELS; p++) {
-        // the pixels of a patch share its word
-        touches[p] = SPREAD || p == 0u ? touches_of(word, k, p, last[p]) : touches[0];
+        touches[p] >>= first;
         todo |= touches[p];
     }
+    if (ROUND < 32u) todo &= (1u << ROUND % 32u) - 1u;
     if (raster_lane() % CLUSTER == 0u) s_summed[raster_lane() / CLUSTER] = todo;
     for (uint g = 0u;;) {
-        uint own[LANE_PIXELS];
-        for (uint p = 0u; p < LANE_PIXELS; p++) own[p] = touches[p] >> g;
-        sum_piece(pixels, centre, first + g, PIECE < ROUND ? todo >> g & (1u << PIECE % 32u) - 1u : todo, own, g);
+        sum_piece(pixels, centre, first + g, PIECE < ROUND ? todo & (1u << PIECE % 32u) - 1u : todo, touches, g);
         g += PIECE;
         if (g >= n) break;
+        todo >>= PIECE % 32u;
+        for (uint p = 0u; p < LANE_PIXELS; p++) touches[p] >>= PIECE % 32u;
     }
 }
 
@@ -232,6 +245,10 @@ void main() {
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
     for (uint batch = b * BUCKET_SIZE;;) {
         uint n = min(BATCH, stop - batch);
+        uint touches[LANE_PIXELS];
+        uint word = (begin / TOUCH_BITS + tile + batch / TOUCH_BITS) * PATCHES;
+        for (uint p = 0u; p < LANE_PIXELS; p++)
+            touches[p] = SPREAD || p == 0u ? touches_of(word, batch, p, last[p]) : touches[0];
         if (lane < n) {
             uint slot = slot_from_isect[begin + batch + lane];
             s_slot[lane] = slot;
@@ -243,7 +260,7 @@ void main() {
             if (batch + first >= s_last) {
                 store_zeros(first, n_round);
             } else {
-                sum_round(pixels, centre, first, n_round, begin / TOUCH_BITS + tile, batch + first, last);
+                sum_round(pixels, centre, first, n_round, touches);
                 barrier();
                 store_round(first, n_round);
             }
