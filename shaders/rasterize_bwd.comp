@@ -53,28 +53,29 @@ layout(binding = 13, scalar) writeonly buffer VAbs { vec2 v_abs_slots[]; };
 const uint GRADS = 9u;
 
 shared uint s_slot[BATCH];
-shared uint s_last;     // the tile's largest last_id
+shared uint s_touched[BATCH];   // patches that a splat touches in front of the last one that changes any pixel of them
+shared uint s_last[PATCHES];    // isects up to that one
 
 struct Pixel {
     vec3 v;                 // dL/d(rgb)
-    float transmittance;    // 0 once the pixel is done
+    float transmittance;
     float behind;           // what lies behind, dotted with v
+    uint last;              // isects up to the last one that changes it
 };
 
-// A pixel of the tile at the start of bucket b, and the number of isects up to the last one that changes it.
-Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin, out uint last) {
+// A pixel of the tile at the start of bucket b.
+Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
     uvec2 at = corner + place;
-    Pixel p = Pixel(vec3(0.0), 0.0, 0.0);
-    last = 0u;
+    Pixel p = Pixel(vec3(0.0), 0.0, 0.0, 0u);
     if (at.x >= v.width || at.y >= v.height) return p;
     uint i = at.y * v.width + at.x;
-    last = last_ids[i];
-    if (last <= b * BUCKET_SIZE) return p;
-    // Before any splat: nothing blended, all light passes.
-    vec4 state = vec4(0.0, 0.0, 0.0, 1.0);
-    if (b > 0u) state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
+    p.last = last_ids[i];
     vec4 out_color = render[i];
     vec4 g = v_render[i];
+    // Before any splat: nothing blended, all light passes.
+    vec4 state = vec4(0.0, 0.0, 0.0, 1.0);
+    if (b > 0u && p.last > b * BUCKET_SIZE)
+        state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
     p.v = g.rgb;
     p.transmittance = state.w;
     p.behind = dot(out_color.rgb - state.rgb, g.rgb) - out_color.w * g.a;
@@ -97,20 +98,17 @@ struct ColumnSums {
 
 // Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
 void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums) {
-    // As in the forward pass, which ends a pixel at the first splat that would leave too little light.
-    float most = min(MAX_ALPHA, raw);
-    precise float taken = most * p.transmittance;
-    precise float next = p.transmittance - taken;
-    bool blended = hit && next > TRANSMITTANCE_THRESHOLD;
-    float alpha = blended ? most : 0.0;
-    float weight = blended ? taken : 0.0;
+    float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
+    // As in the forward pass.
+    precise float weight = alpha * p.transmittance;
+    precise float next = p.transmittance - weight;
     float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));
     p.behind = fma(-weight, cv, p.behind);
     float passes = 1.0 - alpha;
     // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds, and alpha is 0 where
     // nothing is hit.
     float q = raw <= MAX_ALPHA ? alpha * fma(-p.transmittance, cv, p.behind / passes) : 0.0;
-    p.transmittance = blended ? next : hit ? 0.0 : p.transmittance;
+    p.transmittance = next;
     float qy = q * d.y;
     sums.q += q;
     sums.y += qy;
@@ -119,18 +117,17 @@ void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout Colum
     if (ABSGRAD) sums.abs_mean2d += abs(mean_gradient(s.form, vec2(q * d.x, qy)));
 }
 
-// Moves the lane's pixels past a splat of the batch, number `at` of a piece, and leaves the subgroup's part of its sums
-// as that of splat j of the round, if `keep`. Bit `at` of touches[p] says whether it touches pixel p's patch.
-void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint at, uint touches[LANE_PIXELS], uint j,
-               bool keep) {
+// Moves the lane's pixels past splat number k of the tile, and leaves the subgroup's part of its sums as that of splat
+// j of the round, if `keep`. `touches` has a bit a patch, the lane's first one lowest.
+void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint touches, uint k, uint j, bool keep) {
     float dx = to_mean_x(s.mean2d.x, centre);
     Column c = column_of(s, dx);
     ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0), vec2(0.0));
     for (uint p = 0u; p < LANE_PIXELS; p++) {
-        if (SPREAD && (touches[p] >> at & 1u) == 0u) continue;
+        if (SPREAD && (touches >> PATCH_COLUMNS * p & 1u) == 0u) continue;
         vec2 d = vec2(dx, to_mean_y(s.mean2d.y, centre, p));
         float raw;
-        bool hit = covers(s, c, d.y, raw);
+        bool hit = covers(s, c, d.y, raw) && k < pixels[p].last;
         pass_splat(pixels[p], s, hit, raw, d, sums);
     }
     precise float x = dx * sums.q;
@@ -139,28 +136,51 @@ void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint at, u
                         sums.color.r, sums.color.g, sums.color.b), sums.abs_mean2d, j, keep);
 }
 
-// The sums of a piece of a batch, which begins with splat `first` of it and j of the round. touches[p] are those of its
-// splats that touch pixel p's patch, `todo` those of any.
-void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint touches[LANE_PIXELS], uint j) {
-    if (ONE_LIST && !HAND_ROUND) {      // a walk, but NVIDIA's compiler makes a seventh more of it (driver 580)
+// The lane's list of a round of n isects, from number `first` of the batch and number k of the tile on: bit j is splat
+// `first` + j. `word` is the batch's first in `touched`.
+uint list_of(uint first, uint n, uint k, uint word) {
+    uint column = raster_lane() / LIST_LANES, todo = 0u;    // or patch
+    if (!SPREAD) {
+        uint last = s_last[column];
+        if (k >= last) return 0u;
+        n = min(n, last - k);
+        todo = touched[word + column] >> first;
+        return n < 32u ? todo & (1u << n) - 1u : todo;
+    }
+    for (uint g = 0u; g < ROUND; g += PIECE) {
+        uint j = g + gl_SubgroupInvocationID % LIST_LANES;
+        uvec4 who = subgroupBallot(j < n && (s_touched[first + min(j, ROUND - 1u)] & COLUMN_PATCHES << column) != 0u);
+        todo |= (ONE_LIST || column == 0u ? who.x : who.y) << g;
+    }
+    return todo;
+}
+
+// The sums of such a round's splats.
+void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint word) {
+    uint todo = list_of(first, n, k, word);
+    if (raster_lane() % CLUSTER == 0u) s_summed[raster_lane() / CLUSTER] = todo;
+    if (ONE_LIST && !HAND_ROUND) {
+        // A walk too, but so NVIDIA's compiler makes less of it.
         while (todo != 0u) {
-            uint at = uint(findLSB(todo));
+            uint j = uint(findLSB(todo));
             todo &= todo - 1u;
-            sum_splat(pixels, centre, batch_splat(first + at), at, touches, j + at, true);
+            sum_splat(pixels, centre, batch_splat(first + j), s_touched[first + j] >> raster_lane() / LIST_LANES,
+                      k + j, j, true);
         }
         return;
     }
-    Walk walk = walk_of(first, todo);
-    uint n = walk_length(walk);
-    if (n == 0u) return;
-    for (uint i = 0u;;) {
-        uint at;
-        bool more;
-        Splat s = walk_next(walk, at, more);
-        // What covers nothing may pass for a splat of any patch.
-        sum_splat(pixels, centre, s, min(at, 31u), touches, j + at, more);
-        i++;
-        if (i == n) break;
+    for (uint g = 0u;;) {
+        Walk walk = walk_of(first + g, PIECE < 32u ? todo >> g & (1u << PIECE % 32u) - 1u : todo);
+        uint length = walk_length(walk);
+        for (uint i = 0u; i < length; i++) {
+            uint at;
+            bool more;
+            Splat s = walk_next(walk, at, more);
+            uint touches = more ? s_touched[first + g + at] >> raster_lane() / LIST_LANES : 0u;
+            sum_splat(pixels, centre, s, touches, k + g + at, g + at, more);
+        }
+        g += PIECE;
+        if (g >= n) break;
     }
 }
 
@@ -179,43 +199,23 @@ void store_round(uint first, uint n) {
         v_abs_slots[s_slot[first + j]] = vec2(tile_sum(j, 9u), tile_sum(j, 10u));
 }
 
-// Splats that no pixel of the tile reaches.
-void store_zeros(uint first, uint n) {
-    for (uint i = raster_lane(); i < n * GRADS; i += LANES)
-        v_slots[s_slot[first + i / GRADS] * GRADS + i % GRADS] = 0.0;
-    if (ABSGRAD && raster_lane() < n) v_abs_slots[s_slot[first + raster_lane()]] = vec2(0.0);
+// Puts the isects of a batch, n from number k of the tile on, into shared memory; `word` is their first in `touched`.
+void load_batch(uint word, uint begin, uint k, uint n) {
+    uint lane = raster_lane();
+    if (lane >= n) return;
+    uint touches = 0u;
+    for (uint p = 0u; p < PATCHES; p++)
+        if (k + lane < s_last[p]) touches |= (touched[word + p] >> lane & 1u) << p;
+    uint slot = slot_from_isect[begin + k + lane];
+    s_touched[lane] = touches;
+    s_slot[lane] = slot;
+    if (touches != 0u) store_splat(lane, projected[splat_from_slot[slot]]);
 }
 
 // The largest of the cluster's lanes.
 uint cluster_max(uint x) {
     for (uint distance = 1u; distance < CLUSTER; distance *= 2u) x = max(x, subgroupShuffleXor(x, distance));
     return x;
-}
-
-// Which isects of a batch, from number k of the tile on, touch the patch of the lane's pixel p and lie in front of the
-// last one that changes any pixel of it; `word` is the batch's first in `touched`.
-uint touches_of(uint word, uint k, uint p, uint last) {
-    if (k >= last) return 0u;
-    uint bits = touched[word + (SPREAD ? 2u * p : 0u) + raster_lane() / LIST_LANES];
-    return last - k < 32u ? bits & (1u << last - k) - 1u : bits;
-}
-
-// The sums of a round's splats, n from number `first` of the batch on.
-void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint touches[LANE_PIXELS]) {
-    uint todo = 0u;
-    for (uint p = 0u; p < LANE_PIXELS; p++) {
-        touches[p] >>= first;
-        todo |= touches[p];
-    }
-    if (ROUND < 32u) todo &= (1u << ROUND % 32u) - 1u;
-    if (raster_lane() % CLUSTER == 0u) s_summed[raster_lane() / CLUSTER] = todo;
-    for (uint g = 0u;;) {
-        sum_piece(pixels, centre, first + g, PIECE < ROUND ? todo & (1u << PIECE % 32u) - 1u : todo, touches, g);
-        g += PIECE;
-        if (g >= n) break;
-        todo >>= PIECE % 32u;
-        for (uint p = 0u; p < LANE_PIXELS; p++) touches[p] >>= PIECE % 32u;
-    }
 }
 
 void main() {
@@ -229,41 +229,29 @@ void main() {
     if (b * BUCKET_SIZE >= end - begin) return;
     uint lane = raster_lane();
     uvec2 corner = uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE;
-    if (lane == 0u) s_last = 0u;
+    if (lane < PATCHES) s_last[lane] = 0u;
     store_none();
     barrier();
     Pixel pixels[LANE_PIXELS];
-    uint last[LANE_PIXELS], most = 0u;
     for (uint p = 0u; p < LANE_PIXELS; p++) {
-        pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin, last[p]);
-        last[p] = cluster_max(last[p]);
-        most = max(most, last[p]);
+        pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin);
+        uint last = cluster_max(pixels[p].last);
+        uint patch_id = lane / LIST_LANES + (SPREAD ? PATCH_COLUMNS * p : 0u);
+        if (lane % CLUSTER == 0u) atomicMax(s_last[patch_id], last);    // of integers: the order does not matter
     }
-    if (!SPREAD) last[0] = most;    // all are of one patch
-    if (lane % CLUSTER == 0u) atomicMax(s_last, most);  // of integers: the order does not matter
+    barrier();
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
     for (uint batch = b * BUCKET_SIZE;;) {
         uint n = min(BATCH, stop - batch);
-        uint touches[LANE_PIXELS];
         uint word = (begin / TOUCH_BITS + tile + batch / TOUCH_BITS) * PATCHES;
-        for (uint p = 0u; p < LANE_PIXELS; p++)
-            touches[p] = SPREAD || p == 0u ? touches_of(word, batch, p, last[p]) : touches[0];
-        if (lane < n) {
-            uint slot = slot_from_isect[begin + batch + lane];
-            s_slot[lane] = slot;
-            store_splat(lane, projected[splat_from_slot[slot]]);
-        }
+        load_batch(word, begin, batch, n);
         barrier();
         for (uint first = 0u;;) {
             uint n_round = min(ROUND, n - first);
-            if (batch + first >= s_last) {
-                store_zeros(first, n_round);
-            } else {
-                sum_round(pixels, centre, first, n_round, touches);
-                barrier();
-                store_round(first, n_round);
-            }
+            sum_round(pixels, centre, first, n_round, batch + first, word);
+            barrier();
+            store_round(first, n_round);
             barrier();
             first += ROUND;
             if (first >= n) break;

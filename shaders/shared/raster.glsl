@@ -15,6 +15,8 @@ const uint LANES = gl_WorkGroupSize.x;                                          
 const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // below each other
 const uint PATCH_WIDTH = 8u;                                                    // px
 const uint PATCH_HEIGHT = 4u;                                                   // px
+const uint PATCH_COLUMNS = TILE_SIZE / PATCH_WIDTH;
+const uint COLUMN_PATCHES = 0x55u;                                              // bit k: patch k is of the first column
 const uint PATCH_LANES = LANES / PATCHES;                                       // without SPREAD
 const uint LIST_LANES = SPREAD ? PATCH_LANES * LANE_PIXELS : PATCH_LANES;       // lanes that have one list
 // lanes of a list that are in one subgroup
