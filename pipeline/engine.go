@@ -18,10 +18,13 @@ import (
 // gradient, its share of the saved states. What sorts publish, a byte or so, is left out.
 func (e *engine) bytesPerIsect() int64 {
 	if e.strategy.absgrad {
-		return 4*4 + 4 + 36 + 16 + 8
+		return 4*4 + 4 + 36 + e.raster.stateBytes() + 8
 	}
-	return 4*4 + 4 + 36 + 16
+	return 4*4 + 4 + 36 + e.raster.stateBytes()
 }
+
+// isectSpan returns how many isects one binding spans, of the buffer that has the most bytes of an isect.
+func (e *engine) isectSpan() int64 { return maxBinding(e.dev) / max(36, e.raster.stateBytes()) }
 
 // strategy is what of a configuration decides which passes are recorded. Its zero value is that of 3dgs.
 type strategy struct {
@@ -274,21 +277,21 @@ func (e *engine) isectLimit() int { return e.isectLimitIn(e.bands) }
 // isectLimitIn is isectLimit for views in so many bands. A step in bands keeps gradients from band to band, so that
 // fewer pairs fit than without.
 func (e *engine) isectLimitIn(bands int) int {
-	lo, hi := 0, e.isectBound()/layout.BucketSize
+	lo, hi := 0, e.isectBound()/layout.MostBucket
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if e.isectsFit(mid*layout.BucketSize, bands) {
+		if e.isectsFit(mid*layout.MostBucket, bands) {
 			lo = mid
 		} else {
 			hi = mid - 1
 		}
 	}
-	return lo * layout.BucketSize
+	return lo * layout.MostBucket
 }
 
 // isectBound returns how many pairs there is room for at the very most.
 func (e *engine) isectBound() int {
-	most := int(min(maxBinding(e.dev)/36, 1<<31-1, e.dev.Budget()/40))
+	most := int(min(e.isectSpan(), 1<<31-1, e.dev.Budget()/40))
 	if e.isectMost > 0 {
 		most = min(most, e.isectMost)
 	}
@@ -304,9 +307,9 @@ func (e *engine) isectsFit(n, bands int) bool {
 // fewerIsects returns n or, where these do not fit, as many whole buckets as do.
 func (e *engine) fewerIsects(n int) int {
 	if n <= e.isectBound() && e.isectsFit(n, e.bands) {
-		return n &^ (layout.BucketSize - 1)
+		return n &^ (layout.MostBucket - 1)
 	}
-	return min(n, e.isectLimit()) &^ (layout.BucketSize - 1)
+	return min(n, e.isectLimit()) &^ (layout.MostBucket - 1)
 }
 
 // setCounters sets the number of splats and clears everything else, failures included.
@@ -320,7 +323,7 @@ func (e *engine) setCounters(n uint32) error {
 // growIsects makes room for n pairs in a band, and for some more, by larger buffers or, where those do not fit, by as
 // many bands as it takes.
 func (e *engine) growIsects(n uint32, more int) error {
-	want := min(int(n)+more+layout.BucketSize-1, 1<<31-1) &^ (layout.BucketSize - 1)
+	want := min(int(n)+more+layout.MostBucket-1, 1<<31-1) &^ (layout.MostBucket - 1)
 	limit := e.fewerIsects(want)
 	if limit >= int(n) {
 		e.isectCapacity = max(limit, e.isectCapacity)
@@ -426,8 +429,8 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 // then have more than fit ask for bands themselves.
 func (e *engine) buildToFit() error {
 	err := e.build()
-	for errors.Is(err, vk.ErrOutOfMemory) && e.isectCapacity > layout.BucketSize {
-		e.isectCapacity = max(layout.BucketSize, e.isectCapacity/4*3&^(layout.BucketSize-1))
+	for errors.Is(err, vk.ErrOutOfMemory) && e.isectCapacity > layout.MostBucket {
+		e.isectCapacity = max(layout.MostBucket, e.isectCapacity/4*3&^(layout.MostBucket-1))
 		e.isectMost = e.isectCapacity
 		if err := e.startAfresh(); err != nil {
 			return err

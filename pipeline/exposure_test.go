@@ -121,7 +121,7 @@ func TestSameBytesWithMasks(t *testing.T) {
 		same("a band for each row of tiles", usual)
 	})
 	// Steps take 4,600 to 7,300 pairs: some of the later ones do not fit, and fail with those queued behind them.
-	if got, grew := partialHash(t, d, 25*layout.BucketSize, nil, usual); got != want || grew == 0 {
+	if got, grew := partialHash(t, d, 25*layout.MostBucket, nil, usual); got != want || grew == 0 {
 		t.Errorf("little room, too little at step %d: %s, want %s", grew, got, want)
 	}
 	t.Run("serial", func(t *testing.T) {

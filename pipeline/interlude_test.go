@@ -212,14 +212,14 @@ func TestShow(t *testing.T) {
 				t.Errorf("a frame is not the picture of its camera: %v, %v", err, err2)
 			}
 			bands, drawn := tr.e.bands, tr.e.drawn
-			tr.e.isectCapacity = layout.BucketSize
+			tr.e.isectCapacity = layout.MostBucket
 			if err := errors.Join(tr.e.startAfresh(), tr.e.build()); err != nil {
 				return err
 			}
 			if _, _, err := tr.Show(nil, cams[0], LookColor); !errors.Is(err, ErrFrameTooFull) {
 				t.Errorf("a frame that does not fit: %v", err)
 			}
-			if tr.e.bands != bands || tr.e.drawn != drawn || tr.e.isectCapacity != layout.BucketSize {
+			if tr.e.bands != bands || tr.e.drawn != drawn || tr.e.isectCapacity != layout.MostBucket {
 				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v", tr.e.bands,
 					tr.e.isectCapacity, tr.e.drawn)
 			}

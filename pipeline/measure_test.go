@@ -212,7 +212,7 @@ func TestMeasureTooFew(t *testing.T) {
 func TestCosts(t *testing.T) {
 	c := bench.Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480,
 		SeenIsects: 10240, SeenPairs: 1_000_000, BlendedPairs: 200_000, PhotoBytes: 16384, SortBits: 8, DepthBits: 31,
-		TileBits: 4}
+		TileBits: 4, Bucket: layout.MostBucket}
 	mixed, abs, banded, shared := c, c, c, c
 	mixed.Mixed, abs.AbsGrad, banded.Bands, shared.Views = true, true, 3, 4
 	sharedMixed := shared
@@ -278,8 +278,8 @@ func TestCosts(t *testing.T) {
 // TestCostsOnChip compares what is done on the chip with what was counted by hand.
 func TestCostsOnChip(t *testing.T) {
 	c := bench.Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480,
-		SeenIsects: 10240, Visits: 50_000, VisitsBwd: 40_000, Lanes: 32, LanesBwd: 16, SortBits: 8, DepthBits: 31,
-		TileBits: 4}
+		SeenIsects: 10240, Visits: 50_000, PatchesBwd: 45_000, VisitsBwd: 40_000, Lanes: 32, LanesBwd: 32,
+		SortBits: 8, DepthBits: 31, TileBits: 4}
 	banded, cpu := c, c
 	banded.Bands = 2
 	cpu.Lanes, cpu.LanesBwd, cpu.HandRound = 8, 8, true
@@ -292,10 +292,11 @@ func TestCostsOnChip(t *testing.T) {
 		{c, "rasterize", 10240*240 + 50_000*32*36, 9 * (10240 + 50_000*32), 0},
 		{cpu, "rasterize", 10240*240 + 50_000*8*(12+4*24), 9 * 10240, 9 * 50_000 * 8},
 		{banded, "rasterize", 2 * (10240*240 + 50_000*32*36), 2 * 9 * (10240 + 50_000*32), 0},
-		// 16 lanes a visit; 9 sums of 8 patches an isect.
-		{c, "rasterize_bwd", 10240*9*8*4 + 40_000*16*144, 10240*(9+72) + 40_000*(16*9+9+9), 40_000 * 16 * 12},
+		// 32 lanes a visit, 32 pixels a patch; 9 sums of 2 lists an isect, on processors of 8.
+		{c, "rasterize_bwd", 10240*9*8*4 + 40_000*32*50 + 45_000*32*47, 10240*(9+18) + 40_000*(32*9+9+9),
+			40_000 * 32 * 12},
 		// 676 pixels with the border, 104 runs, 128 pairs of pixels a channel.
-		{cpu, "rasterize_bwd", 10240*9*8*4 + 40_000*8*(50+4*47), 10240*(9+72) + 40_000*18, 40_000 * 8 * (9 + 10)},
+		{cpu, "rasterize_bwd", 10240*9*8*4 + 40_000*8*50 + 45_000*32*47, 10240*(9+72) + 40_000*18, 40_000 * 8 * (9 + 10)},
 		{c, "loss", 4096 * 500, 16 * 3 * (676*2 + 104*(28+16) + 128*(48+2)), 0},
 		{c, "loss_grad", 4096 * 290, 16 * 3 * (676*3 + 104*(42+12) + 128*36), 0},
 		{c, "expose", 4096 * 9, 0, 0},

@@ -261,9 +261,9 @@ func TestNoRoomForPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	tr.e.isectMost = 2 * layout.BucketSize
-	if err := tr.e.growIsects(layout.BucketSize+44, 75); err != nil || tr.e.bands != 1 ||
-		tr.e.isectCapacity < layout.BucketSize+44 {
+	tr.e.isectMost = 2 * layout.MostBucket
+	if err := tr.e.growIsects(layout.MostBucket+44, 75); err != nil || tr.e.bands != 1 ||
+		tr.e.isectCapacity < layout.MostBucket+44 {
 		t.Errorf("in %d bands of %d pairs, where one has room: %v", tr.e.bands, tr.e.isectCapacity, err)
 	}
 	tr.e.isectMost = 1

@@ -211,8 +211,8 @@ func (p *planner) photoChoices() []int64 {
 
 // isectsFor is how many pairs are granted to a model of n splats.
 func (p *planner) isectsFor(n, perSplat int) int {
-	return min(max(minIsects, perSplat*n)+layout.BucketSize-1,
-		int(maxBinding(p.shape.dev)/36)) &^ (layout.BucketSize - 1)
+	return min(max(minIsects, perSplat*n)+layout.MostBucket-1,
+		int(p.shape.isectSpan())) &^ (layout.MostBucket - 1)
 }
 
 // fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A

@@ -107,7 +107,7 @@ func (m *member) stopGrowing(r *layout.Report) error {
 		}
 		m.maxSplats = min(m.maxSplats, e.model.capacity())
 		e.isectMost = 0
-		e.isectCapacity = min(e.isectLimit(), e.firstIsects(int(r.NSplats))) &^ (layout.BucketSize - 1)
+		e.isectCapacity = min(e.isectLimit(), e.firstIsects(int(r.NSplats))) &^ (layout.MostBucket - 1)
 		err := ErrTooSmall
 		if e.isectCapacity > 0 {
 			err = e.recover(&less, m.maxSplats)

@@ -10,17 +10,18 @@ import (
 type rasterShape struct {
 	forward, backward uint32 // lanes of a workgroup
 	subgroup          uint32
-	handRound         bool // lanes tell each other of splats
+	handRound         bool   // lanes tell each other of splats
+	bucket            uint32 // isects of a bucket
 }
 
 // chooseRaster takes one pixel a lane forward, on processors four, and four backward, on processors all of one patch.
-// That changes the order in which gradients are summed, so it follows from the kind of device, not from the size of
-// subgroups, which changes nothing.
+// Small buckets are many workgroups, which GPUs need, and memory for states. All this changes the order in which
+// gradients are summed, so it follows from the kind of device, not from the size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
-	s := rasterShape{layout.TilePixels, layout.TilePixels / 4, l.SubgroupSize, false}
+	s := rasterShape{layout.TilePixels, layout.TilePixels / 4, l.SubgroupSize, false, layout.LeastBucket}
 	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
-		s = rasterShape{layout.TilePixels / 4, layout.TilePixels / 4, l.SubgroupSize, true}
+		s = rasterShape{layout.TilePixels / 4, layout.TilePixels / 4, l.SubgroupSize, true, layout.MostBucket}
 	}
 	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.forward/8 {
 		s.subgroup = 8 // Intel: wider, both spill registers
@@ -35,6 +36,9 @@ func (s *rasterShape) listLanes() uint32 {
 	}
 	return s.backward / 2
 }
+
+// stateBytes returns an isect's share of the saved states.
+func (s *rasterShape) stateBytes() int64 { return layout.TilePixels * 16 / int64(s.bucket) }
 
 // column returns how many patches have one list there.
 func (s *rasterShape) column() uint32 { return layout.Patches * s.listLanes() / s.backward }
@@ -64,21 +68,21 @@ func (v *view) rasterize(band int, keep bool) {
 func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4]float32], band int, keep bool) {
 	lastIDs, states, touched, buckets := 0, 0, 0, 0
 	if keep {
-		lastIDs, states = v.maxPixels, v.isectCapacity/layout.BucketSize*layout.TilePixels
-		touched, buckets = (v.isectCapacity/layout.TouchBits+v.maxTiles)*layout.Patches,
-			v.isectCapacity/layout.BucketSize+v.maxTiles
+		full := v.isectCapacity / int(v.raster.bucket)
+		lastIDs, states, buckets = v.maxPixels, full*layout.TilePixels, full+v.maxTiles
+		touched = (v.isectCapacity/layout.TouchBits + v.maxTiles) * layout.Patches
 	}
 	v.lastIDs = vk.ScratchOf[uint32](v.r, "last_ids", lastIDs)
 	v.states = vk.ScratchOf[[4]float32](v.r, "states", states)
 	v.touched = vk.ScratchOf[uint32](v.r, "touched", touched)
 	v.buckets = vk.ScratchOf[uint32](v.r, "tile_from_bucket", buckets)
 	v.r.Dispatch(&shaders.Rasterize{
-		Params: params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot,
-		Projected: v.projected,
-		Render:    render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
+		Params: params, TileOffsets: v.tileOffsets, TileOrder: v.tileOrder, SlotFromIsect: v.slotFromIsect,
+		SplatFromSlot: v.splatFromSlot, Projected: v.projected,
+		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup,
-			HandRound: v.raster.handRound, BandAlone: v.parts != nil},
+			HandRound: v.raster.handRound, BandAlone: v.parts != nil, BucketSize: v.raster.bucket},
 	}, v.indirect(layout.ArgsTiles))
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{

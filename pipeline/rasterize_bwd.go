@@ -20,6 +20,6 @@ func (v *view) rasterizeBwd() {
 		VRender: v.vShown, TileFromBucket: v.buckets,
 		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: v.vAbsSlots,
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.backward, SubgroupSize: v.raster.subgroup,
-			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound},
+			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound, BucketSize: v.raster.bucket},
 	}, v.indirect(layout.ArgsBuckets))
 }

@@ -164,13 +164,13 @@ func TestRenderRecovers(t *testing.T) {
 	s, cams := renderViews(t)
 	for _, cfg := range []RenderConfig{{Packed: true}, {Depth: true}} {
 		want, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
-		for name, most := range map[string]int{"growth": 0, "bands": 32 * layout.BucketSize} {
+		for name, most := range map[string]int{"growth": 0, "bands": 32 * layout.MostBucket} {
 			r, err := NewRenderer(testDevice(t), s, cams, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			r.e.isectCapacity, r.e.isectMost = layout.BucketSize, most
+			r.e.isectCapacity, r.e.isectMost = layout.MostBucket, most
 			if err := errors.Join(r.e.startAfresh(), r.e.build()); err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestRenderRecovers(t *testing.T) {
 			if err := r.Drain(); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if done != len(cams) || r.e.isectCapacity == layout.BucketSize || (r.Bands() > 1) != (most > 0) {
+			if done != len(cams) || r.e.isectCapacity == layout.MostBucket || (r.Bands() > 1) != (most > 0) {
 				t.Errorf("%s: %d of %d pictures, room for %d pairs, %d bands", name, done, len(cams), r.e.isectCapacity,
 					r.Bands())
 			}

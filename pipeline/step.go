@@ -24,11 +24,12 @@ type view struct {
 	splatFromSlot vk.Slice[uint32]               // [I]
 	slotFromIsect vk.Slice[uint32]               // [I]
 	tileOffsets   vk.Slice[uint32]               // [tiles + 1]
+	tileOrder     vk.Slice[uint32]               // [tiles]
 	render        vk.Slice[[4]float32]           // [P]
 	lastIDs       vk.Slice[uint32]               // [P]
-	states        vk.Slice[[4]float32]           // [I / BUCKET_SIZE][TILE_PIXELS]
+	states        vk.Slice[[4]float32]           // [I / bucket][TILE_PIXELS]
 	touched       vk.Slice[uint32]               // [I / TOUCH_BITS + tiles][PATCHES]
-	buckets       vk.Slice[uint32]               // [I / BUCKET_SIZE + tiles]
+	buckets       vk.Slice[uint32]               // [I / bucket + tiles]
 	shown         vk.Slice[[4]float32]           // [P] what is compared with the photo
 	ssimMaps      vk.Slice[float32]              // [3][3][P]
 	partials      vk.Slice[[3]float32]           // [tiles]
@@ -94,9 +95,9 @@ func (v *view) forwardAndBack() {
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	v.verifyProjection()
 	for band := range v.bands {
-		// splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
+		// splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
-		// slot_from_isect projected -> render last_ids states; with several bands the backward pass repeats it and
+		// slot_from_isect tile_order projected -> render last_ids states; with several bands the backward pass repeats it and
 		// keeps them
 		v.rasterize(band, v.bands == 1)
 	}
@@ -160,7 +161,7 @@ func (v *view) makeIsects(band int) {
 	v.findIsects(band)               // splat_from_rank projected extents -> first_isect, n_isects or failed
 	ids, slots := v.emitIsects(band) // first_isect -> tile_ids splat_from_slot slots
 	ids = v.sortTiles(ids, slots)    // tile_ids slots -> tile_ids slot_from_isect, by tile, depth order kept
-	v.findTileOffsets(ids)           // tile_ids -> tile_offsets
+	v.findTileOffsets(ids)           // tile_ids -> tile_offsets tile_order
 	v.tileIDs = ids
 	v.verifyIsects()
 }

@@ -6,10 +6,11 @@ import (
 	"vksplat/vk"
 )
 
-// findTileOffsets finds where each tile's isects begin.
+// findTileOffsets finds where each tile's isects begin, and the order in which rasterize begins the tiles.
 func (v *view) findTileOffsets(ids vk.Slice[uint32]) {
 	v.tileOffsets = vk.ScratchOf[uint32](v.r, "tile_offsets", v.maxTiles+1)
+	v.tileOrder = vk.ScratchOf[uint32](v.r, "tile_order", v.maxTiles)
 	v.r.Dispatch(&shaders.TileOffsets{
-		Params: v.f.params, Counters: v.counters, TileIds: ids, TileOffsets: v.tileOffsets,
+		Params: v.f.params, Counters: v.counters, TileIds: ids, TileOffsets: v.tileOffsets, TileOrder: v.tileOrder,
 	}, v.indirect(layout.ArgsTileOffsets))
 }

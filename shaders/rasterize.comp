@@ -6,8 +6,8 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // rasterize blends the splats of each tile of the current band front to back, over the background.
-//   reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched
-//   tile_from_bucket
+//   reads params tile_offsets tile_order slot_from_isect splat_from_slot projected; writes render last_ids states
+//   touched tile_from_bucket
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 #include "tiles.glsl"
 #include "dispatch.glsl"
@@ -21,6 +21,7 @@ layout(constant_id = 3) const bool HAND_ROUND = false;
 layout(constant_id = 4) const bool ALL_PATCHES = false;
 // Of pictures that are larger than memory: `render` holds the band's rows alone.
 layout(constant_id = 5) const bool BAND_ALONE = false;
+layout(constant_id = 6) const uint BUCKET_SIZE = 64u;
 
 layout(push_constant, scalar) uniform Push {
     uint band;
@@ -45,6 +46,7 @@ layout(binding = 7, scalar) writeonly buffer States { vec4 states[]; };
 layout(binding = 8, scalar) writeonly buffer Touched { uint touched[]; };
 // [isects / BUCKET_SIZE + n_tiles]
 layout(binding = 9, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };
+layout(binding = 10, scalar) readonly buffer Order { uint tile_order[]; };              // [n_tiles]
 
 const uint AT_ONCE = 2u;        // splats whose alphas are computed together
 
@@ -150,8 +152,8 @@ void keep_states(Pixel pixels[LANE_PIXELS], uint begin, uint k) {
 
 void main() {
     View v = params[0].view;
-    uint tile = group_index();
-    if (tile >= v.tile_width * v.tile_height) return;
+    if (group_index() >= v.tile_width * v.tile_height) return;
+    uint tile = tile_order[group_index()];
     uint lane = raster_lane();
     uint begin = tile_offsets[tile], end = tile_offsets[tile + 1u];
     if (KEEP_STATES) name_buckets(tile, begin, end);

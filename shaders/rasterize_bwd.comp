@@ -20,6 +20,7 @@ layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 // Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
 layout(constant_id = 2) const bool ABSGRAD = false;
 layout(constant_id = 3) const bool HAND_ROUND = false;
+layout(constant_id = 4) const uint BUCKET_SIZE = 64u;
 const bool SPREAD = HAND_ROUND ? false : true;
 const bool ALL_PATCHES = false;
 // Splats in shared memory at once: as many as a word of `touched` has bits.
@@ -172,12 +173,14 @@ void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n,
     for (uint g = 0u;;) {
         Walk walk = walk_of(first + g, PIECE < 32u ? todo >> g & (1u << PIECE % 32u) - 1u : todo);
         uint length = walk_length(walk);
-        for (uint i = 0u; i < length; i++) {
+        for (uint i = 0u; length != 0u;) {
             uint at;
             bool more;
             Splat s = walk_next(walk, at, more);
-            uint touches = more ? s_touched[first + g + at] >> raster_lane() / LIST_LANES : 0u;
+            uint touches = SPREAD && more ? s_touched[first + g + at] >> raster_lane() / LIST_LANES : 0u;
             sum_splat(pixels, centre, s, touches, k + g + at, g + at, more);
+            i++;
+            if (i == length) break;
         }
         g += PIECE;
         if (g >= n) break;
@@ -204,12 +207,14 @@ void load_batch(uint word, uint begin, uint k, uint n) {
     uint lane = raster_lane();
     if (lane >= n) return;
     uint touches = 0u;
-    for (uint p = 0u; p < PATCHES; p++)
-        if (k + lane < s_last[p]) touches |= (touched[word + p] >> lane & 1u) << p;
+    if (SPREAD) {
+        for (uint p = 0u; p < PATCHES; p++)
+            if (k + lane < s_last[p]) touches |= (touched[word + p] >> lane & 1u) << p;
+        s_touched[lane] = touches;
+    }
     uint slot = slot_from_isect[begin + k + lane];
-    s_touched[lane] = touches;
     s_slot[lane] = slot;
-    if (touches != 0u) store_splat(lane, projected[splat_from_slot[slot]]);
+    if (!SPREAD || touches != 0u) store_splat(lane, projected[splat_from_slot[slot]]);
 }
 
 // The largest of the cluster's lanes.

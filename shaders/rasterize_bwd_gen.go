@@ -39,6 +39,7 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "SUBGROUP_SIZE", ID: 1, Default: 32},
 		{Name: "ABSGRAD", ID: 2, Default: 0},
 		{Name: "HAND_ROUND", ID: 3, Default: 0},
+		{Name: "BUCKET_SIZE", ID: 4, Default: 64},
 	},
 }
 
@@ -77,6 +78,7 @@ type RasterizeBwdSpec struct {
 	SubgroupSize  uint32 // constant_id 1, default 32
 	Absgrad       bool   // constant_id 2
 	HandRound     bool   // constant_id 3
+	BucketSize    uint32 // constant_id 4, default 64
 }
 
 // Kernel returns the compiled kernel.
@@ -90,5 +92,6 @@ func (p *RasterizeBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.HandRound),
+		cmp.Or(p.Spec.BucketSize, 64),
 	}
 }

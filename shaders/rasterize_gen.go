@@ -30,6 +30,7 @@ var rasterizeKernel = vk.Kernel{
 		{Name: "states", Access: vk.Write},
 		{Name: "touched", Access: vk.Write},
 		{Name: "tile_from_bucket", Access: vk.Write},
+		{Name: "tile_order", Access: vk.Read},
 	},
 	PushSize: 8,
 	Specs: []vk.Spec{
@@ -39,6 +40,7 @@ var rasterizeKernel = vk.Kernel{
 		{Name: "HAND_ROUND", ID: 3, Default: 0},
 		{Name: "ALL_PATCHES", ID: 4, Default: 0},
 		{Name: "BAND_ALONE", ID: 5, Default: 0},
+		{Name: "BUCKET_SIZE", ID: 6, Default: 64},
 	},
 }
 
@@ -46,8 +48,8 @@ var rasterizeKernel = vk.Kernel{
 //
 // rasterize blends the splats of each tile of the current band front to back, over the background.
 //
-//	reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched
-//	tile_from_bucket
+//	reads params tile_offsets tile_order slot_from_isect splat_from_slot projected; writes render last_ids states
+//	touched tile_from_bucket
 //
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 type Rasterize struct {
@@ -61,6 +63,7 @@ type Rasterize struct {
 	States         vk.Slice[[4]float32]        // 7, write: [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
 	Touched        vk.Slice[uint32]            // 8, write: [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
 	TileFromBucket vk.Slice[uint32]            // 9, write: [isects / BUCKET_SIZE + n_tiles]
+	TileOrder      vk.Slice[uint32]            // 10, read: [n_tiles]
 	Push           RasterizePush
 	Spec           RasterizeSpec
 }
@@ -86,6 +89,7 @@ type RasterizeSpec struct {
 	HandRound     bool   // constant_id 3
 	AllPatches    bool   // constant_id 4
 	BandAlone     bool   // constant_id 5
+	BucketSize    uint32 // constant_id 6, default 64
 }
 
 // Kernel returns the compiled kernel.
@@ -93,7 +97,7 @@ func (p *Rasterize) Kernel() *vk.Kernel { return &rasterizeKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.TileFromBucket.View)
+	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.TileFromBucket.View, p.TileOrder.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		cmp.Or(p.Spec.WorkgroupSize, 256),
 		specBool(p.Spec.KeepStates),
@@ -101,5 +105,6 @@ func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.HandRound),
 		specBool(p.Spec.AllPatches),
 		specBool(p.Spec.BandAlone),
+		cmp.Or(p.Spec.BucketSize, 64),
 	}
 }

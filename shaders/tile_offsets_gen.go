@@ -22,15 +22,18 @@ var tileOffsetsKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "tile_ids", Access: vk.Read},
 		{Name: "tile_offsets", Access: vk.Write},
+		{Name: "tile_order", Access: vk.Write},
 	},
 }
 
 // TileOffsets binds the buffers of tile_offsets.comp.
 //
 // tile_offsets finds where each tile's isects begin: offset t is the first sorted isect of tile t or a later one; the
-// last offset is their number.
+// last offset is their number. It also says in which order rasterize shall begin the tiles, those with many isects
+// first: a long tile that is begun last keeps the device waiting. A workgroup orders its own tiles, and the workgroups
+// take turns: all their longest ones, all their second longest. No byte of a model depends on this order.
 //
-//	reads params counters tile_ids (sorted); writes tile_offsets
+//	reads params counters tile_ids (sorted); writes tile_offsets tile_order
 //
 // One invocation an offset; a search each, so that tiles without isects need no care. It is a search in eighths: seven
 // loads at once and a third of the steps of a binary one, because it is the waiting for one load after another that
@@ -40,6 +43,7 @@ type TileOffsets struct {
 	Counters    vk.Slice[uint32]            // 1, read
 	TileIds     vk.Slice[uint32]            // 2, read: [n_isects], ascending
 	TileOffsets vk.Slice[uint32]            // 3, write: [n_tiles + 1]
+	TileOrder   vk.Slice[uint32]            // 4, write: [n_tiles]
 }
 
 // Kernel returns the compiled kernel.
@@ -47,6 +51,6 @@ func (p *TileOffsets) Kernel() *vk.Kernel { return &tileOffsetsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *TileOffsets) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.TileIds.View, p.TileOffsets.View)
+	v = append(v, p.Params.View, p.Counters.View, p.TileIds.View, p.TileOffsets.View, p.TileOrder.View)
 	return v, nil, nil
 }

@@ -33,6 +33,7 @@ type Counts struct {
 	Lanes     int  `json:"lanes"`      // of a patch in rasterize
 	LanesBwd  int  `json:"lanes_bwd"`  // of a list in rasterize_bwd
 	HandRound bool `json:"hand_round"` // lanes tell each other of splats instead of reading shared memory
+	Bucket    int  `json:"bucket"`     // isects between two saved states
 
 	PhotoBytes int `json:"photo_bytes"` // that a step copies, in the mean
 
@@ -109,6 +110,7 @@ type work struct {
 	n, visible, isects, pixels, tiles float64
 	seenIsects, visits                float64
 	patchesBwd, visitsBwd             float64
+	bucket                            float64
 	photo                             float64
 	lanes, lanesBwd                   float64 // of a patch
 	handRound                         bool
@@ -131,8 +133,8 @@ func (c *Counts) floats() *work {
 		n: float64(c.Splats), visible: float64(c.Visible), isects: float64(c.Isects), pixels: float64(c.Pixels),
 		tiles:      float64(c.Tiles),
 		seenIsects: float64(c.SeenIsects), visits: float64(c.Visits), visitsBwd: float64(c.VisitsBwd),
-		patchesBwd: float64(c.PatchesBwd),
-		lanes:      float64(max(c.Lanes, leastLanes)), lanesBwd: float64(max(c.LanesBwd, leastLanes)),
+		patchesBwd: float64(c.PatchesBwd), bucket: float64(max(c.Bucket, layout.LeastBucket)),
+		lanes: float64(max(c.Lanes, leastLanes)), lanesBwd: float64(max(c.LanesBwd, leastLanes)),
 		handRound: c.HandRound, photo: float64(c.PhotoBytes),
 		coefficients: k, geometry: 4 * layout.RowSh, sh: 12 * k, colour: 4, moments: 8 * (layout.RowSh + 3*k),
 		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)),
@@ -318,7 +320,7 @@ func (w *work) readSplats(c *Cost, lanes float64) {
 
 // states returns the bytes of the states that are saved, at least: a tile has one less than it has buckets.
 func (w *work) states() float64 {
-	return max(0, w.seenIsects/layout.BucketSize-w.tiles) * layout.TilePixels * pixelBytes
+	return max(0, w.seenIsects/w.bucket-w.tiles) * layout.TilePixels * pixelBytes
 }
 
 // costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also

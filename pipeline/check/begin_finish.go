@@ -94,7 +94,7 @@ func clearTallies(t *trial, n, groups int) error {
 func checkArgs(got [][3]uint32, n, tiles uint32) error {
 	offsets := uint32(0)
 	if tiles > 0 {
-		offsets = groups(tiles+1, layout.Group)
+		offsets = groups(tiles+1, layout.OrderTiles)
 	}
 	need := map[int]uint32{
 		layout.ArgsSortSplats: groups(n, layout.SortBlock), layout.ArgsScanSplats: groups(n, layout.ScanBlock),

@@ -55,7 +55,7 @@ func longCases() []Case {
 		newCase("rasterize_bwd", "long: other pictures", func(t *trial) error {
 			for range 20 {
 				w, h := 1+t.IntN(100), 1+t.IntN(80)
-				if err := checkRasterBwd(t, t.crowd(t.IntN(4*layout.BucketSize), w, h, t.Float64()),
+				if err := checkRasterBwd(t, t.crowd(t.IntN(4*layout.MostBucket), w, h, t.Float64()),
 					t.camera(w, h)); err != nil {
 					return err
 				}

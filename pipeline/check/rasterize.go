@@ -98,6 +98,14 @@ func (l *list) rasterLanes() (forward, backward uint32) {
 	return layout.TilePixels, layout.TilePixels / 4
 }
 
+// bucketSize is how many isects a bucket has.
+func (l *list) bucketSize() int {
+	if l.cpuRaster {
+		return layout.MostBucket
+	}
+	return layout.LeastBucket
+}
+
 // crowd returns n splats of about the given opacity that cover most of the image.
 func (t *trial) crowd(n, width, height int, opacity float64) *ref.Projection[float32] {
 	p := &ref.Projection[float32]{}
@@ -118,13 +126,23 @@ type raster struct {
 	buckets *buffer[uint32]
 	in      shaders.Rasterize // the inputs
 	lists   *ref.Lists
+	bucket  int // isects
+}
+
+// backwards is an order of n tiles.
+func backwards(n int) []uint32 {
+	order := make([]uint32, n)
+	for i := range order {
+		order[i] = uint32(n - 1 - i)
+	}
+	return order
 }
 
 // rasterize records one band. onto is an earlier band's result or nil.
 func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band, bands int, keep bool,
 	onto *raster) *raster {
 	g := v.Grid().Band(band, bands)
-	out := &raster{lists: ref.NewLists(p, g)}
+	out := &raster{lists: ref.NewLists(p, g), bucket: l.bucketSize()}
 	n := len(out.lists.TileIDs)
 	if onto != nil {
 		out.render, out.last = onto.render, onto.last
@@ -132,14 +150,15 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		out.render, out.last = output[[4]float32](l, "render", v.Width*v.Height),
 			output[uint32](l, "last_ids", v.Width*v.Height)
 	}
-	out.states = output[[4]float32](l, "states", n/layout.BucketSize*layout.TilePixels)
+	out.states = output[[4]float32](l, "states", n/l.bucketSize()*layout.TilePixels)
 	out.touched = output[uint32](l, "touched", (n/layout.TouchBits+g.Tiles())*layout.Patches)
-	out.buckets = output[uint32](l, "tile_from_bucket", n/layout.BucketSize+g.Tiles())
+	out.buckets = output[uint32](l, "tile_from_bucket", n/l.bucketSize()+g.Tiles())
 	lanes, _ := l.rasterLanes()
 	subgroup := cmp.Or(l.subgroup, l.d.Info().Limits.SubgroupSize)
 	out.in = shaders.Rasterize{
 		Params:        input(l, "params", []layout.StepParams{paramsOf(v)}),
 		TileOffsets:   input(l, "tile_offsets", out.lists.TileOffsets),
+		TileOrder:     input(l, "tile_order", backwards(len(out.lists.TileOffsets)-1)),
 		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect),
 		SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
 		Projected:     input(l, "projected", projectedOf(p.Splats)),
@@ -147,7 +166,7 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		TileFromBucket: out.buckets.Slice,
 		Push:           shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep,
-			HandRound: l.cpuRaster, AllPatches: l.everyone, BandAlone: l.alone},
+			HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize()), AllPatches: l.everyone, BandAlone: l.alone},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out
@@ -222,7 +241,7 @@ func compareBuckets(out *raster) error {
 	want := make([]uint32, len(out.buckets.got))
 	offsets := out.lists.TileOffsets
 	for tile := range len(offsets) - 1 {
-		from, to := int(offsets[tile])/layout.BucketSize+tile, int(offsets[tile+1])/layout.BucketSize+tile
+		from, to := int(offsets[tile])/out.bucket+tile, int(offsets[tile+1])/out.bucket+tile
 		for b := from; b <= to; b++ {
 			want[b] = uint32(tile)
 		}
@@ -239,15 +258,15 @@ func compareStates(out *raster, p *ref.Projection[float32], v *ref.View[float32]
 	for tile := range g.Tiles() {
 		most = max(most, int(out.lists.TileOffsets[tile+1]-out.lists.TileOffsets[tile]))
 	}
-	for b := 1; b*layout.BucketSize < most; b++ {
-		want := image64(p, &black, firstOfTiles(out.lists, b*layout.BucketSize))
+	for b := 1; b*out.bucket < most; b++ {
+		want := image64(p, &black, firstOfTiles(out.lists, b*out.bucket))
 		for at := range img.Render {
 			x, y := at%v.Width, at/v.Width
 			tile, lane := y/16*g.Cols+x/16, y%16*16+x%16
-			if int(img.LastIDs[at]) <= b*layout.BucketSize {
+			if int(img.LastIDs[at]) <= b*out.bucket {
 				continue
 			}
-			state := int(out.lists.TileOffsets[tile])/layout.BucketSize + b - 1
+			state := int(out.lists.TileOffsets[tile])/out.bucket + b - 1
 			got := out.states.got[state*layout.TilePixels+lane]
 			if err := closeTo("states", got[:], want.Render[at][:], 1e-5, 1e-5); err != nil {
 				if off++; off > outliers(len(img.Render)) {

@@ -64,8 +64,8 @@ func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint3
 		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice,
 		VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, Absgrad: absgrad,
-			HandRound: l.cpuRaster},
-	}, vk.Groups(len(out.buckets.got)+n/layout.BucketSize+len(out.lists.TileOffsets)+3))
+			HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize())},
+	}, vk.Groups(len(out.buckets.got)+n/l.bucketSize()+len(out.lists.TileOffsets)+3))
 	return vSlots, vAbs
 }
 

@@ -162,7 +162,7 @@ func checkSpine(t *trial, s spine) error {
 	}
 	isects, buckets := want[layout.NIsects], uint32(0)
 	if isects > 0 {
-		buckets = isects/layout.BucketSize + 7*9
+		buckets = isects/layout.LeastBucket + 7*9
 	}
 	return first(
 		checkGrid(layout.ArgsSortIsects, args.got[layout.ArgsSortIsects], groups(isects, layout.SortBlock)),

@@ -459,14 +459,15 @@ func checkTileOffsets(t *trial, n, cols, rows, from, to int) error {
 	slices.Sort(ids)
 	l := t.list()
 	p := layout.StepParams{View: layout.View{TileWidth: uint32(cols), TileHeight: uint32(rows)}}
-	offsets := output[uint32](l, "tile_offsets", cols*rows+1)
+	offsets, order := output[uint32](l, "tile_offsets", cols*rows+1), output[uint32](l, "tile_order", cols*rows)
 	l.r.Dispatch(&shaders.TileOffsets{
 		Params:   input(l, "params", []layout.StepParams{p}),
 		Counters: input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)})),
-		TileIds:  input(l, "tile_ids", ids), TileOffsets: offsets.Slice,
-	}, vk.Items(cols*rows+1+256, 256))
+		TileIds:  input(l, "tile_ids", ids), TileOffsets: offsets.Slice, TileOrder: order.Slice,
+	}, vk.Items(cols*rows+1+256, layout.OrderTiles))
 	if err := l.run(); err != nil {
 		return err
 	}
-	return equal("tile_offsets", offsets.got, ref.TileOffsets(ids, cols*rows))
+	want := ref.TileOffsets(ids, cols*rows)
+	return first(equal("tile_offsets", offsets.got, want), equal("tile_order", order.got, ref.TileOrder(want)))
 }

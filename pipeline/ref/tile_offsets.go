@@ -1,5 +1,10 @@
 package ref
 
+import (
+	"cmp"
+	"slices"
+)
+
 // twin: tile_offsets
 
 // TileOffsets returns where each tile's pairs begin in the sorted order; the last entry is their number. tileIDs is by
@@ -13,6 +18,35 @@ func TileOffsets(tileIDs []uint32, nTiles int) []uint32 {
 		offsets[t+1] += offsets[t]
 	}
 	return offsets
+}
+
+// OrderTiles is how many tiles are put in order together.
+const OrderTiles = 255
+
+// TileOrder returns the order in which to begin tiles, given where their pairs begin: runs of OrderTiles tiles, each
+// by falling numbers of pairs, take turns. [nTiles]
+func TileOrder(offsets []uint32) []uint32 {
+	var runs [][]uint32
+	for t := range len(offsets) - 1 {
+		if t%OrderTiles == 0 {
+			runs = append(runs, nil)
+		}
+		runs[len(runs)-1] = append(runs[len(runs)-1], uint32(t))
+	}
+	order := make([]uint32, 0, len(offsets))
+	for _, run := range runs {
+		slices.SortFunc(run, func(a, b uint32) int {
+			return cmp.Or(cmp.Compare(offsets[b+1]-offsets[b], offsets[a+1]-offsets[a]), cmp.Compare(b, a))
+		})
+	}
+	for rank := range OrderTiles {
+		for _, run := range runs {
+			if rank < len(run) {
+				order = append(order, run[rank])
+			}
+		}
+	}
+	return order
 }
 
 // Lists says which splats each tile of a band holds, from near to far.

@@ -10,13 +10,18 @@ const (
 	// Tiles are TILE_SIZE x TILE_SIZE pixels; one workgroup blends one tile.
 	TileSize   = 16
 	TilePixels = 256
-	// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward
-	// pass starts from it. A constant, never the subgroup size, so that no byte depends on the device's subgroups.
-	BucketSize = 64
+	// A bucket is a run of isects of one tile: the forward pass saves the pixels' state before each, the backward pass
+	// starts from it. The kind of device decides how many isects it has, a power of two between these two, never the
+	// subgroup size: no byte depends on the device's subgroups.
+	LeastBucket = 64
+	MostBucket  = 256
 	// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from
 	// words of TOUCH_BITS isects.
 	Patches   = 8
 	TouchBits = 32
+	// Tiles that a workgroup of tile_offsets orders: one less than it has invocations, because a tile's isects end where
+	// the next one's begin.
+	OrderTiles = 255
 
 	// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD =
 	// 1/255, is never more opaque than MAX_ALPHA, and a pixel stops before its transmittance would reach

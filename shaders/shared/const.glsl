@@ -6,13 +6,18 @@
 // Tiles are TILE_SIZE x TILE_SIZE pixels; one workgroup blends one tile.
 const uint TILE_SIZE = 16u;
 const uint TILE_PIXELS = 256u;
-// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward
-// pass starts from it. A constant, never the subgroup size, so that no byte depends on the device's subgroups.
-const uint BUCKET_SIZE = 64u;
+// A bucket is a run of isects of one tile: the forward pass saves the pixels' state before each, the backward pass
+// starts from it. The kind of device decides how many isects it has, a power of two between these two, never the
+// subgroup size: no byte depends on the device's subgroups.
+const uint LEAST_BUCKET = 64u;
+const uint MOST_BUCKET = 256u;
 // A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from
 // words of TOUCH_BITS isects.
 const uint PATCHES = 8u;
 const uint TOUCH_BITS = 32u;
+// Tiles that a workgroup of tile_offsets orders: one less than it has invocations, because a tile's isects end where
+// the next one's begin.
+const uint ORDER_TILES = 255u;
 
 // Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD =
 // 1/255, is never more opaque than MAX_ALPHA, and a pixel stops before its transmittance would reach

@@ -14,9 +14,9 @@ uint set_isects(uint n, uint capacity) {
     }
     counters[N_ISECTS_MAX] = max(counters[N_ISECTS_MAX], n);
     dispatch_args[ARGS_SORT_ISECTS] = fold_groups(div_up(n, SORT_BLOCK));
-    // rasterize numbers its buckets so that this many are enough: see name_buckets there.
+    // rasterize numbers its buckets so that this many are enough, however large they are: see name_buckets there.
     dispatch_args[ARGS_BUCKETS] = fold_groups(
-        n == 0u ? 0u : n / BUCKET_SIZE + params[0].view.tile_width * params[0].view.tile_height);
+        n == 0u ? 0u : n / LEAST_BUCKET + params[0].view.tile_width * params[0].view.tile_height);
     return n;
 }
 
