@@ -184,7 +184,8 @@ func (o *Options) derive(presetGrad bool) error {
 	if c.AbsGrad && !presetGrad && !o.known("grow-grad2d") {
 		c.GrowGrad2D = recipe.AbsGradThreshold
 	}
-	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !o.known("max-splats") {
+	mcmc := c.Strategy == recipe.StrategyMCMC && c.Splats > 0 // never exceeds Splats: no memory for more
+	if c.MaxSplats > 0 && (mcmc || c.Splats > c.MaxSplats) && !o.known("max-splats") {
 		c.MaxSplats = c.Splats
 	}
 	if f := o.StepsScaler; !(f > 0) || f > mostScaled {
