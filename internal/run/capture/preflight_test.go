@@ -77,6 +77,35 @@ func TestBrokenPhotos(t *testing.T) {
 	}
 }
 
+// TestOddNames leaves photos out that COLMAP cannot have by their names, those of the command line, too, and keeps the
+// line of a message whole.
+func TestOddNames(t *testing.T) {
+	install(t, "3.8", "colmap")
+	dir := photosIn(t, 6)
+	odd := filepath.Join(dir, "p0\n1.jpg")
+	if err := os.Rename(filepath.Join(dir, "p01.jpg"), odd); err != nil {
+		t.Fatal(err)
+	}
+	for _, inputs := range [][]string{{dir}, {odd, filepath.Join(dir, "p00.jpg"), filepath.Join(dir, "p02.jpg"),
+		filepath.Join(dir, "p03.jpg")}} {
+		o := optionsOf(t, dir)
+		o.Inputs = inputs
+		said, err := run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`p0\n1.jpg" is left out: COLMAP takes no name with line breaks`, "; rename it\n",
+			`p0\n1.jpg": COLMAP takes`} {
+			if !strings.Contains(said, want) {
+				t.Errorf("it does not say %q:\n%s", want, said)
+			}
+		}
+		if list, err := os.ReadFile(o.in(logsFolder, photoList)); err != nil || strings.Contains(string(list), "p0\n") {
+			t.Errorf("COLMAP is to use %q, %v", list, err)
+		}
+	}
+}
+
 // TestBrokenConversion names the user's file.
 func TestBrokenConversion(t *testing.T) {
 	install(t, "3.8", "colmap", "heif-convert")

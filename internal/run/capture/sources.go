@@ -170,20 +170,17 @@ func nameSources(list []*source) error {
 			for n := 2; used[strings.ToLower(s.folder)]; n++ {
 				s.folder = fmt.Sprintf("%s_%d", name, n)
 			}
-			if err := checkName(s.path, s.folder); err != nil {
-				return err
+			if isOdd(s.folder) {
+				return fault.Data("open input", s.path, "rename it", oddName)
 			}
 			used[strings.ToLower(s.folder)] = true
 		}
 		slices.Sort(s.photos)
 		taken := map[string]bool{}
-		for i, p := range s.photos {
+		for _, p := range s.photos {
 			name := filepath.ToSlash(p)
 			if filepath.IsAbs(p) {
 				name = filepath.Base(p)
-			}
-			if err := checkName(s.file(i), name); err != nil {
-				return err
 			}
 			if to := convertedSuffix(name); to != "" {
 				name += to
@@ -241,11 +238,10 @@ func isRegular(path string, e fs.DirEntry) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// checkName refuses names that COLMAP's lists of photos, a name a line, cannot hold, or that it changes.
-func checkName(path, rel string) error {
-	if strings.ContainsAny(rel, "\n\r\\") || strings.TrimSpace(rel) != rel {
-		return fault.Data("read photo", path, "rename it", "COLMAP takes no name with line breaks, backslashes, or blanks "+
-			"at its ends")
-	}
-	return nil
+// oddName is why a name is refused that COLMAP's lists of photos, a name a line, cannot hold, or that COLMAP changes.
+const oddName = "COLMAP takes no name with line breaks, backslashes, or blanks at its ends"
+
+// isOdd tells whether that holds for a name.
+func isOdd(name string) bool {
+	return strings.ContainsAny(name, "\n\r\\") || strings.TrimSpace(name) != name
 }
