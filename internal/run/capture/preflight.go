@@ -160,7 +160,7 @@ func (r *running) enough() error {
 		}
 		how, err := r.o.sample(s.film)
 		if err != nil {
-			return fault.Data("read video", s.path, "give a rate with "+fault.Setting("fps"), "%v", err)
+			return fault.Data("read video", s.path, "give another rate with "+fault.Setting("fps"), "%v", err)
 		}
 		if film = s; s.film.seconds == 0 {
 			return nil // they are counted when they are taken

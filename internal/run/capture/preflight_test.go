@@ -239,6 +239,32 @@ func TestTooFewFrames(t *testing.T) {
 	}
 }
 
+// TestEndlessVideo ends where ffmpeg repeats a frame without end, and refuses rates of which nobody takes the frames.
+func TestEndlessVideo(t *testing.T) {
+	for _, c := range []struct {
+		seconds, endless string
+		fps              float64
+		want             string
+	}{
+		{endless: "1", want: "it lasts 3 seconds, and ffmpeg makes more than 160 frames of it at 10 a second"},
+		{endless: "1", fps: 1, want: "more than 130 frames of it at 5 a second"},
+		{seconds: "N/A", endless: "1", fps: 0.02, want: "after 8640 frames at 0.1 a second there is no end"},
+		{seconds: "N/A", want: ""},
+		{seconds: "1e7", fps: 1, want: "it lasts 1e+07 seconds, which are 1e+07 frames at 1 a second"},
+	} {
+		installFilms(t)
+		t.Setenv(fakeSeconds, c.seconds)
+		t.Setenv(fakeEndless, c.endless)
+		o := optionsOf(t, filmFile(t))
+		o.Fps = c.fps
+		_, err := run(t.Context(), o)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, fault.ErrData) ||
+			!strings.Contains(err.Error(), c.want) || fault.Hint(err) == "") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // TestNamedTwice takes each photo and video once.
 func TestNamedTwice(t *testing.T) {
 	installFilms(t)
