@@ -57,6 +57,14 @@ func TestNameSources(t *testing.T) {
 		}
 		seen[s.folder] = true
 	}
+	was := disksFold
+	defer func() { disksFold = was }()
+	for _, disksFold = range []bool{false, true} {
+		err := nameSources([]*source{{photos: []string{"/x/a.jpg", "/y/A.JPG"}}})
+		if disksFold != errors.Is(err, fault.ErrUsage) {
+			t.Errorf("two names that differ in case, on a disk where they do not (%v): %v", disksFold, err)
+		}
+	}
 	if err := nameSources([]*source{{path: "x\ny", video: true}, {path: "z"}}); !errors.Is(err, fault.ErrData) {
 		t.Errorf("a video with a line break: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -159,6 +160,9 @@ func isScene(dir string) bool {
 	return has(stateFile) || has(reportFile) && has(coverageFile)
 }
 
+// disksFold says that disks of this system take A.jpg and a.jpg for one name, as those of Linux seldom do.
+var disksFold = runtime.GOOS == "windows" || runtime.GOOS == "darwin"
+
 // nameSources gives each of several sources a folder of its own below images, and photos their names.
 func nameSources(list []*source) error {
 	used := map[string]bool{}
@@ -188,10 +192,14 @@ func nameSources(list []*source) error {
 			if s.folder != "" {
 				name = s.folder + "/" + name
 			}
-			if taken[name] {
+			key := name
+			if disksFold {
+				key = strings.ToLower(name)
+			}
+			if taken[key] {
 				return fault.Usagef("name their folders instead", "two photos have the name %s", name)
 			}
-			taken[name] = true
+			taken[key] = true
 			s.names = append(s.names, name)
 		}
 	}
