@@ -88,8 +88,8 @@ func has(texts map[string]string, name string) bool {
 	return found
 }
 
-// DefaultPreset is the preset of those who name none.
-const DefaultPreset = "default"
+// defaultPreset is the preset of those who name none.
+const defaultPreset = "default"
 
 // presetTexts returns what lies below flags and file, and sets Preset. A strategy alone means the preset of its name,
 // and so does a setting that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC
@@ -98,7 +98,7 @@ func (o *Options) presetTexts(v Vocabulary, given func(name string) bool, config
 	error) {
 	o.presetBy = "preset"
 	if o.Preset == "" {
-		o.Preset, o.presetBy = DefaultPreset, ""
+		o.Preset, o.presetBy = defaultPreset, ""
 		switch {
 		case o.known("strategy"):
 			o.Preset, o.presetBy = o.Config.Strategy, "strategy"
