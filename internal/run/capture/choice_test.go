@@ -22,23 +22,6 @@ func TestSharpest(t *testing.T) {
 	}
 }
 
-// TestLaplacian finds a pattern sharper than the same one blurred, and a plane not sharp at all.
-func TestLaplacian(t *testing.T) {
-	const w, h = 32, 24
-	plane, sharp, blurred := make([]byte, w*h), make([]byte, w*h), make([]byte, w*h)
-	for i := range plane {
-		plane[i] = byte(2 * (i % w))
-		sharp[i] = byte(200 * (i / 4 % 2))
-	}
-	for i := range blurred {
-		blurred[i] = byte((int(sharp[max(i-1, 0)]) + 2*int(sharp[i]) + int(sharp[min(i+1, w*h-1)])) / 4)
-	}
-	a, b, c := laplacian(plane, w, h), laplacian(blurred, w, h), laplacian(sharp, w, h)
-	if !(a == 0 && b > a && c > 2*b) {
-		t.Errorf("a plane %g, blurred %g, sharp %g", a, b, c)
-	}
-}
-
 // TestSample looks at five frames for each that is taken, or at all.
 func TestSample(t *testing.T) {
 	for _, c := range []struct {
