@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/farm/child"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/view"

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"vksplat/farm/child"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 
