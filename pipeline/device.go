@@ -164,6 +164,9 @@ func memoryBudgets(o DeviceOptions, standard int64, unified bool, m hostMemory) 
 	if !unified {
 		return device, pool, nil
 	}
+	if o.MaxVRAM == "" && device == share {
+		return device, least, nil // of a pool that is all the host's, the device's byte counts as nothing
+	}
 	_, host = unifiedShares(pool, device, true)
 	// nobody gave a ceiling that the device's memory, if that was given, may not leave too little of
 	if o.MaxRAM == "" {

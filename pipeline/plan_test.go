@@ -245,14 +245,14 @@ func TestShortageOfACappedShare(t *testing.T) {
 // TestRenderShortages draws in too little memory: the error says how much is enough, and it is.
 func TestRenderShortages(t *testing.T) {
 	cams, _, init, _, _ := peakScene(t)
-	draw := func(vram, ram string) error {
+	draw := func(vram, ram string, kept int64) error {
 		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
 		before := d.dev.Stats().InUse
-		r, err := NewRenderer(d, init, cams, RenderConfig{})
+		r, err := NewRenderer(d, init, cams, RenderConfig{Kept: kept})
 		if err != nil {
 			if left := d.dev.Stats().InUse - before; left != 0 {
 				t.Errorf("%d bytes of a renderer that was not made are left", left)
@@ -263,28 +263,35 @@ func TestRenderShortages(t *testing.T) {
 		return errors.Join(err, r.Close())
 	}
 	for range 3 {
-		_ = draw("", "") // what drivers take grows with the first openings
+		_ = draw("", "", 0) // what drivers take grows with the first openings
 	}
-	for _, c := range [][2]string{{"1KB", ""}, {"4MB", ""}, {"", "30MB"}, {"", "150MB"}, {"50MB", "60MB"}} {
-		err := draw(c[0], c[1])
+	if err := draw("", "900MB", 0); err != nil {
+		t.Errorf("without what the caller keeps: %v", err)
+	}
+	for _, c := range []struct {
+		vram, ram string
+		kept      int64
+	}{{"1KB", "", 0}, {"4MB", "", 0}, {"", "30MB", 0}, {"", "150MB", 0}, {"50MB", "60MB", 0},
+		{"", "900MB", 900 << 20}} {
+		err := draw(c.vram, c.ram, c.kept)
 		m := regexp.MustCompile(`raise max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
-		t.Logf("%q: %v; %s", c, err, fault.Hint(err))
+		t.Logf("%v: %v; %s", c, err, fault.Hint(err))
 		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) || m == nil {
-			t.Errorf("%q: got %v; %s", c, err, fault.Hint(err))
+			t.Errorf("%v: got %v; %s", c, err, fault.Hint(err))
 			continue
 		}
 		if m[1] == "vram" {
-			c[0] = m[2]
+			c.vram = m[2]
 		} else {
-			c[1] = m[2]
+			c.ram = m[2]
 		}
-		if err := draw(c[0], c[1]); err != nil {
-			t.Errorf("%q is said to be enough: %v", c, err)
+		if err := draw(c.vram, c.ram, c.kept); err != nil {
+			t.Errorf("%v is said to be enough: %v", c, err)
 		}
 	}
 	old := runtime.GOMAXPROCS(8)
 	defer runtime.GOMAXPROCS(old)
-	w := renderNeeds{fixed: 100 << 20, picture: 10 << 20}
+	w := renderNeeds{fixed: 70 << 20, kept: 30 << 20, picture: 10 << 20}
 	for _, c := range []struct {
 		ram  int64
 		want int

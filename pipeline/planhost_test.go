@@ -51,13 +51,13 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 
 // TestLittleRAM words a pool as it was given.
 func TestLittleRAM(t *testing.T) {
-	for pool, want := range map[int64]string{1: "1 B for everything", 1 << 20: "1.0 MiB for everything",
-		128 << 20: "128 MiB for everything"} {
-		device, host := unifiedShares(pool, 0, false)
+	for given, want := range map[string]string{"1": ": 1 B for everything", "1K": ": 1.0 KiB for everything",
+		"1M": ": 1.0 MiB for everything", "128M": ": 128 MiB for everything"} {
+		device, host, err := memoryBudgets(DeviceOptions{MaxRAM: given}, 10<<30, true, hostMemory{Available: 8 << 30})
 		p := &planner{budget: device, unified: true, driver: 80 << 20}
-		err := p.shortOfPool(host, ErrTooSmall)
-		if !errors.Is(err, ErrLittleRAM) || !strings.Contains(err.Error(), want) {
-			t.Errorf("of %d bytes: %v", pool, err)
+		short := p.shortOfPool(host, ErrTooSmall)
+		if err != nil || !errors.Is(short, ErrLittleRAM) || !strings.Contains(short.Error(), want) {
+			t.Errorf("of %s: %v, %v", given, short, err)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type renderNeeds struct {
 	// of RAM beside that, while they are taken there, or while pictures are read; on unified memory the device's
 	staging int64
 	picture int64 // of RAM beside that, for one that is encoded
+	kept    int64 // of RAM beside a picture, by the caller: RenderConfig.Kept
 }
 
 // encodeBytes is about what encoding a pixel takes, of bytes and of floats.
@@ -67,11 +68,13 @@ func loadingBytes(n, degree int) int64 {
 }
 
 // host is what all that takes of RAM.
-func (w renderNeeds) host() int64 { return withMargin(w.fixed + w.staging + max(w.loading, w.picture)) }
+func (w renderNeeds) host() int64 {
+	return withMargin(w.fixed + w.staging + max(w.loading, w.kept+w.picture))
+}
 
 // atOnce is how many pictures may be in RAM of budget bytes at once: one or more.
 func (w renderNeeds) atOnce(budget int64) int {
-	room := budget - marginOf(budget) - w.fixed - w.staging
+	room := budget - marginOf(budget) - w.fixed - w.staging - w.kept
 	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight), mostPictures)))
 }
 

@@ -20,6 +20,7 @@ type RenderConfig struct {
 	Packed bool
 	Depth  bool         // picture.Picture.Depth is filled
 	Looks  bool         // Show is asked for
+	Kept   int64        // bytes of RAM that the caller takes once the splats are loaded, in place of them
 	Stop   func() error // asked before each part of a picture; its error ends Add; may be nil
 	// Part is called after each part of a picture, with how many of its parts there are now; it may be nil.
 	Part func(done, of int)
@@ -72,6 +73,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 		}
 		w.loading = loadingBytes(s.N, s.Degree)
 	}
+	w.kept = cfg.Kept
 	if err := d.ramForRender(s.N, w, cfg.Smaller); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (f *inputsAnew) begin(index, attempt int, work string) {
 	if _, err := Run(f.t.Context(), o); err == nil {
 		f.t.Fatal("the child did not die")
 	}
-	f.t.Setenv(fakeVariable, "")
+	f.t.Setenv(fakeVariable, quick)
 }
 
 // TestNothingOfOldInputs has what a training and a render read be made anew while they are half done: neither what the
@@ -125,7 +125,7 @@ func TestNothingOfOldInputs(t *testing.T) {
 		} {
 			for _, work := range []string{"a", "b"} { // where it was begun, and where only the store knows of it
 				t.Run(fmt.Sprintf("%s, %s, then on %s", task, what, work), func(t *testing.T) {
-					t.Setenv(fakeVariable, "")
+					t.Setenv(fakeVariable, quick)
 					f := newInputsAnew(t)
 					f.made("some", 0)
 					f.begin(index, 1, "a")

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"vksplat/farm/child"
+	"vksplat/internal/child"
 )
 
 // deviceTimeout bounds how long drivers may take to say what there is.

@@ -82,7 +82,10 @@ func fakeTrain(how, out string) int {
 	signal.Notify(stop, syscall.SIGTERM)
 	dir := filepath.Join(out, checkpointFolder)
 	_ = os.MkdirAll(dir, 0o777)
-	measures := strings.HasSuffix(how, "measures")
+	measures, pause := strings.HasSuffix(how, "measures"), 20*time.Millisecond
+	if strings.HasSuffix(how, quick) {
+		pause = 0
+	}
 	step := 0
 	for _, name := range globbed(dir, "*"+checkpointSuffix) {
 		step = max(step, checkpointStep(checkpointFolder+"/"+filepath.Base(name)))
@@ -119,7 +122,7 @@ func fakeTrain(how, out string) int {
 			save()
 			model()
 			return 130
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(pause):
 		}
 		fmt.Printf("{\"event\":\"step\",\"step\":%d,\"total\":%d,\"steps_per_s\":50,\"device_busy\":0.5,\"device_bytes\":1000}\n", step+1, fakeSteps)
 		if step%10 == 0 && step > 0 {
@@ -155,6 +158,9 @@ func fakeScores(out string, step int) {
 // waitsFor in front of a file's name, or of what else it is to do, has a fake training wait for such a file in its
 // middle.
 const waitsFor = "waits for "
+
+// quick, alone or behind waitsFor, has a fake training take no time for its steps.
+const quick = "quick"
 
 // fakePreview is what a fake training leaves as its picture: nobody looks into it here.
 var fakePreview = []byte("a picture")

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"vksplat/farm/child"
 	"vksplat/farm/store"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 

@@ -214,6 +214,9 @@ func list(c *scene.Capture, n int) ([]string, error) {
 				info.Size() > maxList {
 				continue
 			}
+			if photosOf(wholeLines(exported.Head(file))) == nil {
+				continue // else every text beside a bundle would be read whole
+			}
 			data, err := os.ReadFile(file)
 			if err != nil {
 				continue
@@ -226,6 +229,14 @@ func list(c *scene.Capture, n int) ([]string, error) {
 	return nil, &fault.Error{Op: "read " + filepath.Base(c.Model), Path: c.Model,
 		Err:  fmt.Errorf("there is no list of its %d photos", n),
 		Hint: "put the list of photos beside it, list.txt, one name a line, in the order of the cameras"}
+}
+
+// wholeLines is a head without a line that it may have cut.
+func wholeLines(head []byte) string {
+	if end := bytes.LastIndexByte(head, '\n'); end >= 0 {
+		head = head[:end]
+	}
+	return string(head)
 }
 
 // photosOf gives the photo that each line begins with, nil if one does not.

@@ -91,6 +91,29 @@ func TestFirstLine(t *testing.T) {
 	}
 }
 
+// Of texts beside the bundle that are no lists no more than the head is read.
+func TestOtherTexts(t *testing.T) {
+	root := loadtest.Fixture(t, "images")
+	for name, text := range map[string]string{"a.txt": "a.jpg\nmatches:\n", "b.txt": "", "c.txt": "# made by\n"} {
+		file := filepath.Join(root, "bundle", name)
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o666), os.Truncate(file, 60<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := strings.Repeat("a_photo_of_another_capture.jpg\n", 3000)
+	if err := os.WriteFile(filepath.Join(root, "bundle", "d.txt"), []byte(long), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+	runtime.ReadMemStats(&after)
+	loadtest.CheckFixture(t, c, true)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+		t.Errorf("%d MB are taken", used>>20)
+	}
+}
+
 func TestDamage(t *testing.T) {
 	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "bundle/bundle.out")
 }

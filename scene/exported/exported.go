@@ -53,6 +53,24 @@ func Read(file string) ([]byte, error) {
 	return data, unread(file, err)
 }
 
+// Parse reads a file of cameras by a function that knows its form. Errors, of the file and of single records, name it.
+func Parse(file string, parse func(data []byte) ([]scene.Record, error)) ([]scene.Record, error) {
+	data, err := Read(file)
+	if err != nil {
+		return nil, err
+	}
+	records, err := parse(data)
+	if err != nil {
+		return nil, Bad(file, err)
+	}
+	for i := range records {
+		if bad := records[i].Bad; bad != nil {
+			records[i].Bad = Bad(file, bad)
+		}
+	}
+	return records, nil
+}
+
 // Open opens a file that is read piece by piece.
 func Open(file string) (f *os.File, err error) {
 	if err = fault.Regular(file); err == nil {

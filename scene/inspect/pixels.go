@@ -200,15 +200,5 @@ func lookOf(img *scene.Image) look {
 		opaque += float64(p[3])
 	}
 	bright /= opaque
-	var sum, squares float64
-	for y := 1; y < h-1; y++ {
-		for x := 1; x < w-1; x++ {
-			i := y*w + x
-			d := float64(luma[i-1] + luma[i+1] + luma[i-w] + luma[i+w] - 4*luma[i])
-			sum += d
-			squares += d * d
-		}
-	}
-	n := float64((w - 2) * (h - 2))
-	return look{bright: bright, sharp: squares/n - sum*sum/(n*n)}
+	return look{bright: bright, sharp: photo.Sharpness(luma, w, h)}
 }

@@ -54,19 +54,15 @@ func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
 	records := make([]scene.Record, 0, len(names))
 	for _, name := range names {
 		file := filepath.Join(c.Model, name)
-		data, err := exported.Read(file)
+		one, err := exported.Parse(file, func(data []byte) ([]scene.Record, error) {
+			r, err := parse(data)
+			return []scene.Record{r}, err
+		})
 		if err != nil {
 			return nil, err
 		}
-		r, err := parse(data)
-		if err != nil {
-			return nil, exported.Bad(file, err)
-		}
-		if r.Bad != nil {
-			r.Bad = exported.Bad(file, r.Bad)
-		}
-		r.Cam.Name = strings.TrimSuffix(name, path.Ext(name))
-		records = append(records, r)
+		one[0].Cam.Name = strings.TrimSuffix(name, path.Ext(name))
+		records = append(records, one[0])
 	}
 	if err := exported.Locate(c, records, photosOf(c)...); err != nil {
 		return nil, err

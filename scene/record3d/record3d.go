@@ -33,18 +33,9 @@ func Find(root string) (files []string) {
 
 // Read fills Points and gives the records of the photos.
 func Read(c *scene.Capture, _ scene.LoadOptions) ([]scene.Record, error) {
-	data, err := exported.Read(c.Model)
+	records, err := exported.Parse(c.Model, parse)
 	if err != nil {
 		return nil, err
-	}
-	records, err := parse(data)
-	if err != nil {
-		return nil, exported.Bad(c.Model, err)
-	}
-	for i := range records {
-		if bad := records[i].Bad; bad != nil {
-			records[i].Bad = exported.Bad(c.Model, bad)
-		}
 	}
 	folder := "rgb"
 	if filepath.Base(filepath.Dir(c.Model)) == exr && filepath.Base(c.Root) != exr {

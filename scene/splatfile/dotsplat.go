@@ -16,6 +16,7 @@ import (
 var dotSplat = &Format{
 	Name:       dotSplatName,
 	Extensions: []string{".splat"},
+	Plain:      true,
 	Open:       openDotSplat,
 	Write:      writeDotSplat,
 }

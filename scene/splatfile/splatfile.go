@@ -58,6 +58,7 @@ type WriteOptions struct {
 type Format struct {
 	Name       string   // as flags and messages call it
 	Extensions []string // lower case, the longest first: ".compressed.ply"
+	Plain      bool     // a splat has one colour, whatever the degree of the model that is written
 	// Detect tells whether a file that begins with head is of this format; nil: by name only. head has at most
 	// headBytes bytes.
 	Detect func(head []byte) bool

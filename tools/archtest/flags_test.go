@@ -12,7 +12,7 @@ import (
 // flagless are the layers whose texts name settings by fault.Setting: only the command has flags. Command lines to type
 // go through fault.Command, and the arguments of processes that are started through cli.Flag. farm/export is none of
 // them: it writes scripts.
-var flagless = []string{"scene/...", "pipeline/...", "internal/...", "vk/...", "view/...", "farm/child", "farm/local",
+var flagless = []string{"scene/...", "pipeline/...", "internal/...", "vk/...", "view/...", "farm/local",
 	"farm/page", "farm/spec/...", "farm/store/...", "farm/task"}
 
 // callers are the layers that say what processes of this program are called with, and oneArgument is a literal that is

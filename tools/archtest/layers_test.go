@@ -20,7 +20,7 @@ var layers = []layer{
 	{"internal/run/capture/capturetest", []string{"internal/geom", "internal/parallel"}, "tests that run COLMAP use it", true},
 	{"internal/run", []string{"internal/*", "internal/run/...", "pipeline", "pipeline/bench", "pipeline/checkpoint",
 		"pipeline/lpips",
-		"pipeline/photos", "pipeline/recipe", "scene/...", "view/...", "farm/child"},
+		"pipeline/photos", "pipeline/recipe", "scene/...", "view/..."},
 		"what commands do, for callers that are no process: nothing below knows of it, and it knows no flags", false},
 
 	{"pipeline/ref", []string{"pipeline/ref/...", "shaders/layout"},
@@ -88,6 +88,7 @@ var layers = []layer{
 	{"scene/lenscases", nil, "scene's own tests use it", true},
 	{"scene", []string{"internal/*", "scene"}, "the nouns, and subjects that need the nouns alone", true},
 
+	{"internal/child", nil, "it runs processes and knows nothing of what they do", true},
 	{"internal/pixelpool", nil, "it recycles bytes", true},
 	{"internal", []string{"internal/*"}, "foundations have one job each and know nothing of the program", true},
 
@@ -100,10 +101,9 @@ var layers = []layer{
 	{"farm/store/s3test", nil, "the server of tests knows a protocol, not who speaks it", true},
 	{"farm/store", []string{"internal/*"},
 		"the store knows files and manifests, not what makes them", true},
-	{"farm/child", nil, "it runs processes and knows nothing of what they do", true},
-	{"farm/task", []string{"farm/child", "farm/spec", "farm/store", "internal/*", "scene/photo", "scene/results"},
+	{"farm/task", []string{"farm/spec", "farm/store", "internal/*", "scene/photo", "scene/results"},
 		"a task runs a child of this program: it must do so without a device, and without a queue", true},
-	{"farm/local", []string{"farm/child", "farm/spec", "farm/store", "farm/task", "internal/*"},
+	{"farm/local", []string{"farm/spec", "farm/store", "farm/task", "internal/*"},
 		"it decides which task runs when; the device is the child's, and all that lasts the store's", true},
 	{"farm/page", []string{"farm/local", "farm/store", "farm/spec", "internal/*", "scene/photo", "view/..."},
 		"a page shows what the store has, by the guard of package view, and changes nothing", true},

@@ -170,6 +170,26 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestOutIsRun refuses the folder of a run for a scene, with --overwrite, too, and leaves it as it is.
+func TestOutIsRun(t *testing.T) {
+	o := withPhotos(t, 4)
+	for _, name := range []string{output.WrittenFile, filepath.Join("point_cloud", "iteration_3", "point_cloud.ply"),
+		filepath.Join("checkpoints", "step_3.safetensors")} {
+		o.Out, o.Overwrite = filepath.Join(t.TempDir(), "out"), !o.Overwrite
+		if err := os.MkdirAll(filepath.Dir(o.in(name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(o.in(name), []byte("{}"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := run(t.Context(), o)
+		if !errors.Is(err, fault.ErrUsage) || output.IsFolder(o.in(imagesFolder)) ||
+			!strings.Contains(err.Error(), "is the folder of a run, it holds "+o.Out) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestInPlace makes a scene around a folder images.
 func TestInPlace(t *testing.T) {
 	install(t, "3.8", "colmap")

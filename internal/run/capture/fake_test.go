@@ -4,6 +4,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -37,6 +38,8 @@ const (
 	fakeTrace      = "CAPTURE_TEST_TRACE"      // not empty: what fails prints a stack trace, 1 or 2
 	fakeHangs      = "CAPTURE_TEST_HANGS"      // command that does not end by itself
 	fakeComponents = "CAPTURE_TEST_COMPONENTS" // photos in each component, as in 5,3
+	fakeEndless    = "CAPTURE_TEST_ENDLESS"    // not empty: a frame of the video is repeated without end
+	fakeSeconds    = "CAPTURE_TEST_SECONDS"    // length that the video says in place of three seconds
 )
 
 // TestMain lets the test program stand for the programs that capture runs: it is linked to by their names.
@@ -241,11 +244,13 @@ func fakePoints(cams int) []byte {
 
 func fakeFfprobe([]string) error {
 	fmt.Fprintln(os.Stderr, "[h264 @ 0x55d7b768b840] error while decoding MB 3 4") // of a frame: the video is read
-	fmt.Println(`{"streams": [{"width": 64, "height": 48, "avg_frame_rate": "10/1"}], "format": {"duration": "3.0"}}`)
+	fmt.Printf(`{"streams": [{"width": 64, "height": 48, "avg_frame_rate": "10/1"}], "format": {"duration": "%s"}}`,
+		cmp.Or(os.Getenv(fakeSeconds), "3.0"))
 	return nil
 }
 
-// fakeFfmpeg prints 30 grey pictures, of which every third has most detail, or writes as many JPEGs as are selected.
+// fakeFfmpeg prints 30 grey pictures, or as many as it may, of which every third has most detail, or writes as many
+// JPEGs as are selected.
 func fakeFfmpeg(args []string) error {
 	if err := note("ffmpeg", args); err != nil {
 		return err
@@ -255,7 +260,14 @@ func fakeFfmpeg(args []string) error {
 	}
 	filters := value(args, "-vf")
 	if !strings.Contains(filters, "select=") {
-		for i := range 30 {
+		most, err := strconv.Atoi(value(args, "-frames:v"))
+		if err != nil {
+			return err
+		}
+		if os.Getenv(fakeEndless) == "" {
+			most = min(most, 30)
+		}
+		for i := range most {
 			grey := make([]byte, 64*48)
 			for k := range grey {
 				grey[k] = byte(128 + (1+i%3%2)*20*(k%2))

@@ -57,6 +57,15 @@ const (
 	Off = "off"
 )
 
+// The ranges of numbers, as the farm's tasks of this kind have them.
+const (
+	leastRate = 0.001
+	mostRate  = 1000
+	mostTaken = 1_000_000 // frames of a video
+	leastSize = 64        // pixels in which features can be found at all
+	mostSize  = 65536
+)
+
 // largestModel takes the component with most photos.
 const largestModel = -1
 
@@ -104,12 +113,15 @@ func (o *Options) check() error {
 			"there is no folder to write to")
 	case o.Fps != 0 && o.Frames != 0:
 		return fault.Usagef("give one of them", "%s exclude each other", fault.Named("fps", "frames"))
-	case !(o.Fps >= 0) || math.IsInf(o.Fps, 0):
-		return fault.Usagef("give frames a second, as in 2 or 0.5", "%s: %g is no rate", fault.Named("fps"), o.Fps)
-	case o.Frames < 0:
-		return fault.Usagef("give a number from 3 up", "%s: %d frames", fault.Named("frames"), o.Frames)
-	case o.MaxSize < 0:
-		return fault.Usagef("give pixels, as in 1600", "%s: %d pixels", fault.Named("max-size"), o.MaxSize)
+	case !(o.Fps >= leastRate && o.Fps <= mostRate) && (o.Fps != 0 || math.Signbit(o.Fps)):
+		return fault.Usagef(fmt.Sprintf("give frames a second from %g to %d, as in 2 or 0.5", leastRate, mostRate),
+			"%s: %g is no rate", fault.Named("fps"), o.Fps)
+	case o.Frames < 0 || o.Frames > mostTaken:
+		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", mostTaken), "%s: %d frames", fault.Named("frames"),
+			o.Frames)
+	case o.MaxSize != 0 && (o.MaxSize < leastSize || o.MaxSize > mostSize):
+		return fault.Usagef(fmt.Sprintf("give pixels from %d to %d, as in 1600", leastSize, mostSize), "%s: %d pixels",
+			fault.Named("max-size"), o.MaxSize)
 	case o.Model < largestModel:
 		return fault.Usagef("give the number of a component from 0 up", "%s: there is no component %d",
 			fault.Named("model"), o.Model)

@@ -8,6 +8,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/internal/wording"
 	"vksplat/scene/photo"
 )
 
@@ -84,14 +85,14 @@ func (r *running) gpuThere() error {
 	return nil
 }
 
-// leaveOut takes photos that are broken out of the sources, with a warning: of a file that is cut short COLMAP would
-// see the half that is there.
+// leaveOut takes photos that COLMAP cannot have by their names, and those that are broken, out of the sources, with a
+// warning: of a file that is cut short COLMAP would see the half that is there.
 func (r *running) leaveOut() error {
 	for _, s := range r.sources {
 		why := make([]string, len(s.photos))
 		parallel.For(len(why), func(i int) {
 			if r.ctx.Err() == nil {
-				why[i] = broken(s.file(i))
+				why[i] = unfit(s.names[i], s.file(i))
 			}
 		})
 		photos, names := s.photos, s.names
@@ -113,13 +114,21 @@ func (r *running) leaveOut() error {
 			r.console.Warn(fmt.Sprintf("%d more photos are left out", len(r.broken)-i))
 			break
 		}
-		r.console.Warn(fmt.Sprintf("%s is left out: %s; copy it anew from where it comes", b.Photo, b.Why))
+		remedy := "copy it anew from where it comes"
+		if b.Why == oddName {
+			remedy = "rename it"
+		}
+		r.console.Warn(fmt.Sprintf("%s is left out: %s; %s", wording.Printable(b.Photo), b.Why, remedy))
 	}
 	return nil
 }
 
-// broken says what is wrong with a photo's file, "" for nothing. Photos that are to be converted are not looked at.
-func broken(path string) string {
+// unfit says what is wrong with a photo's name or file, "" for nothing. Files that are to be converted are not looked
+// at.
+func unfit(name, path string) string {
+	if isOdd(name) {
+		return oddName
+	}
 	if conversionOf(path) != nil {
 		return ""
 	}
@@ -151,7 +160,7 @@ func (r *running) enough() error {
 		}
 		how, err := r.o.sample(s.film)
 		if err != nil {
-			return fault.Data("read video", s.path, "give a rate with "+fault.Setting("fps"), "%v", err)
+			return fault.Data("read video", s.path, "give another rate with "+fault.Setting("fps"), "%v", err)
 		}
 		if film = s; s.film.seconds == 0 {
 			return nil // they are counted when they are taken

@@ -77,6 +77,35 @@ func TestBrokenPhotos(t *testing.T) {
 	}
 }
 
+// TestOddNames leaves photos out that COLMAP cannot have by their names, those of the command line, too, and keeps the
+// line of a message whole.
+func TestOddNames(t *testing.T) {
+	install(t, "3.8", "colmap")
+	dir := photosIn(t, 6)
+	odd := filepath.Join(dir, "p0\n1.jpg")
+	if err := os.Rename(filepath.Join(dir, "p01.jpg"), odd); err != nil {
+		t.Fatal(err)
+	}
+	for _, inputs := range [][]string{{dir}, {odd, filepath.Join(dir, "p00.jpg"), filepath.Join(dir, "p02.jpg"),
+		filepath.Join(dir, "p03.jpg")}} {
+		o := optionsOf(t, dir)
+		o.Inputs = inputs
+		said, err := run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`p0\n1.jpg" is left out: COLMAP takes no name with line breaks`, "; rename it\n",
+			`p0\n1.jpg": COLMAP takes`} {
+			if !strings.Contains(said, want) {
+				t.Errorf("it does not say %q:\n%s", want, said)
+			}
+		}
+		if list, err := os.ReadFile(o.in(logsFolder, photoList)); err != nil || strings.Contains(string(list), "p0\n") {
+			t.Errorf("COLMAP is to use %q, %v", list, err)
+		}
+	}
+}
+
 // TestBrokenConversion names the user's file.
 func TestBrokenConversion(t *testing.T) {
 	install(t, "3.8", "colmap", "heif-convert")
@@ -207,6 +236,32 @@ func TestTooFewFrames(t *testing.T) {
 	o.Frames = 1
 	if _, err := run(t.Context(), o); err != nil {
 		t.Errorf("a frame beside photos: %v", err)
+	}
+}
+
+// TestEndlessVideo ends where ffmpeg repeats a frame without end, and refuses rates of which nobody takes the frames.
+func TestEndlessVideo(t *testing.T) {
+	for _, c := range []struct {
+		seconds, endless string
+		fps              float64
+		want             string
+	}{
+		{endless: "1", want: "it lasts 3 seconds, and ffmpeg makes more than 160 frames of it at 10 a second"},
+		{endless: "1", fps: 1, want: "more than 130 frames of it at 5 a second"},
+		{seconds: "N/A", endless: "1", fps: 0.02, want: "after 8640 frames at 0.1 a second there is no end"},
+		{seconds: "N/A", want: ""},
+		{seconds: "1e7", fps: 1, want: "it lasts 1e+07 seconds, which are 1e+07 frames at 1 a second"},
+	} {
+		installFilms(t)
+		t.Setenv(fakeSeconds, c.seconds)
+		t.Setenv(fakeEndless, c.endless)
+		o := optionsOf(t, filmFile(t))
+		o.Fps = c.fps
+		_, err := run(t.Context(), o)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, fault.ErrData) ||
+			!strings.Contains(err.Error(), c.want) || fault.Hint(err) == "") {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 

@@ -131,6 +131,10 @@ func claimable(o *Options, sources []*source) error {
 	if _, err := os.Lstat(o.in(stateFile)); err == nil {
 		return nil // files are looked at one by one
 	}
+	if mark := output.RunIn(o.Out); mark != "" {
+		return fault.Usagef("name another folder: a scene and what is trained on it stay apart",
+			"%s: %s is the folder of a run, it holds %s", fault.Named("output"), o.Out, mark)
+	}
 	inPlace := false
 	for _, s := range sources {
 		inPlace = inPlace || s.inPlace(o)

@@ -5,21 +5,6 @@ import (
 	"vksplat/scene/photo"
 )
 
-// laplacian gives the variance of the Laplacian of a grey picture: the more detail a picture shows, the larger.
-func laplacian(grey []byte, w, h int) float64 {
-	var sum, squares float64
-	for y := 1; y < h-1; y++ {
-		for x := 1; x < w-1; x++ {
-			i := y*w + x
-			d := float64(int(grey[i-1]) + int(grey[i+1]) + int(grey[i-w]) + int(grey[i+w]) - 4*int(grey[i]))
-			sum += d
-			squares += d * d
-		}
-	}
-	n := float64((w - 2) * (h - 2))
-	return squares/n - sum*sum/(n*n)
-}
-
 // greyFrames measures pictures that come as one stream of bytes.
 type greyFrames struct {
 	w, h     int
@@ -34,7 +19,7 @@ func (g *greyFrames) Write(p []byte) (int, error) {
 		n := min(cap(g.pix)-len(g.pix), len(rest))
 		g.pix, rest = append(g.pix, rest[:n]...), rest[n:]
 		if len(g.pix) == cap(g.pix) {
-			g.sharp = append(g.sharp, laplacian(g.pix, g.w, g.h))
+			g.sharp = append(g.sharp, photo.Sharpness(g.pix, g.w, g.h))
 			g.pix = g.pix[:0]
 			g.measured(len(g.sharp))
 		}
@@ -83,5 +68,5 @@ func lookOf(img *scene.Image) look {
 		grey[i] = byte((299*int(p[0]) + 587*int(p[1]) + 114*int(p[2])) / 1000)
 		sum += int(grey[i])
 	}
-	return look{sharp: laplacian(grey, img.Width, img.Height), bright: float64(sum) / float64(255*len(grey))}
+	return look{sharp: photo.Sharpness(grey, img.Width, img.Height), bright: float64(sum) / float64(255*len(grey))}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -159,6 +160,9 @@ func isScene(dir string) bool {
 	return has(stateFile) || has(reportFile) && has(coverageFile)
 }
 
+// disksFold says that disks of this system take A.jpg and a.jpg for one name, as those of Linux seldom do.
+var disksFold = runtime.GOOS == "windows" || runtime.GOOS == "darwin"
+
 // nameSources gives each of several sources a folder of its own below images, and photos their names.
 func nameSources(list []*source) error {
 	used := map[string]bool{}
@@ -170,20 +174,17 @@ func nameSources(list []*source) error {
 			for n := 2; used[strings.ToLower(s.folder)]; n++ {
 				s.folder = fmt.Sprintf("%s_%d", name, n)
 			}
-			if err := checkName(s.path, s.folder); err != nil {
-				return err
+			if isOdd(s.folder) {
+				return fault.Data("open input", s.path, "rename it", oddName)
 			}
 			used[strings.ToLower(s.folder)] = true
 		}
 		slices.Sort(s.photos)
 		taken := map[string]bool{}
-		for i, p := range s.photos {
+		for _, p := range s.photos {
 			name := filepath.ToSlash(p)
 			if filepath.IsAbs(p) {
 				name = filepath.Base(p)
-			}
-			if err := checkName(s.file(i), name); err != nil {
-				return err
 			}
 			if to := convertedSuffix(name); to != "" {
 				name += to
@@ -191,10 +192,14 @@ func nameSources(list []*source) error {
 			if s.folder != "" {
 				name = s.folder + "/" + name
 			}
-			if taken[name] {
+			key := name
+			if disksFold {
+				key = strings.ToLower(name)
+			}
+			if taken[key] {
 				return fault.Usagef("name their folders instead", "two photos have the name %s", name)
 			}
-			taken[name] = true
+			taken[key] = true
 			s.names = append(s.names, name)
 		}
 	}
@@ -241,11 +246,10 @@ func isRegular(path string, e fs.DirEntry) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// checkName refuses names that COLMAP's lists of photos, a name a line, cannot hold, or that it changes.
-func checkName(path, rel string) error {
-	if strings.ContainsAny(rel, "\n\r\\") || strings.TrimSpace(rel) != rel {
-		return fault.Data("read photo", path, "rename it", "COLMAP takes no name with line breaks, backslashes, or blanks "+
-			"at its ends")
-	}
-	return nil
+// oddName is why a name is refused that COLMAP's lists of photos, a name a line, cannot hold, or that COLMAP changes.
+const oddName = "COLMAP takes no name with line breaks, backslashes, or blanks at its ends"
+
+// isOdd tells whether that holds for a name.
+func isOdd(name string) bool {
+	return strings.ContainsAny(name, "\n\r\\") || strings.TrimSpace(name) != name
 }

@@ -11,6 +11,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 )
 
 // What the verdict calls bad.
@@ -170,6 +171,6 @@ func printDropped(console *cli.Console, what string, list []Dropped) {
 			console.Printf("%-9s %d more\n", what, len(list)-i)
 			break
 		}
-		console.Printf("%-9s %s: %s\n", what, d.Photo, d.Why)
+		console.Printf("%-9s %s: %s\n", what, wording.Printable(d.Photo), d.Why)
 	}
 }

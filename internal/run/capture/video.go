@@ -25,6 +25,14 @@ const (
 	smallerSide = 640 // pixels of the longer side at which sharpness is measured
 )
 
+// How many frames may be looked at of a video. Where the times of its frames jump, ffmpeg repeats one for as long as
+// the gap lasts, which can be years.
+const (
+	ofLength   = 2         // times as many as its length allows, which some files only estimate
+	moreFrames = 100       // and these
+	longest    = 24 * 3600 // seconds, of a video that does not say its length
+)
+
 // video is what ffprobe says of a video.
 type video struct {
 	width, height int     // as it is shown
@@ -93,7 +101,7 @@ func parseProbe(said string) (*video, error) {
 		return nil, errors.New("its frame rate is not known")
 	}
 	for _, text := range []string{p.Format.Duration, s.Duration} {
-		if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
+		if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 && seconds < math.MaxInt32 {
 			v.seconds = seconds
 			break
 		}
@@ -140,7 +148,19 @@ func (o *Options) sample(v *video) (sampling, error) {
 	}
 	s.take = min(s.take, v.rate)
 	s.rate = min(s.take*candidates, v.rate)
+	if n := v.seconds * s.take; n > mostTaken {
+		return s, fmt.Errorf("it lasts %.4g seconds, which are %.4g frames at %g a second, and %d are the most",
+			v.seconds, n, s.take, mostTaken)
+	}
 	return s, nil
+}
+
+// most is how many frames may be looked at.
+func (s sampling) most(v *video) int {
+	if v.seconds == 0 {
+		return int(longest * s.rate)
+	}
+	return int(ofLength*v.seconds*s.rate) + moreFrames
 }
 
 // bucket gives the number of the frame to take that a frame that is looked at is a candidate for.
@@ -226,6 +246,9 @@ func decoding(file, filters string) []string {
 // fpsText prints a rate for ffmpeg.
 func fpsText(rate float64) string { return strconv.FormatFloat(rate, 'f', 6, 64) }
 
+// convertFilm is what helps where a video's times are odd.
+const convertFilm = "convert it with ffmpeg to MP4, and give that file"
+
 // sharpness measures the frames that are looked at, on small grey pictures of them.
 func (r *running) sharpness(stage, ffmpeg, file string, v *video, how sampling) ([]float64, error) {
 	scale := min(1, float64(smallerSide)/float64(max(v.width, v.height)))
@@ -234,11 +257,19 @@ func (r *running) sharpness(stage, ffmpeg, file string, v *video, how sampling) 
 	about := int(v.seconds * how.rate)
 	g.measured = func(n int) { r.show.tell(n, max(about, n), "looked at %d of about %d", n, max(about, n)) }
 	filters := fmt.Sprintf("fps=%s,scale=%d:%d:flags=area,format=gray", fpsText(how.rate), w, h)
-	args := append(decoding(file, filters), "-f", "rawvideo", "pipe:1")
+	most := how.most(v)
+	args := append(decoding(file, filters), "-frames:v", strconv.Itoa(most+1), "-f", "rawvideo", "pipe:1")
 	if err := r.run(process{stage: stage, program: ffmpeg, args: args, stdout: g}); err != nil {
 		return nil, err
 	}
-	if len(g.sharp) == 0 {
+	switch {
+	case len(g.sharp) > most && v.seconds > 0:
+		return nil, fault.Data("read video", file, convertFilm, "it says that it lasts %.4g seconds, and ffmpeg makes more "+
+			"than %d frames of it at %.4g a second: the times of its frames jump", v.seconds, most, how.rate)
+	case len(g.sharp) > most:
+		return nil, fault.Data("read video", file, convertFilm, "it does not say how long it lasts, and after %d frames at "+
+			"%.4g a second there is no end", most, how.rate)
+	case len(g.sharp) == 0:
 		return nil, fault.Data("read video", file, "check that a player shows it", "it holds no pictures")
 	}
 	return g.sharp, nil
@@ -269,7 +300,7 @@ func (r *running) extract(stage, ffmpeg, file string, v *video, how sampling, ta
 		return err
 	}
 	if len(written) != len(take) {
-		return fault.Data("read video", file, "convert it with ffmpeg to MP4, and give that file",
+		return fault.Data("read video", file, convertFilm,
 			"%d of its frames were chosen, ffmpeg wrote %d", len(take), len(written))
 	}
 	return nil

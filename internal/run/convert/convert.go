@@ -317,6 +317,9 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 		console.Warn(o.Out + " does not keep everything: " + text)
 	}
 	info, size := model.Info(), ""
+	if f.Plain {
+		info.Degree = 0
+	}
 	if bytes, err := splatfile.Size(o.Out); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}

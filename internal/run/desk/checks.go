@@ -80,7 +80,7 @@ func (c *check) good(now time.Time) bool {
 }
 
 // ask returns the answer to a question, one that is not ready where it is being worked on. work runs in the background.
-func (d *Desk) ask(key string, work func(ctx context.Context, c *check) error) check {
+func (d *desk) ask(key string, work func(ctx context.Context, c *check) error) check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -120,7 +120,7 @@ func (d *Desk) ask(key string, work func(ctx context.Context, c *check) error) c
 }
 
 // answer works on a question, one at a time.
-func (d *Desk) answer(ctx context.Context, work func(ctx context.Context, c *check) error) (found check, err error) {
+func (d *desk) answer(ctx context.Context, work func(ctx context.Context, c *check) error) (found check, err error) {
 	select {
 	case d.checking <- struct{}{}:
 		defer func() { <-d.checking }()
@@ -131,7 +131,7 @@ func (d *Desk) answer(ctx context.Context, work func(ctx context.Context, c *che
 }
 
 // verdict asks what inspect says of a capture.
-func (d *Desk) verdict(rel string) (check, error) {
+func (d *desk) verdict(rel string) (check, error) {
 	dir, err := d.absolute(rel)
 	if err != nil {
 		return check{}, err
@@ -149,7 +149,7 @@ func (d *Desk) verdict(rel string) (check, error) {
 }
 
 // plan asks what a training would need.
-func (d *Desk) plan(r *trainRequest) (check, error) {
+func (d *desk) plan(r *trainRequest) (check, error) {
 	if err := r.check(); err != nil {
 		return check{}, err
 	}
@@ -181,7 +181,7 @@ func (d *Desk) plan(r *trainRequest) (check, error) {
 }
 
 // beginRehearsal gives the device to a rehearsal until a job wants it, or it stops. busy says that a job has it.
-func (d *Desk) beginRehearsal(ctx context.Context) (part context.Context, stop func(), busy bool) {
+func (d *desk) beginRehearsal(ctx context.Context) (part context.Context, stop func(), busy bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	part, d.rehearsing = context.WithCancel(ctx)
@@ -190,14 +190,14 @@ func (d *Desk) beginRehearsal(ctx context.Context) (part context.Context, stop f
 }
 
 // endRehearsal takes the device from a rehearsal. d.mu is held.
-func (d *Desk) endRehearsal() {
+func (d *desk) endRehearsal() {
 	if d.rehearsing != nil {
 		d.rehearsing()
 	}
 }
 
 // askChild runs this program, reads the JSON that it prints and returns its notes.
-func (d *Desk) askChild(ctx context.Context, v any, args ...string) (notes []string, err error) {
+func (d *desk) askChild(ctx context.Context, v any, args ...string) (notes []string, err error) {
 	var out []byte
 	var said lastWords
 	var process atomic.Pointer[os.Process]

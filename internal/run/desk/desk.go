@@ -23,8 +23,8 @@ type Options struct {
 	Version    string
 }
 
-// Desk is the state behind the page. Its jobs are lost when it ends; what they wrote is not.
-type Desk struct {
+// desk is the state behind the page. Its jobs are lost when it ends; what they wrote is not.
+type desk struct {
 	places
 	Options
 	server  *view.Server
@@ -48,8 +48,8 @@ type Desk struct {
 	seen       runList
 }
 
-// New makes the desk of a folder.
-func New(ctx context.Context, o *Options) (*Desk, error) {
+// newDesk makes the desk of a folder.
+func newDesk(ctx context.Context, o *Options) (*desk, error) {
 	folder := o.Folder
 	if folder == "" {
 		home, err := os.UserHomeDir()
@@ -65,13 +65,13 @@ func New(ctx context.Context, o *Options) (*Desk, error) {
 		return nil, fault.Usagef("check the spelling, or name another", "open: there is no folder %s", folder)
 	}
 	p := places{output.Resolved(folder)}
-	return &Desk{places: p, Options: *o, ctx: ctx, checking: make(chan struct{}, 1), summarise: p.summariseRun,
+	return &desk{places: p, Options: *o, ctx: ctx, checking: make(chan struct{}, 1), summarise: p.summariseRun,
 		reserved: map[string]bool{}, uploading: map[string]int64{}, checks: map[string]*check{},
 		seen: runList{visited: map[string]bool{}}}, nil
 }
 
-// Serve answers until ctx ends, and then waits for all processes: trainings save what they have.
-func (d *Desk) Serve(ctx context.Context, s *view.Server) error {
+// serve answers until ctx ends, and then waits for all processes: trainings save what they have.
+func (d *desk) serve(ctx context.Context, s *view.Server) error {
 	d.server = s
 	d.handle(s)
 	err := s.Serve(ctx)
@@ -80,7 +80,7 @@ func (d *Desk) Serve(ctx context.Context, s *view.Server) error {
 }
 
 // trainings counts those that run.
-func (d *Desk) trainings() (n int) {
+func (d *desk) trainings() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, j := range d.jobs {
@@ -107,7 +107,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	d, err := New(ctx, o)
+	d, err := newDesk(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -125,5 +125,5 @@ func Run(console *cli.Console, o *Options) (err error) {
 	context.AfterFunc(interrupted, cancel)
 	console.Printf("folder: %s\n", d.root)
 	show.Announce(console, server, o.NoOpen)
-	return d.Serve(interrupted, server)
+	return d.serve(interrupted, server)
 }

@@ -19,14 +19,14 @@ func TestLifecycle(t *testing.T) {
 	b := openDesk(t)
 	first, second := b.begin("train", train), b.begin("train", strings.Replace(train, "default", "mcmc", 1))
 	s := b.until("both are there", func(s *seenState) bool { return s.job(first).Step > 2 && s.job(first).Watch })
-	if s.job(second).State != StateQueued || s.job(first).Run != "vksplat/runs/garden-default" ||
+	if s.job(second).State != stateQueued || s.job(first).Run != "vksplat/runs/garden-default" ||
 		s.job(first).Splats != 10 {
 		t.Errorf("first %+v, second %+v", s.job(first), s.job(second))
 	}
 	var none struct{}
 	b.must(http.MethodPost, "stop", `{"job":"`+first+`"}`, &none)
 	s = b.until("the second runs", func(s *seenState) bool { return s.job(second).Step > 0 })
-	if j := s.job(first); j.State != StateStopped || j.Error != "" {
+	if j := s.job(first); j.State != stateStopped || j.Error != "" {
 		t.Errorf("stopped: %+v", j)
 	}
 	list, err := output.ListCheckpoints(filepath.Join(b.root, "vksplat/runs/garden-default/checkpoints"))
@@ -78,8 +78,8 @@ func TestCrash(t *testing.T) {
 	b := openDesk(t)
 	bad := b.begin("train", strings.Replace(train, "garden", "crash", 1))
 	good := b.begin("train", strings.Replace(train, "garden", "short", 1))
-	s := b.until("both are over", func(s *seenState) bool { return s.job(good).State == StateDone })
-	if j := s.job(bad); j.State != StateFailed || j.Error != "device lost" || j.Hint != "try again" || j.Watch {
+	s := b.until("both are over", func(s *seenState) bool { return s.job(good).State == stateDone })
+	if j := s.job(bad); j.State != stateFailed || j.Error != "device lost" || j.Hint != "try again" || j.Watch {
 		t.Errorf("%+v", j)
 	}
 	s = b.until("the run is listed", func(s *seenState) bool {
@@ -135,7 +135,7 @@ func TestRelay(t *testing.T) {
 	}
 	var none struct{}
 	b.must(http.MethodPost, "stop", `{"job":"`+id+`"}`, &none)
-	b.until("it has ended", func(s *seenState) bool { return s.job(id).State == StateStopped })
+	b.until("it has ended", func(s *seenState) bool { return s.job(id).State == stateStopped })
 	if status, _ := b.ask(http.MethodGet, "show/"+id+"/", "", nil); status != 404 {
 		t.Errorf("the viewer of a training that is over: %d", status)
 	}
@@ -145,13 +145,13 @@ func TestRelay(t *testing.T) {
 func TestMade(t *testing.T) {
 	b := openDesk(t)
 	run := b.begin("train", strings.Replace(train, "garden", "short", 1))
-	b.until("it is trained", func(s *seenState) bool { return s.job(run).State == StateDone })
+	b.until("it is trained", func(s *seenState) bool { return s.job(run).State == stateDone })
 	const path = `"vksplat/runs/short-default"`
 	spz := b.begin("export", `{"path":`+path+`,"format":".spz","upright":true,"splats":5}`)
 	film := b.begin("flight", `{"run":`+path+`,"path":"orbit","seconds":5,"height":720}`)
 	cameras := b.begin("capture", `{"path":"garden"}`)
 	s := b.until("all is made", func(s *seenState) bool {
-		return s.job(spz).State == StateDone && s.job(film).State == StateDone && s.job(cameras).State == StateDone
+		return s.job(spz).State == stateDone && s.job(film).State == stateDone && s.job(cameras).State == stateDone
 	})
 	if j := s.job(film); j.Step != 3 || j.Total != 10 {
 		t.Errorf("%+v", j)
@@ -250,7 +250,7 @@ func TestKilled(t *testing.T) {
 	}
 	const path = "vksplat/runs/garden-default"
 	s := b.until("it has failed", func(s *seenState) bool {
-		return s.job(id).State == StateFailed && len(s.Runs) == 1
+		return s.job(id).State == stateFailed && len(s.Runs) == 1
 	})
 	if !strings.Contains(s.job(id).Error, "its process ended") || !s.Runs[0].Resumable {
 		t.Errorf("%+v, %+v", s.job(id), s.Runs[0])

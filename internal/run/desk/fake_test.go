@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/farm/child"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/view"
@@ -173,7 +173,7 @@ func fakeTraining(a fakeArgs, out, scene string, stop <-chan os.Signal) int {
 
 // tested is a desk that serves, and a browser that was let in.
 type tested struct {
-	*Desk
+	*desk
 	t      *testing.T
 	base   string // address of the page
 	cookie string
@@ -181,14 +181,14 @@ type tested struct {
 }
 
 // openDesk opens a folder with some scenes. change prepares the desk before it serves.
-func openDesk(t *testing.T, change ...func(d *Desk)) *tested {
+func openDesk(t *testing.T, change ...func(d *desk)) *tested {
 	t.Helper()
 	root := t.TempDir()
 	for _, scene := range []string{"garden", "crash", "short"} {
 		fill(t, filepath.Join(root, scene, "transforms.json"), "{}")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := New(ctx, &Options{Folder: root, Program: os.Args[0], MaxUpload: 100, Version: "test"})
+	d, err := newDesk(ctx, &Options{Folder: root, Program: os.Args[0], MaxUpload: 100, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,8 +200,8 @@ func openDesk(t *testing.T, change ...func(d *Desk)) *tested {
 		f(d)
 	}
 	over := make(chan error, 1)
-	go func() { over <- d.Serve(ctx, s) }()
-	b := &tested{Desk: d, t: t}
+	go func() { over <- d.serve(ctx, s) }()
+	b := &tested{desk: d, t: t}
 	ended := false
 	b.end = func() {
 		if cancel(); ended {

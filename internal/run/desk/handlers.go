@@ -23,7 +23,7 @@ const maxBody = 16 << 10
 const showPath = "show/"
 
 // handle registers everything that the page asks for. All answers but files and viewers are JSON.
-func (d *Desk) handle(s *view.Server) {
+func (d *desk) handle(s *view.Server) {
 	view.ShowDesk(s)
 	s.Handle("state", http.HandlerFunc(d.state))
 	s.Handle("folder", reads(func(q query) (any, error) { return d.visit(q("path")) }))
@@ -127,7 +127,7 @@ type stateJSON struct {
 	Now     int64           `json:"now"`  // seconds since 1970, by this machine's clock
 }
 
-func (d *Desk) state(w http.ResponseWriter, _ *http.Request) {
+func (d *desk) state(w http.ResponseWriter, _ *http.Request) {
 	s := stateJSON{Name: filepath.Base(d.root), Version: d.Version, Runs: d.runs(), Now: time.Now().Unix()}
 	d.mu.Lock()
 	list := append([]*job{}, d.jobs...)
@@ -143,7 +143,7 @@ func (d *Desk) state(w http.ResponseWriter, _ *http.Request) {
 }
 
 // visit lists a folder. A run that is visited is among the runs from then on.
-func (d *Desk) visit(rel string) (*listing, error) {
+func (d *desk) visit(rel string) (*listing, error) {
 	l, err := d.list(rel)
 	if err != nil || l.Kind != kindRun {
 		return l, err
@@ -162,7 +162,7 @@ func (d *Desk) visit(rel string) (*listing, error) {
 }
 
 // open answers once the viewer of a model does.
-func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
+func (d *desk) open(w http.ResponseWriter, r *http.Request) {
 	v, err := view.Asked[wish](w, r, maxBody)
 	if err != nil {
 		answerError(w, http.StatusBadRequest, err)
@@ -177,7 +177,7 @@ func (d *Desk) open(w http.ResponseWriter, r *http.Request) {
 }
 
 // download serves what was exported or rendered.
-func (d *Desk) download(w http.ResponseWriter, r *http.Request) {
+func (d *desk) download(w http.ResponseWriter, r *http.Request) {
 	path, err := d.absolute(r.URL.Query().Get("path"))
 	in := func(kind string) bool {
 		dir, err := d.kept(kind)

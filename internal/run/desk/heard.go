@@ -40,7 +40,7 @@ var (
 )
 
 // heard takes in a line of a job's process.
-func (d *Desk) heard(j *job, line []byte, stdout bool) {
+func (d *desk) heard(j *job, line []byte, stdout bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if stdout && len(line) > 0 && line[0] == '{' {

@@ -10,21 +10,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"vksplat/farm/child"
+	"vksplat/internal/child"
 	"vksplat/internal/fault"
 )
 
-// State is how far a job is.
-type State string
+// jobState is how far a job is.
+type jobState string
 
 // The states.
 const (
-	StateQueued   State = "queued"
-	StateRunning  State = "running"
-	StateStopping State = "stopping" // it saves and ends
-	StateDone     State = "done"
-	StateStopped  State = "stopped" // by the user; a training can be resumed
-	StateFailed   State = "failed"
+	stateQueued   jobState = "queued"
+	stateRunning  jobState = "running"
+	stateStopping jobState = "stopping" // it saves and ends
+	stateDone     jobState = "done"
+	stateStopped  jobState = "stopped" // by the user; a training can be resumed
+	stateFailed   jobState = "failed"
 )
 
 // lane is what a job needs for itself.
@@ -45,13 +45,13 @@ const waitHint = "wait until it has ended, or stop it"
 
 // job is a command that runs, will run, or did.
 type job struct {
-	ID    string `json:"id"`
-	Kind  string `json:"kind"` // train, capture, export, flight
-	Title string `json:"title"`
-	State State  `json:"state"`
-	Scene string `json:"scene,omitempty"` // path of the capture, or of what is captured
-	Run   string `json:"run,omitempty"`   // path of the run that it trains or uses
-	Made  string `json:"made,omitempty"`  // path of what it makes
+	ID    string   `json:"id"`
+	Kind  string   `json:"kind"` // train, capture, export, flight
+	Title string   `json:"title"`
+	State jobState `json:"state"`
+	Scene string   `json:"scene,omitempty"` // path of the capture, or of what is captured
+	Run   string   `json:"run,omitempty"`   // path of the run that it trains or uses
+	Made  string   `json:"made,omitempty"`  // path of what it makes
 	numbers
 
 	Error    string   `json:"error,omitempty"`
@@ -69,11 +69,11 @@ type job struct {
 
 // live reports whether a job is not over.
 func (j *job) live() bool {
-	return j.State == StateQueued || j.State == StateRunning || j.State == StateStopping
+	return j.State == stateQueued || j.State == stateRunning || j.State == stateStopping
 }
 
 // add queues a job and returns its number. No two jobs make the same.
-func (d *Desk) add(j *job) (string, error) {
+func (d *desk) add(j *job) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.working(j.Made) != nil {
@@ -83,7 +83,7 @@ func (d *Desk) add(j *job) (string, error) {
 		return old.Kind == j.Kind && old.Made == j.Made && !old.live()
 	})
 	d.last++
-	j.ID, j.State = strconv.Itoa(d.last), StateQueued
+	j.ID, j.State = strconv.Itoa(d.last), stateQueued
 	d.jobs = append(d.jobs, j)
 	for i := 0; len(d.jobs) > mostJobs && i < len(d.jobs); {
 		if d.jobs[i].live() {
@@ -97,10 +97,10 @@ func (d *Desk) add(j *job) (string, error) {
 }
 
 // next starts the first queued job of each lane that is free. d.mu is held.
-func (d *Desk) next() {
+func (d *desk) next() {
 	for l := range lanes {
 		busy := slices.ContainsFunc(d.jobs, func(j *job) bool { return j.lane == l && j.stop != nil })
-		i := slices.IndexFunc(d.jobs, func(j *job) bool { return j.lane == l && j.State == StateQueued })
+		i := slices.IndexFunc(d.jobs, func(j *job) bool { return j.lane == l && j.State == stateQueued })
 		if busy || i < 0 || d.ctx.Err() != nil {
 			continue
 		}
@@ -109,28 +109,28 @@ func (d *Desk) next() {
 		}
 		j := d.jobs[i]
 		ctx, stop := context.WithCancel(d.ctx)
-		j.State, j.stop, j.Began = StateRunning, stop, time.Now().Unix()
+		j.State, j.stop, j.Began = stateRunning, stop, time.Now().Unix()
 		d.running.Go(func() { d.carryOut(ctx, j) })
 	}
 }
 
 // carryOut runs a job's command until it ends.
-func (d *Desk) carryOut(ctx context.Context, j *job) {
+func (d *desk) carryOut(ctx context.Context, j *job) {
 	err := d.runChild(ctx, j.args, &j.process, func(line []byte) { d.heard(j, line, true) },
 		func(line []byte) { d.heard(j, line, false) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	asked := j.State == StateStopping
+	asked := j.State == stateStopping
 	j.stop()
 	j.stop, j.Watch, j.Doing, j.Ended = nil, false, "", time.Now().Unix()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		j.State, j.Error, j.Hint = StateDone, "", ""
+		j.State, j.Error, j.Hint = stateDone, "", ""
 	case asked || errors.As(err, &exit) && exit.ExitCode() == fault.ExitInterrupted:
-		j.State, j.Error, j.Hint = StateStopped, "", ""
+		j.State, j.Error, j.Hint = stateStopped, "", ""
 	default:
-		j.State = StateFailed
+		j.State = stateFailed
 		if j.Error == "" {
 			j.Error = "its process ended: " + err.Error()
 		}
@@ -140,14 +140,14 @@ func (d *Desk) carryOut(ctx context.Context, j *job) {
 }
 
 // runChild runs this program with arguments and hears its lines.
-func (d *Desk) runChild(ctx context.Context, args []string, process *atomic.Pointer[os.Process],
+func (d *desk) runChild(ctx context.Context, args []string, process *atomic.Pointer[os.Process],
 	out, errs func(line []byte)) error {
 	return child.Run(ctx, d.Program, args, child.Options{Stdout: &child.Lines{Heard: out},
 		Stderr: &child.Lines{Heard: errs}, Apart: true, Running: process})
 }
 
 // find returns a job by its number, nil if there is none. d.mu is held.
-func (d *Desk) find(id string) *job {
+func (d *desk) find(id string) *job {
 	for _, j := range d.jobs {
 		if j.ID == id {
 			return j
@@ -158,17 +158,17 @@ func (d *Desk) find(id string) *job {
 
 // halt takes a job out of the queue, or has it save and stop. At once means that its process is killed, which loses
 // what was trained since the last checkpoint.
-func (d *Desk) halt(id string, atOnce bool) error {
+func (d *desk) halt(id string, atOnce bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	j := d.find(id)
 	switch {
 	case j == nil:
 		return fault.Usagef("", "stop job: there is no job %.20q", id)
-	case j.State == StateQueued:
-		j.State = StateStopped
+	case j.State == stateQueued:
+		j.State = stateStopped
 	case j.stop != nil:
-		j.State = StateStopping
+		j.State = stateStopping
 		j.stop()
 		if p := j.process.Load(); atOnce && p != nil {
 			_ = p.Kill() // it has ended by itself
@@ -178,14 +178,14 @@ func (d *Desk) halt(id string, atOnce bool) error {
 }
 
 // dismiss forgets a job that is over.
-func (d *Desk) dismiss(id string) {
+func (d *desk) dismiss(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.jobs = slices.DeleteFunc(d.jobs, func(j *job) bool { return j.ID == id && !j.live() })
 }
 
 // working returns the job that writes to a path, nil if there is none. d.mu is held.
-func (d *Desk) working(path string) *job {
+func (d *desk) working(path string) *job {
 	for _, j := range d.jobs {
 		if j.live() && j.Made == path {
 			return j

@@ -67,9 +67,9 @@ func TestLinkedIn(t *testing.T) {
 	}
 	link(t, "large", filepath.Join(b.root, "vksplat"))
 	id := b.begin("train", strings.Replace(train, "garden", "short", 1))
-	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == StateDone && len(s.Runs) == 1 })
+	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == stateDone && len(s.Runs) == 1 })
 	spz := b.begin("export", `{"path":"large/runs/short-default","format":".spz"}`)
-	s := b.until("it is exported", func(s *seenState) bool { return s.job(spz).State == StateDone })
+	s := b.until("it is exported", func(s *seenState) bool { return s.job(spz).State == stateDone })
 	if status, text := b.ask(http.MethodGet, "file?path="+s.job(spz).Made, "", nil); status != 200 || text != "made" {
 		t.Errorf("%s: %d %s", s.job(spz).Made, status, text)
 	}

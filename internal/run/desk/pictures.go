@@ -40,7 +40,7 @@ func pictureOf(dir string) (file string, changed time.Time) {
 }
 
 // picture serves what shows a run, a JPEG.
-func (d *Desk) picture(w http.ResponseWriter, r *http.Request) {
+func (d *desk) picture(w http.ResponseWriter, r *http.Request) {
 	dir, err := d.absolute(r.URL.Query().Get("run"))
 	if err != nil {
 		http.Error(w, "there is no such run", http.StatusNotFound)

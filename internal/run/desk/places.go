@@ -209,16 +209,18 @@ func (p places) list(rel string) (*listing, error) {
 			continue
 		}
 		path := filepath.Join(dir, f.Name())
-		if isPhoto(f.Name()) && output.IsFile(path) {
+		if isPhoto(f.Name()) && (f.Type().IsRegular() || output.IsFile(path)) {
 			l.Photos++
 		}
-		kind := entryKind(path, f)
-		if kind == "" {
+		folder, kind := isFolder(path, f), fileKind(f)
+		switch {
+		case !folder && kind == "":
 			continue
-		}
-		if len(l.Entries) == mostEntries {
+		case len(l.Entries) == mostEntries:
 			l.More++
 			continue
+		case folder:
+			kind = innerKind(path)
 		}
 		l.Entries = append(l.Entries, entry{Name: f.Name(), Path: p.relative(path), Kind: kind})
 	}
@@ -228,17 +230,24 @@ func (p places) list(rel string) (*listing, error) {
 	return l, nil
 }
 
-// entryKind is what the page shows of an entry, "" for nothing.
-func entryKind(path string, f os.DirEntry) string {
-	if output.IsFolder(path) { // also by a link; absolute judges where that leads
-		switch {
-		case isRun(path):
-			return kindRun
-		case load.IsCapture(path):
-			return kindScene
-		}
-		return kindFolder
+// isFolder reports whether an entry is a folder or a link to one: absolute judges where that leads.
+func isFolder(path string, f os.DirEntry) bool {
+	return f.IsDir() || !f.Type().IsRegular() && output.IsFolder(path)
+}
+
+// innerKind is what the page shows of a folder in the one that it lists. It looks into the folder.
+func innerKind(path string) string {
+	switch {
+	case isRun(path):
+		return kindRun
+	case load.IsCapture(path):
+		return kindScene
 	}
+	return kindFolder
+}
+
+// fileKind is what the page shows of a file, "" for nothing.
+func fileKind(f os.DirEntry) string {
 	switch {
 	case !f.Type().IsRegular():
 		return ""

@@ -56,7 +56,7 @@ func (l *runList) forget() { l.read, l.changed = time.Time{}, true }
 
 // runs lists the runs that were trained from the page, those in the root itself and those that were visited, newest
 // first. Where a disk is slow, it is an older list: nobody waits for a disk but who reads it.
-func (d *Desk) runs() []runSummary {
+func (d *desk) runs() []runSummary {
 	d.mu.Lock()
 	if d.seen.reading == nil && time.Since(d.seen.read) >= runsFor {
 		d.seen.reading, d.seen.changed = make(chan struct{}), false
@@ -76,7 +76,7 @@ func (d *Desk) runs() []runSummary {
 }
 
 // readRuns makes the list of runs.
-func (d *Desk) readRuns(visited []string, over chan struct{}) {
+func (d *desk) readRuns(visited []string, over chan struct{}) {
 	paths := slices.DeleteFunc(visited, func(dir string) bool { return !isRun(dir) })
 	folders := []string{d.root}
 	if dir, err := d.kept(runsFolder); err == nil {

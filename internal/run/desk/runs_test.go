@@ -14,7 +14,7 @@ import (
 // disk answers.
 func TestSlowDisk(t *testing.T) {
 	answers := make(chan struct{})
-	b := openDesk(t, func(d *Desk) {
+	b := openDesk(t, func(d *desk) {
 		read := d.summarise
 		d.summarise = func(dir string) runSummary {
 			<-answers
@@ -29,7 +29,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	var none struct{}
 	b.must(http.MethodPost, "stop", `{"job":"`+id+`"}`, &none)
-	b.until("it has stopped", func(s *seenState) bool { return s.job(id).State == StateStopped })
+	b.until("it has stopped", func(s *seenState) bool { return s.job(id).State == stateStopped })
 	close(answers)
 	b.until("the runs are there", func(s *seenState) bool { return len(s.Runs) == 2 })
 }
@@ -41,7 +41,7 @@ func TestTogether(t *testing.T) {
 	b.until("it trains", func(s *seenState) bool { return s.job(first).Step > 0 })
 	var none struct{}
 	b.must(http.MethodPost, "stop", `{"job":"`+first+`"}`, &none)
-	b.until("it has stopped", func(s *seenState) bool { return s.job(first).State == StateStopped })
+	b.until("it has stopped", func(s *seenState) bool { return s.job(first).State == stateStopped })
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	taken, made := 0, map[string]bool{}
@@ -85,7 +85,7 @@ func TestTogether(t *testing.T) {
 func TestShownEnded(t *testing.T) {
 	b := openDesk(t)
 	id := b.begin("train", strings.Replace(train, "garden", "short", 1))
-	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == StateDone })
+	b.until("it is trained", func(s *seenState) bool { return s.job(id).State == stateDone })
 	var at struct{ At string }
 	b.must(http.MethodPost, "show", `{"path":"vksplat/runs/short-default"}`, &at)
 	b.mu.Lock()

@@ -52,7 +52,7 @@ type shown struct {
 const mostShown = 3
 
 // viewing is the command line of a model's viewer, or of one that edits it and exports to where exports are.
-func (d *Desk) viewing(path string, edits bool) ([]string, error) {
+func (d *desk) viewing(path string, edits bool) ([]string, error) {
 	args := []string{"view", path, cli.Switch("no-open")}
 	if !edits {
 		return args, nil
@@ -65,7 +65,7 @@ func (d *Desk) viewing(path string, edits bool) ([]string, error) {
 }
 
 // show starts the viewer of a model and returns its id, once it answers.
-func (d *Desk) show(ctx context.Context, rel string, edits bool) (string, error) {
+func (d *desk) show(ctx context.Context, rel string, edits bool) (string, error) {
 	path, err := d.absolute(rel)
 	if err != nil {
 		return "", err
@@ -116,7 +116,7 @@ func (d *Desk) show(ctx context.Context, rel string, edits bool) (string, error)
 }
 
 // forget ends a viewer and takes it off the list.
-func (d *Desk) forget(s *shown) {
+func (d *desk) forget(s *shown) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if i := slices.Index(d.shows, s); i >= 0 {
@@ -125,13 +125,13 @@ func (d *Desk) forget(s *shown) {
 }
 
 // endShow ends a viewer. d.mu is held.
-func (d *Desk) endShow(i int) {
+func (d *desk) endShow(i int) {
 	d.shows[i].end()
 	d.shows = slices.Delete(d.shows, i, i+1)
 }
 
 // pass hands a request to the viewer of a job or of a model.
-func (d *Desk) pass(w http.ResponseWriter, r *http.Request) {
+func (d *desk) pass(w http.ResponseWriter, r *http.Request) {
 	id, name, _ := strings.Cut(strings.TrimPrefix(d.server.Below(r), showPath), "/")
 	d.mu.Lock()
 	var address string

@@ -34,7 +34,7 @@ func refuse(status int, hint, format string, args ...any) error {
 
 // upload stores the body of a request as a file of a folder of uploads. The page sends one request for each file that
 // is dropped on it, all with one folder, whose name it made up. What is refused is refused before its body is read.
-func (d *Desk) upload(w http.ResponseWriter, r *http.Request) {
+func (d *desk) upload(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	path, err := d.admit(q.Get("folder"), q.Get("file"), r.ContentLength)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *Desk) upload(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit makes the folder of an upload and says where its file goes. uploaded must be called once it is there, or not.
-func (d *Desk) admit(folder, name string, size int64) (path string, err error) {
+func (d *desk) admit(folder, name string, size int64) (path string, err error) {
 	if err := checkName("folder", folder); err != nil {
 		return "", err
 	}
@@ -88,13 +88,13 @@ func (d *Desk) admit(folder, name string, size int64) (path string, err error) {
 }
 
 // uploads reports whether a file comes in. d.making is held.
-func (d *Desk) uploads(path string) bool {
+func (d *desk) uploads(path string) bool {
 	_, is := d.uploading[path]
 	return is
 }
 
 // uploaded ends an upload. Folders that hold nothing go.
-func (d *Desk) uploaded(path string) {
+func (d *desk) uploaded(path string) {
 	d.making.Lock()
 	defer d.making.Unlock()
 	delete(d.uploading, path)
@@ -112,7 +112,7 @@ func (d *Desk) uploaded(path string) {
 }
 
 // room answers whether a drop as a whole will be taken, so that the page need not send most of it in vain.
-func (d *Desk) room(q query) error {
+func (d *desk) room(q query) error {
 	size, err := strconv.ParseInt(q("bytes"), 10, 64)
 	files, err2 := strconv.Atoi(q("files"))
 	if err := errors.Join(err, err2); err != nil || size < 0 || files < 0 {
@@ -128,7 +128,7 @@ func (d *Desk) room(q query) error {
 
 // fits refuses files that go beyond the bounds of a folder of uploads, or do not fit on the disk. Files that come in
 // count as a whole. d.making is held.
-func (d *Desk) fits(folder string, size int64, files int) error {
+func (d *desk) fits(folder string, size int64, files int) error {
 	var entries []os.DirEntry // none, where there is no folder yet
 	place := filepath.Join(d.root, dataFolder, uploadsFolder, folder)
 	dir, err := d.absolute(d.relative(place))

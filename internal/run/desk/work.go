@@ -68,13 +68,13 @@ func (r *trainRequest) settings() []string {
 }
 
 // followed are the flags by which this page follows a run.
-func (d *Desk) followed(out string) []string {
+func (d *desk) followed(out string) []string {
 	return append(slices.Clone(d.DeviceArgs), cli.Flag("progress", meter.JSON), cli.Flag("viewer", "0"),
 		cli.Flag("preview", filepath.Join(out, previewFile)), cli.Flag("preview-every", previewSeconds))
 }
 
 // train queues a training and returns the job's number.
-func (d *Desk) train(r *trainRequest) (string, error) {
+func (d *desk) train(r *trainRequest) (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
 	}
@@ -101,7 +101,7 @@ func (d *Desk) train(r *trainRequest) (string, error) {
 }
 
 // reserve makes a folder of data and gives a fresh path in it. It stays so, because only this process makes some there.
-func (d *Desk) reserve(kind, name, ending string) (string, error) {
+func (d *desk) reserve(kind, name, ending string) (string, error) {
 	d.making.Lock()
 	defer d.making.Unlock()
 	dir, err := d.keep(kind)
@@ -115,7 +115,7 @@ func (d *Desk) reserve(kind, name, ending string) (string, error) {
 
 // resume queues the rest of a run. The command finds the photos itself: what a run's files say never becomes an
 // argument.
-func (d *Desk) resume(rel string) (string, error) {
+func (d *desk) resume(rel string) (string, error) {
 	out, err := d.runFolder(rel)
 	if err != nil {
 		return "", err
@@ -130,7 +130,7 @@ func (d *Desk) resume(rel string) (string, error) {
 }
 
 // runFolder is the folder of a run that nobody writes to.
-func (d *Desk) runFolder(rel string) (string, error) {
+func (d *desk) runFolder(rel string) (string, error) {
 	out, err := d.absolute(rel)
 	if err != nil {
 		return "", err
@@ -159,7 +159,7 @@ func (d *Desk) runFolder(rel string) (string, error) {
 }
 
 // capture queues the search for cameras of photos or a video.
-func (d *Desk) capture(rel string) (string, error) {
+func (d *desk) capture(rel string) (string, error) {
 	footage, err := d.absolute(rel)
 	if err != nil {
 		return "", err
@@ -183,10 +183,10 @@ func (d *Desk) capture(rel string) (string, error) {
 
 // sceneOf is the folder of the scene of some footage: that of an earlier job that did not get to its end, which the
 // same command continues, or a fresh one.
-func (d *Desk) sceneOf(footage, name string) (string, error) {
+func (d *desk) sceneOf(footage, name string) (string, error) {
 	d.mu.Lock()
 	for _, j := range d.jobs {
-		if j.Kind == kindCapture && j.Scene == footage && (j.State == StateStopped || j.State == StateFailed) {
+		if j.Kind == kindCapture && j.Scene == footage && (j.State == stateStopped || j.State == stateFailed) {
 			d.mu.Unlock()
 			return filepath.Join(d.root, filepath.FromSlash(j.Made)), nil
 		}
@@ -225,7 +225,7 @@ func (r *exportRequest) changes() (args []string) {
 }
 
 // export queues a conversion of a run's newest model.
-func (d *Desk) export(r *exportRequest) (string, error) {
+func (d *desk) export(r *exportRequest) (string, error) {
 	changes := r.changes()
 	switch {
 	case !slices.Contains(exportFormats, r.Format) || r.Splats < 0:
@@ -261,7 +261,7 @@ type flightRequest struct {
 }
 
 // flight queues the video.
-func (d *Desk) flight(r *flightRequest) (string, error) {
+func (d *desk) flight(r *flightRequest) (string, error) {
 	sizes := map[int]string{480: "854x480", 720: "1280x720", 1080: "1920x1080"}
 	if !slices.Contains(flightPaths, r.Path) || r.Seconds < 1 || r.Seconds > 120 || sizes[r.Height] == "" {
 		return "", fault.Usagef("", "render flight: no path %.20q of %d seconds and %d rows", r.Path, r.Seconds,

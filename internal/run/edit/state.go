@@ -26,6 +26,10 @@ type step struct {
 	gone []uint32 // splats that it removed
 }
 
+// SplatBytes is what an editor keeps of a splat in RAM: where it is in the file and where it is drawn, its opacity as
+// it was and as it is drawn, and its number where it is removed.
+const SplatBytes = 12 + 12 + 4 + 4 + 4
+
 // New begins an edit. means are those of the file, [N*3], and must not change.
 func New(means []float32) *State {
 	return &State{means: means, removed: make(bitmap.Bitmap, (len(means)/3+63)/64)}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"vksplat/farm/child"
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/convert"

@@ -13,6 +13,20 @@ import (
 	"vksplat/internal/fault"
 )
 
+// RefuseFile refuses a folder that cannot be made because a file has its name, or that of a folder above. It writes
+// nothing: Claim finds the same when it makes the folder.
+func RefuseFile(dir string) error {
+	for at := Absolute(dir); ; at = filepath.Dir(at) {
+		st, err := os.Stat(at)
+		switch {
+		case err == nil && !st.IsDir():
+			return FolderError(dir, syscall.ENOTDIR)
+		case err == nil || at == filepath.Dir(at):
+			return nil
+		}
+	}
+}
+
 // probeBytes is how much claimFolder writes to see whether the disk has room at all.
 const probeBytes = 1 << 20
 

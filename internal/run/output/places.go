@@ -17,10 +17,8 @@ func RefusePlace(dir, setting string, own ...string) error {
 	if err != nil || len(entries) == 0 {
 		return nil // there is nothing to mix with
 	}
-	for _, name := range own {
-		if list, err := filepath.Glob(filepath.Join(EscapeGlob(dir), name)); err == nil && len(list) > 0 {
-			return nil
-		}
+	if firstOf(dir, own...) != "" {
+		return nil
 	}
 	const hint = "name a new folder, which is made"
 	named := fault.Named(setting)
@@ -51,6 +49,22 @@ func captureMark(dir string, names ...string) string {
 	return ""
 }
 
+// surelyRun are names that nothing but the folder of a run holds, or that of another command that trains.
+var surelyRun = []string{ModelFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"), WrittenFile,
+	AsideFolder + "*"}
+
 // RunMarks are what the folder of a run holds.
-var RunMarks = []string{WrittenFile, AsideFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"),
-	ModelFolder + "*", OriginFile, CaptureFile}
+var RunMarks = append([]string{OriginFile, CaptureFile}, surelyRun...)
+
+// RunIn returns what in dir shows that it is the folder of a run, "" for nothing.
+func RunIn(dir string) string { return firstOf(dir, surelyRun...) }
+
+// firstOf returns the first place in dir of one of the names, which may have wildcards; "" for none.
+func firstOf(dir string, names ...string) string {
+	for _, name := range names {
+		if list, err := filepath.Glob(filepath.Join(EscapeGlob(dir), name)); err == nil && len(list) > 0 {
+			return list[0]
+		}
+	}
+	return ""
+}

@@ -218,18 +218,21 @@ func RefuseForeign(list []string, remedy string) error {
 		"and would be replaced", names, verb)
 }
 
-// RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given.
+// RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given;
+// and the word of other programs for standard output, where nothing is written.
 func RefuseExisting(setting string, overwrite bool, paths ...string) error {
-	if overwrite {
-		return nil
-	}
 	for _, path := range paths {
-		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-			if setting != "" {
-				path = fault.Named(setting) + ": " + path
-			}
+		named := path
+		if setting != "" {
+			named = fault.Named(setting) + ": " + path
+		}
+		if path == "-" {
+			return fault.Usagef("name a file; ./- is one of that name", "%s is no file: standard output gets none",
+				named)
+		}
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !overwrite {
 			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),
-				"%s is there already", path)
+				"%s is there already", named)
 		}
 	}
 	return nil

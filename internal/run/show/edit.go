@@ -139,6 +139,14 @@ func (o *Options) checkEdit() error {
 	return nil
 }
 
+// kept is how many bytes of RAM an editor of n splats keeps; without one, 0.
+func (o *Options) kept(n int) int64 {
+	if !o.Edit {
+		return 0
+	}
+	return edit.SplatBytes * int64(n)
+}
+
 // Edits implements view.Edited, as EditsChange, Edit, Export and Exported do.
 func (e *editor) Edits() view.EditState {
 	e.mu.Lock()

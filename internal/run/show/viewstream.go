@@ -42,7 +42,7 @@ var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9
 const startFOV = 1.05
 
 // showStreamed has this machine draw the model, and returns how many splats it has.
-func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int, end func() error, err error) {
+func showStreamed(console *cli.Console, o *Options, server *view.Server) (_ int, end func() error, err error) {
 	defer func() { err = remedy.Memory(remedy.Ceiling(err, o.Device)) }()
 	if err := pipeline.LimitHeap(o.Device); err != nil {
 		return 0, nil, err
@@ -75,7 +75,8 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int,
 	origin := models.OriginOf(&info)
 	at := s.place(capture, somePlaces(splats), &info)
 	drawn := splats.FromCapture(at.frame, origin)
-	r.Config.Looks, r.Config.Smaller = true, ""
+	n, means := splats.N, splats.Means // an editor needs no more of the file, so that the rest makes room
+	r.Config.Looks, r.Config.Smaller, r.Config.Kept = true, "", o.kept(n)
 	if s.renderer, err = pipeline.NewRenderer(device, drawn, []scene.Camera{firstFrame}, r.Config); err != nil {
 		return 0, nil, errors.Join(err, models.CloseDevice(device))
 	}
@@ -83,7 +84,7 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int,
 	s.turn <- struct{}{}
 	end = s.close
 	if o.Edit {
-		e := newEditor(console, o, s, at, splats.Means, drawn, origin)
+		e := newEditor(console, o, s, at, means, drawn, origin)
 		e.setCameras(capture, origin)
 		end = e.close
 		if o.Edits != "" {
@@ -93,12 +94,12 @@ func showStreamed(console *cli.Console, o *Options, server *view.Server) (n int,
 		}
 		err = view.ShowEdited(server, o.Title, at.up, at.start, e.frame(), editFormats(), e.folder, e)
 	} else {
-		err = view.ShowStreamed(server, o.Title, splats.N, at.up, at.start, s)
+		err = view.ShowStreamed(server, o.Title, n, at.up, at.start, s)
 	}
 	if err != nil {
 		return 0, nil, errors.Join(err, end())
 	}
-	return splats.N, end, nil
+	return n, end, nil
 }
 
 // placed is where a model is drawn.

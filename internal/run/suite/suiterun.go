@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"vksplat/farm/child"
+	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/evaluate"

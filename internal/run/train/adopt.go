@@ -77,11 +77,12 @@ func (r *Run) adoptSettings(was *recipe.Config) {
 	share := anew("share-steps", r.ShareSteps == b.ShareSteps)
 	scaled := share || anew("steps-scaler", r.StepsScaler == b.StepsScaler)
 	isAnew := func(f factor) bool { return anew(f.name, f.value(&r.Factors).Equal(f.value(&b.Factors))) }
+	c := &r.Config
+	splats := r.known("splats") && c.Splats != was.Splats
 	follows := func(s *recipe.Setting) bool {
-		return scaled && isSchedule(s) || share && s.Rate || s.Name == "max_splats" && r.known("splats") ||
+		return scaled && isSchedule(s) || share && s.Rate || s.Name == "max_splats" && splats ||
 			slices.ContainsFunc(factors, func(f factor) bool { return f.chooses(s) && isAnew(f) })
 	}
-	c := &r.Config
 	for i := range recipe.Settings {
 		s := &recipe.Settings[i]
 		if !follows(s) && !r.known(cli.Dashed(s.Name)) {

@@ -24,6 +24,13 @@ const (
 	doubtedRate = 100e6                  // bytes a second, taken where that fails
 )
 
+// besides is what a run takes beside its start and its steps.
+type besides struct {
+	onTheWay time.Duration // for measurements and files that come before the last step
+	end      time.Duration // for what comes after it
+	cut      time.Duration // the same where the clock ends the run: its checkpoint is written first
+}
+
 // estimateBesides says what the run will take beside its steps: one held-out photo is measured, the model read, and a
 // file written, as the run will do it. Exports are not foreseen, nor what is written of the model while it is trained
 // on. At the end held-out photos are measured while files are written, and both take longer then: half of what the

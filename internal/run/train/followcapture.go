@@ -183,4 +183,4 @@ func (o *Options) Choose(dir string) (said string, err error) {
 }
 
 // ByDefault reports whether nobody chose a preset.
-func (o *Options) ByDefault() bool { return o.presetBy == "" && o.Preset == DefaultPreset }
+func (o *Options) ByDefault() bool { return o.presetBy == "" && o.Preset == defaultPreset }

@@ -88,8 +88,8 @@ func has(texts map[string]string, name string) bool {
 	return found
 }
 
-// DefaultPreset is the preset of those who name none.
-const DefaultPreset = "default"
+// defaultPreset is the preset of those who name none.
+const defaultPreset = "default"
 
 // presetTexts returns what lies below flags and file, and sets Preset. A strategy alone means the preset of its name,
 // and so does a setting that only the strategy 3dgs has: the values of one strategy make no sense with the other. MCMC
@@ -98,7 +98,7 @@ func (o *Options) presetTexts(v Vocabulary, given func(name string) bool, config
 	error) {
 	o.presetBy = "preset"
 	if o.Preset == "" {
-		o.Preset, o.presetBy = DefaultPreset, ""
+		o.Preset, o.presetBy = defaultPreset, ""
 		switch {
 		case o.known("strategy"):
 			o.Preset, o.presetBy = o.Config.Strategy, "strategy"
@@ -184,7 +184,8 @@ func (o *Options) derive(presetGrad bool) error {
 	if c.AbsGrad && !presetGrad && !o.known("grow-grad2d") {
 		c.GrowGrad2D = recipe.AbsGradThreshold
 	}
-	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !o.known("max-splats") {
+	mcmc := c.Strategy == recipe.StrategyMCMC && c.Splats > 0 // never exceeds Splats: no memory for more
+	if c.MaxSplats > 0 && (mcmc || c.Splats > c.MaxSplats) && !o.known("max-splats") {
 		c.MaxSplats = c.Splats
 	}
 	if f := o.StepsScaler; !(f > 0) || f > mostScaled {

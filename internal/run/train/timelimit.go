@@ -72,13 +72,6 @@ type timeLimit struct {
 	over  bool          // it did
 }
 
-// besides is what a run takes beside its start and its steps.
-type besides struct {
-	onTheWay time.Duration // for measurements and files that come before the last step
-	end      time.Duration // for what comes after it
-	cut      time.Duration // the same where the clock ends the run: its checkpoint is written first
-}
-
 // limitChooses reports whether the limit chooses the number of steps: it stays where it was given, and in a run that
 // goes on.
 func (o *Options) limitChooses() bool {

@@ -26,7 +26,7 @@ func (r *Run) claim() (release func(), err error) {
 		}
 	}
 	if r.DryRun {
-		return release, nil
+		return release, r.refuseOut()
 	}
 	if !r.Claimed {
 		if err := output.RefusePlace(r.Out, "model-path", output.RunMarks...); err != nil {
@@ -69,6 +69,14 @@ func (r *Run) claim() (release func(), err error) {
 		all = append(all, free)
 	}
 	return release, nil
+}
+
+// refuseOut refuses, for a plan, the folder that a run would refuse whatever it trains. Nothing is written.
+func (r *Run) refuseOut() error {
+	if r.Out == "" || r.Claimed {
+		return nil
+	}
+	return errors.Join(output.RefusePlace(r.Out, "model-path", output.RunMarks...), output.RefuseFile(r.Out))
 }
 
 // writeExports converts the model of a step, which is on disk.

@@ -1,0 +1,45 @@
+package desk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vksplat/internal/run/output"
+)
+
+// TestLongListing lists no more than a page can show, and counts what it leaves out and every photo.
+func TestLongListing(t *testing.T) {
+	root := t.TempDir()
+	in := func(name string) string { return filepath.Join(root, name) }
+	for i := range mostEntries + 20 {
+		name := fmt.Sprintf("f%04d", i)
+		err := os.Mkdir(in(name), 0o777)
+		if i == 1 {
+			err = errors.Join(err, os.WriteFile(filepath.Join(in(name), output.StatsFile), nil, 0o666))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a.ply", "x.jpg", "y.png", "z.mp4", "z.txt", ".hidden.ply"} {
+		if err := os.WriteFile(in(name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := places{root}.list("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// the model and 499 folders; the others and the video are left out
+	if len(l.Entries) != mostEntries || l.More != 22 || l.Photos != 3 {
+		t.Fatalf("%d entries, %d more, %d photos", len(l.Entries), l.More, l.Photos)
+	}
+	for i, want := range []string{kindModel, kindFolder, kindRun} {
+		if got := l.Entries[i]; got.Kind != want {
+			t.Errorf("%+v, want the kind %s", got, want)
+		}
+	}
+}
