@@ -15,7 +15,7 @@
 #include "params.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 0, local_size_x = 64) in;
 layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 // Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
 layout(constant_id = 2) const bool ABSGRAD = false;
@@ -140,7 +140,7 @@ void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint touch
 // The lane's list of a round of n isects, from number `first` of the batch and number k of the tile on: bit j is splat
 // `first` + j. `word` is the batch's first in `touched`.
 uint list_of(uint first, uint n, uint k, uint word) {
-    uint column = list_id(), todo = 0u;    // or patch
+    uint column = raster_lane() / LIST_LANES, todo = 0u;    // or patch
     if (!SPREAD) {
         uint last = s_last[column];
         if (k >= last) return 0u;
@@ -159,13 +159,13 @@ uint list_of(uint first, uint n, uint k, uint word) {
 // The sums of such a round's splats.
 void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint word) {
     uint todo = list_of(first, n, k, word);
-    if (part_lane() == 0u) s_summed[part_id()] = todo;
+    if (raster_lane() % CLUSTER == 0u) s_summed[raster_lane() / CLUSTER] = todo;
     if (ONE_LIST && !HAND_ROUND) {
         // A walk too, but so NVIDIA's compiler makes less of it.
         while (todo != 0u) {
             uint j = uint(findLSB(todo));
             todo &= todo - 1u;
-            sum_splat(pixels, centre, batch_splat(first + j), s_touched[first + j] >> list_id(),
+            sum_splat(pixels, centre, batch_splat(first + j), s_touched[first + j] >> raster_lane() / LIST_LANES,
                       k + j, j, true);
         }
         return;
@@ -177,7 +177,7 @@ void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n,
             uint at;
             bool more;
             Splat s = walk_next(walk, at, more);
-            uint touches = SPREAD && more ? s_touched[first + g + at] >> list_id() : 0u;
+            uint touches = SPREAD && more ? s_touched[first + g + at] >> raster_lane() / LIST_LANES : 0u;
             sum_splat(pixels, centre, s, touches, k + g + at, g + at, more);
             i++;
             if (i == length) break;
@@ -241,8 +241,8 @@ void main() {
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin);
         uint last = cluster_max(pixels[p].last);
-        uint patch_id = list_id() + (SPREAD ? PATCH_COLUMNS * p : 0u);
-        if (part_lane() == 0u) atomicMax(s_last[patch_id], last);    // of integers: the order does not matter
+        uint patch_id = lane / LIST_LANES + (SPREAD ? PATCH_COLUMNS * p : 0u);
+        if (lane % CLUSTER == 0u) atomicMax(s_last[patch_id], last);    // of integers: the order does not matter
     }
     barrier();
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;

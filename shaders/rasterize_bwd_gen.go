@@ -17,7 +17,7 @@ var rasterizeBwdKernel = vk.Kernel{
 	Name:        "rasterize_bwd",
 	SPIRV:       rasterizeBwdSPIRV,
 	Local:       [3]uint32{64, 1, 1},
-	LocalSpecID: -1,
+	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
@@ -35,6 +35,7 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "v_abs_slots", Access: vk.Write},
 	},
 	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 64},
 		{Name: "SUBGROUP_SIZE", ID: 1, Default: 32},
 		{Name: "ABSGRAD", ID: 2, Default: 0},
 		{Name: "HAND_ROUND", ID: 3, Default: 0},
@@ -73,10 +74,11 @@ type RasterizeBwd struct {
 
 // RasterizeBwdSpec holds the specialization constants of rasterize_bwd.comp; a number left 0 means the default.
 type RasterizeBwdSpec struct {
-	SubgroupSize uint32 // constant_id 1, default 32
-	Absgrad      bool   // constant_id 2
-	HandRound    bool   // constant_id 3
-	BucketSize   uint32 // constant_id 4, default 64
+	WorkgroupSize uint32 // constant_id 0, default 64
+	SubgroupSize  uint32 // constant_id 1, default 32
+	Absgrad       bool   // constant_id 2
+	HandRound     bool   // constant_id 3
+	BucketSize    uint32 // constant_id 4, default 64
 }
 
 // Kernel returns the compiled kernel.
@@ -86,6 +88,7 @@ func (p *RasterizeBwd) Kernel() *vk.Kernel { return &rasterizeBwdKernel }
 func (p *RasterizeBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VAbsSlots.View)
 	return v, nil, []uint32{
+		cmp.Or(p.Spec.WorkgroupSize, 64),
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.HandRound),

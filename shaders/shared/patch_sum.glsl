@@ -23,14 +23,14 @@ float both(float x, uint distance) { return x + subgroupShuffleXor(x, distance);
 // Sums a cluster's columns and, if `keep`, stores them as the part's of splat j of the round. All lanes of the subgroup
 // call it.
 void store_sums(float sums[9], vec2 abs_mean2d, uint j, bool keep) {
-    uint lane = gl_SubgroupInvocationID, part = part_id();
+    uint lane = gl_SubgroupInvocationID, part = raster_lane() / CLUSTER;
     bvec3 upper = notEqual(uvec3(lane) & uvec3(1u, 2u, 4u), uvec3(0u));
     float a[5], b[3];
     for (uint i = 0u; i < 4u; i++) a[i] = exchange(sums[2u * i], sums[2u * i + 1u], upper.x, 1u);
     a[4] = both(sums[8], 1u);
     for (uint i = 0u; i < 2u; i++) b[i] = exchange(a[2u * i], a[2u * i + 1u], upper.y, 2u);
     b[2] = both(a[4], 2u);
-    uint at = (j * PARTS + part) * SUMS + part_lane();
+    uint at = (j * PARTS + part) * SUMS + lane % CLUSTER;
     if (CLUSTER >= 8u) {
         b[0] = exchange(b[0], b[1], upper.z, 4u);
         b[2] = both(b[2], 4u);
@@ -39,14 +39,14 @@ void store_sums(float sums[9], vec2 abs_mean2d, uint j, bool keep) {
     if (CLUSTER >= 16u) b[0] = exchange(b[0], b[2], (lane & 8u) != 0u, 8u);
     for (uint distance = 16u; distance < CLUSTER; distance *= 2u) b[0] = both(b[0], distance);
     if (keep) {
-        if (part_lane() < (CLUSTER >= 16u ? 9u : 8u)) s_parts[at] = b[0];
+        if (lane % CLUSTER < (CLUSTER >= 16u ? 9u : 8u)) s_parts[at] = b[0];
         if (CLUSTER < 8u) s_parts[at + 4u] = b[1];
-        if (CLUSTER < 16u && part_lane() == 0u) s_parts[at + 8u] = b[2];
+        if (CLUSTER < 16u && lane % CLUSTER == 0u) s_parts[at + 8u] = b[2];
     }
     if (ABSGRAD) {
         float c = both(exchange(abs_mean2d.x, abs_mean2d.y, upper.x, 1u), 2u);
         for (uint distance = 4u; distance < CLUSTER; distance *= 2u) c = both(c, distance);
-        if (keep && part_lane() < 2u) s_parts[at + 9u] = c;
+        if (keep && lane % CLUSTER < 2u) s_parts[at + 9u] = c;
     }
 }
 

@@ -33,12 +33,6 @@ shared float s_blue[BATCH + 1u];
 // Number of this lane in its workgroup, counted along subgroups.
 uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocationID; }
 
-// Numbers of a lane's list and of its part of one (see patch_sum.glsl), and its number in the part. Written so that the
-// compiler sees where subgroups agree.
-uint list_id() { return ONE_LIST ? gl_SubgroupID * SUBGROUP_SIZE / LIST_LANES : raster_lane() / LIST_LANES; }
-uint part_id() { return ONE_LIST ? gl_SubgroupID : raster_lane() / CLUSTER; }
-uint part_lane() { return ONE_LIST ? gl_SubgroupInvocationID : raster_lane() % CLUSTER; }
-
 // Place in the tile of pixel p of a lane, column and row.
 uvec2 lane_pixel(uint lane, uint p) {
     if (SPREAD)
