@@ -15,7 +15,7 @@ import (
 const firstConfig = `{"iterations":30000,"seed":42,"sh_degree":3,"sh_degree_interval":1000,"background":[0,0,0],` +
 	`"random_background":false,"precision":"full","antialiased":false,"near":0.01,"carve":0.7,"num_downscales":0,` +
 	`"resolution_schedule":3000,"ssim_same":false,"ssim_lambda":0.2,"alpha_loss":0,"opacity_reg":0,"scale_reg":0,` +
-	`"exposure":false,"lr_exposure":0.01,"exposure_reg":0.01,"lr_exposure_final":0.1,"lr_means":0.00016,` +
+	`"exposure":false,"lr_means":0.00016,` +
 	`"lr_means_final":0.01,"lr_log_scales":0.005,"lr_quats":0.001,"lr_logit_opacities":0.05,"lr_sh0":0.0025,` +
 	`"lr_shn":0.000125,"init_opacity":0.1,"init_scale":1,"strategy":"3dgs","max_splats":0,"splats":0,` +
 	`"refine_start":500,"refine_stop":15000,"refine_every":100,"reset_every":3000,"absgrad":false,` +
@@ -118,6 +118,7 @@ func TestConfigNeeds(t *testing.T) {
 		set  func(c *Config, on bool)
 	}{
 		{Need{"exposure", ""}, "{exposure}", func(c *Config, on bool) { c.Exposure = on }},
+		{Need{"exposure", "or vignetting"}, "{exposure} or {vignetting}", func(c *Config, on bool) { c.Vignetting = on }},
 		{Need{"strategy", "mcmc"}, "{strategy} mcmc", func(c *Config, on bool) {
 			c.Strategy = map[bool]string{true: "mcmc", false: "default"}[on]
 		}},
