@@ -43,7 +43,7 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Con
 		}
 	}
 	cfg.Iterations, cfg.RefineStop, cfg.ResetEvery = 30, 25, 15
-	cfg.AlphaLoss, cfg.LRAppearance = 0.1, 0.01
+	cfg.AlphaLoss, cfg.AppearanceStart = 0.1, 3
 	cfg.Exposure, cfg.WhiteBalance, cfg.Vignetting = true, true, true
 	return views, init, scale, cfg
 }

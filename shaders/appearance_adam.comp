@@ -2,8 +2,8 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // appearance_adam sums the gradients of the photo's exposure, white balance and vignetting over the tiles in a fixed
-// order, adds the penalties of vignetting, and steps Adam. A photo is trained on once an epoch, so each counts its own steps.
-// A learning rate below 0 says that another device steps the photo.
+// order, adds the penalty of vignetting, and steps Adam. A photo is trained on once an epoch, so each counts its own steps.
+// A learning rate below 0 says that another device steps the photo, or nobody yet.
 //   reads params counters correction v_correction; reads and writes appearances
 // One workgroup.
 #include "appearance.glsl"
@@ -31,14 +31,6 @@ float gradient(uint k) {
     float sum = 0.0;
     for (uint i = 0u; i < 9u; i++) sum += tangent[i / 3u][i % 3u] * s_v[V_COLOUR + i];
     return sum;
-}
-
-// penalty returns the gradient of PPISP's penalties by number k of vignetting: vignetting_reg is the weight of the
-// centre's squared distance, mean over channels, and half of it that of the mean coefficient that brightens.
-float penalty(uint k) {
-    float x = correction[0].own[k];
-    float slope = (k - VIGNETTING) % 5u < 2u ? 2.0 / 3.0 * x : x > 0.0 ? 0.5 / 9.0 : 0.0;
-    return params[0].vignetting_reg * slope;
 }
 
 void main() {
@@ -69,7 +61,8 @@ void main() {
         params[0].vignetting) != 0u;
     if (!learnt) return;
     float g = gradient(lid);
-    if (lid >= VIGNETTING) g += penalty(lid);
+    if (lid >= VIGNETTING && (lid - VIGNETTING) % 5u < 2u)  // of the centre's squared distance, mean over channels
+        g += params[0].vignetting_reg * 2.0 / 3.0 * correction[0].own[lid];
     float m = beta1 * appearances[id].m[lid] + (1.0 - beta1) * g;
     float v = beta2 * appearances[id].v[lid] + (1.0 - beta2) * (g * g);
     appearances[id].m[lid] = m;

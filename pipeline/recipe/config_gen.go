@@ -113,16 +113,17 @@ type Config struct {
 	Vignetting bool `json:"vignetting"`
 	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
-	// with vignetting, weight of the square of its centre's distance from the photo's; coefficients
-	// that brighten have half of it
+	// with vignetting, weight of the square of its centre's distance from the photo's
 	VignettingReg float64 `json:"vignetting_reg"`
 	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
 	// run that is extended goes on with the last ones
 	LRCooldown float64 `json:"lr_cooldown"`
 	// share X of the learning rates left after lr_cooldown
 	LRCooldownFinal float64 `json:"lr_cooldown_final"`
-	// learning rate of exposure, white_balance and vignetting, 0 to 10; of a photo it is multiplied by
-	// the root of their number
+	// begin to learn exposure, white_balance and vignetting after step N
+	AppearanceStart int `json:"appearance_start"`
+	// learning rate of exposure, white_balance and vignetting, 0 to 10; it is for 30,000 steps that
+	// each step all photos, and larger for fewer steps and more photos
 	LRAppearance float64 `json:"lr_appearance"`
 	// fraction of lr_appearance left at the end; decays exponentially
 	LRAppearanceFinal float64 `json:"lr_appearance_final"`
@@ -183,8 +184,9 @@ func Default() Config {
 		VignettingReg:      0.02,
 		LRCooldown:         0,
 		LRCooldownFinal:    0.1,
+		AppearanceStart:    500,
 		LRAppearance:       2e-3,
-		LRAppearanceFinal:  0.01,
+		LRAppearanceFinal:  0.03,
 	}
 }
 
@@ -552,10 +554,9 @@ var Settings = []Setting{
 		Of:     func(c *Config) any { return &c.ScaleReg },
 	},
 	{
-		Name:  "vignetting_reg",
-		Group: "Loss",
-		Help: "with {vignetting}, weight of the square of its centre's distance from the photo's; coefficients " +
-			"that brighten have half of it",
+		Name:   "vignetting_reg",
+		Group:  "Loss",
+		Help:   "with {vignetting}, weight of the square of its centre's distance from the photo's",
 		Source: "PPISP",
 		Range:  Range{Most: math.MaxFloat32},
 		Needs:  []Need{{"vignetting", ""}},
@@ -653,10 +654,19 @@ var Settings = []Setting{
 		Of:        func(c *Config) any { return &c.LRSHN },
 	},
 	{
+		Name:  "appearance_start",
+		Group: "Learning rates",
+		Help:  "begin to learn {exposure}, {white_balance} and {vignetting} after step `N`",
+		Steps: true,
+		Range: Range{Most: math.Inf(1)},
+		Needs: []Need{{"exposure", "or white_balance or vignetting"}},
+		Of:    func(c *Config) any { return &c.AppearanceStart },
+	},
+	{
 		Name:  "lr_appearance",
 		Group: "Learning rates",
-		Help: "learning rate of {exposure}, {white_balance} and {vignetting}, 0 to 10; of a photo it is " +
-			"multiplied by the root of their number",
+		Help: "learning rate of {exposure}, {white_balance} and {vignetting}, 0 to 10; it is for 30,000 steps " +
+			"that each step all photos, and larger for fewer steps and more photos",
 		Source:    "PPISP",
 		Range:     Range{Most: math.MaxFloat32},
 		MostAsked: 10,
@@ -664,13 +674,12 @@ var Settings = []Setting{
 		Of:        func(c *Config) any { return &c.LRAppearance },
 	},
 	{
-		Name:   "lr_appearance_final",
-		Group:  "Learning rates",
-		Help:   "fraction of {lr_appearance} left at the end; decays exponentially",
-		Source: "PPISP",
-		Range:  Range{Most: 1, AboveLeast: true},
-		Needs:  []Need{{"exposure", "or white_balance or vignetting"}},
-		Of:     func(c *Config) any { return &c.LRAppearanceFinal },
+		Name:  "lr_appearance_final",
+		Group: "Learning rates",
+		Help:  "fraction of {lr_appearance} left at the end; decays exponentially",
+		Range: Range{Most: 1, AboveLeast: true},
+		Needs: []Need{{"exposure", "or white_balance or vignetting"}},
+		Of:    func(c *Config) any { return &c.LRAppearanceFinal },
 	},
 	{
 		Name:  "precision",

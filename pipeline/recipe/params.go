@@ -95,24 +95,26 @@ func (c *Config) PhotoParams(p *layout.StepParams, step, id int, flags uint32) {
 	p.ViewId = uint32(id)
 }
 
-// PPISP's schedule, which lr_appearance is for.
-const (
-	appearanceSteps  = 30000 // a run of fewer steps takes larger ones
-	appearanceWarmup = 1. / 60
-)
+// appearanceSteps are those of PPISP's runs, which lr_appearance is for: a shorter run takes larger ones.
+const appearanceSteps = 30000
 
 // AppearanceParams fills the learning rates of the photos' appearance at a step counted from 0, and Adam's constants.
+// Below 0 nothing is learnt of it yet: first splats are off by more than photos differ, and would be excused by them.
 //
 // PPISP's Adam steps all photos at once, also the n-1 out of n that have no gradient. Here a photo moves in its own steps
 // alone, as far as it would move until the next of them: its averages forget as much in one step as theirs in n, and
 // the rate is what one gradient in n steps makes of it.
 func (c *Config) AppearanceParams(p *layout.StepParams, step, photos, cameras int) {
-	at := c.progress(step)
-	rate := c.LRAppearance * appearanceSteps / float64(c.DecaySteps()) *
-		math.Pow(c.LRAppearanceFinal, at) * (0.01 + 0.99*min(1, at/appearanceWarmup))
 	rest2 := -math.Expm1(float64(photos) * math.Log(layout.AdamBeta2))
 	p.AppearanceBeta1 = float32(math.Pow(layout.AdamBeta1, float64(photos)))
 	p.AppearanceBeta2 = float32(1 - rest2)
+	if step < c.AppearanceStart {
+		p.LrAppearance, p.LrVignetting = -1, -1
+		return
+	}
+	steps := float64(max(c.DecaySteps()-c.AppearanceStart, 1))
+	rate := c.LRAppearance * appearanceSteps / steps *
+		math.Pow(c.LRAppearanceFinal, min(1, float64(step-c.AppearanceStart)/steps))
 	p.LrAppearance = float32(rate * math.Sqrt(rest2/(1-layout.AdamBeta2)))
 	p.LrVignetting = float32(rate * math.Sqrt(float64(cameras)))
 }

@@ -215,17 +215,12 @@ func (x *pixel[T]) colourBwd(g vec3[T], m, vColour *mat3[T]) (back vec3[T]) {
 	return back
 }
 
-// VignettingPenalty is reg times PPISP's penalties of vignetting, and its gradient: the centre's squared distance, mean
-// over channels, and half of the mean coefficient that brightens.
+// VignettingPenalty is reg times the squared distance of vignetting's centre, mean over channels, and its gradient.
 func VignettingPenalty[T Real](a *Appearance[T], reg T) (value T, grad Appearance[T]) {
-	for k := vignetting; k < len(a); k++ {
-		switch x := a[k]; {
-		case (k-vignetting)%channelTerms < 2:
-			value += reg * x * x / 3
-			grad[k] = reg * 2 * x / 3
-		case x > 0:
-			value += reg * x / 18
-			grad[k] = reg / 18
+	for channel := range 3 {
+		for k := vignetting + channelTerms*channel; k < vignetting+channelTerms*channel+2; k++ {
+			value += reg * a[k] * a[k] / 3
+			grad[k] = reg * 2 * a[k] / 3
 		}
 	}
 	return value, grad
@@ -235,7 +230,7 @@ func VignettingPenalty[T Real](a *Appearance[T], reg T) (value T, grad Appearanc
 type AppearanceRates struct{ Photo, Vignetting float64 }
 
 // AppearanceAdam steps what a photo has learnt, own, where a is its appearance, with the gradient of the loss and the
-// penalties; step counts from 1 how often the photo was trained on. Exposure is always learnt, the others where
+// penalty; step counts from 1 how often the photo was trained on. Exposure is always learnt, the others where
 // c has them.
 func AppearanceAdam[T Real](own, m, v, a, vA *Appearance[T], c Camera, rates AppearanceRates, reg T, adam AdamConfig,
 	step int) {

@@ -19,7 +19,7 @@ func someAppearance(r *rand.Rand) (a Appearance[float64]) {
 }
 
 // TestAppearanceGradient compares the gradients by rendering and by what a photo has learnt, through the mean over all
-// photos and with the penalties of vignetting, with central differences.
+// photos and with the penalty of vignetting, with central differences.
 func TestAppearanceGradient(t *testing.T) {
 	for _, c := range []Camera{{13, 17, true, true}, {13, 17, false, true}, {13, 17, true, false}, {13, 17, false, false}} {
 		l := newLossTrial(13, 17, 0.8, 5)

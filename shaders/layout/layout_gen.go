@@ -295,8 +295,7 @@ type StepParams struct {
 	OpacityReg float32
 	// weight of the mean scale in the loss (default 0; mcmc 0.01)
 	ScaleReg float32
-	// with vignetting, weight of the square of its centre's distance from the photo's; coefficients
-	// that brighten have half of it
+	// with vignetting, weight of the square of its centre's distance from the photo's
 	VignettingReg float32
 	// learning rate of log scales, 0 to 10; here times the root of the number of views and the
 	// cooldown
@@ -319,7 +318,7 @@ type StepParams struct {
 	PhotoFlags      uint32  // PHOTO_* bits
 	PhotoOffset     uint32  // words of `target` before the photo
 	ViewId          uint32  // which training photo this is
-	LrAppearance    float32 // of exposure and white balance; below 0: the photo's appearance is not stepped
+	LrAppearance    float32 // of exposure and white balance; below 0: the photo's is not stepped
 	LrVignetting    float32
 	AppearanceBeta1 float32 // Adam's, of a photo
 	AppearanceBeta2 float32

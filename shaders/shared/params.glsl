@@ -62,7 +62,7 @@ struct StepParams {
     uint photo_flags;       // PHOTO_* bits
     uint photo_offset;      // words of `target` before the photo
     uint view_id;           // which training photo this is
-    float lr_appearance;    // of exposure and white balance; below 0: the photo's appearance is not stepped
+    float lr_appearance;    // of exposure and white balance; below 0: the photo's is not stepped
     float lr_vignetting;
     float appearance_beta1; // Adam's, of a photo
     float appearance_beta2;

@@ -30,8 +30,7 @@
     float opacity_reg;
     // weight of the mean scale in the loss (default 0; mcmc 0.01)
     float scale_reg;
-    // with vignetting, weight of the square of its centre's distance from the photo's; coefficients
-    // that brighten have half of it
+    // with vignetting, weight of the square of its centre's distance from the photo's
     float vignetting_reg;
     // learning rate of log scales, 0 to 10; here times the root of the number of views and the
     // cooldown
