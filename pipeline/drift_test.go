@@ -144,8 +144,8 @@ func (s *driftScene) trainedPSNR(t *testing.T, d *Device, views []TrainView, cfg
 }
 
 // worst returns by how much what was learnt of the photos differs at most from the drifts, as shares: in the gain of
-// exposure, in what the white balance makes of a channel of grey, and in the factor of vignetting, root mean square over
-// a channel's pixels.
+// exposure, in what the white balance makes of a channel of grey, and in the factor of vignetting, root mean square
+// over a channel's pixels.
 func (s *driftScene) worst(table []layout.Appearance) (exposure, white, vignette float64) {
 	own, cameras := make([]ref.Appearance[float64], len(table)), make([]int, len(table))
 	for i := range table {
@@ -179,8 +179,8 @@ func (s *driftScene) worst(table []layout.Appearance) (exposure, white, vignette
 	return exposure, white, vignette
 }
 
-// representable replaces the photos by pictures of a model, which it returns without its colours: training on them finds
-// a model that is as good as 8 bits are, and nothing but the drift is left to explain.
+// representable replaces the photos by pictures of a model, which it returns without its colours: training on them
+// finds a model that is as good as 8 bits are, and nothing but the drift is left to explain.
 func (s *driftScene) representable(t *testing.T, d *Device) (grey *scene.Splats) {
 	t.Helper()
 	cfg := recipe.Default()
@@ -209,9 +209,9 @@ func (s *driftScene) representable(t *testing.T, d *Device) (grey *scene.Splats)
 	return grey
 }
 
-// TestDrift trains on photos whose exposure, white balance and vignetting are known, and wants them found within 2 %, and
-// a model that is as good as that of photos without drift. Photos have the noise of a camera: held-out PSNR is what real
-// captures have.
+// TestDrift trains on photos whose exposure, white balance and vignetting are known, and wants them found within 2 %,
+// and a model that is as good as that of photos without drift. Photos have the noise of a camera, so that held-out PSNR
+// is what real captures have.
 func TestDrift(t *testing.T) {
 	d := testDevice(t)
 	s := makeDrift(t, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1000})

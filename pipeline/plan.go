@@ -29,8 +29,8 @@ type TrainerOptions struct {
 	// Depths [n_views] are where the points begin that each camera that is trained on sees, in the training frame
 	// (scene.Capture.Depths); nil: nothing is known of it.
 	Depths []scene.Depths
-	// Photos [n_views] are where what is learnt of their appearance begins, and their cameras; nil: all begin alike, and
-	// are of one camera.
+	// Photos [n_views] are where what is learnt of their appearance begins, and their cameras; nil: all begin alike,
+	// and are of one camera.
 	Photos []PhotoStart
 	Others []*Device // devices that train the same scene together with the first one, see team
 
@@ -298,8 +298,8 @@ func (p *planner) complete(plan *Plan) *Plan {
 	return plan
 }
 
-// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of appearances
-// or of a picture.
+// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of
+// appearances or of a picture.
 func (p *planner) staging(photo int64) int64 {
 	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.appearances.bytes(),
 		min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))

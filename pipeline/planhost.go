@@ -93,8 +93,8 @@ func marginOf(budget int64) int64 { return budget / 20 }
 func withMargin(bytes int64) int64 { return bytes + bytes/19 + 1 }
 
 // comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision,
-// two copies in bytes, and what the cores that score and encode it keep. Where appearance is learnt there is also a copy
-// whose colours are corrected.
+// two copies in bytes, and what the cores that score and encode it keep. Where appearance is learnt there is also a
+// copy whose colours are corrected.
 func (p *planner) comparing() int64 {
 	perPixel := int64(12 + 2*4)
 	if p.cfg.Appearance() {

@@ -29,8 +29,8 @@ var appearanceAdamKernel = vk.Kernel{
 // AppearanceAdam binds the buffers of appearance_adam.comp.
 //
 // appearance_adam sums the gradients of the photo's exposure, white balance and vignetting over the tiles in a fixed
-// order, adds the penalty of vignetting, and steps Adam. A photo is trained on once an epoch, so each counts its own steps.
-// A learning rate below 0 says that another device steps the photo, or nobody yet.
+// order, adds the penalty of vignetting, and steps Adam. A photo is trained on once an epoch, so each counts its own
+// steps. A learning rate below 0 says that another device steps the photo, or nobody yet.
 //
 //	reads params counters correction v_correction; reads and writes appearances
 //

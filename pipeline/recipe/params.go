@@ -101,9 +101,9 @@ const appearanceSteps = 30000
 // AppearanceParams fills the learning rates of the photos' appearance at a step counted from 0, and Adam's constants.
 // Below 0 nothing is learnt of it yet: first splats are off by more than photos differ, and would be excused by them.
 //
-// PPISP's Adam steps all photos at once, also the n-1 out of n that have no gradient. Here a photo moves in its own steps
-// alone, as far as it would move until the next of them: its averages forget as much in one step as theirs in n, and
-// the rate is what one gradient in n steps makes of it.
+// PPISP's Adam steps all photos at once, also the n-1 out of n that have no gradient. Here a photo moves in its own
+// steps alone, as far as it would move until the next of them: its averages forget as much in one step as theirs in n,
+// and the rate is what one gradient in n steps makes of it.
 func (c *Config) AppearanceParams(p *layout.StepParams, step, photos, cameras int) {
 	rest2 := -math.Expm1(float64(photos) * math.Log(layout.AdamBeta2))
 	p.AppearanceBeta1 = float32(math.Pow(layout.AdamBeta1, float64(photos)))

@@ -118,7 +118,8 @@ func TestConfigNeeds(t *testing.T) {
 		set  func(c *Config, on bool)
 	}{
 		{Need{"exposure", ""}, "{exposure}", func(c *Config, on bool) { c.Exposure = on }},
-		{Need{"exposure", "or vignetting"}, "{exposure} or {vignetting}", func(c *Config, on bool) { c.Vignetting = on }},
+		{Need{"exposure", "or vignetting"}, "{exposure} or {vignetting}",
+			func(c *Config, on bool) { c.Vignetting = on }},
 		{Need{"strategy", "mcmc"}, "{strategy} mcmc", func(c *Config, on bool) {
 			c.Strategy = map[bool]string{true: "mcmc", false: "default"}[on]
 		}},

@@ -73,9 +73,9 @@ func determinants[T Real](a, da, b, db, c, dc vec3[T]) (value, derivative T) {
 	return determinant(a, b, c), determinant(da, b, c) + determinant(a, db, c) + determinant(a, b, dc)
 }
 
-// Colour is the matrix of the white balance on (r, g, b), which leaves the brightness to be restored, and its derivative
-// by latent k. It is the homography of the chromaticities: its columns are the targets of red, green and blue, times
-// what takes neutral to its own target, by Cramer's rule.
+// Colour is the matrix of the white balance on (r, g, b), which leaves the brightness to be restored, and its
+// derivative by latent k. It is the homography of the chromaticities: its columns are the targets of red, green and
+// blue, times what takes neutral to its own target, by Cramer's rule.
 func (a *Appearance[T]) Colour(k int) (m, dm mat3[T]) {
 	blue, dBlue := a.target(0, k)
 	red, dRed := a.target(1, k)
@@ -251,8 +251,8 @@ func AppearanceAdam[T Real](own, m, v, a, vA *Appearance[T], c Camera, rates App
 		{vignetting, len(own), c.Vignetting, rates.Vignetting},
 	} {
 		if part.on {
-			Adam(own[part.from:part.to], m[part.from:part.to], v[part.from:part.to], g[part.from:part.to], part.rate, adam,
-				step)
+			i, j := part.from, part.to
+			Adam(own[i:j], m[i:j], v[i:j], g[i:j], part.rate, adam, step)
 		}
 	}
 }

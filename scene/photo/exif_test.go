@@ -87,7 +87,8 @@ func TestStops(t *testing.T) {
 			}
 		}
 		blocks := [][]byte{lightBlock(order, [2]uint32{0, 50}, 400, [2]uint32{40, 10}), cameraBlock(order, "Phone", 42),
-			lightBlock(order, [2]uint32{1, 50}, 0, [2]uint32{40, 10}), lightBlock(order, [2]uint32{1, 50}, 400, [2]uint32{4, 0})}
+			lightBlock(order, [2]uint32{1, 50}, 0, [2]uint32{40, 10}),
+			lightBlock(order, [2]uint32{1, 50}, 400, [2]uint32{4, 0})}
 		for n := range whole {
 			blocks = append(blocks, whole[:n])
 		}

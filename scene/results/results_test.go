@@ -40,7 +40,8 @@ func TestMergeResults(t *testing.T) {
 		t.Errorf("per_view.json holds %v", views)
 	}
 	if err := WriteResults(dir, "gsplat",
-		[]StepScores{{8000, []ViewScore{{"a.png", 21, 0.5, nil}}, nil}, {30000, []ViewScore{{"a.png", 22, 0.5, nil}}, nil}},
+		[]StepScores{{8000, []ViewScore{{"a.png", 21, 0.5, nil}}, nil},
+			{30000, []ViewScore{{"a.png", 22, 0.5, nil}}, nil}},
 		true); err != nil {
 		t.Fatal(err)
 	}
