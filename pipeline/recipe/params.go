@@ -95,8 +95,13 @@ func (c *Config) PhotoParams(p *layout.StepParams, step, id int, flags uint32) {
 	p.ViewId = uint32(id)
 }
 
-// appearanceSteps are those of PPISP's runs, which lr_appearance is for: a shorter run takes larger ones.
-const appearanceSteps = 30000
+// appearanceSteps are those of PPISP's runs, which lr_appearance is for: a shorter run takes larger ones, up to so much
+// of a stop for a photo and of a coefficient for a camera.
+const (
+	appearanceSteps = 30000
+	mostPhotoStep   = 0.25
+	mostCameraStep  = 0.05
+)
 
 // AppearanceParams fills the learning rates of the photos' appearance at a step counted from 0, and Adam's constants.
 // Below 0 nothing is learnt of it yet: first splats are off by more than photos differ, and would be excused by them.
@@ -115,8 +120,8 @@ func (c *Config) AppearanceParams(p *layout.StepParams, step, photos, cameras in
 	steps := float64(max(c.DecaySteps()-c.AppearanceStart, 1))
 	rate := c.LRAppearance * appearanceSteps / steps *
 		math.Pow(c.LRAppearanceFinal, min(1, float64(step-c.AppearanceStart)/steps))
-	p.LrAppearance = float32(rate * math.Sqrt(rest2/(1-layout.AdamBeta2)))
-	p.LrVignetting = float32(rate * math.Sqrt(float64(cameras)))
+	p.LrAppearance = float32(min(rate*math.Sqrt(rest2/(1-layout.AdamBeta2)), mostPhotoStep))
+	p.LrVignetting = float32(min(rate*math.Sqrt(float64(cameras)), mostCameraStep))
 }
 
 // Appearance reports whether anything is learnt of how photos look, which the splats do not hold.

@@ -149,3 +149,32 @@ func TestFormerWords(t *testing.T) {
 		t.Error("a text is no number of splats")
 	}
 }
+
+// TestAppearanceRates wants nothing learnt before the start, rates that fall to their last share, and steps of a photo
+// that grow with the number of photos and not beyond their bound.
+func TestAppearanceRates(t *testing.T) {
+	c := Default()
+	at := func(step, photos int) (p layout.StepParams) {
+		c.AppearanceParams(&p, step, photos, 1)
+		return p
+	}
+	if p := at(c.AppearanceStart-1, 100); !(p.LrAppearance < 0) {
+		t.Errorf("before the start the rate is %g", p.LrAppearance)
+	}
+	first, last := at(c.AppearanceStart, 100), at(c.Iterations, 100)
+	if share := last.LrAppearance / first.LrAppearance; math.Abs(float64(share)-c.LRAppearanceFinal) > 1e-5 {
+		t.Errorf("a share of %g is left at the end, want %g", share, c.LRAppearanceFinal)
+	}
+	one := at(c.AppearanceStart, 1)
+	ratio := first.LrAppearance / one.LrAppearance
+	if !(ratio > 9 && ratio < 10) || one.LrVignetting != first.LrVignetting {
+		t.Errorf("among 100 photos a step is %g times that of one", ratio)
+	}
+	if got := math.Pow(layout.AdamBeta2, 100); math.Abs(float64(first.AppearanceBeta2)-got) > 1e-6 {
+		t.Errorf("beta2 is %g, want %g", first.AppearanceBeta2, got)
+	}
+	c.Iterations = 600
+	if p := at(c.AppearanceStart, 100); p.LrAppearance != mostPhotoStep || p.LrVignetting != mostCameraStep {
+		t.Errorf("rates of a short run: %g and %g", p.LrAppearance, p.LrVignetting)
+	}
+}
