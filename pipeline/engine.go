@@ -88,9 +88,9 @@ type engine struct {
 
 	pairs vk.Slice[layout.TilePairs] // [maxTiles] where steps count what blending takes; zero: they do not
 	// [votersOf] cameras that are trained on, with the depths of their points; only with unitCarve
-	voters    vk.Slice[layout.Voter]
-	exposures *exposures // nil: photos are compared as rendered
-	strategy  strategy
+	voters      vk.Slice[layout.Voter]
+	appearances *appearances // nil: photos are compared as rendered
+	strategy    strategy
 	// VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	verify   bool
 	sabotage func(v *view, what string) // tests: may break a buffer before it is verified
@@ -463,8 +463,8 @@ func (e *engine) close() error {
 			e.dev.Free(v)
 		}
 	}
-	if e.exposures != nil {
-		e.exposures.close()
+	if e.appearances != nil {
+		e.appearances.close()
 	}
 	e.model.close()
 	return e.pool.Close()

@@ -34,8 +34,8 @@ func (e *engine) post(f *frame, k recipe.Kind) {
 			m.Written[team.Visible][piece] = f.ran.PhaseTicket(phaseVisible(piece))
 			m.Written[team.Grads][piece] = f.ran.PhaseTicket(e.links.Pieces + 1 + piece)
 		}
-		if e.exposures != nil && f.hostParams.LrExposure >= 0 {
-			m.Row, m.RowSize = int64(f.hostParams.ViewId)*exposureBytes, exposureBytes
+		if e.appearances != nil && f.hostParams.LrAppearance >= 0 {
+			m.Row, m.RowSize = int64(f.hostParams.ViewId)*appearanceBytes, appearanceBytes
 		}
 	case recipe.Render:
 		m.Written[team.Visible][0] = f.ran.PhaseTicket(0)

@@ -11,7 +11,7 @@ import (
 // group is the devices that train one model, a member each. One device alone is a group as well, and no team.
 type group struct {
 	members []*member  // the first one's device makes pictures
-	maps    *vk.Shared // colour maps of the photos that a team learns; nil otherwise
+	looks   *vk.Shared // what a team learns of the photos' appearance; nil otherwise
 }
 
 // each calls f for one member after the other, until an error.
@@ -70,7 +70,7 @@ func (g *group) join() error {
 		records = min(records, m.splats)
 	}
 	joined, err := team.New(devices, team.Options{
-		Records: records, AbsGrads: engines[0].strategy.absgrad, InFlight: inFlight, Common: g.maps,
+		Records: records, AbsGrads: engines[0].strategy.absgrad, InFlight: inFlight, Common: g.looks,
 	})
 	if err != nil {
 		return err
@@ -154,8 +154,8 @@ func (g *group) closeAll() (err error) {
 	for _, m := range g.members {
 		err = errors.Join(err, m.close())
 	}
-	if g.maps != nil {
-		err = errors.Join(err, g.maps.Close())
+	if g.looks != nil {
+		err = errors.Join(err, g.looks.Close())
 	}
 	return err
 }

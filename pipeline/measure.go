@@ -19,7 +19,7 @@ func (t *Trainer) Hold() {
 	for _, rate := range c.SplatRates() {
 		*rate = 0
 	}
-	c.LRExposure, c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 0, 1, 0
+	c.LRAppearance, c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 0, 1, 0
 }
 
 // Measure holds the model and times steps. The configured number of steps must leave room for bench.Options.Total of

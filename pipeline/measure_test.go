@@ -25,7 +25,7 @@ func TestMeasure(t *testing.T) {
 		"absgrad": func(c *recipe.Config) { c.AbsGrad, c.GrowGrad2D = true, recipe.AbsGradThreshold },
 		"bands":   func(*recipe.Config) {},
 		"mcmc": func(c *recipe.Config) {
-			c.Strategy, c.MaxSplats, c.ResetEvery, c.Exposure = recipe.StrategyMCMC, 4000, 0, true
+			c.Strategy, c.MaxSplats, c.ResetEvery, c.Vignetting = recipe.StrategyMCMC, 4000, 0, true
 			c.OpacityReg, c.ScaleReg = 0.01, 0.01
 		},
 	} {
@@ -111,7 +111,7 @@ func checkCounts(t *testing.T, c bench.Counts, splats, bands int, cfg *recipe.Co
 }
 
 // small are the passes whose cost is next to nothing.
-var small = []string{"begin", "fill tallies" /* of a second band */, "scan_spine", "exposure_adam"}
+var small = []string{"begin", "fill tallies" /* of a second band */, "scan_spine", "find_appearance", "appearance_adam"}
 
 func checkCosted(t *testing.T, m bench.Measurement) {
 	t.Helper()

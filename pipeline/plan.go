@@ -29,6 +29,9 @@ type TrainerOptions struct {
 	// Depths [n_views] are where the points begin that each camera that is trained on sees, in the training frame
 	// (scene.Capture.Depths); nil: nothing is known of it.
 	Depths []scene.Depths
+	// Photos [n_views] are where what is learnt of their appearance begins, and their cameras; nil: all begin alike,
+	// and are of one camera.
+	Photos []PhotoStart
 	Others []*Device // devices that train the same scene together with the first one, see team
 
 	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
@@ -62,7 +65,7 @@ type Plan struct {
 // DevicePlan is the device's share of a plan, in bytes.
 type DevicePlan struct {
 	Budget int64 `json:"budget"`
-	// parameters, moments and statistics at the ceiling, and the colour maps of photos
+	// parameters, moments and statistics at the ceiling, and the appearances of photos
 	Model     int64 `json:"model"`
 	Scratch   int64 `json:"scratch"`    // what a step hands from pass to pass: by splat, pixel and isect
 	Photos    int64 `json:"photos"`     // device cache of photos, and the photo of the step
@@ -136,8 +139,9 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 	if shape.has(recipe.Carve) {
 		shape.voters = phantom[layout.Voter](d.dev, len(votersOf(len(cams))), voterBytes)
 	}
-	if cfg.Exposure {
-		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
+	if cfg.Appearance() {
+		shape.appearances = &appearances{dev: d.dev,
+			table: phantom[layout.Appearance](d.dev, len(cams), appearanceBytes)}
 	}
 	p := &planner{shape: shape, cams: cams, photos: photos.LayoutOf(cams), cfg: &cfg, o: &o, splats: splats,
 		budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
@@ -271,7 +275,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.exposures.bytes(), scratch
+	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.appearances.bytes(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.votersBytes()
 	if p.unified {
 		d.Total += d.Staging
@@ -289,15 +293,15 @@ func (p *planner) complete(plan *Plan) *Plan {
 		scratch = d.Scratch
 	}
 	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() +
-		p.shape.exposures.bytes() + scratch
+		p.shape.appearances.bytes() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
 
-// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of exposures
-// or of a picture.
+// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of
+// appearances or of a picture.
 func (p *planner) staging(photo int64) int64 {
-	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes(),
+	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.appearances.bytes(),
 		min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
 }
 

@@ -64,7 +64,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		h.Staging = plan.Device.Staging
 	}
 	if n := int64(p.shape.world.size()); n > 1 { // the others' is about as much; packets of all between all
-		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.exposures.bytes()
+		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.appearances.bytes()
 	}
 	h.Picture = p.comparing()
 	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)
@@ -93,12 +93,12 @@ func marginOf(budget int64) int64 { return budget / 20 }
 func withMargin(bytes int64) int64 { return bytes + bytes/19 + 1 }
 
 // comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision,
-// two copies in bytes, and what the cores that score and encode it keep. With colour maps there are also the photo in
-// single precision and the render as it was.
+// two copies in bytes, and what the cores that score and encode it keep. Where appearance is learnt there is also a
+// copy whose colours are corrected.
 func (p *planner) comparing() int64 {
 	perPixel := int64(12 + 2*4)
-	if p.cfg.Exposure {
-		perPixel += 2 * 12
+	if p.cfg.Appearance() {
+		perPixel += 12
 	}
 	return perPixel*int64(p.shape.drawn.maxPixels) + metric.CompareBytes()
 }

@@ -171,10 +171,10 @@ func TestPlanCountsAll(t *testing.T) {
 		}
 	}
 	plain, with := plans[0], plans[1]
-	tables := int64(len(many)) * exposureBytes
+	tables := int64(len(many)) * appearanceBytes
 	if with.Ceiling != plain.Ceiling || with.Device.Model-plain.Device.Model != tables ||
 		with.Device.Start-plain.Device.Start < tables {
-		t.Errorf("colour maps of %d bytes: %+v, without %+v", tables, with.Device, plain.Device)
+		t.Errorf("appearances of %d bytes: %+v, without %+v", tables, with.Device, plain.Device)
 	}
 }
 

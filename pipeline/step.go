@@ -35,8 +35,9 @@ type view struct {
 	partials      vk.Slice[[3]float32]           // [tiles]
 	counted       vk.Slice[[3]float32]           // [tiles], empty without masks and alpha loss
 	vShown        vk.Slice[[4]float32]           // [P]
-	unexposed     vk.Slice[[4]float32]           // [P] with exposure
-	vAffine       vk.Slice[[4]float32]           // [tiles][3]
+	correction    vk.Slice[layout.Correction]    // [1] with appearance
+	uncorrected   vk.Slice[[4]float32]           // [P] likewise
+	vCorrection   vk.Slice[[4]float32]           // [tiles][7] likewise
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
 	vAbsSlots     vk.Slice[[2]float32]           // [I] with absgrad
@@ -86,7 +87,7 @@ func (v *view) recordStep() {
 	v.project() // chunks -> projected extents depth_keys
 	v.forwardAndBack()
 	v.projectBwdAdam() // v_projected projected chunks -> chunks
-	v.exposureAdam()   // v_affine exposures -> exposures
+	v.appearanceAdam() // v_correction correction appearances -> appearances
 	v.verifyModel("project_bwd_adam")
 }
 
@@ -119,13 +120,16 @@ func (v *view) forwardAndBack() {
 // there replaces v.shown, which the next one reads; on the way back, in the reverse order, it replaces v.vShown.
 func (v *view) comparePhoto() {
 	v.shown = v.render
-	v.expose() // shown exposures -> shown; this and the two others of exposure only where it is learnt
-	v.loss()   // shown target -> ssim_maps partials counted
+	// appearances -> correction; this and the three others of appearance only where it is learnt
+	v.findAppearance()
+	v.applyAppearance() // shown correction -> shown
+	v.loss()            // shown target -> ssim_maps partials counted
 	if v.links == nil {
 		v.finish(true) // counters partials counted -> report. No later pass fails or counts: it runs beside loss_grad
 	}
-	v.lossGrad()  // shown target ssim_maps -> v_shown
-	v.exposeBwd() // v_shown exposures, what expose read -> v_shown v_affine
+	v.lossGrad() // shown target ssim_maps -> v_shown
+	// v_shown correction, what apply_appearance read -> v_shown v_correction
+	v.applyAppearanceBwd()
 }
 
 // recordRender lists the making of a picture.

@@ -15,10 +15,9 @@ type shared struct {
 	firstOf vk.Slice[uint32]    // [devices + 1] first of a device's splats among those that the view sees
 	// [views + 1] likewise, of the gradients that come back; only differences are used
 	backOf   vk.Slice[uint32]
-	packs    []team.Packet             // packets as they are made, by view, and the gradients that go back, by device
-	vViews   vk.Slice[float32]         // [views][R][9] gradients of the device's own splats
-	vAbsView vk.Slice[float32]         // [views][R][2] with absgrad
-	maps     vk.Slice[layout.Exposure] // [photos] with exposure
+	packs    []team.Packet     // packets as they are made, by view, and the gradients that go back, by device
+	vViews   vk.Slice[float32] // [views][R][9] gradients of the device's own splats
+	vAbsView vk.Slice[float32] // [views][R][2] with absgrad
 }
 
 // piece is number k of n equal ones of a packet. inParts has it copied by several dispatches, each about as long as the
@@ -52,8 +51,8 @@ func (v *view) recordTeamStep() {
 	// packets -> v_views, counts of the share, or failed
 	v.exchange(team.Grads, l.Pieces, v.settle, v.takeGrads, v.putGrads)
 	v.stepOfViews() // v_views index_of chunks -> chunks
-	// v_affine exposures -> exposures, unless the step failed anywhere
-	v.exposureAdam()
+	// v_correction correction appearances -> appearances, unless the step failed anywhere
+	v.appearanceAdam()
 	v.verifyModel("project_bwd_adam_views")
 	v.finish(true) // not before the others are known to have done the step
 }

@@ -79,9 +79,12 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	if n := len(o.Depths); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("start training: %d depths for %d cameras", n, len(cams))
 	}
+	if n := len(o.Photos); n > 0 && n != len(cams) {
+		return nil, fmt.Errorf("start training: starts of %d photos for %d cameras", n, len(cams))
+	}
 	t := &Trainer{
 		training: training{
-			cfg: cfg, sceneScale: sceneScale, cams: cams, start: s.first,
+			cfg: cfg, sceneScale: sceneScale, cams: cams, cameras: cameraCount(o.Photos), start: s.first,
 			carves: slices.Contains(trainKinds(&cfg, &o), recipe.Carve),
 		},
 		o: o, memoryLimited: -1, level: cfg.Level(s.step), ctx: context.Background(),
@@ -103,8 +106,8 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	t.next.Number = 1
 	t.progress.Splats = s.splats
 	sources := photos.Shared(source, len(t.members))
-	if cfg.Exposure {
-		if t.extra, err = t.addExposures(len(t.cams)); err != nil {
+	if cfg.Appearance() {
+		if t.extra, err = t.addAppearances(firstAppearances(len(t.cams), t.o.Photos, cfg)); err != nil {
 			return err
 		}
 	}

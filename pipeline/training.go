@@ -14,6 +14,7 @@ type training struct {
 	sceneScale float64
 	cams       []scene.Camera
 	start      int  // splats that training starts with: what the schedule of their number begins at
+	cameras    int  // that took the photos
 	carves     bool // floaters are carved before refinements
 }
 
@@ -27,7 +28,7 @@ func (r *training) setParams(g *group, m *member, f *frame, u recipe.Unit, views
 		var p layout.StepParams
 		r.viewOfUnit(&p, g, m, u, view)
 		if slices.Contains(views[:w], view) {
-			p.LrExposure = notStepped
+			p.LrAppearance = notStepped
 		}
 		f.peers.set(w, &p)
 	}
@@ -43,6 +44,7 @@ func (r *training) viewOfUnit(p *layout.StepParams, g *group, m *member, u recip
 	p.SeedLo, p.SeedHi = uint32(r.cfg.Seed), uint32(r.cfg.Seed>>32)^at.salt()
 	r.cfg.OptimiserParams(p, u.Step, r.sceneScale, at.size())
 	r.cfg.PhotoParams(p, u.Step, view, m.photos.flags[view])
+	r.cfg.AppearanceParams(p, u.Step, len(r.cams), r.cameras)
 	r.cfg.StrategyParams(p, u.Step, r.sceneScale, at.size())
 	p.TargetSplats = 0
 	switch {

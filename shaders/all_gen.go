@@ -6,6 +6,9 @@ import "vksplat/vk"
 
 // All lists every kernel in name order.
 var All = []*vk.Kernel{
+	&appearanceAdamKernel,
+	&applyAppearanceKernel,
+	&applyAppearanceBwdKernel,
 	&beginKernel,
 	&benchCopyKernel,
 	&benchFmaKernel,
@@ -15,9 +18,7 @@ var All = []*vk.Kernel{
 	&countPairsKernel,
 	&countTilesKernel,
 	&emitIsectsKernel,
-	&exposeKernel,
-	&exposeBwdKernel,
-	&exposureAdamKernel,
+	&findAppearanceKernel,
 	&finishKernel,
 	&joinPacketsKernel,
 	&lookKernel,

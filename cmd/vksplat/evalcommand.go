@@ -59,8 +59,6 @@ func evalTable(o *evaluate.Options) []option {
 		integer(&o.Iteration, "iteration", "measure OUT's model of step `N` (default 0: the last)"),
 		integer(&o.TestEvery, "test-every", "hold out every `N`th photo (default: as trained, else 8)"),
 		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
-		truth(&o.Exposure, "exposure",
-			"fit exposure on a photo's left half, measure on the right (default: as trained)"),
 		truth(&o.Antialiased, "antialiased",
 			"compensate opacity for the pixel filter (default: as the file says)"),
 		other(&o.Origin, "origin",

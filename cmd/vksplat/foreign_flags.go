@@ -12,7 +12,7 @@ import (
 const (
 	noPriors   = "depth and normal priors are not here"
 	noPoses    = "poses are not optimised here"
-	exposure   = "--exposure fits a colour map of each photo"
+	exposure   = "--exposure --white-balance --vignetting learn the colours of each photo"
 	frameStays = "models keep the capture's own frame"
 	photoCache = "photos are cached under --max-ram and --max-vram"
 	lensRead   = "the lens is the capture's, and every kind is read"
@@ -187,12 +187,10 @@ var foreignTable = []struct {
 	{absent("--lr-means-final X is a share of --lr-means"), "position-lr-final"},
 	{absent("the rate of means falls over all steps", "1", "1.0"), "position-lr-delay-mult"},
 	{idle("the rate of means falls over all steps"), "position-lr-max-steps"},
-	{absent("--lr-exposure-final X is a share of --lr-exposure"), "exposure-lr-final"},
-	{absent("the rate of exposure begins in full", "0", "0.0"), "exposure-lr-delay-steps exposure-lr-delay-mult"},
+	{absent("exposure is learnt by another model: --lr-appearance"),
+		"exposure-lr-final exposure-lr-delay-steps exposure-lr-delay-mult"},
 	{idle("there is one optimiser, which skips nothing"), "optimizer-type"},
-	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
-		return as("--exposure", "--lr-exposure", v)
-	}}, "exposure-lr-init"},
+	{&foreignFlag{mean: func(string, *foreignLine) meaning { return as("--exposure") }}, "exposure-lr-init"},
 	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning { // of SH above degree 0 there: a twentieth
 		x, err := strconv.ParseFloat(v, 64)
 		if err != nil {
@@ -222,7 +220,9 @@ var foreignTable = []struct {
 	{absent("random points fill the space that the cameras see"), "init-extent"},
 	{absent("refinement goes on after a reset", "0"), "pause-refine-after-reset"},
 	{absentSwitch("embeddings of photos are not here; " + exposure), "app-opt"},
-	{absent("bilateral grids are not here; "+exposure, "None"), "post-processing bilateral-grid-shape"},
+	{chosenBy(map[string][]string{"ppisp": {"--exposure", "--white-balance", "--vignetting"}, "none": nil},
+		"bilateral grids are not here; "+exposure), "post-processing"},
+	{absent("bilateral grids are not here; " + exposure), "bilateral-grid-shape"},
 	{absent(noPoses), "pose-opt-lr pose-opt-reg"},
 	{absent("embeddings of photos are not here; " + exposure), "app-opt-lr app-opt-reg app-embed-dim"},
 	{idle("vksplat eval OUT --lpips-weights FILE measures LPIPS"), "lpips-net"},
@@ -307,11 +307,13 @@ var foreignTable = []struct {
 	// Of LichtFeld Studio and OpenSplat.
 	{turned("--antialiased"), "enable-mip"},
 	{turned("--exposure"), "exposure-correction"},
+	{turned("--exposure", "--white-balance", "--vignetting"), "ppisp"},
 	{turned("--init", "random"), "random"},
 	{turned("--random-background"), "bg-modulation"},
 	{chosenBy(map[string][]string{"solidcolor": nil, "random": {"--random-background"},
 		"modulation": {"--random-background"}}, "--background and --random-background choose it"), "bg-mode"},
-	{absentSwitch("PPISP is not here; " + exposure), "ppisp ppisp-controller ppisp-freeze no-ppisp-exif-exposure"},
+	{absentSwitch("PPISP is here without its controller; " + exposure),
+		"ppisp-controller ppisp-freeze no-ppisp-exif-exposure"},
 	{absentSwitch("sparsity is not here; --max-splats N limits the model"), "enable-sparsity"},
 	{absent("sparsity is not here; --max-splats N limits the model"),
 		"sparsify-steps init-rho prune-ratio sparsity-method"},

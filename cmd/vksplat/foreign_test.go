@@ -21,7 +21,7 @@ var pasted = []struct{ name, line, want string }{
 		"scene --model_path out --iterations 30000 --test_iterations 7000,30000 --save_iterations 7000,30000 " +
 			"--checkpoint_iterations 15000 --background white --resolution auto"},
 	{"INRIA, exposure", "-s scene -m out --exposure_lr_init 0.001 --train_test_exp --antialiasing --feature_lr 0.0025",
-		"scene -m out --exposure --lr-exposure 0.001 --exposure --antialiasing --lr-sh0 0.0025 --lr-shn 0.000125"},
+		"scene -m out --exposure --exposure --antialiasing --lr-sh0 0.0025 --lr-shn 0.000125"},
 	{"INRIA, all of the optimisation", "-s scene -m out --sh_degree 3 --position_lr_init 0.00016 --opacity_lr 0.025 " +
 		"--scaling_lr 0.005 --rotation_lr 0.001 --percent_dense 0.01 --lambda_dssim 0.2 --densification_interval 100 " +
 		"--opacity_reset_interval 3000 --densify_from_iter 500 --densify_until_iter 15000 " +
@@ -43,7 +43,7 @@ var pasted = []struct{ name, line, want string }{
 			"--tb_every 100 --lr-shn 1e-4"},
 	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt --app_opt --depth_loss --batch_size 4",
 		"refused: flag --pose_opt: poses are not optimised here\n" +
-			"flag --app_opt: embeddings of photos are not here; --exposure fits a colour map of each photo\n" +
+			"flag --app_opt: embeddings of photos are not here; " + exposure + "\n" +
 			"flag --depth_loss: depth and normal priors are not here\n" +
 			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
 	{"gsplat, as in its README", "CUDA_VISIBLE_DEVICES=0 python3.10 examples/simple_trainer.py default --data_dir d " +
@@ -71,7 +71,7 @@ var pasted = []struct{ name, line, want string }{
 	{"LichtFeld", "-d scene -o out --headless --eval --save-eval-images --strategy mcmc --max-cap 1000000 -i 30000 -r 4",
 		"scene -m out --eval --strategy mcmc --max-cap 1000000 --iterations 30000 -r 4"},
 	{"LichtFeld, long", "--data-path scene --output-path out --iter 30000 --enable-mip --bg-mode random --ppisp",
-		"refused: flag --ppisp: PPISP is not here; " + exposure},
+		"scene --model-path out --iter 30000 --antialiased --random-background --exposure --white-balance --vignetting"},
 	{"OpenSplat", "opensplat scene -n 2000 -d 2 -m out -o splat.ply", "scene --iterations 2000 --downscale 2 -m out " +
 		"--export splat.ply"},
 	{"OpenSplat, long", "--input scene --num-iters 2000 -m out --output splat.ply --val --num-downscales 2 " +

@@ -154,7 +154,7 @@ func TestScoreIsTheFiles(t *testing.T) {
 		{"mixed", false, []string{"--precision=mixed"}},
 		{"white", false, []string{"--background=white"}},
 		{"near plane", false, []string{"--near=0.5"}},
-		{"exposure", false, []string{"--exposure"}},
+		{"appearance", false, []string{"--exposure", "--white-balance", "--vignetting", "--appearance-start=5"}},
 		{"with floaters", false, []string{"--carve=0"}},
 		{"low degree", false, []string{"--sh-degree-interval=1000"}},
 		{"two devices", false, []string{"--devices=" + device + "," + device}},

@@ -200,9 +200,9 @@ var passCosts = map[string]func(w *work) Cost{
 		keys := w.passes * w.tilePasses * w.isects
 		return moved(16*keys, 80*keys)
 	},
-	"tile_offsets": func(w *work) Cost { return moved(8*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
-	"rasterize":    costRasterize,
-	"expose":       func(w *work) Cost { return moved(2*pixelBytes*w.pixels, 9*w.pixels) },
+	"tile_offsets":     func(w *work) Cost { return moved(8*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
+	"rasterize":        costRasterize,
+	"apply_appearance": func(w *work) Cost { return moved(2*pixelBytes*w.pixels, 60*w.pixels) },
 	"loss": func(w *work) Cost {
 		c := moved(w.pixels*(pixelBytes+4+mapBytes)+12*w.tiles, ssimInstructions*w.pixels)
 		c.SharedWords = ssimWords * w.tiles
@@ -213,10 +213,10 @@ var passCosts = map[string]func(w *work) Cost{
 		c.SharedWords = ssimGradWords * w.tiles
 		return c
 	},
-	"expose_bwd":       func(w *work) Cost { return moved(3*pixelBytes*w.pixels, 40*w.pixels) },
-	"rasterize_bwd":    costRasterizeBwd,
-	"reduce_slots":     costReduce,
-	"project_bwd_adam": costOptimise, "project_bwd_adam_mixed": costOptimise,
+	"apply_appearance_bwd": func(w *work) Cost { return moved(3*pixelBytes*w.pixels, 180*w.pixels) },
+	"rasterize_bwd":        costRasterizeBwd,
+	"reduce_slots":         costReduce,
+	"project_bwd_adam":     costOptimise, "project_bwd_adam_mixed": costOptimise,
 	"finish": func(w *work) Cost { return moved(12*w.tiles, 3*w.tiles) },
 	// Several devices. Of all views together a device sends and gets about as many splats as one view shows: of each
 	// its own share.

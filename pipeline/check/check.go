@@ -31,7 +31,7 @@ const longVariable = "VKSPLAT_LONG"
 func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(),
-		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
+		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), appearanceCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(), rankedCases(),
 		refineKernelCases(), carveCases(), resetCases(),
 		relocationCases(), mcmcCases(), packetCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),

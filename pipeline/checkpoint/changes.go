@@ -61,15 +61,18 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 	case cfg.Precision != h.Config.Precision:
 		return refused(fmt.Sprintf("give %s %s, or train anew", fault.Setting("precision"), h.Config.Precision),
 			"a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision)
-	case cfg.Exposure && !h.Config.Exposure:
-		return refused("leave out "+fault.Setting("exposure")+", or train anew",
-			"a run without %s cannot go on with it", fault.Setting("exposure"))
-	case !cfg.Exposure && h.Config.Exposure:
-		return refused("give "+fault.Setting("exposure")+", or train anew",
-			"a run with %s cannot go on without it", fault.Setting("exposure"))
-	case cfg.Exposure && photos != c.exposures():
+	case cfg.Appearance() && !h.Config.Appearance():
+		return refused("leave out "+appearanceOf(&cfg)+", or train anew",
+			"a run without %s cannot go on with it", appearanceOf(&cfg))
+	case !cfg.Appearance() && h.Config.Appearance():
+		return refused("give "+appearanceOf(&h.Config)+", or train anew",
+			"a run with %s cannot go on without it", appearanceOf(&h.Config))
+	case cfg.Appearance() && c.appearances() == 0:
+		return refused("train anew", "it has the colour maps of an earlier version, which %s has replaced",
+			appearanceOf(&cfg))
+	case cfg.Appearance() && photos != c.appearances():
 		return refused("give the photos that the run was started with, or train anew",
-			"the exposures of %d photos cannot become those of %d", c.exposures(), photos)
+			"the appearance of %d photos cannot become that of %d", c.appearances(), photos)
 	case cfg.Iterations < h.Step:
 		return refused(fmt.Sprintf("give %s %d or more, or resume from an earlier checkpoint",
 			fault.Setting("iterations"), h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
@@ -77,10 +80,24 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 	return nil
 }
 
-// exposures returns how many photos have an exposure in the checkpoint.
-func (c *File) exposures() int {
+// appearanceOf names what cfg learns of photos' appearance.
+func appearanceOf(cfg *recipe.Config) string {
+	var names []string
+	for _, x := range []struct {
+		on   bool
+		name string
+	}{{cfg.Exposure, "exposure"}, {cfg.WhiteBalance, "white-balance"}, {cfg.Vignetting, "vignetting"}} {
+		if x.on {
+			names = append(names, fault.Setting(x.name))
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// appearances returns of how many photos the checkpoint has the appearance.
+func (c *File) appearances() int {
 	for _, t := range c.Tensors() {
-		if t.Name == ExposuresTensor && len(t.Shape) > 0 {
+		if t.Name == AppearancesTensor && len(t.Shape) > 0 {
 			return t.Shape[0]
 		}
 	}

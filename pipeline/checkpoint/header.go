@@ -183,8 +183,8 @@ func DeviceList(list []DeviceRecord) string {
 	return strings.Join(texts, " + ")
 }
 
-// ExposuresTensor is the name of the photos' colour maps in a checkpoint.
-const ExposuresTensor = "exposures"
+// AppearancesTensor is the name of what was learnt of the photos' appearance in a checkpoint.
+const AppearancesTensor = "appearances"
 
 // RanShort begins the deviation of a run whose ceiling had to come down.
 const RanShort = "memory ran short"

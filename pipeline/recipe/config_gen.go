@@ -49,14 +49,9 @@ type Config struct {
 	OpacityReg float64 `json:"opacity_reg"`
 	// weight of the mean scale in the loss (default 0; mcmc 0.01)
 	ScaleReg float64 `json:"scale_reg"`
-	// learn a colour correction for each photo; a 3x4 matrix
+	// learn the exposure of each photo, from what its EXIF says on; their mean is zero: the model has
+	// the brightness of the mean photo
 	Exposure bool `json:"exposure"`
-	// with exposure, learning rate of the corrections, 0 to 10
-	LRExposure float64 `json:"lr_exposure"`
-	// with exposure, weight of the corrections' mean squared distance from the identity
-	ExposureReg float64 `json:"exposure_reg"`
-	// fraction of lr_exposure left at the end; decays exponentially
-	LRExposureFinal float64 `json:"lr_exposure_final"`
 	// learning rate of positions, times the scene's size, 0 to 10
 	LRMeans float64 `json:"lr_means"`
 	// fraction of lr_means left at the end; decays exponentially
@@ -111,13 +106,27 @@ type Config struct {
 	// in every training step, move each channel of the background by a random number between -X and X;
 	// it may leave 0 to 1
 	BackgroundNoise float64 `json:"background_noise"`
+	// learn the white balance of each photo; their mean is zero: the model has the colours of the mean
+	// photo
+	WhiteBalance bool `json:"white_balance"`
+	// learn how each camera darkens its photos away from the centre
+	Vignetting bool `json:"vignetting"`
 	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
+	// with vignetting, weight of the square of its centre's distance from the photo's
+	VignettingReg float64 `json:"vignetting_reg"`
 	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
 	// run that is extended goes on with the last ones
 	LRCooldown float64 `json:"lr_cooldown"`
 	// share X of the learning rates left after lr_cooldown
 	LRCooldownFinal float64 `json:"lr_cooldown_final"`
+	// begin to learn exposure, white_balance and vignetting after step N
+	AppearanceStart int `json:"appearance_start"`
+	// learning rate of exposure, white_balance and vignetting, 0 to 10; it is for 30,000 steps that
+	// each step all photos, and larger for fewer steps and more photos
+	LRAppearance float64 `json:"lr_appearance"`
+	// fraction of lr_appearance left at the end; decays exponentially
+	LRAppearanceFinal float64 `json:"lr_appearance_final"`
 
 	unlisted
 }
@@ -143,9 +152,6 @@ func Default() Config {
 		OpacityReg:         0,
 		ScaleReg:           0,
 		Exposure:           false,
-		LRExposure:         0.01,
-		ExposureReg:        0.01,
-		LRExposureFinal:    0.1,
 		LRMeans:            1.6e-4,
 		LRMeansFinal:       0.01,
 		LRLogScales:        5e-3,
@@ -172,9 +178,15 @@ func Default() Config {
 		GrowFactor:         1.05,
 		NoiseLR:            5e5,
 		BackgroundNoise:    0,
+		WhiteBalance:       false,
+		Vignetting:         false,
 		Huber:              0,
+		VignettingReg:      0.02,
 		LRCooldown:         0,
 		LRCooldownFinal:    0.1,
+		AppearanceStart:    500,
+		LRAppearance:       2e-3,
+		LRAppearanceFinal:  0.03,
 	}
 }
 
@@ -191,6 +203,7 @@ var Sources = [][2]string{
 		"the threshold is the one that gsplat advises"},
 	{"Bulo", "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
 	{"Huber", "Huber: Robust Estimation of a Location Parameter, 1964, here scaled to the slope of L1"},
+	{"PPISP", "PPISP, arXiv 2601.18336, CVPR 2026, without its response curve"},
 	{"Brush", "ArthurBrussee/brush"},
 	{"Splatfacto", "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
 }
@@ -317,11 +330,27 @@ var Settings = []Setting{
 		Of:     func(c *Config) any { return &c.InitScale },
 	},
 	{
-		Name:   "exposure",
-		Group:  "Training",
-		Help:   "learn a colour correction for each photo; a 3x4 matrix",
-		Source: "INRIA",
+		Name:  "exposure",
+		Group: "Training",
+		Help: "learn the exposure of each photo, from what its EXIF says on; their mean is zero: the model has " +
+			"the brightness of the mean photo",
+		Source: "PPISP",
 		Of:     func(c *Config) any { return &c.Exposure },
+	},
+	{
+		Name:  "white_balance",
+		Group: "Training",
+		Help: "learn the white balance of each photo; their mean is zero: the model has the colours of the mean " +
+			"photo",
+		Source: "PPISP",
+		Of:     func(c *Config) any { return &c.WhiteBalance },
+	},
+	{
+		Name:   "vignetting",
+		Group:  "Training",
+		Help:   "learn how each camera darkens its photos away from the centre",
+		Source: "PPISP",
+		Of:     func(c *Config) any { return &c.Vignetting },
 	},
 	{
 		Name:  "strategy",
@@ -525,12 +554,13 @@ var Settings = []Setting{
 		Of:     func(c *Config) any { return &c.ScaleReg },
 	},
 	{
-		Name:  "exposure_reg",
-		Group: "Loss",
-		Help:  "with {exposure}, weight of the corrections' mean squared distance from the identity",
-		Range: Range{Most: math.MaxFloat32},
-		Needs: []Need{{"exposure", ""}},
-		Of:    func(c *Config) any { return &c.ExposureReg },
+		Name:   "vignetting_reg",
+		Group:  "Loss",
+		Help:   "with {vignetting}, weight of the square of its centre's distance from the photo's",
+		Source: "PPISP",
+		Range:  Range{Most: math.MaxFloat32},
+		Needs:  []Need{{"vignetting", ""}},
+		Of:     func(c *Config) any { return &c.VignettingReg },
 	},
 	{
 		Name:      "lr_means",
@@ -624,23 +654,32 @@ var Settings = []Setting{
 		Of:        func(c *Config) any { return &c.LRSHN },
 	},
 	{
-		Name:      "lr_exposure",
-		Group:     "Learning rates",
-		Help:      "with {exposure}, learning rate of the corrections, 0 to 10",
-		Source:    "INRIA",
-		Range:     Range{Most: math.MaxFloat32},
-		MostAsked: 10,
-		Needs:     []Need{{"exposure", ""}},
-		Of:        func(c *Config) any { return &c.LRExposure },
+		Name:  "appearance_start",
+		Group: "Learning rates",
+		Help:  "begin to learn {exposure}, {white_balance} and {vignetting} after step `N`",
+		Steps: true,
+		Range: Range{Most: math.Inf(1)},
+		Needs: []Need{{"exposure", "or white_balance or vignetting"}},
+		Of:    func(c *Config) any { return &c.AppearanceStart },
 	},
 	{
-		Name:   "lr_exposure_final",
-		Group:  "Learning rates",
-		Help:   "fraction of {lr_exposure} left at the end; decays exponentially",
-		Source: "INRIA",
-		Range:  Range{Most: 1, AboveLeast: true},
-		Needs:  []Need{{"exposure", ""}},
-		Of:     func(c *Config) any { return &c.LRExposureFinal },
+		Name:  "lr_appearance",
+		Group: "Learning rates",
+		Help: "learning rate of {exposure}, {white_balance} and {vignetting}, 0 to 10; it is for 30,000 steps " +
+			"that each step all photos, and larger for fewer steps and more photos",
+		Source:    "PPISP",
+		Range:     Range{Most: math.MaxFloat32},
+		MostAsked: 10,
+		Needs:     []Need{{"exposure", "or white_balance or vignetting"}},
+		Of:        func(c *Config) any { return &c.LRAppearance },
+	},
+	{
+		Name:  "lr_appearance_final",
+		Group: "Learning rates",
+		Help:  "fraction of {lr_appearance} left at the end; decays exponentially",
+		Range: Range{Most: 1, AboveLeast: true},
+		Needs: []Need{{"exposure", "or white_balance or vignetting"}},
+		Of:    func(c *Config) any { return &c.LRAppearanceFinal },
 	},
 	{
 		Name:  "precision",
@@ -655,6 +694,9 @@ var Settings = []Setting{
 // settingParams fills the members of StepParams that are settings. scene is the scene's scale,
 // rate what learning rates are multiplied by in this step.
 func (c *Config) settingParams(p *layout.StepParams, scene, rate float64) {
+	p.Exposure = layout.Bit(c.Exposure)
+	p.WhiteBalance = layout.Bit(c.WhiteBalance)
+	p.Vignetting = layout.Bit(c.Vignetting)
 	p.RevisedOpacity = layout.Bit(c.RevisedOpacity)
 	p.GrowGrad2d = float32(c.GrowGrad2D)
 	p.GrowScale = float32(scene * c.GrowScale)
@@ -665,7 +707,7 @@ func (c *Config) settingParams(p *layout.StepParams, scene, rate float64) {
 	p.AlphaLoss = float32(c.AlphaLoss)
 	p.OpacityReg = float32(c.OpacityReg)
 	p.ScaleReg = float32(c.ScaleReg)
-	p.ExposureReg = float32(c.ExposureReg)
+	p.VignettingReg = float32(c.VignettingReg)
 	p.LrLogScales = float32(rate * c.LRLogScales)
 	p.LrQuats = float32(rate * c.LRQuats)
 	p.LrLogitOpacity = float32(rate * c.LRLogitOpacity)

@@ -93,5 +93,36 @@ func (c *Config) BackgroundOf(step int) (rgb [3]float32) {
 func (c *Config) PhotoParams(p *layout.StepParams, step, id int, flags uint32) {
 	p.PhotoFlags = flags
 	p.ViewId = uint32(id)
-	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.DecaySteps()))))
 }
+
+// appearanceSteps are those of PPISP's runs, which lr_appearance is for: a shorter run takes larger ones, up to so much
+// of a stop for a photo and of a coefficient for a camera.
+const (
+	appearanceSteps = 30000
+	mostPhotoStep   = 0.25
+	mostCameraStep  = 0.05
+)
+
+// AppearanceParams fills the learning rates of the photos' appearance at a step counted from 0, and Adam's constants.
+// Below 0 nothing is learnt of it yet: first splats are off by more than photos differ, and would be excused by them.
+//
+// PPISP's Adam steps all photos at once, also the n-1 out of n that have no gradient. Here a photo moves in its own
+// steps alone, as far as it would move until the next of them: its averages forget as much in one step as theirs in n,
+// and the rate is what one gradient in n steps makes of it.
+func (c *Config) AppearanceParams(p *layout.StepParams, step, photos, cameras int) {
+	rest2 := -math.Expm1(float64(photos) * math.Log(layout.AdamBeta2))
+	p.AppearanceBeta1 = float32(math.Pow(layout.AdamBeta1, float64(photos)))
+	p.AppearanceBeta2 = float32(1 - rest2)
+	if step < c.AppearanceStart {
+		p.LrAppearance, p.LrVignetting = -1, -1
+		return
+	}
+	steps := float64(max(c.DecaySteps()-c.AppearanceStart, 1))
+	rate := c.LRAppearance * appearanceSteps / steps *
+		math.Pow(c.LRAppearanceFinal, min(1, float64(step-c.AppearanceStart)/steps))
+	p.LrAppearance = float32(min(rate*math.Sqrt(rest2/(1-layout.AdamBeta2)), mostPhotoStep))
+	p.LrVignetting = float32(min(rate*math.Sqrt(float64(cameras)), mostCameraStep))
+}
+
+// Appearance reports whether anything is learnt of how photos look, which the splats do not hold.
+func (c *Config) Appearance() bool { return c.Exposure || c.WhiteBalance || c.Vignetting }

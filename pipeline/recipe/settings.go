@@ -85,12 +85,23 @@ func numberText(x float64) string {
 	return fmt.Sprintf("%g", x)
 }
 
-// Need is what a setting has no effect without: another that is on or above 0, or that is a word. shadergen has made
-// sure that there is one of that name.
+// Need is what a setting has no effect without: another that is on or above 0, or that is a word. A word that begins
+// with "or " names other switches, any of which will do. shadergen has made sure that there are those of these names.
 type Need struct{ Setting, Word string }
+
+// switches returns the names of several switches of which one is needed, nil for another need.
+func (n Need) switches() []string {
+	if others, several := strings.CutPrefix(n.Word, "or "); several {
+		return append([]string{n.Setting}, strings.Split(others, " or ")...)
+	}
+	return nil
+}
 
 // Met reports whether c has it.
 func (n Need) Met(c *Config) bool {
+	if list := n.switches(); list != nil {
+		return slices.ContainsFunc(list, func(name string) bool { return Need{Setting: name}.Met(c) })
+	}
 	switch p := SettingNamed(n.Setting).Of(c).(type) {
 	case *bool:
 		return *p
@@ -106,6 +117,9 @@ func (n Need) Met(c *Config) bool {
 
 // String is what is needed, with the setting's name in braces.
 func (n Need) String() string {
+	if list := n.switches(); list != nil {
+		return "{" + strings.Join(list, "} or {") + "}"
+	}
 	if n.Word != "" {
 		return "{" + n.Setting + "} " + n.Word
 	}

@@ -15,7 +15,7 @@ import (
 const firstConfig = `{"iterations":30000,"seed":42,"sh_degree":3,"sh_degree_interval":1000,"background":[0,0,0],` +
 	`"random_background":false,"precision":"full","antialiased":false,"near":0.01,"carve":0.7,"num_downscales":0,` +
 	`"resolution_schedule":3000,"ssim_same":false,"ssim_lambda":0.2,"alpha_loss":0,"opacity_reg":0,"scale_reg":0,` +
-	`"exposure":false,"lr_exposure":0.01,"exposure_reg":0.01,"lr_exposure_final":0.1,"lr_means":0.00016,` +
+	`"exposure":false,"lr_means":0.00016,` +
 	`"lr_means_final":0.01,"lr_log_scales":0.005,"lr_quats":0.001,"lr_logit_opacities":0.05,"lr_sh0":0.0025,` +
 	`"lr_shn":0.000125,"init_opacity":0.1,"init_scale":1,"strategy":"3dgs","max_splats":0,"splats":0,` +
 	`"refine_start":500,"refine_stop":15000,"refine_every":100,"reset_every":3000,"absgrad":false,` +
@@ -118,6 +118,8 @@ func TestConfigNeeds(t *testing.T) {
 		set  func(c *Config, on bool)
 	}{
 		{Need{"exposure", ""}, "{exposure}", func(c *Config, on bool) { c.Exposure = on }},
+		{Need{"exposure", "or vignetting"}, "{exposure} or {vignetting}",
+			func(c *Config, on bool) { c.Vignetting = on }},
 		{Need{"strategy", "mcmc"}, "{strategy} mcmc", func(c *Config, on bool) {
 			c.Strategy = map[bool]string{true: "mcmc", false: "default"}[on]
 		}},
@@ -145,5 +147,34 @@ func TestFormerWords(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"splats":"many"}`), &c); err == nil {
 		t.Error("a text is no number of splats")
+	}
+}
+
+// TestAppearanceRates wants nothing learnt before the start, rates that fall to their last share, and steps of a photo
+// that grow with the number of photos and not beyond their bound.
+func TestAppearanceRates(t *testing.T) {
+	c := Default()
+	at := func(step, photos int) (p layout.StepParams) {
+		c.AppearanceParams(&p, step, photos, 1)
+		return p
+	}
+	if p := at(c.AppearanceStart-1, 100); !(p.LrAppearance < 0) {
+		t.Errorf("before the start the rate is %g", p.LrAppearance)
+	}
+	first, last := at(c.AppearanceStart, 100), at(c.Iterations, 100)
+	if share := last.LrAppearance / first.LrAppearance; math.Abs(float64(share)-c.LRAppearanceFinal) > 1e-5 {
+		t.Errorf("a share of %g is left at the end, want %g", share, c.LRAppearanceFinal)
+	}
+	one := at(c.AppearanceStart, 1)
+	ratio := first.LrAppearance / one.LrAppearance
+	if !(ratio > 9 && ratio < 10) || one.LrVignetting != first.LrVignetting {
+		t.Errorf("among 100 photos a step is %g times that of one", ratio)
+	}
+	if got := math.Pow(layout.AdamBeta2, 100); math.Abs(float64(first.AppearanceBeta2)-got) > 1e-6 {
+		t.Errorf("beta2 is %g, want %g", first.AppearanceBeta2, got)
+	}
+	c.Iterations = 600
+	if p := at(c.AppearanceStart, 100); p.LrAppearance != mostPhotoStep || p.LrVignetting != mostCameraStep {
+		t.Errorf("rates of a short run: %g and %g", p.LrAppearance, p.LrVignetting)
 	}
 }

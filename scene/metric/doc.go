@@ -1,3 +1,3 @@
-// Package metric compares pictures: PSNR, SSIM, the weights of LPIPS, and the corrections of colour and exposure that
-// some protocols apply before.
+// Package metric compares pictures: PSNR, SSIM, the weights of LPIPS, and the corrections of colour that some
+// protocols apply before.
 package metric

@@ -3,6 +3,7 @@ package photo
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -73,6 +74,56 @@ func TestTakenWith(t *testing.T) {
 	if got := TakenWith("none"); got != "" {
 		t.Errorf("no file is taken with %q", got)
 	}
+}
+
+// TestStops reads how much light photos got, and nothing where EXIF does not have all of it.
+func TestStops(t *testing.T) {
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		whole := lightBlock(order, [2]uint32{1, 50}, 400, [2]uint32{40, 10})
+		for name, data := range withExif(t, whole) {
+			got, known := Stops(scenetest.PhotoFile(t, "photo", data))
+			if want := math.Log2(400. / 50 / 16); !known || math.Abs(got-want) > 1e-12 {
+				t.Errorf("%s, %v: %g, %t, want %g", name, order, got, known, want)
+			}
+		}
+		blocks := [][]byte{lightBlock(order, [2]uint32{0, 50}, 400, [2]uint32{40, 10}), cameraBlock(order, "Phone", 42),
+			lightBlock(order, [2]uint32{1, 50}, 0, [2]uint32{40, 10}),
+			lightBlock(order, [2]uint32{1, 50}, 400, [2]uint32{4, 0})}
+		for n := range whole {
+			blocks = append(blocks, whole[:n])
+		}
+		for i, block := range blocks {
+			for name, data := range withExif(t, block) {
+				if got, known := Stops(scenetest.PhotoFile(t, "photo", data)); known {
+					t.Errorf("%s, block %d: %g", name, i, got)
+				}
+			}
+		}
+	}
+}
+
+// lightBlock is an EXIF block with an exposure time, a sensitivity and an f-number.
+func lightBlock(order binary.AppendByteOrder, time [2]uint32, iso uint16, f [2]uint32) []byte {
+	head := "II*\x00"
+	if order == binary.AppendByteOrder(binary.BigEndian) {
+		head = "MM\x00*"
+	}
+	entry := func(b []byte, tag, kind uint16) []byte {
+		return order.AppendUint32(order.AppendUint16(order.AppendUint16(b, tag), kind), 1)
+	}
+	b := order.AppendUint32([]byte(head), 8)
+	b = order.AppendUint16(b, 1)
+	b = order.AppendUint32(entry(b, tagExif, 4), 26)
+	b = order.AppendUint32(b, 0)
+	b = order.AppendUint16(b, 3) // at 26
+	b = order.AppendUint32(entry(b, tagExposureTime, 5), 68)
+	b = order.AppendUint32(entry(b, tagFNumber, 5), 76)
+	b = order.AppendUint16(order.AppendUint16(entry(b, tagSensitivity, 3), iso), 0)
+	b = order.AppendUint32(b, 0)
+	for _, x := range [4]uint32{time[0], time[1], f[0], f[1]} { // at 68
+		b = order.AppendUint32(b, x)
+	}
+	return b
 }
 
 // cameraBlock is an EXIF block with the model of a camera and a focal length in tenths of millimetres.

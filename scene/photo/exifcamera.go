@@ -2,57 +2,90 @@ package photo
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 )
 
-// Tags of EXIF that tell cameras and lenses apart.
+// Tags of EXIF that tell cameras and lenses apart, and how much light a photo got.
 const (
-	tagMake        = 0x10f
-	tagModel       = 0x110
-	tagExif        = 0x8769
-	tagFocalLength = 0x920a
-	tagLensModel   = 0xa434
+	tagMake         = 0x10f
+	tagModel        = 0x110
+	tagExposureTime = 0x829a
+	tagFNumber      = 0x829d
+	tagExif         = 0x8769
+	tagSensitivity  = 0x8827
+	tagFocalLength  = 0x920a
+	tagLensModel    = 0xa434
 )
 
 // TakenWith names the camera that a photo was taken with, its lens and the focal length, as EXIF has them; "" where it
 // says nothing. It is there to compare: photos with the same text may share a calibration.
 func TakenWith(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	data := exifOf(f, info.Size())
-	var order binary.ByteOrder = binary.LittleEndian
-	switch {
-	case len(data) < 8:
-		return ""
-	case string(data[:4]) == "MM\x00*":
-		order = binary.BigEndian
-	case string(data[:4]) != "II*\x00":
-		return ""
-	}
-	first := exifTags(data, order, order.Uint32(data[4:]))
-	second := map[uint16]string{}
-	if at, has := first[tagExif]; has {
-		var offset uint32
-		if _, err := fmt.Sscan(at, &offset); err == nil {
-			second = exifTags(data, order, offset)
-		}
-	}
+	first, second := exifFolders(path)
 	parts := []string{first[tagMake], first[tagModel], second[tagLensModel], second[tagFocalLength]}
 	if strings.Join(parts, "") == "" {
 		return ""
 	}
 	return strings.Join(parts, "|")
+}
+
+// Stops returns the base-2 logarithm of what the settings of a photo multiply the scene's light by: of exposure time
+// times ISO sensitivity by the square of the f-number. known is false where EXIF does not have all three.
+func Stops(path string) (stops float64, known bool) {
+	_, tags := exifFolders(path)
+	time, iso, f := fraction(tags[tagExposureTime]), fraction(tags[tagSensitivity]), fraction(tags[tagFNumber])
+	if !(time > 0 && iso > 0 && f > 0) {
+		return 0, false
+	}
+	return math.Log2(time * iso / (f * f)), true
+}
+
+// fraction reads a number or a fraction; 0 is what it makes of anything else.
+func fraction(text string) float64 {
+	above, below, _ := strings.Cut(text, "/")
+	x, err := strconv.ParseUint(above, 10, 32)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(cmp.Or(below, "1"), 10, 32)
+	if err != nil || n == 0 {
+		return 0
+	}
+	return float64(x) / float64(n)
+}
+
+// exifFolders reads the two folders of tags in a photo's EXIF block, empty ones where there are none.
+func exifFolders(path string) (first, second map[uint16]string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil
+	}
+	defer f.Close() // only read from
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	data := exifOf(f, info.Size())
+	var order binary.ByteOrder = binary.LittleEndian
+	switch {
+	case len(data) < 8:
+		return nil, nil
+	case string(data[:4]) == "MM\x00*":
+		order = binary.BigEndian
+	case string(data[:4]) != "II*\x00":
+		return nil, nil
+	}
+	first = exifTags(data, order, order.Uint32(data[4:]))
+	if at, err := strconv.ParseUint(first[tagExif], 10, 32); err == nil {
+		second = exifTags(data, order, uint32(at))
+	}
+	return first, second
 }
 
 // exifOf returns the EXIF block of a photo, a small TIFF file; nil where there is none.
@@ -72,9 +105,9 @@ func exifOf(r io.ReaderAt, size int64) []byte {
 	return bytes.TrimPrefix(exif, []byte("Exif\x00\x00"))
 }
 
-// exifTags reads the texts, offsets and fractions of a folder of tags.
+// exifTags reads the texts, whole numbers and fractions of a folder of tags.
 func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]string {
-	const typeText, typeLong, typeFraction, entrySize = 2, 4, 5, 12
+	const typeText, typeShort, typeLong, typeFraction, entrySize = 2, 3, 4, 5, 12
 	tags := map[uint16]string{}
 	at := uint64(offset)
 	if at+2 > uint64(len(data)) {
@@ -98,6 +131,8 @@ func exifTags(data []byte, order binary.ByteOrder, offset uint32) map[uint16]str
 				text = data[value : value+count]
 			}
 			tags[order.Uint16(e)] = strings.TrimSpace(strings.Trim(string(text[:min(count, uint64(len(text)))]), "\x00"))
+		case typeShort:
+			tags[order.Uint16(e)] = fmt.Sprint(order.Uint16(e[8:]))
 		case typeLong:
 			tags[order.Uint16(e)] = fmt.Sprint(value)
 		case typeFraction:

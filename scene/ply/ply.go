@@ -19,7 +19,7 @@ type Meta struct {
 	Background  *[3]float32 // colour that it was trained on, 0..1; nil leaves the comment out
 	// near plane that it was trained with, the median camera distance being 1; 0 leaves the comment out: DefaultNear
 	Near     float64
-	Exposure bool     // trained with a colour map for each photo, which the splats do not hold
+	Exposure bool     // trained with the photos' exposure, white balance or vignetting, which the splats do not hold
 	Comments []string // further comments, one line each
 }
 

@@ -13,7 +13,12 @@ type ViewScore struct {
 	Name string  // of the photo
 	PSNR float64 // dB
 	SSIM float64
+	// of the rendering after the affine colour map that fits the photo best; nil: not measured
+	Corrected *Corrected
 }
+
+// Corrected is the quality of a view after a correction of its colours.
+type Corrected struct{ PSNR, SSIM float64 }
 
 // StepScores are the held-out views at one training step.
 type StepScores struct {
@@ -27,19 +32,24 @@ type StepScores struct {
 const maxPSNR = 100
 
 // inriaMean and inriaViews are the values of results.json and per_view.json.
-// LPIPS, INRIA's third key, is absent because it is not measured. The protocol is added, and how the model was drawn.
+// LPIPS, INRIA's third key, is absent because it is not measured; scores
+// after colour correction have gsplat's names. The protocol is added, and how the model was drawn.
 type inriaMean struct {
 	SSIM     float64
 	PSNR     float64
-	Protocol string `json:"protocol"`
-	Drawn    *Drawn `json:"drawn,omitempty"`
+	CCPSNR   *float64 `json:"cc_psnr,omitempty"`
+	CCSSIM   *float64 `json:"cc_ssim,omitempty"`
+	Protocol string   `json:"protocol"`
+	Drawn    *Drawn   `json:"drawn,omitempty"`
 }
 
 type inriaViews struct {
 	SSIM     map[string]float64
 	PSNR     map[string]float64
-	Protocol string `json:"protocol"`
-	Drawn    *Drawn `json:"drawn,omitempty"`
+	CCPSNR   map[string]float64 `json:"cc_psnr,omitempty"`
+	CCSSIM   map[string]float64 `json:"cc_ssim,omitempty"`
+	Protocol string             `json:"protocol"`
+	Drawn    *Drawn             `json:"drawn,omitempty"`
 }
 
 // Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
@@ -50,6 +60,19 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 	}
 	n := float64(len(s.Views))
 	return psnr / n, ssim / n
+}
+
+// CorrectedMean returns the means of the scores after colour correction; nil: not all views have them.
+func CorrectedMean(views []ViewScore) *Corrected {
+	var sum Corrected
+	for _, v := range views {
+		if v.Corrected == nil {
+			return nil
+		}
+		sum.PSNR += math.Min(v.Corrected.PSNR, maxPSNR) / float64(len(views))
+		sum.SSIM += v.Corrected.SSIM / float64(len(views))
+	}
+	return &sum
 }
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's keys: ours_<step> -> SSIM, PSNR, of a
@@ -65,7 +88,8 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
-		views := inriaViews{make(map[string]float64), make(map[string]float64), protocol, s.Drawn}
+		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
+			CCSSIM: map[string]float64{}, Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,
@@ -73,13 +97,20 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			}
 			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
 			views.SSIM[v.Name] = v.SSIM
+			if c := v.Corrected; c != nil {
+				views.CCPSNR[v.Name], views.CCSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
+			}
 		}
 		key := MethodName(s.Step)
 		if means[key] != nil {
 			continue // measured since, by another protocol
 		}
 		psnr, ssim := s.Mean()
-		means[key], perView[key] = inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}, views
+		mean := inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}
+		if c := CorrectedMean(s.Views); c != nil {
+			mean.CCPSNR, mean.CCSSIM = &c.PSNR, &c.SSIM
+		}
+		means[key], perView[key] = mean, views
 	}
 	return writeResults(dir, means, perView)
 }

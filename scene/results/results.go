@@ -63,9 +63,8 @@ type Drawn struct {
 	NearUnits   float64    `json:"near_units"` // the same in the capture's units
 	Background  [3]float32 `json:"background"`
 	Antialiased bool       `json:"antialiased"`
-	Exposure    bool       `json:"exposure_fitted"` // on the left half of each photo, and the right half is measured
-	Masked      bool       `json:"masked"`          // pixels that masks leave out do not count
-	Photos      string     `json:"photos"`          // their size, as in "64x48"
+	Masked      bool       `json:"masked"` // pixels that masks leave out do not count
+	Photos      string     `json:"photos"` // their size, as in "64x48"
 }
 
 // String words it.
@@ -73,9 +72,6 @@ func (d *Drawn) String() string {
 	text := fmt.Sprintf("near plane %g, background %g,%g,%g", d.Near, d.Background[0], d.Background[1], d.Background[2])
 	if d.Antialiased {
 		text += ", antialiased"
-	}
-	if d.Exposure {
-		text += ", exposure fitted on the left half of each photo and measured on the right"
 	}
 	if d.Masked {
 		text += ", masked pixels left out"

@@ -49,6 +49,11 @@ const (
 	PhotoMasked = 1 // mask bits follow the pixels; pixels whose bit is 0 do not count
 	PhotoPacked = 2 // RGB8, three bytes a pixel: it is opaque
 
+	// Numbers of a photo's appearance: exposure, then white balance, then vignetting; see appearance.glsl.
+	AppearanceNumbers = 24
+	WhiteBalance      = 1
+	Vignetting        = 9
+
 	// Camera models.
 	CameraPinhole = 0
 	CameraFisheye = 1
@@ -176,15 +181,25 @@ const (
 	EllipsoidSigmas = 1.5
 )
 
-// Exposure is GLSL's Exposure, 152 bytes; in expose, expose_bwd, exposure_adam.
+// Appearance is GLSL's Appearance, 300 bytes; in appearance_adam, find_appearance.
 //
-// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with its optimiser's state.
-type Exposure struct {
-	Affine [12]float32
-	M      [12]float32 // first moments
-	V      [12]float32 // second moments
+// What a training photo has learnt of how its camera changed it (appearance.glsl), with its optimiser's state.
+type Appearance struct {
+	Own    [24]float32
+	M      [24]float32 // first moments
+	V      [24]float32 // second moments
 	Bias1  float32     // 1 - beta1^t, t the times that this photo was trained on
 	Bias2  float32     // 1 - beta2^t
+	Camera float32     // a whole number: photos of one camera share their vignetting
+}
+
+// Correction is GLSL's Correction, 136 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, find_appearance.
+//
+// What is done to the picture of a step.
+type Correction struct {
+	Own    [24]float32 // as in Appearance, of mean zero over all photos, and of the whole camera
+	Gain   float32     // 2^exposure
+	Colour [9]float32  // of white balance: on (r, g, b), column by column
 }
 
 // MapRows is GLSL's MapRows, 8 bytes; in lpips_conv, lpips_distance, lpips_input, lpips_pool.
@@ -246,7 +261,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 276 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 300 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, emit_isects, find_appearance, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -256,6 +271,14 @@ type StepParams struct {
 	Step   uint32
 	SeedLo uint32
 	SeedHi uint32
+	// learn the exposure of each photo, from what its EXIF says on; their mean is zero: the model has
+	// the brightness of the mean photo
+	Exposure uint32
+	// learn the white balance of each photo; their mean is zero: the model has the colours of the mean
+	// photo
+	WhiteBalance uint32
+	// learn how each camera darkens its photos away from the centre
+	Vignetting uint32
 	// give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)
 	RevisedOpacity uint32
 	// grow splats whose mean 2D gradient is above X; in units of half the image
@@ -277,8 +300,8 @@ type StepParams struct {
 	OpacityReg float32
 	// weight of the mean scale in the loss (default 0; mcmc 0.01)
 	ScaleReg float32
-	// with exposure, weight of the corrections' mean squared distance from the identity
-	ExposureReg float32
+	// with vignetting, weight of the square of its centre's distance from the photo's
+	VignettingReg float32
 	// learning rate of log scales, 0 to 10; here times the root of the number of views and the
 	// cooldown
 	LrLogScales float32
@@ -297,10 +320,13 @@ type StepParams struct {
 	InvBias1     float32 // 1/(1 - beta1^t)
 	InvSqrtBias2 float32 // 1/sqrt(1 - beta2^t)
 	// The photo.
-	PhotoFlags  uint32  // PHOTO_* bits
-	PhotoOffset uint32  // words of `target` before the photo
-	ViewId      uint32  // which training photo this is
-	LrExposure  float32 // below 0: the photo's colour map is not stepped
+	PhotoFlags      uint32  // PHOTO_* bits
+	PhotoOffset     uint32  // words of `target` before the photo
+	ViewId          uint32  // which training photo this is
+	LrAppearance    float32 // of exposure and white balance; below 0: the photo's is not stepped
+	LrVignetting    float32
+	AppearanceBeta1 float32 // Adam's, of a photo
+	AppearanceBeta2 float32
 	// Strategies.
 	PruneScale    float32 // largest scale above which a splat is pruned, world units; 0: never
 	ResetLogit    float32 // ceiling of logit opacities after a reset
@@ -337,7 +363,7 @@ type TilePairs struct {
 	VisitsBwd uint32
 }
 
-// View is GLSL's View, 108 bytes; in begin, carve, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, emit_isects, find_appearance, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -368,12 +394,17 @@ type Voter struct {
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Exposure{})-152]
-	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Affine)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.M)-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.V)-96]
-	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Bias1)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Bias2)-148]
+	_ = [1]struct{}{}[unsafe.Sizeof(Appearance{})-300]
+	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.Own)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.M)-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.V)-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.Bias1)-288]
+	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.Bias2)-292]
+	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.Camera)-296]
+	_ = [1]struct{}{}[unsafe.Sizeof(Correction{})-136]
+	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Own)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Gain)-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Colour)-100]
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
@@ -409,50 +440,56 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-276]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-300]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedLo)-116]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedHi)-120]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-124]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-128]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-132]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-136]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-140]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Huber)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-148]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-152]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-156]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-160]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ExposureReg)-164]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-168]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-172]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-176]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-180]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-184]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-188]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-192]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-196]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-200]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoOffset)-204]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-212]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-216]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-220]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-224]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-228]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-232]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-236]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-240]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-244]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-248]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-268]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-272]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Exposure)-124]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.WhiteBalance)-128]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Vignetting)-132]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-136]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-140]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-144]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-148]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-152]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Huber)-156]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-160]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-168]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-172]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.VignettingReg)-176]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-180]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-184]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-188]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-196]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-200]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoOffset)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrAppearance)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrVignetting)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta1)-232]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta2)-236]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-240]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-272]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-276]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-280]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-284]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-288]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-292]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-296]
 	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]

@@ -49,6 +49,11 @@ const uint STAT_ROWS = 2u;
 const uint PHOTO_MASKED = 1u;   // mask bits follow the pixels; pixels whose bit is 0 do not count
 const uint PHOTO_PACKED = 2u;   // RGB8, three bytes a pixel: it is opaque
 
+// Numbers of a photo's appearance: exposure, then white balance, then vignetting; see appearance.glsl.
+const uint APPEARANCE_NUMBERS = 24u;
+const uint WHITE_BALANCE = 1u;
+const uint VIGNETTING = 9u;
+
 // Camera models.
 const uint CAMERA_PINHOLE = 0u;
 const uint CAMERA_FISHEYE = 1u;

@@ -28,13 +28,21 @@ struct Voter {
     float median;
 };
 
-// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with its optimiser's state.
-struct Exposure {
-    float affine[12];
-    float m[12];            // first moments
-    float v[12];            // second moments
-    float bias1;            // 1 - beta1^t, t the times that this photo was trained on
-    float bias2;            // 1 - beta2^t
+// What a training photo has learnt of how its camera changed it (appearance.glsl), with its optimiser's state.
+struct Appearance {
+    float own[APPEARANCE_NUMBERS];
+    float m[APPEARANCE_NUMBERS];    // first moments
+    float v[APPEARANCE_NUMBERS];    // second moments
+    float bias1;                    // 1 - beta1^t, t the times that this photo was trained on
+    float bias2;                    // 1 - beta2^t
+    float camera;                   // a whole number: photos of one camera share their vignetting
+};
+
+// What is done to the picture of a step.
+struct Correction {
+    float own[APPEARANCE_NUMBERS];  // as in Appearance, of mean zero over all photos, and of the whole camera
+    float gain;                     // 2^exposure
+    float colour[9];                // of white balance: on (r, g, b), column by column
 };
 
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
@@ -54,7 +62,10 @@ struct StepParams {
     uint photo_flags;       // PHOTO_* bits
     uint photo_offset;      // words of `target` before the photo
     uint view_id;           // which training photo this is
-    float lr_exposure;      // below 0: the photo's colour map is not stepped
+    float lr_appearance;    // of exposure and white balance; below 0: the photo's is not stepped
+    float lr_vignetting;
+    float appearance_beta1; // Adam's, of a photo
+    float appearance_beta2;
     // Strategies.
     float prune_scale;      // largest scale above which a splat is pruned, world units; 0: never
     float reset_logit;      // ceiling of logit opacities after a reset

@@ -297,6 +297,14 @@ func (c *schema) checkSetting(s *setting, all map[string]*setting) error {
 	}
 	for _, n := range s.needs {
 		other := all[n[0]]
+		if others, either := strings.CutPrefix(n[1], "or "); either {
+			for _, name := range append(strings.Split(others, " or "), n[0]) {
+				if all[name] == nil || all[name].kind != "switch" {
+					return fmt.Errorf("it needs one of several, and %s is no switch", name)
+				}
+			}
+			continue
+		}
 		if other == nil || (n[1] != "") != (other.kind == "choice") ||
 			n[1] != "" && !slices.Contains(other.words, n[1]) {
 			return fmt.Errorf("it needs %s %s, and there is no such setting or word", n[0], n[1])

@@ -41,7 +41,7 @@ type Record struct {
 
 	Background [3]float32 `json:"background"`
 	Near       float64    `json:"near"`     // in the training frame
-	Exposure   bool       `json:"exposure"` // colour maps were learnt
+	Exposure   bool       `json:"exposure"` // exposure, white balance or vignetting of the photos was learnt
 
 	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no
 	// file holds. See hiddenScores.

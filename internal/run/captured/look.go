@@ -18,10 +18,10 @@ import (
 )
 
 // DrawnOf is of views of a capture, which is in the training frame.
-func DrawnOf(config *pipeline.RenderConfig, exposure bool, c *scene.Capture, views []int) *results.Drawn {
+func DrawnOf(config *pipeline.RenderConfig, c *scene.Capture, views []int) *results.Drawn {
 	cams := Pick(c.Cameras, views)
 	return &results.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background,
-		Antialiased: config.Antialiased, Exposure: exposure, Masked: AnyMasked(cams), Photos: Resolution(cams)}
+		Antialiased: config.Antialiased, Masked: AnyMasked(cams), Photos: Resolution(cams)}
 }
 
 func AnyMasked(cams []scene.Camera) bool {

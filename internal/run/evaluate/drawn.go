@@ -34,9 +34,6 @@ func (j *Job) takeLook(synthetic bool) error {
 	if o.Config.Antialiased = info.Meta.Antialiased; o.Given("antialiased") {
 		o.Config.Antialiased = o.Antialiased
 	}
-	if !o.Given("exposure") {
-		o.Exposure = o.Exposure || info.Meta.Exposure
-	}
 	if j.origin = models.OriginOf(&info); o.Given("origin") {
 		j.origin, err = j.capture.Origin(string(o.Origin))
 	}

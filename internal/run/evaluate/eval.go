@@ -45,7 +45,6 @@ type Options struct {
 	Gt        string
 	Weights   string // file of LPIPS's; "": it is not measured
 
-	Exposure    bool
 	Antialiased bool
 	Origin      captured.OriginFlag
 	Load        captured.Options

@@ -21,7 +21,6 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/inspect"
 	"vksplat/scene/load"
-	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/scene/results"
 	"vksplat/scene/splatfile"
@@ -83,9 +82,6 @@ func (o *Options) take(rec *captured.Record, out string) (err error) {
 		}
 	}
 	rec.Options(&o.Load, o.Given)
-	if !o.Given("exposure") {
-		o.Exposure = rec.Exposure
-	}
 	return nil
 }
 
@@ -138,7 +134,7 @@ func (j *Job) openCapture(rec *captured.Record) error {
 	}
 	j.cams = captured.Pick(c.Cameras, views)
 	j.setScorer()
-	j.Result.Drawn = captured.DrawnOf(&o.Config, o.Exposure, c, views)
+	j.Result.Drawn = captured.DrawnOf(&o.Config, c, views)
 	on := j.countTrainedOn(rec, views)
 	j.Result.TrainedOn = &on
 	j.warnTrainedOn()
@@ -175,20 +171,15 @@ func pictureJob(console *cli.Console, o *Options) (*Job, error) {
 }
 
 // What comparing takes of RAM for each pixel, beside the photo: the render, its colour-corrected copy, the photo over
-// the background; with exposures also the photo and the render as it was, in single precision; a rendering from a file
-// is bytes first.
+// the background; a rendering from a file is bytes first.
 const (
 	comparedBytes = 12 + 12 + 4
-	exposedBytes  = 2 * 12
 	fileBytes     = 2 * 4
 )
 
 // perPixel is what comparing a picture takes.
 func (j *Job) perPixel() int64 {
 	n := int64(comparedBytes)
-	if j.o.Exposure {
-		n += exposedBytes
-	}
 	if j.renders != nil {
 		n += fileBytes
 	}
@@ -292,13 +283,8 @@ func (j *Job) round(ctx context.Context, plan *pipeline.HostPlan,
 	round.Strict, round.Warn, round.Draw = j.o.Load.Strict, j.console.Warn, draw
 	round.Compare = func(c *Comparison) (func(), error) {
 		c.Photo = photo.Over(c.Photo, j.o.Config.Background)
-		all := []uint32(nil)
-		if j.o.Exposure {
-			all = metric.RightHalf(nil, c.Cam.Width, c.Cam.Height)
-		}
-		render, mask := c.Comparable(j.o.Exposure)
-		c.Render = render
-		scores, err := j.scorer.scores(c.Photo, c.Render, mask, all)
+		clamp01(c.Render)
+		scores, err := j.scorer.scores(c.Photo, c.Render, c.Photo.Mask, nil)
 		if err != nil {
 			return nil, fmt.Errorf("measure %q: %w", c.Cam.Name, err)
 		}

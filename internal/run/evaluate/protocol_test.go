@@ -3,6 +3,7 @@ package evaluate
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"vksplat/internal/run/meter"
@@ -14,6 +15,7 @@ import (
 // halfRight is a photo and a rendering that differs from it in the left half alone, and the mask of the right one.
 func halfRight() (shot scene.Image, render []float32, mask []uint32) {
 	const w, h = 32, 24
+	mask = slices.Repeat([]uint32{0xffff0000}, h)
 	shot = scene.Image{Width: w, Height: h, Pix: make([]uint8, 4*w*h)}
 	for i := range shot.Pix {
 		shot.Pix[i] = uint8(40 + i*37%170)
@@ -24,7 +26,7 @@ func halfRight() (shot scene.Image, render []float32, mask []uint32) {
 			render[i] = float32(math.Mod(float64(render[i])+0.35, 1))
 		}
 	}
-	return shot, render, metric.RightHalf(nil, w, h)
+	return shot, render, mask
 }
 
 func TestScores(t *testing.T) {

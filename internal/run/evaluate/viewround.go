@@ -11,7 +11,6 @@ import (
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/metric"
-	"vksplat/scene/photo"
 	"vksplat/scene/results"
 )
 
@@ -131,27 +130,29 @@ func (e *viewRound) drain(left int) (err error) {
 	return err
 }
 
-// Comparable returns a render as it is compared with its photo, clamped to 0..1, and the pixels that count.
-func (c *Comparison) Comparable(exposure bool) ([]float32, []uint32) {
-	render, mask := c.Render, c.Photo.Mask
-	if exposure {
-		// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves
-		// of NeRF in the Wild (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
-		render = metric.ApplyExposure(metric.FitExposure(render, photo.FloatRGB(c.Photo), c.Cam.Width, c.Cam.Height,
-			mask), render)
-		mask = metric.RightHalf(mask, c.Cam.Width, c.Cam.Height)
+// Score clamps the render to 0..1 and compares it with its photo. With corrected it does so a second time, after a map
+// of colours that is fitted to the photo: a photo has an exposure and a white balance of its own, which no model knows.
+func (c *Comparison) Score(corrected bool) (v results.ViewScore, err error) {
+	clamp01(c.Render)
+	v.Name = c.Cam.Name
+	v.PSNR, v.SSIM, err = c.compare(c.Render)
+	if err == nil && corrected {
+		var render []float32
+		if render, err = metric.CorrectColors(metric.ColorAffine, c.Photo, c.Render, c.Photo.Mask); err == nil {
+			v.Corrected = &results.Corrected{}
+			v.Corrected.PSNR, v.Corrected.SSIM, err = c.compare(render)
+		}
 	}
-	clamp01(render)
-	return render, mask
+	if err != nil {
+		return results.ViewScore{}, fmt.Errorf("measure %q: %w", c.Cam.Name, err)
+	}
+	return v, nil
 }
 
-// Score compares a render, clamped to 0..1, with its photo where mask says so.
-func Score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (results.ViewScore, error) {
-	psnr, ssim, err := metric.Compare(photo, render, metric.PaddingValid, mask)
-	if err != nil {
-		return results.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
-	}
-	return results.ViewScore{Name: cam.Name, PSNR: min(psnr, meter.MaxPSNR), SSIM: ssim}, nil
+// compare returns PSNR and SSIM by gsplat's protocol.
+func (c *Comparison) compare(render []float32) (psnr, ssim float64, err error) {
+	psnr, ssim, err = metric.Compare(c.Photo, render, metric.PaddingValid, c.Photo.Mask)
+	return min(psnr, meter.MaxPSNR), ssim, err
 }
 
 func clamp01(x []float32) {

@@ -10,6 +10,9 @@ type ViewLine struct {
 	Name string `json:"name"`
 	PSNR Exact  `json:"psnr"`
 	SSIM Exact  `json:"ssim"`
+	// after the affine colour map that fits the photo best; absent where appearance is not learnt
+	CCPSNR *Exact `json:"cc_psnr,omitempty"`
+	CCSSIM *Exact `json:"cc_ssim,omitempty"`
 }
 
 // ReadSteps returns the step lines of a metrics.jsonl, thinned to about limit: one

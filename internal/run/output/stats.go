@@ -77,6 +77,9 @@ type Scores struct {
 	SSIM       float64 `json:"ssim"`
 	PSNRMedian float64 `json:"psnr_median"`
 	SSIMMedian float64 `json:"ssim_median"`
+	// means after the affine colour map that fits the photo best; absent where appearance is not learnt
+	CCPSNR *float64 `json:"cc_psnr,omitempty"`
+	CCSSIM *float64 `json:"cc_ssim,omitempty"`
 }
 
 // Summarise takes means and medians over the views.
@@ -85,7 +88,11 @@ func Summarise(views []results.ViewScore) *Scores {
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
 	}
-	return &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
+	s := &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
+	if c := results.CorrectedMean(views); c != nil {
+		s.CCPSNR, s.CCSSIM = &c.PSNR, &c.SSIM
+	}
+	return s
 }
 
 func mean(x []float64) float64 {

@@ -121,12 +121,11 @@ func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, e
 		return drawn, nil
 	}
 	c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], r.Config.Background), Render: render}
-	made, mask := c.Comparable(r.Config.Exposure)
-	if _, err := evaluate.Score(c.Cam, c.Photo, made, mask); err != nil {
+	if _, err := c.Score(r.Config.Appearance()); err != nil {
 		return drawn, nil
 	}
 	if dir, err := os.MkdirTemp("", "vksplat-rehearsal-"); err == nil {
-		_ = photo.WriteSheet(filepath.Join(dir, captured.PictureNames([]scene.Camera{*cam})[0]), c.Photo, made)
+		_ = photo.WriteSheet(filepath.Join(dir, captured.PictureNames([]scene.Camera{*cam})[0]), c.Photo, c.Render)
 		_ = os.RemoveAll(dir)
 	}
 	// several photos are compared at once

@@ -32,6 +32,9 @@ func (r *Run) equip(ctx context.Context) error {
 		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(),
 		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
+	if r.Config.Appearance() {
+		options.Photos = photoStarts(cams)
+	}
 	splats, err := r.planStart(cams, &options)
 	if err != nil {
 		return err

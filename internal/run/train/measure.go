@@ -112,9 +112,7 @@ type evaluation struct {
 func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	r := e.run
 	c.Photo = photo.Over(c.Photo, r.Config.Background)
-	var mask []uint32
-	c.Render, mask = c.Comparable(r.Config.Exposure)
-	view, err := evaluate.Score(c.Cam, c.Photo, c.Render, mask)
+	view, err := c.Score(r.Config.Appearance())
 	if err != nil {
 		return nil, err
 	}
@@ -165,5 +163,5 @@ func (r *Run) pictureFiles() map[string]string {
 func (r *Run) drawn() *results.Drawn {
 	c := &r.Config
 	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
-	return captured.DrawnOf(&config, c.Exposure, r.Capture, r.Test)
+	return captured.DrawnOf(&config, r.Capture, r.Test)
 }

@@ -28,6 +28,10 @@ type EvalLine struct {
 	Seconds    meter.Rounded    `json:"seconds"` // of training
 	Views      []meter.ViewLine `json:"views"`
 
+	// means after the affine colour map that fits the photo best; absent where appearance is not learnt
+	CCPSNR *meter.Rounded `json:"cc_psnr,omitempty"`
+	CCSSIM *meter.Rounded `json:"cc_ssim,omitempty"`
+
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
 
@@ -172,8 +176,15 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []results.Vie
 	e := EvalLine{Event: meter.EventEval, Step: step, PSNR: meter.Rounded(s.PSNR), SSIM: meter.Rounded(s.SSIM),
 		PSNRMedian: meter.Rounded(s.PSNRMedian), SSIMMedian: meter.Rounded(s.SSIMMedian),
 		Splats: splats, Seconds: meter.Rounded(m.secondsBefore + seconds), Drawn: drawn}
+	if s.CCPSNR != nil {
+		e.CCPSNR, e.CCSSIM = (*meter.Rounded)(s.CCPSNR), (*meter.Rounded)(s.CCSSIM)
+	}
 	for _, v := range views {
-		e.Views = append(e.Views, meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM)})
+		line := meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM)}
+		if c := v.Corrected; c != nil {
+			line.CCPSNR, line.CCSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
+		}
+		e.Views = append(e.Views, line)
 	}
 	m.keep(e)
 	return &e, cli.WriteLine(m.f, e)
@@ -185,7 +196,11 @@ func (m *metricsLog) scores() []results.StepScores {
 	for _, e := range m.evals {
 		s := results.StepScores{Step: e.Step, Drawn: e.Drawn}
 		for _, v := range e.Views {
-			s.Views = append(s.Views, results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)})
+			view := results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)}
+			if v.CCPSNR != nil && v.CCSSIM != nil {
+				view.Corrected = &results.Corrected{PSNR: float64(*v.CCPSNR), SSIM: float64(*v.CCSSIM)}
+			}
+			s.Views = append(s.Views, view)
 		}
 		list = append(list, s)
 	}

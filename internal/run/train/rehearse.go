@@ -194,6 +194,9 @@ func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, er
 		if o.Depths != nil {
 			o.Depths = pick(o.Depths, views)
 		}
+		if o.Photos != nil {
+			o.Photos = pick(o.Photos, views)
+		}
 		if !r.plan.Device.PhotoAll { // most steps of the run bring their photo to the device
 			o.PhotoBytes = -1
 		}

@@ -55,7 +55,7 @@ func (r *Run) startModel(step int) (finish func() error, err error) {
 	}
 	meta := ply.Meta{Generator: "vksplat " + cli.Version(), Step: step, Seed: r.Config.Seed,
 		Antialiased: r.Config.Antialiased,
-		Background:  &r.Config.Background, Exposure: r.Config.Exposure}
+		Background:  &r.Config.Background, Exposure: r.Config.Appearance()}
 	if r.Config.Near != ply.DefaultNear {
 		meta.Near = r.Config.Near
 	}
@@ -211,6 +211,10 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 	if st.Scores != nil {
 		console.Printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR,
 			st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
+		if c := st.Scores; c.CCPSNR != nil {
+			console.Printf("the same after the affine colour map that fits the photo best: PSNR %.2f dB, SSIM %.4f\n",
+				*c.CCPSNR, *c.CCSSIM)
+		}
 		console.Printf("drawn with %s\n", r.drawn())
 		console.Printf("pictures: %s\n", r.picturesFolder(st.Step))
 	}
@@ -227,7 +231,7 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 func (r *Run) captureRecord() captured.Record {
 	c := &r.Config
 	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: []string{}, Background: c.Background,
-		Near: c.Near, Exposure: c.Exposure}
+		Near: c.Near, Exposure: c.Appearance()}
 	for _, i := range r.Test {
 		rec.HeldOut = append(rec.HeldOut, r.Capture.Cameras[i].Name)
 	}

@@ -16,22 +16,22 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// exposureTable reads a trainer's colour maps, from each of its devices alike.
-func exposureTable(t testing.TB, tr *Trainer) (table []layout.Exposure) {
+// appearanceTable reads what a trainer's photos have learnt, from each of its devices alike.
+func appearanceTable(t testing.TB, tr *Trainer) (table []layout.Appearance) {
 	t.Helper()
 	for i, m := range tr.members {
-		got, err := m.e.exposures.download()
+		got, err := m.e.appearances.download()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if table = got; i > 0 {
-			first, err := tr.e.exposures.download()
+			first, err := tr.e.appearances.download()
 			if err != nil {
 				t.Fatal(err)
 			}
 			for v := range first {
 				if first[v] != got[v] {
-					t.Errorf("the map of photo %d is %v on device %d, %v on the first", v, got[v], i, first[v])
+					t.Errorf("the appearance of photo %d is %v on device %d, %v on the first", v, got[v], i, first[v])
 				}
 			}
 		}
@@ -39,35 +39,35 @@ func exposureTable(t testing.TB, tr *Trainer) (table []layout.Exposure) {
 	return table
 }
 
-// TestTeamExposure compares the colour maps that several devices learn with those that one does. In the first step each
-// device has a photo of its own, whose map must be bit for bit what one device makes of it.
-func TestTeamExposure(t *testing.T) {
+// TestTeamAppearance compares the appearance that several devices learn with what one does. In the first step each
+// device has a photo of its own, whose appearance must be bit for bit what one device makes of it.
+func TestTeamAppearance(t *testing.T) {
 	views, init, scale, cfg := partialScene(t)
-	cfg.Iterations = 1
+	cfg.Iterations, cfg.AppearanceStart = 1, 0
 	team := teamTrainer(t, testTeam(t, 3), views, init, scale, cfg)
 	splatsAfter(t, team, 1)
-	table := exposureTable(t, team)
+	table := appearanceTable(t, team)
 	known := map[int]bool{}
 	for _, m := range team.members {
 		view := m.photos.order.at(0)
 		one := teamTrainer(t, testTeam(t, 1), views, init, scale, cfg)
 		one.photos.order.fixed = []int{view}
 		splatsAfter(t, one, 1)
-		if want := exposureTable(t, one)[view]; table[view] != want || want == identities(1)[0] {
-			t.Errorf("the map of photo %d is %v, of one device %v", view, table[view], want)
+		if want := appearanceTable(t, one)[view]; table[view] != want || want == (layout.Appearance{}) {
+			t.Errorf("the appearance of photo %d is %v, of one device %v", view, table[view], want)
 		}
 		known[view] = true
 	}
 	for v, x := range table {
-		if !known[v] && x != identities(1)[0] {
-			t.Errorf("photo %d was not trained on, its map is %v", v, x)
+		if !known[v] && x != (layout.Appearance{}) {
+			t.Errorf("photo %d was not trained on, it has %v", v, x)
 		}
 	}
 }
 
-// TestTeamExposureBytes learns colour maps on three devices in every way that must not matter. There are eight photos,
+// TestTeamAppearanceBytes learns appearance on three devices in every way that must not matter. There are eight photos,
 // one of which cannot be decoded, so that two devices have the same one now and then.
-func TestTeamExposureBytes(t *testing.T) {
+func TestTeamAppearanceBytes(t *testing.T) {
 	views, init, scale, cfg := partialScene(t)
 	cams, photos := splitViews(views)
 	bad := withoutPhoto{photos, 2}
@@ -113,12 +113,12 @@ func TestTeamExposureBytes(t *testing.T) {
 	if !twice {
 		t.Error("no two devices had the same photo: the test proves too little")
 	}
-	exposureTable(t, tr)
+	appearanceTable(t, tr)
 	want := saved(t, tr, filepath.Join(dir, "whole"))
 	same := func(name string, tr *Trainer) {
 		t.Helper()
 		splatsAfter(t, tr, cfg.Iterations)
-		exposureTable(t, tr)
+		appearanceTable(t, tr)
 		if got := saved(t, tr, filepath.Join(dir, "other")); !bytes.Equal(got, want) {
 			t.Errorf("%s: another checkpoint at the end", name)
 		}

@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// PhotoStart is what is known of how a photo was taken before anything of it is learnt.
+type PhotoStart struct {
+	Exposure float64 // log2 of what its colours are multiplied by; only differences between photos matter
+	Camera   int     // number of the camera, from 0: photos of one camera share their vignetting
+}
+
+// appearances are what the training photos have learnt of their exposure, white balance and vignetting, with the
+// optimiser's state, on the device: a part of what training is made of, as the model is. A step changes one photo's
+// row, of vignetting, too: what a camera has of that is the sum over its photos. So those of a team lie in host memory
+// that all devices reach, where no two write the same.
+type appearances struct {
+	dev    *vk.Device
+	table  vk.Slice[layout.Appearance] // [n_views]
+	common *vk.Shared                  // that the table lies in; nil with one device
+}
+
+// appearanceBytes is the size of a row of the table.
+const appearanceBytes = (3*layout.AppearanceNumbers + 3) * 4
+
+// bytes returns the size of the table; x may be nil.
+func (x *appearances) bytes() int64 {
+	if x == nil {
+		return 0
+	}
+	return x.table.Size()
+}
+
+// newAppearances makes a table of rows on a device.
+func newAppearances(dev *vk.Device, rows []layout.Appearance) (*appearances, error) {
+	x := &appearances{dev: dev}
+	var err error
+	if x.table, err = vk.Make[layout.Appearance](dev, vk.DeviceLocal, len(rows), "appearances"); err != nil {
+		return nil, err
+	}
+	if err := x.upload(rows); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	return x, nil
+}
+
+// cameraCount is the number of cameras of the photos.
+func cameraCount(starts []PhotoStart) int {
+	n := 1
+	for _, s := range starts {
+		n = max(n, s.Camera+1)
+	}
+	return n
+}
+
+// firstAppearances are the rows of n photos before the first step. Without starts all are of one camera.
+func firstAppearances(n int, starts []PhotoStart, cfg *recipe.Config) []layout.Appearance {
+	rows := make([]layout.Appearance, n)
+	for i, s := range starts {
+		rows[i].Camera = float32(s.Camera)
+		if cfg.Exposure {
+			rows[i].Own[0] = float32(s.Exposure)
+		}
+	}
+	return rows
+}
+
+// state returns the table as part of a checkpoint: [n_views][75], each row as layout.Appearance has it.
+func (x *appearances) state() checkpoint.Extra {
+	flat := vk.Cast[float32](x.table.View)
+	return checkpoint.Extra{Name: checkpoint.AppearancesTensor, Data: flat,
+		Shape: []int{x.table.N(), flat.N() / x.table.N()}}
+}
+
+// upload replaces the whole table. Nothing may be in flight.
+func (x *appearances) upload(rows []layout.Appearance) (err error) {
+	if len(rows) != x.table.N() {
+		return fmt.Errorf("load appearances: %d rows for %d photos", len(rows), x.table.N())
+	}
+	staging, err := vk.Make[layout.Appearance](x.dev, vk.Upload, x.table.N(), "appearances staging")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.dev.Free(staging.View)) }()
+	copy(vk.Host(staging), rows)
+	r := vk.NewRecorder(x.dev)
+	r.Copy(x.table.View, staging.View)
+	return runOnce(x.dev, r, "load appearances")
+}
+
+// close frees the table, but for what is common to several devices.
+func (x *appearances) close() error {
+	if x.common != nil {
+		return nil
+	}
+	return x.dev.Free(x.table.View)
+}
+
+// addAppearances makes the table, which begins with rows. It is state beside the splats.
+func (g *group) addAppearances(rows []layout.Appearance) (extra []checkpoint.Extra, err error) {
+	first := g.members[0].e
+	if len(g.members) == 1 {
+		first.appearances, err = newAppearances(first.dev, rows)
+	} else {
+		err = g.addCommonAppearances(rows)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []checkpoint.Extra{first.appearances.state()}, nil
+}
+
+// addCommonAppearances makes that of a team.
+func (g *group) addCommonAppearances(rows []layout.Appearance) (err error) {
+	var devices []*vk.Device
+	for _, m := range g.members {
+		devices = append(devices, m.e.dev)
+	}
+	if g.looks, err = vk.NewShared(devices, int64(len(rows))*appearanceBytes, "appearances"); err != nil {
+		return err
+	}
+	for _, m := range g.members {
+		x := &appearances{dev: m.e.dev, table: vk.Cast[layout.Appearance](g.looks.View(m.e.dev)), common: g.looks}
+		copy(vk.Host(x.table), rows)
+		m.e.appearances = x
+	}
+	return nil
+}
+
+// carryAppearances makes all devices see the table as the first has it, where they do not anyway. Nothing may be in
+// flight.
+func (g *group) carryAppearances(n int) (err error) {
+	if g.looks == nil {
+		return nil
+	}
+	for _, m := range g.members {
+		err = errors.Join(err, g.looks.Carry(g.members[0].e.dev, m.e.dev, 0, int64(n)*appearanceBytes))
+	}
+	return err
+}
+
+// notStepped is the learning rate of a photo that another device steps: one that two devices have in one step, at the
+// end of an epoch or in place of one that cannot be decoded.
+const notStepped = -1
+
+// appearanceRows is the table as find_appearance reads it. A team's crosses from host memory as a whole: the table's
+// rows are read one after the other.
+func (v *view) appearanceRows() vk.Slice[layout.Appearance] {
+	if v.links == nil {
+		return v.appearances.table
+	}
+	rows := vk.ScratchOf[layout.Appearance](v.r, "appearances of the step", v.appearances.table.N())
+	v.r.Copy(rows.View, v.appearances.table.View)
+	return rows
+}

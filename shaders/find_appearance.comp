@@ -1,0 +1,55 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+// find_appearance finds what the step's photo has of exposure, white balance and vignetting. A colour that all photos
+// share belongs to the scene: exposure and white balance are the photo's own less the mean over all photos, so that
+// their mean is zero after every step of the optimiser. Vignetting belongs to a camera: it is the sum of what the
+// camera's photos have learnt of it.
+//   reads params appearances; writes correction
+// One workgroup.
+#include "appearance.glsl"
+
+layout(local_size_x = 256) in;
+
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
+layout(binding = 1, scalar) readonly buffer Appearances { Appearance appearances[]; };  // [n_views]
+layout(binding = 2, scalar) writeonly buffer Correct { Correction correction[]; };      // [1]
+layout(push_constant, scalar) uniform Push { uint n_views; };
+#include "lane_sum.glsl"
+
+shared float s_found[APPEARANCE_NUMBERS];
+
+void main() {
+    uint lid = gl_LocalInvocationID.x;
+    uint id = params[0].view_id;
+    float camera = appearances[id].camera;
+    float sum[APPEARANCE_NUMBERS];
+    for (uint k = 0u; k < APPEARANCE_NUMBERS; k++) sum[k] = 0.0;
+    for (uint i = lid; i < n_views; i += 256u) {
+        for (uint k = 0u; k < VIGNETTING; k++) sum[k] += appearances[i].own[k];
+        if (appearances[i].camera == camera)
+            for (uint k = VIGNETTING; k < APPEARANCE_NUMBERS; k++) sum[k] += appearances[i].own[k];
+    }
+    for (uint half_id = 0u; half_id < 2u; half_id++) {
+        vec4 x[3];
+        for (uint i = 0u; i < 3u; i++) {
+            uint k = 12u * half_id + 4u * i;
+            x[i] = vec4(sum[k], sum[k + 1u], sum[k + 2u], sum[k + 3u]);
+        }
+        sum_lanes(x);
+        uint k = 12u * half_id + lid;
+        if (lid < 12u) {
+            float total = s_sum[256u * (lid / 4u)][lid % 4u];
+            s_found[k] = k < VIGNETTING ? appearances[id].own[k] - total / float(n_views) : total;
+            correction[0].own[k] = s_found[k];
+        }
+    }
+    barrier();
+    if (lid != 0u) return;
+    correction[0].gain = exp2(s_found[0]);
+    float latents[8];
+    for (uint k = 0u; k < 8u; k++) latents[k] = s_found[WHITE_BALANCE + k];
+    mat3 colour, tangent;
+    colour_of(latents, 0u, colour, tangent);
+    for (uint k = 0u; k < 9u; k++) correction[0].colour[k] = colour[k / 3u][k % 3u];
+}
