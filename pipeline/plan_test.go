@@ -306,7 +306,7 @@ func TestRenderShortages(t *testing.T) {
 // needed, not what is left in ever smaller ones.
 func TestGrowthWithoutRoom(t *testing.T) {
 	d := budgetDevice(t, 64<<20)
-	e := &engine{dev: d.dev, pool: d.dev.NewScratchPool()}
+	e := &engine{dev: d.dev, pool: d.dev.NewScratchPool(), raster: chooseRaster(d.dev.Info())}
 	defer e.pool.Close()
 	var err error
 	if e.model, err = newModel(d.dev, 3); err != nil {

@@ -98,8 +98,8 @@ func (v *view) forwardAndBack() {
 	for band := range v.bands {
 		// splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
-		// slot_from_isect tile_order projected -> render last_ids states; with several bands the backward pass repeats it and
-		// keeps them
+		// slot_from_isect tile_order projected -> render last_ids states; with several bands the backward pass repeats
+		// it and keeps them
 		v.rasterize(band, v.bands == 1)
 	}
 	v.comparePhoto()

@@ -24,8 +24,8 @@ type Counts struct {
 	SeenIsects   int `json:"seen_isects"`   // isects in front of the last that any pixel of the tile looks at
 	SeenPairs    int `json:"seen_pairs"`    // (pixel, splat) pairs that are looked at until the pixels are opaque
 	BlendedPairs int `json:"blended_pairs"` // those of them that change the pixel
-	// (patch, splat) pairs that rasterize has to go through, and rasterize_bwd; (list, splat) pairs of the latter, whose
-	// lists, of one patch or several, wait for each other
+	// (patch, splat) pairs that rasterize has to go through, and rasterize_bwd; (list, splat) pairs of the latter,
+	// whose lists, of one patch or several, wait for each other
 	Visits     int `json:"visits"`
 	PatchesBwd int `json:"patches_bwd"`
 	VisitsBwd  int `json:"visits_bwd"`
