@@ -293,14 +293,14 @@ func TestCostsOnChip(t *testing.T) {
 		{cpu, "rasterize", 10240*240 + 50_000*8*(12+4*24), 9 * 10240, 9 * 50_000 * 8},
 		{banded, "rasterize", 2 * (10240*240 + 50_000*32*36), 2 * 9 * (10240 + 50_000*32), 0},
 		// 32 lanes a visit, 32 pixels a patch; 9 sums of 2 lists an isect, on processors of 8.
-		{c, "rasterize_bwd", 10240*9*8*4 + 40_000*32*50 + 45_000*32*47, 10240*(9+18) + 40_000*(32*9+9+9),
+		{c, "rasterize_bwd", 10240*9*2*4 + 40_000*32*50 + 45_000*32*47, 10240*(9+18) + 40_000*(32*9+9+9),
 			40_000 * 32 * 12},
 		// 676 pixels with the border, 104 runs, 128 pairs of pixels a channel.
 		{cpu, "rasterize_bwd", 10240*9*8*4 + 40_000*8*50 + 45_000*32*47, 10240*(9+72) + 40_000*18,
 			40_000 * 8 * (9 + 10)},
 		{c, "loss", 4096 * 500, 16 * 3 * (676*2 + 104*(28+16) + 128*(48+2)), 0},
 		{c, "loss_grad", 4096 * 290, 16 * 3 * (676*3 + 104*(42+12) + 128*36), 0},
-		{c, "expose", 4096 * 9, 0, 0},
+		{c, "apply_appearance", 4096 * 60, 0, 0},
 	} {
 		got, known := tt.c.Cost(tt.pass)
 		if !known || got.Instructions != tt.instructions || got.SharedWords != tt.shared ||

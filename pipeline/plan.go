@@ -313,7 +313,7 @@ func (p *planner) votersBytes() int64 { return 2 * voterBytes * int64(p.shape.vo
 
 // planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over
 // in them.
-func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }
+func planSlack(budget int64) int64 { return min(budget/7, 8<<20+budget/64) }
 
 // union returns the larger of two sizes, each number for itself.
 func (s viewSize) union(o viewSize) viewSize {

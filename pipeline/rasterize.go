@@ -14,9 +14,10 @@ type rasterShape struct {
 	bucket            uint32 // isects of a bucket
 }
 
-// chooseRaster takes one pixel a lane forward, on processors four, and four backward, on processors all of one patch.
-// Small buckets are many workgroups, which GPUs need, and memory for states. All this changes the order in which
-// gradients are summed, so it follows from the kind of device, not from the size of subgroups, which changes nothing.
+// chooseRaster gives a lane one pixel forward, and four backward: one of each patch of a column. On processors a lane has
+// four pixels of one patch both ways. Small buckets make many workgroups, which GPUs need, and take memory for states.
+// All this changes the order in which gradients are summed, so it follows from the kind of device, not from the size of
+// subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
 	s := rasterShape{layout.TilePixels, layout.TilePixels / 4, l.SubgroupSize, false, layout.LeastBucket}
@@ -25,6 +26,8 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 	}
 	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.forward/8 {
 		s.subgroup = 8 // Intel: wider, both spill registers
+	} else if l.MinSubgroupSize <= 32 && s.subgroup > 32 && l.MaxComputeWorkgroupSubgroups >= s.forward/32 {
+		s.subgroup = 32 // AMD: in 64 lanes two lists would wait for each other
 	}
 	return s
 }

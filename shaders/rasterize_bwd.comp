@@ -11,7 +11,7 @@
 //   v_render tile_from_bucket
 //   writes v_slots v_abs_slots
 // One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats
-// from front to back, as in the forward pass, past those that miss the patch.
+// from front to back, as in the forward pass, past those that miss the list.
 #include "params.glsl"
 #include "dispatch.glsl"
 
@@ -21,7 +21,7 @@ layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 layout(constant_id = 2) const bool ABSGRAD = false;
 layout(constant_id = 3) const bool HAND_ROUND = false;
 layout(constant_id = 4) const uint BUCKET_SIZE = 64u;
-const bool SPREAD = HAND_ROUND ? false : true;
+const bool SPREAD = HAND_ROUND ? false : true;     // tools/shadergen knows no negation
 const bool ALL_PATCHES = false;
 // Splats in shared memory at once: as many as a word of `touched` has bits.
 const uint BATCH = TOUCH_BITS;
@@ -118,8 +118,8 @@ void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout Colum
     if (ABSGRAD) sums.abs_mean2d += abs(mean_gradient(s.form, vec2(q * d.x, qy)));
 }
 
-// Moves the lane's pixels past splat number k of the tile, and leaves the subgroup's part of its sums as that of splat
-// j of the round, if `keep`. `touches` has a bit a patch, the lane's first one lowest.
+// Moves the lane's pixels past splat number k of the tile, and leaves its cluster's part of the sums as that of splat
+// j of the round, if `keep`. Bit PATCH_COLUMNS p of `touches` is the patch of the lane's pixel p.
 void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint touches, uint k, uint j, bool keep) {
     float dx = to_mean_x(s.mean2d.x, centre);
     Column c = column_of(s, dx);
@@ -140,18 +140,18 @@ void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint touch
 // The lane's list of a round of n isects, from number `first` of the batch and number k of the tile on: bit j is splat
 // `first` + j. `word` is the batch's first in `touched`.
 uint list_of(uint first, uint n, uint k, uint word) {
-    uint column = raster_lane() / LIST_LANES, todo = 0u;    // or patch
+    uint list = raster_lane() / LIST_LANES, todo = 0u;
     if (!SPREAD) {
-        uint last = s_last[column];
+        uint last = s_last[list];
         if (k >= last) return 0u;
         n = min(n, last - k);
-        todo = touched[word + column] >> first;
+        todo = touched[word + list] >> first;
         return n < 32u ? todo & (1u << n) - 1u : todo;
     }
     for (uint g = 0u; g < ROUND; g += PIECE) {
         uint j = g + gl_SubgroupInvocationID % LIST_LANES;
-        uvec4 who = subgroupBallot(j < n && (s_touched[first + min(j, ROUND - 1u)] & COLUMN_PATCHES << column) != 0u);
-        todo |= (ONE_LIST || column == 0u ? who.x : who.y) << g;
+        uvec4 who = subgroupBallot(j < n && (s_touched[first + min(j, ROUND - 1u)] & COLUMN_PATCHES << list) != 0u);
+        todo |= (ONE_LIST || list == 0u ? who.x : who.y) << g;
     }
     return todo;
 }
@@ -161,7 +161,7 @@ void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n,
     uint todo = list_of(first, n, k, word);
     if (raster_lane() % CLUSTER == 0u) s_summed[raster_lane() / CLUSTER] = todo;
     if (ONE_LIST && !HAND_ROUND) {
-        // A walk too, but so NVIDIA's compiler makes less of it.
+        // The same walk; NVIDIA's compiler makes fewer instructions of this form.
         while (todo != 0u) {
             uint j = uint(findLSB(todo));
             todo &= todo - 1u;
@@ -187,7 +187,7 @@ void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n,
     }
 }
 
-// From the sums to the gradients of n splats of a batch, from number `first` on, a lane each.
+// From the sums to the gradients of n splats of a batch, from number `first` on, a lane a component.
 void store_round(uint first, uint n) {
     for (uint i = raster_lane(); i < n * GRADS; i += LANES) {
         uint j = i / GRADS, part = i % GRADS;

@@ -53,7 +53,7 @@ var rasterizeBwdKernel = vk.Kernel{
 //	writes v_slots v_abs_slots
 //
 // One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats
-// from front to back, as in the forward pass, past those that miss the patch.
+// from front to back, as in the forward pass, past those that miss the list.
 type RasterizeBwd struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters       vk.Slice[uint32]            // 1, read

@@ -82,15 +82,14 @@ const (
 	// blend_piece of rasterize, for a lane: 9 to go on in the list, 3 loads; for a pixel: 14 for alpha, 10 to blend.
 	laneInstructions  = 12
 	pixelInstructions = 24
-	// sum_piece of rasterize_bwd: NVIDIA made some 144 of it for a lane of two pixels before (H200, driver 580);
-	// by the source, 47 of them are a pixel's.
+	// sum_splat of rasterize_bwd and what goes through the list, by the source; 47 are a pixel's.
 	laneBwdInstructions  = 50
 	pixelBwdInstructions = 47
 	// touched_patches of rasterize and make_lists, for an isect: the ellipse against a patch and a ballot.
 	touchInstructions = layout.Patches * 30
-	// tile_sum of rasterize_bwd, for a component of an isect: of each patch a word that says whether there is a part, a
+	// tile_sum of rasterize_bwd, for a component of an isect and a list: a word that says whether there is a part, a
 	// load, a choice and an addition.
-	sumInstructions = layout.Patches * 4
+	sumInstructions = 4
 	components      = projectedBytes / 4
 )
 
@@ -330,7 +329,7 @@ func costRasterizeBwd(w *work) Cost {
 		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible,
 			w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
 			w.isects*(4+projectedBytes+w.abs),
-		Instructions: sumInstructions*components*w.seenIsects +
+		Instructions: backLanes/w.lanesBwd*sumInstructions*components*w.seenIsects +
 			w.visitsBwd*w.lanesBwd*laneBwdInstructions + w.patchesBwd*visitPixels*pixelBwdInstructions,
 		// Splats in; parts of sums in and out, and of each component and list whether there is one.
 		SharedWords: (splatWords+backLanes/w.lanesBwd*components)*w.seenIsects + 2*components*w.visitsBwd,

@@ -39,6 +39,7 @@ func rasterizeBwdCases() []Case {
 		}),
 		rasterCase("rasterize_bwd", "splats that are passed over have no gradient", checkPassedOverBwd),
 		rasterCase("rasterize_bwd", "stale shared memory: of the dispatch before", checkStaleDispatchBwd),
+		rasterCase("rasterize_bwd", "patches that a splat misses do not see it", checkMissedPatchesBwd),
 		rasterCase("rasterize_bwd", "subgroup sizes give the same bytes", checkSubgroups),
 	}
 }
@@ -194,6 +195,7 @@ func checkSubgroups(t *trial) error {
 	p, v := t.crowd(400, 33, 20, 0.05), t.camera(33, 20)
 	vRender := t.pixelGrads(v.Width * v.Height)
 	var want []layout.ProjectedGrad
+	var wantAbs [][2]float32
 	var image *raster
 	return each(subgroupSizes(t.d), func(size uint32) error {
 		if size > layout.TilePixels/4 {
@@ -204,15 +206,51 @@ func checkSubgroups(t *trial) error {
 			l.subgroup = size
 		}
 		out := l.rasterize(p, v, 0, 1, true, nil)
-		vSlots := l.rasterizeBwd(out, vRender, size)
+		vSlots, vAbs := l.rasterizeBwdAbs(out, vRender, size, true)
 		if err := l.run(); err != nil {
 			return err
 		}
 		if want == nil {
-			want, image = vSlots.got, out
+			want, wantAbs, image = vSlots.got, vAbs.got, out
 		}
 		return first(sameBytes("render", out.render.got, image.render.got),
 			equal("last_ids", out.last.got, image.last.got), equal("touched", out.touched.got, image.touched.got),
-			sameBytes("v_slots", vSlots.got, want))
+			sameBytes("v_slots", vSlots.got, want), sameBytes("v_abs_slots", vAbs.got, wantAbs))
 	})
+}
+
+// checkMissedPatchesBwd puts splats of infinite colour into one patch of a tile, between others that miss it: gradients
+// of the others are what they are without them.
+func checkMissedPatchesBwd(t *trial) error {
+	const n = 60
+	alone, both, v := &ref.Projection[float32]{}, &ref.Projection[float32]{}, t.camera(16, 16)
+	inf := float32(math.Inf(1))
+	for range n {
+		at := [2]float64{2 + 4*t.Float64(), 5.5 + t.Float64()}
+		t.addEllipse(both, [2]float64{3.5, 1.5}, 0.3, 0.2, 0.9)
+		both.Splats[len(both.Splats)-1].Color = [3]float32{inf, inf, inf}
+		t.addEllipse(both, at, 0.3, 0.2, 0.3)
+		last := len(both.Splats) - 1
+		alone.Splats = append(alone.Splats, both.Splats[last])
+		alone.Extents = append(alone.Extents, both.Extents[last])
+		alone.DepthKeys = append(alone.DepthKeys, both.DepthKeys[last])
+	}
+	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
+	l := t.list()
+	with, without := l.rasterize(both, v, 0, 1, true, nil), l.rasterize(alone, v, 0, 1, true, nil)
+	got, want := l.rasterizeBwd(with, vRender, size), l.rasterizeBwd(without, vRender, size)
+	if err := l.run(); err != nil {
+		return err
+	}
+	// By splat: each touches the one tile.
+	gotOf, wantOf := make([]layout.ProjectedGrad, n), make([]layout.ProjectedGrad, n)
+	for slot, splat := range with.lists.SplatFromSlot {
+		if splat%2 == 1 {
+			gotOf[splat/2] = got.got[slot]
+		}
+	}
+	for slot, splat := range without.lists.SplatFromSlot {
+		wantOf[splat] = want.got[slot]
+	}
+	return closeTo("v_slots", floatsOf(gotOf), ref.ConvertSlice[float64](floatsOf(wantOf)), 1e-5, 1e-4)
 }

@@ -12,7 +12,7 @@
 #include "blend.glsl"
 
 const uint LANES = gl_WorkGroupSize.x;                                          // 64 to 256
-const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // below each other
+const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // PIXEL_STEP rows apart
 const uint PATCH_WIDTH = 8u;                                                    // px
 const uint PATCH_HEIGHT = 4u;                                                   // px
 const uint PATCH_COLUMNS = TILE_SIZE / PATCH_WIDTH;
