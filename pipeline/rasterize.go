@@ -14,10 +14,10 @@ type rasterShape struct {
 	bucket            uint32 // isects of a bucket
 }
 
-// chooseRaster gives a lane one pixel forward, and four backward: one of each patch of a column. On processors a lane has
-// four pixels of one patch both ways. Small buckets make many workgroups, which GPUs need, and take memory for states.
-// All this changes the order in which gradients are summed, so it follows from the kind of device, not from the size of
-// subgroups, which changes nothing.
+// chooseRaster gives a lane one pixel forward, and four backward: one of each patch of a column. On processors a lane
+// has four pixels of one patch both ways. Small buckets make many workgroups, which GPUs need, and take memory for
+// states. All this changes the order in which gradients are summed, so it follows from the kind of device, not from the
+// size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
 	s := rasterShape{layout.TilePixels, layout.TilePixels / 4, l.SubgroupSize, false, layout.LeastBucket}

@@ -41,7 +41,8 @@ func tileCases() []Case {
 				func(n int) error { return checkTileOffsets(t, n, 20, 15, 0, 300) })
 		}),
 		newCase("tile_offsets", "tiles", func(t *trial) error {
-			return each([][2]int{{1, 1}, {254, 1}, {255, 1}, {256, 1}, {510, 1}, {511, 1}, {16, 16}, {257, 3}}, func(s [2]int) error {
+			sizes := [][2]int{{1, 1}, {254, 1}, {255, 1}, {256, 1}, {510, 1}, {511, 1}, {16, 16}, {257, 3}}
+			return each(sizes, func(s [2]int) error {
 				return first(checkTileOffsets(t, 700, s[0], s[1], 0, s[0]*s[1]),
 					checkTileOffsets(t, 0, s[0], s[1], 0, 1))
 			})
