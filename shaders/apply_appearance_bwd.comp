@@ -1,6 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // apply_appearance_bwd takes the gradient by what the camera saw to the rendering, and sums over each tile the gradient
 // by the photo's exposure, by the matrix of its white balance, and by the vignetting.
 //   reads params correction render v_seen; writes v_render v_correction
@@ -28,11 +29,11 @@ vec3 back(uvec2 p, vec3 rgb, vec3 g) {
         // colour = turned * (sum of seen) / (sum of turned)
         float along = dot(g, c.turned) / (c.turned.r + c.turned.g + c.turned.b);
         vec3 v_turned = c.scale * (g - along);
-        for (uint k = 0u; k < 9u; k++) v[V_COLOUR + k] = v_turned[k % 3u] * c.seen[k / 3u];
+        [[unroll]] for (uint k = 0u; k < 9u; k++) v[V_COLOUR + k] = v_turned[k % 3u] * c.seen[k / 3u];
         g = transpose(colour_matrix()) * v_turned + along;
     }
     if (params[0].vignetting != 0u)
-        for (uint i = 0u; i < 3u; i++) {
+        [[unroll]] for (uint i = 0u; i < 3u; i++) {
             if (c.factor[i] == 0.0) continue;
             vec2 d = from_centre(p, i);
             float q = dot(d, d);
@@ -50,6 +51,18 @@ vec3 back(uvec2 p, vec3 rgb, vec3 g) {
     return g * correction[0].gain;
 }
 
+// Sums n of the seven vectors of v, from number `first` on, which is a constant so that v stays in registers.
+void sum_vectors(uint tile, uint first, uint n) {
+    vec4 x[3];
+    [[unroll]] for (uint i = 0u; i < 3u; i++) {
+        uint k = min(4u * (first + i), 24u);
+        x[i] = vec4(v[k], v[k + 1u], v[k + 2u], v[k + 3u]);
+    }
+    sum_lanes(x);
+    uint lid = gl_LocalInvocationID.x;
+    if (lid < n) v_correction[7u * tile + first + lid] = s_sum[256u * lid];
+}
+
 void main() {
     View view = params[0].view;
     uint tile = group_index();
@@ -57,21 +70,14 @@ void main() {
     uint lid = gl_LocalInvocationID.x;
     uvec2 p = uvec2(tile % view.tile_width, tile / view.tile_width) * TILE_SIZE +
               uvec2(lid % TILE_SIZE, lid / TILE_SIZE);
-    for (uint k = 0u; k < 28u; k++) v[k] = 0.0;
+    [[unroll]] for (uint k = 0u; k < 28u; k++) v[k] = 0.0;
     if (p.x < view.width && p.y < view.height) {
         uint at = p.y * view.width + p.x;
         vec4 g = v_seen[at];
         v_render[at] = vec4(back(p, render[at].rgb, g.rgb), g.a);
     }
-    // Vignetting is the last four of seven vectors.
-    uint n = params[0].vignetting != 0u ? 7u : 3u;
-    for (uint first = 0u; first < n; first += 3u) {
-        vec4 x[3];
-        for (uint i = 0u; i < 3u; i++) {
-            uint k = min(4u * (first + i), 24u);
-            x[i] = vec4(v[k], v[k + 1u], v[k + 2u], v[k + 3u]);
-        }
-        sum_lanes(x);
-        if (lid < min(3u, n - first)) v_correction[7u * tile + first + lid] = s_sum[256u * lid];
-    }
+    sum_vectors(tile, 0u, 3u);
+    if (params[0].vignetting == 0u) return;
+    sum_vectors(tile, 3u, 3u);
+    sum_vectors(tile, 6u, 1u);
 }

@@ -1,6 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // find_appearance finds what the step's photo has of exposure, white balance and vignetting. A colour that all photos
 // share belongs to the scene: exposure and white balance are the photo's own less the mean over all photos, so that
 // their mean is zero after every step of the optimiser. Vignetting belongs to a camera: it is the sum of what the
@@ -23,18 +24,15 @@ void main() {
     uint lid = gl_LocalInvocationID.x;
     uint id = params[0].view_id;
     float camera = appearances[id].camera;
-    float sum[APPEARANCE_NUMBERS];
-    for (uint k = 0u; k < APPEARANCE_NUMBERS; k++) sum[k] = 0.0;
-    for (uint i = lid; i < n_views; i += 256u) {
-        for (uint k = 0u; k < VIGNETTING; k++) sum[k] += appearances[i].own[k];
-        if (appearances[i].camera == camera)
-            for (uint k = VIGNETTING; k < APPEARANCE_NUMBERS; k++) sum[k] += appearances[i].own[k];
-    }
-    for (uint half_id = 0u; half_id < 2u; half_id++) {
-        vec4 x[3];
-        for (uint i = 0u; i < 3u; i++) {
-            uint k = 12u * half_id + 4u * i;
-            x[i] = vec4(sum[k], sum[k + 1u], sum[k + 2u], sum[k + 3u]);
+    // Twelve numbers at a time: Intel's registers have no room for all.
+    [[unroll]] for (uint half_id = 0u; half_id < 2u; half_id++) {
+        vec4 x[3] = vec4[](vec4(0.0), vec4(0.0), vec4(0.0));
+        for (uint i = lid; i < n_views; i += 256u) {
+            bool same = appearances[i].camera == camera;
+            [[unroll]] for (uint n = 0u; n < 12u; n++) {
+                uint k = 12u * half_id + n;
+                if (k < VIGNETTING || same) x[n / 4u][n % 4u] += appearances[i].own[k];
+            }
         }
         sum_lanes(x);
         uint k = 12u * half_id + lid;
