@@ -11,7 +11,6 @@ import (
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/scene/initial"
-	"vksplat/scene/load"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
@@ -30,16 +29,7 @@ type driftScene struct {
 // makeDrift makes a driftScene. Photos are darkened, so that no drift saturates them.
 func makeDrift(t *testing.T, o synth.Options) *driftScene {
 	t.Helper()
-	dir := t.TempDir()
-	if err := synth.Write(dir, o); err != nil {
-		t.Fatal(err)
-	}
-	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Normalise()
-	images := decodeAll(t, c.Cameras)
+	c, images := synthCapture(t, o)
 	for i := range images {
 		for k := range images[i].Pix {
 			if k%4 != 3 {

@@ -14,8 +14,8 @@ import (
 	"vksplat/scene/synth"
 )
 
-// heldOutPSNR trains a procedural capture written with o and returns the mean PSNR over every 8th photo.
-func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
+// synthCapture writes a procedural capture with o and reads it, normalised, and its photos.
+func synthCapture(t *testing.T, o synth.Options) (*scene.Capture, []scene.Image) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := synth.Write(dir, o); err != nil {
@@ -26,7 +26,13 @@ func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 		t.Fatal(err)
 	}
 	c.Normalise()
-	images := decodeAll(t, c.Cameras)
+	return c, decodeAll(t, c.Cameras)
+}
+
+// heldOutPSNR trains a procedural capture written with o and returns the mean PSNR over every 8th photo.
+func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
+	t.Helper()
+	c, images := synthCapture(t, o)
 	train, test := c.Split(8)
 	var views []TrainView
 	for _, i := range train {

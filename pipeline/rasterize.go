@@ -8,11 +8,14 @@ import (
 
 // rasterShape is how rasterize and rasterize_bwd run on a device (shared/raster.glsl).
 type rasterShape struct {
-	forward, backward uint32 // lanes of a workgroup
-	subgroup          uint32
-	handRound         bool   // lanes tell each other of splats
-	bucket            uint32 // isects of a bucket
+	forward   uint32 // lanes of a workgroup of rasterize
+	subgroup  uint32
+	handRound bool   // lanes tell each other of splats
+	bucket    uint32 // isects of a bucket
 }
+
+// backwardLanes is how many lanes a workgroup of rasterize_bwd has.
+const backwardLanes = layout.TilePixels / 4
 
 // chooseRaster gives a lane one pixel forward, and four backward: one of each patch of a column. On processors a lane
 // has four pixels of one patch both ways. Small buckets make many workgroups, which GPUs need, and take memory for
@@ -20,9 +23,9 @@ type rasterShape struct {
 // size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
-	s := rasterShape{layout.TilePixels, layout.TilePixels / 4, l.SubgroupSize, false, layout.LeastBucket}
+	s := rasterShape{layout.TilePixels, l.SubgroupSize, false, layout.LeastBucket}
 	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
-		s = rasterShape{layout.TilePixels / 4, layout.TilePixels / 4, l.SubgroupSize, true, layout.MostBucket}
+		s = rasterShape{layout.TilePixels / 4, l.SubgroupSize, true, layout.MostBucket}
 	}
 	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.forward/8 {
 		s.subgroup = 8 // Intel: wider, both spill registers
@@ -35,16 +38,13 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 // listLanes returns how many lanes of rasterize_bwd go through one list.
 func (s *rasterShape) listLanes() uint32 {
 	if s.handRound {
-		return s.backward / layout.Patches
+		return backwardLanes / layout.Patches
 	}
-	return s.backward / 2
+	return backwardLanes / 2
 }
 
-// stateBytes returns an isect's share of the saved states.
-func (s *rasterShape) stateBytes() int64 { return layout.TilePixels * 16 / int64(s.bucket) }
-
 // column returns how many patches have one list there.
-func (s *rasterShape) column() uint32 { return layout.Patches * s.listLanes() / s.backward }
+func (s *rasterShape) column() uint32 { return layout.Patches * s.listLanes() / backwardLanes }
 
 // backwardSide returns how many lists share a subgroup of it.
 func (s *rasterShape) backwardSide() uint32 { return max(1, s.subgroup/s.listLanes()) }
@@ -60,6 +60,9 @@ func (s *rasterShape) backwardRound() uint32 {
 	}
 	return round
 }
+
+// stateBytes returns an isect's share of the saved states.
+func (s *rasterShape) stateBytes() int64 { return layout.TilePixels * 16 / int64(s.bucket) }
 
 // rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.
 func (v *view) rasterize(band int, keep bool) {

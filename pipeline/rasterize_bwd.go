@@ -19,7 +19,7 @@ func (v *view) rasterizeBwd() {
 		Projected:     v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched,
 		VRender: v.vShown, TileFromBucket: v.buckets,
 		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: v.vAbsSlots,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.backward, SubgroupSize: v.raster.subgroup,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: backwardLanes, SubgroupSize: v.raster.subgroup,
 			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound, BucketSize: v.raster.bucket},
 	}, v.indirect(layout.ArgsBuckets))
 }

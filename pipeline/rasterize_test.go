@@ -18,14 +18,14 @@ func TestChooseRaster(t *testing.T) {
 		d    vk.DeviceInfo
 		want rasterShape
 	}{
-		{"NVIDIA", device(vk.Discrete, 32, 32, 32), rasterShape{256, 64, 32, false, 64}},
-		{"AMD", device(vk.Discrete, 32, 64, 32), rasterShape{256, 64, 32, false, 64}},
-		{"AMD before RDNA", device(vk.Discrete, 64, 64, 32), rasterShape{256, 64, 64, false, 64}},
-		{"Intel", device(vk.Integrated, 8, 32, 64), rasterShape{256, 64, 8, false, 64}},
-		{"Intel that lets nobody choose", device(vk.Integrated, 16, 16, 0), rasterShape{256, 64, 16, false, 64}},
-		{"lavapipe of 128 bits", device(vk.CPU, 4, 4, 0), rasterShape{64, 64, 4, true, 256}},
-		{"lavapipe of 256 bits", device(vk.CPU, 8, 8, 0), rasterShape{64, 64, 8, true, 256}},
-		{"lavapipe of 512 bits", device(vk.CPU, 16, 16, 0), rasterShape{64, 64, 16, true, 256}},
+		{"NVIDIA", device(vk.Discrete, 32, 32, 32), rasterShape{256, 32, false, 64}},
+		{"AMD", device(vk.Discrete, 32, 64, 32), rasterShape{256, 32, false, 64}},
+		{"AMD before RDNA", device(vk.Discrete, 64, 64, 32), rasterShape{256, 64, false, 64}},
+		{"Intel", device(vk.Integrated, 8, 32, 64), rasterShape{256, 8, false, 64}},
+		{"Intel that lets nobody choose", device(vk.Integrated, 16, 16, 0), rasterShape{256, 16, false, 64}},
+		{"lavapipe of 128 bits", device(vk.CPU, 4, 4, 0), rasterShape{64, 4, true, 256}},
+		{"lavapipe of 256 bits", device(vk.CPU, 8, 8, 0), rasterShape{64, 8, true, 256}},
+		{"lavapipe of 512 bits", device(vk.CPU, 16, 16, 0), rasterShape{64, 16, true, 256}},
 	} {
 		if got := chooseRaster(c.d); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)

@@ -90,12 +90,12 @@ func rasterCase(kernel, name string, run func(t *trial) error) Case {
 	})
 }
 
-// rasterLanes are the lanes of a workgroup of rasterize and of rasterize_bwd.
-func (l *list) rasterLanes() (forward, backward uint32) {
+// rasterLanes are the lanes of a workgroup of rasterize.
+func (l *list) rasterLanes() uint32 {
 	if l.cpuRaster {
-		return layout.TilePixels / 4, layout.TilePixels / 4
+		return layout.TilePixels / 4
 	}
-	return layout.TilePixels, layout.TilePixels / 4
+	return layout.TilePixels
 }
 
 // bucketSize is how many isects a bucket has.
@@ -153,7 +153,6 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 	out.states = output[[4]float32](l, "states", n/l.bucketSize()*layout.TilePixels)
 	out.touched = output[uint32](l, "touched", (n/layout.TouchBits+g.Tiles())*layout.Patches)
 	out.buckets = output[uint32](l, "tile_from_bucket", n/l.bucketSize()+g.Tiles())
-	lanes, _ := l.rasterLanes()
 	subgroup := cmp.Or(l.subgroup, l.d.Info().Limits.SubgroupSize)
 	out.in = shaders.Rasterize{
 		Params:        input(l, "params", []layout.StepParams{paramsOf(v)}),
@@ -165,7 +164,7 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		Render:        out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice,
 		TileFromBucket: out.buckets.Slice,
 		Push:           shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)},
-		Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep,
+		Spec: shaders.RasterizeSpec{WorkgroupSize: l.rasterLanes(), SubgroupSize: subgroup, KeepStates: keep,
 			HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize()), AllPatches: l.everyone, BandAlone: l.alone},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))

@@ -56,7 +56,6 @@ func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint3
 	n := len(out.lists.TileIDs)
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
 	vSlots, vAbs := output[layout.ProjectedGrad](l, "v_slots", n), output[[2]float32](l, "v_abs_slots", n)
-	_, lanes := l.rasterLanes()
 	l.r.Dispatch(&shaders.RasterizeBwd{
 		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect,
 		SplatFromSlot: out.in.SplatFromSlot,
@@ -64,7 +63,7 @@ func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint3
 		Touched: out.touched.Slice,
 		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice,
 		VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, Absgrad: absgrad,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: subgroup, Absgrad: absgrad,
 			HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize())},
 	}, vk.Groups(len(out.buckets.got)+n/l.bucketSize()+len(out.lists.TileOffsets)+3))
 	return vSlots, vAbs
@@ -202,7 +201,7 @@ func checkSubgroups(t *trial) error {
 			return nil
 		}
 		l := t.list()
-		if lanes, _ := l.rasterLanes(); lanes <= size*t.d.Info().Limits.MaxComputeWorkgroupSubgroups {
+		if l.rasterLanes() <= size*t.d.Info().Limits.MaxComputeWorkgroupSubgroups {
 			l.subgroup = size
 		}
 		out := l.rasterize(p, v, 0, 1, true, nil)

@@ -3,6 +3,8 @@ package ref
 import (
 	"cmp"
 	"slices"
+
+	"vksplat/shaders/layout"
 )
 
 // twin: tile_offsets
@@ -20,15 +22,12 @@ func TileOffsets(tileIDs []uint32, nTiles int) []uint32 {
 	return offsets
 }
 
-// OrderTiles is how many tiles are put in order together.
-const OrderTiles = 255
-
-// TileOrder returns the order in which to begin tiles, given where their pairs begin: runs of OrderTiles tiles, each
-// by falling numbers of pairs, take turns. [nTiles]
+// TileOrder returns the order in which to begin tiles, given where their pairs begin: runs of layout.OrderTiles tiles,
+// each by falling numbers of pairs, take turns. [nTiles]
 func TileOrder(offsets []uint32) []uint32 {
 	var runs [][]uint32
 	for t := range len(offsets) - 1 {
-		if t%OrderTiles == 0 {
+		if t%layout.OrderTiles == 0 {
 			runs = append(runs, nil)
 		}
 		runs[len(runs)-1] = append(runs[len(runs)-1], uint32(t))
@@ -39,7 +38,7 @@ func TileOrder(offsets []uint32) []uint32 {
 			return cmp.Or(cmp.Compare(offsets[b+1]-offsets[b], offsets[a+1]-offsets[a]), cmp.Compare(b, a))
 		})
 	}
-	for rank := range OrderTiles {
+	for rank := range layout.OrderTiles {
 		for _, run := range runs {
 			if rank < len(run) {
 				order = append(order, run[rank])
