@@ -222,12 +222,44 @@ var deeds = []struct {
 	{"work folder full", true, func(c *chaos) bool { return c.fill(c.work()) }},
 }
 
-// disturb does deeds, each as often as others, until the job is done. A run that has ended is started again, unless it
-// has done all there is.
+// interrupt kills the run as soon as a training has a checkpoint in the store, and starts it again: what deeds at random
+// moments may miss on a machine that trains in no time. It returns once a second attempt has said its step.
+func (c *chaos) interrupt(deadline time.Time) {
+	trained := func(attempts int) bool {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		for name, list := range c.watched {
+			if len(list) >= attempts && list[len(list)-1].start() > 0 && c.stored(name) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	for attempts := 1; attempts <= 2; attempts++ {
+		for !trained(attempts) {
+			select {
+			case <-c.over:
+				c.t.Fatalf("the run ended before attempt %d at a training was heard of, with exit code %d", attempts, c.code)
+			case <-time.After(5 * time.Millisecond):
+			}
+			if time.Now().After(deadline) {
+				c.t.Fatalf("attempt %d at a training is not heard of", attempts)
+			}
+		}
+		if attempts == 1 {
+			c.killed()
+			c.start()
+		}
+	}
+}
+
+// disturb interrupts a training, then does deeds, each as often as others, until the job is done. A run that has ended is
+// started again, unless it has done all there is.
 func (c *chaos) disturb(most int, deadline time.Time) {
 	var order []int
 	c.start()
 	defer c.killed()
+	c.interrupt(deadline)
 	for did := 0; ; {
 		select {
 		case <-c.over:
