@@ -3,7 +3,7 @@
 // this process. TLS ends at those two.
 //
 // It exists because sockets cost: neither gRPC nor TLS bounds how many one machine may open and leave alone. Here a
-// connection must begin TLS and answer the server's part of it within Patience; of those that have not, an address may
+// connection must begin TLS and answer the server's part of it within ten seconds; of those that have not, an address may
 // have MaxWaiting, and then the oldest of them falls for every new one, so that idle sockets never lock anybody out.
 package front
 
@@ -21,11 +21,13 @@ import (
 	"vksplat/farm/pass"
 )
 
+// patience is how long a handshake may take. Tests have less.
+var patience = 10 * time.Second
+
 // Bounds.
 const (
-	Patience   = 10 * time.Second // for the handshake
-	MaxWaiting = 64               // connections of an address whose handshake is not done
-	MaxOpen    = 1024             // connections of an address that are
+	MaxWaiting = 64   // connections of an address whose handshake is not done
+	MaxOpen    = 1024 // connections of an address that are
 )
 
 // spoken is how many bytes a client sends after its first message when it shows a certificate. Less is no handshake.
@@ -102,7 +104,7 @@ func (f *Front) Close() {
 func (f *Front) handle(conn net.Conn) {
 	c := f.enter(conn)
 	defer f.leave(c)
-	_ = c.SetDeadline(time.Now().Add(Patience))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	hello, read, err := readHello(c)
 	switch {
 	case err != nil:
@@ -163,7 +165,7 @@ func (f *Front) leave(c *client) {
 
 // forward copies between a client and Temporal's frontend.
 func (f *Front) forward(c *client, read []byte) {
-	server, err := net.DialTimeout("tcp", f.Backend, Patience)
+	server, err := net.DialTimeout("tcp", f.Backend, patience)
 	if err != nil {
 		return
 	}

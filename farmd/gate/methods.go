@@ -133,8 +133,9 @@ func (c *call) poll() error {
 	if !is || class == "" || !contains(c.who.Pools, pool) || !isNormal(req.GetTaskQueue()) {
 		return refuse("%s takes tasks of %s%s", c.who.Name, queuePrefix, strings.Join(c.who.Pools, ", "+queuePrefix))
 	}
-	if req.GetWorkerVersionCapabilities().GetUseVersioning() {
-		return refuse("versioned workers are not used here")
+	if req.GetWorkerVersionCapabilities().GetUseVersioning() ||
+		req.GetDeploymentOptions().GetWorkerVersioningMode() == enumspb.WORKER_VERSIONING_MODE_VERSIONED {
+		return refuse("versioned workers are not used here") // Temporal would start workflows for them
 	}
 	return nil
 }
