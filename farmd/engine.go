@@ -56,6 +56,7 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 		// Package gate bounds what each pass uses, so that nobody uses up what is everybody's.
 		dynamicconfig.FrontendRPS.Key():                                         manyRequests,
 		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():                  manyRequests,
+		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key():        manyRequests,
 		dynamicconfig.FrontendMaxConcurrentLongRunningRequestsPerInstance.Key(): manyRequests,
 		// Clients try again after some of the gate's errors.
 		dynamicconfig.ExposeAuthorizerErrors.Key(): true,

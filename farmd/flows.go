@@ -1,15 +1,48 @@
 package main
 
-// What the workflows of package flow are called by.
-const (
-	namespace = "vksplat"
-	flowQueue = "flow"
-	flowType  = "job"
+import (
+	"errors"
+	"os"
+
+	"go.temporal.io/sdk/worker"
+
+	"vksplat/farm/flow"
+	"vksplat/farm/store"
+	"vksplat/internal/fault"
 )
 
-// noFlows stands where the worker of workflows will.
-type noFlows struct{}
+// What the workflows of package flow are called by.
+const (
+	namespace = flow.Namespace
+	flowQueue = flow.FlowQueue
+	flowType  = flow.JobType
+)
 
-func (noFlows) Stop() {}
+// startFlows runs workflows: here, and nowhere else. Who completes workflow tasks can schedule anything for anybody, so
+// the gate lets no pass do it.
+func startFlows(s settings, e *engine) (worker.Worker, error) {
+	roots, err := readRoots(s.roots)
+	if err != nil {
+		return nil, err
+	}
+	w := worker.New(e.client, flowQueue, worker.Options{
+		// Workflows and expanding are short; documents of thousands of tasks cost a second of a core each.
+		MaxConcurrentActivityExecutionSize: 4,
+		DisableEagerActivities:             true,
+	})
+	flow.Register(w, &flow.Expander{Roots: roots})
+	return w, w.Start()
+}
 
-func startFlows(settings, *engine) (interface{ Stop() }, error) { return noFlows{}, nil }
+// readRoots reads the file that says where roots are; no file, no roots: jobs then end with an error that says so.
+func readRoots(file string) (store.Roots, error) {
+	if file == "" {
+		return store.Roots{}, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &fault.Error{Op: "read roots", Path: file, Err: errors.Unwrap(err),
+			Hint: "name a file with lines like: outputs = \"file:///srv/farm\"", Kind: fault.ErrSetup}
+	}
+	return store.ReadRoots(file, data)
+}

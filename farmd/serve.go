@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/worker"
+
 	"vksplat/farm/pass"
 	"vksplat/farm/store"
 	"vksplat/farmd/front"
@@ -98,7 +100,7 @@ func serve(s settings) (err error) {
 type farm struct {
 	registry *registry.Registry
 	engine   *engine
-	flows    interface{ Stop() }
+	flows    worker.Worker
 	enrol    *enrolServer
 	page     *page
 	front    *front.Front

@@ -26,8 +26,8 @@ const (
 // Roles lists the roles.
 var Roles = []Role{View, Submit, Worker, Admin}
 
-// DefaultPool is the pool of workers and jobs that name none.
-const DefaultPool = "default"
+// DefaultPool is the pool of workers and tasks that name none, as farm/spec has it.
+const DefaultPool = "any"
 
 // poolPrefix begins the URIs of certificates that name pools.
 const poolPrefix = "pool/"

@@ -50,7 +50,7 @@ var rules = map[string]rule{
 	// Jobs, by their owner.
 	"StartWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).start, fields: []string{"workflow_id",
 		"workflow_type", "task_queue", "input", "request_id", "workflow_id_reuse_policy", "workflow_id_conflict_policy",
-		"workflow_task_timeout", "memo", "header", "user_metadata", "priority"}},
+		"workflow_execution_timeout", "workflow_run_timeout", "workflow_task_timeout", "memo", "header", "user_metadata", "priority"}},
 	"SignalWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).ownJob, fields: []string{
 		"workflow_execution", "signal_name", "input", "request_id", "header"}},
 	"RequestCancelWorkflowExecution": {roles: "sa", check: (*call).ownJob, fields: []string{

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ var (
 	peopleBounds = bounds{rate: 50, burst: 200, atOnce: 50}
 	workerBounds = bounds{rate: 1000, burst: 2000, atOnce: 500}
 	startBounds  = bounds{rate: 5, burst: 100, atOnce: 20}
+	listBounds   = bounds{rate: 10, burst: 50, atOnce: 5} // each reads much of the database
 )
 
 // forget is after how long nothing is known of a pass that is not used.
@@ -52,6 +54,8 @@ func (u *usage) take(ctx context.Context, who pass.Who, method string) error {
 		b = workerBounds
 	case method == "StartWorkflowExecution":
 		key, b = who.ID+" starts", startBounds
+	case strings.HasPrefix(method, "List"), strings.HasPrefix(method, "Count"):
+		key, b = who.ID+" lists", listBounds
 	}
 	now := time.Now()
 	u.mu.Lock()
