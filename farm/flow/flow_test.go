@@ -483,8 +483,11 @@ func TestPause(t *testing.T) {
 		}
 		return nil
 	}
-	// the clock stands still while anything runs
-	r.env.RegisterDelayedCallback(func() { r.env.SignalWorkflow(SetSignal, Change{Paused: &no}) }, time.Hour)
+	r.env.SetOnActivityCanceledListener(func(info *activity.Info) {
+		if info.ActivityID == activityID(0, 1) {
+			r.env.SignalWorkflow(SetSignal, Change{Paused: &no})
+		}
+	})
 	s, err := r.run(Settings{})
 	r.want(s, 4, 0, 0, 0)
 	if err != nil || len(r.began) < 5 || s.Paused {
