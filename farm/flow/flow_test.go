@@ -253,7 +253,7 @@ func TestChain(t *testing.T) {
 	if err != nil || !slices.Equal(r.began, []string{"a", "b", "c"}) || s.Before != 0 {
 		t.Errorf("%v, %q, %+v", err, r.began, s)
 	}
-	for _, queue := range []string{"pool/any/cpu", "pool/any/gpu"} {
+	for _, queue := range []string{"pool/any/cpu/demo", "pool/any/gpu"} {
 		if !r.queues[queue] || len(r.queues) != 2 {
 			t.Errorf("queues %v, want %s among them", r.queues, queue)
 		}
@@ -351,7 +351,7 @@ func TestOtherPriority(t *testing.T) {
 		n := begun
 		r.lock.Unlock()
 		switch {
-		case info.TaskQueue == "pool/big/cpu":
+		case info.TaskQueue == "pool/big/cpu/demo":
 			return nil
 		case n == 6:
 			r.env.SignalWorkflow(SetSignal, Change{Priority: &low})
@@ -368,7 +368,7 @@ func TestOtherPriority(t *testing.T) {
 	for _, q := range r.asked {
 		counts[q.at]++
 	}
-	if fmt.Sprint(counts) != "map[pool/any/cpu 3 anna:6 pool/any/cpu 5 anna:5 pool/big/cpu 5 anna:6]" {
+	if fmt.Sprint(counts) != "map[pool/any/cpu/demo 3 anna:6 pool/any/cpu/demo 5 anna:5 pool/big/cpu/demo 5 anna:6]" {
 		t.Error(counts)
 	}
 }
@@ -591,9 +591,9 @@ func TestPriority(t *testing.T) {
 		settings Settings
 		want     string
 	}{
-		{Settings{}, "[{a pool/big/cpu 1 anna} {b pool/big/cpu 5 anna} {c pool/small/cpu 3 anna}]"},
+		{Settings{}, "[{a pool/big/cpu/demo 1 anna} {b pool/big/cpu/demo 5 anna} {c pool/small/cpu/demo 3 anna}]"},
 		{Settings{Priority: "low", Pool: "other"},
-			"[{a pool/other/cpu 5 anna} {b pool/other/cpu 5 anna} {c pool/other/cpu 5 anna}]"},
+			"[{a pool/other/cpu/demo 5 anna} {b pool/other/cpu/demo 5 anna} {c pool/other/cpu/demo 5 anna}]"},
 	} {
 		_, err := r.run(c.settings)
 		slices.SortFunc(r.asked, func(a, b asked) int { return strings.Compare(a.task, b.task) })
