@@ -20,6 +20,7 @@ type slots struct {
 	backlog func(ctx context.Context, queues []string) ([]int, error)
 	ready   func() (release func(), ok bool) // takes what a task needs beside a slot, the device's lock; ok: it is free
 	wake    chan struct{}                    // holds one while something has changed
+	more    chan struct{}                    // likewise: a queue that had a task asks for another slot
 
 	mutex   sync.Mutex
 	free    int
@@ -30,7 +31,8 @@ type slots struct {
 	waiting []*waiter
 	granted map[string]int // by queue, the count of grants when it had one last
 	grants  int
-	using   *permit // that of the task which began last
+	using   *permit         // that of the task which began last
+	busy    map[string]bool // queues that had a task with their last slot
 }
 
 type waiter struct {
@@ -47,6 +49,7 @@ type permit struct {
 
 func newSlots(n int) *slots {
 	return &slots{free: n, most: n, granted: map[string]int{}, wake: make(chan struct{}, 1),
+		more: make(chan struct{}, 1), busy: map[string]bool{},
 		ready: func() (func(), bool) { return func() {}, true }}
 }
 
@@ -66,8 +69,12 @@ func (s *slots) ReserveSlot(ctx context.Context, info sdk.SlotReservationInfo) (
 	w := &waiter{queue: info.TaskQueue(), got: make(chan *sdk.SlotPermit, 1)}
 	s.mutex.Lock()
 	s.waiting = append(s.waiting, w)
+	if s.busy[w.queue] {
+		s.busy[w.queue] = false
+		tell(s.more)
+	}
 	s.mutex.Unlock()
-	s.changed()
+	tell(s.wake)
 	select {
 	case p := <-w.got:
 		return p, nil
@@ -93,6 +100,7 @@ func (s *slots) MarkSlotUsed(info sdk.SlotMarkUsedInfo) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.using = info.Permit().UserData.(*permit)
+	s.busy[s.using.queue] = true
 }
 
 // ReleaseSlot implements worker.SlotSupplier.
@@ -101,7 +109,7 @@ func (s *slots) ReleaseSlot(info sdk.SlotReleaseInfo) {
 	defer s.mutex.Unlock()
 	s.out--
 	s.giveBack(info.Permit().UserData.(*permit))
-	s.changed()
+	tell(s.wake)
 }
 
 // MaxSlots implements worker.SlotSupplier.
@@ -115,7 +123,7 @@ func (s *slots) giveBack(p *permit) {
 	p.left = true
 	p.release()
 	s.free++
-	s.changed()
+	tell(s.wake)
 }
 
 // leaves frees the slot of a task that goes on without its device.
@@ -148,9 +156,9 @@ func (s *slots) close() {
 	s.closed = true
 }
 
-func (s *slots) changed() {
+func tell(who chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case who <- struct{}{}:
 	default:
 	}
 }
@@ -162,9 +170,9 @@ func (s *slots) serve(ctx context.Context) {
 		if pause == 0 {
 			continue
 		}
-		wake := s.wake
-		if pause != untilChange {
-			wake = nil // whatever changes, the server is not asked more often
+		wake := s.more
+		if pause == untilChange { // else the server is not asked more often
+			wake = s.wake
 		}
 		timer := time.NewTimer(pause)
 		select {
