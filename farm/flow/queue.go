@@ -46,6 +46,9 @@ func JobID(owner, name string) string {
 
 var wordForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
+// IsPool says whether a text may name a pool.
+func IsPool(s string) bool { return wordForm.MatchString(s) }
+
 // OwnerOf is whose job a workflow is, by its id.
 func OwnerOf(id string) string {
 	owner, _, _ := strings.Cut(id, "/")
