@@ -39,6 +39,7 @@ require (
 require (
 	go.temporal.io/api v1.63.5
 	go.temporal.io/sdk v1.47.0
+	google.golang.org/grpc v1.82.1
 )
 
 require (
@@ -78,7 +79,6 @@ require (
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect
-	google.golang.org/grpc v1.82.1 // indirect
 	gopkg.in/check.v1 v1.0.0-20201130134442-10cb98267c6c // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

@@ -70,7 +70,7 @@ const longHistory = 10_000
 // chunk runs some tasks of a job.
 func chunk(ctx workflow.Context, in chunkInput) (*outcome, error) {
 	r := &chunkJob{in: &in, orders: in.Orders, newest: workflow.NewSelector(ctx)}
-	r.owner, _ = SplitID(workflow.GetInfo(ctx).WorkflowExecution.ID)
+	r.owner = OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID)
 	if err := workflow.SetQueryHandler(ctx, StateQuery, func() (State, error) { return r.state(), nil }); err != nil {
 		return nil, err
 	}

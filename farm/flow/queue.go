@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -26,14 +28,31 @@ const (
 	runningType = "running"
 )
 
-// JobID is the id of a job's workflow. The server lets nobody but the owner start or change what is below its name.
-func JobID(owner, job string) string { return owner + "/" + job }
+// JobID is the id of a job's workflow. The server lets nobody but the owner start or change what is below its name. Of
+// names with other letters than ids may have, the id has some, and a hash.
+func JobID(owner, name string) string {
+	if wordForm.MatchString(name) {
+		return owner + "/" + name
+	}
+	slug := strings.Trim(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(name)), "-")
+	sum := sha256.Sum256([]byte(name))
+	return owner + "/" + strings.TrimLeft(slug[:min(len(slug), 40)]+"-"+hex.EncodeToString(sum[:4]), "-")
+}
 
-// SplitID takes the id of a job's or a chunk's workflow apart.
-func SplitID(id string) (owner, job string) {
-	owner, job, _ = strings.Cut(id, "/")
-	job, _, _ = strings.Cut(job, "/") // names of jobs have no slash
-	return owner, job
+var wordForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+
+// IsPool says whether a text may name a pool.
+func IsPool(s string) bool { return wordForm.MatchString(s) }
+
+// OwnerOf is whose job a workflow is, by its id.
+func OwnerOf(id string) string {
+	owner, _, _ := strings.Cut(id, "/")
+	return owner
 }
 
 // ChunkID is the id of a chunk's workflow.
@@ -42,11 +61,11 @@ func ChunkID(job string, chunk int) string { return job + "/" + strconv.Itoa(chu
 // Queue is the queue of tasks of a pool and a class.
 func Queue(pool, class string) string { return "pool/" + pool + "/" + class }
 
-// Classes of tasks that need no device of a kind.
-const (
-	ClassCPU = "cpu" // no device at all
-	ClassGPU = "gpu" // any device
-)
+// ClassGPU is the class of tasks that any device can do.
+const ClassGPU = "gpu"
+
+// classOfKind is that of tasks without a device: machines lack programs that some need, and older workers lack kinds.
+func classOfKind(kind string) string { return "cpu/" + kind }
 
 // memoryClasses are sizes of devices that are sold, in GB. A device of the class has at least so many thousand MB: those
 // of 24 GB report 24,564, and some hold a part back.
@@ -58,7 +77,7 @@ func memoryClass(gb int) string { return fmt.Sprintf("vram-%d", gb) }
 func ClassOf(t *spec.Task) string {
 	switch {
 	case !t.Kind.NeedsDevice:
-		return ClassCPU
+		return classOfKind(t.Kind.Name)
 	case t.Pin != spec.Pin{}:
 		return pinClass(plainPin(t.Pin.Device), t.Pin.Driver)
 	case t.Limits.VRAMMinMB == 0:
@@ -72,7 +91,17 @@ func ClassOf(t *spec.Task) string {
 	return memoryClass(memoryClasses[len(memoryClasses)-1]) // whoever is too small gives the task back
 }
 
-// ClassesOf lists the classes of tasks that a device can do, without those that need none.
+// ClassesWithout lists the classes of tasks that need no device, but for kinds that cannot be done.
+func ClassesWithout(lacks map[*spec.Kind]error) (list []string) {
+	for _, k := range spec.Kinds() {
+		if !k.NeedsDevice && lacks[k] == nil {
+			list = append(list, classOfKind(k.Name))
+		}
+	}
+	return list
+}
+
+// ClassesOf lists the classes of tasks that a device can do.
 func ClassesOf(d *task.Device) []string {
 	list := []string{ClassGPU}
 	for _, gb := range memoryClasses {

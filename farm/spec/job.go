@@ -49,6 +49,18 @@ type Retry struct {
 	KeepGoing   bool // other tasks go on when one has failed for good
 }
 
+// Pause is that after so many attempts.
+func (r *Retry) Pause(attempts int) time.Duration {
+	pause := r.Backoff
+	for range attempts - 1 {
+		if pause >= r.BackoffMax {
+			break
+		}
+		pause *= 2
+	}
+	return min(pause, r.BackoffMax)
+}
+
 // Limits bound what a task takes.
 type Limits struct {
 	TaskTimeout     time.Duration // of one attempt; 0: none
