@@ -9,6 +9,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/api/serviceerror"
@@ -48,15 +49,17 @@ type rule struct {
 	// fields are those that the request may set, without namespace and identity; nil allows all: the method changes
 	// nothing.
 	fields []string
-	size   int // most bytes of the request; 0 means maxRead
-	check  func(c *call) error
+	// dropped are fields that SDKs set and that concern others, such as how fast a queue is served: they are cleared.
+	dropped []string
+	size    int // most bytes of the request; 0 means maxRead
+	check   func(c *call) error
 }
 
 // maxRead bounds requests that change nothing, in bytes.
 const maxRead = 16 << 10
 
-// Check decides: nil allows the request. The context is the request's, which ends with it. Method is the full name, as
-// gRPC has it; streams have no request.
+// Check decides: nil allows the request, in which the caller's name then is what its pass says. The context is the
+// request's, which ends with it. Method is the full name, as gRPC has it; streams have no request.
 func (g *Gate) Check(ctx context.Context, who pass.Who, method string, request any) error {
 	if g.Revoked(who.ID) {
 		return refuse("the pass of %s was revoked", who.Name)
@@ -70,12 +73,13 @@ func (g *Gate) Check(ctx context.Context, who pass.Who, method string, request a
 	if err := g.usage.take(ctx, who, name); err != nil {
 		return err
 	}
-	if n := proto.Size(req); n > max(rule.size, maxRead) {
-		return serviceerror.NewInvalidArgument(fmt.Sprintf("the request has %d bytes, more than %d", n, max(rule.size, maxRead)))
+	if n, most := proto.Size(req), max(rule.size, maxRead); n > most {
+		return serviceerror.NewInvalidArgument(fmt.Sprintf("the request has %d bytes, more than %d", n, most))
 	}
 	if err := g.checkNamespace(req); err != nil {
 		return err
 	}
+	rewrite(req, who, rule.dropped)
 	if rule.fields != nil {
 		if field := unlisted(req, rule.fields); field != "" {
 			return refuse("%s may not set %s", name, field)
@@ -85,6 +89,17 @@ func (g *Gate) Check(ctx context.Context, who pass.Who, method string, request a
 		return nil
 	}
 	return rule.check(&call{g, ctx, who, req})
+}
+
+// rewrite clears fields, and makes the name that the caller gives itself that of its pass: histories say who did what.
+func rewrite(req proto.Message, who pass.Who, dropped []string) {
+	m := req.ProtoReflect()
+	for _, name := range dropped {
+		m.Clear(m.Descriptor().Fields().ByName(protoreflect.Name(name)))
+	}
+	if f := m.Descriptor().Fields().ByName("identity"); f != nil && f.Kind() == protoreflect.StringKind {
+		m.Set(f, protoreflect.ValueOfString(who.Name))
+	}
 }
 
 // letter is a role in a rule.
@@ -121,19 +136,10 @@ func unlisted(req proto.Message, listed []string) (found string) {
 	}
 	m.Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 		name := string(f.Name())
-		if name != "namespace" && name != "identity" && !contains(listed, name) {
+		if name != "namespace" && name != "identity" && !slices.Contains(listed, name) {
 			found = name
 		}
 		return found == ""
 	})
 	return found
-}
-
-func contains(list []string, name string) bool {
-	for _, entry := range list {
-		if entry == name {
-			return true
-		}
-	}
-	return false
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	commonpb "go.temporal.io/api/common/v1"
-	deploymentpb "go.temporal.io/api/deployment/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
@@ -38,7 +37,7 @@ var open = map[pass.Role]string{
 		GetSearchAttributes GetSystemInfo GetWorkflowExecutionHistory GetWorkflowExecutionHistoryReverse
 		ListClosedWorkflowExecutions ListNamespaces ListOpenWorkflowExecutions ListWorkflowExecutions QueryWorkflow
 		RequestCancelWorkflowExecution SignalWorkflowExecution StartWorkflowExecution TerminateWorkflowExecution`,
-	pass.Worker: `DescribeNamespace GetClusterInfo GetSystemInfo PollActivityTaskQueue RecordActivityTaskHeartbeat
+	pass.Worker: `DescribeNamespace DescribeTaskQueue GetClusterInfo GetSystemInfo PollActivityTaskQueue RecordActivityTaskHeartbeat
 		RespondActivityTaskCanceled RespondActivityTaskCompleted RespondActivityTaskFailed`,
 }
 
@@ -149,7 +148,7 @@ func TestEveryField(t *testing.T) {
 			return
 		}
 		fields := req.ProtoReflect().Descriptor().Fields()
-		for _, listed := range rule.fields {
+		for _, listed := range append(slices.Clone(rule.fields), rule.dropped...) {
 			if fields.ByName(protoreflect.Name(listed)) == nil {
 				t.Errorf("%s has no field %s", name, listed)
 			}
@@ -160,12 +159,19 @@ func TestEveryField(t *testing.T) {
 		}
 		for i := range fields.Len() {
 			f := fields.Get(i)
-			if f.Name() == "namespace" || f.Name() == "identity" || contains(rule.fields, string(f.Name())) {
+			if f.Name() == "namespace" || f.Name() == "identity" || slices.Contains(rule.fields, string(f.Name())) {
 				continue
 			}
 			n++
 			m := proto.Clone(req)
 			set(m.ProtoReflect(), f)
+			if slices.Contains(rule.dropped, string(f.Name())) {
+				_ = check(t, newGate(), who, servicePrefix+name, m)
+				if m.ProtoReflect().Has(f) {
+					t.Errorf("%s keeps %s", name, f.Name())
+				}
+				continue
+			}
 			if err := check(t, newGate(), who, servicePrefix+name, m); err == nil || !strings.Contains(err.Error(), "may not set") {
 				t.Errorf("%s with %s: %v", name, f.Name(), err)
 			}
@@ -218,6 +224,11 @@ func TestStart(t *testing.T) {
 	const method = servicePrefix + "StartWorkflowExecution"
 	if err := check(t, newGate(), anna, method, goodStart()); err != nil {
 		t.Fatal(err)
+	}
+	named := goodStart()
+	named.Identity = "root"
+	if err := check(t, newGate(), anna, method, named); err != nil || named.Identity != anna.Name {
+		t.Errorf("anna calls itself %q, %v", named.Identity, err)
 	}
 	for what, change := range map[string]func(*workflowservice.StartWorkflowExecutionRequest){
 		"a foreign id":       func(r *workflowservice.StartWorkflowExecutionRequest) { r.WorkflowId = "ben/garden" },
@@ -301,15 +312,16 @@ func TestPoll(t *testing.T) {
 		if err := check(t, newGate(), worker, servicePrefix+"PollActivityTaskQueue", req); (err == nil) != allowed {
 			t.Errorf("%q: %v", queue, err)
 		}
+		look := &workflowservice.DescribeTaskQueueRequest{Namespace: "vksplat", TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
+		if err := check(t, newGate(), worker, servicePrefix+"DescribeTaskQueue", look); (err == nil) != allowed {
+			t.Errorf("a look at %q: %v", queue, err)
+		}
+		if err := check(t, newGate(), viewer, servicePrefix+"DescribeTaskQueue", look); err != nil {
+			t.Errorf("a look at %q by a viewer: %v", queue, err)
+		}
 		req.TaskQueue.Kind = enumspb.TASK_QUEUE_KIND_STICKY
 		if check(t, newGate(), worker, servicePrefix+"PollActivityTaskQueue", req) == nil {
 			t.Errorf("%q as a sticky queue", queue)
-		}
-		req.TaskQueue.Kind = enumspb.TASK_QUEUE_KIND_NORMAL
-		req.DeploymentOptions = &deploymentpb.WorkerDeploymentOptions{
-			WorkerVersioningMode: enumspb.WORKER_VERSIONING_MODE_VERSIONED}
-		if check(t, newGate(), worker, servicePrefix+"PollActivityTaskQueue", req) == nil {
-			t.Errorf("%q as a versioned worker", queue)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -35,8 +36,10 @@ var rules = map[string]rule{
 	"DescribeNamespace": {roles: "vswa", check: (*call).ownNamespace},
 
 	// Who sees jobs sees those of everybody.
-	"CountWorkflowExecutions":            {roles: "vsa"},
-	"DescribeTaskQueue":                  {roles: "vsa"},
+	"CountWorkflowExecutions": {roles: "vsa"},
+	"DescribeTaskQueue": {roles: "vswa", check: (*call).look, fields: []string{
+		"task_queue", "task_queue_type", "api_mode", "report_stats", "report_pollers", "report_config",
+		"include_task_queue_status"}},
 	"DescribeWorkflowExecution":          {roles: "vsa"},
 	"GetSearchAttributes":                {roles: "vsa"},
 	"GetWorkflowExecutionHistory":        {roles: "vsa"},
@@ -50,7 +53,8 @@ var rules = map[string]rule{
 	// Jobs, by their owner.
 	"StartWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).start, fields: []string{"workflow_id",
 		"workflow_type", "task_queue", "input", "request_id", "workflow_id_reuse_policy", "workflow_id_conflict_policy",
-		"workflow_execution_timeout", "workflow_run_timeout", "workflow_task_timeout", "memo", "header", "user_metadata", "priority"}},
+		"workflow_execution_timeout", "workflow_run_timeout", "workflow_task_timeout", "memo", "header",
+		"user_metadata", "priority"}},
 	"SignalWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).ownJob, fields: []string{
 		"workflow_execution", "signal_name", "input", "request_id", "header"}},
 	"RequestCancelWorkflowExecution": {roles: "sa", check: (*call).ownJob, fields: []string{
@@ -59,17 +63,24 @@ var rules = map[string]rule{
 		"workflow_execution", "reason", "details", "first_execution_run_id"}},
 
 	// Tasks, by workers of their pool.
-	"PollActivityTaskQueue": {roles: "w", check: (*call).poll, fields: []string{"task_queue", "poller_group_id",
-		"worker_instance_key", "worker_version_capabilities", "deployment_options"}},
+	"PollActivityTaskQueue": {roles: "w", check: (*call).poll, fields: []string{
+		"task_queue", "poller_group_id", "worker_instance_key"}, dropped: append([]string{
+		"task_queue_metadata", "worker_control_task_queue", "worker_version_capabilities"}, versions...)},
 	"RecordActivityTaskHeartbeat": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
 		"task_token", "details", "resource_id"}},
 	"RespondActivityTaskCompleted": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
-		"task_token", "result", "resource_id", "worker_version", "deployment_options"}},
+		"task_token", "result", "resource_id"}, dropped: stamps},
 	"RespondActivityTaskFailed": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
-		"task_token", "failure", "last_heartbeat_details", "resource_id", "worker_version", "deployment_options"}},
+		"task_token", "failure", "last_heartbeat_details", "resource_id"}, dropped: stamps},
 	"RespondActivityTaskCanceled": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
-		"task_token", "details", "resource_id", "worker_version", "deployment_options"}},
+		"task_token", "details", "resource_id"}, dropped: stamps},
 }
+
+// Fields of workers' versions: Temporal would start workflows for them.
+var (
+	versions = []string{"deployment_options"}
+	stamps   = append([]string{"worker_version", "deployment"}, versions...)
+)
 
 // ownNamespace refuses to describe a namespace by its id, which may be of another.
 func (c *call) ownNamespace() error {
@@ -127,15 +138,23 @@ func (c *call) ownJob() error {
 
 // poll allows the queues of the worker's pools.
 func (c *call) poll() error {
-	req := c.req.(*workflowservice.PollActivityTaskQueueRequest)
-	rest, is := strings.CutPrefix(req.GetTaskQueue().GetName(), queuePrefix)
-	pool, class, _ := strings.Cut(rest, "/")
-	if !is || class == "" || !contains(c.who.Pools, pool) || !isNormal(req.GetTaskQueue()) {
-		return refuse("%s takes tasks of %s%s", c.who.Name, queuePrefix, strings.Join(c.who.Pools, ", "+queuePrefix))
+	return c.ownQueue(c.req.(*workflowservice.PollActivityTaskQueueRequest).GetTaskQueue())
+}
+
+// look allows workers to see how many tasks wait in their queues.
+func (c *call) look() error {
+	if c.who.Role != pass.Worker {
+		return nil
 	}
-	if req.GetWorkerVersionCapabilities().GetUseVersioning() ||
-		req.GetDeploymentOptions().GetWorkerVersioningMode() == enumspb.WORKER_VERSIONING_MODE_VERSIONED {
-		return refuse("versioned workers are not used here") // Temporal would start workflows for them
+	return c.ownQueue(c.req.(*workflowservice.DescribeTaskQueueRequest).GetTaskQueue())
+}
+
+// ownQueue refuses queues that are not of the worker's pools.
+func (c *call) ownQueue(q *taskqueuepb.TaskQueue) error {
+	rest, is := strings.CutPrefix(q.GetName(), queuePrefix)
+	pool, class, _ := strings.Cut(rest, "/")
+	if !is || class == "" || !slices.Contains(c.who.Pools, pool) || !isNormal(q) {
+		return refuse("%s takes tasks of %s%s", c.who.Name, queuePrefix, strings.Join(c.who.Pools, ", "+queuePrefix))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"vksplat/farm/flow"
+	"vksplat/farm/pass"
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 )
@@ -36,6 +37,9 @@ func newStore(t *testing.T) (roots store.Roots, file string) {
 	}
 	return roots, file
 }
+
+// demoQueue is where tasks of kind demo wait, which need no device.
+var demoQueue = flow.Queue(pass.DefaultPool, "cpu/demo")
 
 // demos is a job of n tasks that need no device.
 func demos(name string, n int) string {
@@ -69,9 +73,9 @@ func mustSubmit(t *testing.T, c client.Client, roots store.Roots, owner, documen
 }
 
 // work takes tasks that need no device, and does nothing but do.
-func work(t *testing.T, c client.Client, pool string, slots int, do func(context.Context, flow.TaskInput) error) worker.Worker {
+func work(t *testing.T, c client.Client, queue string, slots int, do func(context.Context, flow.TaskInput) error) worker.Worker {
 	t.Helper()
-	w := worker.New(c, flow.Queue(pool, flow.ClassCPU), worker.Options{DisableWorkflowWorker: true,
+	w := worker.New(c, queue, worker.Options{DisableWorkflowWorker: true,
 		MaxConcurrentActivityExecutionSize: slots, MaxConcurrentActivityTaskPollers: min(slots, 20)})
 	w.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: flow.TaskType})
 	if err := w.Start(); err != nil {
