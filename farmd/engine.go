@@ -41,6 +41,8 @@ type engine struct {
 	server   temporal.Server
 	client   client.Client
 	frontend string // address for holders of passes, through package front
+	speak    func() // lets Temporal write to the log; hush ends that
+	hush     func()
 }
 
 // settingsOfTemporal are those that differ from its defaults.
@@ -74,7 +76,7 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 
 // startEngine starts Temporal's server on a database and connects to it.
 func startEngine(s settings, reg *registry.Registry, g *gate.Gate, db *database) (*engine, error) {
-	logger, err := newLogger(s.level)
+	logger, speak, hush, err := newLogger(s.level)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func startEngine(s settings, reg *registry.Registry, g *gate.Gate, db *database)
 	if err := server.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start Temporal: %w", err), server.Stop())
 	}
-	e := &engine{server: server, frontend: hosts[primitives.FrontendService].Self}
+	e := &engine{server: server, frontend: hosts[primitives.FrontendService].Self, speak: speak, hush: hush}
 	e.client, err = client.Dial(client.Options{
 		HostPort: hosts[primitives.InternalFrontendService].Self, Namespace: namespace, Identity: "farmd",
 		ConnectionOptions: client.ConnectionOptions{TLS: innerClient}, Logger: sdklog.NewStructuredLogger(quiet),
@@ -184,6 +186,7 @@ func (e *engine) openJobs(ctx context.Context, owner string) (int, error) {
 }
 
 func (e *engine) close() {
+	e.hush()
 	if e.client != nil {
 		e.client.Close()
 	}

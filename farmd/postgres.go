@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/blang/semver/v4"
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
@@ -127,15 +128,20 @@ func lockDatabase(ctx context.Context, u *url.URL) (*sql.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	var got bool
-	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", serveLock).Scan(&got); err != nil {
-		return nil, err
+	// Postgres may be about to notice that the last server has ended.
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		var got bool
+		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", serveLock).Scan(&got); err != nil {
+			return nil, err
+		}
+		switch {
+		case got:
+			return conn, nil
+		case time.Now().After(deadline):
+			return nil, &fault.Error{Op: "open database", Path: u.Redacted(), Err: errors.New("another server uses it"),
+				Kind: fault.ErrTryAgain}
+		}
 	}
-	if !got {
-		return nil, &fault.Error{Op: "open database", Path: u.Redacted(), Err: errors.New("another server uses it"),
-			Kind: fault.ErrTryAgain}
-	}
-	return conn, nil
 }
 
 // checkStep refuses to update over more than one minor version, as Temporal advises: some updates change rows while

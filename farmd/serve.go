@@ -84,6 +84,7 @@ func serve(s settings) (err error) {
 		return err
 	}
 	defer f.close()
+	f.engine.speak()
 	f.welcome(s, first, time.Since(began))
 	served := make(chan error, 1)
 	go func() { served <- f.front.Serve(listener) }()

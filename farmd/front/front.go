@@ -67,7 +67,8 @@ func (f *Front) Serve(listener net.Listener) error {
 		conn, err := listener.Accept()
 		switch {
 		case err == nil:
-			f.running.Go(func() { f.handle(conn) })
+			c := f.enter(conn) // here, in their order: the oldest that waits is the first to go
+			f.running.Go(func() { f.handle(c) })
 		case f.isClosed():
 			return nil
 		case errors.Is(err, net.ErrClosed):
@@ -101,8 +102,7 @@ func (f *Front) Close() {
 }
 
 // handle serves one connection.
-func (f *Front) handle(conn net.Conn) {
-	c := f.enter(conn)
+func (f *Front) handle(c *client) {
 	defer f.leave(c)
 	_ = c.SetDeadline(time.Now().Add(patience))
 	hello, read, err := readHello(c)
