@@ -14,7 +14,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// backup writes what a farm needs to go on elsewhere to a tar file: the files of the registry as they are, which change
+// backup writes what a farm needs to go on elsewhere to a tar file: the files of the registry as they are, which
+// change
 // by renames only, and a copy of the database as it is at one moment. To restore, unpack it into an empty folder.
 func backup(data, to string) error {
 	if _, err := registry.Open(data); err != nil {
@@ -64,7 +65,8 @@ func writeBackup(w *tar.Writer, data, to string) error {
 				return err
 			}
 			if entry.IsDir() {
-				return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(rel) + "/", Mode: 0o700})
+				return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(rel) + "/",
+					Mode: 0o700})
 			}
 			return addFile(w, path, filepath.ToSlash(rel))
 		})
@@ -88,7 +90,8 @@ func addFile(w *tar.Writer, path, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime()}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(),
+		ModTime: info.ModTime()}); err != nil {
 		return err
 	}
 	_, err = io.Copy(w, f)

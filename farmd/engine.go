@@ -137,8 +137,9 @@ func configOf(s settings, db *database, ports []int) (*config.Config, map[primit
 		cfg.Global.Metrics = &metrics.Config{Prometheus: &metrics.PrometheusConfig{
 			ListenAddress: net.JoinHostPort(loopback, fmt.Sprint(s.metrics)), HandlerPath: "/metrics"}}
 	}
-	cfg.Persistence = config.Persistence{DefaultStore: "main", VisibilityStore: "visibility", NumHistoryShards: shards,
-		DataStores: map[string]config.DataStore{"main": {SQL: &db.main}, "visibility": {SQL: &db.visibility}}}
+	cfg.Persistence = config.Persistence{DefaultStore: "main", VisibilityStore: "visibility",
+		NumHistoryShards: shards,
+		DataStores:       map[string]config.DataStore{"main": {SQL: &db.main}, "visibility": {SQL: &db.visibility}}}
 	cfg.ClusterMetadata = &cluster.Config{FailoverVersionIncrement: 10, MasterClusterName: clusterName,
 		CurrentClusterName: clusterName, ClusterInformation: map[string]cluster.ClusterInformation{clusterName: {
 			Enabled: true, InitialFailoverVersion: 1, RPCAddress: net.JoinHostPort(loopback, fmt.Sprint(ports[0]))}}}

@@ -18,7 +18,8 @@ const (
 	flowType  = flow.JobType
 )
 
-// startFlows runs workflows: here, and nowhere else. Who completes workflow tasks can schedule anything for anybody, so
+// startFlows runs workflows: here, and nowhere else. Who completes workflow tasks can schedule anything for anybody,
+// so
 // the gate lets no pass do it.
 func startFlows(s settings, e *engine) (worker.Worker, error) {
 	roots, err := readRoots(s.roots)

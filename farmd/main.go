@@ -36,8 +36,10 @@ func run(args []string) int {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
-	data := root.PersistentFlags().String("data", defaultData(), "`folder` of the farm: its authority, passes and jobs")
-	root.AddCommand(serveCommand(data), tokenCommand(data), listCommand(data), revokeCommand(data), backupCommand(data))
+	data := root.PersistentFlags().String("data", defaultData(),
+		"`folder` of the farm: its authority, passes and jobs")
+	root.AddCommand(serveCommand(data), tokenCommand(data), listCommand(data), revokeCommand(data),
+		backupCommand(data))
 	root.SetArgs(args)
 	err := root.Execute()
 	if err != nil {

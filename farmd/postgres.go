@@ -84,7 +84,8 @@ func preparePostgres(ctx context.Context, u *url.URL, db *database) error {
 		return err
 	}
 	var found string
-	if _, err := conn.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS vksplat_server (version text NOT NULL)"); err != nil {
+	if _, err := conn.ExecContext(ctx,
+		"CREATE TABLE IF NOT EXISTS vksplat_server (version text NOT NULL)"); err != nil {
 		return err
 	}
 	err = conn.QueryRowContext(ctx, "SELECT version FROM vksplat_server").Scan(&found)
@@ -111,8 +112,12 @@ func preparePostgres(ctx context.Context, u *url.URL, db *database) error {
 // makeDatabase makes a database that does not exist.
 func makeDatabase(cfg config.SQL) error {
 	logger := log.NewNoopLogger()
-	if conn, err := temporalsql.NewConnection(&cfg, logger); err == nil {
-		conn.Close()
+	conn, err := temporalsql.NewConnection(&cfg, logger)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if conn.Exec("SELECT 1") == nil {
 		return nil
 	}
 	return temporalsql.DoCreateDatabase(&cfg, "postgres", logger)
@@ -138,7 +143,8 @@ func lockDatabase(ctx context.Context, u *url.URL) (*sql.Conn, error) {
 		case got:
 			return conn, nil
 		case time.Now().After(deadline):
-			return nil, &fault.Error{Op: "open database", Path: u.Redacted(), Err: errors.New("another server uses it"),
+			return nil, &fault.Error{Op: "open database", Path: u.Redacted(),
+				Err:  errors.New("another server uses it"),
 				Kind: fault.ErrTryAgain}
 		}
 	}

@@ -190,7 +190,8 @@ func (f *farm) welcome(s settings, first bool, took time.Duration) {
 		{"where you submit jobs from", pass.Who{Role: pass.Admin, Name: "admin", Owner: "admin"}},
 		{"on a machine that is to work", pass.Who{Role: pass.Worker, Pools: []string{pass.DefaultPool}}},
 	} {
-		token, err := f.registry.NewToken(s.address, registry.Grant{Who: t.who, Expires: time.Now().Add(24 * time.Hour)})
+		token, err := f.registry.NewToken(s.address, registry.Grant{Who: t.who,
+			Expires: time.Now().Add(24 * time.Hour)})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "vksplat-farmd:", err)
 			return

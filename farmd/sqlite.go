@@ -29,7 +29,8 @@ type database struct {
 // applicationID marks our SQLite files, in the header field that SQLite has for it: "vksf".
 const applicationID = 0x766b7366
 
-// Temporal does not update its tables in SQLite, and does not notice that they are of another version: it accepts jobs
+// Temporal does not update its tables in SQLite, and does not notice that they are of another version: it accepts
+// jobs
 // and loses them. So the file says which version made it, and another version begins a new file. The store has the
 // results and the documents: owners submit their jobs again, and only what is not done is done.
 
@@ -53,8 +54,9 @@ func openSQLite(data string) (*database, error) {
 
 // sqliteConfig has every commit reach the disk before it is acknowledged.
 func sqliteConfig(path string) config.SQL {
-	return config.SQL{PluginName: sqlite.PluginName, DatabaseName: escaped(path), ConnectAttributes: map[string]string{
-		"mode": "rwc", "journal_mode": "wal", "synchronous": "full", "busy_timeout": "10000"}}
+	return config.SQL{PluginName: sqlite.PluginName, DatabaseName: escaped(path),
+		ConnectAttributes: map[string]string{
+			"mode": "rwc", "journal_mode": "wal", "synchronous": "full", "busy_timeout": "10000"}}
 }
 
 // escaped is a path as part of a URI.

@@ -22,7 +22,8 @@ import (
 	"vksplat/farmd/registry"
 )
 
-// authType marks the claims that come from passes. Temporal's own services have another type, which no certificate can
+// authType marks the claims that come from passes. Temporal's own services have another type, which no certificate
+// can
 // give: their frontend makes it.
 const authType = "vksplat"
 

@@ -58,7 +58,8 @@ func Join(ctx context.Context, token, name, dir string) (*Pass, error) {
 	if sha256.Sum256(reply.CA) != t.CA {
 		return nil, fault.Data("join farm", t.Address, "", "the farm's authority is not the token's")
 	}
-	if err := write(dir, key, reply, farm{t.Address, reply.Namespace, time.Now().UTC().Truncate(time.Second)}); err != nil {
+	if err := write(dir, key, reply, farm{t.Address, reply.Namespace,
+		time.Now().UTC().Truncate(time.Second)}); err != nil {
 		return nil, atomicfile.WriteError("write pass", dir, err)
 	}
 	return Load(dir)
@@ -128,7 +129,8 @@ func (p *Pass) Renew(ctx context.Context) error {
 func (t Token) trust() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		// The usual check needs the authority's certificate, which the server sends: VerifyConnection does it instead.
+		// The usual check needs the authority's certificate, which the server sends: VerifyConnection does it
+		// instead.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			for _, cert := range state.PeerCertificates[1:] {

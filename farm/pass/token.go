@@ -15,7 +15,8 @@ import (
 // tokenPrefix begins a token: people see what it is, and programs which form it has.
 const tokenPrefix = "vksfarm1-"
 
-// Sizes of a token's parts in bytes: hash of the authority, secret, a checksum against tokens that were copied in part.
+// Sizes of a token's parts in bytes: hash of the authority, secret, a checksum against tokens that were copied in
+// part.
 const (
 	hashSize     = sha256.Size
 	secretSize   = 16

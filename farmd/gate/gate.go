@@ -1,7 +1,9 @@
 // Package gate decides what the holder of a pass may ask of the farm's Temporal server.
 //
-// Everything is refused that is not listed: methods by role (methods.go), fields of requests that change something, and
-// of their values what concerns others: the owner in a workflow's id, the pool in a queue's name, task tokens of other
+// Everything is refused that is not listed: methods by role (methods.go), fields of requests that change something,
+// and
+// of their values what concerns others: the owner in a workflow's id, the pool in a queue's name, task tokens of
+// other
 // workers. A method or field that a later version of Temporal adds is therefore refused until somebody lists it. The
 // server's own services come through another frontend, which nobody else can reach.
 package gate
@@ -91,7 +93,8 @@ func (g *Gate) Check(ctx context.Context, who pass.Who, method string, request a
 	return rule.check(&call{g, ctx, who, req})
 }
 
-// rewrite clears fields, and makes the name that the caller gives itself that of its pass: histories say who did what.
+// rewrite clears fields, and makes the name that the caller gives itself that of its pass: histories say who did
+// what.
 func rewrite(req proto.Message, who pass.Who, dropped []string) {
 	m := req.ProtoReflect()
 	for _, name := range dropped {

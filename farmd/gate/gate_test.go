@@ -81,7 +81,8 @@ func workflowMethods(t *testing.T, each func(name string, req proto.Message)) {
 	methods(t, workflowservice.File_temporal_api_workflowservice_v1_service_proto.Services().ByName("WorkflowService"), each)
 }
 
-// Every method of Temporal's API is open to the roles that the table of this test lists, and to no others. A method of a
+// Every method of Temporal's API is open to the roles that the table of this test lists, and to no others. A method
+// of a
 // later version is in no table, and refused.
 func TestEveryMethod(t *testing.T) {
 	n, refused := 0, 0
@@ -116,7 +117,8 @@ func TestOtherServices(t *testing.T) {
 	for _, who := range []pass.Who{viewer, anna, worker, admin} {
 		methods(t, operatorservice.File_temporal_api_operatorservice_v1_service_proto.Services().Get(0),
 			func(name string, req proto.Message) {
-				if err := check(t, newGate(), who, "/temporal.api.operatorservice.v1.OperatorService/"+name, req); err == nil {
+				if err := check(t, newGate(), who, "/temporal.api.operatorservice.v1.OperatorService/"+name,
+					req); err == nil {
 					t.Errorf("%s calls %s of the operator service", who.Role, name)
 				}
 			})
@@ -172,13 +174,15 @@ func TestEveryField(t *testing.T) {
 				}
 				continue
 			}
-			if err := check(t, newGate(), who, servicePrefix+name, m); err == nil || !strings.Contains(err.Error(), "may not set") {
+			if err := check(t, newGate(), who, servicePrefix+name, m); err == nil || !strings.Contains(err.Error(),
+				"may not set") {
 				t.Errorf("%s with %s: %v", name, f.Name(), err)
 			}
 		}
 		m := proto.Clone(req)
 		m.ProtoReflect().SetUnknown([]byte{0xf8, 0x7f, 1}) // field 2047
-		if err := check(t, newGate(), who, servicePrefix+name, m); err == nil || !strings.Contains(err.Error(), "later version") {
+		if err := check(t, newGate(), who, servicePrefix+name, m); err == nil || !strings.Contains(err.Error(),
+			"later version") {
 			t.Errorf("%s with a field of a later version: %v", name, err)
 		}
 	})
@@ -287,7 +291,8 @@ func TestSteer(t *testing.T) {
 	} {
 		at := &commonpb.WorkflowExecution{WorkflowId: id}
 		for name, req := range map[string]proto.Message{
-			"SignalWorkflowExecution":        &workflowservice.SignalWorkflowExecutionRequest{Namespace: "vksplat", WorkflowExecution: at},
+			"SignalWorkflowExecution": &workflowservice.SignalWorkflowExecutionRequest{Namespace: "vksplat",
+				WorkflowExecution: at},
 			"RequestCancelWorkflowExecution": &workflowservice.RequestCancelWorkflowExecutionRequest{Namespace: "vksplat", WorkflowExecution: at},
 			"TerminateWorkflowExecution":     &workflowservice.TerminateWorkflowExecutionRequest{Namespace: "vksplat", WorkflowExecution: at},
 		} {
@@ -308,11 +313,13 @@ func TestPoll(t *testing.T) {
 		"pool/other/cpu": false, "pool/default": false, "pool/default/": false, "pool//cpu": false, "flow": false,
 		"": false, "/_sys/pool/default/cpu/1": false, "pool/default2/cpu": false,
 	} {
-		req := &workflowservice.PollActivityTaskQueueRequest{Namespace: "vksplat", TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
+		req := &workflowservice.PollActivityTaskQueueRequest{Namespace: "vksplat",
+			TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
 		if err := check(t, newGate(), worker, servicePrefix+"PollActivityTaskQueue", req); (err == nil) != allowed {
 			t.Errorf("%q: %v", queue, err)
 		}
-		look := &workflowservice.DescribeTaskQueueRequest{Namespace: "vksplat", TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
+		look := &workflowservice.DescribeTaskQueueRequest{Namespace: "vksplat",
+			TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
 		if err := check(t, newGate(), worker, servicePrefix+"DescribeTaskQueue", look); (err == nil) != allowed {
 			t.Errorf("a look at %q: %v", queue, err)
 		}

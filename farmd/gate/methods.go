@@ -52,7 +52,8 @@ var rules = map[string]rule{
 
 	// Jobs, by their owner.
 	"StartWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).start, fields: []string{"workflow_id",
-		"workflow_type", "task_queue", "input", "request_id", "workflow_id_reuse_policy", "workflow_id_conflict_policy",
+		"workflow_type", "task_queue", "input", "request_id", "workflow_id_reuse_policy",
+		"workflow_id_conflict_policy",
 		"workflow_execution_timeout", "workflow_run_timeout", "workflow_task_timeout", "memo", "header",
 		"user_metadata", "priority"}},
 	"SignalWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).ownJob, fields: []string{
@@ -117,7 +118,8 @@ func (c *call) start() error {
 	return nil
 }
 
-// ownJob allows what steers a job to its owner, and to administrators. Parts of jobs, whose ids are longer, are steered
+// ownJob allows what steers a job to its owner, and to administrators. Parts of jobs, whose ids are longer, are
+// steered
 // by their jobs alone.
 func (c *call) ownJob() error {
 	var id string

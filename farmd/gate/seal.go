@@ -10,7 +10,8 @@ import (
 	"vksplat/farm/pass"
 )
 
-// Temporal's task tokens are protobuf messages that anybody can make who knows the ids in them. A seal at their end, as
+// Temporal's task tokens are protobuf messages that anybody can make who knows the ids in them. A seal at their end,
+// as
 // a field that Temporal does not know and passes over, says to which pass the server gave the task.
 const sealField = 1000
 

@@ -60,7 +60,8 @@ func TestIdleSockets(t *testing.T) {
 		idle = append(idle, c)
 	}
 	began := time.Now()
-	if _, err := s.client(p).CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{}); err != nil {
+	if _, err := s.client(p).CountWorkflow(t.Context(),
+		&workflowservice.CountWorkflowExecutionsRequest{}); err != nil {
 		t.Error(err)
 	}
 	answered := time.Since(began)
@@ -75,7 +76,8 @@ func TestIdleSockets(t *testing.T) {
 		})
 	}
 	all.Wait() // the last ones after ten seconds
-	t.Logf("a viewer was answered after %.2f s; memory went from %d to %d MB", answered.Seconds(), before, s.residentMB())
+	t.Logf("a viewer was answered after %.2f s; memory went from %d to %d MB", answered.Seconds(), before,
+		s.residentMB())
 	if closed.Load() != 1500 || answered > 20*time.Second {
 		t.Errorf("%d of 1500 sockets were closed", closed.Load())
 	}
@@ -94,9 +96,11 @@ func TestFlood(t *testing.T) {
 		c := s.conn(ben)
 		all.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				method, req, count := "ListWorkflowExecutions", any(&workflowservice.ListWorkflowExecutionsRequest{Namespace: "vksplat"}), &listed
+				method, req, count := "ListWorkflowExecutions",
+					any(&workflowservice.ListWorkflowExecutionsRequest{Namespace: "vksplat"}), &listed
 				if n%2 == 0 {
-					method, req, count = "StartWorkflowExecution", startOf("ben", fmt.Sprintf("j%d-%d", n, i)), &started
+					method, req, count = "StartWorkflowExecution", startOf("ben", fmt.Sprintf("j%d-%d", n, i)),
+						&started
 				}
 				switch err := c.Invoke(ctx, service+method, req, answerOf(t, method)); status.Code(err) {
 				case codes.OK:
@@ -122,18 +126,21 @@ func TestFlood(t *testing.T) {
 		time.Sleep(200 * time.Millisecond) // as a person with a script, five a second
 	}
 	all.Wait()
-	t.Logf("ben: %d jobs, %d lists, %d refused; anna: %d jobs, the slowest took %.2f s", started.Load(), listed.Load(),
+	t.Logf("ben: %d jobs, %d lists, %d refused; anna: %d jobs, the slowest took %.2f s", started.Load(),
+		listed.Load(),
 		refused.Load(), n, slowest.Seconds())
 	// 100 at once and 5 a second; 50 at once and 10 a second.
-	if started.Load() > 140 || listed.Load() > 120 || refused.Load() == 0 || odd.Load() > 0 || n < 3 || slowest > 10*time.Second {
+	if started.Load() > 140 || listed.Load() > 120 || refused.Load() == 0 || odd.Load() > 0 || n < 3 ||
+		slowest > 10*time.Second {
 		t.Errorf("%d odd answers", odd.Load())
 	}
 }
 
 func startOf(owner, job string) *workflowservice.StartWorkflowExecutionRequest {
 	return &workflowservice.StartWorkflowExecutionRequest{Namespace: "vksplat", WorkflowId: owner + "/" + job,
-		WorkflowType: &commonpb.WorkflowType{Name: flow.JobType}, TaskQueue: &taskqueuepb.TaskQueue{Name: flow.FlowQueue},
-		RequestId: owner + job}
+		WorkflowType: &commonpb.WorkflowType{Name: flow.JobType},
+		TaskQueue:    &taskqueuepb.TaskQueue{Name: flow.FlowQueue},
+		RequestId:    owner + job}
 }
 
 // Large requests are refused, whatever they are, and the server goes on.
@@ -147,17 +154,21 @@ func TestOversized(t *testing.T) {
 	for _, n := range []int{40 << 10, 3 << 20, 5 << 20, 60 << 20} {
 		start := startOf("ben", "big")
 		start.Input = big(n)
-		err := invoke(t.Context(), s.conn(p), service+"StartWorkflowExecution", start, answerOf(t, "StartWorkflowExecution"))
+		err := invoke(t.Context(), s.conn(p), service+"StartWorkflowExecution", start, answerOf(t,
+			"StartWorkflowExecution"))
 		if code := status.Code(err); code != codes.InvalidArgument && code != codes.ResourceExhausted {
 			t.Errorf("a start of %d bytes: %v", n, err)
 		}
-		err = invoke(t.Context(), s.conn(worker), service+"RecordActivityTaskHeartbeat", &workflowservice.RecordActivityTaskHeartbeatRequest{
-			Namespace: "vksplat", TaskToken: []byte("x"), Details: big(max(n, 100<<10))}, answerOf(t, "RecordActivityTaskHeartbeat"))
+		err = invoke(t.Context(), s.conn(worker), service+"RecordActivityTaskHeartbeat",
+			&workflowservice.RecordActivityTaskHeartbeatRequest{
+				Namespace: "vksplat", TaskToken: []byte("x"), Details: big(max(n, 100<<10))}, answerOf(t,
+				"RecordActivityTaskHeartbeat"))
 		if code := status.Code(err); code != codes.InvalidArgument && code != codes.ResourceExhausted {
 			t.Errorf("a heartbeat of %d bytes: %v", n, err)
 		}
 	}
-	if _, err := s.client(p).CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{}); err != nil {
+	if _, err := s.client(p).CountWorkflow(t.Context(),
+		&workflowservice.CountWorkflowExecutionsRequest{}); err != nil {
 		t.Error(err)
 	}
 	if mb := s.residentMB(); mb > 600 {
@@ -182,7 +193,8 @@ func TestInnerPorts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = invoke(t.Context(), c, service+"GetSystemInfo", &workflowservice.GetSystemInfoRequest{}, answerOf(t, "GetSystemInfo"))
+			err = invoke(t.Context(), c, service+"GetSystemInfo", &workflowservice.GetSystemInfoRequest{},
+				answerOf(t, "GetSystemInfo"))
 			if err == nil && name == "a pass" {
 				frontends++ // the open port, and the frontend behind it, where the same rules hold
 			} else if status.Code(err) != codes.Unavailable {

@@ -47,11 +47,13 @@ func demos(name string, n int) string {
 	for i := 1; i < n; i++ {
 		list += fmt.Sprintf(",%d", i)
 	}
-	return fmt.Sprintf("version = 1\nname = %q\n[[task]]\nkind = \"demo\"\nid = \"d\"\nmatrix.seed = [%s]\n", name, list)
+	return fmt.Sprintf("version = 1\nname = %q\n[[task]]\nkind = \"demo\"\nid = \"d\"\nmatrix.seed = [%s]\n", name,
+		list)
 }
 
 // submit starts a job of an owner, as the client does.
-func submit(ctx context.Context, t *testing.T, c client.Client, roots store.Roots, owner, document string) (client.WorkflowRun,
+func submit(ctx context.Context, t *testing.T, c client.Client, roots store.Roots, owner,
+	document string) (client.WorkflowRun,
 	error) {
 	t.Helper()
 	job, _ := spectest.Job(t, document)
@@ -59,7 +61,8 @@ func submit(ctx context.Context, t *testing.T, c client.Client, roots store.Root
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: flow.JobID(owner, job.Name), TaskQueue: flow.FlowQueue},
+	return c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: flow.JobID(owner, job.Name),
+		TaskQueue: flow.FlowQueue},
 		flow.JobType, flow.JobInput{Document: d})
 }
 
@@ -73,7 +76,8 @@ func mustSubmit(t *testing.T, c client.Client, roots store.Roots, owner, documen
 }
 
 // work takes tasks that need no device, and does nothing but do.
-func work(t *testing.T, c client.Client, queue string, slots int, do func(context.Context, flow.TaskInput) error) worker.Worker {
+func work(t *testing.T, c client.Client, queue string, slots int, do func(context.Context,
+	flow.TaskInput) error) worker.Worker {
 	t.Helper()
 	w := worker.New(c, queue, worker.Options{DisableWorkflowWorker: true,
 		MaxConcurrentActivityExecutionSize: slots, MaxConcurrentActivityTaskPollers: min(slots, 20)})

@@ -16,7 +16,8 @@ import (
 	"vksplat/farm/pass"
 )
 
-// A machine joins with a token, once; its pass names what the token granted; it can be renewed and revoked, also while
+// A machine joins with a token, once; its pass names what the token granted; it can be renewed and revoked, also
+// while
 // a connection is open.
 func TestJoinRenewRevoke(t *testing.T) {
 	s := serve(t)
@@ -25,14 +26,17 @@ func TestJoinRenewRevoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Name != "anna-pc" || p.Role != pass.Submit || p.Owner != "anna" || p.Namespace != "vksplat" || p.Address != s.address {
+	if p.Name != "anna-pc" || p.Role != pass.Submit || p.Owner != "anna" || p.Namespace != "vksplat" ||
+		p.Address != s.address {
 		t.Errorf("joined as %+v", p)
 	}
-	if _, err := pass.Join(t.Context(), token, "", s.passDir()); err == nil || !strings.Contains(err.Error(), "used") {
+	if _, err := pass.Join(t.Context(), token, "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+		"used") {
 		t.Errorf("a used token: %v", err)
 	}
 	short := s.mustCommand("token", "--role", "view", "--name", "late", "--expires", "1ns")
-	if _, err := pass.Join(t.Context(), short, "", s.passDir()); err == nil || !strings.Contains(err.Error(), "expired") {
+	if _, err := pass.Join(t.Context(), short, "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+		"expired") {
 		t.Errorf("an expired token: %v", err)
 	}
 	if out, err := s.command("token", "--role", "view", "--name", "anna-pc"); err == nil {
@@ -54,7 +58,8 @@ func TestJoinRenewRevoke(t *testing.T) {
 	}
 	s.client(p)
 	s.mustCommand("revoke", "anna-pc")
-	_, err = c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{}) // on the connection that is open
+	_, err = c.CountWorkflow(t.Context(),
+		&workflowservice.CountWorkflowExecutionsRequest{}) // on the connection that is open
 	var denied *serviceerror.PermissionDenied
 	if !errors.As(err, &denied) {
 		t.Errorf("after revoke: %v", err)
@@ -68,7 +73,8 @@ func TestJoinRenewRevoke(t *testing.T) {
 			t.Errorf("a revoked pass connects: %v", err)
 		}
 	}
-	if p, err = pass.Join(t.Context(), s.mustCommand("token", "--role", "view", "--name", "anna-pc"), "", s.passDir()); err != nil {
+	if p, err = pass.Join(t.Context(), s.mustCommand("token", "--role", "view", "--name", "anna-pc"), "",
+		s.passDir()); err != nil {
 		t.Fatalf("the name of a revoked pass: %v", err)
 	}
 	s.client(p)
@@ -82,7 +88,8 @@ func TestForeignFarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	own.Address = other.address // somebody between
-	if _, err := pass.Join(t.Context(), own.String(), "", s.passDir()); err == nil || !strings.Contains(err.Error(), "not the farm") {
+	if _, err := pass.Join(t.Context(), own.String(), "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+		"not the farm") {
 		t.Errorf("joined a farm that is not the token's: %v", err)
 	}
 	foreign := other.join("--role", "admin", "--name", "root")

@@ -129,7 +129,8 @@ func TestPostgres(t *testing.T) {
 	s.start()
 	work(t, s.client(gpu), demoQueue, 2, func(context.Context, flow.TaskInput) error { return nil })
 	var state flow.State
-	if err := s.client(anna).GetWorkflow(t.Context(), "anna/garden", "").Get(t.Context(), &state); err != nil || state.Done != 3 {
+	if err := s.client(anna).GetWorkflow(t.Context(), "anna/garden", "").Get(t.Context(), &state); err != nil ||
+		state.Done != 3 {
 		t.Errorf("%+v, %v", state, err)
 	}
 	out := s.mustCommand("backup", filepath.Join(t.TempDir(), "b.tar"))

@@ -22,7 +22,8 @@ import (
 
 // jobs lists the ids of all jobs, as anybody sees them.
 func (s *server) jobs(p interface {
-	ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error)
+	ListWorkflow(context.Context,
+		*workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error)
 }) map[string]bool {
 	s.t.Helper()
 	ids := map[string]bool{}
@@ -37,7 +38,8 @@ func (s *server) jobs(p interface {
 	return ids
 }
 
-// A server that is asked to stop does so soon and without a word of error, and knows its jobs and passes afterwards. A
+// A server that is asked to stop does so soon and without a word of error, and knows its jobs and passes afterwards.
+// A
 // second one on the same folder is refused.
 func TestStopAndStart(t *testing.T) {
 	roots, file := newStore(t)
@@ -61,7 +63,8 @@ func TestStopAndStart(t *testing.T) {
 	}
 	work(t, s.client(gpu), demoQueue, 2, func(context.Context, flow.TaskInput) error { return nil })
 	var state flow.State
-	if err := s.client(anna).GetWorkflow(t.Context(), run.GetID(), "").Get(t.Context(), &state); err != nil || state.Done != 3 {
+	if err := s.client(anna).GetWorkflow(t.Context(), run.GetID(), "").Get(t.Context(), &state); err != nil ||
+		state.Done != 3 {
 		t.Errorf("%+v, %v", state, err)
 	}
 }
@@ -103,7 +106,8 @@ func TestBackup(t *testing.T) {
 	if err := c.GetWorkflow(t.Context(), "anna/garden", "").Get(t.Context(), &state); err != nil || state.Done != 2 {
 		t.Errorf("%+v, %v", state, err)
 	}
-	if err := invoke(t.Context(), restored.conn(eve), service+"GetSystemInfo", &workflowservice.GetSystemInfoRequest{},
+	if err := invoke(t.Context(), restored.conn(eve), service+"GetSystemInfo",
+		&workflowservice.GetSystemInfoRequest{},
 		answerOf(t, "GetSystemInfo")); err == nil {
 		t.Error("a revoked pass is valid again")
 	}
@@ -221,12 +225,14 @@ func TestPageAndMetrics(t *testing.T) {
 	if resp.StatusCode < 400 {
 		t.Errorf("terminate: %s", resp.Status)
 	}
-	if code, body := get("http://"+metrics+"/metrics", ""); code != 200 || !strings.Contains(body, "service_requests") {
+	if code, body := get("http://"+metrics+"/metrics", ""); code != 200 || !strings.Contains(body,
+		"service_requests") {
 		t.Errorf("metrics: %d %.200s", code, body)
 	}
 }
 
-// A server that is killed again and again, while jobs are submitted and tasks done, loses no job that it has accepted:
+// A server that is killed again and again, while jobs are submitted and tasks done, loses no job that it has
+// accepted:
 // each comes to its end, and every task of it is done.
 func TestKill(t *testing.T) {
 	killed(t, 3, 2*time.Second)

@@ -54,7 +54,8 @@ func (r *Registry) mustToken(t *testing.T, who pass.Who) []byte {
 	return token.Secret[:]
 }
 
-// Of many that come at once with one token, or for one name, one becomes a member; the token of one that came too late
+// Of many that come at once with one token, or for one name, one becomes a member; the token of one that came too
+// late
 // for a name is still good.
 func TestJoinOnce(t *testing.T) {
 	r := newRegistry(t)
@@ -108,7 +109,8 @@ func TestCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := pass.Of(cert)
-	if err != nil || got.Name != "gpu1" || got.Role != pass.Worker || !slices.Equal(got.Pools, who.Pools) || got.Owner != "" {
+	if err != nil || got.Name != "gpu1" || got.Role != pass.Worker || !slices.Equal(got.Pools, who.Pools) ||
+		got.Owner != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	pool := x509.NewCertPool()
@@ -126,7 +128,8 @@ func TestCertificate(t *testing.T) {
 	if again, err := pass.Of(renewed); err != nil || again.ID != got.ID || again.Name != got.Name {
 		t.Errorf("renewed as %+v, %v", again, err)
 	}
-	for what, csr := range map[string][]byte{"P-384": newCSR(t, elliptic.P384()), "noise": []byte("x"), "nothing": nil} {
+	for what, csr := range map[string][]byte{"P-384": newCSR(t, elliptic.P384()), "noise": []byte("x"),
+		"nothing": nil} {
 		if _, err := r.Join(r.mustToken(t, pass.Who{Role: pass.View}), "n", csr); err == nil {
 			t.Errorf("a request with %s", what)
 		}

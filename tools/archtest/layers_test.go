@@ -98,6 +98,8 @@ var layers = []layer{
 	{"farm/spec/spectest", []string{"farm/spec"}, "tests that read and plan jobs use it", true},
 	{"farm/spec", []string{"internal/fault", "internal/wording"},
 		"a job document means the same on every machine: reading and planning need nothing but the document", true},
+	{"farm/pass", []string{"internal/atomicfile", "internal/fault"},
+		"a pass is a key and certificates: who has one, and the farm's server, need no jobs to read it", true},
 	{"farm/store/s3test", nil, "the server of tests knows a protocol, not who speaks it", true},
 	{"farm/store", []string{"internal/*"},
 		"the store knows files and manifests, not what makes them", true},
@@ -109,6 +111,14 @@ var layers = []layer{
 		"a page shows what the store has, by the guard of package view, and changes nothing", true},
 	{"farm/export", []string{"farm/spec", "farm/task", "internal/*"}, "an export is a text made from a job's tasks",
 		true},
+
+	{"farmd/front", []string{"farm/pass"}, "it moves bytes, and knows who may connect from TLS alone", true},
+	{"farmd/gate", []string{"farm/pass"}, "who may ask for what follows from a pass and the request", true},
+	{"farmd/registry", []string{"farm/pass", "internal/*"}, "passes are files, which the server and commands share", true},
+	{"farmd/proof", []string{"farm/flow", "farm/pass", "farm/spec/spectest", "farm/store", "internal/*"},
+		"it starts the server as others do, and links none of it", true},
+	{"farmd", []string{"farm/flow", "farm/pass", "farm/store", "farmd/...", "internal/*"},
+		"the farm's server runs workflows and no tasks", true},
 
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
