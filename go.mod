@@ -26,6 +26,11 @@ require (
 	github.com/spf13/pflag v1.0.10
 	// The second Vulkan binding, under -tags vulkango: it keeps package vk honest about what is the binding's.
 	github.com/vulkan-go/vulkan v0.0.0-20221209234627-c0a353ae26c8
+	// The messages of Temporal's server: workers ask how many tasks a queue has, clients list jobs. It goes with the SDK.
+	go.temporal.io/api v1.63.5
+	// Farms of several machines: workflows, workers and clients of Temporal. Only farm/flow, worker and client import it. Newer
+	// versions go with newer servers, which want a newer Go.
+	go.temporal.io/sdk v1.47.0
 	// WebP photos; the first version that bounds what a small lossless file can make it allocate.
 	golang.org/x/image v0.45.0
 	// How much room the disk has, on Windows.
@@ -34,12 +39,6 @@ require (
 	golang.org/x/term v0.47.0
 	// The wire format of TensorBoard's events; package protowire alone, without reflection or generated code.
 	google.golang.org/protobuf v1.36.12
-)
-
-require (
-	go.temporal.io/api v1.63.5
-	go.temporal.io/sdk v1.47.0
-	google.golang.org/grpc v1.82.1
 )
 
 require (
@@ -57,7 +56,6 @@ require (
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.11 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
-	github.com/kr/pretty v0.3.1 // indirect
 	github.com/minio/crc64nvme v1.1.1 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
@@ -79,6 +77,6 @@ require (
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect
-	gopkg.in/check.v1 v1.0.0-20201130134442-10cb98267c6c // indirect
+	google.golang.org/grpc v1.82.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

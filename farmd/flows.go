@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"time"
 
 	"go.temporal.io/sdk/worker"
 
@@ -31,7 +32,8 @@ func startFlows(s settings, e *engine) (worker.Worker, error) {
 		MaxConcurrentActivityExecutionSize: 4,
 		DisableEagerActivities:             true,
 	})
-	flow.Register(w, &flow.Expander{Roots: roots})
+	beat, _ := time.ParseDuration(os.Getenv("VKSPLAT_FARM_HEARTBEAT")) // of tests; without it the usual one
+	flow.Register(w, &flow.Expander{Roots: roots, Heartbeat: beat})
 	return w, w.Start()
 }
 

@@ -12,8 +12,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	sdk "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 
 	"vksplat/farm/flow"
 	"vksplat/internal/fault"
@@ -35,13 +33,11 @@ type Farm struct {
 
 // Dial connects. It tries for some seconds: a server that is started again is back within one.
 func Dial(ctx context.Context, o Options) (*Farm, error) {
-	connection := sdk.ConnectionOptions{TLS: o.TLS, DialOptions: []grpc.DialOption{grpc.WithKeepaliveParams(
-		keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 15 * time.Second, PermitWithoutStream: true})}}
 	ctx, cancel := context.WithTimeout(ctx, dialFor)
 	defer cancel()
 	for {
 		c, err := sdk.DialContext(ctx, sdk.Options{HostPort: o.Address, Namespace: o.Namespace,
-			ConnectionOptions: connection,
+			ConnectionOptions: sdk.ConnectionOptions{TLS: o.TLS},
 			// It is not what users of this program know: errors that matter are returned.
 			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 		if err == nil {

@@ -28,7 +28,7 @@ type Job struct {
 	Version  int
 	Name     string
 	Priority string // high, normal or low
-	Pool     string // of machines, for schedulers
+	Pool     string // of machines, for schedulers and farms
 	Retry    Retry
 	Limits   Limits
 	Store    Store

@@ -109,6 +109,13 @@ var layers = []layer{
 		"it decides which task runs when; the device is the child's, and all that lasts the store's", true},
 	{"farm/page", []string{"farm/local", "farm/store", "farm/spec", "internal/*", "scene/photo", "view/..."},
 		"a page shows what the store has, by the guard of package view, and changes nothing", true},
+	{"farm/pass", []string{"internal/fault"}, "a pass says who somebody is; it knows no jobs", true},
+	{"farm/flow", []string{"farm/local", "farm/spec", "farm/store", "farm/task", "internal/*"},
+		"workflows carry names and counts: what a task does is its worker's, and all that lasts the store's", true},
+	{"farm/worker", []string{"farm/flow", "farm/local", "farm/spec", "farm/store", "farm/task", "internal/*"},
+		"it does tasks that it is given; the device is the child's", true},
+	{"farm/client", []string{"farm/flow", "farm/spec", "farm/store", "farm/worker", "internal/*"},
+		"it asks the farm's server, and keeps nothing", true},
 	{"farm/export", []string{"farm/spec", "farm/task", "internal/*"}, "an export is a text made from a job's tasks",
 		true},
 
