@@ -15,8 +15,8 @@ import (
 )
 
 // backup writes what a farm needs to go on elsewhere to a tar file: the files of the registry as they are, which
-// change
-// by renames only, and a copy of the database as it is at one moment. To restore, unpack it into an empty folder.
+// change by renames only, and a copy of the database as it is at one moment. To restore, unpack it into an empty
+// folder.
 func backup(data, to string) error {
 	if _, err := registry.Open(data); err != nil {
 		return err

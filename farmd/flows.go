@@ -20,8 +20,7 @@ const (
 )
 
 // startFlows runs workflows: here, and nowhere else. Who completes workflow tasks can schedule anything for anybody,
-// so
-// the gate lets no pass do it.
+// so the gate lets no pass do it.
 func startFlows(s settings, e *engine) (worker.Worker, error) {
 	roots, err := readRoots(s.roots)
 	if err != nil {

@@ -20,8 +20,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 const linesPerSecond = 5
 
 // newLogger makes the logger of Temporal's server. It is quiet, but for what ends the process, until speak is called
-// and
-// after hush is: services that wait for each other complain.
+// and after hush is: services that wait for each other complain.
 func newLogger(level string) (logger log.Logger, speak, hush func(), err error) {
 	wanted, err := zapcore.ParseLevel(level)
 	if err != nil {

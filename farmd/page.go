@@ -26,10 +26,8 @@ import (
 )
 
 // page is Temporal's page: jobs, histories, queues. It shows a pass of role view to the frontend, as anybody could,
-// so
-// that the gate refuses what the page should not do. It listens on this machine only, and answers browsers only
-// under a
-// name of this machine, so that no site on the web can read it through a visitor.
+// so that the gate refuses what the page should not do. It listens on this machine only, and answers browsers only
+// under a name of this machine, so that no site on the web can read it through a visitor.
 type page struct {
 	address string
 	server  *http.Server

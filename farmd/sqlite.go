@@ -30,9 +30,8 @@ type database struct {
 const applicationID = 0x766b7366
 
 // Temporal does not update its tables in SQLite, and does not notice that they are of another version: it accepts
-// jobs
-// and loses them. So the file says which version made it, and another version begins a new file. The store has the
-// results and the documents: owners submit their jobs again, and only what is not done is done.
+// jobs and loses them. So the file says which version made it, and another version begins a new file. The store has
+// the results and the documents: owners submit their jobs again, and only what is not done is done.
 
 // openSQLite prepares the file of a data folder.
 func openSQLite(data string) (*database, error) {

@@ -23,8 +23,7 @@ import (
 )
 
 // authType marks the claims that come from passes. Temporal's own services have another type, which no certificate
-// can
-// give: their frontend makes it.
+// can give: their frontend makes it.
 const authType = "vksplat"
 
 // mapper makes claims of certificates.

@@ -82,8 +82,7 @@ func workflowMethods(t *testing.T, each func(name string, req proto.Message)) {
 }
 
 // Every method of Temporal's API is open to the roles that the table of this test lists, and to no others. A method
-// of a
-// later version is in no table, and refused.
+// of a later version is in no table, and refused.
 func TestEveryMethod(t *testing.T) {
 	n, refused := 0, 0
 	known := map[string]bool{}

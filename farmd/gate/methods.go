@@ -119,8 +119,7 @@ func (c *call) start() error {
 }
 
 // ownJob allows what steers a job to its owner, and to administrators. Parts of jobs, whose ids are longer, are
-// steered
-// by their jobs alone.
+// steered by their jobs alone.
 func (c *call) ownJob() error {
 	var id string
 	switch req := c.req.(type) {

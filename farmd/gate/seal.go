@@ -11,8 +11,7 @@ import (
 )
 
 // Temporal's task tokens are protobuf messages that anybody can make who knows the ids in them. A seal at their end,
-// as
-// a field that Temporal does not know and passes over, says to which pass the server gave the task.
+// as a field that Temporal does not know and passes over, says to which pass the server gave the task.
 const sealField = 1000
 
 // Seal marks a task in an answer as given to who.

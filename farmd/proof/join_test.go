@@ -17,8 +17,7 @@ import (
 )
 
 // A machine joins with a token, once; its pass names what the token granted; it can be renewed and revoked, also
-// while
-// a connection is open.
+// while a connection is open.
 func TestJoinRenewRevoke(t *testing.T) {
 	s := serve(t)
 	token := s.mustCommand("token", "--role", "submit", "--name", "anna-pc", "--owner", "anna")

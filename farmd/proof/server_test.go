@@ -39,8 +39,7 @@ func (s *server) jobs(p interface {
 }
 
 // A server that is asked to stop does so soon and without a word of error, and knows its jobs and passes afterwards.
-// A
-// second one on the same folder is refused.
+// A second one on the same folder is refused.
 func TestStopAndStart(t *testing.T) {
 	roots, file := newStore(t)
 	s := serve(t, "--roots", file)
@@ -232,8 +231,7 @@ func TestPageAndMetrics(t *testing.T) {
 }
 
 // A server that is killed again and again, while jobs are submitted and tasks done, loses no job that it has
-// accepted:
-// each comes to its end, and every task of it is done.
+// accepted: each comes to its end, and every task of it is done.
 func TestKill(t *testing.T) {
 	killed(t, 3, 2*time.Second)
 }

@@ -67,8 +67,7 @@ func (r *Registry) Join(secret []byte, name string, csr []byte) (*x509.Certifica
 }
 
 // admit uses the token in a file up, and gives a pass for it. Of two that come at the same time, with one token or
-// one
-// name, one succeeds: a token's file can be renamed once, a pass's file made only where there is none.
+// one name, one succeeds: a token's file can be renamed once, a pass's file made only where there is none.
 func (r *Registry) admit(token string, unknown error, who pass.Who, key crypto.PublicKey) (*x509.Certificate, error) {
 	cert, err := r.sign(who, key)
 	if err != nil {

@@ -55,8 +55,7 @@ func (r *Registry) mustToken(t *testing.T, who pass.Who) []byte {
 }
 
 // Of many that come at once with one token, or for one name, one becomes a member; the token of one that came too
-// late
-// for a name is still good.
+// late for a name is still good.
 func TestJoinOnce(t *testing.T) {
 	r := newRegistry(t)
 	view := pass.Who{Name: "wall", Role: pass.View}
