@@ -42,8 +42,8 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check static \
-  gen tests python-env schedulers second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check \
+  static gen tests python-env schedulers second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -64,7 +64,7 @@ build: ## build bin/vksplat
 	go build -ldflags "-X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
 farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes ten minutes)
-	cd farmd && go build -p 1 -trimpath -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
+	cd farmd && go build -p 1 -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
 	  -o ../$(BIN)/vksplat-farmd .
 
 test-farmd: farmd ## tests of vksplat-farmd; LONG=... for those that take longer, too

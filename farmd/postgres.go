@@ -78,11 +78,11 @@ func preparePostgres(ctx context.Context, u *url.URL, db *database) error {
 			return err
 		}
 	}
-	// This connection holds the lock until the process ends.
 	conn, err := lockDatabase(ctx, u)
 	if err != nil {
 		return err
 	}
+	db.lock = conn
 	var found string
 	if _, err := conn.ExecContext(ctx,
 		"CREATE TABLE IF NOT EXISTS vksplat_server (version text NOT NULL)"); err != nil {

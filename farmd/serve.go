@@ -105,6 +105,7 @@ type farm struct {
 	enrol    *enrolServer
 	page     *page
 	front    *front.Front
+	database *database
 	kept     string // what became of a database of another version, "" if there was none
 }
 
@@ -128,7 +129,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 	if err != nil {
 		return f, err
 	}
-	f.kept = db.kept
+	f.database, f.kept = db, db.kept
 	if f.engine, err = startEngine(s, reg, g, db); err != nil {
 		return f, err
 	}

@@ -23,7 +23,8 @@ import (
 // database is where Temporal keeps what it knows.
 type database struct {
 	main, visibility config.SQL
-	kept             string // the file of another version that was put aside, "" if there was none
+	kept             string    // the file of another version that was put aside, "" if there was none
+	lock             *sql.Conn // holds Postgres's lock of the one server until the process ends
 }
 
 // applicationID marks our SQLite files, in the header field that SQLite has for it: "vksf".
