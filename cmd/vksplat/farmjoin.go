@@ -31,9 +31,11 @@ type farmFlags struct {
 
 func (f *farmFlags) table() []option {
 	return []option{
-		text(&f.pass, "pass", "the folder `DIR` of the pass that farm join made (default: farm in vksplat's config folder)").
+		text(&f.pass, "pass",
+			"the folder `DIR` of the pass that farm join made (default: farm in vksplat's config folder)").
 			isFolder(),
-		text(&f.temporal, "temporal", "use the Temporal cluster at `HOST:PORT`, whose users trust each other; without a pass"),
+		text(&f.temporal, "temporal",
+			"use the Temporal cluster at `HOST:PORT`, whose users trust each other; without a pass"),
 		text(&f.namespace, "namespace", "with --temporal: the `NAMESPACE`"),
 		text(&f.owner, "owner", "with --temporal: whose jobs are meant, `NAME` (default: your user name)"),
 		text(&f.cert, "tls-cert", "with --temporal: show the PEM certificate in `FILE`"),
@@ -52,7 +54,8 @@ func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) 
 			}
 		}
 		if !pass.IsName(o.Owner) {
-			return nil, nil, fault.Usagef("give one of a-z, 0-9, '.', '_' and '-', with --owner", "%q names no owner", o.Owner)
+			return nil, nil, fault.Usagef("give one of a-z, 0-9, '.', '_' and '-', with --owner", "%q names no owner",
+				o.Owner)
 		}
 		var err error
 		if o.TLS, err = f.tls(); err != nil {
@@ -61,10 +64,12 @@ func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) 
 		farm, err := client.Dial(ctx, o)
 		return farm, nil, err
 	}
-	for name, value := range map[string]string{"namespace": f.namespace, "owner": f.owner, "tls-cert": f.cert, "tls-key": f.key,
-		"tls-ca": f.ca} {
+	for name, value := range map[string]string{"namespace": f.namespace, "owner": f.owner, "tls-cert": f.cert,
+		"tls-key": f.key,
+		"tls-ca":  f.ca} {
 		if value != "" {
-			return nil, nil, fault.Usagef("add --temporal HOST:PORT, or leave it out", "--%s goes with --temporal", name)
+			return nil, nil, fault.Usagef("add --temporal HOST:PORT, or leave it out", "--%s goes with --temporal",
+				name)
 		}
 	}
 	p, err := pass.Load(f.pass)

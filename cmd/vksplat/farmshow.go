@@ -52,7 +52,8 @@ func farmListCommand(console *cli.Console) *cobra.Command {
 				if j.State != nil {
 					done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
 				}
-				_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done, failed,
+				_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
+					failed,
 					j.Began.Local().Format(time.DateTime))
 			}
 			if err := w.Flush(); err != nil {
@@ -125,7 +126,8 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 		set = append(set, "nothing more begins: a task has failed, and keep_going is false")
 	}
 	if s.Gated > 0 {
-		set = append(set, fmt.Sprintf("%d wait until somebody has looked at the first frames: farm resume --inspected", s.Gated))
+		set = append(set, fmt.Sprintf("%d wait until somebody has looked at the first frames: farm resume --inspected",
+			s.Gated))
 	}
 	if len(set) > 0 {
 		console.Printf("%s\n", strings.Join(set, "; "))
@@ -139,7 +141,8 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	}
 	for i := range j.Now {
 		t := &j.Now[i]
-		where, says := orDash(t.Host), stepText(&local.TaskStatus{Message: t.Message, Step: t.Step, Of: t.Of, Rate: t.Rate,
+		where, says := orDash(t.Host), stepText(&local.TaskStatus{Message: t.Message, Step: t.Step, Of: t.Of,
+			Rate: t.Rate,
 			Unit: t.Unit})
 		if t.Device != "" {
 			where += ", " + t.Device
@@ -252,7 +255,8 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 			if len(args) == 2 {
 				return nil
 			}
-			return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs a JOB and a TASK, %s", cmd.Name(),
+			return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs a JOB and a TASK, %s",
+				cmd.Name(),
 				given(len(args)))
 		},
 	}

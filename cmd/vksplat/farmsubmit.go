@@ -83,15 +83,17 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 				return &fault.Error{Op: "submit job", Err: errors.New("this machine's pass may look, not submit"),
 					Kind: fault.ErrSetup, Hint: "join with a token of role submit, into another folder with --pass"}
 			}
-			id, running, err := f.Submit(ctx, known, job, plan, flow.Settings{Paused: paused, Inspected: settings.inspected,
-				Max: settings.max, Priority: settings.priority, Pool: settings.pool})
+			id, running, err := f.Submit(ctx, known, job, plan, flow.Settings{Paused: paused,
+				Inspected: settings.inspected,
+				Max:       settings.max, Priority: settings.priority, Pool: settings.pool})
 			if err != nil {
 				return err
 			}
 			if running {
 				console.Note("this job runs already; farm set changes it")
 			}
-			console.Printf("job %s: %s; look at it: vksplat farm show %s\n", job.Name, cli.Count(len(plan.Tasks), "task"),
+			console.Printf("job %s: %s; look at it: vksplat farm show %s\n", job.Name, cli.Count(len(plan.Tasks),
+				"task"),
 				cli.Quoted(job.Name))
 			if !wait {
 				return nil
@@ -151,7 +153,8 @@ func farmResumeCommand(console *cli.Console) *cobra.Command {
 		})
 }
 
-// noteInspected has the store remember that somebody has looked at the first frames, for when the job is submitted again.
+// noteInspected has the store remember that somebody has looked at the first frames, for when the job is submitted
+// again.
 func noteInspected(ctx context.Context, f *client.Farm, flags *rootsFlags, id string) error {
 	d, err := f.Document(ctx, id)
 	if err != nil {
@@ -193,7 +196,8 @@ func farmSetCommand(console *cli.Console) *cobra.Command {
 			"The word document for --priority and --pool gives each task its own again.",
 		Example: "  vksplat farm set film --priority low --max 2\n  vksplat farm set film --max 0",
 	}
-	return changeCommand(console, cmd, settings.table(), func(ctx context.Context, f *client.Farm, id string) (string, error) {
+	return changeCommand(console, cmd, settings.table(), func(ctx context.Context, f *client.Farm, id string) (string,
+		error) {
 		var c flow.Change
 		var words []string
 		given := cmd.Flags().Changed

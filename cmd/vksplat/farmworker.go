@@ -106,7 +106,8 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 	w.Pools = []string{spec.DefaultPool}
 	switch {
 	case p != nil && p.Role != pass.Worker:
-		return &fault.Error{Op: "use pass", Err: fmt.Errorf("this machine's pass is of role %s", p.Role), Kind: fault.ErrSetup,
+		return &fault.Error{Op: "use pass", Err: fmt.Errorf("this machine's pass is of role %s", p.Role),
+			Kind: fault.ErrSetup,
 			Hint: "join with a token of role worker, into another folder with --pass"}
 	case p != nil:
 		w.Pools = p.Pools

@@ -87,8 +87,9 @@ func explain(op, what string, err error) error {
 		if denied.Reason != "" {
 			e.Err = errors.New(denied.Reason)
 		}
-		e.Kind, e.Hint = fault.ErrSetup, "the pass of this machine does not allow that, or was revoked: whoever runs the farm "+
-			"makes a token for another one"
+		e.Kind, e.Hint = fault.ErrSetup,
+			"the pass of this machine does not allow that, or was revoked: whoever runs the farm "+
+				"makes a token for another one"
 	case errors.As(err, &place):
 		e.Kind, e.Hint = fault.ErrSetup, "name a namespace that the cluster has, with "+fault.Setting("namespace")
 	case errors.As(err, &missing):

@@ -28,9 +28,10 @@ const memoKey = "job"
 // ErrRuns is of a job that cannot be submitted as one of its name runs.
 var ErrRuns = errors.New("a job of this name runs")
 
-// Submit puts a job's document into the store and starts the job. A job with the same document that runs goes on: running
-// says so. One that has ended does what is left.
-func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, plan *spec.Plan, s flow.Settings) (id string,
+// Submit puts a job's document into the store and starts the job. A job with the same document that runs goes on:
+// running says so. One that has ended does what is left.
+func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, plan *spec.Plan,
+	s flow.Settings) (id string,
 	running bool, err error) {
 	id = flow.JobID(f.Owner, job.Name)
 	d, err := flow.Put(ctx, roots, job)
@@ -55,7 +56,8 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 		return id, true, nil
 	}
 	return id, false, &fault.Error{Op: "submit job", Path: id, Err: fmt.Errorf("%w, with another document", ErrRuns),
-		Hint: "wait for its end, or " + fault.Command("farm cancel") + " it: what is done stays done", Kind: fault.ErrTryAgain}
+		Hint: "wait for its end, or " + fault.Command("farm cancel") + " it: what is done stays done",
+		Kind: fault.ErrTryAgain}
 }
 
 // memoOf is what the server has of a job for people.

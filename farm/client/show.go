@@ -89,7 +89,8 @@ func (f *Farm) List(ctx context.Context, all bool) (list []Job, err error) {
 	}
 	var next []byte
 	for len(list) < mostListed {
-		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace, Query: query,
+		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace,
+			Query:    query,
 			PageSize: mostListed, NextPageToken: next})
 		if err != nil {
 			return nil, explain("list jobs", f.Address, err)
@@ -173,7 +174,8 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 		}
 	}
 	slices.SortStableFunc(j.Now, func(a, b Task) int { return a.Begun.Compare(b.Begun) })
-	if len(d.GetPendingActivities()) > 0 && d.GetPendingActivities()[0].GetLastFailure() != nil { // its document is planned
+	if len(d.GetPendingActivities()) > 0 &&
+		d.GetPendingActivities()[0].GetLastFailure() != nil { // its document is planned
 		j.Error = d.GetPendingActivities()[0].GetLastFailure().GetMessage()
 	}
 	return &j, nil
@@ -192,7 +194,8 @@ func (f *Farm) now(ctx context.Context, chunk string, list []Task) ([]Task, erro
 		if a.GetActivityType().GetName() != flow.TaskType {
 			continue
 		}
-		t := Task{Running: a.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, Failure: a.GetLastFailure().GetMessage()}
+		t := Task{Running: a.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED,
+			Failure: a.GetLastFailure().GetMessage()}
 		if a.GetLastStartedTime() != nil {
 			t.Begun = a.GetLastStartedTime().AsTime()
 		}

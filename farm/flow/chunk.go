@@ -75,7 +75,8 @@ func chunk(ctx workflow.Context, in chunkInput) (*outcome, error) {
 		return nil, err
 	}
 	var items []Item
-	if err := workflow.ExecuteActivity(ownActivity(ctx), expandType, in.Document, in.Tasks).Get(ctx, &items); err != nil {
+	if err := workflow.ExecuteActivity(ownActivity(ctx), expandType, in.Document, in.Tasks).Get(ctx,
+		&items); err != nil {
 		return nil, cmpErr(ctx, err)
 	}
 	if err := r.plan(items); err != nil {
@@ -244,7 +245,8 @@ func (r *chunkJob) carryOut(ctx workflow.Context) {
 	}
 	for i := range r.tasks {
 		t := &r.tasks[i]
-		if queue, _ := r.place(t); r.orders.Paused || queue != t.queue { // it moves to other machines, also where it runs
+		if queue, _ := r.place(t); r.orders.Paused ||
+			queue != t.queue { // it moves to other machines, also where it runs
 			r.takeBack(i)
 		}
 	}

@@ -32,7 +32,11 @@ func Put(ctx context.Context, roots store.Roots, j *spec.Job) (Document, error) 
 	if err != nil {
 		return d, err
 	}
-	err = root.Attend(ctx, func(error) {}).Put(d.Key, func(w io.Writer) error { _, err := w.Write(j.Canonical()); return err })
+	err = root.Attend(ctx, func(error) {}).Put(d.Key, func(w io.Writer) error {
+		_,
+			err := w.Write(j.Canonical())
+		return err
+	})
 	return d, store.Explain("put job", d.Key, err)
 }
 

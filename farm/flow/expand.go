@@ -176,7 +176,8 @@ func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Ite
 		t := &p.Plan.Tasks[i]
 		items[n] = Item{Index: i, Name: t.Name, Hash: p.Plan.Hash(i), Class: ClassOf(t), Pool: t.Pool,
 			Priority: t.Priority, Needs: indicesOf(t.Needs),
-			Gated: !inspected && slices.ContainsFunc(t.Needs, func(need int) bool { return p.Plan.Tasks[need].Inspect })}
+			Gated: !inspected && slices.ContainsFunc(t.Needs,
+				func(need int) bool { return p.Plan.Tasks[need].Inspect })}
 	}
 	if err := look(ctx, root, p, items); err != nil {
 		return nil, told(store.Explain("read results", p.Job.Name, err))

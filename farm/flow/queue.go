@@ -67,9 +67,9 @@ const ClassGPU = "gpu"
 // classOfKind is that of tasks without a device: machines lack programs that some need, and older workers lack kinds.
 func classOfKind(kind string) string { return "cpu/" + kind }
 
-// memoryClasses are sizes of devices that are sold, in GB. A device of the class has at least so many thousand MB: those
-// of 24 GB report 24,564, and some hold a part back.
-var memoryClasses = []int{4, 8, 12, 15, 16, 22, 24, 32, 44, 48, 80, 96, 140, 180, 280}
+// memoryClasses are sizes of devices that are sold, in GB. A device of the class has at least so many thousand MB:
+// those of 24 GB report 24,564, and some hold a part back.
+var memoryClasses = []int{1, 2, 3, 4, 6, 8, 11, 12, 15, 16, 22, 24, 32, 44, 48, 80, 96, 140, 180, 280}
 
 func memoryClass(gb int) string { return fmt.Sprintf("vram-%d", gb) }
 

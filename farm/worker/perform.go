@@ -66,9 +66,10 @@ func (p *place) perform(ctx context.Context, in flow.TaskInput) error {
 		return a.end(err)
 	}
 	if vanished && a.beat.Tally.Failed >= a.task.Retry.MaxAttempts {
-		return a.final(&fault.Error{Op: "run task", Path: in.Task, Hint: "look at the task's log, and at the machines it " +
-			"ran on", Err: fmt.Errorf("%d attempts ended without a word: their workers were killed, or lost the farm",
-			a.beat.Tally.Failed)})
+		return a.final(&fault.Error{Op: "run task", Path: in.Task,
+			Hint: "look at the task's log, and at the machines it " +
+				"ran on", Err: fmt.Errorf("%d attempts ended without a word: their workers were killed, or lost the farm",
+				a.beat.Tally.Failed)})
 	}
 	if release, ok := p.holds(ctx, in.Document.Root+"/"+in.Document.Key+"/"+in.Task); !ok {
 		return a.end(task.ErrStopped)
@@ -100,8 +101,8 @@ func (w *worker) say(text string) {
 	}
 }
 
-// recall takes in what earlier attempts said. One that said nothing in the end counts, unless it came further than those
-// before: its worker was killed, and the task need not be to blame.
+// recall takes in what earlier attempts said. One that said nothing in the end counts, unless it came further than
+// those before: its worker was killed, and the task need not be to blame.
 func (a *attempt) recall() (vanished bool) {
 	var before Beat
 	if !activity.HasHeartbeatDetails(a.ctx) || activity.GetHeartbeatDetails(a.ctx, &before) != nil {

@@ -11,10 +11,10 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 )
 
-// slots are the places for tasks of a device, or of those without one, which all queues share. Each queue's poller waits
-// in ReserveSlot. serve grants a slot to the queue that has the most urgent tasks, and among such queues to the one that
-// had a slot the longest time ago: a class of which there is one task does not wait for a class of which there are
-// hundreds. Queues without tasks are not polled: an empty poll would hold the slot for seconds.
+// slots are the places for tasks of a device, or of those without one, which all queues share. Each queue's poller
+// waits in ReserveSlot. serve grants a slot to the queue that has the most urgent tasks, and among such queues to the
+// one that had a slot the longest time ago: a class of which there is one task does not wait for a class of which there
+// are hundreds. Queues without tasks are not polled: an empty poll would hold the slot for seconds.
 type slots struct {
 	// backlog says how urgent the first task of each queue is, Temporal's keys of priorities; 0: there is none
 	backlog func(ctx context.Context, queues []string) ([]int, error)
@@ -228,7 +228,10 @@ func (s *slots) give(queues []string, urgency []int, release func()) bool {
 		}
 		return n<<48 + s.granted[w.queue]
 	}
-	list := slices.DeleteFunc(slices.Clone(s.waiting), func(w *waiter) bool { return !slices.Contains(queues, w.queue) })
+	list := slices.DeleteFunc(slices.Clone(s.waiting), func(w *waiter) bool {
+		return !slices.Contains(queues,
+			w.queue)
+	})
 	if len(list) == 0 || s.free == 0 || s.closed {
 		return false
 	}

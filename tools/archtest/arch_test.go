@@ -21,8 +21,8 @@ const module = "vksplat/"
 // bindings are the Vulkan bindings that vk hides.
 var bindings = []string{"github.com/goki/vulkan", "github.com/vulkan-go/vulkan"}
 
-// queues are the packages that may import Temporal's: a farm without a server, and trainings, need none of it. That nobody
-// else comes to it by way of these says queuesFor.
+// queues are the packages that may import Temporal's: a farm without a server, and trainings, need none of it. That
+// nobody else comes to it by way of these says queuesFor.
 var (
 	queues    = []string{"farm/flow", "farm/worker", "farm/client", "farmd/..."}
 	queuesFor = []string{"farm/flow", "farm/worker", "farm/client", "farmd/...", "cmd/vksplat"}
