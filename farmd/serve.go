@@ -172,13 +172,13 @@ func (f *farm) welcome(s settings, first bool, took time.Duration) {
 	if s.postgres != "" {
 		where = "jobs in Postgres"
 	}
-	fmt.Printf("the farm serves at %s after %.1f s (%s)\n", s.address, took.Seconds(), where)
-	if f.page != nil {
-		fmt.Printf("page: http://%s\n", f.page.address)
-	}
 	if f.kept != "" {
 		fmt.Printf("the jobs are of another version of the server and were kept in %s: this one starts without jobs\n"+
 			"  owners submit theirs again; tasks that are done are not done again\n", f.kept)
+	}
+	fmt.Printf("the farm serves at %s after %.1f s (%s)\n", s.address, took.Seconds(), where)
+	if f.page != nil {
+		fmt.Printf("page: http://%s\n", f.page.address)
 	}
 	if !first {
 		return
