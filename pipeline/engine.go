@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 
 	"vksplat/pipeline/photos"
@@ -14,17 +15,27 @@ import (
 	"vksplat/vk"
 )
 
-// bytesPerIsect returns about what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its
-// gradient, its share of the saved states. What sorts publish, a byte or so, is left out.
+// bytesPerIsect returns about what one isect costs: tile id and slot, both double-buffered for the sort, its splat and,
+// where there is a backward pass, its gradient and its share of the saved states. What sorts publish, a byte or so, is
+// left out.
 func (e *engine) bytesPerIsect() int64 {
-	if e.strategy.absgrad {
-		return 4*4 + 4 + 36 + e.raster.stateBytes() + 8
+	bytes := int64(4*4 + 4)
+	if e.has(recipe.Step) {
+		bytes += 36 + e.raster.stateBytes()
 	}
-	return 4*4 + 4 + 36 + e.raster.stateBytes()
+	if e.strategy.absgrad {
+		bytes += 8
+	}
+	return bytes
 }
 
 // isectSpan returns how many isects one binding spans, of the buffer that has the most bytes of an isect.
-func (e *engine) isectSpan() int64 { return maxBinding(e.dev) / max(36, e.raster.stateBytes()) }
+func (e *engine) isectSpan() int64 {
+	if !e.has(recipe.Step) {
+		return maxBinding(e.dev) / 4
+	}
+	return maxBinding(e.dev) / max(36, e.raster.stateBytes())
+}
 
 // strategy is what of a configuration decides which passes are recorded. Its zero value is that of 3dgs.
 type strategy struct {
@@ -204,14 +215,7 @@ func (f *frame) allocate(dev *vk.Device) (err error) {
 	return err
 }
 
-func (e *engine) has(k recipe.Kind) bool {
-	for _, x := range e.kinds {
-		if x == k {
-			return true
-		}
-	}
-	return false
-}
+func (e *engine) has(k recipe.Kind) bool { return slices.Contains(e.kinds, k) }
 
 // load makes s the model and chooses the first capacities.
 func (e *engine) load(s *scene.Splats, startCapacities, bands int) error {

@@ -199,7 +199,7 @@ var passCosts = map[string]func(w *work) Cost{
 		keys := w.passes * w.tilePasses * w.isects
 		return moved(16*keys, 80*keys)
 	},
-	"tile_offsets":     func(w *work) Cost { return moved(8*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
+	"tile_offsets":     func(w *work) Cost { return moved(12*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
 	"rasterize":        costRasterize,
 	"apply_appearance": func(w *work) Cost { return moved(2*pixelBytes*w.pixels, 60*w.pixels) },
 	"loss": func(w *work) Cost {
