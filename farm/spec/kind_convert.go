@@ -11,7 +11,7 @@ var KindConvert = &Kind{
 	About: "convert a model to another format",
 	fields: []field{
 		plain("model", typeInput, "the model").need(),
-		oneOf("to", "format", "ply", "compressed-ply", "splat", "spz", "glb", "sog").need().to("to"),
+		oneOf("to", "format", "ply", "compressed-ply", "splat", "spz", "glb", "sog", "usd").need().to("to"),
 		number("sh_degree", typeInt, 0, 3, "drop spherical harmonics above this degree").to("sh-degree"),
 		number("max_splats", typeInt, 1, 1e10, "keep the most important").to("max-splats"),
 		number("min_opacity", typeFloat, 0, 1, "drop splats below this opacity").to("min-opacity"),

@@ -29,10 +29,14 @@ func Open(path string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := choose(path, head); f != nil {
+	switch f := choose(path, head); {
+	case f == nil:
+		return nil, unknown(path, head)
+	case f.Open == nil:
+		return nil, openFail(path, "name the file that it was converted from", "%s is written, and not read", f.Name)
+	default:
 		return f.Open(path)
 	}
-	return nil, unknown(path, head)
 }
 
 const opOpen = "open model"
@@ -183,7 +187,9 @@ func kindOf(head []byte) string {
 func unknown(path string, head []byte) error {
 	var names []string
 	for _, f := range formats {
-		names = append(names, f.Name)
+		if f.Open != nil {
+			names = append(names, f.Name)
+		}
 	}
 	hint := "name a file of splats: " + strings.Join(names, ", ")
 	switch kind := kindOf(head); kind {

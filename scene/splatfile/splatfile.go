@@ -63,7 +63,7 @@ type Format struct {
 	// headBytes bytes.
 	Detect func(head []byte) bool
 	// Open reads the header. Errors are *fault.Error of kind fault.ErrData that name the file and what to do; nothing
-	// is allocated for a size that the file only claims.
+	// is allocated for a size that the file only claims. nil: the format is only written.
 	Open func(path string) (Source, error)
 	// Write replaces the file as a whole (atomicfile.Write) and says what the format could not keep, a sentence each;
 	// nil: the format is only read.
@@ -82,6 +82,7 @@ var formats = []*Format{
 	spz,
 	glb,
 	sogFormat,
+	usdFormat,
 	checkpoint,
 }
 

@@ -95,7 +95,7 @@ var quantisation = map[string]exactness{
 // each is compared with the nearest.
 func TestFormats(t *testing.T) {
 	for _, f := range Formats() {
-		if f.Write == nil {
+		if f.Write == nil || f.Open == nil {
 			continue
 		}
 		q, known := quantisation[f.Name]

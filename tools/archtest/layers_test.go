@@ -45,8 +45,9 @@ var layers = []layer{
 		"dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 
 	{"scene/blocks", []string{"internal/*", "scene", "scene/colmap"}, "blocks are parts of a capture", true},
+	{"scene/usd", nil, "it writes one format, whatever the scene holds", true},
 	{"scene/splatfile", []string{"internal/*", "scene", "scene/ply", "scene/photo", "scene/initial",
-		"scene/safetensors", "shaders/layout"},
+		"scene/safetensors", "scene/usd", "shaders/layout"},
 		"a model file is splats and what comments say; a SOG holds pictures", true},
 	{"scene/load/loadtest", []string{"internal/*", "scene", "scene/colmap", "scene/load"},
 		"tests that load captures use it", true},
