@@ -113,7 +113,8 @@ func TestPackage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if data, err := io.ReadAll(r); err != nil || !bytes.Equal(data, crate.Bytes()) { // its checksum is looked at, too
+		// its checksum is looked at, too
+		if data, err := io.ReadAll(r); err != nil || !bytes.Equal(data, crate.Bytes()) {
 			t.Errorf("%s: %v, %d bytes, want %d", name, err, len(data), crate.Len())
 		}
 	}
