@@ -208,6 +208,7 @@ var formatBounds = map[string]struct {
 	".glb":            {sameScore, nil},
 	".compressed.ply": {0.3, nil},
 	".sog":            {0.3, nil},
+	"lod-meta.json":   {0.3, nil},
 	// 0.3, but that scales end at 403 units.
 	".spz": {1, []string{"--background=white", "--near=0.05"}},
 	// Of what is left of SH degree 0.

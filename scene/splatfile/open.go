@@ -18,8 +18,8 @@ import (
 var ErrUnknown = errors.New("it is none of the formats that are known")
 
 // Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of
-// SOG, with meta.json in it, or the OUT of a run of train, whose latest model or checkpoint is opened. Errors are of
-// kind fault.ErrData or ErrTryAgain and say what to do.
+// SOG, with meta.json or lod-meta.json in it, or the OUT of a run of train, whose latest model or checkpoint is opened.
+// Errors are of kind fault.ErrData or ErrTryAgain and say what to do.
 func Open(path string) (Source, error) {
 	path, err := Find(path)
 	if err != nil {
@@ -56,8 +56,10 @@ func FindStep(path string, step int) (string, error) {
 		}
 		return path, nil
 	}
-	if file := filepath.Join(path, sogMetaName); isFile(file) {
-		return file, nil
+	for _, name := range []string{sogMetaName, streamedName} {
+		if file := filepath.Join(path, name); isFile(file) {
+			return file, nil
+		}
 	}
 	wanted := func(n int) bool { return step == 0 || n == step }
 	file, at := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"), wanted)
@@ -86,12 +88,15 @@ func Size(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if choose(path, head) == sogFormat {
+	switch choose(path, head) {
+	case sogFormat:
 		s, err := newSOG(path)
 		if err != nil {
 			return 0, err
 		}
 		return s.bytes, s.Close()
+	case streamed:
+		return streamedSize(path)
 	}
 	st, err := os.Stat(path)
 	if err != nil {

@@ -51,7 +51,10 @@ type WriteOptions struct {
 	Version    int    // of the format; 0 is the one that most readers know
 	Iterations int    // of the search for a palette of spherical harmonics; 0 is the format's own
 	Generator  string // program and version, for formats that name it
+	Levels     int    // of detail, of formats that have several; 0 is StreamedLevels
 	TempDir    string // for what does not fit memory; "" is the folder of the file that is written
+
+	inOrder bool // the splats of a SOG stay in the order of the model
 }
 
 // Format is a kind of file.
@@ -81,6 +84,7 @@ var formats = []*Format{
 	ksplat,
 	spz,
 	glb,
+	streamed,
 	sogFormat,
 	usdFormat,
 	checkpoint,

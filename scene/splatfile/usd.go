@@ -46,7 +46,7 @@ func writeUSD(path string, model Source, o WriteOptions) ([]string, error) {
 	refuse := func(err error, hint string) error { return writeError(op, path, err, hint) }
 	info := model.Info()
 	p := newPlanes(info.N, []int{12, 16, 12, 4, 12 * scene.SHCoefficients(info.Degree)}, planesInMemory,
-		o.tempDir(path))
+		o.FolderFor(path))
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	extent, err := usdPlanes(model, p)
 	if err != nil {
