@@ -18,8 +18,8 @@ const (
 )
 
 // Decimate merges splats that look alike until n are left: see package decimate. Merges count by their error in
-// pictures from around the middle of the scene: what is far costs less. A model that does not fit into memory goes through
-// temporary files, twice while it is made. Close frees what is returned.
+// pictures from around the middle of the scene: what is far costs less. A model that does not fit into memory goes
+// through temporary files, twice while it is made. Close frees what is returned.
 func Decimate(model Source, n int, tempDir string) (Gatherer, error) {
 	info := model.Info()
 	if n < 1 || n >= info.N {
