@@ -93,7 +93,7 @@ func TestSoak(t *testing.T) {
 		}
 		return
 	}
-	plan := soakPlan{steps: 2000, sample: 50, checkpoint: 200, eval: 300, resume: 500}
+	plan := soakPlan{steps: 1500, sample: 50, checkpoint: 200, eval: 300, resume: 500}
 	if filetest.Long() {
 		plan = soakPlan{steps: 100_000, sample: 250, checkpoint: 2500, eval: 3000, resume: 10_000}
 	}
