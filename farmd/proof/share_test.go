@@ -143,7 +143,7 @@ func TestSteer(t *testing.T) {
 		t.Errorf("attempts began at %v, paused at %d", starts, paused)
 	}
 	if said := f.must(anna, "farm", "logs", "steered", task, "--roots", f.file); !strings.Contains(said,
-		"trained 2000 steps") {
+		" of 1200, ") {
 		t.Errorf("its log: %s", said)
 	}
 	if said, code := f.run(anna, "farm", "wait", "steered"); code != 0 {
