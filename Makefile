@@ -42,8 +42,8 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build release try-release windows macos docs quick test test-long check static gen tests \
-  python-env schedulers second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check \
+  static gen tests python-env schedulers second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -62,6 +62,13 @@ bench: ## measure training steps of made-up models, to build/bench.json; BENCH=.
 
 build: ## build bin/vksplat
 	go build -ldflags "-X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
+
+farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes ten minutes)
+	cd farmd && go build -p 1 -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
+	  -o ../$(BIN)/vksplat-farmd .
+
+test-farmd: farmd ## tests of vksplat-farmd; LONG=... for those that take longer, too
+	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 20m ./...
 
 release: ## make the downloads in bin/release: archives, .deb, container image, checksums (docs/release.md)
 	@.ci/install release

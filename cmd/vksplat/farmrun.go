@@ -297,9 +297,17 @@ func stateFolder(parts ...string) (string, error) {
 }
 
 // farmDevices gives the devices that are asked for; none where no task of the job needs one.
-func farmDevices(console *cli.Console, choice string, plan *spec.Plan) (list []task.Device, err error) {
+func farmDevices(console *cli.Console, choice string, plan *spec.Plan) ([]task.Device, error) {
 	if choice == devicesNone || !slices.ContainsFunc(plan.Tasks,
 		func(t spec.Task) bool { return t.Kind.NeedsDevice }) {
+		return nil, nil
+	}
+	return chosenDevices(console, choice)
+}
+
+// chosenDevices gives the devices that are asked for.
+func chosenDevices(console *cli.Console, choice string) (list []task.Device, err error) {
+	if choice == devicesNone {
 		return nil, nil
 	}
 	found, note, err := pipeline.FindDevices(choice)

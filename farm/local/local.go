@@ -141,7 +141,7 @@ func run(ctx context.Context, o Options,
 			Hint: "make room there, and give write permission", Kind: fault.ErrTryAgain}
 	}
 	for i := range o.Devices {
-		r.devices = append(r.devices, &device{Device: o.Devices[i], lock: lockFile(o.Locks, &o.Devices[i]), user: -1})
+		r.devices = append(r.devices, &device{Device: o.Devices[i], lock: LockFile(o.Locks, &o.Devices[i]), user: -1})
 	}
 	r.loop(ctx)
 	return &r.status, r.end(ctx)

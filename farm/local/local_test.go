@@ -227,7 +227,7 @@ func TestBackoff(t *testing.T) {
 	retry := &spec.Retry{Backoff: time.Second, BackoffMax: 5 * time.Second}
 	for attempts, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second,
 		4: 5 * time.Second, 1000: 5 * time.Second} {
-		if got := backoff(retry, attempts); got != want {
+		if got := retry.Pause(attempts); got != want {
 			t.Errorf("after %d attempts %v, want %v", attempts, got, want)
 		}
 	}
@@ -282,7 +282,7 @@ func TestTakenDevice(t *testing.T) {
 	if err := os.MkdirAll(r.o.Locks, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := store.Lock(t.Context(), lockFile(r.o.Locks, &r.o.Devices[0]))
+	unlock, err := store.Lock(t.Context(), LockFile(r.o.Locks, &r.o.Devices[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

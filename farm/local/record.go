@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 )
@@ -124,16 +125,30 @@ func (r *runner) outdate(again []bool) error {
 
 // remember notes, or finds in the store, that somebody has looked at the first frames.
 func (r *runner) remember() error {
-	file := path.Join(r.Job.Name, Folder, inspectedName)
 	if r.Inspected {
-		return store.Explain("note that frames were looked at", file, putJSON(r.outputs, file, time.Now()))
+		return NoteInspected(r.outputs, r.Job)
 	}
-	_, err := r.outputs.Stat(file)
+	is, err := Inspected(r.outputs, r.Job)
+	r.inspected = is
+	return err
+}
+
+func inspectedKey(j *spec.Job) string { return path.Join(j.Name, Folder, inspectedName) }
+
+// NoteInspected notes in the store that somebody has looked at the first frames of a job.
+func NoteInspected(outputs store.Root, j *spec.Job) error {
+	file := inspectedKey(j)
+	return store.Explain("note that frames were looked at", file, putJSON(outputs, file, time.Now()))
+}
+
+// Inspected says whether somebody has.
+func Inspected(outputs store.Root, j *spec.Job) (bool, error) {
+	file := inspectedKey(j)
+	_, err := outputs.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
-	r.inspected = err == nil
-	return store.Explain("read results", file, err)
+	return err == nil, store.Explain("read results", file, err)
 }
 
 // shown is what the store has for people.

@@ -175,8 +175,8 @@ func (r *runner) canRun(i int) bool {
 	return slices.ContainsFunc(r.devices, func(d *device) bool { return d.lost < mostLost && d.Lacks(t) == "" })
 }
 
-// lockFile is that of a device's lock: runs of one machine take turns.
-func lockFile(folder string, d *task.Device) string {
+// LockFile is that of a device's lock: runs and workers of one machine take turns.
+func LockFile(folder string, d *task.Device) string {
 	return filepath.Join(folder, "vksplat-gpu-"+spec.Escape(d.UUID)+".lock")
 }
 
@@ -316,7 +316,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 	case task.IsFinal(task.ExitOf(err)) || t.Attempts >= retry.MaxAttempts:
 		r.fail(i)
 	default:
-		r.again(i, backoff(retry, t.Attempts))
+		r.again(i, retry.Pause(t.Attempts))
 	}
 }
 
@@ -367,18 +367,6 @@ func (r *runner) again(i int, pause time.Duration) {
 	t := &r.status.Tasks[i]
 	t.State, t.Message = Retrying, "tried again in "+pause.String()
 	r.due[i] = time.Now().Add(pause)
-}
-
-// backoff is the pause after so many attempts.
-func backoff(r *spec.Retry, attempts int) time.Duration {
-	pause := r.Backoff
-	for range attempts - 1 {
-		if pause >= r.BackoffMax {
-			break
-		}
-		pause *= 2
-	}
-	return min(pause, r.BackoffMax)
 }
 
 func (r *runner) tell(i int) {

@@ -28,7 +28,7 @@ type Job struct {
 	Version  int
 	Name     string
 	Priority string // high, normal or low
-	Pool     string // of machines, for schedulers
+	Pool     string // of machines, for schedulers and farms
 	Retry    Retry
 	Limits   Limits
 	Store    Store
@@ -47,6 +47,18 @@ type Retry struct {
 	Backoff     time.Duration // before the second attempt; it doubles from then on
 	BackoffMax  time.Duration
 	KeepGoing   bool // other tasks go on when one has failed for good
+}
+
+// Pause is that after so many attempts.
+func (r *Retry) Pause(attempts int) time.Duration {
+	pause := r.Backoff
+	for range attempts - 1 {
+		if pause >= r.BackoffMax {
+			break
+		}
+		pause *= 2
+	}
+	return min(pause, r.BackoffMax)
 }
 
 // Limits bound what a task takes.

@@ -54,6 +54,9 @@ var kinds = []*Kind{
 // madeKinds are those of tasks that documents cannot name: tasks of other kinds become them.
 var madeKinds = []*Kind{KindBlock, KindMerge}
 
+// Kinds lists all kinds of tasks.
+func Kinds() []*Kind { return append(kinds[:len(kinds):len(kinds)], madeKinds...) }
+
 // String implements fmt.Stringer.
 func (k *Kind) String() string { return k.Name }
 

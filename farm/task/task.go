@@ -32,6 +32,9 @@ type Options struct {
 	// by an engine that gives no number twice: what a higher one has in the store is not this one's; 0: the next one of
 	// which there is no log
 	Attempt int
+	// of an engine that may begin an attempt while an earlier one lives: what a higher number has is not this one's,
+	// though the number is the next one of which there is no log
+	Fenced  bool
 	Roots   store.Roots
 	InPlace bool // inputs in a folder are read there, not copied: the folder is this machine's own
 
@@ -117,7 +120,7 @@ func ended(why, hint string) error {
 type runner struct {
 	*Options
 	task       *spec.Task
-	fenced     bool // Attempt was given
+	fenced     bool // attempts with higher numbers are later ones
 	inputs     store.Root
 	outputs    store.Root
 	cache      *store.Cache
@@ -157,7 +160,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 			Err:  fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)),
 			Hint: "tasks count from 0", Kind: fault.ErrUsage}
 	}
-	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], fenced: o.Attempt > 0, moved: time.Now()}
+	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], fenced: o.Attempt > 0 || o.Fenced, moved: time.Now()}
 	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
 	r.now.Task, r.now.Unit = r.task.Name, r.unit()
 	if r.inputs, err = o.Roots.Open(o.Job.Store.Inputs); err != nil {

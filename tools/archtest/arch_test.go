@@ -21,6 +21,13 @@ const module = "vksplat/"
 // bindings are the Vulkan bindings that vk hides.
 var bindings = []string{"github.com/goki/vulkan", "github.com/vulkan-go/vulkan"}
 
+// queues are the packages that may import Temporal's: a farm without a server, and trainings, need none of it. That
+// nobody else comes to it by way of these says queuesFor.
+var (
+	queues    = []string{"farm/flow", "farm/worker", "farm/client", "farmd/..."}
+	queuesFor = []string{"farm/flow", "farm/worker", "farm/client", "farmd/...", "cmd/vksplat"}
+)
+
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base"}
 
 // Limits in lines. A test function may be a long table of cases.
@@ -144,6 +151,11 @@ func (r *repository) names() []string { return slices.Sorted(maps.Keys(r.texts))
 
 func lineCount(text string) int { return strings.Count(text, "\n") }
 
+// isBelow says whether a package is within one of several.
+func isBelow(dir string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return within(dir, p) })
+}
+
 // within reports whether dir is the package pattern names ("x"), lies at or below it ("x/...") or directly below
 // ("x/*").
 func within(dir, pattern string) bool {
@@ -192,6 +204,12 @@ func TestImports(t *testing.T) {
 				if !tested && !slices.ContainsFunc(l.may, func(p string) bool { return within(inside, p) }) {
 					t.Errorf("%s imports %s: %s may import only %v, because %s", f.path, imp, l.dir, l.may, l.why)
 				}
+			}
+			if strings.HasPrefix(imp, "go.temporal.io/") && !isBelow(f.dir, queues) {
+				t.Errorf("%s imports %s: only %v know Temporal", f.path, imp, queues)
+			}
+			if ours, is := strings.CutPrefix(imp, module); is && isBelow(ours, queues) && !isBelow(f.dir, queuesFor) {
+				t.Errorf("%s imports %s: that links Temporal, which only %v do", f.path, imp, queuesFor)
 			}
 			if slices.Contains(bindings, imp) && !within(f.dir, "vk/...") {
 				t.Errorf("%s imports %s: only vk names a Vulkan binding, because the bindings have memory-safety "+

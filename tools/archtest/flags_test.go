@@ -12,8 +12,8 @@ import (
 // flagless are the layers whose texts name settings by fault.Setting: only the command has flags. Command lines to type
 // go through fault.Command, and the arguments of processes that are started through cli.Flag. farm/export is none of
 // them: it writes scripts.
-var flagless = []string{"scene/...", "pipeline/...", "internal/...", "vk/...", "view/...", "farm/local",
-	"farm/page", "farm/spec/...", "farm/store/...", "farm/task"}
+var flagless = []string{"scene/...", "pipeline/...", "internal/...", "vk/...", "view/...", "farm/client", "farm/flow",
+	"farm/local", "farm/page", "farm/pass", "farm/spec/...", "farm/store/...", "farm/task", "farm/worker"}
 
 // callers are the layers that say what processes of this program are called with, and oneArgument is a literal that is
 // an argument of a process or the beginning of one, and no text.

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/farm/client"
+	"vksplat/farm/flow"
+	"vksplat/farm/pass"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+)
+
+// farmFlags say which farm a command is about.
+type farmFlags struct {
+	pass string // folder
+
+	// of a Temporal cluster without our server
+	temporal, namespace, owner string
+	cert, key, ca              string
+}
+
+func (f *farmFlags) table() []option {
+	return []option{
+		text(&f.pass, "pass",
+			"use the pass in `DIR` that farm join made (default: see farm join)").
+			isFolder(),
+		text(&f.temporal, "temporal",
+			"use the Temporal cluster at `HOST:PORT`, whose users trust each other; without a pass"),
+		text(&f.namespace, "namespace", "with --temporal: the `NAMESPACE`"),
+		text(&f.owner, "owner", "with --temporal: whose jobs are meant, `NAME` (default: your user name)"),
+		text(&f.cert, "tls-cert", "with --temporal: show the PEM certificate in `FILE`"),
+		text(&f.key, "tls-key", "with --temporal: the key of --tls-cert, PEM `FILE`"),
+		text(&f.ca, "tls-ca", "with --temporal: trust the PEM certificates in `FILE` (default: the system's)"),
+	}
+}
+
+// dial connects, with the pass or as the flags say. The pass is nil without one.
+func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) {
+	if f.temporal != "" {
+		o := client.Options{Address: f.temporal, Namespace: cmp.Or(f.namespace, flow.Namespace), Owner: f.owner}
+		if o.Owner == "" {
+			if u, err := user.Current(); err == nil {
+				o.Owner = strings.ToLower(u.Username[strings.LastIndexByte(u.Username, '\\')+1:])
+			}
+		}
+		if !pass.IsName(o.Owner) {
+			return nil, nil, fault.Usagef("give one of a-z, 0-9, '.', '_' and '-', with --owner", "%q names no owner",
+				o.Owner)
+		}
+		var err error
+		if o.TLS, err = f.tls(); err != nil {
+			return nil, nil, err
+		}
+		farm, err := client.Dial(ctx, o)
+		return farm, nil, err
+	}
+	for name, value := range map[string]string{"namespace": f.namespace, "owner": f.owner, "tls-cert": f.cert,
+		"tls-key": f.key,
+		"tls-ca":  f.ca} {
+		if value != "" {
+			return nil, nil, fault.Usagef("add --temporal HOST:PORT, or leave it out", "--%s goes with --temporal",
+				name)
+		}
+	}
+	p, err := pass.Load(f.pass)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The pass works without being renewed until it ends.
+	renew, cancel := context.WithTimeout(ctx, 10*time.Second)
+	_ = p.RenewIfDue(renew)
+	cancel()
+	farm, err := client.Dial(ctx, client.Options{Address: p.Address, Namespace: cmp.Or(p.Namespace, flow.Namespace),
+		Owner: p.Owner, TLS: p.TLS.Clone()})
+	return farm, p, err
+}
+
+// tls is what --temporal speaks: nothing without certificates.
+func (f *farmFlags) tls() (*tls.Config, error) {
+	if f.cert+f.key+f.ca == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.ca != "" {
+		data, err := os.ReadFile(f.ca)
+		c.RootCAs = x509.NewCertPool()
+		if err != nil || !c.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fault.Usagef("give a file with PEM certificates", "--tls-ca %s: %w", f.ca,
+				cmp.Or(err, errors.New("it has no certificate")))
+		}
+	}
+	if f.cert+f.key != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fault.Usagef("give PEM files of one certificate and its key", "--tls-cert, --tls-key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// withFarm runs what needs a farm.
+func (f *farmFlags) withFarm(console *cli.Console, do func(ctx context.Context, farm *client.Farm) error) error {
+	ctx, stop := console.Interruptible(cli.Always("stopping"))
+	defer stop()
+	farm, p, err := f.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer farm.Close()
+	if p != nil && p.Role == pass.Worker {
+		return &fault.Error{Op: "use pass", Err: errors.New("this machine's pass is a worker's"), Kind: fault.ErrSetup,
+			Hint: "join with a token of role view or submit, into another folder with --pass"}
+	}
+	return do(ctx, farm)
+}
+
+func farmJoinCommand(console *cli.Console) *cobra.Command {
+	var name, dir string
+	cmd := &cobra.Command{
+		Use:   "join TOKEN",
+		Short: "Join a farm with a token, once on each machine",
+		Long: "Join a farm: the token that vksplat-farmd printed becomes a pass of this machine, which its\n" +
+			"commands show from then on. The token works once. docs/farm-team.md sets up a farm.",
+		Example: "  vksplat farm join vksf1-...\n  vksplat farm join vksf1-... --name atlas",
+		Args:    one("TOKEN"),
+	}
+	addFlags(console, cmd, []optionGroup{{options: []option{
+		text(&name, "name", "what the farm calls this machine, `NAME` (default: the token's, or its host name)"),
+		text(&dir, "pass", "keep the pass in the folder `DIR` (default: farm in vksplat's config folder)").isFolder(),
+	}}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		ctx, stop := console.Interruptible(cli.Always("stopping"))
+		defer stop()
+		p, err := pass.Join(ctx, args[0], name, dir)
+		if err != nil {
+			return err
+		}
+		console.Printf("joined the farm at %s as %s\n", p.Address, p.Describe())
+		switch p.Role {
+		case pass.Worker:
+			console.Printf("take its tasks: vksplat farm worker --roots roots.toml\n")
+		case pass.View:
+			console.Printf("see its jobs: vksplat farm list\n")
+		default:
+			console.Printf("submit a job: vksplat farm submit job.toml --roots roots.toml\n")
+		}
+		return nil
+	})
+	return cmd
+}

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/farm/client"
+	"vksplat/farm/flow"
+	"vksplat/farm/local"
+	"vksplat/farm/store"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
+)
+
+func farmListCommand(console *cli.Console) *cobra.Command {
+	var farm farmFlags
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the farm's jobs",
+		Long:    "List the jobs of the farm that run, of all owners, the newest first.",
+		Example: "  vksplat farm list\n  vksplat farm list --all",
+		Args:    none,
+	}
+	addFlags(console, cmd, []optionGroup{{options: append([]option{
+		truth(&all, "all", "list also jobs that have ended, as long as the farm knows them"),
+		truth(&asJSON, "json", "print JSON"),
+	}, farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func([]string) error {
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+			list, err := f.List(ctx, all)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return console.PrintJSON(list)
+			}
+			w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
+			_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
+			for i := range list {
+				j, done, failed := &list[i], "-", "-"
+				if j.State != nil {
+					done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
+				}
+				_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
+					failed,
+					j.Began.Local().Format(time.DateTime))
+			}
+			if err := w.Flush(); err != nil {
+				return fmt.Errorf("print jobs: %w", err)
+			}
+			return nil
+		})
+	})
+	return cmd
+}
+
+func farmShowCommand(console *cli.Console) *cobra.Command {
+	var farm farmFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show JOB",
+		Short:   "Show a job: counts, what runs where, failures",
+		Long:    "Show how far a job is: its counts, the tasks that run and where, and why tasks failed.",
+		Example: "  vksplat farm show film\n  vksplat farm show ben/film --json",
+		Args:    one("JOB"),
+	}
+	addFlags(console, cmd, []optionGroup{{options: append([]option{truth(&asJSON, "json", "print JSON")},
+		farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+			j, err := f.Show(ctx, f.JobID(args[0]))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return console.PrintJSON(j)
+			}
+			return printFarmJob(console, j)
+		})
+	})
+	return cmd
+}
+
+// farmCounts says how many tasks are in which state.
+func farmCounts(s *flow.State) string {
+	var words []string
+	add := func(n int, word string) {
+		if n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	add(s.Done, "done")
+	add(s.Queued, "queued or running")
+	add(s.Waiting, "waiting")
+	add(s.Failed, "failed")
+	add(s.Skipped, "skipped")
+	return fmt.Sprintf("%s: %s", cli.Count(s.Tasks, "task"), strings.Join(words, ", "))
+}
+
+// printFarmJob prints a job for people.
+func printFarmJob(console *cli.Console, j *client.Job) error {
+	s := j.State
+	console.Printf("job %s: %s; %s\n", wording.Printable(j.Name), j.Status, farmCounts(s))
+	var set []string
+	if s.Priority != "" {
+		set = append(set, "priority "+s.Priority)
+	}
+	if s.Pool != "" {
+		set = append(set, "pool "+s.Pool)
+	}
+	if s.Max > 0 {
+		set = append(set, fmt.Sprintf("at most %d tasks at a time", s.Max))
+	}
+	if s.Halted {
+		set = append(set, "nothing more begins: a task has failed, and keep_going is false")
+	}
+	if s.Gated > 0 {
+		set = append(set, fmt.Sprintf("%d wait until somebody has looked at the first frames: farm resume --inspected",
+			s.Gated))
+	}
+	if len(set) > 0 {
+		console.Printf("%s\n", strings.Join(set, "; "))
+	}
+	if j.Error != "" {
+		console.Printf("%s\n", wording.Printable(j.Error))
+	}
+	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
+	if len(j.Now) > 0 {
+		_, _ = fmt.Fprintln(w, "TASK\tWHERE\tSAYS")
+	}
+	for i := range j.Now {
+		t := &j.Now[i]
+		where, says := orDash(t.Host), stepText(&local.TaskStatus{Message: t.Message, Step: t.Step, Of: t.Of,
+			Rate: t.Rate,
+			Unit: t.Unit})
+		if t.Device != "" {
+			where += ", " + t.Device
+		}
+		if !t.Running {
+			where, says = "-", "is tried again, because: "+t.Failure
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", wording.Printable(t.Task), wording.Printable(where),
+			orDash(wording.Printable(says)))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print tasks: %w", err)
+	}
+	for _, f := range s.Failures {
+		console.Printf("failed: %s: %s\n", wording.Printable(f.Task), wording.Printable(f.Error))
+		if f.Hint != "" {
+			console.Printf("  hint: %s\n", wording.Printable(f.Hint))
+		}
+	}
+	return nil
+}
+
+func farmWaitCommand(console *cli.Console) *cobra.Command {
+	var farm farmFlags
+	cmd := &cobra.Command{
+		Use:   "wait JOB",
+		Short: "Wait for a job's end; the exit code says how it ended",
+		Long: "Wait for the end of a job. The exit code is that of farm run: 0 if all is done, 1 if tasks failed,\n" +
+			"75 if the rest waits for farm resume --inspected, 130 if it was canceled.",
+		Example: "  vksplat farm wait film && vksplat farm artifacts get /mnt/farm/outputs/film '*.mp4'",
+		Args:    one("JOB"),
+	}
+	addFlags(console, cmd, []optionGroup{{options: farm.table()}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+			return waitForJob(ctx, console, f, f.JobID(args[0]))
+		})
+	})
+	return cmd
+}
+
+const (
+	waitEvery = 2 * time.Second
+	waitFor   = 10 * time.Minute // for a farm that does not answer
+)
+
+// waitForJob says how far a job is until it ends.
+func waitForJob(ctx context.Context, console *cli.Console, f *client.Farm, id string) error {
+	before, answered := "", time.Now()
+	for {
+		j, err := f.Show(ctx, id)
+		switch {
+		case ctx.Err() != nil:
+			return fault.WithHint(fault.ErrInterrupted, "the job goes on; wait for it again with vksplat farm wait")
+		case errors.Is(err, fault.ErrTryAgain) && time.Since(answered) < waitFor:
+			if before != "" {
+				console.Note("waiting for the farm: " + err.Error())
+				before = ""
+			}
+		case err != nil:
+			return err
+		default:
+			answered = time.Now()
+			if text := farmCounts(j.State); text != before {
+				before = text
+				console.Printf("%s\n", text)
+			}
+			if over, err := jobEnd(console, j); over {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(waitEvery):
+		}
+	}
+}
+
+// jobEnd says whether a job has ended, or waits for people, and how.
+func jobEnd(console *cli.Console, j *client.Job) (over bool, err error) {
+	s := j.State
+	switch {
+	case j.Status == client.Done:
+		return true, nil
+	case j.Status == client.Canceled:
+		return true, fault.WithHint(fmt.Errorf("job %s was canceled: %w", j.Name, fault.ErrInterrupted),
+			"submit it again to do what is left")
+	case j.Over():
+		if err := printFarmJob(console, j); err != nil {
+			return true, err
+		}
+		hint := "put right what it says, then submit the job again: what is done stays done"
+		return true, fault.WithHint(fmt.Errorf("job %s: %s", j.Name, orDash(j.Error)), hint)
+	case s.Gated > 0 && s.Queued == 0 && !s.Paused && s.Done+s.Failed+s.Skipped+s.Waiting == s.Tasks:
+		return true, fault.WithHint(fmt.Errorf("job %s: its first frames are there, the others wait: %w", j.Name,
+			fault.ErrTryAgain), "look at them, then: vksplat farm resume "+cli.Quoted(j.Name)+" --inspected")
+	}
+	return false, nil
+}
+
+func farmLogsCommand(console *cli.Console) *cobra.Command {
+	var farm farmFlags
+	var roots rootsFlags
+	cmd := &cobra.Command{
+		Use:     "logs JOB TASK",
+		Short:   "Print the log of a task's last attempt",
+		Long:    "Print what the last attempt at a task said. Logs are in the store, 15 seconds old at most.",
+		Example: "  vksplat farm logs film model --roots roots.toml",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs a JOB and a TASK, %s",
+				cmd.Name(),
+				given(len(args)))
+		},
+	}
+	addFlags(console, cmd, []optionGroup{{options: append(roots.table(), farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		known, err := roots.read()
+		if err != nil {
+			return err
+		}
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+			d, err := f.Document(ctx, f.JobID(args[0]))
+			if err != nil {
+				return err
+			}
+			root, err := known.Open(d.Root)
+			if err != nil {
+				return err
+			}
+			job, _, _ := strings.Cut(d.Key, "/")
+			return printLog(console, root, job, args[1])
+		})
+	})
+	return cmd
+}
+
+// printLog prints the newest log of a task.
+func printLog(console *cli.Console, root store.Root, job, name string) error {
+	folder := path.Join(job, name, "log")
+	list, err := root.List(folder)
+	newest := ""
+	for _, e := range list {
+		if strings.HasSuffix(e.Key, ".log") {
+			newest = max(newest, e.Key)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) || err == nil && newest == "" {
+		return fault.Usagef("vksplat farm run JOB.toml --dry-run lists the names of tasks",
+			"no attempt at a task %q of the job has said anything", name)
+	}
+	if err != nil {
+		return store.Explain("read log", folder, err)
+	}
+	r, err := root.Open(newest)
+	if err != nil {
+		return store.Explain("read log", newest, err)
+	}
+	defer r.Close() // only read
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return store.Explain("read log", newest, err)
+	}
+	console.Printf("%s", wording.PrintableLines(string(data)))
+	return nil
+}

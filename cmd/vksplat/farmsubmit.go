@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/farm/client"
+	"vksplat/farm/flow"
+	"vksplat/farm/local"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+)
+
+// settingsFlags are what may change while a job runs.
+type settingsFlags struct {
+	max            int
+	priority, pool string
+	inspected      bool
+}
+
+func (f *settingsFlags) table() []option {
+	return []option{
+		text(&f.priority, "priority", "the job's priority: `WORD` high, normal or low (default: the document's)").
+			oneOf(flow.Priorities...),
+		text(&f.pool, "pool", "run the job on the machines of the pool `NAME` (default: the document's)"),
+		integer(&f.max, "max", "at most `N` of its tasks at a time; 0: no bound"),
+	}
+}
+
+// check refuses what the farm would not understand.
+func (f *settingsFlags) check() error {
+	switch {
+	case f.priority != "" && !slices.Contains(flow.Priorities, f.priority):
+		return fault.Usagef("give high, normal or low", "--priority %s: there is no such priority", f.priority)
+	case f.max < 0:
+		return fault.Usagef("give 1 or more, or 0 for no bound", "--max %d: no number of tasks", f.max)
+	case f.pool != "" && !flow.IsPool(f.pool):
+		return fault.Usagef("as in gpu24", "--pool %s: pools have names of a-z, 0-9, '.', '_' and '-'", f.pool)
+	}
+	return nil
+}
+
+func farmSubmitCommand(console *cli.Console) *cobra.Command {
+	var (
+		settings settingsFlags
+		farm     farmFlags
+		roots    rootsFlags
+		paused   bool
+		wait     bool
+	)
+	cmd := &cobra.Command{
+		Use:   "submit JOB.toml",
+		Short: "Give a job to the farm",
+		Long: "Give the job JOB.toml to the farm. Its inputs must be in the root that the document names, which\n" +
+			"all workers see. What has results is not done again: submit a job again to do what is left.",
+		Example: "  vksplat farm submit job.toml --roots roots.toml\n  vksplat farm submit job.toml --priority low --max 4 --wait",
+		Args:    one("JOB.toml"),
+	}
+	own := append([]option{truth(&wait, "wait", "wait for the job's end, as farm wait does"),
+		truth(&paused, "paused", "begin nothing until farm resume"),
+		truth(&settings.inspected, "inspected", "the first frames are fine: draw the others")}, settings.table()...)
+	own = append(own, roots.table()...)
+	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		job, plan, err := readJob(args[0])
+		if err == nil {
+			err = errors.Join(checkTasks(job, plan.Tasks), settings.check())
+		}
+		if err != nil {
+			return err
+		}
+		known, err := roots.read()
+		if err != nil {
+			return err
+		}
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+			if f.Owner == "" {
+				return &fault.Error{Op: "submit job", Err: errors.New("this machine's pass may look, not submit"),
+					Kind: fault.ErrSetup, Hint: "join with a token of role submit, into another folder with --pass"}
+			}
+			id, running, err := f.Submit(ctx, known, job, plan, flow.Settings{Paused: paused,
+				Inspected: settings.inspected,
+				Max:       settings.max, Priority: settings.priority, Pool: settings.pool})
+			if err != nil {
+				return err
+			}
+			if running {
+				console.Note("this job runs already; farm set changes it")
+			}
+			console.Printf("job %s: %s; look at it: vksplat farm show %s\n", job.Name, cli.Count(len(plan.Tasks),
+				"task"),
+				cli.Quoted(job.Name))
+			if !wait {
+				return nil
+			}
+			return waitForJob(ctx, console, f, id)
+		})
+	})
+	return cmd
+}
+
+// changeCommand makes a command that changes a job.
+func changeCommand(console *cli.Console, cmd *cobra.Command, own []option,
+	change func(ctx context.Context, f *client.Farm, id string) (said string, err error)) *cobra.Command {
+	var farm farmFlags
+	cmd.Args = one("JOB")
+	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+			said, err := change(ctx, f, f.JobID(args[0]))
+			if err == nil {
+				console.Printf("job %s: %s\n", args[0], said)
+			}
+			return err
+		})
+	})
+	return cmd
+}
+
+func farmPauseCommand(console *cli.Console) *cobra.Command {
+	yes := true
+	return changeCommand(console, &cobra.Command{
+		Use:   "pause JOB",
+		Short: "Have a job rest: tasks that run save",
+		Long:  "Have a job rest. Tasks that run save and stop, the others wait for farm resume.",
+	}, nil, func(ctx context.Context, f *client.Farm, id string) (string, error) {
+		return "pauses; tasks that run save first", f.Set(ctx, id, flow.Change{Paused: &yes})
+	})
+}
+
+func farmResumeCommand(console *cli.Console) *cobra.Command {
+	no, inspected, roots := false, false, &rootsFlags{}
+	return changeCommand(console, &cobra.Command{
+		Use:   "resume JOB",
+		Short: "Go on with a job that rests, or whose first frames were looked at",
+		Long: "Go on with a job that was paused or submitted with --paused. Tasks go on from their checkpoints.\n" +
+			"With --inspected also draw what waits until somebody has looked at the first frames.",
+	}, append([]option{truth(&inspected, "inspected", "the first frames are fine: draw the others")}, roots.table()...),
+		func(ctx context.Context, f *client.Farm, id string) (string, error) {
+			change := flow.Change{Paused: &no}
+			if inspected {
+				if err := noteInspected(ctx, f, roots, id); err != nil {
+					return "", err
+				}
+				change.Inspected = &inspected
+			}
+			return "goes on", f.Set(ctx, id, change)
+		})
+}
+
+// noteInspected has the store remember that somebody has looked at the first frames, for when the job is submitted
+// again.
+func noteInspected(ctx context.Context, f *client.Farm, flags *rootsFlags, id string) error {
+	d, err := f.Document(ctx, id)
+	if err != nil {
+		return err
+	}
+	roots, err := flags.read()
+	if err != nil {
+		return err
+	}
+	docs := flow.Documents{Roots: roots}
+	p, err := docs.Read(ctx, d)
+	if err != nil {
+		return err
+	}
+	root, err := roots.Open(d.Root)
+	if err != nil {
+		return err
+	}
+	return local.NoteInspected(root, p.Job)
+}
+
+func farmCancelCommand(console *cli.Console) *cobra.Command {
+	return changeCommand(console, &cobra.Command{
+		Use:   "cancel JOB",
+		Short: "End a job: tasks that run save, what is done stays",
+		Long: "End a job. Tasks that run save and stop. What is done stays done, and checkpoints are kept: the same\n" +
+			"job submitted again does what is left.",
+	}, nil, func(ctx context.Context, f *client.Farm, id string) (string, error) {
+		return "ends; tasks that run save first", f.Cancel(ctx, id)
+	})
+}
+
+func farmSetCommand(console *cli.Console) *cobra.Command {
+	settings := &settingsFlags{max: -1}
+	cmd := &cobra.Command{
+		Use:   "set JOB",
+		Short: "Change a job's priority, pool or number of tasks at a time",
+		Long: "Change a job that runs. Tasks that run go on, but for --pool: they save and move to other machines.\n" +
+			"The word document for --priority and --pool gives each task its own again.",
+		Example: "  vksplat farm set film --priority low --max 2\n  vksplat farm set film --max 0",
+	}
+	return changeCommand(console, cmd, settings.table(), func(ctx context.Context, f *client.Farm, id string) (string,
+		error) {
+		var c flow.Change
+		var words []string
+		given := cmd.Flags().Changed
+		own := func(name string, value *string, to **string) {
+			if !given(name) {
+				return
+			}
+			words = append(words, name+" "+*value)
+			text := *value
+			if *to = &text; text == ofDocument {
+				**to, *value = "", ""
+			}
+		}
+		own("priority", &settings.priority, &c.Priority)
+		own("pool", &settings.pool, &c.Pool)
+		if given("max") {
+			words = append(words, fmt.Sprintf("at most %d tasks at a time", settings.max))
+			if c.Max = &settings.max; settings.max == 0 {
+				words[len(words)-1] = "no bound on tasks at a time"
+			}
+		} else {
+			settings.max = 0
+		}
+		if len(words) == 0 {
+			return "", fault.Usagef("give --priority, --pool or --max", "nothing is to be changed")
+		}
+		if err := settings.check(); err != nil {
+			return "", err
+		}
+		return strings.Join(words, ", "), f.Set(ctx, id, c)
+	})
+}
+
+// ofDocument stands for what the document says of each task.
+const ofDocument = "document"

@@ -1,0 +1,215 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"vksplat/farm/flow"
+	"vksplat/farm/worker"
+)
+
+// Status of a job.
+const (
+	Running  = "running"
+	Paused   = "paused"
+	Done     = "done"
+	Failed   = "failed"
+	Canceled = "canceled"
+	Ended    = "ended by an administrator"
+)
+
+var statusOf = map[enumspb.WorkflowExecutionStatus]string{
+	enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:   Running,
+	enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:    Paused,
+	enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED: Done,
+	enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:    Failed,
+	enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:  Canceled,
+}
+
+// Job is what the farm knows of a job.
+type Job struct {
+	ID     string     `json:"id"`
+	Name   string     `json:"job"`
+	Status string     `json:"status"`
+	Began  time.Time  `json:"began"`
+	Ended  *time.Time `json:"ended,omitempty"`
+	Tasks  int        `json:"tasks"`
+
+	State *flow.State `json:"state,omitempty"` // of a list: of jobs that run alone
+	Error string      `json:"error,omitempty"`
+	Now   []Task      `json:"now,omitempty"` // tasks that run, or are tried again
+	Root  string      `json:"root,omitempty"`
+}
+
+// Over says that the job has ended.
+func (j *Job) Over() bool { return j.Ended != nil }
+
+// Task is one that runs, or is tried again.
+type Task struct {
+	worker.Beat
+	Running bool      `json:"running"`
+	Begun   time.Time `json:"begun,omitzero"`
+	Failure string    `json:"failure,omitempty"` // of the last attempt
+}
+
+// jobOf takes in what the server says of a workflow.
+func jobOf(w *workflowpb.WorkflowExecutionInfo) Job {
+	j := Job{ID: w.GetExecution().GetWorkflowId(), Status: cmp.Or(statusOf[w.GetStatus()], Ended),
+		Began: w.GetStartTime().AsTime()}
+	m := memo{Name: j.ID}
+	if p := w.GetMemo().GetFields()[memoKey]; p != nil {
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // of another program's workflow
+	}
+	j.Name, j.Tasks, j.Root = m.Name, m.Tasks, m.Document.Root
+	if t := w.GetCloseTime(); t != nil && t.AsTime().Unix() > 0 {
+		at := t.AsTime()
+		j.Ended = &at
+	}
+	return j
+}
+
+// mostListed is how many jobs a list has.
+const mostListed = 200
+
+// List lists jobs, the newest first: those that run, or with all also those that have ended and are still known.
+func (f *Farm) List(ctx context.Context, all bool) (list []Job, err error) {
+	query := "WorkflowType = '" + flow.JobType + "'"
+	if !all {
+		query += " AND ExecutionStatus = 'Running'"
+	}
+	var next []byte
+	for len(list) < mostListed {
+		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace,
+			Query:    query,
+			PageSize: mostListed, NextPageToken: next})
+		if err != nil {
+			return nil, explain("list jobs", f.Address, err)
+		}
+		for _, w := range r.GetExecutions() {
+			j := jobOf(w)
+			if !j.Over() {
+				// a job that has just ended, or is being planned, has none
+				if s, err := f.state(ctx, j.ID); err == nil {
+					j.take(s)
+				}
+			}
+			list = append(list, j)
+		}
+		if next = r.GetNextPageToken(); len(next) == 0 {
+			break
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Job) int { return b.Began.Compare(a.Began) })
+	return list, nil
+}
+
+// take takes in a job's state.
+func (j *Job) take(s *flow.State) {
+	j.State, j.Tasks = s, max(j.Tasks, s.Tasks)
+	if !j.Over() && s.Paused {
+		j.Status = Paused
+	}
+}
+
+// state asks a job how far it is, and its chunks that run.
+func (f *Farm) state(ctx context.Context, id string) (*flow.State, error) {
+	s := &flow.State{}
+	if err := f.query(ctx, id, s); err != nil {
+		return nil, err
+	}
+	for _, k := range s.Chunks {
+		var chunk flow.State
+		if f.query(ctx, flow.ChunkID(id, k), &chunk) == nil { // else it has not begun
+			s.Add(&chunk)
+		}
+	}
+	if known := s.Done + s.Queued + s.Waiting + s.Failed + s.Skipped; known < s.Tasks {
+		s.Waiting += s.Tasks - known
+	}
+	return s, nil
+}
+
+func (f *Farm) query(ctx context.Context, id string, to *flow.State) error {
+	v, err := f.SDK.QueryWorkflow(ctx, id, "", flow.StateQuery)
+	if err != nil {
+		return err
+	}
+	return v.Get(to)
+}
+
+// Show tells what is known of a job.
+func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
+	d, err := f.SDK.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return nil, explain("show job", id, err)
+	}
+	j := jobOf(d.GetWorkflowExecutionInfo())
+	s, err := f.state(ctx, id)
+	if err != nil {
+		return nil, explain("show job", id, err)
+	}
+	j.take(s)
+	if j.Over() {
+		if j.Status == Failed {
+			end := f.SDK.GetWorkflow(ctx, id, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, nil)
+			if end != nil {
+				j.Error = flow.Explain(end).Error()
+			}
+		}
+		return &j, nil
+	}
+	for _, k := range s.Chunks {
+		if j.Now, err = f.now(ctx, flow.ChunkID(id, k), j.Now); err != nil {
+			return nil, explain("show job", id, err)
+		}
+	}
+	slices.SortStableFunc(j.Now, func(a, b Task) int { return a.Begun.Compare(b.Begun) })
+	if len(d.GetPendingActivities()) > 0 &&
+		d.GetPendingActivities()[0].GetLastFailure() != nil { // its document is planned
+		j.Error = d.GetPendingActivities()[0].GetLastFailure().GetMessage()
+	}
+	return &j, nil
+}
+
+// now lists the tasks of a chunk that run, or are tried again.
+func (f *Farm) now(ctx context.Context, chunk string, list []Task) ([]Task, error) {
+	d, err := f.SDK.DescribeWorkflowExecution(ctx, chunk, "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) { // it has not begun
+		return list, nil
+	} else if err != nil {
+		return list, err
+	}
+	for _, a := range d.GetPendingActivities() {
+		if a.GetActivityType().GetName() != flow.TaskType {
+			continue
+		}
+		t := Task{Running: a.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED,
+			Failure: a.GetLastFailure().GetMessage()}
+		if a.GetLastStartedTime() != nil {
+			t.Begun = a.GetLastStartedTime().AsTime()
+		}
+		decode(a.GetHeartbeatDetails(), &t.Beat)
+		if t.Running || t.Failure != "" {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// decode takes in a heartbeat, where there is one that this version understands.
+func decode(p *commonpb.Payloads, to *worker.Beat) {
+	if p != nil {
+		_ = converter.GetDefaultDataConverter().FromPayloads(p, to)
+	}
+}

@@ -1,0 +1,121 @@
+package flow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"vksplat/farm/local"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/internal/fault"
+)
+
+// DocumentOf is where a job's document is kept, beside the results of the job.
+func DocumentOf(j *spec.Job) Document {
+	sum := j.Hash()
+	return Document{Root: j.Store.Outputs, Key: path.Join(j.Name, local.Folder, "job-"+sum[:16]+".json"), SHA256: sum}
+}
+
+// Put puts a job's document into the store.
+func Put(ctx context.Context, roots store.Roots, j *spec.Job) (Document, error) {
+	d := DocumentOf(j)
+	root, err := roots.Open(d.Root)
+	if err != nil {
+		return d, err
+	}
+	err = root.Attend(ctx, func(error) {}).Put(d.Key, func(w io.Writer) error {
+		_,
+			err := w.Write(j.Canonical())
+		return err
+	})
+	return d, store.Explain("put job", d.Key, err)
+}
+
+// Planned is a document that was read.
+type Planned struct {
+	Job  *spec.Job
+	Plan *spec.Plan
+}
+
+// ErrDocument is of a document that this program does not understand, though it is what was submitted.
+var ErrDocument = errors.New("the document is of another version of vksplat")
+
+// Documents reads documents and keeps the last ones: many tasks are of one.
+type Documents struct {
+	Roots store.Roots
+
+	mutex sync.Mutex
+	kept  []kept // the last used one first
+}
+
+type kept struct {
+	of      Document
+	planned *Planned
+}
+
+const mostKept = 4
+
+// Read gives what a document says.
+func (s *Documents) Read(ctx context.Context, d Document) (*Planned, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at := slices.IndexFunc(s.kept, func(k kept) bool { return k.of == d })
+	if at < 0 {
+		p, err := s.read(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		s.kept = append([]kept{{d, p}}, s.kept[:min(len(s.kept), mostKept-1)]...)
+		return p, nil
+	}
+	found := s.kept[at]
+	s.kept = append([]kept{found}, slices.Delete(s.kept, at, at+1)...)
+	return found.planned, nil
+}
+
+func (s *Documents) read(ctx context.Context, d Document) (*Planned, error) {
+	root, err := s.Roots.Open(d.Root)
+	if err != nil {
+		return nil, err
+	}
+	wrong := func(err error) error {
+		return &fault.Error{Op: "read job", Path: d.Key, Err: err, Hint: "submit the job again", Kind: fault.ErrData}
+	}
+	if job, name, inside := strings.Cut(d.Key, "/"+local.Folder+"/"); !inside || strings.Contains(job+name, "/") ||
+		spec.CheckKey(job) != nil {
+		return nil, wrong(errors.New("no document of a job is kept there"))
+	}
+	f, err := root.Attend(ctx, func(error) {}).Open(d.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, wrong(err)
+	} else if err != nil {
+		return nil, store.Explain("read job", d.Key, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, spec.MaxDocument+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, store.Explain("read job", d.Key, err)
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != d.SHA256 {
+		return nil, wrong(errors.New("it is not the document that was submitted"))
+	}
+	p := &Planned{}
+	if p.Job, err = spec.Parse(d.Key, data); err == nil {
+		p.Plan, err = p.Job.Plan()
+	}
+	if err == nil && (p.Job.Store.Outputs != d.Root || !strings.HasPrefix(d.Key, p.Job.Name+"/")) {
+		return nil, wrong(fmt.Errorf("it is the job %s, with results in the root %s", p.Job.Name, p.Job.Store.Outputs))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDocument, err)
+	}
+	return p, nil
+}

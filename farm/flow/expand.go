@@ -1,0 +1,229 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"vksplat/farm/local"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+	"vksplat/internal/fault"
+)
+
+// Expander makes tasks of documents, where the workflows run. It reads the store, and writes nothing.
+type Expander struct {
+	Roots     store.Roots
+	Heartbeat time.Duration // a worker that is silent for so long is given up; 0: DefaultHeartbeat
+
+	documents Documents
+	once      sync.Once
+}
+
+// DefaultHeartbeat is how long a worker may be silent.
+const DefaultHeartbeat = 30 * time.Second
+
+// Register adds the workflows and their own activities to a worker of FlowQueue.
+func Register(r worker.Registry, e *Expander) {
+	r.RegisterWorkflowWithOptions(job, workflow.RegisterOptions{Name: JobType})
+	r.RegisterWorkflowWithOptions(chunk, workflow.RegisterOptions{Name: ChunkType})
+	for name, f := range map[string]any{outlineType: e.outline, expandType: e.expand, runningType: running} {
+		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+}
+
+func (e *Expander) read(ctx context.Context, d Document) (*Planned, error) {
+	e.once.Do(func() { e.documents.Roots = e.Roots })
+	return e.documents.Read(ctx, d)
+}
+
+// outline plans a document and cuts its tasks into chunks.
+func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
+	p, err := e.read(ctx, d)
+	if err != nil {
+		return nil, told(err)
+	}
+	order := inOrder(p.Plan)
+	return &Outline{KeepGoing: p.Job.Retry.KeepGoing, Heartbeat: cmp.Or(e.Heartbeat, DefaultHeartbeat),
+		Chunks: cut(p.Plan, order)}, nil
+}
+
+// told makes an error of an activity, which may be tried again or not.
+func told(err error) error {
+	how := temporal.ApplicationErrorOptions{NonRetryable: task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument),
+		Details: []any{fault.Hint(err)}}
+	return temporal.NewApplicationErrorWithOptions(err.Error(), "expand", how)
+}
+
+// inOrder puts each task behind those that it needs, and soon behind them: a render follows its training.
+func inOrder(plan *spec.Plan) []int {
+	missing, dependants := make([]int, len(plan.Tasks)), make([][]int, len(plan.Tasks))
+	for i := range plan.Tasks {
+		missing[i] = len(plan.Tasks[i].Needs)
+		for _, need := range plan.Tasks[i].Needs {
+			dependants[need] = append(dependants[need], i)
+		}
+	}
+	order := make([]int, 0, len(plan.Tasks))
+	var add func(i int)
+	add = func(i int) {
+		order = append(order, i)
+		for _, next := range dependants[i] {
+			if missing[next]--; missing[next] == 0 {
+				add(next)
+			}
+		}
+	}
+	for i := range plan.Tasks {
+		if len(plan.Tasks[i].Needs) == 0 {
+			add(i)
+		}
+	}
+	return order
+}
+
+// MostTasks is how many tasks a chunk has at most.
+const MostTasks = 500
+
+// cut cuts tasks in order into chunks, where few tasks have needs on the other side: they wait for a whole chunk.
+func cut(plan *spec.Plan, order []int) (spans []Span) {
+	place := make([]int, len(order)) // of each task in order
+	for at, i := range order {
+		place[i] = at
+	}
+	crossing := make([]int, len(order)+1) // tasks behind a place that need some before it; first as differences
+	for at, i := range order {
+		first := at
+		for _, need := range plan.Tasks[i].Needs {
+			first = min(first, place[need])
+		}
+		if first < at {
+			crossing[first+1]++
+			crossing[at+1]--
+		}
+	}
+	for at := 1; at < len(crossing); at++ {
+		crossing[at] += crossing[at-1]
+	}
+	chunkOf := make([]int, len(order)) // by place
+	for from := 0; from < len(order); {
+		to := min(from+MostTasks, len(order))
+		if to < len(order) {
+			for at := to; at > from+MostTasks/2; at-- {
+				if crossing[at] < crossing[to] {
+					to = at
+				}
+			}
+		}
+		needs := map[int]bool{}
+		for at := from; at < to; at++ {
+			chunkOf[at] = len(spans)
+			for _, need := range plan.Tasks[order[at]].Needs {
+				if place[need] < from {
+					needs[chunkOf[place[need]]] = true
+				}
+			}
+		}
+		span := Span{Tasks: indicesOf(order[from:to]), Count: to - from}
+		for k := range spans {
+			if needs[k] {
+				span.Needs = append(span.Needs, k)
+			}
+		}
+		spans = append(spans, span)
+		from = to
+	}
+	return spans
+}
+
+// expand gives the tasks of a chunk, and says which are done.
+func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Item, error) {
+	p, err := e.read(ctx, d)
+	if err != nil {
+		return nil, told(err)
+	}
+	list, err := tasks.list(MostTasks)
+	if err == nil && len(list) > 0 && slices.Max(list) >= len(p.Plan.Tasks) {
+		err = errors.New("the document has fewer tasks than the chunk names")
+	}
+	if err != nil {
+		return nil, told(&fault.Error{Op: "plan chunk", Path: d.Key, Err: err, Kind: fault.ErrData})
+	}
+	root, err := e.Roots.Open(d.Root)
+	if err != nil {
+		return nil, told(err)
+	}
+	root = root.Attend(ctx, func(error) {})
+	inspected, err := local.Inspected(root, p.Job)
+	if err != nil {
+		return nil, told(err)
+	}
+	items := make([]Item, len(list))
+	for n, i := range list {
+		t := &p.Plan.Tasks[i]
+		items[n] = Item{Index: i, Name: t.Name, Hash: p.Plan.Hash(i), Class: ClassOf(t), Pool: t.Pool,
+			Priority: t.Priority, Needs: indicesOf(t.Needs),
+			Gated: !inspected && slices.ContainsFunc(t.Needs,
+				func(need int) bool { return p.Plan.Tasks[need].Inspect })}
+	}
+	if err := look(ctx, root, p, items); err != nil {
+		return nil, told(store.Explain("read results", p.Job.Name, err))
+	}
+	return items, nil
+}
+
+// lookers is how many tasks the store is asked about at a time: a bucket answers after some milliseconds.
+const lookers = 16
+
+// look finds out which tasks have results.
+func look(ctx context.Context, root store.Root, p *Planned, items []Item) error {
+	errs := make([]error, lookers)
+	var group sync.WaitGroup
+	for n := range lookers {
+		group.Go(func() {
+			for i := n; i < len(items) && errs[n] == nil && ctx.Err() == nil; i += lookers {
+				key := task.KeyOf(p.Job, &p.Plan.Tasks[items[i].Index])
+				m, err := store.ReadManifest(root, store.OutOf(key))
+				switch {
+				case err == nil:
+					items[i].Done = m.Hash == items[i].Hash // the task itself says what of another one's results
+				case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrDamaged):
+					errs[n] = err
+				}
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// running lists the ids of a workflow's activities that a worker has begun. The workflow itself cannot know.
+func running(ctx context.Context) (ids []string, err error) {
+	of := activity.GetInfo(ctx).WorkflowExecution
+	d, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, of.ID, of.RunID)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range d.GetPendingActivities() {
+		if a.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED {
+			ids = append(ids, a.GetActivityId())
+		}
+	}
+	return ids, nil
+}
+
+// activityID is the id of the n-th activity of a task.
+func activityID(index, n int) string { return path.Join(strconv.Itoa(index), strconv.Itoa(n)) }

@@ -1,0 +1,169 @@
+package flow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/task"
+)
+
+// Namespace of Temporal that jobs are in, unless a cluster's users say otherwise.
+const Namespace = "vksplat"
+
+// FlowQueue is the queue of workflows and of the activities that they call themselves. Only the server polls it.
+const FlowQueue = "flow"
+
+// Types of workflows and activities.
+const (
+	JobType     = "job"
+	ChunkType   = "chunk"
+	TaskType    = "task"
+	expandType  = "expand"
+	outlineType = "outline"
+	runningType = "running"
+)
+
+// JobID is the id of a job's workflow. The server lets nobody but the owner start or change what is below its name. Of
+// names with other letters than ids may have, the id has some, and a hash.
+func JobID(owner, name string) string {
+	if wordForm.MatchString(name) {
+		return owner + "/" + name
+	}
+	slug := strings.Trim(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(name)), "-")
+	sum := sha256.Sum256([]byte(name))
+	return owner + "/" + strings.TrimLeft(slug[:min(len(slug), 40)]+"-"+hex.EncodeToString(sum[:4]), "-")
+}
+
+var wordForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+
+// IsPool says whether a text may name a pool.
+func IsPool(s string) bool { return wordForm.MatchString(s) }
+
+// OwnerOf is whose job a workflow is, by its id.
+func OwnerOf(id string) string {
+	owner, _, _ := strings.Cut(id, "/")
+	return owner
+}
+
+// ChunkID is the id of a chunk's workflow.
+func ChunkID(job string, chunk int) string { return job + "/" + strconv.Itoa(chunk) }
+
+// Queue is the queue of tasks of a pool and a class.
+func Queue(pool, class string) string { return "pool/" + pool + "/" + class }
+
+// ClassGPU is the class of tasks that any device can do.
+const ClassGPU = "gpu"
+
+// classOfKind is that of tasks without a device: machines lack programs that some need, and older workers lack kinds.
+func classOfKind(kind string) string { return "cpu/" + kind }
+
+// memoryClasses are sizes of devices that are sold, in GB. A device of the class has at least so many thousand MB:
+// those of 24 GB report 24,564, and some hold a part back.
+var memoryClasses = []int{1, 2, 3, 4, 6, 8, 11, 12, 15, 16, 22, 24, 32, 44, 48, 80, 96, 140, 180, 280}
+
+func memoryClass(gb int) string { return fmt.Sprintf("vram-%d", gb) }
+
+// ClassOf is the class of a task.
+func ClassOf(t *spec.Task) string {
+	switch {
+	case !t.Kind.NeedsDevice:
+		return classOfKind(t.Kind.Name)
+	case t.Pin != spec.Pin{}:
+		return pinClass(plainPin(t.Pin.Device), t.Pin.Driver)
+	case t.Limits.VRAMMinMB == 0:
+		return ClassGPU
+	}
+	for _, gb := range memoryClasses {
+		if t.Limits.VRAMMinMB <= gb*1000 {
+			return memoryClass(gb)
+		}
+	}
+	return memoryClass(memoryClasses[len(memoryClasses)-1]) // whoever is too small gives the task back
+}
+
+// ClassesWithout lists the classes of tasks that need no device, but for kinds that cannot be done.
+func ClassesWithout(lacks map[*spec.Kind]error) (list []string) {
+	for _, k := range spec.Kinds() {
+		if !k.NeedsDevice && lacks[k] == nil {
+			list = append(list, classOfKind(k.Name))
+		}
+	}
+	return list
+}
+
+// ClassesOf lists the classes of tasks that a device can do.
+func ClassesOf(d *task.Device) []string {
+	list := []string{ClassGPU}
+	for _, gb := range memoryClasses {
+		if d.MemoryBytes == 0 || d.MemoryBytes>>20 >= int64(gb)*1000 {
+			list = append(list, memoryClass(gb))
+		}
+	}
+	names := []string{"", plainPin(d.Name), plainPin(d.UUID), plainPin(d.PCI)}
+	for i, name := range names {
+		if i > 0 && name == "" {
+			continue
+		}
+		if name != "" {
+			list = append(list, pinClass(name, ""))
+		}
+		if d.Driver != "" {
+			list = append(list, pinClass(name, d.Driver))
+		}
+	}
+	return list
+}
+
+func pinClass(device, driver string) string {
+	word := func(s string) string {
+		if s == "" {
+			return "*"
+		}
+		return spec.Escape(s)
+	}
+	return "device/" + word(device) + "/" + word(driver)
+}
+
+var (
+	uuidForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	pciForm  = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+)
+
+// plainPin gives UUIDs and PCI addresses one form, of the several that task.Device.Is takes for the same.
+func plainPin(pin string) string {
+	small := strings.ToLower(pin)
+	if plain := strings.ReplaceAll(strings.TrimPrefix(small, "gpu-"), "-", ""); uuidForm.MatchString(plain) {
+		return plain
+	}
+	if pciForm.MatchString(small) {
+		if len(small) > len("0000:00:00.0") {
+			small = strings.TrimPrefix(small, "0000")
+		}
+		return small
+	}
+	return pin
+}
+
+// priorities of documents as Temporal's keys, of which lower ones go first.
+var priorities = map[string]int{"high": 1, "normal": 3, "low": 5}
+
+// Priorities are the words that stand for priorities.
+var Priorities = []string{"high", "normal", "low"}
+
+// priorityKey is Temporal's key of a priority.
+func priorityKey(word string) int {
+	if key := priorities[word]; key > 0 {
+		return key
+	}
+	return priorities[spec.DefaultPriority]
+}

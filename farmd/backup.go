@@ -1,0 +1,99 @@
+package main
+
+import (
+	"archive/tar"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"vksplat/farmd/registry"
+	"vksplat/internal/fault"
+)
+
+// backup writes what a farm needs to go on elsewhere to a tar file: the files of the registry as they are, which
+// change by renames only, and a copy of the database as it is at one moment. To restore, unpack it into an empty
+// folder.
+func backup(data, to string) error {
+	if _, err := registry.Open(data); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // with keys in it
+	if err != nil {
+		return &fault.Error{Op: "write backup", Path: to, Err: fault.TrimPath(err), Kind: fault.ErrTryAgain}
+	}
+	w := tar.NewWriter(out)
+	err = writeBackup(w, data, to)
+	if err := errors.Join(err, w.Close(), out.Sync(), out.Close()); err != nil {
+		_ = os.Remove(to)
+		return &fault.Error{Op: "write backup", Path: to, Err: err, Kind: fault.ErrTryAgain}
+	}
+	if _, err := os.Stat(filepath.Join(data, queueFile)); errors.Is(err, fs.ErrNotExist) {
+		fmt.Println("jobs are not in the backup: they are in Postgres, back up its databases by pg_dump")
+	}
+	return nil
+}
+
+func writeBackup(w *tar.Writer, data, to string) error {
+	queue := filepath.Join(data, queueFile)
+	if _, err := os.Stat(queue); err == nil {
+		snapshot := to + ".queue"
+		defer os.Remove(snapshot)
+		if err := withSQLite(queue, "rw", func(db *sql.DB) error {
+			_, err := db.Exec("VACUUM INTO ?", snapshot)
+			return err
+		}); err != nil {
+			return err
+		}
+		if err := addFile(w, snapshot, queueFile); err != nil {
+			return err
+		}
+	}
+	for _, name := range append([]string{addressFile}, registry.Files...) {
+		err := filepath.WalkDir(filepath.Join(data, name), func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) { // renamed or never made
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(data, path)
+			if err != nil {
+				return err
+			}
+			if entry.IsDir() {
+				return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(rel) + "/",
+					Mode: 0o700})
+			}
+			return addFile(w, path, filepath.ToSlash(rel))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFile adds a file under a name. One that is gone meanwhile is left out.
+func addFile(w *tar.Writer, path, name string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(),
+		ModTime: info.ModTime()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f)
+	return err
+}

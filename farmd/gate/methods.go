@@ -1,0 +1,175 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"vksplat/farm/pass"
+)
+
+// servicePrefix begins the names of the methods of the one service that is open. Operator, admin, health and Nexus
+// services are not.
+const servicePrefix = "/temporal.api.workflowservice.v1.WorkflowService/"
+
+// Sizes of requests in bytes. Documents are in the store: what passes here is keys, progress and errors.
+const (
+	maxStart  = 32 << 10
+	maxReport = 64 << 10
+)
+
+// MaxOpenJobs is how many jobs of an owner may be unfinished.
+const MaxOpenJobs = 1000
+
+// queuePrefix begins the queues of workers, as in pool/default/gpu.
+const queuePrefix = "pool/"
+
+// rules has an entry for every method that somebody may call.
+var rules = map[string]rule{
+	// What the SDK asks when it connects, and the page.
+	"GetSystemInfo":     {roles: "vswa"},
+	"GetClusterInfo":    {roles: "vswa"},
+	"DescribeNamespace": {roles: "vswa", check: (*call).ownNamespace},
+
+	// Who sees jobs sees those of everybody.
+	"CountWorkflowExecutions": {roles: "vsa"},
+	"DescribeTaskQueue": {roles: "vswa", check: (*call).look, fields: []string{
+		"task_queue", "task_queue_type", "api_mode", "report_stats", "report_pollers", "report_config",
+		"include_task_queue_status"}},
+	"DescribeWorkflowExecution":          {roles: "vsa"},
+	"GetSearchAttributes":                {roles: "vsa"},
+	"GetWorkflowExecutionHistory":        {roles: "vsa"},
+	"GetWorkflowExecutionHistoryReverse": {roles: "vsa"},
+	"ListClosedWorkflowExecutions":       {roles: "vsa"},
+	"ListNamespaces":                     {roles: "vsa"},
+	"ListOpenWorkflowExecutions":         {roles: "vsa"},
+	"ListWorkflowExecutions":             {roles: "vsa"},
+	"QueryWorkflow":                      {roles: "vsa"},
+
+	// Jobs, by their owner.
+	"StartWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).start, fields: []string{"workflow_id",
+		"workflow_type", "task_queue", "input", "request_id", "workflow_id_reuse_policy",
+		"workflow_id_conflict_policy",
+		"workflow_execution_timeout", "workflow_run_timeout", "workflow_task_timeout", "memo", "header",
+		"user_metadata", "priority"}},
+	"SignalWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).ownJob, fields: []string{
+		"workflow_execution", "signal_name", "input", "request_id", "header"}},
+	"RequestCancelWorkflowExecution": {roles: "sa", check: (*call).ownJob, fields: []string{
+		"workflow_execution", "request_id", "first_execution_run_id", "reason"}},
+	"TerminateWorkflowExecution": {roles: "sa", check: (*call).ownJob, fields: []string{
+		"workflow_execution", "reason", "details", "first_execution_run_id"}},
+
+	// Tasks, by workers of their pool.
+	"PollActivityTaskQueue": {roles: "w", check: (*call).poll, fields: []string{
+		"task_queue", "poller_group_id", "worker_instance_key"}, dropped: append([]string{
+		"task_queue_metadata", "worker_control_task_queue", "worker_version_capabilities"}, versions...)},
+	"RecordActivityTaskHeartbeat": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
+		"task_token", "details", "resource_id"}},
+	"RespondActivityTaskCompleted": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
+		"task_token", "result", "resource_id"}, dropped: stamps},
+	"RespondActivityTaskFailed": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
+		"task_token", "failure", "last_heartbeat_details", "resource_id"}, dropped: stamps},
+	"RespondActivityTaskCanceled": {roles: "w", size: maxReport, check: (*call).ownTask, fields: []string{
+		"task_token", "details", "resource_id"}, dropped: stamps},
+}
+
+// Fields of workers' versions: Temporal would start workflows for them.
+var (
+	versions = []string{"deployment_options"}
+	stamps   = append([]string{"worker_version", "deployment"}, versions...)
+)
+
+// ownNamespace refuses to describe a namespace by its id, which may be of another.
+func (c *call) ownNamespace() error {
+	if c.req.(*workflowservice.DescribeNamespaceRequest).GetId() != "" {
+		return refuse("a namespace is described by its name")
+	}
+	return nil
+}
+
+// start allows jobs under the caller's own name.
+func (c *call) start() error {
+	req := c.req.(*workflowservice.StartWorkflowExecutionRequest)
+	owner, job, _ := strings.Cut(req.GetWorkflowId(), "/")
+	switch {
+	case owner != c.who.Owner || !pass.IsName(job):
+		return refuse("jobs of %s have ids like %s/NAME", c.who.Owner, c.who.Owner)
+	case req.GetWorkflowType().GetName() != c.gate.FlowType:
+		return refuse("only workflows of type %s can be started", c.gate.FlowType)
+	case req.GetTaskQueue().GetName() != c.gate.FlowQueue || !isNormal(req.GetTaskQueue()):
+		return refuse("workflows run on the queue %s", c.gate.FlowQueue)
+	case req.GetPriority().GetFairnessWeight() != 0 && req.GetPriority().GetFairnessWeight() != 1:
+		return refuse("every owner has the same weight")
+	case req.GetPriority().GetFairnessKey() != "" && req.GetPriority().GetFairnessKey() != c.who.Owner:
+		return refuse("jobs of %s count as those of %s", c.who.Owner, c.who.Owner)
+	}
+	n, err := c.gate.OpenJobs(c.ctx, owner)
+	if err != nil {
+		return err
+	}
+	if n >= MaxOpenJobs {
+		return serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT,
+			owner+" has too many unfinished jobs")
+	}
+	return nil
+}
+
+// ownJob allows what steers a job to its owner, and to administrators. Parts of jobs, whose ids are longer, are
+// steered by their jobs alone.
+func (c *call) ownJob() error {
+	var id string
+	switch req := c.req.(type) {
+	case *workflowservice.SignalWorkflowExecutionRequest:
+		id = req.GetWorkflowExecution().GetWorkflowId()
+	case *workflowservice.RequestCancelWorkflowExecutionRequest:
+		id = req.GetWorkflowExecution().GetWorkflowId()
+	case *workflowservice.TerminateWorkflowExecutionRequest:
+		id = req.GetWorkflowExecution().GetWorkflowId()
+	}
+	owner, job, _ := strings.Cut(id, "/")
+	if !pass.IsName(owner) || !pass.IsName(job) || owner != c.who.Owner && c.who.Role != pass.Admin {
+		return refuse("%s may steer jobs of %s", c.who.Name, c.who.Owner)
+	}
+	return nil
+}
+
+// poll allows the queues of the worker's pools.
+func (c *call) poll() error {
+	return c.ownQueue(c.req.(*workflowservice.PollActivityTaskQueueRequest).GetTaskQueue())
+}
+
+// look allows workers to see how many tasks wait in their queues.
+func (c *call) look() error {
+	if c.who.Role != pass.Worker {
+		return nil
+	}
+	return c.ownQueue(c.req.(*workflowservice.DescribeTaskQueueRequest).GetTaskQueue())
+}
+
+// ownQueue refuses queues that are not of the worker's pools.
+func (c *call) ownQueue(q *taskqueuepb.TaskQueue) error {
+	rest, is := strings.CutPrefix(q.GetName(), queuePrefix)
+	pool, class, _ := strings.Cut(rest, "/")
+	if !is || class == "" || !slices.Contains(c.who.Pools, pool) || !isNormal(q) {
+		return refuse("%s takes tasks of %s%s", c.who.Name, queuePrefix, strings.Join(c.who.Pools, ", "+queuePrefix))
+	}
+	return nil
+}
+
+// isNormal refuses sticky queues, which belong to workers that run workflows.
+func isNormal(q *taskqueuepb.TaskQueue) bool {
+	return q.GetKind() == enumspb.TASK_QUEUE_KIND_NORMAL || q.GetKind() == enumspb.TASK_QUEUE_KIND_UNSPECIFIED
+}
+
+// ownTask allows reports on tasks that this pass was given.
+func (c *call) ownTask() error {
+	token := c.req.(interface{ GetTaskToken() []byte }).GetTaskToken()
+	if !c.gate.sealed(token, c.who) {
+		return refuse("the task is not one of %s", c.who.Name)
+	}
+	return nil
+}

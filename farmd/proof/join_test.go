@@ -1,0 +1,126 @@
+package proof
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"vksplat/farm/pass"
+)
+
+// A machine joins with a token, once; its pass names what the token granted; it can be renewed and revoked, also
+// while a connection is open.
+func TestJoinRenewRevoke(t *testing.T) {
+	s := serve(t)
+	token := s.mustCommand("token", "--role", "submit", "--name", "anna-pc", "--owner", "anna")
+	p, err := pass.Join(t.Context(), token, "", s.passDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Name != "anna-pc" || p.Role != pass.Submit || p.Owner != "anna" || p.Namespace != "vksplat" ||
+		p.Address != s.address {
+		t.Errorf("joined as %+v", p)
+	}
+	if _, err := pass.Join(t.Context(), token, "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+		"used") {
+		t.Errorf("a used token: %v", err)
+	}
+	short := s.mustCommand("token", "--role", "view", "--name", "late", "--expires", "1ns")
+	if _, err := pass.Join(t.Context(), short, "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+		"expired") {
+		t.Errorf("an expired token: %v", err)
+	}
+	if out, err := s.command("token", "--role", "view", "--name", "anna-pc"); err == nil {
+		t.Errorf("a name twice: %s", out)
+	}
+	c := s.client(p)
+	if _, err := c.CheckHealth(t.Context(), &client.CheckHealthRequest{}); err == nil {
+		t.Error("the health service is open")
+	}
+	if _, err := c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{}); err != nil {
+		t.Error(err)
+	}
+	before := p.Expires
+	if err := p.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p.Expires.Before(before) {
+		t.Errorf("renewed from %s to %s", before, p.Expires)
+	}
+	s.client(p)
+	s.mustCommand("revoke", "anna-pc")
+	_, err = c.CountWorkflow(t.Context(),
+		&workflowservice.CountWorkflowExecutionsRequest{}) // on the connection that is open
+	var denied *serviceerror.PermissionDenied
+	if !errors.As(err, &denied) {
+		t.Errorf("after revoke: %v", err)
+	}
+	if err := p.Renew(t.Context()); err == nil {
+		t.Error("a revoked pass was renewed")
+	}
+	if conn, err := tls.Dial("tcp", s.address, withALPN(p.TLS, "h2")); err == nil {
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a revoked pass connects: %v", err)
+		}
+	}
+	if p, err = pass.Join(t.Context(), s.mustCommand("token", "--role", "view", "--name", "anna-pc"), "",
+		s.passDir()); err != nil {
+		t.Fatalf("the name of a revoked pass: %v", err)
+	}
+	s.client(p)
+}
+
+// A token of one farm is no key to another, nor is a pass.
+func TestForeignFarm(t *testing.T) {
+	s, other := serve(t), serve(t)
+	own, err := pass.ParseToken(s.mustCommand("token", "--role", "view", "--name", "eve"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Address = other.address // somebody between
+	if _, err := pass.Join(t.Context(), own.String(), "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+		"not the farm") {
+		t.Errorf("joined a farm that is not the token's: %v", err)
+	}
+	foreign := other.join("--role", "admin", "--name", "root")
+	config := foreign.TLS.Clone()
+	config.RootCAs, config.InsecureSkipVerify = nil, true
+	for name, config := range map[string]*tls.Config{
+		"a foreign authority": config,
+		"no certificate":      {InsecureSkipVerify: true, NextProtos: []string{"h2"}},
+	} {
+		conn, err := tls.Dial("tcp", s.address, withALPN(config, "h2"))
+		if err != nil {
+			continue // refused at once
+		}
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s is let in: %v", name, err)
+		}
+	}
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("plaintext is answered: %d bytes, %v", n, err)
+	}
+}
+
+func withALPN(config *tls.Config, protocol string) *tls.Config {
+	config = config.Clone()
+	config.NextProtos = []string{protocol}
+	return config
+}

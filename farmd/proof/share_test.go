@@ -1,0 +1,207 @@
+//go:build linux
+
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/farm/client"
+)
+
+// small are n tasks without a device, that take some tenths of a second each.
+func small(id string, n int, more string) string {
+	return fmt.Sprintf("[[task]]\nkind = \"demo\"\nid = %q\nimages = 3\nsize = [16, 16]\npoints = 4\n%smatrix.seed = [%s]\n", id,
+		more, numbers(n))
+}
+
+func numbers(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprint(i)
+	}
+	return strings.Join(list, ", ")
+}
+
+// begun are the tasks that a machine began, in order.
+func (m *machine) begun() (list []string) {
+	text, _ := m.said.all()
+	for line := range strings.Lines(text) {
+		if name, is := strings.CutSuffix(strings.TrimSpace(line), ": begins"); is {
+			list = append(list, strings.TrimPrefix(name, "vksplat: note: "))
+		}
+	}
+	return list
+}
+
+// TestFairShare submits 300 tasks of anna and then one of ben, which begins within one task's time.
+func TestFairShare(t *testing.T) {
+	f := newTeam(t)
+	anna, ben := f.pass("--role", "submit", "--name", "anna"), f.pass("--role", "submit", "--name", "ben")
+	m := f.worker("one", "any", "--devices", "none")
+	f.must(anna, "farm", "submit", f.write("many", small("many", 300, "")), "--roots", f.file)
+	m.says(": begins", 3)
+	before := len(m.begun())
+	f.must(ben, "farm", "submit", f.write("one", small("mine", 1, "")), "--roots", f.file)
+	after := len(m.begun())
+	m.says("mine/seed=0: begins", 1)
+	at := slices.Index(m.begun(), "mine/seed=0")
+	t.Logf("ben submitted after %d to %d tasks of anna, his was number %d", before, after, at)
+	// While he submits, tasks of hers begin. From then on it takes the one that runs, and one that a turn of hers is.
+	if at > after+2 {
+		t.Errorf("ben waited for %d tasks", at-after)
+	}
+	f.must(anna, "farm", "cancel", "many")
+	if said, code := f.run(anna, "farm", "wait", "many"); code != 130 {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+}
+
+// TestFairClasses is the same of tasks that ask for different sizes of device memory, on one device.
+func TestFairClasses(t *testing.T) {
+	f := newTeam(t)
+	anna, ben := f.pass("--role", "submit", "--name", "anna"), f.pass("--role", "submit", "--name", "ben")
+	f.must(anna, "farm", "submit", f.write("made",
+		"[[task]]\nkind = \"demo\"\nid = \"made\"\nimages = 4\nsize = [16, 16]\n"+
+			"points = 20\n"), "--roots", f.file)
+	m := f.worker("one", "any")
+	if said, code := f.run(anna, "farm", "wait", "made"); code != 0 {
+		t.Fatal(said)
+	}
+	out := filepath.Join(f.outputs(), "made", "made", "out")
+	if err := os.CopyFS(filepath.Join(f.roots["inputs"].URL, "photos"), os.DirFS(out)); err != nil {
+		t.Fatal(err)
+	}
+	train := func(id string, n int, more string) string {
+		return fmt.Sprintf("[[task]]\nkind = \"train\"\nid = %q\nsource = \"photos\"\nset.iterations = 20\nmatrix.seed = [%s]\n%s",
+			id, numbers(n), more)
+	}
+	f.must(anna, "farm", "submit", f.write("many", train("many", 30, "")), "--roots", f.file)
+	m.says("many/seed=", 4) // two began and were done
+	f.must(ben, "farm", "submit", f.write("one", train("mine", 1, "limits.vram_min_mb = 1000\n")), "--roots", f.file)
+	after := len(m.begun())
+	m.says("mine/seed=0: begins", 1)
+	at := slices.Index(m.begun(), "mine/seed=0")
+	t.Logf("ben submitted when %d tasks had begun, his was number %d", after, at)
+	if at > after+2 {
+		t.Errorf("ben waited for %d tasks", at-after)
+	}
+}
+
+// TestSteer pauses, resumes, bounds, moves and cancels a job, and gives it another priority, by the commands.
+func TestSteer(t *testing.T) {
+	f := newTeam(t)
+	anna := f.pass("--role", "submit", "--name", "anna")
+	document := f.write("steered", trainings(2,
+		2000)+"[[task]]\nkind = \"demo\"\nid = \"film\"\nimages = 3\nsize = [16, 16]\n"+
+		"points = 4\nmatrix.seed = ["+numbers(12)+"]\n")
+	f.must(anna, "farm", "submit", document, "--roots", f.file, "--paused", "--max", "1", "--priority", "low")
+	one := f.worker("one", "any")
+	j := f.until(anna, "steered", "planned", func(j *client.Job) bool { return j.State.Waiting == 17 })
+	if j.Status != client.Paused || len(one.begun()) > 0 || j.State.Max != 1 || j.State.Priority != "low" {
+		t.Errorf("%+v, %+v, %q", j, j.State, one.begun())
+	}
+	f.must(anna, "farm", "resume", "steered")
+	one.says(": begins", 2)
+	if j := f.show(anna, "steered"); j.State.Queued > 1 {
+		t.Errorf("%d tasks are queued, want 1", j.State.Queued)
+	}
+	f.must(anna, "farm", "set", "steered", "--max", "0", "--priority", "high")
+	f.until(anna, "steered", "unbound", func(j *client.Job) bool { return j.State.Queued > 1 || j.State.Done > 10 })
+
+	task, step := f.trained("steered", nil)
+	f.must(anna, "farm", "pause", "steered")
+	f.until(anna, "steered", "paused", func(j *client.Job) bool { return j.State.Queued == 0 })
+	paused := f.stored("steered", task)
+	begun := len(one.begun())
+	f.must(anna, "farm", "set", "steered", "--pool", "big")
+	big := f.worker("two", "big")
+	f.must(anna, "farm", "resume", "steered")
+	big.says(task+": begins", 1)
+	f.until(anna, "steered", "going on", func(j *client.Job) bool {
+		return slices.ContainsFunc(j.Now, func(n client.Task) bool { return n.Task == task && n.Step > paused })
+	})
+	if len(one.begun()) != begun {
+		t.Errorf("a machine of another pool began %q", one.begun()[begun:])
+	}
+	t.Logf("saved at step %d, paused at %d", step, paused)
+	if paused < step {
+		t.Errorf("the pause lost steps: %d, before %d", paused, step)
+	}
+	big.stop() // saves, and hands the task back
+	f.must(anna, "farm", "set", "steered", "--pool", "any")
+	one.says(task+": begins", 2)
+	one.says(task+": done", 1)
+	starts := f.starts("steered", task)
+	if starts[2] < paused || starts[3] < starts[2] || len(starts) != 3 {
+		t.Errorf("attempts began at %v, paused at %d", starts, paused)
+	}
+	if said := f.must(anna, "farm", "logs", "steered", task, "--roots", f.file); !strings.Contains(said,
+		" of 1200, ") {
+		t.Errorf("its log: %s", said)
+	}
+	if said, code := f.run(anna, "farm", "wait", "steered"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	var list []client.Job
+	if err := json.Unmarshal([]byte(f.must(anna, "farm", "list", "--all", "--json")), &list); err != nil ||
+		len(list) != 1 ||
+		list[0].Status != client.Done || list[0].Tasks != 17 {
+		t.Errorf("%v, %+v", err, list)
+	}
+	f.record(anna, "1", "anna/steered", "anna/steered/0")
+}
+
+// TestEmptyServer loses the server's folder. Its owner submits the job again: what is done is not done again.
+func TestEmptyServer(t *testing.T) {
+	f := newTeam(t)
+	anna := f.pass("--role", "submit", "--name", "anna")
+	document := f.write("again", small("film", 8, ""))
+	f.must(anna, "farm", "submit", document, "--roots", f.file, "--max", "2")
+	one := f.worker("one", "any", "--devices", "none")
+	one.says(": done", 3)
+	f.server.kill()
+	one.stop()
+	f.server = serve(t, "--roots", f.file)
+	anna = f.pass("--role", "submit", "--name", "anna")
+	two := f.worker("two", "any", "--devices", "none")
+	f.must(anna, "farm", "submit", document, "--roots", f.file)
+	if said, code := f.run(anna, "farm", "wait", "again"); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	j := f.show(anna, "again")
+	if j.State.Before < 3 || j.State.Before+len(two.begun()) != 8 {
+		t.Errorf("%d results were kept, %d tasks ran: %+v", j.State.Before, len(two.begun()), j.State)
+	}
+}
+
+// TestFails says why a task failed, and what is done.
+func TestFails(t *testing.T) {
+	f := newTeam(t)
+	anna := f.pass("--role", "submit", "--name", "anna")
+	f.worker("one", "any")
+	if err := os.WriteFile(filepath.Join(f.roots["inputs"].URL, "nothing.ply"), []byte("ply\nno\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	document := f.write("fails", "[[task]]\nkind = \"convert\"\nid = \"bad\"\nmodel = \"nothing.ply\"\nto = \"spz\"\n"+
+		"[[task]]\nkind = \"convert\"\nid = \"in vain\"\nmodel = \"@bad\"\nto = \"splat\"\n"+small("film", 2, ""))
+	f.must(anna, "farm", "submit", document, "--roots", f.file)
+	said, code := f.run(anna, "farm", "wait", "fails")
+	if code != 1 || !strings.Contains(said, "1 of 4 tasks failed: bad") || !strings.Contains(said, "nothing.ply") ||
+		!strings.Contains(said, "2 done, 1 failed, 1 skipped") {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	// submitted again, it tries again what failed, and nothing else
+	began := time.Now()
+	f.must(anna, "farm", "submit", document, "--roots", f.file)
+	if _, code := f.run(anna, "farm", "wait", "fails"); code != 1 || time.Since(began) > time.Minute {
+		t.Errorf("again: exit code %d", code)
+	}
+	f.record(anna, "1", "anna/fails", "anna/fails/0")
+}

@@ -1,0 +1,132 @@
+//go:build linux
+
+package proof
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/farm/client"
+	"vksplat/internal/filetest"
+)
+
+// TestTeamKilled runs trainings on two machines. One is killed in a training, then the server, then both: each time
+// once a checkpoint is in the store. All is done in the end, with the bytes of the same job that nobody disturbed, and
+// each attempt went on from the newest checkpoint.
+func TestTeamKilled(t *testing.T) {
+	f := newTeam(t)
+	document := f.write("killed", trainings(3, 1500))
+	want := f.undisturbed(document)
+	one, two := f.worker("one", "any"), f.worker("two", "any")
+	anna := f.pass("--role", "submit", "--name", "anna")
+	f.must(anna, "farm", "submit", document, "--roots", f.file)
+	saved := map[string]int{}
+
+	task, _ := f.trained("killed", saved) // a worker
+	victim := f.has(task)
+	if victim == nil {
+		t.Fatalf("nobody has %s", task)
+	}
+	victim.kill()
+	at := map[string]int{task: f.stored("killed", task)} // newest checkpoints of attempts that were killed
+	first := task
+	t.Logf("%s killed with %s, saved at step %d", victim.name, task, at[task])
+	victim.start()
+
+	saved[task] = at[task]
+	task, step := f.trained("killed", saved) // the server
+	f.server.kill()
+	f.server.start()
+	t.Logf("the server killed with %s, saved at step %d", task, step)
+
+	saved[task] = step
+	task, _ = f.trained("killed", saved) // all
+	one.kill()
+	f.server.kill()
+	two.kill()
+	if n := f.stored("killed", task); task != first {
+		at[task] = n
+	}
+	t.Logf("all killed with %s, saved at step %d", task, f.stored("killed", task))
+	f.server.start()
+	one.start()
+	two.start()
+	if said, code := f.run(anna, "farm", "wait", "killed"); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	resumed := 0
+	for task, step := range at {
+		starts := f.starts("killed", task)
+		t.Logf("attempts at %s began at %v", task, starts)
+		if starts[2] < step {
+			t.Errorf("%s went on from step %d, the store had %d", task, starts[2], step)
+		}
+		for n, start := range starts {
+			if n > 1 && start > 0 {
+				resumed++
+			}
+		}
+	}
+	if resumed == 0 {
+		t.Error("nothing was gone on with: nothing was tested")
+	}
+	f.compare("killed", want)
+	if j := f.show(anna, "killed"); j.State.Done != 7 || j.Status != client.Done {
+		t.Errorf("%+v, %+v", j, j.State)
+	}
+}
+
+// TestTeamChaos kills workers and the server at random moments under a longer job, until it is done.
+func TestTeamChaos(t *testing.T) {
+	if !filetest.Long() {
+		t.Skip("VKSPLAT_LONG=1 kills machines at random moments")
+	}
+	for _, name := range []string{"SQLite", "Postgres"} {
+		t.Run(name, func(t *testing.T) {
+			var args []string
+			if name == "Postgres" {
+				args = []string{"--postgres", postgres(t) + "/team"}
+			}
+			seed := uint64(time.Now().UnixNano())
+			t.Log("seed", seed)
+			random := rand.New(rand.NewPCG(seed, 25))
+			f := newTeam(t, args...)
+			document := f.write("chaos", strings.Replace(trainings(4, 3000), "[retry]\n",
+				"[retry]\nmax_attempts = 1000\n", 1))
+			want := f.undisturbed(document)
+			f.worker("one", "any")
+			f.worker("two", "any")
+			anna := f.pass("--role", "submit", "--name", "anna")
+			f.must(anna, "farm", "submit", document, "--roots", f.file)
+			kills := 0
+			for deadline := time.Now().Add(30 * time.Minute); ; {
+				time.Sleep(time.Duration(2000+random.IntN(8000)) * time.Millisecond)
+				if time.Now().After(deadline) {
+					t.Fatal("the job does not end")
+				}
+				if f.show(anna, "chaos").Over() {
+					break
+				}
+				switch n := random.IntN(3); n {
+				case 2:
+					f.server.kill()
+					f.server.start()
+				default:
+					f.workers[n].kill()
+					f.workers[n].start()
+				}
+				kills++
+			}
+			t.Logf("done after %d kills", kills)
+			if said, code := f.run(anna, "farm", "wait", "chaos"); code != 0 {
+				t.Fatalf("exit code %d\n%s", code, said)
+			}
+			f.compare("chaos", want)
+			if kills < 5 {
+				t.Error("too few kills: nothing was tested")
+			}
+		})
+	}
+}
