@@ -101,6 +101,7 @@ type engine struct {
 	// [votersOf] cameras that are trained on, with the depths of their points; only with unitCarve
 	voters      vk.Slice[layout.Voter]
 	appearances *appearances // nil: photos are compared as rendered
+	histories   *histories   // of errors; nil: all pixels count that masks leave
 	strategy    strategy
 	// VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	verify   bool
@@ -469,6 +470,9 @@ func (e *engine) close() error {
 	}
 	if e.appearances != nil {
 		e.appearances.close()
+	}
+	if e.histories != nil {
+		e.histories.close()
 	}
 	e.model.close()
 	return e.pool.Close()

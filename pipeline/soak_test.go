@@ -134,7 +134,7 @@ func newSoak(t *testing.T, plan soakPlan) *soak {
 	s.cfg.RefineStart, s.cfg.RefineStop, s.cfg.RefineEvery, s.cfg.ResetEvery = 100, plan.steps, 100, 1000
 	// Opacities are pulled down, so that splats go all the time and others come.
 	s.cfg.OpacityReg, s.cfg.PruneOpacity, s.cfg.ResetOpacity, s.cfg.GrowGrad2D = 0.01, 0.05, 0.2, 1e-4
-	s.cfg.Exposure, s.cfg.AppearanceStart = true, 20
+	s.cfg.Exposure, s.cfg.AppearanceStart, s.cfg.Robust = true, 20, true
 	s.init, err = initial.Splats(context.Background(), c,
 		initial.Options{Opacity: s.cfg.InitOpacity, Scale: s.cfg.InitScale, Seed: s.cfg.Seed})
 	s.must(err)
