@@ -127,7 +127,8 @@ var layers = []layer{
 
 	{"farmd/front", []string{"farm/pass"}, "it moves bytes, and knows who may connect from TLS alone", true},
 	{"farmd/gate", []string{"farm/pass"}, "who may ask for what follows from a pass and the request", true},
-	{"farmd/registry", []string{"farm/pass", "internal/*"}, "passes are files, which the server and commands share", true},
+	{"farmd/registry", []string{"farm/pass", "internal/*"}, "passes are files, which the server and commands share",
+		true},
 	{"farmd/proof", []string{"farm/client", "farm/flow", "farm/pass", "farm/spec/spectest", "farm/store", "internal/*"},
 		"it starts the server as others do, and links none of it", true},
 	{"farmd", []string{"farm/flow", "farm/pass", "farm/store", "farmd/...", "internal/*"},
