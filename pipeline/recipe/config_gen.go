@@ -189,7 +189,7 @@ func Default() Config {
 		WhiteBalance:       false,
 		Vignetting:         false,
 		Robust:             false,
-		RobustPercentile:   0.8,
+		RobustPercentile:   0.85,
 		RobustWarmup:       500,
 		Huber:              0,
 		VignettingReg:      0.02,
