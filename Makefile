@@ -64,7 +64,7 @@ build: ## build bin/vksplat
 	go build -ldflags "-X vksplat/internal/cli.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
 farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes ten minutes)
-	cd farmd && go build -p 1 -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
+	cd farmd && go build -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
 	  -o ../$(BIN)/vksplat-farmd .
 
 test-farmd: farmd ## tests of vksplat-farmd; LONG=... for those that take longer, too
@@ -104,7 +104,8 @@ quick: ## a verdict on a change in a minute or two, after the first build
 
 test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
-	@$(MAKE) --no-print-directory check windows python-env second-binding tests
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check windows python-env second-binding farmd
+	@$(MAKE) --no-print-directory tests test-farmd
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long

@@ -32,7 +32,7 @@ type farmFlags struct {
 func (f *farmFlags) table() []option {
 	return []option{
 		text(&f.pass, "pass",
-			"the folder `DIR` of the pass that farm join made (default: farm in vksplat's config folder)").
+			"use the pass in `DIR` that farm join made (default: see farm join)").
 			isFolder(),
 		text(&f.temporal, "temporal",
 			"use the Temporal cluster at `HOST:PORT`, whose users trust each other; without a pass"),

@@ -39,7 +39,7 @@ func (o *farmWorkerOptions) table() []option {
 			oneOf(train.DevicesAll, devicesNone),
 		integer(&o.others, "others", "run `N` tasks at a time that need no device; 0 for none"),
 		text(&o.work, "work",
-			"keep inputs and unfinished work in `DIR`, on a local disk (default: in your state folder)").isFolder(),
+			"keep inputs and unfinished work in `DIR`, a local disk (default: state folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size",
 			"keep at most `BYTES` of inputs in the work folder; the least recently used go first (default "+
 				"53687091200: 50 GiB)"),

@@ -34,8 +34,9 @@ type Tally struct {
 	Best    int  `json:"best,omitempty"`    // the furthest step that attempts came to which said nothing in the end
 }
 
-// mostRefused is how often machines may say that they are not set up for a task, until that counts as its failure.
-const mostRefused = 20
+// mostRefused is how often machines may say that they are not set up for a task, until that counts as its failure: an
+// input may be missing on one machine, whose share is not mounted, or on all.
+const mostRefused = 5
 
 // attempt is a task that runs here.
 type attempt struct {
@@ -213,7 +214,10 @@ func (a *attempt) end(err error) error {
 		return a.takenBack()
 	case lost:
 		return a.again(err, a.task.Retry.Backoff)
-	case errors.Is(err, errNotMe), task.ExitOf(err) == fault.ExitSetup:
+	case errors.Is(err, errNotMe): // however many such workers there are
+		a.rests()
+		return a.again(err, awayPause)
+	case task.ExitOf(err) == fault.ExitSetup:
 		if tally.Refused++; tally.Refused >= mostRefused {
 			return a.final(err)
 		}

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -52,6 +53,9 @@ func newSlots(n int) *slots {
 		more: make(chan struct{}, 1), busy: map[string]bool{},
 		ready: func() (func(), bool) { return func() {}, true }}
 }
+
+// errBlind is of a server that does not say how many tasks queues have.
+var errBlind = errors.New("the server does not say how many tasks there are")
 
 const (
 	mostLeft    = 2 // tasks of a device beside the one that uses it, whose results go to the store
@@ -201,8 +205,11 @@ func (s *slots) grant(ctx context.Context) (pause time.Duration) {
 		return rests
 	}
 	urgency, err := s.backlog(ctx, queues)
-	if err != nil { // nobody knows: each queue is polled in turn
-		urgency = slices.Repeat([]int{1}, len(queues))
+	if errors.Is(err, errBlind) { // each queue is polled in turn
+		urgency, err = slices.Repeat([]int{1}, len(queues)), nil
+	}
+	if err != nil {
+		return idleEvery
 	}
 	if slices.Max(urgency) == 0 {
 		return idleEvery

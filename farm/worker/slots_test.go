@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -56,7 +55,7 @@ func newServer(t *testing.T, n int, took time.Duration) *server {
 	s := &server{t: t, slots: newSlots(n), took: took, tasks: map[string][]int{}, polls: map[string]int{}}
 	s.slots.backlog = func(_ context.Context, queues []string) ([]int, error) {
 		if s.blind {
-			return nil, errors.New("it may not")
+			return nil, errBlind
 		}
 		s.mutex.Lock()
 		defer s.mutex.Unlock()

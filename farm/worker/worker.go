@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
@@ -56,8 +58,9 @@ type worker struct {
 
 	stopping context.Context // ends when tasks are to save
 	running  sync.WaitGroup
-	alone    sync.Mutex // guards at
-	at       map[string]chan struct{}
+	alone    sync.Mutex               // guards what follows
+	at       map[string]chan struct{} // tasks that run here; closed when they have ended
+	away     bool                     // the farm does not answer
 }
 
 // place is where tasks run: a device, or those without one.
@@ -215,7 +218,39 @@ func (w *worker) backlog(ctx context.Context, queues []string) ([]int, error) {
 		})
 	}
 	group.Wait()
-	return urgency, errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
+	at := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if at < 0 {
+		w.hear(nil)
+		return urgency, nil
+	}
+	var denied *serviceerror.PermissionDenied
+	var unknown *serviceerror.Unimplemented
+	if errors.As(errs[at], &unknown) || errors.As(errs[at], &denied) { // of others' cluster; or the pass was revoked
+		w.hear(errs[at])
+		return nil, errBlind
+	}
+	if ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
+		w.hear(errs[at])
+	}
+	return nil, errs[at]
+}
+
+// hear takes in whether the farm answers, and says so where that has changed.
+func (w *worker) hear(err error) {
+	w.alone.Lock()
+	before := w.away
+	w.away = err != nil
+	w.alone.Unlock()
+	var denied *serviceerror.PermissionDenied
+	switch {
+	case before == (err != nil):
+	case errors.As(err, &denied):
+		w.say("the farm refuses this machine: " + cmp.Or(denied.Reason, denied.Message))
+	case err != nil:
+		w.say("the farm does not answer; tasks that run go on: " + err.Error())
+	default:
+		w.say("the farm answers again")
+	}
 }
 
 // holds has one attempt at a task at a time here: one that the server has given up may still be saving.

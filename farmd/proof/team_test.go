@@ -4,7 +4,6 @@ package proof
 
 import (
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -88,11 +87,7 @@ func TestTeamChaos(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var args []string
 			if name == "Postgres" {
-				url := os.Getenv("VKSPLAT_TEST_POSTGRES")
-				if url == "" {
-					t.Skip("VKSPLAT_TEST_POSTGRES names no empty database")
-				}
-				args = []string{"--postgres", url}
+				args = []string{"--postgres", postgres(t) + "/team"}
 			}
 			seed := uint64(time.Now().UnixNano())
 			t.Log("seed", seed)

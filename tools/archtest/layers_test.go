@@ -45,8 +45,11 @@ var layers = []layer{
 		"dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 
 	{"scene/blocks", []string{"internal/*", "scene", "scene/colmap"}, "blocks are parts of a capture", true},
+	{"scene/decimate", []string{"internal/*", "scene", "scene/initial"}, "it knows splats in memory, and no file",
+		true},
+	{"scene/usd", nil, "it writes one format, whatever the scene holds", true},
 	{"scene/splatfile", []string{"internal/*", "scene", "scene/ply", "scene/photo", "scene/initial",
-		"scene/safetensors", "shaders/layout"},
+		"scene/decimate", "scene/safetensors", "scene/usd", "shaders/layout"},
 		"a model file is splats and what comments say; a SOG holds pictures", true},
 	{"scene/load/loadtest", []string{"internal/*", "scene", "scene/colmap", "scene/load"},
 		"tests that load captures use it", true},
@@ -124,7 +127,8 @@ var layers = []layer{
 
 	{"farmd/front", []string{"farm/pass"}, "it moves bytes, and knows who may connect from TLS alone", true},
 	{"farmd/gate", []string{"farm/pass"}, "who may ask for what follows from a pass and the request", true},
-	{"farmd/registry", []string{"farm/pass", "internal/*"}, "passes are files, which the server and commands share", true},
+	{"farmd/registry", []string{"farm/pass", "internal/*"}, "passes are files, which the server and commands share",
+		true},
 	{"farmd/proof", []string{"farm/client", "farm/flow", "farm/pass", "farm/spec/spectest", "farm/store", "internal/*"},
 		"it starts the server as others do, and links none of it", true},
 	{"farmd", []string{"farm/flow", "farm/pass", "farm/store", "farmd/...", "internal/*"},
