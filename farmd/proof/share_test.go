@@ -186,7 +186,8 @@ func TestFails(t *testing.T) {
 	f := newTeam(t)
 	anna := f.pass("--role", "submit", "--name", "anna")
 	f.worker("one", "any")
-	if err := os.WriteFile(filepath.Join(f.roots["inputs"].URL, "nothing.ply"), []byte("ply\nno\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(f.roots["inputs"].URL, "nothing.ply"), []byte("ply\nno\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	document := f.write("fails", "[[task]]\nkind = \"convert\"\nid = \"bad\"\nmodel = \"nothing.ply\"\nto = \"spz\"\n"+
