@@ -46,8 +46,8 @@ func TestClasses(t *testing.T) {
 	_, plan := spectest.Job(t, "version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n")
 	class := ClassOf(&plan.Tasks[0])
 	without := ClassesWithout(map[*spec.Kind]error{spec.KindDemo: spec.ErrSpec})
-	if !slices.Contains(ClassesWithout(nil), class) || slices.Contains(joined, class) || slices.Contains(without,
-		class) {
+	if !slices.Contains(ClassesWithout(nil), class) || slices.Contains(joined, class) ||
+		slices.Contains(without, class) {
 		t.Errorf("class %s", class)
 	}
 }
