@@ -228,7 +228,7 @@ func TestSettings(t *testing.T) {
 		"device", "max_vram", "max_ram", // DeviceOptions
 		"progress", "preset",
 		// of the command alone
-		"full_photos", "model", "invert_masks", "undo_applied_transform",
+		"full_photos", "model", "invert_masks", "grow_masks", "undo_applied_transform",
 	}
 	settings := map[string]string{}
 	config := vksplatCommand(t, "train", "--print-config")

@@ -86,7 +86,8 @@ func (m *Model) Path() string { return m.path }
 func (m *Model) Splats() int { return m.splats.N }
 
 // WriteFile writes the model in the format that the name says, as the command vksplat convert does: .ply,
-// .compressed.ply, .spz, .sog, .splat or .glb. A file of that name is replaced. Some formats keep less than others.
+// .compressed.ply, .spz, .sog, .splat, .glb, .usdc or .usdz. A file of that name is replaced. Some formats keep less
+// than others.
 func (m *Model) WriteFile(path string) error {
 	if err := m.check(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 // partialScene is promiseScene with everything that decides how a photo is compared: masks on two photos of three,
-// transparent pixels, an alpha loss, and learnt appearance.
+// transparent pixels, an alpha loss, learnt appearance, and outliers.
 func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
@@ -45,6 +45,7 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Con
 	cfg.Iterations, cfg.RefineStop, cfg.ResetEvery = 30, 25, 15
 	cfg.AlphaLoss, cfg.AppearanceStart = 0.1, 3
 	cfg.Exposure, cfg.WhiteBalance, cfg.Vignetting = true, true, true
+	cfg.Robust, cfg.RobustPercentile, cfg.RobustWarmup = true, 0.4, 5
 	return views, init, scale, cfg
 }
 
@@ -138,6 +139,9 @@ func TestSameBytesWithMasks(t *testing.T) {
 		"exposure":        func(c *recipe.Config) { c.Exposure = false },
 		"white balance":   func(c *recipe.Config) { c.WhiteBalance = false },
 		"vignetting":      func(c *recipe.Config) { c.Vignetting = false },
+		"outliers":        func(c *recipe.Config) { c.Robust = false },
+		"their share":     func(c *recipe.Config) { c.RobustPercentile = 0.6 },
+		"their warm-up":   func(c *recipe.Config) { c.RobustWarmup = 1 },
 	} {
 		if got, _ := partialHash(t, d, 0, func(c *recipe.Config) { short(c); change(c) }, usual); got == plain {
 			t.Errorf("%s changes nothing", name)

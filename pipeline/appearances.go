@@ -103,7 +103,7 @@ func (x *appearances) close() error {
 }
 
 // addAppearances makes the table, which begins with rows. It is state beside the splats.
-func (g *group) addAppearances(rows []layout.Appearance) (extra []checkpoint.Extra, err error) {
+func (g *group) addAppearances(rows []layout.Appearance) (extra checkpoint.Extra, err error) {
 	first := g.members[0].e
 	if len(g.members) == 1 {
 		first.appearances, err = newAppearances(first.dev, rows)
@@ -111,9 +111,9 @@ func (g *group) addAppearances(rows []layout.Appearance) (extra []checkpoint.Ext
 		err = g.addCommonAppearances(rows)
 	}
 	if err != nil {
-		return nil, err
+		return extra, err
 	}
-	return []checkpoint.Extra{first.appearances.state()}, nil
+	return first.appearances.state(), nil
 }
 
 // addCommonAppearances makes that of a team.
@@ -131,18 +131,6 @@ func (g *group) addCommonAppearances(rows []layout.Appearance) (err error) {
 		m.e.appearances = x
 	}
 	return nil
-}
-
-// carryAppearances makes all devices see the table as the first has it, where they do not anyway. Nothing may be in
-// flight.
-func (g *group) carryAppearances(n int) (err error) {
-	if g.looks == nil {
-		return nil
-	}
-	for _, m := range g.members {
-		err = errors.Join(err, g.looks.Carry(g.members[0].e.dev, m.e.dev, 0, int64(n)*appearanceBytes))
-	}
-	return err
 }
 
 // notStepped is the learning rate of a photo that another device steps: one that two devices have in one step, at the

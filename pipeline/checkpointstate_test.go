@@ -187,3 +187,43 @@ func TestExtraState(t *testing.T) {
 		t.Error("the table's copy is another")
 	}
 }
+
+// TestRowsOfDevices reads a table that has a row for each device: of fewer and of more of them than there are.
+func TestRowsOfDevices(t *testing.T) {
+	d := testDevice(t)
+	const width = 7
+	tr, _, _ := checkpointTrainer(t, d, nil)
+	table := func(rows int) vk.Slice[float32] {
+		x, err := vk.Make[float32](d.dev, vk.Upload, rows*width, "table")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.extra = []checkpoint.Extra{{Name: "table", Shape: []int{rows, width}, Data: x, AnyRows: true}}
+		return x
+	}
+	for i, x := 0, vk.Host(table(3)); i < len(x); i++ {
+		x[i] = float32(i)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	saved(t, tr, path)
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, rows := range []int{1, 2, 3, 5, 7} {
+		got := vk.Host(table(rows))
+		if err := tr.liveState(tr.extra).Read(c, false); err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			if want := float32(i % (3 * width)); got[i] != want {
+				t.Fatalf("%d rows of a file that has three: number %d is %g, want %g", rows, i, got[i], want)
+			}
+		}
+	}
+	tr.extra[0].Shape, tr.extra[0].Data = []int{3, width - 1}, tr.extra[0].Data.At(0, 3*(width-1))
+	if err := tr.liveState(tr.extra).Read(c, false); err == nil {
+		t.Error("rows of another width: no error")
+	}
+}

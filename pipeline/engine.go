@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 
 	"vksplat/pipeline/photos"
@@ -14,17 +15,27 @@ import (
 	"vksplat/vk"
 )
 
-// bytesPerIsect returns about what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its
-// gradient, its share of the saved states. What sorts publish, a byte or so, is left out.
+// bytesPerIsect returns about what one isect costs: tile id and slot, both double-buffered for the sort, its splat and,
+// where there is a backward pass, its gradient and its share of the saved states. What sorts publish, a byte or so, is
+// left out.
 func (e *engine) bytesPerIsect() int64 {
-	if e.strategy.absgrad {
-		return 4*4 + 4 + 36 + e.raster.stateBytes() + 8
+	bytes := int64(4*4 + 4)
+	if e.has(recipe.Step) {
+		bytes += 36 + e.raster.stateBytes()
 	}
-	return 4*4 + 4 + 36 + e.raster.stateBytes()
+	if e.strategy.absgrad {
+		bytes += 8
+	}
+	return bytes
 }
 
 // isectSpan returns how many isects one binding spans, of the buffer that has the most bytes of an isect.
-func (e *engine) isectSpan() int64 { return maxBinding(e.dev) / max(36, e.raster.stateBytes()) }
+func (e *engine) isectSpan() int64 {
+	if !e.has(recipe.Step) {
+		return maxBinding(e.dev) / 4
+	}
+	return maxBinding(e.dev) / max(36, e.raster.stateBytes())
+}
 
 // strategy is what of a configuration decides which passes are recorded. Its zero value is that of 3dgs.
 type strategy struct {
@@ -90,6 +101,7 @@ type engine struct {
 	// [votersOf] cameras that are trained on, with the depths of their points; only with unitCarve
 	voters      vk.Slice[layout.Voter]
 	appearances *appearances // nil: photos are compared as rendered
+	histories   *histories   // of errors; nil: all pixels count that masks leave
 	strategy    strategy
 	// VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	verify   bool
@@ -204,14 +216,7 @@ func (f *frame) allocate(dev *vk.Device) (err error) {
 	return err
 }
 
-func (e *engine) has(k recipe.Kind) bool {
-	for _, x := range e.kinds {
-		if x == k {
-			return true
-		}
-	}
-	return false
-}
+func (e *engine) has(k recipe.Kind) bool { return slices.Contains(e.kinds, k) }
 
 // load makes s the model and chooses the first capacities.
 func (e *engine) load(s *scene.Splats, startCapacities, bands int) error {
@@ -465,6 +470,9 @@ func (e *engine) close() error {
 	}
 	if e.appearances != nil {
 		e.appearances.close()
+	}
+	if e.histories != nil {
+		e.histories.close()
 	}
 	e.model.close()
 	return e.pool.Close()

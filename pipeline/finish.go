@@ -14,6 +14,9 @@ func (v *view) finish(hasLoss bool) {
 		if v.compare.counts() {
 			p.Push.HasCounted = 1
 		}
+		if v.compare.robust {
+			p.Push.HasCounted = 2
+		}
 	} else {
 		p.Partials = vk.Cast[[3]float32](v.counters.View) // not read
 		p.Counted = p.Partials

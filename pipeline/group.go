@@ -12,6 +12,7 @@ import (
 type group struct {
 	members []*member  // the first one's device makes pictures
 	looks   *vk.Shared // what a team learns of the photos' appearance; nil otherwise
+	errors  *vk.Shared // a team's histories of errors; nil otherwise
 }
 
 // each calls f for one member after the other, until an error.
@@ -70,7 +71,7 @@ func (g *group) join() error {
 		records = min(records, m.splats)
 	}
 	joined, err := team.New(devices, team.Options{
-		Records: records, AbsGrads: engines[0].strategy.absgrad, InFlight: inFlight, Common: g.looks,
+		Records: records, AbsGrads: engines[0].strategy.absgrad, InFlight: inFlight,
 	})
 	if err != nil {
 		return err
@@ -154,8 +155,10 @@ func (g *group) closeAll() (err error) {
 	for _, m := range g.members {
 		err = errors.Join(err, m.close())
 	}
-	if g.looks != nil {
-		err = errors.Join(err, g.looks.Close())
+	for _, s := range []*vk.Shared{g.looks, g.errors} {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
 	}
 	return err
 }

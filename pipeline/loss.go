@@ -24,8 +24,9 @@ func (v *view) loss() {
 	v.r.Dispatch(&shaders.Loss{
 		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: v.ssimMaps, Partials: v.partials,
 		Counted: v.counted,
-		Spec: shaders.LossSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
-			Shrunk: c.shrunk},
+		Inliers: v.inliers,
+		Spec: shaders.LossSpec{TargetFloat: c.floats, Masked: c.masked || c.robust, Alpha: c.alpha, Packed: c.packed,
+			Shrunk: c.shrunk, Robust: c.robust},
 	}, v.indirect(layout.ArgsTiles))
 }
 
@@ -35,8 +36,9 @@ func (v *view) lossGrad() {
 	v.vShown = vk.ScratchOf[[4]float32](v.r, "v_shown", v.maxPixels)
 	v.r.Dispatch(&shaders.LossGrad{
 		Params: v.f.params, Render: v.shown, Target: v.target, SsimMaps: v.ssimMaps, VRender: v.vShown,
-		Spec: shaders.LossGradSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
-			Shrunk: c.shrunk},
+		Inliers: v.inliers,
+		Spec: shaders.LossGradSpec{TargetFloat: c.floats, Masked: c.masked || c.robust, Alpha: c.alpha,
+			Packed: c.packed, Shrunk: c.shrunk, Robust: c.robust},
 	}, v.indirect(layout.ArgsTiles))
 }
 
@@ -47,13 +49,14 @@ type comparison struct {
 	alpha  bool // the photo's alpha is compared too
 	packed bool // photos may be packed
 	shrunk bool // views may be smaller than their photos; see atLevel
+	robust bool // pixels count that find_outliers finds to
 }
 
 // comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are
 // in memory; elsewhere photos.LayoutOf says.
 func comparisonOf(cams []scene.Camera, source photos.Source, cfg *recipe.Config) (c comparison) {
 	l := photos.LayoutOf(cams)
-	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.Masked, l.Packed
+	c.alpha, c.masked, c.packed, c.robust = cfg.AlphaLoss > 0, l.Masked, l.Packed, cfg.Robust
 	if images, ok := source.(photos.Images); ok {
 		for i := range images {
 			c.masked = c.masked || images[i].Mask != nil
@@ -63,4 +66,4 @@ func comparisonOf(cams []scene.Camera, source photos.Source, cfg *recipe.Config)
 }
 
 // counts reports whether the loss needs to say what counted.
-func (c comparison) counts() bool { return c.masked || c.alpha }
+func (c comparison) counts() bool { return c.masked || c.alpha || c.robust }

@@ -15,7 +15,7 @@ import (
 )
 
 // freePasses of a step move next to nothing: one workgroup, or a few numbers of each.
-var freePasses = []string{"begin", "scan_spine", "find_appearance", "appearance_adam"}
+var freePasses = []string{"begin", "scan_spine", "find_appearance", "appearance_adam", "track_errors"}
 
 // dispatch is a recorded pass: its kernel, and the names of what it reads and writes, as the kernel has them and as the
 // buffers have them.

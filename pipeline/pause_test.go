@@ -69,7 +69,7 @@ func benchmarkPause(b *testing.B, n int, mode checkpoint.CopyMode) {
 // too small again and again: what a frame said of an earlier attempt must not be taken for what it says now.
 func TestStretchesWhileGrowing(t *testing.T) {
 	d := testDevice(t)
-	short := func(c *recipe.Config) { c.Iterations = 40 }
+	short := func(c *recipe.Config) { c.Iterations = 28 }
 	want, _ := trainHash(t, d, short)
 	views, init, scale, cfg := promiseScene(t)
 	short(&cfg)

@@ -143,6 +143,9 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 		shape.appearances = &appearances{dev: d.dev,
 			table: phantom[layout.Appearance](d.dev, len(cams), appearanceBytes)}
 	}
+	if cfg.Robust {
+		shape.histories = &histories{dev: d.dev, table: phantom[layout.ErrorHistory](d.dev, at.size(), historyBytes)}
+	}
 	p := &planner{shape: shape, cams: cams, photos: photos.LayoutOf(cams), cfg: &cfg, o: &o, splats: splats,
 		budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
@@ -275,7 +278,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.appearances.bytes(), scratch
+	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.besides(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.votersBytes()
 	if p.unified {
 		d.Total += d.Staging
@@ -293,7 +296,7 @@ func (p *planner) complete(plan *Plan) *Plan {
 		scratch = d.Scratch
 	}
 	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() +
-		p.shape.appearances.bytes() + scratch
+		p.shape.besides() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
@@ -301,7 +304,7 @@ func (p *planner) complete(plan *Plan) *Plan {
 // staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of
 // appearances or of a picture.
 func (p *planner) staging(photo int64) int64 {
-	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.appearances.bytes(),
+	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.besides(),
 		min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
 }
 

@@ -41,7 +41,7 @@ func TestPlanHolds(t *testing.T) {
 			c.MaxSplats = n
 		}
 	}
-	colours := func(c *recipe.Config) { c.AbsGrad, c.Exposure, c.ResetEvery = true, true, 9 }
+	colours := func(c *recipe.Config) { c.AbsGrad, c.Exposure, c.Robust, c.ResetEvery = true, true, true, 9 }
 	exact := func(c *recipe.Config) { shortExact(c); c.Iterations, c.RefineStop = 14, 13 }
 	mcmc := func(c *recipe.Config) { shortMCMC(c); c.Iterations, c.RefineStop, c.GrowFactor = 14, 13, 2 }
 	for _, c := range []peakCase{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -74,7 +75,10 @@ func TestTeamUnequal(t *testing.T) {
 	}
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	devices = []*Device{budgetDevice(t, 12<<20), testDevice(t), testDevice(t)} // free ones
-	for _, list := range [][]*Device{devices[:2], devices[1:2], devices, {devices[1], devices[0]}} {
+	for i, list := range [][]*Device{devices[:2], devices[1:2], devices, {devices[1], devices[0]}} {
+		if i == 2 && !filetest.Long() {
+			continue // more devices than before: TestTeamResume has that
+		}
 		c, err := checkpoint.Open(filepath.Join(dir, "middle"))
 		if err != nil {
 			t.Fatal(err)

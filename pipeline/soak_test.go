@@ -93,7 +93,7 @@ func TestSoak(t *testing.T) {
 		}
 		return
 	}
-	plan := soakPlan{steps: 2000, sample: 50, checkpoint: 200, eval: 300, resume: 500}
+	plan := soakPlan{steps: 1500, sample: 50, checkpoint: 200, eval: 300, resume: 500}
 	if filetest.Long() {
 		plan = soakPlan{steps: 100_000, sample: 250, checkpoint: 2500, eval: 3000, resume: 10_000}
 	}
@@ -134,7 +134,7 @@ func newSoak(t *testing.T, plan soakPlan) *soak {
 	s.cfg.RefineStart, s.cfg.RefineStop, s.cfg.RefineEvery, s.cfg.ResetEvery = 100, plan.steps, 100, 1000
 	// Opacities are pulled down, so that splats go all the time and others come.
 	s.cfg.OpacityReg, s.cfg.PruneOpacity, s.cfg.ResetOpacity, s.cfg.GrowGrad2D = 0.01, 0.05, 0.2, 1e-4
-	s.cfg.Exposure, s.cfg.AppearanceStart = true, 20
+	s.cfg.Exposure, s.cfg.AppearanceStart, s.cfg.Robust = true, 20, true
 	s.init, err = initial.Splats(context.Background(), c,
 		initial.Options{Opacity: s.cfg.InitOpacity, Scale: s.cfg.InitScale, Seed: s.cfg.Seed})
 	s.must(err)

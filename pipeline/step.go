@@ -38,6 +38,8 @@ type view struct {
 	correction    vk.Slice[layout.Correction]    // [1] with appearance
 	uncorrected   vk.Slice[[4]float32]           // [P] likewise
 	vCorrection   vk.Slice[[4]float32]           // [tiles][7] likewise
+	inliers       vk.Slice[uint32]               // [tiles][COUNT_WORDS] with robust, else empty
+	errors        vk.Slice[uint32]               // [ERROR_BINS] likewise
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
 	vAbsSlots     vk.Slice[[2]float32]           // [I] with absgrad
@@ -88,6 +90,7 @@ func (v *view) recordStep() {
 	v.forwardAndBack()
 	v.projectBwdAdam() // v_projected projected chunks -> chunks
 	v.appearanceAdam() // v_correction correction appearances -> appearances
+	v.trackErrors()    // errors history -> history
 	v.verifyModel("project_bwd_adam")
 }
 
@@ -123,11 +126,12 @@ func (v *view) comparePhoto() {
 	// appearances -> correction; this and the three others of appearance only where it is learnt
 	v.findAppearance()
 	v.applyAppearance() // shown correction -> shown
-	v.loss()            // shown target -> ssim_maps partials counted
+	v.findOutliers()    // shown target history -> inliers errors; this and track_errors only where training is robust
+	v.loss()            // shown target inliers -> ssim_maps partials counted
 	if v.links == nil {
 		v.finish(true) // counters partials counted -> report. No later pass fails or counts: it runs beside loss_grad
 	}
-	v.lossGrad() // shown target ssim_maps -> v_shown
+	v.lossGrad() // shown target inliers ssim_maps -> v_shown
 	// v_shown correction, what apply_appearance read -> v_shown v_correction
 	v.applyAppearanceBwd()
 }

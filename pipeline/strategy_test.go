@@ -86,8 +86,8 @@ func TestVerifySabotage(t *testing.T) {
 	nan := math.Float32bits(float32(math.NaN()))
 	for buffer, bad := range map[string]uint32{
 		"splat_from_rank": 7, "projected": nan, "extents": nan, "first_isect": 7, "slot_from_isect": 1 << 30,
-		"tile_offsets": 1 << 30,
-		"render":       nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_abs_mean2d": nan, "chunk": nan,
+		"tile_offsets": 1 << 30, "tile_order": 1 << 20,
+		"render": nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_abs_mean2d": nan, "chunk": nan,
 	} {
 		t.Run(buffer, func(t *testing.T) {
 			views, init, scale, cfg := promiseScene(t)
@@ -117,9 +117,9 @@ func (v *view) buffersByName() map[string]vk.View {
 	return map[string]vk.View{
 		"splat_from_rank": v.splatFromRank.View, "projected": v.projected.View, "extents": v.extents.View,
 		"first_isect":     v.firstIsect.View,
-		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "render": v.render.View,
-		"v_render": v.vShown.View,
-		"v_slots":  v.vSlots.View, "v_projected": v.vProjected.View, "v_abs_mean2d": v.vAbsMean2D.View,
+		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "tile_order": v.tileOrder.View,
+		"render": v.render.View, "v_render": v.vShown.View,
+		"v_slots": v.vSlots.View, "v_projected": v.vProjected.View, "v_abs_mean2d": v.vAbsMean2D.View,
 		"chunk": v.model.chunks[0].View,
 	}
 }

@@ -107,9 +107,18 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	t.progress.Splats = s.splats
 	sources := photos.Shared(source, len(t.members))
 	if cfg.Appearance() {
-		if t.extra, err = t.addAppearances(firstAppearances(len(t.cams), t.o.Photos, cfg)); err != nil {
+		x, err := t.addAppearances(firstAppearances(len(t.cams), t.o.Photos, cfg))
+		if err != nil {
 			return err
 		}
+		t.extra = append(t.extra, x)
+	}
+	if cfg.Robust {
+		x, err := t.addHistories()
+		if err != nil {
+			return err
+		}
+		t.extra = append(t.extra, x)
 	}
 	if err := t.each(func(m *member) error { return m.begin(sources[m.e.world.rank], &t.training, &t.o) }); err != nil {
 		return err

@@ -146,6 +146,8 @@ func (v *view) verifyIsects() {
 		count: layout.CountTiles, bound: layout.NIsects})
 	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_ids", layout.VerifyGroups}, data: ids,
 		index: offsets, count: layout.NIsects})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_order", layout.VerifyDistinct},
+		data: v.tileOrder.View, count: layout.CountTiles, bound: layout.CountTiles})
 }
 
 // verifyImage checks the picture and its gradient.

@@ -19,6 +19,7 @@ var All = []*vk.Kernel{
 	&countTilesKernel,
 	&emitIsectsKernel,
 	&findAppearanceKernel,
+	&findOutliersKernel,
 	&finishKernel,
 	&joinPacketsKernel,
 	&lookKernel,
@@ -68,6 +69,7 @@ var All = []*vk.Kernel{
 	&sortScatterKernel,
 	&sortSweepKernel,
 	&tileOffsetsKernel,
+	&trackErrorsKernel,
 	&verifyKernel,
 }
 

@@ -12,7 +12,7 @@ layout(local_size_x = 256) in;
 
 layout(push_constant, scalar) uniform Push {
     uint has_loss;      // 0: a unit without an image
-    uint has_counted;   // 0: every pixel counts, alpha is not compared
+    uint has_counted;   // 0: every pixel counts, alpha is not compared; 2: pixels of any photo may not count
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
@@ -73,7 +73,7 @@ void report_loss(View v, inout Report r) {
     float pixels = max(1.0, float(s_count[0].x)), windows = max(1.0, 3.0 * float(s_count[0].y));
     r.alpha_l1 = s_alpha[0] / pixels;
     r.loss += params[0].alpha_loss * s_alpha[0] / n_pixels;
-    if ((params[0].photo_flags & PHOTO_MASKED) == 0u) return;
+    if (pc.has_counted < 2u && (params[0].photo_flags & PHOTO_MASKED) == 0u) return;
     r.loss = (1.0 - lambda) * r.l1 + lambda * (3.0 * float(s_count[0].y) - s_sum[0].z) / terms +
         params[0].alpha_loss * s_alpha[0] / n_pixels;
     r.l1 = s_sum[0].x / (3.0 * pixels);

@@ -47,7 +47,7 @@ type Finish struct {
 // FinishPush is the push constant block of finish.comp, 8 bytes.
 type FinishPush struct {
 	HasLoss    uint32 // 0: a unit without an image
-	HasCounted uint32 // 0: every pixel counts, alpha is not compared
+	HasCounted uint32 // 0: every pixel counts, alpha is not compared; 2: pixels of any photo may not count
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.

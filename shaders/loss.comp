@@ -4,7 +4,7 @@
 #extension GL_EXT_control_flow_attributes : require
 // loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its
 // statistics. Pixels that a mask leaves out are 0 in both, windows around them do not count.
-//   reads params render target; writes ssim_maps partials counted
+//   reads params render target inliers; writes ssim_maps partials counted
 // One workgroup a tile, an invocation two pixels. One channel at a time, so that 16 KiB of shared memory are enough.
 #include "ssim.glsl"
 #include "dispatch.glsl"
@@ -20,6 +20,8 @@ layout(constant_id = 3) const bool ALPHA = false;
 layout(constant_id = 4) const bool PACKED = false;
 // The view may be smaller than the photo.
 layout(constant_id = 5) const bool SHRUNK = false;
+// find_outliers has said which pixels count; then MASKED is set, too.
+layout(constant_id = 6) const bool ROBUST = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };              // [P]
@@ -31,7 +33,15 @@ layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };
 layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };
 // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
 layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };
+layout(binding = 6, scalar) readonly buffer Inliers { uint inliers[]; };      // [n_tiles][COUNT_WORDS]; ROBUST
 #include "target.glsl"
+#include "counts.glsl"
+
+bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
+    if (!ROBUST) return photo_counts(p, pixel, n_pixels);
+    uvec2 at = count_bit(p, params[0].view.tile_width);
+    return (inliers[at.x] >> at.y & 1u) != 0u;
+}
 
 // With p = x + y and q = x - y of rendering x and photo y, four blurred planes are enough: SSIM needs E[x^2] and E[y^2]
 // only as their sum.

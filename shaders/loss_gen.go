@@ -24,6 +24,7 @@ var lossKernel = vk.Kernel{
 		{Name: "ssim_maps", Access: vk.Write},
 		{Name: "partials", Access: vk.Write},
 		{Name: "counted", Access: vk.Write},
+		{Name: "inliers", Access: vk.Read},
 	},
 	Specs: []vk.Spec{
 		{Name: "TARGET_FLOAT", ID: 1, Default: 0},
@@ -31,6 +32,7 @@ var lossKernel = vk.Kernel{
 		{Name: "ALPHA", ID: 3, Default: 0},
 		{Name: "PACKED", ID: 4, Default: 0},
 		{Name: "SHRUNK", ID: 5, Default: 0},
+		{Name: "ROBUST", ID: 6, Default: 0},
 	},
 }
 
@@ -39,7 +41,7 @@ var lossKernel = vk.Kernel{
 // loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its
 // statistics. Pixels that a mask leaves out are 0 in both, windows around them do not count.
 //
-//	reads params render target; writes ssim_maps partials counted
+//	reads params render target inliers; writes ssim_maps partials counted
 //
 // One workgroup a tile, an invocation two pixels. One channel at a time, so that 16 KiB of shared memory are enough.
 type Loss struct {
@@ -49,6 +51,7 @@ type Loss struct {
 	SsimMaps vk.Slice[float32]           // 3, write: [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 	Partials vk.Slice[[3]float32]        // 4, write: [n_tiles] sums of color_loss(x - y), of (x - y)^2, of SSIM
 	Counted  vk.Slice[[3]float32]        // 5, write: [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
+	Inliers  vk.Slice[uint32]            // 6, read: [n_tiles][COUNT_WORDS]; ROBUST
 	Spec     LossSpec
 }
 
@@ -59,6 +62,7 @@ type LossSpec struct {
 	Alpha       bool // constant_id 3
 	Packed      bool // constant_id 4
 	Shrunk      bool // constant_id 5
+	Robust      bool // constant_id 6
 }
 
 // Kernel returns the compiled kernel.
@@ -66,12 +70,13 @@ func (p *Loss) Kernel() *vk.Kernel { return &lossKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Loss) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Render.View, p.Target.View, p.SsimMaps.View, p.Partials.View, p.Counted.View)
+	v = append(v, p.Params.View, p.Render.View, p.Target.View, p.SsimMaps.View, p.Partials.View, p.Counted.View, p.Inliers.View)
 	return v, nil, []uint32{
 		specBool(p.Spec.TargetFloat),
 		specBool(p.Spec.Masked),
 		specBool(p.Spec.Alpha),
 		specBool(p.Spec.Packed),
 		specBool(p.Spec.Shrunk),
+		specBool(p.Spec.Robust),
 	}
 }

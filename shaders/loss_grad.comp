@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // loss_grad is the gradient of the loss by every pixel: each pixel gathers the derivatives of the windows that hold it.
-//   reads params render target ssim_maps; writes v_render
+//   reads params render target ssim_maps inliers; writes v_render
 // None flows to a pixel that a mask leaves out. One workgroup a tile, an invocation two pixels.
 #include "ssim.glsl"
 #include "dispatch.glsl"
@@ -14,6 +14,7 @@ layout(constant_id = 2) const bool MASKED = false;
 layout(constant_id = 3) const bool ALPHA = false;
 layout(constant_id = 4) const bool PACKED = false;
 layout(constant_id = 5) const bool SHRUNK = false;
+layout(constant_id = 6) const bool ROBUST = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          // [P]
@@ -21,7 +22,15 @@ layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          
 layout(binding = 2, scalar) readonly buffer Target { uint target[]; };
 layout(binding = 3, scalar) readonly buffer Maps { float ssim_maps[]; };        // [3][3][P]
 layout(binding = 4, scalar) writeonly buffer VRender { vec4 v_render[]; };      // [P] dL/d(rgb, alpha)
+layout(binding = 5, scalar) readonly buffer Inliers { uint inliers[]; };      // [n_tiles][COUNT_WORDS]; ROBUST
 #include "target.glsl"
+#include "counts.glsl"
+
+bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
+    if (!ROBUST) return photo_counts(p, pixel, n_pixels);
+    uvec2 at = count_bit(p, params[0].view.tile_width);
+    return (inliers[at.x] >> at.y & 1u) != 0u;
+}
 
 // The three maps of a channel, and the same blurred along x, in two parts each: a vec3 in an array may take 16 bytes.
 shared vec2 s_map2[HALO * HALO_PITCH];

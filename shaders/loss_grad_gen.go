@@ -23,6 +23,7 @@ var lossGradKernel = vk.Kernel{
 		{Name: "target", Access: vk.Read},
 		{Name: "ssim_maps", Access: vk.Read},
 		{Name: "v_render", Access: vk.Write},
+		{Name: "inliers", Access: vk.Read},
 	},
 	Specs: []vk.Spec{
 		{Name: "TARGET_FLOAT", ID: 1, Default: 0},
@@ -30,6 +31,7 @@ var lossGradKernel = vk.Kernel{
 		{Name: "ALPHA", ID: 3, Default: 0},
 		{Name: "PACKED", ID: 4, Default: 0},
 		{Name: "SHRUNK", ID: 5, Default: 0},
+		{Name: "ROBUST", ID: 6, Default: 0},
 	},
 }
 
@@ -37,7 +39,7 @@ var lossGradKernel = vk.Kernel{
 //
 // loss_grad is the gradient of the loss by every pixel: each pixel gathers the derivatives of the windows that hold it.
 //
-//	reads params render target ssim_maps; writes v_render
+//	reads params render target ssim_maps inliers; writes v_render
 //
 // None flows to a pixel that a mask leaves out. One workgroup a tile, an invocation two pixels.
 type LossGrad struct {
@@ -46,6 +48,7 @@ type LossGrad struct {
 	Target   vk.Slice[uint32]            // 2, read: At the photo: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 	SsimMaps vk.Slice[float32]           // 3, read: [3][3][P]
 	VRender  vk.Slice[[4]float32]        // 4, write: [P] dL/d(rgb, alpha)
+	Inliers  vk.Slice[uint32]            // 5, read: [n_tiles][COUNT_WORDS]; ROBUST
 	Spec     LossGradSpec
 }
 
@@ -56,6 +59,7 @@ type LossGradSpec struct {
 	Alpha       bool // constant_id 3
 	Packed      bool // constant_id 4
 	Shrunk      bool // constant_id 5
+	Robust      bool // constant_id 6
 }
 
 // Kernel returns the compiled kernel.
@@ -63,12 +67,13 @@ func (p *LossGrad) Kernel() *vk.Kernel { return &lossGradKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *LossGrad) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Render.View, p.Target.View, p.SsimMaps.View, p.VRender.View)
+	v = append(v, p.Params.View, p.Render.View, p.Target.View, p.SsimMaps.View, p.VRender.View, p.Inliers.View)
 	return v, nil, []uint32{
 		specBool(p.Spec.TargetFloat),
 		specBool(p.Spec.Masked),
 		specBool(p.Spec.Alpha),
 		specBool(p.Spec.Packed),
 		specBool(p.Spec.Shrunk),
+		specBool(p.Spec.Robust),
 	}
 }

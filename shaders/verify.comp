@@ -27,11 +27,12 @@ layout(binding = 4, scalar) buffer Marks { uint marks[]; };                     
 // [checks] the first element that is wrong, CULLED if none
 layout(binding = 5, scalar) buffer Found { uint found[]; };
 
-uint n_elements() {
+// What a slot of counters, or COUNT_*, stands for.
+uint number(uint what) {
     View v = params[0].view;
-    if (pc.count == COUNT_PIXELS) return v.width * v.height;
-    if (pc.count == COUNT_TILES) return v.tile_width * v.tile_height;
-    return counters[pc.count];
+    if (what == COUNT_PIXELS) return v.width * v.height;
+    if (what == COUNT_TILES) return v.tile_width * v.tile_height;
+    return counters[what];
 }
 
 bool finite_element(uint e) {
@@ -64,9 +65,9 @@ bool good(uint e, uint n) {
     case VERIFY_FINITE_BFLOATS: return finite_column(e);
     case VERIFY_SORTED: return e + 1u == n || data[e] <= data[e + 1u];
     case VERIFY_SORTED_AT: return data[index[e]] != CULLED && (e + 1u == n || data[index[e]] <= data[index[e + 1u]]);
-    case VERIFY_DISTINCT: return data[e] < counters[pc.bound] && atomicAdd(marks[data[e]], 1u) == 0u;
+    case VERIFY_DISTINCT: return data[e] < number(pc.bound) && atomicAdd(marks[data[e]], 1u) == 0u;
     case VERIFY_OFFSETS: return data[e] <= data[e + 1u] && (e > 0u || data[0] == 0u) &&
-            (e + 1u < n || data[n] == counters[pc.bound]);
+            (e + 1u < n || data[n] == number(pc.bound));
     case VERIFY_GROUPS: return index[data[e]] <= e && e < index[data[e] + 1u];
     }
     return false;
@@ -74,7 +75,7 @@ bool good(uint e, uint n) {
 
 void main() {
     if (counters[FAILED] != 0u) return;
-    uint n = n_elements();
+    uint n = number(pc.count);
     uint step_size = gl_NumWorkGroups.x * gl_NumWorkGroups.y * 256u;
     for (uint e = global_index(); e < n; e += step_size)
         if (!good(e, n)) atomicMin(found[pc.check], e);

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/convert"
+	"vksplat/scene/splatfile"
 )
 
 func convertCommand(console *cli.Console) *cobra.Command {
@@ -15,7 +18,7 @@ func convertCommand(console *cli.Console) *cobra.Command {
 		Aliases: []string{"export"},
 		Short:   "Convert a model to another format",
 		Long: "Convert a model to another format; select, move or merge splats on the way. IN is a model,\n" +
-			"or the folder of a training run. OUT's name chooses the format: " + convert.FormatNames(true) +
+			"or the folder of a training run. OUT's name chooses the format:\n" + convert.FormatNames(true) +
 			".\n" + "Also read: " + convert.FormatNames(false) + ".\n\n" +
 			"Models may be larger than memory. The content of IN tells its format. docs/convert.md says\n" +
 			"what each format keeps.",
@@ -55,6 +58,8 @@ func convertTable(o *convert.Options) []optionGroup {
 		integer(&o.Most, "max-splats",
 			"keep the `N` most important splats; by opacity times mean area over squared distance from the middle "+
 				"(default 0: all)"),
+		text(&o.Decimate, "decimate",
+			"merge splats that look alike until `N` are left, or P%; for what is seen small or far away"),
 		text(&o.Orient, "orient", "turn the cameras' mean `up` to -y, which viewers take for up").oneOf("up"),
 		text(&o.Cameras, "cameras",
 			"with --orient, cameras of `SCENE|FILE`; a capture, cameras.json or transforms.json (default: beside "+
@@ -66,6 +71,9 @@ func convertTable(o *convert.Options) []optionGroup {
 			"write version `N` of SPZ (default 0: the one that most programs read)"),
 		integer(&o.Write.Iterations, "sog-iterations",
 			"search `N` times for SOG's palette of spherical harmonics (default 0: as usual)"),
+		integer(&o.Write.Levels, "lod",
+			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is DIR/lod-meta.json (default 0: %d)",
+				splatfile.StreamedLevels)),
 		overwriteOption(&o.Replace, "an existing OUT"),
 		text(&o.Write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),
 	}}}

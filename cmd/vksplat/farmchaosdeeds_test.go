@@ -222,8 +222,8 @@ var deeds = []struct {
 	{"work folder full", true, func(c *chaos) bool { return c.fill(c.work()) }},
 }
 
-// interrupt kills the run as soon as a training has a checkpoint in the store, and starts it again: what deeds at random
-// moments may miss on a machine that trains in no time. It returns once a second attempt has said its step.
+// interrupt kills the run as soon as a training has a checkpoint in the store, and starts it again: what deeds at
+// random moments may miss on a machine that trains in no time. It returns once a second attempt has said its step.
 func (c *chaos) interrupt(deadline time.Time) {
 	trained := func(attempts int) bool {
 		c.lock.Lock()
@@ -239,7 +239,8 @@ func (c *chaos) interrupt(deadline time.Time) {
 		for !trained(attempts) {
 			select {
 			case <-c.over:
-				c.t.Fatalf("the run ended before attempt %d at a training was heard of, with exit code %d", attempts, c.code)
+				c.t.Fatalf("the run ended before attempt %d at a training was heard of, with exit code %d", attempts,
+					c.code)
 			case <-time.After(5 * time.Millisecond):
 			}
 			if time.Now().After(deadline) {
@@ -253,8 +254,8 @@ func (c *chaos) interrupt(deadline time.Time) {
 	}
 }
 
-// disturb interrupts a training, then does deeds, each as often as others, until the job is done. A run that has ended is
-// started again, unless it has done all there is.
+// disturb interrupts a training, then does deeds, each as often as others, until the job is done. A run that has ended
+// is started again, unless it has done all there is.
 func (c *chaos) disturb(most int, deadline time.Time) {
 	var order []int
 	c.start()

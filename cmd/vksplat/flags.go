@@ -70,6 +70,7 @@ func loadTable(f *captured.Options) []option {
 		text(&f.Masks, "masks",
 			"read masks from `DIR`; white counts, black does not (default: masks beside the photos)").isFolder(),
 		truth(&f.Inverted, "invert-masks", "in masks, black counts and white does not").from(fromBrush),
+		integer(&f.GrowMasks, "grow-masks", "leave out `N` more of the masks' pixels around what they leave out"),
 		truth(&f.Undo, "undo-applied-transform",
 			"write in the frame from before the applied_transform of transforms.json"),
 	}

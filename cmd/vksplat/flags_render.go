@@ -150,7 +150,7 @@ func warnIdleViews(console *cli.Console, o *render.Options) {
 	for _, opt := range renderCaptureOptions(o) {
 		switch {
 		case !o.Given(opt.name):
-		case opt.name == "masks" || opt.name == "invert-masks":
+		case opt.name == "masks" || opt.name == "invert-masks" || opt.name == "grow-masks":
 			console.Warn("--" + opt.name + " has no effect on pictures")
 		case o.FromJSON() || o.Cameras == "":
 			console.Warn(cli.NoEffect(opt.name, "a capture as --cameras"))

@@ -252,7 +252,7 @@ func (e *edited) checkExports(model, dir, made string, last view.EditState, show
 	t := e.t
 	t.Helper()
 	for _, f := range splatfile.Formats() {
-		if f.Write == nil {
+		if f.Write == nil || f.Open == nil {
 			continue
 		}
 		name, ending := "all_"+strings.ReplaceAll(f.Name, ".", "_"), f.Extensions[0]

@@ -11,9 +11,11 @@ var KindConvert = &Kind{
 	About: "convert a model to another format",
 	fields: []field{
 		plain("model", typeInput, "the model").need(),
-		oneOf("to", "format", "ply", "compressed-ply", "splat", "spz", "glb", "sog").need().to("to"),
+		oneOf("to", "format", "ply", "compressed-ply", "splat", "spz", "glb", "sog", streamedSOG, "usd").need().to("to"),
 		number("sh_degree", typeInt, 0, 3, "drop spherical harmonics above this degree").to("sh-degree"),
 		number("max_splats", typeInt, 1, 1e10, "keep the most important").to("max-splats"),
+		number("decimate", typeInt, 1, 1e10, "merge splats that look alike until so many are left").to("decimate"),
+		number("lod", typeInt, 1, 12, "levels of detail of "+streamedSOG).to("lod"),
 		number("min_opacity", typeFloat, 0, 1, "drop splats below this opacity").to("min-opacity"),
 		number("crop", typeFloats, -1e12, 1e12,
 			"keep splats in the box: three minima, three maxima").times(6).to("crop"),
@@ -29,5 +31,13 @@ var KindConvert = &Kind{
 	},
 }
 
+// streamedSOG is a format of several files, of which one names the others.
+const streamedSOG = "streamed-sog"
+
 // convertedFile is the name of what convert writes: model.spz, or model.compressed.ply of compressed-ply.
-func convertedFile(t *Task) string { return "model." + strings.ReplaceAll(t.Flag("to"), "-", ".") }
+func convertedFile(t *Task) string {
+	if to := t.Flag("to"); to != streamedSOG {
+		return "model." + strings.ReplaceAll(to, "-", ".")
+	}
+	return "lod-meta.json"
+}

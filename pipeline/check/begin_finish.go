@@ -137,13 +137,15 @@ func finishCases() []Case {
 		newCase("finish", "no loss", one(finishing{})),
 		newCase("finish", "alpha loss without mask", one(finishing{loss: true, counted: true})),
 		newCase("finish", "mask and alpha loss", one(finishing{loss: true, counted: true, masked: true, same: true})),
+		newCase("finish", "outliers", one(finishing{loss: true, counted: true, masked: true, robust: true})),
 		newCase("finish", "mask that leaves nothing",
 			one(finishing{loss: true, counted: true, masked: true, empty: true})),
 	}
 }
 
-// finishing is how a unit ends: whether it has a loss, counts what counts, has a mask, and whether that leaves nothing.
-type finishing struct{ loss, same, counted, masked, empty bool }
+// finishing is how a unit ends: whether it has a loss, counts what counts, has a mask, which is robust training's and
+// not the photo's, and whether that leaves nothing.
+type finishing struct{ loss, same, counted, masked, robust, empty bool }
 
 // tallies makes what loss tells of each tile, and its sums: pixels, windows, alpha.
 func (t *trial) tallies(v *layout.View, f finishing) (counted [][3]float32, sum [3]float64) {
@@ -170,7 +172,7 @@ func checkFinish(t *trial, width, height uint32, f finishing) error {
 	if f.same {
 		p.SsimSame = 1
 	}
-	if f.masked {
+	if f.masked && !f.robust {
 		p.PhotoFlags = layout.PhotoMasked
 	}
 	c := make([]uint32, layout.NCounters)
@@ -204,6 +206,9 @@ func checkFinish(t *trial, width, height uint32, f finishing) error {
 	}
 	if f.counted {
 		pass.Push.HasCounted = 1
+		if f.robust {
+			pass.Push.HasCounted = 2
+		}
 	} else {
 		tally = [3]float64{float64(width * height)}
 	}
@@ -211,12 +216,13 @@ func checkFinish(t *trial, width, height uint32, f finishing) error {
 	if err := l.run(); err != nil {
 		return err
 	}
-	return checkReport(report.got[0], c, &p, sum, tally)
+	return checkReport(report.got[0], c, &p, f.masked, sum, tally)
 }
 
 // checkReport compares a report with the counters, the sums of |x - y|, (x - y)^2 and SSIM, and the tally: pixels and
 // windows that count, alpha.
-func checkReport(got layout.Report, c []uint32, p *layout.StepParams, sum, tally [3]float64) error {
+func checkReport(got layout.Report, c []uint32, p *layout.StepParams, masked bool, sum,
+	tally [3]float64) error {
 	all := float64(p.View.Width) * float64(p.View.Height)
 	w, h := float64(p.View.Width), float64(p.View.Height)
 	if p.SsimSame == 0 {
@@ -225,7 +231,7 @@ func checkReport(got layout.Report, c []uint32, p *layout.StepParams, sum, tally
 	terms, pixels := max(1, 3*w*h), max(1, tally[0])
 	l1, mse, ssim, alpha := sum[0]/(3*pixels), sum[1]/(3*pixels), sum[2]/terms, tally[2]/pixels
 	loss := 0.8*l1 + 0.2*(1-ssim) + 0.3*tally[2]/all
-	if p.PhotoFlags != 0 {
+	if masked {
 		ssim = sum[2] / max(1, 3*tally[1])
 		loss = 0.8*sum[0]/(3*all) + 0.2*(3*tally[1]-sum[2])/terms + 0.3*tally[2]/all
 	}

@@ -32,9 +32,9 @@ func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(),
 		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), appearanceCases(),
-		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(), rankedCases(),
-		refineKernelCases(), carveCases(), resetCases(),
-		relocationCases(), mcmcCases(), packetCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
+		outlierCases(), rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),
+		rankedCases(), refineKernelCases(), carveCases(), resetCases(), relocationCases(), mcmcCases(), packetCases(),
+		verifyCases(), benchCases(), pictureCases(), lpipsCases(),
 	)
 	if os.Getenv(longVariable) == "1" {
 		table = slices.Concat(table, longCases())

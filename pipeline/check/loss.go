@@ -97,6 +97,7 @@ type photo struct {
 	target        []float32 // the same as floats, over the background
 	mask          []uint32  // nil: all texels count
 	maskable      bool      // the kernels' variant for photos that may have masks
+	robust        bool      // the mask is what find_outliers says, and not the photo's
 	alphaLoss     float32
 	packable      bool // likewise, packed
 	// The photo's own size, whose pixels are called texels, where the rendering is smaller: see shrunk.
@@ -157,9 +158,9 @@ func (p *photo) then(check func(*photo) error) error {
 	return nil
 }
 
-func (p *photo) run() error {
-	l := p.t.list()
-	params := paramsOf(&ref.View[float32]{Width: p.width, Height: p.height, Background: p.background})
+// inputs makes what the kernels read of p.
+func (p *photo) inputs(l *list) (params layout.StepParams, render vk.Slice[[4]float32], target vk.Slice[uint32]) {
+	params = paramsOf(&ref.View[float32]{Width: p.width, Height: p.height, Background: p.background})
 	params.SsimLambda, params.Huber = p.lambda, p.huber
 	if p.same {
 		params.SsimSame = 1
@@ -175,7 +176,7 @@ func (p *photo) run() error {
 		params.PhotoFlags, words = layout.PhotoPacked, packedWords(p.pix)
 	}
 	params.AlphaLoss = p.alphaLoss
-	if p.mask != nil {
+	if p.mask != nil && !p.robust {
 		params.PhotoFlags |= layout.PhotoMasked
 		words = append(words, p.mask...)
 	}
@@ -183,21 +184,28 @@ func (p *photo) run() error {
 	params.PhotoOffset = uint32(len(before))
 	words = append(append(before, words...), 0) // see target.glsl
 	params.Level, params.PhotoWidth, params.PhotoHeight = uint32(p.level), uint32(p.texelWidth), uint32(p.texelHeight)
+	return params, input(l, "render", p.render), input(l, "target", words)
+}
+
+func (p *photo) run() error {
+	l := p.t.list()
+	params, render, target := p.inputs(l)
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
-	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render),
-		input(l, "target", words)
+	in, inliers := input(l, "params", []layout.StepParams{params}), input(l, "inliers", p.inliers())
 	maps, partials := output[float32](l, "ssim_maps", 9*n), output[[3]float32](l, "partials", tiles)
 	counted, vRender := output[[3]float32](l, "counted", tiles), output[[4]float32](l, "v_render", n)
 	masked, alpha, packed, shrunk := p.mask != nil || p.maskable, p.alphaLoss > 0, p.packed || p.packable,
 		p.level > 0 || p.shrinkable
 	l.r.Dispatch(&shaders.Loss{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice,
-		Counted: counted.Slice,
-		Spec:    shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
+		Counted: counted.Slice, Inliers: inliers,
+		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk,
+			Robust: p.robust},
 	}, vk.Groups(tiles+2))
 	l.r.Dispatch(&shaders.LossGrad{
-		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice,
-		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
+		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice, Inliers: inliers,
+		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk,
+			Robust: p.robust},
 	}, vk.Groups(tiles+2))
 	if err := l.run(); err != nil {
 		return err

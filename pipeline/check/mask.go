@@ -8,6 +8,17 @@ import (
 // maskCases are photos of which a part counts, and photos whose alpha is compared.
 func maskCases() []Case {
 	sizes := [][2]int{{1, 1}, {10, 30}, {17, 33}, {50, 40}}
+	outliers := func(check func(*photo) error) func(t *trial) error {
+		return func(t *trial) error {
+			return each(sizes, func(s [2]int) error {
+				return each([]int{0, 1}, func(level int) error {
+					p := t.photo(s[0]<<level, s[1]<<level, level > 0).shrunk(level).masked(0.9)
+					p.robust = true
+					return p.then(check)
+				})
+			})
+		}
+	}
 	table := func(same bool, check func(*photo) error) func(t *trial) error {
 		return func(t *trial) error {
 			return each(sizes, func(s [2]int) error {
@@ -26,6 +37,8 @@ func maskCases() []Case {
 			func(t *trial) error { return t.alphaPhoto().then((*photo).checkMasked) }),
 		newCase("loss", "packed photos",
 			func(t *trial) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, 0) }) }),
+		newCase("loss", "outliers", outliers((*photo).checkMasked)),
+		newCase("loss_grad", "outliers", outliers((*photo).checkMaskedGrad)),
 		newCase("loss_grad", "masks, windows inside", table(false, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "masks, windows beyond the border", table(true, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "a full mask, and none where photos may have one",

@@ -73,6 +73,12 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 	case cfg.Appearance() && photos != c.appearances():
 		return refused("give the photos that the run was started with, or train anew",
 			"the appearance of %d photos cannot become that of %d", c.appearances(), photos)
+	case cfg.Robust && !h.Config.Robust:
+		return refused("leave out "+fault.Setting("robust")+", or train anew", "a run without %s cannot go on with it",
+			fault.Setting("robust"))
+	case !cfg.Robust && h.Config.Robust:
+		return refused("give "+fault.Setting("robust")+", or train anew", "a run with %s cannot go on without it",
+			fault.Setting("robust"))
 	case cfg.Iterations < h.Step:
 		return refused(fmt.Sprintf("give %s %d or more, or resume from an earlier checkpoint",
 			fault.Setting("iterations"), h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)

@@ -186,5 +186,8 @@ func DeviceList(list []DeviceRecord) string {
 // AppearancesTensor is the name of what was learnt of the photos' appearance in a checkpoint.
 const AppearancesTensor = "appearances"
 
+// HistoriesTensor is the name of the devices' histories of errors in a checkpoint.
+const HistoriesTensor = "error_histories"
+
 // RanShort begins the deviation of a run whose ceiling had to come down.
 const RanShort = "memory ran short"

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"vksplat/scene/safetensors"
@@ -17,6 +18,9 @@ type Extra struct {
 	Name  string
 	Shape []int
 	Data  vk.Slice[float32]
+	// A file may have another number of rows, the first number of the shape: rows that it lacks are filled with its own
+	// in turn.
+	AnyRows bool
 }
 
 func (x Extra) tensor() safetensors.TensorInfo {
@@ -80,7 +84,7 @@ func (s *Share) copied(kind vk.MemoryKind) (c *Share, err error) {
 		if err != nil {
 			return c, err
 		}
-		c.Extra = append(c.Extra, Extra{x.Name, x.Shape, to})
+		c.Extra = append(c.Extra, Extra{Name: x.Name, Shape: x.Shape, Data: to})
 		r.Copy(to.View, x.Data.View)
 	}
 	return c, s.Dev.RunOnce(r, "copy state")
@@ -249,6 +253,27 @@ func (s *Share) readPart(r io.Reader, f field, g *staging, p Part) error {
 		}
 		if err := s.Dev.RunOnce(rec, "write state"); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// readExtra fills a table.
+func (c *File) readExtra(s *Share, x Extra, g *staging) error {
+	want := x.tensor()
+	have, ok := c.file.Lookup(x.Name)
+	if ok && x.AnyRows && len(have.Shape) == len(x.Shape) && have.Shape[0] > 0 {
+		want.Shape = append([]int{have.Shape[0]}, x.Shape[1:]...)
+	}
+	if err := c.expect(want); err != nil {
+		return err
+	}
+	width := x.Data.N() / x.Shape[0]
+	for row := 0; row < x.Shape[0]; row += want.Shape[0] {
+		n := min(want.Shape[0], x.Shape[0]-row)
+		part := Extra{Name: x.Name, Data: x.Data.At(row*width, n*width)}
+		if err := s.readExtra(c.file.Reader(x.Name), part, g); err != nil {
+			return fmt.Errorf("tensor %s: %w", x.Name, err)
 		}
 	}
 	return nil

@@ -175,11 +175,8 @@ func (s State) Read(c *File, dealt bool) (err error) {
 	}
 	for _, x := range s[0].Extra {
 		known[x.Name] = true
-		if err := c.expect(x.tensor()); err != nil {
+		if err := c.readExtra(s[0], x, g[0]); err != nil {
 			return readError(c.path, err)
-		}
-		if err := s[0].readExtra(c.file.Reader(x.Name), x, g[0]); err != nil {
-			return readError(c.path, fmt.Errorf("tensor %s: %w", x.Name, err))
 		}
 	}
 	for _, t := range c.file.Tensors {

@@ -111,6 +111,14 @@ type Config struct {
 	WhiteBalance bool `json:"white_balance"`
 	// learn how each camera darkens its photos away from the centre
 	Vignetting bool `json:"vignetting"`
+	// learn from what photos agree on: leave out pixels in which the model differs most from a photo,
+	// as it does where something moved through the picture
+	Robust bool `json:"robust"`
+	// with robust, share X of the pixels, those that differ least, counts; and so do pixels among such
+	RobustPercentile float64 `json:"robust_percentile"`
+	// with robust, count some of the others, too, chosen at random: all at first, and 63 % fewer every
+	// N steps
+	RobustWarmup int `json:"robust_warmup"`
 	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
 	// with vignetting, weight of the square of its centre's distance from the photo's
@@ -180,6 +188,9 @@ func Default() Config {
 		BackgroundNoise:    0,
 		WhiteBalance:       false,
 		Vignetting:         false,
+		Robust:             false,
+		RobustPercentile:   0.8,
+		RobustWarmup:       500,
 		Huber:              0,
 		VignettingReg:      0.02,
 		LRCooldown:         0,
@@ -203,6 +214,7 @@ var Sources = [][2]string{
 		"the threshold is the one that gsplat advises"},
 	{"Bulo", "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
 	{"Huber", "Huber: Robust Estimation of a Location Parameter, 1964, here scaled to the slope of L1"},
+	{"SpotLessSplats", "SpotLessSplats, arXiv 2406.20055, its filter without features: that of RobustNeRF, CVPR 2023"},
 	{"PPISP", "PPISP, arXiv 2601.18336, CVPR 2026, without its response curve"},
 	{"Brush", "ArthurBrussee/brush"},
 	{"Splatfacto", "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
@@ -351,6 +363,34 @@ var Settings = []Setting{
 		Help:   "learn how each camera darkens its photos away from the centre",
 		Source: "PPISP",
 		Of:     func(c *Config) any { return &c.Vignetting },
+	},
+	{
+		Name:  "robust",
+		Group: "Training",
+		Help: "learn from what photos agree on: leave out pixels in which the model differs most from a photo, " +
+			"as it does where something moved through the picture",
+		Source: "SpotLessSplats",
+		Of:     func(c *Config) any { return &c.Robust },
+	},
+	{
+		Name:  "robust_percentile",
+		Group: "Training",
+		Help: "with {robust}, share `X` of the pixels, those that differ least, counts; and so do pixels among " +
+			"such",
+		Range: Range{Most: 1, AboveLeast: true},
+		Needs: []Need{{"robust", ""}},
+		Of:    func(c *Config) any { return &c.RobustPercentile },
+	},
+	{
+		Name:  "robust_warmup",
+		Group: "Training",
+		Help: "with {robust}, count some of the others, too, chosen at random: all at first, and 63 % fewer " +
+			"every `N` steps",
+		Source: "SpotLessSplats",
+		Steps:  true,
+		Range:  Range{Least: 1, Most: math.Inf(1)},
+		Needs:  []Need{{"robust", ""}},
+		Of:     func(c *Config) any { return &c.RobustWarmup },
 	},
 	{
 		Name:  "strategy",
@@ -697,6 +737,7 @@ func (c *Config) settingParams(p *layout.StepParams, scene, rate float64) {
 	p.Exposure = layout.Bit(c.Exposure)
 	p.WhiteBalance = layout.Bit(c.WhiteBalance)
 	p.Vignetting = layout.Bit(c.Vignetting)
+	p.RobustPercentile = float32(c.RobustPercentile)
 	p.RevisedOpacity = layout.Bit(c.RevisedOpacity)
 	p.GrowGrad2d = float32(c.GrowGrad2D)
 	p.GrowScale = float32(scene * c.GrowScale)

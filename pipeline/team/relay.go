@@ -13,11 +13,16 @@ const mostAwaits = 1 + nExchanges*MostPieces
 type Message struct {
 	End     vk.Ticket                         // when it is done
 	Written [nExchanges][MostPieces]vk.Ticket // when pieces of its packets are, 0 where there are none
-	Row     int64                             // where the row lies that the device steps for all
-	RowSize int64                             // bytes; 0: none
+	Rows    [2]Row                            // that the device steps for all
 	Done    chan error                        // gets what waiting came to
 
 	round uint64
+}
+
+// Row is a part of what all devices have in common.
+type Row struct {
+	Of       *vk.Shared // nil: none
+	At, Size int64      // bytes
 }
 
 // Begin counts an exchange of all devices, before the first of them is given its part.
@@ -71,20 +76,21 @@ func (t *Team) relay(rank int, messages <-chan Message) {
 		}
 		err := t.devices[rank].WaitAwake(m.End, t.awake)
 		if err == nil {
-			err = t.carryRow(rank, &m)
+			err = t.carryRows(rank, &m)
 		}
 		m.Done <- err
 	}
 }
 
-// carryRow makes all devices see the row that one has stepped, where they do not anyway. It is done before the others
+// carryRows makes all devices see the rows that one has stepped, where they do not anyway. It is done before the others
 // begin with the rows of the next unit: they do not until this relay has come as far as that.
-func (t *Team) carryRow(rank int, m *Message) (err error) {
-	if m.RowSize == 0 {
-		return nil
-	}
-	for _, to := range t.devices {
-		err = errors.Join(err, t.common.Carry(t.devices[rank], to, m.Row, m.RowSize))
+func (t *Team) carryRows(rank int, m *Message) (err error) {
+	for _, r := range m.Rows {
+		for _, to := range t.devices {
+			if r.Of != nil {
+				err = errors.Join(err, r.Of.Carry(t.devices[rank], to, r.At, r.Size))
+			}
+		}
 	}
 	return err
 }

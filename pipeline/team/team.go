@@ -16,7 +16,6 @@ type Team struct {
 	devices []*vk.Device
 	links   []*Links // by rank
 	absgrad bool
-	common  *vk.Shared     // rows that a device steps for all; nil: none
 	records int            // splats that a packet has room for, a multiple of Unit
 	pieces  int            // in which packets go
 	inPiece int            // records of a packet that is worth a piece more
@@ -38,17 +37,16 @@ type Team struct {
 
 // Options say what a Team exchanges.
 type Options struct {
-	Records  int        // splats that a packet has room for at first
-	AbsGrads bool       // gradients come with absolute ones
-	InFlight int        // programs that a device has queued at most
-	Common   *vk.Shared // rows that a device steps for all; nil: none
+	Records  int  // splats that a packet has room for at first
+	AbsGrads bool // gradients come with absolute ones
+	InFlight int  // programs that a device has queued at most
 }
 
 // New joins devices.
 func New(devices []*vk.Device, o Options) (t *Team, err error) {
 	n := len(devices)
 	t = &Team{
-		devices: devices, absgrad: o.AbsGrads, common: o.Common, inPiece: mostInPiece, awake: awake(devices),
+		devices: devices, absgrad: o.AbsGrads, inPiece: mostInPiece, awake: awake(devices),
 		messages: make([]chan Message, n), awaited: make([][mostAwaits]uint64, n), met: make([][nExchanges]int, n),
 	}
 	t.arrival = sync.NewCond(&t.mu)

@@ -313,4 +313,7 @@ func (w *hashWriter) camera(c scene.Camera) {
 	}
 	w.text(string(lens))
 	w.flag(c.MaskInverted)
+	if c.MaskGrow > 0 { // records of earlier versions stay as they are
+		w.number(uint64(c.MaskGrow))
+	}
 }

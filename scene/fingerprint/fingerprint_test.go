@@ -62,6 +62,9 @@ func TestFingerprint(t *testing.T) {
 			c.Cameras[2].Mask, c.Cameras[2].MaskInverted = c.Cameras[3].Path,
 				true
 		},
+		"mask3": func(c *scene.Capture) {
+			c.Cameras[2].Mask, c.Cameras[2].MaskGrow = c.Cameras[3].Path, 2
+		},
 		"held out":      func(c *scene.Capture) { c.HeldOut = map[string]bool{"p1.png": true} },
 		"none held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{} },
 		"fewer":         func(c *scene.Capture) { c.Cameras = c.Cameras[:4] },

@@ -102,9 +102,10 @@ func (t *pointTree) spacing(at int) float64 {
 		return loneSpacing
 	}
 	var sum float64
-	near := t.nearest(at)
-	for _, d2 := range near[:count] {
-		sum += math.Sqrt(d2)
+	near := [3]neighbour{noNeighbour, noNeighbour, noNeighbour}
+	t.search(0, 0, len(t.pos), at, near[:])
+	for _, found := range near[:count] {
+		sum += math.Sqrt(found.d2)
 	}
 	return max(sum/float64(count), minSpacing)
 }

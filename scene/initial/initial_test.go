@@ -61,6 +61,41 @@ func TestSpacingAgainstBruteForce(t *testing.T) {
 	}
 }
 
+// TestNearest compares with all distances. Points stand at most in one place twice.
+func TestNearest(t *testing.T) {
+	points := cloud(2000)
+	means := make([]float32, 0, 3*len(points))
+	for _, p := range points {
+		means = append(means, float32(p.Pos[0]), float32(p.Pos[1]), float32(p.Pos[2]))
+	}
+	distance := func(i, j int) (d2 float64) {
+		for k := range 3 {
+			d := float64(means[3*i+k]) - float64(means[3*j+k])
+			d2 += d * d
+		}
+		return d2
+	}
+	const k = 6
+	got := Nearest(means, k)
+	for i := range points {
+		var all []float64
+		for j := range points {
+			if j != i {
+				all = append(all, distance(i, j))
+			}
+		}
+		slices.Sort(all)
+		for n, j := range got[k*i : k*(i+1)] {
+			if int(j) == i || distance(i, int(j)) != all[n] {
+				t.Fatalf("neighbour %d of point %d is %d at %g, want one at %g", n, i, j, distance(i, int(j)), all[n])
+			}
+		}
+	}
+	if few := Nearest(means[:6], 3); !slices.Equal(few, []int32{1, -1, -1, 0, -1, -1}) {
+		t.Errorf("of two points: %v", few)
+	}
+}
+
 func TestInitialise(t *testing.T) {
 	points := cloud(1000)
 	s := Initialise(points, 42, 3, 0.1, 1)

@@ -43,12 +43,9 @@ func buildTree(ctx context.Context, n int, pos func(i int) [3]float64) *pointTre
 // Spacing returns for each position, [N*3] and finite, the mean distance to its three nearest others, or to as many as
 // there are.
 func Spacing(means []float32) []float32 {
-	n := len(means) / 3
-	t := buildTree(context.Background(), n, func(i int) [3]float64 {
-		return [3]float64{float64(means[3*i]), float64(means[3*i+1]), float64(means[3*i+2])}
-	})
-	out := make([]float32, n)
-	scene.InBlocks(n, func(lo, hi int) {
+	t := treeOf(means)
+	out := make([]float32, len(t.pos))
+	scene.InBlocks(len(out), func(lo, hi int) {
 		for at := lo; at < hi; at++ {
 			out[t.index[at]] = float32(t.spacing(at))
 		}
@@ -136,24 +133,25 @@ func (t *pointTree) partition(lo, hi, mid, axis int) {
 	}
 }
 
-// nearest returns the squared distances from the point at a position to the three nearest others, ascending; +Inf where
-// there are fewer.
-func (t *pointTree) nearest(at int) [3]float64 {
-	best := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
-	t.search(0, 0, len(t.pos), at, &best)
-	return best
+// neighbour is a point that was found.
+type neighbour struct {
+	d2 float64 // squared distance, +Inf for none
+	at int32   // place in the tree
 }
 
-// search looks through range k.
-func (t *pointTree) search(k, lo, hi, at int, best *[3]float64) {
-	p := &t.pos[at]
+// noNeighbour is one that is yet to be found.
+var noNeighbour = neighbour{math.Inf(1), -1}
+
+// search looks through range k for points nearer to that at a position than those in best, which ascends.
+func (t *pointTree) search(k, lo, hi, at int, best []neighbour) {
+	p, last := &t.pos[at], len(best)-1
 	if hi-lo <= leafSize {
 		for i := lo; i < hi; i++ {
 			q := &t.pos[i]
 			x, y, z := q[0]-p[0], q[1]-p[1], q[2]-p[2]
 			// The conversions forbid fused multiply-add: equal bytes on every processor.
-			if d2 := float64(x*x) + float64(y*y) + float64(z*z); d2 < best[2] && i != at {
-				insert(best, d2)
+			if d2 := float64(x*x) + float64(y*y) + float64(z*z); d2 < best[last].d2 && i != at {
+				insert(best, neighbour{d2, int32(i)})
 			}
 		}
 		return
@@ -166,18 +164,46 @@ func (t *pointTree) search(k, lo, hi, at int, best *[3]float64) {
 		near, far = far, near
 	}
 	t.search(near[0], near[1], near[2], at, best)
-	if gap*gap < best[2] {
+	if gap*gap < best[last].d2 {
 		t.search(far[0], far[1], far[2], at, best)
 	}
 }
 
-// insert puts d2, which is less than the last, in its place.
-func insert(best *[3]float64, d2 float64) {
-	best[2] = d2
-	if best[2] < best[1] {
-		best[1], best[2] = best[2], best[1]
+// insert puts one that is nearer than the last in its place.
+func insert(best []neighbour, found neighbour) {
+	i := len(best) - 1
+	for ; i > 0 && best[i-1].d2 > found.d2; i-- {
+		best[i] = best[i-1]
 	}
-	if best[1] < best[0] {
-		best[0], best[1] = best[1], best[0]
-	}
+	best[i] = found
+}
+
+// Nearest returns for each position, [N*3] and finite, the numbers of its k nearest others, [N*k], the nearest first;
+// -1 where there are fewer.
+func Nearest(means []float32, k int) []int32 {
+	t := treeOf(means)
+	out := make([]int32, len(t.pos)*k)
+	scene.InBlocks(len(t.pos), func(lo, hi int) {
+		best := make([]neighbour, k)
+		for at := lo; at < hi; at++ {
+			for j := range best {
+				best[j] = noNeighbour
+			}
+			t.search(0, 0, len(t.pos), at, best)
+			for j, found := range best {
+				if found.at >= 0 {
+					found.at = t.index[found.at]
+				}
+				out[int(t.index[at])*k+j] = found.at
+			}
+		}
+	})
+	return out
+}
+
+// treeOf makes the tree of positions, [N*3].
+func treeOf(means []float32) *pointTree {
+	return buildTree(context.Background(), len(means)/3, func(i int) [3]float64 {
+		return [3]float64{float64(means[3*i]), float64(means[3*i+1]), float64(means[3*i+2])}
+	})
 }

@@ -68,8 +68,16 @@ func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
 			return nil, err
 		}
 	}
+	for i := range c.Cameras {
+		if cam := &c.Cameras[i]; cam.Mask != "" {
+			cam.MaskGrow = o.GrowMasks
+		}
+	}
 	return c, nil
 }
+
+// mostGrowth bounds GrowMasks: far more than anybody's outline is off.
+const mostGrowth = 1000
 
 // check refuses values that no option has.
 func check(o scene.LoadOptions, root string) error {
@@ -81,6 +89,9 @@ func check(o scene.LoadOptions, root string) error {
 	case 0, 1, 2, 4, 8:
 	default:
 		return refuse("give 1, 2, 4 or 8, or 0 for auto", "%d is no downscale factor", o.Downscale)
+	}
+	if o.GrowMasks < 0 || o.GrowMasks > mostGrowth {
+		return refuse(fmt.Sprintf("give 0 to %d", mostGrowth), "masks cannot grow by %d pixels", o.GrowMasks)
 	}
 	if o.Format == "" || o.Format == scene.FormatAuto || slices.Contains(scene.Formats, o.Format) {
 		return nil

@@ -102,7 +102,46 @@ func readMaskOf(c *scene.Camera) (*maskFile, error) {
 	if c.Mask == "" {
 		return nil, nil
 	}
-	return ReadMask(c.Mask, c.MaskInverted)
+	m, err := ReadMask(c.Mask, c.MaskInverted)
+	if err == nil && c.MaskGrow > 0 {
+		m.grow(c.MaskGrow)
+	}
+	return m, err
+}
+
+// grow leaves out all pixels, too, that are at most n columns and n rows from one that is left out: along rows first,
+// then along columns.
+func (m *maskFile) grow(n int) {
+	out := make([]bool, max(m.width, m.height))
+	for y := range m.height {
+		m.growLine(y*m.width, 1, n, out[:m.width])
+	}
+	for x := range m.width {
+		m.growLine(x, m.width, n, out[:m.height])
+	}
+}
+
+// growLine grows what is left out of a line of len(out) pixels. out is scratch.
+func (m *maskFile) growLine(first, stride, n int, out []bool) {
+	for k := range out {
+		out[k] = !Counts(m.Words, first+k*stride)
+	}
+	ahead, behind := n+1, n+1 // pixels since one that was left out, from both ends
+	for k := range out {
+		back := len(out) - 1 - k
+		if ahead++; out[k] {
+			ahead = 0
+		}
+		if behind++; out[back] {
+			behind = 0
+		}
+		if at := first + k*stride; ahead <= n {
+			m.Words[at/32] &^= 1 << (at % 32)
+		}
+		if at := first + back*stride; behind <= n {
+			m.Words[at/32] &^= 1 << (at % 32)
+		}
+	}
 }
 
 // picture makes what the camera sees of its decoded photo and mask.

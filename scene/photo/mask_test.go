@@ -254,3 +254,33 @@ func TestDecodeInParallel(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowMask grows what a mask leaves out by so many pixels to all sides, and no further.
+func TestGrowMask(t *testing.T) {
+	dir := t.TempDir()
+	const width, height = 37, 21
+	left := map[[2]int]bool{{0, 0}: true, {18, 9}: true, {20, 9}: true, {36, 20}: true}
+	scenetest.WriteImage(t, filepath.Join(dir, "m.png"), scenetest.Paint(width, height, func(x, y int) [4]uint8 {
+		if left[[2]int{x, y}] {
+			return [4]uint8{0, 0, 0, 255}
+		}
+		return [4]uint8{255, 255, 255, 255}
+	}))
+	for _, n := range []int{0, 1, 4, 100} {
+		m, err := readMaskOf(&scene.Camera{Mask: filepath.Join(dir, "m.png"), MaskGrow: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for y := range height {
+			for x := range width {
+				want := true
+				for p := range left {
+					want = want && max(p[0]-x, x-p[0], p[1]-y, y-p[1]) > n
+				}
+				if got := Counts(m.Words, y*width+x); got != want {
+					t.Errorf("grown by %d, pixel %d, %d counts: %v", n, x, y, got)
+				}
+			}
+		}
+	}
+}

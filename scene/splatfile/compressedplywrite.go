@@ -31,7 +31,7 @@ func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []strin
 	if err := checkVersion(op, path, o.Version); err != nil {
 		return nil, err
 	}
-	m, err := arrange(model, o.tempDir(path), mortonOrder)
+	m, err := arrange(model, o.FolderFor(path), mortonOrder)
 	if err != nil {
 		return nil, writeError(op, path, err, "")
 	}

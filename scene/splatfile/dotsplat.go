@@ -69,7 +69,7 @@ func writeDotSplat(path string, model Source, o WriteOptions) (lost []string, er
 	if err := checkVersion(op, path, o.Version); err != nil {
 		return nil, err
 	}
-	m, err := arrange(model, o.tempDir(path), importanceOrder)
+	m, err := arrange(model, o.FolderFor(path), importanceOrder)
 	if err != nil {
 		return nil, writeError(op, path, err, "")
 	}

@@ -18,7 +18,7 @@ import (
 func FuzzOpen(f *testing.F) {
 	dir := f.TempDir()
 	for _, format := range Formats() {
-		if format.Write == nil {
+		if format.Write == nil || format.Open == nil {
 			continue
 		}
 		path := filepath.Join(dir, "seed"+format.Extensions[0])

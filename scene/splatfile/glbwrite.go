@@ -50,7 +50,7 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 	for i, a := range attributes {
 		widths[i] = a.width()
 	}
-	p := newPlanes(info.N, widths, planesInMemory, o.tempDir(path))
+	p := newPlanes(info.N, widths, planesInMemory, o.FolderFor(path))
 	switch {
 	case info.N == 0:
 		return nil, refuse(errors.New("glTF cannot hold a model without splats"), "write another format")

@@ -18,8 +18,8 @@ import (
 var ErrUnknown = errors.New("it is none of the formats that are known")
 
 // Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of
-// SOG, with meta.json in it, or the OUT of a run of train, whose latest model or checkpoint is opened. Errors are of
-// kind fault.ErrData or ErrTryAgain and say what to do.
+// SOG, with meta.json or lod-meta.json in it, or the OUT of a run of train, whose latest model or checkpoint is opened.
+// Errors are of kind fault.ErrData or ErrTryAgain and say what to do.
 func Open(path string) (Source, error) {
 	path, err := Find(path)
 	if err != nil {
@@ -29,10 +29,14 @@ func Open(path string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := choose(path, head); f != nil {
+	switch f := choose(path, head); {
+	case f == nil:
+		return nil, unknown(path, head)
+	case f.Open == nil:
+		return nil, openFail(path, "name the file that it was converted from", "%s is written, and not read", f.Name)
+	default:
 		return f.Open(path)
 	}
-	return nil, unknown(path, head)
 }
 
 const opOpen = "open model"
@@ -52,8 +56,10 @@ func FindStep(path string, step int) (string, error) {
 		}
 		return path, nil
 	}
-	if file := filepath.Join(path, sogMetaName); isFile(file) {
-		return file, nil
+	for _, name := range []string{sogMetaName, streamedName} {
+		if file := filepath.Join(path, name); isFile(file) {
+			return file, nil
+		}
 	}
 	wanted := func(n int) bool { return step == 0 || n == step }
 	file, at := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"), wanted)
@@ -82,12 +88,15 @@ func Size(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if choose(path, head) == sogFormat {
+	switch choose(path, head) {
+	case sogFormat:
 		s, err := newSOG(path)
 		if err != nil {
 			return 0, err
 		}
 		return s.bytes, s.Close()
+	case streamed:
+		return streamedSize(path)
 	}
 	st, err := os.Stat(path)
 	if err != nil {
@@ -183,7 +192,9 @@ func kindOf(head []byte) string {
 func unknown(path string, head []byte) error {
 	var names []string
 	for _, f := range formats {
-		names = append(names, f.Name)
+		if f.Open != nil {
+			names = append(names, f.Name)
+		}
 	}
 	hint := "name a file of splats: " + strings.Join(names, ", ")
 	switch kind := kindOf(head); kind {

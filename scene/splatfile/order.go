@@ -18,28 +18,35 @@ func readMeans(model Source) ([]float32, error) {
 	return means, err
 }
 
-// mortonOrder sorts the splats of a model along a Z-order curve over the cube of their positions, 21 bits an axis:
-// splats that are near each other in space mostly are in the file. Equal codes keep their order.
+// mortonOrder sorts the splats of a model along a Z-order curve: splats that are near each other in space mostly are in
+// the file.
 func mortonOrder(model Source) ([]uint32, error) {
 	means, err := readMeans(model)
 	if err != nil {
 		return nil, err
 	}
+	return zOrder(len(means)/3, func(i int) []float32 { return means[3*i : 3*i+3] }), nil
+}
+
+// zOrder sorts n positions along a Z-order curve over their box, 21 bits an axis. Equal codes keep their order.
+func zOrder(n int, at func(i int) []float32) []uint32 {
 	b := emptyBox()
-	b.add(means)
-	codes := make([]uint64, len(means)/3)
-	order := make([]uint32, len(codes))
+	for i := range n {
+		b.add(at(i))
+	}
+	codes := make([]uint64, n)
+	order := make([]uint32, n)
 	for i := range codes {
 		order[i] = uint32(i)
-		for axis := range 3 {
+		for axis, x := range at(i) {
 			if span := float64(b.high[axis]) - float64(b.low[axis]); span > 0 {
-				at := (float64(means[3*i+axis]) - float64(b.low[axis])) / span
-				codes[i] |= spread(uint64(min(max(at, 0), 1)*(1<<21-1))) << axis
+				place := (float64(x) - float64(b.low[axis])) / span
+				codes[i] |= spread(uint64(min(max(place, 0), 1)*(1<<21-1))) << axis
 			}
 		}
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(codes[a], codes[b]), cmp.Compare(a, b)) })
-	return order, nil
+	return order
 }
 
 // importanceOrder sorts the splats of a model by opacity times volume, the greatest first. Equal ones keep their order.

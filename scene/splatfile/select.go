@@ -203,29 +203,10 @@ func stride(n int) int { return max(n/sampleSize, 1) }
 // the middle of the scene: about the share of a picture that it fills for a camera in or around the scene. d is the
 // distance from the median position, r0 the median of d.
 func (w *selector) dropSurplus() {
-	var middle [3]float64
-	for k := range middle {
-		var at []float64
-		for i := 0; i < len(w.ids); i += stride(len(w.ids)) {
-			at = append(at, float64(w.means[3*i+k]))
-		}
-		middle[k] = scene.Median(at)
-	}
-	distance2 := func(i int) (d2 float64) {
-		for k := range middle {
-			d := float64(w.means[3*i+k]) - middle[k]
-			d2 += d * d
-		}
-		return d2
-	}
-	var sample []float64
-	for i := 0; i < len(w.ids); i += stride(len(w.ids)) {
-		sample = append(sample, distance2(i))
-	}
-	near := scene.Median(sample)
+	from := reachOf(len(w.ids), w.means)
 	for i := range w.weight {
-		if w.weight[i] /= float32(distance2(i) + near); !(w.weight[i] >= 0) { // all splats in one place
-			w.weight[i] = 0
+		if w.weight[i] /= float32(from.distance2(w.means[3*i:3*i+3]) + from.near); !(w.weight[i] >= 0) {
+			w.weight[i] = 0 // all splats in one place
 		}
 	}
 	sorted := slices.Clone(w.weight)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/geom"
 	"vksplat/scene"
 )
 
@@ -174,7 +175,7 @@ func similarityOf(v [12]float64) (Similarity, error) {
 			}
 		}
 	}
-	s.R = rotationOf(quatOf(s.R))
+	s.R = rotationOf(geom.QuatFromRotation(s.R))
 	return s, s.check()
 }
 
@@ -194,34 +195,6 @@ func Upright(up [3]float64) (Similarity, error) {
 		s.R = [9]float64{1, 0, 0, 0, -1, 0, 0, 0, -1} // half a turn about x
 	}
 	return s, nil
-}
-
-// quatOf returns the quaternion w, x, y, z of a rotation: the largest of four expressions, so that nothing is divided
-// by little.
-func quatOf(r [9]float64) [4]float64 {
-	trace := r[0] + r[4] + r[8]
-	best, at := trace, 0
-	for i := range 3 {
-		if r[4*i] > best {
-			best, at = r[4*i], i+1
-		}
-	}
-	var q [4]float64
-	if at == 0 {
-		q = [4]float64{1 + trace, r[7] - r[5], r[2] - r[6], r[3] - r[1]}
-	} else {
-		i := at - 1
-		j, k := (i+1)%3, (i+2)%3
-		q[0] = r[3*k+j] - r[3*j+k]
-		q[1+i] = 1 + r[4*i] - r[4*j] - r[4*k]
-		q[1+j] = r[3*i+j] + r[3*j+i]
-		q[1+k] = r[3*i+k] + r[3*k+i]
-	}
-	length := math.Sqrt(q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3])
-	for i := range q {
-		q[i] /= length
-	}
-	return q
 }
 
 // rotationOf returns the matrix of a quaternion of any length above 0.
@@ -244,7 +217,7 @@ type mover struct {
 }
 
 func newMover(s Similarity) *mover {
-	m := &mover{Similarity: s, turns: s.R != Unmoved().R, quat: quatOf(s.R)}
+	m := &mover{Similarity: s, turns: s.R != Unmoved().R, quat: geom.QuatFromRotation(s.R)}
 	if m.turns {
 		m.bands = rotateBands(s.R)
 	}

@@ -206,14 +206,6 @@ func TestSOGFolderLinks(t *testing.T) {
 		fault.Hint(err) != "check the spelling of the path" {
 		t.Errorf("no folder: %v", err)
 	}
-	streamed := filepath.Join(dir, "lod-meta.json")
-	if err := os.WriteFile(streamed, []byte(`{"lodLevels":2,"filenames":["0_0/meta.json"],"tree":{}}`),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openSOG(streamed); !errors.Is(err, errSogStreamed) || !strings.Contains(fault.Hint(err), "folders") {
-		t.Errorf("streamed SOG: %v", err)
-	}
 }
 
 // Version 1: ranges in the place of codebooks, logits in alpha, the degree by the width of the palette.

@@ -92,8 +92,6 @@ func parseSogMeta(text []byte) (*sogMeta, error) {
 	return m, nil
 }
 
-var errSogStreamed = errors.New("it lists the parts of a model, each with a meta.json of its own")
-
 // checkCount checks the version, the number of splats and the box of the means.
 func (m *sogMeta) checkCount() error {
 	if m.Version != 1 && m.Version != 2 {

@@ -59,8 +59,6 @@ const (
 func (s *sogSource) fail(err error) error {
 	hint := hintSOG
 	switch {
-	case errors.Is(err, errSogStreamed):
-		hint = "name the meta.json of one of the folders that it lists"
 	case errors.Is(err, fs.ErrNotExist):
 		hint = hintSOGFile
 	}
@@ -161,9 +159,6 @@ func (s *sogSource) readMeta(name string, total int64) error {
 	text, err := s.readFile(name, maxSogMeta)
 	if err != nil {
 		return err
-	}
-	if strings.Contains(string(text), `"lodLevels"`) && strings.Contains(string(text), `"filenames"`) {
-		return errSogStreamed
 	}
 	if s.meta, err = parseSogMeta(text); err != nil {
 		return err

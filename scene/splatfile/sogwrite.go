@@ -116,18 +116,24 @@ func Outputs(path string) []string {
 
 // survey finds the order of the splats, the codebooks and the palette.
 func (w *sogWriter) survey(model Source, o WriteOptions) error {
-	order, err := mortonOrder(model)
-	if err != nil {
-		return err
-	}
-	w.place = make([]uint32, len(order))
-	for pixel, id := range order {
-		w.place[id] = uint32(pixel)
+	w.place = make([]uint32, w.info.N)
+	if o.inOrder {
+		for i := range w.place {
+			w.place[i] = uint32(i)
+		}
+	} else {
+		order, err := mortonOrder(model)
+		if err != nil {
+			return err
+		}
+		for pixel, id := range order {
+			w.place[id] = uint32(pixel)
+		}
 	}
 	means := emptyBox()
 	scales, colours := newHistogram(), newHistogram()
 	sample := newSample(w.info)
-	err = eachWritable(model, func(first int, piece *scene.Splats) error {
+	err := eachWritable(model, func(first int, piece *scene.Splats) error {
 		means.add(piece.Means)
 		scales.add(piece.LogScales...)
 		for i, width := 0, 3*piece.K(); i < len(piece.SH); i += width {

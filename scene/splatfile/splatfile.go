@@ -51,7 +51,10 @@ type WriteOptions struct {
 	Version    int    // of the format; 0 is the one that most readers know
 	Iterations int    // of the search for a palette of spherical harmonics; 0 is the format's own
 	Generator  string // program and version, for formats that name it
+	Levels     int    // of detail, of formats that have several; 0 is StreamedLevels
 	TempDir    string // for what does not fit memory; "" is the folder of the file that is written
+
+	inOrder bool // the splats of a SOG stay in the order of the model
 }
 
 // Format is a kind of file.
@@ -63,7 +66,7 @@ type Format struct {
 	// headBytes bytes.
 	Detect func(head []byte) bool
 	// Open reads the header. Errors are *fault.Error of kind fault.ErrData that name the file and what to do; nothing
-	// is allocated for a size that the file only claims.
+	// is allocated for a size that the file only claims. nil: the format is only written.
 	Open func(path string) (Source, error)
 	// Write replaces the file as a whole (atomicfile.Write) and says what the format could not keep, a sentence each;
 	// nil: the format is only read.
@@ -81,7 +84,9 @@ var formats = []*Format{
 	ksplat,
 	spz,
 	glb,
+	streamed,
 	sogFormat,
+	usdFormat,
 	checkpoint,
 }
 

@@ -26,7 +26,7 @@ func TestSplatTransform(t *testing.T) {
 			append([]string{"--quiet", "--overwrite"}, args...)...)
 	}
 	for name, test := range map[string]func(*testing.T, converter){"packed": packedByConverter,
-		"spz and glb": spzByConverter, "sog": sogByConverter} {
+		"spz and glb": spzByConverter, "sog": sogByConverter, "streamed": streamedByConverter} {
 		t.Run(name, func(t *testing.T) { test(t, convert) })
 	}
 }

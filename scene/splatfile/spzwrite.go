@@ -55,7 +55,7 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 		return nil, writeError(op, path, err,
 			"move the model nearer to the origin of its coordinates, or leave out far splats")
 	}
-	p := newPlanes(head.n, head.widths(), planesInMemory, o.tempDir(path))
+	p := newPlanes(head.n, head.widths(), planesInMemory, o.FolderFor(path))
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	cut, err := packModel(model, head.bits, p)
 	if err == nil {

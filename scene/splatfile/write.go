@@ -53,8 +53,8 @@ func versionsText(versions []int) string {
 	return wording.Or(words)
 }
 
-// tempDir is the folder for what does not fit memory while path is written.
-func (o WriteOptions) tempDir(path string) string {
+// FolderFor is the folder for what does not fit memory while path is written.
+func (o WriteOptions) FolderFor(path string) string {
 	if o.TempDir != "" {
 		return o.TempDir
 	}

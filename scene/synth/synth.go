@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -28,7 +29,8 @@ type Options struct {
 	Offset        [3]float64 // where the middle of the scene lies in the capture's frame
 	City          bool       // a city that is flown over, in place of things on a table that are walked around
 	// share of the points that stand right in front of a camera, as wrong matches of photos do; 0 to 1
-	Wrong float64
+	Wrong   float64
+	Passers bool // people walk through a third of the photos, see HasPassers; not in a city
 }
 
 // Bounds on what Write makes: far above any use, below what would fill a
@@ -64,6 +66,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("make capture: %d points, want %d to %d", o.Points, MinPoints, MaxPoints)
 	case !(o.Wrong >= 0 && o.Wrong <= 1):
 		return o, fmt.Errorf("make capture: a share of %v wrong points, want 0 to 1", o.Wrong)
+	case o.City && o.Passers:
+		return o, errors.New("make capture: nobody walks through a city that is flown over")
 	case !(o.Scale > 0) || !scene.Finite64(o.Scale):
 		return o, fmt.Errorf("make capture: scale %v is not positive", o.Scale)
 	}
@@ -159,7 +163,7 @@ func (s *Capture) Photo(i, shrink int) *image.RGBA {
 	c, k := s.views[i], float64(shrink)
 	c.Width, c.Height = (c.Width+shrink-1)/shrink, (c.Height+shrink-1)/shrink
 	c.Fx, c.Fy, c.Cx, c.Cy = c.Fx/k, c.Fy/k, c.Cx/k, c.Cy/k
-	return s.world.photo(&c)
+	return s.passed(i).photo(&c)
 }
 
 // Points returns the sparse cloud in the capture's frame. Point i was seen by camera i modulo their number.

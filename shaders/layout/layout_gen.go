@@ -54,6 +54,15 @@ const (
 	WhiteBalance      = 1
 	Vignetting        = 9
 
+	// Bins of an ErrorHistory, equally wide in the root of the error; and one pixel of so many by so many is counted in a
+	// step.
+	ErrorBins   = 1024
+	ErrorStride = 4
+	// What remains of a history from one step to the next.
+	ErrorDecay = 0.95
+	// Words of a tile that say which of its TILE_PIXELS count, a bit each.
+	CountWords = 8
+
 	// Camera models.
 	CameraPinhole = 0
 	CameraFisheye = 1
@@ -143,6 +152,7 @@ const (
 	DrawWeight     = 4
 	DrawSource     = 6
 	DrawRounding   = 8
+	DrawRobust     = 10
 	// Rounds of an MCMC refinement.
 	RoundRelocate = 0
 	RoundGrow     = 1
@@ -200,6 +210,15 @@ type Correction struct {
 	Own    [24]float32 // as in Appearance, of mean zero over all photos, and of the whole camera
 	Gain   float32     // 2^exposure
 	Colour [9]float32  // of white balance: on (r, g, b), column by column
+}
+
+// ErrorHistory is GLSL's ErrorHistory, 4100 bytes; in find_outliers, track_errors.
+//
+// How far pictures are from their photos: a histogram of the mean absolute difference of a pixel's channels, in which
+// each step counts ERROR_DECAY times as much as the next.
+type ErrorHistory struct {
+	Bins      [1024]float32
+	Threshold float32 // share robust_percentile of the errors is below it; 0: not known, or all are
 }
 
 // MapRows is GLSL's MapRows, 8 bytes; in lpips_conv, lpips_distance, lpips_input, lpips_pool.
@@ -261,7 +280,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 300 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, emit_isects, find_appearance, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -279,6 +298,8 @@ type StepParams struct {
 	WhiteBalance uint32
 	// learn how each camera darkens its photos away from the centre
 	Vignetting uint32
+	// with robust, share X of the pixels, those that differ least, counts; and so do pixels among such
+	RobustPercentile float32
 	// give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)
 	RevisedOpacity uint32
 	// grow splats whose mean 2D gradient is above X; in units of half the image
@@ -327,6 +348,7 @@ type StepParams struct {
 	LrVignetting    float32
 	AppearanceBeta1 float32 // Adam's, of a photo
 	AppearanceBeta2 float32
+	RobustKeep      float32 // share of the pixels left out that count anyway
 	// Strategies.
 	PruneScale    float32 // largest scale above which a splat is pruned, world units; 0: never
 	ResetLogit    float32 // ceiling of logit opacities after a reset
@@ -363,7 +385,7 @@ type TilePairs struct {
 	VisitsBwd uint32
 }
 
-// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, emit_isects, find_appearance, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -405,6 +427,9 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Own)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Gain)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Colour)-100]
+	_ = [1]struct{}{}[unsafe.Sizeof(ErrorHistory{})-4100]
+	_ = [1]struct{}{}[unsafe.Offsetof(ErrorHistory{}.Bins)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(ErrorHistory{}.Threshold)-4096]
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
@@ -440,7 +465,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-300]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-308]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -449,47 +474,49 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Exposure)-124]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.WhiteBalance)-128]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Vignetting)-132]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-136]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-140]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-148]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-152]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Huber)-156]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-160]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-164]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-168]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-172]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.VignettingReg)-176]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-180]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-184]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-188]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-192]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-196]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-200]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-204]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-212]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoOffset)-216]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-220]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrAppearance)-224]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrVignetting)-228]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta1)-232]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta2)-236]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-240]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-244]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-248]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-268]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-272]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-276]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-280]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-284]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-288]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-292]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-296]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RobustPercentile)-136]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-140]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-144]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-148]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-152]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-156]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Huber)-160]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-168]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-172]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-176]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.VignettingReg)-180]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-184]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-188]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-196]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-200]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoOffset)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrAppearance)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrVignetting)-232]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta1)-236]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta2)-240]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RobustKeep)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-272]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-276]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-280]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-284]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-288]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-292]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-296]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-300]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-304]
 	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]

@@ -54,6 +54,15 @@ const uint APPEARANCE_NUMBERS = 24u;
 const uint WHITE_BALANCE = 1u;
 const uint VIGNETTING = 9u;
 
+// Bins of an ErrorHistory, equally wide in the root of the error; and one pixel of so many by so many is counted in a
+// step.
+const uint ERROR_BINS = 1024u;
+const uint ERROR_STRIDE = 4u;
+// What remains of a history from one step to the next.
+const float ERROR_DECAY = 0.95;
+// Words of a tile that say which of its TILE_PIXELS count, a bit each.
+const uint COUNT_WORDS = 8u;
+
 // Camera models.
 const uint CAMERA_PINHOLE = 0u;
 const uint CAMERA_FISHEYE = 1u;
@@ -143,6 +152,7 @@ const uint DRAW_BACKGROUND = 3u;
 const uint DRAW_WEIGHT = 4u;
 const uint DRAW_SOURCE = 6u;
 const uint DRAW_ROUNDING = 8u;
+const uint DRAW_ROBUST = 10u;
 // Rounds of an MCMC refinement.
 const uint ROUND_RELOCATE = 0u;
 const uint ROUND_GROW = 1u;

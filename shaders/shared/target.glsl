@@ -73,7 +73,7 @@ float target_alpha(ivec2 p, uint pixel) {
 
 // A pixel counts where all of its texels do: what a mask leaves out must not shine through, and the number of pixels
 // that count stays whole.
-bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
+bool photo_counts(ivec2 p, uint pixel, uint n_pixels) {
     if (!MASKED || (params[0].photo_flags & PHOTO_MASKED) == 0u) return true;
     if (full_size()) return texel_counts(pixel, n_pixels);
     uint first = first_texel(p), width = params[0].photo_width, side = 1u << params[0].level;

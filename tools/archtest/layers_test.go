@@ -46,8 +46,11 @@ var layers = []layer{
 		"dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 
 	{"scene/blocks", []string{"internal/*", "scene", "scene/colmap"}, "blocks are parts of a capture", true},
+	{"scene/decimate", []string{"internal/*", "scene", "scene/initial"}, "it knows splats in memory, and no file",
+		true},
+	{"scene/usd", nil, "it writes one format, whatever the scene holds", true},
 	{"scene/splatfile", []string{"internal/*", "scene", "scene/ply", "scene/photo", "scene/initial",
-		"scene/safetensors", "shaders/layout"},
+		"scene/decimate", "scene/safetensors", "scene/usd", "shaders/layout"},
 		"a model file is splats and what comments say; a SOG holds pictures", true},
 	{"scene/load/loadtest", []string{"internal/*", "scene", "scene/colmap", "scene/load"},
 		"tests that load captures use it", true},

@@ -31,7 +31,7 @@ type options struct {
 	noise                 int
 	quality               int
 	seed                  uint64
-	city                  bool
+	city, passers         bool
 	out                   string
 }
 
@@ -47,6 +47,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the cameras, the points and the noise")
 	flag.BoolVar(&o.city, "city", false,
 		"a city that is flown over, in place of the scene of the demo; its model has no tracks")
+	flag.BoolVar(&o.passers, "passers", false, "people walk through a third of the photos, none of every eighth")
 	flag.StringVar(&o.out, "out", "", "folder to write to")
 	flag.Parse()
 	if err := o.write(); err != nil {
@@ -75,7 +76,7 @@ func (o *options) write() error {
 		return err
 	}
 	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points,
-		Seed: o.seed, City: o.city})
+		Seed: o.seed, City: o.city, Passers: o.passers})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import { stateOf } from './runs.js';
 
 const formats = [['.spz', 'SPZ, small, for the web'], ['.sog', 'SOG, smallest, for the web'],
     ['.html', 'a web page that works offline'], ['.ply', 'PLY, nothing is lost'], ['.compressed.ply', 'compressed PLY'],
-    ['.splat', '.splat'], ['.glb', 'GLB (glTF)']];
+    ['.splat', '.splat'], ['.glb', 'GLB (glTF)'], ['.usdz', 'USDZ (OpenUSD)']];
 const amounts = [[0, 'all splats'], [2000000, '2 M splats'], [1000000, '1 M splats'], [500000, '500 k splats'],
     [200000, '200 k splats']];
 const flights = [['ellipse', 'around the scene'], ['orbit', 'in a circle'], ['spiral', 'in a spiral'],

@@ -23,6 +23,7 @@ type Source struct {
 	Model       int    `json:"model"` // of COLMAP's; -1: any
 	Masks       string `json:"masks"`
 	InvertMasks bool   `json:"invert_masks"`
+	GrowMasks   int    `json:"grow_masks,omitempty"`
 	UndoApplied bool   `json:"undo_applied_transform"`
 }
 
@@ -30,7 +31,7 @@ type Source struct {
 func SourceOf(path string, l *Options) Source {
 	return Source{Scene: output.Absolute(path), Format: l.Format, Images: l.Images, Downscale: int(l.Downscale),
 		FullPhotos: l.Full, Model: int(l.Model), Masks: l.Masks,
-		InvertMasks: l.Inverted, UndoApplied: l.Undo}
+		InvertMasks: l.Inverted, GrowMasks: l.GrowMasks, UndoApplied: l.Undo}
 }
 
 // Record is the content of captureFile.
@@ -103,6 +104,7 @@ func (rec *Source) Options(load *Options, given func(flag string) bool) {
 		"full-photos": func() { load.Full = rec.FullPhotos }, "model": func() { load.Model = modelFlag(rec.Model) },
 		"masks":                  func() { load.Masks = rec.Masks },
 		"invert-masks":           func() { load.Inverted = rec.InvertMasks },
+		"grow-masks":             func() { load.GrowMasks = rec.GrowMasks },
 		"undo-applied-transform": func() { load.Undo = rec.UndoApplied },
 	} {
 		if !given(flag) {

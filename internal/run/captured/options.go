@@ -18,12 +18,14 @@ type Options struct {
 	Format    string
 	Masks     string
 	Inverted  bool // masks
+	GrowMasks int  // pixels
 	Undo      bool // applied_transform
 }
 
 func (f Options) Options() scene.LoadOptions {
 	return scene.LoadOptions{Images: f.Images, Downscale: int(f.Downscale), FullPhotos: f.Full, Model: int(f.Model),
-		Strict: f.Strict, Format: f.Format, Masks: f.Masks, InvertMasks: f.Inverted, UndoAppliedTransform: f.Undo}
+		Strict: f.Strict, Format: f.Format, Masks: f.Masks, InvertMasks: f.Inverted, GrowMasks: f.GrowMasks,
+		UndoAppliedTransform: f.Undo}
 }
 
 // modelFlag is the number of a COLMAP model, or scene.AnyModel unless it is given.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"vksplat/internal/cli"
@@ -37,13 +38,15 @@ type Options struct {
 	Sphere  string
 	Opacity float64
 	Most    int
-	Outlier float64
-	Edits   string // file of an edit of the viewer
-	Move    string
-	Orient  string
-	Cameras string
-	Replace bool // OUT
-	Write   splatfile.WriteOptions
+	// a number of splats, or per cent of them; "": none is merged
+	Decimate string
+	Outlier  float64
+	Edits    string // file of an edit of the viewer
+	Move     string
+	Orient   string
+	Cameras  string
+	Replace  bool // OUT
+	Write    splatfile.WriteOptions
 }
 
 // Name is the command's.
@@ -123,6 +126,9 @@ func (o *Options) check(f *splatfile.Format) error {
 		return fault.Usagef("give a number as in 4", "%s: %g deviations", fault.Named("prune-outliers"), o.Outlier)
 	case o.Most < 0:
 		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.Most)
+	case o.Decimate != "" && decimated(o.Decimate, 100) == 0:
+		return fault.Usagef("give a number of splats as in 500000, or a share as in 25%", "%s: %q",
+			fault.Named("decimate"), o.Decimate)
 	case o.Orient != "" && o.Orient != "up":
 		return fault.Usagef("as in: "+fault.Setting("orient")+" up", "%s: %q is not known", fault.Named("orient"),
 			o.Orient)
@@ -135,9 +141,15 @@ func (o *Options) check(f *splatfile.Format) error {
 	case o.Write.Version != 0 && f.Name != "spz":
 		return fault.Usagef("leave it out, or name OUT as in model.spz", "%s: what is written is %s",
 			fault.Named("spz-version"), f.Name)
-	case o.Write.Iterations != 0 && f.Name != "sog":
+	case o.Write.Iterations != 0 && f.Name != "sog" && f.Name != "streamed-sog":
 		return fault.Usagef("leave it out, or name OUT as in model.sog", "%s: what is written is %s",
 			fault.Named("sog-iterations"), f.Name)
+	case o.Write.Levels != 0 && f.Name != "streamed-sog":
+		return fault.Usagef("leave it out, or name OUT as in city/lod-meta.json", "%s: what is written is %s",
+			fault.Named("lod"), f.Name)
+	case o.Write.Levels < 0 || o.Write.Levels > splatfile.MostStreamedLevels:
+		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", splatfile.MostStreamedLevels), "%s: %d levels",
+			fault.Named("lod"), o.Write.Levels)
 	case o.Write.Iterations < 0:
 		return fault.Usagef("give a number from 1 up", "%s: %d", fault.Named("sog-iterations"), o.Write.Iterations)
 	case o.Write.TempDir != "" && !output.IsFolder(o.Write.TempDir):
@@ -287,6 +299,20 @@ func (o *Options) edits(model splatfile.Source, selection *splatfile.Selection) 
 	return up, nil
 }
 
+// decimated is how many of n splats are to be left, at least 1; 0 for all, and for words that say no number.
+func decimated(words string, n int) int {
+	if share, ok := strings.CutSuffix(words, "%"); ok {
+		if x, err := strconv.ParseFloat(share, 64); err == nil && x > 0 && x <= 100 {
+			return max(1, int(x/100*float64(n)))
+		}
+		return 0
+	}
+	if x, err := strconv.Atoi(words); err == nil && x > 0 {
+		return x
+	}
+	return 0
+}
+
 // changeModel selects and moves the splats of a model and writes it. up is what turns it upright, nil where it stays.
 func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source,
 	selection splatfile.Selection, up *splatfile.Similarity, moves splatfile.Similarity) error {
@@ -299,6 +325,14 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"),
 			Hint: "the file may be empty or damaged, or the settings leave nothing: see what " +
 				fault.Command("info --bounds") + " says of the positions"}
+	}
+	if n := decimated(o.Decimate, model.Info().N); n > 0 && n < model.Info().N {
+		merged, err := splatfile.Decimate(model, n, o.Write.FolderFor(o.Out))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = merged.Close() }() // what it held is written, or has failed
+		model = merged
 	}
 	if up != nil {
 		model = splatfile.Move(model, *up, "y")

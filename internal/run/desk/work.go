@@ -199,7 +199,7 @@ func (d *desk) sceneOf(footage, name string) (string, error) {
 const pageFormat = ".html"
 
 // exportFormats are what the page offers, by the ends of names.
-var exportFormats = []string{".ply", ".compressed.ply", ".spz", ".sog", ".splat", ".glb", pageFormat}
+var exportFormats = []string{".ply", ".compressed.ply", ".spz", ".sog", ".splat", ".glb", ".usdz", pageFormat}
 
 // exportRequest asks for a file of a run's newest model, and what is changed on the way.
 type exportRequest struct {

@@ -306,6 +306,7 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"test-every", fault.Setting("eval"), o.Eval},
 		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
 		{"invert-masks", "masks, and none is found", masked},
+		{"grow-masks", "masks, and none is found", masked},
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
 		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},

@@ -1,0 +1,214 @@
+package splatfile
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/ply"
+)
+
+// smallStreamed writes a model with small leaves, so that there are many.
+func smallStreamed(t *testing.T, path string, m *scene.Splats, levels int) *streamedMeta {
+	t.Helper()
+	s := &streamer{most: 500, least: 50, side: 2}
+	lost, err := s.run(path, Memory(m, ply.Meta{Antialiased: true, Comments: []string{"hello"}}),
+		WriteOptions{Levels: levels})
+	if err != nil || len(lost) != 1 {
+		t.Fatal(err, lost)
+	}
+	meta, err := readStreamed(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return meta
+}
+
+// streamedLeaves lists the leaves of a tree, and wants every box to be that of what is in it.
+func streamedLeaves(t *testing.T, n *streamedNode) []*streamedNode {
+	if len(n.Children) == 0 {
+		return []*streamedNode{n}
+	}
+	box, list := emptyBound(), []*streamedNode{}
+	for _, child := range n.Children {
+		list = append(list, streamedLeaves(t, child)...)
+		box.take(child.Bound)
+	}
+	if len(n.Children) != 2 || len(n.Runs) != 0 || box != n.Bound {
+		t.Errorf("a node has %d children, %d runs, %v, and what is in it %v", len(n.Children), len(n.Runs), n.Bound,
+			box)
+	}
+	return list
+}
+
+// TestStreamed wants every splat of every level in one leaf, in whose box it lies, and the finest level to be the
+// model.
+func TestStreamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), streamedName)
+	m := model(6000, 1)
+	meta := smallStreamed(t, path, m, 3)
+	if !slices.Equal(meta.Counts, []int{6000, 3000, 1500}) || meta.Count != 10500 || meta.Levels != 3 {
+		t.Errorf("%+v", meta)
+	}
+	leaves := streamedLeaves(t, meta.Tree)
+	if len(leaves) < 20 || len(meta.Files) < 15 {
+		t.Errorf("%d leaves, %d folders", len(leaves), len(meta.Files))
+	}
+	folders := make([]*scene.Splats, len(meta.Files))
+	for i, name := range meta.Files {
+		folders[i], _ = readModel(t, sogFormat, filepath.Join(filepath.Dir(path), name))
+	}
+	used, counts := make([]int, len(folders)), make([]int, 3)
+	for _, leaf := range leaves {
+		all := 0
+		for level, run := range leaf.Runs {
+			number, err := strconv.Atoi(level)
+			if err != nil || !strings.HasPrefix(meta.Files[run.File], level+"_") || run.Offset != used[run.File] {
+				t.Fatalf("level %s, %+v after %d in %s", level, run, used[run.File], meta.Files[run.File])
+			}
+			used[run.File] += run.Count
+			counts[number] += run.Count
+			all += run.Count
+			part := folders[run.File].Slice(run.Offset, run.Offset+run.Count)
+			for i, x := range part.Means {
+				if k := i % 3; x < leaf.Bound.Low[k]-1e-3 || x > leaf.Bound.High[k]+1e-3 {
+					t.Fatalf("a splat at %v of a leaf with the box %v", part.Means[i-k:i-k+3], leaf.Bound)
+				}
+			}
+		}
+		if all > 500 {
+			t.Errorf("a leaf of %d splats", all)
+		}
+	}
+	for i, n := range used {
+		if n != folders[i].N || n > 1000 {
+			t.Errorf("%s has %d splats, %d are in leaves", meta.Files[i], folders[i].N, n)
+		}
+	}
+	if !slices.Equal(counts, meta.Counts) {
+		t.Errorf("%v splats are in leaves", counts)
+	}
+	got, info := readModel(t, streamed, path)
+	if info.Format != streamedFormat || !info.Meta.Antialiased {
+		t.Errorf("%+v", info)
+	}
+	compare(t, streamedFormat, got, m, quantisation[streamedFormat])
+	if size, err := Size(filepath.Dir(path)); err != nil || size < 50_000 {
+		t.Errorf("%d bytes, %v", size, err)
+	}
+}
+
+// TestStreamedAgain wants an earlier model to be replaced with all its folders, and nothing else in the folder.
+func TestStreamedAgain(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, streamedName)
+	before := smallStreamed(t, path, model(3000, 0), 3)
+	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after := smallStreamed(t, path, model(700, 0), 2)
+	if len(after.Files) >= len(before.Files) {
+		t.Fatal("nothing is tested")
+	}
+	want := []string{streamedName, "mine.txt"}
+	for _, name := range after.Files {
+		want = append(want, filepath.Dir(name))
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the folder has %v, want %v", got, want)
+	}
+}
+
+// TestStreamedFew wants as many levels as there are splats to halve.
+func TestStreamedFew(t *testing.T) {
+	if meta := smallStreamed(t, filepath.Join(t.TempDir(), streamedName), model(3, 0), 9); !slices.Equal(meta.Counts,
+		[]int{3, 2, 1}) {
+		t.Errorf("%v", meta.Counts)
+	}
+}
+
+// TestStreamedHostile wants errors that name the file, whatever lod-meta.json says.
+func TestStreamedHostile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, streamedName)
+	smallStreamed(t, path, model(100, 0), 1)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(m map[string]any){
+		"a name that leads out":  func(m map[string]any) { m["filenames"] = []string{"../0_0/meta.json"} },
+		"a name from the root":   func(m map[string]any) { m["filenames"] = []string{"/0_0/meta.json"} },
+		"an environment outside": func(m map[string]any) { m["environment"] = "../env/meta.json" },
+		"no files":               func(m map[string]any) { m["filenames"] = []string{} },
+		"no tree":                func(m map[string]any) { m["tree"] = nil },
+		"a later version":        func(m map[string]any) { m["version"] = 2 },
+		"a child that is null":   func(m map[string]any) { m["tree"] = map[string]any{"children": []any{nil}} },
+		"a file that is none":    func(m map[string]any) { m["filenames"] = []string{"9_9/meta.json"} },
+		"itself":                 func(m map[string]any) { m["filenames"] = []string{streamedName} },
+		"a number of a file": func(m map[string]any) {
+			m["tree"] = map[string]any{"lods": map[string]any{"0": map[string]any{"file": 7, "count": 1}}}
+		},
+		"no finest level": func(m map[string]any) {
+			m["tree"] = map[string]any{"lods": map[string]any{"1": map[string]any{"file": 0, "count": 1}}}
+		},
+	} {
+		var m map[string]any
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		change(m)
+		bad, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(path)
+		if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), dir) || fault.Hint(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// streamedByConverter lets splat-transform read what is written here, and reads what it writes.
+func streamedByConverter(t *testing.T, convert converter) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mine", streamedName)
+	if err := os.Mkdir(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	smallStreamed(t, path, shinySplats(2000, 3), 2)
+	got, _ := readModel(t, streamed, path)
+	file := filepath.Join(dir, "finest.ply")
+	convert(t, path, "--select-lod", "0", file)
+	want, _, err := ply.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeModel(t, got, want)
+
+	theirs := filepath.Join(dir, "theirs", streamedName)
+	convert(t, "--gpu", "cpu", file, "--tag-lod", "0", theirs)
+	again, info := readModel(t, streamed, theirs)
+	if info.Format != streamedFormat || again.N != want.N {
+		t.Errorf("%+v", info)
+	}
+}

@@ -1,0 +1,150 @@
+package splatfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vksplat/internal/strictjson"
+)
+
+const (
+	opReadStreamed   = "read streamed sog"
+	hintStreamed     = "the model may be cut short: copy or export it again, with all folders that it names"
+	streamedMaxJSON  = 256 << 20 // bytes of lod-meta.json; a leaf takes some 300
+	streamedMaxFiles = 1 << 16
+)
+
+// isStreamed knows lod-meta.json by its first words, which other writers put into another order.
+func isStreamed(head []byte) bool {
+	text := bytes.TrimSpace(head)
+	return bytes.HasPrefix(text, []byte("{")) && (bytes.Contains(text, []byte(`"lodLevels"`)) ||
+		bytes.Contains(text, []byte(`"filenames"`)) && bytes.Contains(text, []byte(`"tree"`)))
+}
+
+// streamedSource is the finest level and what is always drawn, folder after folder.
+type streamedSource struct {
+	merged
+	folders []Source
+}
+
+func (s *streamedSource) Close() (err error) {
+	for _, folder := range s.folders {
+		err = errors.Join(err, folder.Close())
+	}
+	return err
+}
+
+// readStreamed reads and checks lod-meta.json.
+func readStreamed(path string) (*streamedMeta, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	text, err := io.ReadAll(io.LimitReader(f, streamedMaxJSON+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > streamedMaxJSON:
+		return nil, fmt.Errorf("more than %d bytes of JSON", streamedMaxJSON)
+	}
+	m := &streamedMeta{}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, strictjson.JSONError(err)
+	}
+	switch {
+	case m.Version > 1:
+		return nil, fmt.Errorf("it is of version %d, known is 1", m.Version)
+	case m.Tree == nil || len(m.Files) == 0:
+		return nil, errors.New("it names no tree or no files")
+	case len(m.Files) > streamedMaxFiles:
+		return nil, fmt.Errorf("%d files, the limit is %d", len(m.Files), streamedMaxFiles)
+	}
+	for _, name := range append(slices.Clone(m.Files), m.Environment) {
+		if name != "" && !filepath.IsLocal(filepath.FromSlash(name)) {
+			return nil, fmt.Errorf("the name %q leads out of the folder", name)
+		}
+	}
+	return m, nil
+}
+
+// finest marks the files of the finest level below a node.
+func (n *streamedNode) finest(used []bool) error {
+	if run, ok := n.Runs["0"]; ok {
+		if run.File < 0 || run.File >= len(used) {
+			return fmt.Errorf("a leaf names file %d of %d", run.File, len(used))
+		}
+		used[run.File] = true
+	}
+	for _, child := range n.Children {
+		if child == nil {
+			return errors.New("a node of the tree is null")
+		}
+		if err := child.finest(used); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openStreamed(path string) (Source, error) {
+	fail := func(err error) error { return readError(opReadStreamed, path, err, hintStreamed) }
+	m, err := readStreamed(path)
+	if err != nil {
+		return nil, fail(err)
+	}
+	used := make([]bool, len(m.Files))
+	if err := m.Tree.finest(used); err != nil {
+		return nil, fail(err)
+	}
+	s := &streamedSource{}
+	for i, name := range append(slices.Clone(m.Files), m.Environment) {
+		if name == "" || i < len(used) && !used[i] {
+			continue
+		}
+		folder, err := openSOG(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.folders = append(s.folders, folder)
+	}
+	if len(s.folders) == 0 {
+		return nil, fail(errors.New("no leaf has splats of the finest level"))
+	}
+	all, err := Merge(s.folders)
+	if err != nil {
+		return nil, errors.Join(fail(err), s.Close())
+	}
+	s.merged = *all.(*merged)
+	s.info.Format = streamedFormat
+	return s, nil
+}
+
+// streamedSize is how many bytes the files of all levels take.
+func streamedSize(path string) (sum int64, err error) {
+	m, err := readStreamed(path)
+	if err != nil {
+		return 0, readError(opReadStreamed, path, err, hintStreamed)
+	}
+	for _, name := range append(slices.Clone(m.Files), m.Environment) {
+		if name == "" {
+			continue
+		}
+		bytes, err := Size(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
+		if err != nil {
+			return 0, err
+		}
+		sum += bytes
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0, readError(opReadStreamed, path, err, "")
+	}
+	return sum + st.Size(), nil
+}
