@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,14 +248,15 @@ func TestNotNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 1, time.Second)
 		from := time.Now()
-		taken := true
-		s.slots.ready = func() (func(), bool) { return func() { taken = false }, !taken }
+		var taken atomic.Bool
+		taken.Store(true)
+		s.slots.ready = func() (func(), bool) { return func() {}, !taken.Load() }
 		s.slots.rest(10 * time.Second)
 		s.add("class 1", 3, 3)
 		s.run(many(), func(began []string) bool {
 			switch since := time.Since(from); {
 			case since > 20*time.Second && len(began) == 0:
-				taken = false
+				taken.Store(false)
 			case len(began) > 0 && since < 20*time.Second:
 				t.Errorf("begun after %v", since)
 			case len(began) == 1:

@@ -225,7 +225,8 @@ func (w *worker) backlog(ctx context.Context, queues []string) ([]int, error) {
 	}
 	var denied *serviceerror.PermissionDenied
 	var unknown *serviceerror.Unimplemented
-	if errors.As(errs[at], &unknown) || errors.As(errs[at], &denied) { // of others' cluster; or the pass was revoked
+	// of somebody else's cluster; or the pass was revoked
+	if errors.As(errs[at], &unknown) || errors.As(errs[at], &denied) {
 		w.hear(errs[at])
 		return nil, errBlind
 	}

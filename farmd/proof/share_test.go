@@ -98,8 +98,8 @@ func TestFairClasses(t *testing.T) {
 func TestSteer(t *testing.T) {
 	f := newTeam(t)
 	anna := f.pass("--role", "submit", "--name", "anna")
-	document := f.write("steered", trainings(2,
-		2000)+"[[task]]\nkind = \"demo\"\nid = \"film\"\nimages = 3\nsize = [16, 16]\n"+
+	document := f.write("steered", trainings(2, 1200)+
+		"[[task]]\nkind = \"demo\"\nid = \"film\"\nimages = 3\nsize = [16, 16]\n"+
 		"points = 4\nmatrix.seed = ["+numbers(12)+"]\n")
 	f.must(anna, "farm", "submit", document, "--roots", f.file, "--paused", "--max", "1", "--priority", "low")
 	one := f.worker("one", "any")
@@ -142,8 +142,7 @@ func TestSteer(t *testing.T) {
 	if starts[2] < paused || starts[3] < starts[2] || len(starts) != 3 {
 		t.Errorf("attempts began at %v, paused at %d", starts, paused)
 	}
-	if said := f.must(anna, "farm", "logs", "steered", task, "--roots", f.file); !strings.Contains(said,
-		" of 1200, ") {
+	if said := f.must(anna, "farm", "logs", "steered", task, "--roots", f.file); !strings.Contains(said, " of 1200, ") {
 		t.Errorf("its log: %s", said)
 	}
 	if said, code := f.run(anna, "farm", "wait", "steered"); code != 0 {
@@ -186,8 +185,8 @@ func TestFails(t *testing.T) {
 	f := newTeam(t)
 	anna := f.pass("--role", "submit", "--name", "anna")
 	f.worker("one", "any")
-	bad := filepath.Join(f.roots["inputs"].URL, "nothing.ply")
-	if err := os.WriteFile(bad, []byte("ply\nno\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(f.roots["inputs"].URL, "nothing.ply"), []byte("ply\nno\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	document := f.write("fails", "[[task]]\nkind = \"convert\"\nid = \"bad\"\nmodel = \"nothing.ply\"\nto = \"spz\"\n"+
