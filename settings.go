@@ -49,6 +49,7 @@ func ownSettings(o *train.Options) map[string]train.Setting {
 		"checkpoint-every": &o.Checkpoints.Every, "keep-checkpoints": &o.Checkpoints.Keep,
 		"save-at": &o.Checkpoints.SaveAt, "metrics-every": plain(&o.MetricsEvery),
 		"tensorboard": plain(&o.Tensorboard), "report": plain(&o.Report), "image-cache": plain(&o.ImageCache),
+		"depth-loss": plain(&o.Depth.Points),
 	}
 }
 

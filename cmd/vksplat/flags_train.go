@@ -57,7 +57,8 @@ func trainTable(o *train.Options) []optionGroup {
 			"iterations": append(follow["iterations"], stepOptions(o)...), "carve": initOptions(o)}),
 		settingsGroup(o, "How splats are added and removed", follow),
 		settingsGroup(o, "Refinement in detail", nil),
-		settingsGroup(o, "Loss", follow),
+		settingsGroup(o, "Loss", map[string][]option{
+			"scale_reg": follow["scale_reg"], "vignetting_reg": depthOptions(o)}),
 		settingsGroup(o, "Learning rates", nil),
 		{"Checkpoints", checkpointTable(&o.Checkpoints)},
 		device,
@@ -125,6 +126,14 @@ func followOptions(o *train.Options) map[string][]option {
 		"scale_reg": {integer(&o.FewPhotos, "few-photos",
 			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), at most "+
 				"by 3, unless they are given (default 0: off)")},
+	}
+}
+
+// depthOptions say what depths are compared.
+func depthOptions(o *train.Options) []option {
+	return []option{
+		truth(&o.Depth.Points, "depth-loss",
+			"compare the depth of pictures with that of the capture's points").from(fromGsplat),
 	}
 }
 

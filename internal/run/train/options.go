@@ -223,6 +223,7 @@ type Options struct {
 	EvalAt    cli.Steps // evaluate after these steps too
 	Exports   convert.Exports
 	Load      captured.Options
+	Depth     DepthOptions
 	// Whether Load is the caller's choice as a whole: a run that is resumed takes over nothing of it.
 	SourceGiven bool
 	Device      pipeline.DeviceOptions
@@ -310,6 +311,8 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
 		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},
+		{"depth-lambda", fault.Setting("depth-loss"), o.Depth.used()},
+		{"depth-lambda-final", fault.Setting("depth-loss"), o.Depth.used()},
 		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
 	}
 	for _, s := range recipe.Settings {
