@@ -7,6 +7,7 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
 	"vksplat/internal/run/train"
+	"vksplat/scene/depth"
 )
 
 // Whose defaults this command's own flags have, in the words of recipe.Sources.
@@ -134,6 +135,16 @@ func depthOptions(o *train.Options) []option {
 	return []option{
 		truth(&o.Depth.Points, "depth-loss",
 			"compare the depth of pictures with that of the capture's points").from(fromGsplat),
+		text(&o.Depth.Maps, "depths", "compare the depth of pictures with maps in `DIR`; below SCENE or absolute; "+
+			"PNG of 16 bits, NPY or EXR").letter("d").from(fromINRIA).isFolder().also("depths-path"),
+		chosen(&o.Depth.Kind, "depth-kind", "--depths hold `KIND`: depth along the axis, inverse depth or distances "+
+			"along rays; auto is depth with --depth-unit or in files of floats, else inverse", depth.Kinds...),
+		float(&o.Depth.Unit, "depth-unit", "length of 1 in --depths, in the capture's units, as in 0.001 (default: "+
+			"found by the capture's points)"),
+		text(&o.Depth.Cloud, "depth-points",
+			"compare the depth of pictures with the points of the PLY `FILE`, as of LiDAR, that no other hides"),
+		truth(&o.Depth.Init, "depth-init",
+			"begin also with points at depths that are known, up to 100,000, in the photos' colours"),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // What several flags have in common.
 const (
-	noPriors   = "depth maps and normal priors are not here"
+	noPriors   = "normal priors are not here"
 	noPoses    = "poses are not optimised here"
 	exposure   = "--exposure --white-balance --vignetting learn the colours of each photo"
 	frameStays = "models keep the capture's own frame"
@@ -184,7 +184,6 @@ var foreignTable = []struct {
 	{idle("VKSPLAT_VERIFY=1 checks every pass"), "debug-from"},
 	{absent(resumeOut), "start-checkpoint"},
 	{absent("--depth-lambda-final X is a share of --depth-lambda"), "depth-l1-weight-final"},
-	{absent(noPriors), "depths depths-path"},
 	{absent("--lr-means-final X is a share of --lr-means"), "position-lr-final"},
 	{absent("the rate of means falls over all steps", "1", "1.0"), "position-lr-delay-mult"},
 	{idle("the rate of means falls over all steps"), "position-lr-max-steps"},

@@ -85,8 +85,8 @@ var pasted = []struct{ name, line, want string }{
 	{"several that nobody has", "scene -m out --iteratons 5 --frobnicate 7 --sead 3",
 		"refused: unknown flag: --iteratons (did you mean --iterations?)\nunknown flag: --frobnicate\n" +
 			"unknown flag: --sead (did you mean --seed?)"},
-	{"foreign and unknown", "-s scene -m out --depths d --frobnicate",
-		"refused: unknown flag: --frobnicate\nflag --depths d: depth maps and normal priors are not here"},
+	{"foreign and unknown", "-s scene -m out --normal-loss-weight 1 --frobnicate",
+		"refused: unknown flag: --frobnicate\nflag --normal-loss-weight 1: normal priors are not here"},
 }
 
 // TestForeign translates command lines of other trainers.

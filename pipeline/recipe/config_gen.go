@@ -199,7 +199,7 @@ func Default() Config {
 		Huber:              0,
 		VignettingReg:      0.02,
 		DepthLambda:        1,
-		DepthLambdaFinal:   0.3,
+		DepthLambdaFinal:   0.1,
 		LRCooldown:         0,
 		LRCooldownFinal:    0.1,
 		AppearanceStart:    500,

@@ -349,6 +349,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		every = r.TestEvery
 	}
 	r.Train, r.Test = r.Capture.Split(every)
+	r.addDepthPoints()
 	r.clear()
 	if !r.limitChooses() { // else the last step is not known yet
 		if err := r.refuseForeignPictures(); err != nil {
