@@ -49,6 +49,9 @@ func ownSettings(o *train.Options) map[string]train.Setting {
 		"checkpoint-every": &o.Checkpoints.Every, "keep-checkpoints": &o.Checkpoints.Keep,
 		"save-at": &o.Checkpoints.SaveAt, "metrics-every": plain(&o.MetricsEvery),
 		"tensorboard": plain(&o.Tensorboard), "report": plain(&o.Report), "image-cache": plain(&o.ImageCache),
+		"depth-loss": plain(&o.Depth.Points), "depths": plain(&o.Depth.Maps), "depth-kind": plain(&o.Depth.Kind),
+		"depth-unit": plain(&o.Depth.Unit), "depth-points": plain(&o.Depth.Cloud),
+		"depth-init": plain(&o.Depth.Init),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
+	"vksplat/pipeline/team"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -23,10 +24,22 @@ func (e *engine) bytesPerIsect() int64 {
 	if e.has(recipe.Step) {
 		bytes += 36 + e.raster.stateBytes()
 	}
-	if e.strategy.absgrad {
-		bytes += 8
+	if e.depths != nil {
+		bytes += e.raster.stateBytes() / 4
 	}
-	return bytes
+	return bytes + 4*int64(e.besideWords())
+}
+
+// besideWords returns how many numbers a gradient has beside those of a projection: the absolute ones of the mean, and
+// that by the inverse of the depth, which come together.
+func (e *engine) besideWords() int {
+	switch {
+	case e.depths != nil:
+		return team.AbsWords + 1
+	case e.strategy.absgrad:
+		return team.AbsWords
+	}
+	return 0
 }
 
 // isectSpan returns how many isects one binding spans, of the buffer that has the most bytes of an isect.
@@ -102,6 +115,7 @@ type engine struct {
 	voters      vk.Slice[layout.Voter]
 	appearances *appearances // nil: photos are compared as rendered
 	histories   *histories   // of errors; nil: all pixels count that masks leave
+	depths      *depthTable  // nil: depths are not compared
 	strategy    strategy
 	// VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	verify   bool
@@ -269,10 +283,7 @@ func (e *engine) firstIsects(n int) int {
 // bytesPerSplat returns about what a splat costs beside its chunk: projected, extents, keys, the sort's copies,
 // offsets, v_projected.
 func (e *engine) bytesPerSplat() int64 {
-	if e.strategy.absgrad {
-		return 36 + 12 + 4 + 4*4 + 4 + 36 + 12 + 8
-	}
-	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12
+	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12 + 4*int64(e.besideWords())
 }
 
 // isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves once the
@@ -473,6 +484,9 @@ func (e *engine) close() error {
 	}
 	if e.histories != nil {
 		e.histories.close()
+	}
+	if e.depths != nil {
+		e.depths.close()
 	}
 	e.model.close()
 	return e.pool.Close()

@@ -71,7 +71,7 @@ func (g *group) join() error {
 		records = min(records, m.splats)
 	}
 	joined, err := team.New(devices, team.Options{
-		Records: records, AbsGrads: engines[0].strategy.absgrad, InFlight: inFlight,
+		Records: records, Beside: engines[0].besideWords(), InFlight: inFlight,
 	})
 	if err != nil {
 		return err

@@ -184,7 +184,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	}
 	w.finish(false)
 	if how.absgrad {
-		r.Copy(read("v_abs_mean2d", w.vAbsMean2D.Size()), w.vAbsMean2D.View)
+		r.Copy(read("v_abs_mean2d", w.vBeside.Size()), w.vBeside.View)
 	}
 	for name, x := range map[string]vk.View{"projected": w.projected.View, "depth_keys": w.depthKeys.View,
 		"render": w.render.View, "v_projected": w.vProjected.View, "v_params": grads.View} {

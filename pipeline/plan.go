@@ -32,7 +32,8 @@ type TrainerOptions struct {
 	// Photos [n_views] are where what is learnt of their appearance begins, and their cameras; nil: all begin alike,
 	// and are of one camera.
 	Photos []PhotoStart
-	Others []*Device // devices that train the same scene together with the first one, see team
+	Known  KnownDepths // what is known of depths, which steps compare theirs with
+	Others []*Device   // devices that train the same scene together with the first one, see team
 
 	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
 }
@@ -65,7 +66,7 @@ type Plan struct {
 // DevicePlan is the device's share of a plan, in bytes.
 type DevicePlan struct {
 	Budget int64 `json:"budget"`
-	// parameters, moments and statistics at the ceiling, and the appearances of photos
+	// parameters, moments and statistics at the ceiling, and the appearances and known depths of photos
 	Model     int64 `json:"model"`
 	Scratch   int64 `json:"scratch"`    // what a step hands from pass to pass: by splat, pixel and isect
 	Photos    int64 `json:"photos"`     // device cache of photos, and the photo of the step
@@ -145,6 +146,9 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 	}
 	if cfg.Robust {
 		shape.histories = &histories{dev: d.dev, table: phantom[layout.ErrorHistory](d.dev, at.size(), historyBytes)}
+	}
+	if o.Known.used() {
+		shape.depths = planDepths(d.dev, cams, &cfg, &o)
 	}
 	p := &planner{shape: shape, cams: cams, photos: photos.LayoutOf(cams), cfg: &cfg, o: &o, splats: splats,
 		budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
@@ -278,7 +282,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.besides(), scratch
+	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.beside(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.votersBytes()
 	if p.unified {
 		d.Total += d.Staging
@@ -296,16 +300,20 @@ func (p *planner) complete(plan *Plan) *Plan {
 		scratch = d.Scratch
 	}
 	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() +
-		p.shape.besides() + scratch
+		p.beside() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
 
+// beside returns what is kept of photos beside their pixels.
+func (p *planner) beside() int64 { return p.shape.besides() + p.shape.depths.bytes() }
+
 // staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of
 // appearances or of a picture.
 func (p *planner) staging(photo int64) int64 {
-	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.besides(),
-		min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
+	s := p.shape
+	return inFlight*photo + max(2*s.model.stagingBytes(), s.besides(), s.depths.stagingBytes(),
+		min(pictureStaging, 16*int64(s.drawn.maxPixels)))
 }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.

@@ -64,7 +64,8 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		h.Staging = plan.Device.Staging
 	}
 	if n := int64(p.shape.world.size()); n > 1 { // the others' is about as much; packets of all between all
-		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.besides()
+		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.shape.besideWords()) +
+			p.shape.besides()
 	}
 	h.Picture = p.comparing()
 	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)

@@ -7,18 +7,25 @@ import (
 
 // projectBwdAdam takes the gradients to the parameters and steps the optimiser, chunk by chunk.
 func (v *view) projectBwdAdam() {
-	abs := v.vAbsMean2D
-	if !v.strategy.absgrad {
-		abs = vk.Cast[[2]float32](v.vProjected.View) // not read
-	}
 	for _, c := range v.model.chunks {
-		v.r.Dispatch(&shaders.ProjectBwdAdam{
+		plain := &shaders.ProjectBwdAdam{
 			Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected,
-			Chunk: c.Slice, VAbsMean2d: abs, Projected: v.projected, Mixed: v.model.Mixed,
+			Chunk: c.Slice, VAbsMean2d: vk.Cast[[2]float32](v.vBeside.View), Projected: v.projected,
+			Mixed: v.model.Mixed,
 			Push: shaders.ProjectBwdAdamPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
 			},
 			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise},
+		}
+		if v.depths == nil {
+			v.r.Dispatch(plain, vk.Items(c.splats, 128))
+			continue
+		}
+		v.r.Dispatch(&shaders.ProjectBwdAdamDepth{
+			Params: plain.Params, Counters: plain.Counters, DepthKeys: plain.DepthKeys, VProjected: plain.VProjected,
+			Chunk: plain.Chunk, VBeside: vk.Cast[[3]float32](v.vBeside.View), Projected: plain.Projected,
+			Mixed: plain.Mixed,
+			Push:  shaders.ProjectBwdAdamDepthPush(plain.Push), Spec: shaders.ProjectBwdAdamDepthSpec(plain.Spec),
 		}, vk.Items(c.splats, 128))
 	}
 }

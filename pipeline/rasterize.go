@@ -82,14 +82,19 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 	v.states = vk.ScratchOf[[4]float32](v.r, "states", states)
 	v.touched = vk.ScratchOf[uint32](v.r, "touched", touched)
 	v.buckets = vk.ScratchOf[uint32](v.r, "tile_from_bucket", buckets)
-	v.r.Dispatch(&shaders.Rasterize{
+	plain := &shaders.Rasterize{
 		Params: params, TileOffsets: v.tileOffsets, TileOrder: v.tileOrder, SlotFromIsect: v.slotFromIsect,
 		SplatFromSlot: v.splatFromSlot, Projected: v.projected,
 		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup,
 			HandRound: v.raster.handRound, BandAlone: v.parts != nil, BucketSize: v.raster.bucket},
-	}, v.indirect(layout.ArgsTiles))
+	}
+	if v.comparesDepths() {
+		v.rasterizeDepth(plain)
+	} else {
+		v.r.Dispatch(plain, v.indirect(layout.ArgsTiles))
+	}
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{
 			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,

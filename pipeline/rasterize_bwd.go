@@ -9,17 +9,22 @@ import (
 // rasterizeBwd computes the gradient of every (tile, splat) pair of the band that was rasterized last.
 func (v *view) rasterizeBwd() {
 	v.vSlots = vk.ScratchOf[layout.ProjectedGrad](v.r, "v_slots", v.isectCapacity)
-	v.vAbsSlots = vk.Cast[[2]float32](v.vSlots.View) // not written
-	if v.strategy.absgrad {
-		v.vAbsSlots = vk.ScratchOf[[2]float32](v.r, "v_abs_slots", v.isectCapacity)
+	v.vBesideSlots = vk.Cast[float32](v.vSlots.View) // not written
+	if words := v.besideWords(); words > 0 {
+		v.vBesideSlots = vk.ScratchOf[float32](v.r, "v_beside_slots", words*v.isectCapacity)
 	}
-	v.r.Dispatch(&shaders.RasterizeBwd{
+	plain := &shaders.RasterizeBwd{
 		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 		SplatFromSlot: v.splatFromSlot,
 		Projected:     v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched,
 		VRender: v.vShown, TileFromBucket: v.buckets,
-		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: v.vAbsSlots,
+		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: vk.Cast[[2]float32](v.vBesideSlots.View),
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: backwardLanes, SubgroupSize: v.raster.subgroup,
 			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound, BucketSize: v.raster.bucket},
-	}, v.indirect(layout.ArgsBuckets))
+	}
+	if v.depths != nil {
+		v.rasterizeBwdDepth(plain)
+	} else {
+		v.r.Dispatch(plain, v.indirect(layout.ArgsBuckets))
+	}
 }

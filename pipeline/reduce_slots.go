@@ -9,17 +9,27 @@ import (
 // reduceSlots adds the gradients of a band's pairs to their splats.
 func (v *view) reduceSlots(band int) {
 	scratch(v.r, &v.vProjected, "v_projected", v.projections())
-	if v.strategy.absgrad {
-		scratch(v.r, &v.vAbsMean2D, "v_abs_mean2d", v.projections())
+	if words := v.besideWords(); words > 0 {
+		scratch(v.r, &v.vBeside, "v_beside", words*v.projections())
 	} else {
-		v.vAbsMean2D = vk.Cast[[2]float32](v.vProjected.View) // not touched
+		v.vBeside = vk.Cast[float32](v.vProjected.View) // not touched
 	}
-	v.r.Dispatch(&shaders.ReduceSlots{
+	plain := &shaders.ReduceSlots{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
 		Projected: v.projected, Extents: v.extents, VSlots: vk.Cast[float32](v.vSlots.View),
 		VProjected: vk.Cast[float32](v.vProjected.View),
-		VAbsSlots:  vk.Cast[float32](v.vAbsSlots.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
+		VAbsSlots:  v.vBesideSlots, VAbsMean2d: v.vBeside,
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.ReduceSlotsSpec{Absgrad: v.strategy.absgrad},
+	}
+	if v.depths == nil {
+		v.r.Dispatch(plain, v.indirect(layout.ArgsReduce))
+		return
+	}
+	v.r.Dispatch(&shaders.ReduceSlotsDepth{
+		Params: plain.Params, Counters: plain.Counters, SplatFromRank: plain.SplatFromRank,
+		FirstIsect: plain.FirstIsect, Projected: plain.Projected, Extents: plain.Extents, VSlots: plain.VSlots,
+		VProjected: plain.VProjected, VBesideSlots: v.vBesideSlots, VBeside: v.vBeside,
+		Push: shaders.ReduceSlotsDepthPush(plain.Push),
 	}, v.indirect(layout.ArgsReduce))
 }

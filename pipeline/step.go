@@ -40,10 +40,11 @@ type view struct {
 	vCorrection   vk.Slice[[4]float32]           // [tiles][7] likewise
 	inliers       vk.Slice[uint32]               // [tiles][COUNT_WORDS] with robust, else empty
 	errors        vk.Slice[uint32]               // [ERROR_BINS] likewise
+	depthSums     vk.Slice[float32]              // [P][2], then [I / bucket][TILE_PIXELS] with depths
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
-	vAbsSlots     vk.Slice[[2]float32]           // [I] with absgrad
-	vAbsMean2D    vk.Slice[[2]float32]           // [N] with absgrad
+	vBesideSlots  vk.Slice[float32]              // [I][besideWords]
+	vBeside       vk.Slice[float32]              // [N][besideWords]
 	tileIDs       vk.Slice[uint32]               // [I] sorted
 
 	tallies tallies // with kernels that look back
@@ -134,6 +135,7 @@ func (v *view) comparePhoto() {
 	v.lossGrad() // shown target inliers ssim_maps -> v_shown
 	// v_shown correction, what apply_appearance read -> v_shown v_correction
 	v.applyAppearanceBwd()
+	v.depthLoss() // depth_sums render depths target v_shown -> depth_sums v_shown; only where depths are compared
 }
 
 // recordRender lists the making of a picture.

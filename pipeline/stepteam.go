@@ -14,10 +14,10 @@ type shared struct {
 	sentOf  vk.Slice[[2]uint32] // [views] 0 and the number of the device's splats that a view sees
 	firstOf vk.Slice[uint32]    // [devices + 1] first of a device's splats among those that the view sees
 	// [views + 1] likewise, of the gradients that come back; only differences are used
-	backOf   vk.Slice[uint32]
-	packs    []team.Packet     // packets as they are made, by view, and the gradients that go back, by device
-	vViews   vk.Slice[float32] // [views][R][9] gradients of the device's own splats
-	vAbsView vk.Slice[float32] // [views][R][2] with absgrad
+	backOf  vk.Slice[uint32]
+	packs   []team.Packet     // packets as they are made, by view, and the gradients that go back, by device
+	vViews  vk.Slice[float32] // [views][R][9] gradients of the device's own splats
+	vBeside vk.Slice[float32] // [views][R][besideWords]
 }
 
 // piece is number k of n equal ones of a packet. inParts has it copied by several dispatches, each about as long as the
@@ -223,50 +223,60 @@ func (v *view) sendGrads(o int) {
 	l, p := v.links, v.packed(o)
 	v.allocateViews()
 	if o == l.Rank {
-		p.Grads, p.AbsGrads = v.gradsOf(o)
+		p.Grads, p.Beside = v.gradsOf(o)
 	} else {
 		p.Grads = vk.ScratchOf[float32](v.r, "packed grads", team.ProjectedWords*l.Records)
-		if p.AbsGrads = p.Grads; v.strategy.absgrad {
-			p.AbsGrads = vk.ScratchOf[float32](v.r, "packed abs grads", team.AbsWords*l.Records)
+		if p.Beside = p.Grads; v.besideWords() > 0 {
+			p.Beside = vk.ScratchOf[float32](v.r, "packed beside grads", v.besideWords()*l.Records)
 		}
 	}
-	v.r.Dispatch(&shaders.SendGrads{
+	plain := &shaders.SendGrads{
 		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf,
 		Projected:  vk.Cast[float32](v.projected.View),
-		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
-		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.AbsGrads,
+		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: v.vBeside,
+		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.Beside,
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
 		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.absgrad},
-	}, vk.Items(l.Records*team.ProjectedWords, layout.CopyBlock))
+	}
+	grid := vk.Items(l.Records*team.ProjectedWords, layout.CopyBlock)
+	if v.depths == nil {
+		v.r.Dispatch(plain, grid)
+		return
+	}
+	v.r.Dispatch(&shaders.SendGradsDepth{
+		Params: plain.Params, Counters: plain.Counters, FirstOf: plain.FirstOf, Projected: plain.Projected,
+		VProjected: plain.VProjected, VBeside: v.vBeside, Headers: plain.Headers, OutGrads: p.Grads,
+		OutBeside: p.Beside, Push: shaders.SendGradsDepthPush(plain.Push),
+	}, grid)
 }
 
 // allocateViews declares where the gradients of all views come together.
 func (v *view) allocateViews() {
 	n := v.links.N * v.links.Records
 	scratch(v.r, &v.shared.vViews, "v_views", team.ProjectedWords*n)
-	if v.strategy.absgrad {
-		scratch(v.r, &v.shared.vAbsView, "v_abs_views", team.AbsWords*n)
+	if words := v.besideWords(); words > 0 {
+		scratch(v.r, &v.shared.vBeside, "v_beside_views", words*n)
 	} else {
-		v.shared.vAbsView = v.shared.vViews // not read
+		v.shared.vBeside = v.shared.vViews // not read
 	}
 }
 
 // gradsOf returns where the gradients of view w come to.
-func (v *view) gradsOf(w int) (grads, absGrads vk.Slice[float32]) {
+func (v *view) gradsOf(w int) (grads, beside vk.Slice[float32]) {
 	size := team.ProjectedWords * v.links.Records
 	grads = v.shared.vViews.At(w*size, size)
-	if absGrads = grads; v.strategy.absgrad {
-		size = team.AbsWords * v.links.Records
-		absGrads = v.shared.vAbsView.At(w*size, size)
+	if beside = grads; v.besideWords() > 0 {
+		size = v.besideWords() * v.links.Records
+		beside = v.shared.vBeside.At(w*size, size)
 	}
-	return grads, absGrads
+	return grads, beside
 }
 
 // putGrads writes a piece of the gradients to the others.
 func (v *view) putGrads(p piece) {
 	v.links.Others(func(o int) {
 		from, to := v.shared.packs[o], v.links.In[o]
-		v.copyGrads(p, from.Grads, from.AbsGrads, to.Grads, to.AbsGrads, v.shared.firstOf, o)
+		v.copyGrads(p, from.Grads, from.Beside, to.Grads, to.Beside, v.shared.firstOf, o)
 	})
 }
 
@@ -274,16 +284,16 @@ func (v *view) putGrads(p piece) {
 func (v *view) takeGrads(p piece) {
 	v.links.Others(func(w int) {
 		from := v.links.Out[w]
-		grads, absGrads := v.gradsOf(w)
-		v.copyGrads(p, from.Grads, from.AbsGrads, grads, absGrads, v.shared.backOf, w)
+		grads, beside := v.gradsOf(w)
+		v.copyGrads(p, from.Grads, from.Beside, grads, beside, v.shared.backOf, w)
 	})
 }
 
 // copyGrads copies a piece of the gradients in packet number i.
-func (v *view) copyGrads(p piece, grads, absGrads, to, absTo vk.Slice[float32], firstOf vk.Slice[uint32], i int) {
+func (v *view) copyGrads(p piece, grads, beside, to, besideTo vk.Slice[float32], firstOf vk.Slice[uint32], i int) {
 	v.copyRecords(p, firstOf, i, team.ProjectedWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
-	if v.strategy.absgrad {
-		v.copyRecords(p, firstOf, i, team.AbsWords, vk.Cast[uint32](absGrads.View), vk.Cast[uint32](absTo.View), false)
+	if words := v.besideWords(); words > 0 {
+		v.copyRecords(p, firstOf, i, words, vk.Cast[uint32](beside.View), vk.Cast[uint32](besideTo.View), false)
 	}
 }
 
@@ -301,10 +311,10 @@ func (v *view) settle() {
 func (v *view) stepOfViews() {
 	l := v.links
 	for _, c := range v.model.chunks {
-		v.r.Dispatch(&shaders.ProjectBwdAdamViews{
+		plain := &shaders.ProjectBwdAdamViews{
 			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
 			VViews:    vk.Cast[layout.ProjectedGrad](v.shared.vViews.View),
-			VAbsViews: vk.Cast[[2]float32](v.shared.vAbsView.View),
+			VAbsViews: vk.Cast[[2]float32](v.shared.vBeside.View),
 			Mixed:     v.model.Mixed,
 			Push: shaders.ProjectBwdAdamViewsPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
@@ -312,6 +322,16 @@ func (v *view) stepOfViews() {
 			},
 			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
 				NViews: uint32(l.N)},
+		}
+		if v.depths == nil {
+			v.r.Dispatch(plain, vk.Items(c.splats, 128))
+			continue
+		}
+		v.r.Dispatch(&shaders.ProjectBwdAdamViewsDepth{
+			Params: plain.Params, Counters: plain.Counters, IndexOf: plain.IndexOf, Chunk: plain.Chunk,
+			VViews: plain.VViews, VBesideViews: vk.Cast[[3]float32](v.shared.vBeside.View), Mixed: plain.Mixed,
+			Push: shaders.ProjectBwdAdamViewsDepthPush(plain.Push),
+			Spec: shaders.ProjectBwdAdamViewsDepthSpec(plain.Spec),
 		}, vk.Items(c.splats, 128))
 	}
 }

@@ -87,7 +87,7 @@ func TestVerifySabotage(t *testing.T) {
 	for buffer, bad := range map[string]uint32{
 		"splat_from_rank": 7, "projected": nan, "extents": nan, "first_isect": 7, "slot_from_isect": 1 << 30,
 		"tile_offsets": 1 << 30, "tile_order": 1 << 20,
-		"render": nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_abs_mean2d": nan, "chunk": nan,
+		"render": nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_beside": nan, "chunk": nan,
 	} {
 		t.Run(buffer, func(t *testing.T) {
 			views, init, scale, cfg := promiseScene(t)
@@ -119,7 +119,7 @@ func (v *view) buffersByName() map[string]vk.View {
 		"first_isect":     v.firstIsect.View,
 		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "tile_order": v.tileOrder.View,
 		"render": v.render.View, "v_render": v.vShown.View,
-		"v_slots": v.vSlots.View, "v_projected": v.vProjected.View, "v_abs_mean2d": v.vAbsMean2D.View,
+		"v_slots": v.vSlots.View, "v_projected": v.vProjected.View, "v_beside": v.vBeside.View,
 		"chunk": v.model.chunks[0].View,
 	}
 }

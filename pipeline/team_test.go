@@ -34,9 +34,16 @@ func testTeam(t testing.TB, n int) (list []*Device) {
 func teamTrainer(t testing.TB, devices []*Device, views []TrainView, init *scene.Splats, scale float64,
 	cfg recipe.Config) *Trainer {
 	t.Helper()
+	return teamTrainerWith(t, devices, views, init, scale, cfg, TrainerOptions{})
+}
+
+// teamTrainerWith is teamTrainer with options.
+func teamTrainerWith(t testing.TB, devices []*Device, views []TrainView, init *scene.Splats, scale float64,
+	cfg recipe.Config, o TrainerOptions) *Trainer {
+	t.Helper()
 	cams, photos := splitViews(views)
-	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
-		TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
+	o.Others, o.Depths = devices[1:], depthsOf(cams)
+	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,17 +110,22 @@ func TestTeamGradient(t *testing.T) {
 		for _, absgrad := range []bool{false, true} {
 			if absgrad == (n == 3) || filetest.Long() {
 				t.Run(fmt.Sprintf("%d devices, absgrad %v", n, absgrad),
-					func(t *testing.T) { testTeamGradient(t, devices[:n], absgrad) })
+					func(t *testing.T) { testTeamGradient(t, devices[:n], absgrad, false) })
 			}
 		}
 	}
+	t.Run("3 devices, depths", func(t *testing.T) { testTeamGradient(t, devices[:3], false, true) })
 }
 
-func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
+func testTeamGradient(t *testing.T, devices []*Device, absgrad, depths bool) {
 	n := len(devices)
 	views, init, scale, cfg := promiseScene(t)
-	cfg.Iterations, cfg.AbsGrad, cfg.Carve = 1, absgrad, 0
-	team := teamTrainer(t, devices, views, init, scale, cfg)
+	cfg.Iterations, cfg.AbsGrad, cfg.Carve, cfg.DepthLambda = 1, absgrad, 0, 5
+	var o TrainerOptions
+	if depths {
+		o.Known = knownDepths(views, 1)
+	}
+	team := teamTrainerWith(t, devices, views, init, scale, cfg, o)
 	batch := make([]int, n)
 	for w, m := range team.members {
 		batch[w] = m.photos.order.at(0)
@@ -122,7 +134,7 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
 	got := firstMoments(t, team)
 	want := map[string][]float64{}
 	for _, view := range batch {
-		one := teamTrainer(t, devices[:1], views, init, scale, cfg)
+		one := teamTrainerWith(t, devices[:1], views, init, scale, cfg, o)
 		one.photos.order.fixed = []int{view}
 		splatsAfter(t, one, 1)
 		for name, list := range firstMoments(t, one) {
@@ -169,6 +181,7 @@ func TestTeamSameBytes(t *testing.T) {
 		change func(*recipe.Config)
 		way    func(r teamRun, t *testing.T)
 		long   bool // of those that take minutes elsewhere
+		depths bool // are compared
 	}{
 		{name: "default on 2", n: 2, change: func(*recipe.Config) {}, way: teamRun.smallPackets, long: true},
 		{name: "in a hurry on 2", n: 2, change: func(c *recipe.Config) { c.GrowGrad2D /= 8 }, way: teamRun.roomOnOne},
@@ -178,11 +191,13 @@ func TestTeamSameBytes(t *testing.T) {
 		{name: "mixed on 2", n: 2, change: func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
 			way: teamRun.inBands},
 		{name: "absgrad on 2", n: 2, change: func(c *recipe.Config) { c.AbsGrad = true }, way: teamRun.smallPackets},
+		{name: "depths on 2", n: 2, change: func(*recipe.Config) {}, way: teamRun.inBands, depths: true},
+		{name: "depths on 3", n: 3, change: mcmc, way: teamRun.inPieces, depths: true, long: true},
 		{name: "levels on 3", n: 3, change: func(c *recipe.Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 },
 			way: teamRun.inBands},
 	} {
 		if !c.long || filetest.Long() {
-			t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, devices[:c.n], c.change, c.way) })
+			t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, devices[:c.n], c.change, c.way, c.depths) })
 		}
 	}
 }
@@ -191,15 +206,19 @@ func TestTeamSameBytes(t *testing.T) {
 type teamRun struct {
 	devices []*Device
 	cfg     recipe.Config
+	known   KnownDepths
 	want    string // hash of the model
 }
 
 func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Config),
-	way func(r teamRun, t *testing.T)) {
-	_, init, _, cfg := promiseScene(t)
+	way func(r teamRun, t *testing.T), depths bool) {
+	views, init, _, cfg := promiseScene(t)
 	cfg.Iterations = 28 // two refinements and a reset
 	change(&cfg)
 	r := teamRun{devices: devices, cfg: cfg}
+	if depths {
+		r.known = knownDepths(views, 2)
+	}
 	want, first := r.train(t, nil)
 	t.Logf("%s, %d splats from %d, shares %v", want, first.NSplats(), init.N, first.shares())
 	if first.NSplats() == init.N {
@@ -212,7 +231,7 @@ func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Conf
 // train returns the hash of the model, and its trainer, that alter may change before it begins.
 func (r teamRun) train(t *testing.T, alter func(tr *Trainer)) (string, *Trainer) {
 	views, init, scale, _ := promiseScene(t)
-	tr := teamTrainer(t, r.devices, views, init, scale, r.cfg)
+	tr := teamTrainerWith(t, r.devices, views, init, scale, r.cfg, TrainerOptions{Known: r.known})
 	if alter != nil {
 		alter(tr)
 	}

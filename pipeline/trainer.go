@@ -82,6 +82,9 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	if n := len(o.Photos); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("start training: starts of %d photos for %d cameras", n, len(cams))
 	}
+	if err := o.Known.check(len(cams)); err != nil {
+		return nil, err
+	}
 	t := &Trainer{
 		training: training{
 			cfg: cfg, sceneScale: sceneScale, cams: cams, cameras: cameraCount(o.Photos), start: s.first,
@@ -119,6 +122,11 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 			return err
 		}
 		t.extra = append(t.extra, x)
+	}
+	if t.o.Known.used() {
+		if err = t.each(func(m *member) error { return m.e.loadDepths(&t.training, &t.o) }); err != nil {
+			return err
+		}
 	}
 	if err := t.each(func(m *member) error { return m.begin(sources[m.e.world.rank], &t.training, &t.o) }); err != nil {
 		return err

@@ -169,10 +169,10 @@ func (v *view) verifyGradients() {
 	rank := v.splatFromRank.View
 	v.check(verifyTarget{verifyCheck: verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt},
 		data: v.vProjected.View, index: rank, count: layout.NVisible, stride: 9})
-	if v.strategy.absgrad {
+	if words := v.besideWords(); words > 0 {
 		v.check(verifyTarget{
-			verifyCheck: verifyCheck{"reduce_slots", "v_abs_mean2d", layout.VerifyFiniteAt}, data: v.vAbsMean2D.View,
-			index: rank, count: layout.NVisible, stride: 2,
+			verifyCheck: verifyCheck{"reduce_slots", "v_beside", layout.VerifyFiniteAt}, data: v.vBeside.View,
+			index: rank, count: layout.NVisible, stride: words,
 		})
 	}
 }

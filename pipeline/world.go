@@ -98,7 +98,7 @@ func (e *engine) planLinks(f *frame) {
 	}
 	if e.links == nil {
 		records := team.RoundUp(max(e.model.capacity(), 1))
-		e.links = team.Phantom(e.dev, e.world.rank, e.world.n, records, e.strategy.absgrad)
+		e.links = team.Phantom(e.dev, e.world.rank, e.world.n, records, e.besideWords())
 		e.viewSplats = e.world.n * records
 	}
 	for range e.world.n {

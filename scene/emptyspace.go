@@ -101,6 +101,22 @@ func (c *Camera) SeesBetween(point [3]float64, near, far float64) (depth float64
 	return depth, in
 }
 
+// Place is the inverse of Project: where the point of that depth is which the camera sees at (u, v), in the frame that
+// the camera is in.
+func (c *Camera) Place(u, v, depth float64) (point [3]float64) {
+	x, y := (u-c.Cx)/c.Fx, (v-c.Cy)/c.Fy
+	if c.Model == Fisheye {
+		if r := math.Hypot(x, y); r > 0 {
+			x, y = x*math.Tan(r)/r, y*math.Tan(r)/r
+		}
+	}
+	at := [3]float64{x*depth - c.T[0], y*depth - c.T[1], depth - c.T[2]}
+	for k := range point {
+		point[k] = c.R[k]*at[0] + c.R[3+k]*at[1] + c.R[6+k]*at[2]
+	}
+	return point
+}
+
 // Project is sees that also returns the pixel of a point between near and far.
 func (c *Camera) Project(point [3]float64, near, far float64) (u, v, depth float64, in bool) {
 	r, t := &c.R, &c.T // ToCamera would copy the camera

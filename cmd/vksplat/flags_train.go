@@ -7,6 +7,7 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/report"
 	"vksplat/internal/run/train"
+	"vksplat/scene/depth"
 )
 
 // Whose defaults this command's own flags have, in the words of recipe.Sources.
@@ -57,7 +58,8 @@ func trainTable(o *train.Options) []optionGroup {
 			"iterations": append(follow["iterations"], stepOptions(o)...), "carve": initOptions(o)}),
 		settingsGroup(o, "How splats are added and removed", follow),
 		settingsGroup(o, "Refinement in detail", nil),
-		settingsGroup(o, "Loss", follow),
+		settingsGroup(o, "Loss", map[string][]option{
+			"scale_reg": follow["scale_reg"], "vignetting_reg": depthOptions(o)}),
 		settingsGroup(o, "Learning rates", nil),
 		{"Checkpoints", checkpointTable(&o.Checkpoints)},
 		device,
@@ -125,6 +127,24 @@ func followOptions(o *train.Options) map[string][]option {
 		"scale_reg": {integer(&o.FewPhotos, "few-photos",
 			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), at most "+
 				"by 3, unless they are given (default 0: off)")},
+	}
+}
+
+// depthOptions say what depths are compared.
+func depthOptions(o *train.Options) []option {
+	return []option{
+		truth(&o.Depth.Points, "depth-loss",
+			"compare the depth of pictures with that of the capture's points").from(fromGsplat),
+		text(&o.Depth.Maps, "depths", "compare the depth of pictures with maps in `DIR`; below SCENE or absolute; "+
+			"PNG of 16 bits, NPY or EXR").letter("d").from(fromINRIA).isFolder().also("depths-path"),
+		chosen(&o.Depth.Kind, "depth-kind", "--depths hold `KIND`: depth along the axis, inverse depth or distances "+
+			"along rays; auto is depth with --depth-unit or in files of floats, else inverse", depth.Kinds...),
+		float(&o.Depth.Unit, "depth-unit", "length of 1 in --depths, in the capture's units, as in 0.001 (default: "+
+			"found by the capture's points)"),
+		text(&o.Depth.Cloud, "depth-points",
+			"compare the depth of pictures with the points of the PLY `FILE`, as of LiDAR, that no other hides"),
+		truth(&o.Depth.Init, "depth-init",
+			"begin also with points at depths that are known, up to 100,000, in the photos' colours"),
 	}
 }
 

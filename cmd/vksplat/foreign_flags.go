@@ -10,7 +10,7 @@ import (
 
 // What several flags have in common.
 const (
-	noPriors   = "depth and normal priors are not here"
+	noPriors   = "normal priors are not here"
 	noPoses    = "poses are not optimised here"
 	exposure   = "--exposure --white-balance --vignetting learn the colours of each photo"
 	frameStays = "models keep the capture's own frame"
@@ -168,8 +168,9 @@ var foreignTable = []struct {
 			"kill-at-screen-size screen-area-penalty"},
 	{absentSwitch(noPoses), "pose-opt pose-noise"},
 	{absentSwitch("bilateral grids are not here; " + exposure), "use-bilateral-grid bilateral-grid use-fused-bilagrid"},
-	{absentSwitch(noPriors), "depth-loss use-depth-loss use-normal-loss"},
-	{absent(noPriors, "0", "0.0"), "depth-lambda depth-loss-weight normal-loss-weight depths-path"},
+	{turned("--depth-loss"), "use-depth-loss"},
+	{absentSwitch(noPriors), "use-normal-loss"},
+	{absent(noPriors, "0", "0.0"), "normal-loss-weight"},
 	{idleSwitch(viewerOff), "disable-viewer headless no-viewer"},
 	{idle(viewerOff), "vis ip port"},
 
@@ -182,8 +183,7 @@ var foreignTable = []struct {
 	{idleSwitch("VKSPLAT_VERIFY=1 checks every pass"), "debug detect-anomaly"},
 	{idle("VKSPLAT_VERIFY=1 checks every pass"), "debug-from"},
 	{absent(resumeOut), "start-checkpoint"},
-	{absent(noPriors), "depths"},
-	{absent(noPriors, "0", "0.0"), "depth-l1-weight-init depth-l1-weight-final"},
+	{absent("--depth-lambda-final X is a share of --depth-lambda"), "depth-l1-weight-final"},
 	{absent("--lr-means-final X is a share of --lr-means"), "position-lr-final"},
 	{absent("the rate of means falls over all steps", "1", "1.0"), "position-lr-delay-mult"},
 	{idle("the rate of means falls over all steps"), "position-lr-max-steps"},

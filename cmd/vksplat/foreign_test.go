@@ -44,7 +44,6 @@ var pasted = []struct{ name, line, want string }{
 	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt --app_opt --depth_loss --batch_size 4",
 		"refused: flag --pose_opt: poses are not optimised here\n" +
 			"flag --app_opt: embeddings of photos are not here; " + exposure + "\n" +
-			"flag --depth_loss: depth and normal priors are not here\n" +
 			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
 	{"gsplat, as in its README", "CUDA_VISIBLE_DEVICES=0 python3.10 examples/simple_trainer.py default --data_dir d " +
 		"--result_dir out", "d --preset 3dgs --eval --result_dir out"},
@@ -86,8 +85,8 @@ var pasted = []struct{ name, line, want string }{
 	{"several that nobody has", "scene -m out --iteratons 5 --frobnicate 7 --sead 3",
 		"refused: unknown flag: --iteratons (did you mean --iterations?)\nunknown flag: --frobnicate\n" +
 			"unknown flag: --sead (did you mean --seed?)"},
-	{"foreign and unknown", "-s scene -m out --depths d --frobnicate",
-		"refused: unknown flag: --frobnicate\nflag --depths d: depth and normal priors are not here"},
+	{"foreign and unknown", "-s scene -m out --normal-loss-weight 1 --frobnicate",
+		"refused: unknown flag: --frobnicate\nflag --normal-loss-weight 1: normal priors are not here"},
 }
 
 // TestForeign translates command lines of other trainers.

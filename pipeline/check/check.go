@@ -32,7 +32,8 @@ func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(),
 		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), appearanceCases(),
-		outlierCases(), rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),
+		outlierCases(), depthCases(),
+		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),
 		rankedCases(), refineKernelCases(), carveCases(), resetCases(), relocationCases(), mcmcCases(), packetCases(),
 		verifyCases(), benchCases(), pictureCases(), lpipsCases(),
 	)

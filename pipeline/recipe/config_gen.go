@@ -123,6 +123,11 @@ type Config struct {
 	Huber float64 `json:"huber"`
 	// with vignetting, weight of the square of its centre's distance from the photo's
 	VignettingReg float64 `json:"vignetting_reg"`
+	// weight of the mean difference between inverse depths of the picture and those known of the
+	// photo, times the scene's size
+	DepthLambda float64 `json:"depth_lambda"`
+	// fraction of depth_lambda left at the end; decays exponentially
+	DepthLambdaFinal float64 `json:"depth_lambda_final"`
 	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
 	// run that is extended goes on with the last ones
 	LRCooldown float64 `json:"lr_cooldown"`
@@ -193,6 +198,8 @@ func Default() Config {
 		RobustWarmup:       500,
 		Huber:              0,
 		VignettingReg:      0.02,
+		DepthLambda:        1,
+		DepthLambdaFinal:   0.1,
 		LRCooldown:         0,
 		LRCooldownFinal:    0.1,
 		AppearanceStart:    500,
@@ -601,6 +608,24 @@ var Settings = []Setting{
 		Range:  Range{Most: math.MaxFloat32},
 		Needs:  []Need{{"vignetting", ""}},
 		Of:     func(c *Config) any { return &c.VignettingReg },
+	},
+	{
+		Name:  "depth_lambda",
+		Group: "Loss",
+		Help: "weight of the mean difference between inverse depths of the picture and those known of the " +
+			"photo, times the scene's size",
+		Source:  "gsplat",
+		Aliases: []string{"depth-loss-weight", "depth-l1-weight-init"},
+		Range:   Range{Most: math.MaxFloat32},
+		Of:      func(c *Config) any { return &c.DepthLambda },
+	},
+	{
+		Name:   "depth_lambda_final",
+		Group:  "Loss",
+		Help:   "fraction of {depth_lambda} left at the end; decays exponentially",
+		Source: "INRIA",
+		Range:  Range{Most: 1, AboveLeast: true},
+		Of:     func(c *Config) any { return &c.DepthLambdaFinal },
 	},
 	{
 		Name:      "lr_means",

@@ -24,18 +24,31 @@ func RasterizeBwd[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, v
 // (Ye et al. 2024). [n_isects]
 func RasterizeBwdAbs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) ([]ProjectedGrad[T],
 	[][2]T) {
-	vSlots, vAbs := make([]ProjectedGrad[T], len(l.SplatFromSlot)), make([][2]T, len(l.SplatFromSlot))
+	vSlots, vBeside := RasterizeBwdDepth(splats, make([]T, len(splats)), l, v, g, vRender, make([]T, len(vRender)))
+	vAbs := make([][2]T, len(vBeside))
+	for i, x := range vBeside {
+		vAbs[i] = [2]T(x[:2])
+	}
+	return vSlots, vAbs
+}
+
+// RasterizeBwdDepth does the same where vSums is the gradient of the loss by each pixel's sum of weight times inverse,
+// the inverse of each splat's depth. Beside the absolute gradients comes each pair's by inverse. [n_isects]
+func RasterizeBwdDepth[T Real](splats []Projected[T], inverse []T, l *Lists, v *View[T], g Grid, vRender [][4]T,
+	vSums []T) ([]ProjectedGrad[T], [][3]T) {
+	vSlots, vBeside := make([]ProjectedGrad[T], len(l.SplatFromSlot)), make([][3]T, len(l.SplatFromSlot))
 	var list []blended[T]
 	eachPixel(v, l, g, func(tile []uint32, at int, c [2]T) {
 		list, _, _ = blendPixel(list[:0], splats, l, tile, c)
-		up := vRender[at]
+		up := [5]T{vRender[at][0], vRender[at][1], vRender[at][2], vRender[at][3], vSums[at]}
 		// What lies behind, per unit of light that reaches it: at first the background, of alpha 0.
-		behind := [4]T{v.Background[0], v.Background[1], v.Background[2], 0}
+		behind := [5]T{v.Background[0], v.Background[1], v.Background[2]}
 		for k := len(list) - 1; k >= 0; k-- {
 			b := &list[k]
 			slot := tile[b.index]
-			s := &splats[l.SplatFromSlot[slot]]
-			own := [4]T{s.Color[0], s.Color[1], s.Color[2], 1}
+			id := l.SplatFromSlot[slot]
+			s := &splats[id]
+			own := [5]T{s.Color[0], s.Color[1], s.Color[2], 1, inverse[id]}
 			grad := &vSlots[slot]
 			var vAlpha T
 			for ch := range own {
@@ -45,14 +58,15 @@ func RasterizeBwdAbs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid
 			for ch := range s.Color {
 				grad[6+ch] += b.alpha * b.transmittance * up[ch]
 			}
+			vBeside[slot][2] += b.alpha * b.transmittance * up[4]
 			if b.raw <= MaxAlpha {
 				x, y := addAlphaGrad(grad, s, b, vAlpha)
-				vAbs[slot][0] += max(x, -x)
-				vAbs[slot][1] += max(y, -y)
+				vBeside[slot][0] += max(x, -x)
+				vBeside[slot][1] += max(y, -y)
 			}
 		}
 	})
-	return vSlots, vAbs
+	return vSlots, vBeside
 }
 
 // addAlphaGrad carries dL/dalpha on to opacity, conic and mean2d, and returns what it added to the latter.

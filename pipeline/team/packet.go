@@ -31,7 +31,8 @@ func RoundUp(n int) int { return (n + Unit - 1) / Unit * Unit }
 // bindStep is a multiple of every device's alignment of bound buffers.
 const bindStep = 256
 
-// Words of a record: projected, extents and depth key; its gradient, and its absolute one.
+// Words of a record: projected, extents and depth key; its gradient, and the absolute one of its mean. How many words
+// come beside a gradient is up to the training.
 const (
 	ProjectedWords = 9
 	ExtentWords    = 3
@@ -46,7 +47,7 @@ type Packet struct {
 	Extents   vk.Slice[float32] // [records][3]
 	Keys      vk.Slice[uint32]  // [records]
 	Grads     vk.Slice[float32] // [records][9], the way back
-	AbsGrads  vk.Slice[float32] // [records][2] with absgrad
+	Beside    vk.Slice[float32] // [records][words] what comes beside them
 }
 
 // Links are how a device reaches its team, for the recording of its programs.
@@ -75,17 +76,13 @@ func headerBytes(n int) int64 {
 
 const packetHeaderBytes = 20
 
-// RoomBytes returns the size of a packet with the way back.
-func RoomBytes(records int, absgrad bool) int64 {
-	words := visibleWords + ProjectedWords
-	if absgrad {
-		words += AbsWords
-	}
-	return 4 * int64(words) * int64(records)
+// RoomBytes returns the size of a packet with the way back, where so many words come beside a gradient.
+func RoomBytes(records, beside int) int64 {
+	return 4 * int64(visibleWords+ProjectedWords+beside) * int64(records)
 }
 
 // packetIn lays a packet out in memory.
-func packetIn(room vk.View, records int, absgrad bool) (p Packet) {
+func packetIn(room vk.View, records, beside int) (p Packet) {
 	at := int64(0)
 	take := func(words int) vk.View {
 		size := 4 * int64(words) * int64(records)
@@ -96,20 +93,20 @@ func packetIn(room vk.View, records int, absgrad bool) (p Packet) {
 	p.Extents = vk.Cast[float32](take(ExtentWords))
 	p.Keys = vk.Cast[uint32](take(KeyWords))
 	p.Grads = vk.Cast[float32](take(ProjectedWords))
-	if p.AbsGrads = p.Grads; absgrad {
-		p.AbsGrads = vk.Cast[float32](take(AbsWords))
+	if p.Beside = p.Grads; beside > 0 {
+		p.Beside = vk.Cast[float32](take(beside))
 	}
 	return p
 }
 
 // Phantom are links of device rank of n for plans.
-func Phantom(dev *vk.Device, rank, n, records int, absgrad bool) *Links {
+func Phantom(dev *vk.Device, rank, n, records, beside int) *Links {
 	l := &Links{Rank: rank, N: n, Records: records, Pieces: piecesOf(records, mostInPiece)}
 	header := func() vk.Slice[layout.PacketHeader] {
 		return vk.Cast[layout.PacketHeader](dev.Phantom(int64(n)*packetHeaderBytes, "planned"))
 	}
 	for range n {
-		l.Out = append(l.Out, packetIn(dev.Phantom(RoomBytes(records, absgrad), "planned"), records, absgrad))
+		l.Out = append(l.Out, packetIn(dev.Phantom(RoomBytes(records, beside), "planned"), records, beside))
 		for k := range nExchanges {
 			l.Sent[k] = append(l.Sent[k], header())
 		}

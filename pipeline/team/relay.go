@@ -122,7 +122,7 @@ func (t *Team) carry(rank, exchange int) (err error) {
 		if exchange == Visible {
 			err = errors.Join(err, t.rooms[rank][j].Carry(from, to, 0, there))
 		} else {
-			size := RoomBytes(t.records, t.absgrad) - there
+			size := RoomBytes(t.records, t.beside) - there
 			err = errors.Join(err, t.rooms[j][rank].Carry(from, to, there, size))
 		}
 	}

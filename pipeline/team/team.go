@@ -14,8 +14,8 @@ import (
 // Team is the exchange between devices. Begin, Fail and Failure may be called on nil, for a device that trains alone.
 type Team struct {
 	devices []*vk.Device
-	links   []*Links // by rank
-	absgrad bool
+	links   []*Links       // by rank
+	beside  int            // words beside a gradient
 	records int            // splats that a packet has room for, a multiple of Unit
 	pieces  int            // in which packets go
 	inPiece int            // records of a packet that is worth a piece more
@@ -37,16 +37,16 @@ type Team struct {
 
 // Options say what a Team exchanges.
 type Options struct {
-	Records  int  // splats that a packet has room for at first
-	AbsGrads bool // gradients come with absolute ones
-	InFlight int  // programs that a device has queued at most
+	Records  int // splats that a packet has room for at first
+	Beside   int // words that come beside a gradient
+	InFlight int // programs that a device has queued at most
 }
 
 // New joins devices.
 func New(devices []*vk.Device, o Options) (t *Team, err error) {
 	n := len(devices)
 	t = &Team{
-		devices: devices, absgrad: o.AbsGrads, inPiece: mostInPiece, awake: awake(devices),
+		devices: devices, beside: o.Beside, inPiece: mostInPiece, awake: awake(devices),
 		messages: make([]chan Message, n), awaited: make([][mostAwaits]uint64, n), met: make([][nExchanges]int, n),
 	}
 	t.arrival = sync.NewCond(&t.mu)
@@ -120,7 +120,7 @@ func (t *Team) Resize(records int) error {
 				continue
 			}
 			name := fmt.Sprintf("packet %d to %d", i, j)
-			room, err := vk.NewShared([]*vk.Device{from, to}, RoomBytes(records, t.absgrad), name)
+			room, err := vk.NewShared([]*vk.Device{from, to}, RoomBytes(records, t.beside), name)
 			if err != nil {
 				return err
 			}
@@ -149,8 +149,8 @@ func (t *Team) link(rank int) {
 	for j := range t.devices {
 		var out, in Packet
 		if rank != j {
-			out = packetIn(t.rooms[rank][j].View(d), t.records, t.absgrad)
-			in = packetIn(t.rooms[j][rank].View(d), t.records, t.absgrad)
+			out = packetIn(t.rooms[rank][j].View(d), t.records, t.beside)
+			in = packetIn(t.rooms[j][rank].View(d), t.records, t.beside)
 		}
 		l.Out, l.In = append(l.Out, out), append(l.In, in)
 	}

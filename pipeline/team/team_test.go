@@ -12,7 +12,7 @@ import (
 // TestTeam makes a team of three devices, larger packets for it, and ends it.
 func TestTeam(t *testing.T) {
 	devices := []*vk.Device{vktest.Device(t), vktest.Device(t), vktest.Device(t)}
-	team, err := New(devices, Options{Records: 100, AbsGrads: true, InFlight: 2})
+	team, err := New(devices, Options{Records: 100, Beside: AbsWords, InFlight: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -310,3 +310,16 @@ func (o *Options) eachPoint(w *synthWorld, views []scene.Camera, f func(i int, s
 		}
 	})
 }
+
+// Depths returns the depth of each pixel of photo i at its centre, row by row: camera z in the capture's frame.
+func (s *Capture) Depths(i int) []float32 {
+	c := s.views[i]
+	l, depths := newLens(&c), make([]float32, 0, c.Width*c.Height)
+	for y := range c.Height {
+		for x := range c.Width {
+			at := c.ToCamera(s.world.trace(l.ray(float64(x)+0.5, float64(y)+0.5)).point)
+			depths = append(depths, float32(at[2]*s.o.Scale))
+		}
+	}
+	return depths
+}

@@ -19,12 +19,26 @@ struct ProjectedGrad {
     vec3 color;
 };
 
+// With DEPTH the inverse of camera z is a fourth channel that is blended, and has no background.
+#ifdef DEPTH
+#define COLOR vec4
+struct Blended {
+    vec2 mean2d;
+    vec3 conic;
+    float opacity;
+    COLOR color;
+};
+#else
+#define COLOR vec3
+#define Blended Projected
+#endif
+
 // A projected splat as blending wants it.
 struct Splat {
     vec2 mean2d;        // px
     vec3 form;          // sigma / ln 2 = form.x dx^2 + form.y dx dy + form.z dy^2
     float log_opacity;  // to base 2
-    vec3 color;
+    COLOR color;
 };
 
 // What the pixels of a column have in common, d = mean2d - pixel centre: log2(alpha) = level - dy (slope + form.z dy).
@@ -38,7 +52,7 @@ const float LOG2_ALPHA_THRESHOLD = -7.994353436858858;
 const float LOG2_NOTHING = -1e30;   // log_opacity of what covers no pixel
 
 // What is no ellipse by more than rounding covers nothing: sigma would be below zero somewhere.
-Splat splat_of(Projected p) {
+Splat splat_of(Blended p) {
     if (!(p.conic.x > 0.0 && p.conic.z > 0.0 &&
               p.conic.x * p.conic.z * 1.00001 >= p.conic.y * p.conic.y && p.opacity > 0.0))
         return Splat(p.mean2d, vec3(0.0), LOG2_NOTHING, p.color);

@@ -6,7 +6,7 @@
 
 void add_statistics(uint id, uint i) {
     uint r = stat_row(STAT_GRAD2D);
-    vec2 v_mean2d = ABSGRAD ? v_abs_mean2d[id] : v_projected[id].mean2d;
+    vec2 v_mean2d = ABSGRAD ? v_abs_mean2d[id].xy : v_projected[id].mean2d;
     float sum = row(r, i), count = row(r + 1u, i);
     put(r, i, sum + grad2d(v_mean2d, 0u));
     put(r + 1u, i, count + 1.0);

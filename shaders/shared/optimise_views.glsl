@@ -44,6 +44,9 @@ Geometry geometry_views(Geometry x) {
         uint at = grad_id(w);
         if (at == CULLED) continue;
         add_geometry(sum, geometry_bwd(w, x, v_views[at], vec3(0.0)));
+#ifdef DEPTH
+        sum.mean += inverse_depth_vjp(w, x.mean, v_beside_views[at].z);
+#endif
     }
     return scaled_geometry(share(), sum);
 }
@@ -55,7 +58,7 @@ void add_statistics(uint i) {
     [[dont_unroll]] for (uint w = 0u; w < N_VIEWS; w++) {
         uint at = grad_id(w);
         if (at == CULLED) continue;
-        sum += grad2d(ABSGRAD ? v_abs_views[at] : v_views[at].mean2d, w);
+        sum += grad2d(ABSGRAD ? v_abs_views[at].xy : v_views[at].mean2d, w);
         count += 1.0;
     }
     if (count == 0.0) return;

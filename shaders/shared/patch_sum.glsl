@@ -8,7 +8,15 @@
 #ifndef PATCH_SUM_GLSL
 #define PATCH_SUM_GLSL
 
-const uint SUMS = 9u + (ABSGRAD ? 2u : 0u);         // components of a ProjectedGrad, absolute gradients of the mean
+// Sums beside the components of a ProjectedGrad: absolute gradients of the mean, and with DEPTH, that by the inverse of
+// the splat's depth.
+#ifdef DEPTH
+#define BESIDE vec3
+const uint SUMS = 9u + 3u;
+#else
+#define BESIDE vec2
+const uint SUMS = 9u + (ABSGRAD ? 2u : 0u);
+#endif
 const uint PARTS = LANES / CLUSTER;                   // of a tile's sum
 shared float s_parts[ROUND * PARTS * SUMS];
 shared uint s_summed[PARTS];                        // bit k: the part has a sum of splat k of the round
@@ -22,7 +30,7 @@ float both(float x, uint distance) { return x + subgroupShuffleXor(x, distance);
 
 // Sums a cluster's columns and, if `keep`, stores them as the part's of splat j of the round. All lanes of the subgroup
 // call it.
-void store_sums(float sums[9], vec2 abs_mean2d, uint j, bool keep) {
+void store_sums(float sums[9], BESIDE besides, uint j, bool keep) {
     uint lane = gl_SubgroupInvocationID, part = raster_lane() / CLUSTER;
     bvec3 upper = notEqual(uvec3(lane) & uvec3(1u, 2u, 4u), uvec3(0u));
     float a[5], b[3];
@@ -44,10 +52,18 @@ void store_sums(float sums[9], vec2 abs_mean2d, uint j, bool keep) {
         if (CLUSTER < 16u && lane % CLUSTER == 0u) s_parts[at + 8u] = b[2];
     }
     if (ABSGRAD) {
-        float c = both(exchange(abs_mean2d.x, abs_mean2d.y, upper.x, 1u), 2u);
+        float c = both(exchange(besides.x, besides.y, upper.x, 1u), 2u);
         for (uint distance = 4u; distance < CLUSTER; distance *= 2u) c = both(c, distance);
         if (keep && lane % CLUSTER < 2u) s_parts[at + 9u] = c;
     }
+#ifdef DEPTH
+    float d = besides.z;
+    for (uint distance = 1u; distance < CLUSTER; distance *= 2u) d = both(d, distance);
+    if (keep && lane % CLUSTER == 0u) {
+        s_parts[at + 11u] = d;
+        if (!ABSGRAD) s_parts[at + 9u] = s_parts[at + 10u] = 0.0;
+    }
+#endif
 }
 
 // Sum i of splat j of the round over part p, if it has one.

@@ -141,6 +141,16 @@ struct Penalty {
     float scale;
 };
 
+#ifdef DEPTH
+// Gradient of a mean, given that of 1 / camera z.
+vec3 inverse_depth_vjp(uint view_id, vec3 mean, float v_inverse) {
+    View v = params[view_id].view;
+    vec3 axis = vec3(v.rot[6], v.rot[7], v.rot[8]);
+    float depth = dot(axis, mean) + v.trans.z;
+    return -v_inverse / (depth * depth) * axis;
+}
+#endif
+
 // Adds the penalties' gradients to g, that of the geometry x, takes it through the activation of opacity and hands it
 // on.
 void penalised_bwd(uint i, Geometry x, Geometry g, Penalty penalty) {

@@ -25,10 +25,19 @@ const uint CLUSTER = SUBGROUP_SIZE < LIST_LANES ? SUBGROUP_SIZE : LIST_LANES;
 const bool ONE_LIST = LIST_LANES >= SUBGROUP_SIZE;
 const uint PIXEL_STEP = SPREAD ? PATCH_HEIGHT : 1u;                             // rows between two pixels of a lane
 
-// The batch, and behind it a splat that covers nothing. 36 bytes a splat, in two aligned words of four numbers and one.
+#ifdef DEPTH
+#define REST vec2
+#define REST_OF(color) color.ba
+#else
+#define REST float
+#define REST_OF(color) color.b
+#endif
+
+// The batch, and behind it a splat that covers nothing. 36 bytes a splat, in two aligned words of four numbers and one,
+// or with DEPTH two.
 shared vec4 s_mean[BATCH + 1u];                     // mean2d, log_opacity, red
 shared vec4 s_form[BATCH + 1u];                     // form, green
-shared float s_blue[BATCH + 1u];
+shared REST s_blue[BATCH + 1u];                     // blue, with DEPTH also the inverse depth
 
 // Number of this lane in its workgroup, counted along subgroups.
 uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocationID; }
@@ -58,11 +67,11 @@ float to_mean_y(float y, vec2 centre, uint p) {
 #include "touch.glsl"
 
 // Puts a splat at a place of the batch.
-void store_splat(uint at, Projected p) {
+void store_splat(uint at, Blended p) {
     Splat s = splat_of(p);
     s_mean[at] = vec4(s.mean2d, s.log_opacity, s.color.r);
     s_form[at] = vec4(s.form, s.color.g);
-    s_blue[at] = s.color.b;
+    s_blue[at] = REST_OF(s.color);
 }
 
 // Once, before the first batch: the splat behind it.
@@ -70,12 +79,12 @@ void store_none() {
     if (raster_lane() > 0u) return;
     s_mean[BATCH] = vec4(0.0, 0.0, LOG2_NOTHING, 0.0);
     s_form[BATCH] = vec4(0.0);
-    s_blue[BATCH] = 0.0;
+    s_blue[BATCH] = REST(0.0);
 }
 
 Splat batch_splat(uint at) {
     vec4 a = s_mean[at], b = s_form[at];
-    return Splat(a.xy, b.xyz, a.z, vec3(a.w, b.w, s_blue[at]));
+    return Splat(a.xy, b.xyz, a.z, COLOR(a.w, b.w, s_blue[at]));
 }
 
 // A patch's list of splats of a piece that are still to be blended: bit k is splat `first` + k of the batch. With
@@ -110,7 +119,7 @@ Splat walk_next(inout Walk w, out uint k, out bool more) {
         k = min(next, PIECE - 1u);
         Splat s = Splat(subgroupShuffle(w.own.mean2d, k), subgroupShuffle(w.own.form, k),
                         subgroupShuffle(w.own.log_opacity, k), subgroupShuffle(w.own.color, k));
-        if (!more) s = Splat(vec2(0.0), vec3(0.0), LOG2_NOTHING, vec3(0.0));    // lane k's may be anything
+        if (!more) s = Splat(vec2(0.0), vec3(0.0), LOG2_NOTHING, COLOR(0.0));   // lane k's may be anything
         return s;
     }
     k = more ? next : BATCH - w.first;

@@ -29,6 +29,9 @@ void splat_bwd(uint i, uint id, bool seen, Penalty penalty) {
     Geometry x = load_geometry(0u, i);
     Geometry g = no_geometry();
     if (seen) g = geometry_bwd(0u, x, v_projected[id], direction_vjp(ray, v_dir));
+#ifdef DEPTH
+    if (seen) g.mean += inverse_depth_vjp(0u, x.mean, v_beside[id].z);
+#endif
     penalised_bwd(i, x, g, penalty);
 }
 

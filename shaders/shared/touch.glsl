@@ -22,7 +22,7 @@ bool touches(vec2 low, vec2 span, vec3 conic, vec2 tilt, float reach) {
 }
 
 // Patches of the tile with this corner that a splat may touch, a bit each. What is no ellipse touches all.
-uint touched_patches(Projected s, vec2 corner) {
+uint touched_patches(Blended s, vec2 corner) {
     bool ellipse = s.conic.x > 0.0 && s.conic.z > 0.0 && s.conic.x * s.conic.z > s.conic.y * s.conic.y;
     if (ALL_PATCHES || !ellipse) return (1u << PATCHES) - 1u;
     vec2 low = corner + 0.5 - s.mean2d, tilt = -s.conic.y / s.conic.xz;

@@ -88,6 +88,8 @@ var layers = []layer{
 	{"scene/transforms", []string{"internal/*", "scene", "scene/photo", "scene/ply"},
 		"its files name photos and clouds", true},
 	{"scene/photo", []string{"internal/*", "scene", "scene/jpeg"}, "photos are pixels seen through a lens", true},
+	{"scene/depth", []string{"internal/*", "scene", "scene/colmap", "scene/photo", "scene/ply"},
+		"depths come from points, clouds and files, and belong to pixels of photos", true},
 	{"scene/safetensors", []string{"internal/*"}, "tensors have names and no meaning", true},
 	{"scene/lenscases", nil, "scene's own tests use it", true},
 	{"scene", []string{"internal/*", "scene"}, "the nouns, and subjects that need the nouns alone", true},

@@ -52,6 +52,7 @@ func (r *Run) adoptCapture(b *begun) {
 	if !r.SourceGiven {
 		b.Source.Options(&r.Load, r.known)
 	}
+	r.Depth.adopt(&b.Depth, r.known)
 	if !r.known("eval") && !r.known("test-list") {
 		r.Eval = b.Eval
 	}

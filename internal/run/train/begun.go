@@ -29,6 +29,7 @@ type begun struct {
 	TestList  string          `json:"test_list"` // absolute
 	Origin    string          `json:"origin"`
 	Source    captured.Source `json:"source"`
+	Depth     DepthOptions    `json:"depth"`
 
 	Asked *asked `json:"asked,omitempty"` // nil: an earlier version began it
 	Block bool   `json:"block,omitempty"` // of a plan
@@ -46,7 +47,8 @@ func (s *saver) rememberBegun() error {
 	}
 	b := begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
 		Factors: r.Factors, Eval: r.Eval, TestEvery: r.TestEvery, Origin: string(r.Options.Origin),
-		Source: captured.SourceOf(r.Scene, &r.Load), Asked: r.asked(), Block: r.Divided != nil}
+		Source: captured.SourceOf(r.Scene, &r.Load), Depth: r.Depth.absolute(),
+		Asked: r.asked(), Block: r.Divided != nil}
 	if r.TestList != "" {
 		b.TestList = output.Absolute(r.TestList)
 	}

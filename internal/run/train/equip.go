@@ -35,6 +35,10 @@ func (r *Run) equip(ctx context.Context) error {
 	if r.Config.Appearance() {
 		options.Photos = photoStarts(cams)
 	}
+	options.Known = r.trainedDepths()
+	for _, list := range options.Known {
+		options.HeldBytes += knownDepthBytes * int64(cap(list))
+	}
 	splats, err := r.planStart(cams, &options)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"encoding/hex"
 
 	"vksplat/internal/fault"
 	"vksplat/scene/fingerprint"
@@ -27,7 +26,7 @@ func (r *Run) startFingerprint(ctx context.Context) (err error) {
 		return err
 	}
 	hash, err := r.hashing.Wait(ctx)
-	r.fingerprint = hex.EncodeToString(hash[:])
+	r.fingerprint = r.fingerprintText(hash)
 	return err
 }
 
@@ -44,7 +43,7 @@ func (s *saver) identify() {
 	}
 	// Without a context: when the run is interrupted, the checkpoint that is written then needs it all the more.
 	hash, err := r.hashing.Wait(context.Background())
-	if r.fingerprint = hex.EncodeToString(hash[:]); err != nil {
+	if r.fingerprint = r.fingerprintText(hash); err != nil {
 		r.fingerprint = noFingerprint
 		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs " +
 			fault.Setting("accept-changes"))

@@ -19,6 +19,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
+	"vksplat/scene/depth"
 	"vksplat/scene/initial"
 	"vksplat/scene/inria"
 )
@@ -223,6 +224,7 @@ type Options struct {
 	EvalAt    cli.Steps // evaluate after these steps too
 	Exports   convert.Exports
 	Load      captured.Options
+	Depth     DepthOptions
 	// Whether Load is the caller's choice as a whole: a run that is resumed takes over nothing of it.
 	SourceGiven bool
 	Device      pipeline.DeviceOptions
@@ -290,7 +292,8 @@ type Change struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock,
-		Config: recipe.Default(), TestEvery: captured.HeldOutEvery, StepsScaler: 1,
+		Config: recipe.Default(), Depth: DepthOptions{Kind: depth.KindAuto},
+		TestEvery: captured.HeldOutEvery, StepsScaler: 1,
 		Checkpoints: newCheckpointOptions(),
 		Progress:    meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery},
 		CommandLine: CommandLine{Again: func(...Change) string { return "the same training" },
@@ -302,6 +305,7 @@ func NewOptions() *Options {
 func (o *Options) needs(c *scene.Capture) []need {
 	cube := c.Synthetic && o.Init.Kind == initial.InitAuto && len(c.Points) == 0
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
+	known := fault.Named("depth-loss", "depths", "depth-points")
 	list := []need{
 		{"test-every", fault.Setting("eval"), o.Eval},
 		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
@@ -310,6 +314,10 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
 		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},
+		{"depth-lambda", known, o.Depth.used()}, {"depth-lambda-final", known, o.Depth.used()},
+		{"depth-init", known, o.Depth.used()},
+		{"depth-kind", fault.Setting("depths"), o.Depth.Maps != ""},
+		{"depth-unit", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
 	}
 	for _, s := range recipe.Settings {

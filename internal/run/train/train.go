@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/depth"
 	"vksplat/scene/fingerprint"
 	"vksplat/scene/initial"
 	"vksplat/scene/inspect"
@@ -28,27 +30,30 @@ import (
 // Run is one run of train: what was asked for and what has been read and opened.
 type Run struct {
 	*Options
-	Console   *cli.Console
-	Capture   *scene.Capture  // in the training frame from openScene on
-	origin    [3]float64      // subtracted from written coordinates
-	cameras   []scene.Camera  // to be written: in the capture's own frame, less the origin
-	points    []ply.FilePoint // likewise
-	nPoints   int             // of capture, those left out aside; it gives them up when the splats are made
-	photos    *photos.Cache   // of the cameras
-	Train     []int           // cameras of capture that are trained on
-	Test      []int           // held-out ones
-	depths    []scene.Depths  // of the points that each camera sees, of those in train once prepared
-	device    *pipeline.Device
-	others    []*pipeline.Device // that train with it
-	chosen    string             // why these, with --devices auto
-	Trainer   *pipeline.Trainer
-	rec       *record
-	plan      *pipeline.Plan
-	follows   bool                     // config.Splats was chosen for the capture
-	splatsFor func(factor float64) int // splats that follow the capture
-	notes     []cli.Notice             // that wait for the first line
-	thumbs    *report.Thumbnails       // of the last evaluation of this process
-	written   string                   // the model that this process wrote last, "" for none
+	Console *cli.Console
+	Capture *scene.Capture  // in the training frame from openScene on
+	origin  [3]float64      // subtracted from written coordinates
+	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
+	points  []ply.FilePoint // likewise
+	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
+	photos  *photos.Cache   // of the cameras
+	Train   []int           // cameras of capture that are trained on
+	Test    []int           // held-out ones
+	// of Capture.Cameras, nil where none are compared, and after equip
+	knownDepths depth.Known
+	depthHash   [sha256.Size]byte // of them
+	depths      []scene.Depths    // of the points that each camera sees, of those in train once prepared
+	device      *pipeline.Device
+	others      []*pipeline.Device // that train with it
+	chosen      string             // why these, with --devices auto
+	Trainer     *pipeline.Trainer
+	rec         *record
+	plan        *pipeline.Plan
+	follows     bool                     // config.Splats was chosen for the capture
+	splatsFor   func(factor float64) int // splats that follow the capture
+	notes       []cli.Notice             // that wait for the first line
+	thumbs      *report.Thumbnails       // of the last evaluation of this process
+	written     string                   // the model that this process wrote last, "" for none
 
 	stage      atomic.Int32 // a stage
 	limit      timeLimit
@@ -344,6 +349,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		every = r.TestEvery
 	}
 	r.Train, r.Test = r.Capture.Split(every)
+	r.addDepthPoints()
 	r.clear()
 	if !r.limitChooses() { // else the last step is not known yet
 		if err := r.refuseForeignPictures(); err != nil {

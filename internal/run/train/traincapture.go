@@ -14,7 +14,11 @@ import (
 // city's would be far too coarse for a street. Files are in the capture's frame.
 func (r *Run) loadCapture() (*scene.Capture, error) {
 	if r.Divided == nil {
-		return load.Capture(r.Scene, r.Load.Options())
+		c, err := load.Capture(r.Scene, r.Load.Options())
+		if err != nil {
+			return nil, err
+		}
+		return c, r.findDepths(c, c.Points)
 	}
 	c, err := r.Divided.Load(r.Load.Options())
 	if err != nil {
@@ -29,7 +33,7 @@ func (r *Run) loadCapture() (*scene.Capture, error) {
 	c.Points = all
 	r.depths = c.Depths(r.Config.Carve)
 	c.Points = block
-	return c, nil
+	return c, r.findDepths(c, all)
 }
 
 // clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training

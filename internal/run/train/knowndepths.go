@@ -1,0 +1,233 @@
+package train
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/depth"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
+)
+
+// DepthOptions say what depths the photos' pictures are compared with.
+type DepthOptions struct {
+	Points bool    `json:"points"` // of the capture's own points
+	Maps   string  `json:"maps"`   // folder of depth maps; "": none
+	Kind   string  `json:"kind"`   // of what they hold, one of depth.Kinds
+	Unit   float64 `json:"unit"`   // of theirs; 0: found by points
+	Cloud  string  `json:"cloud"`  // file of points; "": none
+	Init   bool    `json:"init"`   // training begins with points there, too
+}
+
+// used reports whether depths are compared.
+func (o *DepthOptions) used() bool { return o.Points || o.Maps != "" || o.Cloud != "" }
+
+// adopt takes over what a run was begun with, where the call does not say otherwise.
+func (o *DepthOptions) adopt(was *DepthOptions, given func(flag string) bool) {
+	for flag, take := range map[string]func(){
+		"depth-loss": func() { o.Points = was.Points }, "depths": func() { o.Maps = was.Maps },
+		"depth-kind": func() { o.Kind = was.Kind }, "depth-unit": func() { o.Unit = was.Unit },
+		"depth-points": func() { o.Cloud = was.Cloud }, "depth-init": func() { o.Init = was.Init },
+	} {
+		if !given(flag) {
+			take()
+		}
+	}
+	if o.Kind == "" { // an earlier version began the run
+		o.Kind = depth.KindAuto
+	}
+}
+
+// absolute is what the record of a run has.
+func (o DepthOptions) absolute() DepthOptions {
+	if o.Cloud != "" {
+		o.Cloud = output.Absolute(o.Cloud)
+	}
+	return o
+}
+
+// check refuses values that nothing accepts.
+func (o *DepthOptions) check() error {
+	if !(o.Unit >= 0) || math.IsInf(o.Unit, 0) {
+		return fault.Usagef("give the length of 1 in the maps, as in 0.001 for millimetres",
+			"%s %g is no length", fault.Setting("depth-unit"), o.Unit)
+	}
+	return nil
+}
+
+// knownDepthBytes is what a known depth takes in RAM until the run ends.
+const knownDepthBytes = 8
+
+// findDepths finds the depths that photos are known to have. points are those of the capture's files; the capture is
+// in its own frame.
+func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
+	o := &r.Depth
+	if !o.used() {
+		return nil
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	own, tracked, err := depth.Points(c, points)
+	if err != nil {
+		return err
+	}
+	known := make(depth.Known, len(c.Cameras))
+	if o.Points {
+		if n, _ := own.Count(); n == 0 {
+			return fault.Data("compare depths", c.Root, "leave out "+fault.Setting("depth-loss"),
+				"no photo shows any of %s", cli.Count(len(points), "point"))
+		}
+		known.Add(own)
+		how := "that the reconstruction saw there"
+		if !tracked {
+			how = "that no other hides: the capture does not say what was seen"
+		}
+		r.tellDepths(own, "of points "+how)
+	}
+	if o.Maps != "" {
+		if err := r.addMaps(c, known, own); err != nil {
+			return err
+		}
+	}
+	if o.Cloud != "" {
+		cloud, err := ply.ReadPoints(o.Cloud)
+		if err != nil {
+			return err
+		}
+		seen := depth.Visible(c.Cameras, cloud)
+		if n, _ := seen.Count(); n == 0 {
+			return fault.Data("compare depths", o.Cloud, "the cloud must be in the frame of the capture's cameras",
+				"no photo shows any of %s", cli.Count(len(cloud), "point"))
+		}
+		known.Add(seen)
+		r.tellDepths(seen, fmt.Sprintf("of %s of %s", cli.Count(len(cloud), "point"), filepath.Base(o.Cloud)))
+	}
+	r.knownDepths = known
+	r.depthHash = hashDepths(known)
+	return nil
+}
+
+// tellDepths tells what depths are compared.
+func (r *Run) tellDepths(known depth.Known, what string) {
+	depths, photos := known.Count()
+	r.noteLater(fmt.Sprintf("depths of %s in %s are compared, %s", cli.Count(depths, "pixel"),
+		cli.Count(photos, "photo"), what))
+}
+
+// addMaps adds what depth maps say.
+func (r *Run) addMaps(c *scene.Capture, known, points depth.Known) error {
+	o := &r.Depth
+	found, err := depth.Maps(c, points, depth.MapOptions{Dir: o.Maps, Kind: o.Kind, Unit: o.Unit})
+	if err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		names []string
+		text  string
+	}{
+		{found.Missing, "have no depth map"},
+		{found.Off, "have a depth map that does not fit the capture's points, or too few of these: it does not count"},
+	} {
+		if n := len(m.names); n > 0 {
+			r.warnLater(scene.Warning{Count: n, Names: scene.FirstNames(m.names),
+				Text: fmt.Sprintf("%d of %d photos %s", n, len(c.Cameras), m.text)}.String())
+		}
+	}
+	if n, _ := found.Known.Count(); n == 0 {
+		return fault.Data("compare depths", o.Maps, "see what "+fault.Setting("depth-kind")+" says of them",
+			"the depth maps know no depth")
+	}
+	r.tellDepths(found.Known, found.Text())
+	known.Add(found.Known)
+	return nil
+}
+
+// hashDepths hashes everything that is known.
+func hashDepths(known depth.Known) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var b []byte
+	for _, list := range known {
+		b = binary.LittleEndian.AppendUint64(b[:0], uint64(len(list)))
+		for _, p := range list {
+			b = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(b, p.X), p.Y)
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(p.Depth))
+		}
+		h.Write(b)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths.
+func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
+	if r.depthHash != [sha256.Size]byte{} {
+		capture = sha256.Sum256(append(capture[:], r.depthHash[:]...))
+	}
+	return hex.EncodeToString(capture[:])
+}
+
+// trainedDepths returns what is known of the photos that are trained on, in the training frame.
+func (r *Run) trainedDepths() pipeline.KnownDepths {
+	if r.knownDepths == nil {
+		return nil
+	}
+	list := make(pipeline.KnownDepths, len(r.Train))
+	for i, id := range r.Train {
+		list[i] = r.knownDepths[id]
+	}
+	depth.Known(list).Scale(r.Capture.Frame.Scale)
+	r.knownDepths = nil
+	return list
+}
+
+// mostDepthPoints is with how many points at known depths training begins at most.
+const mostDepthPoints = 100_000
+
+// addDepthPoints adds points at known depths of the photos that are trained on to those that training begins with, in
+// the colours of the photos. The capture is in the training frame. A photo that cannot be decoded has none.
+func (r *Run) addDepthPoints() {
+	if !r.Depth.Init || r.saver.from != nil {
+		return
+	}
+	lists := captured.Pick(r.knownDepths, r.Train)
+	n, _ := depth.Known(lists).Count()
+	stride := 1 + n/mostDepthPoints
+	points := make([][]scene.Point, len(lists))
+	parallel.For(len(lists), func(i int) {
+		cam := &r.Capture.Cameras[r.Train[i]]
+		if len(lists[i]) == 0 {
+			return
+		}
+		img, err := photo.Decode(*cam)
+		if err != nil {
+			return
+		}
+		for k := 0; k < len(lists[i]); k += stride {
+			p := lists[i][k]
+			at := int(p.Y)*cam.Width + int(p.X)
+			if img.Mask != nil && !photo.Counts(img.Mask, at) {
+				continue
+			}
+			points[i] = append(points[i], scene.Point{
+				Pos:   cam.Place(float64(p.X)+0.5, float64(p.Y)+0.5, float64(p.Depth)*r.Capture.Frame.Scale),
+				Color: [3]uint8(img.Pix[4*at : 4*at+3])})
+		}
+		photo.Recycle(img)
+	})
+	had := len(r.Capture.Points)
+	r.Capture.Points = append(r.Capture.Points, slices.Concat(points...)...)
+	r.noteLater(fmt.Sprintf("training begins with %s at known depths, too",
+		cli.Count(len(r.Capture.Points)-had, "point")))
+}

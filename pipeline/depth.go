@@ -1,0 +1,51 @@
+package pipeline
+
+import (
+	"math"
+
+	"vksplat/pipeline/recipe"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// comparesDepths reports whether the unit blends depth: a step's picture does where depths are known.
+func (v *view) comparesDepths() bool { return v.depths != nil && v.kind == recipe.Step }
+
+// rasterizeDepth is rasterize that also blends the inverse of splats' depths.
+func (v *view) rasterizeDepth(p *shaders.Rasterize) {
+	// Of all bands: the backward pass reads what the first pass over the picture wrote, and the states of its band.
+	states := v.isectCapacity / int(v.raster.bucket) * layout.TilePixels
+	scratch(v.r, &v.depthSums, "depth_sums", 2*v.maxPixels+states)
+	v.r.Dispatch(&shaders.RasterizeDepth{
+		Params: p.Params, TileOffsets: p.TileOffsets, TileOrder: p.TileOrder, SlotFromIsect: p.SlotFromIsect,
+		SplatFromSlot: p.SplatFromSlot, Projected: p.Projected, Render: p.Render, LastIds: p.LastIds, States: p.States,
+		Touched: p.Touched, TileFromBucket: p.TileFromBucket, DepthKeys: v.depthKeys, Depths: v.depthSums,
+		Push: shaders.RasterizeDepthPush(p.Push), Spec: shaders.RasterizeDepthSpec(p.Spec),
+	}, v.indirect(layout.ArgsTiles))
+}
+
+// rasterizeBwdDepth is rasterizeBwd with the gradient by those sums.
+func (v *view) rasterizeBwdDepth(p *shaders.RasterizeBwd) {
+	v.r.Dispatch(&shaders.RasterizeBwdDepth{
+		Params: p.Params, Counters: p.Counters, TileOffsets: p.TileOffsets, SlotFromIsect: p.SlotFromIsect,
+		SplatFromSlot: p.SplatFromSlot, Projected: p.Projected, Render: p.Render, LastIds: p.LastIds, States: p.States,
+		Touched: p.Touched, VRender: p.VRender, TileFromBucket: p.TileFromBucket, VSlots: p.VSlots,
+		VBesideSlots: vk.Cast[[3]float32](v.vBesideSlots.View), DepthKeys: v.depthKeys, Depths: v.depthSums,
+		Spec: shaders.RasterizeBwdDepthSpec(p.Spec),
+	}, v.indirect(layout.ArgsBuckets))
+}
+
+// depthLoss compares the depth of the picture with what is known of it.
+func (v *view) depthLoss() {
+	if !v.comparesDepths() {
+		return
+	}
+	c, x := &v.compare, v.depths
+	v.r.Dispatch(&shaders.DepthLoss{
+		Params: v.f.params, Table: x.words, Target: v.target, Render: v.render, Depths: v.depthSums, VRender: v.vShown,
+		Push: shaders.DepthLossPush{NLevels: uint32(x.levels), Weight: x.weight,
+			Log2Final: float32(math.Log2(float64(x.final))), DecaySteps: float32(x.steps)},
+		Spec: shaders.DepthLossSpec{TargetFloat: c.floats, Masked: c.masked, Packed: c.packed, Shrunk: c.shrunk},
+	}, v.indirect(layout.ArgsTiles))
+}

@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+)
+
+// knownDepths makes up depths for one pixel in three of every nth view, and for none of the others.
+func knownDepths(views []TrainView, nth int) KnownDepths {
+	r := rand.New(rand.NewPCG(8, 9))
+	known := make(KnownDepths, len(views))
+	for i := 0; i < len(views); i += nth {
+		c := &views[i].Camera
+		for p := range c.Width * c.Height {
+			if r.IntN(3) == 0 {
+				known[i] = append(known[i], scene.KnownDepth{X: uint16(p % c.Width), Y: uint16(p / c.Width),
+					Depth: float32(3 + 2*r.Float64())})
+			}
+		}
+	}
+	return known
+}
+
+// TestDepthSameBytes compares depths in every way that must not matter.
+func TestDepthSameBytes(t *testing.T) {
+	d := testDevice(t)
+	views, _, _, _ := promiseScene(t)
+	known := knownDepths(views, 2)
+	for name, change := range map[string]func(*recipe.Config){
+		"plain": func(*recipe.Config) {},
+		"mixed, absgrad, levels": func(c *recipe.Config) {
+			c.Precision, c.AbsGrad, c.NumDownscales, c.ResolutionSchedule = recipe.PrecisionMixed, true, 2, 7
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := func(c *recipe.Config) {
+				c.Iterations, c.DepthLambda = 28, 5
+				change(c)
+			}
+			train := func(o TrainerOptions) string {
+				t.Helper()
+				hash, _ := trainHashWith(t, d, all, o)
+				return hash
+			}
+			usual, more := TrainerOptions{Known: known}, larger
+			more.Known = known
+			want := train(usual)
+			if train(TrainerOptions{}) == want {
+				t.Error("the model is that of a run without depths")
+			}
+			same := func(name string, o TrainerOptions) {
+				t.Helper()
+				if got := train(o); got != want {
+					t.Errorf("%s: %s, want %s", name, got, want)
+				}
+			}
+			same("again", usual)
+			inBands(t, 2)
+			same("larger buffers and two bands", more)
+			inBands(t, 99)
+			t.Setenv("VKSPLAT_SERIAL", "1")
+			same("serial, a band for each row of tiles", usual)
+			t.Setenv("VKSPLAT_SERIAL", "")
+			t.Setenv("VKSPLAT_LANES", "gpu")
+			inBands(t, 1)
+			want = train(usual)
+			inBands(t, 3)
+			same("as on GPUs, larger buffers and three bands", more)
+		})
+	}
+}
+
+// TestDepthResume goes on from a checkpoint in the middle.
+func TestDepthResume(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.DepthLambda, cfg.Carve = 20, 5, 0
+	o := TrainerOptions{Known: knownDepths(views, 2)}
+	tr := teamTrainerWith(t, []*Device{d}, views, init, scale, cfg, o)
+	_, _, _, _, run := checkpointScene(t)
+	tr.SetRun(run)
+	tr.advanceTo(t, 9)
+	file := filepath.Join(t.TempDir(), "middle")
+	saved(t, tr, file)
+	want := modelHash(splatsAfter(t, tr, cfg.Iterations))
+	c, err := checkpoint.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cams, photos := splitViews(views)
+	o.Depths = depthsOf(cams)
+	again, err := NewTrainerFrom(d, cams, photos, c, cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got := modelHash(splatsAfter(t, again, cfg.Iterations)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestDepthTable reads a table back as depth_loss does.
+func TestDepthTable(t *testing.T) {
+	cams := []scene.Camera{{Width: 40, Height: 20}, {Width: 40, Height: 20}, {Width: 17, Height: 33}}
+	known := KnownDepths{
+		{{X: 0, Y: 0, Depth: 4}, {X: 39, Y: 19, Depth: 0.5}, {X: 1, Y: 1, Depth: 2}, {X: 20, Y: 3, Depth: 8},
+			{X: 20, Y: 3, Depth: 4}, {X: 5, Y: 5, Depth: -1}, {X: 6, Y: 5, Depth: float32(math.Inf(1))}},
+		nil,
+		{{X: 16, Y: 32, Depth: 3}},
+	}
+	const levels = 2
+	words := depthWords(cams, known, levels)
+	read := func(view, level int) map[[2]int]float64 {
+		g, found := levelGrid(&cams[view], level), map[[2]int]float64{}
+		at := words[view*levels+level]
+		if at == 0 {
+			return found
+		}
+		part := words[at:]
+		for tile := range g.columns * g.rows {
+			for k := part[1+tile]; k < part[2+tile]; k++ {
+				w := part[g.head()+int(k)]
+				place := int(w % layout.TilePixels)
+				x, y := tile%g.columns*layout.TileSize+place%layout.TileSize,
+					tile/g.columns*layout.TileSize+place/layout.TileSize
+				found[[2]int{x, y}] = float64(math.Float32frombits(w >> 8 << 7))
+			}
+		}
+		if len(found) != int(part[0]) {
+			t.Errorf("view %d, level %d: %d pixels, the table says %d", view, level, len(found), part[0])
+		}
+		return found
+	}
+	for _, c := range []struct {
+		view, level int
+		want        map[[2]int]float64
+	}{
+		{0, 0, map[[2]int]float64{{0, 0}: 0.25, {39, 19}: 2, {1, 1}: 0.5, {20, 3}: 0.1875}},
+		{0, 1, map[[2]int]float64{{0, 0}: 0.375, {19, 9}: 2, {10, 1}: 0.1875}},
+		{1, 0, map[[2]int]float64{}}, {1, 1, map[[2]int]float64{}},
+		{2, 0, map[[2]int]float64{{16, 32}: 1.0 / 3}}, {2, 1, map[[2]int]float64{}}, // beyond the smaller picture
+	} {
+		got := read(c.view, c.level)
+		if len(got) != len(c.want) {
+			t.Errorf("view %d, level %d: %v, want %v", c.view, c.level, got, c.want)
+		}
+		for at, x := range c.want {
+			if !(math.Abs(got[at]/x-1) < 1e-5) {
+				t.Errorf("view %d, level %d, pixel %v: %g, want %g", c.view, c.level, at, got[at], x)
+			}
+		}
+	}
+}

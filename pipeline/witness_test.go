@@ -1,0 +1,200 @@
+package pipeline
+
+import (
+	"math"
+	"testing"
+
+	"vksplat/internal/filetest"
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/picture"
+	"vksplat/scene/synth"
+)
+
+// witnessScene is a procedural capture whose depths are known everywhere.
+type witnessScene struct {
+	capture *scene.Capture
+	images  []scene.Image
+	depths  [][]float32 // of each photo, in the training frame
+	train   []int
+	held    []int
+}
+
+func makeWitness(t *testing.T, o synth.Options, train func(i int) bool) *witnessScene {
+	t.Helper()
+	s := &witnessScene{}
+	s.capture, s.images = synthCapture(t, o)
+	drawn, err := synth.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.images {
+		depths := drawn.Depths(i)
+		for k := range depths {
+			depths[k] *= float32(s.capture.Frame.Scale)
+		}
+		s.depths = append(s.depths, depths)
+		if train(i) {
+			s.train = append(s.train, i)
+		} else if i%4 == 2 {
+			s.held = append(s.held, i)
+		}
+	}
+	return s
+}
+
+// known returns the depth of one pixel in every `of` of every nth training photo.
+func (s *witnessScene) known(nth, of int) KnownDepths {
+	known := make(KnownDepths, len(s.train))
+	for i := 0; i < len(s.train); i += nth {
+		w := s.capture.Cameras[s.train[i]].Width
+		for p := (i * 7) % of; p < len(s.depths[s.train[i]]); p += of {
+			known[i] = append(known[i], scene.KnownDepth{X: uint16(p % w), Y: uint16(p / w),
+				Depth: s.depths[s.train[i]][p]})
+		}
+	}
+	return known
+}
+
+// scores trains and returns the mean PSNR of the held-out photos, and the share of their pixels whose depth is off by
+// more than 2 %.
+func (s *witnessScene) scores(t *testing.T, d *Device, cfg recipe.Config, known KnownDepths) (psnr, wrong float64) {
+	t.Helper()
+	var views []TrainView
+	for _, i := range s.train {
+		views = append(views, TrainView{s.capture.Cameras[i], s.images[i]})
+	}
+	cams, photos := splitViews(views)
+	tr, err := NewTrainer(d, cams, photos, initial.Initialise(s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity,
+		cfg.InitScale), s.capture.SceneScale, cfg, TrainerOptions{Known: known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	splats, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRenderer(d, splats, s.capture.Cameras, RenderConfig{Depth: true, Near: cfg.Near})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var pic picture.Picture
+	for _, i := range s.held {
+		if err := r.Add(s.capture.Cameras[i], &pic, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Drain(); err != nil {
+			t.Fatal(err)
+		}
+		rgb := make([]float32, 0, 3*len(pic.Depth))
+		n := 0
+		for p, z := range pic.Depth {
+			for ch := range 3 {
+				rgb = append(rgb, min(max(pic.Color[4*p+ch], 0), 1))
+			}
+			if !(math.Abs(float64(z/s.depths[i][p])-1) <= 0.02) {
+				n++
+			}
+		}
+		wrong += float64(n) / float64(len(pic.Depth)) / float64(len(s.held))
+		x, err := metric.PSNR(rgb, photo.FloatRGB(s.images[i]), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		psnr += x / float64(len(s.held))
+	}
+	return psnr, wrong
+}
+
+// witnessConfig is the default recipe for so many steps, without carving.
+func witnessConfig(iterations int) recipe.Config {
+	cfg := recipe.Default()
+	cfg.Strategy, cfg.Iterations, cfg.Splats, cfg.RandomBackground = recipe.StrategyMCMC, iterations, 3000, true
+	cfg.RefineStart, cfg.RefineStop = iterations/60, iterations*5/6
+	cfg.RefineEvery, cfg.ResetEvery = iterations/100+1, 0
+	cfg.InitOpacity, cfg.InitScale, cfg.GrowFactor, cfg.Huber = 0.5, 0.5, 1.09, 0.05
+	cfg.OpacityReg, cfg.ScaleReg, cfg.LRCooldown, cfg.LRLogScales, cfg.LRSHN = 0.01, 0.01, 0.2, 1e-2, 2.5e-4
+	cfg.SHInterval, cfg.NumDownscales, cfg.ResolutionSchedule = iterations/30, 2, iterations/5
+	return cfg
+}
+
+// beginThere adds points at known depths to the capture's, as --depth-init does.
+func (s *witnessScene) beginThere(known KnownDepths) {
+	for i, list := range known {
+		c, pix := &s.capture.Cameras[s.train[i]], s.images[s.train[i]].Pix
+		for _, k := range list {
+			p := 4 * (int(k.Y)*c.Width + int(k.X))
+			s.capture.Points = append(s.capture.Points, scene.Point{
+				Pos:   c.Place(float64(k.X)+0.5, float64(k.Y)+0.5, float64(k.Depth)),
+				Color: [3]uint8(pix[p : p+3])})
+		}
+	}
+}
+
+// TestWitness trains on six photos of a scene with few points. Depths of all photos, as of maps, must bring pixels to
+// their depths, and depths of one pixel in twenty of one photo in four must be worth a decibel.
+func TestWitness(t *testing.T) {
+	d := testDevice(t)
+	s := makeWitness(t, synth.Options{Images: 48, Width: 64, Height: 48, Points: 100},
+		func(i int) bool { return i%8 == 0 })
+	cfg := witnessConfig(400)
+	plain, wrong := s.scores(t, d, cfg, nil)
+	cfg.DepthLambda, cfg.DepthLambdaFinal = 3, 1
+	_, wrongMaps := s.scores(t, d, cfg, s.known(1, 1))
+	cfg.DepthLambda, cfg.DepthLambdaFinal = 1, 0.1
+	sparse := s.known(4, 20)
+	s.beginThere(sparse)
+	sparsely, _ := s.scores(t, d, cfg, sparse)
+	t.Logf("PSNR %.2f dB, wrong depths %.1f %%; with maps %.1f %%; with few depths %.2f dB", plain, 100*wrong,
+		100*wrongMaps, sparsely)
+	if !(wrongMaps < wrong-0.06) || !(sparsely > plain+0.7) {
+		t.Error("depths are worth too little")
+	}
+}
+
+// TestWitnessFigures has the figures of bench/NOTES.md: on all photos of the scene, maps must halve the share of wrong
+// depths; on six photos, depths of one pixel in twenty of one photo in four must be worth a decibel.
+func TestWitnessFigures(t *testing.T) {
+	if !filetest.Long() {
+		t.Skip("VKSPLAT_LONG=1 trains for half an hour")
+	}
+	d := testDevice(t)
+	o := synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500}
+	s := makeWitness(t, o, func(i int) bool { return i%4 != 2 })
+	cfg := witnessConfig(800)
+	cfg.Splats, cfg.NumDownscales = 8000, 0
+	plain, wrong := s.scores(t, d, cfg, nil)
+	t.Logf("%d photos: %.2f dB, %.1f %% wrong", len(s.train), plain, 100*wrong)
+	for _, lambda := range []float64{1, 1.5, 3} {
+		cfg.DepthLambda, cfg.DepthLambdaFinal = lambda, 1
+		psnr, with := s.scores(t, d, cfg, s.known(1, 1))
+		t.Logf("maps, lambda %g: %.2f dB, %.1f %% wrong", lambda, psnr, 100*with)
+		if lambda == 1.5 && !(with < wrong/2) {
+			t.Error("maps do not halve the share of wrong depths")
+		}
+	}
+	o.Points = 100
+	s = makeWitness(t, o, func(i int) bool { return i%8 == 0 })
+	cfg = witnessConfig(400)
+	plain, wrong = s.scores(t, d, cfg, nil)
+	cfg.DepthLambda, cfg.DepthLambdaFinal = 1, 0.1
+	sparse := s.known(4, 20)
+	compared, withCompared := s.scores(t, d, cfg, sparse)
+	s.beginThere(sparse)
+	both, withBoth := s.scores(t, d, cfg, sparse)
+	cfg.DepthLambda = 0
+	begun, withBegun := s.scores(t, d, cfg, sparse)
+	t.Logf("%d photos: %.2f dB, %.1f %% wrong; compared %.2f dB, %.1f %%; begun there %.2f dB, %.1f %%; both %.2f dB, "+
+		"%.1f %%", len(s.train), plain, 100*wrong, compared, 100*withCompared, begun, 100*withBegun, both, 100*withBoth)
+	if !(both > plain+1) {
+		t.Error("few depths are not worth a decibel")
+	}
+}

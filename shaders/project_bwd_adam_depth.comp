@@ -1,0 +1,41 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+// project_bwd_adam_depth is project_bwd_adam for steps that compare depth: a splat's mean also has the gradient by the
+// inverse of its depth.
+//   reads params counters depth_keys v_projected v_beside projected; reads and writes chunk
+// One invocation a splat of one chunk.
+// variant mixed: the chunk is in mixed precision (mixed.glsl)
+#define DEPTH
+#include "dispatch.glsl"
+#include "params.glsl"
+#include "blend.glsl"
+#include "word.glsl"
+
+layout(local_size_x = 128) in;
+// The statistic is of absolute gradients (Ye et al. 2024).
+layout(constant_id = 1) const bool ABSGRAD = false;
+// Means are moved at random after the step (Kheradmand et al. 2024, equation 8).
+layout(constant_id = 2) const bool NOISE = false;
+
+layout(push_constant, scalar) uniform Push {
+    uint first_id;
+    uint chunk_splats;
+    uint n_params;      // parameter rows P
+} pc;
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };                // [1]
+layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
+layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };               // [N]
+layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_projected[]; };    // [N]
+layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
+// [N] absolute gradients of the mean with ABSGRAD, dL/d(1 / depth)
+layout(binding = 5, scalar) readonly buffer VBeside { vec3 v_beside[]; };
+layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
+#define v_abs_mean2d v_beside
+#include "adam.glsl"
+#ifdef MIXED
+#include "state_mixed.glsl"
+#else
+#include "state.glsl"
+#endif
+#include "optimise_view.glsl"
