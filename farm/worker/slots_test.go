@@ -131,6 +131,8 @@ func (s *server) run(queues []string, check func(began []string) bool) {
 	cancel()
 	group.Wait()
 	time.Sleep(s.took + time.Second) // what runs ends
+	s.slots.mutex.Lock()
+	defer s.slots.mutex.Unlock()
 	if s.slots.free != s.slots.most || s.slots.out != 0 {
 		s.t.Errorf("%d slots of %d are free, %d are out", s.slots.free, s.slots.most, s.slots.out)
 	}
