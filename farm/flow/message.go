@@ -2,7 +2,6 @@ package flow
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -229,13 +228,4 @@ func (s Indices) list(most int) (list []int, err error) {
 		return nil, wrong
 	}
 	return list, err
-}
-
-// any says whether one of a list of tasks, ascending, is among these.
-func (s Indices) any(of []int) (is bool) {
-	_ = s.each(func(first, last int) { // what the server wrote
-		at, _ := slices.BinarySearch(of, first)
-		is = is || at < len(of) && of[at] <= last
-	})
-	return is
 }

@@ -18,7 +18,7 @@ func WritePackage(to io.Writer, l *Layer, name string) error {
 	}
 	size := uint64(CrateSize(l))
 	head := &zip.FileHeader{Name: name, Method: zip.Store, CRC32: sum.Sum32(), CompressedSize64: size,
-		UncompressedSize64: size, ReaderVersion: 20, ModifiedDate: 1<<5 | 1} // the first day there is
+		UncompressedSize64: size, ReaderVersion: 20}
 	const local = 30 // bytes of a file's head before its name
 	if pad := -(local + len(name)) & (packageAlign - 1); pad > 0 {
 		if pad < 4 {
