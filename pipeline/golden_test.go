@@ -227,7 +227,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
-		w.projected = uploadOf(t, d, projected)
+		w.projected, w.vBeside = uploadOf(t, d, projected), vk.Cast[float32](w.vProjected.View) // the last is not read
 		w.projectBwdAdam()
 		runList(t, d, r)
 	}
