@@ -133,7 +133,7 @@ gen: ## compile the shaders again and print their Go
 
 tests: ## all tests, with the validation layer watching; says at its end which were skipped and why
 	@.ci/install tests
-	$(WITH_PYTHON) $(VALIDATE) go test -json -timeout 30m ./... | go run ./tools/testreport
+	$(WITH_PYTHON) $(VALIDATE) go test -json -timeout 60m ./... | go run ./tools/testreport
 
 python-env: ## build/python: the Python packages that some tests read our files with
 	@.ci/install python

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -39,6 +40,9 @@ func TestDepthSameBytes(t *testing.T) {
 			c.Precision, c.AbsGrad, c.NumDownscales, c.ResolutionSchedule = recipe.PrecisionMixed, true, 2, 7
 		},
 	} {
+		if name != "plain" && !filetest.Long() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			all := func(c *recipe.Config) {
 				c.Iterations, c.DepthLambda = 28, 5
