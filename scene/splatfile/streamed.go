@@ -294,6 +294,9 @@ func (n *streamedNode) bound(leaves []streamedBound, at *int) {
 // write makes the folders in one beside their places and moves them there. An earlier lod-meta.json goes before, and
 // the new one comes last: none is ever beside folders that are not its own.
 func (s *streamer) write(path string, o WriteOptions) error {
+	if err := s.checkPlaces(path); err != nil {
+		return err
+	}
 	dir := filepath.Dir(path)
 	temp, err := os.MkdirTemp(dir, "."+streamedName+".tmp*")
 	if err != nil {
@@ -318,11 +321,7 @@ func (s *streamer) write(path string, o WriteOptions) error {
 	}
 	for _, folders := range s.folders {
 		for _, u := range folders {
-			place := filepath.Join(dir, u.name)
-			if err := os.RemoveAll(place); err != nil {
-				return err
-			}
-			if err := os.Rename(filepath.Join(temp, u.name), place); err != nil {
+			if err := os.Rename(filepath.Join(temp, u.name), filepath.Join(dir, u.name)); err != nil {
 				return err
 			}
 		}
@@ -337,7 +336,23 @@ func (s *streamer) write(path string, o WriteOptions) error {
 	})
 }
 
-// dropStreamed removes an earlier model of a path: first what makes it one, then the folders that it names.
+// checkPlaces refuses to write over what is no part of an earlier model of the path.
+func (s *streamer) checkPlaces(path string) error {
+	var earlier []string
+	if meta, err := readStreamed(path); err == nil {
+		earlier = meta.Files
+	}
+	for _, name := range s.meta.Files {
+		folder := filepath.Join(filepath.Dir(path), filepath.Dir(filepath.FromSlash(name)))
+		if _, err := os.Lstat(folder); err == nil && !slices.Contains(earlier, name) {
+			return fmt.Errorf("%s is there already, and no part of a streamed model", folder)
+		}
+	}
+	return nil
+}
+
+// dropStreamed removes an earlier model of a path: first what makes it one, then in the folders that it names the files
+// of SOG, and nothing else: anybody may have written it.
 func dropStreamed(path string) error {
 	meta, err := readStreamed(path)
 	if err != nil { // none, or none that this program knows: it is replaced alone
@@ -347,32 +362,28 @@ func dropStreamed(path string) error {
 		return err
 	}
 	for _, name := range meta.Files {
-		if folder := filepath.Dir(filepath.FromSlash(name)); filepath.IsLocal(folder) && folder != "." {
-			if err := os.RemoveAll(filepath.Join(filepath.Dir(path), folder)); err != nil {
+		folder := filepath.Join(filepath.Dir(path), filepath.Dir(filepath.FromSlash(name)))
+		if filepath.Base(name) != sogMetaName || folder == filepath.Dir(path) {
+			continue
+		}
+		for _, file := range append([]string{sogMetaName}, sogNames[:]...) {
+			if err := os.Remove(filepath.Join(folder, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
+		_ = os.Remove(folder) // it stays where something else is in it
 	}
 	return nil
 }
 
-// picked is some splats of a model, in an order of their own.
-type picked struct {
-	indexed
-	ids []uint32
-}
-
-func pick(model Gatherer, ids []uint32) *picked {
+// pick is some splats of a model, in an order of their own.
+func pick(model Gatherer, ids []uint32) Source {
 	info := model.Info()
 	info.N = len(ids)
-	p := &picked{ids: ids}
-	p.indexed = indexed{info, func(first int, into *scene.Splats) error {
+	return &memory{indexed{info, func(first int, into *scene.Splats) error {
 		return model.Gather(ids[first:first+into.N], into)
-	}}
-	return p
+	}}}
 }
-
-func (p *picked) Close() error { return nil }
 
 // selectNth orders numbers so that none before n has a larger key than the one there, and none behind it a smaller one
 // (Hoare's selection, the pivot being the median of three).

@@ -135,6 +135,31 @@ func TestStreamedAgain(t *testing.T) {
 	}
 }
 
+// TestStreamedSpares wants what is no part of an earlier model to stay, whatever that claims.
+func TestStreamedSpares(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, streamedName)
+	mine := filepath.Join(dir, "0_0", "mine.txt")
+	if err := errors.Join(os.Mkdir(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := &streamer{most: 500, least: 50, side: 2}
+	if _, err := s.run(path, Memory(model(100, 0), ply.Meta{}), WriteOptions{}); err == nil ||
+		!strings.Contains(err.Error(), filepath.Dir(mine)) {
+		t.Errorf("a folder of somebody else: %v", err)
+	}
+	claim := []byte(`{"version":1,"filenames":["photos/meta.json","photos/a.jpg"],"tree":{}}`)
+	photo := filepath.Join(dir, "photos", "a.jpg")
+	if err := errors.Join(os.RemoveAll(filepath.Dir(mine)), os.Mkdir(filepath.Dir(photo), 0o777),
+		os.WriteFile(photo, nil, 0o600), os.WriteFile(path, claim, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	smallStreamed(t, path, model(100, 0), 1)
+	if _, err := os.Stat(photo); err != nil {
+		t.Errorf("what a foreign file names is gone: %v", err)
+	}
+}
+
 // TestStreamedFew wants as many levels as there are splats to halve.
 func TestStreamedFew(t *testing.T) {
 	if meta := smallStreamed(t, filepath.Join(t.TempDir(), streamedName), model(3, 0), 9); !slices.Equal(meta.Counts,

@@ -115,8 +115,6 @@ var layers = []layer{
 		"it decides which task runs when; the device is the child's, and all that lasts the store's", true},
 	{"farm/page", []string{"farm/local", "farm/store", "farm/spec", "internal/*", "scene/photo", "view/..."},
 		"a page shows what the store has, by the guard of package view, and changes nothing", true},
-	{"farm/pass", []string{"internal/atomicfile", "internal/fault"}, "a pass says who somebody is; it knows no jobs",
-		true},
 	{"farmd", []string{"farm/...", "farmd/...", "internal/*"},
 		"a server, its gate and its authority: it runs no task, and what it serves it knows from flow", true},
 	{"farm/flow", []string{"farm/local", "farm/spec", "farm/store", "farm/task", "internal/*"},
