@@ -50,7 +50,8 @@ func convertTable(o *convert.Options) []optionGroup {
 			"pad spherical harmonics with zeros to degree `N`; some importers want 3 (default -1: do not)"),
 		text(&o.Box, "crop", "keep splats centred in the `BOX`: MINX,MINY,MINZ,MAXX,MAXY,MAXZ"),
 		text(&o.Sphere, "sphere", "keep splats centred in the sphere `X,Y,Z,R`"),
-		text(&o.Edits, "edits", "remove what the edits in `FILE` remove, and turn the model as they do; view --edit makes them"),
+		text(&o.Edits, "edits", "remove what the edits in `FILE` remove, and turn the model as they do; "+
+			"view --edit makes them"),
 		float(&o.Opacity, "min-opacity", "drop splats with opacity below `X`, 0 to 1"),
 		float(&o.Outlier, "prune-outliers",
 			"drop isolated splats; those with a spacing `N` robust deviations above the median (4 if N is left "+
@@ -72,7 +73,8 @@ func convertTable(o *convert.Options) []optionGroup {
 		integer(&o.Write.Iterations, "sog-iterations",
 			"search `N` times for SOG's palette of spherical harmonics (default 0: as usual)"),
 		integer(&o.Write.Levels, "lod",
-			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is DIR/lod-meta.json (default 0: %d)",
+			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
+				"DIR/lod-meta.json (default 0: %d)",
 				splatfile.StreamedLevels)),
 		overwriteOption(&o.Replace, "an existing OUT"),
 		text(&o.Write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),

@@ -58,8 +58,9 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		Short: "Give a job to the farm",
 		Long: "Give the job JOB.toml to the farm. Its inputs must be in the root that the document names, which\n" +
 			"all workers see. What has results is not done again: submit a job again to do what is left.",
-		Example: "  vksplat farm submit job.toml --roots roots.toml\n  vksplat farm submit job.toml --priority low --max 4 --wait",
-		Args:    one("JOB.toml"),
+		Example: "  vksplat farm submit job.toml --roots roots.toml\n" +
+			"  vksplat farm submit job.toml --priority low --max 4 --wait",
+		Args: one("JOB.toml"),
 	}
 	own := append([]option{truth(&wait, "wait", "wait for the job's end, as farm wait does"),
 		truth(&paused, "paused", "begin nothing until farm resume"),

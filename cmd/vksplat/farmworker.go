@@ -58,8 +58,9 @@ func farmWorkerCommand(console *cli.Console) *cobra.Command {
 		Short: "Do the tasks of a farm on this machine",
 		Long: "Do the tasks of the farm that this machine has joined, one on each device at a time. Ctrl-C or\n" +
 			"SIGTERM lets tasks save and hands them back; other workers go on with them.",
-		Example: "  vksplat farm worker --roots roots.toml\n  vksplat farm worker --roots roots.toml --devices 0,1 --others 2",
-		Args:    none,
+		Example: "  vksplat farm worker --roots roots.toml\n" +
+			"  vksplat farm worker --roots roots.toml --devices 0,1 --others 2",
+		Args: none,
 	}
 	addFlags(console, cmd, []optionGroup{{options: o.table()}}, helpLayout{})
 	cmd.RunE = runs(console, func([]string) error { return farmWorker(console, o) })
@@ -78,7 +79,8 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 		return err
 	}
 	if len(w.Roots) == 0 {
-		return fault.Usagef("as in: --root inputs=/mnt/farm/inputs --root outputs=/mnt/farm/outputs, or with --roots FILE",
+		return fault.Usagef("as in: --root inputs=/mnt/farm/inputs --root outputs=/mnt/farm/outputs, or with "+
+			"--roots FILE",
 			"worker needs the roots of inputs and outputs")
 	}
 	if w.Devices, err = chosenDevices(console, o.devices); err != nil {
