@@ -5,7 +5,8 @@
 // loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its
 // statistics. Pixels that a mask leaves out are 0 in both, windows around them do not count.
 //   reads params render target inliers; writes ssim_maps partials counted
-// One workgroup a tile, an invocation two pixels. One channel at a time, so that 16 KiB of shared memory are enough.
+// One workgroup a tile, an invocation two pixels. One channel at a time and one memory before and after a blur, because
+// the less shared memory, the more workgroups a GPU runs side by side.
 #include "ssim.glsl"
 #include "dispatch.glsl"
 
@@ -45,12 +46,18 @@ bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
 
 // With p = x + y and q = x - y of rendering x and photo y, four blurred planes are enough: SSIM needs E[x^2] and E[y^2]
 // only as their sum.
-shared vec2 s_pq[HALO * HALO_PITCH];    // p, q
-shared vec4 s_blur[HALO * BLUR_PITCH];  // blurred along x: p, q, p^2, q^2
+shared vec2 s_pq[2 * HALO * BLUR_PITCH];    // p, q; then blurred along x p, q and behind them p^2, q^2
 
+void put_blurred(int at, vec4 m) {
+    s_pq[at] = m.xy;
+    s_pq[HALO * BLUR_PITCH + at] = m.zw;
+}
+
+vec4 blurred(int at) { return vec4(s_pq[at], s_pq[HALO * BLUR_PITCH + at]); }
+
+// From p, q to what is blurred along x. Invocations without a run do that of the last one again.
 void blur_rows() {
-    int lid = int(gl_LocalInvocationID.x);
-    if (lid >= HALO * RUNS) return;
+    int lid = min(int(gl_LocalInvocationID.x), HALO * RUNS - 1);
     int row = lid / RUNS, run = lid % RUNS;
     vec4 sum[RUN];
     [[unroll]] for (int o = 0; o < RUN; o++) sum[o] = vec4(0.0);
@@ -60,7 +67,8 @@ void blur_rows() {
         [[unroll]] for (int o = 0; o < RUN; o++)
             if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
     }
-    [[unroll]] for (int o = 0; o < RUN; o++) s_blur[row * BLUR_PITCH + o * RUNS + run] = sum[o];
+    barrier();
+    [[unroll]] for (int o = 0; o < RUN; o++) put_blurred(row * BLUR_PITCH + o * RUNS + run, sum[o]);
 }
 
 // The windows of this invocation's pixels: means of p, q, p^2, q^2.
@@ -69,7 +77,7 @@ void blur_columns(out vec4 sum[RISE]) {
     int at = lid / TILE * RISE * BLUR_PITCH + lid % TILE;
     [[unroll]] for (int o = 0; o < RISE; o++) sum[o] = vec4(0.0);
     [[unroll]] for (int k = 0; k < RISE + 2 * SSIM_RADIUS; k++) {
-        vec4 m = s_blur[at + k * BLUR_PITCH];
+        vec4 m = blurred(at + k * BLUR_PITCH);
         [[unroll]] for (int o = 0; o < RISE; o++)
             if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
     }
@@ -91,20 +99,20 @@ float window_ssim(vec4 m, out vec3 grad) {
     return ssim;
 }
 
-// Sums v over the workgroup in a fixed order. s_blur serves as its memory.
+// Sums v over the workgroup in a fixed order. s_pq serves as its memory.
 vec3 group_sum(vec3 v) {
     const int PARTS = 8;
     int lid = int(gl_LocalInvocationID.x);
-    s_blur[lid] = vec4(v, 0.0);
+    put_blurred(lid, vec4(v, 0.0));
     barrier();
     vec4 sum = vec4(0.0);
     if (lid < PARTS) {
-        for (int i = lid; i < LANES; i += PARTS) sum += s_blur[i];
-        s_blur[LANES + lid] = sum;
+        for (int i = lid; i < LANES; i += PARTS) sum += blurred(i);
+        put_blurred(LANES + lid, sum);
     }
     barrier();
     sum = vec4(0.0);
-    for (int i = 0; i < PARTS; i++) sum += s_blur[LANES + i];
+    for (int i = 0; i < PARTS; i++) sum += blurred(LANES + i);
     return sum.xyz;
 }
 
@@ -161,6 +169,7 @@ void main() {
         barrier();
         vec4 window[RISE];
         blur_columns(window);
+        barrier();
         [[unroll]] for (int o = 0; o < RISE; o++) {
             vec3 grad;
             float ssim = window_ssim(window[o], grad);
@@ -170,7 +179,6 @@ void main() {
                 ssim_maps[(3u * channel + uint(k)) * n_pixels + at[o]] = counts[o] ? grad[k] : 0.0;
         }
     }
-    barrier();  // s_blur is about to be overwritten
     sums = group_sum(sums);
     if (lid == 0) partials[tile] = sums;
     if (!MASKED && !ALPHA) return;

@@ -43,7 +43,8 @@ var lossKernel = vk.Kernel{
 //
 //	reads params render target inliers; writes ssim_maps partials counted
 //
-// One workgroup a tile, an invocation two pixels. One channel at a time, so that 16 KiB of shared memory are enough.
+// One workgroup a tile, an invocation two pixels. One channel at a time and one memory before and after a blur, because
+// the less shared memory, the more workgroups a GPU runs side by side.
 type Loss struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]

@@ -32,11 +32,9 @@ bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
     return (inliers[at.x] >> at.y & 1u) != 0u;
 }
 
-// The three maps of a channel, and the same blurred along x, in two parts each: a vec3 in an array may take 16 bytes.
+// The three maps of a channel, then the same blurred along x, in two parts: a vec3 in an array may take 16 bytes.
 shared vec2 s_map2[HALO * HALO_PITCH];
 shared float s_map1[HALO * HALO_PITCH];
-shared vec2 s_blur2[HALO * BLUR_PITCH];
-shared float s_blur1[HALO * BLUR_PITCH];
 
 // A channel's maps of this invocation's pixels of the tile with its border; windows outside the image do not exist.
 void load_maps(View v, ivec2 corner, uint channel, out vec3 maps[LOADS]) {
@@ -50,9 +48,9 @@ void load_maps(View v, ivec2 corner, uint channel, out vec3 maps[LOADS]) {
     }
 }
 
+// As in loss.comp.
 void blur_rows() {
-    int lid = int(gl_LocalInvocationID.x);
-    if (lid >= HALO * RUNS) return;
+    int lid = min(int(gl_LocalInvocationID.x), HALO * RUNS - 1);
     int row = lid / RUNS, run = lid % RUNS;
     vec3 sum[RUN];
     [[unroll]] for (int o = 0; o < RUN; o++) sum[o] = vec3(0.0);
@@ -62,10 +60,11 @@ void blur_rows() {
         [[unroll]] for (int o = 0; o < RUN; o++)
             if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
     }
+    barrier();
     [[unroll]] for (int o = 0; o < RUN; o++) {
         int at = row * BLUR_PITCH + o * RUNS + run;
-        s_blur2[at] = sum[o].xy;
-        s_blur1[at] = sum[o].z;
+        s_map2[at] = sum[o].xy;
+        s_map1[at] = sum[o].z;
     }
 }
 
@@ -74,7 +73,7 @@ void blur_columns(out vec3 sum[RISE]) {
     int at = lid / TILE * RISE * BLUR_PITCH + lid % TILE;
     [[unroll]] for (int o = 0; o < RISE; o++) sum[o] = vec3(0.0);
     [[unroll]] for (int k = 0; k < RISE + 2 * SSIM_RADIUS; k++) {
-        vec3 m = vec3(s_blur2[at + k * BLUR_PITCH], s_blur1[at + k * BLUR_PITCH]);
+        vec3 m = vec3(s_map2[at + k * BLUR_PITCH], s_map1[at + k * BLUR_PITCH]);
         [[unroll]] for (int o = 0; o < RISE; o++)
             if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
     }
@@ -121,6 +120,7 @@ void main() {
         barrier();
         vec3 sum[RISE];
         blur_columns(sum);
+        barrier();
         // The channels take turns at .x.
         [[unroll]] for (int o = 0; o < RISE; o++) {
             g[o] = vec3(g[o].yz, l1_scale * color_slope(x[o].x - y[o].x, huber) +

@@ -31,7 +31,7 @@ float both(float x, uint distance) { return x + subgroupShuffleXor(x, distance);
 // Sums a cluster's columns and, if `keep`, stores them as the part's of splat j of the round. All lanes of the subgroup
 // call it.
 void store_sums(float sums[9], BESIDE besides, uint j, bool keep) {
-    uint lane = gl_SubgroupInvocationID, part = raster_lane() / CLUSTER;
+    uint lane = gl_SubgroupInvocationID, part = cluster_number();
     bvec3 upper = notEqual(uvec3(lane) & uvec3(1u, 2u, 4u), uvec3(0u));
     float a[5], b[3];
     for (uint i = 0u; i < 4u; i++) a[i] = exchange(sums[2u * i], sums[2u * i + 1u], upper.x, 1u);

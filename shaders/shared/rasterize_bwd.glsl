@@ -15,6 +15,7 @@ const uint GRADS = 9u;
 shared uint s_slot[BATCH];
 shared uint s_touched[BATCH];   // patches that a splat touches in front of the last one that changes any pixel of them
 shared uint s_last[PATCHES];    // isects up to that one
+const bool LAST_OF_MANY = CLUSTER < LIST_LANES || !SPREAD;  // which several clusters or pixels decide
 
 struct Pixel {
     COLOR v;                // dL/d(rgb), with DEPTH also by the sum of weight / depth
@@ -91,9 +92,12 @@ void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout Colum
     if (ABSGRAD) sums.abs_mean2d += abs(mean_gradient(s.form, vec2(q * d.x, qy)));
 }
 
+Pixel pixels[LANE_PIXELS];      // the lane's
+vec2 centre;                    // of the first of them, px
+
 // Moves the lane's pixels past splat number k of the tile, and leaves its cluster's part of the sums as that of splat
 // j of the round, if `keep`. Bit PATCH_COLUMNS p of `touches` is the patch of the lane's pixel p.
-void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint touches, uint k, uint j, bool keep) {
+void sum_splat(Splat s, uint touches, uint k, uint j, bool keep) {
     float dx = to_mean_x(s.mean2d.x, centre);
     Column c = column_of(s, dx);
     ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, COLOR(0.0), vec2(0.0));
@@ -113,7 +117,7 @@ void sum_splat(inout Pixel pixels[LANE_PIXELS], vec2 centre, Splat s, uint touch
 // The lane's list of a round of n isects, from number `first` of the batch and number k of the tile on: bit j is splat
 // `first` + j. `word` is the batch's first in `touched`.
 uint list_of(uint first, uint n, uint k, uint word) {
-    uint list = raster_lane() / LIST_LANES, todo = 0u;
+    uint list = list_number(), todo = 0u;
     if (!SPREAD) {
         uint last = s_last[list];
         if (k >= last) return 0u;
@@ -130,16 +134,15 @@ uint list_of(uint first, uint n, uint k, uint word) {
 }
 
 // The sums of such a round's splats.
-void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint word) {
+void sum_round(uint first, uint n, uint k, uint word) {
     uint todo = list_of(first, n, k, word);
-    if (raster_lane() % CLUSTER == 0u) s_summed[raster_lane() / CLUSTER] = todo;
+    if (gl_SubgroupInvocationID % CLUSTER == 0u) s_summed[cluster_number()] = todo;
     if (ONE_LIST && !HAND_ROUND) {
         // The same walk; NVIDIA's compiler makes fewer instructions of this form.
         while (todo != 0u) {
             uint j = uint(findLSB(todo));
             todo &= todo - 1u;
-            sum_splat(pixels, centre, batch_splat(first + j), s_touched[first + j] >> raster_lane() / LIST_LANES,
-                      k + j, j, true);
+            sum_splat(batch_splat(first + j), s_touched[first + j] >> list_number(), k + j, j, true);
         }
         return;
     }
@@ -150,8 +153,8 @@ void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n,
             uint at;
             bool more;
             Splat s = walk_next(walk, at, more);
-            uint touches = SPREAD && more ? s_touched[first + g + at] >> raster_lane() / LIST_LANES : 0u;
-            sum_splat(pixels, centre, s, touches, k + g + at, g + at, more);
+            uint touches = SPREAD && more ? s_touched[first + g + at] >> list_number() : 0u;
+            sum_splat(s, touches, k + g + at, g + at, more);
             i++;
             if (i == length) break;
         }
@@ -180,19 +183,40 @@ void store_round(uint first, uint n) {
 #endif
 }
 
-// Puts the isects of a batch, n from number k of the tile on, into shared memory; `word` is their first in `touched`.
+// With as many lanes as a bucket has isects, each lane asks for one before anything else, so that no batch waits for the
+// three loads that follow each other: the isect's slot, its splat's id, the splat.
+const bool LANE_AN_ISECT = LANES == BUCKET_SIZE;
+uint own_slot, own_id;
+
+void prefetch(uint begin, uint b, uint end) {
+    uint isect = begin + b * BUCKET_SIZE + raster_lane();
+    if (!LANE_AN_ISECT || isect >= end) return;
+    own_slot = slot_from_isect[isect];
+    own_id = splat_from_slot[own_slot];
+}
+
+// Patches that isect `at` of a batch touches in front of their last one, the batch being n from number k of the tile
+// on; `word` is its first in `touched`.
+uint patches_of(uint at, uint word, uint k) {
+    uint bits = 0u;
+    for (uint p = 0u; p < PATCHES; p++)
+        if (k + at < s_last[p]) bits |= (touched[word + p] >> at & 1u) << p;
+    return bits;
+}
+
+// Puts the isects of such a batch into shared memory.
 void load_batch(uint word, uint begin, uint k, uint n) {
-    uint lane = raster_lane();
-    if (lane >= n) return;
-    uint touches = 0u;
-    if (SPREAD) {
-        for (uint p = 0u; p < PATCHES; p++)
-            if (k + lane < s_last[p]) touches |= (touched[word + p] >> lane & 1u) << p;
-        s_touched[lane] = touches;
+    uint at = raster_lane();
+    if (LANE_AN_ISECT) {
+        if (at / BATCH != k % BUCKET_SIZE / BATCH) return;
+        at %= BATCH;
     }
-    uint slot = slot_from_isect[begin + k + lane];
-    s_slot[lane] = slot;
-    if (!SPREAD || touches != 0u) store_splat(lane, blended_splat(splat_from_slot[slot]));
+    if (at >= n) return;
+    uint touches = 0u;
+    if (SPREAD) s_touched[at] = touches = patches_of(at, word, k);
+    uint slot = LANE_AN_ISECT ? own_slot : slot_from_isect[begin + k + at];
+    s_slot[at] = slot;
+    if (!SPREAD || touches != 0u) store_splat(at, blended_splat(LANE_AN_ISECT ? own_id : splat_from_slot[slot]));
 }
 
 // The largest of the cluster's lanes.
@@ -212,18 +236,22 @@ void main() {
     if (b * BUCKET_SIZE >= end - begin) return;
     uint lane = raster_lane();
     uvec2 corner = uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE;
-    if (lane < PATCHES) s_last[lane] = 0u;
-    store_none();
-    barrier();
-    Pixel pixels[LANE_PIXELS];
+    prefetch(begin, b, end);
+    if (LAST_OF_MANY) {
+        if (lane < PATCHES) s_last[lane] = 0u;
+        barrier();
+    }
+    if (HAND_ROUND || !ONE_LIST) store_none();
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin);
         uint last = cluster_max(pixels[p].last);
-        uint patch_id = lane / LIST_LANES + (SPREAD ? PATCH_COLUMNS * p : 0u);
-        if (lane % CLUSTER == 0u) atomicMax(s_last[patch_id], last);    // of integers: the order does not matter
+        uint patch_id = list_number() + (SPREAD ? PATCH_COLUMNS * p : 0u);
+        if (gl_SubgroupInvocationID % CLUSTER != 0u) continue;
+        if (LAST_OF_MANY) atomicMax(s_last[patch_id], last);    // of integers: the order does not matter
+        else s_last[patch_id] = last;
     }
     barrier();
-    vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
+    centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
     for (uint batch = b * BUCKET_SIZE;;) {
         uint n = min(BATCH, stop - batch);
@@ -232,7 +260,7 @@ void main() {
         barrier();
         for (uint first = 0u;;) {
             uint n_round = min(ROUND, n - first);
-            sum_round(pixels, centre, first, n_round, batch + first, word);
+            sum_round(first, n_round, batch + first, word);
             barrier();
             store_round(first, n_round);
             barrier();
