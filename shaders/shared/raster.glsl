@@ -42,8 +42,8 @@ shared REST s_blue[BATCH + 1u];                     // blue, with DEPTH also the
 // Number of this lane in its workgroup, counted along subgroups.
 uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocationID; }
 
-// Numbers of this lane's list and cluster in its workgroup. Where they are subgroups, NVIDIA's compiler must be told: by
-// way of raster_lane() it computes them for every splat, which costs rasterize_bwd 8 % (driver 580).
+// Numbers of this lane's list and cluster in its workgroup. Where they are subgroups, NVIDIA's compiler must be told:
+// by way of raster_lane() it computes them for every splat, which costs rasterize_bwd 8 % (driver 580).
 uint list_number() { return LIST_LANES == SUBGROUP_SIZE ? gl_SubgroupID : raster_lane() / LIST_LANES; }
 uint cluster_number() { return CLUSTER == SUBGROUP_SIZE ? gl_SubgroupID : raster_lane() / CLUSTER; }
 

@@ -183,8 +183,8 @@ void store_round(uint first, uint n) {
 #endif
 }
 
-// With as many lanes as a bucket has isects, each lane asks for one before anything else, so that no batch waits for the
-// three loads that follow each other: the isect's slot, its splat's id, the splat.
+// With as many lanes as a bucket has isects, each lane asks for one before anything else, so that no batch waits for
+// loads that follow each other: the isect's slot, its splat's id, the splat.
 const bool LANE_AN_ISECT = LANES == BUCKET_SIZE;
 uint own_slot, own_id;
 
