@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -49,8 +51,11 @@ func farmListCommand(console *cli.Console) *cobra.Command {
 			_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
 			for i := range list {
 				j, done, failed := &list[i], "-", "-"
-				if j.State != nil {
+				switch {
+				case j.State != nil:
 					done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
+				case j.Status == client.Done:
+					done, failed = fmt.Sprint(j.Tasks), "0"
 				}
 				_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
 					failed,
@@ -94,6 +99,9 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 
 // farmCounts says how many tasks are in which state.
 func farmCounts(s *flow.State) string {
+	if s.Tasks == 0 {
+		return "its tasks are being planned"
+	}
 	var words []string
 	add := func(n int, word string) {
 		if n > 0 {
@@ -120,7 +128,7 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 		set = append(set, "pool "+s.Pool)
 	}
 	if s.Max > 0 {
-		set = append(set, fmt.Sprintf("at most %d tasks at a time", s.Max))
+		set = append(set, "at most "+cli.Count(s.Max, "task")+" at a time")
 	}
 	if s.Halted {
 		set = append(set, "nothing more begins: a task has failed, and keep_going is false")
@@ -156,6 +164,9 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print tasks: %w", err)
 	}
+	for _, queue := range slices.Sorted(maps.Keys(j.Waits)) {
+		console.Printf("%s for %s\n", waiting(j.Waits[queue]), wording.Printable(flow.QueueText(queue)))
+	}
 	for _, f := range s.Failures {
 		console.Printf("failed: %s: %s\n", wording.Printable(f.Task), wording.Printable(f.Error))
 		if f.Hint != "" {
@@ -163,6 +174,13 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 		}
 	}
 	return nil
+}
+
+func waiting(n int) string {
+	if n == 1 {
+		return "1 task waits"
+	}
+	return fmt.Sprintf("%d tasks wait", n)
 }
 
 func farmWaitCommand(console *cli.Console) *cobra.Command {
@@ -237,8 +255,9 @@ func jobEnd(console *cli.Console, j *client.Job) (over bool, err error) {
 		hint := "put right what it says, then submit the job again: what is done stays done"
 		return true, fault.WithHint(fmt.Errorf("job %s: %s", j.Name, orDash(j.Error)), hint)
 	case s.Gated > 0 && s.Queued == 0 && !s.Paused && s.Done+s.Failed+s.Skipped+s.Waiting == s.Tasks:
-		return true, fault.WithHint(fmt.Errorf("job %s: its first frames are there, the others wait: %w", j.Name,
-			fault.ErrTryAgain), "look at them, then: vksplat farm resume "+cli.Quoted(j.Name)+" --inspected")
+		return true, &fault.Error{Op: "wait for job", Path: j.Name, Kind: fault.ErrTryAgain,
+			Err:  errors.New("its first frames are there, the others wait"),
+			Hint: "look at them, then: vksplat farm resume " + cli.Quoted(j.Name) + " --inspected"}
 	}
 	return false, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"vksplat/farm/flow"
 	"vksplat/farm/worker"
+	"vksplat/internal/fault"
 )
 
 // Status of a job.
@@ -48,7 +50,11 @@ type Job struct {
 	State *flow.State `json:"state,omitempty"` // of a list: of jobs that run alone
 	Error string      `json:"error,omitempty"`
 	Now   []Task      `json:"now,omitempty"` // tasks that run, or are tried again
-	Root  string      `json:"root,omitempty"`
+	// tasks that no machine has taken, by their queue, as in pool/any/gpu
+	Waits map[string]int `json:"waits,omitempty"`
+	Root  string         `json:"root,omitempty"`
+
+	document flow.Document
 }
 
 // Over says that the job has ended.
@@ -57,6 +63,7 @@ func (j *Job) Over() bool { return j.Ended != nil }
 // Task is one that runs, or is tried again.
 type Task struct {
 	worker.Beat
+	Index   int       `json:"index"` // in the order of the document
 	Running bool      `json:"running"`
 	Begun   time.Time `json:"begun,omitzero"`
 	Failure string    `json:"failure,omitempty"` // of the last attempt
@@ -70,7 +77,7 @@ func jobOf(w *workflowpb.WorkflowExecutionInfo) Job {
 	if p := w.GetMemo().GetFields()[memoKey]; p != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // of another program's workflow
 	}
-	j.Name, j.Tasks, j.Root = m.Name, m.Tasks, m.Document.Root
+	j.Name, j.Tasks, j.Root, j.document = m.Name, m.Tasks, m.Document.Root, m.Document
 	if t := w.GetCloseTime(); t != nil && t.AsTime().Unix() > 0 {
 		at := t.AsTime()
 		j.Ended = &at
@@ -88,6 +95,7 @@ func (f *Farm) List(ctx context.Context, all bool) (list []Job, err error) {
 		query += " AND ExecutionStatus = 'Running'"
 	}
 	var next []byte
+	silent := false // nobody runs jobs: each question would take seconds
 	for len(list) < mostListed {
 		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace,
 			Query:    query,
@@ -97,11 +105,13 @@ func (f *Farm) List(ctx context.Context, all bool) (list []Job, err error) {
 		}
 		for _, w := range r.GetExecutions() {
 			j := jobOf(w)
-			if !j.Over() {
+			if !j.Over() && !silent {
 				// a job that has just ended, or is being planned, has none
-				if s, err := f.state(ctx, j.ID); err == nil {
+				s, err := f.state(ctx, j.ID)
+				if err == nil {
 					j.take(s)
 				}
+				silent = isSlow(err)
 			}
 			list = append(list, j)
 		}
@@ -139,6 +149,12 @@ func (f *Farm) state(ctx context.Context, id string) (*flow.State, error) {
 	return s, nil
 }
 
+// isSlow says that a question was not answered in time.
+func isSlow(err error) bool {
+	var slow *serviceerror.DeadlineExceeded
+	return errors.As(err, &slow) || errors.Is(err, context.DeadlineExceeded)
+}
+
 func (f *Farm) query(ctx context.Context, id string, to *flow.State) error {
 	v, err := f.SDK.QueryWorkflow(ctx, id, "", flow.StateQuery)
 	if err != nil {
@@ -155,6 +171,12 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 	}
 	j := jobOf(d.GetWorkflowExecutionInfo())
 	s, err := f.state(ctx, id)
+	if isSlow(err) && ctx.Err() == nil {
+		return nil, &fault.Error{Op: "show job", Path: id, Err: errors.New("the farm knows it, but nobody runs it"),
+			Hint: "a cluster without vksplat-farmd needs a worker with " + fault.Setting("flows") +
+				"; else look at what vksplat-farmd says",
+			Kind: fault.ErrTryAgain}
+	}
 	if err != nil {
 		return nil, explain("show job", id, err)
 	}
@@ -169,7 +191,7 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 		return &j, nil
 	}
 	for _, k := range s.Chunks {
-		if j.Now, err = f.now(ctx, flow.ChunkID(id, k), j.Now); err != nil {
+		if err := f.now(ctx, flow.ChunkID(id, k), &j); err != nil {
 			return nil, explain("show job", id, err)
 		}
 	}
@@ -181,14 +203,14 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 	return &j, nil
 }
 
-// now lists the tasks of a chunk that run, or are tried again.
-func (f *Farm) now(ctx context.Context, chunk string, list []Task) ([]Task, error) {
+// now lists the tasks of a chunk that are queued, run, or are tried again.
+func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
 	d, err := f.SDK.DescribeWorkflowExecution(ctx, chunk, "")
 	var missing *serviceerror.NotFound
 	if errors.As(err, &missing) { // it has not begun
-		return list, nil
+		return nil
 	} else if err != nil {
-		return list, err
+		return err
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() != flow.TaskType {
@@ -200,11 +222,23 @@ func (f *Farm) now(ctx context.Context, chunk string, list []Task) ([]Task, erro
 			t.Begun = a.GetLastStartedTime().AsTime()
 		}
 		decode(a.GetHeartbeatDetails(), &t.Beat)
-		if t.Running || t.Failure != "" {
-			list = append(list, t)
+		t.Index, _ = flow.IndexOf(a.GetActivityId())
+		if t.Task == "" { // no attempt has said anything
+			t.Task = fmt.Sprintf("task %d of the document", t.Index)
 		}
+		if a.GetLastFailure().GetTimeoutFailureInfo() != nil {
+			t.Failure = "nothing was heard any more of " + cmp.Or(t.Host, "its machine")
+		}
+		if t.Running || t.Failure != "" {
+			j.Now = append(j.Now, t)
+			continue
+		}
+		if j.Waits == nil {
+			j.Waits = map[string]int{}
+		}
+		j.Waits[a.GetActivityOptions().GetTaskQueue().GetName()]++
 	}
-	return list, nil
+	return nil
 }
 
 // decode takes in a heartbeat, where there is one that this version understands.

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -227,3 +228,9 @@ func running(ctx context.Context) (ids []string, err error) {
 
 // activityID is the id of the n-th activity of a task.
 func activityID(index, n int) string { return path.Join(strconv.Itoa(index), strconv.Itoa(n)) }
+
+// IndexOf is the index of the task that an activity is of, by its id.
+func IndexOf(activityID string) (int, error) {
+	index, _, _ := strings.Cut(activityID, "/")
+	return strconv.Atoi(index)
+}

@@ -75,12 +75,12 @@ func Load(dir string) (*Pass, error) {
 				fault.Command("farm join") + " takes"}
 	case err != nil:
 		return nil, &fault.Error{Op: "read pass", Path: dir, Err: err, Kind: fault.ErrSetup,
-			Hint: "remove the folder and join the farm again"}
+			Hint: "join the farm again, with " + fault.Setting("overwrite")}
 	}
 	if now := time.Now(); now.After(p.Expires) {
 		return nil, &fault.Error{Op: "read pass", Path: dir, Kind: fault.ErrSetup,
 			Err:  fmt.Errorf("the certificate ended on %s", p.Expires.Format(time.DateOnly)),
-			Hint: "remove the folder and join the farm again, or set this machine's clock"}
+			Hint: "join the farm again, with " + fault.Setting("overwrite") + ", or set this machine's clock"}
 	}
 	return p, nil
 }

@@ -70,7 +70,7 @@ func (g *Gate) Check(ctx context.Context, who pass.Who, method string, request a
 	rule, known := rules[name]
 	req, isMessage := request.(proto.Message)
 	if !is || !known || !isMessage || !strings.Contains(rule.roles, letter(who.Role)) {
-		return refuse("the role %s may not call %s", who.Role, method)
+		return refuse("a pass of role %s does not allow %s", who.Role, strings.TrimPrefix(method, servicePrefix))
 	}
 	if err := g.usage.take(ctx, who, name); err != nil {
 		return err

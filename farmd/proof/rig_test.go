@@ -203,7 +203,7 @@ func (s *server) mustCommand(args ...string) string {
 // join makes a token with flags of the command token, and a pass for it.
 func (s *server) join(args ...string) *pass.Pass {
 	s.t.Helper()
-	p, err := pass.Join(s.t.Context(), s.mustCommand(append([]string{"token"}, args...)...), "", s.passDir())
+	p, err := pass.Join(s.t.Context(), s.mustCommand(append([]string{"token"}, args...)...), "", s.passDir(), false)
 	if err != nil {
 		s.t.Fatal(err)
 	}
