@@ -109,6 +109,11 @@ func (f *farmFlags) tls() (*tls.Config, error) {
 	return c, nil
 }
 
+// isNamed says that a farm is named, or that this machine has joined one where it is looked for.
+func (f *farmFlags) isNamed() bool {
+	return f.temporal != "" || pass.Exists(f.pass)
+}
+
 // withFarm runs what needs a farm.
 func (f *farmFlags) withFarm(console *cli.Console, do func(ctx context.Context, farm *client.Farm) error) error {
 	ctx, stop := console.Interruptible(cli.Always("stopping"))

@@ -89,31 +89,38 @@ func jobOf(w *workflowpb.WorkflowExecutionInfo) Job {
 const mostListed = 200
 
 // List lists jobs, the newest first: those that run, or with all also those that have ended and are still known.
-func (f *Farm) List(ctx context.Context, all bool) (list []Job, err error) {
+func (f *Farm) List(ctx context.Context, all bool) ([]Job, error) {
+	list, err := f.list(ctx, all)
+	silent := false // nobody runs jobs: each question would take seconds
+	for i := range list {
+		j := &list[i]
+		if j.Over() || silent {
+			continue
+		}
+		s, err := f.state(ctx, j.ID)
+		if err == nil { // a job that has just ended, or is being planned, has none
+			j.take(s)
+		}
+		silent = isSlow(err)
+	}
+	return list, err
+}
+
+// list is List without the states of jobs that run.
+func (f *Farm) list(ctx context.Context, all bool) (list []Job, err error) {
 	query := "WorkflowType = '" + flow.JobType + "'"
 	if !all {
 		query += " AND ExecutionStatus = 'Running'"
 	}
 	var next []byte
-	silent := false // nobody runs jobs: each question would take seconds
 	for len(list) < mostListed {
 		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace,
-			Query:    query,
-			PageSize: mostListed, NextPageToken: next})
+			Query: query, PageSize: mostListed, NextPageToken: next})
 		if err != nil {
 			return nil, explain("list jobs", f.Address, err)
 		}
 		for _, w := range r.GetExecutions() {
-			j := jobOf(w)
-			if !j.Over() && !silent {
-				// a job that has just ended, or is being planned, has none
-				s, err := f.state(ctx, j.ID)
-				if err == nil {
-					j.take(s)
-				}
-				silent = isSlow(err)
-			}
-			list = append(list, j)
+			list = append(list, jobOf(w))
 		}
 		if next = r.GetNextPageToken(); len(next) == 0 {
 			break

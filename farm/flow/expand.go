@@ -51,8 +51,27 @@ func (e *Expander) read(ctx context.Context, d Document) (*Planned, error) {
 	return e.documents.Read(ctx, d)
 }
 
+// alive tells the server that an activity goes on, until end is called.
+func alive(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(DefaultHeartbeat / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return cancel
+}
+
 // outline plans a document and cuts its tasks into chunks.
 func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
+	defer alive(ctx)()
 	p, err := e.read(ctx, d)
 	if err != nil {
 		return nil, told(err)
@@ -152,6 +171,7 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 
 // expand gives the tasks of a chunk, and says which are done.
 func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Item, error) {
+	defer alive(ctx)()
 	p, err := e.read(ctx, d)
 	if err != nil {
 		return nil, told(err)

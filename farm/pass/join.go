@@ -73,7 +73,7 @@ func free(dir string, replace bool) error {
 	}
 	e := &fault.Error{Op: "join farm", Path: dir, Err: errors.New("it is no folder of a pass"),
 		Hint: "name another folder, with " + fault.Setting("pass"), Kind: fault.ErrUsage}
-	if _, err := os.Stat(filepath.Join(dir, farmFile)); err != nil {
+	if !Exists(dir) {
 		return e
 	}
 	if !replace {

@@ -61,6 +61,15 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "vksplat", "farm"), nil
 }
 
+// Exists says whether there is a pass in a folder, DefaultDir if dir is empty.
+func Exists(dir string) bool {
+	dir, err := orDefault(dir)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, farmFile))
+	}
+	return err == nil
+}
+
 // Load reads the pass in a folder, DefaultDir if dir is empty.
 func Load(dir string) (*Pass, error) {
 	dir, err := orDefault(dir)

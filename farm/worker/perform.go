@@ -5,13 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"vksplat/farm/flow"
+	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
@@ -45,8 +50,9 @@ type attempt struct {
 	in   *flow.TaskInput
 	task *spec.Task
 
-	mutex sync.Mutex
-	beat  Beat
+	showing atomic.Bool // a picture is on its way to the store
+	mutex   sync.Mutex
+	beat    Beat
 }
 
 // perform is the activity.
@@ -80,6 +86,9 @@ func (p *place) perform(ctx context.Context, in flow.TaskInput) error {
 	o.Report = func(progress task.Progress) {
 		if progress.Free && p.device != nil && permit != nil {
 			p.slots.leaves(permit)
+		}
+		if progress.Preview != "" {
+			a.show(o.Job.Name, progress.Preview)
 		}
 		a.mutex.Lock()
 		a.beat.Progress = progress
@@ -122,6 +131,23 @@ func (a *attempt) recall() (vanished bool) {
 	t.Open = true
 	a.beat.Tally = t
 	return vanished
+}
+
+// show puts a small picture into the store, for people, who alone need it: it may fail.
+func (a *attempt) show(job, file string) {
+	data, err := os.ReadFile(file)
+	if err != nil || !a.showing.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer a.showing.Store(false)
+		if root, err := a.Roots.Open(a.in.Document.Root); err == nil {
+			_ = root.Put(path.Join(job, local.PreviewKey(a.in.Index)), func(w io.Writer) error {
+				_, err := w.Write(data)
+				return err
+			})
+		}
+	}()
 }
 
 // send tells the server how far the task is. The SDK sends it now, or with the next heartbeat.

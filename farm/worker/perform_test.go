@@ -21,6 +21,7 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 
 	"vksplat/farm/flow"
+	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
@@ -257,4 +258,29 @@ func put(t *testing.T, root store.Root, key, text string) flow.Document {
 	}
 	sum := sha256.Sum256([]byte(text))
 	return flow.Document{Root: "outputs", Key: key, SHA256: hex.EncodeToString(sum[:])}
+}
+
+// TestPreview puts the small picture of a task into the store, for the job's page.
+func TestPreview(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(t.TempDir(), "preview.jpg")
+	if err := os.WriteFile(file, []byte("picture"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.do = func(_ context.Context, o task.Options) error {
+		o.Report(task.Progress{Task: "a", Preview: file})
+		return nil
+	}
+	last, err := b.attempt(nil)
+	if err != nil || last.Preview != "" {
+		t.Errorf("%v, %+v", err, last)
+	}
+	shown := filepath.Join(b.w.Roots["outputs"].URL, "j", local.PreviewKey(0))
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if data, err := os.ReadFile(shown); string(data) == "picture" {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%q, %v", data, err)
+		}
+	}
 }

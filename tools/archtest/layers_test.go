@@ -121,7 +121,7 @@ var layers = []layer{
 		"workflows carry names and counts: what a task does is its worker's, and all that lasts the store's", true},
 	{"farm/worker", []string{"farm/flow", "farm/local", "farm/spec", "farm/store", "farm/task", "internal/*"},
 		"it does tasks that it is given; the device is the child's", true},
-	{"farm/client", []string{"farm/flow", "farm/spec", "farm/store", "farm/worker", "internal/*"},
+	{"farm/client", []string{"farm/flow", "farm/local", "farm/spec", "farm/store", "farm/worker", "internal/*"},
 		"it asks the farm's server, and keeps nothing", true},
 	{"farm/export", []string{"farm/spec", "farm/task", "internal/*"}, "an export is a text made from a job's tasks",
 		true},
