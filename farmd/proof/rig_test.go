@@ -126,6 +126,7 @@ func (s *server) tryStart() error {
 	began := time.Now()
 	args := append([]string{"serve", "--data", s.data, "--listen", s.address, "--page", "0"}, s.args...)
 	s.cmd = exec.Command(program, args...)
+	s.cmd.SysProcAttr = endsWithTest(nil, syscall.SIGKILL)
 	s.ended, s.said = make(chan struct{}), &lines{news: make(chan struct{})}
 	r, w := io.Pipe()
 	s.cmd.Stdout, s.cmd.Stderr = w, w
