@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"vksplat/farm/client"
+	"vksplat/farm/local"
+	"vksplat/farm/pass"
 )
 
 // small are n tasks without a device, that take some tenths of a second each.
@@ -227,4 +229,47 @@ func TestFails(t *testing.T) {
 		t.Errorf("again: exit code %d", code)
 	}
 	f.record(anna, "1", "anna/fails", "anna/fails/0")
+}
+
+// TestFollow tells for the job's page what runs where, and how it ended.
+func TestFollow(t *testing.T) {
+	f := newTeam(t)
+	anna := f.pass("--role", "submit", "--name", "anna")
+	f.must(anna, "farm", "submit", f.write("watched", trainings(1, 1500)), "--roots", f.file)
+	p, err := pass.Load(anna)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Dial(t.Context(), client.Options{Address: p.Address, Namespace: p.Namespace, Owner: p.Owner,
+		TLS: p.TLS.Clone()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if ask, err := c.Follow(t.Context(), f.roots["outputs"], "other"); ask != nil || err != nil {
+		t.Errorf("a job that there is not: %v", err)
+	}
+	ask, err := c.Follow(t.Context(), f.roots["outputs"], "watched")
+	if err != nil || ask == nil {
+		t.Fatal("the job is not found: ", err)
+	}
+	f.worker("one", "any")
+	task := func(is func(*local.Status, *local.TaskStatus) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			s, err := ask(t.Context())
+			if err == nil && is(s, &s.Tasks[1]) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%+v, %v", s, err)
+			}
+		}
+	}
+	task(func(s *local.Status, t *local.TaskStatus) bool {
+		return !s.Ended && t.State == local.Running && t.Step > 0 && t.Of == 1500 && t.Device != "" &&
+			strings.HasPrefix(t.Task, "model")
+	})
+	f.must(anna, "farm", "cancel", "watched")
+	task(func(s *local.Status, t *local.TaskStatus) bool { return s.Ended && t.State == local.Skipped })
 }

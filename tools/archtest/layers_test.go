@@ -130,8 +130,8 @@ var layers = []layer{
 	{"farmd/gate", []string{"farm/pass"}, "who may ask for what follows from a pass and the request", true},
 	{"farmd/registry", []string{"farm/pass", "internal/*"}, "passes are files, which the server and commands share",
 		true},
-	{"farmd/proof", []string{"farm/client", "farm/flow", "farm/pass", "farm/spec/spectest", "farm/store", "internal/*"},
-		"it starts the server as others do, and links none of it", true},
+	{"farmd/proof", []string{"farm/client", "farm/flow", "farm/local", "farm/pass", "farm/spec/spectest", "farm/store",
+		"internal/*"}, "it starts the server as others do, and links none of it", true},
 	{"farmd", []string{"farm/flow", "farm/pass", "farm/store", "farmd/...", "internal/*"},
 		"the farm's server runs workflows and no tasks", true},
 
