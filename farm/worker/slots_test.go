@@ -224,10 +224,10 @@ func TestBlind(t *testing.T) {
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 1, time.Second)
-		asked := 0
+		var asked atomic.Int64
 		ask := s.slots.backlog
 		s.slots.backlog = func(ctx context.Context, queues []string) ([]int, error) {
-			asked += len(queues)
+			asked.Add(int64(len(queues)))
 			return ask(ctx, queues)
 		}
 		from, came := time.Now(), time.Time{}
@@ -236,8 +236,8 @@ func TestIdle(t *testing.T) {
 			switch {
 			case came.IsZero() && time.Since(from) > time.Minute:
 				looks := int(time.Minute / idleEvery)
-				if most := looks + (looks/allEvery+2)*len(many()); asked > most {
-					t.Errorf("asked for %d queues in a minute, want at most %d", asked, most)
+				if most := looks + (looks/allEvery+2)*len(many()); asked.Load() > int64(most) {
+					t.Errorf("asked for %d queues in a minute, want at most %d", asked.Load(), most)
 				}
 				came = time.Now()
 				s.add("class 9", 1, 3)
@@ -249,7 +249,8 @@ func TestIdle(t *testing.T) {
 				if late > most {
 					t.Errorf("task %d began after %v", n, late)
 				}
-				asked, from, came = 0, time.Now(), time.Time{}
+				from, came = time.Now(), time.Time{}
+				asked.Store(0)
 			}
 			return n == 2
 		})
