@@ -130,6 +130,17 @@ func (f *farmFlags) withFarm(console *cli.Console, do func(ctx context.Context, 
 	return do(ctx, farm)
 }
 
+// asksFarm makes a command that asks a farm.
+func asksFarm(console *cli.Console, cmd *cobra.Command, own []option,
+	do func(ctx context.Context, f *client.Farm, args []string) error) *cobra.Command {
+	var farm farmFlags
+	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error { return do(ctx, f, args) })
+	})
+	return cmd
+}
+
 func farmJoinCommand(console *cli.Console) *cobra.Command {
 	var name, dir string
 	var overwrite bool

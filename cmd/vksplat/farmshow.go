@@ -25,7 +25,6 @@ import (
 )
 
 func farmListCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
 	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -34,44 +33,38 @@ func farmListCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm list\n  vksplat farm list --all",
 		Args:    none,
 	}
-	addFlags(console, cmd, []optionGroup{{options: append([]option{
+	return asksFarm(console, cmd, []option{
 		truth(&all, "all", "list also jobs that have ended, as long as the farm knows them"),
 		truth(&asJSON, "json", "print JSON"),
-	}, farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func([]string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			list, err := f.List(ctx, all)
-			if err != nil {
-				return err
+	}, func(ctx context.Context, f *client.Farm, _ []string) error {
+		list, err := f.List(ctx, all)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return console.PrintJSON(list)
+		}
+		w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
+		_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
+		for i := range list {
+			j, done, failed := &list[i], "-", "-"
+			switch {
+			case j.State != nil:
+				done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
+			case j.Status == client.Done:
+				done, failed = fmt.Sprint(j.Tasks), "0"
 			}
-			if asJSON {
-				return console.PrintJSON(list)
-			}
-			w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
-			_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
-			for i := range list {
-				j, done, failed := &list[i], "-", "-"
-				switch {
-				case j.State != nil:
-					done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
-				case j.Status == client.Done:
-					done, failed = fmt.Sprint(j.Tasks), "0"
-				}
-				_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
-					failed,
-					j.Began.Local().Format(time.DateTime))
-			}
-			if err := w.Flush(); err != nil {
-				return fmt.Errorf("print jobs: %w", err)
-			}
-			return nil
-		})
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
+				failed, j.Began.Local().Format(time.DateTime))
+		}
+		if err := w.Flush(); err != nil {
+			return fmt.Errorf("print jobs: %w", err)
+		}
+		return nil
 	})
-	return cmd
 }
 
 func farmShowCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show JOB",
@@ -80,10 +73,8 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm show film\n  vksplat farm show ben/film --json",
 		Args:    one("JOB"),
 	}
-	addFlags(console, cmd, []optionGroup{{options: append([]option{truth(&asJSON, "json", "print JSON")},
-		farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+	return asksFarm(console, cmd, []option{truth(&asJSON, "json", "print JSON")},
+		func(ctx context.Context, f *client.Farm, args []string) error {
 			j, err := f.Show(ctx, f.JobID(args[0]))
 			if err != nil {
 				return err
@@ -93,8 +84,6 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 			}
 			return printFarmJob(console, j)
 		})
-	})
-	return cmd
 }
 
 // farmCounts says how many tasks are in which state.
@@ -150,8 +139,7 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	for i := range j.Now {
 		t := &j.Now[i]
 		where, says := orDash(t.Host), stepText(&local.TaskStatus{Message: t.Message, Step: t.Step, Of: t.Of,
-			Rate: t.Rate,
-			Unit: t.Unit})
+			Rate: t.Rate, Unit: t.Unit})
 		if t.Device != "" {
 			where += ", " + t.Device
 		}
@@ -184,22 +172,16 @@ func waiting(n int) string {
 }
 
 func farmWaitCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
-	cmd := &cobra.Command{
+	return asksFarm(console, &cobra.Command{
 		Use:   "wait JOB",
 		Short: "Wait for a job's end; the exit code says how it ended",
 		Long: "Wait for the end of a job. The exit code is that of farm run: 0 if all is done, 1 if tasks failed,\n" +
 			"75 if the rest waits for farm resume --inspected, 130 if it was canceled.",
 		Example: "  vksplat farm wait film && vksplat farm artifacts get /mnt/farm/outputs/film '*.mp4'",
 		Args:    one("JOB"),
-	}
-	addFlags(console, cmd, []optionGroup{{options: farm.table()}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			return waitForJob(ctx, console, f, f.JobID(args[0]))
-		})
+	}, nil, func(ctx context.Context, f *client.Farm, args []string) error {
+		return waitForJob(ctx, console, f, f.JobID(args[0]))
 	})
-	return cmd
 }
 
 const (
@@ -263,7 +245,6 @@ func jobEnd(console *cli.Console, j *client.Job) (over bool, err error) {
 }
 
 func farmLogsCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
 	var roots rootsFlags
 	cmd := &cobra.Command{
 		Use:     "logs JOB TASK",
@@ -275,30 +256,25 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 				return nil
 			}
 			return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs a JOB and a TASK, %s",
-				cmd.Name(),
-				given(len(args)))
+				cmd.Name(), given(len(args)))
 		},
 	}
-	addFlags(console, cmd, []optionGroup{{options: append(roots.table(), farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return asksFarm(console, cmd, roots.table(), func(ctx context.Context, f *client.Farm, args []string) error {
 		known, err := roots.read()
 		if err != nil {
 			return err
 		}
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			d, err := f.Document(ctx, f.JobID(args[0]))
-			if err != nil {
-				return err
-			}
-			root, err := known.Open(d.Root)
-			if err != nil {
-				return err
-			}
-			job, _, _ := strings.Cut(d.Key, "/")
-			return printLog(console, root, job, args[1])
-		})
+		d, err := f.Document(ctx, f.JobID(args[0]))
+		if err != nil {
+			return err
+		}
+		root, err := known.Open(d.Root)
+		if err != nil {
+			return err
+		}
+		job, _, _ := strings.Cut(d.Key, "/")
+		return printLog(console, root, job, args[1])
 	})
-	return cmd
 }
 
 // printLog prints the newest log of a task.

@@ -105,19 +105,14 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 // changeCommand makes a command that changes a job.
 func changeCommand(console *cli.Console, cmd *cobra.Command, own []option,
 	change func(ctx context.Context, f *client.Farm, id string) (said string, err error)) *cobra.Command {
-	var farm farmFlags
 	cmd.Args = one("JOB")
-	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			said, err := change(ctx, f, f.JobID(args[0]))
-			if err == nil {
-				console.Printf("job %s: %s\n", args[0], said)
-			}
-			return err
-		})
+	return asksFarm(console, cmd, own, func(ctx context.Context, f *client.Farm, args []string) error {
+		said, err := change(ctx, f, f.JobID(args[0]))
+		if err == nil {
+			console.Printf("job %s: %s\n", args[0], said)
+		}
+		return err
 	})
-	return cmd
 }
 
 func farmPauseCommand(console *cli.Console) *cobra.Command {
