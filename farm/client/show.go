@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -233,8 +234,11 @@ func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
 		if t.Task == "" { // no attempt has said anything
 			t.Task = fmt.Sprintf("task %d of the document", t.Index)
 		}
-		if a.GetLastFailure().GetTimeoutFailureInfo() != nil {
+		switch {
+		case a.GetLastFailure().GetTimeoutFailureInfo() != nil:
 			t.Failure = "nothing was heard any more of " + cmp.Or(t.Host, "its machine")
+		case strings.HasPrefix(t.Failure, "unexpected activity cancel error"): // the SDK's words
+			t.Failure = cmp.Or(t.Host, "its machine") + " was told to stop it"
 		}
 		if t.Running || t.Failure != "" {
 			j.Now = append(j.Now, t)

@@ -268,9 +268,11 @@ func (a *attempt) end(err error) error {
 }
 
 // takenBack ends an attempt that the server wants no more: the job was paused or canceled, or another attempt has the
-// task.
+// task. Or the server was started again just then, and does not know what it said: it takes this for a failure, after
+// which another attempt follows.
 func (a *attempt) takenBack() error {
 	a.say(a.in.Task + ": stopped by the farm; saved")
+	a.closes()
 	if cause := context.Cause(a.ctx); errors.Is(cause, activity.ErrActivityPaused) ||
 		errors.Is(cause, activity.ErrActivityReset) { // by Temporal's own means
 		return a.again(cause, time.Millisecond)

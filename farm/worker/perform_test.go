@@ -36,6 +36,7 @@ type bench struct {
 	place *place
 	in    flow.TaskInput
 	stop  context.CancelCauseFunc
+	ctx   context.Context // of attempts, which the server ends
 	do    func(ctx context.Context, o task.Options) error
 }
 
@@ -63,6 +64,7 @@ func newBench(t *testing.T) *bench {
 			return nil, b.do(ctx, o)
 		}}
 	b.w.stopping, b.stop = context.WithCancelCause(t.Context())
+	b.ctx = t.Context()
 	b.begin()
 	return b
 }
@@ -79,7 +81,7 @@ func (b *bench) attempt(before *Beat) (last Beat, err error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	env.SetWorkerOptions(sdk.Options{BackgroundActivityContext: b.t.Context()})
+	env.SetWorkerOptions(sdk.Options{BackgroundActivityContext: b.ctx})
 	env.RegisterActivityWithOptions(b.place.perform, activity.RegisterOptions{Name: flow.TaskType})
 	if before != nil {
 		env.SetHeartbeatDetails(*before)
@@ -226,6 +228,23 @@ func TestStops(t *testing.T) {
 	if !errors.As(err, &app) || app.NonRetryable() || app.NextRetryDelay() > time.Second ||
 		last.Tally != (Tally{Failed: 2}) {
 		t.Errorf("%v, %+v", err, last.Tally)
+	}
+}
+
+// TestTakenBack does not count an attempt that the server ended. It has saved, and says so to the next one.
+func TestTakenBack(t *testing.T) {
+	b := newBench(t)
+	var cancel context.CancelFunc
+	b.ctx, cancel = context.WithCancel(t.Context())
+	b.do = func(ctx context.Context, o task.Options) error {
+		cancel()
+		<-ctx.Done()
+		return task.ErrStopped
+	}
+	last, err := b.attempt(&Beat{Tally: Tally{Failed: 1}})
+	var canceled *temporal.CanceledError
+	if !errors.As(err, &canceled) || last.Tally != (Tally{Failed: 1}) {
+		t.Errorf("%v, %+v", err, last)
 	}
 }
 
