@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/farm/flow"
 	"vksplat/farm/local"
 	"vksplat/farm/page"
 	"vksplat/farm/pass"
@@ -64,7 +65,7 @@ func serveFarmPage(console *cli.Console, where string, o *show.Options, roots *r
 // followFarm asks the farm that this machine has joined about a job, if there is one, until leave is called.
 func followFarm(ctx context.Context, flags *farmFlags, r *storedResults) (live page.Live, leave func(), err error) {
 	leave = func() {}
-	if !flags.isNamed() {
+	if !flags.isNamed() || !flow.IsSubmitted(r.root, r.key) {
 		return nil, leave, nil
 	}
 	farm, p, err := flags.dial(ctx)
