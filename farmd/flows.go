@@ -31,6 +31,7 @@ func startFlows(s settings, e *engine) (worker.Worker, error) {
 		// Workflows and expanding are short; documents of thousands of tasks cost a second of a core each.
 		MaxConcurrentActivityExecutionSize: 4,
 		DisableEagerActivities:             true,
+		WorkerStopTimeout:                  10 * time.Second, // what is being expanded would be missed for half a minute
 	})
 	beat, _ := time.ParseDuration(os.Getenv("VKSPLAT_FARM_HEARTBEAT")) // of tests; without it the usual one
 	flow.Register(w, &flow.Expander{Roots: roots, Heartbeat: beat})
