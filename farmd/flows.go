@@ -31,7 +31,7 @@ func startFlows(s settings, e *engine) (worker.Worker, error) {
 		// Workflows and expanding are short; documents of thousands of tasks cost a second of a core each.
 		MaxConcurrentActivityExecutionSize: 4,
 		DisableEagerActivities:             true,
-		WorkerStopTimeout:                  10 * time.Second, // what is being expanded would be missed for half a minute
+		WorkerStopTimeout:                  10 * time.Second, // else what is planned then begins again later
 	})
 	beat, _ := time.ParseDuration(os.Getenv("VKSPLAT_FARM_HEARTBEAT")) // of tests; without it the usual one
 	flow.Register(w, &flow.Expander{Roots: roots, Heartbeat: beat})

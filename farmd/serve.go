@@ -180,6 +180,9 @@ func (f *farm) welcome(s settings, first bool, took time.Duration) {
 	if f.page != nil {
 		fmt.Printf("page: http://%s\n", f.page.address)
 	}
+	if s.roots == "" {
+		fmt.Print("no file of roots was found, and jobs end at once without: name one by --roots, as on workers\n")
+	}
 	if !first {
 		return
 	}

@@ -87,11 +87,8 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 }
 
 // farmCounts says how many tasks are in which state.
-func farmCounts(s *flow.State) string {
-	if s.Tasks == 0 {
-		return "its tasks are being planned"
-	}
-	var words []string
+func farmCounts(j *client.Job) string {
+	s, words := j.State, []string(nil)
 	add := func(n int, word string) {
 		if n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", n, word))
@@ -102,13 +99,19 @@ func farmCounts(s *flow.State) string {
 	add(s.Waiting, "waiting")
 	add(s.Failed, "failed")
 	add(s.Skipped, "skipped")
-	return fmt.Sprintf("%s: %s", cli.Count(s.Tasks, "task"), strings.Join(words, ", "))
+	if s.Tasks == 0 {
+		words = []string{"not planned yet"}
+		if j.Over() {
+			words[0] = "not planned"
+		}
+	}
+	return fmt.Sprintf("%s: %s", cli.Count(j.Tasks, "task"), strings.Join(words, ", "))
 }
 
 // printFarmJob prints a job for people.
 func printFarmJob(console *cli.Console, j *client.Job) error {
 	s := j.State
-	console.Printf("job %s: %s; %s\n", wording.Printable(j.Name), j.Status, farmCounts(s))
+	console.Printf("job %s: %s; %s\n", wording.Printable(j.Name), j.Status, farmCounts(j))
 	var set []string
 	if s.Priority != "" {
 		set = append(set, "priority "+s.Priority)
@@ -131,6 +134,9 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	}
 	if j.Error != "" {
 		console.Printf("%s\n", wording.Printable(j.Error))
+	}
+	if j.Hint != "" {
+		console.Printf("  hint: %s\n", wording.Printable(j.Hint))
 	}
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	if len(j.Now) > 0 {
@@ -206,7 +212,11 @@ func waitForJob(ctx context.Context, console *cli.Console, f *client.Farm, id st
 			return err
 		default:
 			answered = time.Now()
-			if text := farmCounts(j.State); text != before {
+			text := farmCounts(j)
+			if !j.Over() && j.Error != "" {
+				text += "; " + wording.Printable(j.Error)
+			}
+			if text != before {
 				before = text
 				console.Printf("%s\n", text)
 			}

@@ -50,6 +50,7 @@ type Job struct {
 
 	State *flow.State `json:"state,omitempty"` // of a list: of jobs that run alone
 	Error string      `json:"error,omitempty"`
+	Hint  string      `json:"hint,omitempty"`
 	Now   []Task      `json:"now,omitempty"` // tasks that run, or are tried again
 	// tasks that no machine has taken, by their queue, as in pool/any/gpu
 	Waits map[string]int `json:"waits,omitempty"`
@@ -193,7 +194,8 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 		if j.Status == Failed {
 			end := f.SDK.GetWorkflow(ctx, id, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, nil)
 			if end != nil {
-				j.Error = flow.Explain(end).Error()
+				why := flow.Explain(end)
+				j.Error, j.Hint = why.Error(), fault.Hint(why)
 			}
 		}
 		return &j, nil

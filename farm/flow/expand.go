@@ -85,7 +85,7 @@ func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
 func told(err error) error {
 	how := temporal.ApplicationErrorOptions{NonRetryable: task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument),
 		Details: []any{fault.Hint(err)}}
-	return temporal.NewApplicationErrorWithOptions(err.Error(), "expand", how)
+	return temporal.NewApplicationErrorWithOptions("plan job, on the farm's server: "+err.Error(), "expand", how)
 }
 
 // inOrder puts each task behind those that it needs, and soon behind them: a render follows its training.
