@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 
 	"vksplat/farm/flow"
 	"vksplat/farm/store"
-	"vksplat/internal/fault"
 )
 
 // What the workflows of package flow are called by.
@@ -22,29 +20,20 @@ const (
 // startFlows runs workflows: here, and nowhere else. Who completes workflow tasks can schedule anything for anybody,
 // so the gate lets no pass do it.
 func startFlows(s settings, e *engine) (worker.Worker, error) {
-	roots, err := readRoots(s.roots)
-	if err != nil {
-		return nil, err
+	roots := store.Roots{} // without a file jobs end with an error that says so
+	if s.roots != "" {
+		var err error
+		if roots, err = store.ReadRootsFile(s.roots); err != nil {
+			return nil, err
+		}
 	}
 	w := worker.New(e.client, flowQueue, worker.Options{
 		// Workflows and expanding are short; documents of thousands of tasks cost a second of a core each.
 		MaxConcurrentActivityExecutionSize: 4,
 		DisableEagerActivities:             true,
+		WorkerStopTimeout:                  10 * time.Second, // else what is planned then begins again later
 	})
 	beat, _ := time.ParseDuration(os.Getenv("VKSPLAT_FARM_HEARTBEAT")) // of tests; without it the usual one
 	flow.Register(w, &flow.Expander{Roots: roots, Heartbeat: beat})
 	return w, w.Start()
-}
-
-// readRoots reads the file that says where roots are; no file, no roots: jobs then end with an error that says so.
-func readRoots(file string) (store.Roots, error) {
-	if file == "" {
-		return store.Roots{}, nil
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, &fault.Error{Op: "read roots", Path: file, Err: errors.Unwrap(err),
-			Hint: "name a file with lines like: outputs = \"file:///srv/farm\"", Kind: fault.ErrSetup}
-	}
-	return store.ReadRoots(file, data)
 }

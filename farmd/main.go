@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/pass"
+	"vksplat/farm/store"
 	"vksplat/farmd/registry"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -60,19 +61,6 @@ func defaultData() string {
 	return filepath.Join(dir, "vksplat", "farmd")
 }
 
-// usualRoots is the file of roots that vksplat reads where none is named, "" if there is none.
-func usualRoots() string {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return ""
-	}
-	file := filepath.Join(dir, "vksplat", "roots.toml")
-	if _, err := os.Stat(file); err != nil {
-		return ""
-	}
-	return file
-}
-
 func serveCommand(data *string) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
@@ -87,7 +75,7 @@ func serveCommand(data *string) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&s.listen, "listen", ":7233", "`HOST:PORT` that machines connect to, the only one that is open")
 	f.StringVar(&s.address, "address", "", "`HOST:PORT` that tokens give to machines that join (default: found out)")
-	f.StringVar(&s.roots, "roots", usualRoots(), "`file` that says where the roots of the store are, as on workers")
+	f.StringVar(&s.roots, "roots", store.UsualRoots(), "`file` that says where the roots of the store are, as on workers")
 	f.StringVar(&s.postgres, "postgres", os.Getenv(postgresVariable),
 		"keep jobs in this Postgres, postgres://USER:PASSWORD@HOST/DATABASE, instead of a file\n"+
 			"of SQLite (default: $"+postgresVariable+")")
@@ -116,6 +104,10 @@ func tokenCommand(data *string) *cobra.Command {
 				}
 			}
 			g.Role = pass.Role(role)
+			if g.Name == "" && (g.Role == pass.Submit || g.Role == pass.Admin) && g.Owner == "" {
+				return fault.Usagef("as in --name anna: her jobs are then those of anna", "a token of role %s needs a name",
+					role)
+			}
 			if g.Owner == "" && (g.Role == pass.Submit || g.Role == pass.Admin) {
 				g.Owner = g.Name
 			}

@@ -180,6 +180,9 @@ func (f *farm) welcome(s settings, first bool, took time.Duration) {
 	if f.page != nil {
 		fmt.Printf("page: http://%s\n", f.page.address)
 	}
+	if s.roots == "" {
+		fmt.Print("no file of roots was found, and jobs end at once without: name one by --roots, as on workers\n")
+	}
 	if !first {
 		return
 	}
@@ -220,6 +223,11 @@ func addressOf(said string, bound net.Addr) (string, error) {
 
 // ownHost is an address of this machine that others can reach, as far as it can tell; else its name.
 func ownHost() string {
+	// That of the way out comes first: bridges of containers have addresses, too. Nothing is sent.
+	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
+		defer c.Close()
+		return c.LocalAddr().(*net.UDPAddr).IP.String()
+	}
 	list, _ := net.InterfaceAddrs()
 	for _, a := range list {
 		if n, is := a.(*net.IPNet); is && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {

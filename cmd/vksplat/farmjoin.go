@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/client"
 	"vksplat/farm/flow"
 	"vksplat/farm/pass"
+	"vksplat/farm/store"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
@@ -65,11 +66,10 @@ func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) 
 		return farm, nil, err
 	}
 	for name, value := range map[string]string{"namespace": f.namespace, "owner": f.owner, "tls-cert": f.cert,
-		"tls-key": f.key,
-		"tls-ca":  f.ca} {
+		"tls-key": f.key, "tls-ca": f.ca} {
 		if value != "" {
-			return nil, nil, fault.Usagef("add --temporal HOST:PORT, or leave it out", "--%s goes with --temporal",
-				name)
+			return nil, nil, fault.Usagef("add --temporal HOST:PORT, or leave it out",
+				"--%s goes with --temporal", name)
 		}
 	}
 	p, err := pass.Load(f.pass)
@@ -109,6 +109,11 @@ func (f *farmFlags) tls() (*tls.Config, error) {
 	return c, nil
 }
 
+// isNamed says that a farm is named, or that this machine has joined one where it is looked for.
+func (f *farmFlags) isNamed() bool {
+	return f.temporal != "" || pass.Exists(f.pass)
+}
+
 // withFarm runs what needs a farm.
 func (f *farmFlags) withFarm(console *cli.Console, do func(ctx context.Context, farm *client.Farm) error) error {
 	ctx, stop := console.Interruptible(cli.Always("stopping"))
@@ -125,35 +130,55 @@ func (f *farmFlags) withFarm(console *cli.Console, do func(ctx context.Context, 
 	return do(ctx, farm)
 }
 
+// asksFarm makes a command that asks a farm.
+func asksFarm(console *cli.Console, cmd *cobra.Command, own []option,
+	do func(ctx context.Context, f *client.Farm, args []string) error) *cobra.Command {
+	var farm farmFlags
+	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error {
+		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error { return do(ctx, f, args) })
+	})
+	return cmd
+}
+
 func farmJoinCommand(console *cli.Console) *cobra.Command {
 	var name, dir string
+	var overwrite bool
 	cmd := &cobra.Command{
 		Use:   "join TOKEN",
 		Short: "Join a farm with a token, once on each machine",
 		Long: "Join a farm: the token that vksplat-farmd printed becomes a pass of this machine, which its\n" +
 			"commands show from then on. The token works once. docs/farm-team.md sets up a farm.",
-		Example: "  vksplat farm join vksf1-...\n  vksplat farm join vksf1-... --name atlas",
+		Example: "  vksplat farm join vksfarm1-...\n  vksplat farm join vksfarm1-... --name atlas",
 		Args:    one("TOKEN"),
 	}
 	addFlags(console, cmd, []optionGroup{{options: []option{
 		text(&name, "name", "what the farm calls this machine, `NAME` (default: the token's, or its host name)"),
 		text(&dir, "pass", "keep the pass in the folder `DIR` (default: farm in vksplat's config folder)").isFolder(),
+		overwriteOption(&overwrite, "the pass that is there"),
 	}}}, helpLayout{})
 	cmd.RunE = runs(console, func(args []string) error {
 		ctx, stop := console.Interruptible(cli.Always("stopping"))
 		defer stop()
-		p, err := pass.Join(ctx, args[0], name, dir)
+		p, err := pass.Join(ctx, args[0], name, dir, overwrite)
 		if err != nil {
 			return err
 		}
 		console.Printf("joined the farm at %s as %s\n", p.Address, p.Describe())
+		roots, own := "", ""
+		if store.UsualRoots() == "" {
+			roots = " --roots roots.toml"
+		}
+		if dir != "" {
+			own = " --pass " + cli.Quoted(dir)
+		}
 		switch p.Role {
 		case pass.Worker:
-			console.Printf("take its tasks: vksplat farm worker --roots roots.toml\n")
+			console.Printf("take its tasks: vksplat farm worker%s%s\n", roots, own)
 		case pass.View:
-			console.Printf("see its jobs: vksplat farm list\n")
+			console.Printf("see its jobs: vksplat farm list%s\n", own)
 		default:
-			console.Printf("submit a job: vksplat farm submit job.toml --roots roots.toml\n")
+			console.Printf("submit a job: vksplat farm submit job.toml%s%s\n", roots, own)
 		}
 		return nil
 	})

@@ -1,35 +1,42 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"vksplat/farm/flow"
+	"vksplat/farm/local"
 	"vksplat/farm/page"
+	"vksplat/farm/pass"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/show"
 	"vksplat/view"
 )
 
 func farmPageCommand(console *cli.Console) *cobra.Command {
-	o, roots := &show.Options{}, &rootsFlags{}
+	o, roots, farm := &show.Options{}, &rootsFlags{}, &farmFlags{}
 	cmd := &cobra.Command{
 		Use:   "page DIR",
 		Short: "Show a job, its tasks, pictures and logs in the browser",
 		Long: "Show a job in the browser, while it runs or later. DIR is the folder or bucket that farm run\n" +
-			"names at its end. The page only reads. Ctrl-C ends it.",
+			"names at its end, or ROOT/JOB. Of a farm that this machine has joined, its server says what\n" +
+			"runs. The page only reads. Ctrl-C ends it.",
 		Example: "  vksplat farm page two-gardens\n  vksplat farm page s3://bucket/results/film --port 8080 --no-open",
 		Args:    one("DIR"),
 	}
 	own := pickOptions([]optionGroup{{options: viewTable(o)[0].options}}, "host", "port", "tls-cert", "tls-key",
 		"no-open")
-	table := []optionGroup{{options: append(own[0].options, roots.table()...)}}
-	addFlags(console, cmd, table, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error { return serveFarmPage(console, args[0], o, roots) })
+	own[0].options = append(append(own[0].options, roots.table()...),
+		pickOptions([]optionGroup{{options: farm.table()}}, "pass", "temporal", "namespace", "tls-ca")[0].options...)
+	addFlags(console, cmd, own, helpLayout{})
+	cmd.RunE = runs(console, func(args []string) error { return serveFarmPage(console, args[0], o, roots, farm) })
 	return cmd
 }
 
-func serveFarmPage(console *cli.Console, where string, o *show.Options, roots *rootsFlags) error {
+func serveFarmPage(console *cli.Console, where string, o *show.Options, roots *rootsFlags, farm *farmFlags) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -41,11 +48,42 @@ func serveFarmPage(console *cli.Console, where string, o *show.Options, roots *r
 	if err != nil {
 		return err
 	}
-	if err := page.Show(server, r.root, r.key); err != nil {
-		return errors.Join(err, server.Close())
-	}
 	ctx, stop := console.Interruptible(cli.Always("stopping"))
 	defer stop()
+	live, leave, err := followFarm(ctx, farm, r)
+	defer leave()
+	if err != nil {
+		console.Note("the farm does not say what runs: " + err.Error())
+	}
+	if err := page.Show(server, r.root, r.key, live); err != nil {
+		return errors.Join(err, server.Close())
+	}
 	show.Announce(console, server, o.NoOpen)
 	return server.Serve(ctx)
+}
+
+// followFarm asks the farm that this machine has joined about a job, if there is one, until leave is called.
+func followFarm(ctx context.Context, flags *farmFlags, r *storedResults) (live page.Live, leave func(), err error) {
+	leave = func() {}
+	if !flags.isNamed() || !flow.IsSubmitted(r.root, r.key) {
+		return nil, leave, nil
+	}
+	farm, p, err := flags.dial(ctx)
+	if err != nil {
+		return nil, leave, err
+	}
+	if p != nil && p.Role == pass.Worker { // it may not ask
+		farm.Close()
+		return nil, leave, nil
+	}
+	ask, err := farm.Follow(ctx, r.options, r.key)
+	if ask == nil {
+		farm.Close()
+		return nil, leave, err
+	}
+	return func() (*local.Status, error) {
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return ask(short)
+	}, farm.Close, nil
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"vksplat/farm/store"
@@ -47,27 +46,11 @@ func (f *rootsFlag) Set(s string) error {
 	return nil
 }
 
-// readRootsFile reads a file of roots, without which a machine is not set up.
-func readRootsFile(file string) (store.Roots, error) {
-	data, err := readAtMost(file, maxJobFile)
-	if err != nil {
-		return nil, &fault.Error{Op: "read roots", Path: file, Err: fault.Pathless(err),
-			Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
-	}
-	return store.ReadRoots(file, data)
-}
-
 // read gives the roots that are named.
 func (f *rootsFlags) read() (roots store.Roots, err error) {
 	roots = store.Roots{}
-	file := f.file
-	if dir, err := os.UserConfigDir(); file == "" && err == nil {
-		if usual := filepath.Join(dir, "vksplat", "roots.toml"); output.IsFile(usual) {
-			file = usual
-		}
-	}
-	if file != "" {
-		if roots, err = readRootsFile(file); err != nil {
+	if file := cmp.Or(f.file, store.UsualRoots()); file != "" {
+		if roots, err = store.ReadRootsFile(file); err != nil {
 			return nil, err
 		}
 	}

@@ -130,7 +130,7 @@ func readJob(file string) (*spec.Job, *spec.Plan, error) {
 // readRoots reads the file of roots, or makes those of a job that stands alone.
 func (o *runTaskOptions) readRoots(job *spec.Job) (store.Roots, error) {
 	if o.roots != "" {
-		return readRootsFile(o.roots)
+		return store.ReadRootsFile(o.roots)
 	}
 	results := "farm-results"
 	if err := os.MkdirAll(results, 0o777); err != nil {

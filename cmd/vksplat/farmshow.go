@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,7 +25,6 @@ import (
 )
 
 func farmListCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
 	var all, asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -32,41 +33,38 @@ func farmListCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm list\n  vksplat farm list --all",
 		Args:    none,
 	}
-	addFlags(console, cmd, []optionGroup{{options: append([]option{
+	return asksFarm(console, cmd, []option{
 		truth(&all, "all", "list also jobs that have ended, as long as the farm knows them"),
 		truth(&asJSON, "json", "print JSON"),
-	}, farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func([]string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			list, err := f.List(ctx, all)
-			if err != nil {
-				return err
+	}, func(ctx context.Context, f *client.Farm, _ []string) error {
+		list, err := f.List(ctx, all)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return console.PrintJSON(list)
+		}
+		w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
+		_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
+		for i := range list {
+			j, done, failed := &list[i], "-", "-"
+			switch {
+			case j.State != nil:
+				done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
+			case j.Status == client.Done:
+				done, failed = fmt.Sprint(j.Tasks), "0"
 			}
-			if asJSON {
-				return console.PrintJSON(list)
-			}
-			w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
-			_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
-			for i := range list {
-				j, done, failed := &list[i], "-", "-"
-				if j.State != nil {
-					done, failed = fmt.Sprint(j.State.Done), fmt.Sprint(j.State.Failed)
-				}
-				_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
-					failed,
-					j.Began.Local().Format(time.DateTime))
-			}
-			if err := w.Flush(); err != nil {
-				return fmt.Errorf("print jobs: %w", err)
-			}
-			return nil
-		})
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", wording.Printable(j.ID), j.Status, j.Tasks, done,
+				failed, j.Began.Local().Format(time.DateTime))
+		}
+		if err := w.Flush(); err != nil {
+			return fmt.Errorf("print jobs: %w", err)
+		}
+		return nil
 	})
-	return cmd
 }
 
 func farmShowCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show JOB",
@@ -75,10 +73,8 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 		Example: "  vksplat farm show film\n  vksplat farm show ben/film --json",
 		Args:    one("JOB"),
 	}
-	addFlags(console, cmd, []optionGroup{{options: append([]option{truth(&asJSON, "json", "print JSON")},
-		farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
+	return asksFarm(console, cmd, []option{truth(&asJSON, "json", "print JSON")},
+		func(ctx context.Context, f *client.Farm, args []string) error {
 			j, err := f.Show(ctx, f.JobID(args[0]))
 			if err != nil {
 				return err
@@ -88,13 +84,11 @@ func farmShowCommand(console *cli.Console) *cobra.Command {
 			}
 			return printFarmJob(console, j)
 		})
-	})
-	return cmd
 }
 
 // farmCounts says how many tasks are in which state.
-func farmCounts(s *flow.State) string {
-	var words []string
+func farmCounts(j *client.Job) string {
+	s, words := j.State, []string(nil)
 	add := func(n int, word string) {
 		if n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", n, word))
@@ -105,13 +99,19 @@ func farmCounts(s *flow.State) string {
 	add(s.Waiting, "waiting")
 	add(s.Failed, "failed")
 	add(s.Skipped, "skipped")
-	return fmt.Sprintf("%s: %s", cli.Count(s.Tasks, "task"), strings.Join(words, ", "))
+	if s.Tasks == 0 {
+		words = []string{"not planned yet"}
+		if j.Over() {
+			words[0] = "not planned"
+		}
+	}
+	return fmt.Sprintf("%s: %s", cli.Count(j.Tasks, "task"), strings.Join(words, ", "))
 }
 
 // printFarmJob prints a job for people.
 func printFarmJob(console *cli.Console, j *client.Job) error {
 	s := j.State
-	console.Printf("job %s: %s; %s\n", wording.Printable(j.Name), j.Status, farmCounts(s))
+	console.Printf("job %s: %s; %s\n", wording.Printable(j.Name), j.Status, farmCounts(j))
 	var set []string
 	if s.Priority != "" {
 		set = append(set, "priority "+s.Priority)
@@ -120,7 +120,7 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 		set = append(set, "pool "+s.Pool)
 	}
 	if s.Max > 0 {
-		set = append(set, fmt.Sprintf("at most %d tasks at a time", s.Max))
+		set = append(set, "at most "+cli.Count(s.Max, "task")+" at a time")
 	}
 	if s.Halted {
 		set = append(set, "nothing more begins: a task has failed, and keep_going is false")
@@ -135,6 +135,9 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	if j.Error != "" {
 		console.Printf("%s\n", wording.Printable(j.Error))
 	}
+	if j.Hint != "" {
+		console.Printf("  hint: %s\n", wording.Printable(j.Hint))
+	}
 	w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 	if len(j.Now) > 0 {
 		_, _ = fmt.Fprintln(w, "TASK\tWHERE\tSAYS")
@@ -142,8 +145,7 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	for i := range j.Now {
 		t := &j.Now[i]
 		where, says := orDash(t.Host), stepText(&local.TaskStatus{Message: t.Message, Step: t.Step, Of: t.Of,
-			Rate: t.Rate,
-			Unit: t.Unit})
+			Rate: t.Rate, Unit: t.Unit})
 		if t.Device != "" {
 			where += ", " + t.Device
 		}
@@ -156,6 +158,9 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print tasks: %w", err)
 	}
+	for _, queue := range slices.Sorted(maps.Keys(j.Waits)) {
+		console.Printf("%s for %s\n", waiting(j.Waits[queue]), wording.Printable(flow.QueueText(queue)))
+	}
 	for _, f := range s.Failures {
 		console.Printf("failed: %s: %s\n", wording.Printable(f.Task), wording.Printable(f.Error))
 		if f.Hint != "" {
@@ -165,23 +170,24 @@ func printFarmJob(console *cli.Console, j *client.Job) error {
 	return nil
 }
 
+func waiting(n int) string {
+	if n == 1 {
+		return "1 task waits"
+	}
+	return fmt.Sprintf("%d tasks wait", n)
+}
+
 func farmWaitCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
-	cmd := &cobra.Command{
+	return asksFarm(console, &cobra.Command{
 		Use:   "wait JOB",
 		Short: "Wait for a job's end; the exit code says how it ended",
 		Long: "Wait for the end of a job. The exit code is that of farm run: 0 if all is done, 1 if tasks failed,\n" +
 			"75 if the rest waits for farm resume --inspected, 130 if it was canceled.",
 		Example: "  vksplat farm wait film && vksplat farm artifacts get /mnt/farm/outputs/film '*.mp4'",
 		Args:    one("JOB"),
-	}
-	addFlags(console, cmd, []optionGroup{{options: farm.table()}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			return waitForJob(ctx, console, f, f.JobID(args[0]))
-		})
+	}, nil, func(ctx context.Context, f *client.Farm, args []string) error {
+		return waitForJob(ctx, console, f, f.JobID(args[0]))
 	})
-	return cmd
 }
 
 const (
@@ -206,7 +212,11 @@ func waitForJob(ctx context.Context, console *cli.Console, f *client.Farm, id st
 			return err
 		default:
 			answered = time.Now()
-			if text := farmCounts(j.State); text != before {
+			text := farmCounts(j)
+			if !j.Over() && j.Error != "" {
+				text += "; " + wording.Printable(j.Error)
+			}
+			if text != before {
 				before = text
 				console.Printf("%s\n", text)
 			}
@@ -237,14 +247,14 @@ func jobEnd(console *cli.Console, j *client.Job) (over bool, err error) {
 		hint := "put right what it says, then submit the job again: what is done stays done"
 		return true, fault.WithHint(fmt.Errorf("job %s: %s", j.Name, orDash(j.Error)), hint)
 	case s.Gated > 0 && s.Queued == 0 && !s.Paused && s.Done+s.Failed+s.Skipped+s.Waiting == s.Tasks:
-		return true, fault.WithHint(fmt.Errorf("job %s: its first frames are there, the others wait: %w", j.Name,
-			fault.ErrTryAgain), "look at them, then: vksplat farm resume "+cli.Quoted(j.Name)+" --inspected")
+		return true, &fault.Error{Op: "wait for job", Path: j.Name, Kind: fault.ErrTryAgain,
+			Err:  errors.New("its first frames are there, the others wait"),
+			Hint: "look at them, then: vksplat farm resume " + cli.Quoted(j.Name) + " --inspected"}
 	}
 	return false, nil
 }
 
 func farmLogsCommand(console *cli.Console) *cobra.Command {
-	var farm farmFlags
 	var roots rootsFlags
 	cmd := &cobra.Command{
 		Use:     "logs JOB TASK",
@@ -256,30 +266,25 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 				return nil
 			}
 			return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs a JOB and a TASK, %s",
-				cmd.Name(),
-				given(len(args)))
+				cmd.Name(), given(len(args)))
 		},
 	}
-	addFlags(console, cmd, []optionGroup{{options: append(roots.table(), farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
+	return asksFarm(console, cmd, roots.table(), func(ctx context.Context, f *client.Farm, args []string) error {
 		known, err := roots.read()
 		if err != nil {
 			return err
 		}
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			d, err := f.Document(ctx, f.JobID(args[0]))
-			if err != nil {
-				return err
-			}
-			root, err := known.Open(d.Root)
-			if err != nil {
-				return err
-			}
-			job, _, _ := strings.Cut(d.Key, "/")
-			return printLog(console, root, job, args[1])
-		})
+		d, err := f.Document(ctx, f.JobID(args[0]))
+		if err != nil {
+			return err
+		}
+		root, err := known.Open(d.Root)
+		if err != nil {
+			return err
+		}
+		job, _, _ := strings.Cut(d.Key, "/")
+		return printLog(console, root, job, args[1])
 	})
-	return cmd
 }
 
 // printLog prints the newest log of a task.

@@ -32,8 +32,9 @@ type artifact struct {
 
 // storedResults are those of a job, or of several, in the store.
 type storedResults struct {
-	root store.Root
-	key  string // of the folder
+	options store.Options // of root
+	root    store.Root
+	key     string // of the folder
 }
 
 // openResults opens the folder that farm run names at its end, or with the file of roots NAME/JOB: the folder of a job
@@ -46,7 +47,7 @@ func openResults(where string, r *rootsFlags) (*storedResults, error) {
 	name, below, _ := strings.Cut(strings.TrimSuffix(where, "/"), "/")
 	if o, named := roots[name]; named && below != "" && !output.IsFolder(where) {
 		root, err := store.Open(o)
-		return &storedResults{root, below}, err
+		return &storedResults{o, root, below}, err
 	}
 	dir := output.Absolute(where)
 	if real, err := filepath.EvalSymlinks(dir); err == nil { // no key leads through a link out of its root
@@ -57,11 +58,11 @@ func openResults(where string, r *rootsFlags) (*storedResults, error) {
 		folder, job = path.Split(strings.TrimSuffix(where, "/"))
 	} else if !output.IsFolder(where) {
 		return nil, fault.Usagef("name the folder that vksplat farm run says at its end; with --roots FILE also "+
-			"ROOT/JOB",
-			"%s: there is no such folder", where)
+			"ROOT/JOB", "%s: there is no such folder", where)
 	}
-	root, err := store.Open(store.Options{URL: folder})
-	return &storedResults{root, job}, err
+	o := store.Options{URL: folder}
+	root, err := store.Open(o)
+	return &storedResults{o, root, job}, err
 }
 
 // name is how a task is called below the folder.

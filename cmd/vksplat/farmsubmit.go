@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -84,18 +83,16 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 				return &fault.Error{Op: "submit job", Err: errors.New("this machine's pass may look, not submit"),
 					Kind: fault.ErrSetup, Hint: "join with a token of role submit, into another folder with --pass"}
 			}
-			id, running, err := f.Submit(ctx, known, job, plan, flow.Settings{Paused: paused,
-				Inspected: settings.inspected,
-				Max:       settings.max, Priority: settings.priority, Pool: settings.pool})
+			id, running, err := f.Submit(ctx, known, job, plan, flow.Settings{Paused: paused, Max: settings.max,
+				Inspected: settings.inspected, Priority: settings.priority, Pool: settings.pool})
 			if err != nil {
 				return err
 			}
 			if running {
 				console.Note("this job runs already; farm set changes it")
 			}
-			console.Printf("job %s: %s; look at it: vksplat farm show %s\n", job.Name, cli.Count(len(plan.Tasks),
-				"task"),
-				cli.Quoted(job.Name))
+			console.Printf("job %s: %s; look at it: vksplat farm show %s\n", job.Name,
+				cli.Count(len(plan.Tasks), "task"), cli.Quoted(job.Name))
 			if !wait {
 				return nil
 			}
@@ -108,19 +105,14 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 // changeCommand makes a command that changes a job.
 func changeCommand(console *cli.Console, cmd *cobra.Command, own []option,
 	change func(ctx context.Context, f *client.Farm, id string) (said string, err error)) *cobra.Command {
-	var farm farmFlags
 	cmd.Args = one("JOB")
-	addFlags(console, cmd, []optionGroup{{options: append(own, farm.table()...)}}, helpLayout{})
-	cmd.RunE = runs(console, func(args []string) error {
-		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
-			said, err := change(ctx, f, f.JobID(args[0]))
-			if err == nil {
-				console.Printf("job %s: %s\n", args[0], said)
-			}
-			return err
-		})
+	return asksFarm(console, cmd, own, func(ctx context.Context, f *client.Farm, args []string) error {
+		said, err := change(ctx, f, f.JobID(args[0]))
+		if err == nil {
+			console.Printf("job %s: %s\n", args[0], said)
+		}
+		return err
 	})
-	return cmd
 }
 
 func farmPauseCommand(console *cli.Console) *cobra.Command {
@@ -215,7 +207,7 @@ func farmSetCommand(console *cli.Console) *cobra.Command {
 		own("priority", &settings.priority, &c.Priority)
 		own("pool", &settings.pool, &c.Pool)
 		if given("max") {
-			words = append(words, fmt.Sprintf("at most %d tasks at a time", settings.max))
+			words = append(words, "at most "+cli.Count(settings.max, "task")+" at a time")
 			if c.Max = &settings.max; settings.max == 0 {
 				words[len(words)-1] = "no bound on tasks at a time"
 			}

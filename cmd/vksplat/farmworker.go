@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/farm/client"
 	"vksplat/farm/flow"
 	"vksplat/farm/pass"
 	"vksplat/farm/spec"
@@ -99,7 +100,7 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 	w.Work = output.Absolute(cmp.Or(o.work, own))
 	ctx, stop := console.Stoppable(cli.Always("stopping once the tasks have saved"))
 	defer stop()
-	farm, p, err := o.farm.dial(ctx)
+	farm, p, err := o.join(ctx, console)
 	if err != nil {
 		return err
 	}
@@ -126,6 +127,24 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 	}
 	console.Printf("stopped; other workers go on\n")
 	return nil
+}
+
+// join connects to the farm. It waits for one that does not answer: after a power cut machines start in any order.
+func (o *farmWorkerOptions) join(ctx context.Context, console *cli.Console) (*client.Farm, *pass.Pass, error) {
+	for said := false; ; {
+		farm, p, err := o.farm.dial(ctx)
+		switch {
+		case err == nil:
+			return farm, p, nil
+		case ctx.Err() != nil:
+			return nil, nil, fault.ErrInterrupted
+		case !errors.Is(err, fault.ErrTryAgain):
+			return nil, nil, err
+		case !said:
+			console.Note("waiting for the farm: " + err.Error())
+			said = true
+		}
+	}
 }
 
 // placesText says what a worker has.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -48,7 +47,7 @@ func Dial(ctx context.Context, o Options) (*Farm, error) {
 			return nil, explain("connect to farm", o.Address, err)
 		case <-time.After(500 * time.Millisecond):
 		}
-		if refused := new(serviceerror.PermissionDenied); errors.As(err, &refused) {
+		if refused := new(serviceerror.PermissionDenied); errors.As(err, &refused) || flow.NeedsPass(err) {
 			return nil, explain("connect to farm", o.Address, err)
 		}
 	}
@@ -74,7 +73,6 @@ func explain(op, what string, err error) error {
 		missing *serviceerror.NotFound
 		place   *serviceerror.NamespaceNotFound
 		away    *serviceerror.Unavailable
-		slow    *serviceerror.DeadlineExceeded
 		known   *fault.Error
 	)
 	e := &fault.Error{Op: op, Path: what, Err: err}
@@ -95,9 +93,13 @@ func explain(op, what string, err error) error {
 	case errors.As(err, &missing):
 		e.Kind, e.Err = fault.ErrUsage, errors.New("the farm knows no such job")
 		e.Hint = fault.Command("farm list") + " lists those that it knows; jobs of others are called OWNER/JOB"
-	case errors.As(err, &away), errors.As(err, &slow), errors.Is(err, context.DeadlineExceeded):
+	case flow.NeedsPass(err):
+		e.Kind, e.Err = fault.ErrSetup, errors.New(flow.Away(err))
+		e.Hint = "join it again, with a new token: " + fault.Command("farm join TOKEN --overwrite") + "; of a " +
+			"cluster without passes name its authority with " + fault.Setting("tls-ca")
+	case errors.As(err, &away), isSlow(err):
 		e.Kind, e.Hint = fault.ErrTryAgain, "is the farm's server running, and does the network reach it?"
-		e.Err = fmt.Errorf("it does not answer: %w", err)
+		e.Err = errors.New("it does not answer: " + flow.Away(err))
 	default:
 		e.Kind, e.Hint = fault.ErrTryAgain, "look at what the farm's server says"
 	}

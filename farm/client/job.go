@@ -8,7 +8,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	sdk "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"vksplat/farm/flow"
 	"vksplat/farm/spec"
@@ -31,8 +30,7 @@ var ErrRuns = errors.New("a job of this name runs")
 // Submit puts a job's document into the store and starts the job. A job with the same document that runs goes on:
 // running says so. One that has ended does what is left.
 func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, plan *spec.Plan,
-	s flow.Settings) (id string,
-	running bool, err error) {
+	s flow.Settings) (id string, running bool, err error) {
 	id = flow.JobID(f.Owner, job.Name)
 	d, err := flow.Put(ctx, roots, job)
 	if err != nil {
@@ -48,11 +46,11 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 	if !errors.As(err, &started) {
 		return id, false, explain("submit job", id, err)
 	}
-	there, err := f.memoOf(ctx, id)
+	there, err := f.find(ctx, id)
 	if err != nil {
 		return id, false, err
 	}
-	if there.Document == d {
+	if there.document == d {
 		return id, true, nil
 	}
 	return id, false, &fault.Error{Op: "submit job", Path: id, Err: fmt.Errorf("%w, with another document", ErrRuns),
@@ -60,17 +58,14 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 		Kind: fault.ErrTryAgain}
 }
 
-// memoOf is what the server has of a job for people.
-func (f *Farm) memoOf(ctx context.Context, id string) (*memo, error) {
+// find asks the server for a job.
+func (f *Farm) find(ctx context.Context, id string) (*Job, error) {
 	d, err := f.SDK.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return nil, explain("find job", id, err)
 	}
-	m := &memo{Name: id}
-	if p := d.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoKey]; p != nil {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, m) // of another program's workflow
-	}
-	return m, nil
+	j := jobOf(d.GetWorkflowExecutionInfo())
+	return &j, nil
 }
 
 // Set changes a job that runs.
@@ -81,29 +76,37 @@ func (f *Farm) Set(ctx context.Context, id string, c flow.Change) error {
 
 // Cancel ends a job: its tasks save first.
 func (f *Farm) Cancel(ctx context.Context, id string) error {
-	return f.ended("cancel job", id, f.SDK.CancelWorkflow(ctx, id, ""))
+	const op = "cancel job"
+	if j, err := f.find(ctx, id); err == nil && j.Over() { // the server takes that for canceled
+		return hasEnded(op, id)
+	}
+	return f.ended(op, id, f.SDK.CancelWorkflow(ctx, id, ""))
 }
 
 // ended explains an error about a job that may have ended.
 func (f *Farm) ended(op, id string, err error) error {
 	var missing *serviceerror.NotFound
 	if errors.As(err, &missing) {
-		if _, err := f.memoOf(context.Background(), id); err == nil {
-			return &fault.Error{Op: op, Path: id, Err: errors.New("it has ended"),
-				Hint: "submit it again to do what is left", Kind: fault.ErrUsage}
+		if _, err := f.find(context.Background(), id); err == nil {
+			return hasEnded(op, id)
 		}
 	}
 	return explain(op, id, err)
 }
 
+func hasEnded(op, id string) error {
+	return &fault.Error{Op: op, Path: id, Err: errors.New("it has ended"),
+		Hint: "submit it again to do what is left", Kind: fault.ErrUsage}
+}
+
 // Document is where the document and the results of a job are.
 func (f *Farm) Document(ctx context.Context, id string) (flow.Document, error) {
-	m, err := f.memoOf(ctx, id)
-	if err == nil && m.Document.Key == "" {
+	j, err := f.find(ctx, id)
+	if err == nil && j.document.Key == "" {
 		err = explain("find job", id, serviceerror.NewNotFound("it is no job of ours"))
 	}
 	if err != nil {
 		return flow.Document{}, err
 	}
-	return m.Document, nil
+	return j.document, nil
 }

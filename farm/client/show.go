@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -16,6 +18,7 @@ import (
 
 	"vksplat/farm/flow"
 	"vksplat/farm/worker"
+	"vksplat/internal/fault"
 )
 
 // Status of a job.
@@ -47,8 +50,13 @@ type Job struct {
 
 	State *flow.State `json:"state,omitempty"` // of a list: of jobs that run alone
 	Error string      `json:"error,omitempty"`
+	Hint  string      `json:"hint,omitempty"`
 	Now   []Task      `json:"now,omitempty"` // tasks that run, or are tried again
-	Root  string      `json:"root,omitempty"`
+	// tasks that no machine has taken, by their queue, as in pool/any/gpu
+	Waits map[string]int `json:"waits,omitempty"`
+	Root  string         `json:"root,omitempty"`
+
+	document flow.Document
 }
 
 // Over says that the job has ended.
@@ -57,6 +65,7 @@ func (j *Job) Over() bool { return j.Ended != nil }
 // Task is one that runs, or is tried again.
 type Task struct {
 	worker.Beat
+	Index   int       `json:"index"` // in the order of the document
 	Running bool      `json:"running"`
 	Begun   time.Time `json:"begun,omitzero"`
 	Failure string    `json:"failure,omitempty"` // of the last attempt
@@ -70,7 +79,7 @@ func jobOf(w *workflowpb.WorkflowExecutionInfo) Job {
 	if p := w.GetMemo().GetFields()[memoKey]; p != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // of another program's workflow
 	}
-	j.Name, j.Tasks, j.Root = m.Name, m.Tasks, m.Document.Root
+	j.Name, j.Tasks, j.Root, j.document = m.Name, m.Tasks, m.Document.Root, m.Document
 	if t := w.GetCloseTime(); t != nil && t.AsTime().Unix() > 0 {
 		at := t.AsTime()
 		j.Ended = &at
@@ -82,7 +91,25 @@ func jobOf(w *workflowpb.WorkflowExecutionInfo) Job {
 const mostListed = 200
 
 // List lists jobs, the newest first: those that run, or with all also those that have ended and are still known.
-func (f *Farm) List(ctx context.Context, all bool) (list []Job, err error) {
+func (f *Farm) List(ctx context.Context, all bool) ([]Job, error) {
+	list, err := f.list(ctx, all)
+	silent := false // nobody runs jobs: each question would take seconds
+	for i := range list {
+		j := &list[i]
+		if j.Over() || silent {
+			continue
+		}
+		s, err := f.state(ctx, j.ID)
+		if err == nil { // a job that has just ended, or is being planned, has none
+			j.take(s)
+		}
+		silent = isSlow(err)
+	}
+	return list, err
+}
+
+// list is List without the states of jobs that run.
+func (f *Farm) list(ctx context.Context, all bool) (list []Job, err error) {
 	query := "WorkflowType = '" + flow.JobType + "'"
 	if !all {
 		query += " AND ExecutionStatus = 'Running'"
@@ -90,20 +117,12 @@ func (f *Farm) List(ctx context.Context, all bool) (list []Job, err error) {
 	var next []byte
 	for len(list) < mostListed {
 		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace,
-			Query:    query,
-			PageSize: mostListed, NextPageToken: next})
+			Query: query, PageSize: mostListed, NextPageToken: next})
 		if err != nil {
 			return nil, explain("list jobs", f.Address, err)
 		}
 		for _, w := range r.GetExecutions() {
-			j := jobOf(w)
-			if !j.Over() {
-				// a job that has just ended, or is being planned, has none
-				if s, err := f.state(ctx, j.ID); err == nil {
-					j.take(s)
-				}
-			}
-			list = append(list, j)
+			list = append(list, jobOf(w))
 		}
 		if next = r.GetNextPageToken(); len(next) == 0 {
 			break
@@ -139,6 +158,12 @@ func (f *Farm) state(ctx context.Context, id string) (*flow.State, error) {
 	return s, nil
 }
 
+// isSlow says that a question was not answered in time.
+func isSlow(err error) bool {
+	var slow *serviceerror.DeadlineExceeded
+	return errors.As(err, &slow) || errors.Is(err, context.DeadlineExceeded)
+}
+
 func (f *Farm) query(ctx context.Context, id string, to *flow.State) error {
 	v, err := f.SDK.QueryWorkflow(ctx, id, "", flow.StateQuery)
 	if err != nil {
@@ -155,6 +180,12 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 	}
 	j := jobOf(d.GetWorkflowExecutionInfo())
 	s, err := f.state(ctx, id)
+	if isSlow(err) && ctx.Err() == nil {
+		return nil, &fault.Error{Op: "show job", Path: id, Err: errors.New("the farm knows it, but nobody runs it"),
+			Hint: "a cluster without vksplat-farmd needs a worker with " + fault.Setting("flows") +
+				"; else look at what vksplat-farmd says",
+			Kind: fault.ErrTryAgain}
+	}
 	if err != nil {
 		return nil, explain("show job", id, err)
 	}
@@ -163,13 +194,14 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 		if j.Status == Failed {
 			end := f.SDK.GetWorkflow(ctx, id, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, nil)
 			if end != nil {
-				j.Error = flow.Explain(end).Error()
+				why := flow.Explain(end)
+				j.Error, j.Hint = why.Error(), fault.Hint(why)
 			}
 		}
 		return &j, nil
 	}
 	for _, k := range s.Chunks {
-		if j.Now, err = f.now(ctx, flow.ChunkID(id, k), j.Now); err != nil {
+		if err := f.now(ctx, flow.ChunkID(id, k), &j); err != nil {
 			return nil, explain("show job", id, err)
 		}
 	}
@@ -181,14 +213,14 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 	return &j, nil
 }
 
-// now lists the tasks of a chunk that run, or are tried again.
-func (f *Farm) now(ctx context.Context, chunk string, list []Task) ([]Task, error) {
+// now lists the tasks of a chunk that are queued, run, or are tried again.
+func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
 	d, err := f.SDK.DescribeWorkflowExecution(ctx, chunk, "")
 	var missing *serviceerror.NotFound
 	if errors.As(err, &missing) { // it has not begun
-		return list, nil
+		return nil
 	} else if err != nil {
-		return list, err
+		return err
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() != flow.TaskType {
@@ -200,11 +232,26 @@ func (f *Farm) now(ctx context.Context, chunk string, list []Task) ([]Task, erro
 			t.Begun = a.GetLastStartedTime().AsTime()
 		}
 		decode(a.GetHeartbeatDetails(), &t.Beat)
-		if t.Running || t.Failure != "" {
-			list = append(list, t)
+		t.Index, _ = flow.IndexOf(a.GetActivityId())
+		if t.Task == "" { // no attempt has said anything
+			t.Task = fmt.Sprintf("task %d of the document", t.Index)
 		}
+		switch {
+		case a.GetLastFailure().GetTimeoutFailureInfo() != nil:
+			t.Failure = "nothing was heard any more of " + cmp.Or(t.Host, "its machine")
+		case strings.HasPrefix(t.Failure, "unexpected activity cancel error"): // the SDK's words
+			t.Failure = cmp.Or(t.Host, "its machine") + " was told to stop it"
+		}
+		if t.Running || t.Failure != "" {
+			j.Now = append(j.Now, t)
+			continue
+		}
+		if j.Waits == nil {
+			j.Waits = map[string]int{}
+		}
+		j.Waits[a.GetActivityOptions().GetTaskQueue().GetName()]++
 	}
-	return list, nil
+	return nil
 }
 
 // decode takes in a heartbeat, where there is one that this version understands.

@@ -22,7 +22,18 @@ import (
 // DocumentOf is where a job's document is kept, beside the results of the job.
 func DocumentOf(j *spec.Job) Document {
 	sum := j.Hash()
-	return Document{Root: j.Store.Outputs, Key: path.Join(j.Name, local.Folder, "job-"+sum[:16]+".json"), SHA256: sum}
+	return Document{Root: j.Store.Outputs, Key: path.Join(j.Name, local.Folder, documentPrefix+sum[:16]+".json"),
+		SHA256: sum}
+}
+
+const documentPrefix = "job-"
+
+// IsSubmitted says whether the results in a folder are of a job that was submitted to a farm.
+func IsSubmitted(root store.Root, folder string) bool {
+	list, _ := root.List(path.Join(folder, local.Folder)) // there may be none
+	return slices.ContainsFunc(list, func(e store.Entry) bool {
+		return strings.HasPrefix(path.Base(e.Key), documentPrefix)
+	})
 }
 
 // Put puts a job's document into the store.
@@ -33,8 +44,7 @@ func Put(ctx context.Context, roots store.Roots, j *spec.Job) (Document, error) 
 		return d, err
 	}
 	err = root.Attend(ctx, func(error) {}).Put(d.Key, func(w io.Writer) error {
-		_,
-			err := w.Write(j.Canonical())
+		_, err := w.Write(j.Canonical())
 		return err
 	})
 	return d, store.Explain("put job", d.Key, err)

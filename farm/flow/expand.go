@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,8 +51,27 @@ func (e *Expander) read(ctx context.Context, d Document) (*Planned, error) {
 	return e.documents.Read(ctx, d)
 }
 
+// alive tells the server that an activity goes on, until end is called.
+func alive(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(DefaultHeartbeat / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return cancel
+}
+
 // outline plans a document and cuts its tasks into chunks.
 func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
+	defer alive(ctx)()
 	p, err := e.read(ctx, d)
 	if err != nil {
 		return nil, told(err)
@@ -65,7 +85,7 @@ func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
 func told(err error) error {
 	how := temporal.ApplicationErrorOptions{NonRetryable: task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument),
 		Details: []any{fault.Hint(err)}}
-	return temporal.NewApplicationErrorWithOptions(err.Error(), "expand", how)
+	return temporal.NewApplicationErrorWithOptions("plan job, on the farm's server: "+err.Error(), "expand", how)
 }
 
 // inOrder puts each task behind those that it needs, and soon behind them: a render follows its training.
@@ -151,6 +171,7 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 
 // expand gives the tasks of a chunk, and says which are done.
 func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Item, error) {
+	defer alive(ctx)()
 	p, err := e.read(ctx, d)
 	if err != nil {
 		return nil, told(err)
@@ -227,3 +248,9 @@ func running(ctx context.Context) (ids []string, err error) {
 
 // activityID is the id of the n-th activity of a task.
 func activityID(index, n int) string { return path.Join(strconv.Itoa(index), strconv.Itoa(n)) }
+
+// IndexOf is the index of the task that an activity is of, by its id.
+func IndexOf(activityID string) (int, error) {
+	index, _, _ := strings.Cut(activityID, "/")
+	return strconv.Atoi(index)
+}

@@ -62,10 +62,11 @@ func job(ctx workflow.Context, in JobInput) (*State, error) {
 	return r.end(ctx)
 }
 
-// ownActivity are options of activities that the server does itself.
+// ownActivity are options of activities that the server does itself. One that is started again has lost those that it
+// was at, which say that they live.
 func ownActivity(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: workflow.GetInfo(ctx).TaskQueueName,
-		StartToCloseTimeout: 10 * time.Minute,
+		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: DefaultHeartbeat,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2,
 			MaximumInterval: time.Minute}})
 }

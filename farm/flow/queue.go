@@ -3,7 +3,6 @@ package flow
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,17 +60,38 @@ func ChunkID(job string, chunk int) string { return job + "/" + strconv.Itoa(chu
 // Queue is the queue of tasks of a pool and a class.
 func Queue(pool, class string) string { return "pool/" + pool + "/" + class }
 
+// QueueText says for people what tasks of a queue wait for.
+func QueueText(queue string) string {
+	pool, class, _ := strings.Cut(strings.TrimPrefix(queue, "pool/"), "/")
+	text := "a machine of the pool " + pool
+	if gb, is := strings.CutPrefix(class, memoryPrefix); is {
+		return text + " with a device of " + gb + " GB"
+	} else if pin, is := strings.CutPrefix(class, pinPrefix); is {
+		return text + " with the device " + pin
+	} else if kind, is := strings.CutPrefix(class, kindPrefix); is {
+		return text + " for tasks of kind " + kind
+	}
+	return text
+}
+
+// Classes begin with these, but for ClassGPU.
+const (
+	kindPrefix   = "cpu/"
+	memoryPrefix = "vram-"
+	pinPrefix    = "device/"
+)
+
 // ClassGPU is the class of tasks that any device can do.
 const ClassGPU = "gpu"
 
 // classOfKind is that of tasks without a device: machines lack programs that some need, and older workers lack kinds.
-func classOfKind(kind string) string { return "cpu/" + kind }
+func classOfKind(kind string) string { return kindPrefix + kind }
 
 // memoryClasses are sizes of devices that are sold, in GB. A device of the class has at least so many thousand MB:
 // those of 24 GB report 24,564, and some hold a part back.
 var memoryClasses = []int{1, 2, 3, 4, 6, 8, 11, 12, 15, 16, 22, 24, 32, 44, 48, 80, 96, 140, 180, 280}
 
-func memoryClass(gb int) string { return fmt.Sprintf("vram-%d", gb) }
+func memoryClass(gb int) string { return memoryPrefix + strconv.Itoa(gb) }
 
 // ClassOf is the class of a task.
 func ClassOf(t *spec.Task) string {
@@ -131,7 +151,7 @@ func pinClass(device, driver string) string {
 		}
 		return spec.Escape(s)
 	}
-	return "device/" + word(device) + "/" + word(driver)
+	return pinPrefix + word(device) + "/" + word(driver)
 }
 
 var (

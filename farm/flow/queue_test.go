@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,5 +67,33 @@ func TestJobID(t *testing.T) {
 	}
 	if JobID("anna", "two-gardens") != "anna/two-gardens" {
 		t.Error("a name that is a word is another one as an id")
+	}
+}
+
+// TestSubmitted tells results of a job that was submitted from those of farm run.
+func TestSubmitted(t *testing.T) {
+	r := newRig(t, "[[task]]\nkind = \"demo\"\nid = \"d\"\n")
+	if err := r.root.Put("other/@run/status.json", func(io.Writer) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]bool{"j": true, "other": false, "none": false} {
+		if IsSubmitted(r.root, folder) != want {
+			t.Errorf("%s: %v", folder, !want)
+		}
+	}
+}
+
+// TestQueueText says for people what tasks wait for.
+func TestQueueText(t *testing.T) {
+	gpu := &task.Device{Name: "Some GPU", MemoryBytes: 24 << 30}
+	for _, class := range append(ClassesOf(gpu), ClassesWithout(nil)...) {
+		text := QueueText(Queue("big", class))
+		named := strings.Contains(text, "the device")
+		if !strings.HasPrefix(text, "a machine of the pool big") || strings.Contains(text, "/") && !named {
+			t.Errorf("%s: %s", class, text)
+		}
+	}
+	if text := QueueText(Queue("any", memoryClass(24))); text != "a machine of the pool any with a device of 24 GB" {
+		t.Error(text)
 	}
 }

@@ -57,6 +57,52 @@ func (p *pages) findTasks() (*local.Status, error) {
 	return s, nil
 }
 
+// askEvery is how long what the farm's server said is shown.
+var askEvery = 2 * time.Second // tests have less
+
+// fromFarm is the status that the farm's server gives, with what the store knows: tasks that are done, and pictures. It
+// is nil where there is no server, or where it does not answer.
+func (p *pages) fromFarm() *local.Status {
+	if p.live == nil {
+		return nil
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.said != nil && p.now().Before(p.askAgain) {
+		return p.said
+	}
+	before := p.said
+	s, err := p.live()
+	if p.said = s; err != nil {
+		p.said = nil
+		return nil
+	}
+	if before == nil || before.Counts()[local.Running] != s.Counts()[local.Running] {
+		p.found = nil // a task may have ended
+	}
+	done := map[string]*local.TaskStatus{}
+	if found, err := p.findTasks(); err == nil {
+		for i := range found.Tasks {
+			done[found.Tasks[i].Task] = &found.Tasks[i]
+		}
+	}
+	pictures := map[string]bool{}
+	list, _ := p.root.List(path.Join(p.key, path.Dir(local.PreviewKey(0)))) // there may be none
+	for _, e := range list {
+		pictures[path.Base(e.Key)] = true
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		t.Preview = pictures[path.Base(local.PreviewKey(t.Index))]
+		d, open := done[t.Task], t.State == local.Waiting || t.State == local.Skipped
+		if d != nil && d.State == local.Done && open {
+			t.State, t.Device, t.Message = local.Done, d.Device, ""
+		}
+	}
+	p.askAgain = p.now().Add(askEvery)
+	return s
+}
+
 // nameOf is the name of the task at a key.
 func (p *pages) nameOf(key string) string { return strings.TrimPrefix(key, p.key+"/") }
 

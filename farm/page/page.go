@@ -2,7 +2,7 @@
 // what its tasks left, small pictures, logs and results. It changes nothing, and needs no script in the browser.
 //
 // Show registers the pages with a view.Server, which judges who may see them. found.go makes a status of what the store
-// has where no run wrote one.
+// has where no run wrote one, and of what a farm's server says.
 package page
 
 import (
@@ -50,19 +50,25 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{"span": sp
 type pages struct {
 	root store.Root
 	key  string // of the job's folder
+	live Live
 	now  func() time.Time
 
 	mutex     sync.Mutex // guards what follows
 	found     *local.Status
 	findAgain time.Time
+	said      *local.Status // by live
+	askAgain  time.Time
 	updated   time.Time     // when the status was written that was read last, by the clock of the machine that wrote it
 	looked    time.Time     // when it was read
 	skew      time.Duration // how far this machine's clock is ahead of that one, and what a status takes to come here
 }
 
-// Show serves the pages of the job whose results are at a key.
-func Show(s *view.Server, root store.Root, key string) error {
-	p := &pages{root: root, key: key, now: time.Now}
+// Live asks a farm's server how far the job is: all its tasks, of which those that are done may count as waiting.
+type Live func() (*local.Status, error)
+
+// Show serves the pages of the job whose results are at a key. Live is nil where no farm runs it.
+func Show(s *view.Server, root store.Root, key string, live Live) error {
+	p := &pages{root: root, key: key, live: live, now: time.Now}
 	if _, err := p.status(); err != nil {
 		return err
 	}
@@ -92,6 +98,9 @@ func (p *pages) read(key string, most int64) ([]byte, error) {
 }
 
 func (p *pages) status() (*local.Status, error) {
+	if s := p.fromFarm(); s != nil {
+		return s, nil
+	}
 	key := path.Join(local.Folder, local.StatusName)
 	data, err := p.read(key, mostState)
 	var s *local.Status

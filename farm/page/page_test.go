@@ -11,6 +11,7 @@ import (
 	"net/http/cookiejar"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type shown struct {
 	t       *testing.T
 	dir     string
 	root    store.Root
+	live    Live
 	url     string
 	browser *http.Client
 }
@@ -64,6 +66,14 @@ func (s *shown) get(path string) (code int, header http.Header, body string) {
 func serve(t *testing.T, status *local.Status) *shown {
 	s := &shown{t: t, dir: t.TempDir()}
 	s.status(status)
+	s.open()
+	return s
+}
+
+// open opens the page of the folder.
+func (s *shown) open() {
+	t := s.t
+	t.Helper()
 	var err error
 	if s.root, err = store.Open(store.Options{URL: s.dir}); err != nil {
 		t.Fatal(err)
@@ -72,7 +82,7 @@ func serve(t *testing.T, status *local.Status) *shown {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Show(server, s.root, "j"); err != nil {
+	if err := Show(server, s.root, "j", s.live); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = server.Serve(t.Context()) }() // the test's end ends it
@@ -93,7 +103,6 @@ func serve(t *testing.T, status *local.Status) *shown {
 	_, prefix, _ := strings.Cut(string(entry), "url=")
 	prefix, _, _ = strings.Cut(prefix, `"`)
 	s.url = "http://" + r.Request.URL.Host + prefix
-	return s
 }
 
 func tiny(t *testing.T) []byte {
@@ -203,20 +212,7 @@ func TestWithoutStatus(t *testing.T) {
 	}
 	s.write("j/works/a=1/log/a00001.log", []byte("still at it\n"))
 	s.write("j/done/log/a00001.log", []byte("that was it\n"))
-	made := t.TempDir()
-	picture := tiny(t)
-	if err := os.WriteFile(filepath.Join(made, "frame.jpg"), picture, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.OpenRoot(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	if _, _, err := store.Commit(t.Context(), s.root, "j/done", dir, []string{"frame.jpg"},
-		store.Made{Attempt: 1, Device: "some GPU"}); err != nil {
-		t.Fatal(err)
-	}
+	picture := s.commit("j/done")
 	for path, words := range map[string][]string{
 		"": {"<b>1</b> of <b>2</b> tasks done", "of those that have begun", "works/a=1",
 			"some GPU"},
@@ -240,6 +236,66 @@ func TestWithoutStatus(t *testing.T) {
 	}
 }
 
+// commit gives a task results, a picture.
+func (s *shown) commit(key string) []byte {
+	s.t.Helper()
+	made, picture := s.t.TempDir(), tiny(s.t)
+	if err := os.WriteFile(filepath.Join(made, "frame.jpg"), picture, 0o666); err != nil {
+		s.t.Fatal(err)
+	}
+	dir, err := os.OpenRoot(made)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer dir.Close()
+	if _, _, err := store.Commit(s.t.Context(), s.root, key, dir, []string{"frame.jpg"},
+		store.Made{Attempt: 1, Device: "some GPU"}); err != nil {
+		s.t.Fatal(err)
+	}
+	return picture
+}
+
+// TestFarm shows what a farm's server says, and as done what has results; and what the store has while the server does
+// not answer.
+func TestFarm(t *testing.T) {
+	defer func(before time.Duration) { askEvery = before }(askEvery)
+	askEvery = 10 * time.Millisecond
+	s := &shown{t: t, dir: t.TempDir()}
+	now := local.Status{Job: "j", Updated: time.Now(), Tasks: []local.TaskStatus{
+		{Index: 0, Task: "a", State: local.Waiting}, {Index: 1, Task: "b", State: local.Running, Device: "atlas"},
+		{Index: 2, Task: "c", State: local.Waiting}}}
+	away := false
+	s.live = func() (*local.Status, error) {
+		if away {
+			return nil, errors.New("away")
+		}
+		one := now
+		one.Tasks = slices.Clone(now.Tasks)
+		return &one, nil
+	}
+	s.write("j/b/log/a00001.log", []byte("still at it\n"))
+	s.write("j/@run/preview/1.jpg", tiny(t))
+	s.open()
+	s.commit("j/a")
+	says := func(words ...string) {
+		t.Helper()
+		time.Sleep(askEvery) // until then what was said stays
+		_, _, body := s.get("")
+		for _, word := range words {
+			if !strings.Contains(body, word) {
+				t.Errorf("%q is not in %s", word, body)
+			}
+		}
+	}
+	now.Tasks[1].State = local.Retrying // what runs has changed: the store is read again
+	says("<b>1</b> of <b>3</b> tasks done, running", "some GPU", "retrying", "preview?index=1")
+	away = true
+	says("<b>1</b> of <b>2</b> tasks done", "last heard of at")
+	away, now.Ended = false, true
+	now.Tasks[1].State, now.Tasks[2].State = local.Failed, local.Skipped
+	says("<b>1</b> of <b>3</b> tasks done, failed", "skipped")
+}
+
 // TestGuard answers nobody who does not show the token.
 func TestGuard(t *testing.T) {
 	s := serve(t, &local.Status{Job: "secret job"})
@@ -259,7 +315,7 @@ func TestNoJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Show(nil, root, "j"); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
+	if err := Show(nil, root, "j", nil); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
 		t.Error(err)
 	}
 }

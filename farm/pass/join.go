@@ -30,9 +30,10 @@ const maxReply = 1 << 16
 // enrolTimeout bounds a request to join or renew.
 const enrolTimeout = 30 * time.Second
 
-// Join trades a token for a pass and writes it to a folder, DefaultDir if dir is empty. The folder must be new. Where
-// the token gives no name, name is taken, else the machine's. The private key never leaves this machine.
-func Join(ctx context.Context, token, name, dir string) (*Pass, error) {
+// Join trades a token for a pass and writes it to a folder, DefaultDir if dir is empty. The folder must be new, or with
+// replace one of a pass, which goes once the new one is there. Where the token gives no name, name is taken, else the
+// machine's. The private key never leaves this machine.
+func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, error) {
 	t, err := ParseToken(token)
 	if err != nil {
 		return nil, err
@@ -40,9 +41,8 @@ func Join(ctx context.Context, token, name, dir string) (*Pass, error) {
 	if dir, err = orDefault(dir); err != nil {
 		return nil, err
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // an empty folder is as good as none
-		return nil, &fault.Error{Op: "join farm", Path: dir, Err: errors.New("there is a pass already"),
-			Hint: "remove the folder, or name another", Kind: fault.ErrUsage}
+	if err := free(dir, replace); err != nil {
+		return nil, err
 	}
 	if name == "" {
 		name = MachineName()
@@ -65,7 +65,27 @@ func Join(ctx context.Context, token, name, dir string) (*Pass, error) {
 	return Load(dir)
 }
 
-// write makes the folder of a pass: whole or not at all.
+// free refuses a folder that a pass cannot be written to. An empty one is as good as none.
+func free(dir string, replace bool) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.IsDir() && os.Remove(dir) == nil {
+		return nil
+	}
+	e := &fault.Error{Op: "join farm", Path: dir, Err: errors.New("it is no folder of a pass"),
+		Hint: "name another folder, with " + fault.Setting("pass"), Kind: fault.ErrUsage}
+	if !Exists(dir) {
+		return e
+	}
+	if !replace {
+		e.Err = errors.New("there is a pass already")
+		e.Hint = "replace it with " + fault.Setting("overwrite") + "; or keep it, and name a folder for the new one " +
+			"with " + fault.Setting("pass")
+		return e
+	}
+	return nil
+}
+
+// write makes the folder of a pass, in place of another one: whole or not at all.
 func write(dir string, key *ecdsa.PrivateKey, reply *Reply, at farm) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -91,8 +111,13 @@ func write(dir string, key *ecdsa.PrivateKey, reply *Reply, at farm) error {
 	); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, dir); err != nil {
+	old := tmp + ".old"
+	defer os.RemoveAll(old)
+	if err := os.Rename(dir, old); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return errors.Join(err, os.Rename(old, dir))
 	}
 	return atomicfile.SyncDir(filepath.Dir(dir))
 }

@@ -61,6 +61,15 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "vksplat", "farm"), nil
 }
 
+// Exists says whether there is a pass in a folder, DefaultDir if dir is empty.
+func Exists(dir string) bool {
+	dir, err := orDefault(dir)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, farmFile))
+	}
+	return err == nil
+}
+
 // Load reads the pass in a folder, DefaultDir if dir is empty.
 func Load(dir string) (*Pass, error) {
 	dir, err := orDefault(dir)
@@ -75,12 +84,12 @@ func Load(dir string) (*Pass, error) {
 				fault.Command("farm join") + " takes"}
 	case err != nil:
 		return nil, &fault.Error{Op: "read pass", Path: dir, Err: err, Kind: fault.ErrSetup,
-			Hint: "remove the folder and join the farm again"}
+			Hint: "join the farm again, with " + fault.Setting("overwrite")}
 	}
 	if now := time.Now(); now.After(p.Expires) {
 		return nil, &fault.Error{Op: "read pass", Path: dir, Kind: fault.ErrSetup,
 			Err:  fmt.Errorf("the certificate ended on %s", p.Expires.Format(time.DateOnly)),
-			Hint: "remove the folder and join the farm again, or set this machine's clock"}
+			Hint: "join the farm again, with " + fault.Setting("overwrite") + ", or set this machine's clock"}
 	}
 	return p, nil
 }

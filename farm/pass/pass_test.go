@@ -73,8 +73,30 @@ func TestLoadErrors(t *testing.T) {
 		"join the farm again") {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
 	}
-	if _, err := Join(t.Context(), NewToken("127.0.0.1:1", [32]byte{}).String(), "x",
-		dir); fault.ExitCode(err) != fault.ExitUsage {
-		t.Errorf("a folder that is not empty: %v", err)
+	join := func(dir string, replace bool) error {
+		_, err := Join(t.Context(), NewToken("127.0.0.1:1", [32]byte{}).String(), "x", dir, replace)
+		return err
+	}
+	if err := join(dir, false); fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(fault.Hint(err),
+		"overwrite") {
+		t.Errorf("a folder with a pass: %v (%s)", err, fault.Hint(err))
+	}
+	if err := join(dir, true); fault.ExitCode(err) != fault.ExitTryAgain { // nobody serves there
+		t.Errorf("a pass that may be replaced: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, farmFile)); err != nil {
+		t.Error("the pass went before another one was there")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{file, filepath.Dir(file)} {
+		if err := join(other, true); fault.ExitCode(err) != fault.ExitUsage {
+			t.Errorf("%s, which is no pass: %v", other, err)
+		}
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error("a file was removed")
 	}
 }

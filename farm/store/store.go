@@ -8,14 +8,11 @@ import (
 	"io/fs"
 	"net/url"
 	"os/user"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/BurntSushi/toml"
 
 	"vksplat/internal/fault"
 )
@@ -181,48 +178,6 @@ func groupID(group string) (int, error) {
 
 // Roots are the roots that a worker knows, by name.
 type Roots map[string]Options
-
-// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has. A line
-// with the name of one of these stands in no table by mistake: as the only word of a root it would be no folder, and
-// the table that it was meant for would lack it.
-func ReadRoots(file string, data []byte) (Roots, error) {
-	var raw map[string]toml.Primitive
-	md, err := toml.Decode(string(data), &raw)
-	if err != nil {
-		return nil, setupError(file, `as in: scans = "file:///srv/scans"`, "%w", err)
-	}
-	roots := Roots{}
-	for name, value := range raw {
-		if isOption(name) && md.Type(name) != "Hash" {
-			return nil, setupError(file,
-				"write it below the table's name, as below [outputs]; a root of this name is a table ["+name+
-					"] with url", "%s belongs into the table of a root", name)
-		}
-		var o Options
-		if md.PrimitiveDecode(value, &o.URL) != nil {
-			o = Options{}
-			if err := md.PrimitiveDecode(value, &o); err != nil {
-				return nil, setupError(file, `as in: scans = "file:///srv/scans"`, "root %s: %w", name, err)
-			}
-		}
-		roots[name] = o
-	}
-	if unknown := md.Undecoded(); len(unknown) > 0 {
-		return nil, setupError(file, "a root has url; a folder umask, group and mark; a bucket endpoint, region, "+
-			"path_style, ca, credentials and profile", "unknown key %s", unknown[0])
-	}
-	return roots, nil
-}
-
-// isOption says whether a key in the file of roots is one of Options.
-func isOption(key string) bool {
-	for field := range reflect.TypeFor[Options]().Fields() {
-		if name, _, _ := strings.Cut(field.Tag.Get("toml"), ","); name == key {
-			return true
-		}
-	}
-	return false
-}
 
 // Open opens the root of a name.
 func (r Roots) Open(name string) (Root, error) {

@@ -5,13 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"vksplat/farm/flow"
+	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
@@ -45,8 +50,9 @@ type attempt struct {
 	in   *flow.TaskInput
 	task *spec.Task
 
-	mutex sync.Mutex
-	beat  Beat
+	showing atomic.Bool // a picture is on its way to the store
+	mutex   sync.Mutex
+	beat    Beat
 }
 
 // perform is the activity.
@@ -80,6 +86,9 @@ func (p *place) perform(ctx context.Context, in flow.TaskInput) error {
 	o.Report = func(progress task.Progress) {
 		if progress.Free && p.device != nil && permit != nil {
 			p.slots.leaves(permit)
+		}
+		if progress.Preview != "" {
+			a.show(o.Job.Name, progress.Preview)
 		}
 		a.mutex.Lock()
 		a.beat.Progress = progress
@@ -122,6 +131,23 @@ func (a *attempt) recall() (vanished bool) {
 	t.Open = true
 	a.beat.Tally = t
 	return vanished
+}
+
+// show puts a small picture into the store, for people, who alone need it: it may fail.
+func (a *attempt) show(job, file string) {
+	data, err := os.ReadFile(file)
+	if err != nil || !a.showing.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer a.showing.Store(false)
+		if root, err := a.Roots.Open(a.in.Document.Root); err == nil {
+			_ = root.Put(path.Join(job, local.PreviewKey(a.in.Index)), func(w io.Writer) error {
+				_, err := w.Write(data)
+				return err
+			})
+		}
+	}()
 }
 
 // send tells the server how far the task is. The SDK sends it now, or with the next heartbeat.
@@ -242,9 +268,11 @@ func (a *attempt) end(err error) error {
 }
 
 // takenBack ends an attempt that the server wants no more: the job was paused or canceled, or another attempt has the
-// task.
+// task. Or the server was started again just then, and does not know what it said: it takes this for a failure, after
+// which another attempt follows.
 func (a *attempt) takenBack() error {
 	a.say(a.in.Task + ": stopped by the farm; saved")
+	a.closes()
 	if cause := context.Cause(a.ctx); errors.Is(cause, activity.ErrActivityPaused) ||
 		errors.Is(cause, activity.ErrActivityReset) { // by Temporal's own means
 		return a.again(cause, time.Millisecond)

@@ -21,6 +21,7 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 
 	"vksplat/farm/flow"
+	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
@@ -35,6 +36,7 @@ type bench struct {
 	place *place
 	in    flow.TaskInput
 	stop  context.CancelCauseFunc
+	ctx   context.Context // of attempts, which the server ends
 	do    func(ctx context.Context, o task.Options) error
 }
 
@@ -62,6 +64,7 @@ func newBench(t *testing.T) *bench {
 			return nil, b.do(ctx, o)
 		}}
 	b.w.stopping, b.stop = context.WithCancelCause(t.Context())
+	b.ctx = t.Context()
 	b.begin()
 	return b
 }
@@ -78,7 +81,7 @@ func (b *bench) attempt(before *Beat) (last Beat, err error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	env.SetWorkerOptions(sdk.Options{BackgroundActivityContext: b.t.Context()})
+	env.SetWorkerOptions(sdk.Options{BackgroundActivityContext: b.ctx})
 	env.RegisterActivityWithOptions(b.place.perform, activity.RegisterOptions{Name: flow.TaskType})
 	if before != nil {
 		env.SetHeartbeatDetails(*before)
@@ -228,6 +231,23 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// TestTakenBack does not count an attempt that the server ended. It has saved, and says so to the next one.
+func TestTakenBack(t *testing.T) {
+	b := newBench(t)
+	var cancel context.CancelFunc
+	b.ctx, cancel = context.WithCancel(t.Context())
+	b.do = func(ctx context.Context, o task.Options) error {
+		cancel()
+		<-ctx.Done()
+		return task.ErrStopped
+	}
+	last, err := b.attempt(&Beat{Tally: Tally{Failed: 1}})
+	var canceled *temporal.CanceledError
+	if !errors.As(err, &canceled) || last.Tally != (Tally{Failed: 1}) {
+		t.Errorf("%v, %+v", err, last)
+	}
+}
+
 // TestAlone has an attempt wait until an earlier one at the same task has saved.
 func TestAlone(t *testing.T) {
 	b := newBench(t)
@@ -257,4 +277,29 @@ func put(t *testing.T, root store.Root, key, text string) flow.Document {
 	}
 	sum := sha256.Sum256([]byte(text))
 	return flow.Document{Root: "outputs", Key: key, SHA256: hex.EncodeToString(sum[:])}
+}
+
+// TestPreview puts the small picture of a task into the store, for the job's page.
+func TestPreview(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(t.TempDir(), "preview.jpg")
+	if err := os.WriteFile(file, []byte("picture"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.do = func(_ context.Context, o task.Options) error {
+		o.Report(task.Progress{Task: "a", Preview: file})
+		return nil
+	}
+	last, err := b.attempt(nil)
+	if err != nil || last.Preview != "" {
+		t.Errorf("%v, %+v", err, last)
+	}
+	shown := filepath.Join(b.w.Roots["outputs"].URL, "j", local.PreviewKey(0))
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if data, err := os.ReadFile(shown); string(data) == "picture" {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%q, %v", data, err)
+		}
+	}
 }

@@ -20,6 +20,7 @@ type slots struct {
 	// backlog says how urgent the first task of each queue is, Temporal's keys of priorities; 0: there is none
 	backlog func(ctx context.Context, queues []string) ([]int, error)
 	ready   func() (release func(), ok bool) // takes what a task needs beside a slot, the device's lock; ok: it is free
+	idle    int                              // looks in a row that found no task; serve's own
 	wake    chan struct{}                    // holds one while something has changed
 	more    chan struct{}                    // likewise: a queue that had a task asks for another slot
 
@@ -67,6 +68,10 @@ var (
 	idleEvery  = 2 * time.Second // between questions for tasks, where there are none
 	takenEvery = time.Second     // between looks at a device that another process uses
 )
+
+// allEvery is how many such questions are of the queues alone that had tasks here, before one is of all: a device has
+// some 20 queues, most of which nobody ever uses.
+const allEvery = 5
 
 // ReserveSlot implements worker.SlotSupplier.
 func (s *slots) ReserveSlot(ctx context.Context, info sdk.SlotReservationInfo) (*sdk.SlotPermit, error) {
@@ -193,9 +198,12 @@ func (s *slots) grant(ctx context.Context) (pause time.Duration) {
 	s.mutex.Lock()
 	rests := time.Until(s.rests)
 	able := s.free > 0 && s.out < s.most+mostLeft && len(s.waiting) > 0 && !s.closed
+	all := s.idle%allEvery == 0
 	var queues []string
 	for _, w := range s.waiting {
-		queues = append(queues, w.queue)
+		if all || s.granted[w.queue] > 0 {
+			queues = append(queues, w.queue)
+		}
 	}
 	s.mutex.Unlock()
 	switch {
@@ -204,16 +212,19 @@ func (s *slots) grant(ctx context.Context) (pause time.Duration) {
 	case rests > 0:
 		return rests
 	}
-	urgency, err := s.backlog(ctx, queues)
-	if errors.Is(err, errBlind) { // each queue is polled in turn
-		urgency, err = slices.Repeat([]int{1}, len(queues)), nil
-	}
+	urgency, err := s.urgency(ctx, queues)
 	if err != nil {
 		return idleEvery
 	}
-	if slices.Max(urgency) == 0 {
+	switch found := slices.ContainsFunc(urgency, func(n int) bool { return n > 0 }); {
+	case !found:
+		s.idle++
 		return idleEvery
+	case !all: // one in another queue may be more urgent
+		s.idle = 0
+		return 0
 	}
+	s.idle = 0
 	release, ok := s.ready()
 	if !ok {
 		return takenEvery
@@ -222,6 +233,18 @@ func (s *slots) grant(ctx context.Context) (pause time.Duration) {
 		release()
 	}
 	return 0
+}
+
+// urgency is backlog; where the server does not say, each queue is polled in turn.
+func (s *slots) urgency(ctx context.Context, queues []string) ([]int, error) {
+	if len(queues) == 0 {
+		return nil, nil
+	}
+	urgency, err := s.backlog(ctx, queues)
+	if errors.Is(err, errBlind) {
+		return slices.Repeat([]int{1}, len(queues)), nil
+	}
+	return urgency, err
 }
 
 // give grants a slot to the best of queues.

@@ -220,28 +220,40 @@ func TestBlind(t *testing.T) {
 	})
 }
 
-// TestIdle asks seldom where there is nothing to do, and begins soon what comes.
+// TestIdle asks seldom where there is nothing to do, and begins soon what comes; in queues that had tasks at once.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 1, time.Second)
-		asked := 0
+		var asked atomic.Int64
 		ask := s.slots.backlog
-		s.slots.backlog = func(ctx context.Context, queues []string) ([]int, error) { asked++; return ask(ctx, queues) }
-		from := time.Now()
-		var came time.Time
-		s.run(many(), func(began []string) bool {
-			if came.IsZero() && time.Since(from) > time.Minute {
-				came = time.Now()
-				if most := int(time.Minute/idleEvery) + 2; asked > most {
-					t.Errorf("asked %d times in a minute, want at most %d", asked, most)
-				}
-				s.add("class 9", 1, 3)
-			}
-			return len(began) > 0
-		})
-		if late := time.Since(came); late > idleEvery+2*time.Second {
-			t.Errorf("begun after %v", late)
+		s.slots.backlog = func(ctx context.Context, queues []string) ([]int, error) {
+			asked.Add(int64(len(queues)))
+			return ask(ctx, queues)
 		}
+		from, came := time.Now(), time.Time{}
+		s.run(many(), func(began []string) bool {
+			n := len(began)
+			switch {
+			case came.IsZero() && time.Since(from) > time.Minute:
+				looks := int(time.Minute / idleEvery)
+				if most := looks + (looks/allEvery+2)*len(many()); asked.Load() > int64(most) {
+					t.Errorf("asked for %d queues in a minute, want at most %d", asked.Load(), most)
+				}
+				came = time.Now()
+				s.add("class 9", 1, 3)
+			case n > 0 && !came.IsZero():
+				late, most := time.Since(came), (allEvery+1)*idleEvery // the class is new
+				if n == 2 {
+					most = idleEvery + time.Second
+				}
+				if late > most {
+					t.Errorf("task %d began after %v", n, late)
+				}
+				from, came = time.Now(), time.Time{}
+				asked.Store(0)
+			}
+			return n == 2
+		})
 	})
 }
 

@@ -60,7 +60,7 @@ type worker struct {
 	running  sync.WaitGroup
 	alone    sync.Mutex               // guards what follows
 	at       map[string]chan struct{} // tasks that run here; closed when they have ended
-	away     bool                     // the farm does not answer
+	away     string                   // why the farm does not answer, as was said; "": it does
 }
 
 // place is where tasks run: a device, or those without one.
@@ -236,21 +236,28 @@ func (w *worker) backlog(ctx context.Context, queues []string) ([]int, error) {
 	return nil, errs[at]
 }
 
-// hear takes in whether the farm answers, and says so where that has changed.
+// hear takes in whether the farm answers, and says so where that has changed, or where it turns out that waiting does
+// not help.
 func (w *worker) hear(err error) {
-	w.alone.Lock()
-	before := w.away
-	w.away = err != nil
-	w.alone.Unlock()
+	now, lasting := "", false
 	var denied *serviceerror.PermissionDenied
 	switch {
-	case before == (err != nil):
 	case errors.As(err, &denied):
-		w.say("the farm refuses this machine: " + cmp.Or(denied.Reason, denied.Message))
+		now, lasting = "the farm refuses this machine: "+cmp.Or(denied.Reason, denied.Message), true
+	case err != nil && flow.NeedsPass(err):
+		now, lasting = "the farm refuses this machine: "+flow.Away(err)+"; join it again, then start the worker again", true
 	case err != nil:
-		w.say("the farm does not answer; tasks that run go on: " + err.Error())
-	default:
+		now = "the farm does not answer; tasks that run go on: " + flow.Away(err)
+	}
+	w.alone.Lock()
+	before := w.away
+	w.away = now
+	w.alone.Unlock()
+	switch {
+	case now == "" && before != "":
 		w.say("the farm answers again")
+	case now != "" && (before == "" || lasting && now != before):
+		w.say(now)
 	}
 }
 

@@ -1,12 +1,11 @@
 // Package front is the farm's one open port. It hands connections on: gRPC to Temporal's frontend, which listens on
-// this machine only, as the bytes that arrive; requests to join or renew, which TLS tells apart by ALPN, to a
-// handler of
-// this process. TLS ends at those two.
+// this machine only, as the bytes that arrive; requests to join or renew, which TLS tells apart by ALPN, to a handler
+// of this process. TLS ends at those two.
 //
 // It exists because sockets cost: neither gRPC nor TLS bounds how many one machine may open and leave alone. Here a
-// connection must begin TLS and answer the server's part of it within ten seconds; of those that have not, an
-// address may
-// have MaxWaiting, and then the oldest of them falls for every new one, so that idle sockets never lock anybody out.
+// connection must begin TLS and answer the server's part of it within ten seconds; of those that have not, an address
+// may have MaxWaiting, and then the oldest of them falls for every new one, so that idle sockets never lock anybody
+// out.
 package front
 
 import (

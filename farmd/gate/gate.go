@@ -1,9 +1,7 @@
 // Package gate decides what the holder of a pass may ask of the farm's Temporal server.
 //
-// Everything is refused that is not listed: methods by role (methods.go), fields of requests that change something,
-// and
-// of their values what concerns others: the owner in a workflow's id, the pool in a queue's name, task tokens of
-// other
+// Everything is refused that is not listed: methods by role (methods.go), fields of requests that change something, and
+// of their values what concerns others: the owner in a workflow's id, the pool in a queue's name, task tokens of other
 // workers. A method or field that a later version of Temporal adds is therefore refused until somebody lists it. The
 // server's own services come through another frontend, which nobody else can reach.
 package gate
@@ -70,7 +68,7 @@ func (g *Gate) Check(ctx context.Context, who pass.Who, method string, request a
 	rule, known := rules[name]
 	req, isMessage := request.(proto.Message)
 	if !is || !known || !isMessage || !strings.Contains(rule.roles, letter(who.Role)) {
-		return refuse("the role %s may not call %s", who.Role, method)
+		return refuse("a pass of role %s does not allow %s", who.Role, strings.TrimPrefix(method, servicePrefix))
 	}
 	if err := g.usage.take(ctx, who, name); err != nil {
 		return err

@@ -91,7 +91,7 @@ func TestEveryMethod(t *testing.T) {
 		for _, who := range []pass.Who{viewer, anna, worker, admin, {}} {
 			n++
 			err := check(t, newGate(), who, servicePrefix+name, req)
-			closed := err != nil && strings.Contains(err.Error(), "may not call")
+			closed := err != nil && strings.Contains(err.Error(), "does not allow")
 			if listed := slices.Contains(strings.Fields(open[who.Role]), name); listed == closed {
 				t.Errorf("%s calls %s: %v", who.Role, name, err)
 			}

@@ -87,9 +87,9 @@ func TestIdleSockets(t *testing.T) {
 func TestFlood(t *testing.T) {
 	s := serve(t)
 	anna, ben := s.join("--role", "submit", "--name", "anna"), s.join("--role", "submit", "--name", "ben")
-	const during = 5 * time.Second
-	ctx, cancel := context.WithTimeout(t.Context(), during)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	from := time.Now()
 	var started, listed, refused, odd atomic.Int32
 	var all sync.WaitGroup
 	for n := range 40 {
@@ -116,22 +116,26 @@ func TestFlood(t *testing.T) {
 	}
 	c := s.conn(anna)
 	slowest, n := time.Duration(0), 0
-	for ; ctx.Err() == nil; n++ {
+	// He is served until he is refused; she is served then, too.
+	for served := 0; served < 10 || started.Load() < 100 || refused.Load() < 100; n++ {
 		began := time.Now()
-		if err := invoke(t.Context(), c, service+"StartWorkflowExecution", startOf("anna", fmt.Sprintf("j%d", n)),
-			answerOf(t, "StartWorkflowExecution")); err != nil && status.Code(err) != codes.ResourceExhausted {
-			t.Errorf("anna: %v", err)
+		if err := invoke(ctx, c, service+"StartWorkflowExecution", startOf("anna", fmt.Sprintf("j%d", n)),
+			answerOf(t, "StartWorkflowExecution")); err != nil {
+			t.Fatalf("anna after %d jobs: %v; ben: %d jobs, %d refused", n, err, started.Load(), refused.Load())
+		}
+		if refused.Load() > 0 {
+			served++
 		}
 		slowest = max(slowest, time.Since(began))
-		time.Sleep(200 * time.Millisecond) // as a person with a script, five a second
+		time.Sleep(250 * time.Millisecond) // as a person with a script
 	}
+	cancel()
 	all.Wait()
-	t.Logf("ben: %d jobs, %d lists, %d refused; anna: %d jobs, the slowest took %.2f s", started.Load(),
-		listed.Load(),
-		refused.Load(), n, slowest.Seconds())
+	took := time.Since(from).Seconds()
+	t.Logf("in %.1f s ben: %d jobs, %d lists, %d refused; anna: %d jobs, the slowest took %.2f s", took,
+		started.Load(), listed.Load(), refused.Load(), n, slowest.Seconds())
 	// 100 at once and 5 a second; 50 at once and 10 a second.
-	if started.Load() > 140 || listed.Load() > 120 || refused.Load() == 0 || odd.Load() > 0 || n < 3 ||
-		slowest > 10*time.Second {
+	if float64(started.Load()) > 101+5*took || float64(listed.Load()) > 51+10*took || odd.Load() > 0 {
 		t.Errorf("%d odd answers", odd.Load())
 	}
 }

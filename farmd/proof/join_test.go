@@ -21,7 +21,7 @@ import (
 func TestJoinRenewRevoke(t *testing.T) {
 	s := serve(t)
 	token := s.mustCommand("token", "--role", "submit", "--name", "anna-pc", "--owner", "anna")
-	p, err := pass.Join(t.Context(), token, "", s.passDir())
+	p, err := pass.Join(t.Context(), token, "", s.passDir(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +29,12 @@ func TestJoinRenewRevoke(t *testing.T) {
 		p.Address != s.address {
 		t.Errorf("joined as %+v", p)
 	}
-	if _, err := pass.Join(t.Context(), token, "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+	if _, err := pass.Join(t.Context(), token, "", s.passDir(), false); err == nil || !strings.Contains(err.Error(),
 		"used") {
 		t.Errorf("a used token: %v", err)
 	}
 	short := s.mustCommand("token", "--role", "view", "--name", "late", "--expires", "1ns")
-	if _, err := pass.Join(t.Context(), short, "", s.passDir()); err == nil || !strings.Contains(err.Error(),
+	if _, err := pass.Join(t.Context(), short, "", s.passDir(), false); err == nil || !strings.Contains(err.Error(),
 		"expired") {
 		t.Errorf("an expired token: %v", err)
 	}
@@ -73,7 +73,7 @@ func TestJoinRenewRevoke(t *testing.T) {
 		}
 	}
 	if p, err = pass.Join(t.Context(), s.mustCommand("token", "--role", "view", "--name", "anna-pc"), "",
-		s.passDir()); err != nil {
+		s.passDir(), false); err != nil {
 		t.Fatalf("the name of a revoked pass: %v", err)
 	}
 	s.client(p)
@@ -87,8 +87,8 @@ func TestForeignFarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	own.Address = other.address // somebody between
-	if _, err := pass.Join(t.Context(), own.String(), "", s.passDir()); err == nil || !strings.Contains(err.Error(),
-		"not the farm") {
+	if _, err := pass.Join(t.Context(), own.String(), "", s.passDir(), false); err == nil ||
+		!strings.Contains(err.Error(), "not the farm") {
 		t.Errorf("joined a farm that is not the token's: %v", err)
 	}
 	foreign := other.join("--role", "admin", "--name", "root")

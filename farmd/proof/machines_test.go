@@ -82,11 +82,13 @@ func newTeam(t *testing.T, args ...string) *team {
 func (f *team) pass(args ...string) string {
 	f.t.Helper()
 	dir := filepath.Join(f.t.TempDir(), "pass")
-	token := f.server.mustCommand(append([]string{"token"}, args...)...)
-	if said, code := f.run(dir, "farm", "join", token); code != 0 {
-		f.t.Fatal(said)
-	}
+	f.must(dir, "farm", "join", f.token(args...))
 	return dir
+}
+
+func (f *team) token(args ...string) string {
+	f.t.Helper()
+	return f.server.mustCommand(append([]string{"token"}, args...)...)
 }
 
 // run runs a command of vksplat with a pass, and returns what it said and its exit code.

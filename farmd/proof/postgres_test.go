@@ -57,6 +57,7 @@ func postgres(t *testing.T) string {
 	address := freeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	cmd := run("postgres", "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1")
+	cmd.SysProcAttr = endsWithTest(who, syscall.SIGQUIT)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,5 +167,5 @@ func TestPostgres(t *testing.T) {
 
 // As TestKill, on Postgres.
 func TestKillPostgres(t *testing.T) {
-	killed(t, 2, 2*time.Second, "--postgres", postgres(t)+"/team")
+	killed(t, 2, "--postgres", postgres(t)+"/team")
 }

@@ -126,6 +126,7 @@ func (s *server) tryStart() error {
 	began := time.Now()
 	args := append([]string{"serve", "--data", s.data, "--listen", s.address, "--page", "0"}, s.args...)
 	s.cmd = exec.Command(program, args...)
+	s.cmd.SysProcAttr = endsWithTest(nil, syscall.SIGKILL)
 	s.ended, s.said = make(chan struct{}), &lines{news: make(chan struct{})}
 	r, w := io.Pipe()
 	s.cmd.Stdout, s.cmd.Stderr = w, w
@@ -203,7 +204,7 @@ func (s *server) mustCommand(args ...string) string {
 // join makes a token with flags of the command token, and a pass for it.
 func (s *server) join(args ...string) *pass.Pass {
 	s.t.Helper()
-	p, err := pass.Join(s.t.Context(), s.mustCommand(append([]string{"token"}, args...)...), "", s.passDir())
+	p, err := pass.Join(s.t.Context(), s.mustCommand(append([]string{"token"}, args...)...), "", s.passDir(), false)
 	if err != nil {
 		s.t.Fatal(err)
 	}

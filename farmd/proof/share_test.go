@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"vksplat/farm/client"
+	"vksplat/farm/local"
+	"vksplat/farm/pass"
 )
 
 // small are n tasks without a device, that take some tenths of a second each.
@@ -157,26 +159,49 @@ func TestSteer(t *testing.T) {
 	f.record(anna, "1", "anna/steered", "anna/steered/0")
 }
 
-// TestEmptyServer loses the server's folder. Its owner submits the job again: what is done is not done again.
+// TestEmptyServer loses the server's folder, or has it of another version of Temporal. Its owner submits the job again:
+// what is done is not done again. After a loss machines join again, in place of their old passes.
 func TestEmptyServer(t *testing.T) {
-	f := newTeam(t)
-	anna := f.pass("--role", "submit", "--name", "anna")
-	document := f.write("again", small("film", 8, ""))
-	f.must(anna, "farm", "submit", document, "--roots", f.file, "--max", "2")
-	one := f.worker("one", "any", "--devices", "none")
-	one.says(": done", 3)
-	f.server.kill()
-	one.stop()
-	f.server = serve(t, "--roots", f.file)
-	anna = f.pass("--role", "submit", "--name", "anna")
-	two := f.worker("two", "any", "--devices", "none")
-	f.must(anna, "farm", "submit", document, "--roots", f.file)
-	if said, code := f.run(anna, "farm", "wait", "again"); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, said)
-	}
-	j := f.show(anna, "again")
-	if j.State.Before < 3 || j.State.Before+len(two.begun()) != 8 {
-		t.Errorf("%d results were kept, %d tasks ran: %+v", j.State.Before, len(two.begun()), j.State)
+	for name, lost := range map[string]bool{"lost": true, "another version": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newTeam(t)
+			anna := f.pass("--role", "submit", "--name", "anna")
+			document := f.write("again", small("film", 8, ""))
+			f.must(anna, "farm", "submit", document, "--roots", f.file, "--max", "2")
+			one := f.worker("one", "any", "--devices", "none")
+			one.says(": done", 3)
+			f.server.kill()
+			if lost {
+				if err := os.RemoveAll(f.server.data); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				f.server.pragma("user_version=1031004")
+			}
+			f.server.start()
+			if lost {
+				one.says("the farm refuses this machine: it is not the farm of this machine's pass", 1)
+				one.stop()
+				if said, code := f.run(anna, "farm", "list"); code != 78 || !strings.Contains(said, "--overwrite") {
+					t.Errorf("exit code %d\n%s", code, said)
+				}
+				f.must(anna, "farm", "join", f.token("--role", "submit", "--name", "anna"), "--overwrite")
+				f.must(one.pass, "farm", "join", f.token("--role", "worker", "--name", "one"), "--overwrite")
+				f.server.kill()
+				one.start()
+				one.says("waiting for the farm", 1)
+				f.server.start()
+			}
+			before := len(one.begun())
+			f.must(anna, "farm", "submit", document, "--roots", f.file)
+			if said, code := f.run(anna, "farm", "wait", "again"); code != 0 {
+				t.Fatalf("exit code %d\n%s", code, said)
+			}
+			j := f.show(anna, "again")
+			if j.State.Before < 3 || j.State.Before+len(one.begun())-before > 8 {
+				t.Errorf("%d results were kept, %d tasks ran: %+v", j.State.Before, len(one.begun())-before, j.State)
+			}
+		})
 	}
 }
 
@@ -204,4 +229,47 @@ func TestFails(t *testing.T) {
 		t.Errorf("again: exit code %d", code)
 	}
 	f.record(anna, "1", "anna/fails", "anna/fails/0")
+}
+
+// TestFollow tells for the job's page what runs where, and how it ended.
+func TestFollow(t *testing.T) {
+	f := newTeam(t)
+	anna := f.pass("--role", "submit", "--name", "anna")
+	f.must(anna, "farm", "submit", f.write("watched", trainings(1, 1500)), "--roots", f.file)
+	p, err := pass.Load(anna)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Dial(t.Context(), client.Options{Address: p.Address, Namespace: p.Namespace, Owner: p.Owner,
+		TLS: p.TLS.Clone()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if ask, err := c.Follow(t.Context(), f.roots["outputs"], "other"); ask != nil || err != nil {
+		t.Errorf("a job that there is not: %v", err)
+	}
+	ask, err := c.Follow(t.Context(), f.roots["outputs"], "watched")
+	if err != nil || ask == nil {
+		t.Fatal("the job is not found: ", err)
+	}
+	f.worker("one", "any")
+	task := func(is func(*local.Status, *local.TaskStatus) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			s, err := ask(t.Context())
+			if err == nil && is(s, &s.Tasks[1]) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%+v, %v", s, err)
+			}
+		}
+	}
+	task(func(s *local.Status, t *local.TaskStatus) bool {
+		return !s.Ended && t.State == local.Running && t.Step > 0 && t.Of == 1500 && t.Device != "" &&
+			strings.HasPrefix(t.Task, "model")
+	})
+	f.must(anna, "farm", "cancel", "watched")
+	task(func(s *local.Status, t *local.TaskStatus) bool { return s.Ended && t.State == local.Skipped })
 }

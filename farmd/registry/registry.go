@@ -8,8 +8,7 @@
 //
 // Every change is one rename, so that the server and the commands token, list and revoke, which are other processes,
 // need no locks: a token is used up by the rename of its file, a pass revoked by the rename of its own. The server
-// looks
-// at every request whether revoked/ID.json exists.
+// looks at every request whether revoked/ID.json exists.
 package registry
 
 import (

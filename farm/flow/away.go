@@ -1,0 +1,28 @@
+package flow
+
+import "strings"
+
+// gRPC passes on the text of these errors of TLS, not the errors.
+const (
+	tlsRefused = "remote error: tls: bad certificate"
+	tlsForeign = "x509: certificate signed by unknown authority"
+)
+
+// NeedsPass says that a server was reached, and that this machine needs another pass for it.
+func NeedsPass(err error) bool {
+	return strings.Contains(err.Error(), tlsRefused) || strings.Contains(err.Error(), tlsForeign)
+}
+
+// Away says in a few words why a server was not reached.
+func Away(err error) string {
+	text := err.Error()
+	switch at := strings.LastIndex(text, "dial tcp "); {
+	case strings.Contains(text, tlsRefused):
+		return "it does not accept this machine's pass: it was revoked, or has ended"
+	case strings.Contains(text, tlsForeign):
+		return "it is not the farm of this machine's pass: it was set up anew"
+	case at >= 0:
+		return strings.TrimSuffix(text[at:], "\"")
+	}
+	return text
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"vksplat/internal/fault"
+)
+
+// UsualRoots is the file of roots that programs read where none is named, "" if there is none.
+func UsualRoots() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	file := filepath.Join(dir, "vksplat", "roots.toml")
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return file
+}
+
+// ReadRootsFile reads a file of roots, without which a machine is not set up.
+func ReadRootsFile(file string) (Roots, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &fault.Error{Op: "read roots", Path: file, Err: fault.Pathless(err),
+			Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: ErrSetup}
+	}
+	return ReadRoots(file, data)
+}
+
+// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has. A line
+// with the name of one of these stands in no table by mistake: as the only word of a root it would be no folder, and
+// the table that it was meant for would lack it.
+func ReadRoots(file string, data []byte) (Roots, error) {
+	var raw map[string]toml.Primitive
+	md, err := toml.Decode(string(data), &raw)
+	if err != nil {
+		return nil, setupError(file, `as in: scans = "file:///srv/scans"`, "%w", err)
+	}
+	roots := Roots{}
+	for name, value := range raw {
+		if isOption(name) && md.Type(name) != "Hash" {
+			return nil, setupError(file,
+				"write it below the table's name, as below [outputs]; a root of this name is a table ["+name+
+					"] with url", "%s belongs into the table of a root", name)
+		}
+		var o Options
+		if md.PrimitiveDecode(value, &o.URL) != nil {
+			o = Options{}
+			if err := md.PrimitiveDecode(value, &o); err != nil {
+				return nil, setupError(file, `as in: scans = "file:///srv/scans"`, "root %s: %w", name, err)
+			}
+		}
+		roots[name] = o
+	}
+	if unknown := md.Undecoded(); len(unknown) > 0 {
+		return nil, setupError(file, "a root has url; a folder umask, group and mark; a bucket endpoint, region, "+
+			"path_style, ca, credentials and profile", "unknown key %s", unknown[0])
+	}
+	return roots, nil
+}
+
+// isOption says whether a key in the file of roots is one of Options.
+func isOption(key string) bool {
+	for field := range reflect.TypeFor[Options]().Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("toml"), ","); name == key {
+			return true
+		}
+	}
+	return false
+}
