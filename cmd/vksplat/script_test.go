@@ -41,6 +41,11 @@ var passedOn = []string{"VKSPLAT_VALIDATE", "VKSPLAT_LOADER", "VK_DRIVER_FILES",
 // their outputs, see the commands below and those of package testscript.
 func TestScripts(t *testing.T) {
 	cache := t.TempDir() // of compiled kernels, for all scripts
+	// Software Vulkan's share of that is the user's, as in other tests: to compile it takes longer than most scripts.
+	machineCode := os.Getenv("MESA_SHADER_CACHE_DIR")
+	if dir, err := os.UserCacheDir(); err == nil && machineCode == "" {
+		machineCode = dir
+	}
 	devices, err := pipeline.ListDevices()
 	hasDevice := err == nil && len(devices) > 0
 	shared, err := filepath.Abs("../../../shared/data")
@@ -53,6 +58,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("MESA_SHADER_CACHE_DIR", machineCode)
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("CAPTURES", shared)
 			for _, name := range passedOn {
