@@ -67,8 +67,8 @@ farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes te
 	cd farmd && go build -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
 	  -o ../$(BIN)/vksplat-farmd .
 
-test-farmd: farmd ## tests of vksplat-farmd; LONG=... for those that take longer, too
-	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 20m ./...
+test-farmd: farmd ## tests of vksplat-farmd; VKSPLAT_LONG=1 for those that take longer, too
+	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 120m ./...
 
 release: ## make the downloads in bin/release: archives, .deb, container image, checksums (docs/release.md)
 	@.ci/install release
@@ -113,6 +113,7 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat-second.exe ./cmd/vksplat
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
+	$(LONG) $(MAKE) --no-print-directory test-farmd
 	@$(MAKE) --no-print-directory fuzz same-bindings same-bytes
 
 check: static ## formatting, vet, staticcheck, types on other systems, committed shaders, rules of the architecture
