@@ -43,7 +43,7 @@ SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
 .PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check \
-  static gen tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden clean
+  vet static gen tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -102,9 +102,11 @@ quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/install demo
 	@.ci/quick
 
+# What vet compiles is there for the others: two that begin at once with an empty cache would compile it twice.
 test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check python-env farmd
+	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check farmd
 	@$(MAKE) --no-print-directory -j3 --output-sync=target tests test-farmd second-binding
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
@@ -122,10 +124,12 @@ check: static ## formatting, vet, staticcheck, types on other systems, committed
 	go run ./tools/shadergen -check
 	go test -vet=off ./tools/...
 
-static:
+vet:
 	@list=$$(gofmt -l .); if [ -n "$$list" ]; then echo "gofmt would change:"; echo "$$list"; exit 1; fi
 	go vet ./...
 	go vet -tags $(SECOND) ./vk/...
+
+static: vet
 	go run $(STATICCHECK) ./...
 	go run $(STATICCHECK) -tags $(SECOND) ./vk/...
 
