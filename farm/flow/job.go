@@ -62,10 +62,11 @@ func job(ctx workflow.Context, in JobInput) (*State, error) {
 	return r.end(ctx)
 }
 
-// ownActivity are options of activities that the server does itself.
+// ownActivity are options of activities that the server does itself, in seconds. One that a killed server had begun is
+// done again after the time that it may take.
 func ownActivity(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: workflow.GetInfo(ctx).TaskQueueName,
-		StartToCloseTimeout: 10 * time.Minute,
+		StartToCloseTimeout: time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2,
 			MaximumInterval: time.Minute}})
 }

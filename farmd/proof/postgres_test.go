@@ -20,7 +20,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"vksplat/farm/flow"
-	"vksplat/internal/filetest"
 )
 
 // postgres starts Postgres on a folder of its own and returns its URL without a database.
@@ -167,8 +166,5 @@ func TestPostgres(t *testing.T) {
 
 // As TestKill, on Postgres.
 func TestKillPostgres(t *testing.T) {
-	if !filetest.Long() {
-		t.Skip("VKSPLAT_LONG=1 kills a server on Postgres again and again")
-	}
 	killed(t, 2, 2*time.Second, "--postgres", postgres(t)+"/team")
 }
