@@ -43,7 +43,7 @@ SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
 .PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check \
-  static gen tests python-env schedulers second-binding widths fuzz same-bytes twice golden clean
+  vet static gen tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -67,8 +67,8 @@ farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes te
 	cd farmd && go build -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
 	  -o ../$(BIN)/vksplat-farmd .
 
-test-farmd: farmd ## tests of vksplat-farmd; LONG=... for those that take longer, too
-	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 20m ./...
+test-farmd: farmd ## tests of vksplat-farmd; VKSPLAT_LONG=1 for those that take longer, too
+	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 120m ./...
 
 release: ## make the downloads in bin/release: archives, .deb, container image, checksums (docs/release.md)
 	@.ci/install release
@@ -102,10 +102,12 @@ quick: ## a verdict on a change in a minute or two, after the first build
 	@.ci/install demo
 	@.ci/quick
 
+# What vet compiles is there for the others: two that begin at once with an empty cache would compile it twice.
 test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check windows python-env second-binding farmd
-	@$(MAKE) --no-print-directory tests test-farmd
+	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check farmd
+	@$(MAKE) --no-print-directory -j3 --output-sync=target tests test-farmd second-binding
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
@@ -113,17 +115,21 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat-second.exe ./cmd/vksplat
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
-	@$(MAKE) --no-print-directory fuzz same-bytes
+	$(LONG) $(MAKE) --no-print-directory test-farmd
+	@$(MAKE) --no-print-directory fuzz same-bindings same-bytes
 
-check: static ## formatting, vet, staticcheck, committed shaders, rules of the architecture
+check: static ## formatting, vet, staticcheck, types on other systems, committed shaders, rules of the architecture
 	@.ci/install shaders
+	go run ./tools/crosscheck windows/amd64 darwin/arm64
 	go run ./tools/shadergen -check
-	go test ./tools/...
+	go test -vet=off ./tools/...
 
-static:
+vet:
 	@list=$$(gofmt -l .); if [ -n "$$list" ]; then echo "gofmt would change:"; echo "$$list"; exit 1; fi
 	go vet ./...
 	go vet -tags $(SECOND) ./vk/...
+
+static: vet
 	go run $(STATICCHECK) ./...
 	go run $(STATICCHECK) -tags $(SECOND) ./vk/...
 
@@ -131,9 +137,10 @@ gen: ## compile the shaders again and print their Go
 	@.ci/install shaders
 	go run ./tools/shadergen
 
+# check vets.
 tests: ## all tests, with the validation layer watching; says at its end which were skipped and why
 	@.ci/install tests
-	$(WITH_PYTHON) $(VALIDATE) go test -json -timeout 60m ./... | go run ./tools/testreport
+	$(WITH_PYTHON) $(VALIDATE) go test -json -vet=off -timeout 60m ./... | go run ./tools/testreport
 
 python-env: ## build/python: the Python packages that some tests read our files with
 	@.ci/install python
@@ -142,10 +149,11 @@ python-env: ## build/python: the Python packages that some tests read our files 
 schedulers: ## build/schedulers: the program that judges jobs for Kubernetes (minutes to build)
 	GOBIN="$(CURDIR)/$(SCHEDULERS)" GOFLAGS= go install $(KUBECTL_VALIDATE)
 
-second-binding: ## tests of vk with the second Vulkan binding, and 50 steps with equal bytes of both
+second-binding: ## tests of vk with the second Vulkan binding
 	@.ci/install tests
 	$(VALIDATE) go test -count=1 -timeout 30m -tags $(SECOND) ./vk/...
-	@$(MAKE) --no-print-directory build
+
+same-bindings: build ## equal models: 50 steps with either Vulkan binding
 	go build -tags $(SECOND) -o $(BIN)/vksplat-second ./cmd/vksplat
 	@rm -rf $(OUT)/bindings && mkdir -p $(OUT)/bindings
 	$(BIN)/vksplat $(SHORT) -m $(OUT)/bindings/first

@@ -26,7 +26,7 @@ func TestCarve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, carve := range []float64{0, 0.5} {
 				s, floaters := carved(t, func(c *recipe.Config) {
-					c.Iterations = 28
+					shortened(c)
 					change(c)
 					c.Carve = carve
 				})

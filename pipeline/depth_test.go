@@ -45,7 +45,8 @@ func TestDepthSameBytes(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			all := func(c *recipe.Config) {
-				c.Iterations, c.DepthLambda = 28, 5
+				shortened(c)
+				c.DepthLambda = 5
 				change(c)
 			}
 			train := func(o TrainerOptions) string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -199,12 +200,25 @@ func (s *driftScene) representable(t *testing.T, d *Device) (grey *scene.Splats)
 	return grey
 }
 
-// TestDrift trains on photos whose exposure, white balance and vignetting are known, and wants them found within 2 %,
-// and a model that is as good as that of photos without drift. Photos have the noise of a camera, so that held-out PSNR
-// is what real captures have.
+// driftSize is how long TestDrift trains, and how near it comes.
+type driftSize struct {
+	photos                int
+	steps, clean, without int     // of training with appearance, on photos without drift, and without appearance
+	exposure, white, fall float64 // errors allowed, as shares
+	loss, gain            float64 // of PSNR, in dB: against photos without drift, and against no appearance
+}
+
+// TestDrift trains on photos whose exposure, white balance and vignetting are known, and wants them found, in the long
+// form within 2 %, and a model that is as good as that of photos without drift. Photos have the noise of a camera, so
+// that held-out PSNR is what real captures have.
 func TestDrift(t *testing.T) {
+	// Three seeds: errors up to 2.1, 1.4 and 4.2 %, up to 0.2 dB lost, 5.4 dB gained at least.
+	size := driftSize{24, 800, 200, 200, 0.03, 0.02, 0.06, 0.6, 4}
+	if filetest.Long() {
+		size = driftSize{48, 3000, 3000, 500, 0.02, 0.02, 0.02, 0.5, 2}
+	}
 	d := testDevice(t)
-	s := makeDrift(t, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1000})
+	s := makeDrift(t, synth.Options{Images: size.photos, Width: 64, Height: 48, Points: 1000})
 	s.start = s.representable(t, d)
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, v := range slices.Concat(s.train, s.held) {
@@ -215,25 +229,26 @@ func TestDrift(t *testing.T) {
 		}
 	}
 	cfg := recipe.Default()
-	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree, cfg.AppearanceStart = 3000, 0, 0, 50
+	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree, cfg.AppearanceStart = size.clean, 0, 0, 50
 	for _, rate := range cfg.SplatRates() {
 		*rate = 0
 	}
 	cfg.LRSH0 = 0.02
 	clean, _ := s.trainedPSNR(t, d, s.train, cfg)
+	cfg.Iterations = size.steps
 	cfg.Exposure, cfg.WhiteBalance, cfg.Vignetting = true, true, true
 	drifted := s.drifted()
 	with, table := s.trainedPSNR(t, d, drifted, cfg)
 	exposure, white, vignette := s.worst(table)
-	cfg.Iterations, cfg.Exposure, cfg.WhiteBalance, cfg.Vignetting = 500, false, false, false
+	cfg.Iterations, cfg.Exposure, cfg.WhiteBalance, cfg.Vignetting = size.without, false, false, false
 	without, _ := s.trainedPSNR(t, d, drifted, cfg)
 	t.Logf("held-out PSNR %.2f dB of photos without drift; of drifting ones %.2f dB as they are and %.2f dB with "+
 		"appearance; errors at most: exposure %.2f %%, white balance %.2f %%, vignetting %.2f %%", clean, without, with,
 		100*exposure, 100*white, 100*vignette)
-	if !(with > clean-0.5) || !(with > without+2) {
+	if !(with > clean-size.loss) || !(with > without+size.gain) {
 		t.Error("drift costs quality")
 	}
-	if !(max(exposure, white, vignette) < 0.02) {
+	if !(exposure < size.exposure) || !(white < size.white) || !(vignette < size.fall) {
 		t.Error("the drift is not found")
 	}
 }

@@ -44,20 +44,20 @@ func passerConfig(steps int) recipe.Config {
 	return c
 }
 
-// TestPassers wants most of what people in a third of the photos cost to come back. The long form has three seeds, and
-// says what robust training costs where nobody walks.
+// TestPassers wants most of what people in a third of the photos cost to come back. The long form has more steps and
+// three seeds, and says what robust training costs where nobody walks.
 func TestPassers(t *testing.T) {
 	d := testDevice(t)
 	clean, passed := passerScenes(t)
+	steps, seeds := 350, []uint64{42}
+	if filetest.Long() {
+		steps, seeds = 700, []uint64{42, 1, 2}
+	}
 	trained := func(s *driftScene, seed uint64, robust bool) float64 {
-		cfg := passerConfig(700)
+		cfg := passerConfig(steps)
 		cfg.Seed, cfg.Robust = seed, robust
 		psnr, _ := s.trainedPSNR(t, d, s.train, cfg)
 		return psnr
-	}
-	seeds := []uint64{42}
-	if filetest.Long() {
-		seeds = []uint64{42, 1, 2}
 	}
 	for _, seed := range seeds {
 		without, off, on := trained(clean, seed, false), trained(passed, seed, false), trained(passed, seed, true)

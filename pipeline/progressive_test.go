@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -99,6 +100,9 @@ func TestProgressiveSameBytes(t *testing.T) {
 	hash := func(change func(*recipe.Config), o TrainerOptions) string {
 		t.Helper()
 		views, init, scale, cfg := shrunkScene(t)
+		if !filetest.Long() {
+			cfg.Iterations, cfg.ResolutionSchedule = 18, 6
+		}
 		change(&cfg)
 		tr, err := trainWith(d, views, init, scale, cfg, o)
 		if err != nil {

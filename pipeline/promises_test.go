@@ -18,11 +18,14 @@ import (
 	"vksplat/vk"
 )
 
+// goldenOnce keeps the golden vectors, which take longer to read than some runs take. Nothing of them is changed.
+var goldenOnce = sync.OnceValues(func() (*ref.Golden, error) { return ref.LoadGolden("testdata/golden") })
+
 // promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of
 // the golden training run.
 func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config) {
 	t.Helper()
-	g, err := ref.LoadGolden("testdata/golden")
+	g, err := goldenOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +43,14 @@ func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Con
 	cfg.Iterations, cfg.SHInterval = 60, 20
 	cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 5, 50, 10, 25
 	return views, splatsOf(c.Init), c.SceneScale, cfg
+}
+
+// shortened makes a run of two refinements and a reset, with steps after each. In the short form they are close
+// together.
+func shortened(c *recipe.Config) {
+	if c.Iterations = 28; !filetest.Long() {
+		c.Iterations, c.RefineEvery, c.ResetEvery = 15, 6, 10
+	}
 }
 
 // modelHash is a hash of every parameter.
@@ -102,7 +113,7 @@ func testSameBytes(t *testing.T, precision string) {
 		t.Helper()
 		return trainHashWith(t, d, func(c *recipe.Config) {
 			if c.Precision = precision; !filetest.Long() {
-				c.Iterations = 28 // two refinements and a reset
+				shortened(c)
 			}
 		}, o)
 	}

@@ -213,7 +213,7 @@ type teamRun struct {
 func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Config),
 	way func(r teamRun, t *testing.T), depths bool) {
 	views, init, _, cfg := promiseScene(t)
-	cfg.Iterations = 28 // two refinements and a reset
+	shortened(&cfg)
 	change(&cfg)
 	r := teamRun{devices: devices, cfg: cfg}
 	if depths {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
@@ -69,6 +70,9 @@ func TestTeamAppearance(t *testing.T) {
 // one of which cannot be decoded, so that two devices have the same one now and then.
 func TestTeamAppearanceBytes(t *testing.T) {
 	views, init, scale, cfg := partialScene(t)
+	if !filetest.Long() {
+		cfg.Iterations = 18
+	}
 	cams, photos := splitViews(views)
 	bad := withoutPhoto{photos, 2}
 	dir := t.TempDir()

@@ -21,6 +21,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/run/capture/capturetest"
 	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
@@ -33,14 +34,20 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"vksplat": main})
 }
 
-// passedOn are the variables of the test's environment that scripts see.
-var passedOn = []string{"VKSPLAT_VALIDATE", "VKSPLAT_LOADER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
-	"LP_NATIVE_VECTOR_WIDTH", "LD_LIBRARY_PATH"}
+// passedOn are the variables of the test's environment that scripts see. VKSPLAT_VALIDATE is one of the long form: the
+// layer has watched kernels and steps in other tests, and each of the many processes here would start it.
+var passedOn = []string{"VKSPLAT_LOADER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "LP_NATIVE_VECTOR_WIDTH",
+	"LD_LIBRARY_PATH"}
 
 // TestScripts runs testdata/script/*.txtar. Each is a story of commands with
 // their outputs, see the commands below and those of package testscript.
 func TestScripts(t *testing.T) {
 	cache := t.TempDir() // of compiled kernels, for all scripts
+	// Software Vulkan's share of that is the user's, as in other tests: to compile it takes longer than most scripts.
+	machineCode := os.Getenv("MESA_SHADER_CACHE_DIR")
+	if dir, err := os.UserCacheDir(); err == nil && machineCode == "" {
+		machineCode = dir
+	}
 	devices, err := pipeline.ListDevices()
 	hasDevice := err == nil && len(devices) > 0
 	shared, err := filepath.Abs("../../../shared/data")
@@ -53,8 +60,12 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("MESA_SHADER_CACHE_DIR", machineCode)
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("CAPTURES", shared)
+			if filetest.Long() {
+				env.Setenv("VKSPLAT_VALIDATE", os.Getenv("VKSPLAT_VALIDATE"))
+			}
 			for _, name := range passedOn {
 				if v, ok := os.LookupEnv(name); ok {
 					env.Setenv(name, v)
@@ -215,7 +226,7 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 // environment is that of commands which are not run by exec.
 func environment(ts *testscript.TestScript) []string {
 	return append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"),
-		"XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"))
+		"XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "VKSPLAT_VALIDATE="+ts.Getenv("VKSPLAT_VALIDATE"))
 }
 
 // cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE, or one of that

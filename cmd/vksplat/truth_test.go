@@ -151,21 +151,26 @@ func TestScoreIsTheFiles(t *testing.T) {
 		name  string
 		far   bool
 		flags []string
+		long  bool // TestScoreOfFormats has it, too, or one of the others does
 	}{
-		{"default", false, nil},
-		{"begun with a model", false, []string{"--init=ply:FIRST", "--sh-degree-interval=1000", "--iterations=20"}},
-		{"mcmc", false, []string{"--preset=mcmc", "--reset-every=0"}},
-		{"antialiased", false, []string{"--antialiased"}},
-		{"mixed", false, []string{"--precision=mixed"}},
-		{"white", false, []string{"--background=white"}},
-		{"near plane", false, []string{"--near=0.5"}},
-		{"appearance", false, []string{"--exposure", "--white-balance", "--vignetting", "--appearance-start=5"}},
-		{"with floaters", false, []string{"--carve=0"}},
-		{"low degree", false, []string{"--sh-degree-interval=1000"}},
-		{"two devices", false, []string{"--devices=" + device + "," + device}},
-		{"origin", true, nil},
-		{"origin given", true, []string{"--origin=4999000,-4999500.5,5000000"}},
+		{"default", false, nil, false},
+		{"begun with a model", false, []string{"--init=ply:FIRST", "--sh-degree-interval=1000", "--iterations=20"},
+			false},
+		{"mcmc", false, []string{"--preset=mcmc", "--reset-every=0"}, false},
+		{"antialiased", false, []string{"--antialiased"}, true},
+		{"mixed", false, []string{"--precision=mixed"}, false},
+		{"white", false, []string{"--background=white"}, true},
+		{"near plane", false, []string{"--near=0.5"}, true},
+		{"appearance", false, []string{"--exposure", "--white-balance", "--vignetting", "--appearance-start=5"}, false},
+		{"with floaters", false, []string{"--carve=0"}, false},
+		{"low degree", false, []string{"--sh-degree-interval=1000"}, true},
+		{"two devices", false, []string{"--devices=" + device + "," + device}, false},
+		{"origin", true, nil, true},
+		{"origin given", true, []string{"--origin=4999000,-4999500.5,5000000"}, false},
 	} {
+		if c.long && !filetest.Long() {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			capture := capture
 			if c.far {
@@ -224,9 +229,13 @@ var formatBounds = map[string]struct {
 }
 
 // TestScoreOfFormats converts a model to all formats: its scores stay those of the PLY file but for what the format
-// rounds. What a format cannot say of how the model is drawn, convert names, and flags say it.
+// rounds. What a format cannot say of how the model is drawn, convert names, and flags say it. The short form has a
+// capture far from its origin alone.
 func TestScoreOfFormats(t *testing.T) {
-	for _, far := range []bool{false, true} {
+	for _, far := range []bool{true, false} {
+		if !far && !filetest.Long() {
+			continue
+		}
 		capture := truthCapture(t, far)
 		dir := t.TempDir()
 		in := func(name string) string { return filepath.Join(dir, name) }

@@ -350,7 +350,7 @@ func trainings(n, steps int) string {
 	for i := range n {
 		seeds = append(seeds, fmt.Sprint(i))
 	}
-	return fmt.Sprintf("[retry]\nbackoff = \"100ms\"\n[limits]\ncheckpoint_every = \"1s\"\n"+
+	return fmt.Sprintf("[retry]\nbackoff = \"100ms\"\n[limits]\ncheckpoint_every = \"500ms\"\n"+
 		"[[task]]\nkind = \"demo\"\nid = \"made\"\nimages = 6\nsize = [48, 48]\npoints = 200\n"+
 		"[[task]]\nkind = \"train\"\nid = \"model\"\nsource = \"@made\"\nset.iterations = %d\nset.seed = 1\nset.eval = true\n"+
 		"matrix.sh_degree = [%s]\n[[task]]\nkind = \"convert\"\nid = \"web\"\nmodel = \"@model\"\nto = \"spz\"\n",

@@ -17,7 +17,7 @@ import (
 // each attempt went on from the newest checkpoint.
 func TestTeamKilled(t *testing.T) {
 	f := newTeam(t)
-	document := f.write("killed", trainings(3, 1500))
+	document := f.write("killed", trainings(3, 750))
 	want := f.undisturbed(document)
 	one, two := f.worker("one", "any"), f.worker("two", "any")
 	anna := f.pass("--role", "submit", "--name", "anna")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/filetest"
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
 	"vksplat/vk"
@@ -32,21 +33,37 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestKernels runs every case.
-func TestKernels(t *testing.T) { runAll(t, vktest.Device(t)) }
-
-// TestKernelsSmallBindings runs every case that can be on a device that binds 1 MiB at once.
-func TestKernelsSmallBindings(t *testing.T) {
+// TestKernels runs every case on a device that binds 1 MiB at once, if it can be. The others say that they bind more:
+// they have a device with all that there is, as all cases have in the long form.
+func TestKernels(t *testing.T) {
+	whole := vktest.Device(t)
 	limits := filepath.Join(t.TempDir(), "limits.json")
 	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
-	d := vktest.Device(t)
-	if got := d.Info().Limits.MaxStorageBufferRange; got != 1<<20 {
+	small := vktest.Device(t)
+	if got := small.Info().Limits.MaxStorageBufferRange; got != 1<<20 {
 		t.Fatalf("storage range of %d bytes", got)
 	}
-	runAll(t, d)
+	for _, c := range Cases() {
+		t.Run(c.Kernel+"/"+c.Name, func(t *testing.T) {
+			if c.Fits(small) {
+				if err := c.Run(small); err != nil {
+					t.Errorf("with bindings of 1 MiB: %v", err)
+				}
+				if !filetest.Long() {
+					return
+				}
+			}
+			if !c.Fits(whole) {
+				t.Skipf("binds %d bytes, the device %d", c.Bytes, whole.Info().Limits.MaxStorageBufferRange)
+			}
+			if err := c.Run(whole); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // TestKernelsInTurn runs the cases of several workgroups that wait for each other where that is possible on software
@@ -60,19 +77,6 @@ func TestKernelsInTurn(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}
-}
-
-func runAll(t *testing.T, d *vk.Device) {
-	for _, c := range Cases() {
-		t.Run(c.Kernel+"/"+c.Name, func(t *testing.T) {
-			if !c.Fits(d) {
-				t.Skipf("binds %d bytes, the device %d", c.Bytes, d.Info().Limits.MaxStorageBufferRange)
-			}
-			if err := c.Run(d); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }
 
@@ -100,7 +104,11 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestDoctor reads a report. The script doctor of cmd/vksplat reads one, too, in every run.
 func TestDoctor(t *testing.T) {
+	if !filetest.Long() {
+		t.Skip("VKSPLAT_LONG=1 runs every kernel once more, for doctor's report")
+	}
 	var out bytes.Buffer
 	v, err := Doctor(&out, os.Getenv("VKSPLAT_DEVICE"))
 	t.Log("\n" + out.String())
