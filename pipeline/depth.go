@@ -21,7 +21,7 @@ func (v *view) rasterizeDepth(p *shaders.Rasterize) {
 		Params: p.Params, TileOffsets: p.TileOffsets, TileOrder: p.TileOrder, SlotFromIsect: p.SlotFromIsect,
 		SplatFromSlot: p.SplatFromSlot, Projected: p.Projected, Render: p.Render, LastIds: p.LastIds, States: p.States,
 		Touched: p.Touched, TileFromBucket: p.TileFromBucket, DepthKeys: v.depthKeys, Depths: v.depthSums,
-		Push: shaders.RasterizeDepthPush(p.Push), Spec: shaders.RasterizeDepthSpec(p.Spec),
+		Push: shaders.RasterizeDepthPush(p.Push), Spec: shaders.RasterizeDepthSpec(p.Spec), Handed: p.Handed,
 	}, v.indirect(layout.ArgsTiles))
 }
 

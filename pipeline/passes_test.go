@@ -36,11 +36,12 @@ func dispatchesOf(t *testing.T, d *Device,
 	defer tr.Close()
 	r := vk.NewRecorder(d.dev)
 	tr.e.record(r, tr.e.frames[0], recipe.Step)
+	variant := regexp.MustCompile(`_(mixed|handed)$`)
 	kernel, binding := regexp.MustCompile(`^ *\d+ (\w+)`), regexp.MustCompile(`(\w+)=([^(=]*)\(([a-z+]+) \d+\)`)
 	for line := range strings.Lines(r.String()) {
 		p := dispatch{}
 		for _, b := range binding.FindAllStringSubmatch(line, -1) {
-			p.kernel = strings.TrimSuffix(kernel.FindStringSubmatch(line)[1], "_mixed")
+			p.kernel = variant.ReplaceAllString(kernel.FindStringSubmatch(line)[1], "")
 			if strings.Contains(b[3], "read") {
 				p.reads = append(p.reads, b[1], b[2])
 			}

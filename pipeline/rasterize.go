@@ -88,7 +88,8 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup,
-			HandRound: v.raster.handRound, BandAlone: v.parts != nil, BucketSize: v.raster.bucket},
+			BandAlone: v.parts != nil, BucketSize: v.raster.bucket},
+		Handed: v.raster.handRound,
 	}
 	if v.comparesDepths() {
 		v.rasterizeDepth(plain)

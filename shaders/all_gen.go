@@ -53,6 +53,8 @@ var All = []*vk.Kernel{
 	&rasterizeBwdKernel,
 	&rasterizeBwdDepthKernel,
 	&rasterizeDepthKernel,
+	&rasterizeDepthHandedKernel,
+	&rasterizeHandedKernel,
 	&reduceSlotsKernel,
 	&reduceSlotsDepthKernel,
 	&refineClassifyKernel,

@@ -39,10 +39,43 @@ var rasterizeDepthKernel = vk.Kernel{
 		{Name: "WorkgroupSize", ID: 0, Default: 256},
 		{Name: "KEEP_STATES", ID: 1, Default: 0},
 		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
-		{Name: "HAND_ROUND", ID: 3, Default: 0},
-		{Name: "ALL_PATCHES", ID: 4, Default: 0},
-		{Name: "BAND_ALONE", ID: 5, Default: 0},
-		{Name: "BUCKET_SIZE", ID: 6, Default: 64},
+		{Name: "ALL_PATCHES", ID: 3, Default: 0},
+		{Name: "BAND_ALONE", ID: 4, Default: 0},
+		{Name: "BUCKET_SIZE", ID: 5, Default: 64},
+	},
+}
+
+//go:embed spv/rasterize_depth_handed.spv
+var rasterizeDepthHandedSPIRV []byte
+
+var rasterizeDepthHandedKernel = vk.Kernel{
+	Name:        "rasterize_depth_handed",
+	SPIRV:       rasterizeDepthHandedSPIRV,
+	Local:       [3]uint32{256, 1, 1},
+	LocalSpecID: 0,
+	Bindings: []vk.Binding{
+		{Name: "params", Access: vk.Read},
+		{Name: "tile_offsets", Access: vk.Read},
+		{Name: "slot_from_isect", Access: vk.Read},
+		{Name: "splat_from_slot", Access: vk.Read},
+		{Name: "projected", Access: vk.Read},
+		{Name: "render", Access: vk.Write},
+		{Name: "last_ids", Access: vk.Write},
+		{Name: "states", Access: vk.Write},
+		{Name: "touched", Access: vk.Write},
+		{Name: "tile_from_bucket", Access: vk.Write},
+		{Name: "tile_order", Access: vk.Read},
+		{Name: "depth_keys", Access: vk.Read},
+		{Name: "depths", Access: vk.Write},
+	},
+	PushSize: 8,
+	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 256},
+		{Name: "KEEP_STATES", ID: 1, Default: 0},
+		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
+		{Name: "ALL_PATCHES", ID: 3, Default: 0},
+		{Name: "BAND_ALONE", ID: 4, Default: 0},
+		{Name: "BUCKET_SIZE", ID: 5, Default: 64},
 	},
 }
 
@@ -54,6 +87,7 @@ var rasterizeDepthKernel = vk.Kernel{
 //	states touched tile_from_bucket depths
 //
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
+// variant handed: for processors, lanes hand splats round (raster.glsl)
 type RasterizeDepth struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]
 	TileOffsets    vk.Slice[uint32]            // 1, read: [n_tiles + 1]
@@ -68,6 +102,7 @@ type RasterizeDepth struct {
 	TileOrder      vk.Slice[uint32]            // 10, read: [n_tiles]
 	DepthKeys      vk.Slice[uint32]            // 11, read: [N] bits of camera z
 	Depths         vk.Slice[float32]           // 12, write: [P][2] sum of weight / depth, not written; then [isects / BUCKET_SIZE][TILE_PIXELS] the former so far
+	Handed         bool                        // for processors, lanes hand splats round (raster.glsl)
 	Push           RasterizeDepthPush
 	Spec           RasterizeDepthSpec
 }
@@ -90,14 +125,18 @@ type RasterizeDepthSpec struct {
 	WorkgroupSize uint32 // constant_id 0, default 256
 	KeepStates    bool   // constant_id 1
 	SubgroupSize  uint32 // constant_id 2, default 32
-	HandRound     bool   // constant_id 3
-	AllPatches    bool   // constant_id 4
-	BandAlone     bool   // constant_id 5
-	BucketSize    uint32 // constant_id 6, default 64
+	AllPatches    bool   // constant_id 3
+	BandAlone     bool   // constant_id 4
+	BucketSize    uint32 // constant_id 5, default 64
 }
 
 // Kernel returns the compiled kernel.
-func (p *RasterizeDepth) Kernel() *vk.Kernel { return &rasterizeDepthKernel }
+func (p *RasterizeDepth) Kernel() *vk.Kernel {
+	if p.Handed {
+		return &rasterizeDepthHandedKernel
+	}
+	return &rasterizeDepthKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RasterizeDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
@@ -106,7 +145,6 @@ func (p *RasterizeDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		cmp.Or(p.Spec.WorkgroupSize, 256),
 		specBool(p.Spec.KeepStates),
 		cmp.Or(p.Spec.SubgroupSize, 32),
-		specBool(p.Spec.HandRound),
 		specBool(p.Spec.AllPatches),
 		specBool(p.Spec.BandAlone),
 		cmp.Or(p.Spec.BucketSize, 64),

@@ -37,10 +37,41 @@ var rasterizeKernel = vk.Kernel{
 		{Name: "WorkgroupSize", ID: 0, Default: 256},
 		{Name: "KEEP_STATES", ID: 1, Default: 0},
 		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
-		{Name: "HAND_ROUND", ID: 3, Default: 0},
-		{Name: "ALL_PATCHES", ID: 4, Default: 0},
-		{Name: "BAND_ALONE", ID: 5, Default: 0},
-		{Name: "BUCKET_SIZE", ID: 6, Default: 64},
+		{Name: "ALL_PATCHES", ID: 3, Default: 0},
+		{Name: "BAND_ALONE", ID: 4, Default: 0},
+		{Name: "BUCKET_SIZE", ID: 5, Default: 64},
+	},
+}
+
+//go:embed spv/rasterize_handed.spv
+var rasterizeHandedSPIRV []byte
+
+var rasterizeHandedKernel = vk.Kernel{
+	Name:        "rasterize_handed",
+	SPIRV:       rasterizeHandedSPIRV,
+	Local:       [3]uint32{256, 1, 1},
+	LocalSpecID: 0,
+	Bindings: []vk.Binding{
+		{Name: "params", Access: vk.Read},
+		{Name: "tile_offsets", Access: vk.Read},
+		{Name: "slot_from_isect", Access: vk.Read},
+		{Name: "splat_from_slot", Access: vk.Read},
+		{Name: "projected", Access: vk.Read},
+		{Name: "render", Access: vk.Write},
+		{Name: "last_ids", Access: vk.Write},
+		{Name: "states", Access: vk.Write},
+		{Name: "touched", Access: vk.Write},
+		{Name: "tile_from_bucket", Access: vk.Write},
+		{Name: "tile_order", Access: vk.Read},
+	},
+	PushSize: 8,
+	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 256},
+		{Name: "KEEP_STATES", ID: 1, Default: 0},
+		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
+		{Name: "ALL_PATCHES", ID: 3, Default: 0},
+		{Name: "BAND_ALONE", ID: 4, Default: 0},
+		{Name: "BUCKET_SIZE", ID: 5, Default: 64},
 	},
 }
 
@@ -52,6 +83,7 @@ var rasterizeKernel = vk.Kernel{
 //	touched tile_from_bucket
 //
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
+// variant handed: for processors, lanes hand splats round (raster.glsl)
 type Rasterize struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]
 	TileOffsets    vk.Slice[uint32]            // 1, read: [n_tiles + 1]
@@ -64,6 +96,7 @@ type Rasterize struct {
 	Touched        vk.Slice[uint32]            // 8, write: [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
 	TileFromBucket vk.Slice[uint32]            // 9, write: [isects / BUCKET_SIZE + n_tiles]
 	TileOrder      vk.Slice[uint32]            // 10, read: [n_tiles]
+	Handed         bool                        // for processors, lanes hand splats round (raster.glsl)
 	Push           RasterizePush
 	Spec           RasterizeSpec
 }
@@ -86,14 +119,18 @@ type RasterizeSpec struct {
 	WorkgroupSize uint32 // constant_id 0, default 256
 	KeepStates    bool   // constant_id 1
 	SubgroupSize  uint32 // constant_id 2, default 32
-	HandRound     bool   // constant_id 3
-	AllPatches    bool   // constant_id 4
-	BandAlone     bool   // constant_id 5
-	BucketSize    uint32 // constant_id 6, default 64
+	AllPatches    bool   // constant_id 3
+	BandAlone     bool   // constant_id 4
+	BucketSize    uint32 // constant_id 5, default 64
 }
 
 // Kernel returns the compiled kernel.
-func (p *Rasterize) Kernel() *vk.Kernel { return &rasterizeKernel }
+func (p *Rasterize) Kernel() *vk.Kernel {
+	if p.Handed {
+		return &rasterizeHandedKernel
+	}
+	return &rasterizeKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
@@ -102,7 +139,6 @@ func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		cmp.Or(p.Spec.WorkgroupSize, 256),
 		specBool(p.Spec.KeepStates),
 		cmp.Or(p.Spec.SubgroupSize, 32),
-		specBool(p.Spec.HandRound),
 		specBool(p.Spec.AllPatches),
 		specBool(p.Spec.BandAlone),
 		cmp.Or(p.Spec.BucketSize, 64),

@@ -12,7 +12,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 
+	"vksplat/shaders"
 	"vksplat/vk"
 )
 
@@ -52,6 +54,13 @@ func compareNames(a, b string) int {
 		return 1
 	}
 	return 0
+}
+
+// kernels are those that have cases of their own. Variants for processors run in those of their kernel: see rasterCase.
+func kernels() []*vk.Kernel {
+	return slices.DeleteFunc(slices.Clone(shaders.All), func(k *vk.Kernel) bool {
+		return strings.HasSuffix(k.Name, "_handed")
+	})
 }
 
 // Fits reports whether the device can bind what c binds.

@@ -109,6 +109,7 @@ func (d *deep) run() error {
 		SplatFromSlot: in.SplatFromSlot, Projected: in.Projected, Render: in.Render, LastIds: in.LastIds,
 		States: in.States, Touched: in.Touched, TileFromBucket: in.TileFromBucket, DepthKeys: keys,
 		Depths: d.depths.Slice, Push: shaders.RasterizeDepthPush(in.Push), Spec: shaders.RasterizeDepthSpec(in.Spec),
+		Handed: in.Handed,
 	}, vk.Groups(d.v.Grid().Tiles()+3))
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
 	d.vSlots, d.vBeside = output[layout.ProjectedGrad](l, "v_slots", n), output[[3]float32](l, "v_beside_slots", n)

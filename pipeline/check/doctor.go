@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
-	"vksplat/shaders"
 	"vksplat/vk"
 )
 
@@ -135,7 +134,7 @@ func examine(p *printer, in *vk.Instance, device string, v *Verdict) error {
 	v.Name, v.Driver, v.CPU = info.Name, info.Driver, info.Type == vk.CPU
 	var failed []string
 	start, table := time.Now(), Cases()
-	for _, k := range shaders.All {
+	for _, k := range kernels() {
 		v.Kernels++
 		if p.kernel(d, k.Name, table) {
 			v.Right++
@@ -146,7 +145,7 @@ func examine(p *printer, in *vk.Instance, device string, v *Verdict) error {
 			return errors.Join(fmt.Errorf("run kernels: %w in %s", vk.ErrDeviceLost, k.Name), d.Close())
 		}
 	}
-	p.f("%d kernels, %d failed, %.1f s\n", len(shaders.All), len(failed), time.Since(start).Seconds())
+	p.f("%d kernels, %d failed, %.1f s\n", v.Kernels, len(failed), time.Since(start).Seconds())
 	if len(failed) > 0 {
 		err = fmt.Errorf("run kernels: %w on %s: %s", ErrKernels, info.Name, strings.Join(failed, ", "))
 	}

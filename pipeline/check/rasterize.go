@@ -165,7 +165,8 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		TileFromBucket: out.buckets.Slice,
 		Push:           shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: l.rasterLanes(), SubgroupSize: subgroup, KeepStates: keep,
-			HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize()), AllPatches: l.everyone, BandAlone: l.alone},
+			BucketSize: uint32(l.bucketSize()), AllPatches: l.everyone, BandAlone: l.alone},
+		Handed: l.cpuRaster,
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out

@@ -238,7 +238,7 @@ type PacketHeader struct {
 	Splats uint32 // of the sender's share of the scene
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, look, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, reduce_slots, reduce_slots_depth, scan_tiles.
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, look, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -280,7 +280,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -385,7 +385,7 @@ type TilePairs struct {
 	VisitsBwd uint32
 }
 
-// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
