@@ -18,7 +18,7 @@ layout(local_size_x_id = 0, local_size_x = 256) in;
 // False for pictures alone: nothing is kept for a backward pass.
 layout(constant_id = 1) const bool KEEP_STATES = false;
 layout(constant_id = 2) const uint SUBGROUP_SIZE = 32u;
-// Not a specialization constant: NVIDIA's compiler makes the kernel 4 to 9 % faster if it sees no shuffles (driver 580).
+// Not a specialization constant: NVIDIA's compiler makes the kernel 4 to 9 % faster if it sees no shuffles (580.159).
 #ifdef HANDED
 const bool HAND_ROUND = true;
 #else
