@@ -93,6 +93,8 @@ void main() {
     ivec2 place[RISE];
     uint at[RISE];
     vec3 x[RISE], y[RISE], g[RISE];     // rendering, photo, gradient
+    float g_alpha[RISE];
+    float alpha_scale = params[0].alpha_loss / float(n_pixels);
     [[unroll]] for (int o = 0; o < RISE; o++) {
         ivec2 p = corner + ivec2(run_column(lid % TILE), lid / TILE * RISE + o);
         inside[o] = p.x < int(v.width) && p.y < int(v.height);
@@ -103,6 +105,7 @@ void main() {
         g[o] = vec3(0.0);
         x[o] = render[at[o]].rgb;
         y[o] = target_color(place[o], at[o], v.background);
+        g_alpha[o] = ALPHA ? alpha_scale * sign(1.0 - render[at[o]].w - target_alpha(place[o], at[o])) : 0.0;
     }
     float lambda = params[0].ssim_lambda, huber = params[0].huber;
     float l1_scale = (1.0 - lambda) / (3.0 * float(n_pixels));
@@ -130,10 +133,6 @@ void main() {
         }
     }
     [[unroll]] for (int o = 0; o < RISE; o++) {
-        float g_alpha = 0.0;
-        if (ALPHA)
-            g_alpha = params[0].alpha_loss / float(n_pixels) *
-                sign(1.0 - render[at[o]].w - target_alpha(place[o], at[o]));
-        if (inside[o]) v_render[at[o]] = pixel[o] ? vec4(g[o], g_alpha) : vec4(0.0);
+        if (inside[o]) v_render[at[o]] = pixel[o] ? vec4(g[o], g_alpha[o]) : vec4(0.0);
     }
 }
