@@ -32,7 +32,7 @@ var ErrRuns = errors.New("a job of this name runs")
 func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, plan *spec.Plan,
 	s flow.Settings) (id string, running bool, err error) {
 	id = flow.JobID(f.Owner, job.Name)
-	d, err := flow.Put(ctx, roots, job)
+	d, err := flow.Put(ctx, roots, job, f.Owner)
 	if err != nil {
 		return id, false, err
 	}

@@ -36,18 +36,49 @@ func IsSubmitted(root store.Root, folder string) bool {
 	})
 }
 
-// Put puts a job's document into the store.
-func Put(ctx context.Context, roots store.Roots, j *spec.Job) (Document, error) {
+// Put puts a job's document into the store, for a job of this owner.
+func Put(ctx context.Context, roots store.Roots, j *spec.Job, owner string) (Document, error) {
 	d := DocumentOf(j)
 	root, err := roots.Open(d.Root)
 	if err != nil {
 		return d, err
 	}
-	err = root.Attend(ctx, func(error) {}).Put(d.Key, func(w io.Writer) error {
+	root = root.Attend(ctx, func(error) {})
+	if err := own(root, j.Name, owner, true); err != nil {
+		return d, err
+	}
+	err = root.Put(d.Key, func(w io.Writer) error {
 		_, err := w.Write(j.Canonical())
 		return err
 	})
 	return d, store.Explain("put job", d.Key, err)
+}
+
+// own reports whether the results in a job's folder are of this owner's job, or of nobody's; then with `take` they
+// become the owner's. Jobs of two owners may have one name, and would replace each other's results.
+func own(root store.Root, folder, owner string, take bool) error {
+	key := path.Join(folder, local.Folder, "owner")
+	f, err := root.Open(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !take {
+			return nil
+		}
+		return store.Explain("put job", key, root.Put(key, func(w io.Writer) error {
+			_, err := io.WriteString(w, owner)
+			return err
+		}))
+	} else if err != nil {
+		return store.Explain("read job", key, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return store.Explain("read job", key, err)
+	}
+	if string(data) == owner {
+		return nil
+	}
+	return &fault.Error{Op: "submit job", Path: folder, Err: fmt.Errorf("its folder holds results of %q, not of %q",
+		data, owner), Hint: "give the job another name", Kind: fault.ErrData}
 }
 
 // Planned is a document that was read.

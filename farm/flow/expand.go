@@ -72,7 +72,18 @@ func alive(ctx context.Context) (end func()) {
 // outline plans a document and cuts its tasks into chunks.
 func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
 	defer alive(ctx)()
+	return e.outlineOf(ctx, d, OwnerOf(activity.GetInfo(ctx).WorkflowExecution.ID))
+}
+
+func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Outline, error) {
 	p, err := e.read(ctx, d)
+	if err != nil {
+		return nil, told(err)
+	}
+	root, err := e.Roots.Open(d.Root)
+	if err == nil {
+		err = own(root.Attend(ctx, func(error) {}), p.Job.Name, owner, false)
+	}
 	if err != nil {
 		return nil, told(err)
 	}

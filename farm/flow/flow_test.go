@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -209,7 +210,7 @@ func TestChunks(t *testing.T) {
 		b.String()+"[[task]]\nkind = \"eval\"\nid = \"table\"\nmodels = [\"@m\"]\n[[task]]\nkind = \"demo\"\n"+
 			"id = \"last\"\nneeds = [\"d\"]\n")
 	r.env.SetTestTimeout(3 * time.Minute)
-	o, err := r.e.outline(t.Context(), r.document)
+	o, err := r.e.outlineOf(t.Context(), r.document, owner)
 	if err != nil || len(o.Chunks) != 3 {
 		t.Fatalf("%v, %+v", err, o)
 	}
@@ -418,6 +419,26 @@ func TestFirstFrames(t *testing.T) {
 	}
 	if s, err = r.run(Settings{}); err != nil || s.Done != 2 {
 		t.Errorf("%v, %+v", err, s)
+	}
+}
+
+// TestOwners refuses a job of somebody else's name, at the submitter's and at the server, and touches nothing.
+func TestOwners(t *testing.T) {
+	r := newRig(t, chain)
+	if _, err := Put(t.Context(), r.e.Roots, r.job, "ben"); !errors.Is(err, fault.ErrData) {
+		t.Errorf("ben put a job into anna's results: %v", err)
+	}
+	if _, err := Put(t.Context(), r.e.Roots, r.job, owner); err != nil {
+		t.Error(err)
+	}
+	if err := r.root.Put("j/@run/owner", func(w io.Writer) error {
+		_, err := io.WriteString(w, "ben")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := r.run(Settings{}); err == nil || s.Done != 0 || !strings.Contains(err.Error(), `holds results of "ben"`) {
+		t.Errorf("anna's job ran over ben's results: %v, %+v", err, s)
 	}
 }
 

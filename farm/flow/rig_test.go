@@ -64,7 +64,7 @@ func newRig(t *testing.T, doc string) *rig {
 	if r.root, err = roots.Open("outputs"); err != nil {
 		t.Fatal(err)
 	}
-	if r.document, err = Put(t.Context(), roots, r.job); err != nil {
+	if r.document, err = Put(t.Context(), roots, r.job, owner); err != nil {
 		t.Fatal(err)
 	}
 	r.e = &Expander{Roots: roots}

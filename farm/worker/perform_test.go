@@ -54,7 +54,7 @@ func newBench(t *testing.T) *bench {
 		roots[name] = store.Options{URL: dir}
 	}
 	job, plan := spectest.Job(t, document)
-	d, err := flow.Put(t.Context(), roots, job)
+	d, err := flow.Put(t.Context(), roots, job, "anna")
 	if err != nil {
 		t.Fatal(err)
 	}

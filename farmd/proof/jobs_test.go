@@ -57,7 +57,7 @@ func submit(ctx context.Context, t *testing.T, c client.Client, roots store.Root
 	error) {
 	t.Helper()
 	job, _ := spectest.Job(t, document)
-	d, err := flow.Put(ctx, roots, job)
+	d, err := flow.Put(ctx, roots, job, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
