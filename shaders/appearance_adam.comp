@@ -3,7 +3,9 @@
 #extension GL_GOOGLE_include_directive : require
 // appearance_adam sums the gradients of the photo's exposure, white balance and vignetting over the tiles in a fixed
 // order, adds the penalty of vignetting, and steps Adam. A photo is trained on once an epoch, so each counts its own
-// steps. A learning rate below 0 says that another device steps the photo, or nobody yet.
+// steps. Vignetting is its camera's, which the photos step one after another: a step's size is by the second moment of
+// all of them, so that together they go down the mean gradient. With one of its own each photo would count alike,
+// however little it has to say. A learning rate below 0 says that another device steps the photo, or nobody yet.
 //   reads params counters correction v_correction; reads and writes appearances
 // One workgroup.
 #include "appearance.glsl"
@@ -19,6 +21,7 @@ layout(binding = 4, scalar) buffer Appearances { Appearance appearances[]; };   
 
 shared float s_v[28];           // as in v_correction, of all tiles
 shared float s_bias[2];         // Adam's bias corrections
+shared float s_was;             // the second one before the step
 
 // gradient returns dL/d(number k).
 float gradient(uint k) {
@@ -51,7 +54,8 @@ void main() {
     if (lid == 0u) {
         // 1 - beta^t from 1 - beta^(t-1): no power, and exact where t is small.
         s_bias[0] = beta1 * appearances[id].bias1 + (1.0 - beta1);
-        s_bias[1] = beta2 * appearances[id].bias2 + (1.0 - beta2);
+        s_was = appearances[id].bias2;
+        s_bias[1] = beta2 * s_was + (1.0 - beta2);
         appearances[id].bias1 = s_bias[0];
         appearances[id].bias2 = s_bias[1];
     }
@@ -65,8 +69,13 @@ void main() {
         g += params[0].vignetting_reg * 2.0 / 3.0 * correction[0].own[lid];
     float m = beta1 * appearances[id].m[lid] + (1.0 - beta1) * g;
     float v = beta2 * appearances[id].v[lid] + (1.0 - beta2) * (g * g);
+    float second = v / s_bias[1];
+    if (lid >= VIGNETTING) {
+        float others = correction[0].seconds[lid - VIGNETTING] - appearances[id].v[lid];
+        second = (others + v) / (correction[0].seconds[SECONDS - 1u] - s_was + s_bias[1]);
+    }
     appearances[id].m[lid] = m;
     appearances[id].v[lid] = v;
     float rate = lid < VIGNETTING ? params[0].lr_appearance : params[0].lr_vignetting;
-    appearances[id].own[lid] -= rate * (m / s_bias[0]) / (sqrt(v / s_bias[1]) + ADAM_EPS);
+    appearances[id].own[lid] -= rate * (m / s_bias[0]) / (sqrt(second) + ADAM_EPS);
 }

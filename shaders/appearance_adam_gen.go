@@ -30,7 +30,9 @@ var appearanceAdamKernel = vk.Kernel{
 //
 // appearance_adam sums the gradients of the photo's exposure, white balance and vignetting over the tiles in a fixed
 // order, adds the penalty of vignetting, and steps Adam. A photo is trained on once an epoch, so each counts its own
-// steps. A learning rate below 0 says that another device steps the photo, or nobody yet.
+// steps. Vignetting is its camera's, which the photos step one after another: a step's size is by the second moment of
+// all of them, so that together they go down the mean gradient. With one of its own each photo would count alike,
+// however little it has to say. A learning rate below 0 says that another device steps the photo, or nobody yet.
 //
 //	reads params counters correction v_correction; reads and writes appearances
 //

@@ -5,7 +5,7 @@
 // find_appearance finds what the step's photo has of exposure, white balance and vignetting. A colour that all photos
 // share belongs to the scene: exposure and white balance are the photo's own less the mean over all photos, so that
 // their mean is zero after every step of the optimiser. Vignetting belongs to a camera: it is the sum of what the
-// camera's photos have learnt of it.
+// camera's photos have learnt of it, in steps that its second moments over all of them scale.
 //   reads params appearances; writes correction
 // One workgroup.
 #include "appearance.glsl"
@@ -20,26 +20,33 @@ layout(push_constant, scalar) uniform Push { uint n_views; };
 
 shared float s_found[APPEARANCE_NUMBERS];
 
+// What is summed of photo i: its numbers, vignetting's second moments, their bias.
+float number_of(uint i, uint k) {
+    if (k < APPEARANCE_NUMBERS) return appearances[i].own[k];
+    k -= APPEARANCE_NUMBERS;
+    return k + 1u < SECONDS ? appearances[i].v[VIGNETTING + k] : k + 1u == SECONDS ? appearances[i].bias2 : 0.0;
+}
+
 void main() {
     uint lid = gl_LocalInvocationID.x;
     uint id = params[0].view_id;
     float camera = appearances[id].camera;
     // Twelve numbers at a time: Intel's registers have no room for all.
-    [[unroll]] for (uint half_id = 0u; half_id < 2u; half_id++) {
+    for (uint part = 0u; part < (params[0].vignetting != 0u ? 4u : 2u); part++) {
         vec4 x[3] = vec4[](vec4(0.0), vec4(0.0), vec4(0.0));
         for (uint i = lid; i < n_views; i += 256u) {
             bool same = appearances[i].camera == camera;
-            [[unroll]] for (uint n = 0u; n < 12u; n++) {
-                uint k = 12u * half_id + n;
-                if (k < VIGNETTING || same) x[n / 4u][n % 4u] += appearances[i].own[k];
-            }
+            [[unroll]] for (uint n = 0u; n < 12u; n++)
+                if (12u * part + n < VIGNETTING || same) x[n / 4u][n % 4u] += number_of(i, 12u * part + n);
         }
         sum_lanes(x);
-        uint k = 12u * half_id + lid;
-        if (lid < 12u) {
-            float total = s_sum[256u * (lid / 4u)][lid % 4u];
+        uint k = 12u * part + lid;
+        float total = lid < 12u ? s_sum[256u * (lid / 4u)][lid % 4u] : 0.0;
+        if (lid < 12u && k < APPEARANCE_NUMBERS) {
             s_found[k] = k < VIGNETTING ? appearances[id].own[k] - total / float(n_views) : total;
             correction[0].own[k] = s_found[k];
+        } else if (lid < 12u && k < APPEARANCE_NUMBERS + SECONDS) {
+            correction[0].seconds[k - APPEARANCE_NUMBERS] = total;
         }
     }
     barrier();

@@ -31,7 +31,7 @@ var findAppearanceKernel = vk.Kernel{
 // find_appearance finds what the step's photo has of exposure, white balance and vignetting. A colour that all photos
 // share belongs to the scene: exposure and white balance are the photo's own less the mean over all photos, so that
 // their mean is zero after every step of the optimiser. Vignetting belongs to a camera: it is the sum of what the
-// camera's photos have learnt of it.
+// camera's photos have learnt of it, in steps that its second moments over all of them scale.
 //
 //	reads params appearances; writes correction
 //

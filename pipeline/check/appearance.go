@@ -96,6 +96,7 @@ func (t *trial) looks(width, height, n int) *looks {
 			// Second moments of at least 0.5 make the step a smooth function of the gradient.
 			x.M[k], x.V[k] = float32(t.NormFloat64()), float32(0.5+t.Float64())
 		}
+		x.Bias2 = float32(t.Float64())
 	}
 	for range width * height {
 		var c, g [4]float32
@@ -260,7 +261,7 @@ func (l *looks) checkAdam(step int, failed uint32) error {
 	}
 	a, own, m, v := l.appearance(), numbers64(&x.Own), numbers64(&x.M), numbers64(&x.V)
 	_, grad := ref.ApplyAppearanceBwd(pixels64(l.render), pixels64(l.vSeen), a, l.camera)
-	ref.AppearanceAdam(own, m, v, a, &grad, l.camera, l.rates, float64(l.reg), l.adam, step)
+	ref.AppearanceAdam(own, m, v, a, &grad, l.camera, l.rates, float64(l.reg), l.adam, step, l.others())
 	got := l.after[l.id]
 	if step == 1 {
 		// Adam's first step has the gradient's sign, which rounding decides where the gradient is next to 0.
@@ -278,6 +279,22 @@ func (l *looks) checkAdam(step int, failed uint32) error {
 		closeTo("appearances.bias2", []float32{got.Bias2}, []float64{1 - math.Pow(l.adam.Beta2, float64(step))}, 0,
 			1e-4),
 	)
+}
+
+// others sums what the other photos of the photo's camera have.
+func (l *looks) others() *ref.Seconds[float64] {
+	s := &ref.Seconds[float64]{}
+	for i := range l.table {
+		x := &l.table[i]
+		if i == l.id || x.Camera != l.table[l.id].Camera {
+			continue
+		}
+		s.Bias += float64(x.Bias2)
+		for k := range x.V {
+			s.V[k] += float64(x.V[k])
+		}
+	}
+	return s
 }
 
 // checkStill trains a photo that has nothing to learn.

@@ -229,11 +229,18 @@ func VignettingPenalty[T Real](a *Appearance[T], reg T) (value T, grad Appearanc
 // AppearanceRates are the learning rates of exposure and white balance, and of vignetting.
 type AppearanceRates struct{ Photo, Vignetting float64 }
 
+// Seconds are sums over the other photos of a camera: second moments of what they learnt of vignetting, and Adam's bias
+// corrections of these, 1 - beta2^t.
+type Seconds[T Real] struct {
+	V    Appearance[T]
+	Bias T
+}
+
 // AppearanceAdam steps what a photo has learnt, own, where a is its appearance, with the gradient of the loss and the
 // penalty; step counts from 1 how often the photo was trained on. Exposure is always learnt, the others where
-// c has them.
+// c has them. Steps of vignetting are by the second moment over all photos of the camera.
 func AppearanceAdam[T Real](own, m, v, a, vA *Appearance[T], c Camera, rates AppearanceRates, reg T, adam AdamConfig,
-	step int) {
+	step int, others *Seconds[T]) {
 	g := Appearance[T]{}
 	if c.Vignetting {
 		_, g = VignettingPenalty(a, reg)
@@ -252,7 +259,16 @@ func AppearanceAdam[T Real](own, m, v, a, vA *Appearance[T], c Camera, rates App
 	} {
 		if part.on {
 			i, j := part.from, part.to
+			before := *own
 			Adam(own[i:j], m[i:j], v[i:j], g[i:j], part.rate, adam, step)
+			if i < vignetting {
+				continue
+			}
+			bias1, bias2 := 1-math.Pow(adam.Beta1, float64(step)), T(1-math.Pow(adam.Beta2, float64(step)))
+			for k := i; k < j; k++ {
+				second := (others.V[k] + v[k]) / (others.Bias + bias2)
+				own[k] = before[k] - T(part.rate)*m[k]/T(bias1)/(T(math.Sqrt(float64(second)))+T(adam.Eps))
+			}
 		}
 	}
 }

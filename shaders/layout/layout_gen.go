@@ -53,6 +53,8 @@ const (
 	AppearanceNumbers = 24
 	WhiteBalance      = 1
 	Vignetting        = 9
+	// A camera's second moments of vignetting and their bias correction
+	Seconds = 16
 
 	// Bins of an ErrorHistory, equally wide in the root of the error; and one pixel of so many by so many is counted in a
 	// step.
@@ -203,13 +205,15 @@ type Appearance struct {
 	Camera float32     // a whole number: photos of one camera share their vignetting
 }
 
-// Correction is GLSL's Correction, 136 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, find_appearance.
+// Correction is GLSL's Correction, 200 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, find_appearance.
 //
 // What is done to the picture of a step.
 type Correction struct {
 	Own    [24]float32 // as in Appearance, of mean zero over all photos, and of the whole camera
 	Gain   float32     // 2^exposure
 	Colour [9]float32  // of white balance: on (r, g, b), column by column
+	// Sums over the camera's photos: vignetting's second moments, and their bias2.
+	Seconds [16]float32
 }
 
 // ErrorHistory is GLSL's ErrorHistory, 4100 bytes; in find_outliers, track_errors.
@@ -423,10 +427,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.Bias1)-288]
 	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.Bias2)-292]
 	_ = [1]struct{}{}[unsafe.Offsetof(Appearance{}.Camera)-296]
-	_ = [1]struct{}{}[unsafe.Sizeof(Correction{})-136]
+	_ = [1]struct{}{}[unsafe.Sizeof(Correction{})-200]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Own)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Gain)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Colour)-100]
+	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Seconds)-136]
 	_ = [1]struct{}{}[unsafe.Sizeof(ErrorHistory{})-4100]
 	_ = [1]struct{}{}[unsafe.Offsetof(ErrorHistory{}.Bins)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(ErrorHistory{}.Threshold)-4096]

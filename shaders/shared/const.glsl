@@ -53,6 +53,8 @@ const uint PHOTO_PACKED = 2u;   // RGB8, three bytes a pixel: it is opaque
 const uint APPEARANCE_NUMBERS = 24u;
 const uint WHITE_BALANCE = 1u;
 const uint VIGNETTING = 9u;
+// A camera's second moments of vignetting and their bias correction
+const uint SECONDS = 16u;
 
 // Bins of an ErrorHistory, equally wide in the root of the error; and one pixel of so many by so many is counted in a
 // step.

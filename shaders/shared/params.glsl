@@ -43,6 +43,8 @@ struct Correction {
     float own[APPEARANCE_NUMBERS];  // as in Appearance, of mean zero over all photos, and of the whole camera
     float gain;                     // 2^exposure
     float colour[9];                // of white balance: on (r, g, b), column by column
+    // Sums over the camera's photos: vignetting's second moments, and their bias2.
+    float seconds[SECONDS];
 };
 
 // How far pictures are from their photos: a histogram of the mean absolute difference of a pixel's channels, in which
