@@ -21,14 +21,20 @@ func backup(data, to string) error {
 	if _, err := registry.Open(data); err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // with keys in it
+	if _, err := os.Lstat(to); err == nil {
+		return &fault.Error{Op: "write backup", Path: to, Err: fs.ErrExist, Kind: fault.ErrUsage,
+			Hint: "name a file that is not there yet"}
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(to), ".backup-") // for nobody else: keys are in it
 	if err != nil {
 		return &fault.Error{Op: "write backup", Path: to, Err: fault.TrimPath(err), Kind: fault.ErrTryAgain}
 	}
-	w := tar.NewWriter(out)
-	err = writeBackup(w, data, to)
-	if err := errors.Join(err, w.Close(), out.Sync(), out.Close()); err != nil {
-		_ = os.Remove(to)
+	defer os.RemoveAll(scratch)
+	whole := filepath.Join(scratch, "backup")
+	if err = writeTar(whole, data, filepath.Join(scratch, "queue")); err == nil {
+		err = os.Rename(whole, to)
+	}
+	if err != nil {
 		return &fault.Error{Op: "write backup", Path: to, Err: err, Kind: fault.ErrTryAgain}
 	}
 	if _, err := os.Stat(filepath.Join(data, queueFile)); errors.Is(err, fs.ErrNotExist) {
@@ -37,11 +43,19 @@ func backup(data, to string) error {
 	return nil
 }
 
-func writeBackup(w *tar.Writer, data, to string) error {
+// writeTar writes a backup to a new file. The database is copied to snapshot first.
+func writeTar(to, data, snapshot string) error {
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(out)
+	return errors.Join(writeBackup(w, data, snapshot), w.Close(), out.Sync(), out.Close())
+}
+
+func writeBackup(w *tar.Writer, data, snapshot string) error {
 	queue := filepath.Join(data, queueFile)
 	if _, err := os.Stat(queue); err == nil {
-		snapshot := to + ".queue"
-		defer os.Remove(snapshot)
 		if err := withSQLite(queue, "rw", func(db *sql.DB) error {
 			_, err := db.Exec("VACUUM INTO ?", snapshot)
 			return err

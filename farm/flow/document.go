@@ -136,7 +136,11 @@ func (s *Documents) read(ctx context.Context, d Document) (*Planned, error) {
 		return nil, wrong(errors.New("no document of a job is kept there"))
 	}
 	f, err := root.Attend(ctx, func(error) {}).Open(d.Key)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && !store.HasAny(root) {
+		return nil, &fault.Error{Op: "read job", Path: d.Key, Kind: fault.ErrSetup,
+			Err:  fmt.Errorf("nothing is below the root %s, %s", d.Root, root),
+			Hint: "mount the share with the results, or correct the root"}
+	} else if errors.Is(err, fs.ErrNotExist) {
 		return nil, wrong(err)
 	} else if err != nil {
 		return nil, store.Explain("read job", d.Key, err)

@@ -61,6 +61,17 @@ type Root interface {
 	String() string
 }
 
+// HasAny says whether anything is below a root, a bucket whatever it holds. Where nothing is in a folder, a share may
+// not be mounted.
+func HasAny(root Root) bool {
+	f, is := root.(*folder)
+	if !is {
+		return true
+	}
+	list, err := fs.ReadDir(f.root.FS(), ".")
+	return err == nil && len(list) > 0
+}
+
 // Entry is a file, or with Folder a folder.
 type Entry struct {
 	Key      string

@@ -450,3 +450,21 @@ func TestHalfInputsGo(t *testing.T) {
 		}
 	}
 }
+
+// TestHasAny tells a folder in which a share may not be mounted from one with anything.
+func TestHasAny(t *testing.T) {
+	dir := t.TempDir()
+	root, err := Roots{"r": {URL: dir}}.Open("r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if HasAny(root) {
+		t.Error("an empty folder has something")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "a"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if !HasAny(root.Attend(t.Context(), func(error) {})) {
+		t.Error("a folder with something has nothing")
+	}
+}

@@ -108,6 +108,12 @@ func (r *runner) onDevice() []string {
 	return []string{"--device=" + r.Device}
 }
 
+// An input that is not there is the job's fault where others are, else the machine's: nothing may be mounted.
+var (
+	ErrNoInput    = errors.New("it is not")
+	errNotMounted = errors.New("it is not, as nothing is,")
+)
+
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
 	var release func()
@@ -128,8 +134,12 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
+		what := errNotMounted
+		if store.HasAny(r.inputs) {
+			what = ErrNoInput
+		}
 		return "", &fault.Error{Op: "fetch input", Path: where,
-			Err:  fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs),
+			Err:  fmt.Errorf("%w below the root %s, %s", what, r.Job.Store.Inputs, r.inputs),
 			Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
 	case errors.Is(err, fs.ErrNotExist):
 		return "", notDone(where)

@@ -247,7 +247,9 @@ func (a *attempt) end(err error) error {
 		if tally.Refused++; tally.Refused >= mostRefused {
 			return a.final(err)
 		}
-		a.rests()
+		if !errors.Is(err, task.ErrNoInput) { // that is the job's fault: tasks of others go on here
+			a.rests()
+		}
 		return a.again(err, awayPause)
 	case task.IsAway(err):
 		a.rests()

@@ -104,24 +104,28 @@ func TestEnds(t *testing.T) {
 		want   Tally
 		final  bool
 		pause  time.Duration
+		goesOn bool // the place takes other tasks
 	}{
-		{"crashed", &task.ChildError{Command: "train", Code: 139}, Tally{}, Tally{Failed: 1}, false, 7 * time.Second},
+		{"crashed", &task.ChildError{Command: "train", Code: 139}, Tally{}, Tally{Failed: 1}, false, 7 * time.Second,
+			false},
 		{"crashed again", &task.ChildError{Command: "train", Code: 139}, Tally{Failed: 1}, Tally{Failed: 2}, false,
-			14 * time.Second},
+			14 * time.Second, false},
 		{"crashed too often", &task.ChildError{Command: "train", Code: 139}, Tally{Failed: 2}, Tally{Failed: 3}, true,
-			0},
+			0, true},
 		{"wrong data", &task.ChildError{Command: "train", Code: fault.ExitData, Said: "bad photo"}, Tally{}, Tally{},
-			true, 0},
+			true, 0, true},
 		{"lost device", &task.ChildError{Command: "train", Code: 75, Causes: []error{fault.ErrDeviceLost}},
 			Tally{Failed: 2},
-			Tally{Failed: 2}, false, 7 * time.Second},
-		{"full disk", away, Tally{Failed: 2}, Tally{Failed: 2}, false, awayPause},
+			Tally{Failed: 2}, false, 7 * time.Second, false},
+		{"full disk", away, Tally{Failed: 2}, Tally{Failed: 2}, false, awayPause, false},
 		{"no such root", &fault.Error{Op: "open root", Err: errors.New("unknown"), Kind: store.ErrSetup},
 			Tally{Failed: 2},
-			Tally{Failed: 2, Refused: 1}, false, awayPause},
+			Tally{Failed: 2, Refused: 1}, false, awayPause, false},
 		{"nobody is set up", &fault.Error{Op: "open root", Err: errors.New("unknown"), Kind: store.ErrSetup},
-			Tally{Refused: mostRefused - 1}, Tally{Refused: mostRefused}, true, 0},
-		{"damaged input", fmt.Errorf("read: %w", store.ErrDamaged), Tally{}, Tally{}, true, 0},
+			Tally{Refused: mostRefused - 1}, Tally{Refused: mostRefused}, true, 0, true},
+		{"damaged input", fmt.Errorf("read: %w", store.ErrDamaged), Tally{}, Tally{}, true, 0, true},
+		{"no such input", &fault.Error{Op: "fetch input", Err: task.ErrNoInput, Kind: store.ErrSetup}, Tally{},
+			Tally{Refused: 1}, false, awayPause, true},
 	} {
 		b := newBench(t)
 		b.do = func(context.Context, task.Options) error { return c.err }
@@ -137,7 +141,7 @@ func TestEnds(t *testing.T) {
 		if !strings.Contains(app.Message(), c.err.Error()) {
 			t.Errorf("%s: it says %q", c.name, app.Message())
 		}
-		if rests := time.Until(b.place.slots.rests) > 0; rests == c.final {
+		if rests := time.Until(b.place.slots.rests) > 0; rests == c.goesOn {
 			t.Errorf("%s: the place rests: %v", c.name, rests)
 		}
 	}

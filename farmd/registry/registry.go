@@ -74,10 +74,12 @@ type Record struct {
 	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
-// Exists says whether a folder has been set up by Create.
+// Exists says whether a folder has been set up by Create. One that passes were given from is, whatever else is missing:
+// a new authority would make all of them worthless.
 func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, caFile))
-	return err == nil
+	given, _ := os.ReadDir(filepath.Join(dir, passes)) // none if it cannot be read
+	return err == nil || len(given) > 0
 }
 
 // Create sets a folder up: a new authority, nobody in it.
@@ -116,7 +118,7 @@ func Create(dir string) error {
 // Open reads a folder that Create made.
 func Open(dir string) (*Registry, error) {
 	r, err := open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && !Exists(dir) {
 		return nil, &fault.Error{Op: "open farm", Path: dir, Err: fault.TrimPath(err), Kind: fault.ErrSetup,
 			Hint: "name the folder that vksplat-farmd serve uses, by --data"}
 	}

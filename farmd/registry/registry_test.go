@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vksplat/farm/pass"
+	"vksplat/internal/fault"
 )
 
 func newRegistry(t *testing.T) *Registry {
@@ -184,5 +185,23 @@ func TestRevoke(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(r.dir, caKeyFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the authority's key has mode %v, %v", info.Mode(), err)
+	}
+}
+
+// TestLostAuthority keeps what passes were given from as it is, when the authority's certificate is gone.
+func TestLostAuthority(t *testing.T) {
+	r := newRegistry(t)
+	token := r.mustToken(t, pass.Who{Name: "wall", Role: pass.View})
+	if _, err := r.Join(token, "", newCSR(t, elliptic.P256())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(r.dir, caFile)); err != nil {
+		t.Fatal(err)
+	}
+	if !Exists(r.dir) {
+		t.Error("serve would make a new farm of it")
+	}
+	if _, err := Open(r.dir); err == nil || !strings.Contains(fault.Hint(err), "backup") {
+		t.Errorf("%v, hint: %s", err, fault.Hint(err))
 	}
 }

@@ -199,8 +199,8 @@ var passCosts = map[string]func(w *work) Cost{
 		keys := w.passes * w.tilePasses * w.isects
 		return moved(16*keys, 80*keys)
 	},
-	"tile_offsets":     func(w *work) Cost { return moved(12*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
-	"rasterize":        costRasterize, "rasterize_handed": costRasterize,
+	"tile_offsets": func(w *work) Cost { return moved(12*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
+	"rasterize":    costRasterize, "rasterize_handed": costRasterize,
 	"apply_appearance": func(w *work) Cost { return moved(2*pixelBytes*w.pixels, 60*w.pixels) },
 	"find_outliers":    func(w *work) Cost { return moved((pixelBytes+4+1./8)*w.pixels, 150*w.pixels) },
 	"loss": func(w *work) Cost {
