@@ -112,14 +112,14 @@ func write(dir string, key *ecdsa.PrivateKey, reply *Reply, at farm) error {
 		return err
 	}
 	old := tmp + ".old"
-	defer os.RemoveAll(old)
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := os.Rename(tmp, dir); err != nil {
-		return errors.Join(err, os.Rename(old, dir))
+		_ = os.Rename(old, dir) // if there was one; else it stays where it is
+		return err
 	}
-	return atomicfile.SyncDir(filepath.Dir(dir))
+	return errors.Join(os.RemoveAll(old), atomicfile.SyncDir(filepath.Dir(dir)))
 }
 
 // RenewIfDue extends the certificate where less than a third of its life is left. Connections that exist keep the old
