@@ -140,14 +140,12 @@ func (s *witnessScene) beginThere(known KnownDepths) {
 }
 
 // TestWitness trains on six photos of a scene with few points. Depths of all photos, as of maps, must bring pixels to
-// their depths, and depths of one pixel in twenty of one photo in four must be worth some of the decibel that
-// TestWitnessFigures wants.
+// their depths, and depths of one pixel in twenty of one photo in four must be worth a decibel.
 func TestWitness(t *testing.T) {
 	d := testDevice(t)
-	s := makeWitness(t, synth.Options{Images: 48, Width: 48, Height: 36, Points: 100},
+	s := makeWitness(t, synth.Options{Images: 48, Width: 64, Height: 48, Points: 100},
 		func(i int) bool { return i%8 == 0 })
 	cfg := witnessConfig(400)
-	cfg.Splats = 1500
 	plain, wrong := s.scores(t, d, cfg, nil)
 	cfg.DepthLambda, cfg.DepthLambdaFinal = 3, 1
 	_, wrongMaps := s.scores(t, d, cfg, s.known(1, 1))
@@ -157,8 +155,7 @@ func TestWitness(t *testing.T) {
 	sparsely, _ := s.scores(t, d, cfg, sparse)
 	t.Logf("PSNR %.2f dB, wrong depths %.1f %%; with maps %.1f %%; with few depths %.2f dB", plain, 100*wrong,
 		100*wrongMaps, sparsely)
-	// Three seeds: 10 to 13 % fewer wrong depths, 0.8 to 1.5 dB.
-	if !(wrongMaps < wrong-0.06) || !(sparsely > plain+0.4) {
+	if !(wrongMaps < wrong-0.06) || !(sparsely > plain+0.7) {
 		t.Error("depths are worth too little")
 	}
 }
