@@ -76,6 +76,11 @@ func convertTable(o *convert.Options) []optionGroup {
 			fmt.Sprintf("write `N` levels of detail, each half of the one before; OUT is "+
 				"DIR/lod-meta.json (default 0: %d)",
 				splatfile.StreamedLevels)),
+		text(&o.Place, "georeference",
+			"put 3D Tiles at the `PLACE` LAT,LON,HEIGHT[,HEADING]; in degrees and metres, the heading is that of "+
+				"the model's z, clockwise from north"),
+		truth(&o.Write.PlainTiles, "uncompressed-tiles",
+			"write 3D Tiles without SPZ; CesiumJS draws those with it alone"),
 		overwriteOption(&o.Replace, "an existing OUT"),
 		text(&o.Write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),
 	}}}

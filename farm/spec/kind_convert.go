@@ -11,7 +11,8 @@ var KindConvert = &Kind{
 	About: "convert a model to another format",
 	fields: []field{
 		plain("model", typeInput, "the model").need(),
-		oneOf("to", "format", "ply", "compressed-ply", "splat", "spz", "glb", "sog", streamedSOG, "usd").need().to("to"),
+		oneOf("to", "format", "ply", "compressed-ply", "splat", "spz", "glb", "sog", streamedSOG, tiles3D,
+			"usd").need().to("to"),
 		number("sh_degree", typeInt, 0, 3, "drop spherical harmonics above this degree").to("sh-degree"),
 		number("max_splats", typeInt, 1, 1e10, "keep the most important").to("max-splats"),
 		number("decimate", typeInt, 1, 1e10, "merge splats that look alike until so many are left").to("decimate"),
@@ -31,13 +32,20 @@ var KindConvert = &Kind{
 	},
 }
 
-// streamedSOG is a format of several files, of which one names the others.
-const streamedSOG = "streamed-sog"
+// Formats of several files, of which one names the others.
+const (
+	streamedSOG = "streamed-sog"
+	tiles3D     = "3d-tiles"
+)
 
 // convertedFile is the name of what convert writes: model.spz, or model.compressed.ply of compressed-ply.
 func convertedFile(t *Task) string {
-	if to := t.Flag("to"); to != streamedSOG {
+	switch to := t.Flag("to"); to {
+	case streamedSOG:
+		return "lod-meta.json"
+	case tiles3D:
+		return "tileset.json"
+	default:
 		return "model." + strings.ReplaceAll(to, "-", ".")
 	}
-	return "lod-meta.json"
 }

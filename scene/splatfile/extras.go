@@ -31,12 +31,14 @@ type ownExtras struct {
 	Background  *[3]float32 `json:"background,omitempty"`
 	Near        float64     `json:"near,omitempty"`
 	Exposure    bool        `json:"exposure,omitempty"`
+	SPZAxes     string      `json:"spzAxes,omitempty"` // of SPZ within glTF, where they are not SPZ's own
 }
 
 // extrasOf returns what of a model's making goes there, nil for nothing; antialiased, where the format itself cannot
 // say that.
 func extrasOf(m ply.Meta, antialiased bool) *extras {
-	own := ownExtras{m.Origin, m.Step, m.Seed, antialiased && m.Antialiased, m.Background, m.Near, m.Exposure}
+	own := ownExtras{Origin: m.Origin, Step: m.Step, Seed: m.Seed, Antialiased: antialiased && m.Antialiased,
+		Background: m.Background, Near: m.Near, Exposure: m.Exposure}
 	if own == (ownExtras{}) {
 		return nil
 	}

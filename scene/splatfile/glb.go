@@ -107,9 +107,10 @@ type (
 		Extensions    *gltfSplatsSPZ `json:"extensions,omitempty"`
 	}
 	gltfSplatsSPZ struct {
-		SPZ *struct {
-			BufferView int `json:"bufferView"`
-		} `json:"KHR_gaussian_splatting_compression_spz_2,omitempty"`
+		SPZ *gltfSPZ `json:"KHR_gaussian_splatting_compression_spz_2,omitempty"`
+	}
+	gltfSPZ struct {
+		BufferView int `json:"bufferView"`
 	}
 	gltfAccessor struct {
 		BufferView    *int            `json:"bufferView,omitempty"`

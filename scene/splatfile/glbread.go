@@ -128,8 +128,8 @@ func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 	return mesh, found, nil
 }
 
-// openSPZ reads a model that is packed in a buffer view. Its axes are SPZ's own: the draft of the extension has readers
-// turn them to glTF's.
+// openSPZ reads a model that is packed in a buffer view. Its axes are SPZ's own, which the draft of the extension has
+// readers turn to glTF's, unless the file says otherwise.
 func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, place Similarity) (Source, error) {
 	at, v, err := f.view(view)
 	if err != nil {
@@ -147,6 +147,9 @@ func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, pl
 		info.Meta.Antialiased || s.info.Meta.Antialiased
 	info.Notes = append(info.Notes, s.info.Notes...)
 	s.info = info
+	if e := f.root.Asset.Extras; e != nil && e.Own != nil && e.Own.SPZAxes == spzAxesOfGLTF {
+		s.sign = glbFrame
+	}
 	return s, nil
 }
 

@@ -155,12 +155,25 @@ func packGLB(first int, piece *scene.Splats, packed [][]byte) error {
 	return nil
 }
 
-// glbJSON describes a file: one node, one mesh of points, a buffer view and an accessor for each attribute.
+// glbJSON describes a file with a buffer view for each attribute.
 func glbJSON(info Info, attributes []glbAttribute, p *planes, positions box) gltfRoot {
+	root, _ := glbFrameOf(info, attributes, p.size(), positions)
+	for i := range attributes {
+		root.Accessors[i].BufferView = &i
+		root.BufferViews = append(root.BufferViews,
+			gltfBufferView{ByteOffset: p.starts[i], ByteLength: p.starts[i+1] - p.starts[i], Target: glbArrayKind})
+	}
+	return root
+}
+
+// glbFrameOf describes a file but for where its bytes are: one node, one mesh of points, an accessor for each
+// attribute.
+func glbFrameOf(info Info, attributes []glbAttribute, bytes int64, positions box) (gltfRoot, *gltfSplats) {
 	first, mode := 0, glbPoints
+	extension := &gltfSplats{Kernel: glbKernel, ColorSpace: glbColorSpace, SortingMethod: "cameraDistance",
+		Projection: "perspective"}
 	splats := gltfPrimitive{Attributes: map[string]int{}, Mode: &mode}
-	splats.Extensions.Splats = &gltfSplats{Kernel: glbKernel, ColorSpace: glbColorSpace,
-		SortingMethod: "cameraDistance", Projection: "perspective"}
+	splats.Extensions.Splats = extension
 	root := gltfRoot{
 		Asset:          gltfAsset{Version: "2.0", Generator: info.Meta.Generator, Extras: extrasOf(info.Meta, true)},
 		ExtensionsUsed: []string{glbSplats},
@@ -168,10 +181,10 @@ func glbJSON(info Info, attributes []glbAttribute, p *planes, positions box) glt
 		Scenes:         []gltfScene{{Nodes: []int{0}}},
 		Nodes:          []gltfNode{{Mesh: &first}},
 		Meshes:         []gltfMesh{{Primitives: []gltfPrimitive{splats}}},
-		Buffers:        []gltfBuffer{{ByteLength: p.size()}},
+		Buffers:        []gltfBuffer{{ByteLength: bytes}},
 	}
 	for i, a := range attributes {
-		accessor := gltfAccessor{BufferView: &i, ComponentType: glbFloat, Count: int64(info.N), Type: a.kind}
+		accessor := gltfAccessor{ComponentType: glbFloat, Count: int64(info.N), Type: a.kind}
 		if a.bytes {
 			accessor.ComponentType, accessor.Normalized = 5121, true
 		}
@@ -183,8 +196,6 @@ func glbJSON(info Info, attributes []glbAttribute, p *planes, positions box) glt
 		}
 		splats.Attributes[a.name] = i
 		root.Accessors = append(root.Accessors, accessor)
-		root.BufferViews = append(root.BufferViews,
-			gltfBufferView{ByteOffset: p.starts[i], ByteLength: p.starts[i+1] - p.starts[i], Target: glbArrayKind})
 	}
-	return root
+	return root, extension
 }

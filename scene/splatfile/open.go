@@ -56,7 +56,7 @@ func FindStep(path string, step int) (string, error) {
 		}
 		return path, nil
 	}
-	for _, name := range []string{sogMetaName, streamedName} {
+	for _, name := range []string{sogMetaName, streamedName, tilesName} {
 		if file := filepath.Join(path, name); isFile(file) {
 			return file, nil
 		}
@@ -97,6 +97,8 @@ func Size(path string) (int64, error) {
 		return s.bytes, s.Close()
 	case streamed:
 		return streamedSize(path)
+	case tilesFormat:
+		return tilesSize(path)
 	}
 	st, err := os.Stat(path)
 	if err != nil {

@@ -23,13 +23,21 @@ var sogFormat = &Format{Name: sogName, Extensions: []string{sogMetaName, ".sog"}
 
 // detectSOG knows archives by the name of their first file, and meta.json by its first words.
 func detectSOG(head []byte) bool {
-	if rest, ok := strings.CutPrefix(string(head), "PK\x03\x04"); ok && len(rest) >= 26 {
-		length := int(rest[22]) | int(rest[23])<<8
-		name := rest[26:min(26+length, len(rest))]
+	if name, ok := firstOfZip(head); ok {
 		return name == sogMetaName || strings.HasSuffix(name, ".webp")
 	}
 	text := strings.TrimSpace(string(head))
 	return strings.HasPrefix(text, "{") && strings.Contains(text, `"means"`) && strings.Contains(text, ".webp")
+}
+
+// firstOfZip is the name of the first file of an archive that begins with head.
+func firstOfZip(head []byte) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(string(head), "PK\x03\x04")
+	if !ok || len(rest) < 26 {
+		return "", false
+	}
+	length := int(rest[22]) | int(rest[23])<<8
+	return rest[26:min(26+length, len(rest))], true
 }
 
 const (
@@ -99,6 +107,17 @@ func newSOG(path string) (*sogSource, error) {
 	}
 	if err != nil {
 		_ = s.Close() // the first error is the one to report
+		return nil, s.fail(err)
+	}
+	return s, nil
+}
+
+// newSOGWithin opens the SOG of meta.json in a folder of an archive, which stays the caller's. limit is the size of the
+// archive in bytes.
+func newSOGWithin(path string, folder fs.FS, limit int64) (*sogSource, error) {
+	s := &sogSource{path: path, sizes: map[string][2]int{}, files: folder}
+	s.decode = s.unpack
+	if err := s.readMeta(sogMetaName, limit); err != nil {
 		return nil, s.fail(err)
 	}
 	return s, nil

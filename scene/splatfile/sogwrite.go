@@ -343,16 +343,7 @@ func sogSize(n int) (width, height int) {
 // writeZip writes the archive. Nothing in it is compressed again, and no time is in it: same model, same bytes.
 func (w *sogWriter) writeZip(to io.Writer, meta []byte) error {
 	archive := zip.NewWriter(to)
-	add := func(name string, data []byte) error {
-		header := &zip.FileHeader{Name: name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(data),
-			CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(len(data))}
-		file, err := archive.CreateRaw(header)
-		if err == nil {
-			_, err = file.Write(data)
-		}
-		return err
-	}
-	if err := add(sogMetaName, meta); err != nil {
+	if err := addStored(archive, sogMetaName, meta); err != nil {
 		return err
 	}
 	for i, name := range sogNames {
@@ -361,13 +352,24 @@ func (w *sogWriter) writeZip(to io.Writer, meta []byte) error {
 		}
 		data, err := w.encode(i)
 		if err == nil {
-			err = add(name, data)
+			err = addStored(archive, name, data)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return archive.Close()
+}
+
+// addStored adds a file as it is, without a time.
+func addStored(archive *zip.Writer, name string, data []byte) error {
+	header := &zip.FileHeader{Name: name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(data),
+		CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(len(data))}
+	file, err := archive.CreateRaw(header)
+	if err == nil {
+		_, err = file.Write(data)
+	}
+	return err
 }
 
 // writeFolder writes the files of a folder. An earlier meta.json goes before the first image comes, and the new one

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/tiles"
 )
 
 // PieceSplats is how many splats a Source hands out at a time, at most.
@@ -48,11 +49,13 @@ type Gatherer interface {
 
 // WriteOptions are choices of formats; each takes what concerns it.
 type WriteOptions struct {
-	Version    int    // of the format; 0 is the one that most readers know
-	Iterations int    // of the search for a palette of spherical harmonics; 0 is the format's own
-	Generator  string // program and version, for formats that name it
-	Levels     int    // of detail, of formats that have several; 0 is StreamedLevels
-	TempDir    string // for what does not fit memory; "" is the folder of the file that is written
+	Version    int          // of the format; 0 is the one that most readers know
+	Iterations int          // of the search for a palette of spherical harmonics; 0 is the format's own
+	Generator  string       // program and version, for formats that name it
+	Levels     int          // of detail, of formats that have several; 0 is StreamedLevels
+	PlainTiles bool         // tiles of glTF as ratified, without compression
+	Place      *tiles.Place // of 3D Tiles, on Earth; nil: nowhere
+	TempDir    string       // for what does not fit memory; "" is the folder of the file that is written
 
 	inOrder bool // the splats of a SOG stay in the order of the model
 }
@@ -86,6 +89,7 @@ var formats = []*Format{
 	glb,
 	streamed,
 	sogFormat,
+	tilesFormat,
 	usdFormat,
 	checkpoint,
 }

@@ -86,7 +86,9 @@ var quantisation = map[string]exactness{
 	"splat":          {0, 1e-6, 0.002, 0.02, 0.008, 0, 0, false, false},
 	// steps of 1/16 in log scales, 1/32 in spherical harmonics above degree 1
 	"spz": {2e-4, 0.032, 0.002, 0.005, 0.014, 0.07, 3, true, false},
-	"glb": {0, 1e-6, 1e-6, 1e-3, 0, 0, 3, true, true},
+	// as SPZ, with what glTF says beside it
+	"3d-tiles": {2e-4, 0.032, 0.002, 0.005, 0.014, 0.07, 3, true, true},
+	"glb":      {0, 1e-6, 1e-6, 1e-3, 0, 0, 3, true, true},
 	// spherical harmonics from a palette, and those of this model are noise
 	"streamed-sog": {2e-4, 0.03, 0.002, 0.015, 0.007, 0.7, 3, true, true},
 	"sog":          {2e-4, 0.03, 0.002, 0.015, 0.007, 0.7, 3, true, true},

@@ -32,40 +32,57 @@ const (
 
 func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 	const op = "write spz"
-	info := model.Info()
-	head := spzHeader{version: spzDefaultVersion, n: info.N, degree: info.Degree}
 	if err := checkVersion(op, path, o.Version, spzDefaultVersion, spzZstdVersion); err != nil {
 		return nil, err
 	}
+	s, err := packSPZFile(op, path, model, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.planes.close() }() // what it held is written, or has failed
+	if err := atomicfile.Write(path, s.write); err != nil {
+		return nil, writeError(op, path, err, "")
+	}
+	return spzLost(model.Info(), s), nil
+}
+
+// spzPacked is a file of SPZ that is about to be written.
+type spzPacked struct {
+	head     spzHeader
+	planes   *planes
+	farthest float64 // the largest absolute value of a coordinate
+	cut      spzCut
+}
+
+// packSPZFile fills the planes of a file, which the caller closes. Errors name path.
+func packSPZFile(op, path string, model Source, o WriteOptions) (s spzPacked, err error) {
+	info := model.Info()
+	s.head = spzHeader{version: spzDefaultVersion, n: info.N, degree: info.Degree}
 	if o.Version != 0 {
-		head.version = o.Version
+		s.head.version = o.Version
 	}
 	if info.N > math.MaxInt32 {
-		return nil, writeError(op, path, fmt.Errorf("%d splats are more than the format counts", info.N),
+		return s, writeError(op, path, fmt.Errorf("%d splats are more than the format counts", info.N),
 			"write a part of the model")
 	}
 	if info.Meta.Antialiased {
-		head.flags |= spzAntialiased
+		s.head.flags |= spzAntialiased
 	}
-	farthest, err := farthestCoordinate(model)
-	if err != nil {
-		return nil, writeError(op, path, err, "")
+	if s.farthest, err = farthestCoordinate(model); err != nil {
+		return s, writeError(op, path, err, "")
 	}
-	if head.bits, err = spzBitsFor(farthest); err != nil {
-		return nil, writeError(op, path, err,
+	if s.head.bits, err = spzBitsFor(s.farthest); err != nil {
+		return s, writeError(op, path, err,
 			"move the model nearer to the origin of its coordinates, or leave out far splats")
 	}
-	p := newPlanes(head.n, head.widths(), planesInMemory, o.FolderFor(path))
-	defer func() { _ = p.close() }() // what it held is written, or has failed
-	cut, err := packModel(model, head.bits, p)
-	if err == nil {
-		err = atomicfile.Write(path, func(w io.Writer) error { return writePlanes(w, head, p) })
+	s.planes = newPlanes(s.head.n, s.head.widths(), planesInMemory, o.FolderFor(path))
+	if s.cut, err = packModel(model, s.head.bits, s.planes); err != nil {
+		return s, errors.Join(writeError(op, path, err, ""), s.planes.close())
 	}
-	if err != nil {
-		return nil, writeError(op, path, err, "")
-	}
-	return spzLost(info, head, farthest, cut), nil
+	return s, nil
 }
+
+func (s spzPacked) write(w io.Writer) error { return writePlanes(w, s.head, s.planes) }
 
 // farthestCoordinate is the largest absolute value of a coordinate.
 func farthestCoordinate(model Source) (float64, error) {
@@ -213,11 +230,14 @@ func (c *countWriter) Write(b []byte) (int, error) {
 }
 
 // spzLost says what the file does not hold.
-func spzLost(info Info, head spzHeader, farthest float64, cut spzCut) []string {
-	lost := lostOf(info, "SPZ", true)
-	if head.bits < spzBits {
-		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g.", farthest,
-			math.Ldexp(1, -head.bits)))
+func spzLost(info Info, s spzPacked) []string { return s.lost(lostOf(info, "SPZ", true)) }
+
+// lost adds what became of numbers to what was lost.
+func (s spzPacked) lost(lost []string) []string {
+	cut := s.cut
+	if s.head.bits < spzBits {
+		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g.", s.farthest,
+			math.Ldexp(1, -s.head.bits)))
 	}
 	lost = lostSome(lost, cut.scales, "splats have scales outside exp(-10) to exp(5.94) units, which SPZ cuts")
 	lost = lostSome(lost, cut.colors, "splats have colours outside -0.44 to 1.44, which SPZ cuts")

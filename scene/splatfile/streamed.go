@@ -1,6 +1,7 @@
 package splatfile
 
 import (
+	"archive/zip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/geom"
@@ -18,18 +20,19 @@ import (
 
 // streamed is streamed SOG of PlayCanvas, version 1 (developer.playcanvas.com, user manual, "Streamed SOG"): levels of
 // detail of a model, cut into folders of SOG, of which viewers load what a camera needs. Its path is that of
-// lod-meta.json; the folders lie beside it.
+// lod-meta.json, beside which the folders lie, or of an archive of all.
 var streamed = &Format{
 	Name:       streamedFormat,
-	Extensions: []string{streamedName},
+	Extensions: []string{streamedName, streamedArchive},
 	Detect:     isStreamed,
 	Open:       openStreamed,
 	Write:      writeStreamed,
 }
 
 const (
-	streamedFormat = "streamed-sog"
-	streamedName   = "lod-meta.json"
+	streamedFormat  = "streamed-sog"
+	streamedName    = "lod-meta.json"
+	streamedArchive = ".ssog"
 
 	// StreamedLevels is how many levels of detail are written unless another number is asked for. Each has half the
 	// splats of the one before.
@@ -291,10 +294,11 @@ func (n *streamedNode) bound(leaves []streamedBound, at *int) {
 	}
 }
 
-// write makes the folders in one beside their places and moves them there. An earlier lod-meta.json goes before, and
-// the new one comes last: none is ever beside folders that are not its own.
+// write makes the folders in one beside their places and moves them there, or puts them into an archive. An earlier
+// lod-meta.json goes before, and the new one comes last: none is ever beside folders that are not its own.
 func (s *streamer) write(path string, o WriteOptions) error {
-	if err := s.checkPlaces(path); err != nil {
+	archive := strings.HasSuffix(strings.ToLower(path), streamedArchive)
+	if err := s.checkPlaces(path); err != nil && !archive {
 		return err
 	}
 	dir := filepath.Dir(path)
@@ -303,18 +307,15 @@ func (s *streamer) write(path string, o WriteOptions) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(temp) }() // what is left there is of a failure, which is reported
-	o.inOrder, o.Version = true, 0
-	for level, folders := range s.folders {
-		for _, u := range folders {
-			folder := filepath.Join(temp, u.name)
-			if err := os.Mkdir(folder, 0o777); err != nil {
-				return err
-			}
-			_, err := sogFormat.Write(filepath.Join(folder, sogMetaName), pick(s.levels[level], u.ids), o)
-			if err != nil {
-				return err
-			}
-		}
+	if err := s.writeFolders(temp, o); err != nil {
+		return err
+	}
+	text, err := json.Marshal(&s.meta)
+	if err != nil {
+		return err
+	}
+	if archive {
+		return atomicfile.Write(path, func(to io.Writer) error { return s.writeArchive(to, temp, text) })
 	}
 	if err := dropStreamed(path); err != nil {
 		return err
@@ -326,14 +327,54 @@ func (s *streamer) write(path string, o WriteOptions) error {
 			}
 		}
 	}
-	text, err := json.Marshal(&s.meta)
-	if err != nil {
-		return err
-	}
 	return atomicfile.Write(path, func(to io.Writer) error {
 		_, err := to.Write(text)
 		return err
 	})
+}
+
+// writeFolders makes the folders of all levels in dir.
+func (s *streamer) writeFolders(dir string, o WriteOptions) error {
+	o.inOrder, o.Version = true, 0
+	for level, folders := range s.folders {
+		for _, u := range folders {
+			folder := filepath.Join(dir, u.name)
+			if err := os.Mkdir(folder, 0o777); err != nil {
+				return err
+			}
+			_, err := sogFormat.Write(filepath.Join(folder, sogMetaName), pick(s.levels[level], u.ids), o)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeArchive packs lod-meta.json and the folders, which lie in dir. Nothing is compressed again, and no time is in
+// it: same model, same bytes.
+func (s *streamer) writeArchive(to io.Writer, dir string, meta []byte) error {
+	archive := zip.NewWriter(to)
+	if err := addStored(archive, streamedName, meta); err != nil {
+		return err
+	}
+	for _, folders := range s.folders {
+		for _, u := range folders {
+			for _, name := range append([]string{sogMetaName}, sogNames[:]...) {
+				data, err := os.ReadFile(filepath.Join(dir, u.name, name))
+				if errors.Is(err, os.ErrNotExist) { // without harmonics there is no palette
+					continue
+				}
+				if err == nil {
+					err = addStored(archive, u.name+"/"+name, data)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return archive.Close()
 }
 
 // checkPlaces refuses to write over what is no part of an earlier model of the path.

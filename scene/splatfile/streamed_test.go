@@ -237,3 +237,45 @@ func streamedByConverter(t *testing.T, convert converter) {
 		t.Errorf("%+v", info)
 	}
 }
+
+// TestStreamedArchive wants an archive to hold what the folder does, and to have the same bytes every time.
+func TestStreamedArchive(t *testing.T) {
+	dir := t.TempDir()
+	m := model(3000, 1)
+	folder, archive := filepath.Join(dir, streamedName), filepath.Join(dir, "a.SSOG")
+	meta := smallStreamed(t, folder, m, 3)
+	packed := smallStreamed(t, archive, m, 3)
+	if !slices.Equal(meta.Files, packed.Files) || !slices.Equal(meta.Counts, packed.Counts) {
+		t.Errorf("%+v, want %+v", packed, meta)
+	}
+	want, _ := readModel(t, streamed, folder)
+	got, info := readModel(t, streamed, archive)
+	if info.Format != streamedFormat || !info.Meta.Antialiased {
+		t.Errorf("%+v", info)
+	}
+	for i, tensor := range got.Tensors() {
+		if !slices.Equal(tensor.Data, want.Tensors()[i].Data) {
+			t.Errorf("%s differ", tensor.Name)
+		}
+	}
+	bytes, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, err := Size(archive); err != nil || size != int64(len(bytes)) {
+		t.Errorf("%d bytes, %v", size, err)
+	}
+	smallStreamed(t, archive, m, 3)
+	if again, err := os.ReadFile(archive); err != nil || string(again) != string(bytes) {
+		t.Errorf("other bytes, %v", err)
+	}
+	for cut, want := range map[int]string{len(bytes) / 2: "zip", 40: "zip"} {
+		short := filepath.Join(dir, "short.ssog")
+		if err := os.WriteFile(short, bytes[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(short); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: %v", cut, err)
+		}
+	}
+}

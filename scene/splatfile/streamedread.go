@@ -1,12 +1,15 @@
 package splatfile
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -20,8 +23,13 @@ const (
 	streamedMaxFiles = 1 << 16
 )
 
-// isStreamed knows lod-meta.json by its first words, which other writers put into another order.
+// isStreamed knows lod-meta.json by its first words, which other writers put into another order, and an archive by the
+// first file in it.
 func isStreamed(head []byte) bool {
+	if name, ok := firstOfZip(head); ok {
+		return name == streamedName || path.Base(name) != name && (path.Base(name) == sogMetaName ||
+			path.Ext(name) == ".webp")
+	}
 	text := bytes.TrimSpace(head)
 	return bytes.HasPrefix(text, []byte("{")) && (bytes.Contains(text, []byte(`"lodLevels"`)) ||
 		bytes.Contains(text, []byte(`"filenames"`)) && bytes.Contains(text, []byte(`"tree"`)))
@@ -31,18 +39,31 @@ func isStreamed(head []byte) bool {
 type streamedSource struct {
 	merged
 	folders []Source
+	archive io.Closer // nil for a folder
 }
 
 func (s *streamedSource) Close() (err error) {
+	if s.archive != nil {
+		err = s.archive.Close()
+	}
 	for _, folder := range s.folders {
 		err = errors.Join(err, folder.Close())
 	}
 	return err
 }
 
-// readStreamed reads and checks lod-meta.json.
+// readStreamed reads and checks lod-meta.json, whether it is a file of its own or the first of an archive.
 func readStreamed(path string) (*streamedMeta, error) {
+	var f io.ReadCloser
 	f, err := os.Open(path)
+	if err == nil && isZip(path) {
+		_ = f.Close() // only its first bytes were wanted
+		var archive *zip.ReadCloser
+		if archive, err = zip.OpenReader(path); err == nil {
+			defer archive.Close() // only read
+			f, err = archive.Open(streamedName)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +125,15 @@ func openStreamed(path string) (Source, error) {
 		return nil, fail(err)
 	}
 	s := &streamedSource{}
+	within, err := s.within(path)
+	if err != nil {
+		return nil, fail(err)
+	}
 	for i, name := range append(slices.Clone(m.Files), m.Environment) {
 		if name == "" || i < len(used) && !used[i] {
 			continue
 		}
-		folder, err := openSOG(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
+		folder, err := within(name)
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -126,8 +151,44 @@ func openStreamed(path string) (Source, error) {
 	return s, nil
 }
 
+// within returns what opens the SOG of a name in the model.
+func (s *streamedSource) within(file string) (func(name string) (Source, error), error) {
+	if !isZip(file) {
+		return func(name string) (Source, error) {
+			return openSOG(filepath.Join(filepath.Dir(file), filepath.FromSlash(name)))
+		}, nil
+	}
+	st, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := zip.OpenReader(file)
+	if err != nil {
+		return nil, err
+	}
+	s.archive = archive
+	return func(name string) (Source, error) {
+		folder, err := fs.Sub(archive, path.Dir(name))
+		if err != nil {
+			return nil, readError(opReadStreamed, file, err, hintStreamed)
+		}
+		sog, err := newSOGWithin(file, folder, st.Size())
+		if err != nil {
+			return nil, err // and no Source
+		}
+		return sog, nil
+	}, nil
+}
+
 // streamedSize is how many bytes the files of all levels take.
 func streamedSize(path string) (sum int64, err error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0, readError(opReadStreamed, path, err, "")
+	}
+	if isZip(path) {
+		return st.Size(), nil
+	}
 	m, err := readStreamed(path)
 	if err != nil {
 		return 0, readError(opReadStreamed, path, err, hintStreamed)
@@ -141,10 +202,6 @@ func streamedSize(path string) (sum int64, err error) {
 			return 0, err
 		}
 		sum += bytes
-	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return 0, readError(opReadStreamed, path, err, "")
 	}
 	return sum + st.Size(), nil
 }

@@ -19,6 +19,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
+	"vksplat/scene/tiles"
 )
 
 // Heap is how much memory Go takes before it collects garbage: models of tens of millions of splats are
@@ -45,7 +46,8 @@ type Options struct {
 	Move     string
 	Orient   string
 	Cameras  string
-	Replace  bool // OUT
+	Replace  bool   // OUT
+	Place    string // of 3D Tiles: latitude, longitude, height and perhaps heading
 	Write    splatfile.WriteOptions
 }
 
@@ -150,6 +152,9 @@ func (o *Options) check(f *splatfile.Format) error {
 	case o.Write.Levels < 0 || o.Write.Levels > splatfile.MostStreamedLevels:
 		return fault.Usagef(fmt.Sprintf("give a number from 1 to %d", splatfile.MostStreamedLevels), "%s: %d levels",
 			fault.Named("lod"), o.Write.Levels)
+	case (o.Place != "" || o.Write.PlainTiles) && f.Name != "3d-tiles":
+		return fault.Usagef("leave it out, or name OUT as in city/tileset.json", "%s: what is written is %s",
+			fault.Named("georeference", "uncompressed-tiles"), f.Name)
 	case o.Write.Iterations < 0:
 		return fault.Usagef("give a number from 1 up", "%s: %d", fault.Named("sog-iterations"), o.Write.Iterations)
 	case o.Write.TempDir != "" && !output.IsFolder(o.Write.TempDir):
@@ -193,6 +198,37 @@ func (o *Options) checkOut() error {
 	return output.RefuseExisting("", o.Replace, splatfile.Outputs(o.Out)...)
 }
 
+// place reads where on Earth the model is; nil for nowhere.
+func (o *Options) place() (*tiles.Place, error) {
+	if o.Place == "" {
+		return nil, nil
+	}
+	n := 3 + min(1, max(0, strings.Count(o.Place, ",")-2))
+	v, err := cli.SomeNumbers(o.Place, n)
+	if err != nil || math.Abs(v[0]) > 90 || math.Abs(v[1]) > 180 {
+		return nil, fault.Usagef("give degrees north, degrees east and metres above the ellipsoid, then the heading of z "+
+			"if it is not 0, as in 46.5197,6.6323,420,90", "%s: %q is no place", fault.Named("georeference"), o.Place)
+	}
+	p := &tiles.Place{Latitude: v[0], Longitude: v[1], Height: v[2]}
+	if n == 4 {
+		p.Heading = v[3]
+	}
+	return p, nil
+}
+
+// moves reads how the model is moved.
+func (o *Options) moves() (splatfile.Similarity, error) {
+	if o.Move == "" {
+		return splatfile.Unmoved(), nil
+	}
+	moves, err := splatfile.ParseTransform(o.Move)
+	if err != nil {
+		return moves, fault.Usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix",
+			"%s: %v", fault.Named("transform"), err)
+	}
+	return moves, nil
+}
+
 // selection reads the flags that say which splats stay.
 func (o *Options) selection() (s splatfile.Selection, err error) {
 	s = splatfile.Selection{MinOpacity: o.Opacity, Outliers: o.Outlier, MaxSplats: o.Most}
@@ -228,12 +264,12 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	moves := splatfile.Unmoved()
-	if o.Move != "" {
-		if moves, err = splatfile.ParseTransform(o.Move); err != nil {
-			return fault.Usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix",
-				"%s: %v", fault.Named("transform"), err)
-		}
+	if o.Write.Place, err = o.place(); err != nil {
+		return err
+	}
+	moves, err := o.moves()
+	if err != nil {
+		return err
 	}
 	debug.SetMemoryLimit(Heap)
 	w := newWatch(console)

@@ -1,0 +1,317 @@
+package splatfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/ply"
+	"vksplat/scene/tiles"
+)
+
+// tilesFormat is 3D Tiles 1.1: a tree of tiles, each a binary glTF of some tens of thousands of splats, which viewers
+// of maps load as a camera needs them. Its path is that of tileset.json; the tiles lie in a folder beside it.
+var tilesFormat = &Format{
+	Name:       tiles3D,
+	Extensions: []string{tilesName},
+	Detect:     isTiles,
+	Open:       openTiles,
+	Write:      writeTiles,
+}
+
+const (
+	tiles3D     = "3d-tiles"
+	tilesName   = "tileset.json"
+	tilesFolder = "tiles"
+
+	// tileSplats is the most splats of a tile: one to two megabytes at degree 3.
+	tileSplats = 1 << 16
+	// tileReach is how many standard deviations of a splat a tile's box takes in.
+	tileReach = 3
+	// tilePixels is at how many pixels of error a viewer of 3D Tiles draws the children unless told otherwise.
+	tilePixels = 16
+	// tileSigma is how large in pixels the standard deviation of a tile's median splat is then.
+	tileSigma = 2
+)
+
+// tiler writes a model as tiles.
+type tiler struct {
+	most  int // splats of a tile
+	model Gatherer
+	means []float32 // of all, [N*3]
+	o     WriteOptions
+	temp  string // folder in which the tiles are made
+	count int
+	packs spzPacked // what packing cut, all tiles of the model itself together
+}
+
+// tile is a part of the tree with what is in it.
+type tile struct {
+	*tiles.Tile
+	splats *scene.Splats
+	low    [3]float32 // of the box of all that it and its children draw
+	high   [3]float32
+}
+
+func writeTiles(path string, model Source, o WriteOptions) (lost []string, err error) {
+	return (&tiler{most: tileSplats, o: o}).run(path, model)
+}
+
+func (t *tiler) run(path string, model Source) (lost []string, err error) {
+	const op = "write 3d tiles"
+	fail := func(err error) error { return writeError(op, path, err, "") }
+	info := model.Info()
+	if err := checkVersion(op, path, t.o.Version); err != nil {
+		return nil, err
+	}
+	if info.N == 0 {
+		return nil, writeError(op, path, errors.New("tiles cannot hold a model without splats"), "write another format")
+	}
+	if err := checkTilesPlace(path); err != nil {
+		return nil, fail(err)
+	}
+	free := func() error { return nil }
+	if t.model, free, err = gatherable(model, t.o.FolderFor(path)); err != nil {
+		return nil, fail(err)
+	}
+	defer func() { err = errors.Join(err, free()) }()
+	if t.means, err = readMeans(t.model); err != nil {
+		return nil, fail(err)
+	}
+	if t.temp, err = os.MkdirTemp(filepath.Dir(path), "."+tilesFolder+".tmp*"); err != nil {
+		return nil, fail(err)
+	}
+	defer func() { _ = os.RemoveAll(t.temp) }() // what is left there is of a failure, which is reported
+	ids := make([]uint32, info.N)
+	for i := range ids {
+		ids[i] = uint32(i)
+	}
+	root, err := t.node(ids)
+	if err != nil {
+		return nil, fail(err)
+	}
+	if err := t.publish(path, root.Tile, info); err != nil {
+		return nil, fail(err)
+	}
+	if len(info.Meta.Comments) > 0 {
+		lost = append(lost, "3D Tiles have no place for comments.")
+	}
+	if !t.o.PlainTiles {
+		lost = t.packs.lost(lost)
+	}
+	return lost, nil
+}
+
+// node makes the tile of some splats, in whose order these are afterwards, and all below it. A tile that has children
+// shows half of their splats, by merging alike ones.
+func (t *tiler) node(ids []uint32) (*tile, error) {
+	if len(ids) <= t.most {
+		return t.leaf(ids)
+	}
+	box := emptyBox()
+	for _, id := range ids {
+		box.add(t.means[3*int(id) : 3*int(id)+3])
+	}
+	axis, longest := 0, float32(0)
+	for k := range 3 {
+		if side := box.high[k] - box.low[k]; side > longest {
+			axis, longest = k, side
+		}
+	}
+	middle := len(ids) / 2
+	selectNth(ids, middle, func(id uint32) float32 { return t.means[3*int(id)+axis] })
+	a, err := t.node(ids[:middle])
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.node(ids[middle:])
+	if err != nil {
+		return nil, err
+	}
+	return t.above(a, b)
+}
+
+// leaf is a tile of the model's own splats.
+func (t *tiler) leaf(ids []uint32) (*tile, error) {
+	slices.Sort(ids)
+	s := scene.NewSplats(len(ids), t.model.Info().Degree)
+	if err := t.model.Gather(ids, s); err != nil {
+		return nil, err
+	}
+	if err := makeWritable(s, func(i int) int { return int(ids[i]) }); err != nil {
+		return nil, err
+	}
+	leaf := &tile{Tile: &tiles.Tile{}, splats: s}
+	cut, err := t.write(leaf)
+	t.packs.cut.scales += cut.cut.scales
+	t.packs.cut.colors += cut.cut.colors
+	t.packs.cut.sh += cut.cut.sh
+	if t.packs.head.bits == 0 || cut.head.bits < t.packs.head.bits {
+		t.packs.head.bits = cut.head.bits
+	}
+	t.packs.farthest = max(t.packs.farthest, cut.farthest)
+	return leaf, err
+}
+
+// above is the tile of two others.
+func (t *tiler) above(a, b *tile) (*tile, error) {
+	n := a.splats.N + b.splats.N
+	both := scene.NewSplats(n, a.splats.Degree)
+	copySplats(both, 0, a.splats, 0, a.splats.N)
+	copySplats(both, a.splats.N, b.splats, 0, b.splats.N)
+	fewer, err := Decimate(Memory(both, ply.Meta{}), (n+1)/2, t.temp)
+	if err != nil {
+		return nil, err
+	}
+	s, err := All(fewer)
+	if err = errors.Join(err, fewer.Close()); err != nil {
+		return nil, err
+	}
+	up := &tile{Tile: &tiles.Tile{Children: []*tiles.Tile{a.Tile, b.Tile}}, splats: s}
+	if _, err := t.write(up); err != nil {
+		return nil, err
+	}
+	for k := range 3 {
+		up.low[k] = min(up.low[k], a.low[k], b.low[k])
+		up.high[k] = max(up.high[k], a.high[k], b.high[k])
+	}
+	up.Volume = tiles.VolumeOf(up.low, up.high)
+	up.Error = max(medianSize(s)*tilePixels/tileSigma, a.Error, b.Error)
+	return up, nil
+}
+
+// write makes the file of a tile, and gives it its name and the box of its splats.
+func (t *tiler) write(to *tile) (cut spzPacked, err error) {
+	name := fmt.Sprintf("%d.glb", t.count)
+	t.count++
+	to.low, to.high = boundsOf(to.splats)
+	to.Volume = tiles.VolumeOf(to.low, to.high)
+	to.Content = &tiles.Content{URI: tilesFolder + "/" + name}
+	info := t.model.Info()
+	info.N = to.splats.N
+	path, o := filepath.Join(t.temp, name), t.o
+	o.Version = 0
+	if t.o.PlainTiles {
+		_, err = writeGLB(path, inMemory(to.splats, info), o)
+		return cut, err
+	}
+	return writeGLBPacked("write glb", path, inMemory(to.splats, info), o)
+}
+
+// publish puts the tiles in their place. An earlier tileset goes before, and the new tileset.json comes last: none is
+// ever beside tiles that are not its own.
+func (t *tiler) publish(path string, root *tiles.Tile, info Info) error {
+	extensions := glbPackedExtensions
+	if t.o.PlainTiles {
+		extensions = []string{glbSplats}
+	}
+	switch {
+	case t.o.Place != nil:
+		root.Transform = t.o.Place.Transform()
+	case info.Meta.Origin != nil:
+		root.Transform = tiles.Moved(*info.Meta.Origin)
+	}
+	if err := dropTiles(path); err != nil {
+		return err
+	}
+	if err := os.Chmod(t.temp, 0o755); err != nil { // as other folders: it was made for its owner alone
+		return err
+	}
+	if err := os.Rename(t.temp, filepath.Join(filepath.Dir(path), tilesFolder)); err != nil {
+		return err
+	}
+	return atomicfile.WriteJSON(path, tiles.New(root, t.o.Generator, extensions), "")
+}
+
+// earlierTiles lists the tiles of a tileset that is there; nil where there is none that can be read.
+func earlierTiles(path string) []string {
+	set, err := readTileset(path)
+	if err != nil {
+		return nil
+	}
+	var own []string
+	for _, name := range set.Root.Files() {
+		if dir, file := filepath.Split(filepath.FromSlash(name)); filepath.Clean(dir) == tilesFolder && file != "" {
+			own = append(own, file)
+		}
+	}
+	return own
+}
+
+// checkTilesPlace refuses a folder of tiles with something in it that is no part of an earlier tileset.
+func checkTilesPlace(path string) error {
+	folder := filepath.Join(filepath.Dir(path), tilesFolder)
+	there, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	own := earlierTiles(path)
+	for _, entry := range there {
+		if !slices.Contains(own, entry.Name()) {
+			return fmt.Errorf("%s is no part of an earlier tileset", filepath.Join(folder, entry.Name()))
+		}
+	}
+	return nil
+}
+
+// dropTiles removes an earlier tileset: first what makes it one, then the tiles that it names.
+func dropTiles(path string) error {
+	if err := checkTilesPlace(path); err != nil {
+		return err
+	}
+	own := earlierTiles(path)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	folder := filepath.Join(filepath.Dir(path), tilesFolder)
+	for _, name := range own {
+		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Remove(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// boundsOf is the box around splats, which reach some standard deviations far.
+func boundsOf(s *scene.Splats) (low, high [3]float32) {
+	b := emptyBox()
+	for i := range s.N {
+		q := s.Quats[4*i : 4*i+4]
+		r, _ := geom.RotationFromQuat([4]float64{float64(q[0]), float64(q[1]), float64(q[2]), float64(q[3])})
+		for k := range 3 {
+			sum := 0.0
+			for axis := range 3 {
+				sum += geom.Square(r[3*k+axis] * math.Exp(float64(s.LogScales[3*i+axis])))
+			}
+			at, far := s.Means[3*i+k], float32(tileReach*math.Sqrt(sum))
+			b.low[k], b.high[k] = min(b.low[k], at-far), max(b.high[k], at+far)
+		}
+	}
+	return b.low, b.high
+}
+
+// medianSize is the median of the splats' size, which is the geometric mean of the standard deviations of their two
+// longer axes.
+func medianSize(s *scene.Splats) float64 {
+	sizes := make([]float32, s.N)
+	for i := range sizes {
+		axes := s.LogScales[3*i : 3*i+3]
+		shortest := slices.MinFunc(axes, cmp.Compare[float32])
+		sizes[i] = (axes[0] + axes[1] + axes[2] - shortest) / 2
+	}
+	slices.Sort(sizes)
+	return math.Exp(float64(sizes[len(sizes)/2]))
+}
