@@ -17,7 +17,7 @@ var assetFiles embed.FS
 
 // assetTypes are the kinds of assets, by the end of their names.
 var assetTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".html": "text/html; charset=utf-8"}
+	".html": "text/html; charset=utf-8", ".json": "application/json", ".webp": "image/webp"}
 
 // mustAsset returns an embedded file as it was embedded.
 func mustAsset(path string) []byte {

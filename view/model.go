@@ -50,10 +50,19 @@ type Model struct {
 	Converted bool         // the file is a temporary one
 
 	path, name string
+	parts      *splatfile.Parts // of a streamed model; nil: the file at path is all
+}
+
+// Close closes what Prepare opened.
+func (m *Model) Close() error {
+	if m.parts == nil {
+		return nil
+	}
+	return m.parts.Close()
 }
 
 // Prepare makes a model ready for the viewer: the file itself where the viewer reads it well, otherwise a conversion in
-// the folder tempDir. Small asks for the smallest file.
+// the folder tempDir. Small asks for the smallest file. A streamed model goes as it is, unless it has to be one file.
 func Prepare(path, tempDir string, small bool) (*Model, error) {
 	source, err := splatfile.Open(path)
 	if err != nil {
@@ -69,6 +78,9 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	if info.N == 0 {
 		return nil, &fault.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"),
 			Hint: "name a file of splats, or the folder of a training run"}
+	}
+	if info.Format == splatfile.StreamedFormat && !small {
+		return m, m.streamed()
 	}
 	var err error
 	var broken int
@@ -111,6 +123,46 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	}
 	m.path, m.name = filepath.Join(tempDir, plainName), plainName
 	return m, ply.WritePieces(m.path, info.N, info.Degree, info.Meta, source.Read)
+}
+
+// partsFolder is below what the viewer finds the files of a streamed model, none of which can so take the place of one
+// of the page's.
+const partsFolder = "model/"
+
+// streamed has the viewer load a streamed model part by part. Only its coarsest level is looked at: the first picture
+// is not to wait for the finest.
+func (m *Model) streamed() error {
+	source, err := splatfile.OpenCoarsest(m.path)
+	if err != nil {
+		return err
+	}
+	m.Positions, _, err = somePositions(source)
+	if err = errors.Join(err, source.Close()); err != nil {
+		return err
+	}
+	m.parts, err = splatfile.StreamedParts(m.path)
+	if err == nil {
+		m.name = partsFolder + m.parts.Main
+	}
+	return err
+}
+
+// handle registers what the viewer asks for.
+func (m *Model) handle(s *Server) {
+	if m.parts == nil {
+		s.Handle(m.name, http.HandlerFunc(m.serve))
+		return
+	}
+	for _, name := range m.parts.Names {
+		s.Handle(partsFolder+name, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			data, err := m.parts.Read(name)
+			if err != nil {
+				http.Error(w, "this part of the model is gone", http.StatusGone)
+				return
+			}
+			bytesHandler(name, data).ServeHTTP(w, r)
+		}))
+	}
 }
 
 // splatBytes is what a splat takes in a PLY file: positions, normals, opacity, scales, rotation and spherical harmonics

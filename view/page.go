@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"text/template"
@@ -120,7 +119,7 @@ func Show(s *Server, what Scene, model *Model) error {
 	s.Handle("boot.js", bytesHandler("boot.js", mustAsset("page/boot.js")))
 	s.Handle("index.css", packedHandler("index.css", "supersplat/index.css.gz"))
 	s.Handle("index.js", packedHandler("index.js", "supersplat/index.js.gz"))
-	s.Handle(model.name, http.HandlerFunc(model.serve))
+	model.handle(s)
 	return nil
 }
 

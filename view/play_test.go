@@ -189,3 +189,23 @@ func TestPlayPage(t *testing.T) {
 		}
 	}
 }
+
+// TestPlayStreamed has the viewer load a streamed model part by part.
+func TestPlayStreamed(t *testing.T) {
+	const width, height = 480, 360
+	path, pixels := markedRun(t, width, height)
+	path = streamedCopy(t, path, "lod-meta.json")
+	what, model := markedScene(t, path)
+	s := serve(t, ServerOptions{}, what, model)
+	log := play(t, map[string]any{"url": s.URL() + "&webgl&noui", "width": width, "height": height, "pixels": pixels})
+	checkPicture(t, log)
+	parts := 0
+	for _, r := range log.Requests {
+		if strings.Contains(r, "/model/") {
+			parts++
+		}
+	}
+	if parts < 7 { // what there is, and the meta.json and five images of a level
+		t.Errorf("the viewer asks for %d parts: %q", parts, log.Requests)
+	}
+}

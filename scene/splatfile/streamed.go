@@ -22,15 +22,17 @@ import (
 // detail of a model, cut into folders of SOG, of which viewers load what a camera needs. Its path is that of
 // lod-meta.json, beside which the folders lie, or of an archive of all.
 var streamed = &Format{
-	Name:       streamedFormat,
+	Name:       StreamedFormat,
 	Extensions: []string{streamedName, streamedArchive},
 	Detect:     isStreamed,
 	Open:       openStreamed,
 	Write:      writeStreamed,
 }
 
+// StreamedFormat is the name of a format whose models are read level by level: see OpenCoarsest and StreamedParts.
+const StreamedFormat = "streamed-sog"
+
 const (
-	streamedFormat  = "streamed-sog"
 	streamedName    = "lod-meta.json"
 	streamedArchive = ".ssog"
 

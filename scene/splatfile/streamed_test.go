@@ -96,10 +96,10 @@ func TestStreamed(t *testing.T) {
 		t.Errorf("%v splats are in leaves", counts)
 	}
 	got, info := readModel(t, streamed, path)
-	if info.Format != streamedFormat || !info.Meta.Antialiased {
+	if info.Format != StreamedFormat || !info.Meta.Antialiased {
 		t.Errorf("%+v", info)
 	}
-	compare(t, streamedFormat, got, m, quantisation[streamedFormat])
+	compare(t, StreamedFormat, got, m, quantisation[StreamedFormat])
 	if size, err := Size(filepath.Dir(path)); err != nil || size < 50_000 {
 		t.Errorf("%d bytes, %v", size, err)
 	}
@@ -233,7 +233,7 @@ func streamedByConverter(t *testing.T, convert converter) {
 	theirs := filepath.Join(dir, "theirs", streamedName)
 	convert(t, "--gpu", "cpu", file, "--tag-lod", "0", theirs)
 	again, info := readModel(t, streamed, theirs)
-	if info.Format != streamedFormat || again.N != want.N {
+	if info.Format != StreamedFormat || again.N != want.N {
 		t.Errorf("%+v", info)
 	}
 }
@@ -250,7 +250,7 @@ func TestStreamedArchive(t *testing.T) {
 	}
 	want, _ := readModel(t, streamed, folder)
 	got, info := readModel(t, streamed, archive)
-	if info.Format != streamedFormat || !info.Meta.Antialiased {
+	if info.Format != StreamedFormat || !info.Meta.Antialiased {
 		t.Errorf("%+v", info)
 	}
 	for i, tensor := range got.Tensors() {

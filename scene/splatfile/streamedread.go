@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"vksplat/internal/strictjson"
 )
@@ -95,9 +96,9 @@ func readStreamed(path string) (*streamedMeta, error) {
 	return m, nil
 }
 
-// finest marks the files of the finest level below a node.
-func (n *streamedNode) finest(used []bool) error {
-	if run, ok := n.Runs["0"]; ok {
+// level marks the files of a level below a node.
+func (n *streamedNode) level(level string, used []bool) error {
+	if run, ok := n.Runs[level]; ok {
 		if run.File < 0 || run.File >= len(used) {
 			return fmt.Errorf("a leaf names file %d of %d", run.File, len(used))
 		}
@@ -107,7 +108,7 @@ func (n *streamedNode) finest(used []bool) error {
 		if child == nil {
 			return errors.New("a node of the tree is null")
 		}
-		if err := child.finest(used); err != nil {
+		if err := child.level(level, used); err != nil {
 			return err
 		}
 	}
@@ -115,13 +116,18 @@ func (n *streamedNode) finest(used []bool) error {
 }
 
 func openStreamed(path string) (Source, error) {
-	fail := func(err error) error { return readError(opReadStreamed, path, err, hintStreamed) }
 	m, err := readStreamed(path)
 	if err != nil {
-		return nil, fail(err)
+		return nil, readError(opReadStreamed, path, err, hintStreamed)
 	}
+	return openLevel(path, m, 0)
+}
+
+// openLevel opens a level, 0 being the finest, and what is always drawn.
+func openLevel(path string, m *streamedMeta, level int) (Source, error) {
+	fail := func(err error) error { return readError(opReadStreamed, path, err, hintStreamed) }
 	used := make([]bool, len(m.Files))
-	if err := m.Tree.finest(used); err != nil {
+	if err := m.Tree.level(strconv.Itoa(level), used); err != nil {
 		return nil, fail(err)
 	}
 	s := &streamedSource{}
@@ -140,14 +146,14 @@ func openStreamed(path string) (Source, error) {
 		s.folders = append(s.folders, folder)
 	}
 	if len(s.folders) == 0 {
-		return nil, fail(errors.New("no leaf has splats of the finest level"))
+		return nil, fail(fmt.Errorf("no leaf has splats of level %d", level))
 	}
 	all, err := Merge(s.folders)
 	if err != nil {
 		return nil, errors.Join(fail(err), s.Close())
 	}
 	s.merged = *all.(*merged)
-	s.info.Format = streamedFormat
+	s.info.Format = StreamedFormat
 	return s, nil
 }
 

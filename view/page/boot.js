@@ -75,13 +75,15 @@ const start = async () => {
     document.documentElement.style.background = `rgb(${background})`; // also where the canvas ends between two pixels
     const query = new URLSearchParams(location.search);
     scene.settings.cameras[0].initial.fov = fieldOfView(scene.picture);
-    const contents = load();
-    contents.catch((err) => tell(`The model could not be loaded: ${err.message}.`));
+    const filename = scene.content.split('/').pop();
+    // The viewer itself fetches what a streamed model needs of it.
+    const contents = filename === 'lod-meta.json' ? undefined : load();
+    contents?.catch((err) => tell(`The model could not be loaded: ${err.message}.`));
     const viewer = await createViewer({
         container: document.body,
         settings: scene.settings,
         contentUrl: scene.content,
-        contentFilename: scene.content,
+        contentFilename: filename,
         contents,
         renderer: query.has('webgl') ? 'webgl' : 'webgpu',
         ui: !query.has('noui'),

@@ -143,10 +143,10 @@ func (o *Options) check(f *splatfile.Format) error {
 	case o.Write.Version != 0 && f.Name != "spz":
 		return fault.Usagef("leave it out, or name OUT as in model.spz", "%s: what is written is %s",
 			fault.Named("spz-version"), f.Name)
-	case o.Write.Iterations != 0 && f.Name != "sog" && f.Name != "streamed-sog":
+	case o.Write.Iterations != 0 && f.Name != "sog" && f.Name != splatfile.StreamedFormat:
 		return fault.Usagef("leave it out, or name OUT as in model.sog", "%s: what is written is %s",
 			fault.Named("sog-iterations"), f.Name)
-	case o.Write.Levels != 0 && f.Name != "streamed-sog":
+	case o.Write.Levels != 0 && f.Name != splatfile.StreamedFormat:
 		return fault.Usagef("leave it out, or name OUT as in city/lod-meta.json", "%s: what is written is %s",
 			fault.Named("lod"), f.Name)
 	case o.Write.Levels < 0 || o.Write.Levels > splatfile.MostStreamedLevels:

@@ -115,11 +115,11 @@ func streams(console *cli.Console, o *Options) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		n := model.Info().N
+		n, parts := model.Info().N, model.Info().Format == splatfile.StreamedFormat
 		if err := model.Close(); err != nil {
 			return false, err
 		}
-		if o.Stream = n > mostInBrowser; o.Stream {
+		if o.Stream = n > mostInBrowser && !parts; o.Stream {
 			console.Note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends "+
 				"pictures; %s=false sends the model all the same", cli.Count(n, "splat"), fault.Setting("stream")))
 		}
@@ -145,7 +145,7 @@ func showFile(console *cli.Console, o *Options, server *view.Server) (splats int
 	if err != nil {
 		return 0, nil, errors.Join(err, remove())
 	}
-	return model.Splats, remove, nil
+	return model.Splats, func() error { return errors.Join(model.Close(), remove()) }, nil
 }
 
 // WritePage writes the page that needs no server.

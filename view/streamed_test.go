@@ -1,0 +1,99 @@
+package view
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/scene/splatfile"
+	"vksplat/view/playtest"
+)
+
+// streamedCopy writes a model as a streamed one of two levels beside it.
+func streamedCopy(t *testing.T, path, name string) string {
+	t.Helper()
+	m, err := splatfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(filepath.Dir(path), name)
+	_, err = splatfile.ByName(name).Write(to, m, splatfile.WriteOptions{Levels: 2})
+	if err := errors.Join(err, m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestServeStreamed wants all files of a streamed model, and nothing else that lies in its folder, whether it is a
+// folder or an archive.
+func TestServeStreamed(t *testing.T) {
+	path := testModel(t, 100)
+	var first []byte
+	for _, name := range []string{"lod-meta.json", "city.ssog"} {
+		file := streamedCopy(t, path, name)
+		m, err := Prepare(file, t.TempDir(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Converted || m.Splats != 100 || len(m.Positions) != 50 || m.name != "model/lod-meta.json" {
+			t.Errorf("%s: %d splats, %d positions, %s", name, m.Splats, len(m.Positions), m.name)
+		}
+		s := serve(t, ServerOptions{}, Scene{Title: "city"}, m)
+		client, at, err := playtest.Visit(s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		get := func(name string) (int, []byte) {
+			answer, err := client.Get(at.JoinPath(name).String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			data, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer.StatusCode, data
+		}
+		var all []byte
+		for _, part := range m.parts.Names {
+			status, data := get("model/" + part)
+			if status != http.StatusOK || len(data) == 0 {
+				t.Errorf("%s: %d, %d bytes", part, status, len(data))
+			}
+			all = append(all, data...)
+		}
+		if first == nil {
+			first = all
+		} else if string(first) != string(all) {
+			t.Error("the archive has other parts than the folder")
+		}
+		for _, other := range []string{"model/model.ply", "model.ply", "model/../model.ply", "model/city.ssog"} {
+			if status, _ := get(other); status != http.StatusNotFound {
+				t.Errorf("%s: %d", other, status)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	page, err := Prepare(filepath.Join(filepath.Dir(path), "city.ssog"), t.TempDir(), true)
+	if err != nil || !page.Converted || !strings.HasSuffix(page.path, ".ply") || page.Close() != nil {
+		t.Errorf("a page of its own: %+v, %v", page, err)
+	}
+}
+
+// TestServeStreamedDamaged wants to hear of parts that are missing before a browser asks.
+func TestServeStreamedDamaged(t *testing.T) {
+	file := streamedCopy(t, testModel(t, 100), "lod-meta.json")
+	if err := os.Remove(filepath.Join(filepath.Dir(file), "0_0", "meta.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prepare(file, t.TempDir(), false); err == nil || !strings.Contains(err.Error(), "0_0") {
+		t.Errorf("error %v", err)
+	}
+}
