@@ -12,7 +12,8 @@ type Look uint32
 // The looks.
 const (
 	LookColor Look = layout.LookColor // the model's colours
-	// red is the sum of weight times camera z in the training frame, green the sum of weights; no background
+	// red is the sum of weight times camera z in the training frame, green the sum of weights, blue that of weight
+	// times z squared; no background
 	LookDepth      Look = layout.LookDepth
 	LookCenters    Look = layout.LookCenters    // a dot where each splat is
 	LookEllipsoids Look = layout.LookEllipsoids // splats are opaque up to 1.5 standard deviations and end there

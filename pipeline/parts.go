@@ -19,9 +19,10 @@ type parts struct {
 
 // partOfFrame is what a frame has for the part that is in flight on it.
 type partOfFrame struct {
-	band   int                         // that its program draws
-	color  vk.Slice[uint32]            // [pixels] packed or [pixels][4] floats, mapped
-	depth  vk.Slice[[4]float32]        // [pixels] sum of weight times depth, of weights, 0, final transmittance; mapped
+	band  int              // that its program draws
+	color vk.Slice[uint32] // [pixels] packed or [pixels][4] floats, mapped
+	// [pixels] sum of weight times z, of weights, of weight times z squared, final transmittance; mapped
+	depth  vk.Slice[[4]float32]
 	bare   vk.Slice[layout.StepParams] // [1] params without background, mapped
 	drawn  *drawing                    // what the part is of
 	first  int                         // the part's first row of pixels

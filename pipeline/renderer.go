@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -19,6 +20,7 @@ type RenderConfig struct {
 	// pictures are bytes: picture.Picture.Pix; otherwise they are floats: picture.Picture.Color
 	Packed bool
 	Depth  bool         // picture.Picture.Depth is filled
+	Spread bool         // picture.Picture.Spread is, too, which Depth must be
 	Looks  bool         // Show is asked for
 	Kept   int64        // bytes of RAM that the caller takes once the splats are loaded, in place of them
 	Stop   func() error // asked before each part of a picture; its error ends Add; may be nil
@@ -209,7 +211,7 @@ func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done fu
 	}
 	n := c.Width * c.Height
 	into.Width, into.Height = c.Width, c.Height
-	into.Pix, into.Color, into.Depth = into.Pix[:0], into.Color[:0], into.Depth[:0]
+	into.Pix, into.Color, into.Depth, into.Spread = into.Pix[:0], into.Color[:0], into.Depth[:0], into.Spread[:0]
 	if r.cfg.Packed {
 		into.Pix = sized(into.Pix, 4*n)
 	} else {
@@ -217,6 +219,9 @@ func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done fu
 	}
 	if r.cfg.Depth {
 		into.Depth = sized(into.Depth, n)
+	}
+	if r.cfg.Spread {
+		into.Spread = sized(into.Spread, n)
 	}
 	d := &drawing{camera: c, look: look, into: into, done: done}
 	r.flying = append(r.flying, d)
@@ -438,9 +443,16 @@ func (r *Renderer) readPart(f *frame) {
 		return
 	}
 	for i, x := range vk.Host(f.depth)[:n] {
-		p.Depth[from+i] = 0
-		if share := 1 - x[3]; share > 0 {
-			p.Depth[from+i] = x[0] / share
+		z, share := float32(0), 1-x[3]
+		if share > 0 {
+			z = x[0] / share
+		}
+		p.Depth[from+i] = z
+		if r.cfg.Spread {
+			p.Spread[from+i] = 0
+			if share > 0 {
+				p.Spread[from+i] = float32(math.Sqrt(max(float64(x[2])/float64(share)-float64(z)*float64(z), 0)))
+			}
 		}
 	}
 }

@@ -133,27 +133,30 @@ func TestRenderLarge(t *testing.T) {
 	}
 }
 
-// TestRenderDepth draws opaque splats in front of each other: the depth is that of the nearer.
+// TestRenderDepth draws splats in front of each other: the depth is that of the nearer where it is opaque, and between
+// the two, with as wide a spread, where half of it is seen through.
 func TestRenderDepth(t *testing.T) {
-	s := scene.NewSplats(2, 0)
-	for i, z := range []float32{3, 5} {
-		s.Means[3*i+2], s.Quats[4*i], s.LogitOpacities[i] = z, 1, 20
+	s := scene.NewSplats(4, 0)
+	for i, at := range [][4]float32{{0, 0, 3, 20}, {1.2, 0, 5, 20}, {-0.75, 0, 3, 0}, {-1.25, 0, 5, 20}} {
+		copy(s.Means[3*i:], at[:3])
+		s.Quats[4*i], s.LogitOpacities[i] = 1, at[3]
 		for k := range 3 {
 			s.LogScales[3*i+k] = -2
 		}
-		s.Means[3*i] = 1.2 * float32(i)
 	}
 	c := scene.Camera{Width: 64, Height: 64, Fx: 64, Fy: 64, Cx: 32, Cy: 32, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
 	got, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{c},
-		RenderConfig{Depth: true, Background: [3]float32{1, 1, 1}})
-	depth := func(x, y int) float32 { return got[0].Depth[64*y+x] }
+		RenderConfig{Depth: true, Spread: true, Background: [3]float32{1, 1, 1}})
 	// The first hides all but a hundredth of what is behind it: alpha is 0.999 at most, and the second is beside it.
 	for _, want := range []struct {
-		x, y int
-		z    float64
-	}{{32, 32, 3}, {47, 32, 5}, {0, 0, 0}} {
-		if z := float64(depth(want.x, want.y)); math.Abs(z-want.z) > 0.03 {
-			t.Errorf("pixel %d, %d: depth %g, want %g", want.x, want.y, z, want.z)
+		x, y      int
+		z, spread float64
+	}{{32, 32, 3, 0}, {47, 32, 5, 0}, {0, 0, 0, 0}, {16, 32, 4, 1}} {
+		pixel := 64*want.y + want.x
+		z, spread := float64(got[0].Depth[pixel]), float64(got[0].Spread[pixel])
+		if math.Abs(z-want.z) > 0.03 || math.Abs(spread-want.spread) > 0.03 {
+			t.Errorf("pixel %d, %d: depth %g and spread %g, want %g and %g", want.x, want.y, z, spread, want.z,
+				want.spread)
 		}
 	}
 }

@@ -29,7 +29,8 @@ void main() {
     uint look = params[0].look;
     if (look == LOOK_COLOR || i >= counters[N_ACTIVE] || depth_keys[i] == CULLED) return;
     if (look == LOOK_DEPTH) {
-        projected[i].color = vec3(uintBitsToFloat(depth_keys[i]), 1.0, 0.0);
+        float z = uintBitsToFloat(depth_keys[i]);
+        projected[i].color = vec3(z, 1.0, z * z);
         return;
     }
     if (look == LOOK_CENTERS) {

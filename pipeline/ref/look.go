@@ -31,7 +31,7 @@ func (p *Projection[T]) Look(look Look, depths []T) {
 		s := &p.Splats[i]
 		switch look {
 		case LookDepth:
-			s.Color = [3]T{depths[i], 1, 0}
+			s.Color = [3]T{depths[i], 1, T(depths[i] * depths[i])}
 		case LookCenters:
 			s.Opacity, s.Conic = 1, [3]T{1 / (dotSigma * dotSigma), 0, 1 / (dotSigma * dotSigma)}
 			e := reach(T(1)) * dotSigma

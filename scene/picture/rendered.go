@@ -25,6 +25,9 @@ type Picture struct {
 	// Expected depth, [Height][Width]: the mean of camera z over the splats that the pixel shows, each weighed by its
 	// share of the pixel's colour, in units of the frame of splats and cameras; 0 where there is none.
 	Depth []float32
+	// Standard deviation of that z over the splats, [Height][Width]: large where a pixel shows what is near and what is
+	// behind it.
+	Spread []float32
 }
 
 // Formats of pictures.

@@ -186,7 +186,7 @@ const (
 
 	// What pictures of a model show.
 	LookColor       = 0
-	LookDepth       = 1   // red: the sum of weight times camera z, green: the sum of weights
+	LookDepth       = 1   // red: the sum of weight times camera z, green: of weights, blue: with z squared
 	LookCenters     = 2   // a dot for each splat
 	LookEllipsoids  = 3   // opaque up to so many standard deviations
 	DotSigma        = 0.7 // px

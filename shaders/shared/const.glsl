@@ -186,7 +186,7 @@ const uint COUNT_TILES = 0x40000001u;
 
 // What pictures of a model show.
 const uint LOOK_COLOR = 0u;
-const uint LOOK_DEPTH = 1u;         // red: the sum of weight times camera z, green: the sum of weights
+const uint LOOK_DEPTH = 1u;         // red: the sum of weight times camera z, green: of weights, blue: with z squared
 const uint LOOK_CENTERS = 2u;       // a dot for each splat
 const uint LOOK_ELLIPSOIDS = 3u;    // opaque up to so many standard deviations
 const float DOT_SIGMA = 0.7;        // px

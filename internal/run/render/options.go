@@ -84,7 +84,7 @@ func (o *Options) Check() error {
 		return fault.Usagef("as in: "+fault.Command("render OUT -o DIR")+", or "+fault.Setting("video")+
 			" flight.mp4", "%s or %s is required", fault.Setting("output"), fault.Setting("video"))
 	case o.Cameras == "" && !output.IsFolder(o.File) && output.IsFile(o.File) && o.Trajectory == "":
-		return o.noCameras()
+		return o.NoCameras()
 	case o.Given("model") && (o.FromJSON() || o.Cameras == ""):
 		return fault.Usagef("leave it out, or give the capture that has the model: "+fault.Setting("cameras")+" SCENE",
 			"%s: the cameras are of no capture, there is no model %s", fault.Named("model"), &o.Load.Model)

@@ -34,7 +34,7 @@ func (o *Options) FromJSON() bool {
 
 // Run draws what is asked for.
 func Run(console *cli.Console, o *Options) (err error) {
-	missing := o.findFiles()
+	missing := o.FindFiles()
 	if err := o.Check(); err != nil {
 		return err
 	}

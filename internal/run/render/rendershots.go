@@ -28,8 +28,8 @@ type shot struct {
 	number int    // among all pictures
 }
 
-// findFiles makes of train's folder the newest model in it and, unless others are asked for, its cameras.
-func (o *Options) findFiles() (err error) {
+// FindFiles makes of train's folder the newest model in it and, unless others are asked for, its cameras.
+func (o *Options) FindFiles() (err error) {
 	out := o.File
 	if o.File, err = plans.FindModel(out); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (o *Options) findFiles() (err error) {
 	return nil
 }
 
-// noCameras is the error of a render that nothing says the views of.
-func (o *Options) noCameras() error {
+// NoCameras is the error of a render that nothing says the views of.
+func (o *Options) NoCameras() error {
 	if o.run != "" {
 		return fault.Usagef("give the capture that it was trained on: "+fault.Setting("cameras")+" SCENE",
 			"%s has no cameras.json to render from", o.run)
@@ -64,7 +64,7 @@ var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280,
 func readCameras(console *cli.Console, o *Options, origin [3]float64) (*scene.Capture, error) {
 	if o.Cameras == "" {
 		if !o.FromFile() {
-			return nil, o.noCameras()
+			return nil, o.NoCameras()
 		}
 		return &scene.Capture{Frame: scene.Identity()}, nil
 	}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/mesh"
+)
+
+func meshCommand(console *cli.Console) *cobra.Command {
+	o := mesh.NewOptions()
+	cmd := &cobra.Command{
+		Use:   "mesh FILE|OUT MESH",
+		Short: "Make a mesh of a model",
+		Long: "Make a mesh of a model, from the depths that the photos' cameras see. FILE is a model in any\n" +
+			"format that convert reads, OUT the folder of a training run. MESH is a file .ply or .glb.\n" +
+			"docs/mesh.md says what to expect.",
+		Example: "  vksplat mesh out scene.glb\n  vksplat mesh model.ply scene.ply --cameras my_scene --voxel 0.01",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fault.Usagef("as in: vksplat mesh OUT scene.glb", "mesh needs a model and a file to write, %s",
+					given(len(args)))
+			}
+			return nil
+		},
+	}
+	addFlags(console, cmd, meshTable(o), helpLayout{first: []string{"cameras", "voxel", "max-depth", "min-views",
+		"clusters", "overwrite", "device", "max-vram", "max-ram"}})
+	o.Draw.Given = cmd.Flags().Changed
+	cmd.RunE = runs(console, func(args []string) error {
+		o.Draw.File, o.Out = args[0], args[1]
+		o.Draw.CamerasOfRun()
+		return mesh.Run(console, o)
+	})
+	return cmd
+}
+
+// meshTable lists the options of mesh by chapter.
+func meshTable(o *mesh.Options) []optionGroup {
+	cameras := pickOptions(renderTable(o.Draw), "cameras")[0].options
+	return []optionGroup{
+		{"Mesh", append(cameras,
+			float(&o.Voxel, "voxel",
+				"edge of a voxel, in the `UNITS` of the capture; 0 is two pixels at the median depth"),
+			float(&o.MaxDepth, "max-depth",
+				"leave out what is farther from a camera than `UNITS`; 0 is three times the median depth"),
+			integer(&o.MinViews, "min-views", "leave out what fewer than `N` views see"),
+			integer(&o.Clusters, "clusters", "keep the `N` largest parts; of 50 triangles or more"),
+			overwriteOption(&o.Replace, "an existing MESH"),
+		)},
+		{"Capture", renderCaptureOptions(o.Draw)},
+		{"Look", append(lookOptions(&o.Draw.Config.Background, &o.Draw.Config.Near),
+			truth(&o.Draw.Antialiased, "antialiased",
+				"compensate opacity for the pixel filter (default: as the file says)"))},
+		{"Device", deviceOptions(&o.Draw.Device)},
+	}
+}

@@ -1,0 +1,303 @@
+// Package mesh makes a mesh of a model: it draws the depths that the photos' cameras see of the splats and has package
+// surface fuse them.
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
+	"vksplat/internal/run/render"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/picture"
+	"vksplat/scene/splatfile"
+	"vksplat/scene/surface"
+)
+
+// Options is everything that mesh is asked for.
+type Options struct {
+	Draw     *render.Options // the model, the cameras and how they are drawn
+	Out      string          // .ply or .glb
+	Voxel    float64         // edge, in the capture's units; 0: two pixels at the median depth
+	MaxDepth float64         // what is farther from a camera is left out, in the capture's units; 0: see mostDepth
+	MinViews int             // views that must see what becomes part of the mesh
+	Clusters int             // parts of the mesh that are kept
+	Replace  bool            // Out
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{Draw: render.NewOptions(), MinViews: 2, Clusters: 1000}
+}
+
+const (
+	// leastFaces is how many triangles a part must have to be kept.
+	leastFaces = 50
+	// leastCover is how much of a pixel splats must cover for its depth to count.
+	leastCover = 0.5
+	// mostSpread is how wide the depths of a pixel's splats may be spread, in parts of its depth: where they are wider
+	// it shows what is near and what is behind it.
+	mostSpread = 0.15
+	// mostDepth is how far from a camera the mesh goes, in medians of what photos show.
+	mostDepth = 3
+	// voxelPixels is how many pixels a voxel covers at the median depth.
+	voxelPixels = 2
+	// surveyed is how many views the median is taken of, at most.
+	surveyed = 16
+)
+
+// check refuses what makes no sense before anything is read.
+func (o *Options) check() error {
+	ext := strings.ToLower(filepath.Ext(o.Out))
+	switch {
+	case ext != ".ply" && ext != ".glb":
+		return fault.Usagef("name it as in scene.ply or scene.glb", "%s: meshes are written as .ply and .glb", o.Out)
+	case !(o.Voxel >= 0) || math.IsInf(o.Voxel, 0):
+		return fault.Usagef("give a length above 0, as in 0.01", "%s: %g is no length", fault.Named("voxel"), o.Voxel)
+	case !(o.MaxDepth >= 0) || math.IsInf(o.MaxDepth, 0):
+		return fault.Usagef("give a length above 0, as in 5", "%s: %g is no length", fault.Named("max-depth"),
+			o.MaxDepth)
+	case o.MinViews < 1 || o.MinViews > math.MaxUint16:
+		return fault.Usagef("give a number from 1 up, as in 2", "%s: %d views", fault.Named("min-views"), o.MinViews)
+	case o.Clusters < 1:
+		return fault.Usagef("give a number from 1 up, as in 1", "%s: %d parts", fault.Named("clusters"), o.Clusters)
+	case output.IsFolder(o.Out):
+		return fault.Usagef("name the file in it, as in "+filepath.Join(o.Out, "scene.ply"), "%s is a folder", o.Out)
+	}
+	return output.RefuseExisting("", o.Replace, o.Out)
+}
+
+// meshing is a mesh that is being made.
+type meshing struct {
+	o        *Options
+	console  *cli.Console
+	ctx      context.Context
+	renderer *pipeline.Renderer
+	cams     []scene.Camera
+	frame    scene.Frame // of drawing
+	origin   [3]float64  // what the model's coordinates lack
+	most     float32     // depth, in the frame of drawing
+	show     *meter.Meter
+	drawn    int
+	picture  picture.Picture
+}
+
+// Run makes the mesh and writes it.
+func Run(console *cli.Console, o *Options) (err error) {
+	missing := o.Draw.FindFiles()
+	if err := o.check(); err != nil {
+		return err
+	}
+	switch {
+	case missing != nil:
+		return missing
+	case o.Draw.Cameras == "":
+		return o.Draw.NoCameras()
+	}
+	defer func() { err = remedy.Memory(remedy.Ceiling(err, o.Draw.Device)) }()
+	if err := pipeline.LimitHeap(o.Draw.Device); err != nil {
+		return err
+	}
+	release, err := output.Claim(filepath.Dir(o.Out), false)
+	if err != nil {
+		return err
+	}
+	defer release()
+	splats, info, err := models.Open(console, o.Draw.File)
+	if err != nil {
+		return err
+	}
+	m := &meshing{o: o, console: console, origin: models.OriginOf(&info)}
+	if err := m.readViews(&info); err != nil {
+		return err
+	}
+	device, err := pipeline.OpenDevice(o.Draw.Device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
+	device.LimitHeap()
+	if note := models.DeviceNote(device); note != "" {
+		console.Note(note)
+	}
+	splats = splats.FromCapture(m.frame, m.origin)
+	if err := models.CheckNear(o.Draw.Config.Near, splats, m.cams); err != nil {
+		return err
+	}
+	ctx, stop := console.Interruptible(cli.Always("stopping; nothing is left behind"))
+	defer stop()
+	m.ctx = ctx
+	mesh, err := m.make(device, splats)
+	if errors.Is(err, context.Canceled) {
+		err = fault.ErrInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	return m.write(mesh)
+}
+
+// readViews reads the cameras and how the model is drawn.
+func (m *meshing) readViews(info *splatfile.Info) error {
+	capture, err := render.ReadViews(m.console, m.o.Draw, m.origin)
+	if err != nil {
+		return err
+	}
+	if err := m.o.Draw.Look(info, capture.Synthetic); err != nil {
+		return err
+	}
+	render.Normalise(capture, nil)
+	m.cams, m.frame = capture.Cameras, capture.Frame
+	if i := slices.IndexFunc(m.cams, func(c scene.Camera) bool { return c.Model != scene.Pinhole }); i >= 0 {
+		return fault.WithHint(fmt.Errorf("%s: %w: it is drawn as a fisheye, whose depths have no plane",
+			m.cams[i].Name, fault.ErrData), "train and mesh with "+fault.Setting("cameras")+
+			" of a capture whose photos are read as pinhole ones")
+	}
+	return nil
+}
+
+// make draws the views and fuses them: once to find where surfaces are, and as often again as memory demands.
+func (m *meshing) make(device *pipeline.Device, splats *scene.Splats) (mesh *surface.Mesh, err error) {
+	config := m.o.Draw.Config
+	config.Depth, config.Spread = true, true
+	config.Stop = func() error { return m.ctx.Err() }
+	if m.renderer, err = pipeline.NewRenderer(device, splats, m.cams, config); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.renderer.Close()) }()
+	models.TellShared(m.console, m.renderer)
+	m.console.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(m.cams), "view"),
+		captured.Resolution(m.cams))
+	voxel, err := m.scale()
+	if err != nil {
+		return nil, err
+	}
+	m.show = meter.New(m.console.Stdout, meter.Auto, 0, 2*len(m.cams))
+	m.show.Draws, m.show.Text = true, m.console.Follow(m.show)
+	defer m.show.Interrupt()
+	survey := surface.NewSurvey(voxel, uint16(min(m.o.MinViews, len(m.cams))))
+	if err := m.each(m.cams, func(v *surface.View) error { survey.Add(v); return nil }); err != nil {
+		return nil, err
+	}
+	if survey.Blocks() == 0 {
+		return nil, fault.WithHint(fmt.Errorf("%w: no view shows a surface", fault.ErrData), "look at the model: "+
+			fault.Command("view "+cli.Quoted(m.o.Draw.File))+"; "+fault.Setting("max-depth")+" may be too small")
+	}
+	mesh, err = survey.Fuse(func(use func(v *surface.View) error) error { return m.each(m.cams, use) }, device.RAM()/2)
+	if errors.Is(err, surface.ErrNoRoom) {
+		err = fault.WithHint(err, fmt.Sprintf("give larger voxels (%s %.3g), or more RAM (%s)", fault.Setting("voxel"),
+			2*voxel/m.frame.Scale, fault.Setting("max-ram")))
+	}
+	return mesh, err
+}
+
+// scale finds how far the mesh goes and how large voxels are, in the frame of drawing, from what some views show.
+func (m *meshing) scale() (voxel float64, err error) {
+	m.most = math.MaxFloat32
+	var sample, pixels []float64
+	some := make([]scene.Camera, 0, surveyed)
+	for i := range min(len(m.cams), surveyed) {
+		some = append(some, m.cams[i*len(m.cams)/min(len(m.cams), surveyed)])
+	}
+	err = m.each(some, func(v *surface.View) error {
+		for i := 0; i < len(v.Depth); i += 37 {
+			if z := float64(v.Depth[i]); z > 0 {
+				sample = append(sample, z)
+				pixels = append(pixels, z/min(v.Camera.Fx, v.Camera.Fy))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	m.most = float32(mostDepth * scene.Median(sample))
+	if m.o.MaxDepth > 0 {
+		m.most = float32(m.o.MaxDepth * m.frame.Scale)
+	}
+	if voxel = voxelPixels * scene.Median(pixels); m.o.Voxel > 0 {
+		voxel = m.o.Voxel * m.frame.Scale
+	}
+	m.console.Printf("voxels of %.3g, up to a depth of %.4g, in the capture's units\n", voxel/m.frame.Scale,
+		float64(m.most)/m.frame.Scale)
+	return voxel, nil
+}
+
+// each draws views and hands them on, one after the other.
+func (m *meshing) each(cams []scene.Camera, use func(v *surface.View) error) error {
+	p := &m.picture
+	for _, c := range cams {
+		if err := m.renderer.Add(c, p, func() {}); err != nil {
+			return err
+		}
+		if err := m.renderer.Drain(); err != nil {
+			return err
+		}
+		for i, z := range p.Depth {
+			if cover := 1 - p.Color[4*i+3]; cover < leastCover || z > m.most || p.Spread[i] > mostSpread*z {
+				p.Depth[i] = 0
+			}
+		}
+		if err := use(&surface.View{Camera: c, Depth: p.Depth, Color: p.Color, Stride: 4}); err != nil {
+			return err
+		}
+		if m.show != nil {
+			m.drawn++
+			m.show.Update(pipeline.Progress{Step: min(m.drawn, m.show.Total)})
+		}
+	}
+	return nil
+}
+
+// write writes the mesh in the frame of the model's file.
+func (m *meshing) write(mesh *surface.Mesh) error {
+	parts := mesh.KeepClusters(m.o.Clusters, leastFaces)
+	if len(mesh.Faces) == 0 {
+		return fault.WithHint(fmt.Errorf("%w: no part of the surface has %d triangles", fault.ErrData, leastFaces),
+			"give smaller voxels: "+fault.Setting("voxel"))
+	}
+	var by [3]float64
+	for k := range 3 {
+		by[k] = m.frame.Center[k] - m.origin[k]
+	}
+	mesh.Move(1/m.frame.Scale, by)
+	meta := surface.Meta{Generator: "vksplat " + cli.Version()}
+	if m.origin != [3]float64{} {
+		meta.Origin = &m.origin
+	}
+	put := mesh.WritePLY
+	if strings.EqualFold(filepath.Ext(m.o.Out), ".glb") {
+		put = mesh.WriteGLB
+	}
+	err := atomicfile.Write(m.o.Out, func(w io.Writer) error { return put(w, meta) })
+	if errors.Is(err, surface.ErrTooLarge) {
+		err = fault.WithHint(err, "write .ply, or give larger voxels: "+fault.Setting("voxel"))
+	}
+	if err != nil {
+		return err
+	}
+	m.console.Printf("mesh: %s: %s, %s, of %s\n", m.o.Out, countOf(len(mesh.Vertices), "vertex", "vertices"),
+		cli.Count(len(mesh.Faces), "triangle"), cli.Count(parts, "part"))
+	return nil
+}
+
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
