@@ -18,6 +18,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene/results"
+	"vksplat/scene/splatfile"
 	"vksplat/scene/synth"
 )
 
@@ -78,6 +79,18 @@ func TestCity(t *testing.T) {
 		t.Errorf("PSNR %.2f dB in blocks, %.2f dB as a whole", merged.PSNR, st.PSNR)
 	}
 	checkBorders(t, filepath.Join(dir, "whole"), &st, merged.Views)
+	for _, name := range []string{"city.ssog", "tileset.json"} {
+		file := filepath.Join(dir, name)
+		command(t, "convert", filepath.Join(dir, "plan", "out"), file)
+		streamed, err := splatfile.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := streamed.Info().N; n != merged.Splats {
+			t.Errorf("%s: %d splats, %d are merged", name, n, merged.Splats)
+		}
+		_ = streamed.Close() // only read
+	}
 }
 
 // train makes the city in a folder, the whole's model and that of the merged blocks, and looks at their memory.
