@@ -74,8 +74,8 @@ func rootCommand(console *cli.Console) *cobra.Command {
 	root.AddCommand(captureCommand(console), trainCommand(console), resumeCommand(console),
 		partitionCommand(console), mergeCommand(console),
 		renderCommand(console), encodeCommand(console), evalCommand(console), suiteCommand(console),
-		convertCommand(console), meshCommand(console), viewCommand(console), openCommand(console),
-		inspectCommand(console), infoCommand(console), farmCommand(console), demoCommand(console),
+		convertCommand(console), levelsCommand(console), meshCommand(console), viewCommand(console),
+		openCommand(console), inspectCommand(console), infoCommand(console), farmCommand(console), demoCommand(console),
 		benchCommand(console), devicesCommand(console), doctorCommand(console), completionCommand(console),
 		manualCommand(console), versionCommand(console))
 	refuseSpaced(console, root)

@@ -89,8 +89,8 @@ func part(img scene.Image, x0, x1, height int) scene.Image {
 	return out
 }
 
-// levels is how many values the first channel has.
-func levels(img scene.Image) (n int) {
+// shades is how many values the first channel has.
+func shades(img scene.Image) (n int) {
 	var there [256]bool
 	for i := 0; i < len(img.Pix); i += 4 {
 		if v := img.Pix[i]; !there[v] {
@@ -241,8 +241,8 @@ func checkShown(t *testing.T, log *seen, folder, out string) {
 		db := apart(t, p.got, p.want)
 		t.Logf("step %d, %s, %dx%d: the frame is %.1f dB from vksplat render's picture", step, p.name, p.got.Width,
 			p.got.Height, db)
-		if db < 34 || levels(p.got) < 50 { // a JPEG of 85 %
-			t.Errorf("%s: %.1f dB from vksplat render's picture, %d levels", p.name, db, levels(p.got))
+		if db < 34 || shades(p.got) < 50 { // a JPEG of 85 %
+			t.Errorf("%s: %.1f dB from vksplat render's picture, %d levels", p.name, db, shades(p.got))
 		}
 	}
 	free := log.pixels(t, "free") // frames are as large as they may be, in steps: those of two views differ a little

@@ -49,10 +49,13 @@ type Gatherer interface {
 
 // WriteOptions are choices of formats; each takes what concerns it.
 type WriteOptions struct {
-	Version    int          // of the format; 0 is the one that most readers know
-	Iterations int          // of the search for a palette of spherical harmonics; 0 is the format's own
-	Generator  string       // program and version, for formats that name it
-	Levels     int          // of detail, of formats that have several; 0 is StreamedLevels
+	Version    int    // of the format; 0 is the one that most readers know
+	Iterations int    // of the search for a palette of spherical harmonics; 0 is the format's own
+	Generator  string // program and version, for formats that name it
+	Levels     int    // of detail, of formats that have several; 0 is StreamedLevels
+	// levels below the model's own, the finest first, of formats that have several; those that are missing are made by
+	// merging. They have the model's degree
+	Coarser    []Source
 	PlainTiles bool         // tiles of glTF as ratified, without compression
 	Place      *tiles.Place // of 3D Tiles, on Earth; nil: nowhere
 	TempDir    string       // for what does not fit memory; "" is the folder of the file that is written

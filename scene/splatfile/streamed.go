@@ -113,7 +113,7 @@ func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string
 		return nil, err
 	}
 	s.meta = streamedMeta{Version: 1, Asset: streamedAsset{o.Generator}}
-	free, err := s.makeLevels(model, o.levels(), o.FolderFor(path))
+	free, err := s.makeLevels(append([]Source{model}, o.Coarser...), o.levels(), o.FolderFor(path))
 	if err != nil {
 		return nil, writeError(op, path, err, "")
 	}
@@ -137,30 +137,33 @@ func (o WriteOptions) levels() int {
 	return min(o.Levels, MostStreamedLevels)
 }
 
-// makeLevels makes the levels, as many as there are splats to halve.
-func (s *streamer) makeLevels(model Source, n int, tempDir string) (free func() error, err error) {
-	finest, freeFinest, err := gatherable(model, tempDir)
-	if err != nil {
-		return nil, err
-	}
-	frees := []func() error{freeFinest}
+// makeLevels makes the levels, as many as there are splats to halve: those that are given, and below them by merging.
+func (s *streamer) makeLevels(given []Source, n int, tempDir string) (free func() error, err error) {
+	var frees []func() error
 	free = func() (err error) {
 		for _, f := range frees {
 			err = errors.Join(err, f())
 		}
 		return err
 	}
-	s.levels = []Gatherer{finest}
 	for len(s.levels) < n {
-		above := s.levels[len(s.levels)-1]
-		if above.Info().N < 2 {
-			break
+		var level Gatherer
+		var done func() error
+		if k := len(s.levels); k < len(given) {
+			level, done, err = gatherable(given[k], tempDir)
+		} else {
+			above := s.levels[k-1]
+			if above.Info().N < 2 {
+				break
+			}
+			if level, err = Decimate(above, (above.Info().N+1)/2, tempDir); err == nil {
+				done = level.Close
+			}
 		}
-		level, err := Decimate(above, (above.Info().N+1)/2, tempDir)
 		if err != nil {
 			return nil, errors.Join(err, free())
 		}
-		s.levels, frees = append(s.levels, level), append(frees, level.Close)
+		s.levels, frees = append(s.levels, level), append(frees, done)
 	}
 	return free, nil
 }

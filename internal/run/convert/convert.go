@@ -379,6 +379,14 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 	}
 	model = splatfile.WithDegree(model, max(o.Pad, model.Info().Degree))
 	o.Write.Generator = "vksplat " + cli.Version()
+	if f.Name == splatfile.StreamedFormat {
+		trained, err := o.trainedLevels(console, dropped != (splatfile.Dropped{}), up, moves, model.Info().Degree)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = trained.Close() }() // only read
+		o.Write.Coarser = trained.Parts
+	}
 	lost, err := f.Write(o.Out, model, o.Write)
 	if err != nil {
 		return err

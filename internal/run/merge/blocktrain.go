@@ -1,22 +1,17 @@
 package merge
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
-	"vksplat/internal/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/convert"
+	"vksplat/internal/run/itself"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
@@ -27,10 +22,6 @@ import (
 func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error {
 	if err := o.OfOneBlock(plan); err != nil {
 		return err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
 	}
 	children := console
 	if o.Progress == meter.JSON || o.PlanJSON { // which is alone on standard output
@@ -67,7 +58,7 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 			continue
 		}
 		console.Printf("%s%s\n", name, blockSummary(o, plan, k, config.Iterations))
-		if err := runHere(children, ctx, program,
+		if err := itself.Run(children, ctx,
 			append([]string{"train", plan.Dir, cli.Flag("block", strconv.Itoa(k))}, flags...)); err != nil {
 			if ctx.Err() != nil {
 				return fault.WithHint(fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)),
@@ -82,35 +73,6 @@ func TrainBlocks(console *cli.Console, o *train.Options, plan *plans.Plan) error
 	}
 	return Run(console, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true,
 		Overwrite: o.Checkpoints.Overwrite, resumes: true})
-}
-
-// childError is a process of this program that failed and said why.
-type childError struct{ code int }
-
-func (e *childError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
-func (e *childError) Exit() int     { return e.code }
-
-// runHere runs this program with arguments, see child.Run. It prints where this process does.
-func runHere(console *cli.Console, ctx context.Context, program string, args []string) error {
-	var running atomic.Pointer[os.Process] // which ends with this process
-	err := child.Run(ctx, program, args,
-		child.Options{Stdout: outside(console.Stdout), Stderr: outside(console.Stderr), Running: &running})
-	var ended *exec.ExitError
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &ended) && ended.ExitCode() > 0:
-		return &childError{ended.ExitCode()}
-	}
-	return err
-}
-
-// outside is the file behind what is printed to, so that a terminal stays one for a child, or else the writer itself.
-func outside(w io.Writer) io.Writer {
-	if f, isFile := cli.FileOf(w); isFile {
-		return f
-	}
-	return w
 }
 
 // trainedBlock returns what the last complete training of a block says, nil where there is none or its model is not

@@ -17,6 +17,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
+	"vksplat/internal/run/itself"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/remedy"
@@ -334,10 +335,6 @@ const heldOutList = "held_out.txt"
 // finetuned trains the merged scene for some steps on the whole capture, in a process of its own: seams close, and no
 // splat is added or removed.
 func (m *merger) finetuned(ctx context.Context) error {
-	program, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
 	list := ""
 	if len(m.plan.HeldOut) > 0 {
 		list = filepath.Join(m.plan.Dir, heldOutList)
@@ -347,7 +344,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	}
 	args := m.finetuneArgs(list)
 	m.console.Printf("going on with the merged scene: vksplat %s\n", strings.Join(cli.QuotedAll(args), " "))
-	if err := runHere(m.console, ctx, program, args); err != nil {
+	if err := itself.Run(m.console, ctx, args); err != nil {
 		if ctx.Err() != nil {
 			return fault.ErrInterrupted
 		}
@@ -367,7 +364,7 @@ func (m *merger) finetuneArgs(list string) []string {
 		cli.Flag("preset", recipe.Strategy3DGS), cli.Flag("init", "ply:"+m.model()),
 		cli.Flag("iterations", strconv.Itoa(m.Options.Finetune)),
 		cli.Flag("sh-degree", strconv.Itoa(m.report.Degree)), cli.Flag("sh-degree-interval", "1"),
-		cli.Flag("refine-every", "0"), cli.Flag("reset-every", "0"),
+		cli.Flag("refine-every", "0"),
 		cli.Flag("lr-means", rate), cli.Flag("lr-means-final", "1"),
 		cli.Flag("background", fmt.Sprintf("%g,%g,%g", m.record.Background[0], m.record.Background[1],
 			m.record.Background[2]))}

@@ -17,7 +17,7 @@ func TestFinetuneArgs(t *testing.T) {
 		SourceFlags: func(*captured.Source) []string { return []string{"--downscale=2"} }}}
 	m.report.Degree, m.report.Model, m.record.Background = 2, "out/model.ply", [3]float32{0, 0, 1}
 	want := []string{"train", "photos", "-m", "city/finetuned", "--preset=3dgs", "--init=ply:city/out/model.ply",
-		"--iterations=7", "--sh-degree=2", "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0",
+		"--iterations=7", "--sh-degree=2", "--sh-degree-interval=1", "--refine-every=0",
 		"--lr-means=1.6000000000000001e-06", "--lr-means-final=1", "--background=0,0,1", "--overwrite", "--downscale=2",
 		"--origin=1,2,0", "--test-list=held_out.txt", "--device=1"}
 	if got := m.finetuneArgs("held_out.txt"); !slices.Equal(got, want) {
