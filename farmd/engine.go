@@ -36,6 +36,13 @@ const (
 	loopback    = "127.0.0.1"
 )
 
+// What the server keeps in memory of the jobs that run, however many these are.
+const (
+	stateCache = 64 << 20 // bytes
+	eventCache = 32 << 20 // bytes
+	flowCache  = 100      // workflows, of which one of 500 tasks takes 2 MB
+)
+
 // engine is Temporal's server and a client of it that may do everything.
 type engine struct {
 	server   temporal.Server
@@ -67,6 +74,10 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 		// Tasks go through queues, where the gate sees who takes them.
 		dynamicconfig.EnableEagerWorkflowStart.Key():     false,
 		dynamicconfig.EnableActivityEagerExecution.Key(): false,
+		// Jobs that are not at work are read again when they are.
+		dynamicconfig.HistoryCacheSizeBasedLimit.Key():        true,
+		dynamicconfig.HistoryCacheHostLevelMaxSizeBytes.Key(): stateCache,
+		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key():  eventCache,
 		// Not used, and refused by the gate.
 		dynamicconfig.WorkerHeartbeatsEnabled.Key(): false,
 		dynamicconfig.FrontendEnableSchedules.Key(): false,

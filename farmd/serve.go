@@ -134,6 +134,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 		return f, err
 	}
 	g.OpenJobs = f.engine.openJobs
+	worker.SetStickyWorkflowCacheSize(flowCache)
 	if f.flows, err = startFlows(s, f.engine); err != nil {
 		return f, err
 	}

@@ -26,20 +26,28 @@ import (
 
 func farmListCommand(console *cli.Console) *cobra.Command {
 	var all, asJSON bool
+	limit := 50
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the farm's jobs",
-		Long:    "List the jobs of the farm that run, of all owners, the newest first.",
+		Long:    "List the jobs of the farm that run, of all owners, the newest first; jobs that have ended follow.",
 		Example: "  vksplat farm list\n  vksplat farm list --all",
 		Args:    none,
 	}
 	return asksFarm(console, cmd, []option{
 		truth(&all, "all", "list also jobs that have ended, as long as the farm knows them"),
+		integer(&limit, "limit", "list at most `N` jobs; 0: all of them"),
 		truth(&asJSON, "json", "print JSON"),
 	}, func(ctx context.Context, f *client.Farm, _ []string) error {
-		list, err := f.List(ctx, all)
+		if limit < 0 {
+			return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: no number of jobs", limit)
+		}
+		list, more, err := f.List(ctx, all, limit)
 		if err != nil {
 			return err
+		}
+		if more {
+			console.Note(fmt.Sprintf("there are more than %s; --limit 0 lists all", cli.Count(limit, "job")))
 		}
 		if asJSON {
 			return console.PrintJSON(list)

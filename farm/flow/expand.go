@@ -30,6 +30,7 @@ type Expander struct {
 	Roots     store.Roots
 	Heartbeat time.Duration // a worker that is silent for so long is given up; 0: DefaultHeartbeat
 
+	window    int // 0: mostChunks
 	documents Documents
 	once      sync.Once
 }
@@ -89,7 +90,7 @@ func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Ou
 	}
 	order := inOrder(p.Plan)
 	return &Outline{KeepGoing: p.Job.Retry.KeepGoing, Heartbeat: cmp.Or(e.Heartbeat, DefaultHeartbeat),
-		Chunks: cut(p.Plan, order)}, nil
+		Window: cmp.Or(e.window, mostChunks), Chunks: cut(p.Plan, order)}, nil
 }
 
 // told makes an error of an activity, which may be tried again or not.
@@ -129,6 +130,11 @@ func inOrder(plan *spec.Plan) []int {
 // MostTasks is how many tasks a chunk has at most.
 const MostTasks = 500
 
+// mostChunks is how many chunks that have tasks of a lane run at a time. With 100,000 tasks in its queues the server
+// took two gigabytes of memory, and minutes to answer. Lanes have their own bounds, or tasks that no machine takes
+// would keep others from machines that wait.
+const mostChunks = 20
+
 // cut cuts tasks in order into chunks, where few tasks have needs on the other side: they wait for a whole chunk.
 func cut(plan *spec.Plan, order []int) (spans []Span) {
 	place := make([]int, len(order)) // of each task in order
@@ -149,7 +155,7 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 	for at := 1; at < len(crossing); at++ {
 		crossing[at] += crossing[at-1]
 	}
-	chunkOf := make([]int, len(order)) // by place
+	chunkOf, lanes := make([]int, len(order)), laneNumbers{} // chunks by place
 	for from := 0; from < len(order); {
 		to := min(from+MostTasks, len(order))
 		if to < len(order) {
@@ -168,7 +174,7 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 				}
 			}
 		}
-		span := Span{Tasks: indicesOf(order[from:to]), Count: to - from}
+		span := Span{Tasks: indicesOf(order[from:to]), Count: to - from, Lanes: lanes.of(plan, order[from:to])}
 		for k := range spans {
 			if needs[k] {
 				span.Needs = append(span.Needs, k)
@@ -178,6 +184,27 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 		from = to
 	}
 	return spans
+}
+
+// laneNumbers numbers the ways in which tasks are queued.
+type laneNumbers map[string]int
+
+// of lists the lanes of some tasks, ascending.
+func (n laneNumbers) of(plan *spec.Plan, tasks []int) (list []int) {
+	for _, i := range tasks {
+		t := &plan.Tasks[i]
+		key := Queue(t.Pool, ClassOf(t)) + " " + t.Priority
+		lane, known := n[key]
+		if !known {
+			lane = len(n)
+			n[key] = lane
+		}
+		if !slices.Contains(list, lane) {
+			list = append(list, lane)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // expand gives the tasks of a chunk, and says which are done.
