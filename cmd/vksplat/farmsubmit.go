@@ -56,7 +56,8 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		Use:   "submit JOB.toml",
 		Short: "Give a job to the farm",
 		Long: "Give the job JOB.toml to the farm. Its inputs must be in the root that the document names, which\n" +
-			"all workers see. What has results is not done again: submit a job again to do what is left.",
+			"all workers see; with --paused they may come later. What has results is not done again: submit a\n" +
+			"job again to do what is left.",
 		Example: "  vksplat farm submit job.toml --roots roots.toml\n" +
 			"  vksplat farm submit job.toml --priority low --max 4 --wait",
 		Args: one("JOB.toml"),
@@ -77,6 +78,11 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		known, err := roots.read()
 		if err != nil {
 			return err
+		}
+		if err := client.CheckInputs(known, job, plan); err != nil && !paused {
+			return err
+		} else if err != nil {
+			console.Note(err.Error() + "; put it there before farm resume")
 		}
 		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
 			if f.Owner == "" {

@@ -39,6 +39,9 @@ func IsSubmitted(root store.Root, folder string) bool {
 // Put puts a job's document into the store, for a job of this owner.
 func Put(ctx context.Context, roots store.Roots, j *spec.Job, owner string) (Document, error) {
 	d := DocumentOf(j)
+	if err := roots.Apart(j.Store.Inputs, d.Root); err != nil {
+		return d, err
+	}
 	root, err := roots.Open(d.Root)
 	if err != nil {
 		return d, err

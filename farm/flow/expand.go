@@ -83,6 +83,9 @@ func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Ou
 	}
 	root, err := e.Roots.Open(d.Root)
 	if err == nil {
+		err = e.Roots.Apart(p.Job.Store.Inputs, d.Root)
+	}
+	if err == nil {
 		err = own(root.Attend(ctx, func(error) {}), p.Job.Name, owner, false)
 	}
 	if err != nil {
