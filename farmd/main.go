@@ -94,6 +94,9 @@ func tokenCommand(data *string) *cobra.Command {
 		Short: "make a token, with which one machine or person can join once",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if life <= 0 {
+				return fault.Usagef("as in --expires 24h", "--expires %s: nobody could use the token", life)
+			}
 			r, err := registry.Open(*data)
 			if err != nil {
 				return err

@@ -33,6 +33,11 @@ func TestJoinRenewRevoke(t *testing.T) {
 		"used") {
 		t.Errorf("a used token: %v", err)
 	}
+	for _, life := range []string{"0s", "-1h"} {
+		if out, err := s.command("token", "--role", "view", "--name", "never", "--expires", life); err == nil {
+			t.Errorf("a token for %s: %s", life, out)
+		}
+	}
 	short := s.mustCommand("token", "--role", "view", "--name", "late", "--expires", "1ns")
 	if _, err := pass.Join(t.Context(), short, "", s.passDir(), false); err == nil || !strings.Contains(err.Error(),
 		"expired") {
