@@ -87,7 +87,8 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 
 // startEngine starts Temporal's server on a database and connects to it.
 func startEngine(s settings, reg *registry.Registry, g *gate.Gate, db *database) (*engine, error) {
-	logger, speak, hush, err := newLogger(s.level)
+	space := new(room)
+	logger, speak, hush, err := newLogger(s.level, space)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func startEngine(s settings, reg *registry.Registry, g *gate.Gate, db *database)
 		}),
 		temporal.WithClaimMapper(claimMapper),
 		temporal.WithAuthorizer(authorizer{g}),
-		temporal.WithChainedFrontendGrpcInterceptors(intercept(g)),
+		temporal.WithChainedFrontendGrpcInterceptors(intercept(g, space)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)

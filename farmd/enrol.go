@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/farm/flow"
 	"vksplat/farm/pass"
 	"vksplat/farmd/registry"
 	"vksplat/internal/fault"
@@ -125,7 +126,11 @@ func (s *enrolServer) renew(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.VerifiedChains) == 0 {
 			return nil, errors.New("show the pass that is to be renewed")
 		}
-		who, err := pass.Of(r.TLS.VerifiedChains[0][0])
+		cert := r.TLS.VerifiedChains[0][0]
+		who, err := pass.Of(cert)
+		if err == nil {
+			err = s.registry.Welcome(who, cert)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -145,6 +150,9 @@ func (s *enrolServer) answer(w http.ResponseWriter, r *http.Request,
 	reply := pass.Reply{CA: s.registry.CA().Raw, Namespace: namespace}
 	if err != nil {
 		reply = pass.Reply{Error: err.Error(), Hint: fault.Hint(err)}
+		if isFull(err) {
+			reply = pass.Reply{Error: flow.NoRoom, Hint: "whoever runs the farm makes room; then use the token again"}
+		}
 		w.WriteHeader(http.StatusForbidden)
 	} else {
 		reply.Certificate = cert.Raw
