@@ -265,8 +265,8 @@ func jobEnd(console *cli.Console, j *client.Job) (over bool, err error) {
 func farmLogsCommand(console *cli.Console) *cobra.Command {
 	var roots rootsFlags
 	cmd := &cobra.Command{
-		Use:     "logs JOB TASK",
-		Short:   "Print the log of a task's last attempt",
+		Use:   "logs JOB TASK",
+		Short: "Print the log of a task's last attempt",
 		Long: "Print what the last attempt at a task said, of whichever job of this name made it: jobs of one name\n" +
 			"have one folder of results, that of the job which was submitted last. Logs are in the store, 15\n" +
 			"seconds old at most.",
