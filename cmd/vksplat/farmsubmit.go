@@ -11,6 +11,8 @@ import (
 	"vksplat/farm/client"
 	"vksplat/farm/flow"
 	"vksplat/farm/local"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
@@ -75,14 +77,9 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		known, err := roots.read()
+		known, err := rootsWithInputs(console, &roots, job, plan, paused)
 		if err != nil {
 			return err
-		}
-		if err := client.CheckInputs(known, job, plan); err != nil && !paused {
-			return err
-		} else if err != nil {
-			console.Note(err.Error() + "; put it there before farm resume")
 		}
 		return farm.withFarm(console, func(ctx context.Context, f *client.Farm) error {
 			if f.Owner == "" {
@@ -106,6 +103,21 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		})
 	})
 	return cmd
+}
+
+// rootsWithInputs reads the roots, and looks whether the job's inputs are there: those of a paused job may come later.
+func rootsWithInputs(console *cli.Console, flags *rootsFlags, job *spec.Job, plan *spec.Plan, later bool) (store.Roots,
+	error) {
+	roots, err := flags.read()
+	if err != nil {
+		return nil, err
+	}
+	err = client.CheckInputs(roots, job, plan)
+	if err != nil && later {
+		console.Note(err.Error() + "; put it there before farm resume")
+		err = nil
+	}
+	return roots, err
 }
 
 // changeCommand makes a command that changes a job.

@@ -79,7 +79,7 @@ func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
 func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Outline, error) {
 	p, err := e.read(ctx, d)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	root, err := e.Roots.Open(d.Root)
 	if err == nil {
@@ -89,7 +89,7 @@ func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Ou
 		err = own(root.Attend(ctx, func(error) {}), p.Job.Name, owner, false)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	order := inOrder(p.Plan)
 	return &Outline{KeepGoing: p.Job.Retry.KeepGoing, Heartbeat: cmp.Or(e.Heartbeat, DefaultHeartbeat),
@@ -97,10 +97,22 @@ func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Ou
 }
 
 // told makes an error of an activity, which may be tried again or not.
-func told(err error) error {
-	how := temporal.ApplicationErrorOptions{NonRetryable: task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument),
+func (e *Expander) told(d Document, err error) error {
+	final := task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument)
+	how := temporal.ApplicationErrorOptions{NonRetryable: final && !e.isUnmounted(d.Root, err),
 		Details: []any{fault.Hint(err)}}
 	return temporal.NewApplicationErrorWithOptions("plan job, on the farm's server: "+err.Error(), "expand", how)
+}
+
+// isUnmounted says that an error comes of a root which this server knows and cannot reach. No other server can do what
+// this one cannot: the job waits.
+func (e *Expander) isUnmounted(root string, err error) bool {
+	o, known := e.Roots[root]
+	if !known || !errors.Is(err, fault.ErrSetup) {
+		return false
+	}
+	r, err := store.Open(o)
+	return err != nil || !store.HasAny(r)
 }
 
 // inOrder puts each task behind those that it needs, and soon behind them: a render follows its training.
@@ -215,23 +227,23 @@ func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Ite
 	defer alive(ctx)()
 	p, err := e.read(ctx, d)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	list, err := tasks.list(MostTasks)
 	if err == nil && len(list) > 0 && slices.Max(list) >= len(p.Plan.Tasks) {
 		err = errors.New("the document has fewer tasks than the chunk names")
 	}
 	if err != nil {
-		return nil, told(&fault.Error{Op: "plan chunk", Path: d.Key, Err: err, Kind: fault.ErrData})
+		return nil, e.told(d, &fault.Error{Op: "plan chunk", Path: d.Key, Err: err, Kind: fault.ErrData})
 	}
 	root, err := e.Roots.Open(d.Root)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	root = root.Attend(ctx, func(error) {})
 	inspected, err := local.Inspected(root, p.Job)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	items := make([]Item, len(list))
 	for n, i := range list {
@@ -242,7 +254,7 @@ func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Ite
 				func(need int) bool { return p.Plan.Tasks[need].Inspect })}
 	}
 	if err := look(ctx, root, p, items); err != nil {
-		return nil, told(store.Explain("read results", p.Job.Name, err))
+		return nil, e.told(d, store.Explain("read results", p.Job.Name, err))
 	}
 	return items, nil
 }

@@ -105,12 +105,12 @@ func (r *Registry) Welcome(who pass.Who, cert *x509.Certificate) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		rec = Record{Who: who, Issued: cert.NotBefore.Add(clockSkew), Expires: cert.NotAfter}
 		err = putNewJSON(file, rec)
+		if r.Revoked(who.ID) { // meanwhile: that is why it was not there
+			return errors.Join(errRevoked, os.Remove(file))
+		}
 	}
-	switch {
-	case err != nil && r.Revoked(who.ID): // meanwhile
-		return errRevoked
-	case err == nil && rec.ID != who.ID:
-		return fmt.Errorf("another pass has the name %s", who.Name)
+	if err == nil && rec.ID != who.ID {
+		err = fmt.Errorf("another pass has the name %s", who.Name)
 	}
 	return err
 }

@@ -186,8 +186,8 @@ func (r *Registry) NewToken(address string, g Grant) (pass.Token, error) {
 		err = putJSON(filepath.Join(dir, t.ID()+".json"), g)
 	}
 	if err != nil {
-		return pass.Token{}, &fault.Error{Op: "make token", Path: dir, Err: fault.Pathless(err), Kind: fault.ErrTryAgain,
-			Hint: "is there room on the disk, and may this user write there?"}
+		return pass.Token{}, &fault.Error{Op: "make token", Path: dir, Err: fault.Pathless(err),
+			Kind: fault.ErrTryAgain, Hint: "is there room on the disk, and may this user write there?"}
 	}
 	return t, nil
 }

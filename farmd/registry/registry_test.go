@@ -208,8 +208,8 @@ func TestLostAuthority(t *testing.T) {
 	}
 }
 
-// TestRestored takes in passes that a registry does not know, as they were given after the backup that it comes from, so
-// that they can be revoked. Where another pass has got the name, the one that the registry knows keeps it. Tokens are
+// TestRestored takes in passes that a registry does not know, as they were given after the backup that it comes from:
+// they can be revoked then. Where another pass has got the name, the one that the registry knows keeps it. Tokens are
 // in no backup.
 func TestRestored(t *testing.T) {
 	r := newRegistry(t)
@@ -223,12 +223,9 @@ func TestRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(r.dir, passes, "gpu1.json")
-	forget := func() {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
 	}
-	forget()
 	for range 2 { // it is known then
 		if err := r.Welcome(who, cert); err != nil {
 			t.Error(err)
@@ -248,7 +245,8 @@ func TestRestored(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir, revoked, who.ID+".json")); err != nil { // the backup is older
 		t.Fatal(err)
 	}
-	if _, err := r.Join(r.mustToken(t, pass.Who{Name: "gpu1", Role: pass.View}), "", newCSR(t, elliptic.P256())); err != nil {
+	token := r.mustToken(t, pass.Who{Name: "gpu1", Role: pass.View})
+	if _, err := r.Join(token, "", newCSR(t, elliptic.P256())); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Welcome(who, cert); err == nil {

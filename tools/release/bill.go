@@ -58,8 +58,8 @@ func (b *bill) sort() *bill {
 	return b
 }
 
-// programBill lists what is linked into the programs of a component, by what they say of themselves: Go and its modules,
-// and for which systems.
+// programBill lists what is linked into the programs of a component, by what they say of themselves: Go and its
+// modules, and for which systems.
 func programBill(of stamp, name string, programs []program) *bill {
 	b := newBill("application", name, of)
 	for _, p := range programs {

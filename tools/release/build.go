@@ -104,7 +104,8 @@ func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
 		}
 	}
 	flags := append([]string{"-s -w -buildid="}, settings...)
-	if t.os == "linux" && cgo == "1" { // zig describes C code for debuggers, with paths of this machine: they change the bytes
+	// Zig describes C code for debuggers, with paths of this machine: they change the bytes.
+	if t.os == "linux" && cgo == "1" {
 		flags = append(flags, "-extldflags=-Wl,--strip-all")
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags", strings.Join(flags, " "),

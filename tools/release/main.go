@@ -1,12 +1,13 @@
 // Command release makes the downloads of a version from the commit that is checked out, of the trainer and of a farm's
-// server: archives for Linux and Windows, Debian packages, a container image, bills of materials and checksums. Two runs on the same commit write the same
-// bytes. Times are the commit's; the C compiler for Linux is pinned (.ci/zig), that for Windows is Debian's mingw-w64,
-// and go.mod says which Go. The container image holds Debian packages besides, and changes when Debian's archive does.
+// server: archives for Linux and Windows, Debian packages, a container image, bills of materials and checksums. Two
+// runs on the same commit write the same bytes. Times are the commit's; the C compiler for Linux is pinned (.ci/zig),
+// that for Windows is Debian's mingw-w64, and go.mod says which Go. The container image holds Debian packages besides,
+// and changes when Debian's archive does.
 //
 //	go run ./tools/release -zig build/zig -o bin/release
 //
-// build.go says what is built for which systems. layout.go says what is in a package; archive.go, deb.go and image.go write it.
-// docs/release.md is the page for whoever makes a release.
+// build.go says what is built for which systems. layout.go says what is in a package; archive.go, deb.go and image.go
+// write it. docs/release.md is the page for whoever makes a release.
 package main
 
 import (
