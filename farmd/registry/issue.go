@@ -104,9 +104,11 @@ func (r *Registry) Welcome(who pass.Who, cert *x509.Certificate) error {
 	err := readJSON(file, &rec)
 	if errors.Is(err, fs.ErrNotExist) {
 		rec = Record{Who: who, Issued: cert.NotBefore.Add(clockSkew), Expires: cert.NotAfter}
-		err = putNewJSON(file, rec)
-		if r.Revoked(who.ID) { // meanwhile: that is why it was not there
+		switch err = putNewJSON(file, rec); {
+		case err == nil && r.Revoked(who.ID): // meanwhile: that is why it was not there
 			return errors.Join(errRevoked, os.Remove(file))
+		case errors.Is(err, fs.ErrExist): // of two connections
+			err = readJSON(file, &rec)
 		}
 	}
 	if err == nil && rec.ID != who.ID {

@@ -226,11 +226,15 @@ func TestRestored(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it is known then
-		if err := r.Welcome(who, cert); err != nil {
-			t.Error(err)
-		}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := r.Welcome(who, cert); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	all.Wait()
 	records, _, err := r.List()
 	if err != nil || len(records) != 1 || records[0].ID != who.ID || !slices.Equal(records[0].Pools, who.Pools) ||
 		!records[0].Expires.Equal(cert.NotAfter) {
