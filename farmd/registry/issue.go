@@ -107,7 +107,8 @@ func (r *Registry) Welcome(who pass.Who, cert *x509.Certificate) error {
 		switch err = putNewJSON(file, rec); {
 		case err == nil && r.Revoked(who.ID): // meanwhile: that is why it was not there
 			return errors.Join(errRevoked, os.Remove(file))
-		case errors.Is(err, fs.ErrExist): // of two connections
+		case errors.Is(err, fs.ErrExist): // by another connection
+			rec = Record{} // whose pools are who's otherwise
 			err = readJSON(file, &rec)
 		}
 	}
