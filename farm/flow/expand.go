@@ -172,9 +172,9 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 	}
 	chunkOf, lanes := make([]int, len(order)), laneNumbers{} // chunks by place
 	for from := 0; from < len(order); {
-		to := min(from+MostTasks, len(order))
+		to := fitting(plan, order, from)
 		if to < len(order) {
-			for at := to; at > from+MostTasks/2; at-- {
+			for at := to; at > from+(to-from)/2; at-- {
 				if crossing[at] < crossing[to] {
 					to = at
 				}
@@ -199,6 +199,20 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 		from = to
 	}
 	return spans
+}
+
+// mostNeeds bounds what a chunk's tasks need, as text in bytes: Temporal takes no result of an activity above 2 MB.
+const mostNeeds = 1 << 20
+
+// fitting is how far a chunk may reach that begins at a place in order.
+func fitting(plan *spec.Plan, order []int, from int) (to int) {
+	size := 0
+	for to = from; to < min(from+MostTasks, len(order)); to++ {
+		if size += len(indicesOf(plan.Tasks[order[to]].Needs)); size > mostNeeds && to > from {
+			break
+		}
+	}
+	return to
 }
 
 // laneNumbers numbers the ways in which tasks are queued.

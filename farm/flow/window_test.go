@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/spec/spectest"
 )
 
 // TestWindow lets one chunk of a lane run at a time. Tasks of other lanes need not wait for it, those behind it begin
@@ -56,5 +59,31 @@ func TestWindowHalts(t *testing.T) {
 	s, err := r.run(Settings{Max: 1})
 	if err == nil || s.Failed != 1 || len(r.began) != 1 {
 		t.Errorf("%v, %+v; %d tasks began", err, s, len(r.began))
+	}
+}
+
+// TestCutNeeds keeps chunks small whose tasks need very many others.
+func TestCutNeeds(t *testing.T) {
+	job, _ := spectest.Job(t, "version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n")
+	plan := &spec.Plan{Tasks: make([]spec.Task, 4000)}
+	for i := range plan.Tasks {
+		plan.Tasks[i] = spec.Task{Index: i, Kind: job.Tasks[0].Kind}
+		for k := 0; i >= 3500 && k < 3500; k += 2 {
+			plan.Tasks[i].Needs = append(plan.Tasks[i].Needs, k)
+		}
+	}
+	tasks, chunks := 0, cut(plan, inOrder(plan))
+	for k, span := range chunks {
+		list, err := span.Tasks.list(MostTasks)
+		size := 0
+		for _, i := range list {
+			size += len(indicesOf(plan.Tasks[i].Needs))
+		}
+		if tasks += len(list); err != nil || size > mostNeeds {
+			t.Errorf("chunk %d: %d tasks need %d bytes, %v", k, len(list), size, err)
+		}
+	}
+	if tasks != len(plan.Tasks) || len(chunks) > 20 {
+		t.Errorf("%d tasks in %d chunks", tasks, len(chunks))
 	}
 }
