@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -53,17 +54,56 @@ func (r *room) note() {
 	}
 }
 
-// explain makes an error for people of one that comes of a full disk: they would wait for a server that, it seems, does
-// not answer. Workers keep theirs, after which they try again.
-func (r *room) explain(who pass.Who, err error) error {
-	if isFull(err) {
+// errNoRoom is what people are told: they would wait for a server that, it seems, does not answer.
+var errNoRoom = serviceerror.NewFailedPrecondition(flow.NoRoom)
+
+// explain makes errNoRoom of an error that comes of a full disk. Workers keep theirs, after which they try again.
+func (r *room) explain(ctx context.Context, who pass.Who, err error) error {
+	full := isFull(err) // by its words, as Temporal has several kinds for it
+	if full {
 		r.note()
 	}
 	var away *serviceerror.Unavailable
-	if who.Role == pass.Worker || !r.is() || !errors.As(err, &away) {
-		return err
+	full = full || r.is() && errors.As(err, &away) || context.Cause(ctx) == errNoRoom
+	if full && who.Role != pass.Worker {
+		return errNoRoom
 	}
-	return serviceerror.NewFailedPrecondition(flow.NoRoom)
+	return err
+}
+
+// roomPatience is for how long a request may go on that wants something kept while there is no room. Temporal itself
+// would try until the client gives up.
+const roomPatience = 2 * time.Second
+
+// bound ends a request, with errNoRoom as the cause, that takes long while there is no room.
+func (r *room) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	tick := time.NewTicker(roomPatience)
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if r.is() {
+					cancel(errNoRoom)
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// keeps says whether a method has the database keep something.
+func keeps(method string) bool {
+	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	for _, reads := range []string{"Get", "List", "Describe", "Count", "Query", "Poll"} {
+		if strings.HasPrefix(name, reads) {
+			return false
+		}
+	}
+	return true
 }
 
 // watched is the log of Temporal's server, in which room finds what it knows. While there is none, all that goes wrong

@@ -23,7 +23,7 @@ func TestRoom(t *testing.T) {
 		zapcore.AddSync(&written), level), &r})
 	person, worker := pass.Who{Role: pass.Submit}, pass.Who{Role: pass.Worker}
 	away := serviceerror.NewUnavailable("shard status unknown")
-	if err := r.explain(person, away); !errors.Is(err, away) {
+	if err := r.explain(t.Context(), person, away); !errors.Is(err, away) {
 		t.Errorf("there is room, but: %v", err)
 	}
 	log.Error("something else")
@@ -35,15 +35,30 @@ func TestRoom(t *testing.T) {
 		t.Errorf("no room %v; the log:\n%s", r.is(), text)
 	}
 	var failed *serviceerror.FailedPrecondition
-	if err := r.explain(person, away); !errors.As(err, &failed) || failed.Message != flow.NoRoom {
+	if err := r.explain(t.Context(), person, away); !errors.As(err, &failed) || failed.Message != flow.NoRoom {
 		t.Errorf("a person is told: %v", err)
 	}
-	if err := r.explain(worker, away); !errors.Is(err, away) {
+	odd := errors.New("AppendHistoryNodes: row already exist: database or disk is full (13)")
+	if err := r.explain(t.Context(), person, odd); !errors.As(err, &failed) {
+		t.Errorf("a person is told: %v", err)
+	}
+	if err := r.explain(t.Context(), worker, away); !errors.Is(err, away) {
 		t.Errorf("a worker is told: %v", err)
 	}
+	ctx, end := r.bound(t.Context())
+	defer end()
+	if <-ctx.Done(); !errors.As(r.explain(ctx, person, ctx.Err()), &failed) {
+		t.Errorf("of a request that took long a person is told: %v", ctx.Err())
+	}
 	missing := serviceerror.NewNotFound("no such job")
-	if err := r.explain(person, missing); !errors.Is(err, missing) {
+	if err := r.explain(t.Context(), person, missing); !errors.Is(err, missing) {
 		t.Errorf("of a job that is not there: %v", err)
+	}
+	for method, is := range map[string]bool{"/a.B/StartWorkflowExecution": true, "/a.B/SignalWorkflowExecution": true,
+		"/a.B/GetWorkflowExecutionHistory": false, "/a.B/PollActivityTaskQueue": false} {
+		if keeps(method) != is {
+			t.Errorf("%s keeps something: %v", method, !is)
+		}
 	}
 	for text, full := range map[string]bool{
 		"could not extend file: No space left on device (SQLSTATE 53100)": true,

@@ -78,15 +78,20 @@ func (a authorizer) Authorize(ctx context.Context, claims *authorization.Claims,
 
 // intercept seals the tasks in answers, and says why there is none where the disk is full.
 func intercept(g *gate.Gate, space *room) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		answer, err := handle(ctx, req)
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		claims, _ := ctx.Value(authorization.MappedClaims).(*authorization.Claims)
 		who, is := whoOf(claims)
+		if is && who.Role != pass.Worker && keeps(info.FullMethod) {
+			var end context.CancelFunc
+			ctx, end = space.bound(ctx)
+			defer end()
+		}
+		answer, err := handle(ctx, req)
 		switch {
 		case is && err == nil:
 			g.Seal(who, answer)
 		case is:
-			err = space.explain(who, err)
+			err = space.explain(ctx, who, err)
 		}
 		return answer, err
 	}
