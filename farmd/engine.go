@@ -36,6 +36,13 @@ const (
 	loopback    = "127.0.0.1"
 )
 
+// What the server keeps in memory of the jobs that run, however many these are.
+const (
+	stateCache = 64 << 20 // bytes
+	eventCache = 32 << 20 // bytes
+	flowCache  = 100      // workflows, of which one of 500 tasks takes 2 MB
+)
+
 // engine is Temporal's server and a client of it that may do everything.
 type engine struct {
 	server   temporal.Server
@@ -67,6 +74,10 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 		// Tasks go through queues, where the gate sees who takes them.
 		dynamicconfig.EnableEagerWorkflowStart.Key():     false,
 		dynamicconfig.EnableActivityEagerExecution.Key(): false,
+		// Jobs that are not at work are read again when they are.
+		dynamicconfig.HistoryCacheSizeBasedLimit.Key():        true,
+		dynamicconfig.HistoryCacheHostLevelMaxSizeBytes.Key(): stateCache,
+		dynamicconfig.EventsHostLevelCacheMaxSizeBytes.Key():  eventCache,
 		// Not used, and refused by the gate.
 		dynamicconfig.WorkerHeartbeatsEnabled.Key(): false,
 		dynamicconfig.FrontendEnableSchedules.Key(): false,
@@ -76,7 +87,8 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 
 // startEngine starts Temporal's server on a database and connects to it.
 func startEngine(s settings, reg *registry.Registry, g *gate.Gate, db *database) (*engine, error) {
-	logger, speak, hush, err := newLogger(s.level)
+	space := new(room)
+	logger, speak, hush, err := newLogger(s.level, space)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +120,7 @@ func startEngine(s settings, reg *registry.Registry, g *gate.Gate, db *database)
 		}),
 		temporal.WithClaimMapper(claimMapper),
 		temporal.WithAuthorizer(authorizer{g}),
-		temporal.WithChainedFrontendGrpcInterceptors(intercept(g)),
+		temporal.WithChainedFrontendGrpcInterceptors(intercept(g, space)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("start Temporal: %w", err)

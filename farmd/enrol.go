@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/farm/flow"
 	"vksplat/farm/pass"
 	"vksplat/farmd/registry"
 	"vksplat/internal/fault"
@@ -125,12 +127,31 @@ func (s *enrolServer) renew(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.VerifiedChains) == 0 {
 			return nil, errors.New("show the pass that is to be renewed")
 		}
-		who, err := pass.Of(r.TLS.VerifiedChains[0][0])
+		cert := r.TLS.VerifiedChains[0][0]
+		who, err := pass.Of(cert)
+		if err == nil {
+			err = s.registry.Welcome(who, cert)
+		}
 		if err != nil {
 			return nil, err
 		}
 		return s.registry.Renew(who, ask.CSR)
 	})
+}
+
+// refusal says why somebody has got no certificate. What went wrong with the server's own files is for whoever looks
+// after it.
+func refusal(what string, err error) pass.Reply {
+	var file *fs.PathError
+	var link *os.LinkError
+	switch {
+	case isFull(err):
+		return pass.Reply{Error: flow.NoRoom, Hint: "whoever runs the farm makes room; then use the token again"}
+	case errors.As(err, &file), errors.As(err, &link):
+		fmt.Fprintf(os.Stderr, "vksplat-farmd: %s: %v\n", what, err)
+		return pass.Reply{Error: "the server cannot read or write its files", Hint: "look at what vksplat-farmd says"}
+	}
+	return pass.Reply{Error: err.Error(), Hint: fault.Hint(err)}
 }
 
 // answer reads a request and writes the certificate that give makes, or why it does not.
@@ -144,7 +165,7 @@ func (s *enrolServer) answer(w http.ResponseWriter, r *http.Request,
 	}
 	reply := pass.Reply{CA: s.registry.CA().Raw, Namespace: namespace}
 	if err != nil {
-		reply = pass.Reply{Error: err.Error(), Hint: fault.Hint(err)}
+		reply = refusal(r.URL.Path[1:], err)
 		w.WriteHeader(http.StatusForbidden)
 	} else {
 		reply.Certificate = cert.Raw

@@ -21,7 +21,7 @@ const linesPerSecond = 5
 
 // newLogger makes the logger of Temporal's server. It is quiet, but for what ends the process, until speak is called
 // and after hush is: services that wait for each other complain.
-func newLogger(level string) (logger log.Logger, speak, hush func(), err error) {
+func newLogger(level string, r *room) (logger log.Logger, speak, hush func(), err error) {
 	wanted, err := zapcore.ParseLevel(level)
 	if err != nil {
 		return nil, nil, nil, fault.Usagef("the levels are error, warn, info and debug", "unknown level %q", level)
@@ -29,7 +29,7 @@ func newLogger(level string) (logger log.Logger, speak, hush func(), err error) 
 	at := zap.NewAtomicLevelAt(zapcore.FatalLevel)
 	form := zap.NewProductionEncoderConfig()
 	form.EncodeTime = zapcore.ISO8601TimeEncoder
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(form), zapcore.Lock(os.Stderr), at)
+	var core zapcore.Core = watched{zapcore.NewCore(zapcore.NewConsoleEncoder(form), zapcore.Lock(os.Stderr), at), r}
 	core = zapcore.NewSamplerWithOptions(core, time.Second, linesPerSecond, 0)
 	return log.NewZapLogger(zap.New(core)), func() { at.SetLevel(wanted) },
 		func() { at.SetLevel(zapcore.FatalLevel) }, nil

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,7 +69,7 @@ func serveCommand(data *string) *cobra.Command {
 		Short: "serve the farm until Ctrl-C or SIGTERM",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			s.data = *data
+			s.data, s.postgres = *data, cmp.Or(s.postgres, os.Getenv(postgresVariable))
 			return serve(s)
 		},
 	}
@@ -76,7 +77,7 @@ func serveCommand(data *string) *cobra.Command {
 	f.StringVar(&s.listen, "listen", ":7233", "`HOST:PORT` that machines connect to, the only one that is open")
 	f.StringVar(&s.address, "address", "", "`HOST:PORT` that tokens give to machines that join (default: found out)")
 	f.StringVar(&s.roots, "roots", store.UsualRoots(), "`file` that says where the roots of the store are, as on workers")
-	f.StringVar(&s.postgres, "postgres", os.Getenv(postgresVariable),
+	f.StringVar(&s.postgres, "postgres", "", // a default from the variable would show its password in the help
 		"keep jobs in this Postgres, postgres://USER:PASSWORD@HOST/DATABASE, instead of a file\n"+
 			"of SQLite (default: $"+postgresVariable+")")
 	f.IntVar(&s.page, "page", 7234, "`port` of Temporal's page, on this machine only; 0: none")
@@ -94,6 +95,9 @@ func tokenCommand(data *string) *cobra.Command {
 		Short: "make a token, with which one machine or person can join once",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if life <= 0 {
+				return fault.Usagef("as in --expires 24h", "--expires %s: nobody could use the token", life)
+			}
 			r, err := registry.Open(*data)
 			if err != nil {
 				return err

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"vksplat/farmd/front"
 	"vksplat/farmd/gate"
 	"vksplat/farmd/registry"
+	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
@@ -63,21 +67,17 @@ func serve(s settings) (err error) {
 			Kind: fault.ErrTryAgain}
 	}
 	defer listener.Close()
-	first := !registry.Exists(s.data)
-	if first {
-		if err := registry.Create(s.data); err != nil {
-			return &fault.Error{Op: "set up farm", Path: s.data, Err: err, Kind: fault.ErrTryAgain}
-		}
-	}
-	reg, err := registry.Open(s.data)
+	s.address = addressOf(s.address, listener.Addr())
+	reg, err := openRegistry(s)
 	if err != nil {
 		return err
 	}
-	if s.address, err = addressOf(s.address, listener.Addr()); err != nil {
+	addressAt := filepath.Join(s.data, addressFile)
+	if err := atomicfile.Write(addressAt, func(w io.Writer) error {
+		_, err := io.WriteString(w, s.address+"\n")
 		return err
-	}
-	if err := os.WriteFile(filepath.Join(s.data, addressFile), []byte(s.address+"\n"), 0o600); err != nil {
-		return err
+	}); err != nil {
+		return keepError("write address", addressAt, err)
 	}
 	f, err := open(ctx, s, reg)
 	if err != nil {
@@ -85,7 +85,7 @@ func serve(s settings) (err error) {
 	}
 	defer f.close()
 	f.engine.speak()
-	f.welcome(s, first, time.Since(began))
+	f.welcome(s, time.Since(began))
 	served := make(chan error, 1)
 	go func() { served <- f.front.Serve(listener) }()
 	select {
@@ -95,6 +95,33 @@ func serve(s settings) (err error) {
 		fmt.Fprintln(os.Stderr, "vksplat-farmd: stopping; workers go on with their tasks and connect again")
 		return nil
 	}
+}
+
+// openRegistry opens the farm in the data folder. A new one is made only where the store is as the file of roots says;
+// a farm that exists serves without: shares may be mounted later.
+func openRegistry(s settings) (*registry.Registry, error) {
+	var roots store.Roots
+	if s.roots != "" {
+		var err error
+		if roots, err = store.ReadRootsFile(s.roots); err != nil {
+			return nil, err
+		}
+	}
+	isNew := !registry.Exists(s.data)
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
+		_, err := roots.Open(name)
+		if err != nil && isNew {
+			return nil, fault.WithHint(fmt.Errorf("root %s: %w", name, err), fault.Hint(err))
+		} else if err != nil {
+			fmt.Fprintf(os.Stderr, "vksplat-farmd: root %s: %v\n", name, err)
+		}
+	}
+	if isNew {
+		if err := registry.Create(s.data); err != nil {
+			return nil, keepError("set up farm", s.data, err)
+		}
+	}
+	return registry.Open(s.data)
 }
 
 // farm is everything that serves.
@@ -134,6 +161,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 		return f, err
 	}
 	g.OpenJobs = f.engine.openJobs
+	worker.SetStickyWorkflowCacheSize(flowCache)
 	if f.flows, err = startFlows(s, f.engine); err != nil {
 		return f, err
 	}
@@ -166,8 +194,8 @@ func (f *farm) close() {
 	}
 }
 
-// welcome says what serves where and, at the first start, how others join.
-func (f *farm) welcome(s settings, first bool, took time.Duration) {
+// welcome says what serves where and, while nobody has joined, how others do.
+func (f *farm) welcome(s settings, took time.Duration) {
 	where := "jobs in " + filepath.Join(s.data, queueFile)
 	if s.postgres != "" {
 		where = "jobs in Postgres"
@@ -183,7 +211,12 @@ func (f *farm) welcome(s settings, first bool, took time.Duration) {
 	if s.roots == "" {
 		fmt.Print("no file of roots was found, and jobs end at once without: name one by --roots, as on workers\n")
 	}
-	if !first {
+	passes, tokens, err := f.registry.List()
+	switch {
+	case len(passes) > 0 || err != nil:
+		return
+	case len(tokens) > 0:
+		fmt.Print("nobody has joined yet; if a token got lost, make another: vksplat-farmd token --role worker\n")
 		return
 	}
 	fmt.Print("\nThis is a new farm. Each token below is for one machine, once, within a day.\n")
@@ -206,19 +239,19 @@ func (f *farm) welcome(s settings, first bool, took time.Duration) {
 }
 
 // addressOf is what others connect to: what was said, or else where this machine is found.
-func addressOf(said string, bound net.Addr) (string, error) {
+func addressOf(said string, bound net.Addr) string {
 	tcp := bound.(*net.TCPAddr)
 	port := fmt.Sprint(tcp.Port)
 	if said == "" {
 		if !tcp.IP.IsUnspecified() {
-			return tcp.String(), nil
+			return tcp.String()
 		}
-		return net.JoinHostPort(ownHost(), port), nil
+		return net.JoinHostPort(ownHost(), port)
 	}
 	if _, _, err := net.SplitHostPort(said); err != nil {
 		said = net.JoinHostPort(strings.Trim(said, "[]"), port)
 	}
-	return said, nil
+	return said
 }
 
 // ownHost is an address of this machine that others can reach, as far as it can tell; else its name.

@@ -44,7 +44,9 @@ func openSQLite(data string) (*database, error) {
 			err = createSQLite(path)
 		}
 	}
-	if err != nil {
+	if err != nil && isFull(err) {
+		return nil, keepError("open database", path, err)
+	} else if err != nil {
 		return nil, &fault.Error{Op: "open database", Path: path, Err: err, Kind: fault.ErrTryAgain,
 			Hint: "restore it from a backup; or move it away: the farm then starts without jobs, and owners submit theirs again"}
 	}

@@ -76,13 +76,22 @@ func (a authorizer) Authorize(ctx context.Context, claims *authorization.Claims,
 	return authorization.Result{}, err
 }
 
-// intercept seals the tasks in answers.
-func intercept(g *gate.Gate) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		answer, err := handle(ctx, req)
+// intercept seals the tasks in answers, and says why there is none where the disk is full.
+func intercept(g *gate.Gate, space *room) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		claims, _ := ctx.Value(authorization.MappedClaims).(*authorization.Claims)
-		if who, is := whoOf(claims); is && err == nil {
+		who, is := whoOf(claims)
+		if is && who.Role != pass.Worker && keeps(info.FullMethod) {
+			var end context.CancelFunc
+			ctx, end = space.bound(ctx)
+			defer end()
+		}
+		answer, err := handle(ctx, req)
+		switch {
+		case is && err == nil:
 			g.Seal(who, answer)
+		case is:
+			err = space.explain(ctx, who, err)
 		}
 		return answer, err
 	}
@@ -101,8 +110,8 @@ func outerTLS(reg *registry.Registry) (*tls.Config, error) {
 		ClientCAs:    poolOf(reg),
 		VerifyConnection: func(state tls.ConnectionState) error {
 			who, err := pass.Of(state.PeerCertificates[0])
-			if err == nil && reg.Revoked(who.ID) {
-				err = errors.New("the pass was revoked")
+			if err == nil {
+				err = reg.Welcome(who, state.PeerCertificates[0])
 			}
 			return err
 		},

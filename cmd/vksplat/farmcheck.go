@@ -11,21 +11,29 @@ import (
 	"vksplat/internal/fault"
 )
 
-// checkTasks refuses tasks of a job whose settings train would refuse, before anything runs. Those that many tasks
-// share are looked at once.
+// mostCombinations is how many sets of settings are looked at whole: each takes some milliseconds. A matrix can have
+// 100,000.
+const mostCombinations = 200
+
+// checkTasks refuses tasks of a job whose settings train would refuse, before anything runs. Settings that many tasks
+// share are looked at once. Of more sets than mostCombinations those are looked at that have a value which none before
+// had: two values that do not go together may then be found by the task itself.
 func checkTasks(job *spec.Job, tasks []spec.Task) error {
-	seen := map[string]bool{}
+	sets, values := map[string]bool{}, map[spec.Flag]bool{}
 	for i := range tasks {
 		t := &tasks[i]
 		if !t.Kind.Trains {
 			continue
 		}
 		var b strings.Builder
+		news := len(sets) < mostCombinations
 		for _, f := range t.Flags {
 			fmt.Fprintf(&b, "%s=%q ", f.Name, f.Value)
+			news = news || !values[f]
+			values[f] = true
 		}
-		if key := b.String(); !seen[key] {
-			seen[key] = true
+		if key := b.String(); news && !sets[key] {
+			sets[key] = true
 			if flag, err := checkTraining(t.Flags); err != nil {
 				return job.WrongTask(t, flag, err)
 			}

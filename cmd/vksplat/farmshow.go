@@ -26,20 +26,28 @@ import (
 
 func farmListCommand(console *cli.Console) *cobra.Command {
 	var all, asJSON bool
+	limit := 50
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the farm's jobs",
-		Long:    "List the jobs of the farm that run, of all owners, the newest first.",
+		Long:    "List the jobs of the farm that run, of all owners, the newest first; jobs that have ended follow.",
 		Example: "  vksplat farm list\n  vksplat farm list --all",
 		Args:    none,
 	}
 	return asksFarm(console, cmd, []option{
 		truth(&all, "all", "list also jobs that have ended, as long as the farm knows them"),
+		integer(&limit, "limit", "list at most `N` jobs; 0: all of them"),
 		truth(&asJSON, "json", "print JSON"),
 	}, func(ctx context.Context, f *client.Farm, _ []string) error {
-		list, err := f.List(ctx, all)
+		if limit < 0 {
+			return fault.Usagef("give 1 or more, or 0 for all", "--limit %d: no number of jobs", limit)
+		}
+		list, more, err := f.List(ctx, all, limit)
 		if err != nil {
 			return err
+		}
+		if more {
+			console.Note(fmt.Sprintf("there are more than %s; --limit 0 lists all", cli.Count(limit, "job")))
 		}
 		if asJSON {
 			return console.PrintJSON(list)
@@ -257,9 +265,11 @@ func jobEnd(console *cli.Console, j *client.Job) (over bool, err error) {
 func farmLogsCommand(console *cli.Console) *cobra.Command {
 	var roots rootsFlags
 	cmd := &cobra.Command{
-		Use:     "logs JOB TASK",
-		Short:   "Print the log of a task's last attempt",
-		Long:    "Print what the last attempt at a task said. Logs are in the store, 15 seconds old at most.",
+		Use:   "logs JOB TASK",
+		Short: "Print the log of a task's last attempt",
+		Long: "Print what the last attempt at a task said, of whichever job of this name made it: jobs of one name\n" +
+			"have one folder of results, that of the job which was submitted last. Logs are in the store, 15\n" +
+			"seconds old at most.",
 		Example: "  vksplat farm logs film model --roots roots.toml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
@@ -291,28 +301,29 @@ func farmLogsCommand(console *cli.Console) *cobra.Command {
 func printLog(console *cli.Console, root store.Root, job, name string) error {
 	folder := path.Join(job, name, "log")
 	list, err := root.List(folder)
-	newest := ""
+	var newest store.Entry // keys have the number of the attempt, with zeros in front
 	for _, e := range list {
-		if strings.HasSuffix(e.Key, ".log") {
-			newest = max(newest, e.Key)
+		if strings.HasSuffix(e.Key, ".log") && e.Key > newest.Key {
+			newest = e
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) || err == nil && newest == "" {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && newest.Key == "" {
 		return fault.Usagef("vksplat farm run JOB.toml --dry-run lists the names of tasks",
 			"no attempt at a task %q of the job has said anything", name)
 	}
 	if err != nil {
 		return store.Explain("read log", folder, err)
 	}
-	r, err := root.Open(newest)
+	r, err := root.Open(newest.Key)
 	if err != nil {
-		return store.Explain("read log", newest, err)
+		return store.Explain("read log", newest.Key, err)
 	}
 	defer r.Close() // only read
 	data, err := io.ReadAll(r)
 	if err != nil {
-		return store.Explain("read log", newest, err)
+		return store.Explain("read log", newest.Key, err)
 	}
+	console.Note(fmt.Sprintf("%s, last written to at %s", newest.Key, newest.Modified.Local().Format(time.DateTime)))
 	console.Printf("%s", wording.PrintableLines(string(data)))
 	return nil
 }

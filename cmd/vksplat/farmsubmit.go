@@ -11,6 +11,8 @@ import (
 	"vksplat/farm/client"
 	"vksplat/farm/flow"
 	"vksplat/farm/local"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
@@ -56,7 +58,8 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		Use:   "submit JOB.toml",
 		Short: "Give a job to the farm",
 		Long: "Give the job JOB.toml to the farm. Its inputs must be in the root that the document names, which\n" +
-			"all workers see. What has results is not done again: submit a job again to do what is left.",
+			"all workers see; with --paused they may come later. What has results is not done again: submit a\n" +
+			"job again to do what is left.",
 		Example: "  vksplat farm submit job.toml --roots roots.toml\n" +
 			"  vksplat farm submit job.toml --priority low --max 4 --wait",
 		Args: one("JOB.toml"),
@@ -74,7 +77,7 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		known, err := roots.read()
+		known, err := rootsWithInputs(console, &roots, job, plan, paused)
 		if err != nil {
 			return err
 		}
@@ -100,6 +103,21 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 		})
 	})
 	return cmd
+}
+
+// rootsWithInputs reads the roots, and looks whether the job's inputs are there: those of a paused job may come later.
+func rootsWithInputs(console *cli.Console, flags *rootsFlags, job *spec.Job, plan *spec.Plan, later bool) (store.Roots,
+	error) {
+	roots, err := flags.read()
+	if err != nil {
+		return nil, err
+	}
+	err = client.CheckInputs(roots, job, plan)
+	if err != nil && later {
+		console.Note(err.Error() + "; put it there before farm resume")
+		err = nil
+	}
+	return roots, err
 }
 
 // changeCommand makes a command that changes a job.

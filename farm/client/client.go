@@ -73,6 +73,7 @@ func explain(op, what string, err error) error {
 		missing *serviceerror.NotFound
 		place   *serviceerror.NamespaceNotFound
 		away    *serviceerror.Unavailable
+		full    *serviceerror.FailedPrecondition
 		known   *fault.Error
 	)
 	e := &fault.Error{Op: op, Path: what, Err: err}
@@ -88,6 +89,9 @@ func explain(op, what string, err error) error {
 		e.Kind, e.Hint = fault.ErrSetup,
 			"the pass of this machine does not allow that, or was revoked: whoever runs the farm "+
 				"makes a token for another one"
+	case errors.As(err, &full) && full.Message == flow.NoRoom:
+		e.Kind, e.Err, e.Hint = fault.ErrTryAgain, errors.New(flow.NoRoom),
+			"whoever runs the farm makes room; then try again: what the farm has accepted goes on by itself"
 	case errors.As(err, &place):
 		e.Kind, e.Hint = fault.ErrSetup, "name a namespace that the cluster has, with "+fault.Setting("namespace")
 	case errors.As(err, &missing):

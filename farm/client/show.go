@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -87,49 +89,78 @@ func jobOf(w *workflowpb.WorkflowExecutionInfo) Job {
 	return j
 }
 
-// mostListed is how many jobs a list has.
-const mostListed = 200
-
-// List lists jobs, the newest first: those that run, or with all also those that have ended and are still known.
-func (f *Farm) List(ctx context.Context, all bool) ([]Job, error) {
-	list, err := f.list(ctx, all)
-	silent := false // nobody runs jobs: each question would take seconds
-	for i := range list {
+// List lists jobs that run, the newest first, and with all also those that have ended and are still known. It has the
+// first of them, as many as limit says, 0 for all; more says whether there are others.
+func (f *Farm) List(ctx context.Context, all bool, limit int) (list []Job, more bool, err error) {
+	list, more, err = f.list(ctx, all, limit)
+	var silent atomic.Bool // nobody runs jobs: each question would take seconds
+	parallel(len(list), func(i int) {
 		j := &list[i]
-		if j.Over() || silent {
-			continue
+		if j.Over() || silent.Load() {
+			return
 		}
 		s, err := f.state(ctx, j.ID)
 		if err == nil { // a job that has just ended, or is being planned, has none
 			j.take(s)
+		} else if isSlow(err) {
+			silent.Store(true)
 		}
-		silent = isSlow(err)
-	}
-	return list, err
+	})
+	return list, more, err
 }
 
-// list is List without the states of jobs that run.
-func (f *Farm) list(ctx context.Context, all bool) (list []Job, err error) {
+// pageOfJobs is how many jobs are asked for at a time.
+const pageOfJobs = 200
+
+// list is List without the states of jobs that run. The server lists jobs in this order, but clusters may not.
+func (f *Farm) list(ctx context.Context, all bool, limit int) (list []Job, more bool, err error) {
+	defer func() {
+		slices.SortStableFunc(list, func(a, b Job) int {
+			switch {
+			case a.Over() == b.Over():
+				return b.Began.Compare(a.Began)
+			case a.Over():
+				return 1
+			}
+			return -1
+		})
+	}()
 	query := "WorkflowType = '" + flow.JobType + "'"
 	if !all {
 		query += " AND ExecutionStatus = 'Running'"
 	}
-	var next []byte
-	for len(list) < mostListed {
+	for next := []byte(nil); ; {
 		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace,
-			Query: query, PageSize: mostListed, NextPageToken: next})
+			Query: query, PageSize: pageOfJobs, NextPageToken: next})
 		if err != nil {
-			return nil, explain("list jobs", f.Address, err)
+			return nil, false, explain("list jobs", f.Address, err)
 		}
 		for _, w := range r.GetExecutions() {
+			if limit > 0 && len(list) == limit {
+				return list, true, nil
+			}
 			list = append(list, jobOf(w))
 		}
 		if next = r.GetNextPageToken(); len(next) == 0 {
-			break
+			return list, false, nil
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Job) int { return b.Began.Compare(a.Began) })
-	return list, nil
+}
+
+// questions is how many are asked at a time, of some jobs about some chunks. The server allows a person 50.
+const questions = 6
+
+// parallel calls do for 0 to n-1, some at a time.
+func parallel(n int, do func(i int)) {
+	var group sync.WaitGroup
+	for first := range min(n, questions) {
+		group.Go(func() {
+			for i := first; i < n; i += questions {
+				do(i)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // take takes in a job's state.
@@ -146,11 +177,15 @@ func (f *Farm) state(ctx context.Context, id string) (*flow.State, error) {
 	if err := f.query(ctx, id, s); err != nil {
 		return nil, err
 	}
-	for _, k := range s.Chunks {
+	chunks := make([]flow.State, len(s.Chunks))
+	parallel(len(chunks), func(i int) {
 		var chunk flow.State
-		if f.query(ctx, flow.ChunkID(id, k), &chunk) == nil { // else it has not begun
-			s.Add(&chunk)
+		if f.query(ctx, flow.ChunkID(id, s.Chunks[i]), &chunk) == nil { // else it has not begun
+			chunks[i] = chunk
 		}
+	})
+	for i := range chunks {
+		s.Add(&chunks[i])
 	}
 	if known := s.Done + s.Queued + s.Waiting + s.Failed + s.Skipped; known < s.Tasks {
 		s.Waiting += s.Tasks - known

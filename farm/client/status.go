@@ -16,7 +16,7 @@ import (
 // It is nil where the farm knows no such job.
 func (f *Farm) Follow(ctx context.Context, o store.Options, folder string) (
 	func(context.Context) (*local.Status, error), error) {
-	list, err := f.list(ctx, true)
+	list, _, err := f.list(ctx, true, 0)
 	if err != nil {
 		return nil, err
 	}

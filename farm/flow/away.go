@@ -8,6 +8,9 @@ const (
 	tlsForeign = "x509: certificate signed by unknown authority"
 )
 
+// NoRoom is what a farm's server answers whose database has no room.
+const NoRoom = "the farm's server has no room on its disk"
+
 // NeedsPass says that a server was reached, and that this machine needs another pass for it.
 func NeedsPass(err error) bool {
 	return strings.Contains(err.Error(), tlsRefused) || strings.Contains(err.Error(), tlsForeign)

@@ -39,6 +39,9 @@ func IsSubmitted(root store.Root, folder string) bool {
 // Put puts a job's document into the store, for a job of this owner.
 func Put(ctx context.Context, roots store.Roots, j *spec.Job, owner string) (Document, error) {
 	d := DocumentOf(j)
+	if err := roots.Apart(j.Store.Inputs, d.Root); err != nil {
+		return d, err
+	}
 	root, err := roots.Open(d.Root)
 	if err != nil {
 		return d, err
@@ -103,7 +106,23 @@ type kept struct {
 	planned *Planned
 }
 
-const mostKept = 4
+// Bounds of what is kept beside the last document. A plan takes a kilobyte for each task.
+const (
+	mostKept      = 4
+	mostKeptTasks = 20_000
+)
+
+// keep keeps a document in front of others, as far as these are few.
+func (s *Documents) keep(k kept) {
+	list, tasks := []kept{k}, 0
+	for _, other := range s.kept[:min(len(s.kept), mostKept-1)] {
+		if tasks += len(other.planned.Plan.Tasks); tasks > mostKeptTasks {
+			break
+		}
+		list = append(list, other)
+	}
+	s.kept = list
+}
 
 // Read gives what a document says.
 func (s *Documents) Read(ctx context.Context, d Document) (*Planned, error) {
@@ -115,11 +134,12 @@ func (s *Documents) Read(ctx context.Context, d Document) (*Planned, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.kept = append([]kept{{d, p}}, s.kept[:min(len(s.kept), mostKept-1)]...)
+		s.keep(kept{d, p})
 		return p, nil
 	}
 	found := s.kept[at]
-	s.kept = append([]kept{found}, slices.Delete(s.kept, at, at+1)...)
+	s.kept = slices.Delete(s.kept, at, at+1)
+	s.keep(found)
 	return found.planned, nil
 }
 

@@ -30,6 +30,7 @@ type Expander struct {
 	Roots     store.Roots
 	Heartbeat time.Duration // a worker that is silent for so long is given up; 0: DefaultHeartbeat
 
+	window    int // 0: mostChunks
 	documents Documents
 	once      sync.Once
 }
@@ -78,25 +79,40 @@ func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
 func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Outline, error) {
 	p, err := e.read(ctx, d)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	root, err := e.Roots.Open(d.Root)
+	if err == nil {
+		err = e.Roots.Apart(p.Job.Store.Inputs, d.Root)
+	}
 	if err == nil {
 		err = own(root.Attend(ctx, func(error) {}), p.Job.Name, owner, false)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	order := inOrder(p.Plan)
 	return &Outline{KeepGoing: p.Job.Retry.KeepGoing, Heartbeat: cmp.Or(e.Heartbeat, DefaultHeartbeat),
-		Chunks: cut(p.Plan, order)}, nil
+		Window: cmp.Or(e.window, mostChunks), Chunks: cut(p.Plan, order)}, nil
 }
 
 // told makes an error of an activity, which may be tried again or not.
-func told(err error) error {
-	how := temporal.ApplicationErrorOptions{NonRetryable: task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument),
+func (e *Expander) told(d Document, err error) error {
+	final := task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument)
+	how := temporal.ApplicationErrorOptions{NonRetryable: final && !e.isUnmounted(d.Root, err),
 		Details: []any{fault.Hint(err)}}
 	return temporal.NewApplicationErrorWithOptions("plan job, on the farm's server: "+err.Error(), "expand", how)
+}
+
+// isUnmounted says that an error comes of a root which this server knows and cannot reach. No other server can do what
+// this one cannot: the job waits.
+func (e *Expander) isUnmounted(root string, err error) bool {
+	o, known := e.Roots[root]
+	if !known || !errors.Is(err, fault.ErrSetup) {
+		return false
+	}
+	r, err := store.Open(o)
+	return err != nil || !store.HasAny(r)
 }
 
 // inOrder puts each task behind those that it needs, and soon behind them: a render follows its training.
@@ -129,6 +145,11 @@ func inOrder(plan *spec.Plan) []int {
 // MostTasks is how many tasks a chunk has at most.
 const MostTasks = 500
 
+// mostChunks is how many chunks that have tasks of a lane run at a time. With 100,000 tasks in its queues the server
+// took two gigabytes of memory, and minutes to answer. Lanes have their own bounds, or tasks that no machine takes
+// would keep others from machines that wait.
+const mostChunks = 20
+
 // cut cuts tasks in order into chunks, where few tasks have needs on the other side: they wait for a whole chunk.
 func cut(plan *spec.Plan, order []int) (spans []Span) {
 	place := make([]int, len(order)) // of each task in order
@@ -149,11 +170,11 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 	for at := 1; at < len(crossing); at++ {
 		crossing[at] += crossing[at-1]
 	}
-	chunkOf := make([]int, len(order)) // by place
+	chunkOf, lanes := make([]int, len(order)), laneNumbers{} // chunks by place
 	for from := 0; from < len(order); {
-		to := min(from+MostTasks, len(order))
+		to := fitting(plan, order, from)
 		if to < len(order) {
-			for at := to; at > from+MostTasks/2; at-- {
+			for at := to; at > from+(to-from)/2; at-- {
 				if crossing[at] < crossing[to] {
 					to = at
 				}
@@ -168,7 +189,7 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 				}
 			}
 		}
-		span := Span{Tasks: indicesOf(order[from:to]), Count: to - from}
+		span := Span{Tasks: indicesOf(order[from:to]), Count: to - from, Lanes: lanes.of(plan, order[from:to])}
 		for k := range spans {
 			if needs[k] {
 				span.Needs = append(span.Needs, k)
@@ -180,28 +201,63 @@ func cut(plan *spec.Plan, order []int) (spans []Span) {
 	return spans
 }
 
+// mostNeeds bounds what a chunk's tasks need, as text in bytes: Temporal takes no result of an activity above 2 MB.
+const mostNeeds = 1 << 20
+
+// fitting is how far a chunk may reach that begins at a place in order.
+func fitting(plan *spec.Plan, order []int, from int) (to int) {
+	size := 0
+	for to = from; to < min(from+MostTasks, len(order)); to++ {
+		if size += len(indicesOf(plan.Tasks[order[to]].Needs)); size > mostNeeds && to > from {
+			break
+		}
+	}
+	return to
+}
+
+// laneNumbers numbers the ways in which tasks are queued.
+type laneNumbers map[string]int
+
+// of lists the lanes of some tasks, ascending.
+func (n laneNumbers) of(plan *spec.Plan, tasks []int) (list []int) {
+	for _, i := range tasks {
+		t := &plan.Tasks[i]
+		key := Queue(t.Pool, ClassOf(t)) + " " + t.Priority
+		lane, known := n[key]
+		if !known {
+			lane = len(n)
+			n[key] = lane
+		}
+		if !slices.Contains(list, lane) {
+			list = append(list, lane)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // expand gives the tasks of a chunk, and says which are done.
 func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Item, error) {
 	defer alive(ctx)()
 	p, err := e.read(ctx, d)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	list, err := tasks.list(MostTasks)
 	if err == nil && len(list) > 0 && slices.Max(list) >= len(p.Plan.Tasks) {
 		err = errors.New("the document has fewer tasks than the chunk names")
 	}
 	if err != nil {
-		return nil, told(&fault.Error{Op: "plan chunk", Path: d.Key, Err: err, Kind: fault.ErrData})
+		return nil, e.told(d, &fault.Error{Op: "plan chunk", Path: d.Key, Err: err, Kind: fault.ErrData})
 	}
 	root, err := e.Roots.Open(d.Root)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	root = root.Attend(ctx, func(error) {})
 	inspected, err := local.Inspected(root, p.Job)
 	if err != nil {
-		return nil, told(err)
+		return nil, e.told(d, err)
 	}
 	items := make([]Item, len(list))
 	for n, i := range list {
@@ -212,7 +268,7 @@ func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Ite
 				func(need int) bool { return p.Plan.Tasks[need].Inspect })}
 	}
 	if err := look(ctx, root, p, items); err != nil {
-		return nil, told(store.Explain("read results", p.Job.Name, err))
+		return nil, e.told(d, store.Explain("read results", p.Job.Name, err))
 	}
 	return items, nil
 }

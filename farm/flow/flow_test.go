@@ -15,6 +15,7 @@ import (
 
 	"vksplat/farm/local"
 	"vksplat/farm/spec/spectest"
+	"vksplat/farm/store"
 	"vksplat/internal/fault"
 )
 
@@ -468,5 +469,19 @@ func TestForeignDocument(t *testing.T) {
 		} else if fault.Hint(err) == "" {
 			t.Errorf("%s: no hint with %v", name, err)
 		}
+	}
+}
+
+// TestOneRoot refuses results among the inputs, at the submitter's and at the server, whose roots may be others.
+func TestOneRoot(t *testing.T) {
+	r := newRig(t, chain)
+	apart := r.e.Roots
+	one := store.Roots{"outputs": apart["outputs"], "inputs": {URL: apart["outputs"].URL + "/j"}}
+	if _, err := Put(t.Context(), one, r.job, owner); !errors.Is(err, fault.ErrSetup) {
+		t.Errorf("submitted: %v", err)
+	}
+	r.e.Roots = one
+	if s, err := r.run(Settings{}); err == nil || s.Done != 0 || !strings.Contains(err.Error(), "among the inputs") {
+		t.Errorf("planned: %v, %+v", err, s)
 	}
 }

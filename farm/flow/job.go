@@ -22,14 +22,14 @@ type jobRun struct {
 	settings Settings
 	halted   bool
 	outline  Outline
-	chunks   []*chunkRun
-	sum      State // of chunks that have ended
-	err      error // of a chunk that did not come to its end
+	chunks   []chunkRun // as in the outline
+	sum      State      // of chunks that have ended
+	err      error      // of a chunk that did not come to its end
 }
 
 // chunkRun is a chunk as its job sees it.
 type chunkRun struct {
-	future workflow.ChildWorkflowFuture
+	future workflow.ChildWorkflowFuture // nil: it has not begun
 	ended  bool
 	lost   []int  // tasks that failed or were skipped, once it has ended
 	told   orders // last
@@ -47,19 +47,49 @@ func job(ctx workflow.Context, in JobInput) (*State, error) {
 	}
 	selector := workflow.NewSelector(ctx)
 	r.listen(ctx, selector)
-	for k := range r.outline.Chunks {
-		r.start(ctx, selector, &in, k)
-	}
-	for slices.ContainsFunc(r.chunks, func(c *chunkRun) bool { return !c.ended }) {
+	r.chunks = make([]chunkRun, len(r.outline.Chunks))
+	for r.goOn(ctx, selector, &in) {
 		selector.Select(ctx)
 		for selector.HasPending() {
 			selector.Select(ctx)
 		}
-		if ctx.Err() == nil {
-			r.tell(ctx)
-		}
 	}
 	return r.end(ctx)
+}
+
+// goOn begins chunks that may begin, tells those that run what has changed, and says whether there is something to wait
+// for.
+func (r *jobRun) goOn(ctx workflow.Context, selector workflow.Selector, in *JobInput) bool {
+	mayBegin := ctx.Err() == nil && !r.halted
+	if mayBegin {
+		r.startNext(ctx, selector, in)
+	}
+	if ctx.Err() == nil {
+		r.tell(ctx)
+	}
+	return slices.ContainsFunc(r.chunks, func(c chunkRun) bool { return !c.ended && (c.future != nil || mayBegin) })
+}
+
+// startNext begins the chunks that may run, in their order, while one of their lanes has room. What a chunk needs comes
+// before it, so that of two which have a lane in common the one that waits for the other is never the first. Outlines
+// of earlier servers have no window: all begin.
+func (r *jobRun) startNext(ctx workflow.Context, selector workflow.Selector, in *JobInput) {
+	running := map[int]int{} // chunks by lane
+	for k := range r.chunks {
+		lanes := r.outline.Chunks[k].Lanes
+		hasRoom := func(lane int) bool { return running[lane] < r.outline.Window }
+		switch c := &r.chunks[k]; {
+		case c.ended:
+			continue
+		case c.future == nil && r.outline.Window > 0 && !slices.ContainsFunc(lanes, hasRoom):
+			continue
+		case c.future == nil:
+			r.start(ctx, selector, in, k)
+		}
+		for _, lane := range lanes {
+			running[lane]++
+		}
+	}
 }
 
 // ownActivity are options of activities that the server does itself. One that is started again has lost those that it
@@ -94,8 +124,8 @@ func (r *jobRun) listen(ctx workflow.Context, selector workflow.Selector) {
 
 // start begins a chunk.
 func (r *jobRun) start(ctx workflow.Context, selector workflow.Selector, in *JobInput, k int) {
-	c := &chunkRun{told: r.orders(k)}
-	r.chunks = append(r.chunks, c)
+	c := &r.chunks[k]
+	c.told = r.orders(k)
 	input := chunkInput{Document: in.Document, Span: r.outline.Chunks[k], Orders: c.told,
 		KeepGoing: r.outline.KeepGoing, Heartbeat: r.outline.Heartbeat}
 	c.future = workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
@@ -123,15 +153,16 @@ func (r *jobRun) start(ctx workflow.Context, selector workflow.Selector, in *Job
 func (r *jobRun) orders(k int) orders {
 	o := orders{Settings: r.settings, Halted: r.halted}
 	if r.settings.Max > 0 {
-		o.Hold = k != slices.IndexFunc(r.chunks, func(c *chunkRun) bool { return !c.ended }) && k > 0
+		o.Hold = k != slices.IndexFunc(r.chunks, func(c chunkRun) bool { return !c.ended })
 	}
 	return o
 }
 
 // tell tells chunks what has changed for them.
 func (r *jobRun) tell(ctx workflow.Context) {
-	for k, c := range r.chunks {
-		if c.ended {
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		if c.ended || c.future == nil {
 			continue
 		}
 		// Signals wait until a chunk runs. One that has just ended needs none.
@@ -159,7 +190,7 @@ func (r *jobRun) state() State {
 	s.Settings, s.Halted = r.settings, r.halted
 	for k := range r.outline.Chunks {
 		s.Tasks += r.outline.Chunks[k].Count
-		if k >= len(r.chunks) || !r.chunks[k].ended {
+		if k < len(r.chunks) && r.chunks[k].future != nil && !r.chunks[k].ended {
 			s.Chunks = append(s.Chunks, k)
 		}
 	}

@@ -69,7 +69,8 @@ type JobInput struct {
 // Outline is what becomes of a document.
 type Outline struct {
 	KeepGoing bool          `json:"keep_going"`
-	Heartbeat time.Duration `json:"heartbeat"` // a worker that is silent for so long is given up
+	Heartbeat time.Duration `json:"heartbeat"`        // a worker that is silent for so long is given up
+	Window    int           `json:"window,omitempty"` // chunks of a lane that run at a time; 0: all
 	Chunks    []Span        `json:"chunks"`
 }
 
@@ -78,6 +79,8 @@ type Span struct {
 	Tasks Indices `json:"tasks"`
 	Count int     `json:"count"`
 	Needs []int   `json:"needs,omitempty"` // earlier chunks that have tasks which some of these need
+	// numbers of what tells these tasks apart where they are queued: pool, class and priority
+	Lanes []int `json:"lanes,omitempty"`
 }
 
 // orders are what a job tells its chunks.

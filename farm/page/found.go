@@ -68,11 +68,12 @@ func (p *pages) fromFarm() *local.Status {
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.said != nil && p.now().Before(p.askAgain) {
+	if p.now().Before(p.askAgain) {
 		return p.said
 	}
 	before := p.said
 	s, err := p.live()
+	p.askAgain = p.now().Add(askEvery) // also where it does not answer: each question takes seconds then
 	if p.said = s; err != nil {
 		p.said = nil
 		return nil
@@ -99,7 +100,6 @@ func (p *pages) fromFarm() *local.Status {
 			t.State, t.Device, t.Message = local.Done, d.Device, ""
 		}
 	}
-	p.askAgain = p.now().Add(askEvery)
 	return s
 }
 

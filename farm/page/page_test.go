@@ -264,8 +264,9 @@ func TestFarm(t *testing.T) {
 	now := local.Status{Job: "j", Updated: time.Now(), Tasks: []local.TaskStatus{
 		{Index: 0, Task: "a", State: local.Waiting}, {Index: 1, Task: "b", State: local.Running, Device: "atlas"},
 		{Index: 2, Task: "c", State: local.Waiting}}}
-	away := false
+	away, asked := false, 0
 	s.live = func() (*local.Status, error) {
+		asked++
 		if away {
 			return nil, errors.New("away")
 		}
@@ -294,6 +295,12 @@ func TestFarm(t *testing.T) {
 	away, now.Ended = false, true
 	now.Tasks[1].State, now.Tasks[2].State = local.Failed, local.Skipped
 	says("<b>1</b> of <b>3</b> tasks done, failed", "skipped")
+	time.Sleep(askEvery)
+	away, asked, askEvery = true, 0, time.Hour
+	s.get("")
+	if s.get(""); asked != 1 {
+		t.Errorf("a server that does not answer was asked %d times", asked)
+	}
 }
 
 // TestGuard answers nobody who does not show the token.

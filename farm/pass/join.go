@@ -51,6 +51,11 @@ func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, er
 	if err != nil {
 		return nil, err
 	}
+	tmp, err := prepare(dir, key) // before the token is used up
+	if err != nil {
+		return nil, atomicfile.WriteError("write pass", dir, err)
+	}
+	defer os.RemoveAll(tmp)
 	reply, err := request(ctx, t.Address, JoinPath, t.trust(), key, Request{Secret: t.Secret[:], Name: name})
 	if err != nil {
 		return nil, err
@@ -58,9 +63,10 @@ func Join(ctx context.Context, token, name, dir string, replace bool) (*Pass, er
 	if sha256.Sum256(reply.CA) != t.CA {
 		return nil, fault.Data("join farm", t.Address, "", "the farm's authority is not the token's")
 	}
-	if err := write(dir, key, reply, farm{t.Address, reply.Namespace,
+	if err := write(tmp, dir, reply, farm{t.Address, reply.Namespace,
 		time.Now().UTC().Truncate(time.Second)}); err != nil {
-		return nil, atomicfile.WriteError("write pass", dir, err)
+		return nil, &fault.Error{Op: "write pass", Path: dir, Err: err, Kind: fault.ErrTryAgain,
+			Hint: "the token is used up: whoever runs the farm revokes the new pass and makes another token"}
 	}
 	return Load(dir)
 }
@@ -85,26 +91,31 @@ func free(dir string, replace bool) error {
 	return nil
 }
 
-// write makes the folder of a pass, in place of another one: whole or not at all.
-func write(dir string, key *ecdsa.PrivateKey, reply *Reply, at farm) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".farm-pass*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(tmp)
+// prepare makes the folder in which a pass is put together, beside the one that it becomes, with the key in it.
+func prepare(dir string, key *ecdsa.PrivateKey) (tmp string, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return err
+		return "", err
 	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	if tmp, err = os.MkdirTemp(filepath.Dir(dir), ".farm-pass*"); err != nil {
+		return "", err
+	}
+	if err := writePEM(filepath.Join(tmp, keyFile), pemKey, der); err != nil {
+		return "", errors.Join(err, os.RemoveAll(tmp))
+	}
+	return tmp, nil
+}
+
+// write completes the folder of a pass and gives it its name, in place of another one: whole or not at all.
+func write(tmp, dir string, reply *Reply, at farm) error {
 	text, err := json.MarshalIndent(at, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(
-		writePEM(filepath.Join(tmp, keyFile), pemKey, der),
 		writePEM(filepath.Join(tmp, certFile), pemCertificate, reply.Certificate),
 		writePEM(filepath.Join(tmp, caFile), pemCertificate, reply.CA),
 		os.WriteFile(filepath.Join(tmp, farmFile), append(text, '\n'), 0o600),

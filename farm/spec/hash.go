@@ -54,6 +54,16 @@ func (t *Task) inputs() []*Input {
 	return list
 }
 
+// Keys lists the inputs of a task that no task makes, below the root of inputs.
+func (t *Task) Keys() (keys []string) {
+	for _, in := range t.inputs() {
+		if in.Key != "" {
+			keys = append(keys, in.Key)
+		}
+	}
+	return keys
+}
+
 // Reads lists the tasks whose results a task reads, ascending. It may need others beside them.
 func (t *Task) Reads() (tasks []int) {
 	for _, in := range t.inputs() {

@@ -66,6 +66,47 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 	return roots, nil
 }
 
+// Apart refuses roots of results and inputs of which one is, or is in, the other: a job could replace what it reads. It
+// compares what is named here.
+func (r Roots) Apart(inputs, outputs string) error {
+	in, knowsIn := r[inputs]
+	out, knowsOut := r[outputs]
+	if inputs != outputs && (!knowsIn || !knowsOut || !overlap(in, out)) {
+		return nil
+	}
+	return setupError(outputs, "give results a folder, or a prefix of a bucket, of their own",
+		"results would be among the inputs, of the root %s", inputs)
+}
+
+// overlap says whether one root is, or is in, the other.
+func overlap(a, b Options) bool {
+	if IsBucket(a.URL) || IsBucket(b.URL) {
+		return a.Endpoint == b.Endpoint && isAtOrBelow(strings.TrimRight(a.URL, "/"),
+			strings.TrimRight(b.URL, "/"), "/")
+	}
+	x, y := a.real(), b.real()
+	return x != "" && y != "" && isAtOrBelow(x, y, string(filepath.Separator))
+}
+
+// isAtOrBelow says whether one of two paths is, or is below, the other.
+func isAtOrBelow(a, b, separator string) bool {
+	return strings.HasPrefix(a+separator, strings.TrimSuffix(b, separator)+separator) ||
+		strings.HasPrefix(b+separator, strings.TrimSuffix(a, separator)+separator)
+}
+
+// real is the folder of a root, without links where it is there; "" where it cannot be told.
+func (o Options) real() string {
+	dir, err := o.Folder()
+	if err != nil {
+		return ""
+	}
+	if to, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = to
+	}
+	dir, _ = filepath.Abs(dir) // "" where it fails
+	return dir
+}
+
 // isOption says whether a key in the file of roots is one of Options.
 func isOption(key string) bool {
 	for field := range reflect.TypeFor[Options]().Fields() {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,11 @@ func TestJoinRenewRevoke(t *testing.T) {
 	if _, err := pass.Join(t.Context(), token, "", s.passDir(), false); err == nil || !strings.Contains(err.Error(),
 		"used") {
 		t.Errorf("a used token: %v", err)
+	}
+	for _, life := range []string{"0s", "-1h"} {
+		if out, err := s.command("token", "--role", "view", "--name", "never", "--expires", life); err == nil {
+			t.Errorf("a token for %s: %s", life, out)
+		}
 	}
 	short := s.mustCommand("token", "--role", "view", "--name", "late", "--expires", "1ns")
 	if _, err := pass.Join(t.Context(), short, "", s.passDir(), false); err == nil || !strings.Contains(err.Error(),
@@ -123,4 +130,33 @@ func withALPN(config *tls.Config, protocol string) *tls.Config {
 	config = config.Clone()
 	config.NextProtos = []string{protocol}
 	return config
+}
+
+// What is wrong with the server's own files is said to whoever looks after it, and to nobody else.
+func TestOddFiles(t *testing.T) {
+	s := serve(t)
+	token := s.mustCommand("token", "--role", "view", "--name", "wall")
+	files, err := filepath.Glob(filepath.Join(s.data, "tokens", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files { // serve has made some, too
+		if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pass.Join(t.Context(), token, "", s.passDir(), false); err == nil ||
+		strings.Contains(err.Error(), "tokens") || !strings.Contains(err.Error(), "its files") {
+		t.Errorf("a stranger is told: %v", err)
+	}
+	s.says("is a directory")
+}
+
+// The help of serve does not show the password that a variable has.
+func TestHelpShowsNoPassword(t *testing.T) {
+	cmd := exec.Command(program, "serve", "--help")
+	cmd.Env = append(os.Environ(), "VKSPLAT_FARM_POSTGRES=postgres://farm:secret@db/farm")
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "secret") {
+		t.Errorf("%v: %s", err, out)
+	}
 }

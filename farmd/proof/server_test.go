@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"vksplat/farm/flow"
+	"vksplat/farm/pass"
 )
 
 // jobs lists the ids of all jobs, as anybody sees them.
@@ -76,7 +77,7 @@ func TestBackup(t *testing.T) {
 	eve := s.join("--role", "view", "--name", "eve")
 	s.mustCommand("revoke", "eve")
 	mustSubmit(t, s.client(anna), roots, "anna", demos("garden", 2))
-	to := filepath.Join(t.TempDir(), "farm.tar")
+	to, unused := filepath.Join(t.TempDir(), "farm.tar"), s.mustCommand("token", "--role", "view", "--name", "wall")
 	began := time.Now()
 	s.mustCommand("backup", to)
 	t.Logf("the backup took %.2f s", time.Since(began).Seconds())
@@ -86,6 +87,7 @@ func TestBackup(t *testing.T) {
 	if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the backup, with keys in it, has mode %v, %v", info.Mode(), err)
 	}
+	late := s.join("--role", "view", "--name", "late")
 	s.kill()
 	restored := prepare(t, "--roots", file)
 	restored.address = s.address // the passes name it
@@ -109,6 +111,79 @@ func TestBackup(t *testing.T) {
 		&workflowservice.GetSystemInfoRequest{},
 		answerOf(t, "GetSystemInfo")); err == nil {
 		t.Error("a revoked pass is valid again")
+	}
+	if _, err := pass.Join(t.Context(), unused, "", s.passDir(), false); err == nil {
+		t.Error("a token is good again, which may have been used since")
+	}
+	restored.client(late)
+	restored.mustCommand("revoke", "late") // the backup did not know it
+	if err := invoke(t.Context(), restored.conn(late), service+"GetSystemInfo",
+		&workflowservice.GetSystemInfoRequest{}, answerOf(t, "GetSystemInfo")); err == nil {
+		t.Error("a pass that is younger than the backup cannot be revoked")
+	}
+}
+
+// says waits until the server has said something, and returns all that it has.
+func (s *server) says(what string) string {
+	s.t.Helper()
+	for timeout := time.After(20 * time.Second); ; {
+		text, news := s.said.all()
+		if strings.Contains(text, what) {
+			return text
+		}
+		select {
+		case <-news:
+		case <-timeout:
+			s.t.Fatalf("the server does not say %q, but:\n%s", what, text)
+		}
+	}
+}
+
+// A start that fails makes no farm where the store is not as the file of roots says, and one that fails for another
+// reason spends no tokens: the next one prints them. Once somebody has joined, none is printed.
+func TestFirstStart(t *testing.T) {
+	_, good := newStore(t)
+	bad := filepath.Join(t.TempDir(), "roots.toml")
+	if err := os.WriteFile(bad, []byte("inputs = \"/nowhere/inputs\"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for file, says := range map[string]string{bad: "root inputs", bad + "x": "roots.tomlx"} {
+		s := prepare(t, "--roots", file)
+		if err := s.tryStart(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", file, err)
+		}
+		if made, err := filepath.Glob(filepath.Join(s.data, "*.pem")); len(made) > 0 || err != nil {
+			t.Errorf("%s: made %v, %v", file, made, err)
+		}
+		s.cmd = nil
+	}
+	s := prepare(t, "--roots", good, "--page", "70000")
+	if err := s.tryStart(); err == nil || !strings.Contains(err.Error(), "serve page") {
+		t.Errorf("a port that does not exist: %v", err)
+	}
+	s.args = s.args[:2]
+	s.start()
+	text := s.says("More:")
+	_, token, _ := strings.Cut(text, "farm join ")
+	token, _, _ = strings.Cut(token, "\n")
+	if strings.Count(text, "farm join vksfarm1-") != 2 {
+		t.Fatalf("the second start said:\n%s", text)
+	}
+	s.stop()
+	s.start()
+	if text := s.says("nobody has joined"); strings.Contains(text, "vksfarm1-") {
+		t.Errorf("the third start said:\n%s", text)
+	}
+	if _, err := pass.Join(t.Context(), token, "", s.passDir(), false); err != nil {
+		t.Error(err)
+	}
+	s.stop()
+	s.args = []string{"--roots", bad} // a share that is not mounted yet
+	s.start()
+	s.says("root inputs")
+	s.stop()
+	if text := s.says("stopping"); strings.Contains(text, "joined yet") || strings.Contains(text, "vksfarm1-") {
+		t.Errorf("the fourth start said:\n%s", text)
 	}
 }
 

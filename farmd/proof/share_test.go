@@ -156,7 +156,7 @@ func TestSteer(t *testing.T) {
 		list[0].Status != client.Done || list[0].Tasks != 17 {
 		t.Errorf("%v, %+v", err, list)
 	}
-	f.record(anna, "1", "anna/steered", "anna/steered/0")
+	f.record(anna, "2", "anna/steered", "anna/steered/0")
 }
 
 // TestEmptyServer loses the server's folder, or has it of another version of Temporal. Its owner submits the job again:
@@ -228,7 +228,7 @@ func TestFails(t *testing.T) {
 	if _, code := f.run(anna, "farm", "wait", "fails"); code != 1 || time.Since(began) > time.Minute {
 		t.Errorf("again: exit code %d", code)
 	}
-	f.record(anna, "1", "anna/fails", "anna/fails/0")
+	f.record(anna, "2", "anna/fails", "anna/fails/0")
 }
 
 // TestFollow tells for the job's page what runs where, and how it ended.

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,9 +69,13 @@ func readPEM(path string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// readAll calls read with every JSON file of a folder. A file that cannot be read does not hide the others.
+// readAll calls read with every JSON file of a folder, if there is one. A file that cannot be read does not hide the
+// others.
 func readAll(dir string, read func(path string) error) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") {
 			err = errors.Join(err, read(filepath.Join(dir, e.Name())))

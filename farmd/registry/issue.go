@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/big"
 	"os"
@@ -89,14 +90,41 @@ func (r *Registry) admit(token string, unknown error, who pass.Who, key crypto.P
 	return cert, os.Remove(used)
 }
 
-// Renew extends a pass, whose certificate the caller has verified and which is not revoked.
+// Welcome refuses a pass, whose certificate the caller has verified, that was revoked. One that is not known, as it was
+// given after the backup which this registry was restored from, is taken in: what works can be listed and revoked.
+func (r *Registry) Welcome(who pass.Who, cert *x509.Certificate) error {
+	if who.ID == r.page {
+		return nil
+	}
+	if r.Revoked(who.ID) {
+		return errRevoked
+	}
+	file := r.passFile(who.Name)
+	var rec Record
+	err := readJSON(file, &rec)
+	if errors.Is(err, fs.ErrNotExist) {
+		rec = Record{Who: who, Issued: cert.NotBefore.Add(clockSkew), Expires: cert.NotAfter}
+		switch err = putNewJSON(file, rec); {
+		case err == nil && r.Revoked(who.ID): // meanwhile: that is why it was not there
+			return errors.Join(errRevoked, os.Remove(file))
+		case errors.Is(err, fs.ErrExist): // by another connection
+			rec = Record{} // whose pools are who's otherwise
+			err = readJSON(file, &rec)
+		}
+	}
+	if err == nil && rec.ID != who.ID {
+		err = fmt.Errorf("another pass has the name %s", who.Name)
+	}
+	return err
+}
+
+var errRevoked = errors.New("the pass was revoked")
+
+// Renew extends a pass that is welcome.
 func (r *Registry) Renew(who pass.Who, csr []byte) (*x509.Certificate, error) {
 	key, err := keyOf(csr)
 	if err != nil {
 		return nil, err
-	}
-	if r.Revoked(who.ID) {
-		return nil, errors.New("the pass was revoked")
 	}
 	cert, err := r.sign(who, key)
 	if err != nil {
@@ -144,6 +172,7 @@ func (r *Registry) Server() (tls.Certificate, error) {
 // Page makes the pass of the server's own page, which sees and changes nothing.
 func (r *Registry) Page() (tls.Certificate, error) {
 	who := pass.Who{ID: newID(), Name: "page", Role: pass.View}
+	r.page = who.ID
 	template := certificate(authorityLife)
 	template.Subject = who.Subject()
 	return r.own(template)

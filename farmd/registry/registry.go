@@ -49,8 +49,9 @@ const (
 	revoked   = "revoked"
 )
 
-// Files are the names in the data folder that belong to the registry, for backups.
-var Files = []string{caFile, caKeyFile, sealFile, tokens, passes, revoked}
+// Files are the names in the data folder that belong to the registry, for backups. Tokens are not among them: one that
+// was used after the backup would be good again.
+var Files = []string{caFile, caKeyFile, sealFile, passes, revoked}
 
 // Registry is the folder, opened.
 type Registry struct {
@@ -58,6 +59,7 @@ type Registry struct {
 	ca   *x509.Certificate
 	key  *ecdsa.PrivateKey
 	seal []byte
+	page string // ID of the pass that Page made
 }
 
 // Grant is what a token makes of its holder.
@@ -178,7 +180,16 @@ func (r *Registry) NewToken(address string, g Grant) (pass.Token, error) {
 		return pass.Token{}, taken(g.Name)
 	}
 	t := pass.NewToken(address, sha256.Sum256(r.ca.Raw))
-	return t, putJSON(filepath.Join(r.dir, tokens, t.ID()+".json"), g)
+	dir := filepath.Join(r.dir, tokens)
+	err := os.MkdirAll(dir, 0o700) // a backup has none
+	if err == nil {
+		err = putJSON(filepath.Join(dir, t.ID()+".json"), g)
+	}
+	if err != nil {
+		return pass.Token{}, &fault.Error{Op: "make token", Path: dir, Err: fault.Pathless(err),
+			Kind: fault.ErrTryAgain, Hint: "is there room on the disk, and may this user write there?"}
+	}
+	return t, nil
 }
 
 // known says whether there is a valid pass of a name.

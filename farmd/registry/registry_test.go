@@ -148,8 +148,10 @@ func TestCertificate(t *testing.T) {
 // What was revoked stays revoked under its ID, and the name is free again. A damaged record hides no other.
 func TestRevoke(t *testing.T) {
 	r := newRegistry(t)
+	var cert *x509.Certificate
 	join := func() pass.Who {
-		cert, err := r.Join(r.mustToken(t, pass.Who{Name: "wall", Role: pass.View}), "", newCSR(t, elliptic.P256()))
+		var err error
+		cert, err = r.Join(r.mustToken(t, pass.Who{Name: "wall", Role: pass.View}), "", newCSR(t, elliptic.P256()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +175,8 @@ func TestRevoke(t *testing.T) {
 	if !r.Revoked(first.ID) || r.Revoked(second.ID) {
 		t.Errorf("first revoked %v, second %v", r.Revoked(first.ID), r.Revoked(second.ID))
 	}
-	if _, err := r.Renew(first, newCSR(t, elliptic.P256())); err == nil {
-		t.Error("a revoked pass was renewed")
+	if err := r.Welcome(first, cert); err == nil {
+		t.Error("a revoked pass is welcome")
 	}
 	if err := os.WriteFile(filepath.Join(r.dir, passes, "broken.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -204,4 +206,64 @@ func TestLostAuthority(t *testing.T) {
 	if _, err := Open(r.dir); err == nil || !strings.Contains(fault.Hint(err), "backup") {
 		t.Errorf("%v, hint: %s", err, fault.Hint(err))
 	}
+}
+
+// TestRestored takes in passes that a registry does not know, as they were given after the backup that it comes from:
+// they can be revoked then. Where another pass has got the name, the one that the registry knows keeps it. Tokens are
+// in no backup.
+func TestRestored(t *testing.T) {
+	r := newRegistry(t)
+	cert, err := r.Join(r.mustToken(t, pass.Who{Name: "gpu1", Role: pass.Worker, Pools: []string{"any"}}), "",
+		newCSR(t, elliptic.P256()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := pass.Of(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(r.dir, passes, "gpu1.json")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := r.Welcome(who, cert); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	records, _, err := r.List()
+	if err != nil || len(records) != 1 || records[0].ID != who.ID || !slices.Equal(records[0].Pools, who.Pools) ||
+		!records[0].Expires.Equal(cert.NotAfter) {
+		t.Errorf("%+v, %v", records, err)
+	}
+	if _, err := r.Revoke("gpu1"); err != nil || r.Welcome(who, cert) == nil {
+		t.Errorf("revoked: %v", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a revoked pass was taken in")
+	}
+	if err := os.Remove(filepath.Join(r.dir, revoked, who.ID+".json")); err != nil { // the backup is older
+		t.Fatal(err)
+	}
+	token := r.mustToken(t, pass.Who{Name: "gpu1", Role: pass.View})
+	if _, err := r.Join(token, "", newCSR(t, elliptic.P256())); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Welcome(who, cert); err == nil {
+		t.Error("two passes have one name")
+	}
+	if slices.Contains(Files, tokens) {
+		t.Error("a backup has tokens, which may have been used since")
+	}
+	if err := os.RemoveAll(filepath.Join(r.dir, tokens)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.List(); err != nil {
+		t.Error(err)
+	}
+	r.mustToken(t, pass.Who{Name: "wall", Role: pass.View})
 }

@@ -15,13 +15,13 @@ type bill struct {
 	SpecVersion string `json:"specVersion"`
 	Version     int    `json:"version"`
 	Metadata    struct {
-		Timestamp time.Time  `json:"timestamp"`
-		Component *component `json:"component"`
+		Timestamp time.Time `json:"timestamp"`
+		Component *part     `json:"component"`
 	} `json:"metadata"`
-	Components []*component `json:"components"`
+	Components []*part `json:"components"`
 }
 
-type component struct {
+type part struct {
 	Type       string     `json:"type"`
 	Ref        string     `json:"bom-ref"`
 	Name       string     `json:"name"`
@@ -37,16 +37,16 @@ type property struct {
 
 // newBill begins the bill of something.
 func newBill(kind, name string, of stamp) *bill {
-	b := &bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []*component{}}
+	b := &bill{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []*part{}}
 	b.Metadata.Timestamp = of.time
-	b.Metadata.Component = &component{Type: kind, Ref: name + "@" + of.version, Name: name, Version: of.version,
+	b.Metadata.Component = &part{Type: kind, Ref: name + "@" + of.version, Name: name, Version: of.version,
 		Properties: []property{{"vksplat:commit", of.commit}}}
 	return b
 }
 
 // add lists a component once.
-func (b *bill) add(c *component) *component {
-	if i := slices.IndexFunc(b.Components, func(x *component) bool { return x.Ref == c.Ref }); i >= 0 {
+func (b *bill) add(c *part) *part {
+	if i := slices.IndexFunc(b.Components, func(x *part) bool { return x.Ref == c.Ref }); i >= 0 {
 		return b.Components[i]
 	}
 	b.Components = append(b.Components, c)
@@ -54,14 +54,14 @@ func (b *bill) add(c *component) *component {
 }
 
 func (b *bill) sort() *bill {
-	slices.SortFunc(b.Components, func(x, y *component) int { return cmp.Compare(x.Ref, y.Ref) })
+	slices.SortFunc(b.Components, func(x, y *part) int { return cmp.Compare(x.Ref, y.Ref) })
 	return b
 }
 
-// programBill lists what is linked into the programs, by what they say of themselves: Go and its modules, and for which
-// systems. The viewer is embedded.
-func programBill(of stamp, programs []program, viewer string) *bill {
-	b := newBill("application", "vksplat", of)
+// programBill lists what is linked into the programs of a component, by what they say of themselves: Go and its
+// modules, and for which systems.
+func programBill(of stamp, name string, programs []program) *bill {
+	b := newBill("application", name, of)
 	for _, p := range programs {
 		system := property{"vksplat:in", p.os + "/" + p.arch}
 		b.addModule("std", strings.TrimPrefix(p.info.GoVersion, "go"), "", system)
@@ -69,17 +69,23 @@ func programBill(of stamp, programs []program, viewer string) *bill {
 			if m.Replace != nil {
 				m = m.Replace
 			}
-			b.addModule(m.Path, m.Version, m.Sum, system)
+			if m.Path != "vksplat" && !strings.HasPrefix(m.Path, ".") { // it is this repository
+				b.addModule(m.Path, m.Version, m.Sum, system)
+			}
 		}
 	}
-	b.add(&component{Type: "library", Ref: "supersplat-viewer", Name: "SuperSplat viewer", Version: viewer})
-	return b.sort()
+	return b
+}
+
+// addViewer lists the viewer that is embedded.
+func (b *bill) addViewer(version string) {
+	b.add(&part{Type: "library", Ref: "supersplat-viewer", Name: "SuperSplat viewer", Version: version})
 }
 
 // addModule lists a Go module that is in the program for a system.
 func (b *bill) addModule(path, version, sum string, in property) {
 	name := fmt.Sprintf("pkg:golang/%s@%s", strings.ToLower(path), url.QueryEscape(version))
-	c := &component{Type: "library", Ref: name, Name: path, Version: version, PURL: name}
+	c := &part{Type: "library", Ref: name, Name: path, Version: version, PURL: name}
 	if sum != "" {
 		c.Properties = []property{{"vksplat:go.sum", sum}}
 	}
@@ -116,9 +122,9 @@ func imageBill(of stamp, p program, packages []debianPackage) *bill {
 	b := newBill("container", "vksplat-image", of)
 	for _, d := range packages {
 		name := fmt.Sprintf("pkg:deb/debian/%s@%s?arch=%s&distro=%s", d.name, url.QueryEscape(d.version), d.arch, suite)
-		b.add(&component{Type: "library", Ref: name, Name: d.name, Version: d.version, PURL: name})
+		b.add(&part{Type: "library", Ref: name, Name: d.name, Version: d.version, PURL: name})
 	}
-	b.add(&component{Type: "application", Ref: "vksplat", Name: "vksplat", Version: of.version,
+	b.add(&part{Type: "application", Ref: "vksplat", Name: "vksplat", Version: of.version,
 		Properties: []property{{"vksplat:commit", of.commit}, {"vksplat:go", p.info.GoVersion}}})
 	return b.sort()
 }

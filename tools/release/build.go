@@ -30,30 +30,49 @@ var targets = []target{
 	{"windows", "amd64", ""},
 }
 
-// program is what was built for a target.
+// component is a program of the release, which has packages of its own. One without C code needs no library of a
+// system.
+type component struct {
+	name, dir, pkg string // dir is that of its module
+	c              bool
+}
+
+// The server of a farm is 160 MB: who only trains need not download it.
+var components = []component{
+	{"vksplat", ".", "./cmd/vksplat", true},
+	{"vksplat-farmd", "farmd", ".", false},
+}
+
+// program is what was built of a component for a target.
 type program struct {
+	component
 	target
 	path   string
 	binary []byte
 	info   *buildinfo.BuildInfo
 }
 
-// own is the program for this machine, which the image holds, too.
+// own is the trainer for this machine, which the image holds, too.
 func (m *maker) own() program {
-	return m.programs[slices.IndexFunc(m.programs, func(p program) bool { return p.os == "linux" && p.arch == "amd64" })]
+	return m.programs[slices.IndexFunc(m.programs, func(p program) bool {
+		return p.name == components[0].name && p.os == "linux" && p.arch == "amd64"
+	})]
 }
 
-// build builds the program for a target, and checks what it asks of a system.
-func (m *maker) build(t target, zig string) error {
+// build builds a component for a target, and checks what it asks of a system.
+func (m *maker) build(c component, t target, zig string) error {
 	started := time.Now()
-	p := program{target: t, path: filepath.Join(m.work, "vksplat-"+t.os+"-"+t.arch)}
+	p := program{component: c, target: t, path: filepath.Join(m.work, c.name+"-"+t.os+"-"+t.arch)}
 	path, err := filepath.Abs(p.path)
 	if err != nil {
 		return err
 	}
 	const cli = "-X vksplat/internal/cli."
-	err = t.goBuild(zig, m.root, "./cmd/vksplat", path, cli+"version="+m.stamp.version, cli+"revision="+m.stamp.commit)
-	if err != nil {
+	if !c.c {
+		zig = ""
+	}
+	if err := t.goBuild(zig, filepath.Join(m.root, c.dir), c.pkg, path, cli+"version="+m.stamp.version,
+		cli+"revision="+m.stamp.commit); err != nil {
 		return err
 	}
 	if p.binary, err = os.ReadFile(path); err != nil {
@@ -62,19 +81,22 @@ func (m *maker) build(t target, zig string) error {
 	if p.info, err = buildinfo.Read(bytes.NewReader(p.binary)); err != nil {
 		return fmt.Errorf("read what %s was built from: %w", path, err)
 	}
-	if err := t.check(p.binary); err != nil {
-		return fmt.Errorf("check the program for %s/%s: %w", t.os, t.arch, err)
+	if err := t.check(p.binary, c.c); err != nil {
+		return fmt.Errorf("check %s for %s/%s: %w", c.name, t.os, t.arch, err)
 	}
 	m.programs = append(m.programs, p)
-	fmt.Printf("  %-48s %6.1f MB  %4.0f s\n", "program for "+t.os+"/"+t.arch, float64(len(p.binary))/1e6,
+	fmt.Printf("  %-48s %6.1f MB  %4.0f s\n", c.name+" for "+t.os+"/"+t.arch, float64(len(p.binary))/1e6,
 		time.Since(started).Seconds())
 	return nil
 }
 
-// goBuild builds a package in dir for the target.
+// goBuild builds a package in dir for the target, without C code where no C compiler is named.
 func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
-	cc := "x86_64-w64-mingw32-gcc"
-	if t.zig != "" {
+	cc, cgo := "x86_64-w64-mingw32-gcc", "1"
+	switch {
+	case zig == "":
+		cc, cgo = "none", "0"
+	case t.zig != "":
 		// The compiler takes its target from its name: Go's linker tries flags without the others that CC may have.
 		cc = filepath.Join(zig, "cc-"+t.zig)
 		if err := os.Symlink("cc", cc); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -82,14 +104,15 @@ func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
 		}
 	}
 	flags := append([]string{"-s -w -buildid="}, settings...)
-	if t.os == "linux" { // zig describes C code for debuggers, with paths of this machine: they change the bytes
+	// Zig describes C code for debuggers, with paths of this machine: they change the bytes.
+	if t.os == "linux" && cgo == "1" {
 		flags = append(flags, "-extldflags=-Wl,--strip-all")
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "-ldflags", strings.Join(flags, " "),
 		pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOEXPERIMENT=",
-		"CGO_ENABLED=1", `CC="`+cc+`"`, "CGO_CFLAGS=-O2 -g0", "CGO_CPPFLAGS=", "CGO_LDFLAGS=", "GOAMD64=v1",
+		"CGO_ENABLED="+cgo, `CC="`+cc+`"`, "CGO_CFLAGS=-O2 -g0", "CGO_CPPFLAGS=", "CGO_LDFLAGS=", "GOAMD64=v1",
 		"GOARM64=v8.0")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -99,11 +122,27 @@ func (t target) goBuild(zig, dir, pkg, path string, settings ...string) error {
 }
 
 // check refuses a program that asks for more than every system of the target has.
-func (t target) check(binary []byte) error {
-	if t.os == "windows" {
+func (t target) check(binary []byte, c bool) error {
+	switch {
+	case t.os == "windows":
 		return checkWindows(binary)
+	case c:
+		return checkLinux(binary, glibc)
 	}
-	return checkLinux(binary, glibc)
+	return checkStatic(binary)
+}
+
+// checkStatic refuses a program that asks for any library.
+func checkStatic(binary []byte) error {
+	f, err := elf.NewFile(bytes.NewReader(binary))
+	if err != nil {
+		return err
+	}
+	libraries, err := f.ImportedLibraries()
+	if err == nil && len(libraries) > 0 {
+		err = fmt.Errorf("it needs %s", strings.Join(libraries, ", "))
+	}
+	return err
 }
 
 // ofGlibc are the libraries that come with glibc.

@@ -88,7 +88,7 @@ func (m *maker) imageOn(root string) error {
 	}
 	p := m.own()
 	own, err := makeLayer(filepath.Join(m.work, "own"), "vksplat "+m.stamp.version, func(w writer) error {
-		files, err := debianFiles(unixFiles(m.common, p.binary))
+		files, err := debianFiles(unixFiles(m.common[p.name], p), p.component)
 		if err != nil {
 			return err
 		}

@@ -39,12 +39,14 @@ func released(t *testing.T) string {
 	m := &maker{root: "../..", out: t.TempDir(), work: t.TempDir(), stamp: testStamp}
 	info := &buildinfo.BuildInfo{GoVersion: "go1.99.0",
 		Deps: []*debug.Module{{Path: "example.org/module", Version: "v1.0.0", Sum: "h1:sum"}}}
-	for _, x := range targets {
-		p := program{x, filepath.Join(m.work, x.os+x.arch), []byte(stub), info}
-		if err := os.WriteFile(p.path, p.binary, 0o755); err != nil {
-			t.Fatal(err)
+	for _, c := range components {
+		for _, x := range targets {
+			p := program{c, x, filepath.Join(m.work, c.name+x.os+x.arch), []byte(stub), info}
+			if err := os.WriteFile(p.path, p.binary, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			m.programs = append(m.programs, p)
 		}
-		m.programs = append(m.programs, p)
 	}
 	root := filepath.Join(m.work, "root.tar")
 	status := "Package: libc6\nArchitecture: amd64\nVersion: 2.41-12\n\nPackage: tool\nArchitecture: all\nVersion: 1+b1\n"
@@ -61,7 +63,7 @@ func released(t *testing.T) string {
 func TestSameBytes(t *testing.T) {
 	a, b := released(t), released(t)
 	entries, err := os.ReadDir(a)
-	if err != nil || len(entries) != 9 {
+	if err != nil || len(entries) != 15 {
 		t.Fatalf("%d files, %v", len(entries), err)
 	}
 	for _, e := range entries {
@@ -104,7 +106,7 @@ func entriesOf(t *testing.T, r io.Reader) map[string]string {
 		if _, twice := list[h.Name]; twice || !h.ModTime.Equal(testStamp.time) || h.Uid != 0 || h.Gid != 0 {
 			t.Errorf("%s: twice %v, time %v, owner %d:%d", h.Name, twice, h.ModTime, h.Uid, h.Gid)
 		}
-		if strings.HasSuffix(h.Name, "bin/vksplat") && h.Mode != 0o755 {
+		if strings.Contains(h.Name, "bin/vksplat") && h.Mode != 0o755 {
 			t.Errorf("%s has mode %o", h.Name, h.Mode)
 		}
 		list[h.Name] = string(data)
@@ -146,6 +148,18 @@ func TestArchives(t *testing.T) {
 				t.Errorf("the licence of %s is missing", name)
 			}
 		}
+	}
+	farmd := "vksplat-farmd-1.2.3-linux-arm64"
+	list := entriesOf(t, unzipped(t, read(t, out, farmd+".tar.gz")))
+	for _, name := range []string{"bin/vksplat-farmd", "share/doc/vksplat-farmd/LICENSE",
+		"share/doc/vksplat-farmd/docs/farm-server.md"} {
+		if _, found := list[farmd+"/"+name]; !found {
+			t.Errorf("the server's archive has no %s", name)
+		}
+	}
+	if text := list[farmd+"/share/doc/vksplat-farmd/THIRD-PARTY.txt"]; !strings.Contains(text, "\ngo.temporal.io/server v") ||
+		strings.Contains(text, "SuperSplat") {
+		t.Error("the licences are not those of the server")
 	}
 	z, err := zip.OpenReader(filepath.Join(out, "vksplat-1.2.3-windows-amd64.zip"))
 	if err != nil {
@@ -308,6 +322,9 @@ func TestProgramChecks(t *testing.T) {
 	if err := checkLinux(shell, "2.999"); err != nil {
 		t.Error(err)
 	}
+	if err := checkStatic(shell); err == nil || !strings.Contains(err.Error(), "libc.so.6") {
+		t.Errorf("a program of this machine passes as one that needs no library: %v", err)
+	}
 }
 
 // TestCompiler builds a program in C and Go for every target twice, once by a compiler in a folder with a blank in its
@@ -343,7 +360,7 @@ func TestCompiler(t *testing.T) {
 			}
 			builds[i] = read(t, path)
 		}
-		if err := x.check(builds[0]); err != nil {
+		if err := x.check(builds[0], true); err != nil {
 			t.Errorf("%s/%s: %v", x.os, x.arch, err)
 		}
 		if !bytes.Equal(builds[0], builds[1]) {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"vksplat/farm/store"
+	"vksplat/internal/cli"
+)
+
+// TestLastLog prints the log of the attempt with the highest number, and says which that is.
+func TestLastLog(t *testing.T) {
+	root, err := store.Open(store.Options{URL: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a00002", "a00010", "a00009"} { // the last one was written to last
+		if err := root.Put("film/model/log/"+name+".log", func(w io.Writer) error {
+			_, err := io.WriteString(w, "said by "+name+"\n")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said, notes bytes.Buffer
+	console := cli.New(nil, &said, &notes)
+	if err := printLog(console, root, "film", "model"); err != nil || said.String() != "said by a00010\n" ||
+		!strings.Contains(notes.String(), "film/model/log/a00010.log") {
+		t.Errorf("%v, %q, %q", err, said.String(), notes.String())
+	}
+	if err := printLog(console, root, "film", "render"); err == nil || !strings.Contains(err.Error(), `"render"`) {
+		t.Errorf("a task without logs: %v", err)
+	}
+}
