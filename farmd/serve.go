@@ -134,7 +134,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 		return f, err
 	}
 	g.OpenJobs = f.engine.openJobs
-	if f.flows, err = startFlows(s, f.engine); err != nil {
+	if f.flows, err = startFlows(f.engine.client, s.roots); err != nil {
 		return f, err
 	}
 	if f.page, err = startPage(s.page, reg, f.engine.frontend); err != nil {
