@@ -191,8 +191,9 @@ func (p *place) ended(queue string, gave bool) {
 	}
 }
 
-// pollFor is longer than a server holds a poll.
-const pollFor = 70 * time.Second
+// pollFor bounds a poll, which holds its slot: only a queue is polled that has had a task just before. Servers want 10
+// seconds at least, and end polls one before ours are over.
+const pollFor = 15 * time.Second
 
 // poll asks a queue for a task, and gives nil where there is none.
 func (p *place) poll(ctx context.Context, queue string) (*wire.Given, error) {
