@@ -120,6 +120,8 @@ func TestAgain(t *testing.T) {
 			return nil, serviceerror.NewUnavailable("starting")
 		case 4:
 			return nil, serviceerror.NewPermissionDenied("no", "")
+		case 5:
+			return nil, serviceerror.NewDeadlineExceeded("busy")
 		}
 		return &workflowservice.DescribeNamespaceResponse{}, nil
 	})
@@ -134,6 +136,9 @@ func TestAgain(t *testing.T) {
 	}
 	err := c.Call(t.Context(), &wire.DescribeNamespace{}, nil)
 	if wire.CodeOf(err) != wire.Denied || asked.Load() != 4 {
+		t.Errorf("%v after %d calls", err, asked.Load())
+	}
+	if err := c.Call(t.Context(), &wire.DescribeNamespace{}, nil); wire.CodeOf(err) != wire.Slow || asked.Load() != 5 {
 		t.Errorf("%v after %d calls", err, asked.Load())
 	}
 	s.Down()

@@ -120,6 +120,7 @@ func TestAnswerAgain(t *testing.T) {
 		want int // tries
 	}{
 		"starting": {serviceerror.NewUnavailable("starting"), 3},
+		"slow":     {serviceerror.NewDeadlineExceeded("busy"), 3},
 		"gone":     {serviceerror.NewNotFound("no such activity"), 1},
 		"refused":  {serviceerror.NewPermissionDenied("not one of one", ""), 1},
 	} {
@@ -153,7 +154,8 @@ func TestStop(t *testing.T) {
 	f.add("gpu", 1)
 	begun := make(chan struct{})
 	stop := f.work(Options{Devices: []task.Device{card("one"), card("idle")}, Others: 2},
-		func(ctx context.Context, _ task.Options) error {
+		func(ctx context.Context, o task.Options) error {
+			o.Report(task.Progress{Free: true}) // its results go to the store
 			close(begun)
 			<-ctx.Done()
 			time.Sleep(100 * time.Millisecond) // it saves
@@ -182,6 +184,7 @@ func TestBeats(t *testing.T) {
 	f := newFarm(t)
 	f.beat = 400 * time.Millisecond
 	f.add("gpu", 1)
+	from := time.Now()
 	f.work(Options{Devices: one}, func(_ context.Context, o task.Options) error {
 		f.mutex.Lock()
 		if len(f.beats["gpu0"]) == 0 {
@@ -195,11 +198,12 @@ func TestBeats(t *testing.T) {
 		return nil
 	})
 	f.until("the task is done", func() bool { return len(f.ended("gpu0")) > 0 })
+	took := time.Since(from)
 	f.mutex.Lock()
 	n, last := len(f.beats["gpu0"]), f.beats["gpu0"][len(f.beats["gpu0"])-1]
 	f.mutex.Unlock()
-	if n < 3 || n > 12 || last.Step < 50 || last.Host == "" || last.Device != "one" || !last.Tally.Open {
-		t.Errorf("%d heartbeats in a second, the last %+v", n, last)
+	if most := int(4*took/f.beat) + 2; n < 3 || n > most || last.Step < 50 || last.Host == "" || last.Device != "one" || !last.Tally.Open {
+		t.Errorf("%d heartbeats in %v, the last %+v", n, took, last)
 	}
 	time.Sleep(3 * f.beat / 4)
 	f.mutex.Lock()
@@ -231,7 +235,7 @@ func TestRefusedToken(t *testing.T) {
 		}
 	})
 	f.until("the second is done", func() bool { return len(f.ended("gpu1")) == 1 })
-	if ends := f.ended("gpu0"); len(ends) != 0 || said.has("does not answer") {
+	if ends := f.ended("gpu0"); len(ends) != 0 || said.has("does not answer") || said.has("refuses") {
 		t.Errorf("%v, %q", ends, said.list)
 	}
 }
