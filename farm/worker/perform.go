@@ -50,6 +50,8 @@ type attempt struct {
 	in    flow.TaskInput
 	task  *spec.Task
 
+	vanished bool // the attempt before said nothing in the end
+
 	showing atomic.Bool // a picture is on its way to the store
 	mutex   sync.Mutex
 	beat    Beat
@@ -67,40 +69,41 @@ func (p *place) perform(given *wire.Given, leave func()) {
 		a.beat.Device = p.device.Name
 	}
 	a.beat.Task, a.beat.Message = a.in.Task, "begins"
-	vanished := a.recall()
+	a.recall()
 	end := a.beats()
-	var how wire.Request
-	if unread != nil || given.Type == nil || given.Type.Name != flow.TaskType {
-		how = a.end(fmt.Errorf("%w: it is of another program", errNotMe))
+	err := unread
+	if err != nil || given.Type == nil || given.Type.Name != flow.TaskType {
+		err = fmt.Errorf("%w: it is of another program", errNotMe)
 	} else {
-		how = a.run(vanished, leave)
+		err = a.run(leave)
 	}
 	end()
-	a.report(how)
+	a.report(a.end(err))
 }
 
+// errVanished is of a task whose attempts ended without a word too often.
+var errVanished = errors.New("attempts ended without a word: their workers were killed, or lost the farm")
+
 // run does the task.
-func (a *attempt) run(vanished bool, leave func()) (how wire.Request) {
+func (a *attempt) run(leave func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // other tasks of this machine go on
-			how = a.end(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	o, err := a.options()
 	if err != nil {
-		return a.end(err)
+		return err
 	}
-	if vanished && a.beat.Tally.Failed >= a.task.Retry.MaxAttempts {
-		return a.final(&fault.Error{Op: "run task", Path: a.in.Task,
-			Hint: "look at the task's log, and at the machines it " +
-				"ran on", Err: fmt.Errorf("%d attempts ended without a word: their workers were killed, or lost the farm",
-				a.beat.Tally.Failed)})
+	if n := a.beat.Tally.Failed; a.vanished && n >= a.task.Retry.MaxAttempts {
+		return &fault.Error{Op: "run task", Path: a.in.Task, Err: fmt.Errorf("%d %w", n, errVanished),
+			Hint: "look at the task's log, and at the machines it ran on"}
 	}
-	if release, ok := a.holds(a.ctx, a.in.Document.Root+"/"+a.in.Document.Key+"/"+a.in.Task); !ok {
-		return a.end(task.ErrStopped)
-	} else {
-		defer release()
+	release, ok := a.holds(a.ctx, a.in.Document.Root+"/"+a.in.Document.Key+"/"+a.in.Task)
+	if !ok {
+		return task.ErrStopped
 	}
+	defer release()
 	o.Report = func(progress task.Progress) {
 		if progress.Free && a.device != nil {
 			leave()
@@ -119,7 +122,7 @@ func (a *attempt) run(vanished bool, leave func()) (how wire.Request) {
 	defer context.AfterFunc(a.ctx, func() { stop(task.ErrStopped) })()
 	defer context.AfterFunc(a.stopping, func() { stop(task.ErrStopped) })()
 	_, err = a.do(inner, *o)
-	return a.end(err)
+	return err
 }
 
 func (w *worker) say(text string) {
@@ -130,11 +133,11 @@ func (w *worker) say(text string) {
 
 // recall takes in what earlier attempts said. One that said nothing in the end counts, unless it came further than
 // those before: its worker was killed, and the task need not be to blame.
-func (a *attempt) recall() (vanished bool) {
+func (a *attempt) recall() {
 	var before Beat
 	if a.given.Beat.Read(&before) != nil {
 		a.beat.Tally.Open = true
-		return false
+		return
 	}
 	t := before.Tally
 	if t.Open {
@@ -143,11 +146,10 @@ func (a *attempt) recall() (vanished bool) {
 		} else {
 			t.Failed++
 		}
-		vanished = true
+		a.vanished = true
 	}
 	t.Open = true
 	a.beat.Tally = t
-	return vanished
 }
 
 // show puts a small picture into the store, for people, who alone need it: it may fail.
@@ -212,9 +214,7 @@ var (
 // end decides what follows the end of an attempt, as farm/local does: one that was stopped, or lost its device, or only
 // waited for the store, does not count.
 func (a *attempt) end(err error) wire.Request {
-	a.mutex.Lock()
 	tally := &a.beat.Tally
-	a.mutex.Unlock()
 	lost := a.judge(err)
 	switch {
 	case err == nil:
@@ -240,7 +240,8 @@ func (a *attempt) end(err error) wire.Request {
 	case task.IsAway(err):
 		a.rests()
 		return a.again(err, awayPause)
-	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrForeign), task.IsFinal(task.ExitOf(err)):
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrForeign), errors.Is(err, errVanished),
+		task.IsFinal(task.ExitOf(err)):
 		return a.final(err)
 	}
 	tally.Failed++

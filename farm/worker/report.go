@@ -95,9 +95,7 @@ const failureType = "task"
 // failed answers that the attempt has failed, and with what the next attempt has to know: it follows after a pause,
 // unless this was the last.
 func (a *attempt) failed(why error, after time.Duration, last bool) wire.Request {
-	a.mutex.Lock()
 	a.beat.Tally.Open = false
-	a.mutex.Unlock()
 	return &wire.Failed{Token: a.given.Token, Beat: a.said(), Failure: &wire.Failure{Message: bounded(why.Error()),
 		Source: "vksplat", Own: &wire.ApplicationFailure{Type: failureType, Final: last, Delay: wire.SpanOf(after),
 			Details: wire.PayloadsOf(bounded(fault.Hint(why)))}}}

@@ -146,12 +146,6 @@ func thirdParty(root string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// withoutLicence says of modules that come without a licence why they are in the program.
-var withoutLicence = map[string]string{
-	"github.com/nexus-rpc/nexus-proto-annotations v0.1.0": "This version has no licence file. Temporal Technologies Inc. " +
-		"publishes it, as a part that\nits go.temporal.io/api needs, whose licence stands in this file.",
-}
-
 // addLicences appends the licences in a folder.
 func addLicences(b *bytes.Buffer, name, dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -169,10 +163,6 @@ func addLicences(b *bytes.Buffer, name, dir string) error {
 			return err
 		}
 		fmt.Fprintf(b, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 80), name, e.Name(), bytes.TrimSpace(text))
-		found = true
-	}
-	if words := withoutLicence[name]; words != "" && !found {
-		fmt.Fprintf(b, "\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), name, words)
 		found = true
 	}
 	if !found {
