@@ -144,6 +144,9 @@ func readEntry(data []byte, f reflect.Value, deep int) error {
 		f.Set(reflect.MakeMap(f.Type()))
 	}
 	entry := []reflect.Value{reflect.New(f.Type().Key()).Elem(), reflect.New(f.Type().Elem()).Elem()}
+	if entry[1].Kind() == reflect.Pointer { // an entry without a value has an empty message
+		entry[1].Set(reflect.New(f.Type().Elem().Elem()))
+	}
 	for len(data) > 0 {
 		n, kind, size := protowire.ConsumeField(data)
 		if size < 0 {

@@ -233,6 +233,36 @@ func TestDeep(t *testing.T) {
 	}
 }
 
+// FuzzDecode reads anything without a panic, and makes messages that nobody trips over.
+func FuzzDecode(f *testing.F) {
+	for _, c := range calls {
+		if c.answer != nil {
+			v := reflect.New(reflect.TypeOf(c.answer).Elem())
+			fill(v.Elem(), new(int), 0)
+			f.Add(encode(v.Elem()))
+		}
+	}
+	f.Add([]byte{8<<3 | 2, 2, 1 << 3, 5}) // an urgency without a count
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, c := range calls {
+			if c.answer == nil {
+				continue
+			}
+			v := reflect.New(reflect.TypeOf(c.answer).Elem())
+			if decode(data, v.Elem(), 0) == nil {
+				encode(v.Elem())
+			}
+			if r, is := v.Interface().(*Backlogged); is {
+				for _, stats := range r.ByPriority {
+					if stats == nil {
+						t.Error("an urgency has no count")
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestSpans wants times to come back as they went.
 func TestSpans(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Nanosecond, time.Millisecond, 90 * time.Second, 14*time.Second + 1} {
