@@ -65,7 +65,11 @@ func flowsCommand() *cobra.Command {
 		Long: "Run the jobs that vksplat farm submit --temporal starts on a Temporal cluster of your own, until Ctrl-C\n" +
 			"or SIGTERM. Members of its namespace trust each other. Several may run: each job is run by one.",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return c.run() },
+		RunE: func(*cobra.Command, []string) error {
+			ctx, cancel := signal.NotifyContext(context.Background(), cli.StopSignals()...)
+			defer cancel()
+			return c.run(ctx)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.address, "temporal", "", "`HOST:PORT` of the cluster")
@@ -78,10 +82,8 @@ func flowsCommand() *cobra.Command {
 	return cmd
 }
 
-// run runs jobs until a signal comes.
-func (c *ownCluster) run() error {
-	ctx, cancel := signal.NotifyContext(context.Background(), cli.StopSignals()...)
-	defer cancel()
+// run runs jobs until ctx ends.
+func (c *ownCluster) run(ctx context.Context) error {
 	if c.roots == "" {
 		return fault.Usagef("name it by --roots, as on workers", "flows needs a file that says where the roots are")
 	}
