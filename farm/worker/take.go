@@ -60,9 +60,9 @@ const mostLeft = 2
 
 // Pauses. Tests do not wait.
 var (
-	idleEvery  = 2 * time.Second // between questions for tasks, where there are none
-	takenEvery = time.Second     // between looks at a device that another process uses
-	wrongMost  = 10 * time.Second
+	idleEvery  = 2 * time.Second  // between questions for tasks, where there are none
+	takenEvery = time.Second      // between looks at a device that another process uses
+	wrongMost  = 10 * time.Second // between polls that end with errors, at most
 )
 
 // allEvery is how many such questions are of the queues alone that were polled here, before one is of all: a device has
