@@ -78,14 +78,15 @@ func lost(ctx context.Context, err error) *Error {
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
-	code := Unavailable
 	until, is := ctx.Deadline()
-	if ended := CodeOf(ctx.Err()); ended != OK {
-		code = ended
-	} else if is && time.Until(until) < nearly && strings.Contains(err.Error(), "; CANCEL; received from peer") {
-		code = Slow // the server's clock was first
+	byServer := is && time.Until(until) < nearly && strings.Contains(err.Error(), "; CANCEL; received from peer")
+	switch ended := CodeOf(ctx.Err()); {
+	case ended == Slow, byServer:
+		return &Error{Code: Slow, Text: "nothing came in time"}
+	case ended != OK:
+		return &Error{Code: ended, Text: err.Error()}
 	}
-	return &Error{Code: code, Text: err.Error()}
+	return &Error{Code: Unavailable, Text: err.Error()}
 }
 
 // status is what gRPC's trailer status-details holds.
