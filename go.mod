@@ -26,31 +26,25 @@ require (
 	github.com/spf13/pflag v1.0.10
 	// The second Vulkan binding, under -tags vulkango: it keeps package vk honest about what is the binding's.
 	github.com/vulkan-go/vulkan v0.0.0-20221209234627-c0a353ae26c8
-	// The messages of Temporal's server: workers ask how many tasks a queue has, clients list jobs. It goes with the SDK.
+	// Temporal's API, for tests alone: what package farm/wire says is held against it. Only tests and farmd import it.
 	go.temporal.io/api v1.63.5
-	// Farms of several machines: workflows, workers and clients of Temporal. Only farm/flow, worker and client import it. Newer
-	// versions go with newer servers, which want a newer Go.
-	go.temporal.io/sdk v1.47.0
 	// WebP photos; the first version that bounds what a small lossless file can make it allocate.
 	golang.org/x/image v0.45.0
 	// How much room the disk has, on Windows.
 	golang.org/x/sys v0.49.0
 	// Whether standard output is a terminal, on every system.
 	golang.org/x/term v0.47.0
-	// The wire format of TensorBoard's events; package protowire alone, without reflection or generated code.
+	// gRPC's library, for tests alone: a server that plays Temporal's.
+	google.golang.org/grpc v1.82.1
+	// The wire format of Temporal's messages and of TensorBoard's events; package protowire alone, but in tests.
 	google.golang.org/protobuf v1.36.12
 )
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/facebookgo/clock v0.0.0-20150410010913-600d898af40a // indirect
 	github.com/go-ini/ini v1.67.0 // indirect
-	github.com/gogo/protobuf v1.3.2 // indirect
-	github.com/golang/mock v1.6.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.2 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.22.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
@@ -59,24 +53,16 @@ require (
 	github.com/minio/crc64nvme v1.1.1 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
-	github.com/nexus-rpc/sdk-go v0.6.0 // indirect
 	github.com/philhofer/fwd v1.2.0 // indirect
-	github.com/pmezard/go-difflib v1.0.0 // indirect
-	github.com/robfig/cron v1.2.0 // indirect
 	github.com/rs/xid v1.6.0 // indirect
-	github.com/stretchr/objx v0.5.2 // indirect
 	github.com/stretchr/testify v1.10.0 // indirect
 	github.com/tinylib/msgp v1.6.1 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
-	golang.org/x/time v0.3.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect
-	google.golang.org/grpc v1.82.1 // indirect
-	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

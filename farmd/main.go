@@ -41,7 +41,7 @@ func run(args []string) int {
 	data := root.PersistentFlags().String("data", defaultData(),
 		"`folder` of the farm: its authority, passes and jobs")
 	root.AddCommand(serveCommand(data), tokenCommand(data), listCommand(data), revokeCommand(data),
-		backupCommand(data))
+		backupCommand(data), flowsCommand())
 	root.SetArgs(args)
 	err := root.Execute()
 	if err != nil {

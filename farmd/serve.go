@@ -162,7 +162,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 	}
 	g.OpenJobs = f.engine.openJobs
 	worker.SetStickyWorkflowCacheSize(flowCache)
-	if f.flows, err = startFlows(s, f.engine); err != nil {
+	if f.flows, err = startFlows(f.engine.client, s.roots); err != nil {
 		return f, err
 	}
 	if f.page, err = startPage(s.page, reg, f.engine.frontend); err != nil {

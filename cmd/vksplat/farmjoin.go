@@ -3,10 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"os"
 	"os/user"
 	"strings"
 	"time"
@@ -17,6 +14,7 @@ import (
 	"vksplat/farm/flow"
 	"vksplat/farm/pass"
 	"vksplat/farm/store"
+	"vksplat/farm/wire"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
@@ -27,7 +25,7 @@ type farmFlags struct {
 
 	// of a Temporal cluster without our server
 	temporal, namespace, owner string
-	cert, key, ca              string
+	files                      wire.TLSFiles
 }
 
 func (f *farmFlags) table() []option {
@@ -39,9 +37,9 @@ func (f *farmFlags) table() []option {
 			"use the Temporal cluster at `HOST:PORT`, whose users trust each other; without a pass"),
 		text(&f.namespace, "namespace", "with --temporal: the `NAMESPACE`"),
 		text(&f.owner, "owner", "with --temporal: whose jobs are meant, `NAME` (default: your user name)"),
-		text(&f.cert, "tls-cert", "with --temporal: show the PEM certificate in `FILE`"),
-		text(&f.key, "tls-key", "with --temporal: the key of --tls-cert, PEM `FILE`"),
-		text(&f.ca, "tls-ca", "with --temporal: trust the PEM certificates in `FILE` (default: the system's)"),
+		text(&f.files.Cert, "tls-cert", "with --temporal: show the PEM certificate in `FILE`"),
+		text(&f.files.Key, "tls-key", "with --temporal: the key of --tls-cert, PEM `FILE`"),
+		text(&f.files.CA, "tls-ca", "with --temporal: trust the PEM certificates in `FILE` (default: the system's)"),
 	}
 }
 
@@ -59,14 +57,14 @@ func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) 
 				o.Owner)
 		}
 		var err error
-		if o.TLS, err = f.tls(); err != nil {
+		if o.TLS, err = f.files.Config(); err != nil {
 			return nil, nil, err
 		}
 		farm, err := client.Dial(ctx, o)
 		return farm, nil, err
 	}
-	for name, value := range map[string]string{"namespace": f.namespace, "owner": f.owner, "tls-cert": f.cert,
-		"tls-key": f.key, "tls-ca": f.ca} {
+	for name, value := range map[string]string{"namespace": f.namespace, "owner": f.owner, "tls-cert": f.files.Cert,
+		"tls-key": f.files.Key, "tls-ca": f.files.CA} {
 		if value != "" {
 			return nil, nil, fault.Usagef("add --temporal HOST:PORT, or leave it out",
 				"--%s goes with --temporal", name)
@@ -83,30 +81,6 @@ func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) 
 	farm, err := client.Dial(ctx, client.Options{Address: p.Address, Namespace: cmp.Or(p.Namespace, flow.Namespace),
 		Owner: p.Owner, TLS: p.TLS.Clone()})
 	return farm, p, err
-}
-
-// tls is what --temporal speaks: nothing without certificates.
-func (f *farmFlags) tls() (*tls.Config, error) {
-	if f.cert+f.key+f.ca == "" {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.ca != "" {
-		data, err := os.ReadFile(f.ca)
-		c.RootCAs = x509.NewCertPool()
-		if err != nil || !c.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fault.Usagef("give a file with PEM certificates", "--tls-ca %s: %w", f.ca,
-				cmp.Or(err, errors.New("it has no certificate")))
-		}
-	}
-	if f.cert+f.key != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return nil, fault.Usagef("give PEM files of one certificate and its key", "--tls-cert, --tls-key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
 
 // isNamed says that a farm is named, or that this machine has joined one where it is looked for.

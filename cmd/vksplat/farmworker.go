@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/client"
-	"vksplat/farm/flow"
 	"vksplat/farm/pass"
 	"vksplat/farm/spec"
 	"vksplat/farm/worker"
@@ -28,7 +27,6 @@ type farmWorkerOptions struct {
 	devices, pools, work string
 	others               int
 	cache                int64 // bytes
-	flows                bool
 	farm                 farmFlags
 	roots                rootsFlags
 }
@@ -47,9 +45,7 @@ func (o *farmWorkerOptions) table() []option {
 	}
 	list = append(list, o.roots.table()...)
 	list = append(list, o.farm.table()...)
-	return append(list,
-		text(&o.pools, "pools", "with --temporal: take tasks of the pools `LIST` (default: any)"),
-		truth(&o.flows, "flows", "with --temporal: run the jobs, too; at least one worker must, or nothing begins"))
+	return append(list, text(&o.pools, "pools", "with --temporal: take tasks of the pools `LIST` (default: any)"))
 }
 
 func farmWorkerCommand(console *cli.Console) *cobra.Command {
@@ -69,9 +65,8 @@ func farmWorkerCommand(console *cli.Console) *cobra.Command {
 }
 
 func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
-	if o.farm.temporal == "" && (o.flows || o.pools != "") {
-		return fault.Usagef("leave them out: the pass says the pools, and the farm's server runs the jobs",
-			"--flows and --pools go with --temporal")
+	if o.farm.temporal == "" && o.pools != "" {
+		return fault.Usagef("leave it out: the pass says the pools", "--pools goes with --temporal")
 	}
 	w := worker.Options{Others: o.others, CacheMax: o.cache, Lacks: lackingKinds(), Version: cli.Version(),
 		Note: func(text string) { console.Note(text) }}
@@ -105,7 +100,7 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 		return err
 	}
 	defer farm.Close()
-	w.Client, w.Namespace = farm.SDK, farm.Namespace
+	w.Conn = farm.Conn
 	w.Pools = []string{spec.DefaultPool}
 	switch {
 	case p != nil && p.Role != pass.Worker:
@@ -117,9 +112,6 @@ func farmWorker(console *cli.Console, o *farmWorkerOptions) error {
 		go renews(ctx, p)
 	case o.pools != "":
 		w.Pools = strings.Split(o.pools, ",")
-	}
-	if o.flows {
-		w.Flows = &flow.Expander{Roots: w.Roots}
 	}
 	console.Printf("worker at %s: pools %s; %s\n", farm.Address, strings.Join(w.Pools, ", "), placesText(&w))
 	if err := worker.Run(ctx, w); err != nil {

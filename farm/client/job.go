@@ -2,16 +2,14 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	sdk "go.temporal.io/sdk/client"
 
 	"vksplat/farm/flow"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/farm/wire"
 	"vksplat/internal/fault"
 )
 
@@ -36,14 +34,12 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 	if err != nil {
 		return id, false, err
 	}
-	_, err = f.SDK.ExecuteWorkflow(ctx, sdk.StartWorkflowOptions{ID: id, TaskQueue: flow.FlowQueue,
-		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo:                                     map[string]any{memoKey: memo{job.Name, d, len(plan.Tasks)}},
-	}, flow.JobType, flow.JobInput{Document: d, Settings: s})
-	var started *serviceerror.WorkflowExecutionAlreadyStarted
-	if !errors.As(err, &started) {
+	err = f.Conn.Call(ctx, wire.StartAnew(wire.Start{Workflow: id, Type: &wire.Kind{Name: flow.JobType},
+		Queue: wire.QueueOf(flow.FlowQueue), Input: wire.PayloadsOf(flow.JobInput{Document: d, Settings: s}),
+		Memo: &wire.Memo{Fields: map[string]*wire.Payload{memoKey: wire.PayloadOf(memo{job.Name, d, len(plan.Tasks)})}},
+		// a call that is made again, because its answer was lost, starts no other
+		Request: rand.Text()}), nil)
+	if wire.CodeOf(err) != wire.Exists {
 		return id, false, explain("submit job", id, err)
 	}
 	there, err := f.find(ctx, id)
@@ -60,18 +56,24 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 
 // find asks the server for a job.
 func (f *Farm) find(ctx context.Context, id string) (*Job, error) {
-	d, err := f.SDK.DescribeWorkflowExecution(ctx, id, "")
+	d, err := f.describe(ctx, id)
 	if err != nil {
 		return nil, explain("find job", id, err)
 	}
-	j := jobOf(d.GetWorkflowExecutionInfo())
+	j := jobOf(d.Info)
 	return &j, nil
+}
+
+// describe asks what the server knows of a workflow.
+func (f *Farm) describe(ctx context.Context, id string) (*wire.Description, error) {
+	d := &wire.Description{Info: &wire.Info{}}
+	return d, f.Conn.Call(ctx, &wire.Describe{Of: &wire.Execution{Workflow: id}}, d)
 }
 
 // Set changes a job that runs.
 func (f *Farm) Set(ctx context.Context, id string, c flow.Change) error {
-	err := f.SDK.SignalWorkflow(ctx, id, "", flow.SetSignal, c)
-	return f.ended("change job", id, err)
+	return f.ended("change job", id, f.Conn.Call(ctx, &wire.Signal{Of: &wire.Execution{Workflow: id},
+		Name: flow.SetSignal, Input: wire.PayloadsOf(c), Request: rand.Text()}, nil))
 }
 
 // Cancel ends a job: its tasks save first.
@@ -80,13 +82,12 @@ func (f *Farm) Cancel(ctx context.Context, id string) error {
 	if j, err := f.find(ctx, id); err == nil && j.Over() { // the server takes that for canceled
 		return hasEnded(op, id)
 	}
-	return f.ended(op, id, f.SDK.CancelWorkflow(ctx, id, ""))
+	return f.ended(op, id, f.Conn.Call(ctx, &wire.Cancel{Of: &wire.Execution{Workflow: id}, Request: rand.Text()}, nil))
 }
 
 // ended explains an error about a job that may have ended.
 func (f *Farm) ended(op, id string, err error) error {
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
+	if wire.CodeOf(err) == wire.NotFound {
 		if _, err := f.find(context.Background(), id); err == nil {
 			return hasEnded(op, id)
 		}
@@ -103,7 +104,7 @@ func hasEnded(op, id string) error {
 func (f *Farm) Document(ctx context.Context, id string) (flow.Document, error) {
 	j, err := f.find(ctx, id)
 	if err == nil && j.document.Key == "" {
-		err = explain("find job", id, serviceerror.NewNotFound("it is no job of ours"))
+		err = explain("find job", id, &wire.Error{Code: wire.NotFound})
 	}
 	if err != nil {
 		return flow.Document{}, err

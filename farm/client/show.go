@@ -6,19 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
-
 	"vksplat/farm/flow"
+	"vksplat/farm/wire"
 	"vksplat/farm/worker"
 	"vksplat/internal/fault"
 )
@@ -33,12 +26,12 @@ const (
 	Ended    = "ended by an administrator"
 )
 
-var statusOf = map[enumspb.WorkflowExecutionStatus]string{
-	enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:   Running,
-	enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:    Paused,
-	enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED: Done,
-	enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:    Failed,
-	enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:  Canceled,
+var statusOf = map[int]string{
+	wire.StatusRunning:   Running,
+	wire.StatusPaused:    Paused,
+	wire.StatusCompleted: Done,
+	wire.StatusFailed:    Failed,
+	wire.StatusCanceled:  Canceled,
 }
 
 // Job is what the farm knows of a job.
@@ -74,16 +67,18 @@ type Task struct {
 }
 
 // jobOf takes in what the server says of a workflow.
-func jobOf(w *workflowpb.WorkflowExecutionInfo) Job {
-	j := Job{ID: w.GetExecution().GetWorkflowId(), Status: cmp.Or(statusOf[w.GetStatus()], Ended),
-		Began: w.GetStartTime().AsTime()}
+func jobOf(w *wire.Info) Job {
+	var of wire.Execution
+	if w.Execution != nil {
+		of = *w.Execution
+	}
+	j := Job{ID: of.Workflow, Status: cmp.Or(statusOf[w.Status], Ended), Began: w.Start.Time()}
 	m := memo{Name: j.ID}
-	if p := w.GetMemo().GetFields()[memoKey]; p != nil {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // of another program's workflow
+	if w.Memo != nil {
+		_ = w.Memo.Fields[memoKey].Read(&m) // of another program's workflow
 	}
 	j.Name, j.Tasks, j.Root, j.document = m.Name, m.Tasks, m.Document.Root, m.Document
-	if t := w.GetCloseTime(); t != nil && t.AsTime().Unix() > 0 {
-		at := t.AsTime()
+	if at := w.Close.Time(); at.Unix() > 0 {
 		j.Ended = &at
 	}
 	return j
@@ -102,7 +97,7 @@ func (f *Farm) List(ctx context.Context, all bool, limit int) (list []Job, more 
 		s, err := f.state(ctx, j.ID)
 		if err == nil { // a job that has just ended, or is being planned, has none
 			j.take(s)
-		} else if isSlow(err) {
+		} else if wire.CodeOf(err) == wire.Slow {
 			silent.Store(true)
 		}
 	})
@@ -130,18 +125,18 @@ func (f *Farm) list(ctx context.Context, all bool, limit int) (list []Job, more 
 		query += " AND ExecutionStatus = 'Running'"
 	}
 	for next := []byte(nil); ; {
-		r, err := f.SDK.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: f.Namespace,
-			Query: query, PageSize: pageOfJobs, NextPageToken: next})
+		var r wire.Listed
+		err := f.Conn.Call(ctx, &wire.List{Query: query, Size: pageOfJobs, Next: next}, &r)
 		if err != nil {
 			return nil, false, explain("list jobs", f.Address, err)
 		}
-		for _, w := range r.GetExecutions() {
+		for _, w := range r.Workflows {
 			if limit > 0 && len(list) == limit {
 				return list, true, nil
 			}
 			list = append(list, jobOf(w))
 		}
-		if next = r.GetNextPageToken(); len(next) == 0 {
+		if next = r.Next; len(next) == 0 {
 			return list, false, nil
 		}
 	}
@@ -193,32 +188,26 @@ func (f *Farm) state(ctx context.Context, id string) (*flow.State, error) {
 	return s, nil
 }
 
-// isSlow says that a question was not answered in time.
-func isSlow(err error) bool {
-	var slow *serviceerror.DeadlineExceeded
-	return errors.As(err, &slow) || errors.Is(err, context.DeadlineExceeded)
-}
-
 func (f *Farm) query(ctx context.Context, id string, to *flow.State) error {
-	v, err := f.SDK.QueryWorkflow(ctx, id, "", flow.StateQuery)
-	if err != nil {
+	var r wire.Queried
+	ask := &wire.Query{Of: &wire.Execution{Workflow: id}, Query: &wire.Kind{Name: flow.StateQuery}}
+	if err := f.Conn.Call(ctx, ask, &r); err != nil {
 		return err
 	}
-	return v.Get(to)
+	return r.Result.Read(to)
 }
 
 // Show tells what is known of a job.
 func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
-	d, err := f.SDK.DescribeWorkflowExecution(ctx, id, "")
+	d, err := f.describe(ctx, id)
 	if err != nil {
 		return nil, explain("show job", id, err)
 	}
-	j := jobOf(d.GetWorkflowExecutionInfo())
+	j := jobOf(d.Info)
 	s, err := f.state(ctx, id)
-	if isSlow(err) && ctx.Err() == nil {
+	if wire.CodeOf(err) == wire.Slow && ctx.Err() == nil {
 		return nil, &fault.Error{Op: "show job", Path: id, Err: errors.New("the farm knows it, but nobody runs it"),
-			Hint: "a cluster without vksplat-farmd needs a worker with " + fault.Setting("flows") +
-				"; else look at what vksplat-farmd says",
+			Hint: "on a cluster of your own vksplat-farmd flows must run; else look at what vksplat-farmd says",
 			Kind: fault.ErrTryAgain}
 	}
 	if err != nil {
@@ -227,11 +216,7 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 	j.take(s)
 	if j.Over() {
 		if j.Status == Failed {
-			end := f.SDK.GetWorkflow(ctx, id, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, nil)
-			if end != nil {
-				why := flow.Explain(end)
-				j.Error, j.Hint = why.Error(), fault.Hint(why)
-			}
+			j.Error, j.Hint = f.failure(ctx, d.Info.Execution)
 		}
 		return &j, nil
 	}
@@ -241,41 +226,51 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 		}
 	}
 	slices.SortStableFunc(j.Now, func(a, b Task) int { return a.Begun.Compare(b.Begun) })
-	if len(d.GetPendingActivities()) > 0 &&
-		d.GetPendingActivities()[0].GetLastFailure() != nil { // its document is planned
-		j.Error = d.GetPendingActivities()[0].GetLastFailure().GetMessage()
+	if len(d.Activities) > 0 && d.Activities[0].Failure != nil { // its document is planned
+		j.Error = d.Activities[0].Failure.Message
 	}
 	return &j, nil
 }
 
+// failure says why a job has failed.
+func (f *Farm) failure(ctx context.Context, of *wire.Execution) (text, hint string) {
+	var r wire.Events
+	if err := f.Conn.Call(ctx, wire.End(of), &r); err != nil {
+		return err.Error(), ""
+	}
+	if r.History != nil {
+		for _, e := range r.History.Events {
+			if e.Failed != nil {
+				return e.Failed.Failure.Explain()
+			}
+		}
+	}
+	return "", ""
+}
+
 // now lists the tasks of a chunk that are queued, run, or are tried again.
 func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
-	d, err := f.SDK.DescribeWorkflowExecution(ctx, chunk, "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) { // it has not begun
+	d, err := f.describe(ctx, chunk)
+	if wire.CodeOf(err) == wire.NotFound { // it has not begun
 		return nil
 	} else if err != nil {
 		return err
 	}
-	for _, a := range d.GetPendingActivities() {
-		if a.GetActivityType().GetName() != flow.TaskType {
+	for _, a := range d.Activities {
+		if a.Type == nil || a.Type.Name != flow.TaskType {
 			continue
 		}
-		t := Task{Running: a.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED,
-			Failure: a.GetLastFailure().GetMessage()}
-		if a.GetLastStartedTime() != nil {
-			t.Begun = a.GetLastStartedTime().AsTime()
-		}
-		decode(a.GetHeartbeatDetails(), &t.Beat)
-		t.Index, _ = flow.IndexOf(a.GetActivityId())
+		t := Task{Running: a.State != wire.ActivityScheduled, Begun: a.Started.Time()}
+		_ = a.Beat.Read(&t.Beat) // there may be none, or of another version
+		t.Index, _ = flow.IndexOf(a.ID)
 		if t.Task == "" { // no attempt has said anything
 			t.Task = fmt.Sprintf("task %d of the document", t.Index)
 		}
-		switch {
-		case a.GetLastFailure().GetTimeoutFailureInfo() != nil:
-			t.Failure = "nothing was heard any more of " + cmp.Or(t.Host, "its machine")
-		case strings.HasPrefix(t.Failure, "unexpected activity cancel error"): // the SDK's words
-			t.Failure = cmp.Or(t.Host, "its machine") + " was told to stop it"
+		if a.Failure != nil {
+			t.Failure = a.Failure.Message
+			if a.Failure.Timeout != nil {
+				t.Failure = "nothing was heard any more of " + cmp.Or(t.Host, "its machine")
+			}
 		}
 		if t.Running || t.Failure != "" {
 			j.Now = append(j.Now, t)
@@ -284,14 +279,9 @@ func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
 		if j.Waits == nil {
 			j.Waits = map[string]int{}
 		}
-		j.Waits[a.GetActivityOptions().GetTaskQueue().GetName()]++
+		if a.Options != nil && a.Options.Queue != nil {
+			j.Waits[a.Options.Queue.Name]++
+		}
 	}
 	return nil
-}
-
-// decode takes in a heartbeat, where there is one that this version understands.
-func decode(p *commonpb.Payloads, to *worker.Beat) {
-	if p != nil {
-		_ = converter.GetDefaultDataConverter().FromPayloads(p, to)
-	}
 }

@@ -1,14 +1,8 @@
-// Package flow runs jobs as workflows of Temporal, and holds what its server, its workers and its clients agree on.
+// Package flow holds what a farm's server, its workers and its clients agree on: the names of jobs, queues and types
+// (queue.go), the messages (message.go), and where documents of jobs are kept (document.go).
 //
-// A job is a workflow (job.go). It has its document planned by an activity (expand.go), which cuts the tasks into
-// chunks of at most 500, and runs each chunk as a child (chunk.go), because the history of a workflow is bounded.
-// Chunks schedule each task as an activity, in a queue that names a pool of machines and a class of devices (queue.go):
-// Temporal matches tasks and workers by the name of the queue alone. Package worker runs these activities.
-//
-// Workflows carry names, counts and errors, never documents: these are in the store, and so is everything that must
-// last. A job that is submitted again, to another server too, schedules only what has no results.
-//
-// Workflow code is replayed from histories, so a change of what it does breaks jobs that run. Guard each such change by
-// workflow.GetVersion, or by what an activity returned, which the history has (Outline.Window). TestReplay replays
-// recorded histories and shows what would break.
+// A task waits in a queue that names a pool of machines and a class of devices: Temporal matches tasks and workers by
+// the name of the queue alone. Messages carry names, counts and errors, never documents: these are in the store, and
+// so is everything that must last. What becomes of a job is decided by the workflows of vksplat-farmd, package
+// vksplat/farmd/flows.
 package flow

@@ -47,7 +47,7 @@ func Put(ctx context.Context, roots store.Roots, j *spec.Job, owner string) (Doc
 		return d, err
 	}
 	root = root.Attend(ctx, func(error) {})
-	if err := own(root, j.Name, owner, true); err != nil {
+	if err := Own(root, j.Name, owner, true); err != nil {
 		return d, err
 	}
 	err = root.Put(d.Key, func(w io.Writer) error {
@@ -57,9 +57,9 @@ func Put(ctx context.Context, roots store.Roots, j *spec.Job, owner string) (Doc
 	return d, store.Explain("put job", d.Key, err)
 }
 
-// own reports whether the results in a job's folder are of this owner's job, or of nobody's; then with `take` they
+// Own reports whether the results in a job's folder are of this owner's job, or of nobody's; then with `take` they
 // become the owner's. Jobs of two owners may have one name, and would replace each other's results.
-func own(root store.Root, folder, owner string, take bool) error {
+func Own(root store.Root, folder, owner string, take bool) error {
 	key := path.Join(folder, local.Folder, "owner")
 	f, err := root.Open(key)
 	if errors.Is(err, fs.ErrNotExist) {

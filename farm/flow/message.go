@@ -1,12 +1,5 @@
 package flow
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-)
-
 // Version is that of TaskInput. A worker leaves tasks of a higher one to others.
 const Version = 1
 
@@ -35,8 +28,8 @@ type Change struct {
 	Pool      *string `json:"pool,omitempty"`
 }
 
-// with gives the settings after a change.
-func (s Settings) with(c *Change) Settings {
+// With gives the settings after a change.
+func (s Settings) With(c *Change) Settings {
 	set(&s.Paused, c.Paused)
 	set(&s.Inspected, c.Inspected)
 	set(&s.Max, c.Max)
@@ -51,67 +44,16 @@ func set[T any](to, from *T) {
 	}
 }
 
-// Signals and queries.
+// SetSignal is the signal with a Change to a job, StateQuery the query of the State of a job or a chunk.
 const (
-	SetSignal    = "set"    // Change, to a job
-	orderSignal  = "order"  // orders, to a chunk
-	beforeSignal = "before" // Indices of tasks that have failed in chunks that a chunk waited for
-	haltSignal   = "halt"   // a chunk to its job: a task has failed, and keep_going is false
-	StateQuery   = "state"  // State, of a job or a chunk
+	SetSignal  = "set"
+	StateQuery = "state"
 )
 
 // JobInput is what a job begins with.
 type JobInput struct {
 	Document
 	Settings
-}
-
-// Outline is what becomes of a document.
-type Outline struct {
-	KeepGoing bool          `json:"keep_going"`
-	Heartbeat time.Duration `json:"heartbeat"`        // a worker that is silent for so long is given up
-	Window    int           `json:"window,omitempty"` // chunks of a lane that run at a time; 0: all
-	Chunks    []Span        `json:"chunks"`
-}
-
-// Span is the tasks of a chunk.
-type Span struct {
-	Tasks Indices `json:"tasks"`
-	Count int     `json:"count"`
-	Needs []int   `json:"needs,omitempty"` // earlier chunks that have tasks which some of these need
-	// numbers of what tells these tasks apart where they are queued: pool, class and priority
-	Lanes []int `json:"lanes,omitempty"`
-}
-
-// orders are what a job tells its chunks.
-type orders struct {
-	Settings
-	Hold   bool `json:"hold,omitempty"`   // nothing more is queued: another chunk's turn, with Max
-	Halted bool `json:"halted,omitempty"` // likewise: a task has failed, and keep_going is false
-}
-
-// chunkInput is what a chunk begins with.
-type chunkInput struct {
-	Document
-	Span
-	Orders    orders        `json:"orders"`
-	KeepGoing bool          `json:"keep_going"`
-	Heartbeat time.Duration `json:"heartbeat"`
-	// of a chunk that goes on with a new history
-	Earlier *progress `json:"earlier,omitempty"`
-}
-
-// Item is a task as a chunk sees it.
-type Item struct {
-	Index    int     `json:"index"`
-	Name     string  `json:"name"`
-	Hash     string  `json:"hash"`
-	Class    string  `json:"class"`
-	Pool     string  `json:"pool"`
-	Priority string  `json:"priority"`
-	Needs    Indices `json:"needs,omitempty"`
-	Gated    bool    `json:"gated,omitempty"` // somebody has to look at the first frames before
-	Done     bool    `json:"done,omitempty"`
 }
 
 // TaskInput is what a worker gets.
@@ -132,11 +74,8 @@ type Failure struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// mostFailures bounds how many failures are told, and mostText their texts in bytes: events of workflows are small.
-const (
-	mostFailures = 50
-	mostText     = 1000
-)
+// MostFailures bounds how many failures are told: events of workflows are small.
+const MostFailures = 50
 
 // State is how far a job or chunk is.
 type State struct {
@@ -164,71 +103,7 @@ func (s *State) Add(c *State) {
 	s.Gated += c.Gated
 	s.Failed += c.Failed
 	s.Skipped += c.Skipped
-	if room := mostFailures - len(s.Failures); room > 0 {
+	if room := MostFailures - len(s.Failures); room > 0 {
 		s.Failures = append(s.Failures, c.Failures[:min(room, len(c.Failures))]...)
 	}
-}
-
-// outcome is how a chunk ended.
-type outcome struct {
-	State
-	Lost Indices `json:"lost,omitempty"` // tasks that have failed or were skipped
-}
-
-// Indices are tasks by their index, written as in 0-17,22, not in any order.
-type Indices string
-
-// indicesOf writes a list.
-func indicesOf(list []int) Indices {
-	var b strings.Builder
-	for i := 0; i < len(list); {
-		k := i
-		for k+1 < len(list) && list[k+1] == list[k]+1 {
-			k++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(list[i]))
-		if k > i {
-			fmt.Fprintf(&b, "-%d", list[k])
-		}
-		i = k + 1
-	}
-	return Indices(b.String())
-}
-
-// each calls f for each range of tasks.
-func (s Indices) each(f func(first, last int)) error {
-	if s == "" {
-		return nil
-	}
-	for part := range strings.SplitSeq(string(s), ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		first, err := strconv.Atoi(from)
-		last := first
-		if err == nil && isRange {
-			last, err = strconv.Atoi(to)
-		}
-		if err != nil || first < 0 || last < first {
-			return fmt.Errorf("%.40q is no list of tasks", part)
-		}
-		f(first, last)
-	}
-	return nil
-}
-
-// list gives the tasks in the order in which they are written, at most so many.
-func (s Indices) list(most int) (list []int, err error) {
-	wrong := s.each(func(first, last int) {
-		for i := first; i <= last && err == nil; i++ {
-			if list = append(list, i); len(list) > most {
-				err = fmt.Errorf("more than %d tasks are named", most)
-			}
-		}
-	})
-	if wrong != nil {
-		return nil, wrong
-	}
-	return list, err
 }

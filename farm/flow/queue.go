@@ -3,6 +3,7 @@ package flow
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,14 +18,10 @@ const Namespace = "vksplat"
 // FlowQueue is the queue of workflows and of the activities that they call themselves. Only the server polls it.
 const FlowQueue = "flow"
 
-// Types of workflows and activities.
+// JobType is the type of the workflow of a job, TaskType that of the activity of a task.
 const (
-	JobType     = "job"
-	ChunkType   = "chunk"
-	TaskType    = "task"
-	expandType  = "expand"
-	outlineType = "outline"
-	runningType = "running"
+	JobType  = "job"
+	TaskType = "task"
 )
 
 // JobID is the id of a job's workflow. The server lets nobody but the owner start or change what is below its name. Of
@@ -56,6 +53,15 @@ func OwnerOf(id string) string {
 
 // ChunkID is the id of a chunk's workflow.
 func ChunkID(job string, chunk int) string { return job + "/" + strconv.Itoa(chunk) }
+
+// ActivityID is the id of the n-th activity of a task.
+func ActivityID(index, n int) string { return path.Join(strconv.Itoa(index), strconv.Itoa(n)) }
+
+// IndexOf is the index of the task that an activity is of, by its id.
+func IndexOf(activityID string) (int, error) {
+	index, _, _ := strings.Cut(activityID, "/")
+	return strconv.Atoi(index)
+}
 
 // Queue is the queue of tasks of a pool and a class.
 func Queue(pool, class string) string { return "pool/" + pool + "/" + class }
@@ -180,8 +186,8 @@ var priorities = map[string]int{"high": 1, "normal": 3, "low": 5}
 // Priorities are the words that stand for priorities.
 var Priorities = []string{"high", "normal", "low"}
 
-// priorityKey is Temporal's key of a priority.
-func priorityKey(word string) int {
+// PriorityKey is Temporal's key of a priority.
+func PriorityKey(word string) int {
 	if key := priorities[word]; key > 0 {
 		return key
 	}

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,19 +66,6 @@ func TestJobID(t *testing.T) {
 	}
 	if JobID("anna", "two-gardens") != "anna/two-gardens" {
 		t.Error("a name that is a word is another one as an id")
-	}
-}
-
-// TestSubmitted tells results of a job that was submitted from those of farm run.
-func TestSubmitted(t *testing.T) {
-	r := newRig(t, "[[task]]\nkind = \"demo\"\nid = \"d\"\n")
-	if err := r.root.Put("other/@run/status.json", func(io.Writer) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	for folder, want := range map[string]bool{"j": true, "other": false, "none": false} {
-		if IsSubmitted(r.root, folder) != want {
-			t.Errorf("%s: %v", folder, !want)
-		}
 	}
 }
 

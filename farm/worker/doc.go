@@ -1,7 +1,7 @@
-// Package worker does the tasks of a farm on this machine. Package flow queues them, package task does one.
+// Package worker does the tasks of a farm on this machine. Package flow says what is in their queues, package task does
+// one.
 //
-// Run (worker.go) joins the queues of its pools, and of the classes of its devices. Temporal's SDK takes a slot before
-// it asks a queue for a task, and a device has one slot and many queues: slots.go gives it to the queue that has
-// something to do. perform.go is a task from the worker's view: which attempts count, when another one follows, and
-// what the server is told meanwhile.
+// Run (worker.go) makes a place of each device, and one for tasks without a device. A place has many queues, of its
+// pools and classes: take.go has a free slot poll the one with the most urgent task. perform.go is a task from the
+// worker's view: which attempts count, and when another one follows. report.go is what the server hears of it.
 package worker

@@ -1,25 +1,23 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"vksplat/farm/flow"
 	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/farm/wire"
 	"vksplat/internal/fault"
 )
 
@@ -46,63 +44,85 @@ const mostRefused = 5
 // attempt is a task that runs here.
 type attempt struct {
 	*place
-	ctx  context.Context
-	in   *flow.TaskInput
-	task *spec.Task
+	given *wire.Given
+	ctx   context.Context // ends when the server wants it no more; its cause says why
+	take  context.CancelCauseFunc
+	in    flow.TaskInput
+	task  *spec.Task
+
+	vanished bool // the attempt before said nothing in the end
 
 	showing atomic.Bool // a picture is on its way to the store
 	mutex   sync.Mutex
 	beat    Beat
 }
 
-// perform is the activity.
-func (p *place) perform(ctx context.Context, in flow.TaskInput) error {
-	p.running.Add(1)
-	defer p.running.Done()
-	permit := p.slots.current()
-	a := &attempt{place: p, ctx: ctx, in: &in, beat: Beat{Host: p.host, Tally: Tally{Failed: in.Failed}}}
+// perform does a task that a queue gave, and tells the server how it ended. It calls leave once the task needs its
+// place no more.
+func (p *place) perform(given *wire.Given, leave func()) {
+	a := &attempt{place: p, given: given}
+	a.ctx, a.take = context.WithCancelCause(context.Background())
+	defer a.take(nil)
+	unread := given.Input.Read(&a.in)
+	a.beat = Beat{Host: p.host, Tally: Tally{Failed: a.in.Failed}}
 	if p.device != nil {
 		a.beat.Device = p.device.Name
 	}
-	a.beat.Task, a.beat.Message = in.Task, "begins"
-	vanished := a.recall()
-	a.send()
-	defer a.keepAlive()()
+	a.beat.Task, a.beat.Message = a.in.Task, "begins"
+	a.recall()
+	end := a.beats()
+	err := unread
+	if err != nil || given.Type == nil || given.Type.Name != flow.TaskType {
+		err = fmt.Errorf("%w: it is of another program", errNotMe)
+	} else {
+		err = a.run(leave)
+	}
+	end()
+	a.report(a.end(err))
+}
+
+// errVanished is of a task whose attempts ended without a word too often.
+var errVanished = errors.New("attempts ended without a word: their workers were killed, or lost the farm")
+
+// run does the task.
+func (a *attempt) run(leave func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // other tasks of this machine go on
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	o, err := a.options()
 	if err != nil {
-		return a.end(err)
+		return err
 	}
-	if vanished && a.beat.Tally.Failed >= a.task.Retry.MaxAttempts {
-		return a.final(&fault.Error{Op: "run task", Path: in.Task,
-			Hint: "look at the task's log, and at the machines it " +
-				"ran on", Err: fmt.Errorf("%d attempts ended without a word: their workers were killed, or lost the farm",
-				a.beat.Tally.Failed)})
+	if n := a.beat.Tally.Failed; a.vanished && n >= a.task.Retry.MaxAttempts {
+		return &fault.Error{Op: "run task", Path: a.in.Task, Err: fmt.Errorf("%d %w", n, errVanished),
+			Hint: "look at the task's log, and at the machines it ran on"}
 	}
-	if release, ok := p.holds(ctx, in.Document.Root+"/"+in.Document.Key+"/"+in.Task); !ok {
-		return a.end(task.ErrStopped)
-	} else {
-		defer release()
+	release, ok := a.holds(a.ctx, a.in.Document.Root+"/"+a.in.Document.Key+"/"+a.in.Task)
+	if !ok {
+		return task.ErrStopped
 	}
+	defer release()
 	o.Report = func(progress task.Progress) {
-		if progress.Free && p.device != nil && permit != nil {
-			p.slots.leaves(permit)
+		if progress.Free && a.device != nil {
+			leave()
 		}
 		if progress.Preview != "" {
 			a.show(o.Job.Name, progress.Preview)
 		}
 		a.mutex.Lock()
+		defer a.mutex.Unlock()
 		a.beat.Progress = progress
 		a.beat.Preview = "" // a file of this machine
-		a.mutex.Unlock()
-		a.send()
 	}
-	p.say(in.Task + ": begins")
-	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	a.say(a.in.Task + ": begins")
+	inner, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
-	defer context.AfterFunc(ctx, func() { stop(task.ErrStopped) })()
-	defer context.AfterFunc(p.stopping, func() { stop(task.ErrStopped) })()
-	_, err = p.do(inner, *o)
-	return a.end(err)
+	defer context.AfterFunc(a.ctx, func() { stop(task.ErrStopped) })()
+	defer context.AfterFunc(a.stopping, func() { stop(task.ErrStopped) })()
+	_, err = a.do(inner, *o)
+	return err
 }
 
 func (w *worker) say(text string) {
@@ -113,11 +133,11 @@ func (w *worker) say(text string) {
 
 // recall takes in what earlier attempts said. One that said nothing in the end counts, unless it came further than
 // those before: its worker was killed, and the task need not be to blame.
-func (a *attempt) recall() (vanished bool) {
+func (a *attempt) recall() {
 	var before Beat
-	if !activity.HasHeartbeatDetails(a.ctx) || activity.GetHeartbeatDetails(a.ctx, &before) != nil {
+	if a.given.Beat.Read(&before) != nil {
 		a.beat.Tally.Open = true
-		return false
+		return
 	}
 	t := before.Tally
 	if t.Open {
@@ -126,11 +146,10 @@ func (a *attempt) recall() (vanished bool) {
 		} else {
 			t.Failed++
 		}
-		vanished = true
+		a.vanished = true
 	}
 	t.Open = true
 	a.beat.Tally = t
-	return vanished
 }
 
 // show puts a small picture into the store, for people, who alone need it: it may fail.
@@ -150,43 +169,12 @@ func (a *attempt) show(job, file string) {
 	}()
 }
 
-// send tells the server how far the task is. The SDK sends it now, or with the next heartbeat.
-func (a *attempt) send() {
-	a.mutex.Lock()
-	beat := a.beat
-	a.mutex.Unlock()
-	activity.RecordHeartbeat(a.ctx, beat)
-}
-
-// keepAlive says that this worker lives, whatever the task says, until end is called.
-func (a *attempt) keepAlive() (end func()) {
-	every := throttle
-	if within := activity.GetInfo(a.ctx).HeartbeatTimeout; within > 0 {
-		every = min(every, within/4)
-	}
-	stop := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				a.send()
-			}
-		}
-	})
-	return func() { close(stop); group.Wait() }
-}
-
 // errNotMe is of a task that this worker does not understand, or has no device for: another one may.
 var errNotMe = errors.New("this worker cannot do it")
 
 // options reads the task.
 func (a *attempt) options() (*task.Options, error) {
-	in := a.in
+	in := &a.in
 	if in.Version > flow.Version {
 		return nil, fmt.Errorf("%w: it is older than the farm", errNotMe)
 	}
@@ -225,15 +213,13 @@ var (
 
 // end decides what follows the end of an attempt, as farm/local does: one that was stopped, or lost its device, or only
 // waited for the store, does not count.
-func (a *attempt) end(err error) error {
-	a.mutex.Lock()
+func (a *attempt) end(err error) wire.Request {
 	tally := &a.beat.Tally
-	a.mutex.Unlock()
 	lost := a.judge(err)
 	switch {
 	case err == nil:
 		a.say(a.in.Task + ": done")
-		return nil
+		return &wire.Completed{Token: a.given.Token}
 	case a.stopping.Err() != nil:
 		return a.again(err, time.Millisecond)
 	case a.ctx.Err() != nil:
@@ -254,7 +240,8 @@ func (a *attempt) end(err error) error {
 	case task.IsAway(err):
 		a.rests()
 		return a.again(err, awayPause)
-	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrForeign), task.IsFinal(task.ExitOf(err)):
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrForeign), errors.Is(err, errVanished),
+		task.IsFinal(task.ExitOf(err)):
 		return a.final(err)
 	}
 	tally.Failed++
@@ -270,52 +257,28 @@ func (a *attempt) end(err error) error {
 }
 
 // takenBack ends an attempt that the server wants no more: the job was paused or canceled, or another attempt has the
-// task. Or the server was started again just then, and does not know what it said: it takes this for a failure, after
-// which another attempt follows.
-func (a *attempt) takenBack() error {
+// task.
+func (a *attempt) takenBack() wire.Request {
 	a.say(a.in.Task + ": stopped by the farm; saved")
-	a.closes()
-	if cause := context.Cause(a.ctx); errors.Is(cause, activity.ErrActivityPaused) ||
-		errors.Is(cause, activity.ErrActivityReset) { // by Temporal's own means
-		return a.again(cause, time.Millisecond)
+	switch why := context.Cause(a.ctx); {
+	case errors.Is(why, errCanceled): // its next activity goes on with what it has failed at
+		return &wire.Stopped{Token: a.given.Token, Details: wire.PayloadsOf(a.beat.Tally.Failed)}
+	case errors.Is(why, errPaused): // by Temporal's own means
+		return a.failed(why, time.Millisecond, false)
 	}
-	return temporal.NewCanceledError(a.beat.Tally.Failed)
+	return nil // it listens no more
 }
 
-// Type of the errors of tasks.
-const failureType = "task"
-
 // again hands the task back: another attempt follows after a pause.
-func (a *attempt) again(err error, pause time.Duration) error {
+func (a *attempt) again(err error, pause time.Duration) wire.Request {
 	a.say(fmt.Sprintf("%s: handed back, because: %v", a.in.Task, err))
-	a.closes()
-	return temporal.NewApplicationErrorWithOptions(bounded(err.Error()), failureType,
-		temporal.ApplicationErrorOptions{NextRetryDelay: pause, Details: []any{bounded(fault.Hint(err))}})
+	return a.failed(err, pause, false)
 }
 
 // final gives the task up for good.
-func (a *attempt) final(err error) error {
+func (a *attempt) final(err error) wire.Request {
 	a.say(fmt.Sprintf("%s: failed: %v", a.in.Task, err))
-	a.closes()
-	return temporal.NewApplicationErrorWithOptions(bounded(err.Error()), failureType,
-		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{bounded(fault.Hint(err))}})
-}
-
-// closes tells the server what the next attempt has to know.
-func (a *attempt) closes() {
-	a.mutex.Lock()
-	a.beat.Tally.Open = false
-	a.mutex.Unlock()
-	a.send()
-}
-
-// bounded cuts a text that is too long for an event of a workflow.
-func bounded(s string) string {
-	const most = 4000
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return a.failed(err, 0, true)
 }
 
 // judge says whether the task has lost its device, and has that rest.
@@ -333,16 +296,7 @@ func (p *place) judge(err error) (lost bool) {
 	}
 	p.lost++
 	pause := min(time.Duration(p.lost)*coolDown, 20*coolDown)
-	p.slots.rest(pause)
+	p.rest(pause)
 	p.say(fmt.Sprintf("%s was lost; it rests for %v", p.device.Name, pause))
 	return true
-}
-
-// rests has the place take nothing for a while, after an end that may be this machine's fault: others take the task.
-func (p *place) rests() {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	pause := min(restFirst<<min(p.failures, 10), restMost)
-	p.failures++
-	p.slots.rest(cmp.Or(pause, restFirst))
 }

@@ -14,84 +14,66 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
-	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/api/serviceerror"
 
 	"vksplat/farm/flow"
 	"vksplat/farm/local"
 	"vksplat/farm/spec"
-	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/farm/wire"
 	"vksplat/internal/fault"
 )
 
 // bench does one attempt at a task, which only pretends.
 type bench struct {
-	t     *testing.T
+	*farm
 	w     *worker
 	place *place
-	in    flow.TaskInput
 	stop  context.CancelCauseFunc
-	ctx   context.Context // of attempts, which the server ends
 	do    func(ctx context.Context, o task.Options) error
 }
 
-const document = "version = 1\nname = \"j\"\nretry.max_attempts = 3\nretry.backoff = \"7s\"\n[[task]]\nkind = \"train\"\n" +
-	"id = \"a\"\nsource = \"x\"\nlimits.vram_min_mb = 4000\n"
-
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	roots := store.Roots{}
-	for _, name := range []string{"inputs", "outputs"} {
-		dir := filepath.Join(t.TempDir(), name)
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
-		roots[name] = store.Options{URL: dir}
-	}
-	job, plan := spectest.Job(t, document)
-	d, err := flow.Put(t.Context(), roots, job, "anna")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{t: t, in: flow.TaskInput{Version: flow.Version, Document: d, Task: "a", Hash: plan.Hash(0)}}
-	b.w = &worker{Options: Options{Roots: roots, Program: "vksplat"}, documents: &flow.Documents{Roots: roots},
-		at: map[string]chan struct{}{}, do: func(ctx context.Context, o task.Options) (*store.Manifest, error) {
-			return nil, b.do(ctx, o)
-		}}
+	b := &bench{farm: newFarm(t)}
+	b.w = &worker{Options: Options{Conn: wire.Open(b.Address, "splats", nil), Roots: b.roots, Program: "vksplat"},
+		documents: &flow.Documents{Roots: b.roots}, at: map[string]chan struct{}{},
+		do: func(ctx context.Context, o task.Options) (*store.Manifest, error) { return nil, b.do(ctx, o) }}
 	b.w.stopping, b.stop = context.WithCancelCause(t.Context())
-	b.ctx = t.Context()
-	b.begin()
+	one := card("one")
+	b.place = newPlace(b.w, &one, 1, nil)
 	return b
 }
 
-// begin makes a place that has failed at nothing.
-func (b *bench) begin() {
-	b.place = &place{worker: b.w, device: &task.Device{Name: "one", UUID: "1", MemoryBytes: 8 << 30},
-		slots: newSlots(1)}
-}
-
-// attempt runs one, after what an earlier one said, and returns how it ended and what it said last.
-func (b *bench) attempt(before *Beat) (last Beat, err error) {
+// attempt runs one, after what an earlier one said, and returns the answer that the server got, and what it heard last.
+func (b *bench) attempt(before *Beat) (last Beat, answer any) {
 	b.t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetWorkerOptions(sdk.Options{BackgroundActivityContext: b.ctx})
-	env.RegisterActivityWithOptions(b.place.perform, activity.RegisterOptions{Name: flow.TaskType})
+	b.mutex.Lock()
+	clear(b.ends)
+	clear(b.beats)
+	b.mutex.Unlock()
+	request := b.task("token", before)
+	given := &wire.Given{Token: request.GetTaskToken(), Type: &wire.Kind{Name: flow.TaskType},
+		Input: wire.PayloadsOf(b.in), Heartbeat: wire.SpanOf(b.beat)}
 	if before != nil {
-		env.SetHeartbeatDetails(*before)
+		given.Beat = wire.PayloadsOf(before)
 	}
-	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-		last = Beat{}
-		_ = details.Get(&last)
-	})
-	_, err = env.ExecuteActivity(flow.TaskType, b.in)
-	return last, err
+	b.place.perform(given, func() {})
+	if list := b.ended("token"); len(list) > 1 {
+		b.t.Errorf("%d answers", len(list))
+	} else if len(list) == 1 {
+		answer = list[0]
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if list := b.beats["token"]; len(list) > 0 {
+		last = list[len(list)-1]
+	}
+	if f, is := b.failureOf(answer); is {
+		last = f.last
+	}
+	return last, answer
 }
 
 // TestEnds decides what counts and what follows the end of an attempt.
@@ -129,22 +111,27 @@ func TestEnds(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.do = func(context.Context, task.Options) error { return c.err }
-		last, err := b.attempt(&Beat{Tally: c.before})
-		var app *temporal.ApplicationError
-		if !errors.As(err, &app) || app.NonRetryable() != c.final || app.NextRetryDelay() != c.pause {
-			t.Errorf("%s: %v (%+v)", c.name, err, app)
+		last, answer := b.attempt(&Beat{Tally: c.before})
+		said, is := b.failureOf(answer)
+		if !is || said.final != c.final || said.delay != c.pause {
+			t.Errorf("%s: %v (%+v)", c.name, answer, said)
 			continue
 		}
 		if last.Tally != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, last.Tally, c.want)
 		}
-		if !strings.Contains(app.Message(), c.err.Error()) {
-			t.Errorf("%s: it says %q", c.name, app.Message())
+		if !strings.Contains(said.text, c.err.Error()) {
+			t.Errorf("%s: it says %q", c.name, said.text)
 		}
-		if rests := time.Until(b.place.slots.rests) > 0; rests == c.goesOn {
+		if rests := time.Until(b.place.rested) > 0; rests == c.goesOn {
 			t.Errorf("%s: the place rests: %v", c.name, rests)
 		}
 	}
+}
+
+func isDone(answer any) bool {
+	_, is := answer.(*completed)
+	return is
 }
 
 // TestSilent counts attempts that said nothing in the end, unless they came further than those before.
@@ -160,19 +147,18 @@ func TestSilent(t *testing.T) {
 	}
 	before := &Beat{Tally: Tally{Open: true}}
 	before.Step = 500
-	last, err := b.attempt(before)
-	if want := (Tally{Open: true, Best: 500}); err != nil || ran != 1 || last.Tally != want {
-		t.Errorf("%v after %d runs, %+v", err, ran, last)
+	last, answer := b.attempt(before)
+	if want := (Tally{Open: true, Best: 500}); !isDone(answer) || ran != 1 || last.Tally != want {
+		t.Errorf("%v after %d runs, %+v", answer, ran, last)
 	}
 	before.Tally = Tally{Open: true, Best: 500, Failed: 1}
-	if last, err = b.attempt(before); err != nil || ran != 2 || last.Tally.Failed != 2 {
-		t.Errorf("%v after %d runs, %+v", err, ran, last)
+	if last, answer = b.attempt(before); !isDone(answer) || ran != 2 || last.Tally.Failed != 2 {
+		t.Errorf("%v after %d runs, %+v", answer, ran, last)
 	}
 	before.Tally.Failed = 2
-	last, err = b.attempt(before)
-	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || !app.NonRetryable() || ran != 2 || last.Tally.Failed != 3 {
-		t.Errorf("%v after %d runs, %+v", err, ran, last)
+	last, answer = b.attempt(before)
+	if said, is := b.failureOf(answer); !is || !said.final || ran != 2 || last.Tally.Failed != 3 {
+		t.Errorf("%v after %d runs, %+v", answer, ran, last)
 	}
 }
 
@@ -189,12 +175,11 @@ func TestNotMe(t *testing.T) {
 		b := newBench(t)
 		b.do = func(context.Context, task.Options) error { t.Errorf("%s: it ran", name); return nil }
 		change(b)
-		last, err := b.attempt(nil)
-		var app *temporal.ApplicationError
-		if !errors.As(err, &app) || app.NonRetryable() || last.Tally != (Tally{}) {
-			t.Errorf("%s: %v, %+v", name, err, last.Tally)
+		last, answer := b.attempt(nil)
+		if said, is := b.failureOf(answer); !is || said.final || last.Tally != (Tally{}) {
+			t.Errorf("%s: %v, %+v", name, answer, last.Tally)
 		}
-		if time.Until(b.place.slots.rests) <= 0 {
+		if time.Until(b.place.rested) <= 0 {
 			t.Errorf("%s: the worker goes on asking", name)
 		}
 	}
@@ -211,11 +196,10 @@ func TestNewerDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.in.Document = put(t, root, key, text)
-	last, err := b.attempt(nil)
-	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || app.NonRetryable() || last.Tally != (Tally{}) ||
-		!strings.Contains(app.Message(), "another version") {
-		t.Errorf("%v, %+v", err, last.Tally)
+	last, answer := b.attempt(nil)
+	if said, is := b.failureOf(answer); !is || said.final || last.Tally != (Tally{}) ||
+		!strings.Contains(said.text, "another version") {
+		t.Errorf("%v, %+v", answer, last.Tally)
 	}
 }
 
@@ -227,28 +211,64 @@ func TestStops(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	last, err := b.attempt(&Beat{Tally: Tally{Failed: 2}})
-	var app *temporal.ApplicationError
-	if !errors.As(err, &app) || app.NonRetryable() || app.NextRetryDelay() > time.Second ||
+	last, answer := b.attempt(&Beat{Tally: Tally{Failed: 2}})
+	if said, is := b.failureOf(answer); !is || said.final || said.delay > time.Second ||
 		last.Tally != (Tally{Failed: 2}) {
-		t.Errorf("%v, %+v", err, last.Tally)
+		t.Errorf("%v, %+v", answer, last.Tally)
 	}
 }
 
-// TestTakenBack does not count an attempt that the server ended. It has saved, and says so to the next one.
+// TestTakenBack does not count an attempt that the server wants no more. It saves, and says so to the next one, where
+// the server still listens.
 func TestTakenBack(t *testing.T) {
-	b := newBench(t)
-	var cancel context.CancelFunc
-	b.ctx, cancel = context.WithCancel(t.Context())
-	b.do = func(ctx context.Context, o task.Options) error {
-		cancel()
-		<-ctx.Done()
-		return task.ErrStopped
+	for name, c := range map[string]struct {
+		heard *heard
+		err   error
+	}{
+		"canceled":                {&heard{CancelRequested: true}, nil},
+		"paused":                  {&heard{ActivityPaused: true}, nil},
+		"reset":                   {&heard{ActivityReset: true}, nil},
+		"given to another worker": {&heard{}, serviceerror.NewNotFound("no such activity")},
+		"refused":                 {&heard{}, serviceerror.NewPermissionDenied("the task is not one of one", "")},
+	} {
+		b := newBench(t)
+		b.beat = 100 * time.Millisecond
+		b.reply = func(_ string, n int) (*heard, error) {
+			if n < 3 {
+				return &heard{}, nil
+			}
+			return c.heard, c.err
+		}
+		b.do = func(ctx context.Context, o task.Options) error {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), task.ErrStopped) {
+				t.Errorf("%s: %v", name, context.Cause(ctx))
+			}
+			return task.ErrStopped
+		}
+		last, answer := b.attempt(&Beat{Tally: Tally{Failed: 1}})
+		if last.Tally.Failed != 1 {
+			t.Errorf("%s: %+v", name, last)
+		}
+		said, is := b.failureOf(answer)
+		stop, isStop := answer.(*stopped)
+		switch {
+		case c.err != nil && answer != nil, c.heard.CancelRequested != isStop,
+			c.err == nil && !isStop && (!is || said.final || said.delay != time.Millisecond || last.Tally.Open),
+			isStop && string(stop.GetDetails().GetPayloads()[0].GetData()) != "1":
+			t.Errorf("%s: %v", name, answer)
+		}
 	}
-	last, err := b.attempt(&Beat{Tally: Tally{Failed: 1}})
-	var canceled *temporal.CanceledError
-	if !errors.As(err, &canceled) || last.Tally != (Tally{Failed: 1}) {
-		t.Errorf("%v, %+v", err, last)
+}
+
+// TestPanics takes a fault of this program for an attempt that has failed: other tasks of the worker go on.
+func TestPanics(t *testing.T) {
+	b := newBench(t)
+	b.do = func(context.Context, task.Options) error { panic("nobody has thought of it") }
+	last, answer := b.attempt(nil)
+	if said, is := b.failureOf(answer); !is || said.final || !strings.Contains(said.text, "nobody has thought of it") ||
+		last.Tally.Failed != 1 {
+		t.Errorf("%v, %+v", answer, last.Tally)
 	}
 }
 
@@ -261,16 +281,16 @@ func TestAlone(t *testing.T) {
 	}
 	ran := make(chan struct{})
 	b.do = func(context.Context, task.Options) error { close(ran); return nil }
-	ended := make(chan error)
-	go func() { _, err := b.attempt(nil); ended <- err }()
+	ended := make(chan any)
+	go func() { _, answer := b.attempt(nil); ended <- answer }()
 	select {
 	case <-ran:
 		t.Error("two attempts at a task at once")
 	case <-time.After(50 * time.Millisecond):
 	}
 	release()
-	if err := <-ended; err != nil {
-		t.Error(err)
+	if answer := <-ended; !isDone(answer) {
+		t.Error(answer)
 	}
 }
 
@@ -290,13 +310,15 @@ func TestPreview(t *testing.T) {
 	if err := os.WriteFile(file, []byte("picture"), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	b.beat = 40 * time.Millisecond
 	b.do = func(_ context.Context, o task.Options) error {
-		o.Report(task.Progress{Task: "a", Preview: file})
+		o.Report(task.Progress{Task: "a", Step: 7, Preview: file})
+		time.Sleep(200 * time.Millisecond) // a heartbeat tells it
 		return nil
 	}
-	last, err := b.attempt(nil)
-	if err != nil || last.Preview != "" {
-		t.Errorf("%v, %+v", err, last)
+	last, answer := b.attempt(nil)
+	if !isDone(answer) || last.Preview != "" || last.Step != 7 {
+		t.Errorf("%v, %+v", answer, last)
 	}
 	shown := filepath.Join(b.w.Roots["outputs"].URL, "j", local.PreviewKey(0))
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {

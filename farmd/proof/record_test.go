@@ -14,7 +14,7 @@ import (
 	"vksplat/farm/pass"
 )
 
-// record writes the histories of workflows for the tests of farm/flow, where VKSPLAT_RECORD names their folder.
+// record writes the histories of workflows for the tests of package flows, where VKSPLAT_RECORD names their folder.
 func (f *team) record(folder, name string, ids ...string) {
 	f.t.Helper()
 	dir := os.Getenv("VKSPLAT_RECORD")

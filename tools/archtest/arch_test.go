@@ -21,11 +21,17 @@ const module = "vksplat/"
 // bindings are the Vulkan bindings that vk hides.
 var bindings = []string{"github.com/goki/vulkan", "github.com/vulkan-go/vulkan"}
 
-// queues are the packages that may import Temporal's: a farm without a server, and trainings, need none of it. That
-// nobody else comes to it by way of these says queuesFor.
+// queued are the modules of Temporal, and of gRPC, of which only farmd may link what they have: they would make the
+// trainer a half larger. Tests may hold farm/wire against them.
+var queued = regexp.MustCompile(`^(go\.temporal\.io|google\.golang\.org/grpc)(/|$)`)
+
+// sdk runs workflows. Only farmd imports it, tests or not: so it is no part of the trainer's module.
+const sdk = "go.temporal.io/sdk"
+
+// team are the packages that speak to a farm's server: a farm without one, and trainings, need none of them.
 var (
-	queues    = []string{"farm/flow", "farm/worker", "farm/client", "farmd/..."}
-	queuesFor = []string{"farm/flow", "farm/worker", "farm/client", "farmd/...", "cmd/vksplat"}
+	team    = []string{"farm/wire", "farm/flow", "farm/worker", "farm/client", "farmd/..."}
+	teamFor = append([]string{"cmd/vksplat"}, team...)
 )
 
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base"}
@@ -205,11 +211,12 @@ func TestImports(t *testing.T) {
 					t.Errorf("%s imports %s: %s may import only %v, because %s", f.path, imp, l.dir, l.may, l.why)
 				}
 			}
-			if strings.HasPrefix(imp, "go.temporal.io/") && !isBelow(f.dir, queues) {
-				t.Errorf("%s imports %s: only %v know Temporal", f.path, imp, queues)
+			isTest := f.isTest || isForTests(f.dir)
+			if queued.MatchString(imp) && !within(f.dir, "farmd/...") && (!isTest || strings.HasPrefix(imp, sdk)) {
+				t.Errorf("%s imports %s: the trainer speaks to Temporal by farm/wire alone", f.path, imp)
 			}
-			if ours, is := strings.CutPrefix(imp, module); is && isBelow(ours, queues) && !isBelow(f.dir, queuesFor) {
-				t.Errorf("%s imports %s: that links Temporal, which only %v do", f.path, imp, queuesFor)
+			if ours, is := strings.CutPrefix(imp, module); is && isBelow(ours, team) && !isBelow(f.dir, teamFor) {
+				t.Errorf("%s imports %s: only %v have to do with a farm's server", f.path, imp, teamFor)
 			}
 			if slices.Contains(bindings, imp) && !within(f.dir, "vk/...") {
 				t.Errorf("%s imports %s: only vk names a Vulkan binding, because the bindings have memory-safety "+

@@ -13,7 +13,7 @@ import (
 // go through fault.Command, and the arguments of processes that are started through cli.Flag. farm/export is none of
 // them: it writes scripts.
 var flagless = []string{"scene/...", "pipeline/...", "internal/...", "vk/...", "view/...", "farm/client", "farm/flow",
-	"farm/local", "farm/page", "farm/pass", "farm/spec/...", "farm/store/...", "farm/task", "farm/worker"}
+	"farm/local", "farm/page", "farm/pass", "farm/spec/...", "farm/store/...", "farm/task", "farm/wire", "farm/worker"}
 
 // callers are the layers that say what processes of this program are called with, and oneArgument is a literal that is
 // an argument of a process or the beginning of one, and no text.

@@ -1,4 +1,4 @@
-package flow
+package flows
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"vksplat/farm/flow"
 	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
 	"vksplat/farm/store"
@@ -35,8 +36,8 @@ type rig struct {
 	job      *spec.Job
 	plan     *spec.Plan
 	root     store.Root
-	document Document
-	do       func(ctx context.Context, in TaskInput) error // of a task; nil: it succeeds
+	document flow.Document
+	do       func(ctx context.Context, in flow.TaskInput) error // of a task; nil: it succeeds
 
 	lock    sync.Mutex
 	began   []string        // names of tasks, in the order in which they began
@@ -64,7 +65,7 @@ func newRig(t *testing.T, doc string) *rig {
 	if r.root, err = roots.Open("outputs"); err != nil {
 		t.Fatal(err)
 	}
-	if r.document, err = Put(t.Context(), roots, r.job, owner); err != nil {
+	if r.document, err = flow.Put(t.Context(), roots, r.job, owner); err != nil {
 		t.Fatal(err)
 	}
 	r.e = &Expander{Roots: roots}
@@ -79,11 +80,12 @@ func (r *rig) begin() {
 	r.env.SetTestTimeout(30 * time.Second)
 	r.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute,
 		Interceptors: []interceptor.WorkerInterceptor{&listener{r: r}}})
-	r.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: JobID(owner, r.job.Name), TaskQueue: FlowQueue})
-	r.env.RegisterWorkflowWithOptions(job, workflow.RegisterOptions{Name: JobType})
-	r.env.RegisterWorkflowWithOptions(chunk, workflow.RegisterOptions{Name: ChunkType})
+	r.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: flow.JobID(owner, r.job.Name),
+		TaskQueue: flow.FlowQueue})
+	r.env.RegisterWorkflowWithOptions(job, workflow.RegisterOptions{Name: flow.JobType})
+	r.env.RegisterWorkflowWithOptions(chunk, workflow.RegisterOptions{Name: chunkType})
 	for name, f := range map[string]any{outlineType: r.e.outline, expandType: r.e.expand, runningType: r.runs,
-		TaskType: r.perform} {
+		flow.TaskType: r.perform} {
 		r.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
 	r.env.SetOnActivityCanceledListener(func(*activity.Info) {
@@ -127,10 +129,10 @@ func (i *inbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
 }
 
 func (o *outbound) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
-	if name == TaskType {
+	if name == flow.TaskType {
 		a := workflow.GetActivityOptions(ctx)
 		o.r.lock.Lock()
-		o.r.asked = append(o.r.asked, asked{args[0].(TaskInput).Task, fmt.Sprint(a.TaskQueue, " ",
+		o.r.asked = append(o.r.asked, asked{args[0].(flow.TaskInput).Task, fmt.Sprint(a.TaskQueue, " ",
 			a.Priority.PriorityKey,
 			" ", a.Priority.FairnessKey)})
 		o.r.lock.Unlock()
@@ -149,7 +151,7 @@ func (r *rig) runs(context.Context) (ids []string, err error) {
 }
 
 // perform is a worker's activity.
-func (r *rig) perform(ctx context.Context, in TaskInput) error {
+func (r *rig) perform(ctx context.Context, in flow.TaskInput) error {
 	info := activity.GetInfo(ctx)
 	r.lock.Lock()
 	r.began = append(r.began, in.Task)
@@ -163,7 +165,7 @@ func (r *rig) perform(ctx context.Context, in TaskInput) error {
 		defer r.lock.Unlock()
 		delete(r.running, info.ActivityID)
 	}()
-	if in.Version != Version || in.Document != r.document || in.Hash != r.plan.Hash(in.Index) ||
+	if in.Version != flow.Version || in.Document != r.document || in.Hash != r.plan.Hash(in.Index) ||
 		in.Task != r.plan.Tasks[in.Index].Name {
 		r.t.Errorf("a worker got %+v", in)
 	}
@@ -174,7 +176,7 @@ func (r *rig) perform(ctx context.Context, in TaskInput) error {
 }
 
 // commit puts results of a task into the store.
-func (r *rig) commit(in TaskInput) error {
+func (r *rig) commit(in flow.TaskInput) error {
 	dir := r.t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte(in.Task), 0o666); err != nil {
 		return err
@@ -190,14 +192,14 @@ func (r *rig) commit(in TaskInput) error {
 }
 
 // run runs the job to its end.
-func (r *rig) run(settings Settings) (*State, error) {
+func (r *rig) run(settings flow.Settings) (*flow.State, error) {
 	r.t.Helper()
-	r.env.ExecuteWorkflow(JobType, JobInput{r.document, settings})
+	r.env.ExecuteWorkflow(flow.JobType, flow.JobInput{Document: r.document, Settings: settings})
 	if !r.env.IsWorkflowCompleted() {
 		r.t.Fatal("the job has no end")
 	}
 	err := r.env.GetWorkflowError()
-	s := &State{}
+	s := &flow.State{}
 	var app *temporal.ApplicationError
 	var canceled *temporal.CanceledError
 	switch {
@@ -214,7 +216,7 @@ func (r *rig) run(settings Settings) (*State, error) {
 	return s, err
 }
 
-func (r *rig) want(s *State, done, failed, skipped, waiting int) {
+func (r *rig) want(s *flow.State, done, failed, skipped, waiting int) {
 	r.t.Helper()
 	if s.Done != done || s.Failed != failed || s.Skipped != skipped || s.Waiting != waiting || s.Queued != 0 ||
 		s.Tasks != len(r.plan.Tasks) {

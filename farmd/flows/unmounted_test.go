@@ -1,4 +1,4 @@
-package flow
+package flows
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+
+	"vksplat/farm/flow"
 )
 
 // TestUnmounted has a job wait for a share that is not mounted on the server, and end at once where the server knows no
@@ -27,7 +29,7 @@ func TestUnmounted(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s, err := r.run(Settings{})
+	s, err := r.run(flow.Settings{})
 	if err != nil {
 		t.Error(err)
 	}
@@ -35,9 +37,8 @@ func TestUnmounted(t *testing.T) {
 
 	r.begin()
 	r.e.Roots = nil
-	r.e.documents.Roots = nil
-	r.e.documents.kept = nil
-	if _, err := r.run(Settings{}); err == nil || !strings.Contains(err.Error(), "no root has this name") {
+	r.e.documents = flow.Documents{} // which has kept the document
+	if _, err := r.run(flow.Settings{}); err == nil || !strings.Contains(err.Error(), "no root has this name") {
 		t.Errorf("a root that the server does not know: %v", err)
 	}
 }

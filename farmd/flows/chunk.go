@@ -1,4 +1,4 @@
-package flow
+package flows
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"vksplat/farm/flow"
 )
 
 // phase is where a task stands.
@@ -45,7 +47,7 @@ type chunkJob struct {
 	order    []int // places in tasks, those first that go first
 	queued   int   // tasks
 	lost     []int // indices of tasks that have failed or were skipped
-	failures []Failure
+	failures []flow.Failure
 	before   int  // tasks that were done when the job began
 	halted   bool // a task has failed here, and keep_going is false
 	settled  bool // nothing is queued that these orders do not want
@@ -55,13 +57,13 @@ type chunkJob struct {
 
 // progress is what a chunk that goes on with a new history has done.
 type progress struct {
-	Done     Indices     `json:"done"`
-	Failed   Indices     `json:"failed"`
-	Skipped  Indices     `json:"skipped"`
-	Failures []Failure   `json:"failures"`
-	Counted  map[int]int `json:"counted,omitempty"` // attempts that count, by index
-	Before   int         `json:"before"`
-	Begun    bool        `json:"begun"` // what it waited for has ended
+	Done     Indices        `json:"done"`
+	Failed   Indices        `json:"failed"`
+	Skipped  Indices        `json:"skipped"`
+	Failures []flow.Failure `json:"failures"`
+	Counted  map[int]int    `json:"counted,omitempty"` // attempts that count, by index
+	Before   int            `json:"before"`
+	Begun    bool           `json:"begun"` // what it waited for has ended
 }
 
 // longHistory is so many events that a chunk which rests goes on with a new history. The server ends one of 51,200.
@@ -70,8 +72,9 @@ const longHistory = 10_000
 // chunk runs some tasks of a job.
 func chunk(ctx workflow.Context, in chunkInput) (*outcome, error) {
 	r := &chunkJob{in: &in, orders: in.Orders, newest: workflow.NewSelector(ctx)}
-	r.owner = OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID)
-	if err := workflow.SetQueryHandler(ctx, StateQuery, func() (State, error) { return r.state(), nil }); err != nil {
+	r.owner = flow.OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID)
+	state := func() (flow.State, error) { return r.state(), nil }
+	if err := workflow.SetQueryHandler(ctx, flow.StateQuery, state); err != nil {
 		return nil, err
 	}
 	var items []Item
@@ -92,7 +95,7 @@ func chunk(ctx workflow.Context, in chunkInput) (*outcome, error) {
 		if r.queued == 0 && !r.asking && r.orders.Paused && ctx.Err() == nil &&
 			workflow.GetInfo(ctx).GetCurrentHistoryLength() > longHistory {
 			in.Earlier, in.Orders = r.progress(), r.orders
-			return nil, workflow.NewContinueAsNewError(ctx, ChunkType, in)
+			return nil, workflow.NewContinueAsNewError(ctx, chunkType, in)
 		}
 		r.carryOut(ctx)
 	}
@@ -117,7 +120,7 @@ func (r *chunkJob) plan(items []Item) error {
 		r.order = append(r.order, i)
 	}
 	slices.SortStableFunc(r.order, func(a, b int) int {
-		return priorityKey(items[a].Priority) - priorityKey(items[b].Priority)
+		return flow.PriorityKey(items[a].Priority) - flow.PriorityKey(items[b].Priority)
 	})
 	place := map[int]int{}
 	for i := range items {
@@ -274,7 +277,7 @@ func (r *chunkJob) place(t *taskRun) (queue string, key int) {
 	if r.orders.Priority != "" {
 		priority = r.orders.Priority
 	}
-	return Queue(pool, t.Class), priorityKey(priority)
+	return flow.Queue(pool, t.Class), flow.PriorityKey(priority)
 }
 
 // excess is how many tasks more are queued than may be.
@@ -320,7 +323,7 @@ func (r *chunkJob) settle(ctx workflow.Context) {
 		}
 		for _, i := range slices.Backward(r.order) {
 			t := &r.tasks[i]
-			if !slices.Contains(running, activityID(t.Index, t.begun)) && (r.isStale(t) || r.excess() > 0) {
+			if !slices.Contains(running, flow.ActivityID(t.Index, t.begun)) && (r.isStale(t) || r.excess() > 0) {
 				r.takeBack(i)
 			}
 		}
@@ -337,7 +340,7 @@ func (r *chunkJob) queue(ctx workflow.Context, i int) {
 	own, stop := workflow.WithCancel(ctx)
 	t.stop = stop
 	own = workflow.WithActivityOptions(own, workflow.ActivityOptions{
-		TaskQueue: t.queue, ActivityID: activityID(t.Index, t.begun), Summary: t.Name,
+		TaskQueue: t.queue, ActivityID: flow.ActivityID(t.Index, t.begun), Summary: t.Name,
 		// Temporal wants a bound. The document's own is the worker's to keep.
 		StartToCloseTimeout: 10 * 365 * 24 * time.Hour,
 		HeartbeatTimeout:    r.in.Heartbeat, WaitForCancellation: true, DisableEagerExecution: true,
@@ -345,9 +348,9 @@ func (r *chunkJob) queue(ctx workflow.Context, i int) {
 		// Workers say when a task is tried again, and when no more. This is for those that fall silent.
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
 	})
-	input := TaskInput{Version: Version, Document: r.in.Document, Index: t.Index, Task: t.Name, Hash: t.Hash,
+	input := flow.TaskInput{Version: flow.Version, Document: r.in.Document, Index: t.Index, Task: t.Name, Hash: t.Hash,
 		Failed: t.failed}
-	r.newest.AddFuture(workflow.ExecuteActivity(own, TaskType, input), func(f workflow.Future) {
+	r.newest.AddFuture(workflow.ExecuteActivity(own, flow.TaskType, input), func(f workflow.Future) {
 		r.queued--
 		r.take(ctx, i, f.Get(ctx, nil))
 	})
@@ -379,8 +382,8 @@ func (r *chunkJob) take(ctx workflow.Context, i int, err error) {
 	}
 	t.phase = failed
 	r.lost = append(r.lost, t.Index)
-	if len(r.failures) < mostFailures {
-		r.failures = append(r.failures, Failure{t.Index, t.Name, text, hint})
+	if len(r.failures) < flow.MostFailures {
+		r.failures = append(r.failures, flow.Failure{Index: t.Index, Task: t.Name, Error: text, Hint: hint})
 	}
 	for _, next := range t.next {
 		r.skip(next)
@@ -416,8 +419,8 @@ func (r *chunkJob) skip(i int) {
 }
 
 // state is how far the chunk is.
-func (r *chunkJob) state() State {
-	s := State{Settings: r.orders.Settings, Halted: r.isHalted(), Tasks: len(r.tasks), Before: r.before,
+func (r *chunkJob) state() flow.State {
+	s := flow.State{Settings: r.orders.Settings, Halted: r.isHalted(), Tasks: len(r.tasks), Before: r.before,
 		Failures: r.failures}
 	if len(r.tasks) == 0 { // they are not known yet
 		s.Tasks, s.Waiting = r.in.Count, r.in.Count

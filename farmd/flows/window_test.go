@@ -1,4 +1,4 @@
-package flow
+package flows
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/farm/flow"
 	"vksplat/farm/spec"
 	"vksplat/farm/spec/spectest"
 )
@@ -21,7 +22,7 @@ func TestWindow(t *testing.T) {
 	r.env.SetTestTimeout(3 * time.Minute)
 	r.e.window = 1
 	var first, others atomic.Int32
-	r.do = func(_ context.Context, in TaskInput) error {
+	r.do = func(_ context.Context, in flow.TaskInput) error {
 		switch {
 		case in.Index == 0:
 			err := r.until(func() bool { return others.Load() > 0 })
@@ -38,7 +39,7 @@ func TestWindow(t *testing.T) {
 		}
 		return nil
 	}
-	s, err := r.run(Settings{})
+	s, err := r.run(flow.Settings{})
 	if err != nil {
 		t.Error(err)
 	}
@@ -50,13 +51,13 @@ func TestWindowHalts(t *testing.T) {
 	r := newRig(t, "[retry]\nkeep_going = false\n[[task]]\nkind = \"demo\"\nid = \"d\"\n"+seeds(2*MostTasks))
 	r.env.SetTestTimeout(3 * time.Minute)
 	r.e.window = 1
-	r.do = func(_ context.Context, in TaskInput) error {
+	r.do = func(_ context.Context, in flow.TaskInput) error {
 		if in.Index >= MostTasks {
 			return errors.New("nobody wanted it")
 		}
 		return final("bad")
 	}
-	s, err := r.run(Settings{Max: 1})
+	s, err := r.run(flow.Settings{Max: 1})
 	if err == nil || s.Failed != 1 || len(r.began) != 1 {
 		t.Errorf("%v, %+v; %d tasks began", err, s, len(r.began))
 	}

@@ -1,4 +1,4 @@
-package flow
+package flows
 
 import (
 	"log/slog"
@@ -11,13 +11,15 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"vksplat/farm/flow"
 )
 
 // replay replays a recorded history with the workflows of a job and of a chunk.
 func replay(file string, job, chunk any) error {
 	r := worker.NewWorkflowReplayer()
-	r.RegisterWorkflowWithOptions(job, workflow.RegisterOptions{Name: JobType})
-	r.RegisterWorkflowWithOptions(chunk, workflow.RegisterOptions{Name: ChunkType})
+	r.RegisterWorkflowWithOptions(job, workflow.RegisterOptions{Name: flow.JobType})
+	r.RegisterWorkflowWithOptions(chunk, workflow.RegisterOptions{Name: chunkType})
 	data, err := os.Open(file)
 	if err != nil {
 		return err
@@ -55,7 +57,7 @@ func TestReplay(t *testing.T) {
 
 // TestReplayTells wants changed workflows to be told by TestReplay.
 func TestReplayTells(t *testing.T) {
-	otherJob := func(ctx workflow.Context, in JobInput) (*State, error) {
+	otherJob := func(ctx workflow.Context, in flow.JobInput) (*flow.State, error) {
 		_ = workflow.Sleep(ctx, time.Second) // it was not there
 		return job(ctx, in)
 	}

@@ -1,4 +1,4 @@
-package flow
+package flows
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"vksplat/internal/fault"
+	"vksplat/farm/flow"
 )
 
 // FailedType is the type of the error that a job ends with when tasks have failed.
@@ -19,11 +19,11 @@ const FailedType = "tasks failed"
 
 // jobRun is a job that runs.
 type jobRun struct {
-	settings Settings
+	settings flow.Settings
 	halted   bool
 	outline  Outline
 	chunks   []chunkRun // as in the outline
-	sum      State      // of chunks that have ended
+	sum      flow.State // of chunks that have ended
 	err      error      // of a chunk that did not come to its end
 }
 
@@ -37,9 +37,10 @@ type chunkRun struct {
 }
 
 // job runs all tasks of a document. Its id says whose it is.
-func job(ctx workflow.Context, in JobInput) (*State, error) {
+func job(ctx workflow.Context, in flow.JobInput) (*flow.State, error) {
 	r := &jobRun{settings: in.Settings}
-	if err := workflow.SetQueryHandler(ctx, StateQuery, func() (State, error) { return r.state(), nil }); err != nil {
+	state := func() (flow.State, error) { return r.state(), nil }
+	if err := workflow.SetQueryHandler(ctx, flow.StateQuery, state); err != nil {
 		return nil, err
 	}
 	if err := workflow.ExecuteActivity(ownActivity(ctx), outlineType, in.Document).Get(ctx, &r.outline); err != nil {
@@ -59,7 +60,7 @@ func job(ctx workflow.Context, in JobInput) (*State, error) {
 
 // goOn begins chunks that may begin, tells those that run what has changed, and says whether there is something to wait
 // for.
-func (r *jobRun) goOn(ctx workflow.Context, selector workflow.Selector, in *JobInput) bool {
+func (r *jobRun) goOn(ctx workflow.Context, selector workflow.Selector, in *flow.JobInput) bool {
 	mayBegin := ctx.Err() == nil && !r.halted
 	if mayBegin {
 		r.startNext(ctx, selector, in)
@@ -73,7 +74,7 @@ func (r *jobRun) goOn(ctx workflow.Context, selector workflow.Selector, in *JobI
 // startNext begins the chunks that may run, in their order, while one of their lanes has room. What a chunk needs comes
 // before it, so that of two which have a lane in common the one that waits for the other is never the first. Outlines
 // of earlier servers have no window: all begin.
-func (r *jobRun) startNext(ctx workflow.Context, selector workflow.Selector, in *JobInput) {
+func (r *jobRun) startNext(ctx workflow.Context, selector workflow.Selector, in *flow.JobInput) {
 	running := map[int]int{} // chunks by lane
 	for k := range r.chunks {
 		lanes := r.outline.Chunks[k].Lanes
@@ -111,10 +112,10 @@ func cmpErr(ctx workflow.Context, err error) error {
 
 // listen takes in what users and chunks say.
 func (r *jobRun) listen(ctx workflow.Context, selector workflow.Selector) {
-	selector.AddReceive(workflow.GetSignalChannel(ctx, SetSignal), func(c workflow.ReceiveChannel, _ bool) {
-		var change Change
+	selector.AddReceive(workflow.GetSignalChannel(ctx, flow.SetSignal), func(c workflow.ReceiveChannel, _ bool) {
+		var change flow.Change
 		c.Receive(ctx, &change)
-		r.settings = r.settings.with(&change)
+		r.settings = r.settings.With(&change)
 	})
 	selector.AddReceive(workflow.GetSignalChannel(ctx, haltSignal), func(c workflow.ReceiveChannel, _ bool) {
 		c.Receive(ctx, nil)
@@ -123,22 +124,22 @@ func (r *jobRun) listen(ctx workflow.Context, selector workflow.Selector) {
 }
 
 // start begins a chunk.
-func (r *jobRun) start(ctx workflow.Context, selector workflow.Selector, in *JobInput, k int) {
+func (r *jobRun) start(ctx workflow.Context, selector workflow.Selector, in *flow.JobInput, k int) {
 	c := &r.chunks[k]
 	c.told = r.orders(k)
 	input := chunkInput{Document: in.Document, Span: r.outline.Chunks[k], Orders: c.told,
 		KeepGoing: r.outline.KeepGoing, Heartbeat: r.outline.Heartbeat}
 	c.future = workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:          ChunkID(workflow.GetInfo(ctx).WorkflowExecution.ID, k),
+		WorkflowID:          flow.ChunkID(workflow.GetInfo(ctx).WorkflowExecution.ID, k),
 		WaitForCancellation: true, ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
-	}), ChunkType, input)
+	}), chunkType, input)
 	selector.AddFuture(c.future, func(f workflow.Future) {
 		var o outcome
 		err := f.Get(ctx, &o)
 		c.ended = true
 		if err != nil {
 			// what it did not tell has not come to its end
-			o.State, o.Lost = State{Tasks: input.Count, Waiting: input.Count}, input.Tasks
+			o.State, o.Lost = flow.State{Tasks: input.Count, Waiting: input.Count}, input.Tasks
 			if r.err == nil {
 				r.err = err
 			}
@@ -185,7 +186,7 @@ func (r *jobRun) tell(ctx workflow.Context) {
 }
 
 // state is how far the job is. Chunks that run are asked for theirs.
-func (r *jobRun) state() State {
+func (r *jobRun) state() flow.State {
 	s := r.sum
 	s.Settings, s.Halted = r.settings, r.halted
 	for k := range r.outline.Chunks {
@@ -201,7 +202,7 @@ func (r *jobRun) state() State {
 const mostNamed = 5
 
 // end says how the job ended.
-func (r *jobRun) end(ctx workflow.Context) (*State, error) {
+func (r *jobRun) end(ctx workflow.Context) (*flow.State, error) {
 	s := r.state()
 	switch {
 	case ctx.Err() != nil:
@@ -241,10 +242,4 @@ func short(s string) string {
 		s = strings.ToValidUTF8(s[:mostText], "") + "..."
 	}
 	return s
-}
-
-// Explain makes an error of a job's end for people.
-func Explain(err error) error {
-	text, hint, _ := failureOf(err)
-	return fault.WithHint(errors.New(text), hint)
 }

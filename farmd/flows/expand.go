@@ -1,14 +1,11 @@
-package flow
+package flows
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"io/fs"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"vksplat/farm/flow"
 	"vksplat/farm/local"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
@@ -31,23 +29,23 @@ type Expander struct {
 	Heartbeat time.Duration // a worker that is silent for so long is given up; 0: DefaultHeartbeat
 
 	window    int // 0: mostChunks
-	documents Documents
+	documents flow.Documents
 	once      sync.Once
 }
 
 // DefaultHeartbeat is how long a worker may be silent.
 const DefaultHeartbeat = 30 * time.Second
 
-// Register adds the workflows and their own activities to a worker of FlowQueue.
+// Register adds the workflows and their own activities to a worker of flow.FlowQueue.
 func Register(r worker.Registry, e *Expander) {
-	r.RegisterWorkflowWithOptions(job, workflow.RegisterOptions{Name: JobType})
-	r.RegisterWorkflowWithOptions(chunk, workflow.RegisterOptions{Name: ChunkType})
+	r.RegisterWorkflowWithOptions(job, workflow.RegisterOptions{Name: flow.JobType})
+	r.RegisterWorkflowWithOptions(chunk, workflow.RegisterOptions{Name: chunkType})
 	for name, f := range map[string]any{outlineType: e.outline, expandType: e.expand, runningType: running} {
 		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
 }
 
-func (e *Expander) read(ctx context.Context, d Document) (*Planned, error) {
+func (e *Expander) read(ctx context.Context, d flow.Document) (*flow.Planned, error) {
 	e.once.Do(func() { e.documents.Roots = e.Roots })
 	return e.documents.Read(ctx, d)
 }
@@ -71,12 +69,12 @@ func alive(ctx context.Context) (end func()) {
 }
 
 // outline plans a document and cuts its tasks into chunks.
-func (e *Expander) outline(ctx context.Context, d Document) (*Outline, error) {
+func (e *Expander) outline(ctx context.Context, d flow.Document) (*Outline, error) {
 	defer alive(ctx)()
-	return e.outlineOf(ctx, d, OwnerOf(activity.GetInfo(ctx).WorkflowExecution.ID))
+	return e.outlineOf(ctx, d, flow.OwnerOf(activity.GetInfo(ctx).WorkflowExecution.ID))
 }
 
-func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Outline, error) {
+func (e *Expander) outlineOf(ctx context.Context, d flow.Document, owner string) (*Outline, error) {
 	p, err := e.read(ctx, d)
 	if err != nil {
 		return nil, e.told(d, err)
@@ -86,7 +84,7 @@ func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Ou
 		err = e.Roots.Apart(p.Job.Store.Inputs, d.Root)
 	}
 	if err == nil {
-		err = own(root.Attend(ctx, func(error) {}), p.Job.Name, owner, false)
+		err = flow.Own(root.Attend(ctx, func(error) {}), p.Job.Name, owner, false)
 	}
 	if err != nil {
 		return nil, e.told(d, err)
@@ -97,8 +95,8 @@ func (e *Expander) outlineOf(ctx context.Context, d Document, owner string) (*Ou
 }
 
 // told makes an error of an activity, which may be tried again or not.
-func (e *Expander) told(d Document, err error) error {
-	final := task.IsFinal(task.ExitOf(err)) || errors.Is(err, ErrDocument)
+func (e *Expander) told(d flow.Document, err error) error {
+	final := task.IsFinal(task.ExitOf(err)) || errors.Is(err, flow.ErrDocument)
 	how := temporal.ApplicationErrorOptions{NonRetryable: final && !e.isUnmounted(d.Root, err),
 		Details: []any{fault.Hint(err)}}
 	return temporal.NewApplicationErrorWithOptions("plan job, on the farm's server: "+err.Error(), "expand", how)
@@ -222,7 +220,7 @@ type laneNumbers map[string]int
 func (n laneNumbers) of(plan *spec.Plan, tasks []int) (list []int) {
 	for _, i := range tasks {
 		t := &plan.Tasks[i]
-		key := Queue(t.Pool, ClassOf(t)) + " " + t.Priority
+		key := flow.Queue(t.Pool, flow.ClassOf(t)) + " " + t.Priority
 		lane, known := n[key]
 		if !known {
 			lane = len(n)
@@ -237,7 +235,7 @@ func (n laneNumbers) of(plan *spec.Plan, tasks []int) (list []int) {
 }
 
 // expand gives the tasks of a chunk, and says which are done.
-func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Item, error) {
+func (e *Expander) expand(ctx context.Context, d flow.Document, tasks Indices) ([]Item, error) {
 	defer alive(ctx)()
 	p, err := e.read(ctx, d)
 	if err != nil {
@@ -262,7 +260,7 @@ func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Ite
 	items := make([]Item, len(list))
 	for n, i := range list {
 		t := &p.Plan.Tasks[i]
-		items[n] = Item{Index: i, Name: t.Name, Hash: p.Plan.Hash(i), Class: ClassOf(t), Pool: t.Pool,
+		items[n] = Item{Index: i, Name: t.Name, Hash: p.Plan.Hash(i), Class: flow.ClassOf(t), Pool: t.Pool,
 			Priority: t.Priority, Needs: indicesOf(t.Needs),
 			Gated: !inspected && slices.ContainsFunc(t.Needs,
 				func(need int) bool { return p.Plan.Tasks[need].Inspect })}
@@ -277,7 +275,7 @@ func (e *Expander) expand(ctx context.Context, d Document, tasks Indices) ([]Ite
 const lookers = 16
 
 // look finds out which tasks have results.
-func look(ctx context.Context, root store.Root, p *Planned, items []Item) error {
+func look(ctx context.Context, root store.Root, p *flow.Planned, items []Item) error {
 	errs := make([]error, lookers)
 	var group sync.WaitGroup
 	for n := range lookers {
@@ -311,13 +309,4 @@ func running(ctx context.Context) (ids []string, err error) {
 		}
 	}
 	return ids, nil
-}
-
-// activityID is the id of the n-th activity of a task.
-func activityID(index, n int) string { return path.Join(strconv.Itoa(index), strconv.Itoa(n)) }
-
-// IndexOf is the index of the task that an activity is of, by its id.
-func IndexOf(activityID string) (int, error) {
-	index, _, _ := strings.Cut(activityID, "/")
-	return strconv.Atoi(index)
 }
