@@ -57,11 +57,16 @@ const CallFor = 10 * time.Second
 func (c *Conn) Call(ctx context.Context, req Request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, CallFor)
 	defer cancel()
+	var before error // what the server was away by
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := c.Once(ctx, req, answer)
+		if err != nil && before != nil && ctx.Err() != nil {
+			return before
+		}
 		if !IsAway(err) || CodeOf(err) == Slow || flow.NeedsPass(err) {
 			return err
 		}
+		before = err
 		select {
 		case <-ctx.Done():
 			return err
