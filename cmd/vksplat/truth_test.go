@@ -90,8 +90,8 @@ func scoresAlone(t *testing.T, model, capture string, flags ...string) map[strin
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "lone"+strings.TrimPrefix(filepath.Base(model), "point_cloud"))
-	if filepath.Base(model) == streamedFile { // with the folders that it names
-		file = filepath.Join(dir, streamedFile)
+	if hasOthers(filepath.Base(model)) { // with the folders that it names
+		file = filepath.Join(dir, filepath.Base(model))
 		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(model))); err != nil {
 			t.Fatal(err)
 		}
@@ -209,8 +209,14 @@ func TestScoreIsTheFiles(t *testing.T) {
 	}
 }
 
-// streamedFile is the file of streamed SOG: others lie beside it.
-const streamedFile = "lod-meta.json"
+// Files of formats that have others beside them: streamed SOG and 3D Tiles.
+const (
+	streamedFile = "lod-meta.json"
+	tilesFile    = "tileset.json"
+)
+
+// hasOthers says whether a file has others beside it.
+func hasOthers(name string) bool { return name == streamedFile || name == tilesFile }
 
 // formatBounds are what a view's score may lose by a format, in dB, and the flags that say what the format cannot.
 var formatBounds = map[string]struct {
@@ -222,6 +228,7 @@ var formatBounds = map[string]struct {
 	".compressed.ply": {0.3, nil},
 	".sog":            {0.3, nil},
 	streamedFile:      {0.3, nil},
+	tilesFile:         {1, nil}, // as SPZ
 	// 0.3, but that scales end at 403 units.
 	".spz": {1, []string{"--background=white", "--near=0.05"}},
 	// Of what is left of SH degree 0.
@@ -251,7 +258,7 @@ func TestScoreOfFormats(t *testing.T) {
 				flags = append(slices.Clone(flags), fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 			}
 			file := in("model" + ending)
-			if ending == streamedFile {
+			if hasOthers(ending) {
 				file = filepath.Join(t.TempDir(), ending)
 			}
 			var said strings.Builder
