@@ -42,7 +42,7 @@ func TestTiles(t *testing.T) {
 		want := model(6000, 2)
 		set := smallTiles(t, path, want, ply.Meta{Antialiased: true}, WriteOptions{PlainTiles: plain, Generator: "g"})
 		if set.Asset != (tiles.Asset{Version: "1.1", Generator: "g"}) || set.Root.Refine != "REPLACE" ||
-			set.Error <= set.Root.Error || slices.Contains(set.Extensions.GLTF.Required, glbSplatsSPZ) == plain {
+			set.Error < set.Root.Volume.Diagonal() || slices.Contains(set.Extensions.GLTF.Required, glbSplatsSPZ) == plain {
 			t.Errorf("%+v, %+v", set.Asset, set.Extensions)
 		}
 		var leaves []Source
@@ -143,6 +143,15 @@ func TestTilesPlace(t *testing.T) {
 	set = smallTiles(t, path, model(100, 0), meta, WriteOptions{Place: place})
 	if m := set.Root.Transform; m == nil || *m != *place.Transform() {
 		t.Errorf("%v", m)
+	}
+}
+
+// TestTilesOne wants a tileset of one tile, which has no error itself, to be worth drawing: viewers draw nothing of one
+// whose error is 0, or less than its size tells.
+func TestTilesOne(t *testing.T) {
+	set := smallTiles(t, filepath.Join(t.TempDir(), tilesName), model(10, 0), ply.Meta{}, WriteOptions{})
+	if b := set.Root.Volume.Box; set.Root.Error != 0 || set.Error < 2*max(b[3], b[7], b[11]) {
+		t.Errorf("errors of %g and %g, the box is %v", set.Error, set.Root.Error, b)
 	}
 }
 

@@ -4,6 +4,7 @@ package tiles
 
 import (
 	"errors"
+	"math"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ const Refine = "REPLACE"
 // Tileset is a tileset.json.
 type Tileset struct {
 	Asset          Asset       `json:"asset"`
-	Error          float64     `json:"geometricError"` // metres, of what is seen where not even Root is drawn
+	Error          float64     `json:"geometricError"` // metres, of what is seen where not even Root is drawn: its size
 	ExtensionsUsed []string    `json:"extensionsUsed,omitempty"`
 	Extensions     *Extensions `json:"extensions,omitempty"`
 	Root           *Tile       `json:"root"`
@@ -51,6 +52,11 @@ type Volume struct {
 	Box [12]float64 `json:"box"`
 }
 
+// Diagonal is how long the box is from corner to corner.
+func (v Volume) Diagonal() float64 {
+	return 2 * math.Sqrt(v.Box[3]*v.Box[3]+v.Box[7]*v.Box[7]+v.Box[11]*v.Box[11])
+}
+
 // Content names the file of a tile, relative to tileset.json.
 type Content struct {
 	URI string `json:"uri"`
@@ -61,7 +67,7 @@ func New(root *Tile, generator string, gltf []string) *Tileset {
 	root.Refine = Refine
 	return &Tileset{
 		Asset:          Asset{"1.1", generator},
-		Error:          2 * root.Error,
+		Error:          max(root.Volume.Diagonal(), root.Error), // never 0: viewers would draw nothing
 		ExtensionsUsed: []string{"3DTILES_content_gltf"},
 		Extensions:     &Extensions{GLTF{gltf, gltf}},
 		Root:           root,
