@@ -187,9 +187,8 @@ func (o *Options) checkOut() error {
 		if err != nil {
 			return err
 		}
-		if st, err := os.Stat(path); err == nil && os.SameFile(st, out) {
-			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read",
-				o.Out)
+		if err := output.RefuseSame(o.Out, path); err != nil {
+			return err
 		}
 	}
 	if !out.Mode().IsRegular() {
