@@ -53,6 +53,7 @@ type WriteOptions struct {
 	Iterations int          // of the search for a palette of spherical harmonics; 0 is the format's own
 	Generator  string       // program and version, for formats that name it
 	Levels     int          // of detail, of formats that have several; 0 is StreamedLevels
+	Stop       func() error // asked between parts of formats that have some; its error ends the work; nil: never
 	PlainTiles bool         // tiles of glTF as ratified, without compression
 	Place      *tiles.Place // of 3D Tiles, on Earth; nil: nowhere
 	TempDir    string       // for what does not fit memory; "" is the folder of the file that is written

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/scene"
 )
@@ -113,7 +114,7 @@ func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string
 		return nil, err
 	}
 	s.meta = streamedMeta{Version: 1, Asset: streamedAsset{o.Generator}}
-	free, err := s.makeLevels(model, o.levels(), o.FolderFor(path))
+	free, err := s.makeLevels(model, path, o)
 	if err != nil {
 		return nil, writeError(op, path, err, "")
 	}
@@ -130,6 +131,13 @@ func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string
 	return lost, nil
 }
 
+func (o WriteOptions) stopped() error {
+	if o.Stop == nil {
+		return nil
+	}
+	return o.Stop()
+}
+
 func (o WriteOptions) levels() int {
 	if o.Levels == 0 {
 		return StreamedLevels
@@ -138,7 +146,8 @@ func (o WriteOptions) levels() int {
 }
 
 // makeLevels makes the levels, as many as there are splats to halve.
-func (s *streamer) makeLevels(model Source, n int, tempDir string) (free func() error, err error) {
+func (s *streamer) makeLevels(model Source, path string, o WriteOptions) (free func() error, err error) {
+	tempDir := o.FolderFor(path)
 	finest, freeFinest, err := gatherable(model, tempDir)
 	if err != nil {
 		return nil, err
@@ -151,12 +160,12 @@ func (s *streamer) makeLevels(model Source, n int, tempDir string) (free func() 
 		return err
 	}
 	s.levels = []Gatherer{finest}
-	for len(s.levels) < n {
+	for len(s.levels) < o.levels() {
 		above := s.levels[len(s.levels)-1]
 		if above.Info().N < 2 {
 			break
 		}
-		level, err := Decimate(above, (above.Info().N+1)/2, tempDir)
+		level, err := Decimate(above, (above.Info().N+1)/2, tempDir, o.Stop)
 		if err != nil {
 			return nil, errors.Join(err, free())
 		}
@@ -300,17 +309,18 @@ func (n *streamedNode) bound(leaves []streamedBound, at *int) {
 // lod-meta.json goes before, and the new one comes last: none is ever beside folders that are not its own.
 func (s *streamer) write(path string, o WriteOptions) error {
 	archive := strings.HasSuffix(strings.ToLower(path), streamedArchive)
-	if err := s.checkPlaces(path); err != nil && !archive {
-		return err
+	if !archive {
+		if err := s.checkPlaces(path); err != nil {
+			return err
+		}
 	}
-	dir := filepath.Dir(path)
-	temp, err := os.MkdirTemp(dir, "."+streamedName+".tmp*")
+	temp, err := folderBeside(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(temp) }() // what is left there is of a failure, which is reported
 	if err := s.writeFolders(temp, o); err != nil {
-		return err
+		return named(err, temp, path)
 	}
 	text, err := json.Marshal(&s.meta)
 	if err != nil {
@@ -319,20 +329,62 @@ func (s *streamer) write(path string, o WriteOptions) error {
 	if archive {
 		return atomicfile.Write(path, func(to io.Writer) error { return s.writeArchive(to, temp, text) })
 	}
+	made := filepath.Join(temp, streamedName)
+	if err := atomicfile.Write(made, func(to io.Writer) error {
+		_, err := to.Write(text)
+		return err
+	}); err != nil {
+		return named(err, temp, path)
+	}
 	if err := dropStreamed(path); err != nil {
 		return err
 	}
+	var names []string
 	for _, folders := range s.folders {
 		for _, u := range folders {
-			if err := os.Rename(filepath.Join(temp, u.name), filepath.Join(dir, u.name)); err != nil {
-				return err
-			}
+			names = append(names, u.name)
 		}
 	}
-	return atomicfile.Write(path, func(to io.Writer) error {
-		_, err := to.Write(text)
+	return moveAll(temp, filepath.Dir(path), names, made, path)
+}
+
+// folderBeside makes a folder for what is on its way to a path, with a name that says so.
+func folderBeside(path string) (string, error) {
+	base := filepath.Base(path)
+	return os.MkdirTemp(filepath.Dir(path), "."+base[:min(len(base), fault.MaxTempBase)]+".tmp*")
+}
+
+// named has an error of a file that is made in a folder name what the user asked for.
+func named(err error, temp, path string) error {
+	var of *fault.Error
+	if errors.As(err, &of) && strings.HasPrefix(of.Path, temp+string(filepath.Separator)) {
+		of.Path = path
+	}
+	return err
+}
+
+// moveAll moves folders of these names, and then the file that makes a model of them. Where that fails, no folder stays
+// behind.
+func moveAll(from, to string, names []string, file, path string) (err error) {
+	var moved []string
+	defer func() {
+		if err != nil {
+			for _, folder := range moved {
+				_ = os.RemoveAll(folder) // the first error is the one to report
+			}
+		}
+	}()
+	for _, name := range names {
+		folder := filepath.Join(to, name)
+		if err := os.Rename(filepath.Join(from, name), folder); err != nil {
+			return err
+		}
+		moved = append(moved, folder)
+	}
+	if err := os.Rename(file, path); err != nil {
 		return err
-	})
+	}
+	return atomicfile.SyncDir(to)
 }
 
 // writeFolders makes the folders of all levels in dir.
@@ -340,6 +392,9 @@ func (s *streamer) writeFolders(dir string, o WriteOptions) error {
 	o.inOrder, o.Version = true, 0
 	for level, folders := range s.folders {
 		for _, u := range folders {
+			if err := o.stopped(); err != nil {
+				return err
+			}
 			folder := filepath.Join(dir, u.name)
 			if err := os.Mkdir(folder, 0o777); err != nil {
 				return err

@@ -304,7 +304,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		dropTemporary(o.Out)
 		release()
 	}
-	w.ctx = ctx
+	w.ctx, o.Write.Stop = ctx, ctx.Err
 	err = changeModel(console, o, f, model, selection, up, moves)
 	if errors.Is(err, context.Canceled) {
 		err = fault.ErrInterrupted
@@ -362,7 +362,7 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 				fault.Command("info --bounds") + " says of the positions"}
 	}
 	if n := decimated(o.Decimate, model.Info().N); n > 0 && n < model.Info().N {
-		merged, err := splatfile.Decimate(model, n, o.Write.FolderFor(o.Out))
+		merged, err := splatfile.Decimate(model, n, o.Write.FolderFor(o.Out), o.Write.Stop)
 		if err != nil {
 			return err
 		}
@@ -481,7 +481,7 @@ func dropTemporary(path string) {
 	for _, e := range entries {
 		if base, _ := fault.TempOf(e.Name()); base == filepath.Base(path) {
 			// the process ends here; what stays has a name that says what it is
-			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+			_ = os.RemoveAll(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
 }
