@@ -359,8 +359,17 @@ func named(err error, temp, path string) error {
 	var of *fault.Error
 	if errors.As(err, &of) && strings.HasPrefix(of.Path, temp+string(filepath.Separator)) {
 		of.Path = path
+		if hint := atomicfile.WriteHint(err, path); hint != "" { // the one that is there names the folder, too
+			of.Hint = hint
+		}
 	}
 	return err
+}
+
+// taken is the error of something that is no part of an earlier model where a model is to be written.
+func taken(what string) error {
+	return &fault.Error{Err: fmt.Errorf("%s is there already, and no part of an earlier model", what),
+		Hint: "name a file in a folder of its own, or move away what is there"}
 }
 
 // moveAll moves folders of these names, and then the file that makes a model of them. Where that fails, no folder stays
@@ -443,7 +452,7 @@ func (s *streamer) checkPlaces(path string) error {
 	for _, name := range s.meta.Files {
 		folder := filepath.Join(filepath.Dir(path), filepath.Dir(filepath.FromSlash(name)))
 		if _, err := os.Lstat(folder); err == nil && !slices.Contains(earlier, name) {
-			return fmt.Errorf("%s is there already, and no part of a streamed model", folder)
+			return taken(folder)
 		}
 	}
 	return nil

@@ -147,7 +147,7 @@ func TestStreamedSpares(t *testing.T) {
 	}
 	s := &streamer{most: 500, least: 50, side: 2}
 	if _, err := s.run(path, Memory(model(100, 0), ply.Meta{}), WriteOptions{}); err == nil ||
-		!strings.Contains(err.Error(), filepath.Dir(mine)) {
+		!strings.Contains(err.Error(), filepath.Dir(mine)) || fault.Hint(err) == "" {
 		t.Errorf("a folder of somebody else: %v", err)
 	}
 	claim := []byte(`{"version":1,"filenames":["photos/meta.json","photos/a.jpg"],"tree":{}}`)
@@ -183,12 +183,15 @@ func TestStreamedHostile(t *testing.T) {
 		"a name that leads out":  func(m map[string]any) { m["filenames"] = []string{"../0_0/meta.json"} },
 		"a name from the root":   func(m map[string]any) { m["filenames"] = []string{"/0_0/meta.json"} },
 		"an environment outside": func(m map[string]any) { m["environment"] = "../env/meta.json" },
-		"no files":               func(m map[string]any) { m["filenames"] = []string{} },
-		"no tree":                func(m map[string]any) { m["tree"] = nil },
-		"a later version":        func(m map[string]any) { m["version"] = 2 },
-		"a child that is null":   func(m map[string]any) { m["tree"] = map[string]any{"children": []any{nil}} },
-		"a file that is none":    func(m map[string]any) { m["filenames"] = []string{"9_9/meta.json"} },
-		"itself":                 func(m map[string]any) { m["filenames"] = []string{streamedName} },
+		"a name twice": func(m map[string]any) {
+			m["filenames"] = []string{"0_0/meta.json", "./0_0/meta.json"}
+		},
+		"no files":             func(m map[string]any) { m["filenames"] = []string{} },
+		"no tree":              func(m map[string]any) { m["tree"] = nil },
+		"a later version":      func(m map[string]any) { m["version"] = 2 },
+		"a child that is null": func(m map[string]any) { m["tree"] = map[string]any{"children": []any{nil}} },
+		"a file that is none":  func(m map[string]any) { m["filenames"] = []string{"9_9/meta.json"} },
+		"itself":               func(m map[string]any) { m["filenames"] = []string{streamedName} },
 		"a number of a file": func(m map[string]any) {
 			m["tree"] = map[string]any{"lods": map[string]any{"0": map[string]any{"file": 7, "count": 1}}}
 		},

@@ -75,13 +75,13 @@ func (s *streamedSource) Close() (err error) {
 }
 
 // readStreamed reads and checks lod-meta.json, whether it is a file of its own or the first of an archive.
-func readStreamed(path string) (*streamedMeta, error) {
+func readStreamed(file string) (*streamedMeta, error) {
 	var f io.ReadCloser
-	f, err := os.Open(path)
-	if err == nil && isZip(path) {
+	f, err := os.Open(file)
+	if err == nil && isZip(file) {
 		_ = f.Close() // only its first bytes were wanted
 		var archive *zip.ReadCloser
-		if archive, err = zip.OpenReader(path); err == nil {
+		if archive, err = zip.OpenReader(file); err == nil {
 			defer archive.Close() // only read
 			f, err = archive.Open(streamedName)
 		}
@@ -102,10 +102,18 @@ func readStreamed(path string) (*streamedMeta, error) {
 	case len(m.Files) > streamedMaxFiles:
 		return nil, fmt.Errorf("%d files, the limit is %d", len(m.Files), streamedMaxFiles)
 	}
+	known := map[string]bool{}
 	for _, name := range append(slices.Clone(m.Files), m.Environment) {
-		if name != "" && !filepath.IsLocal(filepath.FromSlash(name)) {
+		if name == "" {
+			continue
+		}
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return nil, fmt.Errorf("the name %q leads out of the folder", name)
 		}
+		if name = path.Clean(name); known[name] {
+			return nil, fmt.Errorf("the name %q is there twice", name)
+		}
+		known[name] = true
 	}
 	return m, nil
 }

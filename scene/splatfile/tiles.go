@@ -262,7 +262,7 @@ func checkTilesPlace(path string) error {
 	own := earlierTiles(path)
 	for _, entry := range there {
 		if !slices.Contains(own, entry.Name()) {
-			return fmt.Errorf("%s is no part of an earlier tileset", filepath.Join(folder, entry.Name()))
+			return taken(filepath.Join(folder, entry.Name()))
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/tiles"
@@ -176,7 +177,7 @@ func TestTilesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = writeTiles(path, Memory(model(900, 1), ply.Meta{}), WriteOptions{})
-	if err == nil || !strings.Contains(err.Error(), mine) {
+	if err == nil || !strings.Contains(err.Error(), mine) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
