@@ -56,12 +56,13 @@ func (o *owned) Close() error { return o.free() }
 
 // round is a model with some pairs of splats merged. Its splats follow a Z-order curve.
 type round struct {
-	from    Gatherer
-	info    Info
-	stop    func() error // asked before each block; nil: never
-	order   []uint32     // splats of from
-	partner []int32      // by place in order: how far behind is what is merged with it; -1: merged with one before; 0: none
-	blocks  []int        // where each begins, and the end
+	from   Gatherer
+	info   Info
+	stop   func() error // asked before each block; nil: never
+	order  []uint32     // splats of from
+	blocks []int        // where each begins, and the end
+	// by place in order: how far behind is what is merged with it; -1: merged with one before; 0: none
+	partner []int32
 }
 
 // newRound chooses the pairs. Shift is the number of the round: blocks begin elsewhere in odd ones, so that splats on

@@ -43,7 +43,8 @@ func TestTiles(t *testing.T) {
 		want := model(6000, 2)
 		set := smallTiles(t, path, want, ply.Meta{Antialiased: true}, WriteOptions{PlainTiles: plain, Generator: "g"})
 		if set.Asset != (tiles.Asset{Version: "1.1", Generator: "g"}) || set.Root.Refine != "REPLACE" ||
-			set.Error < set.Root.Volume.Diagonal() || slices.Contains(set.Extensions.GLTF.Required, glbSplatsSPZ) == plain {
+			set.Error < set.Root.Volume.Diagonal() ||
+			slices.Contains(set.Extensions.GLTF.Required, glbSplatsSPZ) == plain {
 			t.Errorf("%+v, %+v", set.Asset, set.Extensions)
 		}
 		var leaves []Source

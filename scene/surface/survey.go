@@ -60,8 +60,8 @@ type Survey struct {
 // surveyBytes is what a block takes in a survey: its key in the map, which may be half empty, and in the sorted list.
 const surveyBytes = 64
 
-// NewSurvey begins a survey for voxels with an edge of so much, which takes so many bytes at most. What fewer than least
-// views see is not known.
+// NewSurvey begins a survey for voxels with an edge of so much, which takes so many bytes at most. What fewer than
+// least views see is not known.
 func NewSurvey(voxel float64, least uint16, bytes int64) *Survey {
 	return &Survey{voxel: voxel, least: max(least, 1), most: int(bytes / surveyBytes), seen: map[key]struct{}{}}
 }
