@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 )
@@ -53,15 +54,15 @@ func bytesHandler(name string, data []byte) http.Handler {
 	sum := sha256.Sum256(data)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", assetTypes[name[strings.LastIndexByte(name, '.'):]])
+		w.Header().Set("Content-Type", assetTypes[path.Ext(name)])
 		revalidated(w, tag)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	})
 }
 
 // packedHandler serves an embedded file that is compressed, unpacked for those who cannot do that themselves.
-func packedHandler(name, path string) http.Handler {
-	plain, packed := bytesHandler(name, mustUnpacked(path)), bytesHandler(name, mustAsset(path))
+func packedHandler(name, asset string) http.Handler {
+	plain, packed := bytesHandler(name, mustUnpacked(asset)), bytesHandler(name, mustAsset(asset))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept-Encoding")
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || r.Header.Get("Range") != "" {

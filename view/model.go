@@ -142,7 +142,7 @@ func (m *Model) streamed() error {
 	}
 	m.parts, err = splatfile.StreamedParts(m.path)
 	if err == nil {
-		m.name = partsFolder + m.parts.Main
+		m.name = partsFolder + splatfile.StreamedMain
 	}
 	return err
 }

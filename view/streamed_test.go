@@ -87,6 +87,44 @@ func TestServeStreamed(t *testing.T) {
 	}
 }
 
+// TestServeStreamedNames wants a streamed model to be served whatever its files are called, and no more of an archive
+// than it has bytes.
+func TestServeStreamedNames(t *testing.T) {
+	file := streamedCopy(t, testModel(t, 100), "lod-meta.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(file)
+	text = []byte(strings.Replace(string(text), `"0_0/meta.json"`, `"./a b/meta"`, 1))
+	if err := errors.Join(os.Rename(filepath.Join(dir, "0_0"), filepath.Join(dir, "a b")),
+		os.Rename(filepath.Join(dir, "a b", "meta.json"), filepath.Join(dir, "a b", "meta")),
+		os.Rename(file, filepath.Join(dir, "city.json")),
+		os.WriteFile(filepath.Join(dir, "city.json"), text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Prepare(filepath.Join(dir, "city.json"), t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := serve(t, ServerOptions{}, Scene{Title: "city"}, m)
+	client, at, err := playtest.Visit(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"model/lod-meta.json", "model/a b/meta", "model/1_0/meta.json"} {
+		answer, err := client.Get(at.JoinPath(name).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", name, answer.Status)
+		}
+		_ = answer.Body.Close()
+	}
+}
+
 // TestServeStreamedDamaged wants to hear of parts that are missing before a browser asks.
 func TestServeStreamedDamaged(t *testing.T) {
 	file := streamedCopy(t, testModel(t, 100), "lod-meta.json")

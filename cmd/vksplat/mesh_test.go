@@ -126,6 +126,8 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 	}
 	for want, args := range map[string][]string{
 		"there already":         {model, file, "--cameras", capture},
+		"written over":          {model, model, "--cameras", capture, "--overwrite"},
+		"voxels do not fit":     {model, again, "--cameras", capture, "--overwrite", "--voxel", "1e-9"},
 		"as .ply and .glb":      {model, filepath.Join(dir, "mesh.stl"), "--cameras", capture},
 		"no length":             {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
 		"no view shows":         {model, again, "--cameras", capture, "--overwrite", "--max-depth", "0.001"},

@@ -168,3 +168,14 @@ func TestPairs(t *testing.T) {
 		t.Errorf("pairs of two splats: %v", few)
 	}
 }
+
+// TestPairsInOnePlace wants splats in one place to find others than the same few, so that one round merges many.
+func TestPairsInOnePlace(t *testing.T) {
+	s := scene.NewSplats(1000, 0)
+	for i := range s.N {
+		s.Quats[4*i] = 1
+	}
+	if n := len(Pairs(s)); n < 250 {
+		t.Errorf("%d pairs of 1000 splats", n)
+	}
+}

@@ -160,7 +160,8 @@ func (t *pointTree) search(k, lo, hi, at int, best []neighbour) {
 	plane := t.splits[k]
 	gap := p[plane.axis] - plane.at
 	near, far := [3]int{2*k + 1, lo, mid}, [3]int{2*k + 2, mid, hi}
-	if gap >= 0 {
+	// Of points in one place each looks where it is itself first, or else all would find the same ones.
+	if gap > 0 || gap == 0 && at >= mid {
 		near, far = far, near
 	}
 	t.search(near[0], near[1], near[2], at, best)

@@ -19,8 +19,9 @@ const (
 
 // Decimate merges splats that look alike until n are left: see package decimate. Merges count by their error in
 // pictures from around the middle of the scene: what is far costs less. A model that does not fit into memory goes
-// through temporary files, twice while it is made. Close frees what is returned.
-func Decimate(model Source, n int, tempDir string) (Gatherer, error) {
+// through temporary files, twice while it is made. Stop, which may be nil, is asked now and then; its error ends the
+// work. Close frees what is returned.
+func Decimate(model Source, n int, tempDir string, stop func() error) (Gatherer, error) {
 	info := model.Info()
 	if n < 1 || n >= info.N {
 		return nil, fmt.Errorf("splatfile: decimate: %d splats are to become %d", info.N, n)
@@ -30,7 +31,7 @@ func Decimate(model Source, n int, tempDir string) (Gatherer, error) {
 		return nil, err
 	}
 	for shift := 0; ; shift++ {
-		r, err := newRound(now, n, shift)
+		r, err := newRound(now, n, shift, stop)
 		if err != nil {
 			return nil, errors.Join(err, free())
 		}
@@ -55,17 +56,19 @@ func (o *owned) Close() error { return o.free() }
 
 // round is a model with some pairs of splats merged. Its splats follow a Z-order curve.
 type round struct {
-	from    Gatherer
-	info    Info
-	order   []uint32 // splats of from
-	partner []int32  // by place in order: how far behind is what is merged with it; -1: merged with one before; 0: none
-	blocks  []int    // where each begins, and the end
+	from   Gatherer
+	info   Info
+	stop   func() error // asked before each block; nil: never
+	order  []uint32     // splats of from
+	blocks []int        // where each begins, and the end
+	// by place in order: how far behind is what is merged with it; -1: merged with one before; 0: none
+	partner []int32
 }
 
 // newRound chooses the pairs. Shift is the number of the round: blocks begin elsewhere in odd ones, so that splats on
 // both sides of a border meet.
-func newRound(from Gatherer, n, shift int) (*round, error) {
-	r := &round{from: from, info: from.Info()}
+func newRound(from Gatherer, n, shift int, stop func() error) (*round, error) {
+	r := &round{from: from, info: from.Info(), stop: stop}
 	var err error
 	if r.order, err = mortonOrder(from); err != nil {
 		return nil, err
@@ -141,6 +144,11 @@ func (r *round) keep(cost []float32, dearest float32, merges int) {
 // each reads the blocks. First is the place of a block's first splat in the order.
 func (r *round) each(do func(first int, block *scene.Splats) error) error {
 	for i, first := range r.blocks[:len(r.blocks)-1] {
+		if r.stop != nil {
+			if err := r.stop(); err != nil {
+				return err
+			}
+		}
 		ids := r.order[first:r.blocks[i+1]]
 		block := scene.NewSplats(len(ids), r.info.Degree)
 		if err := r.from.Gather(ids, block); err != nil {

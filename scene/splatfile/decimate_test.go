@@ -19,7 +19,7 @@ func TestDecimate(t *testing.T) {
 	for _, c := range []struct{ n, to int }{{2, 1}, {3, 2}, {1000, 1}, {5000, 4999}, {5000, 2500},
 		{2*decimateBlock + 77, 30000}} {
 		m := model(c.n, 1)
-		d, err := Decimate(Memory(m, ply.Meta{Near: 0.5}), c.to, t.TempDir())
+		d, err := Decimate(Memory(m, ply.Meta{Near: 0.5}), c.to, t.TempDir(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,13 +38,13 @@ func TestDecimate(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 10, 11} {
-		if _, err := Decimate(Memory(model(10, 0), ply.Meta{}), n, t.TempDir()); err == nil {
+		if _, err := Decimate(Memory(model(10, 0), ply.Meta{}), n, t.TempDir(), nil); err == nil {
 			t.Errorf("10 splats became %d", n)
 		}
 	}
 	broken := model(10, 0)
 	broken.Means[5] = float32(math.NaN())
-	if _, err := Decimate(Memory(broken, ply.Meta{}), 5, t.TempDir()); err == nil {
+	if _, err := Decimate(Memory(broken, ply.Meta{}), 5, t.TempDir(), nil); err == nil {
 		t.Error("a splat without a place is merged")
 	}
 }
@@ -63,7 +63,7 @@ type sequential struct{ Source }
 func TestDecimateIsTheSame(t *testing.T) {
 	m := model(decimateBlock+5000, 2)
 	written := func(from Source) []byte {
-		d, err := Decimate(from, 20000, t.TempDir())
+		d, err := Decimate(from, 20000, t.TempDir(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestDecimateFinds(t *testing.T) {
 		opacity := 1 - math.Sqrt(1-min(sigmoid(twice.LogitOpacities[i]), 0.99))
 		twice.LogitOpacities[i] = logit(opacity)
 	}
-	d, err := Decimate(Memory(twice, ply.Meta{}), m.N, t.TempDir())
+	d, err := Decimate(Memory(twice, ply.Meta{}), m.N, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

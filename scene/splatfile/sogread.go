@@ -112,12 +112,12 @@ func newSOG(path string) (*sogSource, error) {
 	return s, nil
 }
 
-// newSOGWithin opens the SOG of meta.json in a folder of an archive, which stays the caller's. limit is the size of the
-// archive in bytes.
-func newSOGWithin(path string, folder fs.FS, limit int64) (*sogSource, error) {
+// newSOGWithin opens the SOG of a meta.json, or what its name is, in a folder of an archive, which stays the caller's.
+// limit is the size of the archive in bytes.
+func newSOGWithin(path string, folder fs.FS, name string, limit int64) (*sogSource, error) {
 	s := &sogSource{path: path, sizes: map[string][2]int{}, files: folder}
 	s.decode = s.unpack
-	if err := s.readMeta(sogMetaName, limit); err != nil {
+	if err := s.readMeta(name, limit); err != nil {
 		return nil, s.fail(err)
 	}
 	return s, nil

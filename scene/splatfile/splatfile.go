@@ -56,6 +56,7 @@ type WriteOptions struct {
 	// levels below the model's own, the finest first, of formats that have several; those that are missing are made by
 	// merging. They have the model's degree
 	Coarser    []Source
+	Stop       func() error // asked between parts of formats that have some; its error ends the work; nil: never
 	PlainTiles bool         // tiles of glTF as ratified, without compression
 	Place      *tiles.Place // of 3D Tiles, on Earth; nil: nowhere
 	TempDir    string       // for what does not fit memory; "" is the folder of the file that is written

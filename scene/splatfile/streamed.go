@@ -113,7 +113,7 @@ func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string
 		return nil, err
 	}
 	s.meta = streamedMeta{Version: 1, Asset: streamedAsset{o.Generator}}
-	free, err := s.makeLevels(append([]Source{model}, o.Coarser...), o.levels(), o.FolderFor(path))
+	free, err := s.makeLevels(append([]Source{model}, o.Coarser...), path, o)
 	if err != nil {
 		return nil, writeError(op, path, err, "")
 	}
@@ -130,6 +130,13 @@ func (s *streamer) run(path string, model Source, o WriteOptions) (lost []string
 	return lost, nil
 }
 
+func (o WriteOptions) stopped() error {
+	if o.Stop == nil {
+		return nil
+	}
+	return o.Stop()
+}
+
 func (o WriteOptions) levels() int {
 	if o.Levels == 0 {
 		return StreamedLevels
@@ -138,7 +145,8 @@ func (o WriteOptions) levels() int {
 }
 
 // makeLevels makes the levels, as many as there are splats to halve: those that are given, and below them by merging.
-func (s *streamer) makeLevels(given []Source, n int, tempDir string) (free func() error, err error) {
+func (s *streamer) makeLevels(given []Source, path string, o WriteOptions) (free func() error, err error) {
+	tempDir := o.FolderFor(path)
 	var frees []func() error
 	free = func() (err error) {
 		for _, f := range frees {
@@ -146,7 +154,7 @@ func (s *streamer) makeLevels(given []Source, n int, tempDir string) (free func(
 		}
 		return err
 	}
-	for len(s.levels) < n {
+	for len(s.levels) < o.levels() {
 		var level Gatherer
 		var done func() error
 		if k := len(s.levels); k < len(given) {
@@ -156,7 +164,7 @@ func (s *streamer) makeLevels(given []Source, n int, tempDir string) (free func(
 			if above.Info().N < 2 {
 				break
 			}
-			if level, err = Decimate(above, (above.Info().N+1)/2, tempDir); err == nil {
+			if level, err = Decimate(above, (above.Info().N+1)/2, tempDir, o.Stop); err == nil {
 				done = level.Close
 			}
 		}
@@ -303,17 +311,18 @@ func (n *streamedNode) bound(leaves []streamedBound, at *int) {
 // lod-meta.json goes before, and the new one comes last: none is ever beside folders that are not its own.
 func (s *streamer) write(path string, o WriteOptions) error {
 	archive := strings.HasSuffix(strings.ToLower(path), streamedArchive)
-	if err := s.checkPlaces(path); err != nil && !archive {
-		return err
+	if !archive {
+		if err := s.checkPlaces(path); err != nil {
+			return err
+		}
 	}
-	dir := filepath.Dir(path)
-	temp, err := os.MkdirTemp(dir, "."+streamedName+".tmp*")
+	temp, err := folderBeside(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(temp) }() // what is left there is of a failure, which is reported
 	if err := s.writeFolders(temp, o); err != nil {
-		return err
+		return named(err, temp, path)
 	}
 	text, err := json.Marshal(&s.meta)
 	if err != nil {
@@ -322,20 +331,23 @@ func (s *streamer) write(path string, o WriteOptions) error {
 	if archive {
 		return atomicfile.Write(path, func(to io.Writer) error { return s.writeArchive(to, temp, text) })
 	}
+	made := filepath.Join(temp, streamedName)
+	if err := atomicfile.Write(made, func(to io.Writer) error {
+		_, err := to.Write(text)
+		return err
+	}); err != nil {
+		return named(err, temp, path)
+	}
 	if err := dropStreamed(path); err != nil {
 		return err
 	}
+	var names []string
 	for _, folders := range s.folders {
 		for _, u := range folders {
-			if err := os.Rename(filepath.Join(temp, u.name), filepath.Join(dir, u.name)); err != nil {
-				return err
-			}
+			names = append(names, u.name)
 		}
 	}
-	return atomicfile.Write(path, func(to io.Writer) error {
-		_, err := to.Write(text)
-		return err
-	})
+	return moveAll(temp, filepath.Dir(path), names, made, path)
 }
 
 // writeFolders makes the folders of all levels in dir.
@@ -343,6 +355,9 @@ func (s *streamer) writeFolders(dir string, o WriteOptions) error {
 	o.inOrder, o.Version = true, 0
 	for level, folders := range s.folders {
 		for _, u := range folders {
+			if err := o.stopped(); err != nil {
+				return err
+			}
 			folder := filepath.Join(dir, u.name)
 			if err := os.Mkdir(folder, 0o777); err != nil {
 				return err
@@ -391,7 +406,7 @@ func (s *streamer) checkPlaces(path string) error {
 	for _, name := range s.meta.Files {
 		folder := filepath.Join(filepath.Dir(path), filepath.Dir(filepath.FromSlash(name)))
 		if _, err := os.Lstat(folder); err == nil && !slices.Contains(earlier, name) {
-			return fmt.Errorf("%s is there already, and no part of a streamed model", folder)
+			return taken(folder)
 		}
 	}
 	return nil

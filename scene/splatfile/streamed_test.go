@@ -1,8 +1,10 @@
 package splatfile
 
 import (
+	"archive/zip"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,7 +147,7 @@ func TestStreamedSpares(t *testing.T) {
 	}
 	s := &streamer{most: 500, least: 50, side: 2}
 	if _, err := s.run(path, Memory(model(100, 0), ply.Meta{}), WriteOptions{}); err == nil ||
-		!strings.Contains(err.Error(), filepath.Dir(mine)) {
+		!strings.Contains(err.Error(), filepath.Dir(mine)) || fault.Hint(err) == "" {
 		t.Errorf("a folder of somebody else: %v", err)
 	}
 	claim := []byte(`{"version":1,"filenames":["photos/meta.json","photos/a.jpg"],"tree":{}}`)
@@ -181,12 +183,15 @@ func TestStreamedHostile(t *testing.T) {
 		"a name that leads out":  func(m map[string]any) { m["filenames"] = []string{"../0_0/meta.json"} },
 		"a name from the root":   func(m map[string]any) { m["filenames"] = []string{"/0_0/meta.json"} },
 		"an environment outside": func(m map[string]any) { m["environment"] = "../env/meta.json" },
-		"no files":               func(m map[string]any) { m["filenames"] = []string{} },
-		"no tree":                func(m map[string]any) { m["tree"] = nil },
-		"a later version":        func(m map[string]any) { m["version"] = 2 },
-		"a child that is null":   func(m map[string]any) { m["tree"] = map[string]any{"children": []any{nil}} },
-		"a file that is none":    func(m map[string]any) { m["filenames"] = []string{"9_9/meta.json"} },
-		"itself":                 func(m map[string]any) { m["filenames"] = []string{streamedName} },
+		"a name twice": func(m map[string]any) {
+			m["filenames"] = []string{"0_0/meta.json", "./0_0/meta.json"}
+		},
+		"no files":             func(m map[string]any) { m["filenames"] = []string{} },
+		"no tree":              func(m map[string]any) { m["tree"] = nil },
+		"a later version":      func(m map[string]any) { m["version"] = 2 },
+		"a child that is null": func(m map[string]any) { m["tree"] = map[string]any{"children": []any{nil}} },
+		"a file that is none":  func(m map[string]any) { m["filenames"] = []string{"9_9/meta.json"} },
+		"itself":               func(m map[string]any) { m["filenames"] = []string{streamedName} },
 		"a number of a file": func(m map[string]any) {
 			m["tree"] = map[string]any{"lods": map[string]any{"0": map[string]any{"file": 7, "count": 1}}}
 		},
@@ -277,5 +282,60 @@ func TestStreamedArchive(t *testing.T) {
 		if _, err := Open(short); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d bytes: %v", cut, err)
 		}
+	}
+}
+
+// TestStreamedArchiveBomb wants no more of an archive's part in memory than the archive has bytes.
+func TestStreamedArchiveBomb(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bomb.ssog")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := zip.NewWriter(f)
+	for name, text := range map[string]string{
+		streamedName:    `{"version":1,"lodLevels":1,"filenames":["0_0/meta.json"],"tree":{}}`,
+		"0_0/meta.json": strings.Repeat(" ", 1<<24),
+	} {
+		to, err := w.Create(name)
+		if err == nil {
+			_, err = io.WriteString(to, text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StreamedParts(path); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "unpacks to more") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestStreamedStops wants the work to end where the caller says so, whatever is in memory already, and nothing to stay.
+func TestStreamedStops(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{streamedName, "a.ssog", tilesName} {
+		asked, stop := 0, errors.New("enough")
+		o := WriteOptions{Stop: func() error {
+			if asked++; asked < 3 {
+				return nil
+			}
+			return stop
+		}}
+		m := Memory(model(3000, 1), ply.Meta{})
+		var err error
+		if name == tilesName {
+			_, err = (&tiler{most: 500, o: o}).run(filepath.Join(dir, name), m)
+		} else {
+			_, err = (&streamer{most: 500, least: 50, side: 2}).run(filepath.Join(dir, name), m, o)
+		}
+		if !errors.Is(err, stop) || asked != 3 {
+			t.Errorf("%s: asked %d times, error %v", name, asked, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

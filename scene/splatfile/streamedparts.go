@@ -6,20 +6,27 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+
+	"vksplat/internal/wording"
 )
 
 // Parts are the files of a streamed model, for those who hand them to viewers.
 type Parts struct {
-	Main  string   // lod-meta.json
-	Names []string // all files, with slashes, as Main names them
+	Names []string // all files, with slashes; the first is StreamedMain
 
+	main   string // what that is called in files
 	files  fs.FS
 	closer io.Closer
+	most   int64 // bytes of a file
 }
+
+// StreamedMain is what viewers know a streamed model by, whatever its own name is.
+const StreamedMain = streamedName
 
 // StreamedParts finds the files of a model of format StreamedFormat. Who has Parts closes them.
 func StreamedParts(file string) (p *Parts, err error) {
@@ -28,13 +35,16 @@ func StreamedParts(file string) (p *Parts, err error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	p = &Parts{Main: filepath.Base(file)}
+	p = &Parts{Names: []string{StreamedMain}, main: filepath.Base(file), most: math.MaxInt64}
 	if isZip(file) {
 		archive, err := zip.OpenReader(file)
 		if err != nil {
 			return nil, fail(err)
 		}
-		p.Main, p.files, p.closer = streamedName, archive, archive
+		p.main, p.files, p.closer = streamedName, archive, archive
+		if p.most, err = fileBytes(file); err != nil {
+			return nil, errors.Join(fail(err), p.Close())
+		}
 	} else {
 		root, err := os.OpenRoot(filepath.Dir(file))
 		if err != nil {
@@ -42,18 +52,18 @@ func StreamedParts(file string) (p *Parts, err error) {
 		}
 		p.files, p.closer = root.FS(), root
 	}
-	p.Names = []string{p.Main}
 	for _, name := range append(slices.Clone(m.Files), m.Environment) {
 		if name == "" {
 			continue
 		}
+		name = path.Clean(name)
 		text, err := p.Read(name)
 		if err != nil {
 			return nil, errors.Join(fail(err), p.Close())
 		}
 		meta, err := parseSogMeta(text)
 		if err != nil {
-			return nil, errors.Join(fail(fmt.Errorf("%s: %w", name, err)), p.Close())
+			return nil, errors.Join(fail(fmt.Errorf("%s: %w", wording.Printable(name), err)), p.Close())
 		}
 		p.Names = append(p.Names, name)
 		for _, image := range (&sogSource{meta: meta}).images() {
@@ -63,8 +73,30 @@ func StreamedParts(file string) (p *Parts, err error) {
 	return p, nil
 }
 
-// Read reads a file.
-func (p *Parts) Read(name string) ([]byte, error) { return fs.ReadFile(p.files, name) }
+// Read reads a file. Of an archive it has at most as many bytes as all of that, whatever it would unpack to.
+func (p *Parts) Read(name string) ([]byte, error) {
+	if name == StreamedMain {
+		name = p.main
+	}
+	f, err := p.files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	data, err := io.ReadAll(io.LimitReader(f, p.most))
+	if n, _ := f.Read(make([]byte, 1)); err == nil && n > 0 {
+		err = fmt.Errorf("%s: it unpacks to more than the archive has", wording.Printable(name))
+	}
+	return data, err
+}
+
+func fileBytes(path string) (int64, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
 
 // Close closes the folder or the archive.
 func (p *Parts) Close() error { return p.closer.Close() }

@@ -20,9 +20,30 @@ import (
 const (
 	opReadStreamed   = "read streamed sog"
 	hintStreamed     = "the model may be cut short: copy or export it again, with all folders that it names"
-	streamedMaxJSON  = 256 << 20 // bytes of lod-meta.json; a leaf takes some 300
 	streamedMaxFiles = 1 << 16
+
+	// The most bytes and objects of a tree in JSON, where a leaf takes some 300 and up to fifteen: a hostile one is
+	// nothing but brackets, of which each takes a hundred times as much memory as in the file.
+	maxTreeBytes   = 64 << 20
+	maxTreeObjects = 4 << 20
 )
+
+// readTree reads the JSON of a tree of parts.
+func readTree(from io.Reader, tree any) error {
+	text, err := io.ReadAll(io.LimitReader(from, maxTreeBytes+1))
+	switch {
+	case err != nil:
+		return err
+	case len(text) > maxTreeBytes:
+		return fmt.Errorf("more than %d bytes of JSON", maxTreeBytes)
+	case bytes.Count(text, []byte("{")) > maxTreeObjects:
+		return fmt.Errorf("more than %d objects of JSON", maxTreeObjects)
+	}
+	if err := json.Unmarshal(text, tree); err != nil {
+		return strictjson.JSONError(err)
+	}
+	return nil
+}
 
 // isStreamed knows lod-meta.json by its first words, which other writers put into another order, and an archive by the
 // first file in it.
@@ -54,13 +75,13 @@ func (s *streamedSource) Close() (err error) {
 }
 
 // readStreamed reads and checks lod-meta.json, whether it is a file of its own or the first of an archive.
-func readStreamed(path string) (*streamedMeta, error) {
+func readStreamed(file string) (*streamedMeta, error) {
 	var f io.ReadCloser
-	f, err := os.Open(path)
-	if err == nil && isZip(path) {
+	f, err := os.Open(file)
+	if err == nil && isZip(file) {
 		_ = f.Close() // only its first bytes were wanted
 		var archive *zip.ReadCloser
-		if archive, err = zip.OpenReader(path); err == nil {
+		if archive, err = zip.OpenReader(file); err == nil {
 			defer archive.Close() // only read
 			f, err = archive.Open(streamedName)
 		}
@@ -69,16 +90,9 @@ func readStreamed(path string) (*streamedMeta, error) {
 		return nil, err
 	}
 	defer f.Close() // only read
-	text, err := io.ReadAll(io.LimitReader(f, streamedMaxJSON+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > streamedMaxJSON:
-		return nil, fmt.Errorf("more than %d bytes of JSON", streamedMaxJSON)
-	}
 	m := &streamedMeta{}
-	if err := json.Unmarshal(text, m); err != nil {
-		return nil, strictjson.JSONError(err)
+	if err := readTree(f, m); err != nil {
+		return nil, err
 	}
 	switch {
 	case m.Version > 1:
@@ -88,10 +102,18 @@ func readStreamed(path string) (*streamedMeta, error) {
 	case len(m.Files) > streamedMaxFiles:
 		return nil, fmt.Errorf("%d files, the limit is %d", len(m.Files), streamedMaxFiles)
 	}
+	known := map[string]bool{}
 	for _, name := range append(slices.Clone(m.Files), m.Environment) {
-		if name != "" && !filepath.IsLocal(filepath.FromSlash(name)) {
+		if name == "" {
+			continue
+		}
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return nil, fmt.Errorf("the name %q leads out of the folder", name)
 		}
+		if name = path.Clean(name); known[name] {
+			return nil, fmt.Errorf("the name %q is there twice", name)
+		}
+		known[name] = true
 	}
 	return m, nil
 }
@@ -164,7 +186,7 @@ func (s *streamedSource) within(file string) (func(name string) (Source, error),
 			return openSOG(filepath.Join(filepath.Dir(file), filepath.FromSlash(name)))
 		}, nil
 	}
-	st, err := os.Stat(file)
+	size, err := fileBytes(file)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +200,7 @@ func (s *streamedSource) within(file string) (func(name string) (Source, error),
 		if err != nil {
 			return nil, readError(opReadStreamed, file, err, hintStreamed)
 		}
-		sog, err := newSOGWithin(file, folder, st.Size())
+		sog, err := newSOGWithin(file, folder, path.Base(name), size)
 		if err != nil {
 			return nil, err // and no Source
 		}

@@ -47,7 +47,7 @@ type tiler struct {
 	model Gatherer
 	means []float32 // of all, [N*3]
 	o     WriteOptions
-	temp  string // folder in which the tiles are made
+	temp  string // folder in which the tileset is made
 	count int
 	packs spzPacked // what packing cut, all tiles of the model itself together
 }
@@ -85,20 +85,23 @@ func (t *tiler) run(path string, model Source) (lost []string, err error) {
 	if t.means, err = readMeans(t.model); err != nil {
 		return nil, fail(err)
 	}
-	if t.temp, err = os.MkdirTemp(filepath.Dir(path), "."+tilesFolder+".tmp*"); err != nil {
+	if t.temp, err = folderBeside(path); err != nil {
 		return nil, fail(err)
 	}
 	defer func() { _ = os.RemoveAll(t.temp) }() // what is left there is of a failure, which is reported
+	if err := os.Mkdir(filepath.Join(t.temp, tilesFolder), 0o777); err != nil {
+		return nil, fail(err)
+	}
 	ids := make([]uint32, info.N)
 	for i := range ids {
 		ids[i] = uint32(i)
 	}
 	root, err := t.node(ids)
-	if err != nil {
-		return nil, fail(err)
+	if err == nil {
+		err = t.publish(path, root.Tile, info)
 	}
-	if err := t.publish(path, root.Tile, info); err != nil {
-		return nil, fail(err)
+	if err != nil {
+		return nil, fail(named(err, t.temp, path))
 	}
 	if len(info.Meta.Comments) > 0 {
 		lost = append(lost, "3D Tiles have no place for comments.")
@@ -166,7 +169,7 @@ func (t *tiler) above(a, b *tile) (*tile, error) {
 	both := scene.NewSplats(n, a.splats.Degree)
 	copySplats(both, 0, a.splats, 0, a.splats.N)
 	copySplats(both, a.splats.N, b.splats, 0, b.splats.N)
-	fewer, err := Decimate(Memory(both, ply.Meta{}), (n+1)/2, t.temp)
+	fewer, err := Decimate(Memory(both, ply.Meta{}), (n+1)/2, t.temp, t.o.Stop)
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +192,9 @@ func (t *tiler) above(a, b *tile) (*tile, error) {
 
 // write makes the file of a tile, and gives it its name and the box of its splats.
 func (t *tiler) write(to *tile) (cut spzPacked, err error) {
+	if err := t.o.stopped(); err != nil {
+		return cut, err
+	}
 	name := fmt.Sprintf("%d.glb", t.count)
 	t.count++
 	to.low, to.high = boundsOf(to.splats)
@@ -196,7 +202,7 @@ func (t *tiler) write(to *tile) (cut spzPacked, err error) {
 	to.Content = &tiles.Content{URI: tilesFolder + "/" + name}
 	info := t.model.Info()
 	info.N = to.splats.N
-	path, o := filepath.Join(t.temp, name), t.o
+	path, o := filepath.Join(t.temp, tilesFolder, name), t.o
 	o.Version = 0
 	if t.o.PlainTiles {
 		_, err = writeGLB(path, inMemory(to.splats, info), o)
@@ -205,8 +211,8 @@ func (t *tiler) write(to *tile) (cut spzPacked, err error) {
 	return writeGLBPacked("write glb", path, inMemory(to.splats, info), o)
 }
 
-// publish puts the tiles in their place. An earlier tileset goes before, and the new tileset.json comes last: none is
-// ever beside tiles that are not its own.
+// publish puts the tileset in its place once all of it is on the disk. An earlier one goes before, and the new
+// tileset.json comes last: none is ever beside tiles that are not its own.
 func (t *tiler) publish(path string, root *tiles.Tile, info Info) error {
 	extensions := glbPackedExtensions
 	if t.o.PlainTiles {
@@ -218,16 +224,14 @@ func (t *tiler) publish(path string, root *tiles.Tile, info Info) error {
 	case info.Meta.Origin != nil:
 		root.Transform = tiles.Moved(*info.Meta.Origin)
 	}
+	made := filepath.Join(t.temp, tilesName)
+	if err := atomicfile.WriteJSON(made, tiles.New(root, t.o.Generator, extensions), ""); err != nil {
+		return err
+	}
 	if err := dropTiles(path); err != nil {
 		return err
 	}
-	if err := os.Chmod(t.temp, 0o755); err != nil { // as other folders: it was made for its owner alone
-		return err
-	}
-	if err := os.Rename(t.temp, filepath.Join(filepath.Dir(path), tilesFolder)); err != nil {
-		return err
-	}
-	return atomicfile.WriteJSON(path, tiles.New(root, t.o.Generator, extensions), "")
+	return moveAll(t.temp, filepath.Dir(path), []string{tilesFolder}, made, path)
 }
 
 // earlierTiles lists the tiles of a tileset that is there; nil where there is none that can be read.
@@ -258,7 +262,7 @@ func checkTilesPlace(path string) error {
 	own := earlierTiles(path)
 	for _, entry := range there {
 		if !slices.Contains(own, entry.Name()) {
-			return fmt.Errorf("%s is no part of an earlier tileset", filepath.Join(folder, entry.Name()))
+			return taken(filepath.Join(folder, entry.Name()))
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/tiles"
@@ -42,7 +43,8 @@ func TestTiles(t *testing.T) {
 		want := model(6000, 2)
 		set := smallTiles(t, path, want, ply.Meta{Antialiased: true}, WriteOptions{PlainTiles: plain, Generator: "g"})
 		if set.Asset != (tiles.Asset{Version: "1.1", Generator: "g"}) || set.Root.Refine != "REPLACE" ||
-			set.Error <= set.Root.Error || slices.Contains(set.Extensions.GLTF.Required, glbSplatsSPZ) == plain {
+			set.Error < set.Root.Volume.Diagonal() ||
+			slices.Contains(set.Extensions.GLTF.Required, glbSplatsSPZ) == plain {
 			t.Errorf("%+v, %+v", set.Asset, set.Extensions)
 		}
 		var leaves []Source
@@ -146,6 +148,15 @@ func TestTilesPlace(t *testing.T) {
 	}
 }
 
+// TestTilesOne wants a tileset of one tile, which has no error itself, to be worth drawing: viewers draw nothing of one
+// whose error is 0, or less than its size tells.
+func TestTilesOne(t *testing.T) {
+	set := smallTiles(t, filepath.Join(t.TempDir(), tilesName), model(10, 0), ply.Meta{}, WriteOptions{})
+	if b := set.Root.Volume.Box; set.Root.Error != 0 || set.Error < 2*max(b[3], b[7], b[11]) {
+		t.Errorf("errors of %g and %g, the box is %v", set.Error, set.Root.Error, b)
+	}
+}
+
 // TestTilesAgain wants an earlier tileset to be replaced with all its tiles, the same bytes for the same model, and
 // nothing else to be touched.
 func TestTilesAgain(t *testing.T) {
@@ -167,7 +178,7 @@ func TestTilesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = writeTiles(path, Memory(model(900, 1), ply.Meta{}), WriteOptions{})
-	if err == nil || !strings.Contains(err.Error(), mine) {
+	if err == nil || !strings.Contains(err.Error(), mine) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
@@ -193,15 +204,33 @@ func folderBytes(t *testing.T, dir string) []byte {
 	return all
 }
 
+// TestTilesFailed wants an earlier tileset to stay where the new one cannot be written, and nothing else.
+func TestTilesFailed(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, tilesName)
+	smallTiles(t, path, model(900, 1), ply.Meta{}, WriteOptions{})
+	before := folderBytes(t, dir)
+	nowhere := WriteOptions{Place: &tiles.Place{Height: math.Inf(1)}}
+	if _, err := (&tiler{most: 500, o: nowhere}).run(path, Memory(model(700, 1), ply.Meta{})); err == nil {
+		t.Error("a place that is none is written")
+	}
+	if !bytes.Equal(before, folderBytes(t, dir)) {
+		t.Error("the earlier tileset is gone")
+	}
+}
+
 func TestTilesRefuse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), tilesName)
+	far := model(10, 0)
+	far.Means[0] = 1e30
 	broken := model(2000, 1)
 	broken.Means[3*1700] = float32(math.NaN())
 	for want, m := range map[string]Source{
 		"splat 1700": Memory(broken, ply.Meta{}), "without splats": Memory(scene.NewSplats(0, 0), ply.Meta{}),
+		"24 bits": Memory(far, ply.Meta{}),
 	} {
 		_, err := (&tiler{most: 500}).run(path, m)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path+": ") {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
@@ -227,10 +256,14 @@ func TestTilesRead(t *testing.T) {
 	}
 
 	leaf := set.Root.Files()[1]
+	twice := `{"content":{"uri":"` + leaf + `"}}`
 	for want, text := range map[string]string{
-		"unexpected end":        `{"geometricError":1,"root":{`,
-		"it names no tiles":     `{"geometricError":1}`,
-		"no tile has splats":    `{"geometricError":1,"root":{}}`,
+		"unexpected end":     `{"geometricError":1,"root":{`,
+		"it names no tiles":  `{"geometricError":1}`,
+		"no tile has splats": `{"geometricError":1,"root":{}}`,
+		"is there twice":     `{"geometricError":1,"root":{"children":[` + twice + `,` + twice + `]}}`,
+		"objects of JSON": `{"geometricError":1,"root":{"children":[` + strings.Repeat("{},", maxTreeObjects) +
+			`{}]}}`,
 		"null":                  `{"geometricError":1,"root":{"children":[null]}}`,
 		"leads out":             `{"geometricError":1,"root":{"content":{"uri":"../a.glb"}}}`,
 		"tiles of binary glTF":  `{"geometricError":1,"root":{"content":{"uri":"more.json"}}}`,
@@ -244,8 +277,8 @@ func TestTilesRead(t *testing.T) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	added := `{"geometricError":1,"root":{"refine":"ADD","content":{"uri":"` + leaf + `"},"children":[{"content":{"uri":"` +
-		leaf + `"}}]}}`
+	added := `{"geometricError":1,"root":{"refine":"ADD","content":{"uri":"` + leaf + `"},"children":[{"contents":[{"uri":"` +
+		set.Root.Files()[2] + `"}]}]}}`
 	if err := os.WriteFile(path, []byte(added), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -2,25 +2,21 @@ package splatfile
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
-	"vksplat/internal/strictjson"
 	"vksplat/internal/wording"
 	"vksplat/scene"
 	"vksplat/scene/tiles"
 )
 
 const (
-	opReadTiles  = "read 3d tiles"
-	hintTiles    = "the tileset may be cut short: copy or export it again, with all tiles that it names"
-	tilesMaxJSON = 256 << 20 // bytes of tileset.json; a tile takes some 300
+	opReadTiles = "read 3d tiles"
+	hintTiles   = "the tileset may be cut short: copy or export it again, with all tiles that it names"
 )
 
 // isTiles knows tileset.json by its first words, which other writers put into another order.
@@ -36,16 +32,9 @@ func readTileset(path string) (*tiles.Tileset, error) {
 		return nil, err
 	}
 	defer f.Close() // only read
-	text, err := io.ReadAll(io.LimitReader(f, tilesMaxJSON+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > tilesMaxJSON:
-		return nil, fmt.Errorf("more than %d bytes of JSON", tilesMaxJSON)
-	}
 	set := &tiles.Tileset{}
-	if err := json.Unmarshal(text, set); err != nil {
-		return nil, strictjson.JSONError(err)
+	if err := readTree(f, set); err != nil {
+		return nil, err
 	}
 	if set.Root == nil {
 		return nil, errors.New("it names no tiles")
@@ -70,7 +59,12 @@ func openTiles(file string) (Source, error) {
 		return nil, fail(errors.New("no tile has splats"))
 	}
 	var parts []Source
+	known := map[string]bool{}
 	for _, name := range names {
+		if known[name] {
+			return nil, fail(fmt.Errorf("the tile %s is there twice", wording.Printable(name)))
+		}
+		known[name] = true
 		if !filepath.IsLocal(filepath.FromSlash(name)) || strings.Contains(name, ":") {
 			return nil, fail(fmt.Errorf("the name %s leads out of the folder", wording.Printable(name)))
 		}

@@ -11,8 +11,8 @@ import (
 // BlockBytes is what a block takes while distances are measured in it.
 const BlockBytes = blockVoxels*(4+2+2+3*2) + blockVoxels*4 + 64
 
-// ErrNoRoom says that one layer of blocks is more than memory holds.
-var ErrNoRoom = errors.New("one layer of the scene does not fit")
+// ErrNoRoom says that voxels are too small: of the scene for their numbers or for memory, or of one layer of blocks.
+var ErrNoRoom = errors.New("the scene's voxels do not fit")
 
 // Views hands all views to use, one after the other, in the same order every time. A view is use's until it returns.
 type Views func(use func(v *View) error) error
@@ -44,7 +44,7 @@ func (s *Survey) Fuse(views Views, bytes int64) (*Mesh, error) {
 	for first := 0; first < len(keys); {
 		own, all := layers(keys[first:], most)
 		if own == 0 {
-			return nil, fmt.Errorf("%w: it has %d blocks, there is room for %d", ErrNoRoom, all, most)
+			return nil, fmt.Errorf("%w: a layer of it has %d blocks, there is room for %d", ErrNoRoom, all, most)
 		}
 		b := s.newSlab(keys[first:first+all], own)
 		if err := views(func(v *View) error { b.measure(v); return nil }); err != nil {

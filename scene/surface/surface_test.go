@@ -12,12 +12,20 @@ import (
 	"vksplat/scene/synth"
 )
 
+func survey(t *testing.T, list []*surface.View, voxel float64) *surface.Survey {
+	t.Helper()
+	s := surface.NewSurvey(voxel, 2, 1<<30)
+	for _, v := range list {
+		if err := s.Add(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
 func meshOf(t *testing.T, list []*surface.View, voxel float64, bytes int64) *surface.Mesh {
 	t.Helper()
-	s := surface.NewSurvey(voxel, 2)
-	for _, v := range list {
-		s.Add(v)
-	}
+	s := survey(t, list, voxel)
 	m, err := s.Fuse(func(use func(v *surface.View) error) error {
 		for _, v := range list {
 			if err := use(v); err != nil {
@@ -109,14 +117,11 @@ func checkLooks(t *testing.T, v *surface.View, m *surface.Mesh) {
 	}
 }
 
-// TestSlabs wants the same mesh whatever memory holds, but for the order of its vertices.
+// TestSlabs wants the same mesh whatever memory holds.
 func TestSlabs(t *testing.T) {
 	list := surfacetest.Views(t, synth.Options{Images: 6, Width: 64, Height: 48, Points: 100}, 6)
 	whole := meshOf(t, list, 0.1, 1<<30)
-	s := surface.NewSurvey(0.1, 2)
-	for _, v := range list {
-		s.Add(v)
-	}
+	s := survey(t, list, 0.1)
 	passes := 0
 	parts, err := s.Fuse(func(use func(v *surface.View) error) error {
 		passes++
@@ -130,7 +135,7 @@ func TestSlabs(t *testing.T) {
 	if err != nil || passes < 3 {
 		t.Fatal(passes, err)
 	}
-	if a, b := faceSet(whole), faceSet(parts); !slices.Equal(a, b) || len(whole.Vertices) != len(parts.Vertices) {
+	if !slices.Equal(whole.Vertices, parts.Vertices) || !slices.Equal(whole.Faces, parts.Faces) {
 		t.Errorf("%d vertices and %d faces, want %d and %d", len(parts.Vertices), len(parts.Faces), len(whole.Vertices),
 			len(whole.Faces))
 	}
@@ -140,18 +145,17 @@ func TestSlabs(t *testing.T) {
 	}
 }
 
-// faceSet is the corners of all faces in an order of their own.
-func faceSet(m *surface.Mesh) [][9]float32 {
-	var list [][9]float32
-	for _, f := range m.Faces {
-		var p [9]float32
-		for k, id := range f {
-			copy(p[3*k:], m.Vertices[id].At[:])
+// TestSurveyBounds wants voxels refused of which there are more than memory holds or numbers reach.
+func TestSurveyBounds(t *testing.T) {
+	list := surfacetest.Views(t, synth.Options{Images: 3, Width: 64, Height: 48, Points: 100}, 6)
+	for _, c := range []struct {
+		voxel float64
+		bytes int64
+	}{{0.01, 1 << 12}, {1e-9, 1 << 40}, {1e-30, 1 << 40}} {
+		if err := surface.NewSurvey(c.voxel, 1, c.bytes).Add(list[0]); !errors.Is(err, surface.ErrNoRoom) {
+			t.Errorf("voxels of %g in %d bytes: %v", c.voxel, c.bytes, err)
 		}
-		list = append(list, p)
 	}
-	slices.SortFunc(list, func(a, b [9]float32) int { return slices.Compare(a[:], b[:]) })
-	return list
 }
 
 // TestSphere wants a closed surface of one part around a ball, and its area.

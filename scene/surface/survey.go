@@ -2,6 +2,7 @@ package surface
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -52,24 +53,34 @@ func (a key) compare(b key) int {
 type Survey struct {
 	voxel float64 // edge
 	least uint16  // measurements of what is known
+	most  int     // blocks
 	seen  map[key]struct{}
 }
 
-// NewSurvey begins a survey for voxels with an edge of so much. What fewer than least views see is not known.
-func NewSurvey(voxel float64, least uint16) *Survey {
-	return &Survey{voxel: voxel, least: max(least, 1), seen: map[key]struct{}{}}
+// surveyBytes is what a block takes in a survey: its key in the map, which may be half empty, and in the sorted list.
+const surveyBytes = 64
+
+// NewSurvey begins a survey for voxels with an edge of so much, which takes so many bytes at most. What fewer than
+// least views see is not known.
+func NewSurvey(voxel float64, least uint16, bytes int64) *Survey {
+	return &Survey{voxel: voxel, least: max(least, 1), most: int(bytes / surveyBytes), seen: map[key]struct{}{}}
 }
 
-// rowsAtOnce is how many rows of pixels a worker looks at.
-const rowsAtOnce = 16
+const (
+	// rowsAtOnce is how many rows of pixels a worker looks at.
+	rowsAtOnce = 16
+	// farthestBlock is up to which block cells have numbers of 32 bits.
+	farthestBlock = math.MaxInt32/side - 1
+)
 
-// Add takes in the surface of a view.
-func (s *Survey) Add(v *View) {
+// Add takes in the surface of a view. Its error is ErrNoRoom.
+func (s *Survey) Add(v *View) error {
 	step := s.pixelStep(v)
 	eye, rays := v.Camera.Center(), newRays(&v.Camera)
 	var mu sync.Mutex
+	room := true
 	parallel.For((v.Camera.Height+rowsAtOnce-1)/rowsAtOnce, func(part int) {
-		found, last := map[key]struct{}{}, key{math.MinInt32}
+		found, last, outside := map[key]struct{}{}, key{math.MinInt32}, false
 		for y := part * rowsAtOnce; y < min((part+1)*rowsAtOnce, v.Camera.Height); y += step {
 			for x := 0; x < v.Camera.Width; x += step {
 				z := float64(v.Depth[y*v.Camera.Width+x])
@@ -79,7 +90,9 @@ func (s *Survey) Add(v *View) {
 				ray := rays.at(x, y)
 				for k := -reachVoxels; k <= reachVoxels; k += reachVoxels {
 					at := z + float64(k)*s.voxel
-					if b := s.block(eye, ray, at); at > 0 && b != last {
+					b, numbered := s.block(eye, ray, at)
+					outside = outside || !numbered
+					if at > 0 && b != last {
 						found[b], last = struct{}{}, b
 					}
 				}
@@ -87,10 +100,17 @@ func (s *Survey) Add(v *View) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if room = room && !outside && len(s.seen) <= s.most; !room {
+			return
+		}
 		for b := range found {
 			s.seen[b] = struct{}{}
 		}
 	})
+	if !room || len(s.seen) > s.most {
+		return fmt.Errorf("%w: a view shows more blocks of %d voxels", ErrNoRoom, blockVoxels)
+	}
+	return nil
 }
 
 // pixelStep is how many pixels apart the farthest surface of a view can be looked at without missing a block: half of a
@@ -111,11 +131,16 @@ func (s *Survey) pixelStep(v *View) int {
 	return step
 }
 
-func (s *Survey) block(eye, ray [3]float64, z float64) (b key) {
+// block is where a line of sight is at a camera z, and whether that has a number.
+func (s *Survey) block(eye, ray [3]float64, z float64) (b key, numbered bool) {
 	for k := range 3 {
-		b[k] = int32(math.Floor((eye[k] + ray[k]*z) / (s.voxel * side)))
+		at := math.Floor((eye[k] + ray[k]*z) / (s.voxel * side))
+		if !(math.Abs(at) < farthestBlock) {
+			return b, false
+		}
+		b[k] = int32(at)
 	}
-	return b
+	return b, true
 }
 
 // Blocks is how many blocks of 8x8x8 voxels have a surface in or near them.

@@ -4,6 +4,7 @@ package tiles
 
 import (
 	"errors"
+	"math"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ const Refine = "REPLACE"
 // Tileset is a tileset.json.
 type Tileset struct {
 	Asset          Asset       `json:"asset"`
-	Error          float64     `json:"geometricError"` // metres, of what is seen where not even Root is drawn
+	Error          float64     `json:"geometricError"` // metres, of what is seen where not even Root is drawn: its size
 	ExtensionsUsed []string    `json:"extensionsUsed,omitempty"`
 	Extensions     *Extensions `json:"extensions,omitempty"`
 	Root           *Tile       `json:"root"`
@@ -43,12 +44,18 @@ type Tile struct {
 	Refine    string       `json:"refine,omitempty"`
 	Transform *[16]float64 `json:"transform,omitempty"` // column after column; of the root
 	Content   *Content     `json:"content,omitempty"`
+	Contents  []Content    `json:"contents,omitempty"` // in place of Content; others write several
 	Children  []*Tile      `json:"children,omitempty"`
 }
 
 // Volume is a box: its centre, and half of its three edges.
 type Volume struct {
 	Box [12]float64 `json:"box"`
+}
+
+// Diagonal is how long the box is from corner to corner.
+func (v Volume) Diagonal() float64 {
+	return 2 * math.Sqrt(v.Box[3]*v.Box[3]+v.Box[7]*v.Box[7]+v.Box[11]*v.Box[11])
 }
 
 // Content names the file of a tile, relative to tileset.json.
@@ -61,7 +68,7 @@ func New(root *Tile, generator string, gltf []string) *Tileset {
 	root.Refine = Refine
 	return &Tileset{
 		Asset:          Asset{"1.1", generator},
-		Error:          2 * root.Error,
+		Error:          max(root.Volume.Diagonal(), root.Error), // never 0: viewers would draw nothing
 		ExtensionsUsed: []string{"3DTILES_content_gltf"},
 		Extensions:     &Extensions{GLTF{gltf, gltf}},
 		Root:           root,
@@ -69,41 +76,49 @@ func New(root *Tile, generator string, gltf []string) *Tileset {
 }
 
 // Files lists the content of a tile and of all below.
-func (t *Tile) Files() []string {
-	var list []string
-	if t.Content != nil {
-		list = append(list, t.Content.URI)
-	}
+func (t *Tile) Files() []string { return t.files(nil) }
+
+func (t *Tile) files(list []string) []string {
+	list = t.own(list)
 	for _, child := range t.Children {
 		if child != nil {
-			list = append(list, child.Files()...)
+			list = child.files(list)
 		}
 	}
 	return list
 }
 
-// Finest lists the content that is drawn where everything is refined. Tiles with a transform of their own are refused.
-func (t *Tile) Finest() ([]string, error) { return t.finest(Refine) }
+// own adds the content of a tile to a list.
+func (t *Tile) own(list []string) []string {
+	if t.Content != nil {
+		list = append(list, t.Content.URI)
+	}
+	for _, c := range t.Contents {
+		list = append(list, c.URI)
+	}
+	return list
+}
 
-func (t *Tile) finest(refine string) (list []string, err error) {
+// Finest lists the content that is drawn where everything is refined. Tiles with a transform of their own are refused.
+func (t *Tile) Finest() ([]string, error) { return t.finest(Refine, nil) }
+
+func (t *Tile) finest(refine string, list []string) (_ []string, err error) {
 	if t.Transform != nil {
 		return nil, errors.New("a tile is moved or turned against the one above it, which is not read")
 	}
 	if t.Refine != "" { // else as above
 		refine = t.Refine
 	}
-	if t.Content != nil && (len(t.Children) == 0 || !strings.EqualFold(refine, Refine)) {
-		list = append(list, t.Content.URI)
+	if len(t.Children) == 0 || !strings.EqualFold(refine, Refine) {
+		list = t.own(list)
 	}
 	for _, child := range t.Children {
 		if child == nil {
 			return nil, errors.New("a tile of the tree is null")
 		}
-		below, err := child.finest(refine)
-		if err != nil {
+		if list, err = child.finest(refine, list); err != nil {
 			return nil, err
 		}
-		list = append(list, below...)
 	}
 	return list, nil
 }

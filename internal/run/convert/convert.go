@@ -187,9 +187,8 @@ func (o *Options) checkOut() error {
 		if err != nil {
 			return err
 		}
-		if st, err := os.Stat(path); err == nil && os.SameFile(st, out) {
-			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read",
-				o.Out)
+		if err := output.RefuseSame(o.Out, path); err != nil {
+			return err
 		}
 	}
 	if !out.Mode().IsRegular() {
@@ -305,7 +304,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 		dropTemporary(o.Out)
 		release()
 	}
-	w.ctx = ctx
+	w.ctx, o.Write.Stop = ctx, ctx.Err
 	err = changeModel(console, o, f, model, selection, up, moves)
 	if errors.Is(err, context.Canceled) {
 		err = fault.ErrInterrupted
@@ -363,7 +362,7 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 				fault.Command("info --bounds") + " says of the positions"}
 	}
 	if n := decimated(o.Decimate, model.Info().N); n > 0 && n < model.Info().N {
-		merged, err := splatfile.Decimate(model, n, o.Write.FolderFor(o.Out))
+		merged, err := splatfile.Decimate(model, n, o.Write.FolderFor(o.Out), o.Write.Stop)
 		if err != nil {
 			return err
 		}
@@ -490,7 +489,7 @@ func dropTemporary(path string) {
 	for _, e := range entries {
 		if base, _ := fault.TempOf(e.Name()); base == filepath.Base(path) {
 			// the process ends here; what stays has a name that says what it is
-			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+			_ = os.RemoveAll(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
 }

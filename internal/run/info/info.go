@@ -90,7 +90,7 @@ func Describe(path string, unpack bool) (value any, text facts, err error) {
 		}
 	case st.Mode().IsRegular() && beginsWith(path, "ply"):
 		return describePoints(path, st.Size(), err)
-	case strings.EqualFold(filepath.Ext(path), ".json"):
+	case strings.EqualFold(filepath.Ext(path), ".json") && errors.Is(err, splatfile.ErrUnknown):
 		return describeCapture(path)
 	}
 	value, text, tensors := describeTensors(path)

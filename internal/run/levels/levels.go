@@ -246,16 +246,16 @@ func (m *making) level(ctx context.Context, k int) error {
 	if k > 0 {
 		above = filepath.Join(m.dir, filepath.FromSlash(m.record.Levels[k-1].Model))
 	}
-	n, err := m.merge(above, m.start(k+1))
-	if err != nil {
-		return err
+	n, err := m.merge(ctx, above, m.start(k+1))
+	if err == nil {
+		m.console.Printf("level %d: %s, photos at 1/%d\n", k+1, cli.Count(n, "splat"), m.sizes[k])
+		err = itself.Run(m.console, ctx, m.args(k))
 	}
-	m.console.Printf("level %d: %s, photos at 1/%d\n", k+1, cli.Count(n, "splat"), m.sizes[k])
-	if err := itself.Run(m.console, ctx, m.args(k)); err != nil {
-		if ctx.Err() != nil {
-			return fault.WithHint(fmt.Errorf("%w in level %d of %d", fault.ErrInterrupted, k+1, len(m.sizes)),
-				"go on with the same command")
-		}
+	switch {
+	case ctx.Err() != nil:
+		return fault.WithHint(fmt.Errorf("%w in level %d of %d", fault.ErrInterrupted, k+1, len(m.sizes)),
+			"go on with the same command")
+	case err != nil:
 		return fault.WithHint(fmt.Errorf("train level %d of %s: %w", k+1, m.Out, err),
 			"what went wrong is said above; put it right, and the same command goes on there")
 	}
@@ -272,7 +272,7 @@ func (m *making) level(ctx context.Context, k int) error {
 }
 
 // merge writes a model of half the splats, and says how many these are.
-func (m *making) merge(from, to string) (n int, err error) {
+func (m *making) merge(ctx context.Context, from, to string) (n int, err error) {
 	model, err := splatfile.Open(from)
 	if err != nil {
 		return 0, err
@@ -281,7 +281,7 @@ func (m *making) merge(from, to string) (n int, err error) {
 	if n = (model.Info().N + 1) / 2; output.IsFile(to) { // the same bytes: an interrupted training goes on
 		return n, nil
 	}
-	half, err := splatfile.Decimate(model, n, m.dir)
+	half, err := splatfile.Decimate(model, n, m.dir, ctx.Err)
 	if err != nil {
 		return 0, err
 	}

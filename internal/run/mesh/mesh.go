@@ -78,6 +78,9 @@ func (o *Options) check() error {
 	case output.IsFolder(o.Out):
 		return fault.Usagef("name the file in it, as in "+filepath.Join(o.Out, "scene.ply"), "%s is a folder", o.Out)
 	}
+	if err := output.RefuseSame(o.Out, o.Draw.File, o.Draw.Cameras); err != nil {
+		return err
+	}
 	return output.RefuseExisting("", o.Replace, o.Out)
 }
 
@@ -189,20 +192,26 @@ func (m *meshing) make(device *pipeline.Device, splats *scene.Splats) (mesh *sur
 	m.show = meter.New(m.console.Stdout, meter.Auto, 0, 2*len(m.cams))
 	m.show.Draws, m.show.Text = true, m.console.Follow(m.show)
 	defer m.show.Interrupt()
-	survey := surface.NewSurvey(voxel, uint16(min(m.o.MinViews, len(m.cams))))
-	if err := m.each(m.cams, func(v *surface.View) error { survey.Add(v); return nil }); err != nil {
+	defer func() {
+		if errors.Is(err, surface.ErrNoRoom) {
+			err = fault.WithHint(err, fmt.Sprintf("give larger voxels (%s %.3g), or more RAM (%s)",
+				fault.Setting("voxel"), 2*voxel/m.frame.Scale, fault.Setting("max-ram")))
+		}
+	}()
+	survey := surface.NewSurvey(voxel, uint16(min(m.o.MinViews, len(m.cams))), device.RAM()/2)
+	if err := m.each(m.cams, survey.Add); err != nil {
 		return nil, err
 	}
 	if survey.Blocks() == 0 {
-		return nil, fault.WithHint(fmt.Errorf("%w: no view shows a surface", fault.ErrData), "look at the model: "+
-			fault.Command("view "+cli.Quoted(m.o.Draw.File))+"; "+fault.Setting("max-depth")+" may be too small")
+		return nil, m.nothing()
 	}
-	mesh, err = survey.Fuse(func(use func(v *surface.View) error) error { return m.each(m.cams, use) }, device.RAM()/2)
-	if errors.Is(err, surface.ErrNoRoom) {
-		err = fault.WithHint(err, fmt.Sprintf("give larger voxels (%s %.3g), or more RAM (%s)", fault.Setting("voxel"),
-			2*voxel/m.frame.Scale, fault.Setting("max-ram")))
-	}
-	return mesh, err
+	return survey.Fuse(func(use func(v *surface.View) error) error { return m.each(m.cams, use) }, device.RAM()/2)
+}
+
+// nothing is the error of a model that no view shows.
+func (m *meshing) nothing() error {
+	return fault.WithHint(fmt.Errorf("%w: no view shows a surface", fault.ErrData), "look at the model: "+
+		fault.Command("view "+cli.Quoted(m.o.Draw.File))+"; "+fault.Setting("max-depth")+" may be too small")
 }
 
 // scale finds how far the mesh goes and how large voxels are, in the frame of drawing, from what some views show.
@@ -224,6 +233,9 @@ func (m *meshing) scale() (voxel float64, err error) {
 	})
 	if err != nil {
 		return 0, err
+	}
+	if len(sample) == 0 {
+		return 0, m.nothing()
 	}
 	m.most = float32(mostDepth * scene.Median(sample))
 	if m.o.MaxDepth > 0 {

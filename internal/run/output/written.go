@@ -218,6 +218,21 @@ func RefuseForeign(list []string, remedy string) error {
 		"and would be replaced", names, verb)
 }
 
+// RefuseSame refuses to write over what is read, under whatever names.
+func RefuseSame(out string, in ...string) error {
+	there, err := os.Stat(out)
+	if err != nil {
+		return nil // it is not there yet
+	}
+	for _, path := range in {
+		if st, err := os.Stat(path); err == nil && os.SameFile(st, there) {
+			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read",
+				out)
+		}
+	}
+	return nil
+}
+
 // RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given;
 // and the word of other programs for standard output, where nothing is written.
 func RefuseExisting(setting string, overwrite bool, paths ...string) error {
