@@ -45,7 +45,7 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Con
 	cfg.Iterations, cfg.RefineStop, cfg.ResetEvery = 30, 25, 15
 	cfg.AlphaLoss, cfg.AppearanceStart = 0.1, 3
 	cfg.Exposure, cfg.WhiteBalance, cfg.Vignetting = true, true, true
-	cfg.Robust, cfg.RobustPercentile, cfg.RobustWarmup = true, 0.4, 5
+	cfg.Robust, cfg.RobustFactor = true, 0.5
 	return views, init, scale, cfg
 }
 
@@ -140,8 +140,7 @@ func TestSameBytesWithMasks(t *testing.T) {
 		"white balance":   func(c *recipe.Config) { c.WhiteBalance = false },
 		"vignetting":      func(c *recipe.Config) { c.Vignetting = false },
 		"outliers":        func(c *recipe.Config) { c.Robust = false },
-		"their share":     func(c *recipe.Config) { c.RobustPercentile = 0.6 },
-		"their warm-up":   func(c *recipe.Config) { c.RobustWarmup = 1 },
+		"their size":      func(c *recipe.Config) { c.RobustFactor = 3 },
 	} {
 		if got, _ := partialHash(t, d, 0, func(c *recipe.Config) { short(c); change(c) }, usual); got == plain {
 			t.Errorf("%s changes nothing", name)

@@ -147,3 +147,14 @@ func (v *view) appearanceRows() vk.Slice[layout.Appearance] {
 	v.r.Copy(rows.View, v.appearances.table.View)
 	return rows
 }
+
+// carryAppearances makes all devices see the first one's table, where they do not anyway. Nothing may be in flight.
+func (g *group) carryAppearances() (err error) {
+	if g.looks == nil {
+		return nil
+	}
+	for _, m := range g.members {
+		err = errors.Join(err, g.looks.Carry(g.members[0].e.dev, m.e.dev, 0, g.looks.View(m.e.dev).Size()))
+	}
+	return err
+}

@@ -157,7 +157,7 @@ func TestResumeAnywhere(t *testing.T) {
 	t.Run("mixed", func(t *testing.T) {
 		testResumeAnywhere(t, func(c *recipe.Config) {
 			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = recipe.PrecisionMixed, 12, 3, 7
-			c.Robust, c.RobustPercentile, c.RobustWarmup = true, 0.4, 5
+			c.Robust, c.RobustFactor = true, 0.5
 		}, map[recipe.Kind]int{recipe.Step: steps, recipe.Refine: 1, recipe.Reset: 1})
 	})
 	t.Run("progressive resolution", func(t *testing.T) {

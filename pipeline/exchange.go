@@ -35,11 +35,8 @@ func (e *engine) post(f *frame, k recipe.Kind) {
 			m.Written[team.Grads][piece] = f.ran.PhaseTicket(e.links.Pieces + 1 + piece)
 		}
 		if e.appearances != nil && f.hostParams.LrAppearance >= 0 {
-			m.Rows[0] = team.Row{Of: e.appearances.common, At: int64(f.hostParams.ViewId) * appearanceBytes,
+			m.Row = team.Row{Of: e.appearances.common, At: int64(f.hostParams.ViewId) * appearanceBytes,
 				Size: appearanceBytes}
-		}
-		if e.histories != nil {
-			m.Rows[1] = team.Row{Of: e.histories.common, At: int64(e.world.rank) * historyBytes, Size: historyBytes}
 		}
 	case recipe.Render:
 		m.Written[team.Visible][0] = f.ran.PhaseTicket(0)

@@ -8,19 +8,18 @@ import (
 
 // findOutliers finds which pixels of the picture that is compared with the photo count.
 func (v *view) findOutliers() {
-	c, tiles, bins := &v.compare, 0, 0
+	c, tiles := &v.compare, 0
 	if c.robust {
-		tiles, bins = v.maxTiles, layout.ErrorBins
+		tiles = v.maxTiles
 	}
 	v.inliers = vk.ScratchOf[uint32](v.r, "inliers", layout.CountWords*tiles)
-	v.errors = vk.ScratchOf[uint32](v.r, "errors", bins)
 	if !c.robust {
 		return
 	}
-	v.r.Fill(v.errors.View, 0)
+	v.errors = vk.ScratchOf[uint32](v.r, "errors", tiles*layout.TileSquares)
 	v.r.Dispatch(&shaders.FindOutliers{
-		Params: v.f.params, History: v.histories.table, Render: v.shown, Target: v.target, Inliers: v.inliers,
-		Errors: v.errors, Push: shaders.FindOutliersPush{Row: uint32(v.world.rank)},
+		Params: v.f.params, History: v.histories.words, Render: v.shown, Target: v.target, Places: v.places,
+		Inliers: v.inliers, Errors: v.errors,
 		Spec: shaders.FindOutliersSpec{TargetFloat: c.floats, Masked: c.masked, Packed: c.packed, Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 }

@@ -12,7 +12,6 @@ import (
 type group struct {
 	members []*member  // the first one's device makes pictures
 	looks   *vk.Shared // what a team learns of the photos' appearance; nil otherwise
-	errors  *vk.Shared // a team's histories of errors; nil otherwise
 }
 
 // each calls f for one member after the other, until an error.
@@ -138,6 +137,8 @@ func (g *group) liveState(extra []checkpoint.Extra) (list checkpoint.State) {
 		s := &checkpoint.Share{Dev: x.dev, Rows: x.Rows, N: m.splats, Parts: x.parts(m.splats)}
 		if i == 0 {
 			s.Extra = extra
+		} else if m.e.histories != nil {
+			s.Extra = []checkpoint.Extra{m.e.histories.state()}
 		}
 		list = append(list, s)
 	}
@@ -155,10 +156,8 @@ func (g *group) closeAll() (err error) {
 	for _, m := range g.members {
 		err = errors.Join(err, m.close())
 	}
-	for _, s := range []*vk.Shared{g.looks, g.errors} {
-		if s != nil {
-			err = errors.Join(err, s.Close())
-		}
+	if g.looks != nil {
+		err = errors.Join(err, g.looks.Close())
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func passerConfig(steps int) recipe.Config {
 	c.RefineStart, c.RefineStop, c.RefineEvery, c.ResetEvery = steps/20, steps*5/6, 25, 0
 	c.GrowFactor, c.OpacityReg, c.ScaleReg = 1.09, 0.01, 0.01
 	c.LRLogScales, c.LRSHN, c.LRCooldown = 1e-2, 2.5e-4, 0.2
-	c.RandomBackground, c.Carve, c.RobustWarmup = true, 0, steps/14
+	c.RandomBackground, c.Carve = true, 0
 	return c
 }
 

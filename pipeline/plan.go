@@ -145,7 +145,7 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 			table: phantom[layout.Appearance](d.dev, len(cams), appearanceBytes)}
 	}
 	if cfg.Robust {
-		shape.histories = &histories{dev: d.dev, table: phantom[layout.ErrorHistory](d.dev, at.size(), historyBytes)}
+		shape.histories = &histories{dev: d.dev, words: phantom[uint32](d.dev, layout.HistoryWords, 4)}
 	}
 	if o.Known.used() {
 		shape.depths = planDepths(d.dev, cams, &cfg, &o)

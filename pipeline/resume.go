@@ -103,7 +103,7 @@ func (t *Trainer) readState(c *checkpoint.File) error {
 	if err := live.Read(c, dealt); err != nil {
 		return err
 	}
-	return t.carryTables()
+	return t.carryAppearances()
 }
 
 // dealOf returns what each of n devices had of the splats when the checkpoint was written, if they were so many, and

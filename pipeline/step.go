@@ -39,7 +39,8 @@ type view struct {
 	uncorrected   vk.Slice[[4]float32]           // [P] likewise
 	vCorrection   vk.Slice[[4]float32]           // [tiles][7] likewise
 	inliers       vk.Slice[uint32]               // [tiles][COUNT_WORDS] with robust, else empty
-	errors        vk.Slice[uint32]               // [ERROR_BINS] likewise
+	places        vk.Slice[uint32]               // [tiles][TILE_SQUARES] likewise
+	errors        vk.Slice[uint32]               // [tiles][TILE_SQUARES] likewise
 	depthSums     vk.Slice[float32]              // [P][2], then [I / bucket][TILE_PIXELS] with depths
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
@@ -91,7 +92,7 @@ func (v *view) recordStep() {
 	v.forwardAndBack()
 	v.projectBwdAdam() // v_projected projected chunks -> chunks
 	v.appearanceAdam() // v_correction correction appearances -> appearances
-	v.trackErrors()    // errors history -> history
+	v.trackErrors()    // places errors history -> history
 	v.verifyModel("project_bwd_adam")
 }
 
@@ -105,6 +106,7 @@ func (v *view) forwardAndBack() {
 		// slot_from_isect tile_order projected -> render last_ids states; with several bands the backward pass repeats
 		// it and keeps them
 		v.rasterize(band, v.bands == 1)
+		v.findPlaces(band) // what rasterize reads, depth_keys -> places; only where training is robust
 	}
 	v.comparePhoto()
 	v.verifyImage()
@@ -127,7 +129,7 @@ func (v *view) comparePhoto() {
 	// appearances -> correction; this and the three others of appearance only where it is learnt
 	v.findAppearance()
 	v.applyAppearance() // shown correction -> shown
-	v.findOutliers()    // shown target history -> inliers errors; this and track_errors only where training is robust
+	v.findOutliers()    // shown target history places -> inliers errors; likewise track_errors: only if robust
 	v.loss()            // shown target inliers -> ssim_maps partials counted
 	if v.links == nil {
 		v.finish(true) // counters partials counted -> report. No later pass fails or counts: it runs beside loss_grad

@@ -53,7 +53,7 @@ func (v *view) recordTeamStep() {
 	v.stepOfViews() // v_views index_of chunks -> chunks
 	// v_correction correction appearances -> appearances, unless the step failed anywhere
 	v.appearanceAdam()
-	v.trackErrors() // errors history -> history, likewise
+	v.trackErrors() // places errors history -> history, likewise
 	v.verifyModel("project_bwd_adam_views")
 	v.finish(true) // not before the others are known to have done the step
 }

@@ -2,14 +2,18 @@ package pipeline
 
 import (
 	"vksplat/shaders"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
-// trackErrors takes the errors of the step into their history.
+// trackErrors takes the errors of the step into the history.
 func (v *view) trackErrors() {
 	if !v.compare.robust {
 		return
 	}
-	v.r.Dispatch(&shaders.TrackErrors{Params: v.f.params, Counters: v.counters, Errors: v.errors,
-		History: v.histories.table, Push: shaders.TrackErrorsPush{Row: uint32(v.world.rank)}}, vk.Groups(1))
+	for note := range uint32(2) {
+		v.r.Dispatch(&shaders.TrackErrors{Params: v.f.params, Counters: v.counters, Places: v.places, Errors: v.errors,
+			History: v.histories.words, Push: shaders.TrackErrorsPush{Note: note}},
+			vk.Items(v.maxTiles*layout.TileSquares, 256))
+	}
 }

@@ -45,7 +45,6 @@ func (r *training) viewOfUnit(p *layout.StepParams, g *group, m *member, u recip
 	r.cfg.OptimiserParams(p, u.Step, r.sceneScale, at.size())
 	r.cfg.PhotoParams(p, u.Step, view, m.photos.flags[view])
 	r.cfg.AppearanceParams(p, u.Step, len(r.cams), r.cameras)
-	r.cfg.RobustParams(p, u.Step)
 	r.cfg.StrategyParams(p, u.Step, r.sceneScale, at.size())
 	p.TargetSplats = 0
 	switch {

@@ -21,6 +21,7 @@ var All = []*vk.Kernel{
 	&emitIsectsKernel,
 	&findAppearanceKernel,
 	&findOutliersKernel,
+	&findPlacesKernel,
 	&finishKernel,
 	&joinPacketsKernel,
 	&lookKernel,

@@ -4,7 +4,6 @@ package shaders
 
 import (
 	_ "embed"
-	"unsafe"
 
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -23,10 +22,10 @@ var findOutliersKernel = vk.Kernel{
 		{Name: "history", Access: vk.Read},
 		{Name: "render", Access: vk.Read},
 		{Name: "target", Access: vk.Read},
+		{Name: "places", Access: vk.Read},
 		{Name: "inliers", Access: vk.Write},
-		{Name: "errors", Access: vk.ReadWrite},
+		{Name: "errors", Access: vk.Write},
 	},
-	PushSize: 4,
 	Specs: []vk.Spec{
 		{Name: "TARGET_FLOAT", ID: 1, Default: 0},
 		{Name: "MASKED", ID: 2, Default: 0},
@@ -37,36 +36,26 @@ var findOutliersKernel = vk.Kernel{
 
 // FindOutliers binds the buffers of find_outliers.comp.
 //
-// find_outliers says which pixels count in this step. A pixel does whose error is below the threshold that the steps
-// before have left; one among such pixels, because an edge that is a little off is no passer-by: more than half of 3x3,
-// or more than 0.6 of the 16x16 around its square of 8x8 (Sabour et al., RobustNeRF, CVPR 2023, section 3.2); and at
-// first some of the others, drawn at random (SpotLessSplats). None does that the photo's mask leaves out. Other than
-// there, an error is that of the mean of 3x3 pixels: what is too soft or too sharp is off to both sides.
+// find_outliers says which pixels count in this step. What is left out is suspect: its error is rather large, and so is
+// that of half of the 3x3 pixels around it; and its square of 8x8 lies in 16x16 of which at most 0.6 are not suspect
+// and a twelfth is surely wrong: of large error at a place where the photo is alone against others (Sabour et al.,
+// RobustNeRF, CVPR 2023, section 3.2, vote likewise, without places). What a photo's mask leaves out does not count
+// either. Other than there, an error is that of the mean of 3x3 pixels: what is too soft or too sharp is off to both
+// sides.
 //
-//	reads params history render target; writes inliers; adds to errors
+//	reads params history render target places; writes inliers errors
 //
 // One workgroup a tile, an invocation a pixel.
 type FindOutliers struct {
-	Params  vk.Slice[layout.StepParams]   // 0, read: [1]
-	History vk.Slice[layout.ErrorHistory] // 1, read: [devices]
-	Render  vk.Slice[[4]float32]          // 2, read: [P]
-	Target  vk.Slice[uint32]              // 3, read: as in loss
-	Inliers vk.Slice[uint32]              // 4, write: [n_tiles][COUNT_WORDS] bits
-	Errors  vk.Slice[uint32]              // 5, read, write: [ERROR_BINS]
-	Push    FindOutliersPush
+	Params  vk.Slice[layout.StepParams] // 0, read: [1]
+	History vk.Slice[uint32]            // 1, read: [HISTORY_WORDS]
+	Render  vk.Slice[[4]float32]        // 2, read: [P]
+	Target  vk.Slice[uint32]            // 3, read: as in loss
+	Places  vk.Slice[uint32]            // 4, read: [n_tiles][TILE_SQUARES]
+	Inliers vk.Slice[uint32]            // 5, write: [n_tiles][COUNT_WORDS] bits
+	Errors  vk.Slice[uint32]            // 6, write: [n_tiles][TILE_SQUARES] mean error of a square's pixels and what it is; NO_SQUARE
 	Spec    FindOutliersSpec
 }
-
-// FindOutliersPush is the push constant block of find_outliers.comp, 4 bytes.
-type FindOutliersPush struct {
-	Row uint32 // the device's
-}
-
-// A size or offset that differs from the compiled kernels is an index out of range here.
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(FindOutliersPush{})-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(FindOutliersPush{}.Row)-0]
-)
 
 // FindOutliersSpec holds the specialization constants of find_outliers.comp; a number left 0 means the default.
 type FindOutliersSpec struct {
@@ -81,8 +70,8 @@ func (p *FindOutliers) Kernel() *vk.Kernel { return &findOutliersKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *FindOutliers) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.History.View, p.Render.View, p.Target.View, p.Inliers.View, p.Errors.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+	v = append(v, p.Params.View, p.History.View, p.Render.View, p.Target.View, p.Places.View, p.Inliers.View, p.Errors.View)
+	return v, nil, []uint32{
 		specBool(p.Spec.TargetFloat),
 		specBool(p.Spec.Masked),
 		specBool(p.Spec.Packed),

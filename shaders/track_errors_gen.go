@@ -21,6 +21,7 @@ var trackErrorsKernel = vk.Kernel{
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
+		{Name: "places", Access: vk.Read},
 		{Name: "errors", Access: vk.Read},
 		{Name: "history", Access: vk.ReadWrite},
 	},
@@ -29,29 +30,31 @@ var trackErrorsKernel = vk.Kernel{
 
 // TrackErrors binds the buffers of track_errors.comp.
 //
-// track_errors takes the errors of a step into their history, and finds the threshold of the next step: linear between
-// the borders of a bin, in the root of the error.
+// track_errors takes what a step found of its squares into the history. The photo's earlier opinion of the places that
+// it sees is forgotten in a first dispatch, its new one is noted in a second. Whole numbers and bits, so that no order
+// changes a byte.
 //
-//	reads params counters errors; reads and writes history
+//	reads params counters places errors; reads and writes history
 //
-// One workgroup, an invocation four bins. A failed unit changes nothing.
+// An invocation a square. A failed unit changes nothing.
 type TrackErrors struct {
-	Params   vk.Slice[layout.StepParams]   // 0, read: [1]
-	Counters vk.Slice[uint32]              // 1, read
-	Errors   vk.Slice[uint32]              // 2, read: [ERROR_BINS]
-	History  vk.Slice[layout.ErrorHistory] // 3, read, write: [devices]
+	Params   vk.Slice[layout.StepParams] // 0, read: [1]
+	Counters vk.Slice[uint32]            // 1, read
+	Places   vk.Slice[uint32]            // 2, read: [n_tiles][TILE_SQUARES]
+	Errors   vk.Slice[uint32]            // 3, read: [n_tiles][TILE_SQUARES]
+	History  vk.Slice[uint32]            // 4, read, write: [HISTORY_WORDS]
 	Push     TrackErrorsPush
 }
 
 // TrackErrorsPush is the push constant block of track_errors.comp, 4 bytes.
 type TrackErrorsPush struct {
-	Row uint32 // the device's
+	Note uint32 // 0: forget, and add the errors; 1: note
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(TrackErrorsPush{})-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(TrackErrorsPush{}.Row)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(TrackErrorsPush{}.Note)-0]
 )
 
 // Kernel returns the compiled kernel.
@@ -59,6 +62,6 @@ func (p *TrackErrors) Kernel() *vk.Kernel { return &trackErrorsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *TrackErrors) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Errors.View, p.History.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Places.View, p.Errors.View, p.History.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

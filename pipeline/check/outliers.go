@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"vksplat/pipeline/ref"
@@ -17,39 +18,90 @@ func outlierCases() []Case {
 			return each(sizes, func(s [2]int) error { return t.outliersOf(s[0], s[1], 0, change) })
 		}
 	}
-	return []Case{
-		newCase("find_outliers", "sizes", table(func(*strayPixels) {})),
-		newCase("find_outliers", "no threshold", table(func(o *strayPixels) { o.share = 0 })),
-		newCase("find_outliers", "few pixels are low", table(func(o *strayPixels) { o.share = 0.2 })),
-		newCase("find_outliers", "masks", table(func(o *strayPixels) { o.photo.masked(0.8) })),
-		newCase("find_outliers", "some of the others are drawn", table(func(o *strayPixels) { o.keep = 0.4 })),
-		newCase("find_outliers", "of each step other pixels' errors", func(t *trial) error {
-			return each([]uint32{0, 1, 5, 14, 400003}, func(step uint32) error {
-				return t.outliersOf(50, 40, 0, func(o *strayPixels) { o.step, o.keep = step, 0.5 })
+	places := func(bands int) func(t *trial) error {
+		return func(t *trial) error {
+			return each(sizes, func(s [2]int) error {
+				return first(checkPlaces(t, t.ellipses(60, s[0], s[1]), t.camera(s[0], s[1]), bands),
+					checkPlaces(t, t.crowd(200, s[0], s[1], 0.5), t.camera(s[0], s[1]), bands))
 			})
+		}
+	}
+	return []Case{
+		newCase("find_places", "sizes", places(1)),
+		newCase("find_places", "bands", places(3)),
+		newCase("find_places", "fisheye", func(t *trial) error {
+			v := t.camera(50, 40)
+			v.Fisheye = true
+			return checkPlaces(t, t.crowd(200, 50, 40, 0.5), v, 1)
 		}),
+		newCase("find_places", "no splats",
+			func(t *trial) error { return checkPlaces(t, t.ellipses(0, 40, 30), t.camera(40, 30), 1) }),
+		newCase("find_outliers", "sizes", table(func(*strayPixels) {})),
+		newCase("find_outliers", "nothing is known", table(func(o *strayPixels) { o.share = 0 })),
+		newCase("find_outliers", "most is suspect", table(func(o *strayPixels) { o.share = 0.2 })),
+		newCase("find_outliers", "nobody agrees", table(func(o *strayPixels) { o.agree = 0 })),
+		newCase("find_outliers", "masks", table(func(o *strayPixels) { o.photo.masked(0.8) })),
 		newCase("find_outliers", "smaller than the photo", func(t *trial) error {
 			return each([]int{1, 2}, func(level int) error {
 				return t.outliersOf(150, 131, level, func(o *strayPixels) { o.photo.masked(0.97) })
 			})
 		}),
-		newCase("track_errors", "shares", func(t *trial) error {
-			return each([]float32{1e-6, 0.3, 0.7, 0.999}, func(share float32) error { return t.history(share, 0) })
+		newCase("track_errors", "sizes", func(t *trial) error {
+			return each(sizes, func(s [2]int) error { return t.tracked(s[0], s[1], 0) })
 		}),
-		newCase("track_errors", "nothing is known, or all of it counts", checkNoThreshold),
 		newCase("track_errors", "a failed unit changes nothing", func(t *trial) error {
 			return each([]uint32{layout.FailedIsects, layout.FailedPeer},
-				func(f uint32) error { return t.history(0.7, f) })
+				func(f uint32) error { return t.tracked(50, 40, f) })
 		}),
 	}
+}
+
+// checkPlaces finds places band after band into one buffer.
+func checkPlaces(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int) error {
+	for i := range p.DepthKeys {
+		if p.DepthKeys[i] != layout.Culled {
+			p.DepthKeys[i] = math.Float32bits(1 + 5*t.Float32())
+		}
+	}
+	l, whole := t.list(), v.Grid()
+	n := whole.Tiles() * layout.TileSquares
+	out, want := output[uint32](l, "places", n), make([][]uint32, n)
+	for band := range bands {
+		g := whole.Band(band, bands)
+		lists := ref.NewLists(p, g)
+		for i, x := range ref.Places(projection64(p), lists, ref.ConvertView[float64](v), g) {
+			if x != nil {
+				want[i] = x
+			}
+		}
+		l.r.Dispatch(&shaders.FindPlaces{
+			Params:        input(l, "params", []layout.StepParams{paramsOf(v)}),
+			TileOffsets:   input(l, "tile_offsets", lists.TileOffsets),
+			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect),
+			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
+			Projected:     input(l, "projected", projectedOf(p.Splats)), DepthKeys: input(l, "depth_keys", p.DepthKeys),
+			Places: out.Slice, Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(bands)},
+		}, vk.Items(n+100, 64))
+	}
+	if err := l.run(); err != nil {
+		return err
+	}
+	differ := 0 // splats on the threshold of alpha may go either way
+	for i, x := range out.got {
+		if !slices.Contains(want[i], x) {
+			if differ++; differ > outliers(len(want)) {
+				return fmt.Errorf("binding places: square %d shows place %d, want one of %d", i, x, want[i])
+			}
+		}
+	}
+	return nil
 }
 
 // strayPixels is a photo of which some pixels count.
 type strayPixels struct {
 	photo *photo
-	share float64 // of the pixels whose error is below the threshold; 0: there is no threshold
-	keep  float32
-	step  uint32
+	share float64 // of the pixels whose error is too small to be suspect; 0: there is no threshold
+	agree float64 // share of the places where other photos agree
 }
 
 // inliers are the bits of the pixels that count, tile by tile.
@@ -67,10 +119,10 @@ func (p *photo) inliers() []uint32 {
 
 // outliersOf makes a photo with a lump of large errors, and checks what is found of it.
 func (t *trial) outliersOf(width, height, level int, change func(*strayPixels)) error {
-	o := &strayPixels{photo: t.photo(width, height, false).shrunk(level), share: 0.7, step: 7}
+	o := &strayPixels{photo: t.photo(width, height, false).shrunk(level), share: 0.7, agree: 0.8}
 	for i := range o.photo.render {
 		if x, y := i%o.photo.width, i/o.photo.width; x > 20 && x < 41 && y > 9 && y < 33 {
-			o.photo.render[i][1] += 0.5
+			o.photo.render[i][1] += 0.9
 		}
 	}
 	change(o)
@@ -80,13 +132,21 @@ func (t *trial) outliersOf(width, height, level int, change func(*strayPixels)) 
 	})
 }
 
-// threshold returns a number between two errors that are far apart, about share of which are below it.
-func (o *strayPixels) threshold() float32 {
-	if o.share == 0 {
-		return 0
-	}
+// judge returns what pixels are judged by, with a history of which few places are used: no error lies on a border.
+func (o *strayPixels) judge(mask []uint32, tiles int) *ref.Outliers[float64] {
 	p := o.photo
-	mask := ref.ShrinkMask(p.mask, p.texelWidth, p.texelHeight, p.level)
+	c := &ref.Outliers[float64]{Factor: 2.5, Mask: mask, Photo: 37, History: make(ref.History, layout.HistoryWords),
+		Places: make([]uint32, tiles*layout.TileSquares)}
+	for i := range c.Places {
+		c.Places[i] = uint32(2 + p.t.IntN(40))
+	}
+	c.Places[0] = layout.HistoryWords - 1
+	for _, place := range c.Places {
+		c.History[place] = 1 << 5 // the photo's own, which says nothing
+		if p.t.Float64() < o.agree {
+			c.History[place] |= uint32(p.t.IntN(1<<16)) | 1<<(16+p.t.IntN(16))
+		}
+	}
 	all := ref.OutlierErrors(pixels64(p.render), ref.ConvertSlice[float64](p.target), p.width, p.height, mask)
 	var list []float64
 	for i, e := range all {
@@ -95,110 +155,100 @@ func (o *strayPixels) threshold() float32 {
 		}
 	}
 	slices.Sort(list)
-	for i := int(o.share * float64(len(list))); i+1 < len(list); i++ {
-		if list[i+1]-list[i] > 1e-5 {
-			return float32((list[i] + list[i+1]) / 2)
-		}
+	if o.share == 0 || len(list) == 0 {
+		return c
 	}
-	return 10
+	const n = 1000
+	mean := list[int(o.share*float64(len(list)))] / (layout.Suspect * c.Factor)
+	c.History[0], c.History[1] = uint32(mean*n*layout.ErrorOne), n
+	for onBorder(c.Large(), list) {
+		c.History[0]++
+	}
+	return c
+}
+
+// onBorder reports whether rounding decides of any error if it is suspect, or large.
+func onBorder(large float64, errors []float64) bool {
+	return slices.ContainsFunc(errors, func(e float64) bool {
+		return math.Abs(e-large) < 1e-6 || math.Abs(e-layout.Suspect*large) < 1e-6
+	})
 }
 
 func (o *strayPixels) check() error {
 	p := o.photo
 	l := p.t.list()
 	params, render, target := p.inputs(l)
-	params.RobustKeep, params.Step, params.ViewId = o.keep, o.step, 5
-	params.SeedLo, params.SeedHi = 77, 3
 	tiles := int(params.View.TileWidth * params.View.TileHeight)
-	history := make([]layout.ErrorHistory, 3)
-	history[1].Threshold = o.threshold()
+	c := o.judge(ref.ShrinkMask(p.mask, p.texelWidth, p.texelHeight, p.level), tiles)
+	params.RobustFactor, params.ViewId = float32(c.Factor), c.Photo
 	inliers, errors := output[uint32](l, "inliers", layout.CountWords*tiles),
-		inout(l, "errors", make([]uint32, layout.ErrorBins))
+		output[uint32](l, "errors", layout.TileSquares*tiles)
 	l.r.Dispatch(&shaders.FindOutliers{
-		Params: input(l, "params", []layout.StepParams{params}), History: input(l, "history", history), Render: render,
-		Target: target, Inliers: inliers.Slice, Errors: errors.Slice, Push: shaders.FindOutliersPush{Row: 1},
-		Spec: shaders.FindOutliersSpec{TargetFloat: p.floats, Masked: p.mask != nil, Shrunk: p.level > 0},
+		Params: input(l, "params", []layout.StepParams{params}), History: input(l, "history", []uint32(c.History)),
+		Render: render, Target: target, Places: input(l, "places", c.Places), Inliers: inliers.Slice,
+		Errors: errors.Slice,
+		Spec:   shaders.FindOutliersSpec{TargetFloat: p.floats, Masked: p.mask != nil, Shrunk: p.level > 0},
 	}, vk.Groups(tiles+2))
 	if err := l.run(); err != nil {
 		return err
 	}
-	c := ref.Outliers[float64]{Threshold: float64(history[1].Threshold), Keep: o.keep, Step: o.step, ID: 5,
-		Seed: [2]uint32{77, 3}, Mask: ref.ShrinkMask(p.mask, p.texelWidth, p.texelHeight, p.level)}
-	want, bins := ref.FindOutliers(pixels64(p.render), ref.ConvertSlice[float64](p.target), p.width, p.height, &c)
+	want, squares := ref.FindOutliers(pixels64(p.render), ref.ConvertSlice[float64](p.target), p.width, p.height, c)
 	counted := *p
 	counted.level, counted.texelWidth, counted.texelHeight, counted.mask = 0, p.width, p.height, want
-	return first(equal("inliers", inliers.got, counted.inliers()), sameErrors(errors.got, bins))
+	return first(equal("inliers", inliers.got, counted.inliers()), sameSquares(errors.got, squares))
 }
 
-// sameErrors compares histograms: a float32 error may lie on the other side of a bin's border.
-func sameErrors(got, want []uint32) error {
-	var some, all, off int
+// sameSquares compares squares: a float32 error may be rounded to the next number, and lie beyond a border.
+func sameSquares(got, want []uint32) error {
+	off := 0
 	for i := range want {
-		some, all = some+int(got[i]), all+int(want[i])
-		if d := some - all; d < -1 || d > 1 {
-			return fmt.Errorf("binding errors: %d up to bin %d, want %d", some, i, all)
-		} else if d != 0 {
-			off++
+		if got[i] == want[i] {
+			continue
 		}
-	}
-	if some != all || off > 3 {
-		return fmt.Errorf("binding errors: %d in all, want %d; %d bins differ", some, all, off)
+		off++
+		d := int32(got[i]&0xFFFF) - int32(want[i]&0xFFFF)
+		if got[i] == layout.NoSquare || want[i] == layout.NoSquare || d < -1 || d > 1 || off > 1+len(want)/50 {
+			return fmt.Errorf("binding errors: square %d is %#x, want %#x; %d differ so far", i, got[i], want[i], off)
+		}
 	}
 	return nil
 }
 
-// track runs track_errors on the second of three histories.
-func (t *trial) track(history []layout.ErrorHistory, errors []uint32, share float32,
-	failed uint32) ([]layout.ErrorHistory, error) {
-	l := t.list()
-	counters := make([]uint32, layout.NCounters)
-	counters[layout.Failed] = failed
-	out := inout(l, "history", history)
-	l.r.Dispatch(&shaders.TrackErrors{
-		Params:   input(l, "params", []layout.StepParams{{RobustPercentile: share}}),
-		Counters: input(l, "counters", counters), Errors: input(l, "errors", errors), History: out.Slice,
-		Push: shaders.TrackErrorsPush{Row: 1},
-	}, vk.Groups(1))
-	err := l.run()
-	return out.got, err
-}
-
-// history checks a step with errors of which most are small.
-func (t *trial) history(share float32, failed uint32) error {
-	history, errors := make([]layout.ErrorHistory, 3), make([]uint32, layout.ErrorBins)
-	for i := range errors {
-		errors[i] = uint32(t.IntN(1 + 100000/(i+1)))
-		for k := range history {
-			history[k].Bins[i] = 100 * t.Float32()
+// tracked checks a step that sees some places several times.
+func (t *trial) tracked(width, height int, failed uint32) error {
+	l, v := t.list(), t.camera(width, height)
+	n := v.Grid().Tiles() * layout.TileSquares
+	history, places, squares := make([]uint32, layout.HistoryWords), make([]uint32, n), make([]uint32, n)
+	for i := range 100 {
+		history[i] = uint32(t.IntN(1 << 30))
+	}
+	for i := range places {
+		places[i] = uint32(2 + t.IntN(60))
+		squares[i] = uint32(t.IntN(layout.ErrorOne))
+		switch t.IntN(4) {
+		case 0:
+			squares[i] = layout.NoSquare
+		case 1:
+			squares[i] |= layout.SquareAgrees
+		case 2:
+			squares[i] |= layout.SquareDiffers
 		}
 	}
-	got, err := t.track(history, errors, share, failed)
-	if err != nil {
+	counters, params := make([]uint32, layout.NCounters), paramsOf(v)
+	counters[layout.Failed], params.ViewId = failed, 45
+	out := inout(l, "history", slices.Clone(history))
+	for note := range uint32(2) {
+		l.r.Dispatch(&shaders.TrackErrors{
+			Params: input(l, "params", []layout.StepParams{params}), Counters: input(l, "counters", counters),
+			Places: input(l, "places", places), Errors: input(l, "errors", squares), History: out.Slice,
+			Push: shaders.TrackErrorsPush{Note: note},
+		}, vk.Items(n+300, 256))
+	}
+	if err := l.run(); err != nil {
 		return err
 	}
-	if failed != 0 {
-		return sameBytes("history", got, history)
+	if failed == 0 {
+		ref.TrackErrors(history, places, squares, 45)
 	}
-	bins := ref.ConvertSlice[float64](history[1].Bins[:])
-	threshold := ref.TrackErrors(bins, errors, float64(share))
-	return first(sameBytes("history", got[:1], history[:1]), sameBytes("history", got[2:], history[2:]),
-		closeTo("history.bins", got[1].Bins[:], bins, 0, 1e-6),
-		closeTo("history.threshold", []float32{got[1].Threshold}, []float64{threshold}, 1e-9, 1e-4))
-}
-
-// checkNoThreshold has no errors, and then a share of 1.
-func checkNoThreshold(t *trial) error {
-	history, errors := make([]layout.ErrorHistory, 3), make([]uint32, layout.ErrorBins)
-	got, err := t.track(history, errors, 0.7, 0)
-	if err != nil {
-		return err
-	}
-	if err := sameBytes("history", got, history); err != nil {
-		return err
-	}
-	errors[9] = 5
-	if got, err = t.track(history, errors, 1, 0); err != nil {
-		return err
-	}
-	return equal("history.threshold", []float32{got[1].Threshold}, []float32{0})
+	return equal("history", out.got, history)
 }

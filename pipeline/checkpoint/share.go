@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"vksplat/scene/safetensors"
@@ -18,8 +17,8 @@ type Extra struct {
 	Name  string
 	Shape []int
 	Data  vk.Slice[float32]
-	// A file may have another number of rows, the first number of the shape: rows that it lacks are filled with its own
-	// in turn.
+	// Each device has rows of its own, whose number is the first of the shape; a file has those of all. It may have
+	// been written by another number of devices: rows that it lacks are filled with its own in turn.
 	AnyRows bool
 }
 
@@ -39,7 +38,7 @@ type Share struct {
 	Rows   layout.Rows // of a part
 	N      int         // splats
 	Parts  []Part
-	Extra  []Extra // on the first device only
+	Extra  []Extra // on the other devices than the first only what has AnyRows
 	Pieces int     // splats that are moved at once at most; 0: mostPiece
 
 	owned []vk.View // what the copy holds
@@ -258,27 +257,7 @@ func (s *Share) readPart(r io.Reader, f field, g *staging, p Part) error {
 	return nil
 }
 
-// readExtra fills a table.
-func (c *File) readExtra(s *Share, x Extra, g *staging) error {
-	want := x.tensor()
-	have, ok := c.file.Lookup(x.Name)
-	if ok && x.AnyRows && len(have.Shape) == len(x.Shape) && have.Shape[0] > 0 {
-		want.Shape = append([]int{have.Shape[0]}, x.Shape[1:]...)
-	}
-	if err := c.expect(want); err != nil {
-		return err
-	}
-	width := x.Data.N() / x.Shape[0]
-	for row := 0; row < x.Shape[0]; row += want.Shape[0] {
-		n := min(want.Shape[0], x.Shape[0]-row)
-		part := Extra{Name: x.Name, Data: x.Data.At(row*width, n*width)}
-		if err := s.readExtra(c.file.Reader(x.Name), part, g); err != nil {
-			return fmt.Errorf("tensor %s: %w", x.Name, err)
-		}
-	}
-	return nil
-}
-
+// readExtra fills a table, or some of its rows.
 func (s *Share) readExtra(r io.Reader, x Extra, g *staging) error {
 	for at := 0; at < x.Data.N(); at += g.data.N() {
 		n := min(g.data.N(), x.Data.N()-at)

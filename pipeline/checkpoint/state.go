@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"vksplat/scene/safetensors"
 	"vksplat/vk"
@@ -95,10 +96,76 @@ func (s State) tensors(g []*staging, strays int) (list []safetensors.TensorData)
 		}})
 	}
 	for _, x := range s[0].Extra {
-		list = append(list, safetensors.TensorData{TensorInfo: x.tensor(),
-			Write: func(w io.Writer) error { return s[0].writeExtra(w, x, g[0]) }})
+		tables := s.tables(x)
+		list = append(list, safetensors.TensorData{TensorInfo: tensorOf(tables), Write: func(w io.Writer) error {
+			for _, t := range tables {
+				if err := s[t.share].writeExtra(w, t.Extra, g[t.share]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
 	}
 	return list
+}
+
+// table is a table on one of the devices.
+type table struct {
+	share int
+	Extra
+}
+
+// tables lists the first device's table x and what the others have under its name.
+func (s State) tables(x Extra) []table {
+	list := []table{{0, x}}
+	for i, share := range s[1:] {
+		for _, other := range share.Extra {
+			if other.Name == x.Name {
+				list = append(list, table{i + 1, other})
+			}
+		}
+	}
+	return list
+}
+
+// tensorOf describes the tensor that tables make one below the other.
+func tensorOf(tables []table) safetensors.TensorInfo {
+	t := tables[0].tensor()
+	t.Shape = slices.Clone(t.Shape)
+	for _, other := range tables[1:] {
+		t.Shape[0] += other.Shape[0]
+	}
+	return t
+}
+
+// readTables fills tables from their tensor.
+func (s State) readTables(c *File, tables []table, g []*staging) error {
+	x := &tables[0]
+	want := tensorOf(tables)
+	have, ok := c.file.Lookup(x.Name)
+	if ok && x.AnyRows && len(have.Shape) == len(x.Shape) && have.Shape[0] > 0 {
+		want.Shape[0] = have.Shape[0]
+	}
+	if err := c.expect(want); err != nil {
+		return err
+	}
+	var r io.Reader
+	next := 0 // row of the file
+	for _, t := range tables {
+		width := t.Data.N() / t.Shape[0]
+		for row := 0; row < t.Shape[0]; {
+			if next == 0 {
+				r = c.file.Reader(x.Name)
+			}
+			n := min(t.Shape[0]-row, want.Shape[0]-next)
+			part := Extra{Name: x.Name, Data: t.Data.At(row*width, n*width)}
+			if err := s[t.share].readExtra(r, part, g[t.share]); err != nil {
+				return fmt.Errorf("tensor %s: %w", x.Name, err)
+			}
+			row, next = row+n, (next+n)%want.Shape[0]
+		}
+	}
+	return nil
 }
 
 // run is a part of the state on one of the devices.
@@ -175,7 +242,7 @@ func (s State) Read(c *File, dealt bool) (err error) {
 	}
 	for _, x := range s[0].Extra {
 		known[x.Name] = true
-		if err := c.readExtra(s[0], x, g[0]); err != nil {
+		if err := s.readTables(c, s.tables(x), g); err != nil {
 			return readError(c.path, err)
 		}
 	}

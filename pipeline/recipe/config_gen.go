@@ -111,14 +111,11 @@ type Config struct {
 	WhiteBalance bool `json:"white_balance"`
 	// learn how each camera darkens its photos away from the centre
 	Vignetting bool `json:"vignetting"`
-	// learn from what photos agree on: leave out pixels in which the model differs most from a photo,
-	// as it does where something moved through the picture
+	// learn from what photos agree on: leave out what differs much from a photo where other photos
+	// agree with the model, as it does where something moved through the picture
 	Robust bool `json:"robust"`
-	// with robust, share X of the pixels, those that differ least, counts; and so do pixels among such
-	RobustPercentile float64 `json:"robust_percentile"`
-	// with robust, count some of the others, too, chosen at random: all at first, and 63 % fewer every
-	// N steps
-	RobustWarmup int `json:"robust_warmup"`
+	// with robust, a difference is large from X times the mean one on; never below 0.1 of white
+	RobustFactor float64 `json:"robust_factor"`
 	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
 	// with vignetting, weight of the square of its centre's distance from the photo's
@@ -194,8 +191,7 @@ func Default() Config {
 		WhiteBalance:       false,
 		Vignetting:         false,
 		Robust:             false,
-		RobustPercentile:   0.85,
-		RobustWarmup:       500,
+		RobustFactor:       2.5,
 		Huber:              0,
 		VignettingReg:      0.02,
 		DepthLambda:        1,
@@ -221,7 +217,7 @@ var Sources = [][2]string{
 		"the threshold is the one that gsplat advises"},
 	{"Bulo", "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
 	{"Huber", "Huber: Robust Estimation of a Location Parameter, 1964, here scaled to the slope of L1"},
-	{"SpotLessSplats", "SpotLessSplats, arXiv 2406.20055, its filter without features: that of RobustNeRF, CVPR 2023"},
+	{"RobustNeRF", "Sabour et al.: RobustNeRF, CVPR 2023, its vote of neighbours; what is judged by is VkSplat's own"},
 	{"PPISP", "PPISP, arXiv 2601.18336, CVPR 2026, without its response curve"},
 	{"Brush", "ArthurBrussee/brush"},
 	{"Splatfacto", "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
@@ -374,30 +370,18 @@ var Settings = []Setting{
 	{
 		Name:  "robust",
 		Group: "Training",
-		Help: "learn from what photos agree on: leave out pixels in which the model differs most from a photo, " +
-			"as it does where something moved through the picture",
-		Source: "SpotLessSplats",
+		Help: "learn from what photos agree on: leave out what differs much from a photo where other photos " +
+			"agree with the model, as it does where something moved through the picture",
+		Source: "RobustNeRF",
 		Of:     func(c *Config) any { return &c.Robust },
 	},
 	{
-		Name:  "robust_percentile",
+		Name:  "robust_factor",
 		Group: "Training",
-		Help: "with {robust}, share `X` of the pixels, those that differ least, counts; and so do pixels among " +
-			"such",
-		Range: Range{Most: 1, AboveLeast: true},
+		Help:  "with {robust}, a difference is large from `X` times the mean one on; never below 0.1 of white",
+		Range: Range{Most: math.MaxFloat32, AboveLeast: true},
 		Needs: []Need{{"robust", ""}},
-		Of:    func(c *Config) any { return &c.RobustPercentile },
-	},
-	{
-		Name:  "robust_warmup",
-		Group: "Training",
-		Help: "with {robust}, count some of the others, too, chosen at random: all at first, and 63 % fewer " +
-			"every `N` steps",
-		Source: "SpotLessSplats",
-		Steps:  true,
-		Range:  Range{Least: 1, Most: math.Inf(1)},
-		Needs:  []Need{{"robust", ""}},
-		Of:     func(c *Config) any { return &c.RobustWarmup },
+		Of:    func(c *Config) any { return &c.RobustFactor },
 	},
 	{
 		Name:  "strategy",
@@ -762,7 +746,7 @@ func (c *Config) settingParams(p *layout.StepParams, scene, rate float64) {
 	p.Exposure = layout.Bit(c.Exposure)
 	p.WhiteBalance = layout.Bit(c.WhiteBalance)
 	p.Vignetting = layout.Bit(c.Vignetting)
-	p.RobustPercentile = float32(c.RobustPercentile)
+	p.RobustFactor = float32(c.RobustFactor)
 	p.RevisedOpacity = layout.Bit(c.RevisedOpacity)
 	p.GrowGrad2d = float32(c.GrowGrad2D)
 	p.GrowScale = float32(scene * c.GrowScale)

@@ -124,11 +124,5 @@ func (c *Config) AppearanceParams(p *layout.StepParams, step, photos, cameras in
 	p.LrVignetting = float32(min(rate*math.Sqrt(float64(cameras)), mostCameraStep))
 }
 
-// RobustParams fills how much of what find_outliers leaves out counts anyway at a step counted from 0: with 500 steps
-// of warm-up SpotLessSplats' exp(-0.003 floor((step + 1) / 1.5)), without its steps.
-func (c *Config) RobustParams(p *layout.StepParams, step int) {
-	p.RobustKeep = float32(math.Exp(-float64(step) / float64(c.RobustWarmup)))
-}
-
 // Appearance reports whether anything is learnt of how photos look, which the splats do not hold.
 func (c *Config) Appearance() bool { return c.Exposure || c.WhiteBalance || c.Vignetting }

@@ -1,58 +1,118 @@
 package ref
 
-import "math"
+import "math/bits"
 
 // twin: find_outliers track_errors
 
-// Bins of a history of errors, and one pixel of so many by so many is counted in a step.
+// As in const.glsl.
 const (
-	ErrorBins   = 1024
-	errorStride = 4
-	errorDecay  = 0.95
-	squareSide  = 8
-	drawRobust  = 10
+	square        = 4
+	rowSquares    = TileSize / square
+	tileSquares   = rowSquares * rowSquares
+	errorOne      = 256
+	errorMemory   = 16
+	photoBits     = 16
+	squareAgrees  = 0x40000000
+	squareDiffers = 0x80000000
+	leastError    = 0.1
+	alike         = 0.5
+	suspect       = 0.45
+	witnesses     = 2
+	voteSide      = 8 // of the squares that vote
 )
 
-// Outliers says which pixels count beside those that differ little from their photo.
+// NoSquare is the error of a square of which too little is known.
+const NoSquare = 0xFFFFFFFF
+
+// History is what is known of the errors of earlier steps: their sum in whole numbers, how many, and for each place a
+// word of bits: photos that agree with the model there below, and photos that differ above.
+type History []uint32
+
+// Outliers says what pixels are judged by.
 type Outliers[T Real] struct {
-	Threshold T        // errors below it are low; 0: all are
-	Keep      float32  // share of the others that count anyway
-	Mask      []uint32 // as in LossConfig
-	Step, ID  uint32   // of the step and its photo, and the seed: what is drawn depends on them
-	Seed      [2]uint32
+	Factor  T // errors are large from so many times their mean on
+	History History
+	Places  []uint32 // of the squares, tile by tile
+	Mask    []uint32 // as in LossConfig
+	Photo   uint32
 }
 
-// FindOutliers returns which pixels count, as bits like those of a mask, and how many of the pixels that are looked at
-// in this step have an error in each bin.
-func FindOutliers[T Real](render [][4]T, target []T, width, height int, c *Outliers[T]) (counts, errors []uint32) {
-	n := width * height
-	counts, errors = make([]uint32, (n+31)/32), make([]uint32, ErrorBins)
+// Large returns the least large error.
+func (c *Outliers[T]) Large() T {
+	if c.History[1] == 0 {
+		return 1e30
+	}
+	return max(leastError, c.Factor*T(c.History[0])/(T(c.History[1])*errorOne))
+}
+
+// bitsOf returns the two bits of a photo in a place's word.
+func bitsOf(photo uint32) uint32 { return (1 | 1<<photoBits) << (photo % photoBits) }
+
+// alone reports whether the photo would be alone with another opinion of a place.
+func (c *Outliers[T]) alone(place uint32) bool {
+	others := c.History[place] &^ bitsOf(c.Photo)
+	agree, differ := bits.OnesCount32(others&(1<<photoBits-1)), bits.OnesCount32(others>>photoBits)
+	return agree >= witnesses && 2*differ <= agree
+}
+
+// squareOf returns the number of the square that pixel p lies in.
+func squareOf(p, width int) int {
+	x, y, tiles := p%width, p/width, (width+TileSize-1)/TileSize
+	return (y/TileSize*tiles+x/TileSize)*tileSquares + y%TileSize/square*rowSquares + x%TileSize/square
+}
+
+// FindOutliers returns which pixels count, as bits like those of a mask, and what each square is: its mean error, with
+// flags.
+func FindOutliers[T Real](render [][4]T, target []T, width, height int, c *Outliers[T]) (counts, squares []uint32) {
+	n, large := width*height, c.Large()
+	counts = make([]uint32, (n+31)/32)
 	g := knownPixels{width: width, height: height, mask: c.Mask}
-	low, near := make([]bool, n), make([]bool, n)
-	for p, e := range OutlierErrors(render, target, width, height, c.Mask) {
-		low[p] = g.has(p) && (c.Threshold == 0 || !(e >= c.Threshold))
-		x, y := uint32(p%width)+c.Step, uint32(p/width)+c.Step/errorStride
-		if g.has(p) && x%errorStride == 0 && y%errorStride == 0 {
-			errors[ErrorBin(float64(e))]++
-		}
+	low, near, wrong := make([]bool, n), make([]bool, n), make([]bool, n)
+	errors := OutlierErrors(render, target, width, height, c.Mask)
+	for p, e := range errors {
+		low[p] = g.has(p) && !(e >= suspect*large)
+		wrong[p] = g.has(p) && e >= large && c.alone(c.Places[squareOf(p, width)])
 	}
 	for p := range n {
 		all, some := g.count(low, p%width-1, p/width-1, 3)
 		near[p] = g.has(p) && 2*some > all
 	}
 	for p := range n {
-		x, y := p%width, p/width
-		all, some := g.count(near, x&^(squareSide-1)-squareSide/2, y&^(squareSide-1)-squareSide/2, 2*squareSide)
-		ok := low[p] || near[p] || 5*some > 3*all
-		if !ok && c.Keep > 0 {
-			r := Philox([4]uint32{uint32(p), c.Step, drawRobust, c.ID}, c.Seed)[0]
-			ok = float32(r>>8)*(1.0/(1<<24)) < c.Keep
-		}
-		if g.has(p) && ok {
+		x, y := p%width&^(voteSide-1)-voteSide/2, p/width&^(voteSide-1)-voteSide/2
+		all, some := g.count(near, x, y, 2*voteSide)
+		_, off := g.count(wrong, x, y, 2*voteSide)
+		if g.has(p) && (low[p] || near[p] || 5*some > 3*all || 12*off < all) {
 			counts[p/32] |= 1 << (p % 32)
 		}
 	}
-	return counts, errors
+	return counts, squareErrors(errors, &g, large, len(c.Places))
+}
+
+// squareErrors returns what n squares are.
+func squareErrors[T Real](errors []T, g *knownPixels, large T, n int) []uint32 {
+	squares, sums, known := make([]uint32, n), make([]T, n), make([]int, n)
+	for p, e := range errors {
+		if g.has(p) {
+			s := squareOf(p, g.width)
+			sums[s] += e
+			known[s]++
+		}
+	}
+	for s := range squares {
+		e := sums[s] / T(max(known[s], 1))
+		if known[s] < square*square/2 || !(e < 1e30) {
+			squares[s] = NoSquare
+			continue
+		}
+		squares[s] = uint32(min(e, 1)*errorOne + 0.5)
+		if e <= alike*large {
+			squares[s] |= squareAgrees
+		}
+		if e >= large {
+			squares[s] |= squareDiffers
+		}
+	}
+	return squares
 }
 
 // OutlierErrors returns how far the rendering x [P] is from the photo y [P*3] around each pixel that the mask leaves, 0
@@ -76,9 +136,6 @@ func OutlierErrors[T Real](render [][4]T, target []T, width, height int, mask []
 	}
 	return errors
 }
-
-// ErrorBin returns the bin of an error: they are equally wide in its root.
-func ErrorBin(e float64) int { return min(int(min(math.Sqrt(e), 1)*ErrorBins), ErrorBins-1) }
 
 // knownPixels are the pixels of a picture that a mask leaves.
 type knownPixels struct {
@@ -110,21 +167,28 @@ func (g *knownPixels) count(flags []bool, x, y, side int) (known, set int) {
 	return known, set
 }
 
-// TrackErrors takes a step's errors into their history, and returns the threshold below which share of them is; 0 where
-// all are, or nothing is known.
-func TrackErrors[T Real](history []T, errors []uint32, share T) (threshold T) {
-	var total T
-	for i, n := range errors {
-		history[i] = errorDecay*history[i] + T(n)
-		total += history[i]
-	}
-	want, below := share*total, T(0)
-	for i, n := range history {
-		if below <= want && want < below+n {
-			root := (T(i) + (want-below)/n) / ErrorBins
-			return root * root
+// TrackErrors takes what a step found of its squares into the history: the photo's new opinion of the places that it
+// sees replaces its earlier one.
+func TrackErrors(h History, places, squares []uint32, photo uint32) {
+	own := bitsOf(photo)
+	for i, s := range squares {
+		if s != NoSquare {
+			h[places[i]] &^= own
+			h[0] += s &^ (squareAgrees | squareDiffers)
+			h[1]++
 		}
-		below += n
 	}
-	return 0
+	for i, s := range squares {
+		if s == NoSquare {
+			continue
+		}
+		if s&squareAgrees != 0 {
+			h[places[i]] |= own & (1<<photoBits - 1)
+		}
+		if s&squareDiffers != 0 {
+			h[places[i]] |= own &^ (1<<photoBits - 1)
+		}
+	}
+	h[0] -= h[0] / errorMemory
+	h[1] -= h[1] / errorMemory
 }

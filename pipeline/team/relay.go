@@ -13,7 +13,7 @@ const mostAwaits = 1 + nExchanges*MostPieces
 type Message struct {
 	End     vk.Ticket                         // when it is done
 	Written [nExchanges][MostPieces]vk.Ticket // when pieces of its packets are, 0 where there are none
-	Rows    [2]Row                            // that the device steps for all
+	Row     Row                               // that the device steps for all
 	Done    chan error                        // gets what waiting came to
 
 	round uint64
@@ -76,21 +76,20 @@ func (t *Team) relay(rank int, messages <-chan Message) {
 		}
 		err := t.devices[rank].WaitAwake(m.End, t.awake)
 		if err == nil {
-			err = t.carryRows(rank, &m)
+			err = t.carryRow(rank, m.Row)
 		}
 		m.Done <- err
 	}
 }
 
-// carryRows makes all devices see the rows that one has stepped, where they do not anyway. It is done before the others
+// carryRow makes all devices see the row that one has stepped, where they do not anyway. It is done before the others
 // begin with the rows of the next unit: they do not until this relay has come as far as that.
-func (t *Team) carryRows(rank int, m *Message) (err error) {
-	for _, r := range m.Rows {
-		for _, to := range t.devices {
-			if r.Of != nil {
-				err = errors.Join(err, r.Of.Carry(t.devices[rank], to, r.At, r.Size))
-			}
-		}
+func (t *Team) carryRow(rank int, r Row) (err error) {
+	if r.Of == nil {
+		return nil
+	}
+	for _, to := range t.devices {
+		err = errors.Join(err, r.Of.Carry(t.devices[rank], to, r.At, r.Size))
 	}
 	return err
 }

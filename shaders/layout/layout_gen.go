@@ -56,12 +56,30 @@ const (
 	// A camera's second moments of vignetting and their bias correction
 	Seconds = 16
 
-	// Bins of an ErrorHistory, equally wide in the root of the error; and one pixel of so many by so many is counted in a
-	// step.
-	ErrorBins   = 1024
-	ErrorStride = 4
-	// What remains of a history from one step to the next.
-	ErrorDecay = 0.95
+	// Robust training goes by squares of SQUARE x SQUARE pixels, of which a tile has TILE_SQUARES, and by places of the
+	// scene: cubes about PLACE_PIXELS pixels wide.
+	Square      = 4
+	TileSquares = 16
+	PlacePixels = 16.0
+	// Words of a history, almost 1 MiB, which any binding spans: the sum of the errors of squares, and how many; then one
+	// for each place, or for some that share it: photos that agree with the model there in the lower bits, photos that
+	// differ in the upper ones. Of more photos than PHOTO_BITS some share a bit.
+	HistoryWords = 262080
+	PhotoBits    = 16
+	// Errors are summed as whole numbers of 1 / ERROR_ONE, and the sum loses 1 / ERROR_MEMORY of itself in each step.
+	ErrorOne    = 256
+	ErrorMemory = 16
+	// What a square of a step is, in two bits above its error.
+	SquareAgrees  = 0x40000000
+	SquareDiffers = 0x80000000
+	NoSquare      = 0xFFFFFFFF // too much of it is outside the picture, or masked
+	// An error below LEAST_ERROR is never large. One of ALIKE times a large one is none, from SUSPECT times on it is one
+	// beside large ones.
+	LeastError = 0.1
+	Alike      = 0.5
+	Suspect    = 0.45
+	// Other photos that must agree at a place before one of another opinion is not believed.
+	Witnesses = 2
 	// Words of a tile that say which of its TILE_PIXELS count, a bit each.
 	CountWords = 8
 
@@ -154,7 +172,6 @@ const (
 	DrawWeight     = 4
 	DrawSource     = 6
 	DrawRounding   = 8
-	DrawRobust     = 10
 	// Rounds of an MCMC refinement.
 	RoundRelocate = 0
 	RoundGrow     = 1
@@ -216,15 +233,6 @@ type Correction struct {
 	Seconds [16]float32
 }
 
-// ErrorHistory is GLSL's ErrorHistory, 4100 bytes; in find_outliers, track_errors.
-//
-// How far pictures are from their photos: a histogram of the mean absolute difference of a pixel's channels, in which
-// each step counts ERROR_DECAY times as much as the next.
-type ErrorHistory struct {
-	Bins      [1024]float32
-	Threshold float32 // share robust_percentile of the errors is below it; 0: not known, or all are
-}
-
 // MapRows is GLSL's MapRows, 8 bytes; in lpips_conv, lpips_distance, lpips_input, lpips_pool.
 type MapRows struct {
 	First uint32 // row of the whole map that the band makes first
@@ -242,7 +250,7 @@ type PacketHeader struct {
 	Splats uint32 // of the sender's share of the scene
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, look, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -284,7 +292,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// StepParams is GLSL's StepParams, 304 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -302,8 +310,8 @@ type StepParams struct {
 	WhiteBalance uint32
 	// learn how each camera darkens its photos away from the centre
 	Vignetting uint32
-	// with robust, share X of the pixels, those that differ least, counts; and so do pixels among such
-	RobustPercentile float32
+	// with robust, a difference is large from X times the mean one on; never below 0.1 of white
+	RobustFactor float32
 	// give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)
 	RevisedOpacity uint32
 	// grow splats whose mean 2D gradient is above X; in units of half the image
@@ -352,7 +360,6 @@ type StepParams struct {
 	LrVignetting    float32
 	AppearanceBeta1 float32 // Adam's, of a photo
 	AppearanceBeta2 float32
-	RobustKeep      float32 // share of the pixels left out that count anyway
 	// Strategies.
 	PruneScale    float32 // largest scale above which a splat is pruned, world units; 0: never
 	ResetLogit    float32 // ceiling of logit opacities after a reset
@@ -389,7 +396,7 @@ type TilePairs struct {
 	VisitsBwd uint32
 }
 
-// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -432,9 +439,6 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Gain)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Colour)-100]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Seconds)-136]
-	_ = [1]struct{}{}[unsafe.Sizeof(ErrorHistory{})-4100]
-	_ = [1]struct{}{}[unsafe.Offsetof(ErrorHistory{}.Bins)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(ErrorHistory{}.Threshold)-4096]
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
@@ -470,7 +474,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-308]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-304]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -479,7 +483,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Exposure)-124]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.WhiteBalance)-128]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Vignetting)-132]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RobustPercentile)-136]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RobustFactor)-136]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-140]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-144]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-148]
@@ -506,22 +510,21 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrVignetting)-232]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta1)-236]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AppearanceBeta2)-240]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RobustKeep)-244]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-248]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-268]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-272]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-276]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-280]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-284]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-288]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-292]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-296]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-300]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-304]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-272]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-276]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-280]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-284]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-288]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-292]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-296]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-300]
 	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]

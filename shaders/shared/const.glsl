@@ -56,12 +56,30 @@ const uint VIGNETTING = 9u;
 // A camera's second moments of vignetting and their bias correction
 const uint SECONDS = 16u;
 
-// Bins of an ErrorHistory, equally wide in the root of the error; and one pixel of so many by so many is counted in a
-// step.
-const uint ERROR_BINS = 1024u;
-const uint ERROR_STRIDE = 4u;
-// What remains of a history from one step to the next.
-const float ERROR_DECAY = 0.95;
+// Robust training goes by squares of SQUARE x SQUARE pixels, of which a tile has TILE_SQUARES, and by places of the
+// scene: cubes about PLACE_PIXELS pixels wide.
+const uint SQUARE = 4u;
+const uint TILE_SQUARES = 16u;
+const float PLACE_PIXELS = 16.0;
+// Words of a history, almost 1 MiB, which any binding spans: the sum of the errors of squares, and how many; then one
+// for each place, or for some that share it: photos that agree with the model there in the lower bits, photos that
+// differ in the upper ones. Of more photos than PHOTO_BITS some share a bit.
+const uint HISTORY_WORDS = 262080u;
+const uint PHOTO_BITS = 16u;
+// Errors are summed as whole numbers of 1 / ERROR_ONE, and the sum loses 1 / ERROR_MEMORY of itself in each step.
+const uint ERROR_ONE = 256u;
+const uint ERROR_MEMORY = 16u;
+// What a square of a step is, in two bits above its error.
+const uint SQUARE_AGREES = 0x40000000u;
+const uint SQUARE_DIFFERS = 0x80000000u;
+const uint NO_SQUARE = 0xFFFFFFFFu;     // too much of it is outside the picture, or masked
+// An error below LEAST_ERROR is never large. One of ALIKE times a large one is none, from SUSPECT times on it is one
+// beside large ones.
+const float LEAST_ERROR = 0.1;
+const float ALIKE = 0.5;
+const float SUSPECT = 0.45;
+// Other photos that must agree at a place before one of another opinion is not believed.
+const uint WITNESSES = 2u;
 // Words of a tile that say which of its TILE_PIXELS count, a bit each.
 const uint COUNT_WORDS = 8u;
 
@@ -154,7 +172,6 @@ const uint DRAW_BACKGROUND = 3u;
 const uint DRAW_WEIGHT = 4u;
 const uint DRAW_SOURCE = 6u;
 const uint DRAW_ROUNDING = 8u;
-const uint DRAW_ROBUST = 10u;
 // Rounds of an MCMC refinement.
 const uint ROUND_RELOCATE = 0u;
 const uint ROUND_GROW = 1u;

@@ -47,13 +47,6 @@ struct Correction {
     float seconds[SECONDS];
 };
 
-// How far pictures are from their photos: a histogram of the mean absolute difference of a pixel's channels, in which
-// each step counts ERROR_DECAY times as much as the next.
-struct ErrorHistory {
-    float bins[ERROR_BINS];
-    float threshold;    // share robust_percentile of the errors is below it; 0: not known, or all are
-};
-
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
 struct StepParams {
@@ -75,7 +68,6 @@ struct StepParams {
     float lr_vignetting;
     float appearance_beta1; // Adam's, of a photo
     float appearance_beta2;
-    float robust_keep;      // share of the pixels left out that count anyway
     // Strategies.
     float prune_scale;      // largest scale above which a splat is pruned, world units; 0: never
     float reset_logit;      // ceiling of logit opacities after a reset

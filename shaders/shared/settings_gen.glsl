@@ -9,8 +9,8 @@
     uint white_balance;
     // learn how each camera darkens its photos away from the centre
     uint vignetting;
-    // with robust, share X of the pixels, those that differ least, counts; and so do pixels among such
-    float robust_percentile;
+    // with robust, a difference is large from X times the mean one on; never below 0.1 of white
+    float robust_factor;
     // give a split or duplicated splat the opacity 1 - sqrt(1 - opacity)
     uint revised_opacity;
     // grow splats whose mean 2D gradient is above X; in units of half the image

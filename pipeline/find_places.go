@@ -1,0 +1,20 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// findPlaces finds which places of the scene a band's squares of pixels show.
+func (v *view) findPlaces(band int) {
+	if !v.compare.robust {
+		return
+	}
+	scratch(v.r, &v.places, "places", v.maxTiles*layout.TileSquares)
+	v.r.Dispatch(&shaders.FindPlaces{
+		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
+		SplatFromSlot: v.splatFromSlot, Projected: v.projected, DepthKeys: v.depthKeys, Places: v.places,
+		Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(v.bands)},
+	}, vk.Items(v.maxTiles*layout.TileSquares, 64))
+}
