@@ -57,6 +57,19 @@ func (s *Survey) Fuse(views Views, bytes int64) (*Mesh, error) {
 	return m.mesh, nil
 }
 
+// Passes is how often Fuse asks for all views, with so many bytes.
+func (s *Survey) Passes(bytes int64) (n int) {
+	keys := s.sorted()
+	for first := 0; first < len(keys); n++ {
+		own, _ := layers(keys[first:], int(max(bytes/BlockBytes, 1)))
+		if own == 0 { // which is an error of Fuse
+			break
+		}
+		first += own
+	}
+	return n
+}
+
 // layers is how many of the sorted blocks whole layers of x make with the one behind, and how many without it. Where
 // not even one fits, own is 0 and all is what it would take.
 func layers(keys []key, most int) (own, all int) {

@@ -132,7 +132,7 @@ func TestSlabs(t *testing.T) {
 		}
 		return nil
 	}, surface.BlockBytes*int64(s.Blocks()/3))
-	if err != nil || passes < 3 {
+	if err != nil || passes < 3 || passes != s.Passes(surface.BlockBytes*int64(s.Blocks()/3)) {
 		t.Fatal(passes, err)
 	}
 	if !slices.Equal(whole.Vertices, parts.Vertices) || !slices.Equal(whole.Faces, parts.Faces) {

@@ -204,7 +204,7 @@ func (o *Options) place() (*tiles.Place, error) {
 	}
 	n := 3 + min(1, max(0, strings.Count(o.Place, ",")-2))
 	v, err := cli.SomeNumbers(o.Place, n)
-	if err != nil || math.Abs(v[0]) > 90 || math.Abs(v[1]) > 180 {
+	if err != nil || math.Abs(v[0]) > 90 || math.Abs(v[1]) > 180 || math.Abs(v[2]) > 1e7 {
 		return nil, fault.Usagef("give degrees north, degrees east and metres above the ellipsoid, then the heading of z "+
 			"if it is not 0, as in 46.5197,6.6323,420,90", "%s: %q is no place", fault.Named("georeference"), o.Place)
 	}

@@ -205,7 +205,15 @@ func (m *meshing) make(device *pipeline.Device, splats *scene.Splats) (mesh *sur
 	if survey.Blocks() == 0 {
 		return nil, m.nothing()
 	}
-	return survey.Fuse(func(use func(v *surface.View) error) error { return m.each(m.cams, use) }, device.RAM()/2)
+	room := device.RAM() / 2
+	passes := survey.Passes(room)
+	m.show.Total = len(m.cams) * (1 + passes)
+	if passes > 1 {
+		m.console.Note(fmt.Sprintf("voxels do not fit %s at a time: all views are drawn for each of %d slabs; larger "+
+			"voxels (%s) or more RAM (%s) make fewer", pipeline.BytesText(room), passes, fault.Setting("voxel"),
+			fault.Setting("max-ram")))
+	}
+	return survey.Fuse(func(use func(v *surface.View) error) error { return m.each(m.cams, use) }, room)
 }
 
 // nothing is the error of a model that no view shows.
