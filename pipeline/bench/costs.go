@@ -202,6 +202,7 @@ var passCosts = map[string]func(w *work) Cost{
 	"tile_offsets": func(w *work) Cost { return moved(12*w.tiles, 5*w.tiles*math.Log2(w.isects+2)) },
 	"rasterize":    costRasterize, "rasterize_handed": costRasterize,
 	"apply_appearance": func(w *work) Cost { return moved(2*pixelBytes*w.pixels, 60*w.pixels) },
+	"find_places":      costPlaces,
 	"find_outliers":    func(w *work) Cost { return moved((pixelBytes+4+1./8)*w.pixels, 150*w.pixels) },
 	"loss": func(w *work) Cost {
 		c := moved(w.pixels*(pixelBytes+4+mapBytes)+12*w.tiles, ssimInstructions*w.pixels)
@@ -307,6 +308,14 @@ func costRasterize(w *work) Cost {
 	}
 	w.readSplats(&c, w.passes*w.lanes*w.visits)
 	return c
+}
+
+// costPlaces: the splats of a tile that any pixel looks at, once for the middle pixels of its squares, and a place of
+// each square. Half of the light is left before the last of them, so that it is an upper bound of what is read.
+func costPlaces(w *work) Cost {
+	squares := w.tiles * layout.TileSquares
+	return Cost{Bytes: w.passes * (8*w.seenIsects + projectedBytes*min(w.visible, w.seenIsects) + 8*squares),
+		Instructions: w.passes * (16*layout.TileSquares*w.seenIsects + 100*squares)}
 }
 
 // readSplats adds that so many lanes read a splat of a batch.
