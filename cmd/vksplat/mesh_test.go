@@ -121,7 +121,7 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 		!strings.Contains(head, "element face "+strconv.Itoa(faces)+"\n") {
 		t.Errorf("glTF has %d vertices and %d faces, PLY %s", n, faces, head)
 	}
-	if want := 28*n + 12*faces; root.Buffers[0].ByteLength != want || len(glb) != 28+length+want {
+	if want := 32*n + 12*faces; root.Buffers[0].ByteLength != want || len(glb) != 28+length+want {
 		t.Errorf("%d bytes of %d in a file of %d, want %d", root.Buffers[0].ByteLength, length, len(glb), want)
 	}
 	for want, args := range map[string][]string{

@@ -70,7 +70,7 @@ var ErrTooLarge = errors.New("binary glTF ends at 4 GiB")
 // glTF's own numbers (Khronos, glTF 2.0).
 const (
 	glTFFloat    = 5126
-	glTFByte     = 5121
+	glTFWord     = 5123
 	glTFUint     = 5125
 	glTFVertices = 34962 // a buffer view of vertices
 	glTFIndices  = 34963
@@ -80,7 +80,7 @@ const (
 // there, and the material is drawn without light, as photos have theirs.
 func (m *Mesh) WriteGLB(to io.Writer, meta Meta) error {
 	n, faces := int64(len(m.Vertices)), int64(len(m.Faces))
-	sizes := []int64{12 * n, 12 * n, 4 * n, 12 * faces}
+	sizes := []int64{12 * n, 12 * n, 8 * n, 12 * faces}
 	var total int64
 	for _, size := range sizes {
 		total += size
@@ -116,7 +116,11 @@ func (m *Mesh) WriteGLB(to io.Writer, meta Meta) error {
 	each(func(v *Vertex) []byte { return appendFloats(row[:0], upright(v.At)) })
 	each(func(v *Vertex) []byte { return appendFloats(row[:0], upright(v.Normal)) })
 	each(func(v *Vertex) []byte {
-		return append(row[:0], linearBytes[v.Color[0]], linearBytes[v.Color[1]], linearBytes[v.Color[2]], 255)
+		row = row[:0]
+		for _, x := range v.Color {
+			row = binary.LittleEndian.AppendUint16(row, linearWords[x])
+		}
+		return binary.LittleEndian.AppendUint16(row, math.MaxUint16)
 	})
 	for _, f := range m.Faces {
 		row = row[:0]
@@ -131,8 +135,8 @@ func (m *Mesh) WriteGLB(to io.Writer, meta Meta) error {
 // upright turns the frame of captures (right, down, forward) to glTF's (left, up, forward).
 func upright(v [3]float32) [3]float32 { return [3]float32{-v[0], -v[1], v[2]} }
 
-// linearBytes are sRGB bytes as linear ones.
-var linearBytes = func() (out [256]uint8) {
+// linearWords are sRGB bytes as linear words: bytes would lose dark tones.
+var linearWords = func() (out [256]uint16) {
 	for i := range out {
 		x := float64(i) / 255
 		if x <= 0.04045 {
@@ -140,7 +144,7 @@ var linearBytes = func() (out [256]uint8) {
 		} else {
 			x = math.Pow((x+0.055)/1.055, 2.4)
 		}
-		out[i] = uint8(math.Round(255 * x))
+		out[i] = uint16(math.Round(math.MaxUint16 * x))
 	}
 	return out
 }()
@@ -184,7 +188,7 @@ func (m *Mesh) glTF(meta Meta, sizes []int64, total int64) any {
 		"accessors": []object{
 			{"bufferView": 0, "componentType": glTFFloat, "count": n, "type": "VEC3", "min": low, "max": high},
 			{"bufferView": 1, "componentType": glTFFloat, "count": n, "type": "VEC3"},
-			{"bufferView": 2, "componentType": glTFByte, "normalized": true, "count": n, "type": "VEC4"},
+			{"bufferView": 2, "componentType": glTFWord, "normalized": true, "count": n, "type": "VEC4"},
 			{"bufferView": 3, "componentType": glTFUint, "count": 3 * len(m.Faces), "type": "SCALAR"},
 		},
 		"bufferViews": views, "buffers": []object{{"byteLength": total}},
