@@ -43,6 +43,18 @@ func (f *farmFlags) table() []option {
 	}
 }
 
+// words are the flags as they were given, for commands that are told to people.
+func (f *farmFlags) words() (text string) {
+	for _, flag := range []struct{ name, value string }{{"pass", f.pass}, {"temporal", f.temporal},
+		{"namespace", f.namespace}, {"owner", f.owner}, {"tls-cert", f.files.Cert}, {"tls-key", f.files.Key},
+		{"tls-ca", f.files.CA}} {
+		if flag.value != "" {
+			text += " --" + flag.name + " " + cli.Quoted(flag.value)
+		}
+	}
+	return text
+}
+
 // dial connects, with the pass or as the flags say. The pass is nil without one.
 func (f *farmFlags) dial(ctx context.Context) (*client.Farm, *pass.Pass, error) {
 	if f.temporal != "" {

@@ -94,8 +94,8 @@ func farmSubmitCommand(console *cli.Console) *cobra.Command {
 			if running {
 				console.Note("this job runs already; farm set changes it")
 			}
-			console.Printf("job %s: %s; look at it: vksplat farm show %s\n", job.Name,
-				cli.Count(len(plan.Tasks), "task"), cli.Quoted(job.Name))
+			console.Printf("job %s: %s; look at it: vksplat farm show %s%s\n", job.Name,
+				cli.Count(len(plan.Tasks), "task"), cli.Quoted(job.Name), farm.words())
 			if !wait {
 				return nil
 			}

@@ -30,7 +30,12 @@ func Dial(ctx context.Context, o Options) (*Farm, error) {
 	conn := wire.Open(o.Address, o.Namespace, o.TLS)
 	if err := conn.Call(ctx, &wire.DescribeNamespace{}, nil); err != nil {
 		conn.Close()
-		return nil, explain("connect to farm", o.Address, err)
+		said := explain("connect to farm", o.Address, err)
+		var e *fault.Error
+		if o.TLS == nil && wire.CodeOf(err) == wire.Unavailable && errors.As(said, &e) {
+			e.Hint += " A cluster with TLS needs " + fault.Setting("tls-ca") + "."
+		}
+		return nil, said
 	}
 	return &Farm{o, conn}, nil
 }
@@ -79,6 +84,9 @@ func explain(op, what string, err error) error {
 	case code == wire.Unavailable, code == wire.Slow:
 		e.Kind, e.Hint = fault.ErrTryAgain, "is the farm's server running, and does the network reach it?"
 		e.Err = errors.New("it does not answer: " + flow.Away(err))
+		if flow.WrongClock(err) {
+			e.Hint = "set the clock of this machine, or of the farm's server"
+		}
 	default:
 		e.Kind, e.Hint = fault.ErrTryAgain, "look at what the farm's server says"
 	}

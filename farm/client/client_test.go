@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -412,8 +414,26 @@ func TestDial(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := Dial(ctx, Options{Address: s.Address, Namespace: "splats"}); !errors.Is(err, fault.ErrTryAgain) ||
-		!strings.Contains(err.Error(), "it does not answer: dial tcp ") {
-		t.Error(err)
+		!strings.Contains(err.Error(), "it does not answer: dial tcp ") ||
+		!strings.Contains(fault.Hint(err), "tls-ca") {
+		t.Errorf("%v, hint %q", err, fault.Hint(err))
+	}
+}
+
+// TestDialWrongClock says that a clock is wrong, not that a server is away.
+func TestDialWrongClock(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	trust := s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trust.Time = func() time.Time { return s.Certificate().NotBefore.Add(-time.Hour) }
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := Dial(ctx, Options{Address: s.Listener.Addr().String(), Namespace: "splats", TLS: trust})
+	if !errors.Is(err, fault.ErrTryAgain) || !strings.Contains(fault.Hint(err), "clock") ||
+		strings.Contains(fault.Hint(err), "tls-ca") {
+		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }
 

@@ -6,6 +6,7 @@ import "strings"
 const (
 	tlsRefused = "remote error: tls: bad certificate"
 	tlsForeign = "x509: certificate signed by unknown authority"
+	tlsClock   = "x509: certificate has expired or is not yet valid"
 )
 
 // NoRoom is what a farm's server answers whose database has no room.
@@ -15,6 +16,9 @@ const NoRoom = "the farm's server has no room on its disk"
 func NeedsPass(err error) bool {
 	return strings.Contains(err.Error(), tlsRefused) || strings.Contains(err.Error(), tlsForeign)
 }
+
+// WrongClock says that a server's certificate is not valid at the time of this machine.
+func WrongClock(err error) bool { return strings.Contains(err.Error(), tlsClock) }
 
 // Away says in a few words why a server was not reached.
 func Away(err error) string {

@@ -204,8 +204,12 @@ func request(ctx context.Context, address, path string, config *tls.Config, key 
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, &fault.Error{Op: op, Path: address, Err: errors.Unwrap(err), Kind: fault.ErrTryAgain,
-			Hint: "does vksplat-farmd serve there, and does a firewall let its port through?"}
+		hint := "does vksplat-farmd serve there, and does a firewall let its port through?"
+		var invalid x509.CertificateInvalidError
+		if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+			hint = "set the clock of this machine, or of the farm's server"
+		}
+		return nil, &fault.Error{Op: op, Path: address, Err: errors.Unwrap(err), Kind: fault.ErrTryAgain, Hint: hint}
 	}
 	defer resp.Body.Close()
 	reply := new(Reply)

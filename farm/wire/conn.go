@@ -25,7 +25,7 @@ type Conn struct {
 	namespace string
 	identity  string // what this process calls itself, for people
 	url       string
-	client    *http.Client
+	way       *http.Transport
 }
 
 // Open makes a connection, which begins with the first call. Without TLS it is not encrypted.
@@ -43,12 +43,12 @@ func Open(address, namespace string, secure *tls.Config) *Conn {
 		t.Protocols.SetHTTP2(true)
 		t.TLSClientConfig, t.Proxy = secure, http.ProxyFromEnvironment
 	}
-	c.client = &http.Client{Transport: t}
+	c.way = t
 	return c
 }
 
 // Close ends a connection that no call uses.
-func (c *Conn) Close() { c.client.CloseIdleConnections() }
+func (c *Conn) Close() { c.way.CloseIdleConnections() }
 
 // CallFor is how long Call tries.
 const CallFor = 10 * time.Second
@@ -101,14 +101,17 @@ func (c *Conn) Once(ctx context.Context, req Request, answer any) error {
 	if until, is := ctx.Deadline(); is {
 		r.Header.Set("Grpc-Timeout", strconv.FormatInt(max(time.Until(until).Milliseconds(), 1), 10)+"m")
 	}
-	resp, err := c.client.Do(r)
+	resp, err := c.way.RoundTrip(r) // an http.Client would tell another server, where this one sends it elsewhere
 	if err != nil {
 		return lost(ctx, err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
 	if err != nil {
 		return lost(ctx, err)
+	}
+	if len(data) > mostAnswer { // it has not ended
+		return &Error{Code: Internal, Text: "the answer is too long"}
 	}
 	trailer := resp.Trailer
 	if resp.Header.Get("Grpc-Status") != "" { // an error without a message comes with the header alone

@@ -298,6 +298,40 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
+// TestGoesNowhereElse tells no other server what this one was to be told, and takes no more of an answer than it can
+// hold.
+func TestGoesNowhereElse(t *testing.T) {
+	var elsewhere atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/elsewhere":
+			elsewhere.Add(1)
+		case strings.HasSuffix(r.URL.Path, "/QueryWorkflow"):
+			for part := make([]byte, 1<<20); ; {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		default:
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}
+	}))
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	defer s.Close()
+	c := wire.Open(s.Listener.Addr().String(), "splats", nil)
+	defer c.Close()
+	err := c.Once(within(t, time.Minute), &wire.DescribeNamespace{}, nil)
+	if wire.CodeOf(err) != wire.Unavailable || !strings.Contains(err.Error(), "307") || elsewhere.Load() != 0 {
+		t.Errorf("sent elsewhere: %v, %d calls there", err, elsewhere.Load())
+	}
+	err = c.Once(within(t, time.Minute), &wire.Query{}, &wire.Queried{})
+	if wire.CodeOf(err) != wire.Internal || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("an endless answer: %v", err)
+	}
+}
+
 // TestTLSFiles refuses files that hold nothing of use, by the name of the setting.
 func TestTLSFiles(t *testing.T) {
 	if c, err := (wire.TLSFiles{}).Config(); c != nil || err != nil {

@@ -74,10 +74,6 @@ const nearly = 200 * time.Millisecond
 
 // lost is the error of a call that got no answer.
 func lost(ctx context.Context, err error) *Error {
-	var outer *url.Error
-	if errors.As(err, &outer) {
-		err = outer.Err
-	}
 	until, is := ctx.Deadline()
 	byServer := is && time.Until(until) < nearly && strings.Contains(err.Error(), "; CANCEL; received from peer")
 	switch ended := CodeOf(ctx.Err()); {
