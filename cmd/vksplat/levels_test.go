@@ -29,7 +29,8 @@ func TestLevels(t *testing.T) {
 	if err := synth.Write(capture, o); err != nil {
 		t.Fatal(err)
 	}
-	vksplat(t, "train", capture, "-m", out, "--eval", "--max-splats", "5000", "--iterations", steps, "--progress", "none")
+	vksplat(t, "train", capture, "-m", out, "--eval", "--max-splats", "5000", "--iterations", steps,
+		"--progress", "none")
 	vksplat(t, "levels", out, "--lod", "3", "--steps", each)
 	for k, size := range []string{"2", "4"} {
 		model := heldOutPSNR(t, out, capture, size)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/internal/geom"
 	"vksplat/scene"
 )
 
@@ -101,6 +102,30 @@ func (b *box) add(means []float32) {
 			b.low[i%3], b.high[i%3] = min(b.low[i%3], x), max(b.high[i%3], x)
 		}
 	}
+}
+
+// longest is the axis along which the box is longest, and how long that is.
+func (b *box) longest() (axis int, length float32) {
+	for k := range 3 {
+		if side := b.high[k] - b.low[k]; side > length {
+			axis, length = k, side
+		}
+	}
+	return axis, length
+}
+
+// spreadOf is the standard deviation of splat i along each axis of the frame. Its rotation has length 1.
+func spreadOf(s *scene.Splats, i int) (sigma [3]float64) {
+	q := s.Quats[4*i : 4*i+4]
+	r, _ := geom.RotationFromQuat([4]float64{float64(q[0]), float64(q[1]), float64(q[2]), float64(q[3])})
+	for k := range 3 {
+		sum := 0.0
+		for axis := range 3 {
+			sum += geom.Square(r[3*k+axis] * math.Exp(float64(s.LogScales[3*i+axis])))
+		}
+		sigma[k] = math.Sqrt(sum)
+	}
+	return sigma
 }
 
 // spread puts bit k of a 21-bit number at bit 3k.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	"vksplat/internal/atomicfile"
-	"vksplat/internal/geom"
 	"vksplat/scene"
 )
 
@@ -212,12 +210,7 @@ func (s *streamer) node(ids []uint32) *streamedNode {
 	for _, id := range ids {
 		box.add(s.means[id][:])
 	}
-	axis, longest := 0, float32(0)
-	for k := range 3 {
-		if side := box.high[k] - box.low[k]; side > longest {
-			axis, longest = k, side
-		}
-	}
+	axis, longest := box.longest()
 	if len(ids) <= s.most && (longest <= s.side || len(ids) <= s.least) {
 		return s.makeLeaf(ids)
 	}
@@ -273,15 +266,9 @@ func (s *streamer) findBounds() error {
 	for level, model := range s.levels {
 		err := eachWritable(model, func(first int, piece *scene.Splats) error {
 			for i := range piece.N {
-				q := piece.Quats[4*i : 4*i+4]
-				r, _ := geom.RotationFromQuat([4]float64{float64(q[0]), float64(q[1]), float64(q[2]), float64(q[3])})
 				b := &s.bounds[s.leaf[s.first[level]+first+i]]
-				for k := range 3 {
-					reach := 0.0
-					for axis := range 3 {
-						reach += geom.Square(r[3*k+axis] * math.Exp(float64(piece.LogScales[3*i+axis])))
-					}
-					at, far := piece.Means[3*i+k], float32(math.Sqrt(reach))
+				for k, sigma := range spreadOf(piece, i) {
+					at, far := piece.Means[3*i+k], float32(sigma)
 					b.Low[k], b.High[k] = min(b.Low[k], at-far), max(b.High[k], at+far)
 				}
 			}

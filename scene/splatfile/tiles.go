@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"vksplat/internal/atomicfile"
-	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/tiles"
@@ -122,12 +121,7 @@ func (t *tiler) node(ids []uint32) (*tile, error) {
 	for _, id := range ids {
 		box.add(t.means[3*int(id) : 3*int(id)+3])
 	}
-	axis, longest := 0, float32(0)
-	for k := range 3 {
-		if side := box.high[k] - box.low[k]; side > longest {
-			axis, longest = k, side
-		}
-	}
+	axis, _ := box.longest()
 	middle := len(ids) / 2
 	selectNth(ids, middle, func(id uint32) float32 { return t.means[3*int(id)+axis] })
 	a, err := t.node(ids[:middle])
@@ -293,14 +287,8 @@ func dropTiles(path string) error {
 func boundsOf(s *scene.Splats) (low, high [3]float32) {
 	b := emptyBox()
 	for i := range s.N {
-		q := s.Quats[4*i : 4*i+4]
-		r, _ := geom.RotationFromQuat([4]float64{float64(q[0]), float64(q[1]), float64(q[2]), float64(q[3])})
-		for k := range 3 {
-			sum := 0.0
-			for axis := range 3 {
-				sum += geom.Square(r[3*k+axis] * math.Exp(float64(s.LogScales[3*i+axis])))
-			}
-			at, far := s.Means[3*i+k], float32(tileReach*math.Sqrt(sum))
+		for k, sigma := range spreadOf(s, i) {
+			at, far := s.Means[3*i+k], float32(tileReach*sigma)
 			b.low[k], b.high[k] = min(b.low[k], at-far), max(b.high[k], at+far)
 		}
 	}

@@ -15,9 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
-	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
@@ -74,7 +72,8 @@ type making struct {
 	path    string // the model's file
 	info    splatfile.Info
 	source  captured.Record
-	sizes   []int // factors by which photos are shrunk, of the second level and so on
+	photos  map[string]string // by camera
+	sizes   []int             // factors by which photos are shrunk, of the second level and so on
 	record  record
 }
 
@@ -171,6 +170,10 @@ func (m *making) shrinks() (list []int, err error) {
 		c, err := load.Capture(m.source.Scene, options.Options())
 		if err != nil {
 			return nil, err
+		}
+		m.photos = map[string]string{}
+		for k := range c.Cameras {
+			m.photos[c.Cameras[k].Name] = c.Cameras[k].PhotoName()
 		}
 		widths[i] = slices.MaxFunc(c.Cameras, func(a, b scene.Camera) int { return a.Width - b.Width }).Width
 	}
@@ -328,12 +331,13 @@ func (m *making) writeHeldOut() error {
 	if len(m.source.HeldOut) == 0 {
 		return nil
 	}
-	names := slices.Clone(m.source.HeldOut)
-	slices.Sort(names)
-	return atomicfile.Write(filepath.Join(m.dir, heldOutFile), func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(names, "\n")+"\n")
-		return err
-	})
+	names := make([]string, 0, len(m.source.HeldOut))
+	for _, camera := range m.source.HeldOut { // several may be of one photo, as the faces of a panorama are
+		if photo, known := m.photos[camera]; known {
+			names = append(names, photo)
+		}
+	}
+	return captured.WriteTestList(filepath.Join(m.dir, heldOutFile), names)
 }
 
 // readRecord reads the record of a folder of levels, nil where there is none.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
@@ -389,9 +387,5 @@ func (m *merger) writeHeldOut(path string) error {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(slices.Compact(names), "\n")+"\n")
-		return err
-	})
+	return captured.WriteTestList(path, names)
 }

@@ -1,0 +1,19 @@
+package captured
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"vksplat/internal/atomicfile"
+)
+
+// WriteTestList writes the names of photos that are held out as --test-list reads them, each once.
+func WriteTestList(path string, names []string) error {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, strings.Join(slices.Compact(names), "\n")+"\n")
+		return err
+	})
+}
