@@ -3,7 +3,6 @@ package pipeline
 import (
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
 // findPlaces finds which places of the scene a band's squares of pixels show.
@@ -16,5 +15,5 @@ func (v *view) findPlaces(band int) {
 		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 		SplatFromSlot: v.splatFromSlot, Projected: v.projected, DepthKeys: v.depthKeys, Places: v.places,
 		Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(v.bands)},
-	}, vk.Items(v.maxTiles*layout.TileSquares, 64))
+	}, v.indirect(layout.ArgsTiles))
 }

@@ -22,6 +22,7 @@ var freePasses = []string{"begin", "scan_spine", "find_appearance", "appearance_
 type dispatch struct {
 	kernel        string
 	reads, writes []string
+	indirect      bool // the device decides how many workgroups there are
 }
 
 // dispatchesOf records a step on a scene.
@@ -39,7 +40,7 @@ func dispatchesOf(t *testing.T, d *Device,
 	variant := regexp.MustCompile(`_(mixed|handed)$`)
 	kernel, binding := regexp.MustCompile(`^ *\d+ (\w+)`), regexp.MustCompile(`(\w+)=([^(=]*)\(([a-z+]+) \d+\)`)
 	for line := range strings.Lines(r.String()) {
-		p := dispatch{}
+		p := dispatch{indirect: strings.Contains(line, "[indirect ")}
 		for _, b := range binding.FindAllStringSubmatch(line, -1) {
 			p.kernel = variant.ReplaceAllString(kernel.FindStringSubmatch(line)[1], "")
 			if strings.Contains(b[3], "read") {
@@ -115,6 +116,23 @@ func TestPassTable(t *testing.T) {
 		if !seen[kernel] {
 			t.Errorf("no step runs %s", kernel)
 		}
+	}
+}
+
+// TestFailedUnitsReadNoIsects wants the device to decide whether a pass that goes through the isects of tiles runs at
+// all: in a unit after one that failed nobody writes tile_offsets, and its memory holds what others left there.
+func TestFailedUnitsReadNoIsects(t *testing.T) {
+	n := 0
+	for _, p := range dispatchesOf(t, testDevice(t), partialScene) {
+		if !slices.Contains(p.reads, "tile_offsets") {
+			continue
+		}
+		if n++; !p.indirect {
+			t.Errorf("%s reads tile_offsets, and runs in a unit without work", p.kernel)
+		}
+	}
+	if n < 3 {
+		t.Errorf("%d passes read tile_offsets, want rasterize, find_places and rasterize_bwd", n)
 	}
 }
 

@@ -4,7 +4,8 @@
 // find_places finds which place of the scene each square of the current band shows: where the ray of its middle pixel
 // meets the splat behind which less than half of the light is left, or far away.
 //   reads params tile_offsets slot_from_isect splat_from_slot projected depth_keys; writes places
-// An invocation a square.
+// A workgroup a tile. Its invocations bring the tile's splats together, and the first of them walk through these, one a
+// square: a lane that fetched them one after another would wait for memory at each.
 #include "params.glsl"
 #include "blend.glsl"
 #include "camera.glsl"
@@ -29,18 +30,49 @@ layout(binding = 6, scalar) writeonly buffer Places { uint places[]; };         
 const float FAR = 1000.0;           // world units
 const float WIDEST_ANGLE = 1.5;     // of a fisheye, whose rays at right angles to the axis have no depth
 
-float surface_depth(vec2 centre, uint begin, uint end) {
-    float light = 1.0;
-    for (uint i = begin; i < end; i++) {
-        uint id = splat_from_slot[slot_from_isect[i]];
-        Splat s = splat_of(projected[id]);
+const uint BATCH = gl_WorkGroupSize.x;
+
+shared vec4 s_mean[BATCH];  // mean2d, log_opacity, depth
+shared vec3 s_form[BATCH];
+shared uint s_found;        // squares whose light has been halved
+
+void load(uint isect) {
+    uint id = splat_from_slot[slot_from_isect[isect]], at = gl_LocalInvocationID.x;
+    Splat s = splat_of(projected[id]);
+    s_mean[at] = vec4(s.mean2d, s.log_opacity, uintBitsToFloat(depth_keys[id]));
+    s_form[at] = s.form;
+}
+
+// Goes through n splats; the depth of the one behind which less than half of the light is left, or FAR.
+float walk(vec2 centre, uint n, inout float light) {
+    for (uint k = 0u; k < n; k++) {
+        vec4 mean = s_mean[k];
+        Splat s = Splat(mean.xy, s_form[k], mean.z, vec3(0.0));
         float alpha;
         vec2 d = s.mean2d - centre;
         if (!covers(s, column_of(s, d.x), d.y, alpha)) continue;
         light *= 1.0 - min(MAX_ALPHA, alpha);
-        if (light < 0.5) return uintBitsToFloat(depth_keys[id]);
+        if (light < 0.5) return mean.w;
     }
     return FAR;
+}
+
+// For all invocations of a workgroup; the first TILE_SQUARES get the depths that their pixels show.
+float surface_depth(vec2 centre, uint begin, uint end) {
+    uint lid = gl_LocalInvocationID.x;
+    float light = 1.0, depth = FAR;
+    if (lid == 0u) s_found = 0u;
+    for (uint first = begin; first < end; first += BATCH) {
+        if (first + lid < end) load(first + lid);
+        barrier();
+        if (lid < TILE_SQUARES && light >= 0.5) {
+            depth = walk(centre, min(BATCH, end - first), light);
+            if (light < 0.5) atomicAdd(s_found, 1u);
+        }
+        barrier();
+        if (s_found == TILE_SQUARES) break;
+    }
+    return depth;
 }
 
 // The ray of a pixel, with camera z 1.
@@ -55,14 +87,15 @@ vec3 ray_of(View v, vec2 centre) {
 
 void main() {
     View v = params[0].view;
-    uint square = global_index(), tile = square / TILE_SQUARES;
+    uint tile = group_index();
     if (tile >= v.tile_width * v.tile_height) return;
     uvec2 tile_xy = uvec2(tile % v.tile_width, tile / v.tile_width);
     ivec2 rows = band_rows(v.tile_height, pc.band, pc.n_bands);
     if (int(tile_xy.y) < rows.x || int(tile_xy.y) >= rows.y) return;
+    uint square = tile * TILE_SQUARES + gl_LocalInvocationID.x % TILE_SQUARES;
     uvec2 pixel = min(tile_xy * TILE_SIZE + square_corner(square) + SQUARE / 2u, uvec2(v.width, v.height) - 1u);
     vec2 centre = vec2(pixel) + 0.5;
     float z = surface_depth(centre, tile_offsets[tile], tile_offsets[tile + 1u]);
     vec3 point = transpose(view_rotation(v)) * (z * ray_of(v, centre) - v.trans);
-    places[square] = place_of(point, z / v.focal.x);
+    if (gl_LocalInvocationID.x < TILE_SQUARES) places[square] = place_of(point, z / v.focal.x);
 }

@@ -81,7 +81,7 @@ func checkPlaces(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
 			Projected:     input(l, "projected", projectedOf(p.Splats)), DepthKeys: input(l, "depth_keys", p.DepthKeys),
 			Places: out.Slice, Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(bands)},
-		}, vk.Items(n+100, 64))
+		}, vk.Groups(whole.Tiles()+6))
 	}
 	if err := l.run(); err != nil {
 		return err
