@@ -15,8 +15,6 @@ type ViewScore struct {
 	SSIM float64
 	// of the rendering after the affine colour map that fits the photo best; nil: not measured
 	Corrected *Corrected
-	// the same of the rendering as the photo's camera would have taken it, with its vignetting; nil: not measured
-	Lens *Corrected
 }
 
 // Corrected is the quality of a view after a correction of its colours.
@@ -41,8 +39,6 @@ type inriaMean struct {
 	PSNR     float64
 	CCPSNR   *float64 `json:"cc_psnr,omitempty"`
 	CCSSIM   *float64 `json:"cc_ssim,omitempty"`
-	LensPSNR *float64 `json:"lens_psnr,omitempty"`
-	LensSSIM *float64 `json:"lens_ssim,omitempty"`
 	Protocol string   `json:"protocol"`
 	Drawn    *Drawn   `json:"drawn,omitempty"`
 }
@@ -52,8 +48,6 @@ type inriaViews struct {
 	PSNR     map[string]float64
 	CCPSNR   map[string]float64 `json:"cc_psnr,omitempty"`
 	CCSSIM   map[string]float64 `json:"cc_ssim,omitempty"`
-	LensPSNR map[string]float64 `json:"lens_psnr,omitempty"`
-	LensSSIM map[string]float64 `json:"lens_ssim,omitempty"`
 	Protocol string             `json:"protocol"`
 	Drawn    *Drawn             `json:"drawn,omitempty"`
 }
@@ -70,23 +64,13 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 
 // CorrectedMean returns the means of the scores after colour correction; nil: not all views have them.
 func CorrectedMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Corrected })
-}
-
-// LensMean returns the means of the scores through the camera's lens; nil: not all views have them.
-func LensMean(views []ViewScore) *Corrected {
-	return meanOf(views, func(v *ViewScore) *Corrected { return v.Lens })
-}
-
-func meanOf(views []ViewScore, of func(v *ViewScore) *Corrected) *Corrected {
 	var sum Corrected
-	for i := range views {
-		c := of(&views[i])
-		if c == nil {
+	for _, v := range views {
+		if v.Corrected == nil {
 			return nil
 		}
-		sum.PSNR += math.Min(c.PSNR, maxPSNR) / float64(len(views))
-		sum.SSIM += c.SSIM / float64(len(views))
+		sum.PSNR += math.Min(v.Corrected.PSNR, maxPSNR) / float64(len(views))
+		sum.SSIM += v.Corrected.SSIM / float64(len(views))
 	}
 	return &sum
 }
@@ -105,8 +89,7 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
 		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
-			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{},
-			Protocol: protocol, Drawn: s.Drawn}
+			CCSSIM: map[string]float64{}, Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,
@@ -117,9 +100,6 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			if c := v.Corrected; c != nil {
 				views.CCPSNR[v.Name], views.CCSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
 			}
-			if c := v.Lens; c != nil {
-				views.LensPSNR[v.Name], views.LensSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
-			}
 		}
 		key := MethodName(s.Step)
 		if means[key] != nil {
@@ -129,9 +109,6 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		mean := inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}
 		if c := CorrectedMean(s.Views); c != nil {
 			mean.CCPSNR, mean.CCSSIM = &c.PSNR, &c.SSIM
-		}
-		if c := LensMean(s.Views); c != nil {
-			mean.LensPSNR, mean.LensSSIM = &c.PSNR, &c.SSIM
 		}
 		means[key], perView[key] = mean, views
 	}

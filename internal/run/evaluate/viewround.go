@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
@@ -133,36 +132,21 @@ func (e *viewRound) drain(left int) (err error) {
 
 // Score clamps the render to 0..1 and compares it with its photo. With corrected it does so a second time, after a map
 // of colours that is fitted to the photo: a photo has an exposure and a white balance of its own, which no model knows.
-// With a lens, whose vignetting no model has, that is done a third time, of what its camera would have taken.
-func (c *Comparison) Score(corrected bool, lens *pipeline.Vignetting) (v results.ViewScore, err error) {
-	v.Name = c.Cam.Name
-	if lens != nil {
-		taken := slices.Clone(c.Render)
-		lens.Apply(taken, c.Photo.Width, c.Photo.Height)
-		clamp01(taken)
-		v.Lens, err = c.corrected(taken)
-	}
+func (c *Comparison) Score(corrected bool) (v results.ViewScore, err error) {
 	clamp01(c.Render)
-	if err == nil {
-		v.PSNR, v.SSIM, err = c.compare(c.Render)
-	}
+	v.Name = c.Cam.Name
+	v.PSNR, v.SSIM, err = c.compare(c.Render)
 	if err == nil && corrected {
-		v.Corrected, err = c.corrected(c.Render)
+		var render []float32
+		if render, err = metric.CorrectColors(metric.ColorAffine, c.Photo, c.Render, c.Photo.Mask); err == nil {
+			v.Corrected = &results.Corrected{}
+			v.Corrected.PSNR, v.Corrected.SSIM, err = c.compare(render)
+		}
 	}
 	if err != nil {
 		return results.ViewScore{}, fmt.Errorf("measure %q: %w", c.Cam.Name, err)
 	}
 	return v, nil
-}
-
-// corrected compares a render after the map of colours that fits the photo best.
-func (c *Comparison) corrected(render []float32) (*results.Corrected, error) {
-	fitted, err := metric.CorrectColors(metric.ColorAffine, c.Photo, render, c.Photo.Mask)
-	if err != nil {
-		return nil, err
-	}
-	psnr, ssim, err := c.compare(fitted)
-	return &results.Corrected{PSNR: psnr, SSIM: ssim}, err
 }
 
 // compare returns PSNR and SSIM by gsplat's protocol.

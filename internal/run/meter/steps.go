@@ -13,9 +13,6 @@ type ViewLine struct {
 	// after the affine colour map that fits the photo best; absent where appearance is not learnt
 	CCPSNR *Exact `json:"cc_psnr,omitempty"`
 	CCSSIM *Exact `json:"cc_ssim,omitempty"`
-	// the same of the rendering with the camera's vignetting; absent where that is not learnt
-	LensPSNR *Exact `json:"lens_psnr,omitempty"`
-	LensSSIM *Exact `json:"lens_ssim,omitempty"`
 }
 
 // ReadSteps returns the step lines of a metrics.jsonl, thinned to about limit: one

@@ -80,9 +80,6 @@ type Scores struct {
 	// means after the affine colour map that fits the photo best; absent where appearance is not learnt
 	CCPSNR *float64 `json:"cc_psnr,omitempty"`
 	CCSSIM *float64 `json:"cc_ssim,omitempty"`
-	// the same of renderings with the camera's vignetting; absent where that is not learnt
-	LensPSNR *float64 `json:"lens_psnr,omitempty"`
-	LensSSIM *float64 `json:"lens_ssim,omitempty"`
 }
 
 // Summarise takes means and medians over the views.
@@ -94,9 +91,6 @@ func Summarise(views []results.ViewScore) *Scores {
 	s := &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
 	if c := results.CorrectedMean(views); c != nil {
 		s.CCPSNR, s.CCSSIM = &c.PSNR, &c.SSIM
-	}
-	if c := results.LensMean(views); c != nil {
-		s.LensPSNR, s.LensSSIM = &c.PSNR, &c.SSIM
 	}
 	return s
 }

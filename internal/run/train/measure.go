@@ -85,9 +85,6 @@ func (r *Run) evaluate(ctx context.Context, step int,
 	}
 	defer round.Photos.Close()
 	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &report.Thumbnails{Step: step}}
-	if e.lenses, err = r.lenses(cams); err != nil {
-		return nil, err
-	}
 	round.Strict, round.Warn, round.Compare = r.Load.Strict, r.Console.Warn, e.compare
 	round.Draw = func(memory []float32, i int) ([]float32, error) { return r.Trainer.RenderInto(memory, cams[i]) }
 	if err := round.Run(ctx); err != nil {
@@ -106,8 +103,7 @@ type evaluation struct {
 	run    *Run
 	step   int
 	seen   func(photo scene.Image, render []float32)
-	files  []string               // of the pictures, by camera
-	lenses []*pipeline.Vignetting // likewise; nil: not known
+	files  []string // of the pictures, by camera
 	views  []results.ViewScore
 	thumbs *report.Thumbnails
 }
@@ -116,7 +112,7 @@ type evaluation struct {
 func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	r := e.run
 	c.Photo = photo.Over(c.Photo, r.Config.Background)
-	view, err := c.Score(r.Config.Appearance(), e.lenses[c.Index])
+	view, err := c.Score(r.Config.Appearance())
 	if err != nil {
 		return nil, err
 	}
