@@ -76,8 +76,9 @@ func (a authorizer) Authorize(ctx context.Context, claims *authorization.Claims,
 	return authorization.Result{}, err
 }
 
-// intercept seals the tasks in answers, and says why there is none where the disk is full.
-func intercept(g *gate.Gate, space *room) grpc.UnaryServerInterceptor {
+// intercept seals the tasks in answers, says since when the server is there, and why there is no answer where the disk
+// is full.
+func intercept(g *gate.Gate, space *room, away *outages) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		claims, _ := ctx.Value(authorization.MappedClaims).(*authorization.Claims)
 		who, is := whoOf(claims)
@@ -85,6 +86,9 @@ func intercept(g *gate.Gate, space *room) grpc.UnaryServerInterceptor {
 			var end context.CancelFunc
 			ctx, end = space.bound(ctx)
 			defer end()
+		}
+		if is && who.Role == pass.Worker {
+			away.tell(ctx)
 		}
 		answer, err := handle(ctx, req)
 		switch {

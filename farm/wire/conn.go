@@ -14,6 +14,7 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"vksplat/farm/flow"
@@ -26,6 +27,7 @@ type Conn struct {
 	identity  string // what this process calls itself, for people
 	url       string
 	way       *http.Transport
+	since     atomic.Value
 }
 
 // Open makes a connection, which begins with the first call. Without TLS it is not encrypted.
@@ -49,6 +51,12 @@ func Open(address, namespace string, secure *tls.Config) *Conn {
 
 // Close ends a connection that no call uses.
 func (c *Conn) Close() { c.way.CloseIdleConnections() }
+
+// Since tells times apart between which the server was away, as far as its answers say; "" where none did.
+func (c *Conn) Since() string {
+	since, _ := c.since.Load().(string)
+	return since
+}
 
 // CallFor is how long Call tries.
 const CallFor = 10 * time.Second
@@ -106,6 +114,9 @@ func (c *Conn) Once(ctx context.Context, req Request, answer any) error {
 		return lost(ctx, err)
 	}
 	defer resp.Body.Close()
+	if since := resp.Header.Get(flow.SinceHeader); since != "" {
+		c.since.Store(since)
+	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
 	if err != nil {
 		return lost(ctx, err)
@@ -134,8 +145,11 @@ func (c *Conn) Once(ctx context.Context, req Request, answer any) error {
 	return nil
 }
 
-// TLSFiles name files of PEM, for a cluster that has no passes.
+// TLSFiles name files of PEM, for a cluster that has no passes. In place of CA may be SystemRoots.
 type TLSFiles struct{ Cert, Key, CA string }
+
+// SystemRoots are the authorities that the system trusts. A file of this name is ./system.
+const SystemRoots = "system"
 
 // Config is what the files say: nil where none is named.
 func (f TLSFiles) Config() (*tls.Config, error) {
@@ -143,7 +157,7 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.CA != "" {
+	if f.CA != "" && f.CA != SystemRoots {
 		data, err := os.ReadFile(f.CA)
 		if c.RootCAs = x509.NewCertPool(); err == nil && !c.RootCAs.AppendCertsFromPEM(data) {
 			err = errors.New("it has no certificate")

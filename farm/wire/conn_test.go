@@ -332,8 +332,12 @@ func TestGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// TestTLSFiles refuses files that hold nothing of use, by the name of the setting.
+// TestTLSFiles trusts the system's roots where that is asked for, and refuses files that hold nothing of use, by the
+// name of the setting.
 func TestTLSFiles(t *testing.T) {
+	if c, err := (wire.TLSFiles{CA: wire.SystemRoots}).Config(); err != nil || c == nil || c.RootCAs != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
 	if c, err := (wire.TLSFiles{}).Config(); c != nil || err != nil {
 		t.Errorf("without files: %v, %v", c, err)
 	}

@@ -5,6 +5,7 @@ package proof
 import (
 	"math/rand/v2"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,6 +76,53 @@ func TestTeamKilled(t *testing.T) {
 	f.compare("killed", want)
 	if j := f.show(anna, "killed"); j.State.Done != 7 || j.Status != client.Done {
 		t.Errorf("%+v, %+v", j, j.State)
+	}
+}
+
+// TestTeamAway has the server away for longer than a worker may be silent: killed, and asleep with its machine. A
+// training goes on where it runs, though another machine has nothing to do, and no attempt is lost.
+func TestTeamAway(t *testing.T) {
+	const silent = 8 * time.Second // this is no test of busy machines
+	for name, away := range map[string]func(*server){
+		"killed": func(s *server) { s.kill(); time.Sleep(2 * silent); s.start() },
+		"asleep": func(s *server) { s.signal(syscall.SIGSTOP); time.Sleep(2 * silent); s.signal(syscall.SIGCONT) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "killed" && !filetest.Long() {
+				t.Skip("VKSPLAT_LONG=1 has the server's machine sleep, too")
+			}
+			t.Setenv(heartbeatSetting, silent.String())
+			f := newTeam(t)
+			document := f.write("away", trainings(1, 1000))
+			want := f.undisturbed(document)
+			f.worker("one", "any")
+			f.worker("two", "any")
+			anna := f.pass("--role", "submit", "--name", "anna")
+			f.must(anna, "farm", "submit", document, "--roots", f.file)
+			task, _ := f.trained("away", nil)
+			machine := f.has(task)
+			if machine == nil {
+				t.Fatalf("nobody has %s", task)
+			}
+			for _, pid := range childrenOf(machine.cmd.Process.Pid) { // however fast machines are
+				_ = syscall.Kill(pid, syscall.SIGSTOP)
+			}
+			away(f.server)
+			time.Sleep(5 * silent / 2) // the other machine would have begun
+			if j := f.show(anna, "away"); f.has(task) != machine || len(j.Now) != 1 || !j.Now[0].Running {
+				t.Errorf("%+v, %+v", j.Now, j.State)
+			}
+			for _, pid := range childrenOf(machine.cmd.Process.Pid) {
+				_ = syscall.Kill(pid, syscall.SIGCONT)
+			}
+			if said, code := f.run(anna, "farm", "wait", "away"); code != 0 {
+				t.Fatalf("exit code %d\n%s", code, said)
+			}
+			if n := f.starts("away", task); len(n) != 1 {
+				t.Errorf("attempts began at %v", n)
+			}
+			f.compare("away", want)
+		})
 	}
 }
 
