@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,9 @@ func Load(dir string) (*Pass, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := private(filepath.Join(dir, keyFile)); err != nil {
+		return nil, err
+	}
 	p, err := load(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -92,6 +96,17 @@ func Load(dir string) (*Pass, error) {
 			Hint: "join the farm again, with " + fault.Setting("overwrite") + ", or set this machine's clock"}
 	}
 	return p, nil
+}
+
+// private refuses a key that others can read. On Windows folders of users are closed to others.
+func private(key string) error {
+	info, err := os.Stat(key)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return nil // of an error load says more
+	}
+	return &fault.Error{Op: "read pass", Path: key, Kind: fault.ErrSetup,
+		Err: fmt.Errorf("others can read it: mode %04o", info.Mode().Perm()), Hint: "close it to others by chmod 600; if somebody may have read it, join the farm " +
+			"again with " + fault.Setting("overwrite") + ", and have the old pass revoked"}
 }
 
 // orDefault is dir, or DefaultDir.
