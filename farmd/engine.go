@@ -75,6 +75,8 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():                  manyRequests,
 		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key():        manyRequests,
 		dynamicconfig.FrontendMaxConcurrentLongRunningRequestsPerInstance.Key(): manyRequests,
+		// An idle device makes 10 of these a second, where the usual bound is 1,200.
+		dynamicconfig.MatchingRPS.Key(): 5000,
 		// Clients try again after some of the gate's errors.
 		dynamicconfig.ExposeAuthorizerErrors.Key(): true,
 		// Tasks go through queues, where the gate sees who takes them.
