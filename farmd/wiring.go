@@ -87,10 +87,10 @@ func intercept(g *gate.Gate, space *room, away *outages) grpc.UnaryServerInterce
 			ctx, end = space.bound(ctx)
 			defer end()
 		}
-		if is && who.Role == pass.Worker {
+		answer, err := handle(ctx, req)
+		if is && who.Role == pass.Worker { // now: the server may have slept with the request
 			away.tell(ctx)
 		}
-		answer, err := handle(ctx, req)
 		switch {
 		case is && err == nil:
 			g.Seal(who, answer)

@@ -128,13 +128,13 @@ func load(dir string) (*Pass, error) {
 		return nil, fmt.Errorf("%s: %w", farmFile, err)
 	}
 	p := &Pass{Address: at.Address, Namespace: at.Namespace, dir: dir, cert: new(atomic.Pointer[tls.Certificate])}
-	if p.ca, err = readCertificate(filepath.Join(dir, caFile)); err != nil {
+	if p.ca, err = ReadCertificate(filepath.Join(dir, caFile)); err != nil {
 		return nil, err
 	}
-	if p.key, err = readKey(filepath.Join(dir, keyFile)); err != nil {
+	if p.key, err = ReadKey(filepath.Join(dir, keyFile)); err != nil {
 		return nil, err
 	}
-	leaf, err := readCertificate(filepath.Join(dir, certFile))
+	leaf, err := ReadCertificate(filepath.Join(dir, certFile))
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +171,8 @@ func (p *Pass) use(leaf *x509.Certificate) error {
 	return nil
 }
 
-// readCertificate reads a file with one certificate.
-func readCertificate(path string) (*x509.Certificate, error) {
+// ReadCertificate reads a file with one certificate.
+func ReadCertificate(path string) (*x509.Certificate, error) {
 	der, err := readPEM(path, pemCertificate)
 	if err != nil {
 		return nil, err
@@ -184,8 +184,8 @@ func readCertificate(path string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// readKey reads a file with a private key.
-func readKey(path string) (*ecdsa.PrivateKey, error) {
+// ReadKey reads a file with a private ECDSA key.
+func ReadKey(path string) (*ecdsa.PrivateKey, error) {
 	der, err := readPEM(path, pemKey)
 	if err != nil {
 		return nil, err
