@@ -107,10 +107,15 @@ func TestTeamAway(t *testing.T) {
 			for _, pid := range childrenOf(machine.cmd.Process.Pid) { // however fast machines are
 				_ = syscall.Kill(pid, syscall.SIGSTOP)
 			}
+			before := f.show(anna, "away").Now
 			away(f.server)
 			time.Sleep(5 * silent / 2) // the other machine would have begun
-			if j := f.show(anna, "away"); f.has(task) != machine || len(j.Now) != 1 || !j.Now[0].Running {
-				t.Errorf("%+v, %+v", j.Now, j.State)
+			now := f.show(anna, "away").Now
+			if f.has(task) != machine || len(before) != 1 || len(now) != 1 || !now[0].Running {
+				t.Fatalf("%+v, then %+v", before, now)
+			}
+			if from, since := before[0].Since, now[0].Since; from == "" || since == from {
+				t.Errorf("the worker knows of no outage: the server was there since %q, then since %q", from, since)
 			}
 			for _, pid := range childrenOf(machine.cmd.Process.Pid) {
 				_ = syscall.Kill(pid, syscall.SIGCONT)
