@@ -54,7 +54,7 @@ func (a *attempt) send(ctx context.Context) {
 		a.take(err)
 	case heard.Canceled:
 		a.take(errCanceled)
-	case heard.Paused, heard.Reset:
+	case heard.Paused, heard.Anew:
 		a.take(errPaused)
 	}
 }
