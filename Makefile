@@ -43,7 +43,8 @@ SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
 .PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check \
-  vet static gen tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden clean
+  vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden \
+  clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -136,6 +137,12 @@ static: vet
 gen: ## compile the shaders again and print their Go
 	@.ci/install shaders
 	go run ./tools/shadergen
+
+messages: ## write the Go of farm/wire/wire.proto
+	@.ci/install messages
+	GOBIN="$(CURDIR)/$(OUT)/tools" go install google.golang.org/protobuf/cmd/protoc-gen-go
+	protoc --plugin=$(OUT)/tools/protoc-gen-go --go_out=. --go_opt=paths=source_relative farm/wire/wire.proto
+	mv farm/wire/wire.pb.go farm/wire/wire_gen.go
 
 # check vets.
 tests: ## all tests, with the validation layer watching; says at its end which were skipped and why

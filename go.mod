@@ -3,6 +3,9 @@ module vksplat
 go 1.26.0
 
 require (
+	// gRPC over net/http, for workers and clients of a farm: they speak to Temporal's server, and gRPC's own library would
+	// make the trainer a fifth larger.
+	connectrpc.com/connect v1.21.1
 	// Configuration files. It knows the line of every value, also of one that our own checks refuse.
 	github.com/BurntSushi/toml v1.6.0
 	// WebSockets for the viewer of a training.
@@ -36,7 +39,7 @@ require (
 	golang.org/x/term v0.47.0
 	// gRPC's library, for tests alone: a server that plays Temporal's.
 	google.golang.org/grpc v1.82.1
-	// The wire format of Temporal's messages and of TensorBoard's events; package protowire alone, but in tests.
+	// Messages of Temporal's server, whose Go make messages writes; package protowire for TensorBoard's events.
 	google.golang.org/protobuf v1.36.12
 )
 

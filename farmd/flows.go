@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -46,9 +47,14 @@ func startFlows(c client.Client, file string) (worker.Worker, error) {
 		DisableEagerActivities:             true,
 		WorkerStopTimeout:                  10 * time.Second, // else what is planned then begins again later
 	})
-	beat, _ := time.ParseDuration(os.Getenv("VKSPLAT_FARM_HEARTBEAT")) // of tests; without it the usual one
-	flows.Register(w, &flows.Expander{Roots: roots, Heartbeat: beat})
+	flows.Register(w, &flows.Expander{Roots: roots, Heartbeat: heartbeat()})
 	return w, w.Start()
+}
+
+// heartbeat is how long a worker may be silent.
+func heartbeat() time.Duration {
+	d, _ := time.ParseDuration(os.Getenv("VKSPLAT_FARM_HEARTBEAT")) // of tests
+	return cmp.Or(d, flows.DefaultHeartbeat)
 }
 
 // ownCluster is a Temporal cluster of others.
@@ -77,7 +83,8 @@ func flowsCommand() *cobra.Command {
 	f.StringVar(&c.roots, "roots", store.UsualRoots(), "`file` that says where the roots of the store are, as on workers")
 	f.StringVar(&c.files.Cert, "tls-cert", "", "show the PEM certificate in this `file`")
 	f.StringVar(&c.files.Key, "tls-key", "", "the key of --tls-cert, a PEM `file`")
-	f.StringVar(&c.files.CA, "tls-ca", "", "trust the PEM certificates in this `file` (default: the system's)")
+	f.StringVar(&c.files.CA, "tls-ca", "", "trust the PEM certificates in this `file`; system: those that the system "+
+		"trusts (default with --tls-cert)")
 	_ = cmd.MarkFlagRequired("temporal")
 	return cmd
 }

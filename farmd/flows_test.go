@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/temporal"
+	"google.golang.org/protobuf/proto"
 
 	"vksplat/farm/flow"
 	"vksplat/farm/spec/spectest"
@@ -72,7 +73,7 @@ func TestOwnCluster(t *testing.T) {
 	}
 	conn := wire.Open(c.address, namespace, nil)
 	defer conn.Close()
-	must := func(req wire.Request, answer any) {
+	must := func(req wire.Request, answer proto.Message) {
 		t.Helper()
 		within, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -81,7 +82,7 @@ func TestOwnCluster(t *testing.T) {
 		}
 	}
 	of := &wire.Execution{Workflow: flow.JobID("anna", "j")}
-	must(wire.StartAnew(wire.Start{Workflow: of.Workflow, Type: &wire.Kind{Name: flow.JobType},
+	must(wire.StartAnew(&wire.Start{Workflow: of.Workflow, Type: &wire.Kind{Name: flow.JobType},
 		Queue: wire.QueueOf(flow.FlowQueue), Request: "r",
 		Input: wire.PayloadsOf(flow.JobInput{Document: document})}), nil)
 	var given wire.Given
@@ -100,7 +101,6 @@ func TestOwnCluster(t *testing.T) {
 	// another attempt follows at once, and knows what this one said
 	must(&wire.Failed{Token: given.Token, Beat: wire.PayloadsOf("more"), Failure: &wire.Failure{Message: "stopped",
 		Own: &wire.ApplicationFailure{Type: "task", Delay: wire.SpanOf(time.Millisecond)}}}, nil)
-	given = wire.Given{}
 	must(&wire.Poll{Queue: wire.QueueOf(flow.Queue("any", "cpu/demo"))}, &given)
 	if given.Beat.Read(&said) != nil || said != "more" {
 		t.Errorf("the next attempt knows %q", said)
@@ -108,7 +108,7 @@ func TestOwnCluster(t *testing.T) {
 	must(&wire.Failed{Token: given.Token, Failure: &wire.Failure{Message: "bad photos",
 		Own: &wire.ApplicationFailure{Type: "task", Final: true, Details: wire.PayloadsOf("look there")}}}, nil)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		d := wire.Description{}
+		var d wire.Description
 		must(&wire.Describe{Of: of}, &d)
 		if d.Info.Status == wire.StatusFailed {
 			break

@@ -157,7 +157,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 		return f, err
 	}
 	f.database, f.kept = db, db.kept
-	if f.engine, err = startEngine(s, reg, g, db); err != nil {
+	if f.engine, err = startEngine(ctx, s, reg, g, db); err != nil {
 		return f, err
 	}
 	g.OpenJobs = f.engine.openJobs

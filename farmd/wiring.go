@@ -76,8 +76,9 @@ func (a authorizer) Authorize(ctx context.Context, claims *authorization.Claims,
 	return authorization.Result{}, err
 }
 
-// intercept seals the tasks in answers, and says why there is none where the disk is full.
-func intercept(g *gate.Gate, space *room) grpc.UnaryServerInterceptor {
+// intercept seals the tasks in answers, says since when the server is there, and why there is no answer where the disk
+// is full.
+func intercept(g *gate.Gate, space *room, away *outages) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		claims, _ := ctx.Value(authorization.MappedClaims).(*authorization.Claims)
 		who, is := whoOf(claims)
@@ -87,6 +88,9 @@ func intercept(g *gate.Gate, space *room) grpc.UnaryServerInterceptor {
 			defer end()
 		}
 		answer, err := handle(ctx, req)
+		if is && who.Role == pass.Worker { // now: the server may have slept with the request
+			away.tell(ctx)
+		}
 		switch {
 		case is && err == nil:
 			g.Seal(who, answer)

@@ -39,7 +39,8 @@ func (f *farmFlags) table() []option {
 		text(&f.owner, "owner", "with --temporal: whose jobs are meant, `NAME` (default: your user name)"),
 		text(&f.files.Cert, "tls-cert", "with --temporal: show the PEM certificate in `FILE`"),
 		text(&f.files.Key, "tls-key", "with --temporal: the key of --tls-cert, PEM `FILE`"),
-		text(&f.files.CA, "tls-ca", "with --temporal: trust the PEM certificates in `FILE` (default: the system's)"),
+		text(&f.files.CA, "tls-ca", "with --temporal: trust the PEM certificates in `FILE`; system: those that the "+
+			"system trusts (default with --tls-cert)").oneOf(wire.SystemRoots),
 	}
 }
 

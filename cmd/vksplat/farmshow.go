@@ -52,6 +52,10 @@ func farmListCommand(console *cli.Console) *cobra.Command {
 		if asJSON {
 			return console.PrintJSON(list)
 		}
+		if len(list) == 0 && !all {
+			console.Printf("no job runs; vksplat farm list --all also lists those that have ended\n")
+			return nil
+		}
 		w := tabwriter.NewWriter(console.Stdout, 0, 8, 2, ' ', 0)
 		_, _ = fmt.Fprintln(w, "JOB\tSTATUS\tTASKS\tDONE\tFAILED\tBEGAN")
 		for i := range list {

@@ -33,7 +33,8 @@ func Dial(ctx context.Context, o Options) (*Farm, error) {
 		said := explain("connect to farm", o.Address, err)
 		var e *fault.Error
 		if o.TLS == nil && wire.CodeOf(err) == wire.Unavailable && errors.As(said, &e) {
-			e.Hint += " A cluster with TLS needs " + fault.Setting("tls-ca") + "."
+			e.Hint += " A cluster with TLS needs " + fault.Setting("tls-ca") + ": a file, or the word " +
+				wire.SystemRoots + "."
 		}
 		return nil, said
 	}

@@ -34,7 +34,7 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 	if err != nil {
 		return id, false, err
 	}
-	err = f.Conn.Call(ctx, wire.StartAnew(wire.Start{Workflow: id, Type: &wire.Kind{Name: flow.JobType},
+	err = f.Conn.Call(ctx, wire.StartAnew(&wire.Start{Workflow: id, Type: &wire.Kind{Name: flow.JobType},
 		Queue: wire.QueueOf(flow.FlowQueue), Input: wire.PayloadsOf(flow.JobInput{Document: d, Settings: s}),
 		Memo: &wire.Memo{Fields: map[string]*wire.Payload{memoKey: wire.PayloadOf(memo{job.Name, d, len(plan.Tasks)})}},
 		// a call that is made again, because its answer was lost, starts no other
@@ -66,7 +66,7 @@ func (f *Farm) find(ctx context.Context, id string) (*Job, error) {
 
 // describe asks what the server knows of a workflow.
 func (f *Farm) describe(ctx context.Context, id string) (*wire.Description, error) {
-	d := &wire.Description{Info: &wire.Info{}}
+	d := &wire.Description{}
 	return d, f.Conn.Call(ctx, &wire.Describe{Of: &wire.Execution{Workflow: id}}, d)
 }
 

@@ -68,17 +68,12 @@ type Task struct {
 
 // jobOf takes in what the server says of a workflow.
 func jobOf(w *wire.Info) Job {
-	var of wire.Execution
-	if w.Execution != nil {
-		of = *w.Execution
-	}
-	j := Job{ID: of.Workflow, Status: cmp.Or(statusOf[w.Status], Ended), Began: w.Start.Time()}
+	j := Job{ID: w.GetExecution().GetWorkflow(), Status: cmp.Or(statusOf[int(w.GetStatus())], Ended),
+		Began: w.GetStart().Time()}
 	m := memo{Name: j.ID}
-	if w.Memo != nil {
-		_ = w.Memo.Fields[memoKey].Read(&m) // of another program's workflow
-	}
+	_ = w.GetMemo().GetFields()[memoKey].Read(&m) // another program's workflow has none
 	j.Name, j.Tasks, j.Root, j.document = m.Name, m.Tasks, m.Document.Root, m.Document
-	if at := w.Close.Time(); at.Unix() > 0 {
+	if at := w.GetClose().Time(); at.Unix() > 0 {
 		j.Ended = &at
 	}
 	return j
@@ -216,7 +211,7 @@ func (f *Farm) Show(ctx context.Context, id string) (*Job, error) {
 	j.take(s)
 	if j.Over() {
 		if j.Status == Failed {
-			j.Error, j.Hint = f.failure(ctx, d.Info.Execution)
+			j.Error, j.Hint = f.failure(ctx, d.GetInfo().GetExecution())
 		}
 		return &j, nil
 	}
@@ -238,11 +233,9 @@ func (f *Farm) failure(ctx context.Context, of *wire.Execution) (text, hint stri
 	if err := f.Conn.Call(ctx, wire.End(of), &r); err != nil {
 		return err.Error(), ""
 	}
-	if r.History != nil {
-		for _, e := range r.History.Events {
-			if e.Failed != nil {
-				return e.Failed.Failure.Explain()
-			}
+	for _, e := range r.GetHistory().GetEvents() {
+		if e.Failed != nil {
+			return e.Failed.Failure.Explain()
 		}
 	}
 	return "", ""
@@ -257,12 +250,12 @@ func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
 		return err
 	}
 	for _, a := range d.Activities {
-		if a.Type == nil || a.Type.Name != flow.TaskType {
+		if a.GetType().GetName() != flow.TaskType {
 			continue
 		}
 		t := Task{Running: a.State != wire.ActivityScheduled, Begun: a.Started.Time()}
 		_ = a.Beat.Read(&t.Beat) // there may be none, or of another version
-		t.Index, _ = flow.IndexOf(a.ID)
+		t.Index, _ = flow.IndexOf(a.Activity)
 		if t.Task == "" { // no attempt has said anything
 			t.Task = fmt.Sprintf("task %d of the document", t.Index)
 		}
@@ -279,8 +272,8 @@ func (f *Farm) now(ctx context.Context, chunk string, j *Job) error {
 		if j.Waits == nil {
 			j.Waits = map[string]int{}
 		}
-		if a.Options != nil && a.Options.Queue != nil {
-			j.Waits[a.Options.Queue.Name]++
+		if queue := a.GetOptions().GetQueue(); queue != nil {
+			j.Waits[queue.Name]++
 		}
 	}
 	return nil

@@ -107,3 +107,6 @@ func (s *State) Add(c *State) {
 		s.Failures = append(s.Failures, c.Failures[:min(room, len(c.Failures))]...)
 	}
 }
+
+// SinceHeader is of answers to workers: since when the server has been there without a break.
+const SinceHeader = "vksplat-since"

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,9 @@ func Load(dir string) (*Pass, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := private(filepath.Join(dir, keyFile)); err != nil {
+		return nil, err
+	}
 	p, err := load(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -92,6 +96,17 @@ func Load(dir string) (*Pass, error) {
 			Hint: "join the farm again, with " + fault.Setting("overwrite") + ", or set this machine's clock"}
 	}
 	return p, nil
+}
+
+// private refuses a key that others can read. On Windows folders of users are closed to others.
+func private(key string) error {
+	info, err := os.Stat(key)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return nil // of an error load says more
+	}
+	return &fault.Error{Op: "read pass", Path: key, Kind: fault.ErrSetup,
+		Err: fmt.Errorf("others can read it: mode %04o", info.Mode().Perm()), Hint: "close it to others by chmod 600; if somebody may have read it, join the farm " +
+			"again with " + fault.Setting("overwrite") + ", and have the old pass revoked"}
 }
 
 // orDefault is dir, or DefaultDir.
@@ -113,13 +128,13 @@ func load(dir string) (*Pass, error) {
 		return nil, fmt.Errorf("%s: %w", farmFile, err)
 	}
 	p := &Pass{Address: at.Address, Namespace: at.Namespace, dir: dir, cert: new(atomic.Pointer[tls.Certificate])}
-	if p.ca, err = readCertificate(filepath.Join(dir, caFile)); err != nil {
+	if p.ca, err = ReadCertificate(filepath.Join(dir, caFile)); err != nil {
 		return nil, err
 	}
-	if p.key, err = readKey(filepath.Join(dir, keyFile)); err != nil {
+	if p.key, err = ReadKey(filepath.Join(dir, keyFile)); err != nil {
 		return nil, err
 	}
-	leaf, err := readCertificate(filepath.Join(dir, certFile))
+	leaf, err := ReadCertificate(filepath.Join(dir, certFile))
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +171,8 @@ func (p *Pass) use(leaf *x509.Certificate) error {
 	return nil
 }
 
-// readCertificate reads a file with one certificate.
-func readCertificate(path string) (*x509.Certificate, error) {
+// ReadCertificate reads a file with one certificate.
+func ReadCertificate(path string) (*x509.Certificate, error) {
 	der, err := readPEM(path, pemCertificate)
 	if err != nil {
 		return nil, err
@@ -169,8 +184,8 @@ func readCertificate(path string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// readKey reads a file with a private key.
-func readKey(path string) (*ecdsa.PrivateKey, error) {
+// ReadKey reads a file with a private ECDSA key.
+func ReadKey(path string) (*ecdsa.PrivateKey, error) {
 	der, err := readPEM(path, pemKey)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -56,6 +57,27 @@ func TestNames(t *testing.T) {
 	}
 	if !IsName(MachineName()) {
 		t.Errorf("this machine is %q", MachineName())
+	}
+}
+
+// A key that others can read is refused, with what closes it.
+func TestOpenKey(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes")
+	}
+	dir := t.TempDir()
+	key := filepath.Join(dir, keyFile)
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, open := range map[os.FileMode]bool{0o644: true, 0o640: true, 0o604: true, 0o600: false, 0o400: false} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(dir) // there is nothing else of a pass
+		if fault.ExitCode(err) != fault.ExitSetup || strings.Contains(fault.Hint(err), "chmod 600") != open {
+			t.Errorf("mode %o: %v (%s)", mode, err, fault.Hint(err))
+		}
 	}
 }
 

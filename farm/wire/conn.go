@@ -5,16 +5,17 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"reflect"
-	"strconv"
+	"sync/atomic"
 	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"vksplat/farm/flow"
 	"vksplat/internal/fault"
@@ -26,6 +27,7 @@ type Conn struct {
 	identity  string // what this process calls itself, for people
 	url       string
 	way       *http.Transport
+	since     atomic.Value
 }
 
 // Open makes a connection, which begins with the first call. Without TLS it is not encrypted.
@@ -50,11 +52,17 @@ func Open(address, namespace string, secure *tls.Config) *Conn {
 // Close ends a connection that no call uses.
 func (c *Conn) Close() { c.way.CloseIdleConnections() }
 
+// Since tells times apart between which the server was away, as far as its answers say; "" where none did.
+func (c *Conn) Since() string {
+	since, _ := c.since.Load().(string)
+	return since
+}
+
 // CallFor is how long Call tries.
 const CallFor = 10 * time.Second
 
 // Call makes a call, again and again while the server is away or has too much to do. The answer may be nil.
-func (c *Conn) Call(ctx context.Context, req Request, answer any) error {
+func (c *Conn) Call(ctx context.Context, req Request, answer proto.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, CallFor)
 	defer cancel()
 	var before error // what the server was away by
@@ -77,65 +85,66 @@ func (c *Conn) Call(ctx context.Context, req Request, answer any) error {
 
 const (
 	service = "/temporal.api.workflowservice.v1.WorkflowService/"
-	head    = 5 // bytes before a message: whether it is compressed, and its length
 	// mostAnswer bounds an answer in bytes. That of a workflow of 500 tasks, with what each said last, has millions.
 	mostAnswer = 64 << 20
 )
 
 // Once makes a call. The context has a deadline, which the server is told.
-func (c *Conn) Once(ctx context.Context, req Request, answer any) error {
-	message := reflect.ValueOf(req).Elem()
-	for name, value := range map[string]string{"Namespace": c.namespace, "Identity": c.identity} {
-		if f := message.FieldByName(name); f.IsValid() {
-			f.SetString(value)
+func (c *Conn) Once(ctx context.Context, req Request, answer proto.Message) error {
+	message := req.ProtoReflect()
+	for name, value := range map[protoreflect.Name]string{"namespace": c.namespace, "identity": c.identity} {
+		if f := message.Descriptor().Fields().ByName(name); f != nil {
+			message.Set(f, protoreflect.ValueOfString(value))
 		}
 	}
-	body := append(make([]byte, head), encode(message)...)
-	binary.BigEndian.PutUint32(body[1:], uint32(len(body)-head))
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+service+req.method(), bytes.NewReader(body))
+	body, err := proto.Marshal(req)
 	if err != nil {
 		return err
 	}
-	r.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"vksplat"},
-		"Temporal-Namespace": {c.namespace}} // proxies route by it
-	if until, is := ctx.Deadline(); is {
-		r.Header.Set("Grpc-Timeout", strconv.FormatInt(max(time.Until(until).Milliseconds(), 1), 10)+"m")
-	}
-	resp, err := c.way.RoundTrip(r) // an http.Client would tell another server, where this one sends it elsewhere
+	call := connect.NewClient[[]byte, []byte](c, c.url+service+req.method(), connect.WithGRPC(),
+		connect.WithCodec(bytesCodec{}), connect.WithReadMaxBytes(mostAnswer),
+		connect.WithAcceptCompression("gzip", nil, nil)) // nothing is to be compressed
+	r := connect.NewRequest(&body)
+	r.Header().Set("Temporal-Namespace", c.namespace) // proxies route by it
+	resp, err := call.CallUnary(ctx, r)
 	if err != nil {
-		return lost(ctx, err)
+		return errorOf(ctx, err)
 	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
-	if err != nil {
-		return lost(ctx, err)
-	}
-	if len(data) > mostAnswer { // it has not ended
-		return &Error{Code: Internal, Text: "the answer is too long"}
-	}
-	trailer := resp.Trailer
-	if resp.Header.Get("Grpc-Status") != "" { // an error without a message comes with the header alone
-		trailer = resp.Header
-	} else if resp.StatusCode != http.StatusOK {
-		return &Error{Code: codeOfHTTP(resp.StatusCode), Text: "the server says " + resp.Status}
-	}
-	if err := errorOf(trailer); err != nil {
-		return err
-	}
-	if len(data) < head || data[0] != 0 || int(binary.BigEndian.Uint32(data[1:])) != len(data)-head {
-		return &Error{Code: Internal, Text: "the answer is damaged"}
+	if since := resp.Header().Get(flow.SinceHeader); since != "" {
+		c.since.Store(since)
 	}
 	if answer == nil {
 		return nil
 	}
-	if err := decode(data[head:], reflect.ValueOf(answer).Elem(), 0); err != nil {
+	if err := proto.Unmarshal(*resp.Msg, answer); err != nil {
 		return &Error{Code: Internal, Text: "the answer is damaged: " + err.Error()}
 	}
 	return nil
 }
 
-// TLSFiles name files of PEM, for a cluster that has no passes.
+// Do implements connect.HTTPClient. An http.Client would tell another server, where this one sends it elsewhere.
+func (c *Conn) Do(r *http.Request) (*http.Response, error) { return c.way.RoundTrip(r) }
+
+// bytesCodec passes on messages that are bytes already. Details of errors are of connect's own.
+type bytesCodec struct{}
+
+func (bytesCodec) Name() string { return "proto" }
+
+func (bytesCodec) Marshal(message any) ([]byte, error) { return *message.(*[]byte), nil }
+
+func (bytesCodec) Unmarshal(data []byte, to any) error {
+	if own, is := to.(proto.Message); is {
+		return proto.Unmarshal(data, own)
+	}
+	*to.(*[]byte) = bytes.Clone(data)
+	return nil
+}
+
+// TLSFiles name files of PEM, for a cluster that has no passes. In place of CA may be SystemRoots.
 type TLSFiles struct{ Cert, Key, CA string }
+
+// SystemRoots are the authorities that the system trusts. A file of this name is ./system.
+const SystemRoots = "system"
 
 // Config is what the files say: nil where none is named.
 func (f TLSFiles) Config() (*tls.Config, error) {
@@ -143,7 +152,7 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.CA != "" {
+	if f.CA != "" && f.CA != SystemRoots {
 		data, err := os.ReadFile(f.CA)
 		if c.RootCAs = x509.NewCertPool(); err == nil && !c.RootCAs.AppendCertsFromPEM(data) {
 			err = errors.New("it has no certificate")

@@ -239,15 +239,21 @@ func TestOddAnswers(t *testing.T) {
 	}{
 		"a proxy":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, wire.Unavailable},
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, wire.Denied},
-		"no status": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 5)) }, wire.Internal},
+		"no status": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 5))
+		}, wire.Unavailable},
 		"half a message": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", "Grpc-Status")
 			_, _ = w.Write([]byte{0, 0, 0, 0, 9, 1})
 			w.Header().Set("Grpc-Status", "0")
-		}, wire.Internal},
+		}, wire.Unavailable},
 		"no message": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Grpc-Status", "0")
-		}, wire.Internal},
+		}, wire.Unimplemented},
+		"a page": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, "<html>")
+		}, wire.Unavailable},
 		"rubbish": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", "Grpc-Status")
 			_, _ = w.Write([]byte{0, 0, 0, 0, 2, 0x0a, 9})
@@ -260,11 +266,13 @@ func TestOddAnswers(t *testing.T) {
 		}, wire.Unavailable},
 		"odd details": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Grpc-Status", "7")
-			w.Header().Set("Grpc-Message", "%zz")
 			w.Header().Set("Grpc-Status-Details-Bin", "!")
-		}, wire.Denied},
+		}, wire.Unavailable},
 	} {
-		s := httptest.NewUnstartedServer(k.serve)
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/grpc")
+			k.serve(w, r)
+		}))
 		s.Config.Protocols = new(http.Protocols)
 		s.Config.Protocols.SetUnencryptedHTTP2(true)
 		s.Start()
@@ -294,7 +302,7 @@ func TestOddAnswers(t *testing.T) {
 	c := wire.Open(l.Addr().String(), "splats", nil)
 	defer c.Close()
 	if err := c.Once(within(t, time.Minute), &wire.Query{}, nil); wire.CodeOf(err) != wire.Unavailable {
-		t.Errorf("a mail server: %v", err)
+		t.Errorf("a mail server: %v, %v", wire.CodeOf(err), err)
 	}
 }
 
@@ -303,10 +311,12 @@ func TestOddAnswers(t *testing.T) {
 func TestGoesNowhereElse(t *testing.T) {
 	var elsewhere atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
 		switch {
 		case r.URL.Path == "/elsewhere":
 			elsewhere.Add(1)
 		case strings.HasSuffix(r.URL.Path, "/QueryWorkflow"):
+			_, _ = w.Write([]byte{0, 0x7f, 0xff, 0xff, 0xff})
 			for part := make([]byte, 1<<20); ; {
 				if _, err := w.Write(part); err != nil {
 					return
@@ -327,13 +337,17 @@ func TestGoesNowhereElse(t *testing.T) {
 		t.Errorf("sent elsewhere: %v, %d calls there", err, elsewhere.Load())
 	}
 	err = c.Once(within(t, time.Minute), &wire.Query{}, &wire.Queried{})
-	if wire.CodeOf(err) != wire.Internal || !strings.Contains(err.Error(), "too long") {
+	if wire.CodeOf(err) != wire.ResourceExhausted || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("an endless answer: %v", err)
 	}
 }
 
-// TestTLSFiles refuses files that hold nothing of use, by the name of the setting.
+// TestTLSFiles trusts the system's roots where that is asked for, and refuses files that hold nothing of use, by the
+// name of the setting.
 func TestTLSFiles(t *testing.T) {
+	if c, err := (wire.TLSFiles{CA: wire.SystemRoots}).Config(); err != nil || c == nil || c.RootCAs != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
 	if c, err := (wire.TLSFiles{}).Config(); c != nil || err != nil {
 		t.Errorf("without files: %v, %v", c, err)
 	}

@@ -2,14 +2,12 @@ package wire
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
-	"net/http"
-	"net/url"
-	"reflect"
-	"strconv"
 	"strings"
 	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 )
 
 // Code is gRPC's code of an error.
@@ -72,71 +70,39 @@ func IsAway(err error) bool {
 // nearly is how much earlier than ours a server's clock may say that the time of a call is over.
 const nearly = 200 * time.Millisecond
 
-// lost is the error of a call that got no answer.
-func lost(ctx context.Context, err error) *Error {
-	until, is := ctx.Deadline()
-	byServer := is && time.Until(until) < nearly && strings.Contains(err.Error(), "; CANCEL; received from peer")
-	switch ended := CodeOf(ctx.Err()); {
-	case ended == Slow, byServer:
-		return &Error{Code: Slow, Text: "nothing came in time"}
-	case ended != OK:
-		return &Error{Code: ended, Text: err.Error()}
-	}
-	return &Error{Code: Unavailable, Text: err.Error()}
-}
-
-// status is what gRPC's trailer status-details holds.
-type status struct {
-	Details []*struct {
-		Type  string `pb:"1"`
-		Value []byte `pb:"2"`
-	} `pb:"3"`
-}
-
 // detailsOf are the types of details that are read.
-const detailsOf = "type.googleapis.com/temporal.api.errordetails.v1."
+const detailsOf = "temporal.api.errordetails.v1."
 
-// errorOf is the error that a trailer tells of; nil where it tells of none.
-func errorOf(trailer http.Header) error {
-	code, err := strconv.Atoi(trailer.Get("Grpc-Status"))
-	if err != nil {
-		return &Error{Code: Internal, Text: "the answer has no status: no server of Temporal is there"}
+// errorOf is the error of a call, as the server or the way to it says.
+func errorOf(ctx context.Context, err error) error {
+	var said *connect.Error
+	if !errors.As(err, &said) {
+		return &Error{Code: Unavailable, Text: err.Error()}
 	}
-	if code == int(OK) {
-		return nil
+	until, is := ctx.Deadline()
+	byServer := is && time.Until(until) < nearly && said.Code() == connect.CodeCanceled
+	if CodeOf(ctx.Err()) == Slow || byServer {
+		return &Error{Code: Slow, Text: "nothing came in time"}
 	}
-	e := &Error{Code: Code(code), Text: trailer.Get("Grpc-Message")}
-	if text, err := url.PathUnescape(e.Text); err == nil {
-		e.Text = text
+	e := &Error{Code: Code(said.Code()), Text: said.Message()}
+	switch said.Code() {
+	case connect.CodeUnauthenticated: // a proxy's
+		e.Code = Denied
+	case connect.CodeCanceled, connect.CodeUnknown, connect.CodeInternal:
+		if ctx.Err() == nil && !connect.IsWireError(said) { // it is of the way, or no server of Temporal is there
+			e.Code = Unavailable
+		}
 	}
-	var s status
-	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(trailer.Get("Grpc-Status-Details-Bin"), "="))
-	if err != nil || decode(data, reflect.ValueOf(&s).Elem(), 0) != nil {
-		return e
-	}
-	for _, d := range s.Details {
-		switch strings.TrimPrefix(d.Type, detailsOf) {
+	for _, d := range said.Details() {
+		switch strings.TrimPrefix(d.Type(), detailsOf) {
 		case "NamespaceNotFoundFailure":
 			e.NoNamespace = true
 		case "PermissionDeniedFailure":
-			var denied struct {
-				Reason string `pb:"1"`
-			}
-			if decode(d.Value, reflect.ValueOf(&denied).Elem(), 0) == nil {
+			var denied Denial
+			if proto.Unmarshal(d.Bytes(), &denied) == nil {
 				e.Reason = denied.Reason
 			}
 		}
 	}
 	return e
-}
-
-// codeOfHTTP is the code of an answer that is not gRPC's: a proxy's, or of another server.
-func codeOfHTTP(status int) Code {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return Denied
-	case http.StatusNotFound:
-		return Unimplemented
-	}
-	return Unavailable
 }

@@ -4,10 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // Request is what a call sends. Conn fills in Namespace and Identity, where a request has them.
-type Request interface{ method() string }
+type Request interface {
+	proto.Message
+	method() string
+}
 
 // Values of enumerations.
 const (
@@ -25,59 +30,8 @@ const (
 	StatusPaused    = 8
 )
 
-// What messages are made of.
-type (
-	// Kind is the type of a workflow, activity or query.
-	Kind struct {
-		Name string `pb:"1"`
-	}
-	// Queue is a queue of tasks.
-	Queue struct {
-		Name string `pb:"1"`
-		Kind int    `pb:"2"`
-	}
-	// Execution is a workflow; without a run, its last.
-	Execution struct {
-		Workflow string `pb:"1"`
-		Run      string `pb:"2"`
-	}
-	// Memo is what a list says of a workflow.
-	Memo struct {
-		Fields map[string]*Payload `pb:"1"`
-	}
-	// Payloads carry values.
-	Payloads struct {
-		List []*Payload `pb:"1"`
-	}
-	// Payload carries a value.
-	Payload struct {
-		Metadata map[string][]byte `pb:"1"`
-		Data     []byte            `pb:"2"`
-	}
-	// Moment is a time, or a span of time.
-	Moment struct {
-		Seconds int `pb:"1"`
-		Nanos   int `pb:"2"`
-	}
-	// Failure is why something has failed.
-	Failure struct {
-		Message string              `pb:"1"`
-		Source  string              `pb:"2"` // the program that says it
-		Cause   *Failure            `pb:"4"`
-		Own     *ApplicationFailure `pb:"5"` // of what a worker or workflow has said itself
-		Timeout *struct{}           `pb:"6"` // nothing was heard any more
-	}
-	// ApplicationFailure is what a worker or workflow says of its failure.
-	ApplicationFailure struct {
-		Type    string    `pb:"1"`
-		Final   bool      `pb:"2"` // no other attempt follows
-		Details *Payloads `pb:"3"`
-		Delay   *Moment   `pb:"4"` // until the next attempt
-	}
-)
-
 // QueueOf names a queue that all workers share.
-func QueueOf(name string) *Queue { return &Queue{name, kindNormal} }
+func QueueOf(name string) *Queue { return &Queue{Name: name, Kind: kindNormal} }
 
 // Time is a moment as a time; of nil it is zero.
 func (m *Moment) Time() time.Time {
@@ -100,7 +54,7 @@ func SpanOf(d time.Duration) *Moment {
 	if d == 0 {
 		return nil
 	}
-	return &Moment{int(d / time.Second), int(d % time.Second)}
+	return &Moment{Seconds: int64(d / time.Second), Nanos: int32(d % time.Second)}
 }
 
 // Encoding of payloads, as the SDK that runs the workflows writes and reads them.
@@ -115,11 +69,11 @@ func PayloadOf(value any) *Payload {
 	if err != nil {
 		panic(err) // it is one of ours
 	}
-	return &Payload{map[string][]byte{encodingKey: []byte(plainJSON)}, data}
+	return &Payload{Metadata: map[string][]byte{encodingKey: []byte(plainJSON)}, Data: data}
 }
 
 // PayloadsOf carry one value.
-func PayloadsOf(value any) *Payloads { return &Payloads{[]*Payload{PayloadOf(value)}} }
+func PayloadsOf(value any) *Payloads { return &Payloads{List: []*Payload{PayloadOf(value)}} }
 
 var errNoValue = errors.New("no value of ours is there")
 
@@ -153,174 +107,14 @@ func (f *Failure) Explain() (text, hint string) {
 	return f.Message, ""
 }
 
-// Calls of clients, and their answers.
-type (
-	// DescribeNamespace asks whether the server has the namespace.
-	DescribeNamespace struct {
-		Namespace string `pb:"1"`
-	}
-	// Start starts a workflow.
-	Start struct {
-		Namespace string    `pb:"1"`
-		Workflow  string    `pb:"2"`
-		Type      *Kind     `pb:"3"`
-		Queue     *Queue    `pb:"4"`
-		Input     *Payloads `pb:"5"`
-		Identity  string    `pb:"9"`
-		Request   string    `pb:"10"` // a call that is made again has the same
-		Reuse     int       `pb:"11"`
-		Memo      *Memo     `pb:"14"`
-		Conflict  int       `pb:"22"`
-	}
-	// Describe asks what is known of a workflow.
-	Describe struct {
-		Namespace string     `pb:"1"`
-		Of        *Execution `pb:"2"`
-	}
-	Description struct {
-		Info       *Info      `pb:"2"`
-		Activities []*Pending `pb:"3"`
-	}
-	// Info is what a list says of a workflow.
-	Info struct {
-		Execution *Execution `pb:"1"`
-		Start     *Moment    `pb:"3"`
-		Close     *Moment    `pb:"4"`
-		Status    int        `pb:"5"`
-		Memo      *Memo      `pb:"10"`
-	}
-	// Pending is an activity that has not ended.
-	Pending struct {
-		ID      string    `pb:"1"`
-		Type    *Kind     `pb:"2"`
-		State   int       `pb:"3"`
-		Beat    *Payloads `pb:"4"` // what its last heartbeat said
-		Started *Moment   `pb:"6"`
-		Failure *Failure  `pb:"11"` // of the last attempt
-		Options *struct {
-			Queue *Queue `pb:"1"`
-		} `pb:"24"`
-	}
-	Signal struct {
-		Namespace string     `pb:"1"`
-		Of        *Execution `pb:"2"`
-		Name      string     `pb:"3"`
-		Input     *Payloads  `pb:"4"`
-		Identity  string     `pb:"5"`
-		Request   string     `pb:"6"`
-	}
-	Cancel struct {
-		Namespace string     `pb:"1"`
-		Of        *Execution `pb:"2"`
-		Identity  string     `pb:"3"`
-		Request   string     `pb:"4"`
-	}
-	Query struct {
-		Namespace string     `pb:"1"`
-		Of        *Execution `pb:"2"`
-		Query     *Kind      `pb:"3"`
-	}
-	Queried struct {
-		Result *Payloads `pb:"1"`
-	}
-	List struct {
-		Namespace string `pb:"1"`
-		Size      int    `pb:"2"` // of a page
-		Next      []byte `pb:"3"`
-		Query     string `pb:"4"`
-	}
-	Listed struct {
-		Workflows []*Info `pb:"1"`
-		Next      []byte  `pb:"2"` // for the next page
-	}
-	// History asks for the events of a workflow.
-	History struct {
-		Namespace string     `pb:"1"`
-		Of        *Execution `pb:"2"`
-		Filter    int        `pb:"6"`
-	}
-	Events struct {
-		History *struct {
-			Events []*struct {
-				Failed *struct {
-					Failure *Failure `pb:"1"`
-				} `pb:"8"`
-			} `pb:"1"`
-		} `pb:"1"`
-	}
-)
-
-// StartAnew is Start of a workflow that may have ended, but does not run.
-func StartAnew(s Start) *Start {
+// StartAnew has a Start be of a workflow that may have ended, but does not run.
+func StartAnew(s *Start) *Start {
 	s.Reuse, s.Conflict = reuseDuplicate, conflictFail
-	return &s
+	return s
 }
 
 // End asks for the last event of a workflow that has ended.
 func End(of *Execution) *History { return &History{Of: of, Filter: filterClose} }
-
-// Calls of workers, and their answers.
-type (
-	// DescribeQueue asks how many activities a queue has, by their urgency.
-	DescribeQueue struct {
-		Namespace string `pb:"1"`
-		Queue     *Queue `pb:"2"`
-		Type      int    `pb:"3"`
-		Stats     bool   `pb:"8"`
-	}
-	Backlogged struct {
-		ByPriority map[int]*struct {
-			Count int `pb:"1"`
-		} `pb:"8"`
-	}
-	// Poll waits for an activity.
-	Poll struct {
-		Namespace string `pb:"1"`
-		Queue     *Queue `pb:"2"`
-		Identity  string `pb:"3"`
-	}
-	// Given is an activity; without a token there is none.
-	Given struct {
-		Token     []byte    `pb:"1"`
-		Type      *Kind     `pb:"5"`
-		Input     *Payloads `pb:"8"`
-		Beat      *Payloads `pb:"9"` // what the last heartbeat of an earlier attempt said
-		Heartbeat *Moment   `pb:"16"`
-	}
-	// Heartbeat says that an activity runs.
-	Heartbeat struct {
-		Token     []byte    `pb:"1"`
-		Details   *Payloads `pb:"2"`
-		Identity  string    `pb:"3"`
-		Namespace string    `pb:"4"`
-	}
-	Heard struct {
-		Canceled bool `pb:"1"`
-		Paused   bool `pb:"2"`
-		Reset    bool `pb:"3"`
-	}
-	// Completed says that an activity is done.
-	Completed struct {
-		Token     []byte `pb:"1"`
-		Identity  string `pb:"3"`
-		Namespace string `pb:"4"`
-	}
-	// Failed says that an activity has failed.
-	Failed struct {
-		Token     []byte    `pb:"1"`
-		Failure   *Failure  `pb:"2"`
-		Identity  string    `pb:"3"`
-		Namespace string    `pb:"4"`
-		Beat      *Payloads `pb:"5"`
-	}
-	// Stopped says that an activity has ended because that was wanted.
-	Stopped struct {
-		Token     []byte    `pb:"1"`
-		Details   *Payloads `pb:"2"`
-		Identity  string    `pb:"3"`
-		Namespace string    `pb:"4"`
-	}
-)
 
 // Backlog asks how many activities a queue has, by their urgency.
 func Backlog(queue string) *DescribeQueue {

@@ -26,6 +26,7 @@ type Beat struct {
 	task.Progress
 	Host   string `json:"host"`
 	Device string `json:"device,omitempty"`
+	Since  string `json:"since,omitempty"` // as the server said last, see wire.Conn
 	Tally  Tally  `json:"tally"`
 }
 
@@ -132,7 +133,7 @@ func (w *worker) say(text string) {
 }
 
 // recall takes in what earlier attempts said. One that said nothing in the end counts, unless it came further than
-// those before: its worker was killed, and the task need not be to blame.
+// those before, or the server was away: its worker was killed, and the task need not be to blame.
 func (a *attempt) recall() {
 	var before Beat
 	if a.given.Beat.Read(&before) != nil {
@@ -140,7 +141,7 @@ func (a *attempt) recall() {
 		return
 	}
 	t := before.Tally
-	if t.Open {
+	if t.Open && before.Since == a.Conn.Since() {
 		if before.Step > t.Best {
 			t.Best = before.Step
 		} else {

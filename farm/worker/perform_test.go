@@ -162,6 +162,24 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// TestAway counts no attempt that said nothing in the end because the server was away.
+func TestAway(t *testing.T) {
+	b := newBench(t)
+	b.do = func(context.Context, task.Options) error { return nil }
+	b.since = "2"
+	b.attempt(nil) // this machine hears it
+	before := &Beat{Since: "1", Tally: Tally{Open: true, Failed: 2}}
+	last, answer := b.attempt(before)
+	if want := (Tally{Open: true, Failed: 2}); !isDone(answer) || last.Tally != want || last.Since != "2" {
+		t.Errorf("%v, %+v", answer, last)
+	}
+	before.Since = "2"
+	last, answer = b.attempt(before)
+	if said, is := b.failureOf(answer); !is || !said.final || last.Tally.Failed != 3 {
+		t.Errorf("%v, %+v", answer, last)
+	}
+}
+
 // TestNotMe leaves tasks to others that this worker does not understand, or has no device for. They do not run here.
 func TestNotMe(t *testing.T) {
 	for name, change := range map[string]func(b *bench){

@@ -54,7 +54,7 @@ func (a *attempt) send(ctx context.Context) {
 		a.take(err)
 	case heard.Canceled:
 		a.take(errCanceled)
-	case heard.Paused, heard.Reset:
+	case heard.Paused, heard.Anew:
 		a.take(errPaused)
 	}
 }
@@ -63,22 +63,20 @@ func (a *attempt) send(ctx context.Context) {
 func (a *attempt) said() *wire.Payloads {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	a.beat.Since = a.Conn.Since()
 	return wire.PayloadsOf(a.beat)
 }
 
-// Times for answers, which the server may not take at once.
-const (
-	reportFor  = 5 * time.Minute
-	reportStop = 30 * time.Second // of a worker that is to end
-)
+// reportStop is for how long a worker that is to end waits for a server that is away.
+const reportStop = 30 * time.Second
 
-// report tells the server how an attempt ended, also one that is back only after minutes. It gives up where the server
-// knows the attempt no more. Of nil there is nothing to tell.
+// report tells the server how an attempt ended, whenever it is back. It gives up where the server knows the attempt no
+// more. Of nil there is nothing to tell.
 func (a *attempt) report(answer wire.Request) {
 	if answer == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), reportFor)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(a.stopping, func() { pause(ctx, reportStop, nil); cancel() })()
 	for {

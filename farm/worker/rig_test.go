@@ -14,6 +14,8 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"vksplat/farm/flow"
@@ -44,6 +46,7 @@ type farm struct {
 	in      flow.TaskInput
 	pollFor time.Duration // without a task
 	beat    time.Duration // that a worker may be silent
+	since   string        // of the server's header, "" without it
 	reply   func(token string, n int) (*heard, error)
 	refuse  func() error // an answer to a poll or report in place of the usual one
 
@@ -94,7 +97,12 @@ func (f *farm) handle() {
 		n := int64(len(f.queues[r.GetTaskQueue().GetName()]))
 		return &asked{StatsByPriorityKey: map[int32]*taskqueuepb.TaskQueueStats{3: {ApproximateBacklogCount: n}}}, nil
 	})
-	wiretest.Handle(f.Server, func(_ context.Context, r *beating) (*heard, error) {
+	wiretest.Handle(f.Server, func(ctx context.Context, r *beating) (*heard, error) {
+		if f.since != "" {
+			if err := grpc.SetHeader(ctx, metadata.Pairs(flow.SinceHeader, f.since)); err != nil {
+				f.t.Error(err)
+			}
+		}
 		token := string(r.GetTaskToken())
 		f.mutex.Lock()
 		f.beats[token] = append(f.beats[token], f.read(r.GetDetails()))

@@ -34,7 +34,6 @@ type place struct {
 	more chan struct{} // holds one while a queue that gave a task can be polled again
 
 	mutex    sync.Mutex // guards what follows
-	idle     int        // looks in a row that found no task
 	rested   time.Time  // nothing is taken before
 	polling  map[string]bool
 	polled   map[string]int // by queue, the count of polls when it was polled last
@@ -60,14 +59,10 @@ const mostLeft = 2
 
 // Pauses. Tests do not wait.
 var (
-	idleEvery  = 2 * time.Second  // between questions for tasks, where there are none
+	idleEvery  = 2 * time.Second  // between looks for tasks, where there are none
 	takenEvery = time.Second      // between looks at a device that another process uses
 	wrongMost  = 10 * time.Second // between polls that end with errors, at most
 )
-
-// allEvery is how many such questions are of the queues alone that were polled here, before one is of all: a device has
-// some 20 queues, most of which nobody ever uses.
-const allEvery = 5
 
 // serve has one slot take tasks, one after another, until ctx ends. A task that needs its slot no more ends by itself.
 func (p *place) serve(ctx context.Context) {
@@ -137,10 +132,7 @@ func (p *place) next(ctx context.Context) (queue string, release func()) {
 // look is next that does not wait, but says for how long.
 func (p *place) look(ctx context.Context) (queue string, release func(), wait time.Duration) {
 	p.mutex.Lock()
-	all := p.idle%allEvery == 0
-	queues := slices.DeleteFunc(slices.Clone(p.queues), func(q string) bool {
-		return p.polling[q] || !all && p.polled[q] == 0
-	})
+	queues := slices.DeleteFunc(slices.Clone(p.queues), func(q string) bool { return p.polling[q] })
 	wait = time.Until(p.rested)
 	p.mutex.Unlock()
 	if wait > 0 {
@@ -165,10 +157,8 @@ func (p *place) look(ctx context.Context) (queue string, release func(), wait ti
 		}
 	}
 	if queue == "" {
-		p.idle++
 		return "", nil, idleEvery
 	}
-	p.idle = 0
 	release, ok := p.ready()
 	if !ok {
 		return "", nil, takenEvery

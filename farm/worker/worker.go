@@ -127,8 +127,8 @@ func (w *worker) backlog(ctx context.Context, queues []string) ([]int, error) {
 			var r wire.Backlogged
 			errs[i] = w.Conn.Once(within, wire.Backlog(queue), &r)
 			for key, stats := range r.ByPriority {
-				if stats.Count > 0 && (urgency[i] == 0 || key < urgency[i]) {
-					urgency[i] = key
+				if stats.Count > 0 && (urgency[i] == 0 || int(key) < urgency[i]) {
+					urgency[i] = int(key)
 				}
 			}
 		})

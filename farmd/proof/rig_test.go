@@ -166,6 +166,14 @@ func (s *server) kill() {
 	<-s.ended
 }
 
+// signal sends the server a signal.
+func (s *server) signal(what os.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(what); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // stop ends the server as a service manager does, and returns how long it took.
 func (s *server) stop() time.Duration {
 	s.t.Helper()

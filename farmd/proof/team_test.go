@@ -5,6 +5,7 @@ package proof
 import (
 	"math/rand/v2"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,6 +76,58 @@ func TestTeamKilled(t *testing.T) {
 	f.compare("killed", want)
 	if j := f.show(anna, "killed"); j.State.Done != 7 || j.Status != client.Done {
 		t.Errorf("%+v, %+v", j, j.State)
+	}
+}
+
+// TestTeamAway has the server away for longer than a worker may be silent: killed, and asleep with its machine. A
+// training goes on where it runs, though another machine has nothing to do, and no attempt is lost.
+func TestTeamAway(t *testing.T) {
+	const silent = 8 * time.Second // this is no test of busy machines
+	for name, away := range map[string]func(*server){
+		"killed": func(s *server) { s.kill(); time.Sleep(2 * silent); s.start() },
+		"asleep": func(s *server) { s.signal(syscall.SIGSTOP); time.Sleep(2 * silent); s.signal(syscall.SIGCONT) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "killed" && !filetest.Long() {
+				t.Skip("VKSPLAT_LONG=1 has the server's machine sleep, too")
+			}
+			t.Setenv(heartbeatSetting, silent.String())
+			f := newTeam(t)
+			document := f.write("away", trainings(1, 1000))
+			want := f.undisturbed(document)
+			f.worker("one", "any")
+			f.worker("two", "any")
+			anna := f.pass("--role", "submit", "--name", "anna")
+			f.must(anna, "farm", "submit", document, "--roots", f.file)
+			task, _ := f.trained("away", nil)
+			machine := f.has(task)
+			if machine == nil {
+				t.Fatalf("nobody has %s", task)
+			}
+			for _, pid := range childrenOf(machine.cmd.Process.Pid) { // however fast machines are
+				_ = syscall.Kill(pid, syscall.SIGSTOP)
+			}
+			before := f.show(anna, "away").Now
+			away(f.server)
+			time.Sleep(5 * silent / 2) // the other machine would have begun
+			now := f.show(anna, "away").Now
+			if f.has(task) != machine || len(before) != 1 || len(now) != 1 || !now[0].Running {
+				t.Fatalf("%+v, then %+v", before, now)
+			}
+			if from, since := before[0].Since, now[0].Since; from == "" || since == from {
+				t.Errorf("the worker knows of no outage: the server was there since %q, then since %q", from, since)
+			}
+			for _, pid := range childrenOf(machine.cmd.Process.Pid) {
+				_ = syscall.Kill(pid, syscall.SIGCONT)
+			}
+			if said, code := f.run(anna, "farm", "wait", "away"); code != 0 {
+				t.Fatalf("exit code %d\n%s", code, said)
+			}
+			if n := f.starts("away", task); len(n) != 1 {
+				t.Errorf("attempts began at %v", n)
+			}
+			f.compare("away", want)
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,18 +54,6 @@ func readJSON(path string, v any) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
-}
-
-func readPEM(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return nil, fmt.Errorf("%s is damaged", filepath.Base(path))
-	}
-	return block.Bytes, nil
 }
 
 // readAll calls read with every JSON file of a folder, if there is one. A file that cannot be read does not hide the

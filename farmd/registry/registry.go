@@ -133,22 +133,14 @@ func Open(dir string) (*Registry, error) {
 
 func open(dir string) (*Registry, error) {
 	r := &Registry{dir: dir}
-	der, err := readPEM(filepath.Join(dir, caFile))
-	if err != nil {
+	var err error
+	if r.ca, err = pass.ReadCertificate(filepath.Join(dir, caFile)); err != nil {
 		return nil, err
 	}
-	if r.ca, err = x509.ParseCertificate(der); err != nil {
+	if r.key, err = pass.ReadKey(filepath.Join(dir, caKeyFile)); err != nil {
 		return nil, err
 	}
-	if der, err = readPEM(filepath.Join(dir, caKeyFile)); err != nil {
-		return nil, err
-	}
-	private, err := x509.ParsePKCS8PrivateKey(der)
-	if err != nil {
-		return nil, err
-	}
-	var is bool
-	if r.key, is = private.(*ecdsa.PrivateKey); !is || !r.key.PublicKey.Equal(r.ca.PublicKey) {
+	if !r.key.PublicKey.Equal(r.ca.PublicKey) {
 		return nil, fmt.Errorf("%s is not the key of %s", caKeyFile, caFile)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, sealFile))

@@ -22,7 +22,7 @@ const module = "vksplat/"
 var bindings = []string{"github.com/goki/vulkan", "github.com/vulkan-go/vulkan"}
 
 // queued are the modules of Temporal, and of gRPC, of which only farmd may link what they have: they would make the
-// trainer a half larger. Tests may hold farm/wire against them.
+// trainer a fifth to a third larger. Tests may hold farm/wire against them.
 var queued = regexp.MustCompile(`^(go\.temporal\.io|google\.golang\.org/grpc)(/|$)`)
 
 // sdk runs workflows. Only farmd imports it, tests or not: so it is no part of the trainer's module.
