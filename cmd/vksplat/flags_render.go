@@ -82,6 +82,8 @@ func renderTable(o *render.Options) []optionGroup {
 				"write alpha and leave the background out; exr always has alpha, unless --background is given"),
 			truth(&o.Depth, "depth",
 				"also write the expected depth along the camera's axis; as NAME.depth.npy, or channel Z of exr"),
+			truth(&o.Normals, "normals",
+				"also write the normals of the surfaces, in the camera's axes; as NAME.normal.png"),
 			text(&o.Name, "name",
 				"name pictures by `PATTERN`, as in shot_%04d (default: as the photos, or frame_%05d)"),
 			integer(&o.Start, "start-frame", "number of the first picture"),
@@ -133,8 +135,8 @@ func renderCommand(console *cli.Console) *cobra.Command {
 	addFlags(console, cmd, table, helpLayout{first: []string{"output",
 		"cameras", "split", "trajectory", "video", "seconds",
 		"fps",
-		"size", "fov", "projection", "frames", "format", "alpha", "depth", "background", "name", "overwrite", "device",
-		"max-vram"}})
+		"size", "fov", "projection", "frames", "format", "alpha", "depth", "normals", "background", "name", "overwrite",
+		"device", "max-vram"}})
 	o.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		o.File = args[0]
@@ -164,7 +166,7 @@ func warnIdleViews(console *cli.Console, o *render.Options) {
 		{"seconds", "--trajectory", o.Trajectory != ""},
 		{"fps", "--trajectory or --video", o.Trajectory != "" || o.Video != ""}, {"crf", "--video", o.Video != ""},
 		{"dataparser-transforms", "a --trajectory from a file", o.FromFile()},
-		{"depth", "-o", o.Out != "" || o.Format == render.FormatNone},
+		{"depth", "-o", o.Out != "" || o.Format == render.FormatNone}, {"normals", "-o", o.Out != ""},
 		{"alpha", "-o", o.Out != "" || o.Format == render.FormatNone},
 		{"start-frame", "--name or --trajectory", o.Name != "" || o.Trajectory != ""},
 	} {

@@ -16,6 +16,7 @@ import (
 	"vksplat/internal/run/demo"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/surface"
 	"vksplat/scene/surface/surfacetest"
 	"vksplat/scene/synth"
 )
@@ -44,30 +45,58 @@ func TestMesh(t *testing.T) {
 		ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "mesh.ply")
+	file, all := filepath.Join(dir, "mesh.ply"), filepath.Join(dir, "all.ply")
 	vksplat(t, "mesh", model, file, "--cameras", capture, "--max-depth", "8")
-	points, err := ply.ReadPoints(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := pathSize(made.Cameras())
-	vertices := surfacetest.NewCloud(0.01 * size)
-	for _, p := range points {
-		vertices.Add(p.Pos)
-	}
+	vksplat(t, "mesh", model, all, "--cameras", capture, "--max-depth", "8", "--triangles", "100%")
+	whole, within := len(readMesh(t, all).Faces), 0.01*pathSize(made.Cameras())
+	mesh := readMesh(t, file)
+	faces := surfacetest.FacesOf(mesh, within)
 	seen, covered := surfacetest.SeenByThree(surfacetest.Views(t, o, meshFar), 41), 0
 	for _, p := range seen {
-		if vertices.Has(p) {
+		if face, _, _ := faces.Nearest(p); face >= 0 {
 			covered++
 		}
 	}
 	share := float64(covered) / float64(len(seen))
-	t.Logf("%d vertices; %.1f %% of %d points that three photos see are within %.3g of one", len(points), 100*share,
-		len(seen), 0.01*size)
-	if share < 0.9 {
-		t.Error("less than 90 %")
+	t.Logf("%d triangles of %d; %.1f %% of %d points that three photos see are within %.3g of one", len(mesh.Faces),
+		whole, 100*share, len(seen), within)
+	if least := map[bool]float64{true: 0.99, false: 0.9}[filetest.Long()]; share < least {
+		t.Errorf("less than %g", least)
+	}
+	if 2*len(mesh.Faces) > whole {
+		t.Error("more than half of the triangles are left")
 	}
 	checkMeshFiles(t, dir, model, capture, file)
+}
+
+// readMesh reads the places and triangles of a mesh's PLY.
+func readMesh(t *testing.T, file string) *surface.Mesh {
+	t.Helper()
+	points, err := ply.ReadPoints(file)
+	text, errText := os.ReadFile(file)
+	if err := errors.Join(err, errText); err != nil {
+		t.Fatal(err)
+	}
+	m := &surface.Mesh{}
+	for _, p := range points {
+		m.Vertices = append(m.Vertices, surface.Vertex{At: [3]float32{float32(p.Pos[0]), float32(p.Pos[1]),
+			float32(p.Pos[2])}})
+	}
+	_, rest, _ := strings.Cut(string(text), "element face ")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const row = 1 + 3*4
+	for at := len(text) - n*row; at < len(text); at += row {
+		var f [3]uint32
+		for k := range f {
+			f[k] = binary.LittleEndian.Uint32(text[at+1+4*k:])
+		}
+		m.Faces = append(m.Faces, f)
+	}
+	return m
 }
 
 // ballsOn puts a nearly opaque ball on every point, so large that they overlap.
@@ -126,9 +155,10 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 	}
 	for want, args := range map[string][]string{
 		"there already":         {model, file, "--cameras", capture},
-		"written over":          {model, model, "--cameras", capture, "--overwrite"},
+		"written over":          {file, file, "--cameras", capture, "--overwrite"},
 		"voxels do not fit":     {model, again, "--cameras", capture, "--overwrite", "--voxel", "1e-9"},
 		"as .ply and .glb":      {model, filepath.Join(dir, "mesh.stl"), "--cameras", capture},
+		"is neither":            {model, again, "--cameras", capture, "--overwrite", "--triangles", "half"},
 		"no length":             {model, again, "--cameras", capture, "--overwrite", "--voxel", "-1"},
 		"no view shows":         {model, again, "--cameras", capture, "--overwrite", "--max-depth", "0.001"},
 		"--cameras is required": {file, filepath.Join(dir, "other.ply")},

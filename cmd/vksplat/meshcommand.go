@@ -25,8 +25,8 @@ func meshCommand(console *cli.Console) *cobra.Command {
 			return nil
 		},
 	}
-	addFlags(console, cmd, meshTable(o), helpLayout{first: []string{"cameras", "voxel", "max-depth", "min-views",
-		"clusters", "overwrite", "device", "max-vram", "max-ram"}})
+	addFlags(console, cmd, meshTable(o), helpLayout{first: []string{"cameras", "voxel", "triangles", "max-depth",
+		"min-views", "clusters", "overwrite", "device", "max-vram", "max-ram"}})
 	o.Draw.Given = cmd.Flags().Changed
 	cmd.RunE = runs(console, func(args []string) error {
 		o.Draw.File, o.Out = args[0], args[1]
@@ -43,6 +43,8 @@ func meshTable(o *mesh.Options) []optionGroup {
 		{"Mesh", append(cameras,
 			float(&o.Voxel, "voxel",
 				"edge of a voxel, in the `UNITS` of the capture; 0 is two pixels at the median depth"),
+			text(&o.Triangles, "triangles",
+				"keep `N` triangles, or per cent as in 25% (default: as many as it needs)"),
 			float(&o.MaxDepth, "max-depth",
 				"leave out what is farther from a camera than `UNITS`; 0 is three times the median depth"),
 			integer(&o.MinViews, "min-views", "leave out what fewer than `N` views see"),

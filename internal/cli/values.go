@@ -37,6 +37,20 @@ func SomeNumbers(s string, n int) ([]float64, error) {
 	return v, nil
 }
 
+// Part parses a number, or per cent of n: at least 1. It is 0 for what is neither.
+func Part(words string, n int) int {
+	if share, ok := strings.CutSuffix(words, "%"); ok {
+		if x, err := strconv.ParseFloat(share, 64); err == nil && x > 0 && x <= 100 {
+			return max(1, int(x/100*float64(n)))
+		}
+		return 0
+	}
+	if x, err := strconv.Atoi(words); err == nil && x > 0 {
+		return x
+	}
+	return 0
+}
+
 // NoEffect warns of a setting that was given and does nothing.
 func NoEffect(setting, without string) string {
 	return fmt.Sprintf("%s has no effect without %s", fault.Setting(setting), without)

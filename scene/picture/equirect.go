@@ -51,12 +51,18 @@ func Panorama(out *Picture, cams []scene.Camera, faces []*Picture) {
 		turns[i] = geom.Transposed(face.R)
 	}
 	parallel.For(out.Height, func(y int) {
-		sinUp, cosUp := math.Sincos((0.5 - (float64(y)+0.5)/float64(out.Height)) * math.Pi)
 		for x := range out.Width {
-			sin, cos := math.Sincos(((float64(x)+0.5)/float64(out.Width) - 0.5) * 2 * math.Pi)
-			panoramaPixel(out, y*out.Width+x, [3]float64{sin * cosUp, -sinUp, cos * cosUp}, &turns, cams, faces)
+			direction := panoramaDirection(float64(x)+0.5, float64(y)+0.5, out.Width, out.Height)
+			panoramaPixel(out, y*out.Width+x, direction, &turns, cams, faces)
 		}
 	})
+}
+
+// panoramaDirection is where a place of a panorama looks, in the camera's axes; pixel centres are at +0.5.
+func panoramaDirection(x, y float64, width, height int) [3]float64 {
+	sinUp, cosUp := math.Sincos((0.5 - y/float64(height)) * math.Pi)
+	sin, cos := math.Sincos((x/float64(width) - 0.5) * 2 * math.Pi)
+	return [3]float64{sin * cosUp, -sinUp, cos * cosUp}
 }
 
 // panoramaPixel fills pixel i, which lies in a direction.

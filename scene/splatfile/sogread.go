@@ -92,7 +92,7 @@ func newSOG(path string) (*sogSource, error) {
 	name, limit := sogMetaName, int64(-1)
 	switch {
 	case info.IsDir():
-		err = s.openFolder(path)
+		s.files = folder(path)
 	case !info.Mode().IsRegular():
 		err = errNoFile
 	case isZip(path):
@@ -100,7 +100,7 @@ func newSOG(path string) (*sogSource, error) {
 		err = s.openZip(path)
 	default:
 		name = filepath.Base(path)
-		err = s.openFolder(filepath.Dir(path))
+		s.files = folder(filepath.Dir(path))
 	}
 	if err == nil {
 		err = s.readMeta(name, limit)
@@ -129,14 +129,17 @@ func isZip(path string) bool {
 	return err == nil && bytes.HasPrefix(head, []byte("PK"))
 }
 
-// openFolder opens a folder that no name, and no link in it, leads out of.
-func (s *sogSource) openFolder(dir string) error {
-	root, err := os.OpenRoot(dir)
+// folder is a folder that no name, and no link in it, leads out of. It is open only while a file of it is opened: a
+// model may have thousands.
+type folder string
+
+func (f folder) Open(name string) (file fs.File, err error) {
+	root, err := os.OpenRoot(string(f))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.files, s.closer = root.FS(), root
-	return nil
+	defer root.Close() // the file stays open
+	return root.FS().Open(name)
 }
 
 func (s *sogSource) openZip(path string) error {

@@ -266,6 +266,7 @@ func TestTilesRead(t *testing.T) {
 			`{}]}}`,
 		"null":                  `{"geometricError":1,"root":{"children":[null]}}`,
 		"leads out":             `{"geometricError":1,"root":{"content":{"uri":"../a.glb"}}}`,
+		"the name ../b.glb":     `{"geometricError":1,"root":{"content":{"uri":"%2e%2E%2fb.glb"}}}`,
 		"tiles of binary glTF":  `{"geometricError":1,"root":{"content":{"uri":"more.json"}}}`,
 		"no such file":          `{"geometricError":1,"root":{"content":{"uri":"gone.glb"}}}`,
 		"against the one above": `{"geometricError":1,"root":{"children":[{"transform":[2],"content":{"uri":"` + leaf + `"}}]}}`,
@@ -285,5 +286,60 @@ func TestTilesRead(t *testing.T) {
 	m, err := Open(path)
 	if err != nil || m.Info().N != 750 {
 		t.Errorf("%v, %v", m, err)
+	}
+}
+
+// TestTilesURIs wants names of files from their percent-encoded forms, and names that are none as they are.
+func TestTilesURIs(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, tilesName)
+	set := smallTiles(t, path, model(1500, 0), ply.Meta{}, WriteOptions{})
+	uris := map[string]string{"zwei Hälften.glb": "zwei%20H%C3%A4lften.glb", "100%.glb": "100%.glb"}
+	var children []string
+	for name, uri := range uris {
+		if err := os.Rename(filepath.Join(dir, filepath.FromSlash(set.Root.Files()[len(children)+1])),
+			filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		children = append(children, `{"content":{"uri":"`+uri+`"}}`)
+	}
+	text := `{"geometricError":1,"root":{"children":[` + strings.Join(children, ",") + `]}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(path)
+	if err != nil || m.Info().N == 0 {
+		t.Fatal(err)
+	}
+	if n, err := Size(path); err != nil || n < 1000 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// TestTilesFar wants splats of a city of two kilometres within a fifth of a millimetre of their places.
+func TestTilesFar(t *testing.T) {
+	path := filepath.Join(t.TempDir(), tilesName)
+	want := model(2000, 0)
+	for i := range want.Means {
+		want.Means[i] *= 1000 / 3
+	}
+	low, high := boundsOf(want)
+	smallTiles(t, path, want, ply.Meta{}, WriteOptions{})
+	got, _ := readModel(t, tilesFormat, path)
+	worst := 0.0
+	for i := range want.N {
+		nearest := math.Inf(1)
+		for j := range got.N {
+			far := 0.0
+			for k := range 3 {
+				far = max(far, math.Abs(float64(want.Means[3*i+k])-float64(got.Means[3*j+k])))
+			}
+			nearest = min(nearest, far)
+		}
+		worst = max(worst, nearest)
+	}
+	t.Logf("from %v to %v: %.3g at most", low, high, worst)
+	if worst > 0.0002 {
+		t.Errorf("splats are off by %g", worst)
 	}
 }

@@ -4,5 +4,6 @@
 // and no splats.
 //
 // Survey collects where surfaces are, Fuse measures distances there, slab by slab of what memory holds, and Mesh is
-// what comes out. The same maps give the same mesh, whatever the number of cores and the size of the slabs.
+// what comes out, of which Simplify drops the faces that say next to nothing. The same maps give the same mesh,
+// whatever the number of cores and the size of the slabs.
 package surface

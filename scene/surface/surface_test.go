@@ -158,9 +158,10 @@ func TestSurveyBounds(t *testing.T) {
 	}
 }
 
-// TestSphere wants a closed surface of one part around a ball, and its area.
-func TestSphere(t *testing.T) {
-	const radius, voxel = 1.0, 0.05
+// ballMesh is the mesh of 26 views of a ball with a radius of 1.
+func ballMesh(t *testing.T, voxel float64) *surface.Mesh {
+	t.Helper()
+	const radius = 1.0
 	var list []*surface.View
 	for i := range 26 {
 		theta, phi := math.Acos(1-(2*float64(i)+1)/26), math.Pi*(3-math.Sqrt(5))*float64(i)
@@ -189,6 +190,13 @@ func TestSphere(t *testing.T) {
 	if parts := m.KeepClusters(1, 50); len(m.Faces) == 0 || parts > 3 {
 		t.Errorf("%d parts", parts)
 	}
+	return m
+}
+
+// TestSphere wants a closed surface of one part around a ball, and its area.
+func TestSphere(t *testing.T) {
+	const radius = 1.0
+	m := ballMesh(t, 0.05)
 	edges := map[[2]uint32]int{}
 	area := 0.0
 	for _, f := range m.Faces {

@@ -323,3 +323,21 @@ func (s *Capture) Depths(i int) []float32 {
 	}
 	return depths
 }
+
+// Normals returns the direction in which the surface looks that each pixel of photo i shows at its centre, row by row,
+// in the camera's axes and towards it.
+func (s *Capture) Normals(i int) (list [][3]float64) {
+	c := s.views[i]
+	l := newLens(&c)
+	for y := range c.Height {
+		for x := range c.Width {
+			r := l.ray(float64(x)+0.5, float64(y)+0.5)
+			n := s.world.trace(r).normal.Unit()
+			if n.Dot(r.direction) > 0 {
+				n = n.Mul(-1)
+			}
+			list = append(list, geom.Rotate(c.R, n))
+		}
+	}
+	return list
+}

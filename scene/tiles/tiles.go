@@ -5,6 +5,7 @@ package tiles
 import (
 	"errors"
 	"math"
+	"net/url"
 	"strings"
 )
 
@@ -75,7 +76,7 @@ func New(root *Tile, generator string, gltf []string) *Tileset {
 	}
 }
 
-// Files lists the content of a tile and of all below.
+// Files lists the files of a tile and of all below.
 func (t *Tile) Files() []string { return t.files(nil) }
 
 func (t *Tile) files(list []string) []string {
@@ -91,15 +92,23 @@ func (t *Tile) files(list []string) []string {
 // own adds the content of a tile to a list.
 func (t *Tile) own(list []string) []string {
 	if t.Content != nil {
-		list = append(list, t.Content.URI)
+		list = append(list, t.Content.name())
 	}
 	for _, c := range t.Contents {
-		list = append(list, c.URI)
+		list = append(list, c.name())
 	}
 	return list
 }
 
-// Finest lists the content that is drawn where everything is refined. Tiles with a transform of their own are refused.
+// name is that of the file, relative to tileset.json, with slashes. What is no URI is taken for a name.
+func (c *Content) name() string {
+	if name, err := url.PathUnescape(c.URI); err == nil {
+		return name
+	}
+	return c.URI
+}
+
+// Finest lists the files that are drawn where everything is refined. Tiles with a transform of their own are refused.
 func (t *Tile) Finest() ([]string, error) { return t.finest(Refine, nil) }
 
 func (t *Tile) finest(refine string, list []string) (_ []string, err error) {

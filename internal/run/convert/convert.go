@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 
 	"vksplat/internal/cli"
@@ -128,7 +127,7 @@ func (o *Options) check(f *splatfile.Format) error {
 		return fault.Usagef("give a number as in 4", "%s: %g deviations", fault.Named("prune-outliers"), o.Outlier)
 	case o.Most < 0:
 		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.Most)
-	case o.Decimate != "" && decimated(o.Decimate, 100) == 0:
+	case o.Decimate != "" && cli.Part(o.Decimate, 100) == 0:
 		return fault.Usagef("give a number of splats as in 500000, or a share as in 25%", "%s: %q",
 			fault.Named("decimate"), o.Decimate)
 	case o.Orient != "" && o.Orient != "up":
@@ -334,20 +333,6 @@ func (o *Options) edits(model splatfile.Source, selection *splatfile.Selection) 
 	return up, nil
 }
 
-// decimated is how many of n splats are to be left, at least 1; 0 for all, and for words that say no number.
-func decimated(words string, n int) int {
-	if share, ok := strings.CutSuffix(words, "%"); ok {
-		if x, err := strconv.ParseFloat(share, 64); err == nil && x > 0 && x <= 100 {
-			return max(1, int(x/100*float64(n)))
-		}
-		return 0
-	}
-	if x, err := strconv.Atoi(words); err == nil && x > 0 {
-		return x
-	}
-	return 0
-}
-
 // changeModel selects and moves the splats of a model and writes it. up is what turns it upright, nil where it stays.
 func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model splatfile.Source,
 	selection splatfile.Selection, up *splatfile.Similarity, moves splatfile.Similarity) error {
@@ -361,7 +346,7 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 			Hint: "the file may be empty or damaged, or the settings leave nothing: see what " +
 				fault.Command("info --bounds") + " says of the positions"}
 	}
-	if n := decimated(o.Decimate, model.Info().N); n > 0 && n < model.Info().N {
+	if n := cli.Part(o.Decimate, model.Info().N); n > 0 && n < model.Info().N {
 		merged, err := splatfile.Decimate(model, n, o.Write.FolderFor(o.Out), o.Write.Stop)
 		if err != nil {
 			return err

@@ -36,7 +36,9 @@ type Options struct {
 	MaxDepth float64         // what is farther from a camera is left out, in the capture's units; 0: see mostDepth
 	MinViews int             // views that must see what becomes part of the mesh
 	Clusters int             // parts of the mesh that are kept
-	Replace  bool            // Out
+	// Triangles is how many are left of the mesh, a number or per cent; "": those that its shape and colours need
+	Triangles string
+	Replace   bool // Out
 }
 
 // NewOptions returns the defaults.
@@ -75,6 +77,9 @@ func (o *Options) check() error {
 		return fault.Usagef("give a number from 1 up, as in 2", "%s: %d views", fault.Named("min-views"), o.MinViews)
 	case o.Clusters < 1:
 		return fault.Usagef("give a number from 1 up, as in 1", "%s: %d parts", fault.Named("clusters"), o.Clusters)
+	case o.Triangles != "" && cli.Part(o.Triangles, 100) == 0:
+		return fault.Usagef("give a number of triangles, or per cent of them, as in 200000 or 25%", "%s: %q is neither",
+			fault.Named("triangles"), o.Triangles)
 	case output.IsFolder(o.Out):
 		return fault.Usagef("name the file in it, as in "+filepath.Join(o.Out, "scene.ply"), "%s is a folder", o.Out)
 	}
@@ -94,6 +99,7 @@ type meshing struct {
 	frame    scene.Frame // of drawing
 	origin   [3]float64  // what the model's coordinates lack
 	most     float32     // depth, in the frame of drawing
+	voxel    float64     // likewise
 	show     *meter.Meter
 	drawn    int
 	picture  picture.Picture
@@ -151,7 +157,14 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	return m.write(mesh)
+	parts, made, err := m.reduce(mesh)
+	if errors.Is(err, context.Canceled) {
+		err = fault.ErrInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	return m.write(mesh, parts, made)
 }
 
 // readViews reads the cameras and how the model is drawn.
@@ -185,8 +198,7 @@ func (m *meshing) make(device *pipeline.Device, splats *scene.Splats) (mesh *sur
 	models.TellShared(m.console, m.renderer)
 	m.console.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(m.cams), "view"),
 		captured.Resolution(m.cams))
-	voxel, err := m.scale()
-	if err != nil {
+	if err := m.scale(); err != nil {
 		return nil, err
 	}
 	m.show = meter.New(m.console.Stdout, meter.Auto, 0, 2*len(m.cams))
@@ -195,10 +207,10 @@ func (m *meshing) make(device *pipeline.Device, splats *scene.Splats) (mesh *sur
 	defer func() {
 		if errors.Is(err, surface.ErrNoRoom) {
 			err = fault.WithHint(err, fmt.Sprintf("give larger voxels (%s %.3g), or more RAM (%s)",
-				fault.Setting("voxel"), 2*voxel/m.frame.Scale, fault.Setting("max-ram")))
+				fault.Setting("voxel"), 2*m.voxel/m.frame.Scale, fault.Setting("max-ram")))
 		}
 	}()
-	survey := surface.NewSurvey(voxel, uint16(min(m.o.MinViews, len(m.cams))), device.RAM()/2)
+	survey := surface.NewSurvey(m.voxel, uint16(min(m.o.MinViews, len(m.cams))), device.RAM()/2)
 	if err := m.each(m.cams, survey.Add); err != nil {
 		return nil, err
 	}
@@ -223,14 +235,14 @@ func (m *meshing) nothing() error {
 }
 
 // scale finds how far the mesh goes and how large voxels are, in the frame of drawing, from what some views show.
-func (m *meshing) scale() (voxel float64, err error) {
+func (m *meshing) scale() error {
 	m.most = math.MaxFloat32
 	var sample, pixels []float64
 	some := make([]scene.Camera, 0, surveyed)
 	for i := range min(len(m.cams), surveyed) {
 		some = append(some, m.cams[i*len(m.cams)/min(len(m.cams), surveyed)])
 	}
-	err = m.each(some, func(v *surface.View) error {
+	err := m.each(some, func(v *surface.View) error {
 		for i := 0; i < len(v.Depth); i += 37 {
 			if z := float64(v.Depth[i]); z > 0 {
 				sample = append(sample, z)
@@ -240,21 +252,21 @@ func (m *meshing) scale() (voxel float64, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if len(sample) == 0 {
-		return 0, m.nothing()
+		return m.nothing()
 	}
 	m.most = float32(mostDepth * scene.Median(sample))
 	if m.o.MaxDepth > 0 {
 		m.most = float32(m.o.MaxDepth * m.frame.Scale)
 	}
-	if voxel = voxelPixels * scene.Median(pixels); m.o.Voxel > 0 {
-		voxel = m.o.Voxel * m.frame.Scale
+	if m.voxel = voxelPixels * scene.Median(pixels); m.o.Voxel > 0 {
+		m.voxel = m.o.Voxel * m.frame.Scale
 	}
-	m.console.Printf("voxels of %.3g, up to a depth of %.4g, in the capture's units\n", voxel/m.frame.Scale,
+	m.console.Printf("voxels of %.3g, up to a depth of %.4g, in the capture's units\n", m.voxel/m.frame.Scale,
 		float64(m.most)/m.frame.Scale)
-	return voxel, nil
+	return nil
 }
 
 // each draws views and hands them on, one after the other.
@@ -283,13 +295,26 @@ func (m *meshing) each(cams []scene.Camera, use func(v *surface.View) error) err
 	return nil
 }
 
-// write writes the mesh in the frame of the model's file.
-func (m *meshing) write(mesh *surface.Mesh) error {
-	parts := mesh.KeepClusters(m.o.Clusters, leastFaces)
-	if len(mesh.Faces) == 0 {
-		return fault.WithHint(fmt.Errorf("%w: no part of the surface has %d triangles", fault.ErrData, leastFaces),
-			"give smaller voxels: "+fault.Setting("voxel"))
+// reduce drops small parts of the mesh, and triangles that say little. It returns how many of both there were.
+func (m *meshing) reduce(mesh *surface.Mesh) (parts, made int, err error) {
+	parts = mesh.KeepClusters(m.o.Clusters, leastFaces)
+	if made = len(mesh.Faces); made == 0 {
+		return 0, 0, fault.WithHint(fmt.Errorf("%w: no part of the surface has %d triangles", fault.ErrData,
+			leastFaces), "give smaller voxels: "+fault.Setting("voxel"))
 	}
+	most := cli.Part(m.o.Triangles, made)
+	if err := mesh.Simplify(m.voxel, most, m.ctx.Err); err != nil {
+		return 0, 0, err
+	}
+	if most > 0 && len(mesh.Faces) > most {
+		m.console.Note(fmt.Sprintf("the mesh keeps %s: fewer would close its holes; larger voxels (%s) make fewer",
+			cli.Count(len(mesh.Faces), "triangle"), fault.Setting("voxel")))
+	}
+	return parts, made, nil
+}
+
+// write writes the mesh in the frame of the model's file.
+func (m *meshing) write(mesh *surface.Mesh, parts, made int) error {
 	var by [3]float64
 	for k := range 3 {
 		by[k] = m.frame.Center[k] - m.origin[k]
@@ -310,8 +335,12 @@ func (m *meshing) write(mesh *surface.Mesh) error {
 	if err != nil {
 		return err
 	}
-	m.console.Printf("mesh: %s: %s, %s, of %s\n", m.o.Out, countOf(len(mesh.Vertices), "vertex", "vertices"),
-		cli.Count(len(mesh.Faces), "triangle"), cli.Count(parts, "part"))
+	of := ""
+	if made > len(mesh.Faces) {
+		of = fmt.Sprintf(" of %d", made)
+	}
+	m.console.Printf("mesh: %s: %s, %s%s, of %s\n", m.o.Out, countOf(len(mesh.Vertices), "vertex", "vertices"),
+		cli.Count(len(mesh.Faces), "triangle"), of, cli.Count(parts, "part"))
 	return nil
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 
 	Format, Colours, Name string
 	Start                 int
-	Depth, Alpha          bool
+	Depth, Alpha, Normals bool
 	Overwrite             bool
 
 	Video     string
@@ -146,11 +146,7 @@ func (o *Options) takeSingle() error {
 		return o.notSingle(n)
 	}
 	o.single, o.Out = o.Out, filepath.Dir(o.Out)
-	files := []string{o.single}
-	if o.Depth && format != picture.FormatEXR {
-		files = append(files, strings.TrimSuffix(o.single, filepath.Ext(o.single))+depthSuffix)
-	}
-	return output.RefuseExisting("output", o.Overwrite, files...)
+	return output.RefuseExisting("output", o.Overwrite, append(o.beside(o.single), o.single)...)
 }
 
 // notSingle is the error of several pictures for one file.

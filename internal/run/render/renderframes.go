@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"vksplat/internal/cli"
@@ -61,7 +62,7 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 		return sayResults(console, r)
 	}
 	config := o.Config
-	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.Depth
+	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.Depth || o.Normals
 	config.Stop, config.Part = func() error { return stopped(ctx) }, r.part // large pictures take long
 	if r.kind.Alpha {
 		config.Background = [3]float32{}
@@ -214,22 +215,38 @@ func (r *rendering) writeFiles(s *shot, p *picture.Picture) error {
 	for i, z := range p.Depth {
 		p.Depth[i] = float32(float64(z) / r.unit)
 	}
-	path := filepath.Join(r.o.Out, s.name)
-	if r.hasDepths() {
-		if err := r.o.drawing.write(path+depthSuffix,
-			func(path string) error { return picture.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
+	file := filepath.Join(r.o.Out, s.name) + r.suffix()
+	if r.o.single != "" {
+		file = r.o.single
+	}
+	for _, other := range r.o.beside(file) {
+		write := func(path string) error { return picture.WriteDepth(path, p.Depth, p.Width, p.Height) }
+		if strings.HasSuffix(other, normalSuffix) {
+			write = func(path string) error { return picture.WriteNormals(path, p.Normals(r.rays(s))) }
+		}
+		if err := r.o.drawing.write(other, write); err != nil {
 			return err
 		}
 	}
-	file := path + r.suffix()
-	if r.o.single != "" {
-		file = r.o.single
+	if !r.o.Depth {
+		p.Depth = p.Depth[:0] // they were drawn for normals
 	}
 	return r.o.drawing.write(file, func(path string) error { return picture.Write(path, p, r.kind) })
 }
 
-// depthSuffix ends the names of files of depths.
-const depthSuffix = ".depth.npy"
+// rays are those of a shot's picture.
+func (r *rendering) rays(s *shot) picture.Rays {
+	if r.panorama != nil {
+		return picture.PanoramaRays(r.panorama.width, r.panorama.height)
+	}
+	return picture.RaysOf(s.camera)
+}
+
+// What the names of files of depths and normals end with.
+const (
+	depthSuffix  = ".depth.npy"
+	normalSuffix = ".normal.png"
+)
 
 // suffix ends the names of the pictures.
 func (r *rendering) suffix() string {

@@ -56,7 +56,7 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 		seen[file] = true
 		want := shotHash(settings, &r.shots[i].camera)
 		full := filepath.Join(r.o.Out, file)
-		if err := r.refuseDepths(record, file); err != nil {
+		if err := r.refuseBeside(record, file); err != nil {
 			return err
 		}
 		if output.IsFile(full) {
@@ -110,26 +110,36 @@ func (r *rendering) complete(i int, full string) bool {
 	if r.panorama != nil {
 		width, height = r.panorama.width, r.panorama.height
 	}
-	if r.hasDepths() && !picture.WholeDepth(r.depthFile(full), width, height) {
-		return false
+	for _, file := range r.o.beside(full) {
+		whole := picture.WholeDepth(file, width, height)
+		if strings.HasSuffix(file, normalSuffix) {
+			whole = picture.WholePicture(file, width, height, picture.Options{Format: picture.FormatPNG})
+		}
+		if !whole {
+			return false
+		}
 	}
 	return picture.WholePicture(full, width, height, r.kind)
 }
 
-// hasDepths tells whether files of depths go with the pictures.
-func (r *rendering) hasDepths() bool { return r.o.Depth && r.kind.Format != picture.FormatEXR }
-
-// depthFile is that of a picture.
-func (r *rendering) depthFile(picture string) string {
-	return strings.TrimSuffix(picture, r.suffix()) + depthSuffix
+// beside lists the files of depths and normals that go with a picture.
+func (o *Options) beside(file string) (list []string) {
+	name := strings.TrimSuffix(file, filepath.Ext(file))
+	if o.Depth && o.Format != picture.FormatEXR {
+		list = append(list, name+depthSuffix)
+	}
+	if o.Normals {
+		list = append(list, name+normalSuffix)
+	}
+	return list
 }
 
-// refuseDepths refuses to replace the file that has the name of a picture's depths, where no render wrote it.
-func (r *rendering) refuseDepths(record *renderRecord, picture string) error {
-	if _, known := record.Pictures[filepath.ToSlash(picture)]; known || !r.hasDepths() {
+// refuseBeside refuses to replace files that have the names of what goes with a picture, where no render wrote it.
+func (r *rendering) refuseBeside(record *renderRecord, picture string) error {
+	if _, known := record.Pictures[filepath.ToSlash(picture)]; known {
 		return nil
 	}
-	return output.RefuseExisting("", r.o.Overwrite, r.depthFile(filepath.Join(r.o.Out, picture)))
+	return output.RefuseExisting("", r.o.Overwrite, r.o.beside(filepath.Join(r.o.Out, picture))...)
 }
 
 // isPhoto tells whether a file is one that a camera's picture was taken from.
@@ -179,6 +189,9 @@ func (r *rendering) settingsHash(s *scene.Splats) []byte {
 		o.Depth, r.kind, r.unit, o.Projection)
 	if r.panorama != nil {
 		fmt.Fprintln(h, r.panorama.width, r.panorama.height)
+	}
+	if o.Normals {
+		fmt.Fprintln(h, "normals")
 	}
 	for _, t := range s.Tensors() {
 		hashFloats(h, t.Data)
