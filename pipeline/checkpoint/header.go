@@ -71,6 +71,8 @@ type FrameRecord struct {
 	Scale      float64    `json:"scale"`
 	SceneScale float64    `json:"scene_scale"`
 	Origin     [3]float64 `json:"origin"`
+	// radius of the far shell, in the training frame; 0: there is none
+	Shell float64 `json:"shell,omitempty"`
 }
 
 // Frame returns the frame of the tensors.
@@ -134,7 +136,7 @@ func (h *Header) check() error {
 	case h.Step < 0 || h.Next.Step < 0 || h.Next.Step > math.MaxInt32 || h.ScheduleIterations < 1 ||
 		h.ScheduleIterations > math.MaxInt32:
 		return fmt.Errorf("step %d, next %d, of %d", h.Step, h.Next.Step, h.ScheduleIterations)
-	case !positive(h.Frame.SceneScale):
+	case !positive(h.Frame.SceneScale), h.Frame.Shell != 0 && !positive(h.Frame.Shell):
 		return fmt.Errorf("a frame of scale %g and scene scale %g", h.Frame.Scale, h.Frame.SceneScale)
 	}
 	if h.Next.Kind == recipe.Render || h.Next.StepsBefore() != h.Step {
