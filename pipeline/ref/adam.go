@@ -55,9 +55,9 @@ type Penalties struct {
 	Splats         int // of the whole scene, if others hold some of it; 0: none do
 }
 
-// ShellUnits returns how far away the splats of the far shell are, which begins at a distance, and 1 for all others; nil
-// without a shell, which is a distance of 0. What is the same from every camera may as well stand at a distance of 1:
-// its size counts as if it did, and it moves as far.
+// ShellUnits returns how far away the splats of the far shell are, which begins at a distance, and 1 for all others;
+// nil without a shell, which is a distance of 0. What is the same from every camera may as well stand at a distance of
+// 1: its size counts as if it did, and it moves as far.
 func ShellUnits[T Real](p *Params[T], shell T) (units []T) {
 	if !(shell > 0) {
 		return nil

@@ -37,8 +37,8 @@ func look(c *scene.Capture, train []int, cells []cell) {
 	}
 }
 
-// sightsOf returns the cells in a camera's picture. It is divided into squares that have a point each in the mean: where
-// one and its eight neighbours have none, the view is open.
+// sightsOf returns the cells in a camera's picture. It is divided into squares that have a point each in the mean:
+// where one and its eight neighbours have none, the view is open.
 func sightsOf(cam *scene.Camera, points []scene.Point, cells []cell) (list []sight) {
 	var at [][2]float64
 	for k := 0; k < len(points); k += 1 + len(points)/mostPoints {

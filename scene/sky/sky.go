@@ -42,9 +42,9 @@ func Find(ctx context.Context, c *scene.Capture, train []int) (shell Shell, err 
 	shell.Radius = radius(c)
 	cells := lattice(up, shell.Radius)
 	look(c, train, cells)
-	often := func(k *cell) bool { return len(k.open) >= leastShow }
-	open := pieces(cells, func(k *cell) bool { return float64(len(k.open)) >= shareShow*float64(k.shown) && k.shown > 0 },
-		often)
+	open := pieces(cells,
+		func(k *cell) bool { return k.shown > 0 && float64(len(k.open)) >= shareShow*float64(k.shown) },
+		func(k *cell) bool { return len(k.open) >= leastShow })
 	if len(open) == 0 {
 		return Shell{}, nil
 	}

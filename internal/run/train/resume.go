@@ -362,6 +362,6 @@ func (r *Run) record() pipeline.RunRecord {
 			Split: captured.SplitHash(r.Train), Points: r.nPoints,
 			Resolution: captured.Resolution(c.Cameras)},
 		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
-			Origin: r.origin, Shell: r.shell},
+			Origin: r.origin},
 	}
 }

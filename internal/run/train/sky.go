@@ -14,7 +14,7 @@ import (
 // sky. The capture is in the training frame. A block has none: it knows too few of the points that its photos show.
 func (r *Run) addSky(ctx context.Context) error {
 	if from := r.saver.from; from != nil {
-		r.shell = from.Header.Frame.Shell
+		r.shell = from.Header.Shell
 		return nil
 	}
 	starts := r.Init.Kind == initial.InitAuto || r.Init.Kind == initial.InitPoints
