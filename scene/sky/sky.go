@@ -103,10 +103,12 @@ func lattice(up [3]float64, radius float64) (cells []cell) {
 		at := geom.Add(geom.Scale(up, z), geom.Add(geom.Scale(x, r*cos), geom.Scale(y, r*sin)))
 		cells = append(cells, cell{at: geom.Scale(at, radius)})
 	}
-	reach := 1.5 * radius * math.Sqrt(4*math.Pi/directions)
+	const reach = 1.5 // cells
+	width := math.Sqrt(4 * math.Pi / directions)
+	rows := int(reach * width * directions / 2) // neighbours are no more places apart, which are those of z
 	parallel.For(len(cells), func(i int) {
-		for j := range cells {
-			if j != i && geom.Length(geom.Sub(cells[i].at, cells[j].at)) < reach {
+		for j := max(0, i-rows); j < min(i+rows+1, len(cells)); j++ {
+			if j != i && geom.Length(geom.Sub(cells[i].at, cells[j].at)) < reach*width*radius {
 				cells[i].next = append(cells[i].next, int32(j))
 			}
 		}
