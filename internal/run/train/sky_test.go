@@ -14,8 +14,8 @@ import (
 	"vksplat/scene/synth"
 )
 
-// TestAddSky: training begins with the points of the capture and those of a far shell, which the plan counts. Nothing is
-// added under a dome.
+// TestAddSky: training begins with the points of the capture and those of a far shell, which the plan counts. Nothing
+// is added under a dome.
 func TestAddSky(t *testing.T) {
 	runtest.NeedDevice(t)
 	scenes := map[bool]string{}
