@@ -34,7 +34,7 @@ func (r *Run) equip(ctx context.Context) error {
 	}
 	options.Shell = r.shell
 	if r.Config.Appearance() {
-		options.Photos = photoStarts(cams)
+		options.Photos, r.takers = photoStarts(cams)
 	}
 	options.Known = r.trainedDepths()
 	for _, list := range options.Known {
