@@ -106,7 +106,8 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
 		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
-			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{}, Protocol: protocol, Drawn: s.Drawn}
+			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{},
+			Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,

@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -45,12 +46,16 @@ func TestLensScore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (st.LensPSNR != nil) != learns || strings.Contains(told.String(), "as the cameras would have taken it") != learns {
+		if said := strings.Contains(told.String(), "as the cameras would have taken it"); said != learns ||
+			(st.LensPSNR != nil) != learns {
 			t.Errorf("vignetting %v: a score of %v, printed %q", learns, st.LensPSNR, &told)
 		}
-		data, err := os.ReadFile(filepath.Join(o.Out, "results.json"))
-		if err != nil || strings.Contains(string(data), "lens_psnr") != learns {
-			t.Errorf("vignetting %v: results.json is %s, error %v", learns, data, err)
+		for file, word := range map[string]string{"results.json": "lens_psnr", "per_view.json": "lens_psnr",
+			"metrics.jsonl": "lens_psnr", "stats.json": "lens_psnr", output.ReportFile: "through the lens"} {
+			data, err := os.ReadFile(filepath.Join(o.Out, file))
+			if err != nil || strings.Contains(string(data), word) != learns {
+				t.Errorf("vignetting %v: %s, error %v", learns, file, err)
+			}
 		}
 		v := results.ViewScore{PSNR: st.PSNR}
 		if learns && st.LensPSNR != nil {
