@@ -3,10 +3,8 @@ package pipeline
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -88,18 +86,6 @@ func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config),
 		h.Write(vk.Bytes(&table[i]))
 	}
 	return fmt.Sprintf("%s %x", modelHash(s), h.Sum(nil)[:8]), tr.lastGrowth
-}
-
-// download returns the whole table. Nothing may be in flight.
-func (x *appearances) download() ([]layout.Appearance, error) {
-	to, err := vk.Make[layout.Appearance](x.dev, vk.Readback, x.table.N(), "appearances")
-	if err != nil {
-		return nil, err
-	}
-	r := vk.NewRecorder(x.dev)
-	r.Copy(to.View, x.table.View)
-	err = runOnce(x.dev, r, "read appearances")
-	return slices.Clone(vk.Host(to)), errors.Join(err, x.dev.Free(to.View))
 }
 
 // TestSameBytesWithMasks trains partialScene in every way that must not matter.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
@@ -92,6 +93,18 @@ func (x *appearances) upload(rows []layout.Appearance) (err error) {
 	r := vk.NewRecorder(x.dev)
 	r.Copy(x.table.View, staging.View)
 	return runOnce(x.dev, r, "load appearances")
+}
+
+// download returns the whole table. Nothing may be in flight.
+func (x *appearances) download() ([]layout.Appearance, error) {
+	to, err := vk.Make[layout.Appearance](x.dev, vk.Readback, x.table.N(), "appearances")
+	if err != nil {
+		return nil, err
+	}
+	r := vk.NewRecorder(x.dev)
+	r.Copy(to.View, x.table.View)
+	err = runOnce(x.dev, r, "read appearances")
+	return slices.Clone(vk.Host(to)), errors.Join(err, x.dev.Free(to.View))
 }
 
 // close frees the table, but for what is common to several devices.

@@ -51,7 +51,7 @@ func (t *Trainer) header() checkpoint.Header {
 		Next: t.next,
 		Order: checkpoint.OrderRecord{Epoch: t.photos.order.turn(t.next.Step) / n,
 			Position: t.photos.order.turn(t.next.Step) % n},
-		Config: t.cfg, Preset: t.run.Preset, Capture: t.run.Capture, Frame: t.run.Frame,
+		Config: t.cfg, Preset: t.run.Preset, Capture: t.run.Capture, Frame: t.run.Frame, Shell: t.shell,
 		Device: checkpoint.RecordOf(t.e.dev), Deviations: t.deviations, Team: t.shareRecords(),
 	}
 }

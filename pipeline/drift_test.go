@@ -24,6 +24,7 @@ type driftScene struct {
 	capture     *scene.Capture
 	train, held []TrainView
 	start       *scene.Splats             // that training begins with; nil: splats at the capture's points
+	shell       float64                   // radius of the far shell that is among the capture's points; 0: none is
 	drifts      []ref.Appearance[float64] // of the training photos, of mean zero but for the vignetting
 }
 
@@ -104,7 +105,7 @@ func (s *driftScene) init(cfg recipe.Config) *scene.Splats {
 func (s *driftScene) trainedPSNR(t *testing.T, d *Device, views []TrainView, cfg recipe.Config) (psnr float64,
 	table []layout.Appearance) {
 	t.Helper()
-	tr, err := trainOn(d, views, s.init(cfg), s.capture.SceneScale, cfg)
+	tr, err := trainWith(d, views, s.init(cfg), s.capture.SceneScale, cfg, TrainerOptions{Shell: s.shell})
 	if err != nil {
 		t.Fatal(err)
 	}

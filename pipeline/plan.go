@@ -32,6 +32,8 @@ type TrainerOptions struct {
 	// Photos [n_views] are where what is learnt of their appearance begins, and their cameras; nil: all begin alike,
 	// and are of one camera.
 	Photos []PhotoStart
+	// Shell is the radius of the far shell that is among the first splats, around the origin; 0: there is none.
+	Shell  float64
 	Known  KnownDepths // what is known of depths, which steps compare theirs with
 	Others []*Device   // devices that train the same scene together with the first one, see team
 

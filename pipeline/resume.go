@@ -24,7 +24,7 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *che
 		return nil, err
 	}
 	cfg = cfg.StartedFor(h.ScheduleIterations)
-	o.Ceiling = c.Ceiling(cfg)
+	o.Ceiling, o.Shell = c.Ceiling(cfg), h.Shell
 	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: dealOf(h, 1+len(o.Others)),
 		fill: func(t *Trainer) error { return t.readState(c) }}
 	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, s)

@@ -87,7 +87,8 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	}
 	t := &Trainer{
 		training: training{
-			cfg: cfg, sceneScale: sceneScale, cams: cams, cameras: cameraCount(o.Photos), start: s.first,
+			cfg: cfg, sceneScale: sceneScale, shell: o.Shell, cams: cams, cameras: cameraCount(o.Photos),
+			start:  s.first,
 			carves: slices.Contains(trainKinds(&cfg, &o), recipe.Carve),
 		},
 		o: o, memoryLimited: -1, level: cfg.Level(s.step), ctx: context.Background(),

@@ -12,11 +12,15 @@ import (
 type training struct {
 	cfg        recipe.Config
 	sceneScale float64
+	shell      float64 // radius of the far shell, see TrainerOptions
 	cams       []scene.Camera
 	start      int  // splats that training starts with: what the schedule of their number begins at
 	cameras    int  // that took the photos
 	carves     bool // floaters are carved before refinements
 }
+
+// shellFrom is the share of its radius from which on splats are of the far shell: what training moves them is less.
+const shellFrom = 0.5
 
 // setParams fills what the kernels of member m read in u, whose views are those of the members.
 func (r *training) setParams(g *group, m *member, f *frame, u recipe.Unit, views []int) {
@@ -46,6 +50,7 @@ func (r *training) viewOfUnit(p *layout.StepParams, g *group, m *member, u recip
 	r.cfg.PhotoParams(p, u.Step, view, m.photos.flags[view])
 	r.cfg.AppearanceParams(p, u.Step, len(r.cams), r.cameras)
 	r.cfg.StrategyParams(p, u.Step, r.sceneScale, at.size())
+	p.Shell = float32(shellFrom * r.shell)
 	p.TargetSplats = 0
 	switch {
 	case u.Kind == recipe.Refine && r.cfg.Cleans(u.Step):

@@ -42,6 +42,10 @@ func adamCasesOf(kernel string, newCase func(kernel, name string, run func(t *tr
 		newCase(kernel, "noise", func(t *trial) error {
 			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{noise: 3})
 		}),
+		newCase(kernel, "a far shell", func(t *trial) error {
+			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30,
+				adamVariant{penalties: ref.Penalties{Opacity: 500, Scale: 300}, noise: 3, shell: checkShell})
+		}),
 		newCase(kernel, "absolute gradients", func(t *trial) error {
 			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{absgrad: true})
 		}),
@@ -53,6 +57,9 @@ func adamCasesOf(kernel string, newCase func(kernel, name string, run func(t *tr
 
 // What random numbers of the checks are keyed by.
 const adamSeed, adamStep = 6<<32 | 5, 77
+
+// checkShell is about the median distance of the checks' splats: one half of them is the far shell.
+const checkShell = 1.5
 
 // rates are the learning rates of the checks: large, so that a step shows in float32, and all different.
 var rates = func() (r ref.Rates) {
@@ -80,6 +87,7 @@ func (t *trial) trained(b *backward) *ref.Model[float32] {
 type adamVariant struct {
 	penalties ref.Penalties
 	noise     float64
+	shell     float64 // distance from which on splats are of the far shell
 	absgrad   bool
 	failed    uint32
 }
@@ -148,6 +156,7 @@ func adamParams(v *ref.View[float32], step int, with adamVariant, c ref.AdamConf
 	rates.Put(&p)
 	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale),
 		float32(with.noise)
+	p.Shell = float32(with.shell)
 	p.Step, p.SeedLo, p.SeedHi = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32
 	p.InvBias1 = float32(1 / (1 - math.Pow(c.Beta1, float64(step))))
 	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(c.Beta2, float64(step))))
@@ -158,10 +167,13 @@ func adamParams(v *ref.View[float32], step int, with adamVariant, c ref.AdamConf
 func wantStep(start *ref.Model[float32], g *ref.Params[float64], step int, with adamVariant,
 	c ref.AdamConfig) *ref.Model[float64] {
 	want := model64(start)
-	ref.Penalise(g, &want.Params, with.penalties)
+	before := slices.Clone(want.Means)
+	units := ref.ShellUnits(&want.Params, with.shell)
+	ref.Penalise(g, &want.Params, with.penalties, units)
 	ref.AdamModel(want, g, rates, c, step)
+	ref.WidenSteps(&want.Params, before, units)
 	if with.noise > 0 {
-		ref.Explore(&want.Params, with.noise, adamSeed, adamStep)
+		ref.Explore(&want.Params, with.noise, units, adamSeed, adamStep)
 	}
 	return want
 }

@@ -61,6 +61,8 @@ func batchCasesOf(kernel string, newCase func(kernel, name string, run func(t *t
 			})
 		}),
 		newCase(kernel, "noise", with(2, adamVariant{noise: 3})),
+		newCase(kernel, "a far shell", with(2, adamVariant{penalties: ref.Penalties{Scale: 300}, noise: 3,
+			shell: checkShell})),
 		newCase(kernel, "absolute gradients", with(3, adamVariant{absgrad: true})),
 		newCase(kernel, "a failed unit changes nothing", with(2, adamVariant{failed: layout.FailedPeer})),
 	}

@@ -40,6 +40,7 @@ type Header struct {
 	Preset  string        `json:"preset,omitempty"`
 	Capture CaptureRecord `json:"capture"`
 	Frame   FrameRecord   `json:"frame"`
+	Shell   float64       `json:"shell,omitempty"` // radius of the far shell, in the training frame; 0: there is none
 	Device  DeviceRecord  `json:"device"`
 	// by tensor: what turns its numbers, which are raw, into values
 	Activations map[string]string `json:"activations"`
@@ -134,8 +135,9 @@ func (h *Header) check() error {
 	case h.Step < 0 || h.Next.Step < 0 || h.Next.Step > math.MaxInt32 || h.ScheduleIterations < 1 ||
 		h.ScheduleIterations > math.MaxInt32:
 		return fmt.Errorf("step %d, next %d, of %d", h.Step, h.Next.Step, h.ScheduleIterations)
-	case !positive(h.Frame.SceneScale):
-		return fmt.Errorf("a frame of scale %g and scene scale %g", h.Frame.Scale, h.Frame.SceneScale)
+	case !positive(h.Frame.SceneScale), h.Shell != 0 && !positive(h.Shell):
+		return fmt.Errorf("a frame of scale %g and scene scale %g, a shell of %g", h.Frame.Scale, h.Frame.SceneScale,
+			h.Shell)
 	}
 	if h.Next.Kind == recipe.Render || h.Next.StepsBefore() != h.Step {
 		return fmt.Errorf("%d steps done, next is %q of step %d", h.Step, h.Next.Kind, h.Next.Step)

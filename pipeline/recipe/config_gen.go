@@ -106,6 +106,8 @@ type Config struct {
 	// in every training step, move each channel of the background by a random number between -X and X;
 	// it may leave 0 to 1
 	BackgroundNoise float64 `json:"background_noise"`
+	// begin also with splats of a far shell, where photos that agree show the sky and no point
+	Sky bool `json:"sky"`
 	// learn the white balance of each photo; their mean is zero: the model has the colours of the mean
 	// photo
 	WhiteBalance bool `json:"white_balance"`
@@ -188,6 +190,7 @@ func Default() Config {
 		GrowFactor:         1.05,
 		NoiseLR:            5e5,
 		BackgroundNoise:    0,
+		Sky:                false,
 		WhiteBalance:       false,
 		Vignetting:         false,
 		Robust:             false,
@@ -343,6 +346,13 @@ var Settings = []Setting{
 		Source: "3DGS",
 		Range:  Range{Most: math.MaxFloat32, AboveLeast: true},
 		Of:     func(c *Config) any { return &c.InitScale },
+	},
+	{
+		Name:  "sky",
+		Group: "Training",
+		Help:  "begin also with splats of a far shell, where photos that agree show the sky and no point",
+		Needs: []Need{{"strategy", "mcmc"}},
+		Of:    func(c *Config) any { return &c.Sky },
 	},
 	{
 		Name:  "exposure",

@@ -55,8 +55,40 @@ type Penalties struct {
 	Splats         int // of the whole scene, if others hold some of it; 0: none do
 }
 
-// Penalise adds the gradients of the penalties to g.
-func Penalise[T Real](g, p *Params[T], w Penalties) {
+// ShellUnits returns how far away the splats of the far shell are, which begins at a distance, and 1 for all others;
+// nil without a shell, which is a distance of 0. What is the same from every camera may as well stand at a distance of
+// 1: its size counts as if it did, and it moves as far.
+func ShellUnits[T Real](p *Params[T], shell T) (units []T) {
+	if !(shell > 0) {
+		return nil
+	}
+	for i := range p.N {
+		m := p.mean(i)
+		units = append(units, 1)
+		if distance := sqrt(m[0]*m[0] + m[1]*m[1] + m[2]*m[2]); distance > shell {
+			units[i] = distance
+		}
+	}
+	return units
+}
+
+// unitOf is that of a splat.
+func unitOf[T Real](units []T, i int) T {
+	if units == nil {
+		return 1
+	}
+	return units[i]
+}
+
+// WidenSteps makes what a step moved means by, which were before, as large as the units of their splats.
+func WidenSteps[T Real](p *Params[T], before, units []T) {
+	for i, x := range before {
+		p.Means[i] = x + (p.Means[i]-x)*unitOf(units, i/3)
+	}
+}
+
+// Penalise adds the gradients of the penalties to g. units are those of ShellUnits.
+func Penalise[T Real](g, p *Params[T], w Penalties, units []T) {
 	n := w.Splats
 	if n == 0 {
 		n = p.N
@@ -66,13 +98,13 @@ func Penalise[T Real](g, p *Params[T], w Penalties) {
 		g.LogitOpacities[i] += T(w.Opacity/float64(n)) * o * (1 - o)
 	}
 	for i, x := range p.LogScales {
-		g.LogScales[i] += T(w.Scale/float64(3*n)) * exp(x)
+		g.LogScales[i] += T(w.Scale/float64(3*n)) / unitOf(units, i/3) * exp(x)
 	}
 }
 
 // Explore moves every mean by a normal sample times the covariance, scale and a gate that is open for splats of little
-// opacity (Kheradmand et al. 2024, equation 8; gsplat's gate).
-func Explore[T Real](p *Params[T], scale T, seed uint64, step uint32) {
+// opacity (Kheradmand et al. 2024, equation 8; gsplat's gate). units are those of ShellUnits.
+func Explore[T Real](p *Params[T], scale T, units []T, seed uint64, step uint32) {
 	for i := range p.N {
 		r := Philox([4]uint32{uint32(i), step, layout.DrawNoise, 0}, [2]uint32{uint32(seed), uint32(seed >> 32)})
 		var normal vec3[T]
@@ -90,7 +122,7 @@ func Explore[T Real](p *Params[T], scale T, seed uint64, step uint32) {
 		}
 		gate := scale / (1 + exp(layout.NoiseSteepness*(Sigmoid(p.LogitOpacities[i])-layout.NoiseOpacity)))
 		for k, x := range rotation.apply(offset) {
-			p.Means[3*i+k] += x * gate
+			p.Means[3*i+k] += x * gate / unitOf(units, i)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func TestExplore(t *testing.T) {
 		p.LogitOpacities[i] = -20
 	}
 	p.LogitOpacities[0] = 0
-	Explore(p, 10, 1, 2)
+	Explore(p, 10, nil, 1, 2)
 	var square [3]float64
 	for i := 1; i < n; i++ {
 		for k := range square {
@@ -148,7 +148,7 @@ func TestPenalise(t *testing.T) {
 		return sum
 	}
 	g := NewParams[float64](7, 0)
-	Penalise(g, p, w)
+	Penalise(g, p, w, nil)
 	for k, data := range [][]float64{p.LogitOpacities, p.LogScales} {
 		got := [][]float64{g.LogitOpacities, g.LogScales}[k]
 		for i := range data {

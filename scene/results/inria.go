@@ -15,6 +15,9 @@ type ViewScore struct {
 	SSIM float64
 	// of the rendering after the affine colour map that fits the photo best; nil: not measured
 	Corrected *Corrected
+	// of the rendering as the photo's camera would have taken it, which darkens photos away from the centre as it was
+	// learnt of others; nil: not measured
+	Lens *Corrected
 }
 
 // Corrected is the quality of a view after a correction of its colours.
@@ -39,6 +42,8 @@ type inriaMean struct {
 	PSNR     float64
 	CCPSNR   *float64 `json:"cc_psnr,omitempty"`
 	CCSSIM   *float64 `json:"cc_ssim,omitempty"`
+	LensPSNR *float64 `json:"lens_psnr,omitempty"`
+	LensSSIM *float64 `json:"lens_ssim,omitempty"`
 	Protocol string   `json:"protocol"`
 	Drawn    *Drawn   `json:"drawn,omitempty"`
 }
@@ -48,6 +53,8 @@ type inriaViews struct {
 	PSNR     map[string]float64
 	CCPSNR   map[string]float64 `json:"cc_psnr,omitempty"`
 	CCSSIM   map[string]float64 `json:"cc_ssim,omitempty"`
+	LensPSNR map[string]float64 `json:"lens_psnr,omitempty"`
+	LensSSIM map[string]float64 `json:"lens_ssim,omitempty"`
 	Protocol string             `json:"protocol"`
 	Drawn    *Drawn             `json:"drawn,omitempty"`
 }
@@ -64,13 +71,23 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 
 // CorrectedMean returns the means of the scores after colour correction; nil: not all views have them.
 func CorrectedMean(views []ViewScore) *Corrected {
+	return meanOf(views, func(v *ViewScore) *Corrected { return v.Corrected })
+}
+
+// LensMean returns the means of the scores through the cameras' vignetting; nil: not all views have them.
+func LensMean(views []ViewScore) *Corrected {
+	return meanOf(views, func(v *ViewScore) *Corrected { return v.Lens })
+}
+
+func meanOf(views []ViewScore, score func(v *ViewScore) *Corrected) *Corrected {
 	var sum Corrected
-	for _, v := range views {
-		if v.Corrected == nil {
+	for i := range views {
+		c := score(&views[i])
+		if c == nil {
 			return nil
 		}
-		sum.PSNR += math.Min(v.Corrected.PSNR, maxPSNR) / float64(len(views))
-		sum.SSIM += v.Corrected.SSIM / float64(len(views))
+		sum.PSNR += math.Min(c.PSNR, maxPSNR) / float64(len(views))
+		sum.SSIM += c.SSIM / float64(len(views))
 	}
 	return &sum
 }
@@ -89,7 +106,8 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			return fmt.Errorf("write results: step %d: no view was measured", s.Step)
 		}
 		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
-			CCSSIM: map[string]float64{}, Protocol: protocol, Drawn: s.Drawn}
+			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{},
+			Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,
@@ -100,6 +118,9 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			if c := v.Corrected; c != nil {
 				views.CCPSNR[v.Name], views.CCSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
 			}
+			if c := v.Lens; c != nil {
+				views.LensPSNR[v.Name], views.LensSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
+			}
 		}
 		key := MethodName(s.Step)
 		if means[key] != nil {
@@ -109,6 +130,9 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		mean := inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}
 		if c := CorrectedMean(s.Views); c != nil {
 			mean.CCPSNR, mean.CCSSIM = &c.PSNR, &c.SSIM
+		}
+		if c := LensMean(s.Views); c != nil {
+			mean.LensPSNR, mean.LensSSIM = &c.PSNR, &c.SSIM
 		}
 		means[key], perView[key] = mean, views
 	}

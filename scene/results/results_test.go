@@ -15,7 +15,7 @@ import (
 
 func TestMergeResults(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5, nil}}}},
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5, nil, nil}}}},
 		false); err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,8 @@ func TestMergeResults(t *testing.T) {
 		t.Errorf("per_view.json holds %v", views)
 	}
 	if err := WriteResults(dir, "gsplat",
-		[]StepScores{{8000, []ViewScore{{"a.png", 21, 0.5, nil}}, nil},
-			{30000, []ViewScore{{"a.png", 22, 0.5, nil}}, nil}},
+		[]StepScores{{8000, []ViewScore{{"a.png", 21, 0.5, nil, nil}}, nil},
+			{30000, []ViewScore{{"a.png", 22, 0.5, nil, nil}}, nil}},
 		true); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func FuzzReadMeans(f *testing.F) {
 // that.
 func TestDrawn(t *testing.T) {
 	dir := t.TempDir()
-	old := []StepScores{{Step: 7, Views: []ViewScore{{"a.png", 20, 0.5, nil}}}}
+	old := []StepScores{{Step: 7, Views: []ViewScore{{"a.png", 20, 0.5, nil, nil}}}}
 	drawn := &Drawn{Near: 0.05, NearUnits: 0.2, Background: [3]float32{1, 0.5, 0}, Antialiased: true, Photos: "64x48"}
 	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn}), false); err != nil {
 		t.Fatal(err)
@@ -124,8 +124,8 @@ func TestDrawn(t *testing.T) {
 func TestResults(t *testing.T) {
 	dir := t.TempDir()
 	steps := []StepScores{
-		{Step: 7000, Views: []ViewScore{{"b.png", 20, 0.5, nil}, {"a.png", 30, 0.75, nil}}},
-		{Step: 30000, Views: []ViewScore{{"a.png", math.Inf(1), 1, nil}}},
+		{Step: 7000, Views: []ViewScore{{"b.png", 20, 0.5, nil, nil}, {"a.png", 30, 0.75, nil, nil}}},
+		{Step: 30000, Views: []ViewScore{{"a.png", math.Inf(1), 1, nil, nil}}},
 	}
 	if err := WriteResults(dir, "gsplat", steps, false); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestResults(t *testing.T) {
 	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}, false); err == nil {
 		t.Error("a step without views passes")
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0, nil}}, nil}},
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0, nil, nil}}, nil}},
 		false); !errors.Is(err, scene.ErrNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}

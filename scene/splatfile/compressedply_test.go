@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -286,4 +287,73 @@ func FuzzCompressedPLY(f *testing.F) {
 	f.Add(packedFile(48+16, packedLines(1, 1, 12)...))
 	f.Add(packedFile(64, packedLines(1, 2, 18)...))
 	fuzzReader(f, compressedPLY)
+}
+
+// TestPackedSky: a far shell costs no splat of the scene its place but those that share a chunk with it, which are the
+// faintest. A model without one is in Z-order.
+func TestPackedSky(t *testing.T) {
+	const near, sky = 1000, 300
+	r := rand.New(rand.NewPCG(3, 4))
+	s := scene.NewSplats(near+sky, 0)
+	isSky := func(i int) bool { return i%13 < 3 }
+	for i := range s.N {
+		m := s.Means[3*i : 3*i+3]
+		for k := range m {
+			m[k] = float32(r.NormFloat64())
+		}
+		if isSky(i) {
+			length := math.Sqrt(float64(m[0]*m[0] + m[1]*m[1] + m[2]*m[2]))
+			for k := range m {
+				m[k] *= float32(500 / length)
+			}
+		}
+		s.Quats[4*i], s.LogitOpacities[i] = 1, float32(r.NormFloat64())
+	}
+	order, err := packedOrder(Memory(s, ply.Meta{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.compressed.ply")
+	if _, err := writeCompressedPLY(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := readModel(t, compressedPLY, path)
+	var logits, lost []float32 // of the scene, and of its splats that are elsewhere
+	found := make([]bool, s.N)
+	for k, id := range order {
+		if found[id] {
+			t.Fatalf("splat %d comes twice", id)
+		}
+		found[id] = true
+		if isSky(int(id)) {
+			continue
+		}
+		off := 0.0
+		for axis := range 3 {
+			off = max(off, math.Abs(float64(got.Means[3*k+axis]-s.Means[3*int(id)+axis])))
+		}
+		logits = append(logits, s.LogitOpacities[id])
+		if off > 0.005 {
+			lost = append(lost, s.LogitOpacities[id])
+		}
+	}
+	slices.Sort(logits)
+	if few := near % packedChunk; len(lost) == 0 || len(lost) > few || slices.Max(lost) > logits[few-1] {
+		t.Errorf("%d splats are elsewhere, of logits up to %g; the %d faintest are allowed to, up to %g", len(lost),
+			slices.Max(append(lost, -99)), few, logits[few-1])
+	}
+	var rest []int
+	for i := range s.N {
+		if !isSky(i) {
+			rest = append(rest, i)
+		}
+	}
+	plainModel := Memory(s.Take(rest), ply.Meta{})
+	plain, err := mortonOrder(plainModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if packed, err := packedOrder(plainModel); err != nil || !slices.Equal(packed, plain) {
+		t.Errorf("without a sky the order is another, error %v", err)
+	}
 }

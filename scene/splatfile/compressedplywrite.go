@@ -2,15 +2,18 @@ package splatfile
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/geom"
 	"vksplat/scene"
 )
 
@@ -31,7 +34,7 @@ func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []strin
 	if err := checkVersion(op, path, o.Version); err != nil {
 		return nil, err
 	}
-	m, err := arrange(model, o.FolderFor(path), mortonOrder)
+	m, err := arrange(model, o.FolderFor(path), packedOrder)
 	if err != nil {
 		return nil, writeError(op, path, err, "")
 	}
@@ -54,6 +57,84 @@ func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []strin
 	}
 	lost = lostSome(nil, p.cutScales, fmt.Sprintf("scales outside e^-%d to e^%d became that", packedLog, packedLog))
 	return lostSome(lost, p.cutRest, "coefficients of the spherical harmonics outside -4 to 4 became that"), nil
+}
+
+// farAway is from which distance from the middle on splats are of the sky, in those of the median splat.
+const farAway = 16
+
+// packedOrder is the Z-order with the sky behind everything else. A chunk's positions are as coarse as it is wide, so
+// what shares one with the sky is far off its place: those are the splats of the least opacity.
+func packedOrder(model Source) ([]uint32, error) {
+	order, err := mortonOrder(model)
+	if err != nil {
+		return nil, err
+	}
+	near, sky, err := divide(model, order)
+	if rest := len(near) % packedChunk; err == nil && rest > 0 && len(sky) > 0 {
+		order, err = faintLast(model, near, rest)
+		near = order
+	}
+	return append(near, sky...), err
+}
+
+// divide divides splats in an order into those that are near and those of the sky.
+func divide(model Source, order []uint32) (near, sky []uint32, err error) {
+	means, err := readMeans(model)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := len(order)
+	values := make([]float64, n)
+	var middle [3]float64
+	for k := range middle {
+		for i := range values {
+			values[i] = float64(means[3*i+k])
+		}
+		middle[k] = scene.Median(values)
+	}
+	distance := func(i int) float64 {
+		return geom.Length(geom.Sub([3]float64{float64(means[3*i]), float64(means[3*i+1]), float64(means[3*i+2])},
+			middle))
+	}
+	for i := range values {
+		values[i] = distance(i)
+	}
+	far := farAway * scene.Median(values)
+	for _, id := range order {
+		if distance(int(id)) > far {
+			sky = append(sky, id)
+		} else {
+			near = append(near, id)
+		}
+	}
+	return near, sky, nil
+}
+
+// faintLast moves the n splats of the least opacity to the end of an order.
+func faintLast(model Source, order []uint32, n int) ([]uint32, error) {
+	logits := make([]float32, 0, model.Info().N)
+	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
+		logits = append(logits, piece.LogitOpacities...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	by := slices.Clone(order)
+	slices.SortStableFunc(by, func(a, b uint32) int { return cmp.Compare(logits[a], logits[b]) })
+	last := make(map[uint32]bool, n)
+	for _, id := range by[:n] {
+		last[id] = true
+	}
+	var first, rest []uint32
+	for _, id := range order {
+		if last[id] {
+			rest = append(rest, id)
+		} else {
+			first = append(first, id)
+		}
+	}
+	return append(first, rest...), nil
 }
 
 // packedHeader is everything up to and including end_header.

@@ -37,7 +37,8 @@ func (o *Options) citySide() int {
 func (o *Options) newCityWorld() *synthWorld {
 	side := o.citySide()
 	half := 0.5 * cityPitch * float64(side)
-	w := &synthWorld{floor: cityFloor(half), sky: skyTexture(), dome: cityDome * half, shadowless: true}
+	w := &synthWorld{floor: cityFloor(half), sky: skyTexture(), ground: cityDome * half, dome: cityDome * half,
+		shadowless: true}
 	for id := range side * side {
 		middle := geom.Vec{cityPitch*(float64(id%side)+0.5) - half, cityPitch*(float64(id/side)+0.5) - half, 0}
 		var ids []int

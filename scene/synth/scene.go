@@ -76,7 +76,8 @@ type synthWorld struct {
 	objects    []object
 	floor      texture
 	sky        texture
-	dome       float64 // radius of the dome around the origin
+	ground     float64 // radius of the floor around the origin
+	dome       float64 // likewise of the dome; beyond the floor's edge
 	shadowless bool    // nothing darkens what lies behind it
 	squares    [][]int // of a city: the objects on each square, by row; nil: there are none
 }
@@ -123,7 +124,7 @@ func (w *synthWorld) meet(i int, r ray, best *surface, at *geom.Vec) {
 func (w *synthWorld) background(r ray) surface {
 	if r.direction[2] < 0 {
 		t := -r.origin[2] / r.direction[2]
-		if p := r.at(t); p[0]*p[0]+p[1]*p[1] < w.dome*w.dome {
+		if p := r.at(t); p[0]*p[0]+p[1]*p[1] < w.ground*w.ground {
 			return surface{t: t, point: p, normal: geom.Vec{0, 0, 1}, color: w.floor(p), owner: -1}
 		}
 	}
@@ -172,7 +173,7 @@ func (w *synthWorld) color(r ray) geom.Vec {
 // newSynthWorld sets the table.
 func newSynthWorld() *synthWorld {
 	white, ink := rgb(0xf2ead8), rgb(0x34495e)
-	return &synthWorld{floor: floorTexture(), sky: skyTexture(), dome: synthDome, objects: []object{
+	return &synthWorld{floor: floorTexture(), sky: skyTexture(), ground: synthDome, dome: synthDome, objects: []object{
 		// The middle: a plinth with a ball in a ring.
 		place(cylinder{0.95, 0.2}, geom.Vec{0, 0, 0.2}, 0, 0, segments(rgb(0x9c6b4e), rgb(0xd1a67d), 9, 0)),
 		place(sphere{0.42}, geom.Vec{0, 0, 0.82}, 0, 0, marble(rgb(0x1f7a78), rgb(0x8fd3c1), 0.35)),

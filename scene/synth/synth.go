@@ -31,6 +31,9 @@ type Options struct {
 	// share of the points that stand right in front of a camera, as wrong matches of photos do; 0 to 1
 	Wrong   float64
 	Passers bool // people walk through a third of the photos, see HasPassers; not in a city
+	// The sky is out of reach: it looks the same from all cameras, and the cloud has no points on it. Otherwise it is
+	// painted on a dome where the floor ends, with points like all surfaces.
+	Open bool
 }
 
 // Bounds on what Write makes: far above any use, below what would fill a
@@ -142,11 +145,18 @@ func New(o Options) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &Capture{o, newSynthWorld(), o.views()}
 	if o.City {
-		return &Capture{o, o.newCityWorld(), o.cityViews()}, nil
+		s = &Capture{o, o.newCityWorld(), o.cityViews()}
 	}
-	return &Capture{o, newSynthWorld(), o.views()}, nil
+	if o.Open {
+		s.world.dome *= outOfReach
+	}
+	return s, nil
 }
+
+// outOfReach is how much larger the dome is than the floor where the sky is to have no parallax.
+const outOfReach = 1e5
 
 // Cameras returns the cameras in the capture's frame, in the order of the photos.
 func (s *Capture) Cameras() []scene.Camera {
@@ -166,7 +176,8 @@ func (s *Capture) Photo(i, shrink int) *image.RGBA {
 	return s.passed(i).photo(&c)
 }
 
-// Points returns the sparse cloud in the capture's frame. Point i was seen by camera i modulo their number.
+// Points returns the sparse cloud in the capture's frame. Point i was seen by camera i modulo their number, but for an
+// open sky, which leaves points out.
 func (s *Capture) Points() []scene.Point { return s.o.points(s.world, s.views) }
 
 // synthRings are the paths of the cameras: radius and height in scene units.
@@ -274,8 +285,11 @@ func (w *synthWorld) grid(l *lens, x, y float64, n int) (mean geom.Vec, spread f
 
 // points returns the cloud: what eachPoint finds.
 func (o *Options) points(w *synthWorld, views []scene.Camera) []scene.Point {
-	points := make([]scene.Point, o.Points)
+	points, sky := make([]scene.Point, o.Points), make([]bool, o.Points)
 	o.eachPoint(w, views, func(i int, s surface, cam *scene.Camera) {
+		if sky[i] = s.sky && o.Open; sky[i] {
+			return
+		}
 		c := w.shade(&s).Mul(255)
 		at := s.point
 		if chance := o.random(streamSynthWrong, i); chance[0] < o.Wrong {
@@ -284,7 +298,13 @@ func (o *Options) points(w *synthWorld, views []scene.Camera) []scene.Point {
 		points[i] = scene.Point{Pos: o.move(at),
 			Color: [3]uint8{scene.ToByte(c[0]), scene.ToByte(c[1]), scene.ToByte(c[2])}}
 	})
-	return points
+	kept := points[:0]
+	for i, p := range points {
+		if !sky[i] {
+			kept = append(kept, p)
+		}
+	}
+	return kept
 }
 
 // inFront returns a place on the way from a camera to what it sees: 1 to 6 hundredths of it.

@@ -146,3 +146,44 @@ func TestSynthRefuses(t *testing.T) {
 		t.Error("a file passes as a folder")
 	}
 }
+
+// TestOpen: an open sky looks the same from everywhere, and no point lies on it.
+func TestOpen(t *testing.T) {
+	for _, city := range []bool{false, true} {
+		o := Options{Images: 6, Width: 48, Height: 36, Points: 500, City: city}
+		dome, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Open = true
+		open, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up := geom.Vec{0.6, 0, 0.8}
+		a, b := open.world.color(ray{geom.Vec{4, 0, 1}, up}), open.world.color(ray{geom.Vec{-4, 1, 2}, up})
+		if a.Sub(b).Length() > 1e-3 {
+			t.Errorf("from two places the sky is %v and %v", a, b)
+		}
+		onSky := 0
+		for _, p := range dome.Points() {
+			if at := geom.Vec(p.Pos).Length(); math.Abs(at-dome.world.dome) < 1e-9 {
+				onSky++
+			}
+		}
+		points := open.Points()
+		if len(points) != len(dome.Points())-onSky || !city && onSky == 0 {
+			t.Errorf("%d points, %d under a dome, of which %d on that", len(points), len(dome.Points()), onSky)
+		}
+		for _, p := range points {
+			if geom.Vec(p.Pos).Length() > 1.5*dome.world.dome {
+				t.Fatalf("a point at %v", p.Pos)
+			}
+		}
+		for _, d := range open.Depths(0) {
+			if !(d > 0) || math.IsInf(float64(d), 0) {
+				t.Fatalf("a depth of %g", d)
+			}
+		}
+	}
+}

@@ -292,7 +292,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 304 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -364,6 +364,7 @@ type StepParams struct {
 	PruneScale    float32 // largest scale above which a splat is pruned, world units; 0: never
 	ResetLogit    float32 // ceiling of logit opacities after a reset
 	NoiseScale    float32 // MCMC: of the noise on means, learning rates included
+	Shell         float32 // splats are of the far shell from this distance on; 0: there is none
 	MaxSplats     uint32  // ceiling of the model
 	SplatCapacity uint32  // splats the allocated chunks hold
 	TargetSplats  uint32  // splats after this refinement; 0: what the thresholds make of it
@@ -474,7 +475,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-304]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-308]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -513,18 +514,19 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-244]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-248]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-268]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-272]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-276]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-280]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-284]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-288]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-292]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-296]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-300]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Shell)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-264]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-272]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-276]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-280]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-284]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-288]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-292]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-296]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-300]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-304]
 	_ = [1]struct{}{}[unsafe.Sizeof(TilePairs{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Seen)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(TilePairs{}.Blended)-4]

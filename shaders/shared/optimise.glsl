@@ -28,8 +28,10 @@ vec3 explore(Geometry x) {
 
 void step_geometry(uint i, Geometry x, Geometry g) {
     Geometry d = step_moments(i, load_moments(i), g);
+    float unit = shell_unit(x.mean);
+    if (unit != 1.0) d.mean *= unit;
     subtract_geometry(x, d);
-    if (NOISE) x.mean += explore(x);
+    if (NOISE) x.mean += explore(x) / unit;
     put_geometry(0u, i, x);
 }
 

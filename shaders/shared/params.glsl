@@ -72,6 +72,7 @@ struct StepParams {
     float prune_scale;      // largest scale above which a splat is pruned, world units; 0: never
     float reset_logit;      // ceiling of logit opacities after a reset
     float noise_scale;      // MCMC: of the noise on means, learning rates included
+    float shell;            // splats are of the far shell from this distance on; 0: there is none
     uint max_splats;        // ceiling of the model
     uint splat_capacity;    // splats the allocated chunks hold
     uint target_splats;     // splats after this refinement; 0: what the thresholds make of it

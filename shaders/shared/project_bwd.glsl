@@ -151,11 +151,18 @@ vec3 inverse_depth_vjp(uint view_id, vec3 mean, float v_inverse) {
 }
 #endif
 
+// How far away a splat of the far shell is, 1 for all others. What is the same from every camera may as well stand at a
+// distance of 1: its size counts as if it did, and it moves as far.
+float shell_unit(vec3 mean) {
+    float distance = params[0].shell > 0.0 ? length(mean) : 0.0;
+    return distance > params[0].shell ? distance : 1.0;
+}
+
 // Adds the penalties' gradients to g, that of the geometry x, takes it through the activation of opacity and hands it
 // on.
 void penalised_bwd(uint i, Geometry x, Geometry g, Penalty penalty) {
     if (penalty.opacity != 0.0) g.logit_opacity += penalty.opacity;
-    if (penalty.scale != 0.0) g.log_scales += penalty.scale * exp(x.log_scales);
+    if (penalty.scale != 0.0) g.log_scales += penalty.scale / shell_unit(x.mean) * exp(x.log_scales);
     float opacity = sigmoid(x.logit_opacity);
     g.logit_opacity = g.logit_opacity * opacity * (1.0 - opacity);
     step_geometry(i, x, g);

@@ -86,6 +86,7 @@ var layers = []layer{
 	{"scene/initial", []string{"internal/*", "scene", "scene/ply"}, "the first splats come from points", true},
 	{"scene/metric", []string{"internal/*", "scene", "scene/photo", "scene/safetensors"},
 		"it compares photos and pictures", true},
+	{"scene/sky", []string{"internal/*", "scene", "scene/photo"}, "the sky is where photos have like colours", true},
 	{"scene/fingerprint", []string{"internal/*", "scene", "scene/photo"}, "it hashes the files of a capture", true},
 	{"scene/picture", []string{"internal/*", "scene", "scene/photo"}, "what is drawn, as files", true},
 	{"scene/colmap", []string{"internal/*", "scene", "scene/ply"}, "a model's points may be a PLY", true},

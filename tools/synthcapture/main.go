@@ -31,7 +31,7 @@ type options struct {
 	noise                 int
 	quality               int
 	seed                  uint64
-	city, passers         bool
+	city, passers, open   bool
 	out                   string
 }
 
@@ -48,6 +48,8 @@ func main() {
 	flag.BoolVar(&o.city, "city", false,
 		"a city that is flown over, in place of the scene of the demo; its model has no tracks")
 	flag.BoolVar(&o.passers, "passers", false, "people walk through a third of the photos, none of every eighth")
+	flag.BoolVar(&o.open, "open", false,
+		"the sky is out of reach: no point lies on it, and it looks the same from all cameras; without tracks")
 	flag.StringVar(&o.out, "out", "", "folder to write to")
 	flag.Parse()
 	if err := o.write(); err != nil {
@@ -76,7 +78,7 @@ func (o *options) write() error {
 		return err
 	}
 	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points,
-		Seed: o.seed, City: o.city, Passers: o.passers})
+		Seed: o.seed, City: o.city, Passers: o.passers, Open: o.open})
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func (o *options) write() error {
 	if err != nil {
 		return err
 	}
-	if o.city { // the tracks of writeModel are not what the cameras see, and blocks of a city go by that
+	if o.city || o.open { // the tracks of writeModel are not what the cameras see, and some go by that
 		return colmap.Write(model, cams, s.Points())
 	}
 	return writeModel(model, cams, s.Points(), o.seed)

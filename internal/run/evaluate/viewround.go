@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
@@ -132,7 +133,15 @@ func (e *viewRound) drain(left int) (err error) {
 
 // Score clamps the render to 0..1 and compares it with its photo. With corrected it does so a second time, after a map
 // of colours that is fitted to the photo: a photo has an exposure and a white balance of its own, which no model knows.
-func (c *Comparison) Score(corrected bool) (v results.ViewScore, err error) {
+// Where darken is not nil it does so once more after that, which makes a picture what the photo's camera would have
+// taken of it. Nothing of that is fitted to the photo.
+func (c *Comparison) Score(corrected bool, darken func(picture []float32)) (v results.ViewScore, err error) {
+	var taken []float32
+	if darken != nil {
+		taken = slices.Clone(c.Render)
+		darken(taken)
+		clamp01(taken)
+	}
 	clamp01(c.Render)
 	v.Name = c.Cam.Name
 	v.PSNR, v.SSIM, err = c.compare(c.Render)
@@ -142,6 +151,10 @@ func (c *Comparison) Score(corrected bool) (v results.ViewScore, err error) {
 			v.Corrected = &results.Corrected{}
 			v.Corrected.PSNR, v.Corrected.SSIM, err = c.compare(render)
 		}
+	}
+	if err == nil && darken != nil {
+		v.Lens = &results.Corrected{}
+		v.Lens.PSNR, v.Lens.SSIM, err = c.compare(taken)
 	}
 	if err != nil {
 		return results.ViewScore{}, fmt.Errorf("measure %q: %w", c.Cam.Name, err)

@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/geom"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/models"
@@ -56,6 +57,9 @@ const (
 	mostSpread = 0.15
 	// mostDepth is how far from a camera the mesh goes, in medians of what photos show.
 	mostDepth = 3
+	// skyDistance is from which distance from the middle of the cameras on splats are the sky, in those of the median
+	// splat. It has no surface, and as little of it as shines through one spreads the depths of a pixel.
+	skyDistance = 20
 	// voxelPixels is how many pixels a voxel covers at the median depth.
 	voxelPixels = 2
 	// surveyed is how many views the median is taken of, at most.
@@ -143,7 +147,7 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if note := models.DeviceNote(device); note != "" {
 		console.Note(note)
 	}
-	splats = splats.FromCapture(m.frame, m.origin)
+	splats = withoutSky(splats.FromCapture(m.frame, m.origin))
 	if err := models.CheckNear(o.Draw.Config.Near, splats, m.cams); err != nil {
 		return err
 	}
@@ -165,6 +169,25 @@ func Run(console *cli.Console, o *Options) (err error) {
 		return err
 	}
 	return m.write(mesh, parts, made)
+}
+
+// withoutSky leaves out the splats of the sky.
+func withoutSky(s *scene.Splats) *scene.Splats {
+	distances := make([]float64, s.N)
+	for i := range distances {
+		distances[i] = geom.Length([3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])})
+	}
+	far := skyDistance * scene.Median(slices.Clone(distances))
+	near := make([]int, 0, s.N)
+	for i, d := range distances {
+		if !(d > far) {
+			near = append(near, i)
+		}
+	}
+	if len(near) == s.N {
+		return s
+	}
+	return s.Take(near)
 }
 
 // readViews reads the cameras and how the model is drawn.

@@ -13,6 +13,9 @@ type ViewLine struct {
 	// after the affine colour map that fits the photo best; absent where appearance is not learnt
 	CCPSNR *Exact `json:"cc_psnr,omitempty"`
 	CCSSIM *Exact `json:"cc_ssim,omitempty"`
+	// through the vignetting of the photo's camera; absent where that is not learnt
+	LensPSNR *Exact `json:"lens_psnr,omitempty"`
+	LensSSIM *Exact `json:"lens_ssim,omitempty"`
 }
 
 // ReadSteps returns the step lines of a metrics.jsonl, thinned to about limit: one

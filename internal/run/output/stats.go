@@ -80,6 +80,9 @@ type Scores struct {
 	// means after the affine colour map that fits the photo best; absent where appearance is not learnt
 	CCPSNR *float64 `json:"cc_psnr,omitempty"`
 	CCSSIM *float64 `json:"cc_ssim,omitempty"`
+	// means of the renderings as the photos' cameras would have taken them; absent where vignetting is not learnt
+	LensPSNR *float64 `json:"lens_psnr,omitempty"`
+	LensSSIM *float64 `json:"lens_ssim,omitempty"`
 }
 
 // Summarise takes means and medians over the views.
@@ -91,6 +94,9 @@ func Summarise(views []results.ViewScore) *Scores {
 	s := &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
 	if c := results.CorrectedMean(views); c != nil {
 		s.CCPSNR, s.CCSSIM = &c.PSNR, &c.SSIM
+	}
+	if c := results.LensMean(views); c != nil {
+		s.LensPSNR, s.LensSSIM = &c.PSNR, &c.SSIM
 	}
 	return s
 }

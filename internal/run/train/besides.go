@@ -121,7 +121,7 @@ func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, e
 		return drawn, nil
 	}
 	c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], r.Config.Background), Render: render}
-	if _, err := c.Score(r.Config.Appearance()); err != nil {
+	if _, err := c.Score(r.Config.Appearance(), nil); err != nil {
 		return drawn, nil
 	}
 	if dir, err := os.MkdirTemp("", "vksplat-rehearsal-"); err == nil {

@@ -32,8 +32,9 @@ func (r *Run) equip(ctx context.Context) error {
 		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(),
 		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
+	options.Shell = r.shell
 	if r.Config.Appearance() {
-		options.Photos = photoStarts(cams)
+		options.Photos, r.takers = photoStarts(cams)
 	}
 	options.Known = r.trainedDepths()
 	for _, list := range options.Known {

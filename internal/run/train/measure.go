@@ -85,6 +85,9 @@ func (r *Run) evaluate(ctx context.Context, step int,
 	}
 	defer round.Photos.Close()
 	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &report.Thumbnails{Step: step}}
+	if e.vignettings, err = r.Trainer.Vignettings(); err != nil {
+		return nil, err
+	}
 	round.Strict, round.Warn, round.Compare = r.Load.Strict, r.Console.Warn, e.compare
 	round.Draw = func(memory []float32, i int) ([]float32, error) { return r.Trainer.RenderInto(memory, cams[i]) }
 	if err := round.Run(ctx); err != nil {
@@ -106,13 +109,28 @@ type evaluation struct {
 	files  []string // of the pictures, by camera
 	views  []results.ViewScore
 	thumbs *report.Thumbnails
+	// of the cameras of photos that are trained on; nil where it is not learnt
+	vignettings []pipeline.Vignetting
+}
+
+// darken returns what makes a picture what the camera of a held-out photo would have taken of it; nil where nothing is
+// known of that.
+func (e *evaluation) darken(c *scene.Camera) func(picture []float32) {
+	if e.vignettings == nil {
+		return nil
+	}
+	number, known := e.run.takers[cameraName(c)]
+	if !known {
+		return nil
+	}
+	return func(picture []float32) { e.vignettings[number].Darken(picture, c.Width, c.Height) }
 }
 
 // compare scores a picture, writes it, and makes what else is shown of it.
 func (e *evaluation) compare(c *evaluate.Comparison) (take func(), err error) {
 	r := e.run
 	c.Photo = photo.Over(c.Photo, r.Config.Background)
-	view, err := c.Score(r.Config.Appearance())
+	view, err := c.Score(r.Config.Appearance(), e.darken(&c.Cam))
 	if err != nil {
 		return nil, err
 	}

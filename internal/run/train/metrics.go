@@ -31,6 +31,9 @@ type EvalLine struct {
 	// means after the affine colour map that fits the photo best; absent where appearance is not learnt
 	CCPSNR *meter.Rounded `json:"cc_psnr,omitempty"`
 	CCSSIM *meter.Rounded `json:"cc_ssim,omitempty"`
+	// means through the cameras' vignetting; absent where that is not learnt
+	LensPSNR *meter.Rounded `json:"lens_psnr,omitempty"`
+	LensSSIM *meter.Rounded `json:"lens_ssim,omitempty"`
 
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
@@ -179,10 +182,16 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []results.Vie
 	if s.CCPSNR != nil {
 		e.CCPSNR, e.CCSSIM = (*meter.Rounded)(s.CCPSNR), (*meter.Rounded)(s.CCSSIM)
 	}
+	if s.LensPSNR != nil {
+		e.LensPSNR, e.LensSSIM = (*meter.Rounded)(s.LensPSNR), (*meter.Rounded)(s.LensSSIM)
+	}
 	for _, v := range views {
 		line := meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM)}
 		if c := v.Corrected; c != nil {
 			line.CCPSNR, line.CCSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
+		}
+		if c := v.Lens; c != nil {
+			line.LensPSNR, line.LensSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
 		}
 		e.Views = append(e.Views, line)
 	}
@@ -199,6 +208,9 @@ func (m *metricsLog) scores() []results.StepScores {
 			view := results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)}
 			if v.CCPSNR != nil && v.CCSSIM != nil {
 				view.Corrected = &results.Corrected{PSNR: float64(*v.CCPSNR), SSIM: float64(*v.CCSSIM)}
+			}
+			if v.LensPSNR != nil && v.LensSSIM != nil {
+				view.Lens = &results.Corrected{PSNR: float64(*v.LensPSNR), SSIM: float64(*v.LensSSIM)}
 			}
 			s.Views = append(s.Views, view)
 		}

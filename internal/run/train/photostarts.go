@@ -14,9 +14,10 @@ const displayGamma = 2.2
 
 // photoStarts says how the photos of cams were taken: how much light each got, by EXIF, and by which camera. A photo
 // whose EXIF does not tell starts at the mean of the others. Photos of one camera, lens and focal length share their
-// vignetting; without EXIF, those of one calibration do.
-func photoStarts(cams []scene.Camera) []pipeline.PhotoStart {
-	starts, names := make([]pipeline.PhotoStart, len(cams)), make([]string, len(cams))
+// vignetting; without EXIF, those of one calibration do. numbers are those of the cameras, by cameraName.
+func photoStarts(cams []scene.Camera) (starts []pipeline.PhotoStart, numbers map[string]int) {
+	starts = make([]pipeline.PhotoStart, len(cams))
+	names := make([]string, len(cams))
 	known := make([]bool, len(cams))
 	parallel.For(len(cams), func(i int) {
 		starts[i].Exposure, known[i] = photo.Stops(cams[i].Path)
@@ -31,7 +32,7 @@ func photoStarts(cams []scene.Camera) []pipeline.PhotoStart {
 		}
 	}
 	mean /= float64(max(n, 1))
-	numbers := map[string]int{}
+	numbers = map[string]int{}
 	for i, name := range names {
 		if starts[i].Exposure -= mean; !known[i] {
 			starts[i].Exposure = 0
@@ -41,7 +42,7 @@ func photoStarts(cams []scene.Camera) []pipeline.PhotoStart {
 		}
 		starts[i].Camera = numbers[name]
 	}
-	return starts
+	return starts, numbers
 }
 
 // cameraName tells cameras apart. Photos that are upright are turned against others of the same camera.

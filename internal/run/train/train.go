@@ -42,6 +42,8 @@ type Run struct {
 	// of Capture.Cameras, nil where none are compared, and after equip
 	knownDepths depth.Known
 	depthHash   [sha256.Size]byte // of them
+	takers      map[string]int    // numbers of the cameras that took the photos, by cameraName
+	shell       float64           // radius of the far shell that training began with, 0 without
 	depths      []scene.Depths    // of the points that each camera sees, of those in train once prepared
 	device      *pipeline.Device
 	others      []*pipeline.Device // that train with it
@@ -351,6 +353,9 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	r.Train, r.Test = r.Capture.Split(every)
 	r.addDepthPoints()
 	r.clear()
+	if err := r.addSky(ctx); err != nil {
+		return err
+	}
 	if !r.limitChooses() { // else the last step is not known yet
 		if err := r.refuseForeignPictures(); err != nil {
 			return err

@@ -215,6 +215,10 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 			console.Printf("the same after the affine colour map that fits the photo best: PSNR %.2f dB, SSIM %.4f\n",
 				*c.CCPSNR, *c.CCSSIM)
 		}
+		if c := st.Scores; c.LensPSNR != nil {
+			console.Printf("as the cameras would have taken it, darker away from the centre: PSNR %.2f dB, SSIM %.4f\n",
+				*c.LensPSNR, *c.LensSSIM)
+		}
 		console.Printf("drawn with %s\n", r.drawn())
 		console.Printf("pictures: %s\n", r.picturesFolder(st.Step))
 	}

@@ -1,0 +1,27 @@
+package mesh
+
+import (
+	"testing"
+
+	"vksplat/scene"
+)
+
+// TestWithoutSky leaves out a far shell that is nearly half of the splats, and nothing else.
+func TestWithoutSky(t *testing.T) {
+	s := scene.NewSplats(100, 0)
+	for i := range s.N {
+		s.Means[3*i+i%3] = float32(1 + i)
+		if i >= 55 {
+			s.Means[3*i+i%3] = 5000
+		}
+	}
+	near := withoutSky(s)
+	if near.N != 55 {
+		t.Fatalf("%d splats are left", near.N)
+	}
+	for i := range near.N {
+		if near.Means[3*i+i%3] != float32(1+i) {
+			t.Fatalf("splat %d is at %v", i, near.Means[3*i:3*i+3])
+		}
+	}
+}
