@@ -53,7 +53,7 @@ func (e *engine) isectSpan() int64 {
 // strategy is what of a configuration decides which passes are recorded. Its zero value is that of 3dgs.
 type strategy struct {
 	mcmc    bool // refinement relocates and adds
-	noise   bool // means are moved at random after each step
+	noise   bool // means are moved at random after each step, and splats may be of a far shell
 	absgrad bool // growth is decided by absolute gradients
 	exact   bool // the strategy 3dgs refines to a given number of splats
 }

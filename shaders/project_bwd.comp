@@ -24,6 +24,7 @@ layout(binding = 4, scalar) readonly buffer Chunk { float chunk[]; };           
 layout(binding = 5, scalar) writeonly buffer VParams { float v_params[]; };
 layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
 
+const bool NOISE = false;   // nor is there a far shell: penalties are none here, and nothing moves
 #include "rows.glsl"
 void put(uint r, uint i, float x) { v_params[r * pc.chunk_splats + i] = x; }
 

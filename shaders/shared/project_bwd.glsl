@@ -1,5 +1,6 @@
 // The chain rule from the projections of a splat to its parameters, for one view or several. The includer declares
 // params, and before this file
+//   NOISE                                   whether splats may be of the far shell: it is MCMC's, too
 //   row(r, i), row3(r, i), put(r, i, x)     what row r of the chunk holds for splat i; sets it, or where the result
 //   belongs
 //   struct Four                             what it needs of four SH coefficients, or of one
@@ -154,8 +155,8 @@ vec3 inverse_depth_vjp(uint view_id, vec3 mean, float v_inverse) {
 // How far away a splat of the far shell is, 1 for all others. What is the same from every camera may as well stand at a
 // distance of 1: its size counts as if it did, and it moves as far.
 float shell_unit(vec3 mean) {
-    float distance = params[0].shell > 0.0 ? length(mean) : 0.0;
-    return distance > params[0].shell ? distance : 1.0;
+    float distance = NOISE && params[0].shell > 0.0 ? length(mean) : 0.0;
+    return NOISE && distance > params[0].shell ? distance : 1.0;
 }
 
 // Adds the penalties' gradients to g, that of the geometry x, takes it through the activation of opacity and hands it
