@@ -2,6 +2,7 @@ package sky
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -71,45 +72,59 @@ func sightsOf(cam *scene.Camera, points []scene.Point, cells []cell) (list []sig
 	return list
 }
 
-// paint finds the colours of cells in the photos that show them open. A photo that cannot be decoded says nothing, nor
-// does a pixel that its mask or its alpha leaves out.
-func paint(ctx context.Context, c *scene.Capture, cells []*cell) error {
-	byPhoto := make(map[int][]*[4]uint8) // where the pixels belong, in the order of the cells
+// spot is a pixel of a photo, and where its colour belongs.
+type spot struct {
+	pixel int
+	color *[4]uint8
+}
+
+// paint finds the colours of cells in the photos that show them open, of which it decodes as many at a time as room
+// bytes hold. A photo that cannot be decoded says nothing, nor does a pixel that its mask or its alpha leaves out.
+func paint(ctx context.Context, c *scene.Capture, cells []*cell, room int64) error {
 	colors := make([][][4]uint8, len(cells))
-	var photos []int
-	pixels := make(map[int][]int)
+	spots := make(map[int][]spot) // by photo
 	for i, k := range cells {
 		colors[i] = make([][4]uint8, len(k.open))
 		for n, p := range k.open {
-			if byPhoto[p.photo] == nil {
-				photos = append(photos, p.photo)
-			}
-			byPhoto[p.photo] = append(byPhoto[p.photo], &colors[i][n])
-			pixels[p.photo] = append(pixels[p.photo], p.pixel)
+			spots[p.photo] = append(spots[p.photo], spot{p.pixel, &colors[i][n]})
 		}
 	}
-	slices.Sort(photos)
+	photos := slices.Sorted(maps.Keys(spots))
 	n := min(len(photos), mostPhotos)
-	parallel.For(n, func(i int) {
+	cams, wanted := make([]scene.Camera, n), make([][]spot, n)
+	for i := range cams {
 		id := photos[i*len(photos)/n]
+		cams[i], wanted[i] = c.Cameras[id], spots[id]
+	}
+	decode := func(i int) {
 		if ctx.Err() != nil {
 			return
 		}
-		img, err := photo.Decode(c.Cameras[id])
+		img, err := photo.Decode(cams[i])
 		if err != nil {
 			return
 		}
-		for k, p := range pixels[id] {
-			if img.Mask == nil || photo.Counts(img.Mask, p) {
-				*byPhoto[id][k] = [4]uint8(img.Pix[4*p:])
+		for _, s := range wanted[i] {
+			if img.Mask == nil || photo.Counts(img.Mask, s.pixel) {
+				*s.color = [4]uint8(img.Pix[4*s.pixel:])
 			}
 		}
 		photo.Recycle(img)
-	})
+	}
+	parallel.Workers(n, atOnce(cams, room), func() func(i int) { return decode })
 	for i, k := range cells {
 		k.judge(colors[i])
 	}
 	return ctx.Err()
+}
+
+// atOnce is how many of the photos fit into room bytes while they are decoded: one or more.
+func atOnce(cams []scene.Camera, room int64) int {
+	most := int64(1)
+	for i, cost := range photo.DecodeCosts(cams) {
+		most = max(most, cost+4*int64(cams[i].Width)*int64(cams[i].Height))
+	}
+	return int(min(max(room/most, 1), mostPhotos))
 }
 
 // judge sets the colour of a cell from those of pixels, of which opaque ones count.

@@ -21,7 +21,7 @@ func (r *Run) addSky(ctx context.Context) error {
 	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !starts || r.Divided != nil {
 		return nil
 	}
-	found, err := sky.Find(ctx, r.Capture, r.Train)
+	found, err := sky.Find(ctx, r.Capture, r.Train, r.device.RAM()/2)
 	if err != nil {
 		return err
 	}
