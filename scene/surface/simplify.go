@@ -25,7 +25,8 @@ const (
 // handles stay, so that more faces may be left.
 //
 // The mesh is cut into cells, which are done on their own: what faces across their walls touch stays. Each pass has
-// other walls and allows larger errors than the one before, so that none shows.
+// other walls and allows larger errors than the one before, so that none shows. stop is asked before each cell, from
+// several goroutines: its error ends everything, and leaves a mesh that is of no use.
 func (m *Mesh) Simplify(voxel float64, most int, stop func() error) error {
 	limit, last := needless*needless/(growth*growth), needless*needless
 	if most > 0 {
@@ -33,17 +34,17 @@ func (m *Mesh) Simplify(voxel float64, most int, stop func() error) error {
 	}
 	first, ends := len(m.Faces), 0
 	for pass := 0; len(m.Faces) > most && ends < 2; pass++ {
-		if err := stop(); err != nil {
-			return err
-		}
 		c := m.cells(cellEdges*voxel*math.Sqrt(float64(first)/float64(len(m.Faces))), pass)
-		c.voxel = voxel
+		c.voxel, c.stop = voxel, stop
 		before, n := m.clone(most), len(m.Faces)
 		done := c.collapse(limit, nil)
 		if m.dropGone(); len(m.Faces) < most { // again, no farther than that
 			*m = before
 			c.collapse(limit, cheapest(done, n-most))
 			m.dropGone()
+		}
+		if err := stop(); err != nil {
+			return err
 		}
 		if limit == last { // once more, for the edges at its walls
 			ends++
@@ -72,6 +73,7 @@ func (m *Mesh) dropGone() {
 type cells struct {
 	mesh   *Mesh
 	voxel  float64
+	stop   func() error // its error ends collapse
 	side   float64
 	shift  geom.Vec
 	of     []int32 // cells of vertices
@@ -133,7 +135,7 @@ func (c *cells) collapse(limit float64, most []int) [][]collapsed {
 	done := make([][]collapsed, len(c.starts)-1)
 	parallel.For(len(done), func(n int) {
 		list := c.faces[c.starts[n]:c.starts[n+1]]
-		if len(list) == 0 || most != nil && most[n] == 0 {
+		if len(list) == 0 || most != nil && most[n] == 0 || c.stop() != nil {
 			return
 		}
 		p, ids := c.patch(list)
