@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -78,6 +81,19 @@ func TestPictureWriters(t *testing.T) {
 	cancel()
 	if _, err := newPictureWriters(1, nil).take(stopped, nil); !errors.Is(err, fault.ErrInterrupted) {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+// TestListPictures leaves out of a video what render writes beside its pictures.
+func TestListPictures(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"b.png", "a.JPG", "b.normal.png", "b.depth.npy", ".c.png", "render.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, err := listPictures(dir); err != nil || !slices.Equal(names, []string{"a.JPG", "b.png"}) {
+		t.Errorf("%q, %v", names, err)
 	}
 }
 
