@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	// needless is the error up to which an edge collapses, in voxels: squared, of the area of one.
+	// needless is how far, in voxels, the area of one voxel's side may move where only needless faces are to go: an
+	// edge may cost its square.
 	needless = 0.5
 	// cellEdges is the side of a cell in lengths of edges: what a patch takes, some 10 MB, does not depend on the mesh.
 	cellEdges = 64
-	// growth is by how much the errors of a pass may be larger than those of the pass before.
+	// growth is how many times more an edge may cost than in the pass before.
 	growth = 4
-	// boundless is an error that no edge has.
+	// boundless is more than any edge costs.
 	boundless = 1e12
 )
 
-// Simplify collapses edges of a mesh that was made of voxels of so large an edge until at most so many faces are left,
-// those first that change its shape and colours least; with most 0, those that change them next to nothing. Holes and
-// handles stay, so that more faces may be left.
+// Simplify collapses edges until no more than most faces are left, those first that change shape and colours least.
+// With most 0 it collapses all that change them next to nothing. voxel is the edge of the voxels that the mesh was made
+// of. Holes and handles stay, so that more faces may be left.
 //
 // The mesh is cut into cells, which are done on their own: what faces across their walls touch stays. Each pass has
 // other walls and allows larger errors than the one before, so that none shows. stop is asked before each cell, from
@@ -56,7 +57,7 @@ func (m *Mesh) Simplify(voxel float64, most int, stop func() error) error {
 	return nil
 }
 
-// clone is a copy to go back to, which only a mesh needs that must have so many faces.
+// clone is a copy to go back to; empty where no number of faces is asked for, as nothing goes back then.
 func (m *Mesh) clone(most int) Mesh {
 	if most == 0 {
 		return Mesh{}
@@ -129,8 +130,8 @@ func (m *Mesh) cells(side float64, pass int) *cells {
 	return c
 }
 
-// collapse does so in all cells, with edges that cost at most so much, and removes at most so many faces of each where
-// that is given. It returns what it did in each.
+// collapse collapses the edges of all cells that cost at most limit. Where most is given, cell n loses at most most[n]
+// faces. It returns what it did in each cell.
 func (c *cells) collapse(limit float64, most []int) [][]collapsed {
 	done := make([][]collapsed, len(c.starts)-1)
 	parallel.For(len(done), func(n int) {
@@ -205,7 +206,7 @@ func (c *cells) put(p *patch, ids []uint32, list []int32) {
 	}
 }
 
-// cheapest is how many faces each cell may lose for all to lose so many, or one more.
+// cheapest is how many faces each cell may lose, so that all together lose that many, or one more, by order of cost.
 func cheapest(done [][]collapsed, faces int) []int {
 	type step struct {
 		collapsed
