@@ -19,7 +19,7 @@ const (
 
 // sight is a cell in a photo.
 type sight struct {
-	cell, pixel int
+	cell, pixel int32
 	open        bool // no point is around it
 }
 
@@ -32,7 +32,7 @@ func look(c *scene.Capture, train []int, cells []cell) {
 			k := &cells[s.cell]
 			k.shown++
 			if s.open {
-				k.open = append(k.open, place{train[i], s.pixel})
+				k.open = append(k.open, place{int32(train[i]), s.pixel})
 			}
 		}
 	}
@@ -67,14 +67,14 @@ func sightsOf(cam *scene.Camera, points []scene.Point, cells []cell) (list []sig
 		for k, row := square(u, v), -1; row <= 1; row++ {
 			near = near || slices.Contains(has[k+row*columns-1:k+row*columns+2], true)
 		}
-		list = append(list, sight{i, int(v)*cam.Width + int(u), !near})
+		list = append(list, sight{int32(i), int32(int(v)*cam.Width + int(u)), !near})
 	}
 	return list
 }
 
 // spot is a pixel of a photo, and where its colour belongs.
 type spot struct {
-	pixel int
+	pixel int32
 	color *[4]uint8
 }
 
@@ -82,7 +82,7 @@ type spot struct {
 // bytes hold. A photo that cannot be decoded says nothing, nor does a pixel that its mask or its alpha leaves out.
 func paint(ctx context.Context, c *scene.Capture, cells []*cell, room int64) error {
 	colors := make([][][4]uint8, len(cells))
-	spots := make(map[int][]spot) // by photo
+	spots := make(map[int32][]spot) // by photo
 	for i, k := range cells {
 		colors[i] = make([][4]uint8, len(k.open))
 		for n, p := range k.open {
@@ -105,8 +105,8 @@ func paint(ctx context.Context, c *scene.Capture, cells []*cell, room int64) err
 			return
 		}
 		for _, s := range wanted[i] {
-			if img.Mask == nil || photo.Counts(img.Mask, s.pixel) {
-				*s.color = [4]uint8(img.Pix[4*s.pixel:])
+			if p := int(s.pixel); img.Mask == nil || photo.Counts(img.Mask, p) {
+				*s.color = [4]uint8(img.Pix[4*p:])
 			}
 		}
 		photo.Recycle(img)

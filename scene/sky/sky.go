@@ -81,8 +81,8 @@ type cell struct {
 	differs float64 // mean difference of the colours from it, of white
 }
 
-// place is a pixel of a photo.
-type place struct{ photo, pixel int }
+// place is a pixel of a photo, which has no more than scene.MaxPixels.
+type place struct{ photo, pixel int32 }
 
 // lattice returns the cells that may be sky: a Fibonacci lattice, which is as dense everywhere, about the axis up.
 func lattice(up [3]float64, radius float64) (cells []cell) {
