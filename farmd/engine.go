@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -116,7 +117,9 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 		return nil, &fault.Error{Op: "set up database", Err: err, Kind: fault.ErrTryAgain}
 	}
 	cfg, hosts := configOf(s, db, ports)
-	debug.SetGCPercent(garbage)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	away := &outages{grace: heartbeat()}
 	server, err := temporal.NewServerFx(fx.Options(temporal.TopLevelModule, fx.Provide(away.history)),
 		temporal.WithConfig(cfg),

@@ -34,8 +34,8 @@ type outages struct {
 // outageFrom is the shortest time without a look at the clock that is taken for an outage.
 const outageFrom = 5 * time.Second
 
-// last is when the last outage ended, by the clock of the wall: that of the process may stand still in one. A clock
-// that is set anew makes an outage, as the times of heartbeats are by the old one.
+// last is when the last outage ended, by the wall clock: the monotonic one may stand still during an outage. A clock
+// that is set counts as an outage, because the times of heartbeats are by the old one.
 func (o *outages) last() time.Time {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -60,8 +60,8 @@ func (o *outages) watch(ctx context.Context) {
 	}
 }
 
-// tell has an answer say since when the server is there: a worker then knows of a silent attempt that the server was
-// away meanwhile.
+// tell has an answer say since when the server is there: of an attempt that fell silent, a worker then knows whether
+// the server was away meanwhile.
 func (o *outages) tell(ctx context.Context) {
 	since := strconv.FormatInt(o.last().UnixMilli(), 10)
 	_ = grpc.SetHeader(ctx, metadata.Pairs(flow.SinceHeader, since)) // the answer is no worse without

@@ -15,6 +15,8 @@ import (
 type parts struct {
 	packed bool // bytes are read back, not floats
 	depth  bool // depths are drawn too
+	// bytes a pixel that the caller takes of RAM while it encodes a picture: RenderConfig.Beside
+	beside int64
 }
 
 // partOfFrame is what a frame has for the part that is in flight on it.

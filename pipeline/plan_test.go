@@ -300,6 +300,13 @@ func TestRenderShortages(t *testing.T) {
 			t.Errorf("%d pictures at once in %d bytes, want %d", got, c.ram, c.want)
 		}
 	}
+	for _, packed := range []bool{false, true} {
+		alone, with := parts{packed: packed}, parts{packed: packed, beside: 16}
+		if with.encodeBytes() != alone.encodeBytes()+16 || with.bytes() != alone.bytes() {
+			t.Errorf("what a caller takes beside a picture is not counted once: %d bytes a pixel, %d without",
+				with.encodeBytes(), alone.encodeBytes())
+		}
+	}
 }
 
 // TestGrowthWithoutRoom wants a growth that finds no room for all that would be ample to be one chunk of what is

@@ -26,9 +26,9 @@ type renderNeeds struct {
 // encodeBytes is about what encoding a pixel takes, of bytes and of floats.
 func (p *parts) encodeBytes() int64 {
 	if p.packed {
-		return 4
+		return 4 + p.beside
 	}
-	return 12
+	return 12 + p.beside
 }
 
 // renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.

@@ -23,6 +23,7 @@ type RenderConfig struct {
 	Spread bool         // picture.Picture.Spread is, too, which Depth must be
 	Looks  bool         // Show is asked for
 	Kept   int64        // bytes of RAM that the caller takes once the splats are loaded, in place of them
+	Beside int64        // bytes of RAM a pixel that the caller takes while it encodes a picture
 	Stop   func() error // asked before each part of a picture; its error ends Add; may be nil
 	// Part is called after each part of a picture, with how many of its parts there are now; it may be nil.
 	Part func(done, of int)
@@ -67,7 +68,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if len(cameras) == 0 {
 		return nil, errors.New("create renderer: no camera")
 	}
-	p := &parts{packed: cfg.Packed, depth: cfg.Depth}
+	p := &parts{packed: cfg.Packed, depth: cfg.Depth, beside: cfg.Beside}
 	w, tooMany := d.renderNeeds(s.N, s.Degree, cameras, p)
 	if tooMany != nil { // for a binding
 		if w, err = d.renderNeeds(d.mostToRender(s.N, s.Degree, cameras, p), s.Degree, cameras, p); err != nil {

@@ -21,7 +21,11 @@ func (t *Trainer) Vignettings() ([]Vignetting, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Vignetting, t.cameras)
+	n := t.cameras
+	for i := range table { // a resumed run has the numbers of the run that began, whatever photos say now
+		n = max(n, int(table[i].Camera)+1)
+	}
+	list := make([]Vignetting, n)
 	for i := range table { // a camera's is the sum over its photos
 		v := &list[int(table[i].Camera)]
 		for k, x := range table[i].Own[layout.Vignetting:] {

@@ -40,6 +40,10 @@ func TestVignettings(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d cameras, error %v", len(list), err)
 	}
+	tr.cameras = 1 // of photos that changed since, in a run that goes on all the same
+	if list, err := tr.Vignettings(); err != nil || len(list) != 2 {
+		t.Errorf("in a resumed run %d cameras, error %v", len(list), err)
+	}
 	const width, height = 20, 30
 	picture, want := make([]float32, 3*width*height), make([][4]float64, width*height)
 	for camera := range list {

@@ -4,8 +4,9 @@
 // find_places finds which place of the scene each square of the current band shows: where the ray of its middle pixel
 // meets the splat behind which less than half of the light is left, or far away.
 //   reads params tile_offsets slot_from_isect splat_from_slot projected depth_keys; writes places
-// A workgroup a tile. Its invocations bring the tile's splats together, and the first of them walk through these, one a
-// square: a lane that fetched them one after another would wait for memory at each.
+// A workgroup a tile. All its invocations load a batch of the tile's splats into shared memory, and the first
+// TILE_SQUARES go through the batch, one for each square: a lane that fetched the splats itself would wait for memory
+// at each.
 #include "params.glsl"
 #include "blend.glsl"
 #include "camera.glsl"
@@ -57,7 +58,7 @@ float walk(vec2 centre, uint n, inout float light) {
     return FAR;
 }
 
-// For all invocations of a workgroup; the first TILE_SQUARES get the depths that their pixels show.
+// Called by all invocations of a workgroup. The first TILE_SQUARES get the depths that their pixels show.
 float surface_depth(vec2 centre, uint begin, uint end) {
     uint lid = gl_LocalInvocationID.x;
     float light = 1.0, depth = FAR;

@@ -108,5 +108,5 @@ func (s *State) Add(c *State) {
 	}
 }
 
-// SinceHeader is of answers to workers: since when the server has been there without a break.
+// SinceHeader is a header of answers to workers: since when the server has been there without a break.
 const SinceHeader = "vksplat-since"

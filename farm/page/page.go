@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"vksplat/farm/local"
+	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
@@ -329,8 +330,8 @@ func (p *pages) lastPicture(task string) (m *store.Manifest, last store.File, fo
 		return nil, last, false
 	}
 	for _, f := range m.Files {
-		if f.Size <= mostShown && f.Name > last.Name && slices.Contains([]string{".png", ".jpg"},
-			strings.ToLower(path.Ext(f.Name))) {
+		if f.Size <= mostShown && f.Name > last.Name && !spec.Beside(f.Name) &&
+			slices.Contains([]string{".png", ".jpg"}, strings.ToLower(path.Ext(f.Name))) {
 			last = f
 		}
 	}

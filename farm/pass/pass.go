@@ -105,8 +105,9 @@ func private(key string) error {
 		return nil // of an error load says more
 	}
 	return &fault.Error{Op: "read pass", Path: key, Kind: fault.ErrSetup,
-		Err: fmt.Errorf("others can read it: mode %04o", info.Mode().Perm()), Hint: "close it to others by chmod 600; if somebody may have read it, join the farm " +
-			"again with " + fault.Setting("overwrite") + ", and have the old pass revoked"}
+		Err: fmt.Errorf("others can read it: mode %04o", info.Mode().Perm()),
+		Hint: "close it to others by chmod 600; if somebody may have read it, join the farm again with " +
+			fault.Setting("overwrite") + ", and have the old pass revoked"}
 }
 
 // orDefault is dir, or DefaultDir.

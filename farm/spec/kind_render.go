@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // KindRender draws pictures of a model.
@@ -27,6 +28,7 @@ var KindRender = &Kind{
 		oneOf("colorspace", "of the pictures", "auto", "srgb", "linear").to("colorspace"),
 		truth("alpha", "write coverage, without a background").to("alpha"),
 		truth("depth", "write depth as well").to("depth"),
+		truth("normals", "write normals as well").to("normals"),
 		truth("antialiased", "compensate opacity for the pixel filter").to("antialiased"),
 		number("background", typeFloats, 0, 1, "colour behind the splats").times(3).to("background"),
 		number("near", typeFloat, 1e-6, 1e6, "near plane; the median camera distance is 1").to("near"),
@@ -42,6 +44,11 @@ var KindRender = &Kind{
 	fill:    (*planner).fillFrames,
 	Command: "render",
 	Args:    renderArgs,
+}
+
+// Beside says whether a file of a render's results goes beside a picture: depths or normals.
+func Beside(name string) bool {
+	return strings.HasSuffix(name, ".depth.npy") || strings.HasSuffix(name, ".normal.png")
 }
 
 // renderArgs has pictures of trajectories named by number.

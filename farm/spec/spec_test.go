@@ -427,6 +427,7 @@ trajectory = "spiral"
 size = [64, 48]
 frames = "2-8x2"
 depth = true
+normals = true
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -437,7 +438,7 @@ depth = true
 	if got := p.Tasks[0].Flags; !slices.Equal(got, want) {
 		t.Errorf("flags %v, want %v", got, want)
 	}
-	want = []Flag{{"trajectory", "spiral"}, {"size", "64x48"}, {"depth", "true"}}
+	want = []Flag{{"trajectory", "spiral"}, {"size", "64x48"}, {"depth", "true"}, {"normals", "true"}}
 	if r := p.Tasks[1]; !slices.Equal(r.Flags, want) || r.Frames != (Frames{2, 8, 2}) || r.Frames.Count() != 4 ||
 		r.Models[0].Source.Key != "a" {
 		t.Errorf("%+v, want flags %v", r, want)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"vksplat/farm/spec"
 	"vksplat/internal/atomicfile"
 	"vksplat/scene/photo"
 )
@@ -71,9 +72,7 @@ func (r *runner) newestPicture() (newest string) {
 		return ""
 	}
 	for _, e := range entries {
-		switch filepath.Ext(e.Name()) {
-		case ".png", ".jpg":
-		default:
+		if ext := filepath.Ext(e.Name()); ext != ".png" && ext != ".jpg" || spec.Beside(e.Name()) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
 )
@@ -225,7 +226,7 @@ func (r *runner) pictures() (n int) {
 	}
 	for _, e := range entries {
 		if name := e.Name(); e.Type().IsRegular() && name != recordOfRender && !strings.HasPrefix(name, ".") &&
-			!strings.HasSuffix(name, ".depth.npy") {
+			!spec.Beside(name) {
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ package task
 import (
 	"bytes"
 	"context"
+	"errors"
 	"image"
 	"image/jpeg"
 	"image/png"
@@ -91,6 +92,15 @@ func TestPreviewOfRender(t *testing.T) {
 		if want := min(size[0], photo.PreviewSide); err != nil || c.Width != want || said != i+1 {
 			t.Errorf("picture %d: %d x %d, %v, told %d times", i, c.Width, c.Height, err, said)
 		}
+	}
+	// Normals are no picture.
+	normals := filepath.Join(r.out, "b.normal.png")
+	if err := errors.Join(os.WriteFile(normals, nil, 0o666),
+		os.Chtimes(normals, time.Time{}, time.Now().Add(2*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	if n, newest := r.pictures(), filepath.Base(r.newestPicture()); n != 2 || newest != "a.png" {
+		t.Errorf("%d pictures, the newest %s", n, newest)
 	}
 	// What is no picture makes none, and no trouble.
 	if err := os.WriteFile(filepath.Join(r.out, "c.png"), []byte("no picture"), 0o666); err != nil {

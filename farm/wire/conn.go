@@ -27,7 +27,7 @@ type Conn struct {
 	identity  string // what this process calls itself, for people
 	url       string
 	way       *http.Transport
-	since     atomic.Value
+	since     atomic.Value // what Since returns, a string
 }
 
 // Open makes a connection, which begins with the first call. Without TLS it is not encrypted.
@@ -52,7 +52,8 @@ func Open(address, namespace string, secure *tls.Config) *Conn {
 // Close ends a connection that no call uses.
 func (c *Conn) Close() { c.way.CloseIdleConnections() }
 
-// Since tells times apart between which the server was away, as far as its answers say; "" where none did.
+// Since says since when the server has been there, as in its last answer: the text changes when it was away. It is ""
+// for a server that does not say so.
 func (c *Conn) Since() string {
 	since, _ := c.since.Load().(string)
 	return since

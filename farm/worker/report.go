@@ -67,8 +67,12 @@ func (a *attempt) said() *wire.Payloads {
 	return wire.PayloadsOf(a.beat)
 }
 
-// reportStop is for how long a worker that is to end waits for a server that is away.
-const reportStop = 30 * time.Second
+const (
+	// reportStop is for how long a worker that is to end waits for a server that is away.
+	reportStop = 30 * time.Second
+	// reportEvery is between two tries to tell the server how an attempt ended.
+	reportEvery = time.Second
+)
 
 // report tells the server how an attempt ended, whenever it is back. It gives up where the server knows the attempt no
 // more. Of nil there is nothing to tell.
@@ -84,6 +88,7 @@ func (a *attempt) report(answer wire.Request) {
 		if !wire.IsAway(err) || flow.NeedsPass(err) || ctx.Err() != nil {
 			return
 		}
+		pause(ctx, reportEvery, nil) // Call comes back at once where the server itself says that it is too slow
 	}
 }
 

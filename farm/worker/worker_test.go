@@ -127,6 +127,7 @@ func TestAnswerAgain(t *testing.T) {
 		f := newFarm(t)
 		var ran atomic.Bool
 		var tries atomic.Int64
+		began := time.Now()
 		f.refuse = func() error { // of polls too, but there is no second one before
 			if ran.Load() && tries.Add(1) < 3 {
 				return c.err
@@ -142,6 +143,9 @@ func TestAnswerAgain(t *testing.T) {
 		stop()
 		if done := len(f.ended("gpu0")) == 1; done != (c.want == 3) || int(tries.Load()) != c.want {
 			t.Errorf("%s: after %d tries it is done: %v", name, tries.Load(), done)
+		}
+		if name == "slow" && time.Since(began) < 2*reportEvery {
+			t.Errorf("a server with too much to do was asked three times within %v", time.Since(began))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"image"
 	"io"
 	"math"
+	"slices"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/geom"
@@ -23,7 +24,13 @@ const (
 	normalNearer = 8
 	// normalCover is how much of a pixel splats must cover for its depth to count.
 	normalCover = 0.5
+	// bandBytes is what a worker keeps of a pixel in its rows: a ray, an inverse distance and a plane.
+	bandBytes = 24 + 8 + 32
 )
+
+// NormalBytes is what Normals takes for a pixel: the picture that it makes, and what its workers keep. There are as
+// many of these as that allows.
+const NormalBytes = 4 + 12
 
 // Rays are the directions that a picture's pixels look in.
 type Rays struct {
@@ -58,21 +65,15 @@ func PanoramaRays(width, height int) Rays {
 // the pixel's own side of an edge.
 func (p *Picture) Normals(rays Rays) *image.RGBA {
 	out := image.NewRGBA(image.Rect(0, 0, p.Width, p.Height))
-	parallel.For((p.Height+normalRows-1)/normalRows, func(part int) {
-		first := part * normalRows
-		last := min(first+normalRows, p.Height)
-		b := p.normalBand(rays, max(first-2*normalReach, 0), min(last+2*normalReach, p.Height))
-		b.fitAll(max(first-normalReach, 0), min(last+normalReach, p.Height))
-		for y := first; y < last; y++ {
-			for x := range p.Width {
-				pixel := out.Pix[4*(y*p.Width+x):]
-				pixel[3] = 255
-				if n, known := b.normal(x, y); known {
-					for k := range n {
-						pixel[k] = scene.ToByte(255 * (n[k]*0.5 + 0.5))
-					}
-				}
-			}
+	workers := max((NormalBytes-4)*p.Height/(bandBytes*(normalRows+4*normalReach)), 1)
+	parallel.Workers((p.Height+normalRows-1)/normalRows, workers, func() func(part int) {
+		b := &normalBand{width: p.Width}
+		return func(part int) {
+			first := part * normalRows
+			last := min(first+normalRows, p.Height)
+			b.prepare(p, rays, max(first-2*normalReach, 0), min(last+2*normalReach, p.Height))
+			b.fitAll(max(first-normalReach, 0), min(last+normalReach, p.Height))
+			b.draw(out, first, last)
 		}
 	})
 	return out
@@ -92,11 +93,13 @@ type plane struct {
 	off    float64  // mean square of the differences in inverse distance, in parts of it; negative: there is none
 }
 
-// normalBand prepares rows of a picture.
-func (p *Picture) normalBand(rays Rays, first, last int) *normalBand {
+// prepare takes rows of a picture, in place of others.
+func (b *normalBand) prepare(p *Picture, rays Rays, first, last int) {
 	n := (last - first) * p.Width
-	b := &normalBand{width: p.Width, first: first, last: last, rays: make([]geom.Vec, n), near: make([]float64, n),
-		planes: make([]plane, n)}
+	b.first, b.last = first, last
+	b.rays, b.near = slices.Grow(b.rays[:0], n)[:n], slices.Grow(b.near[:0], n)[:n]
+	b.planes = slices.Grow(b.planes[:0], n)[:n]
+	clear(b.near)
 	for i := range b.near {
 		pixel := first*p.Width + i
 		z := float64(p.Depth[pixel])
@@ -112,7 +115,21 @@ func (p *Picture) normalBand(rays Rays, first, last int) *normalBand {
 			b.rays[i], b.near[i] = ray, scale/z
 		}
 	}
-	return b
+}
+
+// draw draws the normals of some rows.
+func (b *normalBand) draw(out *image.RGBA, first, last int) {
+	for y := first; y < last; y++ {
+		for x := range b.width {
+			pixel := out.Pix[4*(y*b.width+x):]
+			pixel[3] = 255
+			if n, known := b.normal(x, y); known {
+				for k := range n {
+					pixel[k] = scene.ToByte(255 * (n[k]*0.5 + 0.5))
+				}
+			}
+		}
+	}
 }
 
 // covered is the share of a pixel that splats cover.

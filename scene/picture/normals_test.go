@@ -1,7 +1,10 @@
 package picture_test
 
 import (
+	"bytes"
 	"math"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -52,6 +55,26 @@ func TestNormals(t *testing.T) {
 		if at(0.5) > 0.5 || at(0.95) > 5 || unknown != 2 {
 			t.Errorf("%s: wrong normals, %d unknown", c.Name, unknown)
 		}
+	}
+}
+
+// TestNormalsOnOneCore wants the same of a high picture on one core, which does all bands in the memory of the first,
+// as on several; with holes, which must not show what was there before.
+func TestNormalsOnOneCore(t *testing.T) {
+	const width, height = 40, 900
+	p := drawnOf(make([]float32, width*height), width, height)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range p.Depth {
+		if r.IntN(3) > 0 {
+			p.Depth[i] = 4 + r.Float32()
+		}
+	}
+	rays := picture.RaysOf(scene.Camera{Width: width, Height: height, Fx: 500, Fy: 500, Cx: width / 2, Cy: height / 2})
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	several := p.Normals(rays).Pix
+	runtime.GOMAXPROCS(1)
+	if !bytes.Equal(p.Normals(rays).Pix, several) {
+		t.Error("other normals on one core")
 	}
 }
 

@@ -2,6 +2,7 @@ package sky
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -18,7 +19,7 @@ const (
 
 // sight is a cell in a photo.
 type sight struct {
-	cell, pixel int
+	cell, pixel int32
 	open        bool // no point is around it
 }
 
@@ -31,7 +32,7 @@ func look(c *scene.Capture, train []int, cells []cell) {
 			k := &cells[s.cell]
 			k.shown++
 			if s.open {
-				k.open = append(k.open, place{train[i], s.pixel})
+				k.open = append(k.open, place{int32(train[i]), s.pixel})
 			}
 		}
 	}
@@ -66,50 +67,64 @@ func sightsOf(cam *scene.Camera, points []scene.Point, cells []cell) (list []sig
 		for k, row := square(u, v), -1; row <= 1; row++ {
 			near = near || slices.Contains(has[k+row*columns-1:k+row*columns+2], true)
 		}
-		list = append(list, sight{i, int(v)*cam.Width + int(u), !near})
+		list = append(list, sight{int32(i), int32(int(v)*cam.Width + int(u)), !near})
 	}
 	return list
 }
 
-// paint finds the colours of cells in the photos that show them open. A photo that cannot be decoded says nothing, nor
-// does a pixel that its mask or its alpha leaves out.
-func paint(ctx context.Context, c *scene.Capture, cells []*cell) error {
-	byPhoto := make(map[int][]*[4]uint8) // where the pixels belong, in the order of the cells
+// spot is a pixel of a photo, and where its colour belongs.
+type spot struct {
+	pixel int32
+	color *[4]uint8
+}
+
+// paint finds the colours of cells in the photos that show them open, of which it decodes as many at a time as room
+// bytes hold. A photo that cannot be decoded says nothing, nor does a pixel that its mask or its alpha leaves out.
+func paint(ctx context.Context, c *scene.Capture, cells []*cell, room int64) error {
 	colors := make([][][4]uint8, len(cells))
-	var photos []int
-	pixels := make(map[int][]int)
+	spots := make(map[int32][]spot) // by photo
 	for i, k := range cells {
 		colors[i] = make([][4]uint8, len(k.open))
 		for n, p := range k.open {
-			if byPhoto[p.photo] == nil {
-				photos = append(photos, p.photo)
-			}
-			byPhoto[p.photo] = append(byPhoto[p.photo], &colors[i][n])
-			pixels[p.photo] = append(pixels[p.photo], p.pixel)
+			spots[p.photo] = append(spots[p.photo], spot{p.pixel, &colors[i][n]})
 		}
 	}
-	slices.Sort(photos)
+	photos := slices.Sorted(maps.Keys(spots))
 	n := min(len(photos), mostPhotos)
-	parallel.For(n, func(i int) {
+	cams, wanted := make([]scene.Camera, n), make([][]spot, n)
+	for i := range cams {
 		id := photos[i*len(photos)/n]
+		cams[i], wanted[i] = c.Cameras[id], spots[id]
+	}
+	decode := func(i int) {
 		if ctx.Err() != nil {
 			return
 		}
-		img, err := photo.Decode(c.Cameras[id])
+		img, err := photo.Decode(cams[i])
 		if err != nil {
 			return
 		}
-		for k, p := range pixels[id] {
-			if img.Mask == nil || photo.Counts(img.Mask, p) {
-				*byPhoto[id][k] = [4]uint8(img.Pix[4*p:])
+		for _, s := range wanted[i] {
+			if p := int(s.pixel); img.Mask == nil || photo.Counts(img.Mask, p) {
+				*s.color = [4]uint8(img.Pix[4*p:])
 			}
 		}
 		photo.Recycle(img)
-	})
+	}
+	parallel.Workers(n, atOnce(cams, room), func() func(i int) { return decode })
 	for i, k := range cells {
 		k.judge(colors[i])
 	}
 	return ctx.Err()
+}
+
+// atOnce is how many of the photos fit into room bytes while they are decoded: one or more.
+func atOnce(cams []scene.Camera, room int64) int {
+	most := int64(1)
+	for i, cost := range photo.DecodeCosts(cams) {
+		most = max(most, cost+4*int64(cams[i].Width)*int64(cams[i].Height))
+	}
+	return int(min(max(room/most, 1), mostPhotos))
 }
 
 // judge sets the colour of a cell from those of pixels, of which opaque ones count.

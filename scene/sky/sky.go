@@ -33,8 +33,9 @@ type Shell struct {
 
 // Find finds where the photos numbered train show the sky: in no direction far below the horizon, where the cloud has
 // no points and photos have the same colour. Call it in the training frame. It decodes photos only where the points
-// leave much of the view open, and then those that show that.
-func Find(ctx context.Context, c *scene.Capture, train []int) (shell Shell, err error) {
+// leave much of the view open, and then those that show that, as many at a time as room bytes of RAM hold. The number
+// of them at a time changes nothing.
+func Find(ctx context.Context, c *scene.Capture, train []int, room int64) (shell Shell, err error) {
 	up, err := scene.MeanUp(c.Cameras)
 	if err != nil || c.Synthetic || len(c.Points) < leastPoints {
 		return Shell{}, nil
@@ -48,7 +49,7 @@ func Find(ctx context.Context, c *scene.Capture, train []int) (shell Shell, err 
 	if len(open) == 0 {
 		return Shell{}, nil
 	}
-	if err := paint(ctx, c, open); err != nil {
+	if err := paint(ctx, c, open, room); err != nil {
 		return Shell{}, err
 	}
 	for _, k := range pieces(cells, func(k *cell) bool { return k.seen > 0 && k.differs <= likeness },
@@ -80,8 +81,8 @@ type cell struct {
 	differs float64 // mean difference of the colours from it, of white
 }
 
-// place is a pixel of a photo.
-type place struct{ photo, pixel int }
+// place is a pixel of a photo, which has no more than scene.MaxPixels.
+type place struct{ photo, pixel int32 }
 
 // lattice returns the cells that may be sky: a Fibonacci lattice, which is as dense everywhere, about the axis up.
 func lattice(up [3]float64, radius float64) (cells []cell) {
@@ -105,7 +106,7 @@ func lattice(up [3]float64, radius float64) (cells []cell) {
 	}
 	const reach = 1.5 // cells
 	width := math.Sqrt(4 * math.Pi / directions)
-	rows := int(reach * width * directions / 2) // neighbours are no more places apart, which are those of z
+	rows := int(reach * width * directions / 2) // z falls by 2/directions from one cell to the next
 	parallel.For(len(cells), func(i int) {
 		for j := max(0, i-rows); j < min(i+rows+1, len(cells)); j++ {
 			if j != i && geom.Length(geom.Sub(cells[i].at, cells[j].at)) < reach*width*radius {

@@ -16,6 +16,9 @@ import (
 	"vksplat/scene/synth"
 )
 
+// enough is room for all photos of a test at a time.
+const enough = 1 << 30
+
 // capture makes a procedural capture, in the training frame, and the numbers of its photos.
 func capture(t *testing.T, o synth.Options) (c *scene.Capture, all []int) {
 	t.Helper()
@@ -41,11 +44,11 @@ func capture(t *testing.T, o synth.Options) (c *scene.Capture, all []int) {
 func TestFind(t *testing.T) {
 	ctx := context.Background()
 	c, all := capture(t, synth.Options{})
-	if shell, err := Find(ctx, c, all); err != nil || len(shell.Points) > 0 {
+	if shell, err := Find(ctx, c, all, enough); err != nil || len(shell.Points) > 0 {
 		t.Errorf("a dome: %d points, %v", len(shell.Points), err)
 	}
 	c, all = capture(t, synth.Options{Open: true})
-	shell, err := Find(ctx, c, all)
+	shell, err := Find(ctx, c, all, enough)
 	if err != nil || len(shell.Points) < 2*leastCells {
 		t.Fatalf("%d points, %v", len(shell.Points), err)
 	}
@@ -84,13 +87,16 @@ func TestFind(t *testing.T) {
 	if worst := off[len(off)*9/10]; len(off) < 300 || worst > 16 {
 		t.Errorf("%d colours, off by up to %g of 255", len(off), worst)
 	}
+	if little, err := Find(ctx, c, all, 1); err != nil || !slices.Equal(little.Points, shell.Points) {
+		t.Errorf("with little room: %d points, not %d, %v", len(little.Points), len(shell.Points), err)
+	}
 	// Photos that are held out say nothing, and what few photos show does not count.
-	if shell, err := Find(ctx, c, all[:4]); err != nil || len(shell.Points) > 0 {
+	if shell, err := Find(ctx, c, all[:4], enough); err != nil || len(shell.Points) > 0 {
 		t.Errorf("four photos: %d points, %v", len(shell.Points), err)
 	}
 	ended, end := context.WithCancel(ctx)
 	end()
-	if _, err := Find(ended, c, all); err == nil {
+	if _, err := Find(ended, c, all, enough); err == nil {
 		t.Error("an ended context: no error")
 	}
 }
@@ -118,8 +124,24 @@ func TestAgreement(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if shell, err := Find(context.Background(), c, all); err != nil || len(shell.Points) > 0 != x.sky {
+		if shell, err := Find(context.Background(), c, all, enough); err != nil || len(shell.Points) > 0 != x.sky {
 			t.Errorf("%s: %d points, %v", x.name, len(shell.Points), err)
+		}
+	}
+}
+
+// TestAtOnce: as many photos are decoded at a time as the largest fits into the room, at least one.
+func TestAtOnce(t *testing.T) {
+	c, _ := capture(t, synth.Options{})
+	var largest int64
+	for _, cam := range c.Cameras {
+		largest = max(largest, photo.DecodeBytes(cam)+4*64*48)
+	}
+	for room, want := range map[int64]int{
+		0: 1, largest: 1, 3*largest - 1: 2, 3 * largest: 3, math.MaxInt64: mostPhotos,
+	} {
+		if n := atOnce(c.Cameras, room); n != want {
+			t.Errorf("%d at once in %d bytes, want %d", n, room, want)
 		}
 	}
 }

@@ -65,26 +65,22 @@ const farAway = 16
 // packedOrder is the Z-order with the sky behind everything else. A chunk's positions are as coarse as it is wide, so
 // what shares one with the sky is far off its place: those are the splats of the least opacity.
 func packedOrder(model Source) ([]uint32, error) {
-	order, err := mortonOrder(model)
+	means, err := readMeans(model)
 	if err != nil {
 		return nil, err
 	}
-	near, sky, err := divide(model, order)
-	if rest := len(near) % packedChunk; err == nil && rest > 0 && len(sky) > 0 {
-		order, err = faintLast(model, near, rest)
-		near = order
+	near, sky := divide(means, zOrder(len(means)/3, func(i int) []float32 { return means[3*i : 3*i+3] }))
+	if rest := len(near) % packedChunk; rest > 0 && len(sky) > 0 {
+		if near, err = faintLast(model, near, rest); err != nil {
+			return nil, err
+		}
 	}
-	return append(near, sky...), err
+	return append(near, sky...), nil
 }
 
-// divide divides splats in an order into those that are near and those of the sky.
-func divide(model Source, order []uint32) (near, sky []uint32, err error) {
-	means, err := readMeans(model)
-	if err != nil {
-		return nil, nil, err
-	}
-	n := len(order)
-	values := make([]float64, n)
+// divide divides splats in an order, which it overwrites, into those that are near and those of the sky.
+func divide(means []float32, order []uint32) (near, sky []uint32) {
+	values := make([]float64, len(order))
 	var middle [3]float64
 	for k := range middle {
 		for i := range values {
@@ -100,6 +96,7 @@ func divide(model Source, order []uint32) (near, sky []uint32, err error) {
 		values[i] = distance(i)
 	}
 	far := farAway * scene.Median(values)
+	near = order[:0]
 	for _, id := range order {
 		if distance(int(id)) > far {
 			sky = append(sky, id)
@@ -107,10 +104,10 @@ func divide(model Source, order []uint32) (near, sky []uint32, err error) {
 			near = append(near, id)
 		}
 	}
-	return near, sky, nil
+	return near, sky
 }
 
-// faintLast moves the n splats of the least opacity to the end of an order.
+// faintLast moves the n splats of the least opacity to the end of an order, which it overwrites.
 func faintLast(model Source, order []uint32, n int) ([]uint32, error) {
 	logits := make([]float32, 0, model.Info().N)
 	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
@@ -126,7 +123,7 @@ func faintLast(model Source, order []uint32, n int) ([]uint32, error) {
 	for _, id := range by[:n] {
 		last[id] = true
 	}
-	var first, rest []uint32
+	first, rest := order[:0], make([]uint32, 0, n)
 	for _, id := range order {
 		if last[id] {
 			rest = append(rest, id)

@@ -30,10 +30,10 @@ const (
 	leastShape = 0.05
 )
 
-// collapsed is one that was done.
+// collapsed is an edge that has collapsed.
 type collapsed struct {
-	cost  float64 // not less than that of those before
-	faces int     // which it removed
+	cost  float64 // the highest so far in its patch
+	faces int     // that went with it
 }
 
 // newPatch prepares the faces of a patch; vertices have their places, colours and whether they are fixed.
@@ -147,7 +147,7 @@ func (p *patch) target(q *quadric, a, b int32) (at, color geom.Vec, cost float64
 	return at, color, cost
 }
 
-// collapse does so with edges that cost at most so much, and removes at most so many faces.
+// collapse collapses edges that cost at most limit, until most faces or one more are gone.
 func (p *patch) collapse(limit float64, most int) (done []collapsed) {
 	highest := 0.0
 	for len(p.queue) > 0 && most > 0 {

@@ -47,7 +47,7 @@ func (q *quadric) plane(n geom.Vec, d, weight float64) {
 	q.c += weight * d * d
 }
 
-// ofFace is that of a face, and whether it has a side. Colours are lengths.
+// ofFace is the quadric of a face; ok is false if the face has no area. Colours are lengths.
 func ofFace(p, color [3]geom.Vec) (q quadric, ok bool) {
 	u, v := p[1].Sub(p[0]), p[2].Sub(p[0])
 	n := u.Cross(v)

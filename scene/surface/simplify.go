@@ -10,22 +10,24 @@ import (
 )
 
 const (
-	// needless is the error up to which an edge collapses, in voxels: squared, of the area of one.
+	// needless is how far, in voxels, the area of one voxel's side may move where only needless faces are to go: an
+	// edge may cost its square.
 	needless = 0.5
 	// cellEdges is the side of a cell in lengths of edges: what a patch takes, some 10 MB, does not depend on the mesh.
 	cellEdges = 64
-	// growth is by how much the errors of a pass may be larger than those of the pass before.
+	// growth is how many times more an edge may cost than in the pass before.
 	growth = 4
-	// boundless is an error that no edge has.
+	// boundless is more than any edge costs.
 	boundless = 1e12
 )
 
-// Simplify collapses edges of a mesh that was made of voxels of so large an edge until at most so many faces are left,
-// those first that change its shape and colours least; with most 0, those that change them next to nothing. Holes and
-// handles stay, so that more faces may be left.
+// Simplify collapses edges until no more than most faces are left, those first that change shape and colours least.
+// With most 0 it collapses all that change them next to nothing. voxel is the edge of the voxels that the mesh was made
+// of. Holes and handles stay, so that more faces may be left.
 //
 // The mesh is cut into cells, which are done on their own: what faces across their walls touch stays. Each pass has
-// other walls and allows larger errors than the one before, so that none shows.
+// other walls and allows larger errors than the one before, so that none shows. stop is asked before each cell, from
+// several goroutines: its error ends everything, and leaves a mesh that is of no use.
 func (m *Mesh) Simplify(voxel float64, most int, stop func() error) error {
 	limit, last := needless*needless/(growth*growth), needless*needless
 	if most > 0 {
@@ -33,17 +35,17 @@ func (m *Mesh) Simplify(voxel float64, most int, stop func() error) error {
 	}
 	first, ends := len(m.Faces), 0
 	for pass := 0; len(m.Faces) > most && ends < 2; pass++ {
-		if err := stop(); err != nil {
-			return err
-		}
 		c := m.cells(cellEdges*voxel*math.Sqrt(float64(first)/float64(len(m.Faces))), pass)
-		c.voxel = voxel
+		c.voxel, c.stop = voxel, stop
 		before, n := m.clone(most), len(m.Faces)
 		done := c.collapse(limit, nil)
 		if m.dropGone(); len(m.Faces) < most { // again, no farther than that
 			*m = before
 			c.collapse(limit, cheapest(done, n-most))
 			m.dropGone()
+		}
+		if err := stop(); err != nil {
+			return err
 		}
 		if limit == last { // once more, for the edges at its walls
 			ends++
@@ -55,7 +57,7 @@ func (m *Mesh) Simplify(voxel float64, most int, stop func() error) error {
 	return nil
 }
 
-// clone is a copy to go back to, which only a mesh needs that must have so many faces.
+// clone is a copy to go back to; empty where no number of faces is asked for, as nothing goes back then.
 func (m *Mesh) clone(most int) Mesh {
 	if most == 0 {
 		return Mesh{}
@@ -72,6 +74,7 @@ func (m *Mesh) dropGone() {
 type cells struct {
 	mesh   *Mesh
 	voxel  float64
+	stop   func() error // its error ends collapse
 	side   float64
 	shift  geom.Vec
 	of     []int32 // cells of vertices
@@ -127,13 +130,13 @@ func (m *Mesh) cells(side float64, pass int) *cells {
 	return c
 }
 
-// collapse does so in all cells, with edges that cost at most so much, and removes at most so many faces of each where
-// that is given. It returns what it did in each.
+// collapse collapses the edges of all cells that cost at most limit. Where most is given, cell n loses at most most[n]
+// faces. It returns what it did in each cell.
 func (c *cells) collapse(limit float64, most []int) [][]collapsed {
 	done := make([][]collapsed, len(c.starts)-1)
 	parallel.For(len(done), func(n int) {
 		list := c.faces[c.starts[n]:c.starts[n+1]]
-		if len(list) == 0 || most != nil && most[n] == 0 {
+		if len(list) == 0 || most != nil && most[n] == 0 || c.stop() != nil {
 			return
 		}
 		p, ids := c.patch(list)
@@ -203,7 +206,7 @@ func (c *cells) put(p *patch, ids []uint32, list []int32) {
 	}
 }
 
-// cheapest is how many faces each cell may lose for all to lose so many, or one more.
+// cheapest is how many faces each cell may lose, so that all together lose that many, or one more, by order of cost.
 func cheapest(done [][]collapsed, faces int) []int {
 	type step struct {
 		collapsed

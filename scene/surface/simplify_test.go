@@ -93,9 +93,17 @@ func TestSimplify(t *testing.T) {
 	if !slices.Equal(alone.Vertices, tenth.Vertices) || !slices.Equal(alone.Faces, tenth.Faces) {
 		t.Error("another mesh on one core")
 	}
-	err := clone(whole).Simplify(voxel, 0, func() error { return context.Canceled })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
+	for _, after := range []int{0, 3} {
+		asked := 0 // on one core
+		err := clone(whole).Simplify(voxel, 0, func() error {
+			if asked++; asked > after {
+				return context.Canceled
+			}
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped after %d cells: %v", after, err)
+		}
 	}
 }
 

@@ -155,17 +155,14 @@ func Run(console *cli.Console, o *Options) (err error) {
 	defer stop()
 	m.ctx = ctx
 	mesh, err := m.make(device, splats)
-	if errors.Is(err, context.Canceled) {
-		err = fault.ErrInterrupted
+	var parts, made int
+	if err == nil {
+		parts, made, err = m.reduce(mesh)
 	}
-	if err != nil {
-		return err
-	}
-	parts, made, err := m.reduce(mesh)
-	if errors.Is(err, context.Canceled) {
-		err = fault.ErrInterrupted
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fault.ErrInterrupted
+	case err != nil:
 		return err
 	}
 	return m.write(mesh, parts, made)

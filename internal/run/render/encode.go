@@ -70,7 +70,8 @@ func pictureError(file, hint string, err error) error {
 	return &fault.Error{Op: "read picture", Path: file, Err: err, Hint: hint}
 }
 
-// listPictures returns the names of the pictures in a folder, in order.
+// listPictures returns the names of the pictures in a folder, in order, without those of normals that render wrote
+// beside them.
 func listPictures(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -78,7 +79,8 @@ func listPictures(dir string) (names []string, err error) {
 	}
 	for _, e := range entries {
 		kind := strings.ToLower(filepath.Ext(e.Name()))
-		if !strings.HasPrefix(e.Name(), ".") && slices.Contains([]string{".png", ".jpg", ".jpeg"}, kind) {
+		if !strings.HasPrefix(e.Name(), ".") && !strings.HasSuffix(e.Name(), normalSuffix) &&
+			slices.Contains([]string{".png", ".jpg", ".jpeg"}, kind) {
 			names = append(names, e.Name())
 		}
 	}

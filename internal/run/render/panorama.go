@@ -68,11 +68,11 @@ func (p *panorama) part(of int) (int, int) {
 func (p *panorama) atOnce(faces int) int { return max(1, (faces-6)/3) }
 
 // check refuses panoramas that RAM has no room for: the faces and the panorama in single precision, and what encoding
-// takes.
-func (p *panorama) check(cams []scene.Camera, ram int64) error {
+// takes, with so many bytes a pixel for what is beside them.
+func (p *panorama) check(cams []scene.Camera, beside, ram int64) error {
 	const perPixel = 4*4 + 4 // colour, coverage and depth
 	side := int64(cams[0].Width)
-	need := perPixel*6*side*side + (perPixel+12)*int64(p.width)*int64(p.height)
+	need := perPixel*6*side*side + (perPixel+12+beside)*int64(p.width)*int64(p.height)
 	if need <= ram {
 		return nil
 	}

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
+	"vksplat/scene"
 	"vksplat/scene/picture"
 )
 
@@ -77,5 +81,35 @@ func TestPictureWriters(t *testing.T) {
 	cancel()
 	if _, err := newPictureWriters(1, nil).take(stopped, nil); !errors.Is(err, fault.ErrInterrupted) {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+// TestListPictures leaves out of a video what render writes beside its pictures.
+func TestListPictures(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"b.png", "a.JPG", "b.normal.png", "b.depth.npy", ".c.png", "render.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, err := listPictures(dir); err != nil || !slices.Equal(names, []string{"a.JPG", "b.png"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+// TestPanoramaRoom counts what making normals takes.
+func TestPanoramaRoom(t *testing.T) {
+	camera := scene.Camera{Width: 100, Height: 100, Fx: 100, Fy: 100, Cx: 50, Cy: 50}
+	p := newPanorama(PixelsFlag{Width: 400, Height: 200}, []scene.Camera{camera})
+	cams := p.cameras([]scene.Camera{camera})
+	o := NewOptions()
+	plain := int64(1)
+	for p.check(cams, o.besideBytes(), plain) != nil {
+		plain++
+	}
+	o.Normals = true
+	with := plain + 400*200*picture.NormalBytes
+	if p.check(cams, o.besideBytes(), with-1) == nil || p.check(cams, o.besideBytes(), with) != nil {
+		t.Errorf("with normals a panorama takes not %d bytes more than %d", with-plain, plain)
 	}
 }

@@ -44,7 +44,7 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 	if o.Projection == ProjectEquirect {
 		r.panorama = newPanorama(o.Size, cams)
 		cams = r.panorama.cameras(cams)
-		if err := r.panorama.check(cams, device.RAM()); err != nil {
+		if err := r.panorama.check(cams, o.besideBytes(), device.RAM()); err != nil {
 			return err
 		}
 	}
@@ -61,13 +61,7 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 	if len(todo) == 0 {
 		return sayResults(console, r)
 	}
-	config := o.Config
-	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.Depth || o.Normals
-	config.Stop, config.Part = func() error { return stopped(ctx) }, r.part // large pictures take long
-	if r.kind.Alpha {
-		config.Background = [3]float32{}
-	}
-	if r.renderer, err = pipeline.NewRenderer(device, splats, cams, config); err != nil {
+	if r.renderer, err = pipeline.NewRenderer(device, splats, cams, r.config(ctx)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.renderer.Close()) }()
@@ -94,6 +88,18 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 	console.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds,
 		float64(len(todo))/seconds, r.bandsText())
 	return sayResults(console, r)
+}
+
+// config says how the pictures are drawn, until ctx ends.
+func (r *rendering) config(ctx context.Context) pipeline.RenderConfig {
+	c := r.o.Config
+	c.Packed, c.Depth = r.kind.Bytes() && r.panorama == nil, r.o.Depth || r.o.Normals
+	c.Beside = r.o.besideBytes()
+	c.Stop, c.Part = func() error { return stopped(ctx) }, r.part // large pictures take long
+	if r.kind.Alpha {
+		c.Background = [3]float32{}
+	}
+	return c
 }
 
 // sayResults prints where the results are.

@@ -134,6 +134,14 @@ func (o *Options) beside(file string) (list []string) {
 	return list
 }
 
+// besideBytes is what making these takes of RAM for a pixel, beside what is drawn.
+func (o *Options) besideBytes() int64 {
+	if o.Normals {
+		return picture.NormalBytes
+	}
+	return 0
+}
+
 // refuseBeside refuses to replace files that have the names of what goes with a picture, where no render wrote it.
 func (r *rendering) refuseBeside(record *renderRecord, picture string) error {
 	if _, known := record.Pictures[filepath.ToSlash(picture)]; known {

@@ -121,7 +121,11 @@ func (r *Run) timeView(t *pipeline.Trainer, cam *scene.Camera) (time.Duration, e
 		return drawn, nil
 	}
 	c := evaluate.Comparison{Cam: *cam, Photo: photo.Over(images[0], r.Config.Background), Render: render}
-	if _, err := c.Score(r.Config.Appearance(), nil); err != nil {
+	var darken func(picture []float32)
+	if r.Config.Vignetting {
+		darken = func(picture []float32) { new(pipeline.Vignetting).Darken(picture, cam.Width, cam.Height) }
+	}
+	if _, err := c.Score(r.Config.Appearance(), darken); err != nil {
 		return drawn, nil
 	}
 	if dir, err := os.MkdirTemp("", "vksplat-rehearsal-"); err == nil {

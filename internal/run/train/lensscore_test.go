@@ -48,7 +48,7 @@ func TestLensScore(t *testing.T) {
 		}
 		if said := strings.Contains(told.String(), "as the cameras would have taken it"); said != learns ||
 			(st.LensPSNR != nil) != learns {
-			t.Errorf("vignetting %v: a score of %v, printed %q", learns, st.LensPSNR, &told)
+			t.Fatalf("vignetting %v: a score of %v, printed %q", learns, st.LensPSNR, &told)
 		}
 		for file, word := range map[string]string{"results.json": "lens_psnr", "per_view.json": "lens_psnr",
 			"metrics.jsonl": "lens_psnr", "stats.json": "lens_psnr", output.ReportFile: "through the lens"} {

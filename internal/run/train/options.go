@@ -300,6 +300,11 @@ func NewOptions() *Options {
 			Resumed: func(*Options) string { return "the same training, resumed" }}}
 }
 
+// beginsAtPoints says whether training begins at the points of the capture.
+func (o *Options) beginsAtPoints() bool {
+	return o.Init.Kind == initial.InitAuto || o.Init.Kind == initial.InitPoints
+}
+
 // needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
 // settings whose effect depends on others.
 func (o *Options) needs(c *scene.Capture) []need {
@@ -319,6 +324,7 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"depth-kind", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"depth-unit", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
+		{"sky", fault.Setting("init") + " " + initial.InitPoints, !o.Config.Sky || o.beginsAtPoints()},
 	}
 	for _, s := range recipe.Settings {
 		for _, n := range s.Needs {

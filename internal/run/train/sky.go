@@ -6,7 +6,6 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/pipeline/recipe"
-	"vksplat/scene/initial"
 	"vksplat/scene/sky"
 )
 
@@ -17,11 +16,10 @@ func (r *Run) addSky(ctx context.Context) error {
 		r.shell = from.Header.Shell
 		return nil
 	}
-	starts := r.Init.Kind == initial.InitAuto || r.Init.Kind == initial.InitPoints
-	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !starts || r.Divided != nil {
+	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !r.beginsAtPoints() || r.Divided != nil {
 		return nil
 	}
-	found, err := sky.Find(ctx, r.Capture, r.Train)
+	found, err := sky.Find(ctx, r.Capture, r.Train, r.device.RAM()/2)
 	if err != nil {
 		return err
 	}

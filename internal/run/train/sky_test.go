@@ -3,12 +3,14 @@ package train
 import (
 	"bytes"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene/synth"
@@ -54,5 +56,39 @@ func TestAddSky(t *testing.T) {
 			(r.shell > 0) != x.found {
 			t.Errorf("%+v: %d points, %d splats, a shell of %g, told %q", x, points, splats, r.shell, &told)
 		}
+	}
+}
+
+// TestSkyResumed: a run that is resumed looks for no sky, and ends with the model of the undisturbed run.
+func TestSkyResumed(t *testing.T) {
+	runtest.NeedDevice(t)
+	capture, dir := t.TempDir(), t.TempDir()
+	if err := synth.Write(capture, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500,
+		Open: true}); err != nil {
+		t.Fatal(err)
+	}
+	trained := func(name, from string) (model []byte, told string) {
+		o := NewOptions()
+		o.Scene, o.Out, o.Progress, o.Report = capture, filepath.Join(dir, name), meter.None, false
+		o.Config.Sky, o.Config.Strategy, o.Config.RefineEvery, o.Config.Iterations = true, recipe.StrategyMCMC, 0, 12
+		o.Config.NoiseLR, o.Config.ScaleReg = recipe.MCMC().NoiseLR, recipe.MCMC().ScaleReg
+		o.Checkpoints.SaveAt, o.Checkpoints.Keep, o.Checkpoints.Resume = cli.Steps{6}, 5, from
+		var text bytes.Buffer
+		if _, err := Do(cli.New(nil, io.Discard, &text), o, nil); err != nil {
+			t.Fatal(err)
+		}
+		model, err := os.ReadFile(filepath.Join(o.Out, "point_cloud", "iteration_12", output.ModelName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return model, text.String()
+	}
+	want, told := trained("whole", "")
+	if !strings.Contains(told, "far shell") {
+		t.Fatalf("there is no far shell: %q", told)
+	}
+	got, told := trained("resumed", filepath.Join(dir, "whole", output.CheckpointFolder, "step_6.safetensors"))
+	if !bytes.Equal(got, want) || strings.Contains(told, "far shell") {
+		t.Errorf("resumed, it ends with other bytes: %v; told %q", !bytes.Equal(got, want), told)
 	}
 }
