@@ -69,7 +69,7 @@ type watchedRows struct {
 }
 
 func (m *watchedRows) Gather(ids []uint32, into *scene.Splats) error {
-	if m.w.read == m.w.of {
+	if m.w.read >= m.w.of {
 		m.w.begin(m.Info().N)
 	}
 	if err := m.w.saw(len(ids)); err != nil {
