@@ -37,8 +37,9 @@ var findPlacesKernel = vk.Kernel{
 //
 //	reads params tile_offsets slot_from_isect splat_from_slot projected depth_keys; writes places
 //
-// A workgroup a tile. Its invocations bring the tile's splats together, and the first of them walk through these, one a
-// square: a lane that fetched them one after another would wait for memory at each.
+// A workgroup a tile. All its invocations load a batch of the tile's splats into shared memory, and the first
+// TILE_SQUARES go through the batch, one for each square: a lane that fetched the splats itself would wait for memory
+// at each.
 type FindPlaces struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	TileOffsets   vk.Slice[uint32]            // 1, read: [n_tiles + 1]
