@@ -44,7 +44,9 @@ type Options struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Draw: render.NewOptions(), MinViews: 2, Clusters: 1000}
+	draw := render.NewOptions()
+	draw.Config.Smaller = "" // views are drawn as large as they are
+	return &Options{Draw: draw, MinViews: 2, Clusters: 1000}
 }
 
 const (
@@ -82,8 +84,8 @@ func (o *Options) check() error {
 	case o.Clusters < 1:
 		return fault.Usagef("give a number from 1 up, as in 1", "%s: %d parts", fault.Named("clusters"), o.Clusters)
 	case o.Triangles != "" && cli.Part(o.Triangles, 100) == 0:
-		return fault.Usagef("give a number of triangles, or per cent of them, as in 200000 or 25%", "%s: %q is neither",
-			fault.Named("triangles"), o.Triangles)
+		return fault.Usagef("give a number of triangles, or per cent of them, as in 200000 or 25%",
+			"%s: %q is neither a number nor per cent", fault.Named("triangles"), o.Triangles)
 	case output.IsFolder(o.Out):
 		return fault.Usagef("name the file in it, as in "+filepath.Join(o.Out, "scene.ply"), "%s is a folder", o.Out)
 	}

@@ -43,17 +43,14 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 	if err != nil {
 		return err
 	}
+	if err := r.refuseTwins(); err != nil {
+		return err
+	}
 	settings := r.settingsHash(splats)
-	seen := map[string]bool{}
 	var stale []string
 	kept, cut := 0, 0
 	for i := range r.shots {
 		file := r.shots[i].name + r.suffix()
-		if seen[file] {
-			return fault.Usagef("give a "+fault.Setting("name")+" with a number", "two pictures would be named %s",
-				file)
-		}
-		seen[file] = true
 		want := shotHash(settings, &r.shots[i].camera)
 		full := filepath.Join(r.o.Out, file)
 		if err := r.refuseBeside(record, file); err != nil {
@@ -91,6 +88,23 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 			fault.Setting("overwrite")))
 	}
 	return output.WriteJSON(path, record)
+}
+
+// refuseTwins refuses two files of one name: of photos x and x.normal, the normals of the first would be the picture of
+// the second.
+func (r *rendering) refuseTwins() error {
+	seen := map[string]bool{}
+	for i := range r.shots {
+		file := r.shots[i].name + r.suffix()
+		for _, name := range append(r.o.beside(file), file) {
+			if seen[name] {
+				return fault.Usagef("give a "+fault.Setting("name")+" with a number, as in "+framePattern,
+					"two files would be named %s", name)
+			}
+			seen[name] = true
+		}
+	}
+	return nil
 }
 
 // removeAll removes pictures that are drawn again. They would be taken for this render's if it were interrupted.
