@@ -35,7 +35,7 @@ type Shell struct {
 // no points and photos have the same colour. Call it in the training frame. It decodes photos only where the points
 // leave much of the view open, and then those that show that.
 func Find(ctx context.Context, c *scene.Capture, train []int) (shell Shell, err error) {
-	up, err := scene.MeanUp(c.Cameras)
+	up, err := meanUp(c.Cameras)
 	if err != nil || c.Synthetic || len(c.Points) < leastPoints {
 		return Shell{}, nil
 	}
