@@ -314,6 +314,8 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
 		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},
+		{"sky", "the points of a capture", o.startsFromPoints() && !cube || !o.Config.Sky},
+		{"sky", "a capture that is trained as a whole", o.Divided == nil || !o.Config.Sky},
 		{"depth-lambda", known, o.Depth.used()}, {"depth-lambda-final", known, o.Depth.used()},
 		{"depth-init", known, o.Depth.used()},
 		{"depth-kind", fault.Setting("depths"), o.Depth.Maps != ""},

@@ -17,8 +17,8 @@ func (r *Run) addSky(ctx context.Context) error {
 		r.shell = from.Header.Shell
 		return nil
 	}
-	starts := r.Init.Kind == initial.InitAuto || r.Init.Kind == initial.InitPoints
-	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !starts || r.Divided != nil {
+	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !r.startsFromPoints() || r.Divided != nil ||
+		len(r.Capture.Points) == 0 {
 		return nil
 	}
 	found, err := sky.Find(ctx, r.Capture, r.Train)
@@ -36,4 +36,9 @@ func (r *Run) addSky(ctx context.Context) error {
 	r.noteLater(fmt.Sprintf("training begins with %s of a far shell, too, where photos show the sky",
 		cli.Count(len(found.Points), "point")))
 	return nil
+}
+
+// startsFromPoints says whether training begins with the points of a capture that has some.
+func (o *Options) startsFromPoints() bool {
+	return o.Init.Kind == initial.InitAuto || o.Init.Kind == initial.InitPoints
 }
