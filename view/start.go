@@ -177,8 +177,8 @@ func Overview(vertical string, positions [][3]float64) (c scene.Camera, f scene.
 	return c, scene.Frame{Center: centre, Scale: 1 / length(back)}, up
 }
 
-// belowSky returns the positions without those of a sky, which may be more than those of the scene: what is much farther
-// from where many are close together.
+// belowSky returns the positions without those of a sky, which may be more than those of the scene: without what is
+// much farther away than others from where many are close together.
 func belowSky(positions [][3]float64) [][3]float64 {
 	const (
 		looked  = 1000 // positions that are looked at, and

@@ -105,7 +105,8 @@ func TestStartBelowSky(t *testing.T) {
 		for i := range shell {
 			elevation := float64(i) / float64(shell) * math.Pi / 2
 			sin, cos := math.Sincos(2.4 * float64(i))
-			all = append(all, times(vector{sin * math.Cos(elevation), -math.Sin(elevation), cos * math.Cos(elevation)}, 1000))
+			level := 1000 * math.Cos(elevation)
+			all = append(all, vector{sin * level, -1000 * math.Sin(elevation), cos * level})
 		}
 		if s := StartAt(nil, "", all); s != want {
 			t.Errorf("under a shell of %d splats it begins at %v and looks at %v, without one at %v and at %v", shell,

@@ -69,8 +69,8 @@ func TestMergeResults(t *testing.T) {
 	}
 }
 
-// TestLensStays: scores that only training can measure stay when eval measures the same model once more, and go with the
-// others where it measures another one, by another protocol or drawn otherwise.
+// TestLensStays: scores that only training can measure stay when eval measures the same model once more, and go with
+// the others where it measures another one, by another protocol or drawn otherwise.
 func TestLensStays(t *testing.T) {
 	drawn := &Drawn{Near: 0.01, Background: [3]float32{1, 0, 0}, Photos: "64x48"}
 	trained := []StepScores{{7, []ViewScore{{"a.png", 20, 0.5, nil, &Corrected{22, 0.6}},

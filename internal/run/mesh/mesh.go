@@ -194,8 +194,8 @@ func withoutSky(s *scene.Splats) *scene.Splats {
 	return s.Take(near)
 }
 
-// beforeShell returns a copy of the distances, less those of a far shell, which may have more splats than the scene: it is
-// that far from cameras whose median distance is 1. Without a quarter left, all of that is the scene.
+// beforeShell returns a copy of the distances, less those of a far shell, which may have more splats than the scene: it
+// is that far from cameras whose median distance is 1. If less than a quarter is left, the scene itself is far away.
 func beforeShell(distances []float64) []float64 {
 	near := slices.DeleteFunc(slices.Clone(distances), func(d float64) bool { return d > shellFrom })
 	if 4*len(near) < len(distances) {
