@@ -43,7 +43,7 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 	if err != nil {
 		return err
 	}
-	if err := r.refuseTwins(); err != nil {
+	if err := r.clearHalves(); err != nil {
 		return err
 	}
 	settings := r.settingsHash(splats)
@@ -90,19 +90,23 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 	return output.WriteJSON(path, record)
 }
 
-// refuseTwins refuses two files of one name: of photos x and x.normal, the normals of the first would be the picture of
-// the second.
-func (r *rendering) refuseTwins() error {
-	seen := map[string]bool{}
+// clearHalves removes what a render that was killed left half written of the files of this one. It refuses two files of
+// one name: of photos x and x.normal, the normals of the first would be the picture of the second.
+func (r *rendering) clearHalves() error {
+	files := map[string]bool{filepath.Join(r.o.Out, recordFile): true}
+	folders := map[string]bool{r.o.Out: true}
 	for i := range r.shots {
-		file := r.shots[i].name + r.suffix()
+		file := filepath.Join(r.o.Out, r.shots[i].name+r.suffix())
 		for _, name := range append(r.o.beside(file), file) {
-			if seen[name] {
+			if files[name] {
 				return fault.Usagef("give a "+fault.Setting("name")+" with a number, as in "+framePattern,
 					"two files would be named %s", name)
 			}
-			seen[name] = true
+			files[name], folders[filepath.Dir(name)] = true, true
 		}
+	}
+	for folder := range folders {
+		output.RemoveTemps(folder, func(base string, _ bool) bool { return files[filepath.Join(folder, base)] })
 	}
 	return nil
 }
