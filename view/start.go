@@ -177,9 +177,47 @@ func Overview(vertical string, positions [][3]float64) (c scene.Camera, f scene.
 	return c, scene.Frame{Center: centre, Scale: 1 / length(back)}, up
 }
 
-// overview is where the bulk of the splats is, and where one sees it from a little above, along z of the model's frame
-// as far as that is level: away from there in the viewer's axes, into which r turns.
-func overview(up vector, positions [][3]float64) (r [9]float64, centre, away vector) {
+// belowSky returns the positions without those of a sky, which may be more than those of the scene: without what is
+// much farther away than others from where many are close together.
+func belowSky(positions [][3]float64) [][3]float64 {
+	const (
+		looked  = 1000 // positions that are looked at, and
+		tried   = 50   // how many of them as the middle
+		share   = 0.3  // of the positions that are about it
+		farther = 20   // times as far away as those: the sky
+	)
+	var some [][3]float64
+	for i := 0; i < len(positions); i += 1 + len(positions)/looked {
+		some = append(some, positions[i])
+	}
+	var middle vector
+	reach := math.Inf(1)
+	for i := 0; i < len(some); i += 1 + len(some)/tried {
+		distances := distancesFrom(some[i], some)
+		if d := distances[int(share*float64(len(distances)))]; d < reach {
+			middle, reach = some[i], d
+		}
+	}
+	if reach == 0 { // they are in one place
+		return positions
+	}
+	return slices.DeleteFunc(slices.Clone(positions), func(p vector) bool {
+		return length(plus(p, times(middle, -1))) > farther*reach
+	})
+}
+
+// distancesFrom is how far positions are from a place, the nearest first.
+func distancesFrom(place vector, positions [][3]float64) []float64 {
+	distances := make([]float64, len(positions))
+	for i, p := range positions {
+		distances[i] = length(plus(p, times(place, -1)))
+	}
+	slices.Sort(distances)
+	return distances
+}
+
+// spread is the middle of positions and how far they are from it, the nearest first.
+func spread(positions [][3]float64) (centre vector, distances []float64) {
 	for axis := range 3 {
 		list := make([]float64, len(positions))
 		for i, p := range positions {
@@ -187,11 +225,13 @@ func overview(up vector, positions [][3]float64) (r [9]float64, centre, away vec
 		}
 		centre[axis] = median(list)
 	}
-	distances := make([]float64, len(positions))
-	for i, p := range positions {
-		distances[i] = length(plus(p, times(centre, -1)))
-	}
-	slices.Sort(distances)
+	return centre, distancesFrom(centre, positions)
+}
+
+// overview is where the bulk of the splats is, and where one sees it from a little above, along z of the model's frame
+// as far as that is level: away from there in the viewer's axes, into which r turns.
+func overview(up vector, positions [][3]float64) (r [9]float64, centre, away vector) {
+	centre, distances := spread(belowSky(positions))
 	radius := 1.0
 	if n := len(distances); n > 0 && distances[n*9/10] > 0 { // some are far away in most scenes
 		radius = distances[n*9/10]

@@ -92,6 +92,29 @@ func TestStartWithoutCameras(t *testing.T) {
 	}
 }
 
+// TestStartBelowSky looks at a model that has no cameras and a far shell, of however many splats, as it does without.
+func TestStartBelowSky(t *testing.T) {
+	var scene [][3]float64
+	for i := range 40 {
+		sin, cos := math.Sincos(float64(i))
+		scene = append(scene, vector{sin, float64(i%3) / 3, cos})
+	}
+	want := StartAt(nil, "", scene)
+	for _, shell := range []int{1, 10, 40, 60} {
+		all := scene
+		for i := range shell {
+			elevation := float64(i) / float64(shell) * math.Pi / 2
+			sin, cos := math.Sincos(2.4 * float64(i))
+			level := 1000 * math.Cos(elevation)
+			all = append(all, vector{sin * level, -1000 * math.Sin(elevation), cos * level})
+		}
+		if s := StartAt(nil, "", all); s != want {
+			t.Errorf("under a shell of %d splats it begins at %v and looks at %v, without one at %v and at %v", shell,
+				s.Position, s.Target, want.Position, want.Target)
+		}
+	}
+}
+
 // TestStartOddly has cameras and models that say little.
 func TestStartOddly(t *testing.T) {
 	up := vector{0, -1, 0}

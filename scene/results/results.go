@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,10 @@ const (
 	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: nobody knows
 	// a Drawn; absent of scores by versions before it, and of pictures of other programs
 	drawnKey = "drawn"
+	psnrKey  = "PSNR"
+	// of the picture as the photo's camera would have taken it; see ViewScore
+	lensPSNRKey = "lens_psnr"
+	lensSSIMKey = "lens_ssim"
 )
 
 // MethodName is what INRIA's files call the model of a step.
@@ -105,7 +110,8 @@ func (r *Result) Means() []Score {
 	return means
 }
 
-// MergeResults puts a result into results.json and per_view.json in dir. What these say of other methods stays.
+// MergeResults puts a result into results.json and per_view.json in dir. What these say of other methods stays, and of
+// this one the scores that only training can measure, if the others are of the same model.
 func MergeResults(dir string, r *Result) error {
 	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
 	if r.Weights != "" {
@@ -141,8 +147,51 @@ func MergeResults(dir string, r *Result) error {
 	if err != nil {
 		return err
 	}
+	keepLens(r, means, perView, entryOf(allMeans[r.Method]), entryOf(allViews[r.Method]))
 	allMeans[r.Method], allViews[r.Method] = means, perView
 	return writeResults(dir, allMeans, allViews)
+}
+
+// entryOf returns what a file of scores says of a method.
+func entryOf(raw any) (entry map[string]any) {
+	text, _ := raw.(json.RawMessage)
+	if json.Unmarshal(text, &entry) != nil {
+		return nil // it is replaced
+	}
+	return entry
+}
+
+// samePSNR is by how much, in dB, two measurements of a view of one model differ at most.
+const samePSNR = 0.01
+
+// keepLens adds the former scores through the cameras' lenses to new ones, which replace the rest: only training knows
+// the lenses. The former must be of the same protocol and drawn alike, and each view must have the PSNR that it had.
+func keepLens(r *Result, means, perView, formerMeans, formerViews map[string]any) {
+	if formerMeans[protocolKey] != r.Protocol || !drawnAlike(r.Drawn, formerMeans[drawnKey]) {
+		return
+	}
+	views, _ := perView[psnrKey].(map[string]float64)
+	former, _ := formerViews[psnrKey].(map[string]any)
+	if len(views) == 0 || len(views) != len(former) {
+		return
+	}
+	for name, x := range views {
+		if was, known := former[name].(float64); !known || math.Abs(was-x) > samePSNR {
+			return
+		}
+	}
+	for _, key := range []string{lensPSNRKey, lensSSIMKey} {
+		if mean, known := formerMeans[key]; known && formerViews[key] != nil {
+			means[key], perView[key] = mean, formerViews[key]
+		}
+	}
+}
+
+// drawnAlike says whether an entry of a file says the same of how a model was drawn.
+func drawnAlike(d *Drawn, entry any) bool {
+	now, err := json.Marshal(d)
+	var same any
+	return err == nil && json.Unmarshal(now, &same) == nil && reflect.DeepEqual(same, entry)
 }
 
 // CheckScores is the error of files of scores in dir that cannot take those of a method: they are none, or hold scores

@@ -69,6 +69,51 @@ func TestMergeResults(t *testing.T) {
 	}
 }
 
+// TestLensStays: scores that only training can measure stay when eval measures the same model once more, and go with
+// the others where it measures another one, by another protocol or drawn otherwise.
+func TestLensStays(t *testing.T) {
+	drawn := &Drawn{Near: 0.01, Background: [3]float32{1, 0, 0}, Photos: "64x48"}
+	trained := []StepScores{{7, []ViewScore{{"a.png", 20, 0.5, nil, &Corrected{22, 0.6}},
+		{"b.png", 30, 0.7, nil, &Corrected{32, 0.8}}}, drawn}}
+	result := func(protocol string, drawn *Drawn, a, b float64, name string) *Result {
+		return &Result{Method: MethodName(7), Protocol: protocol, Drawn: drawn, Views: []ViewScores{
+			{"a.png", []Score{{"PSNR", a, true}}}, {name, []Score{{"PSNR", b, true}}}}}
+	}
+	white := *drawn
+	white.Background = [3]float32{1, 1, 1}
+	for _, c := range []struct {
+		name  string
+		of    *Result
+		stays bool
+	}{
+		{"the same", result("gsplat", drawn, 20.000001, 29.999999, "b.png"), true},
+		{"another model", result("gsplat", drawn, 20, 30.1, "b.png"), false},
+		{"another view", result("gsplat", drawn, 20, 30, "c.png"), false},
+		{"another protocol", result("inria", drawn, 20, 30, "b.png"), false},
+		{"another background", result("gsplat", &white, 20, 30, "b.png"), false},
+		{"nobody knows how", result("gsplat", nil, 20, 30, "b.png"), false},
+	} {
+		dir := t.TempDir()
+		if err := WriteResults(dir, "gsplat", trained, false); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // again, and once more
+			if err := MergeResults(dir, c.of); err != nil {
+				t.Fatal(err)
+			}
+		}
+		means, _, err := ReadMeans(dir, "ours_7")
+		if err != nil || (means["lens_psnr"] == 27 && math.Abs(means["lens_ssim"]-0.7) < 1e-12) != c.stays ||
+			(len(means) == 3) != c.stays {
+			t.Errorf("%s: %v, %v", c.name, means, err)
+		}
+		views, _, err := ReadViews(dir, "ours_7", "lens_ssim")
+		if err != nil || (views["b.png"] == 0.8) != c.stays {
+			t.Errorf("%s: views %v, %v", c.name, views, err)
+		}
+	}
+}
+
 func FuzzReadMeans(f *testing.F) {
 	f.Add([]byte(`{"ours_1": {"PSNR": 20, "protocol": "inria"}}`))
 	f.Add([]byte(`{"ours_1": []}`))

@@ -36,7 +36,7 @@ type Shell struct {
 // leave much of the view open, and then those that show that, as many at a time as room bytes of RAM hold. The number
 // of them at a time changes nothing.
 func Find(ctx context.Context, c *scene.Capture, train []int, room int64) (shell Shell, err error) {
-	up, err := scene.MeanUp(c.Cameras)
+	up, err := meanUp(c.Cameras)
 	if err != nil || c.Synthetic || len(c.Points) < leastPoints {
 		return Shell{}, nil
 	}

@@ -108,7 +108,7 @@ func (s *Survey) Add(v *View) error {
 		}
 	})
 	if !room || len(s.seen) > s.most {
-		return fmt.Errorf("%w: a view shows more blocks of %d voxels", ErrNoRoom, blockVoxels)
+		return fmt.Errorf("%w: views show too many blocks of %d voxels", ErrNoRoom, blockVoxels)
 	}
 	return nil
 }

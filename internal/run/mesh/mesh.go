@@ -44,7 +44,9 @@ type Options struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	return &Options{Draw: render.NewOptions(), MinViews: 2, Clusters: 1000}
+	draw := render.NewOptions()
+	draw.Config.Smaller = "" // views are drawn as large as they are
+	return &Options{Draw: draw, MinViews: 2, Clusters: 1000}
 }
 
 const (
@@ -60,6 +62,8 @@ const (
 	// skyDistance is from which distance from the middle of the cameras on splats are the sky, in those of the median
 	// splat. It has no surface, and as little of it as shines through one spreads the depths of a pixel.
 	skyDistance = 20
+	// shellFrom is half the least distance of a far shell, in the frame of drawing (package sky).
+	shellFrom = 100
 	// voxelPixels is how many pixels a voxel covers at the median depth.
 	voxelPixels = 2
 	// surveyed is how many views the median is taken of, at most.
@@ -82,8 +86,8 @@ func (o *Options) check() error {
 	case o.Clusters < 1:
 		return fault.Usagef("give a number from 1 up, as in 1", "%s: %d parts", fault.Named("clusters"), o.Clusters)
 	case o.Triangles != "" && cli.Part(o.Triangles, 100) == 0:
-		return fault.Usagef("give a number of triangles, or per cent of them, as in 200000 or 25%", "%s: %q is neither",
-			fault.Named("triangles"), o.Triangles)
+		return fault.Usagef("give a number of triangles, or per cent of them, as in 200000 or 25%",
+			"%s: %q is neither a number nor per cent", fault.Named("triangles"), o.Triangles)
 	case output.IsFolder(o.Out):
 		return fault.Usagef("name the file in it, as in "+filepath.Join(o.Out, "scene.ply"), "%s is a folder", o.Out)
 	}
@@ -174,7 +178,7 @@ func withoutSky(s *scene.Splats) *scene.Splats {
 	for i := range distances {
 		distances[i] = geom.Length([3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])})
 	}
-	far := skyDistance * scene.Median(slices.Clone(distances))
+	far := skyDistance * scene.Median(beforeShell(distances))
 	near := make([]int, 0, s.N)
 	for i, d := range distances {
 		if !(d > far) {
@@ -185,6 +189,16 @@ func withoutSky(s *scene.Splats) *scene.Splats {
 		return s
 	}
 	return s.Take(near)
+}
+
+// beforeShell returns a copy of the distances, less those of a far shell, which may have more splats than the scene: it
+// is that far from cameras whose median distance is 1. If less than a quarter is left, the scene itself is far away.
+func beforeShell(distances []float64) []float64 {
+	near := slices.DeleteFunc(slices.Clone(distances), func(d float64) bool { return d > shellFrom })
+	if 4*len(near) < len(distances) {
+		return slices.Clone(distances)
+	}
+	return near
 }
 
 // readViews reads the cameras and how the model is drawn.

@@ -25,3 +25,18 @@ func TestWithoutSky(t *testing.T) {
 		}
 	}
 }
+
+// TestManyOfSky leaves out a far shell that is more than half of the splats, and nothing where all is far away.
+func TestManyOfSky(t *testing.T) {
+	for _, c := range []struct{ near, shell, left int }{{40, 60, 40}, {0, 100, 100}, {10, 90, 100}} {
+		s := scene.NewSplats(100, 0)
+		for i := range s.N {
+			if s.Means[3*i+i%3] = 200; i < c.near {
+				s.Means[3*i+i%3] = float32(1 + i%7)
+			}
+		}
+		if n := withoutSky(s).N; n != c.left {
+			t.Errorf("%d near, %d of a shell: %d are left, want %d", c.near, c.shell, n, c.left)
+		}
+	}
+}

@@ -43,17 +43,14 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 	if err != nil {
 		return err
 	}
+	if err := r.clearHalves(); err != nil {
+		return err
+	}
 	settings := r.settingsHash(splats)
-	seen := map[string]bool{}
 	var stale []string
 	kept, cut := 0, 0
 	for i := range r.shots {
 		file := r.shots[i].name + r.suffix()
-		if seen[file] {
-			return fault.Usagef("give a "+fault.Setting("name")+" with a number", "two pictures would be named %s",
-				file)
-		}
-		seen[file] = true
 		want := shotHash(settings, &r.shots[i].camera)
 		full := filepath.Join(r.o.Out, file)
 		if err := r.refuseBeside(record, file); err != nil {
@@ -91,6 +88,27 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 			fault.Setting("overwrite")))
 	}
 	return output.WriteJSON(path, record)
+}
+
+// clearHalves removes what a render that was killed left half written of the files of this one. It refuses two files of
+// one name: of photos x and x.normal, the normals of the first would be the picture of the second.
+func (r *rendering) clearHalves() error {
+	files := map[string]bool{filepath.Join(r.o.Out, recordFile): true}
+	folders := map[string]bool{r.o.Out: true}
+	for i := range r.shots {
+		file := filepath.Join(r.o.Out, r.shots[i].name+r.suffix())
+		for _, name := range append(r.o.beside(file), file) {
+			if files[name] {
+				return fault.Usagef("give a "+fault.Setting("name")+" with a number, as in "+framePattern,
+					"two files would be named %s", name)
+			}
+			files[name], folders[filepath.Dir(name)] = true, true
+		}
+	}
+	for folder := range folders {
+		output.RemoveTemps(folder, func(base string, _ bool) bool { return files[filepath.Join(folder, base)] })
+	}
+	return nil
 }
 
 // removeAll removes pictures that are drawn again. They would be taken for this render's if it were interrupted.

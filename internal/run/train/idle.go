@@ -35,6 +35,7 @@ func (r *Run) warnIdle() {
 func (r *Run) warnSchedule() {
 	r.warnSmall()
 	r.warnStill()
+	r.warnUnlearnt()
 	r.warnBeyond("eval-at", r.EvalAt)
 	r.warnBeyond("save-at", r.Checkpoints.SaveAt)
 }
@@ -59,6 +60,15 @@ func (r *Run) warnStill() {
 		r.warnLater(fmt.Sprintf("the model is never refined: no multiple of %s (%d) is above %s (%d) and below %s (%d)",
 			fault.Setting("refine-every"), c.RefineEvery, fault.Setting("refine-start"), c.RefineStart,
 			fault.Setting("refine-stop"), c.RefineStop))
+	}
+}
+
+// warnUnlearnt warns of a run that ends before it begins to learn the colours of photos.
+func (r *Run) warnUnlearnt() {
+	c := &r.Config
+	if (c.Exposure || c.WhiteBalance || c.Vignetting) && c.AppearanceStart >= c.Iterations {
+		r.warnLater(fmt.Sprintf("neither exposure, white balance nor vignetting is learnt: training ends with step %d "+
+			"(lower %s, it is %d)", c.Iterations, fault.Setting("appearance-start"), c.AppearanceStart))
 	}
 }
 

@@ -319,12 +319,13 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
 		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},
+		{"sky", "the points of a capture", o.beginsAtPoints() && !cube || !o.Config.Sky},
+		{"sky", "a capture that is trained as a whole", o.Divided == nil || !o.Config.Sky},
 		{"depth-lambda", known, o.Depth.used()}, {"depth-lambda-final", known, o.Depth.used()},
 		{"depth-init", known, o.Depth.used()},
 		{"depth-kind", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"depth-unit", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
-		{"sky", fault.Setting("init") + " " + initial.InitPoints, !o.Config.Sky || o.beginsAtPoints()},
 	}
 	for _, s := range recipe.Settings {
 		for _, n := range s.Needs {

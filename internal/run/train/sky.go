@@ -16,7 +16,8 @@ func (r *Run) addSky(ctx context.Context) error {
 		r.shell = from.Header.Shell
 		return nil
 	}
-	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !r.beginsAtPoints() || r.Divided != nil {
+	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !r.beginsAtPoints() || r.Divided != nil ||
+		len(r.Capture.Points) == 0 {
 		return nil
 	}
 	found, err := sky.Find(ctx, r.Capture, r.Train, r.device.RAM()/2)
