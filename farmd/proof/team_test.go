@@ -146,7 +146,7 @@ func TestTeamChaos(t *testing.T) {
 			t.Log("seed", seed)
 			random := rand.New(rand.NewPCG(seed, 25))
 			f := newTeam(t, args...)
-			document := f.write("chaos", strings.Replace(trainings(3, 1500), "[retry]\n",
+			document := f.write("chaos", strings.Replace(trainings(4, 4000), "[retry]\n",
 				"[retry]\nmax_attempts = 1000\n", 1))
 			want := f.undisturbed(document)
 			f.worker("one", "any")
