@@ -20,7 +20,8 @@ func TestCheckMany(t *testing.T) {
 	}
 	for last, wrong := range map[string]string{"3": "", "9": "sh_degree"} {
 		job, plan := spectest.Job(t, "version = 1\nname = \"j\"\n[[task]]\nkind = \"train\"\nsource = \"garden\"\n"+
-			"matrix.iterations = ["+numbers(600, 750)+"]\nmatrix.seed = ["+numbers(0, 300)+"]\nmatrix.sh_degree = [2, "+last+"]\n")
+			"matrix.iterations = ["+numbers(600, 750)+"]\nmatrix.seed = ["+numbers(0, 300)+"]\n"+
+			"matrix.sh_degree = [2, "+last+"]\n")
 		began := time.Now()
 		err := checkTasks(job, plan.Tasks)
 		if len(plan.Tasks) != 90_000 || (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(),

@@ -146,7 +146,8 @@ func checkMeshFiles(t *testing.T, dir, model, capture, file string) {
 		t.Fatal(err)
 	}
 	n, faces := root.Accessors[0].Count, root.Accessors[3].Count/3
-	if head, _, _ := strings.Cut(string(a), "end_header"); !strings.Contains(head, "element vertex "+strconv.Itoa(n)+"\n") ||
+	head, _, _ := strings.Cut(string(a), "end_header")
+	if !strings.Contains(head, "element vertex "+strconv.Itoa(n)+"\n") ||
 		!strings.Contains(head, "element face "+strconv.Itoa(faces)+"\n") {
 		t.Errorf("glTF has %d vertices and %d faces, PLY %s", n, faces, head)
 	}

@@ -15,6 +15,7 @@ const (
 	leastPoints = 100     // in its picture, for a photo to say where there are none
 	mostPoints  = 1 << 16 // about how many of the cloud are looked at
 	mostPhotos  = 256     // that are decoded, at even distances
+	chunkPhotos = 512     // whose sights are in memory at a time: some 50 KB each
 )
 
 // sight is a cell in a photo.
@@ -25,14 +26,16 @@ type sight struct {
 
 // look finds which photos show which cells, and where no point is around them.
 func look(c *scene.Capture, train []int, cells []cell) {
-	sights := make([][]sight, len(train))
-	parallel.For(len(train), func(i int) { sights[i] = sightsOf(&c.Cameras[train[i]], c.Points, cells) })
-	for i, list := range sights {
-		for _, s := range list {
-			k := &cells[s.cell]
-			k.shown++
-			if s.open {
-				k.open = append(k.open, place{int32(train[i]), s.pixel})
+	for some := range slices.Chunk(train, chunkPhotos) {
+		sights := make([][]sight, len(some))
+		parallel.For(len(some), func(i int) { sights[i] = sightsOf(&c.Cameras[some[i]], c.Points, cells) })
+		for i, list := range sights {
+			for _, s := range list {
+				k := &cells[s.cell]
+				k.shown++
+				if s.open {
+					k.open = append(k.open, place{int32(some[i]), s.pixel})
+				}
 			}
 		}
 	}

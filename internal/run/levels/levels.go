@@ -22,7 +22,6 @@ import (
 	"vksplat/internal/run/itself"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
-	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/splatfile"
@@ -292,22 +291,13 @@ func (m *making) merge(ctx context.Context, from, to string) (n int, err error) 
 	return n, errors.Join(err, half.Close())
 }
 
-// args are the arguments of train of the level after that of number k. The preset is the published one, whatever the
-// model was trained with: it has no noise of the means, no penalties and no number of splats, and the rest goes on as
-// at the end of a training.
+// args are the arguments of train of the level after that of number k.
 func (m *making) args(k int) []string {
 	source := m.source.Source
 	source.Downscale = m.sizes[k]
-	config := recipe.Default()
-	args := []string{"train", source.Scene, "-m", m.run(k + 1), cli.Switch("resume"),
-		cli.Flag("preset", recipe.Strategy3DGS), cli.Flag("init", "ply:"+m.start(k+1)),
-		cli.Flag("iterations", strconv.Itoa(m.Steps)),
-		cli.Flag("sh-degree", strconv.Itoa(m.info.Degree)), cli.Flag("sh-degree-interval", "1"),
-		cli.Flag("refine-every", "0"),
-		cli.Flag("lr-means", strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64)),
-		cli.Flag("lr-means-final", "1"), cli.Flag("report", "false"),
-		cli.Flag("background", fmt.Sprintf("%g,%g,%g", m.source.Background[0], m.source.Background[1],
-			m.source.Background[2]))}
+	further := itself.Further{Scene: source.Scene, Out: m.run(k + 1), Model: m.start(k + 1), Steps: m.Steps,
+		Degree: m.info.Degree, Background: m.source.Background}
+	args := append(further.Args(), cli.Switch("resume"), cli.Flag("report", "false"))
 	if near := m.source.Near; near > 0 {
 		args = append(args, cli.Flag("near", strconv.FormatFloat(near, 'g', -1, 64)))
 	}

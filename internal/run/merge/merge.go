@@ -21,7 +21,6 @@ import (
 	"vksplat/internal/run/remedy"
 	"vksplat/internal/run/train"
 	"vksplat/pipeline"
-	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
@@ -352,20 +351,11 @@ func (m *merger) finetuned(ctx context.Context) error {
 	return nil
 }
 
-// finetuneArgs are the arguments of the further training. The list, if not "", names the photos that are held out. The
-// preset is the published one, whatever the blocks were trained with: it has no noise of the means, no penalties, no
-// smaller photos and no number of splats, and the rest goes on as at the end of the blocks' training.
+// finetuneArgs are the arguments of the further training. The list, if not "", names the photos that are held out.
 func (m *merger) finetuneArgs(list string) []string {
-	config := recipe.Default()
-	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64)
-	args := []string{"train", m.plan.Capture.Scene, "-m", filepath.Join(m.plan.Dir, finetunedFolder),
-		cli.Flag("preset", recipe.Strategy3DGS), cli.Flag("init", "ply:"+m.model()),
-		cli.Flag("iterations", strconv.Itoa(m.Options.Finetune)),
-		cli.Flag("sh-degree", strconv.Itoa(m.report.Degree)), cli.Flag("sh-degree-interval", "1"),
-		cli.Flag("refine-every", "0"),
-		cli.Flag("lr-means", rate), cli.Flag("lr-means-final", "1"),
-		cli.Flag("background", fmt.Sprintf("%g,%g,%g", m.record.Background[0], m.record.Background[1],
-			m.record.Background[2]))}
+	further := itself.Further{Scene: m.plan.Capture.Scene, Out: filepath.Join(m.plan.Dir, finetunedFolder),
+		Model: m.model(), Steps: m.Options.Finetune, Degree: m.report.Degree, Background: m.record.Background}
+	args := further.Args()
 	if m.Overwrite {
 		args = append(args, cli.Switch("overwrite"))
 	}
