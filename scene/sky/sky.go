@@ -36,8 +36,11 @@ type Shell struct {
 // leave much of the view open, and then those that show that, as many at a time as room bytes of RAM hold. The number
 // of them at a time changes nothing.
 func Find(ctx context.Context, c *scene.Capture, train []int, room int64) (shell Shell, err error) {
+	if c.Synthetic || len(c.Points) < leastPoints {
+		return Shell{}, nil
+	}
 	up, err := meanUp(c.Cameras)
-	if err != nil || c.Synthetic || len(c.Points) < leastPoints {
+	if err != nil { // the photos agree on no up
 		return Shell{}, nil
 	}
 	shell.Radius = radius(c)
