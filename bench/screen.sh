@@ -3,6 +3,7 @@
 # held-out photos. A line is NAME SPLIT [FLAGS...] of train. SPLIT says what is held out, in the order of file names:
 #   std      every 8th photo, as train does                 dev      every 8th, beginning with the 5th
 #   sparse   all but every 4th photo                         stretch  the third quarter of the photos
+#   few:K    all but K photos, at even distances
 # Recipes are chosen on dev, sparse and stretch, and looked at on std at the end. VKSPLAT is the program (default:
 # vksplat), DEVICE the device (default: 0), JOBS the runs at a time (default: 3; with 1, seconds mean something), ROWS
 # the file that gets a row of JSON for each run (default: rows.jsonl).
@@ -20,6 +21,7 @@ one() {
 	dev) held=NR%8==5 ;;
 	sparse) held=NR%4!=1 ;;
 	stretch) held='NR>n/2&&NR<=3*n/4' ;;
+	few:*) held="int((NR-1)*${split#few:}/n)==int((NR-2)*${split#few:}/n)&&NR>1" ;;
 	*) echo "screen.sh: no split $split" >&2 && return 1 ;;
 	esac
 	(cd "$capture/images" && find . -type f | sed 's|^\./||' | LC_ALL=C sort) >"$work/photos"

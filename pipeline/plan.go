@@ -167,7 +167,7 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 
 // trainKinds are the units that training runs.
 func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
-	kinds := []recipe.Kind{recipe.Step, recipe.Render}
+	kinds := []recipe.Kind{recipe.Step, recipe.Reorder, recipe.Render}
 	if cfg.RefineEvery > 0 {
 		kinds = append(kinds, recipe.Refine, recipe.Reset)
 		if cfg.Carve > 0 && len(o.Depths) > 0 {
@@ -368,7 +368,7 @@ func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err 
 	for _, k := range e.kinds {
 		r := vk.NewRecorder(e.dev)
 		u := c
-		if k == recipe.Refine {
+		if k == recipe.Refine || k == recipe.Reorder {
 			u.model = c.model.asOneChunk()
 		}
 		u.record(r, f, k)

@@ -74,6 +74,8 @@ func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 		v.recordCarve()
 	case recipe.Refine:
 		v.recordRefine()
+	case recipe.Reorder:
+		v.recordReorder()
 	case recipe.Reset:
 		v.recordReset()
 	case recipe.Render:
@@ -195,6 +197,14 @@ func (v *view) recordRefine() {
 		v.refine() // chunks -> chunks, n_splats or failed
 	}
 	v.verifyModel("refine")
+	v.finish(false)
+}
+
+// recordReorder lists the putting in order of the splats.
+func (v *view) recordReorder() {
+	v.begin()
+	v.reorder() // chunks -> chunks
+	v.verifyModel("reorder")
 	v.finish(false)
 }
 

@@ -37,7 +37,7 @@ func Cases() []Case {
 		outlierCases(), depthCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),
 		rankedCases(), refineKernelCases(), carveCases(), resetCases(), relocationCases(), mcmcCases(), packetCases(),
-		verifyCases(), benchCases(), pictureCases(), lpipsCases(),
+		reorderCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
 	)
 	if os.Getenv(longVariable) == "1" {
 		table = slices.Concat(table, longCases())

@@ -22,6 +22,17 @@ func (c Config) resets(step int) bool {
 	return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
 }
 
+// reorderEvery is how many steps lie between two times that splats are put in order, about: it takes as long as one or
+// two steps, and splats in order save a tenth of each.
+const reorderEvery = 500
+
+// reorders reports whether the splats are put in order after step (counted from 0): after the first, since nobody knows
+// in which order a capture's points come; now and then with a refinement, which adds and copies splats in no order; and
+// with the last one.
+func (c Config) reorders(step int) bool {
+	return step == 0 || c.Refines(step) && (step%reorderEvery < c.RefineEvery || step+c.RefineEvery >= c.RefineStop)
+}
+
 // refinement returns which refinement the one after step is, from 1 on.
 func (c Config) refinement(step int) int { return step/c.RefineEvery - c.RefineStart/c.RefineEvery }
 

@@ -203,3 +203,31 @@ func TestLevels(t *testing.T) {
 		t.Errorf("level %d without progressive resolution", got)
 	}
 }
+
+// TestReorders wants splats in order of space after the first step, with every fifth refinement, after the last one,
+// and in the schedule between the refinement and a reset.
+func TestReorders(t *testing.T) {
+	c := Default()
+	c.Iterations, c.RefineStart, c.RefineEvery, c.RefineStop, c.ResetEvery = 3000, 500, 100, 1900, 1000
+	var steps []int
+	kinds := map[int][]Kind{}
+	for u := (Unit{Number: 1}); u.Step < c.Iterations; u = c.After(u, true) {
+		if !c.Comes(u, true) {
+			t.Errorf("%+v comes, and does not", u)
+		}
+		if u.Kind == Reorder {
+			steps = append(steps, u.Step)
+		}
+		kinds[u.Step] = append(kinds[u.Step], u.Kind)
+	}
+	if want := []int{0, 1000, 1500, 1800}; !slices.Equal(steps, want) {
+		t.Errorf("in order after steps %v, want %v", steps, want)
+	}
+	if want := []Kind{Step, Carve, Refine, Reorder, Reset}; !slices.Equal(kinds[1000], want) {
+		t.Errorf("after step 1000 come %v, want %v", kinds[1000], want)
+	}
+	c.RefineEvery = 0
+	if u := c.After(Unit{Number: 1}, false); u.Kind != Reorder || c.reorders(500) {
+		t.Errorf("without refinements %+v follows the first step, and 500 is one: %t", u, c.reorders(500))
+	}
+}

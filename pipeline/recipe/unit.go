@@ -9,15 +9,16 @@ import (
 type Kind int
 
 const (
-	Step   Kind = iota // a training step
-	Carve              // floaters become invisible, for the refinement that follows to remove
-	Refine             // densification and pruning
-	Reset              // opacity reset
-	Render             // a picture
+	Step    Kind = iota // a training step
+	Carve               // floaters become invisible, for the refinement that follows to remove
+	Refine              // densification and pruning
+	Reorder             // splats move in memory next to their neighbours in space
+	Reset               // opacity reset
+	Render              // a picture
 	NKinds
 )
 
-var kindNames = [NKinds]string{"step", "carve", "refine", "reset", "render"}
+var kindNames = [NKinds]string{"step", "carve", "refine", "reorder", "reset", "render"}
 
 // String returns the kind's name.
 func (k Kind) String() string { return kindNames[k] }
@@ -58,6 +59,8 @@ func (c *Config) After(u Unit, carves bool) Unit {
 		u.Kind = Carve
 	case (u.Kind == Step || u.Kind == Carve) && c.refinesOrCleans(u.Step):
 		u.Kind = Refine
+	case u.Kind != Reorder && u.Kind != Reset && c.reorders(u.Step):
+		u.Kind = Reorder
 	case u.Kind != Reset && c.resets(u.Step):
 		u.Kind = Reset
 	default:
@@ -73,6 +76,8 @@ func (c *Config) Comes(u Unit, carves bool) bool {
 		return carves && c.refinesOrCleans(u.Step)
 	case Refine:
 		return c.refinesOrCleans(u.Step)
+	case Reorder:
+		return c.reorders(u.Step)
 	case Reset:
 		return c.resets(u.Step)
 	}
