@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # scores.sh NAME CAPTURE [FLAGS...]: trains CAPTURE with --eval and FLAGS, copies the PLY alone to an empty folder, and
 # has vksplat eval judge it there with the capture. Prints a line of JSON: seconds of the loop, splats, the mean PSNR
-# that train printed and that of the file, also after colour correction (cc), the largest difference of a view, the
-# median, views more than 5 dB below it.
+# that train printed and that of the file, also after colour correction (cc), with --vignetting that
+# of train through the lens, the largest difference of a view, the median, views more than 5 dB below it.
 # VKSPLAT is the program (default: vksplat), DEVICE the device (default: 0).
 set -euo pipefail
 name=$1 capture=$(realpath "$2")
@@ -34,6 +34,7 @@ print(json.dumps(dict(
     printed=round(statistics.mean(printed["PSNR"].values()), 3),
     file=round(statistics.mean(psnr.values()), 3), cc=round(statistics.mean(file["cc_psnr"].values()), 3),
     ssim=round(statistics.mean(file["SSIM"].values()), 4), median=round(median, 2),
+    **({"lens": round(statistics.mean(printed["lens_psnr"].values()), 3)} if "lens_psnr" in printed else {}),
     worst_difference=max(abs(printed["PSNR"][k] - psnr[k]) for k in psnr),
     peak_gib=round(stats["peak_device_bytes"] / 2**30, 2),
     low={k: round(v, 2) for k, v in psnr.items() if v < median - 5}, device=stats["device"])))

@@ -125,8 +125,8 @@ func followOptions(o *train.Options) map[string][]option {
 				"overrides it, --max-splats limits it (default 0: off)", train.SplatsFactors.Least,
 				train.SplatsFactors.Most)).in(train.SplatsFactors, &o.SplatsFactor)},
 		"scale_reg": {integer(&o.FewPhotos, "few-photos",
-			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), at most "+
-				"by 3, unless they are given (default 0: off)")},
+			"with fewer than `N` training photos, multiply --opacity-reg and --scale-reg by sqrt(N / photos), below "+
+				"0.4 N by more, at most by 10, unless they are given (default 0: off)")},
 	}
 }
 

@@ -19,8 +19,12 @@ import (
 // half the size show too little to be worth their steps.
 const leastSide = 128
 
-// mostPenalty is how many times larger FewPhotos makes the penalties at the most.
-const mostPenalty = 3
+// How FewPhotos raises the penalties: below a share of it, with which most places are seen by a few photos at best,
+// more steeply, and so many times at most. bench/README.md has what that brings.
+const (
+	veryFew     = 0.4
+	mostPenalty = 10
+)
 
 // followCapture chooses what follows the capture: steps, splats and penalties, and notes what it chose. Photos and
 // points are those of the capture as it was read, so that a run that is resumed finds the same numbers.
@@ -126,7 +130,8 @@ func (r *Run) raisePenalties(photos int) (said []string) {
 	if photos == 0 || photos >= r.FewPhotos {
 		return nil
 	}
-	times := min(math.Sqrt(float64(r.FewPhotos)/float64(photos)), mostPenalty)
+	share := float64(photos) / float64(r.FewPhotos)
+	times := min(math.Sqrt(1/share)*math.Pow(max(1, veryFew/share), 1.5), mostPenalty)
 	for _, p := range []struct {
 		name   string
 		weight *float64

@@ -178,18 +178,20 @@ func TestFollowStepsOfBlock(t *testing.T) {
 
 // TestRaisePenalties raises them for few photos, unless they are given.
 func TestRaisePenalties(t *testing.T) {
+	twelve := 0.01 * math.Sqrt(5) * math.Sqrt(8) // sqrt(60 / 12) (24 / 12)^1.5
 	for _, tt := range []struct {
 		flags, file    texts
 		photos         int
 		opacity, scale float64
 	}{
 		{nil, nil, 60, 0.01, 0.01},
-		{nil, nil, 15, 0.02, 0.02},
-		{nil, nil, 5, 0.03, 0.03},
-		{texts{"opacity-reg": "0.02"}, nil, 15, 0.02, 0.02},
-		{nil, texts{"scale-reg": "0.005"}, 15, 0.02, 0.005},
-		{nil, texts{"scale-reg": "0.005", "few-photos": "60"}, 15, 0.02, 0.01}, // as --print-config writes them
-		{texts{"scale-reg": "0.005"}, texts{"scale-reg": "1", "few-photos": "60"}, 15, 0.02, 0.005},
+		{nil, nil, 24, 0.01 * math.Sqrt(2.5), 0.01 * math.Sqrt(2.5)},
+		{nil, nil, 12, twelve, twelve},
+		{nil, nil, 5, 0.1, 0.1},
+		{texts{"opacity-reg": "0.02"}, nil, 12, 0.02, twelve},
+		{nil, texts{"scale-reg": "0.005"}, 12, twelve, 0.005},
+		{nil, texts{"scale-reg": "0.005", "few-photos": "60"}, 12, twelve, twelve / 2}, // as --print-config writes them
+		{texts{"scale-reg": "0.005"}, texts{"scale-reg": "1", "few-photos": "60"}, 12, twelve, 0.005},
 		{texts{"few-photos": "0"}, nil, 5, 0.01, 0.01},
 		{texts{"preset": "mcmc"}, nil, 5, 0.01, 0.01},
 	} {
