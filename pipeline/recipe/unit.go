@@ -14,10 +14,11 @@ const (
 	Refine             // densification and pruning
 	Reset              // opacity reset
 	Render             // a picture
+	Align              // a camera alone is moved to where its photo fits the model better
 	NKinds
 )
 
-var kindNames = [NKinds]string{"step", "carve", "refine", "reset", "render"}
+var kindNames = [NKinds]string{"step", "carve", "refine", "reset", "render", "align"}
 
 // String returns the kind's name.
 func (k Kind) String() string { return kindNames[k] }
