@@ -175,6 +175,14 @@ func (s *driftScene) worst(table []layout.Appearance) (exposure, white, vignette
 // finds a model that is as good as 8 bits are, and nothing but the drift is left to explain.
 func (s *driftScene) representable(t *testing.T, d *Device) (grey *scene.Splats) {
 	t.Helper()
+	grey = s.exact(t, d)
+	clear(grey.SH)
+	return grey
+}
+
+// exact replaces the photos by pictures of a model, which it returns.
+func (s *driftScene) exact(t *testing.T, d *Device) (model *scene.Splats) {
+	t.Helper()
 	cfg := recipe.Default()
 	cfg.Iterations, cfg.RefineEvery, cfg.SHDegree = 250, 0, 0
 	tr, err := trainOn(d, s.train, s.init(cfg), s.capture.SceneScale, cfg)
@@ -194,11 +202,10 @@ func (s *driftScene) representable(t *testing.T, d *Device) (grey *scene.Splats)
 			v.Image.Pix[k/3*4+k%3] = scene.ToByte(255 * float64(x))
 		}
 	}
-	if grey, err = tr.Splats(); err != nil {
+	if model, err = tr.Splats(); err != nil {
 		t.Fatal(err)
 	}
-	clear(grey.SH)
-	return grey
+	return model
 }
 
 // driftSize is how long TestDrift trains, and how near it comes.

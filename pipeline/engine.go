@@ -116,6 +116,7 @@ type engine struct {
 	appearances *appearances // nil: photos are compared as rendered
 	histories   *histories   // of errors; nil: all pixels count that masks leave
 	depths      *depthTable  // nil: depths are not compared
+	poses       *poseTable   // nil: cameras are where they were given
 	strategy    strategy
 	// VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	verify   bool
@@ -487,6 +488,9 @@ func (e *engine) close() error {
 	}
 	if e.depths != nil {
 		e.depths.close()
+	}
+	if e.poses != nil {
+		e.poses.close()
 	}
 	e.model.close()
 	return e.pool.Close()

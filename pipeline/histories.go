@@ -47,4 +47,6 @@ func (g *group) addHistories() (extra checkpoint.Extra, err error) {
 }
 
 // besides is the size of what training has on the device beside the splats.
-func (e *engine) besides() int64 { return e.appearances.bytes() + e.histories.bytes() }
+func (e *engine) besides() int64 {
+	return e.appearances.bytes() + e.histories.bytes() + e.poses.bytes()
+}

@@ -33,9 +33,13 @@ type TrainerOptions struct {
 	// and are of one camera.
 	Photos []PhotoStart
 	// Shell is the radius of the far shell that is among the first splats, around the origin; 0: there is none.
-	Shell  float64
-	Known  KnownDepths // what is known of depths, which steps compare theirs with
-	Others []*Device   // devices that train the same scene together with the first one, see team
+	Shell float64
+	Known KnownDepths // what is known of depths, which steps compare theirs with
+	// Anchors hold refined poses; nil: none are known, and what holds them are the given poses.
+	Anchors Anchors
+	// OnTrial hears what the trial of refined poses came to; may be nil.
+	OnTrial func(PoseTrial)
+	Others  []*Device // devices that train the same scene together with the first one, see team
 
 	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
 }
@@ -152,6 +156,9 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 	if o.Known.used() {
 		shape.depths = planDepths(d.dev, cams, &cfg, &o)
 	}
+	if cfg.RefinePoses {
+		shape.poses = planPoses(d.dev, cams, &cfg, &o)
+	}
 	p := &planner{shape: shape, cams: cams, photos: photos.LayoutOf(cams), cfg: &cfg, o: &o, splats: splats,
 		budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
@@ -168,6 +175,9 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 // trainKinds are the units that training runs.
 func trainKinds(cfg *recipe.Config, o *TrainerOptions) []recipe.Kind {
 	kinds := []recipe.Kind{recipe.Step, recipe.Reorder, recipe.Render}
+	if cfg.RefinePoses {
+		kinds = append(kinds, recipe.Align)
+	}
 	if cfg.RefineEvery > 0 {
 		kinds = append(kinds, recipe.Refine, recipe.Reset)
 		if cfg.Carve > 0 && len(o.Depths) > 0 {
@@ -314,7 +324,11 @@ func (p *planner) beside() int64 { return p.shape.besides() + p.shape.depths.byt
 // appearances or of a picture.
 func (p *planner) staging(photo int64) int64 {
 	s := p.shape
-	return inFlight*photo + max(2*s.model.stagingBytes(), s.besides(), s.depths.stagingBytes(),
+	ring := inFlight * photo
+	if p.cfg.RefinePoses { // that of an aligned camera
+		ring += photo
+	}
+	return ring + max(2*s.model.stagingBytes(), s.besides(), s.depths.stagingBytes(),
 		min(pictureStaging, 16*int64(s.drawn.maxPixels)))
 }
 

@@ -95,13 +95,17 @@ func withMargin(bytes int64) int64 { return bytes + bytes/19 + 1 }
 
 // comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision,
 // two copies in bytes, and what the cores that score and encode it keep. Where appearance is learnt there is also a
-// copy whose colours are corrected, where vignetting is, one that has it.
+// copy whose colours are corrected, where vignetting is, one that has it, and where poses are refined, one of the
+// aligned camera.
 func (p *planner) comparing() int64 {
 	perPixel := int64(12 + 2*4)
 	if p.cfg.Appearance() {
 		perPixel += 12
 	}
 	if p.cfg.Vignetting {
+		perPixel += 12
+	}
+	if p.cfg.RefinePoses {
 		perPixel += 12
 	}
 	return perPixel*int64(p.shape.drawn.maxPixels) + metric.CompareBytes()

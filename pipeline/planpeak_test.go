@@ -42,6 +42,7 @@ func TestPlanHolds(t *testing.T) {
 		}
 	}
 	colours := func(c *recipe.Config) { c.AbsGrad, c.Exposure, c.Robust, c.ResetEvery = true, true, true, 9 }
+	poses := func(c *recipe.Config) { c.RefinePoses, c.PoseStart, c.PoseGain, c.ResetEvery = true, 4, -0.9, 9 }
 	exact := func(c *recipe.Config) { shortExact(c); c.Iterations, c.RefineStop = 14, 13 }
 	mcmc := func(c *recipe.Config) { shortMCMC(c); c.Iterations, c.RefineStop, c.GrowFactor = 14, 13, 2 }
 	for _, c := range []peakCase{
@@ -50,6 +51,8 @@ func TestPlanHolds(t *testing.T) {
 		{"default, whatever fits", 12 << 20, -1, func(*recipe.Config) {}},
 		{"absgrad and exposure", 40 << 20, some, ceiling(6000, colours)},
 		{"absgrad and exposure, whatever fits", 14 << 20, -1, colours},
+		{"poses", 40 << 20, some, ceiling(6000, poses)},
+		{"poses, whatever fits", 14 << 20, -1, poses},
 		{"exact", 24 << 20, some, ceiling(2*manySplats, exact)},
 		{"mcmc", 14 << 20, some, ceiling(2*manySplats, mcmc)},
 	} {

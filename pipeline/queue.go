@@ -18,6 +18,9 @@ func (t *Trainer) advance() error {
 	if again, err := t.atLevel(); err != nil || again {
 		return err
 	}
+	if again, err := t.tryPoses(); err != nil || again {
+		return err
+	}
 	slot := t.queued % len(t.e.frames)
 	if again, err := t.collect(slot); err != nil || again {
 		return err

@@ -46,6 +46,7 @@ type view struct {
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
 	vBesideSlots  vk.Slice[float32]              // [I][besideWords]
 	vBeside       vk.Slice[float32]              // [N][besideWords]
+	pose          posePasses                     // where poses are refined
 	tileIDs       vk.Slice[uint32]               // [I] sorted
 
 	tallies tallies // with kernels that look back
@@ -56,8 +57,11 @@ type view struct {
 // writes.
 func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
-	if k == recipe.Render {
+	switch k {
+	case recipe.Render:
 		v.viewSize = e.drawn
+	case recipe.Align:
+		v.viewSize = e.viewSize.union(e.drawn)
 	}
 	if e.parts != nil {
 		v.maxPixels = e.drawn.partPixels(e.bands)
@@ -84,15 +88,20 @@ func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 		} else {
 			v.recordRender()
 		}
+	case recipe.Align:
+		v.recordAlign()
 	}
 }
 
 // recordStep lists one training step. Each comment: reads -> writes.
 func (v *view) recordStep() {
-	v.begin()   // counters -> counts and dispatch arguments of this unit
-	v.project() // chunks -> projected extents depth_keys
+	v.begin()      // counters -> counts and dispatch arguments of this unit
+	v.refinePose() // params poses -> refined params pose; this and the two others of poses only where they are refined
+	v.project()    // chunks -> projected extents depth_keys
 	v.forwardAndBack()
+	v.poseGrad()       // v_projected projected chunks -> pose_partials
 	v.projectBwdAdam() // v_projected projected chunks -> chunks
+	v.poseAdam()       // pose_partials pose anchors poses -> poses
 	v.appearanceAdam() // v_correction correction appearances -> appearances
 	v.trackErrors()    // places errors history -> history
 	v.verifyModel("project_bwd_adam")

@@ -31,6 +31,7 @@ type Trainer struct {
 	evened        uint32          // number of the unit before which shares were made equal last, if they had to be
 	level         int             // that programs are made for, see atLevel
 	lastGrowth    int             // step at which device memory was last taken
+	posesTried    bool            // it is decided whether poses are refined
 	memoryLimited int             // step from which on memory decided the bytes; -1: none
 	err           error           // sticks
 }
@@ -82,7 +83,7 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	if n := len(o.Photos); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("start training: starts of %d photos for %d cameras", n, len(cams))
 	}
-	if err := o.Known.check(len(cams)); err != nil {
+	if err := errors.Join(o.Known.check(len(cams)), checkPoses(&cfg, cams, &o)); err != nil {
 		return nil, err
 	}
 	t := &Trainer{
@@ -124,6 +125,13 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 		}
 		t.extra = append(t.extra, x)
 	}
+	if cfg.RefinePoses {
+		x, err := t.addPoses()
+		if err != nil {
+			return err
+		}
+		t.extra = append(t.extra, x)
+	}
 	if t.o.Known.used() {
 		if err = t.each(func(m *member) error { return m.e.loadDepths(&t.training, &t.o) }); err != nil {
 			return err
@@ -135,7 +143,7 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	if err := checkCeiling(cfg, t.start, t.ceiling()); err != nil {
 		return err
 	}
-	if err := s.fill(t); err != nil {
+	if err := errors.Join(s.fill(t), t.resumePoses()); err != nil {
 		return err
 	}
 	if err := t.join(); err != nil {

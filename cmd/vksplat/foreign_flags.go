@@ -11,7 +11,7 @@ import (
 // What several flags have in common.
 const (
 	noPriors   = "normal priors are not here"
-	noPoses    = "poses are not optimised here"
+	ownPoses   = "poses are refined by other rates here: --refine-poses, --lr-poses"
 	exposure   = "--exposure --white-balance --vignetting learn the colours of each photo"
 	frameStays = "models keep the capture's own frame"
 	photoCache = "photos are cached under --max-ram and --max-vram"
@@ -166,7 +166,7 @@ var foreignTable = []struct {
 	{absent("splats are not split or removed by their size on the screen", "0", "0.0"),
 		"split-screen-size stop-screen-size-at cull-screen-size grow-scale2d prune-scale2d refine-scale2d-stop-iter " +
 			"kill-at-screen-size screen-area-penalty"},
-	{absentSwitch(noPoses), "pose-opt pose-noise"},
+	{absent("poses are not made wrong on purpose here", "0", "0.0"), "pose-noise"},
 	{absentSwitch("bilateral grids are not here; " + exposure), "use-bilateral-grid bilateral-grid use-fused-bilagrid"},
 	{turned("--depth-loss"), "use-depth-loss"},
 	{absentSwitch(noPriors), "use-normal-loss"},
@@ -223,7 +223,7 @@ var foreignTable = []struct {
 	{chosenBy(map[string][]string{"ppisp": {"--exposure", "--white-balance", "--vignetting"}, "none": nil},
 		"bilateral grids are not here; "+exposure), "post-processing"},
 	{absent("bilateral grids are not here; " + exposure), "bilateral-grid-shape"},
-	{absent(noPoses), "pose-opt-lr pose-opt-reg"},
+	{absent(ownPoses), "pose-opt-lr pose-opt-reg"},
 	{absent("embeddings of photos are not here; " + exposure), "app-opt-lr app-opt-reg app-embed-dim"},
 	{idle("vksplat eval OUT --lpips-weights FILE measures LPIPS"), "lpips-net"},
 
@@ -264,7 +264,12 @@ var foreignTable = []struct {
 		}
 		return as("--background", v)
 	}}, "background-color"},
-	{absent(noPoses, "off"), "camera-optimizer.mode"},
+	{&foreignFlag{mean: func(v string, _ *foreignLine) meaning {
+		if strings.EqualFold(v, "off") {
+			return meaning{}
+		}
+		return as("--refine-poses")
+	}}, "camera-optimizer.mode"},
 	{absent("--eval holds out every 8th photo, --test-list FILE those that it lists", "all"), "eval-mode"},
 	{heldOut, "eval-interval eval-split-every"},
 	{absent("--test-every N holds out every Nth photo"), "train-split-fraction"},

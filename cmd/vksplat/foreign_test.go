@@ -38,11 +38,12 @@ var pasted = []struct{ name, line, want string }{
 		"data/garden --preset mcmc --eval --data_factor 4 --result_dir out --max-splats 1000000 --steps_scaler 0.25 " +
 			"--save-at 7000,30000"},
 	{"gsplat, strategy", "default --data_dir d --result_dir out --strategy.absgrad --strategy.grow-grad2d 0.0008 " +
-		"--strategy.revised-opacity --init_type sfm --packed --no-normalize-world-space --tb_every 100 --shN_lr 1e-4",
+		"--strategy.revised-opacity --init_type sfm --packed --no-normalize-world-space --tb_every 100 --shN_lr 1e-4 " +
+		"--pose_opt",
 		"d --preset 3dgs --eval --result_dir out --absgrad --grow-grad2d 0.0008 --revised-opacity --init_type points " +
-			"--tb_every 100 --lr-shn 1e-4"},
-	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt --app_opt --depth_loss --batch_size 4",
-		"refused: flag --pose_opt: poses are not optimised here\n" +
+			"--tb_every 100 --lr-shn 1e-4 --pose_opt"},
+	{"gsplat, what is not here", "default --data_dir d --result_dir out --pose_opt_lr 1e-5 --app_opt --depth_loss --batch_size 4",
+		"refused: flag --pose_opt_lr 1e-5: poses are refined by other rates here: --refine-poses, --lr-poses\n" +
 			"flag --app_opt: embeddings of photos are not here; " + exposure + "\n" +
 			"flag --batch_size 4: one photo is drawn in each step, on each device: --devices"},
 	{"gsplat, as in its README", "CUDA_VISIBLE_DEVICES=0 python3.10 examples/simple_trainer.py default --data_dir d " +

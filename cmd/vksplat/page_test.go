@@ -115,9 +115,11 @@ var keyTexts = map[string]string{
 	"cc_ssim": "likewise",
 	"lens_psnr": "of the picture darkened away from the centre as the photo's camera does; left out where vignetting " +
 		"is not learnt",
-	"lens_ssim": "likewise",
-	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo; `cc_psnr`, `cc_ssim`, `lens_psnr` and " +
-		"`lens_ssim` as below",
+	"lens_ssim":    "likewise",
+	"aligned_psnr": "of the photo's camera moved to where the photo fits best; left out where poses are not refined",
+	"aligned_ssim": "likewise",
+	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo; `cc_psnr`, `cc_ssim`, `lens_psnr`, " +
+		"`lens_ssim`, `aligned_psnr` and `aligned_ssim` as below",
 	"drawn":   "what decides pixels besides the splats: near plane, background and so on; see docs/eval.md",
 	"version": "of vksplat", "device": "its name", "scene": "the capture's folder", "out": "the folder that is written",
 	"train_images": "photos to train on", "test_images": "photos held out", "resolution": "of the photos, in pixels",

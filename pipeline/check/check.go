@@ -34,7 +34,7 @@ func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(),
 		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), appearanceCases(),
-		outlierCases(), depthCases(),
+		outlierCases(), depthCases(), poseCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),
 		rankedCases(), refineKernelCases(), carveCases(), resetCases(), relocationCases(), mcmcCases(), packetCases(),
 		reorderCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),

@@ -79,6 +79,12 @@ func (c *File) Accepts(cfg recipe.Config, photos int) error {
 	case !cfg.Robust && h.Config.Robust:
 		return refused("give "+fault.Setting("robust")+", or train anew", "a run with %s cannot go on without it",
 			fault.Setting("robust"))
+	case cfg.RefinePoses && !h.Config.RefinePoses:
+		return refused("leave out "+fault.Setting("refine-poses")+", or train anew",
+			"a run without %s cannot go on with it", fault.Setting("refine-poses"))
+	case !cfg.RefinePoses && h.Config.RefinePoses:
+		return refused("give "+fault.Setting("refine-poses")+", or train anew",
+			"a run with %s cannot go on without it", fault.Setting("refine-poses"))
 	case cfg.Iterations < h.Step:
 		return refused(fmt.Sprintf("give %s %d or more, or resume from an earlier checkpoint",
 			fault.Setting("iterations"), h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)

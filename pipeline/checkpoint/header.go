@@ -188,6 +188,9 @@ func DeviceList(list []DeviceRecord) string {
 // AppearancesTensor is the name of what was learnt of the photos' appearance in a checkpoint.
 const AppearancesTensor = "appearances"
 
+// PosesTensor is the name of what was learnt of the photos' cameras in a checkpoint.
+const PosesTensor = "poses"
+
 // HistoriesTensor is the name of the devices' histories of errors in a checkpoint.
 const HistoriesTensor = "error_histories"
 

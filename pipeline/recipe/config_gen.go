@@ -118,6 +118,11 @@ type Config struct {
 	Robust bool `json:"robust"`
 	// with robust, a difference is large from X times the mean one on; never below 0.1 of white
 	RobustFactor float64 `json:"robust_factor"`
+	// learn the poses of photos and the focal lengths of cameras, too, from pose_start on, if a trial
+	// shows that they are a little off
+	RefinePoses bool `json:"refine_poses"`
+	// with refine_poses, weight of the distance, in pixels, from where the capture has each camera
+	PoseAnchor float64 `json:"pose_anchor"`
 	// below this difference of colour the L1 term is quadratic (Huber loss); 0: plain L1
 	Huber float64 `json:"huber"`
 	// with vignetting, weight of the square of its centre's distance from the photo's
@@ -139,6 +144,16 @@ type Config struct {
 	LRAppearance float64 `json:"lr_appearance"`
 	// fraction of lr_appearance left at the end; decays exponentially
 	LRAppearanceFinal float64 `json:"lr_appearance_final"`
+	// begin with refine_poses after step N
+	PoseStart int `json:"pose_start"`
+	// with refine_poses, refine poses if a part of some photos that is held back in a trial fits
+	// better by this share; -1: always, without a trial
+	PoseGain float64 `json:"pose_gain"`
+	// learning rate of poses: radians, and median camera distances, that a photo moves in one of its
+	// first steps; it is for 100 steps of each photo, and larger for fewer, up to 0.01
+	LRPoses float64 `json:"lr_poses"`
+	// fraction of lr_poses left at the end; decays exponentially
+	LRPosesFinal float64 `json:"lr_poses_final"`
 
 	unlisted
 }
@@ -195,6 +210,8 @@ func Default() Config {
 		Vignetting:         false,
 		Robust:             false,
 		RobustFactor:       2.5,
+		RefinePoses:        false,
+		PoseAnchor:         1e-3,
 		Huber:              0,
 		VignettingReg:      0.02,
 		DepthLambda:        1,
@@ -204,6 +221,10 @@ func Default() Config {
 		AppearanceStart:    500,
 		LRAppearance:       2e-3,
 		LRAppearanceFinal:  0.03,
+		PoseStart:          1000,
+		PoseGain:           0.01,
+		LRPoses:            2e-3,
+		LRPosesFinal:       0.03,
 	}
 }
 
@@ -223,6 +244,8 @@ var Sources = [][2]string{
 	{"RobustNeRF", "Sabour et al.: RobustNeRF, CVPR 2023, its vote of neighbours; what is judged by is VkSplat's own"},
 	{"PPISP", "PPISP, arXiv 2601.18336, CVPR 2026, without its response curve"},
 	{"Brush", "ArthurBrussee/brush"},
+	{"nerfstudio", "the camera optimiser of nerfstudio-project/nerfstudio, which is off by default as well; " +
+		"gradients, anchor and trial are VkSplat's own"},
 	{"Splatfacto", "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
 }
 
@@ -392,6 +415,23 @@ var Settings = []Setting{
 		Range: Range{Most: math.MaxFloat32, AboveLeast: true},
 		Needs: []Need{{"robust", ""}},
 		Of:    func(c *Config) any { return &c.RobustFactor },
+	},
+	{
+		Name:  "refine_poses",
+		Group: "Training",
+		Help: "learn the poses of photos and the focal lengths of cameras, too, from {pose_start} on, if a " +
+			"trial shows that they are a little off",
+		Source:  "nerfstudio",
+		Aliases: []string{"pose-opt"},
+		Of:      func(c *Config) any { return &c.RefinePoses },
+	},
+	{
+		Name:  "pose_anchor",
+		Group: "Training",
+		Help:  "with {refine_poses}, weight of the distance, in pixels, from where the capture has each camera",
+		Range: Range{Most: math.MaxFloat32},
+		Needs: []Need{{"refine_poses", ""}},
+		Of:    func(c *Config) any { return &c.PoseAnchor },
 	},
 	{
 		Name:  "strategy",
@@ -739,6 +779,41 @@ var Settings = []Setting{
 		Range: Range{Most: 1, AboveLeast: true},
 		Needs: []Need{{"exposure", "or white_balance or vignetting"}},
 		Of:    func(c *Config) any { return &c.LRAppearanceFinal },
+	},
+	{
+		Name:  "pose_start",
+		Group: "Learning rates",
+		Help:  "begin with {refine_poses} after step `N`",
+		Steps: true,
+		Range: Range{Most: math.Inf(1)},
+		Needs: []Need{{"refine_poses", ""}},
+		Of:    func(c *Config) any { return &c.PoseStart },
+	},
+	{
+		Name:  "pose_gain",
+		Group: "Learning rates",
+		Help: "with {refine_poses}, refine poses if a part of some photos that is held back in a trial fits " +
+			"better by this share; -1: always, without a trial",
+		Range: Range{Least: -1, Most: 1},
+		Needs: []Need{{"refine_poses", ""}},
+		Of:    func(c *Config) any { return &c.PoseGain },
+	},
+	{
+		Name:  "lr_poses",
+		Group: "Learning rates",
+		Help: "learning rate of poses: radians, and median camera distances, that a photo moves in one of its " +
+			"first steps; it is for 100 steps of each photo, and larger for fewer, up to 0.01",
+		Range: Range{Most: 0.1},
+		Needs: []Need{{"refine_poses", ""}},
+		Of:    func(c *Config) any { return &c.LRPoses },
+	},
+	{
+		Name:  "lr_poses_final",
+		Group: "Learning rates",
+		Help:  "fraction of {lr_poses} left at the end; decays exponentially",
+		Range: Range{Most: 1, AboveLeast: true},
+		Needs: []Need{{"refine_poses", ""}},
+		Of:    func(c *Config) any { return &c.LRPosesFinal },
 	},
 	{
 		Name:  "precision",

@@ -15,10 +15,11 @@ const (
 	Reorder             // splats move in memory next to their neighbours in space
 	Reset               // opacity reset
 	Render              // a picture
+	Align               // a camera alone is moved to where its photo fits the model better
 	NKinds
 )
 
-var kindNames = [NKinds]string{"step", "carve", "refine", "reorder", "reset", "render"}
+var kindNames = [NKinds]string{"step", "carve", "refine", "reorder", "reset", "render", "align"}
 
 // String returns the kind's name.
 func (k Kind) String() string { return kindNames[k] }

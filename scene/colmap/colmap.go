@@ -205,6 +205,13 @@ func ParseCameras(c *cursor) (map[uint32]Camera, error) {
 // ParseImages reads images.bin in the order of the file. Poses are not
 // checked.
 func ParseImages(c *cursor) ([]Image, error) {
+	return parseImages(c, func(*Image) { c.skip(seenBytes, "2D points") })
+}
+
+const seenBytes = 24 // of a 2D point: x, y and a point id
+
+// parseImages is ParseImages with a function that reads the 2D points of an image, or skips them.
+func parseImages(c *cursor, seen func(img *Image)) ([]Image, error) {
 	// Ids, quaternion, translation, a NUL and the count of 2D points.
 	n := c.count(4+7*8+4+1+8, "images")
 	out := make([]Image, 0, n)
@@ -215,7 +222,7 @@ func ParseImages(c *cursor) ([]Image, error) {
 		c.floats(img.T[:])
 		img.Camera = c.u32()
 		img.Name = c.text()
-		c.skip(24, "2D points") // x, y and a point id
+		seen(&img)
 		if c.err == nil {
 			out = append(out, img)
 		}
@@ -239,7 +246,7 @@ func eachColmapPoint(c *cursor, begin func(n int), put func(t *Track), tracks bo
 	begin(n)
 	var t Track
 	for i := 0; i < n && c.err == nil; i++ {
-		c.u64()
+		t.ID = c.u64()
 		c.floats(t.Pos[:])
 		copy(t.Color[:], c.take(3))
 		t.Error = math.Float64frombits(c.u64())

@@ -10,6 +10,7 @@ import (
 // Track is a point of a reconstruction, and what it says of it. It holds until the next one.
 type Track struct {
 	scene.Point
+	ID     uint64   // 0 in models in text form
 	Error  float64  // pixels, mean over the images
 	Images []uint32 // ids of the images that the point was matched in
 }

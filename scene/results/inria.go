@@ -18,9 +18,11 @@ type ViewScore struct {
 	// of the rendering as the photo's camera would have taken it, which darkens photos away from the centre as it was
 	// learnt of others; nil: not measured
 	Lens *Corrected
+	// of the rendering of the camera after it was moved to where the photo fits best; nil: poses are not refined
+	Aligned *Corrected
 }
 
-// Corrected is the quality of a view after a correction of its colours.
+// Corrected is the quality of a view after a correction of its colours, or of its camera.
 type Corrected struct{ PSNR, SSIM float64 }
 
 // StepScores are the held-out views at one training step.
@@ -44,8 +46,12 @@ type inriaMean struct {
 	CCSSIM   *float64 `json:"cc_ssim,omitempty"`
 	LensPSNR *float64 `json:"lens_psnr,omitempty"`
 	LensSSIM *float64 `json:"lens_ssim,omitempty"`
-	Protocol string   `json:"protocol"`
-	Drawn    *Drawn   `json:"drawn,omitempty"`
+
+	AlignedPSNR *float64 `json:"aligned_psnr,omitempty"`
+	AlignedSSIM *float64 `json:"aligned_ssim,omitempty"`
+
+	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
 }
 
 type inriaViews struct {
@@ -55,8 +61,12 @@ type inriaViews struct {
 	CCSSIM   map[string]float64 `json:"cc_ssim,omitempty"`
 	LensPSNR map[string]float64 `json:"lens_psnr,omitempty"`
 	LensSSIM map[string]float64 `json:"lens_ssim,omitempty"`
-	Protocol string             `json:"protocol"`
-	Drawn    *Drawn             `json:"drawn,omitempty"`
+
+	AlignedPSNR map[string]float64 `json:"aligned_psnr,omitempty"`
+	AlignedSSIM map[string]float64 `json:"aligned_ssim,omitempty"`
+
+	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
 }
 
 // Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
@@ -77,6 +87,11 @@ func CorrectedMean(views []ViewScore) *Corrected {
 // LensMean returns the means of the scores through the cameras' vignetting; nil: not all views have them.
 func LensMean(views []ViewScore) *Corrected {
 	return meanOf(views, func(v *ViewScore) *Corrected { return v.Lens })
+}
+
+// AlignedMean returns the means of the scores with aligned cameras; nil: not all views have them.
+func AlignedMean(views []ViewScore) *Corrected {
+	return meanOf(views, func(v *ViewScore) *Corrected { return v.Aligned })
 }
 
 func meanOf(views []ViewScore, score func(v *ViewScore) *Corrected) *Corrected {
@@ -107,6 +122,7 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		}
 		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
 			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{},
+			AlignedPSNR: map[string]float64{}, AlignedSSIM: map[string]float64{},
 			Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
@@ -121,6 +137,9 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			if c := v.Lens; c != nil {
 				views.LensPSNR[v.Name], views.LensSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
 			}
+			if c := v.Aligned; c != nil {
+				views.AlignedPSNR[v.Name], views.AlignedSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
+			}
 		}
 		key := MethodName(s.Step)
 		if means[key] != nil {
@@ -133,6 +152,9 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		}
 		if c := LensMean(s.Views); c != nil {
 			mean.LensPSNR, mean.LensSSIM = &c.PSNR, &c.SSIM
+		}
+		if c := AlignedMean(s.Views); c != nil {
+			mean.AlignedPSNR, mean.AlignedSSIM = &c.PSNR, &c.SSIM
 		}
 		means[key], perView[key] = mean, views
 	}

@@ -32,6 +32,9 @@ const (
 	// of the picture as the photo's camera would have taken it; see ViewScore
 	lensPSNRKey = "lens_psnr"
 	lensSSIMKey = "lens_ssim"
+	// of the camera after it was moved to where the photo fits best; likewise
+	alignedPSNRKey = "aligned_psnr"
+	alignedSSIMKey = "aligned_ssim"
 )
 
 // MethodName is what INRIA's files call the model of a step.
@@ -180,7 +183,7 @@ func keepLens(r *Result, means, perView, formerMeans, formerViews map[string]any
 			return
 		}
 	}
-	for _, key := range []string{lensPSNRKey, lensSSIMKey} {
+	for _, key := range []string{lensPSNRKey, lensSSIMKey, alignedPSNRKey, alignedSSIMKey} {
 		if mean, known := formerMeans[key]; known && formerViews[key] != nil {
 			means[key], perView[key] = mean, formerViews[key]
 		}

@@ -15,8 +15,8 @@ import (
 
 func TestMergeResults(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5, nil, nil}}}},
-		false); err != nil {
+	if err := WriteResults(dir, "gsplat", []StepScores{
+		{Step: 7000, Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}, false); err != nil {
 		t.Fatal(err)
 	}
 	r := &Result{Method: MethodName(30000), Protocol: "inria", Views: []ViewScores{
@@ -40,8 +40,8 @@ func TestMergeResults(t *testing.T) {
 		t.Errorf("per_view.json holds %v", views)
 	}
 	if err := WriteResults(dir, "gsplat",
-		[]StepScores{{8000, []ViewScore{{"a.png", 21, 0.5, nil, nil}}, nil},
-			{30000, []ViewScore{{"a.png", 22, 0.5, nil, nil}}, nil}},
+		[]StepScores{{8000, []ViewScore{{Name: "a.png", PSNR: 21, SSIM: 0.5}}, nil},
+			{30000, []ViewScore{{Name: "a.png", PSNR: 22, SSIM: 0.5}}, nil}},
 		true); err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestMergeResults(t *testing.T) {
 // the others where it measures another one, by another protocol or drawn otherwise.
 func TestLensStays(t *testing.T) {
 	drawn := &Drawn{Near: 0.01, Background: [3]float32{1, 0, 0}, Photos: "64x48"}
-	trained := []StepScores{{7, []ViewScore{{"a.png", 20, 0.5, nil, &Corrected{22, 0.6}},
-		{"b.png", 30, 0.7, nil, &Corrected{32, 0.8}}}, drawn}}
+	trained := []StepScores{{7, []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5, Lens: &Corrected{22, 0.6}},
+		{Name: "b.png", PSNR: 30, SSIM: 0.7, Lens: &Corrected{32, 0.8}}}, drawn}}
 	result := func(protocol string, drawn *Drawn, a, b float64, name string) *Result {
 		return &Result{Method: MethodName(7), Protocol: protocol, Drawn: drawn, Views: []ViewScores{
 			{"a.png", []Score{{"PSNR", a, true}}}, {name, []Score{{"PSNR", b, true}}}}}
@@ -132,7 +132,7 @@ func FuzzReadMeans(f *testing.F) {
 // that.
 func TestDrawn(t *testing.T) {
 	dir := t.TempDir()
-	old := []StepScores{{Step: 7, Views: []ViewScore{{"a.png", 20, 0.5, nil, nil}}}}
+	old := []StepScores{{Step: 7, Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}
 	drawn := &Drawn{Near: 0.05, NearUnits: 0.2, Background: [3]float32{1, 0.5, 0}, Antialiased: true, Photos: "64x48"}
 	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn}), false); err != nil {
 		t.Fatal(err)
@@ -169,8 +169,8 @@ func TestDrawn(t *testing.T) {
 func TestResults(t *testing.T) {
 	dir := t.TempDir()
 	steps := []StepScores{
-		{Step: 7000, Views: []ViewScore{{"b.png", 20, 0.5, nil, nil}, {"a.png", 30, 0.75, nil, nil}}},
-		{Step: 30000, Views: []ViewScore{{"a.png", math.Inf(1), 1, nil, nil}}},
+		{Step: 7000, Views: []ViewScore{{Name: "b.png", PSNR: 20, SSIM: 0.5}, {Name: "a.png", PSNR: 30, SSIM: 0.75}}},
+		{Step: 30000, Views: []ViewScore{{Name: "a.png", PSNR: math.Inf(1), SSIM: 1}}},
 	}
 	if err := WriteResults(dir, "gsplat", steps, false); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestResults(t *testing.T) {
 	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}, false); err == nil {
 		t.Error("a step without views passes")
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0, nil, nil}}, nil}},
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{Name: "a", PSNR: math.NaN()}}, nil}},
 		false); !errors.Is(err, scene.ErrNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}

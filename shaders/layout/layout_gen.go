@@ -56,6 +56,16 @@ const (
 	// A camera's second moments of vignetting and their bias correction
 	Seconds = 16
 
+	// Numbers of what is learnt of a photo's camera beside its given pose, see pose.glsl: a turn, a shift, and the
+	// logarithm of a factor of the focal lengths.
+	PoseNumbers = 7
+	PoseFocal   = 6
+	// Splats of a workgroup that sums gradients by a pose: chunks are multiples of it, so that what is summed with what
+	// does not depend on them.
+	PoseSplats = 64
+	// Words of a point that anchors a pose: where it is, world units, and where the photo shows it, px.
+	AnchorWords = 5
+
 	// Robust training goes by squares of SQUARE x SQUARE pixels, of which a tile has TILE_SQUARES, and by places of the
 	// scene: cubes about PLACE_PIXELS pixels wide.
 	Square      = 4
@@ -250,7 +260,31 @@ type PacketHeader struct {
 	Splats uint32 // of the sender's share of the scene
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
+// Pose is GLSL's Pose, 148 bytes; in pose_adam, refine_pose.
+//
+// What a training photo has learnt of its camera beside the given pose (pose.glsl), with its optimiser's state.
+type Pose struct {
+	Own     [7]float32
+	M       [7]float32 // first moments
+	V       [7]float32 // second moments
+	Bias1   float32    // 1 - beta1^t, t the times that this photo was trained on
+	Bias2   float32    // 1 - beta2^t
+	Camera  float32    // a whole number: photos of one camera share their focal lengths
+	Refined float32    // 1: poses are refined, -1: a trial said no, 0: it is to come; the same in all rows
+	Rot     [9]float32 // of the given pose, world to camera, row-major
+	Center  [3]float32 // of the given pose, from the mean over all training photos, world units
+}
+
+// PoseOfStep is GLSL's PoseOfStep, 36 bytes; in pose_adam, refine_pose.
+//
+// What a step uses of them.
+type PoseOfStep struct {
+	Own    [7]float32 // as in Pose, less what all cameras share, and of the whole camera
+	Second float32    // sum of the camera's second moments of focal lengths
+	Bias2  float32    // likewise of bias2
+}
+
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -260,7 +294,7 @@ type Projected struct {
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
 
-// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed.
+// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed.
 //
 // The gradient of one splat's projection, of one tile or of all.
 type ProjectedGrad struct {
@@ -292,7 +326,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -397,7 +431,7 @@ type TilePairs struct {
 	VisitsBwd uint32
 }
 
-// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -449,6 +483,20 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Needed)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Unit)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Splats)-16]
+	_ = [1]struct{}{}[unsafe.Sizeof(Pose{})-148]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Own)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.M)-28]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.V)-56]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Bias1)-84]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Bias2)-88]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Camera)-92]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Refined)-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Rot)-100]
+	_ = [1]struct{}{}[unsafe.Offsetof(Pose{}.Center)-136]
+	_ = [1]struct{}{}[unsafe.Sizeof(PoseOfStep{})-36]
+	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Own)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Second)-28]
+	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Bias2)-32]
 	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Conic)-8]

@@ -56,6 +56,16 @@ const uint VIGNETTING = 9u;
 // A camera's second moments of vignetting and their bias correction
 const uint SECONDS = 16u;
 
+// Numbers of what is learnt of a photo's camera beside its given pose, see pose.glsl: a turn, a shift, and the
+// logarithm of a factor of the focal lengths.
+const uint POSE_NUMBERS = 7u;
+const uint POSE_FOCAL = 6u;
+// Splats of a workgroup that sums gradients by a pose: chunks are multiples of it, so that what is summed with what
+// does not depend on them.
+const uint POSE_SPLATS = 64u;
+// Words of a point that anchors a pose: where it is, world units, and where the photo shows it, px.
+const uint ANCHOR_WORDS = 5u;
+
 // Robust training goes by squares of SQUARE x SQUARE pixels, of which a tile has TILE_SQUARES, and by places of the
 // scene: cubes about PLACE_PIXELS pixels wide.
 const uint SQUARE = 4u;

@@ -47,6 +47,26 @@ struct Correction {
     float seconds[SECONDS];
 };
 
+// What a training photo has learnt of its camera beside the given pose (pose.glsl), with its optimiser's state.
+struct Pose {
+    float own[POSE_NUMBERS];
+    float m[POSE_NUMBERS];  // first moments
+    float v[POSE_NUMBERS];  // second moments
+    float bias1;            // 1 - beta1^t, t the times that this photo was trained on
+    float bias2;            // 1 - beta2^t
+    float camera;           // a whole number: photos of one camera share their focal lengths
+    float refined;          // 1: poses are refined, -1: a trial said no, 0: it is to come; the same in all rows
+    float rot[9];           // of the given pose, world to camera, row-major
+    vec3 center;            // of the given pose, from the mean over all training photos, world units
+};
+
+// What a step uses of them.
+struct PoseOfStep {
+    float own[POSE_NUMBERS];    // as in Pose, less what all cameras share, and of the whole camera
+    float second;               // sum of the camera's second moments of focal lengths
+    float bias2;                // likewise of bias2
+};
+
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
 struct StepParams {

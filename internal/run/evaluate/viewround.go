@@ -24,6 +24,8 @@ type viewRound struct {
 	Strict bool          // a photo that cannot be decoded is an error
 	Warn   func(text string)
 	Draw   func(memory []float32, i int) ([]float32, error) // the render of view i, in memory if that is large enough
+	// the same of its camera after it was moved to where its photo fits best, nil where that is not known; may be nil
+	Align func(i int, photo scene.Image) ([]float32, error)
 	// compare may be called from any goroutine. What it returns is called picture by picture, in the order of the
 	// views.
 	Compare func(c *Comparison) (take func(), err error)
@@ -38,6 +40,8 @@ type Comparison struct {
 	Cam    scene.Camera
 	Photo  scene.Image
 	Render []float32
+	// of the camera after it was moved to where the photo fits best; nil: it was not
+	Aligned []float32
 
 	done chan struct{} // closed once the rest is set
 	take func()
@@ -102,6 +106,11 @@ func (e *viewRound) add(ctx context.Context, i int) error {
 		return err
 	}
 	c := &Comparison{Index: i, Cam: cam, Photo: photo, Render: render, done: make(chan struct{})}
+	if e.Align != nil {
+		if c.Aligned, err = e.Align(i, photo); err != nil {
+			return err
+		}
+	}
 	e.flying = append(e.flying, c)
 	go func() {
 		defer close(c.done)
@@ -134,7 +143,8 @@ func (e *viewRound) drain(left int) (err error) {
 // Score clamps the render to 0..1 and compares it with its photo. With corrected it does so a second time, after a map
 // of colours that is fitted to the photo: a photo has an exposure and a white balance of its own, which no model knows.
 // Where darken is not nil it does so once more after that, which makes a picture what the photo's camera would have
-// taken of it. Nothing of that is fitted to the photo.
+// taken of it. Nothing of that is fitted to the photo. The picture of the aligned camera, if there is one, is compared
+// as it is.
 func (c *Comparison) Score(corrected bool, darken func(picture []float32)) (v results.ViewScore, err error) {
 	var taken []float32
 	if darken != nil {
@@ -155,6 +165,11 @@ func (c *Comparison) Score(corrected bool, darken func(picture []float32)) (v re
 	if err == nil && darken != nil {
 		v.Lens = &results.Corrected{}
 		v.Lens.PSNR, v.Lens.SSIM, err = c.compare(taken)
+	}
+	if err == nil && c.Aligned != nil {
+		clamp01(c.Aligned)
+		v.Aligned = &results.Corrected{}
+		v.Aligned.PSNR, v.Aligned.SSIM, err = c.compare(c.Aligned)
 	}
 	if err != nil {
 		return results.ViewScore{}, fmt.Errorf("measure %q: %w", c.Cam.Name, err)

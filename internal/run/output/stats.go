@@ -83,6 +83,9 @@ type Scores struct {
 	// means of the renderings as the photos' cameras would have taken them; absent where vignetting is not learnt
 	LensPSNR *float64 `json:"lens_psnr,omitempty"`
 	LensSSIM *float64 `json:"lens_ssim,omitempty"`
+	// means of cameras that were moved to where their photos fit best; absent where poses are not refined
+	AlignedPSNR *float64 `json:"aligned_psnr,omitempty"`
+	AlignedSSIM *float64 `json:"aligned_ssim,omitempty"`
 }
 
 // Summarise takes means and medians over the views.
@@ -97,6 +100,9 @@ func Summarise(views []results.ViewScore) *Scores {
 	}
 	if c := results.LensMean(views); c != nil {
 		s.LensPSNR, s.LensSSIM = &c.PSNR, &c.SSIM
+	}
+	if c := results.AlignedMean(views); c != nil {
+		s.AlignedPSNR, s.AlignedSSIM = &c.PSNR, &c.SSIM
 	}
 	return s
 }

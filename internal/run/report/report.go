@@ -123,6 +123,10 @@ func Facts(st *output.Stats) []Fact {
 		list = append(list, Fact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR),
 			fmt.Sprintf("%s held out, median %.2f", cli.Count(st.TestImages, "photo"), st.PSNRMedian)},
 			Fact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
+		if st.AlignedPSNR != nil {
+			list = append(list, Fact{"PSNR aligned", fmt.Sprintf("%.2f dB", *st.AlignedPSNR),
+				fmt.Sprintf("cameras moved to where their photos fit; SSIM %.4f", *st.AlignedSSIM)})
+		}
 		if st.LensPSNR != nil {
 			list = append(list, Fact{"PSNR through the lens", fmt.Sprintf("%.2f dB", *st.LensPSNR),
 				fmt.Sprintf("darkened as the cameras do; SSIM %.4f", *st.LensSSIM)})

@@ -37,6 +37,13 @@ func (r *Run) equip(ctx context.Context) error {
 		options.Photos, r.takers = photoStarts(cams)
 	}
 	options.Known = r.trainedDepths()
+	if err := r.refusePoses(); err != nil {
+		return err
+	}
+	options.Anchors, options.OnTrial = r.trainedAnchors(), r.tellTrial
+	for _, list := range options.Anchors {
+		options.HeldBytes += anchorBytes * int64(cap(list))
+	}
 	for _, list := range options.Known {
 		options.HeldBytes += knownDepthBytes * int64(cap(list))
 	}
@@ -245,6 +252,7 @@ func (r *Run) decodable(ctx context.Context) error {
 // made (load.TestLoadingFootprint).
 const (
 	filePointBytes   = 16
+	anchorBytes      = 40 // of a photo's pose
 	loadedPointBytes = 160
 )
 

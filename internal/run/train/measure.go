@@ -90,6 +90,9 @@ func (r *Run) evaluate(ctx context.Context, step int,
 	}
 	round.Strict, round.Warn, round.Compare = r.Load.Strict, r.Console.Warn, e.compare
 	round.Draw = func(memory []float32, i int) ([]float32, error) { return r.Trainer.RenderInto(memory, cams[i]) }
+	if r.Config.RefinePoses {
+		round.Align = func(i int, photo scene.Image) ([]float32, error) { return r.alignedPicture(cams[i], photo) }
+	}
 	if err := round.Run(ctx); err != nil {
 		return nil, err
 	}

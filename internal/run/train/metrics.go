@@ -34,6 +34,9 @@ type EvalLine struct {
 	// means through the cameras' vignetting; absent where that is not learnt
 	LensPSNR *meter.Rounded `json:"lens_psnr,omitempty"`
 	LensSSIM *meter.Rounded `json:"lens_ssim,omitempty"`
+	// means of cameras that were moved to where their photos fit best; absent where poses are not refined
+	AlignedPSNR *meter.Rounded `json:"aligned_psnr,omitempty"`
+	AlignedSSIM *meter.Rounded `json:"aligned_ssim,omitempty"`
 
 	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
@@ -185,6 +188,9 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []results.Vie
 	if s.LensPSNR != nil {
 		e.LensPSNR, e.LensSSIM = (*meter.Rounded)(s.LensPSNR), (*meter.Rounded)(s.LensSSIM)
 	}
+	if s.AlignedPSNR != nil {
+		e.AlignedPSNR, e.AlignedSSIM = (*meter.Rounded)(s.AlignedPSNR), (*meter.Rounded)(s.AlignedSSIM)
+	}
 	for _, v := range views {
 		line := meter.ViewLine{Name: v.Name, PSNR: meter.Exact(v.PSNR), SSIM: meter.Exact(v.SSIM)}
 		if c := v.Corrected; c != nil {
@@ -192,6 +198,9 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []results.Vie
 		}
 		if c := v.Lens; c != nil {
 			line.LensPSNR, line.LensSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
+		}
+		if c := v.Aligned; c != nil {
+			line.AlignedPSNR, line.AlignedSSIM = (*meter.Exact)(&c.PSNR), (*meter.Exact)(&c.SSIM)
 		}
 		e.Views = append(e.Views, line)
 	}
@@ -211,6 +220,9 @@ func (m *metricsLog) scores() []results.StepScores {
 			}
 			if v.LensPSNR != nil && v.LensSSIM != nil {
 				view.Lens = &results.Corrected{PSNR: float64(*v.LensPSNR), SSIM: float64(*v.LensSSIM)}
+			}
+			if v.AlignedPSNR != nil && v.AlignedSSIM != nil {
+				view.Aligned = &results.Corrected{PSNR: float64(*v.AlignedPSNR), SSIM: float64(*v.AlignedSSIM)}
 			}
 			s.Views = append(s.Views, view)
 		}

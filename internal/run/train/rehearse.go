@@ -187,7 +187,7 @@ func (h *rehearsal) viewsOf(try trial) []int { return h.views[:min(len(h.views),
 // trainer makes a throw-away trainer.
 func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, error) {
 	r, o := h.r, h.options
-	o.Interludes, o.OnPressure, o.Warn = nil, nil, nil
+	o.Interludes, o.OnPressure, o.Warn, o.Anchors = nil, nil, nil, nil
 	cams, source := h.cams, photos.Source(r.photos)
 	if views := h.viewsOf(try); views != nil {
 		cams, source = pick(cams, views), someOf{r.photos, views}
@@ -215,7 +215,7 @@ func rehearsed(cfg recipe.Config, try trial) recipe.Config {
 	c.Iterations = try.all()*try.steps + 1 // after the last step, which is not done, a model may be refined
 	c.NumDownscales, c.ResolutionSchedule, c.SHInterval = try.sizes-1, max(1, stretches*try.steps), 1
 	c.RefineEvery, c.RefineStart, c.RefineStop, c.ResetEvery = min(1, cfg.RefineEvery), max(0, n-1), c.Iterations, 0
-	c.MaxSplats = try.splats
+	c.MaxSplats, c.RefinePoses = try.splats, false // what poses take is not foreseen
 	if c.Splats > 0 {
 		c.Splats = try.splats
 	}

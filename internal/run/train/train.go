@@ -42,6 +42,7 @@ type Run struct {
 	// of Capture.Cameras, nil where none are compared, and after equip
 	knownDepths depth.Known
 	depthHash   [sha256.Size]byte // of them
+	anchors     [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
 	takers      map[string]int    // numbers of the cameras that took the photos, by cameraName
 	shell       float64           // radius of the far shell that training began with, 0 without
 	depths      []scene.Depths    // of the points that each camera sees, of those in train once prepared

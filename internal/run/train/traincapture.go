@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"vksplat/internal/cli"
@@ -18,7 +19,7 @@ func (r *Run) loadCapture() (*scene.Capture, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c, r.findDepths(c, c.Points)
+		return c, errors.Join(r.findDepths(c, c.Points), r.findAnchors(c))
 	}
 	c, err := r.Divided.Load(r.Load.Options())
 	if err != nil {
@@ -33,7 +34,7 @@ func (r *Run) loadCapture() (*scene.Capture, error) {
 	c.Points = all
 	r.depths = c.Depths(r.Config.Carve)
 	c.Points = block
-	return c, r.findDepths(c, all)
+	return c, errors.Join(r.findDepths(c, all), r.findAnchors(c))
 }
 
 // clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training

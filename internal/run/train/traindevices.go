@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -86,6 +87,9 @@ func (r *Run) devicesFor(cams []scene.Camera, splats, others int, o pipeline.Tra
 	}
 	if all == 1 {
 		return 1, "no other GPU is like it"
+	}
+	if r.Config.RefinePoses {
+		return 1, fault.Setting("refine-poses") + " works on one device alone"
 	}
 	if most := max(splats, asked); most >= pipeline.TeamPays {
 		return all, fmt.Sprintf("%s, and from %s on several are faster", cli.Count(most, "splat"),

@@ -46,6 +46,9 @@ func (r *Run) writeModel(step int) error {
 // startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
 func (r *Run) startModel(step int) (finish func() error, err error) {
 	r.saver.startOver()
+	if err := r.takeRefined(); err != nil {
+		return nil, err
+	}
 	path := r.modelFile(step)
 	if err := r.saver.own.Begin(path); err != nil {
 		return nil, err
@@ -218,6 +221,10 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 		if c := st.Scores; c.LensPSNR != nil {
 			console.Printf("as the cameras would have taken it, darker away from the centre: PSNR %.2f dB, SSIM %.4f\n",
 				*c.LensPSNR, *c.LensSSIM)
+		}
+		if c := st.Scores; c.AlignedPSNR != nil {
+			console.Printf("of cameras moved to where their photos fit best: PSNR %.2f dB, SSIM %.4f; the scores above are of "+
+				"the given ones\n", *c.AlignedPSNR, *c.AlignedSSIM)
 		}
 		console.Printf("drawn with %s\n", r.drawn())
 		console.Printf("pictures: %s\n", r.picturesFolder(st.Step))

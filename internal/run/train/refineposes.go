@@ -1,0 +1,104 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+)
+
+// mostAnchors is how many points of the reconstruction hold a photo's pose at most.
+const mostAnchors = 128
+
+// refusePoses refuses what poses are not refined with.
+func (r *Run) refusePoses() error {
+	if !r.Config.RefinePoses {
+		return nil
+	}
+	if len(r.others) > 0 {
+		return fault.Usagef("give one device, or leave out "+fault.Setting("refine-poses"),
+			"%s works on one device alone, %d were given", fault.Setting("refine-poses"), 1+len(r.others))
+	}
+	for _, c := range r.Capture.Cameras {
+		if c.Photo != "" {
+			return fault.Usagef("leave out "+fault.Setting("refine-poses"),
+				"%s does not work with photos that become several pictures, as the panorama %s does",
+				fault.Setting("refine-poses"), c.Photo)
+		}
+	}
+	return nil
+}
+
+// findAnchors finds the points that hold refined poses. The capture is in its own frame.
+func (r *Run) findAnchors(c *scene.Capture) (err error) {
+	if r.Config.RefinePoses && r.Config.PoseAnchor > 0 {
+		r.anchors, err = colmap.Anchors(c, mostAnchors)
+	}
+	return err
+}
+
+// trainedAnchors gives up those of the photos that are trained on, in the training frame.
+func (r *Run) trainedAnchors() pipeline.Anchors {
+	if r.anchors == nil {
+		return nil
+	}
+	list := make(pipeline.Anchors, len(r.Train))
+	f := r.Capture.Frame
+	for i, id := range r.Train {
+		for _, a := range r.anchors[id] {
+			for k := range a.Point {
+				a.Point[k] = (a.Point[k] - f.Center[k]) * f.Scale
+			}
+			list[i] = append(list[i], a)
+		}
+	}
+	r.anchors = nil
+	return list
+}
+
+// tellTrial tells whether poses are refined, and why.
+func (r *Run) tellTrial(t pipeline.PoseTrial) {
+	if t.Photos == 0 {
+		return // nothing was tried: poses are refined because that was asked for, or no photo could be decoded
+	}
+	what, fits := "they stay as they are given", "better"
+	if t.Refined {
+		what = "they are refined"
+	}
+	if t.Gain < 0 {
+		fits = "worse"
+	}
+	r.Console.Note(fmt.Sprintf("poses were tried on %s after %s: the tenth of the pixels that was held back fits %.1f %% "+
+		"%s with cameras moved by the others, in %d photos better: %s", cli.Count(t.Photos, "photo"),
+		cli.Count(t.Step, "step"), 100*math.Abs(t.Gain), fits, t.Better, what))
+}
+
+// takeRefined makes the cameras that are written those that training has found.
+func (r *Run) takeRefined() error {
+	refined, err := r.Trainer.RefinedCameras()
+	if err != nil {
+		return err
+	}
+	for i, c := range refined {
+		r.cameras[r.Train[i]] = r.Capture.Frame.ToCapture(c, r.origin)
+	}
+	return nil
+}
+
+// alignedPicture draws a held-out photo's camera moved to where the photo fits best; nil where it cannot be.
+func (r *Run) alignedPicture(c scene.Camera, photo scene.Image) ([]float32, error) {
+	moved, err := r.Trainer.Align(c, photo)
+	if errors.Is(err, pipeline.ErrPhotoSize) {
+		r.Console.Warn(fmt.Sprintf("photo %s is not measured with an aligned camera: %v", c.Name, err))
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Trainer.RenderInto(nil, moved)
+}

@@ -1,0 +1,118 @@
+package train
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/runtest"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+	"vksplat/scene/load"
+)
+
+// wrongPoses makes the poses of a capture wrong by about three degrees, and returns its cameras.
+func wrongPoses(t *testing.T, dir string) []scene.Camera {
+	t.Helper()
+	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range c.Cameras {
+		cam := &c.Cameras[i]
+		center := cam.Center()
+		sin, cos := math.Sincos(0.05 * (2*r.Float64() - 1))
+		for k, at := range [3][2]int{{0, 1}, {1, 2}, {2, 0}} {
+			if k == i%3 {
+				turn := geom.Identity
+				turn[4*at[0]], turn[4*at[1]], turn[3*at[0]+at[1]], turn[3*at[1]+at[0]] = cos, cos, -sin, sin
+				cam.R = geom.Product(turn, cam.R)
+			}
+		}
+		cam.T = geom.TranslationOf(cam.R, center)
+	}
+	if err := colmap.Write(filepath.Join(dir, "sparse", "0"), c.Cameras, c.Points); err != nil {
+		t.Fatal(err)
+	}
+	return c.Cameras
+}
+
+// TestRefinePoses: poses of photos are wrong, and training moves them: cameras.json has them where they go with the
+// model, held-out photos have scores with aligned cameras, and the user is told. Without --refine-poses there is
+// nothing of that.
+func TestRefinePoses(t *testing.T) {
+	dir := runtest.SmallScene(t, 600)
+	wrongPoses(t, dir)
+	written := map[bool]string{}
+	for _, refines := range []bool{false, true} {
+		o := NewOptions()
+		o.Scene, o.Out, o.Eval, o.Progress, o.Config.Iterations = dir, filepath.Join(t.TempDir(), "out"), true,
+			meter.None, 120
+		o.Config.RefineEvery, o.Config.SHDegree = 0, 0
+		// so few photos say little, after so few steps
+		o.Config.RefinePoses, o.Config.PoseGain, o.Config.PoseStart = refines, -0.5, 40
+		var told bytes.Buffer
+		st, err := Do(cli.New(nil, &told, &told), o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"they are refined", "of cameras moved to where their photos fit best"} {
+			if strings.Contains(told.String(), text) != refines {
+				t.Errorf("refine-poses %v: %q in %q", refines, text, &told)
+			}
+		}
+		if (st.AlignedPSNR != nil) != refines || refines && *st.AlignedPSNR < st.PSNR {
+			t.Fatalf("refine-poses %v: PSNR %v, aligned %v", refines, st.PSNR, st.AlignedPSNR)
+		}
+		for file, word := range map[string]string{"results.json": "aligned_psnr", "per_view.json": "aligned_ssim",
+			"metrics.jsonl": "aligned_psnr", "stats.json": "aligned_psnr", output.ReportFile: "PSNR aligned"} {
+			data, err := os.ReadFile(filepath.Join(o.Out, file))
+			if err != nil || strings.Contains(string(data), word) != refines {
+				t.Errorf("refine-poses %v: %s, error %v", refines, file, err)
+			}
+		}
+		data, err := os.ReadFile(filepath.Join(o.Out, "cameras.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		written[refines] = string(data)
+	}
+	if written[false] == written[true] {
+		t.Error("cameras.json has the given poses")
+	}
+}
+
+// TestRefusePoses refuses several devices and panoramas, with what to do.
+func TestRefusePoses(t *testing.T) {
+	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard),
+		Capture: &scene.Capture{Cameras: []scene.Camera{{Name: "a"}}}}
+	r.Config.RefinePoses = true
+	if err := r.refusePoses(); err != nil {
+		t.Error(err)
+	}
+	r.others = []*pipeline.Device{nil}
+	if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
+		!strings.Contains(fault.Hint(err), "give one device") {
+		t.Error(err)
+	}
+	r.others, r.Capture.Cameras[0].Photo = nil, "wide.jpg"
+	if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
+		t.Error(err)
+	}
+	r.Config.RefinePoses = false
+	if err := r.refusePoses(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,248 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// poseTable is what the training photos have learnt of their cameras, with the optimiser's state, on the device: a part
+// of what training is made of, as the model is. A step changes one photo's row. Behind the photos' rows is one for
+// cameras that are aligned with a model that stays as it is.
+type poseTable struct {
+	dev     *vk.Device
+	rows    vk.Slice[layout.Pose] // [n_views + 1]
+	anchors vk.Slice[uint32]      // of pose_adam
+	frame   layout.PoseFrame
+	cfg     *recipe.Config
+	spare   layout.Pose // the last row, where no camera is aligned
+	// steps refine poses; before the trial, and where it said no, they have nothing to do with the table
+	active bool
+}
+
+const (
+	poseBytes = (3*layout.PoseNumbers + 4 + 9 + 3) * 4
+	// poseRest is for how many steps after opacities were reset poses rest.
+	poseRest = 100
+)
+
+// views is the number of photos that are trained on.
+func (x *poseTable) views() int { return x.rows.N() - 1 }
+
+// bytes returns the size of the table; x may be nil.
+func (x *poseTable) bytes() int64 {
+	if x == nil {
+		return 0
+	}
+	return x.rows.Size() + x.anchors.Size()
+}
+
+// sameLens reports whether two photos have one focal length.
+func sameLens(a, b *scene.Camera) bool {
+	return a.Fx == b.Fx && a.Fy == b.Fy && a.Cx == b.Cx && a.Cy == b.Cy && a.Width == b.Width && a.Height == b.Height &&
+		a.Model == b.Model
+}
+
+// givenPoses are the rows of photos that have learnt nothing, and of a camera to be aligned.
+func givenPoses(cams []scene.Camera) []layout.Pose {
+	rows := make([]layout.Pose, len(cams)+1)
+	var mean [3]float64
+	for i := range cams {
+		for k, x := range cams[i].Center() {
+			mean[k] += x / float64(len(cams))
+		}
+	}
+	lenses := 0
+	for i := range cams {
+		rows[i].Camera = float32(lenses)
+		first := slices.IndexFunc(cams[:i], func(c scene.Camera) bool { return sameLens(&c, &cams[i]) })
+		if first >= 0 {
+			rows[i].Camera = rows[first].Camera
+		} else {
+			lenses++
+		}
+		for k, x := range cams[i].R {
+			rows[i].Rot[k] = float32(x)
+		}
+		for k, x := range cams[i].Center() {
+			rows[i].Center[k] = float32(x - mean[k])
+		}
+	}
+	rows[len(cams)].Camera = float32(lenses)
+	return rows
+}
+
+// Anchors [n_views] are points of the reconstruction that each photo shows, in the training frame, and where; nil: none
+// are known. They hold refined poses where the capture has them.
+type Anchors [][]scene.Anchor
+
+// words makes the table of pose_adam for n views.
+func (a Anchors) words(n int) []uint32 {
+	words := make([]uint32, n+1)
+	for i := range n {
+		words[i] = uint32(len(words))
+		if len(a) == 0 {
+			continue
+		}
+		for _, p := range a[i] {
+			for _, x := range [...]float64{p.Point[0], p.Point[1], p.Point[2], p.X, p.Y} {
+				words = append(words, math.Float32bits(float32(x)))
+			}
+		}
+	}
+	words[n] = uint32(len(words))
+	return words
+}
+
+// anchorWords is how many words that takes.
+func (a Anchors) size(n int) int {
+	size := n + 1
+	for _, list := range a {
+		size += layout.AnchorWords * len(list)
+	}
+	return size
+}
+
+// checkPoses refuses what poses cannot be refined of.
+func checkPoses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
+	if !cfg.RefinePoses {
+		return nil
+	}
+	if len(o.Others) > 0 {
+		return errors.New("start training: poses are refined on one device alone")
+	}
+	if n := len(o.Anchors); n > 0 && n != len(cams) {
+		return fmt.Errorf("start training: anchors of %d photos for %d cameras", n, len(cams))
+	}
+	for i := range cams {
+		if cams[i].Photo != "" {
+			return fmt.Errorf("start training: poses of cameras that share a photo, as %s does, are not refined",
+				cams[i].Name)
+		}
+	}
+	return nil
+}
+
+// planPoses makes a table that is not there, of the size that it will have.
+func planPoses(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) *poseTable {
+	return &poseTable{dev: dev, cfg: cfg, active: true, rows: phantom[layout.Pose](dev, len(cams)+1, poseBytes),
+		anchors: phantom[uint32](dev, o.Anchors.size(len(cams)), 4)}
+}
+
+// addPoses makes the table, of photos that have learnt nothing. It is state beside the splats.
+func (t *Trainer) addPoses() (extra checkpoint.Extra, err error) {
+	e := t.members[0].e
+	rows := givenPoses(t.cams)
+	x := &poseTable{dev: e.dev, cfg: &t.cfg, frame: layout.NewPoseFrame(rows[:len(t.cams)]), spare: rows[len(t.cams)]}
+	e.poses = x
+	if x.rows, err = vk.Make[layout.Pose](x.dev, vk.DeviceLocal, len(rows), "poses"); err != nil {
+		return extra, err
+	}
+	words := t.o.Anchors.words(len(t.cams))
+	if x.anchors, err = vk.Make[uint32](x.dev, vk.DeviceLocal, len(words), "anchors of poses"); err != nil {
+		return extra, err
+	}
+	if err := errors.Join(uploadTo(x.dev, x.rows, rows), uploadTo(x.dev, x.anchors, words)); err != nil {
+		return extra, err
+	}
+	flat := vk.Cast[float32](x.rows.View)
+	shape := []int{len(rows), flat.N() / len(rows)}
+	return checkpoint.Extra{Name: checkpoint.PosesTensor, Data: flat, Shape: shape}, nil
+}
+
+// uploadTo replaces what s holds. Nothing may be in flight.
+func uploadTo[T any](dev *vk.Device, s vk.Slice[T], data []T) (err error) {
+	staging, err := vk.Make[T](dev, vk.Upload, len(data), "table staging")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Free(staging.View)) }()
+	copy(vk.Host(staging), data)
+	r := vk.NewRecorder(dev)
+	r.Copy(s.View, staging.View)
+	return runOnce(dev, r, "load table")
+}
+
+// download returns the rows. Nothing may be in flight.
+func (x *poseTable) download() ([]layout.Pose, error) {
+	to, err := vk.Make[layout.Pose](x.dev, vk.Readback, x.rows.N(), "poses")
+	if err != nil {
+		return nil, err
+	}
+	r := vk.NewRecorder(x.dev)
+	r.Copy(to.View, x.rows.View)
+	err = runOnce(x.dev, r, "read poses")
+	return slices.Clone(vk.Host(to)), errors.Join(err, x.dev.Free(to.View))
+}
+
+// clearSpare makes the last row that of a camera that has not moved.
+func (x *poseTable) clearSpare() error {
+	return uploadTo(x.dev, x.rows.At(x.views(), 1), []layout.Pose{x.spare})
+}
+
+// close frees the table.
+func (x *poseTable) close() (err error) {
+	for _, v := range []vk.View{x.rows.View, x.anchors.View} {
+		if !v.IsZero() {
+			err = errors.Join(err, x.dev.Free(v))
+		}
+	}
+	return err
+}
+
+// resumePoses takes in whether the run that goes on refines poses. The table was filled from its checkpoint.
+func (t *Trainer) resumePoses() error {
+	x := t.e.poses
+	if x == nil {
+		return nil
+	}
+	rows, err := x.download()
+	if err != nil {
+		return err
+	}
+	x.active, t.posesTried, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
+	return nil
+}
+
+// setRefined says in all rows whether poses are refined, and makes steps do so. Nothing may be in flight.
+func (t *Trainer) setRefined(refined bool) error {
+	x := t.e.poses
+	rows, err := x.download()
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if rows[i].Refined = -1; refined {
+			rows[i].Refined = 1
+		}
+	}
+	x.spare = rows[x.views()]
+	if err := uploadTo(x.dev, x.rows, rows); err != nil || !refined {
+		return err
+	}
+	x.active = true
+	return t.e.buildToFit()
+}
+
+// RefinedCameras returns the cameras that are trained on where training has moved them, in the training frame; nil
+// where poses are not refined, or not yet.
+func (t *Trainer) RefinedCameras() ([]scene.Camera, error) {
+	if t.e.poses == nil || !t.e.poses.active {
+		return nil, nil
+	}
+	if err := t.takeIn(); err != nil {
+		return nil, err
+	}
+	rows, err := t.e.poses.download()
+	if err != nil {
+		return nil, err
+	}
+	return refinedCameras(t.cams, rows[:len(t.cams)]), nil
+}

@@ -1,0 +1,207 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/bits"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"vksplat/pipeline/checkpoint"
+	"vksplat/pipeline/photos"
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+	"vksplat/vk"
+)
+
+// wrongScene is promiseScene with poses that are wrong, refined from an early step on.
+func wrongScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config) {
+	t.Helper()
+	views, init, scale, cfg := promiseScene(t)
+	views = wrongPoses(views[:4], 2, 0.02)
+	cfg.Iterations, cfg.RefineStop, cfg.ResetEvery = 26, 25, 21
+	cfg.RefinePoses, cfg.PoseStart, cfg.PoseGain = true, 8, -1
+	return views, init, scale, cfg
+}
+
+// posesHash trains wrongScene and returns the hash of the model and of the table of poses, and how far poses have
+// moved.
+func posesHash(t testing.TB, d *Device, change func(*recipe.Config), o TrainerOptions) (hash string,
+	moved float32) {
+	t.Helper()
+	views, init, scale, cfg := wrongScene(t)
+	if change != nil {
+		change(&cfg)
+	}
+	tr, err := trainWith(d, views, init, scale, cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sha256.New()
+	if tr.e.poses != nil {
+		rows, err := tr.e.poses.download()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			h.Write(vk.Bytes(&rows[i]))
+			for _, x := range rows[i].Own {
+				moved += max(x, -x)
+			}
+		}
+	}
+	return fmt.Sprintf("%s %x", modelHash(s), h.Sum(nil)[:8]), moved
+}
+
+// TestSameBytesWithPoses trains wrongScene in every way that must not matter.
+func TestSameBytesWithPoses(t *testing.T) {
+	d := testDevice(t)
+	usual := TrainerOptions{}
+	want, moved := posesHash(t, d, nil, usual)
+	if moved == 0 {
+		t.Fatal("no pose moves: the test proves nothing")
+	}
+	t.Log(want) // the same with every width of vectors
+	same := func(name string, o TrainerOptions) {
+		t.Helper()
+		if got, _ := posesHash(t, d, nil, o); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	t.Run("bands", func(t *testing.T) {
+		inBands(t, 2)
+		same("larger buffers and two bands", larger)
+	})
+	t.Run("chunks", func(t *testing.T) {
+		smallChunks(t)
+		same("small chunks", usual)
+	})
+	t.Run("serial", func(t *testing.T) {
+		t.Setenv("VKSPLAT_SERIAL", "1")
+		same("serial", usual)
+	})
+	// Where the trial says no, there is the model of a run without.
+	plain, _ := posesHash(t, d, func(c *recipe.Config) { c.RefinePoses = false }, usual)
+	refused, moved := posesHash(t, d, func(c *recipe.Config) { c.PoseGain = 1 }, usual)
+	if model := func(h string) string { return strings.Fields(h)[0] }; model(plain) != model(refused) || moved != 0 {
+		t.Errorf("with poses that are not refined the model is %s, without %s", refused, plain)
+	}
+	if got, _ := posesHash(t, d, func(c *recipe.Config) { c.PoseAnchor *= 100 }, usual); got == want {
+		t.Error("the anchor changes nothing")
+	}
+}
+
+// TestResumePoses goes on from before the trial, from right after it, and from later, and wants the same checkpoint at
+// the end; measuring on the way changes none. A run cannot begin or cease to refine poses on the way.
+func TestResumePoses(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg := wrongScene(t)
+	dir := t.TempDir()
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	_, _, _, _, run := checkpointScene(t)
+	tr.SetRun(run)
+	stops := []int{5, 20}
+	for _, step := range stops {
+		if err := tr.RunTo(t.Context(), step, nil); err != nil {
+			t.Fatal(err)
+		}
+		saved(t, tr, filepath.Join(dir, fmt.Sprint(step)))
+	}
+	if _, err := tr.Align(views[0].Camera, views[0].Image); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := saved(t, tr, filepath.Join(dir, "end"))
+	if !tr.e.poses.active {
+		t.Fatal("poses are not refined: the test proves nothing")
+	}
+	for _, step := range stops {
+		c, err := checkpoint.Open(filepath.Join(dir, fmt.Sprint(step)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		again, err := resumeOn(d, views, c, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if err := again.Run(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := saved(t, again, filepath.Join(dir, "again")); !bytes.Equal(got, want) {
+			t.Errorf("resumed after step %d, it ends otherwise", step)
+		}
+		without := cfg
+		without.RefinePoses = false
+		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(), "cannot go on without") {
+			t.Errorf("without: %v", err)
+		}
+	}
+}
+
+// TestPosesRefused names what poses are not refined with.
+func TestPosesRefused(t *testing.T) {
+	views, init, scale, cfg := wrongScene(t)
+	d := testDevice(t)
+	views[2].Camera.Photo = "panorama.jpg"
+	if _, err := trainOn(d, views, init, scale, cfg); err == nil || !strings.Contains(err.Error(), "share a photo") {
+		t.Error(err)
+	}
+	views[2].Camera.Photo = ""
+	if _, err := trainWith(d, views, init, scale, cfg, TrainerOptions{Others: []*Device{d}}); err == nil ||
+		!strings.Contains(err.Error(), "one device") {
+		t.Error(err)
+	}
+	if _, err := trainWith(d, views, init, scale, cfg, TrainerOptions{Anchors: make(Anchors, 3)}); err == nil ||
+		!strings.Contains(err.Error(), "anchors of 3 photos") {
+		t.Error(err)
+	}
+}
+
+// TestHeldTenth wants a tenth of each photo's tiles held back, others in other photos, and masks to be respected.
+func TestHeldTenth(t *testing.T) {
+	m := scene.Image{Width: 330, Height: 250, Mask: make([]uint32, photos.MaskWords(330*250))}
+	for p := range 330 * 250 {
+		if p%330 >= 16 {
+			m.Mask[p/32] |= 1 << (p % 32)
+		}
+	}
+	var first []uint32
+	for view := range 3 {
+		held, others := withTenth(m, view, true), withTenth(m, view, false)
+		n := 0
+		for i, w := range m.Mask {
+			if held.Mask[i]&others.Mask[i] != 0 || held.Mask[i]|others.Mask[i] != w {
+				t.Fatalf("view %d: word %d: %x and %x of %x", view, i, held.Mask[i], others.Mask[i], w)
+			}
+			n += bits.OnesCount32(held.Mask[i])
+		}
+		if share := float64(n) / (314 * 250); share < 0.07 || share > 0.13 {
+			t.Errorf("view %d: a share of %.3f is held back", view, share)
+		}
+		if view == 0 {
+			first = held.Mask
+		} else if slices.Equal(first, held.Mask) {
+			t.Errorf("view %d has the same tiles held back as view 0", view)
+		}
+	}
+}
