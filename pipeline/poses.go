@@ -44,10 +44,15 @@ func (x *poseTable) bytes() int64 {
 	return x.rows.Size() + x.anchors.Size()
 }
 
-// sameLens reports whether two photos have one focal length.
-func sameLens(a, b *scene.Camera) bool {
-	return a.Fx == b.Fx && a.Fy == b.Fy && a.Cx == b.Cx && a.Cy == b.Cy && a.Width == b.Width && a.Height == b.Height &&
-		a.Model == b.Model
+// lensKey tells photos of one focal length from others.
+type lensKey struct {
+	fx, fy, cx, cy float64
+	width, height  int
+	model          scene.CameraModel
+}
+
+func lensOf(c *scene.Camera) lensKey {
+	return lensKey{c.Fx, c.Fy, c.Cx, c.Cy, c.Width, c.Height, c.Model}
 }
 
 // givenPoses are the rows of photos that have learnt nothing, and of a camera to be aligned.
@@ -59,15 +64,13 @@ func givenPoses(cams []scene.Camera) []layout.Pose {
 			mean[k] += x / float64(len(cams))
 		}
 	}
-	lenses := 0
+	lenses := map[lensKey]float32{}
 	for i := range cams {
-		rows[i].Camera = float32(lenses)
-		first := slices.IndexFunc(cams[:i], func(c scene.Camera) bool { return sameLens(&c, &cams[i]) })
-		if first >= 0 {
-			rows[i].Camera = rows[first].Camera
-		} else {
-			lenses++
+		key := lensOf(&cams[i])
+		if _, known := lenses[key]; !known {
+			lenses[key] = float32(len(lenses))
 		}
+		rows[i].Camera = lenses[key]
 		for k, x := range cams[i].R {
 			rows[i].Rot[k] = float32(x)
 		}
@@ -75,7 +78,7 @@ func givenPoses(cams []scene.Camera) []layout.Pose {
 			rows[i].Center[k] = float32(x - mean[k])
 		}
 	}
-	rows[len(cams)].Camera = float32(lenses)
+	rows[len(cams)].Camera = float32(len(lenses))
 	return rows
 }
 
@@ -101,7 +104,7 @@ func (a Anchors) words(n int) []uint32 {
 	return words
 }
 
-// anchorWords is how many words that takes.
+// size is how many words that takes.
 func (a Anchors) size(n int) int {
 	size := n + 1
 	for _, list := range a {
