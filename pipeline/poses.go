@@ -231,6 +231,8 @@ func (t *Trainer) setRefined(refined bool) error {
 		return err
 	}
 	x.active = true
+	t.pace.reset() // steps have other passes now
+	t.e.split[recipe.Step] = nil
 	return t.e.buildToFit()
 }
 
