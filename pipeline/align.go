@@ -133,5 +133,8 @@ func (t *Trainer) alignStep(c *scene.Camera, k int, flags uint32, photo *stagedP
 		return nil, err
 	}
 	r := *f.hostReport
-	return &r, nil
+	if r.Failed != 0 {
+		return &r, nil
+	}
+	return &r, f.verifier.judge(f.unit)
 }

@@ -92,7 +92,8 @@ func (x *poseTable) stepRates() shaders.PoseAdamPush {
 	rate := c.LRPoses * max(1, poseVisits*float64(n)/float64(steps))
 	rate = min(rate, max(mostPoseStep, c.LRPoses))
 	push := shaders.PoseAdamPush{FirstStep: uint32(c.PoseStart), WarmUp: uint32(2 * n), DecaySteps: uint32(steps),
-		Rate: float32(rate), FocalRate: float32(rate / float64(n)), // all photos of a camera step its focal length
+		// all photos of a camera step its focal length
+		Rate: float32(rate), FocalRate: float32(rate * float64(x.lenses) / float64(n)),
 		Log2Final: float32(math.Log2(c.LRPosesFinal)), Beta1: poseBeta1, Beta2: poseBeta2,
 		Anchor: float32(c.PoseAnchor)}
 	if c.ResetEvery > 0 && c.RefineEvery > 0 && c.Strategy == recipe.Strategy3DGS {

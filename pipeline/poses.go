@@ -23,6 +23,7 @@ type poseTable struct {
 	frame   layout.PoseFrame
 	cfg     *recipe.Config
 	spare   layout.Pose // the last row, where no camera is aligned
+	lenses  int         // focal lengths that are learnt
 	// steps refine poses; before the trial, and where it said no, they have nothing to do with the table
 	active bool
 }
@@ -44,10 +45,15 @@ func (x *poseTable) bytes() int64 {
 	return x.rows.Size() + x.anchors.Size()
 }
 
-// sameLens reports whether two photos have one focal length.
-func sameLens(a, b *scene.Camera) bool {
-	return a.Fx == b.Fx && a.Fy == b.Fy && a.Cx == b.Cx && a.Cy == b.Cy && a.Width == b.Width && a.Height == b.Height &&
-		a.Model == b.Model
+// lensKey tells photos of one focal length from others.
+type lensKey struct {
+	fx, fy, cx, cy float64
+	width, height  int
+	model          scene.CameraModel
+}
+
+func lensOf(c *scene.Camera) lensKey {
+	return lensKey{c.Fx, c.Fy, c.Cx, c.Cy, c.Width, c.Height, c.Model}
 }
 
 // givenPoses are the rows of photos that have learnt nothing, and of a camera to be aligned.
@@ -59,15 +65,13 @@ func givenPoses(cams []scene.Camera) []layout.Pose {
 			mean[k] += x / float64(len(cams))
 		}
 	}
-	lenses := 0
+	lenses := map[lensKey]float32{}
 	for i := range cams {
-		rows[i].Camera = float32(lenses)
-		first := slices.IndexFunc(cams[:i], func(c scene.Camera) bool { return sameLens(&c, &cams[i]) })
-		if first >= 0 {
-			rows[i].Camera = rows[first].Camera
-		} else {
-			lenses++
+		key := lensOf(&cams[i])
+		if _, known := lenses[key]; !known {
+			lenses[key] = float32(len(lenses))
 		}
+		rows[i].Camera = lenses[key]
 		for k, x := range cams[i].R {
 			rows[i].Rot[k] = float32(x)
 		}
@@ -75,7 +79,7 @@ func givenPoses(cams []scene.Camera) []layout.Pose {
 			rows[i].Center[k] = float32(x - mean[k])
 		}
 	}
-	rows[len(cams)].Camera = float32(lenses)
+	rows[len(cams)].Camera = float32(len(lenses))
 	return rows
 }
 
@@ -101,7 +105,7 @@ func (a Anchors) words(n int) []uint32 {
 	return words
 }
 
-// anchorWords is how many words that takes.
+// size is how many words that takes.
 func (a Anchors) size(n int) int {
 	size := n + 1
 	for _, list := range a {
@@ -140,7 +144,8 @@ func planPoses(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *Train
 func (t *Trainer) addPoses() (extra checkpoint.Extra, err error) {
 	e := t.members[0].e
 	rows := givenPoses(t.cams)
-	x := &poseTable{dev: e.dev, cfg: &t.cfg, frame: layout.NewPoseFrame(rows[:len(t.cams)]), spare: rows[len(t.cams)]}
+	x := &poseTable{dev: e.dev, cfg: &t.cfg, frame: layout.NewPoseFrame(rows[:len(t.cams)]), spare: rows[len(t.cams)],
+		lenses: int(rows[len(t.cams)].Camera)}
 	e.poses = x
 	if x.rows, err = vk.Make[layout.Pose](x.dev, vk.DeviceLocal, len(rows), "poses"); err != nil {
 		return extra, err
@@ -197,7 +202,8 @@ func (x *poseTable) close() (err error) {
 	return err
 }
 
-// resumePoses takes in whether the run that goes on refines poses. The table was filled from its checkpoint.
+// resumePoses takes in whether the run that goes on refines poses. The table was filled from its checkpoint; given
+// cameras that changed since are those of now.
 func (t *Trainer) resumePoses() error {
 	x := t.e.poses
 	if x == nil {
@@ -205,6 +211,12 @@ func (t *Trainer) resumePoses() error {
 	}
 	rows, err := x.download()
 	if err != nil {
+		return err
+	}
+	for i, given := range givenPoses(t.cams) {
+		rows[i].Rot, rows[i].Center, rows[i].Camera = given.Rot, given.Center, given.Camera
+	}
+	if err := uploadTo(x.dev, x.rows, rows); err != nil {
 		return err
 	}
 	x.active, t.posesTried, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
@@ -228,6 +240,8 @@ func (t *Trainer) setRefined(refined bool) error {
 		return err
 	}
 	x.active = true
+	t.pace.reset() // steps have other passes now
+	t.e.split[recipe.Step] = nil
 	return t.e.buildToFit()
 }
 

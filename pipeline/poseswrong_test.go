@@ -205,3 +205,26 @@ func TestHeldTenth(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyPoses wants the checks after each pass of VKSPLAT_VERIFY=1 also of units that move their camera.
+func TestVerifyPoses(t *testing.T) {
+	t.Setenv(verifyVariable, "1")
+	d := testDevice(t)
+	views, init, scale, cfg := wrongScene(t)
+	cfg.Iterations = 12
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Align(views[0].Camera, views[0].Image); err != nil {
+		t.Fatal(err)
+	}
+	names := &tr.e.frames[0].verifier.names
+	if len(names[recipe.Step]) == 0 || len(names[recipe.Align]) == 0 {
+		t.Errorf("a step has %d checks, an aligned camera %d", len(names[recipe.Step]), len(names[recipe.Align]))
+	}
+}

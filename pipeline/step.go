@@ -49,8 +49,9 @@ type view struct {
 	pose          posePasses                     // where poses are refined
 	tileIDs       vk.Slice[uint32]               // [I] sorted
 
-	tallies tallies // with kernels that look back
-	shared  shared  // with several devices
+	verifier *verifier // of the frame that the unit is recorded for
+	tallies  tallies   // with kernels that look back
+	shared   shared    // with several devices
 }
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and

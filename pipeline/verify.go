@@ -68,10 +68,10 @@ func (x *verifier) judge(u recipe.Unit) error {
 
 // startVerify begins the checks of a unit.
 func (v *view) startVerify(k recipe.Kind) {
-	v.kind = k
-	v.f.verifier.names[k] = nil
+	v.kind, v.verifier = k, &v.f.verifier
+	v.verifier.names[k] = nil
 	if v.verify {
-		v.r.Fill(v.f.verifier.found.View, layout.Culled)
+		v.r.Fill(v.verifier.found.View, layout.Culled)
 	}
 }
 
@@ -92,7 +92,7 @@ func (v *view) check(t verifyTarget) {
 	if v.sabotage != nil {
 		v.sabotage(v, t.buffer)
 	}
-	names := &v.f.verifier.names[v.kind]
+	names := &v.verifier.names[v.kind]
 	number := len(*names)
 	for i, c := range *names {
 		if c == t.verifyCheck {
@@ -112,7 +112,7 @@ func (v *view) check(t verifyTarget) {
 	}
 	v.r.Dispatch(&shaders.Verify{
 		Params: v.f.params, Counters: v.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index),
-		Marks: marks, Found: v.f.verifier.found,
+		Marks: marks, Found: v.verifier.found,
 		Push: shaders.VerifyPush{Mode: t.mode, Count: t.count, Stride: uint32(max(t.stride, 1)), Bound: t.bound,
 			Check: uint32(number)},
 	}, vk.Groups(64))

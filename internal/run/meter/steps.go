@@ -16,7 +16,7 @@ type ViewLine struct {
 	// through the vignetting of the photo's camera; absent where that is not learnt
 	LensPSNR *Exact `json:"lens_psnr,omitempty"`
 	LensSSIM *Exact `json:"lens_ssim,omitempty"`
-	// of the camera after it was moved to where the photo fits best; absent where poses are not refined
+	// of the camera after it was moved to where the photo fits best; absent without refine-poses
 	AlignedPSNR *Exact `json:"aligned_psnr,omitempty"`
 	AlignedSSIM *Exact `json:"aligned_ssim,omitempty"`
 }

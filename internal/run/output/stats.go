@@ -83,7 +83,7 @@ type Scores struct {
 	// means of the renderings as the photos' cameras would have taken them; absent where vignetting is not learnt
 	LensPSNR *float64 `json:"lens_psnr,omitempty"`
 	LensSSIM *float64 `json:"lens_ssim,omitempty"`
-	// means of cameras that were moved to where their photos fit best; absent where poses are not refined
+	// means of cameras that were moved to where their photos fit best; absent without refine-poses
 	AlignedPSNR *float64 `json:"aligned_psnr,omitempty"`
 	AlignedSSIM *float64 `json:"aligned_ssim,omitempty"`
 }

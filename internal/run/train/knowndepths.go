@@ -170,10 +170,13 @@ func hashDepths(known depth.Known) (sum [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths.
+// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths and what holds
+// refined poses.
 func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
-	if r.depthHash != [sha256.Size]byte{} {
-		capture = sha256.Sum256(append(capture[:], r.depthHash[:]...))
+	for _, hash := range [...][sha256.Size]byte{r.depthHash, r.anchorHash} {
+		if hash != [sha256.Size]byte{} {
+			capture = sha256.Sum256(append(capture[:], hash[:]...))
+		}
 	}
 	return hex.EncodeToString(capture[:])
 }

@@ -34,7 +34,7 @@ type EvalLine struct {
 	// means through the cameras' vignetting; absent where that is not learnt
 	LensPSNR *meter.Rounded `json:"lens_psnr,omitempty"`
 	LensSSIM *meter.Rounded `json:"lens_ssim,omitempty"`
-	// means of cameras that were moved to where their photos fit best; absent where poses are not refined
+	// means of cameras that were moved to where their photos fit best; absent without refine-poses
 	AlignedPSNR *meter.Rounded `json:"aligned_psnr,omitempty"`
 	AlignedSSIM *meter.Rounded `json:"aligned_ssim,omitempty"`
 

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -36,10 +38,29 @@ func (r *Run) refusePoses() error {
 
 // findAnchors finds the points that hold refined poses. The capture is in its own frame.
 func (r *Run) findAnchors(c *scene.Capture) (err error) {
-	if r.Config.RefinePoses && r.Config.PoseAnchor > 0 {
-		r.anchors, err = colmap.Anchors(c, mostAnchors)
+	if !r.Config.RefinePoses || !(r.Config.PoseAnchor > 0) {
+		return nil
+	}
+	if r.anchors, err = colmap.Anchors(c, mostAnchors); err == nil && r.anchors != nil {
+		r.anchorHash = hashAnchors(r.anchors)
 	}
 	return err
+}
+
+// hashAnchors hashes all anchors: no other fingerprint has where photos show points.
+func hashAnchors(anchors [][]scene.Anchor) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var b []byte
+	for _, list := range anchors {
+		b = binary.LittleEndian.AppendUint64(b[:0], uint64(len(list)))
+		for _, a := range list {
+			for _, x := range [...]float64{a.Point[0], a.Point[1], a.Point[2], a.X, a.Y} {
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+			}
+		}
+		h.Write(b)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // trainedAnchors gives up those of the photos that are trained on, in the training frame.

@@ -116,3 +116,17 @@ func TestRefusePoses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnchorsInFingerprint wants a run that is resumed with other anchors to be told so.
+func TestAnchorsInFingerprint(t *testing.T) {
+	a := [][]scene.Anchor{{{Point: [3]float64{1, 2, 3}, X: 4, Y: 5}}, nil}
+	b := [][]scene.Anchor{{{Point: [3]float64{1, 2, 3}, X: 4, Y: 6}}, nil}
+	c := [][]scene.Anchor{nil, a[0]}
+	seen := map[string]bool{(&Run{}).fingerprintText([32]byte{1}): true}
+	for _, anchors := range [][][]scene.Anchor{a, b, c} {
+		seen[(&Run{anchorHash: hashAnchors(anchors)}).fingerprintText([32]byte{1})] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("%d fingerprints of 4 captures", len(seen))
+	}
+}

@@ -43,6 +43,7 @@ type Run struct {
 	knownDepths depth.Known
 	depthHash   [sha256.Size]byte // of them
 	anchors     [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
+	anchorHash  [sha256.Size]byte // of them
 	takers      map[string]int    // numbers of the cameras that took the photos, by cameraName
 	shell       float64           // radius of the far shell that training began with, 0 without
 	depths      []scene.Depths    // of the points that each camera sees, of those in train once prepared
