@@ -144,7 +144,8 @@ func TestPoses(t *testing.T) {
 	degrees0, shift0 := s.apart(before)
 	degrees, shift := s.apart(cams)
 	share := (refined.aligned - wrong.raw) / (right.raw - wrong.raw)
-	t.Logf("held-out PSNR %.2f dB with right poses; %.2f dB with wrong ones, aligned %.2f; refined %.2f dB, aligned %.2f: "+
+	t.Logf("held-out PSNR %.2f dB with right poses; %.2f dB with wrong ones, aligned %.2f; refined %.2f dB, aligned "+
+		"%.2f: "+
 		"%.0f %% is back; poses are off by %.2f degrees and %.2f %% before, %.2f and %.2f after", right.raw, wrong.raw,
 		wrong.aligned, refined.raw, refined.aligned, 100*share, degrees0, 100*shift0, degrees, 100*shift)
 	if !(share > size.share) || !(degrees < 0.8*degrees0) {
