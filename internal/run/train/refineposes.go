@@ -22,7 +22,20 @@ func (r *Run) refusePoses() error {
 	if !r.Config.RefinePoses {
 		return nil
 	}
-	if len(r.others) > 0 {
+	c := &r.Config
+	switch {
+	case r.TimeLimit > 0:
+		return fault.Usagef("leave out one of them",
+			"%s does not work with %s: how long its trial takes is not foreseen", fault.Setting("refine-poses"),
+			fault.Setting("time-limit"))
+	case r.Divided != nil:
+		return fault.Usagef("refine poses of the whole capture first, and divide that",
+			"%s does not work with blocks: each would move its photos for itself", fault.Setting("refine-poses"))
+	case c.PoseStart >= c.Iterations:
+		return fault.Usagef(fmt.Sprintf("give %s less than %d", fault.Setting("pose-start"), c.Iterations),
+			"%s begins after step %d, and training ends with %d", fault.Setting("refine-poses"), c.PoseStart,
+			c.Iterations)
+	case len(r.others) > 0:
 		return fault.Usagef("give one device, or leave out "+fault.Setting("refine-poses"),
 			"%s works on one device alone, %d were given", fault.Setting("refine-poses"), 1+len(r.others))
 	}

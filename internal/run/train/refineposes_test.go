@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/run/plans"
 	"vksplat/internal/run/runtest"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -94,7 +96,7 @@ func TestRefinePoses(t *testing.T) {
 	}
 }
 
-// TestRefusePoses refuses several devices and panoramas, with what to do.
+// TestRefusePoses refuses what poses are not refined with, with what to do.
 func TestRefusePoses(t *testing.T) {
 	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard),
 		Capture: &scene.Capture{Cameras: []scene.Camera{{Name: "a"}}}}
@@ -110,6 +112,20 @@ func TestRefusePoses(t *testing.T) {
 	r.others, r.Capture.Cameras[0].Photo = nil, "wide.jpg"
 	if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), "panorama wide.jpg") {
 		t.Error(err)
+	}
+	r.Capture.Cameras[0].Photo = ""
+	for _, refused := range []struct {
+		set  func(r *Run)
+		word string
+	}{
+		{func(r *Run) { r.TimeLimit = LimitFlag(time.Minute) }, "time-limit"},
+		{func(r *Run) { r.TimeLimit, r.Divided = 0, &plans.Plan{} }, "blocks"},
+		{func(r *Run) { r.Divided, r.Config.PoseStart = nil, r.Config.Iterations }, "training ends with"},
+	} {
+		refused.set(r)
+		if err := r.refusePoses(); err == nil || !strings.Contains(err.Error(), refused.word) {
+			t.Errorf("%s: %v", refused.word, err)
+		}
 	}
 	r.Config.RefinePoses = false
 	if err := r.refusePoses(); err != nil {
