@@ -153,7 +153,6 @@ type poses struct {
 	weight float32
 	points []ref.AnchorPoint[float64]
 	table  []layout.Pose
-	given  []ref.GivenPose[float64]
 	grads  [][4]float32 // partials
 	// What the kernels wrote.
 	refined []layout.StepParams
