@@ -28,9 +28,10 @@ const reorderEvery = 500
 
 // reorders reports whether the splats are put in order after step (counted from 0): after the first, since nobody knows
 // in which order a capture's points come; now and then with a refinement, which adds and copies splats in no order; and
-// with the last one.
+// with the last one. A run of a single step gains nothing by it.
 func (c Config) reorders(step int) bool {
-	return step == 0 || c.Refines(step) && (step%reorderEvery < c.RefineEvery || step+c.RefineEvery >= c.RefineStop)
+	return step == 0 && c.Iterations > 1 ||
+		c.Refines(step) && (step%reorderEvery < c.RefineEvery || step+c.RefineEvery >= c.RefineStop)
 }
 
 // refinement returns which refinement the one after step is, from 1 on.
