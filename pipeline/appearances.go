@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
@@ -80,32 +79,15 @@ func (x *appearances) state() checkpoint.Extra {
 }
 
 // upload replaces the whole table. Nothing may be in flight.
-func (x *appearances) upload(rows []layout.Appearance) (err error) {
+func (x *appearances) upload(rows []layout.Appearance) error {
 	if len(rows) != x.table.N() {
 		return fmt.Errorf("load appearances: %d rows for %d photos", len(rows), x.table.N())
 	}
-	staging, err := vk.Make[layout.Appearance](x.dev, vk.Upload, x.table.N(), "appearances staging")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, x.dev.Free(staging.View)) }()
-	copy(vk.Host(staging), rows)
-	r := vk.NewRecorder(x.dev)
-	r.Copy(x.table.View, staging.View)
-	return runOnce(x.dev, r, "load appearances")
+	return writeTable(x.dev, x.table, rows)
 }
 
 // download returns the whole table. Nothing may be in flight.
-func (x *appearances) download() ([]layout.Appearance, error) {
-	to, err := vk.Make[layout.Appearance](x.dev, vk.Readback, x.table.N(), "appearances")
-	if err != nil {
-		return nil, err
-	}
-	r := vk.NewRecorder(x.dev)
-	r.Copy(to.View, x.table.View)
-	err = runOnce(x.dev, r, "read appearances")
-	return slices.Clone(vk.Host(to)), errors.Join(err, x.dev.Free(to.View))
-}
+func (x *appearances) download() ([]layout.Appearance, error) { return readTable(x.dev, x.table) }
 
 // close frees the table, but for what is common to several devices.
 func (x *appearances) close() error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
@@ -154,7 +153,7 @@ func (t *Trainer) addPoses() (extra checkpoint.Extra, err error) {
 	if x.anchors, err = vk.Make[uint32](x.dev, vk.DeviceLocal, len(words), "anchors of poses"); err != nil {
 		return extra, err
 	}
-	if err := errors.Join(uploadTo(x.dev, x.rows, rows), uploadTo(x.dev, x.anchors, words)); err != nil {
+	if err := errors.Join(writeTable(x.dev, x.rows, rows), writeTable(x.dev, x.anchors, words)); err != nil {
 		return extra, err
 	}
 	flat := vk.Cast[float32](x.rows.View)
@@ -162,34 +161,12 @@ func (t *Trainer) addPoses() (extra checkpoint.Extra, err error) {
 	return checkpoint.Extra{Name: checkpoint.PosesTensor, Data: flat, Shape: shape}, nil
 }
 
-// uploadTo replaces what s holds. Nothing may be in flight.
-func uploadTo[T any](dev *vk.Device, s vk.Slice[T], data []T) (err error) {
-	staging, err := vk.Make[T](dev, vk.Upload, len(data), "table staging")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dev.Free(staging.View)) }()
-	copy(vk.Host(staging), data)
-	r := vk.NewRecorder(dev)
-	r.Copy(s.View, staging.View)
-	return runOnce(dev, r, "load table")
-}
-
 // download returns the rows. Nothing may be in flight.
-func (x *poseTable) download() ([]layout.Pose, error) {
-	to, err := vk.Make[layout.Pose](x.dev, vk.Readback, x.rows.N(), "poses")
-	if err != nil {
-		return nil, err
-	}
-	r := vk.NewRecorder(x.dev)
-	r.Copy(to.View, x.rows.View)
-	err = runOnce(x.dev, r, "read poses")
-	return slices.Clone(vk.Host(to)), errors.Join(err, x.dev.Free(to.View))
-}
+func (x *poseTable) download() ([]layout.Pose, error) { return readTable(x.dev, x.rows) }
 
 // clearSpare makes the last row that of a camera that has not moved.
 func (x *poseTable) clearSpare() error {
-	return uploadTo(x.dev, x.rows.At(x.views(), 1), []layout.Pose{x.spare})
+	return writeTable(x.dev, x.rows.At(x.views(), 1), []layout.Pose{x.spare})
 }
 
 // close frees the table.
@@ -216,7 +193,7 @@ func (t *Trainer) resumePoses() error {
 	for i, given := range givenPoses(t.cams) {
 		rows[i].Rot, rows[i].Center, rows[i].Camera = given.Rot, given.Center, given.Camera
 	}
-	if err := uploadTo(x.dev, x.rows, rows); err != nil {
+	if err := writeTable(x.dev, x.rows, rows); err != nil {
 		return err
 	}
 	x.active, t.posesTried, x.spare = rows[0].Refined > 0, rows[0].Refined != 0, rows[x.views()]
@@ -236,7 +213,7 @@ func (t *Trainer) setRefined(refined bool) error {
 		}
 	}
 	x.spare = rows[x.views()]
-	if err := uploadTo(x.dev, x.rows, rows); err != nil || !refined {
+	if err := writeTable(x.dev, x.rows, rows); err != nil || !refined {
 		return err
 	}
 	x.active = true

@@ -143,7 +143,10 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	if err := checkCeiling(cfg, t.start, t.ceiling()); err != nil {
 		return err
 	}
-	if err := errors.Join(s.fill(t), t.resumePoses()); err != nil {
+	if err := s.fill(t); err != nil {
+		return err
+	}
+	if err := t.resumePoses(); err != nil {
 		return err
 	}
 	if err := t.join(); err != nil {
