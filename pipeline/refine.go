@@ -63,7 +63,7 @@ func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
 			v.indirect(layout.ArgsSplats))
 	}
 	_, ranked := v.radixSort(sortJob{
-		name: "growth sort", keys: keys, depth: true, keyBits: 31, slot: layout.NVisible, args: layout.ArgsSortVisible,
+		name: "growth sort", keys: keys, drop: true, keyBits: 31, slot: layout.NVisible, args: layout.ArgsSortVisible,
 		tallies: v.tallies.depth,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "growth sort keys", n),
 			vk.ScratchOf[uint32](v.r, "growth sort values", n)},

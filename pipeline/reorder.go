@@ -25,7 +25,7 @@ func (v *view) reorder() {
 		}, vk.Items(c.splats, 256))
 	}
 	_, order := v.radixSort(sortJob{
-		name: "reorder sort", keys: keys, depth: true, keyBits: reorderBits, slot: layout.NVisible,
+		name: "reorder sort", keys: keys, drop: true, keyBits: reorderBits, slot: layout.NVisible,
 		args: layout.ArgsSortVisible, tallies: v.tallies.depth,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "reorder sort keys", n),
 			vk.ScratchOf[uint32](v.r, "reorder sort values", n)},

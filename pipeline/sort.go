@@ -50,21 +50,23 @@ type sortJob struct {
 	slot         uint32              // of counters: number of keys
 	args         int                 // dispatch_args slot: workgroups for that number
 	keyBits      int                 // bits that keys differ in
-	depth        bool                // keys are depth_keys: drop the culled ones, values are the indices
+	drop         bool                // the culled keys; values are the indices
+	depth        bool                // keys are depth_keys; see layout.LeastDepth
 	tallies      vk.Slice[uint32]    // with kernels that look back
 }
 
 // sortPass is one pass of a sort: by one digit, from one pair of keys and values to another.
 type sortPass struct {
 	number   int
-	first    bool   // of a depth sort
+	first    bool   // of a sort that drops keys
+	depth    bool   // keys are depth_keys still
 	slot     uint32 // as of the job, for this pass
 	args     int
 	from, to [2]vk.Slice[uint32]
 }
 
-// source returns what is counted and dispatched by: in the first pass of a depth sort all keys, not only those that are
-// kept.
+// source returns what is counted and dispatched by: in the first pass of a sort that drops keys all of them, not only
+// those that are kept.
 func (j *sortJob) source(first bool) (slot uint32, args int) {
 	if first {
 		return layout.NActive, layout.ArgsSortSplats
@@ -82,14 +84,15 @@ func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 	}
 	from, to := [2]vk.Slice[uint32]{j.keys, j.values}, j.spare
 	for number := range passes {
-		first := j.depth && number == 0
+		first := j.drop && number == 0
 		if first {
 			from[1] = from[0] // not read: the values are the indices
 		}
 		slot, args := j.source(first)
-		move(&sortPass{number: number, first: first, slot: slot, args: args, from: from, to: to})
+		move(&sortPass{number: number, first: first, depth: j.depth && first, slot: slot, args: args, from: from,
+			to: to})
 		from, to = to, from
-		if first { // the depth keys themselves are needed later: go on between two spare pairs
+		if first { // the keys themselves are needed later: go on between two spare pairs
 			to = [2]vk.Slice[uint32]{
 				vk.ScratchOf[uint32](v.r, j.name+" keys", n), vk.ScratchOf[uint32](v.r, j.name+" values", n),
 			}
@@ -115,7 +118,7 @@ func (v *view) scatterPasses(j *sortJob) func(p *sortPass) {
 			Counters: v.counters, Keys: p.from[0], Histogram: histogram,
 			Push: shaders.SortHistogramPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width),
 				MaxBlocks: blocks},
-			Spec: shaders.SortHistogramSpec{SkipCulled: p.first},
+			Spec: shaders.SortHistogramSpec{SkipCulled: p.first, Depths: p.depth},
 		}, v.indirect(p.args))
 		v.r.Dispatch(&shaders.SortScan{
 			Counters: v.counters, Histogram: histogram, Totals: totals,
@@ -130,6 +133,7 @@ func (v *view) scatterPasses(j *sortJob) func(p *sortPass) {
 			Spec: shaders.SortScatterSpec{
 				WorkgroupSize: v.sort.workgroup, FirstDepthPass: p.first, Radix: 1 << v.sort.bits,
 				NSubgroups: v.sort.workgroup / v.sort.subgroup, SubgroupSize: v.sort.subgroup,
+				Depths: p.depth,
 			},
 		}, v.indirect(p.args))
 	}
@@ -140,11 +144,11 @@ func (v *view) sweepPasses(j *sortJob, passes int) func(p *sortPass) {
 	width := uint32((j.keyBits + passes - 1) / passes)
 	blocks := j.blocks()
 	published := vk.ScratchOf[uint32](v.r, j.name+" published", passes*blocks<<width)
-	slot, args := j.source(j.depth)
+	slot, args := j.source(j.drop)
 	v.r.Dispatch(&shaders.SortCount{
 		Counters: v.counters, Keys: j.keys, Tallies: j.tallies, Published: published,
 		Push: shaders.SortCountPush{CountSlot: slot, NPasses: uint32(passes), MaxBlocks: uint32(blocks)},
-		Spec: shaders.SortCountSpec{SkipCulled: j.depth, Bits: width},
+		Spec: shaders.SortCountSpec{SkipCulled: j.drop, Bits: width, Depths: j.depth},
 	}, v.indirect(args))
 	return func(p *sortPass) {
 		v.r.Dispatch(&shaders.SortSweep{
@@ -152,13 +156,11 @@ func (v *view) sweepPasses(j *sortJob, passes int) func(p *sortPass) {
 			KeysIn: p.from[0], ValuesIn: p.from[1], KeysOut: p.to[0], ValuesOut: p.to[1],
 			Push: shaders.SortSweepPush{CountSlot: p.slot, Pass: uint32(p.number), NPasses: uint32(passes),
 				MaxBlocks: uint32(blocks)},
-			Spec: shaders.SortSweepSpec{FirstDepthPass: p.first, Bits: width, SubgroupSize: v.sort.subgroup},
+			Spec: shaders.SortSweepSpec{FirstDepthPass: p.first, Bits: width, SubgroupSize: v.sort.subgroup,
+				Depths: p.depth},
 		}, v.indirect(p.args))
 	}
 }
-
-// depthBits is how many bits depths are sorted by: the sign bit of a depth is never set.
-const depthBits = 31
 
 // tileBits is how many bits the tiles of a view differ in.
 func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
@@ -167,7 +169,7 @@ func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
 func (v *view) sortDepth() {
 	n := v.projections()
 	_, v.splatFromRank = v.radixSort(sortJob{
-		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: depthBits, slot: layout.NVisible,
+		name: "depth sort", keys: v.depthKeys, drop: true, depth: true, keyBits: layout.DepthBits, slot: layout.NVisible,
 		args: layout.ArgsSortVisible, tallies: v.tallies.depth,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "depth sort keys", n),
 			vk.ScratchOf[uint32](v.r, "depth sort values", n)},

@@ -12,6 +12,7 @@ layout(local_size_x = 256) in;
 // True in the depth sort: the keys of culled splats do not take part.
 layout(constant_id = 1) const bool SKIP_CULLED = false;
 layout(constant_id = 2) const uint BITS = 8u;       // of a digit
+layout(constant_id = 3) const bool DEPTHS = false;  // keys are depths, sorted by depth_order()
 
 layout(push_constant, scalar) uniform Push {
     uint count_slot;    // slot of counters that holds the number of keys
@@ -37,6 +38,7 @@ void count(uint block, uint n) {
     }
     [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
         if (first + k * GROUP >= n || SKIP_CULLED && batch[k] == CULLED) continue;
+        if (DEPTHS) batch[k] = depth_order(batch[k]);
         for (uint pass = 0u; pass < pc.n_passes; pass++)
             atomicAdd(s_count[(pass << BITS) + sort_digit(batch[k], pass * BITS, BITS)], 1u);
     }

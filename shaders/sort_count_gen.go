@@ -28,6 +28,7 @@ var sortCountKernel = vk.Kernel{
 	Specs: []vk.Spec{
 		{Name: "SKIP_CULLED", ID: 1, Default: 0},
 		{Name: "BITS", ID: 2, Default: 8},
+		{Name: "DEPTHS", ID: 3, Default: 0},
 	},
 }
 
@@ -67,6 +68,7 @@ var (
 type SortCountSpec struct {
 	SkipCulled bool   // constant_id 1
 	Bits       uint32 // constant_id 2, default 8
+	Depths     bool   // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -78,5 +80,6 @@ func (p *SortCount) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.SkipCulled),
 		cmp.Or(p.Spec.Bits, 8),
+		specBool(p.Spec.Depths),
 	}
 }

@@ -10,6 +10,7 @@
 layout(local_size_x = 256) in;
 // True in the first pass of the depth sort: the keys of culled splats do not take part.
 layout(constant_id = 1) const bool SKIP_CULLED = false;
+layout(constant_id = 2) const bool DEPTHS = false;  // keys are depths, sorted by depth_order()
 
 layout(push_constant, scalar) uniform Push {
     uint count_slot;    // slot of counters that holds the number of keys
@@ -34,7 +35,9 @@ void main() {
         uint i = block * SORT_BLOCK + j;
         if (i >= n) break;
         uint key = keys[i];
-        if (!SKIP_CULLED || key != CULLED) atomicAdd(s_count[sort_digit(key, pc.shift, pc.bits)], 1u);
+        if (SKIP_CULLED && key == CULLED) continue;
+        if (DEPTHS) key = depth_order(key);
+        atomicAdd(s_count[sort_digit(key, pc.shift, pc.bits)], 1u);
     }
     barrier();
     if (lid < (1u << pc.bits)) histogram[lid * pc.max_blocks + block] = s_count[lid];

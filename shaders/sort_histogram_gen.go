@@ -25,6 +25,7 @@ var sortHistogramKernel = vk.Kernel{
 	PushSize: 16,
 	Specs: []vk.Spec{
 		{Name: "SKIP_CULLED", ID: 1, Default: 0},
+		{Name: "DEPTHS", ID: 2, Default: 0},
 	},
 }
 
@@ -63,6 +64,7 @@ var (
 // SortHistogramSpec holds the specialization constants of sort_histogram.comp; a number left 0 means the default.
 type SortHistogramSpec struct {
 	SkipCulled bool // constant_id 1
+	Depths     bool // constant_id 2
 }
 
 // Kernel returns the compiled kernel.
@@ -73,5 +75,6 @@ func (p *SortHistogram) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Counters.View, p.Keys.View, p.Histogram.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.SkipCulled),
+		specBool(p.Spec.Depths),
 	}
 }

@@ -21,6 +21,7 @@ layout(constant_id = 1) const bool FIRST_DEPTH_PASS = false;
 layout(constant_id = 2) const uint RADIX = 256u;
 layout(constant_id = 3) const uint N_SUBGROUPS = 8u;
 layout(constant_id = 4) const uint SUBGROUP_SIZE = 32u;
+layout(constant_id = 5) const bool DEPTHS = false;  // keys_in are depths, sorted by depth_order(); keys_out are that
 
 layout(push_constant, scalar) uniform Push {
     uint count_slot;
@@ -76,7 +77,9 @@ void main() {
     for (uint j = 0u; j < run; j += SUBGROUP_SIZE) {
         uint i = first + j;
         uint key = i < n ? keys_in[i] : CULLED;
-        subgroup_rank(sort_digit(key, pc.shift, pc.bits), pc.bits, i < n && !(FIRST_DEPTH_PASS && key == CULLED));
+        bool valid = i < n && !(FIRST_DEPTH_PASS && key == CULLED);
+        if (DEPTHS) key = depth_order(key);
+        subgroup_rank(sort_digit(key, pc.shift, pc.bits), pc.bits, valid);
     }
     barrier();
     for (uint d = lid; d < (1u << pc.bits); d += gl_WorkGroupSize.x) {
@@ -93,6 +96,7 @@ void main() {
         uint i = first + j;
         uint key = i < n ? keys_in[i] : CULLED;
         bool valid = i < n && !(FIRST_DEPTH_PASS && key == CULLED);
+        if (DEPTHS) key = depth_order(key);
         uint to = subgroup_rank(sort_digit(key, pc.shift, pc.bits), pc.bits, valid);
         if (valid) {
             keys_out[to] = key;

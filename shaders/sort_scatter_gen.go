@@ -35,6 +35,7 @@ var sortScatterKernel = vk.Kernel{
 		{Name: "RADIX", ID: 2, Default: 256},
 		{Name: "N_SUBGROUPS", ID: 3, Default: 8},
 		{Name: "SUBGROUP_SIZE", ID: 4, Default: 32},
+		{Name: "DEPTHS", ID: 5, Default: 0},
 	},
 }
 
@@ -84,6 +85,7 @@ type SortScatterSpec struct {
 	Radix          uint32 // constant_id 2, default 256
 	NSubgroups     uint32 // constant_id 3, default 8
 	SubgroupSize   uint32 // constant_id 4, default 32
+	Depths         bool   // constant_id 5
 }
 
 // Kernel returns the compiled kernel.
@@ -98,5 +100,6 @@ func (p *SortScatter) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		cmp.Or(p.Spec.Radix, 256),
 		cmp.Or(p.Spec.NSubgroups, 8),
 		cmp.Or(p.Spec.SubgroupSize, 32),
+		specBool(p.Spec.Depths),
 	}
 }

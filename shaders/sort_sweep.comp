@@ -22,6 +22,7 @@ layout(constant_id = 1) const bool FIRST_DEPTH_PASS = false;
 // Bits of a digit: at most 8, and 2^BITS for each subgroup fit in s_rank.
 layout(constant_id = 2) const uint BITS = 8u;
 layout(constant_id = 3) const uint SUBGROUP_SIZE = 32u;
+layout(constant_id = 4) const bool DEPTHS = false;  // keys_in are depths, sorted by depth_order(); keys_out are that
 
 layout(push_constant, scalar) uniform Push {
     uint count_slot;
@@ -101,6 +102,7 @@ void main() {
     [[unroll]] for (uint k = 0u; k < ITEMS; k++) {
         bool valid = first + k * SUBGROUP_SIZE < n && !(FIRST_DEPTH_PASS && key[k] == CULLED);
         place[k] = valid ? 0u : CULLED;
+        if (DEPTHS) key[k] = depth_order(key[k]);
         uint rank = subgroup_rank(sort_digit(key[k], shift, BITS), BITS, valid);
         if (valid) place[k] = rank;
     }

@@ -33,6 +33,7 @@ var sortSweepKernel = vk.Kernel{
 		{Name: "FIRST_DEPTH_PASS", ID: 1, Default: 0},
 		{Name: "BITS", ID: 2, Default: 8},
 		{Name: "SUBGROUP_SIZE", ID: 3, Default: 32},
+		{Name: "DEPTHS", ID: 4, Default: 0},
 	},
 }
 
@@ -81,6 +82,7 @@ type SortSweepSpec struct {
 	FirstDepthPass bool   // constant_id 1
 	Bits           uint32 // constant_id 2, default 8
 	SubgroupSize   uint32 // constant_id 3, default 32
+	Depths         bool   // constant_id 4
 }
 
 // Kernel returns the compiled kernel.
@@ -93,5 +95,6 @@ func (p *SortSweep) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.FirstDepthPass),
 		cmp.Or(p.Spec.Bits, 8),
 		cmp.Or(p.Spec.SubgroupSize, 32),
+		specBool(p.Spec.Depths),
 	}
 }

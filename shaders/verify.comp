@@ -6,7 +6,7 @@
 //   reads params counters data index; reads and writes marks found
 // One invocation an element, in turns.
 #include "params.glsl"
-#include "dispatch.glsl"
+#include "sort.glsl"
 
 layout(local_size_x = 256) in;
 
@@ -64,7 +64,9 @@ bool good(uint e, uint n) {
     case VERIFY_FINITE_HALVES:
     case VERIFY_FINITE_BFLOATS: return finite_column(e);
     case VERIFY_SORTED: return e + 1u == n || data[e] <= data[e + 1u];
-    case VERIFY_SORTED_AT: return data[index[e]] != CULLED && (e + 1u == n || data[index[e]] <= data[index[e + 1u]]);
+    case VERIFY_SORTED_AT:
+        return data[index[e]] != CULLED &&
+            (e + 1u == n || depth_order(data[index[e]]) <= depth_order(data[index[e + 1u]]));
     case VERIFY_DISTINCT: return data[e] < number(pc.bound) && atomicAdd(marks[data[e]], 1u) == 0u;
     case VERIFY_OFFSETS: return data[e] <= data[e + 1u] && (e > 0u || data[0] == 0u) &&
             (e + 1u < n || data[n] == number(pc.bound));

@@ -208,7 +208,7 @@ func checkScatter(t *trial, s sortShape, keys []uint32, shift, bits int) error {
 
 func (s sortShape) spec(firstDepthPass bool) shaders.SortScatterSpec {
 	return shaders.SortScatterSpec{
-		WorkgroupSize: s.workgroup, FirstDepthPass: firstDepthPass, Radix: 1 << s.bits,
+		WorkgroupSize: s.workgroup, FirstDepthPass: firstDepthPass, Depths: firstDepthPass, Radix: 1 << s.bits,
 		NSubgroups: s.workgroup / s.subgroup, SubgroupSize: s.subgroup,
 	}
 }
@@ -256,7 +256,7 @@ func (s sortShape) radixSort(
 			Counters: counters, Keys: keys.Slice, Histogram: h.Slice,
 			Push: shaders.SortHistogramPush{CountSlot: slot, Shift: uint32(shift), Bits: uint32(bits),
 				MaxBlocks: uint32(maxBlocks)},
-			Spec: shaders.SortHistogramSpec{SkipCulled: drop},
+			Spec: shaders.SortHistogramSpec{SkipCulled: drop, Depths: drop},
 		}, vk.Groups(blocksOf(n, layout.SortBlock)))
 		l.r.Dispatch(&shaders.SortScan{
 			Counters: counters, Histogram: h.Slice, Totals: totals.Slice,
@@ -331,7 +331,7 @@ func checkDepthSort(t *trial, s sorter, keys []uint32) error {
 	start := junkCounters(map[int]uint32{layout.NActive: uint32(n), layout.NVisible: 0})
 	counters, args := inout(l, "counters", start), output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	in := inout(l, "keys", keys)
-	_, values := s(l, counters.Slice, args.Slice, in, in, 31, true)
+	_, values := s(l, counters.Slice, args.Slice, in, in, layout.DepthBits, true)
 	if err := l.run(); err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func (s sweepShape) sorter() sorter {
 		l.r.Dispatch(&shaders.SortCount{
 			Counters: counters, Keys: keys.Slice, Tallies: tallies.Slice, Published: published.Slice,
 			Push: shaders.SortCountPush{CountSlot: slot, NPasses: uint32(passes), MaxBlocks: uint32(blocks)},
-			Spec: shaders.SortCountSpec{SkipCulled: depth, Bits: uint32(s.bits)},
+			Spec: shaders.SortCountSpec{SkipCulled: depth, Bits: uint32(s.bits), Depths: depth},
 		}, grid)
 		for pass := range passes {
 			toKeys, toValues := output[uint32](l, "keys_out", n), output[uint32](l, "values_out", n)
@@ -154,7 +154,7 @@ func (s sweepShape) sorter() sorter {
 				Push: shaders.SortSweepPush{CountSlot: slot, Pass: uint32(pass), NPasses: uint32(passes),
 					MaxBlocks: uint32(blocks)},
 				Spec: shaders.SortSweepSpec{FirstDepthPass: depth && pass == 0, Bits: uint32(s.bits),
-					SubgroupSize: s.subgroup},
+					SubgroupSize: s.subgroup, Depths: depth && pass == 0},
 			}, grid)
 			toKeys.start, toValues.start = keys.start, keys.start
 			keys, values, slot = toKeys, toValues, layout.NVisible

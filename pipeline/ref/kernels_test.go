@@ -10,7 +10,9 @@ func TestScanAndSorts(t *testing.T) {
 	if offsets, total := Scan([]uint32{3, 0, 2, 5}); !slices.Equal(offsets, []uint32{0, 3, 3, 5}) || total != 10 {
 		t.Errorf("scan: %v, %d", offsets, total)
 	}
-	if got := SortDepth([]uint32{7, Culled, 3, 7, 3}); !slices.Equal(got, []uint32{2, 4, 0, 3}) {
+	a, b, near, far := math.Float32bits(1), math.Float32bits(1.00001), math.Float32bits(1e-9), math.Float32bits(1e20)
+	keys := []uint32{b, Culled, a + 1, b, a, far, math.Float32bits(math.MaxFloat32), near + 1, near}
+	if got := SortDepth(keys); !slices.Equal(got, []uint32{7, 8, 2, 4, 0, 3, 5, 6}) {
 		t.Errorf("sort depth: %v", got)
 	}
 	tiles := []uint32{2, 0, 2, 1, 0}

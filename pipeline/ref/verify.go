@@ -56,7 +56,7 @@ func (v *Verification) wrong(e int) bool {
 		return e+1 < v.N && d[e] > d[e+1]
 	case layout.VerifySortedAt:
 		x := d[v.Index[e]]
-		return x == layout.Culled || e+1 < v.N && x > d[v.Index[e+1]]
+		return x == layout.Culled || e+1 < v.N && DepthOrder(x) > DepthOrder(d[v.Index[e+1]])
 	case layout.VerifyDistinct:
 		return int(d[e]) >= v.Bound
 	case layout.VerifyOffsets:

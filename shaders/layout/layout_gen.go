@@ -40,6 +40,11 @@ const (
 
 	// depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
 	Culled = 0xFFFFFFFF
+	// Depths are sorted by the bits of their floats less those of 1/256, without the last four: 24 bits hold 19 of the
+	// mantissa from 1/256 to 2^24. What is nearer or farther is as near or far.
+	LeastDepth   = 0x3B800000
+	DepthDropped = 4
+	DepthBits    = 24
 
 	StatGrad2d = 0
 	StatCount  = 1
@@ -200,7 +205,7 @@ const (
 	VerifyFiniteAt      = 1 // likewise, of the elements that an index names
 	VerifyFiniteRows    = 2 // likewise, of the splats of a chunk
 	VerifySorted        = 3 // words never decrease
-	VerifySortedAt      = 4 // words never decrease in the order of an index, and none is CULLED
+	VerifySortedAt      = 4 // depths never fall in the order of an index, and none is CULLED
 	VerifyDistinct      = 5 // words are below a bound and occur once
 	VerifyOffsets       = 6 // offsets: from 0, never decreasing, to a total
 	VerifyGroups        = 7 // each word is the number of the run of offsets it lies in

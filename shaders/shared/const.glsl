@@ -36,6 +36,11 @@ const float EXTENT_SLACK = 0.001;
 
 // depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
 const uint CULLED = 0xFFFFFFFFu;
+// Depths are sorted by the bits of their floats less those of 1/256, without the last four: 24 bits hold 19 of the
+// mantissa from 1/256 to 2^24. What is nearer or farther is as near or far.
+const uint LEAST_DEPTH = 0x3B800000u;
+const uint DEPTH_DROPPED = 4u;
+const uint DEPTH_BITS = 24u;
 
 // Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
 // rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision:
@@ -200,7 +205,7 @@ const uint VERIFY_FINITE = 0u;          // words are finite floats
 const uint VERIFY_FINITE_AT = 1u;       // likewise, of the elements that an index names
 const uint VERIFY_FINITE_ROWS = 2u;     // likewise, of the splats of a chunk
 const uint VERIFY_SORTED = 3u;          // words never decrease
-const uint VERIFY_SORTED_AT = 4u;       // words never decrease in the order of an index, and none is CULLED
+const uint VERIFY_SORTED_AT = 4u;       // depths never fall in the order of an index, and none is CULLED
 const uint VERIFY_DISTINCT = 5u;        // words are below a bound and occur once
 const uint VERIFY_OFFSETS = 6u;         // offsets: from 0, never decreasing, to a total
 const uint VERIFY_GROUPS = 7u;          // each word is the number of the run of offsets it lies in

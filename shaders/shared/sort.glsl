@@ -14,4 +14,9 @@ uint sort_digit(uint key, uint shift, uint bits) {
     return (key >> shift) & ((1u << bits) - 1u);
 }
 
+// What a depth key is sorted by; see LEAST_DEPTH.
+uint depth_order(uint key) {
+    return min((max(key, LEAST_DEPTH) - LEAST_DEPTH) >> DEPTH_DROPPED, (1u << DEPTH_BITS) - 1u);
+}
+
 #endif
