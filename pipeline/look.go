@@ -21,7 +21,6 @@ const (
 
 // look changes what pictures show, by params.
 func (v *view) look(params vk.Slice[layout.StepParams]) {
-	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected,
-		Extents: v.extents},
+	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected},
 		vk.Items(v.projections(), 256))
 }
