@@ -9,6 +9,7 @@ import (
 func (v *view) countTiles(band int) {
 	v.r.Dispatch(&shaders.CountTiles{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, Projected: v.projected,
+		Extents:    v.extents,
 		TileCounts: v.firstIsect,
 		Push:       shaders.CountTilesPush{Band: uint32(band), NBands: uint32(v.bands)},
 	}, v.indirect(layout.ArgsVisible))

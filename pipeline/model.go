@@ -52,7 +52,7 @@ const (
 	largestUnit  = 255 * 64  // 12 MB
 	fewChunks    = 24        // a model at its ceiling has about as many at most
 	largestChunk = 256 << 20 // bytes
-	growthParts  = 2         // a model grows by this part of it at least, or by a chunk as large as they get
+	growthParts  = 6         // a model grows by this part of it at least, or by a chunk as large as they get
 )
 
 // setUnit chooses the size of units, and by how much to grow, for a model that may grow to ceiling splats (0: any

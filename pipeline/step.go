@@ -17,6 +17,7 @@ type view struct {
 	kind     recipe.Kind
 
 	projected     vk.Slice[layout.Projected]     // [N]
+	extents       vk.Slice[[3]float32]           // [N]
 	depthKeys     vk.Slice[uint32]               // [N]
 	splatFromRank vk.Slice[uint32]               // [V]
 	firstIsect    vk.Slice[uint32]               // [V]
@@ -97,7 +98,7 @@ func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 func (v *view) recordStep() {
 	v.begin()      // counters -> counts and dispatch arguments of this unit
 	v.refinePose() // params poses -> refined params pose; this and the two others of poses only where they are refined
-	v.project()    // chunks -> projected depth_keys
+	v.project()    // chunks -> projected extents depth_keys
 	v.forwardAndBack()
 	v.poseGrad()       // v_projected projected chunks -> pose_partials
 	v.projectBwdAdam() // v_projected projected chunks -> chunks
@@ -112,7 +113,7 @@ func (v *view) forwardAndBack() {
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	v.verifyProjection()
 	for band := range v.bands {
-		// splat_from_rank projected -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
+		// splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
 		// slot_from_isect tile_order projected -> render last_ids states; with several bands the backward pass repeats
 		// it and keeps them
@@ -161,7 +162,7 @@ func (v *view) recordRender() {
 // drawPicture lists the passes from the projections of a view to its picture.
 func (v *view) drawPicture() {
 	if v.looks {
-		v.look(v.f.params) // projected -> projected
+		v.look(v.f.params) // projected -> projected extents
 	}
 	v.sortDepth()
 	if v.parts != nil {
@@ -181,7 +182,7 @@ func (v *view) drawPicture() {
 // makeIsects lists the passes from the visible splats in depth order to each tile's splats in depth order, for one band
 // of rows of tiles.
 func (v *view) makeIsects(band int) {
-	v.findIsects(band)               // splat_from_rank projected -> first_isect, n_isects or failed
+	v.findIsects(band)               // splat_from_rank projected extents -> first_isect, n_isects or failed
 	ids, slots := v.emitIsects(band) // first_isect -> tile_ids splat_from_slot slots
 	ids = v.sortTiles(ids, slots)    // tile_ids slots -> tile_ids slot_from_isect, by tile, depth order kept
 	v.findTileOffsets(ids)           // tile_ids -> tile_offsets tile_order

@@ -126,7 +126,9 @@ func (v *view) verifyProjection() {
 	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "depth_keys", layout.VerifySortedAt},
 		data: v.depthKeys.View, index: rank, count: layout.NVisible})
 	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "projected", layout.VerifyFiniteAt},
-		data: v.projected.View, index: rank, count: layout.NVisible, stride: 12})
+		data: v.projected.View, index: rank, count: layout.NVisible, stride: 9})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "extents", layout.VerifyFiniteAt}, data: v.extents.View,
+		index: rank, count: layout.NVisible, stride: 3})
 }
 
 // verifyIsects checks the lists of tiles.

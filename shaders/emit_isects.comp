@@ -6,7 +6,7 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // emit_isects writes the (tile, splat) pairs of the current band: a splat's slots are contiguous, row by row of tiles.
-//   reads params counters splat_from_rank first_isect projected; writes tile_ids splat_from_slot slot_ids
+//   reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
 // A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the
 // order of depth, so equal numbers of splats would be most unequal work. An invocation walks the rows of tiles of its
 // own splat, unless these are many: then the subgroup deals them to its invocations. Slots are gathered in shared
@@ -27,10 +27,11 @@ layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };     // [V]
 layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };          // [V]
 layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };  // [N]
-layout(binding = 5, scalar) writeonly buffer TileIds { uint tile_ids[]; };          // [n_isects]
-layout(binding = 6, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
+layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };            // [N] px
+layout(binding = 6, scalar) writeonly buffer TileIds { uint tile_ids[]; };          // [n_isects]
+layout(binding = 7, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
 // [n_isects] 0, 1, 2, ...: the values to sort
-layout(binding = 7, scalar) writeonly buffer Slots { uint slot_ids[]; };
+layout(binding = 8, scalar) writeonly buffer Slots { uint slot_ids[]; };
 #include "tiles.glsl"
 
 shared uint s_tile[SORT_BLOCK];     // of each slot of the workgroup
@@ -49,7 +50,7 @@ Shape shape_of(uint id) {
     Shape s;
     s.mean = projected[id].mean2d;
     s.conic = projected[id].conic;
-    s.extents = projected[id].extents;
+    s.extents = extents[id];
     s.rows = clip_rows(tile_rows(s.mean, s.extents, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
     return s;
 }

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people
 // who watch or judge a training.
-//   reads params counters depth_keys projected; writes projected
+//   reads params counters depth_keys projected extents; writes projected extents
 // One invocation a splat.
 #include "params.glsl"
 #include "blend.glsl"
@@ -15,6 +15,7 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };       // [N] bits of camera z, CULLED
 layout(binding = 3, scalar) buffer ProjectedB { Projected projected[]; };           // [N]
+layout(binding = 4, scalar) buffer Extents { vec3 extents[]; };                     // [N] px
 
 // So large an opacity that alpha stays at its ceiling nearly up to the ellipse at which it falls to the threshold: the
 // edge is sharp.
@@ -35,10 +36,10 @@ void main() {
     if (look == LOOK_CENTERS) {
         projected[i].opacity = 1.0;
         projected[i].conic = vec3(1.0, 0.0, 1.0) / (DOT_SIGMA * DOT_SIGMA);
-        projected[i].extents = vec3(reach(1.0) * DOT_SIGMA);
+        extents[i] = vec3(reach(1.0) * DOT_SIGMA);
         return;
     }
-    projected[i].extents *= ELLIPSOID_SIGMAS / reach(projected[i].opacity);
+    extents[i] *= ELLIPSOID_SIGMAS / reach(projected[i].opacity);
     projected[i].opacity = OPAQUE;
     float scale = reach(OPAQUE) / ELLIPSOID_SIGMAS;
     projected[i].conic *= scale * scale;

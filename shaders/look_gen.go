@@ -22,6 +22,7 @@ var lookKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "depth_keys", Access: vk.Read},
 		{Name: "projected", Access: vk.ReadWrite},
+		{Name: "extents", Access: vk.ReadWrite},
 	},
 }
 
@@ -30,7 +31,7 @@ var lookKernel = vk.Kernel{
 // look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people
 // who watch or judge a training.
 //
-//	reads params counters depth_keys projected; writes projected
+//	reads params counters depth_keys projected extents; writes projected extents
 //
 // One invocation a splat.
 type Look struct {
@@ -38,6 +39,7 @@ type Look struct {
 	Counters  vk.Slice[uint32]            // 1, read
 	DepthKeys vk.Slice[uint32]            // 2, read: [N] bits of camera z, CULLED
 	Projected vk.Slice[layout.Projected]  // 3, read, write: [N]
+	Extents   vk.Slice[[3]float32]        // 4, read, write: [N] px
 }
 
 // Kernel returns the compiled kernel.
@@ -45,6 +47,6 @@ func (p *Look) Kernel() *vk.Kernel { return &lookKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Look) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Projected.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Projected.View, p.Extents.View)
 	return v, nil, nil
 }

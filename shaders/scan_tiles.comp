@@ -5,7 +5,7 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 // scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the
 // current band, in depth order, and whether the isects fit. Workgroups wait for each other (see lookback.glsl).
-//   reads params splat_from_rank projected; reads and writes counters tallies; writes first_isect dispatch_args
+//   reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
 // A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 #include "params.glsl"
 #include "blend.glsl"
@@ -23,10 +23,11 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
 layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
+layout(binding = 4, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
 // ticket, then a word a block; 0 before
-layout(binding = 4, scalar) coherent volatile buffer Tallies { uint tallies[]; };
-layout(binding = 5, scalar) writeonly buffer First { uint first_isect[]; };             // [V]
-layout(binding = 6, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
+layout(binding = 5, scalar) coherent volatile buffer Tallies { uint tallies[]; };
+layout(binding = 6, scalar) writeonly buffer First { uint first_isect[]; };             // [V]
+layout(binding = 7, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 
 shared uint s_block;
 shared uint s_before;

@@ -8,7 +8,6 @@
 // One workgroup COPY_BLOCK words of out_grads; there are enough for the largest packet, and always a first, which
 // writes the header.
 #include "params.glsl"
-#include "blend.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
@@ -22,7 +21,7 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer FirstOf { uint first_of[]; };         // [number of devices + 1]
-layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; };  // [V]
+layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };    // [V][9], a Projected
 layout(binding = 4, scalar) readonly buffer VProjected { float v_projected[]; };  // [V][9], a ProjectedGrad
 layout(binding = 5, scalar) readonly buffer VAbs { float v_abs_mean2d[]; };       // [V][2] with ABSGRAD; else not read
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };

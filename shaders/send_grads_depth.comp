@@ -7,7 +7,6 @@
 //   reads params counters first_of projected v_projected v_beside; writes headers out_grads out_beside
 #define DEPTH
 #include "params.glsl"
-#include "blend.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
@@ -20,7 +19,7 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer FirstOf { uint first_of[]; };         // [number of devices + 1]
-layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; };  // [V]
+layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };    // [V][9], a Projected
 layout(binding = 4, scalar) readonly buffer VProjected { float v_projected[]; };  // [V][9], a ProjectedGrad
 layout(binding = 5, scalar) readonly buffer VBeside { float v_beside[]; };          // [V][3]
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };

@@ -42,7 +42,7 @@ type SendGradsDepth struct {
 	Params     vk.Slice[layout.StepParams]   // 0, read: [1]
 	Counters   vk.Slice[uint32]              // 1, read
 	FirstOf    vk.Slice[uint32]              // 2, read: [number of devices + 1]
-	Projected  vk.Slice[layout.Projected]    // 3, read: [V]
+	Projected  vk.Slice[float32]             // 3, read: [V][9], a Projected
 	VProjected vk.Slice[float32]             // 4, read: [V][9], a ProjectedGrad
 	VBeside    vk.Slice[float32]             // 5, read: [V][3]
 	Headers    vk.Slice[layout.PacketHeader] // 6, write

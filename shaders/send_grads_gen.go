@@ -48,7 +48,7 @@ type SendGrads struct {
 	Params     vk.Slice[layout.StepParams]   // 0, read: [1]
 	Counters   vk.Slice[uint32]              // 1, read
 	FirstOf    vk.Slice[uint32]              // 2, read: [number of devices + 1]
-	Projected  vk.Slice[layout.Projected]    // 3, read: [V]
+	Projected  vk.Slice[float32]             // 3, read: [V][9], a Projected
 	VProjected vk.Slice[float32]             // 4, read: [V][9], a ProjectedGrad
 	VAbsMean2d vk.Slice[float32]             // 5, read: [V][2] with ABSGRAD; else not read
 	Headers    vk.Slice[layout.PacketHeader] // 6, write

@@ -4,8 +4,8 @@
 #extension GL_EXT_control_flow_attributes : require
 // send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view.
 // More than the packet holds fail the unit, loudly, and nothing is sent.
-//   reads params depth_keys projected; reads and writes counters index_of; writes headers out_projected
-//   out_keys sent_of
+//   reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected
+//   out_extents out_keys sent_of
 // One workgroup SEND_BLOCK splats. There is always a first workgroup, which writes the header.
 #include "params.glsl"
 #include "dispatch.glsl"
@@ -20,17 +20,20 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };           // [N]
-layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };          // [N][12], a Projected
+layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };          // [N][9], a Projected
+layout(binding = 4, scalar) readonly buffer Extents { float extents[]; };               // [N][3] px
 // [N] prefix sums of marks; then the number in the packet, or CULLED
-layout(binding = 4, scalar) buffer IndexOf { uint index_of[]; };
-layout(binding = 5, scalar) writeonly buffer Headers { PacketHeader headers[]; };
-layout(binding = 6, scalar) writeonly buffer OutProjected { float out_projected[]; };   // [capacity][12]
-layout(binding = 7, scalar) writeonly buffer OutKeys { uint out_keys[]; };              // [capacity]
+layout(binding = 5, scalar) buffer IndexOf { uint index_of[]; };
+layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };
+layout(binding = 7, scalar) writeonly buffer OutProjected { float out_projected[]; };   // [capacity][9]
+layout(binding = 8, scalar) writeonly buffer OutExtents { float out_extents[]; };       // [capacity][3] px
+layout(binding = 9, scalar) writeonly buffer OutKeys { uint out_keys[]; };              // [capacity]
 // [views] 0 and the number of splats in the packet, as copy_records wants it
-layout(binding = 8, scalar) writeonly buffer SentOf { uvec2 sent_of[]; };
+layout(binding = 10, scalar) writeonly buffer SentOf { uvec2 sent_of[]; };
 #include "fail.glsl"
 
-const uint PARTS = 12u;         // words of a Projected
+const uint PARTS = 9u;          // words of a Projected
+const uint EXTENT_PARTS = 3u;
 const uint LINE = 32u;          // words: stores of a subgroup that begin at a multiple fill whole lines of memory
 
 shared uint s_ids[SEND_BLOCK];  // of the splats seen
@@ -88,6 +91,8 @@ void main() {
     uint from;
     for (uint at = begin_at(PARTS); at < s_end * PARTS; at += GROUP)
         if (source_of(at, PARTS, from)) out_projected[at] = projected[from];
+    for (uint at = begin_at(EXTENT_PARTS); at < s_end * EXTENT_PARTS; at += GROUP)
+        if (source_of(at, EXTENT_PARTS, from)) out_extents[at] = extents[from];
     for (uint at = begin_at(1u); at < s_end; at += GROUP)
         if (source_of(at, 1u, from)) out_keys[at] = depth_keys[from];
 }

@@ -54,13 +54,12 @@ func (c *Counts) Cost(pass string) (cost Cost, known bool) {
 
 // Bytes of what passes hand on.
 const (
-	projectedBytes = 48 // layout.Projected
-	shapeBytes     = 32 // of it, what tiles follow from
-	gradBytes      = 36 // layout.ProjectedGrad
+	projectedBytes = 36 // layout.Projected, layout.ProjectedGrad
+	extentBytes    = 12
 	pixelBytes     = 16 // of render, v_render and states: four floats
 	touchedBytes   = 1  // of an isect: a bit a patch
 	mapBytes       = 36 // of ssim_maps for a pixel: three floats a channel
-	packetBytes    = projectedBytes + 4
+	packetBytes    = projectedBytes + extentBytes + 4
 )
 
 // Instructions of a lane, counted in the kernels' inner loops: a fused multiplication and addition is one; exp, log,
@@ -91,7 +90,7 @@ const (
 	// tile_sum of rasterize_bwd, for a component of an isect and a list: a word that says whether there is a part, a
 	// load, a choice and an addition.
 	sumInstructions = 4
-	components      = gradBytes / 4
+	components      = projectedBytes / 4
 )
 
 // Shared words that loss and loss_grad write and read for a tile, from ssim.glsl: each channel's tile with its border
@@ -178,7 +177,7 @@ var passCosts = map[string]func(w *work) Cost{
 	"scan_apply":         func(w *work) Cost { return w.eachBand(moved(8*w.visible, 8*w.visible)) },
 	// As count_tiles; of each isect tile, splat and slot. Instructions: a walk over rows of tiles.
 	"emit_isects": func(w *work) Cost {
-		c := w.eachBand(moved(w.visible*(8+shapeBytes), 0))
+		c := w.eachBand(moved(w.visible*(8+projectedBytes+extentBytes), 0))
 		return moved(c.Bytes+w.passes*12*w.isects, w.passes*100*w.isects)
 	},
 	"sort_histogram (tiles)": func(w *work) Cost {
@@ -229,11 +228,11 @@ var passCosts = map[string]func(w *work) Cost{
 	// Splats out and in, and those of the device's own, then gradients out and in; a device's own stay.
 	"copy_records": func(w *work) Cost {
 		others := 1 - 1/w.views
-		return moved(2*(packetBytes+others*packetBytes+2*others*(gradBytes+w.abs))*w.visible,
+		return moved(2*(packetBytes+others*packetBytes+2*others*(projectedBytes+w.abs))*w.visible,
 			2*(1+others)*packetBytes*w.visible)
 	},
 	"send_grads": func(w *work) Cost {
-		return moved((2*gradBytes+12+2*w.abs)*w.visible, 4*gradBytes*w.visible)
+		return moved((3*projectedBytes-24+2*w.abs)*w.visible, 4*projectedBytes*w.visible)
 	},
 	"project_bwd_adam_views": costOptimiseViews, "project_bwd_adam_views_mixed": costOptimiseViews,
 }
@@ -261,10 +260,10 @@ func (w *work) eachBand(c Cost) Cost {
 }
 
 // costProject: the means of all splats, and of their other drawn parameters the sectors with a splat in view; keys of
-// all, and the sectors with a projection.
+// all, and the sectors with a projection and an extent.
 func costProject(w *work) Cost {
 	return moved(w.n*(12+4)+(w.drawn-12)/4*w.sectors(4)+w.sh/w.colour*w.sectors(w.colour)+
-		w.sectors(projectedBytes), 12*w.n+w.visible*(200+5*w.coefficients))
+		w.sectors(projectedBytes)+w.sectors(extentBytes), 12*w.n+w.visible*(200+5*w.coefficients))
 }
 
 // costDepthHistogram: the first pass reads the keys of all splats, the others those of the visible; a histogram a
@@ -289,9 +288,9 @@ func costDepthSweep(w *work) Cost {
 	return moved(4*w.n+8*w.visible+others*w.visible*16, 80*(w.n+w.visible*others))
 }
 
-// costCountTiles: ids, and of projections what tiles follow from, in order of depth; counts.
+// costCountTiles: ids, projections and extents in order of depth; counts.
 func costCountTiles(w *work) Cost {
-	return w.eachBand(moved(w.visible*(4+shapeBytes+4), 100*w.visible))
+	return w.eachBand(moved(w.visible*(4+projectedBytes+extentBytes+4), 100*w.visible))
 }
 
 // sortScan: the histograms of so many keys in all passes, read and written.
@@ -339,7 +338,7 @@ func costRasterizeBwd(w *work) Cost {
 	c := Cost{
 		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible,
 			w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
-			w.isects*(4+gradBytes+w.abs),
+			w.isects*(4+projectedBytes+w.abs),
 		Instructions: backLanes/w.lanesBwd*sumInstructions*components*w.seenIsects +
 			w.visitsBwd*w.lanesBwd*laneBwdInstructions + w.patchesBwd*visitPixels*pixelBwdInstructions,
 		// Splats in; parts of sums in and out, and of each component and list whether there is one.
@@ -354,9 +353,9 @@ func costRasterizeBwd(w *work) Cost {
 // costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum, which goes in
 // and out again for each further band.
 func costReduce(w *work) Cost {
-	sum := gradBytes + w.abs
+	sum := projectedBytes + w.abs
 	return Cost{
-		Bytes:        w.isects*sum + w.visible*(w.bands*(8+shapeBytes)+(2*w.bands-1)*sum),
+		Bytes:        w.isects*sum + w.visible*(w.bands*(8+projectedBytes+extentBytes)+(2*w.bands-1)*sum),
 		Instructions: 11*w.isects + 60*w.visible,
 	}
 }
@@ -366,7 +365,7 @@ func costReduce(w *work) Cost {
 func costOptimise(w *work) Cost {
 	parameters := layout.RowSh + 3*w.coefficients
 	return Cost{
-		Bytes:        w.n*(2*(w.geometry+w.sh+w.moments)+4) + w.visible*(gradBytes+w.abs+16),
+		Bytes:        w.n*(2*(w.geometry+w.sh+w.moments)+4) + w.visible*(projectedBytes+w.abs+16),
 		Instructions: w.n*parameters*adamInstructions + w.visible*(400+12*w.coefficients),
 	}
 }

@@ -226,7 +226,7 @@ func checkReduceDepth(t *trial, bands int) error {
 		l.r.Dispatch(&shaders.ReduceSlotsDepth{
 			Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: input(l, "counters", s.counters),
 			SplatFromRank: input(l, "splat_from_rank", s.ranks), FirstIsect: input(l, "first_isect", s.first),
-			Projected:    input(l, "projected", projectedOf(p)),
+			Projected: input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
 			VSlots:       vk.Cast[float32](input(l, "v_slots", gradientsOf(slots)).View),
 			VProjected:   vk.Cast[float32](out.View),
 			VBesideSlots: vk.Cast[float32](input(l, "v_beside_slots", besideOf(slots)).View),
@@ -262,7 +262,7 @@ func checkSendGradsDepth(t *trial, n int) error {
 		Params:     input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}),
 		Counters:   input(l, "counters", junkCounters(map[int]uint32{layout.Failed: 0})),
 		FirstOf:    input(l, "first_of", []uint32{0, before, uint32(before + n), uint32(all)}),
-		Projected:  input(l, "projected", projected),
+		Projected:  input(l, "projected", floatsOf(projected)),
 		VProjected: input(l, "v_projected", grads), VBeside: input(l, "v_beside", beside), Headers: headers.Slice,
 		OutGrads: out.Slice, OutBeside: outBeside.Slice, Push: shaders.SendGradsDepthPush{Index: 1, HeaderId: 3},
 	}, vk.Items((n+700)*9, layout.CopyBlock))

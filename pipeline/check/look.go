@@ -40,10 +40,10 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 	params.Look = uint32(look)
 	counters := make([]uint32, layout.NCounters)
 	counters[layout.NActive] = uint32(active)
-	projected := inout(l, "projected", projectedOf(p))
+	projected, extents := inout(l, "projected", projectedOf(p.Splats)), inout(l, "extents", p.Extents)
 	l.r.Dispatch(&shaders.Look{Params: input(l, "params", []layout.StepParams{params}),
 		Counters: input(l, "counters", counters), DepthKeys: input(l, "depth_keys", p.DepthKeys),
-		Projected: projected.Slice}, vk.Items(n, 256))
+		Projected: projected.Slice, Extents: extents.Slice}, vk.Items(n, 256))
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -52,13 +52,14 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 	}
 	p.Look(look, depths)
 	var wrong error
-	want := projectedOf(p)
+	want := projectedOf(p.Splats)
 	for i := range want {
 		got := projected.got[i]
 		same := got.Mean2d == want[i].Mean2d && got.Color == want[i].Color && got.Opacity == want[i].Opacity &&
-			near3(got.Conic, want[i].Conic) && near3(got.Extents, want[i].Extents)
+			near3(got.Conic, want[i].Conic) && near3(extents.got[i], p.Extents[i])
 		if !same {
-			wrong = errors.Join(wrong, equal("projected", projected.got[i:i+1], want[i:i+1]))
+			wrong = errors.Join(wrong, equal("projected", projected.got[i:i+1], want[i:i+1]),
+				equal("extents", extents.got[i:i+1], p.Extents[i:i+1]))
 			break
 		}
 	}

@@ -118,13 +118,15 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 	start, fail := failedCounters(failed, map[int]uint32{layout.NActive: uint32(n), layout.NSent: sum})
 	counters, indexOf := inout(l, "counters", start), inout(l, "index_of", append(marks, guardWord, guardWord))
 	headers := output[layout.PacketHeader](l, "headers", 4)
-	projected := output[float32](l, "out_projected", 12*(capacity+1))
+	projected, extents := output[float32](l, "out_projected", 9*(capacity+1)),
+		output[float32](l, "out_extents", 3*(capacity+1))
 	keys, sentOf := output[uint32](l, "out_keys", capacity+1), output[[2]uint32](l, "sent_of", 3)
 	l.r.Dispatch(&shaders.SendVisible{
 		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice,
 		DepthKeys: input(l, "depth_keys", p.DepthKeys),
-		Projected: input(l, "projected", floatsOf(projectedOf(p))),
-		IndexOf:   indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice,
+		Projected: input(l, "projected", floatsOf(projectedOf(p.Splats))),
+		Extents:   input(l, "extents", floatsOf(p.Extents)),
+		IndexOf:   indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice, OutExtents: extents.Slice,
 		OutKeys: keys.Slice, SentOf: sentOf.Slice,
 		Push: shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2, View: 1},
 	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of too many, the header is written once
@@ -137,14 +139,16 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 		packet = &ref.Projection[float32]{}
 	}
 	sent := len(packet.Splats)
-	gotProjected, errP := projected.written(12 * sent)
+	gotProjected, errP := projected.written(9 * sent)
+	gotExtents, errE := extents.written(3 * sent)
 	gotKeys, errK := keys.written(sent)
 	return first(
 		equal("headers", headers.got[2:3], []layout.PacketHeader{want}), onlyWritten(headers, 2, 3),
 		equal("sent_of", sentOf.got[1:2], [][2]uint32{{0, want.N}}), onlyWritten(sentOf, 1, 2),
 		equal("counters", counters.got, withFailure(start, fail)),
 		equal("index_of", indexOf.got, append(index, guardWord, guardWord)),
-		errP, errK, sameBytes("out_projected", gotProjected, floatsOf(projectedOf(packet))),
+		errP, errE, errK, sameBytes("out_projected", gotProjected, floatsOf(projectedOf(packet.Splats))),
+		sameBytes("out_extents", gotExtents, floatsOf(packet.Extents)),
 		sameBytes("out_keys", gotKeys, packet.DepthKeys),
 	)
 }
@@ -291,7 +295,8 @@ func copyCases() []Case {
 	}
 	return []Case{
 		newCase("copy_records", "keys", words(1)), newCase("copy_records", "absolute gradients", words(2)),
-		newCase("copy_records", "gradients", words(9)), newCase("copy_records", "projections", words(12)),
+		newCase("copy_records", "extents", words(3)),
+		newCase("copy_records", "projections", words(9)),
 	}
 }
 
@@ -340,8 +345,7 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
 	l := t.list()
 	const before = 13
 	offsets := []uint32{0, before, uint32(before + n), uint32(before + n + 5)}
-	p := t.projection(before+n+5, 1)
-	splats := p.Splats
+	splats := t.projection(before+n+5, 1).Splats
 	grads := make([]ref.ProjectedGrad[float32], len(splats))
 	for i := range splats {
 		grads[i] = ref.ProjectedGrad[float32](t.anyFloats(9))
@@ -356,7 +360,7 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
 	l.r.Dispatch(&shaders.SendGrads{
 		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: input(l, "counters", start),
 		FirstOf:    input(l, "first_of", offsets),
-		Projected:  input(l, "projected", projectedOf(p)),
+		Projected:  input(l, "projected", floatsOf(projectedOf(splats))),
 		VProjected: input(l, "v_projected", floatsOf(gradientsOf(grads))),
 		VAbsMean2d: input(l, "v_abs_mean2d", abs), Headers: headers.Slice, OutGrads: out.Slice, OutAbs: outAbs.Slice,
 		Push: shaders.SendGradsPush{Index: 1, HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: absgrad},

@@ -52,6 +52,7 @@ func projectCasesOf(kernel string, newCase func(kernel, name string, run func(t 
 // projectOut is what project writes.
 type projectOut struct {
 	projected []layout.Projected
+	extents   [][3]float32
 	keys      []uint32
 }
 
@@ -59,7 +60,8 @@ type projectOut struct {
 func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) (*projectOut, error) {
 	l := t.list()
 	n := max(1, blocksOf(p.N, chunkSplats)) * chunkSplats
-	projected, keys := output[layout.Projected](l, "projected", n), output[uint32](l, "depth_keys", n)
+	projected, extents, keys := output[layout.Projected](l, "projected", n), output[[3]float32](l, "extents", n),
+		output[uint32](l, "depth_keys", n)
 	params := input(l, "params", []layout.StepParams{paramsOf(v)})
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(active)}))
 	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
@@ -69,6 +71,7 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats),
 			Mixed:     m.mixed,
 			Projected: vk.Cast[float32](projected.At(first, chunkSplats).View),
+			Extents:   vk.Cast[float32](extents.At(first, chunkSplats).View),
 			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
 		}, vk.Items(chunkSplats, 128))
 	}
@@ -76,8 +79,9 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 		return nil, err
 	}
 	a, errA := projected.written(active)
-	b, errB := keys.written(active)
-	return &projectOut{a, b}, first(errA, errB, m.untouched())
+	b, errB := extents.written(active)
+	c, errC := keys.written(active)
+	return &projectOut{a, b, c}, first(errA, errB, errC, m.untouched())
 }
 
 func checkProject(t *trial, p *ref.Params[float32], v *ref.View[float32]) error {
@@ -123,7 +127,7 @@ func compareSplat(out *projectOut, want *ref.Projection[float64], i int) error {
 		closeTo("projected.conic", got.Conic[:], w.Conic[:], cross, 1e-4),
 		closeTo("projected.opacity", []float32{got.Opacity}, []float64{w.Opacity}, 1e-6, 1e-4),
 		closeTo("projected.color", got.Color[:], w.Color[:], 2e-5, 1e-5),
-		closeTo("projected.extents", got.Extents[:], e[:], 2e-3, 1e-3),
+		closeTo("extents", out.extents[i][:], e[:], 2e-3, 1e-3),
 	)
 }
 
@@ -212,7 +216,7 @@ func checkPoisoned(out *projectOut, i, row int, x float32) error {
 	if !visible {
 		return nil
 	}
-	return finite("projected", floatsOf(out.projected[i:i+1]))
+	return first(finite("projected", floatsOf(out.projected[i:i+1])), finite("extents", out.extents[i][:]))
 }
 
 func checkProjectFailed(t *trial) error {

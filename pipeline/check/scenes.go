@@ -142,11 +142,10 @@ func (d *model) untouched() error {
 }
 
 // projectedOf converts splats to the kernels' layout.
-func projectedOf(p *ref.Projection[float32]) []layout.Projected {
-	out := make([]layout.Projected, len(p.Splats))
-	for i, s := range p.Splats {
-		out[i] = layout.Projected{Mean2d: s.Mean2D, Conic: s.Conic, Extents: p.Extents[i], Opacity: s.Opacity,
-			Color: s.Color}
+func projectedOf(splats []ref.Projected[float32]) []layout.Projected {
+	out := make([]layout.Projected, len(splats))
+	for i, s := range splats {
+		out[i] = layout.Projected{Mean2d: s.Mean2D, Conic: s.Conic, Opacity: s.Opacity, Color: s.Color}
 	}
 	return out
 }

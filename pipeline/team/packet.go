@@ -31,19 +31,20 @@ func RoundUp(n int) int { return (n + Unit - 1) / Unit * Unit }
 // bindStep is a multiple of every device's alignment of bound buffers.
 const bindStep = 256
 
-// Words of a record: projected and depth key; its gradient, and the absolute one of its mean. How many words
+// Words of a record: projected, extents and depth key; its gradient, and the absolute one of its mean. How many words
 // come beside a gradient is up to the training.
 const (
-	ProjectedWords = 12
+	ProjectedWords = 9
+	ExtentWords    = 3
 	KeyWords       = 1
-	visibleWords   = ProjectedWords + KeyWords
-	GradWords      = 9
+	visibleWords   = ProjectedWords + ExtentWords + KeyWords
 	AbsWords       = 2
 )
 
 // Packet is what one device sends another of the splats that a view sees.
 type Packet struct {
-	Projected vk.Slice[float32] // [records][12]
+	Projected vk.Slice[float32] // [records][9]
+	Extents   vk.Slice[float32] // [records][3]
 	Keys      vk.Slice[uint32]  // [records]
 	Grads     vk.Slice[float32] // [records][9], the way back
 	Beside    vk.Slice[float32] // [records][words] what comes beside them
@@ -77,7 +78,7 @@ const packetHeaderBytes = 20
 
 // RoomBytes returns the size of a packet with the way back, where so many words come beside a gradient.
 func RoomBytes(records, beside int) int64 {
-	return 4 * int64(visibleWords+GradWords+beside) * int64(records)
+	return 4 * int64(visibleWords+ProjectedWords+beside) * int64(records)
 }
 
 // packetIn lays a packet out in memory.
@@ -89,8 +90,9 @@ func packetIn(room vk.View, records, beside int) (p Packet) {
 		return room.Slice(at-size, size)
 	}
 	p.Projected = vk.Cast[float32](take(ProjectedWords))
+	p.Extents = vk.Cast[float32](take(ExtentWords))
 	p.Keys = vk.Cast[uint32](take(KeyWords))
-	p.Grads = vk.Cast[float32](take(GradWords))
+	p.Grads = vk.Cast[float32](take(ProjectedWords))
 	if p.Beside = p.Grads; beside > 0 {
 		p.Beside = vk.Cast[float32](take(beside))
 	}

@@ -289,14 +289,12 @@ type PoseOfStep struct {
 	Bias2  float32    // likewise of bias2
 }
 
-// Projected is GLSL's Projected, 48 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles, send_grads, send_grads_depth.
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
 //
-// A projected splat: what its tiles follow from, then what else blending needs. Both are gathered in orders that are
-// not those of memory: 48 bytes lie in two of its sectors of 32, the first 32 often in one.
+// A projected splat: what blending needs.
 type Projected struct {
 	Mean2d  [2]float32 // px
 	Conic   [3]float32 // inverse 2D covariance xx, xy, yy, px^-2
-	Extents [3]float32 // px; see tiles.glsl
 	Opacity float32    // activated, compensated when antialiased
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
@@ -504,12 +502,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Own)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Second)-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Bias2)-32]
-	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-48]
+	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Conic)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Extents)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Opacity)-32]
-	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Color)-36]
+	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Opacity)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Color)-24]
 	_ = [1]struct{}{}[unsafe.Sizeof(ProjectedGrad{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Conic)-8]

@@ -3,12 +3,10 @@
 #define BLEND_GLSL
 #include "const.glsl"
 
-// A projected splat: what its tiles follow from, then what else blending needs. Both are gathered in orders that are
-// not those of memory: 48 bytes lie in two of its sectors of 32, the first 32 often in one.
+// A projected splat: what blending needs.
 struct Projected {
     vec2 mean2d;    // px
     vec3 conic;     // inverse 2D covariance xx, xy, yy, px^-2
-    vec3 extents;   // px; see tiles.glsl
     float opacity;  // activated, compensated when antialiased
     vec3 color;     // max(SH + 0.5, 0)
 };

@@ -3,15 +3,15 @@
 #ifndef PROJECT_GLSL
 #define PROJECT_GLSL
 
-// A splat's words lie side by side in `projected`. They are gathered here, so that neighbours write
+// A splat's words lie side by side in `projected` and `extents`. They are gathered here, so that neighbours write
 // neighbouring words: were each invocation to write its own splat's, every word of a subgroup would go to another
 // sector of memory.
-const uint PARTS = 12u;         // words of a Projected
-const uint EXTENTS_PART = 5u;
-const uint OPACITY_PART = 8u;
-const uint COLOR_PART = 9u;
+const uint PARTS = 9u;          // words of a Projected
+const uint COLOR_PART = 6u;
+const uint EXTENT_PARTS = 3u;
 const uint SPLATS = 128u;       // of a workgroup
 shared float s_projected[SPLATS * PARTS];
+shared float s_extents[SPLATS * EXTENT_PARTS];
 shared bool s_seen[SPLATS];
 
 // Adds four coefficients times their basis values to c, one after the other.
@@ -73,8 +73,8 @@ bool visible(View v, uint i, out float depth) {
     s_projected[at + 2u] = conic.x;
     s_projected[at + 3u] = conic.y;
     s_projected[at + 4u] = conic.z;
-    for (uint k = 0u; k < 3u; k++) s_projected[at + EXTENTS_PART + k] = e[k];
-    s_projected[at + OPACITY_PART] = opacity;
+    s_projected[at + 5u] = opacity;
+    for (uint k = 0u; k < EXTENT_PARTS; k++) s_extents[lid * EXTENT_PARTS + k] = e[k];
     vec3 origin = -(v.trans * w);   // camera centre: -R^T t
     vec3 color = sh_color(normalize(mean - origin), v.sh_degree, i);
     for (uint k = 0u; k < 3u; k++) s_projected[at + COLOR_PART + k] = max(color[k], 0.0);
@@ -98,6 +98,8 @@ void main() {
     barrier();
     for (uint at = lid; at < SPLATS * PARTS; at += SPLATS)
         if (s_seen[at / PARTS]) projected[first * PARTS + at] = s_projected[at];
+    for (uint at = lid; at < SPLATS * EXTENT_PARTS; at += SPLATS)
+        if (s_seen[at / EXTENT_PARTS]) extents[first * EXTENT_PARTS + at] = s_extents[at];
 }
 
 #endif

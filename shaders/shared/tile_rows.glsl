@@ -1,6 +1,6 @@
 // The rows of tiles of up to GROUP splats, dealt to a workgroup's invocations. An invocation that walked all rows of
 // one large splat would hold up its subgroup, and each tile that looked for its row would compute the rows above it
-// again. The includer declares pc.band, pc.n_bands, params, splat_from_rank and projected.
+// again. The includer declares pc.band, pc.n_bands, params, splat_from_rank, projected and extents.
 #ifndef TILE_ROWS_GLSL
 #define TILE_ROWS_GLSL
 #include "tiles.glsl"
@@ -28,7 +28,7 @@ uint take_splat(uint rank, bool exists) {
         uint id = splat_from_rank[rank];
         vec2 mean = projected[id].mean2d;
         vec3 conic = projected[id].conic;
-        vec3 e = projected[id].extents;
+        vec3 e = extents[id];
         uint tile_height = params[0].view.tile_height;
         ivec2 rows = clip_rows(tile_rows(mean, e, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
         n = uint(max(rows.y - rows.x, 0));
