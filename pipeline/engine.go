@@ -396,7 +396,8 @@ func (e *engine) growModel(n, ceiling int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	err := e.model.extend(min(ceiling, e.model.ample(n)), false)
+	exact := e.strategy.mcmc || e.strategy.exact
+	err := e.model.extend(min(ceiling, e.model.ample(n, e.model.growBy(exact))), false)
 	if errors.Is(err, vk.ErrOutOfMemory) {
 		err = e.model.reserve(n)
 	}

@@ -53,6 +53,8 @@ const (
 	fewChunks    = 24        // a model at its ceiling has about as many at most
 	largestChunk = 256 << 20 // bytes
 	growthParts  = 6         // a model grows by this part of it at least, or by a chunk as large as they get
+	fewerParts   = 2         // the same where memory is plentiful
+	plenty       = 4         // times the model is left then
 )
 
 // setUnit chooses the size of units, and by how much to grow, for a model that may grow to ceiling splats (0: any
@@ -92,9 +94,24 @@ func (m *model) capacity() int {
 	return last.first + last.splats
 }
 
-// ample returns the capacity to grow to where n splats do not fit. The chunk has an odd number of units: see setUnit.
-func (m *model) ample(n int) int {
-	more := min(max(m.capacity()/growthParts, m.growth), m.mostUnits()*m.unit)
+// growBy returns which part of it a model grows by that will have as many splats as it may (exact), or perhaps fewer.
+// Large steps make few chunks, each of which costs every step its dispatches; but where memory gets short a chunk that
+// is half empty cannot be given back.
+func (m *model) growBy(exact bool) int {
+	left := m.dev.Budget() - m.dev.Stats().Allocated
+	switch {
+	case left < plenty*m.SplatBytes()*int64(m.capacity()):
+		return growthParts
+	case exact:
+		return 1
+	}
+	return fewerParts
+}
+
+// ample returns the capacity to grow to, by such a part, where n splats do not fit. The chunk has an odd number of
+// units: see setUnit.
+func (m *model) ample(n, parts int) int {
+	more := min(max(m.capacity()/parts, m.growth), m.mostUnits()*m.unit)
 	return m.capacity() + (m.units(max(n-m.capacity(), more))|1)*m.unit
 }
 

@@ -110,9 +110,9 @@ func TestChunkSizes(t *testing.T) {
 			if n > m.capacity() {
 				room := n
 				if c.ceiling > 0 && chunks > 0 {
-					room = min(c.ceiling, m.ample(n))
+					room = min(c.ceiling, m.ample(n, growthParts))
 				} else if chunks > 0 {
-					room = m.ample(n)
+					room = m.ample(n, growthParts)
 				}
 				more := m.units(room - m.capacity())
 				chunks += (more + m.mostUnits() - 1) / m.mostUnits()

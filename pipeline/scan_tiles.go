@@ -5,12 +5,16 @@ import (
 	"vksplat/shaders/layout"
 )
 
+// scanGroups is how many workgroups of scan_tiles many GPUs run at once.
+const scanGroups = 1024
+
 // scanTiles is countTiles and the scan of its counts in one pass that looks back.
 func (v *view) scanTiles(band int) {
 	v.r.Dispatch(&shaders.ScanTiles{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, Projected: v.projected,
 		Extents: v.extents,
 		Tallies: v.bandTallies().scan, FirstIsect: v.firstIsect, DispatchArgs: v.args,
-		Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(v.bands), Capacity: uint32(v.isectCapacity)},
+		Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(v.bands), Capacity: uint32(v.isectCapacity),
+			MostGroups: scanGroups},
 	}, v.indirect(layout.ArgsVisible))
 }

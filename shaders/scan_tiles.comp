@@ -5,8 +5,10 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 // scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the
 // current band, in depth order, and whether the isects fit. Workgroups wait for each other (see lookback.glsl).
-//   reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
-// A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
+//   reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect
+//   dispatch_args
+// A workgroup takes visible splats, 256 at a time, and deals their rows of tiles to its invocations. It takes them
+// often enough that there are not many more workgroups than run at once: each waits for the one before.
 #include "params.glsl"
 #include "blend.glsl"
 #include "dispatch.glsl"
@@ -18,6 +20,7 @@ layout(push_constant, scalar) uniform Push {
     uint band;
     uint n_bands;
     uint capacity;      // most isects that fit
+    uint most_groups;   // more workgroups than this are few splats for each
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
@@ -26,9 +29,10 @@ layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; 
 layout(binding = 4, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
 // ticket, then a word a block; 0 before
 layout(binding = 5, scalar) coherent volatile buffer Tallies { uint tallies[]; };
-layout(binding = 6, scalar) writeonly buffer First { uint first_isect[]; };             // [V]
+layout(binding = 6, scalar) buffer First { uint first_isect[]; };             // [V]
 layout(binding = 7, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 
+const uint MOST_ROUNDS = 16u;
 shared uint s_block;
 shared uint s_before;
 
@@ -65,21 +69,26 @@ void main() {
     uint n_visible = counters[N_VISIBLE];
     barrier();
     uint block = s_block;
-    if (block * GROUP >= n_visible) return;
-    uint rank = block * GROUP + lid;
-    uint total;
-    uint before = group_exclusive_sum(count_tiles(rank, rank < n_visible), total);
-    total = min(total, LOOK_VALUE);     // 256 splats on the largest image have 2^30 tiles: nothing wrapped
+    uint rounds = clamp(div_up(n_visible, GROUP * pc.most_groups), 1u, MOST_ROUNDS);
+    uint first = block * rounds * GROUP, end = min(first + rounds * GROUP, n_visible);
+    if (first >= n_visible) return;
+    uint total = 0u;
+    for (uint rank = first + lid; rank - lid < end; rank += GROUP) {
+        uint sum;
+        uint before = group_exclusive_sum(count_tiles(rank, rank < end), sum);
+        if (rank < end) first_isect[rank] = total + before;
+        total = min(total + sum, LOOK_VALUE);   // 256 splats on the largest image have 2^30 tiles: nothing wrapped
+    }
     if (gl_SubgroupID == 0u) {
         if (lid == 0u && block > 0u) tallies[1u + block] = LOOK_OWN | total;
         uint sum = look_back(block);
         if (lid == 0u) {
-            uint end = min(sum + total, LOOK_VALUE);
-            tallies[1u + block] = LOOK_ALL | end;
+            uint all = min(sum + total, LOOK_VALUE);
+            tallies[1u + block] = LOOK_ALL | all;
             s_before = sum;
-            if ((block + 1u) * GROUP >= n_visible) counters[N_ISECTS] = set_isects(end, pc.capacity);
+            if (end == n_visible) counters[N_ISECTS] = set_isects(all, pc.capacity);
         }
     }
     barrier();
-    if (rank < n_visible) first_isect[rank] = s_before + before;
+    for (uint rank = first + lid; rank < end; rank += GROUP) first_isect[rank] += s_before;
 }

@@ -25,10 +25,10 @@ var scanTilesKernel = vk.Kernel{
 		{Name: "projected", Access: vk.Read},
 		{Name: "extents", Access: vk.Read},
 		{Name: "tallies", Access: vk.ReadWrite},
-		{Name: "first_isect", Access: vk.Write},
+		{Name: "first_isect", Access: vk.ReadWrite},
 		{Name: "dispatch_args", Access: vk.Write},
 	},
-	PushSize: 12,
+	PushSize: 16,
 }
 
 // ScanTiles binds the buffers of scan_tiles.comp.
@@ -36,9 +36,11 @@ var scanTilesKernel = vk.Kernel{
 // scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the
 // current band, in depth order, and whether the isects fit. Workgroups wait for each other (see lookback.glsl).
 //
-//	reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
+//	reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect
+//	dispatch_args
 //
-// A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
+// A workgroup takes visible splats, 256 at a time, and deals their rows of tiles to its invocations. It takes them
+// often enough that there are not many more workgroups than run at once: each waits for the one before.
 type ScanTiles struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read, write
@@ -46,24 +48,26 @@ type ScanTiles struct {
 	Projected     vk.Slice[layout.Projected]  // 3, read: [N]
 	Extents       vk.Slice[[3]float32]        // 4, read: [N] px
 	Tallies       vk.Slice[uint32]            // 5, read, write: ticket, then a word a block; 0 before
-	FirstIsect    vk.Slice[uint32]            // 6, write: [V]
+	FirstIsect    vk.Slice[uint32]            // 6, read, write: [V]
 	DispatchArgs  vk.Slice[[3]uint32]         // 7, write
 	Push          ScanTilesPush
 }
 
-// ScanTilesPush is the push constant block of scan_tiles.comp, 12 bytes.
+// ScanTilesPush is the push constant block of scan_tiles.comp, 16 bytes.
 type ScanTilesPush struct {
-	Band     uint32
-	NBands   uint32
-	Capacity uint32 // most isects that fit
+	Band       uint32
+	NBands     uint32
+	Capacity   uint32 // most isects that fit
+	MostGroups uint32 // more workgroups than this are few splats for each
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ScanTilesPush{})-12]
+	_ = [1]struct{}{}[unsafe.Sizeof(ScanTilesPush{})-16]
 	_ = [1]struct{}{}[unsafe.Offsetof(ScanTilesPush{}.Band)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(ScanTilesPush{}.NBands)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(ScanTilesPush{}.Capacity)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(ScanTilesPush{}.MostGroups)-12]
 )
 
 // Kernel returns the compiled kernel.

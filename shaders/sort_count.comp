@@ -25,7 +25,7 @@ layout(binding = 1, scalar) readonly buffer Keys { uint keys[]; };              
 layout(binding = 2, scalar) buffer Tallies { uint tallies[]; };
 layout(binding = 3, scalar) writeonly buffer Published { uint published[]; };   // [n_passes][max_blocks][2^BITS]
 
-const uint COUNT_GROUPS = 256u;
+const uint COUNT_GROUPS = 1024u;
 const uint ITEMS = SORT_BLOCK / GROUP;
 shared uint s_count[SORT_DIGITS];
 

@@ -74,6 +74,7 @@ type trial struct {
 	cpuRaster bool // rasterize and rasterize_bwd run as on processors
 
 	lookback bool // isects are found by scan_tiles
+	rounds   bool // which takes several rounds
 }
 
 // newCase makes a case whose seed follows from its name.

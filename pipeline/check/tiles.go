@@ -78,6 +78,11 @@ func scanTilesCases() []Case {
 			return each(oneBlock(t.d, []int{200, 100 * layout.Group, 300*layout.Group + 7}, layout.Group),
 				func(n int) error { return checkSameScan(t, n) })
 		})),
+		newCase("scan_tiles", "several rounds of a workgroup", looking(func(t *trial) error {
+			t.rounds = true
+			return each(oneBlock(t.d, []int{257, 512, 4095, 4096, 4097, 100 * layout.Group}, 16*layout.Group),
+				func(n int) error { return checkSameScan(t, n) })
+		})),
 		newCase("scan_tiles", "all splats on all tiles", looking(func(t *trial) error { return checkHuge(t, 20, 20) })),
 		newCase("scan_tiles", "capacity just enough and one short", looking(func(t *trial) error {
 			return each(oneBlock(t.d, []int{200, 400}, layout.Group),
@@ -110,7 +115,7 @@ func checkScanLookBack(t *trial, before int) error {
 		Projected:     input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
 		FirstIsect: firsts.Slice,
 		Tallies:    tallies.Slice, DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice,
-		Push: shaders.ScanTilesPush{NBands: 1, Capacity: 1 << 20},
+		Push: shaders.ScanTilesPush{NBands: 1, Capacity: 1 << 20, MostGroups: 1024},
 	}, vk.Groups(1))
 	if err := l.run(); err != nil {
 		return err
@@ -184,12 +189,17 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 	ids, splats, slots := output[uint32](l, "tile_ids", capacity), output[uint32](l, "splat_from_slot", capacity),
 		output[uint32](l, "slot_ids", capacity)
 	if t.lookback {
+		mostGroups := uint32(1024)
+		if t.rounds {
+			mostGroups = 1
+		}
 		tallies := inout(l, "tallies", make([]uint32, 1+blocksOf(n, layout.Group)))
 		l.r.Dispatch(&shaders.ScanTiles{
 			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents,
 			FirstIsect: counts.Slice,
 			Tallies:    tallies.Slice, DispatchArgs: args.Slice,
-			Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(bands), Capacity: uint32(capacity)},
+			Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(bands), Capacity: uint32(capacity),
+				MostGroups: mostGroups},
 		}, vk.Items(n+256, 256))
 	} else {
 		l.r.Dispatch(&shaders.CountTiles{
