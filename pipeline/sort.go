@@ -169,8 +169,8 @@ func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
 func (v *view) sortDepth() {
 	n := v.projections()
 	_, v.splatFromRank = v.radixSort(sortJob{
-		name: "depth sort", keys: v.depthKeys, drop: true, depth: true, keyBits: layout.DepthBits, slot: layout.NVisible,
-		args: layout.ArgsSortVisible, tallies: v.tallies.depth,
+		name: "depth sort", keys: v.depthKeys, drop: true, depth: true, keyBits: layout.DepthBits,
+		slot: layout.NVisible, args: layout.ArgsSortVisible, tallies: v.tallies.depth,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "depth sort keys", n),
 			vk.ScratchOf[uint32](v.r, "depth sort values", n)},
 	})

@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/ply"
+	"vksplat/scene/pointcloud"
 )
 
 // Kinds of Options.
@@ -179,7 +180,7 @@ func splatsFromFile(ctx context.Context, c *scene.Capture, o Options) (*scene.Sp
 		return nil, err
 	}
 	if read == nil {
-		points, err := ply.ReadPoints(o.File)
+		points, err := pointcloud.Read(o.File)
 		if err != nil {
 			return nil, err
 		}
@@ -224,6 +225,9 @@ func splatsFromFile(ctx context.Context, c *scene.Capture, o Options) (*scene.Sp
 
 // open checks the file, which has n splats or points, and returns what reads its splats, nil where it holds points.
 func (o Options) open() (n int, read func() (*scene.Splats, ply.Meta, error), err error) {
+	if n, is, err := pointcloud.CountLAS(o.File); is {
+		return n, nil, err
+	}
 	n, splats, err := plyHasSplats(o.File)
 	switch {
 	case o.Model != nil && (errors.Is(err, ply.ErrNotPLY) || atomicfile.IsDir(o.File)):

@@ -26,6 +26,7 @@ import (
 	"vksplat/scene/load"
 	"vksplat/scene/photo"
 	"vksplat/scene/ply"
+	"vksplat/scene/pointcloud"
 	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
 )
@@ -88,7 +89,7 @@ func Describe(path string, unpack bool) (value any, text facts, err error) {
 		if err := model.Close(); err != nil {
 			return nil, nil, err
 		}
-	case st.Mode().IsRegular() && beginsWith(path, "ply"):
+	case st.Mode().IsRegular() && (beginsWith(path, "ply") || beginsWith(path, "LASF")):
 		return describePoints(path, st.Size(), err)
 	case strings.EqualFold(filepath.Ext(path), ".json") && errors.Is(err, splatfile.ErrUnknown):
 		return describeCapture(path)
@@ -276,9 +277,9 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	return info, f, nil
 }
 
-// describePoints describes a PLY file that holds points where its splats cannot be read for the reason why.
+// describePoints describes a PLY or LAS file that holds points where its splats cannot be read for the reason why.
 func describePoints(path string, size int64, why error) (any, facts, error) {
-	points, err := ply.ReadPoints(path)
+	points, err := pointcloud.Read(path)
 	if err != nil {
 		return nil, nil, why
 	}

@@ -18,7 +18,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/depth"
 	"vksplat/scene/photo"
-	"vksplat/scene/ply"
+	"vksplat/scene/pointcloud"
 )
 
 // DepthOptions say what depths the photos' pictures are compared with.
@@ -103,7 +103,7 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 		}
 	}
 	if o.Cloud != "" {
-		cloud, err := ply.ReadPoints(o.Cloud)
+		cloud, err := pointcloud.Read(o.Cloud)
 		if err != nil {
 			return err
 		}
