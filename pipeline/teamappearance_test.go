@@ -44,6 +44,7 @@ func appearanceTable(t testing.TB, tr *Trainer) (table []layout.Appearance) {
 // device has a photo of its own, whose appearance must be bit for bit what one device makes of it.
 func TestTeamAppearance(t *testing.T) {
 	views, init, scale, cfg := partialScene(t)
+	untie(t, init, views)
 	cfg.Iterations, cfg.AppearanceStart = 1, 0
 	team := teamTrainer(t, testTeam(t, 3), views, init, scale, cfg)
 	splatsAfter(t, team, 1)
