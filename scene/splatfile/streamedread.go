@@ -21,6 +21,8 @@ const (
 	opReadStreamed   = "read streamed sog"
 	hintStreamed     = "the model may be cut short: copy or export it again, with all folders that it names"
 	streamedMaxFiles = 1 << 16
+	// levels that are read leaf by leaf: each halves the splats, of which 2^31 are possible
+	streamedMaxLevels = 32
 
 	// The most bytes and objects of a tree in JSON, where a leaf takes some 300 and up to fifteen: a hostile one is
 	// nothing but brackets, of which each takes a hundred times as much memory as in the file.
