@@ -316,16 +316,17 @@ func (d *Device) shareOut(all, most, degree int, cameras []scene.Camera, p *part
 	}
 	least := min(all, pagesOf(most))
 	n = largestThat(all, func(k int) bool { return fits(k, most) })
-	if most == 0 || n < least {
-		w, err := d.pagedNeeds(least, max(most, 1), degree, cameras, p)
-		if err != nil {
-			return 0, 0, err
-		}
-		return 0, 0, fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of the "+
-			"device, there are %s", ErrTooSmall, most, vk.BytesText(int64(float64(w.device)*shareParts)),
-			vk.BytesText(d.dev.Budget())), failure.AnyOf(failure.RaiseMemory(), "lower "+fault.Setting("max-splats")))
+	if most > 0 && n >= least {
+		return n, most, nil
 	}
-	return n, most, nil
+	need := fmt.Sprintf("and there are %s", vk.BytesText(d.dev.Budget()))
+	if w, err := d.pagedNeeds(least, max(most, 1), degree, cameras, p); err != nil {
+		need = err.Error()
+	} else {
+		need = "which take about " + vk.BytesText(int64(float64(w.device)*shareParts)) + ", " + need
+	}
+	return 0, 0, fault.WithHint(fmt.Errorf("create renderer: %w: pictures of %d splats, %s", ErrTooSmall, most, need),
+		failure.AnyOf(failure.RaiseMemory(), "lower "+fault.Setting("max-splats")))
 }
 
 // largestThat returns the largest number up to most that fits, where all smaller ones do.
