@@ -144,16 +144,18 @@ func openStreamed(path string) (Source, error) {
 	if err != nil {
 		return nil, readError(opReadStreamed, path, err, hintStreamed)
 	}
-	return openLevel(path, m, 0)
+	return openLevel(path, m, 0, streamedMaxFiles)
 }
 
-// openLevel opens a level, 0 being the finest, and what is always drawn.
-func openLevel(path string, m *streamedMeta, level int) (Source, error) {
+// openLevel opens a level, 0 being the finest, and what is always drawn; of the level's folders as many as most, evenly
+// chosen.
+func openLevel(path string, m *streamedMeta, level, most int) (Source, error) {
 	fail := func(err error) error { return readError(opReadStreamed, path, err, hintStreamed) }
 	used := make([]bool, len(m.Files))
 	if err := m.Tree.level(strconv.Itoa(level), used); err != nil {
 		return nil, fail(err)
 	}
+	thin(used, most)
 	s := &streamedSource{}
 	within, err := s.within(path)
 	if err != nil {
@@ -179,6 +181,23 @@ func openLevel(path string, m *streamedMeta, level int) (Source, error) {
 	s.merged = *all.(*merged)
 	s.info.Format = StreamedFormat
 	return s, nil
+}
+
+// thin leaves as many marks as most, evenly.
+func thin(marks []bool, most int) {
+	n := 0
+	for _, marked := range marks {
+		if marked {
+			n++
+		}
+	}
+	at := 0
+	for i := range marks {
+		if marks[i] {
+			marks[i] = n <= most || at*most/n != (at+1)*most/n
+			at++
+		}
+	}
 }
 
 // within returns what opens the SOG of a name in the model.
