@@ -35,6 +35,7 @@ type paged struct {
 	Parts
 	dev      *vk.Device
 	room     *pages
+	limit    int // splats of a picture
 	sizes    []int
 	where    [][]pageRun // of each part; nil: it is not on the device
 	used     []int       // by part, the number of the last picture that showed it
@@ -121,7 +122,7 @@ func (p *paged) close() (err error) {
 
 // expect notes that a picture is going to be added after those that were noted before.
 func (p *paged) expect(c scene.Camera) error {
-	parts, err := p.Choose(&c, p.room.most)
+	parts, err := p.Choose(&c, p.limit)
 	if err == nil {
 		p.coming = append(p.coming, expected{c, parts})
 	}
@@ -133,7 +134,7 @@ func (p *paged) choose(c *scene.Camera) (parts []int, err error) {
 	if len(p.coming) > 0 && p.coming[0].camera == *c {
 		parts = p.coming[0].parts
 		p.coming = p.coming[1:]
-	} else if parts, err = p.Choose(c, p.room.most); err != nil {
+	} else if parts, err = p.Choose(c, p.limit); err != nil {
 		return nil, err
 	}
 	n := 0
@@ -396,8 +397,8 @@ func (d *Device) newPagedRenderer(m Parts, n, most int, cameras []scene.Camera, 
 	e.looks = cfg.Looks
 	sizes := m.Sizes()
 	r := &Renderer{e: e, cfg: cfg, splats: most, atOnce: w.atOnce(d.host), paged: &paged{Parts: m, dev: d.dev,
-		room: e.model.pages, sizes: sizes, where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)),
-		seen: make([]int, len(sizes))}}
+		room: e.model.pages, limit: most, sizes: sizes,
+		where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)), seen: make([]int, len(sizes))}}
 	if err = r.paged.allocate(); err == nil {
 		if err = e.fitPictures(p, e.model.capacity()); err == nil {
 			err = errors.Join(e.setCounters(0), e.buildToFit())

@@ -2,7 +2,6 @@ package detail
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -129,9 +128,9 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 		n = m.coarsen(list, n, most)
 	}
 	if n > most {
-		return nil, fault.WithHint(fmt.Errorf("%w: a picture shows %d splats of the coarsest level, of %d at most",
-			fault.ErrUsage, n, most), "raise "+fault.Setting("max-splats")+", or make more levels: "+
-			fault.Command("convert --lod N"))
+		return nil, fault.Usagef("raise "+fault.Setting("max-splats")+", or make more levels: "+
+			fault.Command("convert --lod N"), "%s: a picture shows %d splats of the coarsest level, %d at most are to be "+
+			"drawn", fault.Named("max-splats"), n, most)
 	}
 	parts := make([]int, 0, len(list))
 	for _, s := range list {

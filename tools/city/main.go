@@ -29,7 +29,7 @@ func main() {
 	flag.Parse()
 	if *out == "" || flag.NArg() != 1 || *splats < 1 || !(*middle > 0 && *middle <= 1) {
 		flag.Usage()
-		os.Exit(64)
+		os.Exit(2)
 	}
 	if err := build(flag.Arg(0), *out, *splats, *levels, *middle); err != nil {
 		fmt.Fprintln(os.Stderr, "city:", err)
