@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import TimeoutError, sync_playwright
 
 SWIFTSHADER = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox",
                "--disable-background-networking"]
@@ -85,7 +85,12 @@ def main():
         page.on("pageerror", lambda e: print("page:", e))
         began = time.monotonic()
         page.goto(url + "&webgl" if "?" in url else url + "?webgl")
-        page.wait_for_selector("body[data-loaded]", state="attached", timeout=300_000)
+        for _ in range(60):
+            try:
+                page.wait_for_selector("body[data-loaded]", state="attached", timeout=10_000)
+                break
+            except TimeoutError:
+                print(f"{time.monotonic() - began:.0f} s: {got['files']} files, {got['bytes'] / 1e6:.1f} MB", flush=True)
         print(f"the first picture after {time.monotonic() - began:.1f} s, {got['files']} files, {got['bytes'] / 1e6:.1f} MB")
         page.wait_for_timeout(1000 * args.seconds)
         if args.shot:

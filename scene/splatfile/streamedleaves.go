@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 
+	"vksplat/internal/parallel"
 	"vksplat/scene"
 )
 
@@ -67,24 +68,23 @@ func OpenLeaves(file string) (l *Leaves, err error) {
 			l = nil
 		}
 	}()
+	if at := slices.Index(m.Files, ""); at >= 0 {
+		return l, fail(fmt.Errorf("file %d has no name", at))
+	}
+	if m.Environment != "" {
+		l.Always = len(m.Files)
+		m.Files = append(m.Files, m.Environment)
+	}
+	sources, errs := make([]Source, len(m.Files)), make([]error, len(m.Files))
+	parallel.For(len(m.Files), func(i int) { sources[i], errs[i] = within(m.Files[i]) })
 	sum := crc64.New(crc64.MakeTable(crc64.ECMA))
-	for i, name := range append(slices.Clone(m.Files), m.Environment) {
-		if name == "" {
-			if i < len(m.Files) {
-				return l, fail(fmt.Errorf("file %d has no name", i))
-			}
-			continue
+	for i, name := range m.Files {
+		if errs[i] != nil {
+			return l, errs[i]
 		}
-		source, err := within(name)
-		if err != nil {
-			return l, err
-		}
-		sog, ok := source.(*sogSource)
+		sog, ok := sources[i].(*sogSource)
 		if !ok {
 			return l, fail(fmt.Errorf("%s is no SOG", path.Clean(name)))
-		}
-		if i == len(m.Files) {
-			l.Always = i
 		}
 		if l.add(sog); originOf(sog.info) != originOf(l.Info) {
 			return l, fail(fmt.Errorf("%s has another origin than %s", path.Clean(name), path.Clean(m.Files[0])))

@@ -23,7 +23,7 @@ import (
 
 func main() {
 	splats := flag.Int("splats", 50_000_000, "splats of the finest level, about")
-	levels := flag.Int("levels", splatfile.StreamedLevels, "levels of detail")
+	levels := flag.Int("levels", 8, "levels of detail")
 	middle := flag.Float64("middle", 0.9, "share of the splats, along each axis, that is kept of the model")
 	out := flag.String("out", "", "folder to write to")
 	flag.Parse()
