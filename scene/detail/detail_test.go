@@ -194,7 +194,7 @@ func TestAheadDropped(t *testing.T) {
 func TestMissing(t *testing.T) {
 	path := row(t, 2, 20)
 	m := open(t, path, 1<<30)
-	name := filepath.Join(filepath.Dir(path), "copy_1", "0_0", "quats.webp")
+	name := filepath.Join(filepath.Dir(path), "part_0", "0_0", "quats.webp")
 	if err := os.WriteFile(name, []byte("RIFF"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestMissing(t *testing.T) {
 			failed++
 		}
 	}
-	if failed != 2 { // quats.webp is linked: both copies have it
+	if failed != 2 { // both copies are in it
 		t.Errorf("%d parts failed", failed)
 	}
 }

@@ -136,19 +136,51 @@ func TestRepeat(t *testing.T) {
 	if got.N != len(places)*want.N || info.Degree != 1 {
 		t.Fatalf("%+v", info)
 	}
-	for i, x := range got.Means {
-		k, splat := i%3, i/3
-		far := want.Means[3*(splat%want.N)+k] + float32(places[splat/want.N][k])
-		if d := math.Abs(float64(x - far)); d > 2e-3*(1+math.Abs(float64(far))) {
-			t.Fatalf("splat %d is at %v, want %v", splat, x, far)
+	ordered := slices.Clone(places)
+	alongTree(ordered)
+	l, err := OpenLeaves(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, from := 0, 0 // splats of the copies, and of the model
+	for i, f := range l.Folders {
+		if !strings.HasPrefix(meta.Files[i], "0_") {
+			continue
 		}
+		for _, place := range ordered {
+			for k, x := range got.Means[3*at : 3*(at+f.N)] {
+				far := want.Means[3*from+k] + float32(place[k%3])
+				if d := math.Abs(float64(x - far)); d > 5e-3*(1+math.Abs(float64(far))) {
+					t.Fatalf("splat %d is at %v, want %v", at+k/3, x, far)
+				}
+			}
+			for k, tensor := range got.Tensors() {
+				if w := tensor.Width; k > 0 && !slices.Equal(tensor.Data[w*at:w*(at+f.N)],
+					want.Tensors()[k].Data[w*from:w*(from+f.N)]) {
+					t.Fatalf("%s of a copy differ", tensor.Name)
+				}
+			}
+			at += f.N
+		}
+		from += f.N
 	}
-	if !slices.Equal(got.SH[:len(want.SH)], want.SH) || !slices.Equal(got.SH[len(got.SH)-len(want.SH):], want.SH) {
-		t.Error("colours differ")
+	all, err := OpenLeaves(many)
+	if err != nil || len(all.Folders) != len(meta.Files) || len(all.List) != len(places)*len(l.List) {
+		t.Fatal(err)
 	}
-	l, err := OpenLeaves(many)
-	if err != nil || len(l.Folders) != len(places)*len(meta.Files) {
-		t.Errorf("%v, %v", l, err)
+	for i, leaf := range all.List { // as large as those of the model, around what is in them
+		for _, r := range leaf.Runs {
+			s, err := all.Folders[r.Folder].Read(r.First, r.N, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, x := range s.Means {
+				if slack := 5e-3 * (1 + max(leaf.High[k%3], -leaf.Low[k%3])); x < leaf.Low[k%3]-slack ||
+					x > leaf.High[k%3]+slack {
+					t.Fatalf("leaf %d: %v is beyond %v to %v", i, x, leaf.Low, leaf.High)
+				}
+			}
+		}
 	}
 	read, err := readStreamed(many)
 	if err != nil {

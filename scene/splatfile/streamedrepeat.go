@@ -1,7 +1,10 @@
 package splatfile
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,8 +20,9 @@ import (
 )
 
 // Repeat writes copies of a model of format StreamedFormat beside each other, one for each of the places by which they
-// are shifted, under one tree: a large model to measure with. from and to are paths of lod-meta.json. Copies have means
-// of their own, and share all other images with the model: as links where the file system has these.
+// are shifted, under one tree: a large model to measure with. from and to are paths of lod-meta.json. A folder has as
+// many copies as make it as large as those of other writers. Folders have means of their own, and share all other
+// images: as links where the file system has these.
 func Repeat(from, to string, places [][3]float64) error {
 	const op = "repeat streamed sog"
 	m, err := readStreamed(from)
@@ -26,37 +30,23 @@ func Repeat(from, to string, places [][3]float64) error {
 	case err != nil:
 		return readError(op, from, err, hintStreamed)
 	case isZip(from) || m.Environment != "":
-		return readError(op, from, fmt.Errorf("it is an archive, or has what is always drawn"), "convert to lod-meta.json")
+		return readError(op, from, errors.New("it is an archive, or has what is always drawn"), "convert to lod-meta.json")
 	case len(places) == 0:
-		return readError(op, from, fmt.Errorf("there is no place for a copy"), "")
+		return readError(op, from, errors.New("there is no place for a copy"), "")
 	}
-	all := &streamedMeta{Version: 1, Asset: m.Asset, Levels: m.Levels, Count: len(places) * m.Count}
+	r := &repeater{from: filepath.Dir(from), to: filepath.Dir(to), places: slices.Clone(places),
+		all: streamedMeta{Version: 1, Asset: m.Asset, Levels: m.Levels, Count: len(places) * m.Count}}
 	for _, n := range m.Counts {
-		all.Counts = append(all.Counts, len(places)*n)
+		r.all.Counts = append(r.all.Counts, len(places)*n)
 	}
-	for i := range places {
-		for _, name := range m.Files {
-			all.Files = append(all.Files, copyName(i, name))
-		}
-	}
-	order := make([]int, len(places))
-	for i := range order {
-		order[i] = i
-	}
-	all.Tree = m.repeated(places, order)
-	errs := make([]error, len(all.Files))
-	parallel.For(len(m.Files), func(k int) {
-		errs[k] = copyFolder(filepath.Join(filepath.Dir(from), filepath.FromSlash(m.Files[k])), places,
-			func(i int) string {
-				return filepath.Join(filepath.Dir(to), filepath.FromSlash(copyName(i, m.Files[k])))
-			})
-	})
-	for _, err := range errs {
-		if err != nil {
+	alongTree(r.places)
+	for _, name := range m.Files {
+		if err := r.folder(name); err != nil {
 			return writeError(op, to, err, "")
 		}
 	}
-	text, err := json.Marshal(all)
+	r.all.Tree = r.tree(m.Tree, 0, len(places))
+	text, err := json.Marshal(&r.all)
 	if err != nil {
 		return err
 	}
@@ -66,95 +56,137 @@ func Repeat(from, to string, places [][3]float64) error {
 	})
 }
 
-// copyName is the name of a file of copy i.
-func copyName(i int, name string) string { return path.Join("copy_"+strconv.Itoa(i), name) }
+// repeater writes copies.
+type repeater struct {
+	from, to string       // folders
+	places   [][3]float64 // in the order of the tree
+	all      streamedMeta
+	groups   []copyGroup // by file of the model
+}
 
-// repeated makes the tree of some copies, halved along the longer side of where they are.
-func (m *streamedMeta) repeated(places [][3]float64, some []int) *streamedNode {
-	if len(some) == 1 {
-		return m.Tree.shifted(places[some[0]], some[0]*len(m.Files))
+// copyGroup is how the copies of a folder of the model lie in files.
+type copyGroup struct {
+	first int // file
+	of    int // copies of a file
+	n     int // splats of a copy
+}
+
+// alongTree orders places along a tree: halves along the longer side, each of them likewise.
+func alongTree(places [][3]float64) {
+	if len(places) < 2 {
+		return
 	}
 	box := emptyBox()
-	for _, i := range some {
-		box.add([]float32{float32(places[i][0]), float32(places[i][1]), float32(places[i][2])})
+	for _, p := range places {
+		box.add([]float32{float32(p[0]), float32(p[1]), float32(p[2])})
 	}
 	axis, _ := box.longest()
-	slices.SortStableFunc(some, func(a, b int) int {
-		if d := places[a][axis] - places[b][axis]; d != 0 {
-			return int(math.Copysign(1, d))
-		}
-		return 0
-	})
-	half := len(some) / 2
-	n := &streamedNode{Bound: emptyBound(), Children: []*streamedNode{m.repeated(places, some[:half]),
-		m.repeated(places, some[half:])}}
+	slices.SortStableFunc(places, func(a, b [3]float64) int { return cmp.Compare(a[axis], b[axis]) })
+	half := len(places) / 2
+	alongTree(places[:half])
+	alongTree(places[half:])
+}
+
+// tree makes the tree of copies lo to hi of one.
+func (r *repeater) tree(one *streamedNode, lo, hi int) *streamedNode {
+	if hi == lo+1 {
+		return r.shifted(one, lo)
+	}
+	half := lo + (hi-lo)/2
+	n := &streamedNode{Bound: emptyBound(), Children: []*streamedNode{r.tree(one, lo, half), r.tree(one, half, hi)}}
 	for _, child := range n.Children {
 		n.Bound.take(child.Bound)
 	}
 	return n
 }
 
-// shifted copies a tree to another place, where its files are so many numbers later.
-func (n *streamedNode) shifted(by [3]float64, files int) *streamedNode {
+// shifted makes the tree of a copy.
+func (r *repeater) shifted(n *streamedNode, place int) *streamedNode {
 	out := &streamedNode{Bound: n.Bound}
-	for k := range 3 {
-		out.Bound.Low[k], out.Bound.High[k] = n.Bound.Low[k]+float32(by[k]), n.Bound.High[k]+float32(by[k])
+	for k, by := range r.places[place] {
+		out.Bound.Low[k], out.Bound.High[k] = n.Bound.Low[k]+float32(by), n.Bound.High[k]+float32(by)
 	}
 	for _, child := range n.Children {
-		out.Children = append(out.Children, child.shifted(by, files))
+		out.Children = append(out.Children, r.shifted(child, place))
 	}
-	for level, r := range n.Runs {
+	for level, run := range n.Runs {
 		if out.Runs == nil {
 			out.Runs = map[string]streamedRun{}
 		}
-		out.Runs[level] = streamedRun{r.File + files, r.Offset, r.Count}
+		g := r.groups[run.File]
+		out.Runs[level] = streamedRun{g.first + place/g.of, place%g.of*g.n + run.Offset, run.Count}
 	}
 	return out
 }
 
-// copyFolder writes the copies of a folder, whose meta.json is at from; to gives the places of theirs.
-func copyFolder(from string, places [][3]float64, to func(i int) string) error {
-	s, err := newSOG(from)
+// folder writes the copies of a folder of the model.
+func (r *repeater) folder(name string) error {
+	s, err := newSOG(filepath.Join(r.from, filepath.FromSlash(name)))
 	if err != nil {
 		return err
 	}
 	if s.meta.Version != 2 {
-		return fmt.Errorf("%s: it is of version %d, want 2", from, s.meta.Version)
+		return fmt.Errorf("%s is of version %d, want 2", name, s.meta.Version)
 	}
 	if err := s.load(); err != nil {
 		return err
 	}
-	errs := make([]error, len(places))
-	parallel.For(len(places), func(i int) { errs[i] = s.copyTo(filepath.Dir(from), to(i), places[i]) })
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	g := copyGroup{len(r.all.Files), max(1, repeatedSplats/max(s.info.N, 1)), s.info.N}
+	g.of = min(g.of, len(r.places))
+	r.groups = append(r.groups, g)
+	n := (len(r.places) + g.of - 1) / g.of
+	first := len(r.all.Files)
+	for i := range n {
+		r.all.Files = append(r.all.Files, path.Join("part_"+strconv.Itoa(i), name))
 	}
-	return nil
-}
-
-// copyTo writes a shifted copy of the folder dir.
-func (s *sogSource) copyTo(dir, meta string, by [3]float64) error {
-	folder := filepath.Dir(meta)
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	write := func(i int) error {
+		some := r.places[i*g.of : min((i+1)*g.of, len(r.places))]
+		like := ""
+		if i > 0 && len(some) == g.of {
+			like = r.all.Files[first]
+		}
+		return r.group(s, r.all.Files[first+i], some, filepath.Dir(filepath.FromSlash(like)), name)
+	}
+	if err := write(0); err != nil {
 		return err
 	}
-	means := s.meta.Means.Files
-	for _, name := range s.images() {
-		if slices.Contains(means, name) {
-			continue
-		}
-		if err := linkOrCopy(filepath.Join(dir, name), filepath.Join(folder, name)); err != nil {
-			return err
-		}
+	errs := make([]error, n)
+	parallel.For(n-1, func(i int) { errs[i] = write(i + 1) })
+	return errors.Join(errs...)
+}
+
+// repeatedSplats is how many splats of copies a folder has at most, unless one copy has more.
+const repeatedSplats = 512 << 10
+
+// group writes copies of a folder into one, whose images but for the means are those of the folder like, "." for none.
+func (r *repeater) group(s *sogSource, file string, places [][3]float64, like, source string) error {
+	meta := filepath.Join(r.to, filepath.FromSlash(file))
+	dir := filepath.Dir(meta)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
 	}
 	w := &sogWriter{info: s.info}
-	w.shift(s.data, by)
-	for k, name := range means {
-		data, err := w.encode(sogMeansLow + k)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, name), data, 0o666)
+	w.info.N *= len(places)
+	w.shift(s.data, places)
+	if like == "." {
+		w.images[sogScales], w.images[sogQuats] = bytes.Repeat(s.data.scales, len(places)),
+			bytes.Repeat(s.data.quats, len(places))
+		w.images[sogSH0], w.images[sogLabels] = bytes.Repeat(s.data.sh0, len(places)),
+			bytes.Repeat(s.data.labels, len(places))
+	}
+	for i, name := range s.images() { // in the order of sogNames
+		to := filepath.Join(dir, name)
+		var err error
+		switch {
+		case i == sogCentroids:
+			err = linkOrCopy(filepath.Join(r.from, filepath.Dir(filepath.FromSlash(source)), name), to)
+		case w.images[i] == nil:
+			err = linkOrCopy(filepath.Join(r.to, like, name), to)
+		default:
+			var data []byte
+			if data, err = w.encode(i); err == nil {
+				err = os.WriteFile(to, data, 0o666)
+			}
 		}
 		if err != nil {
 			return err
@@ -168,7 +200,9 @@ func (s *sogSource) copyTo(dir, meta string, by [3]float64) error {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return err
 	}
-	if fields["means"], err = json.Marshal(sogPart{Mins: w.low[:], Maxs: w.high[:], Files: means}); err != nil {
+	fields["count"] = json.RawMessage(strconv.Itoa(w.info.N))
+	means := sogPart{Mins: w.low[:], Maxs: w.high[:], Files: s.meta.Means.Files}
+	if fields["means"], err = json.Marshal(means); err != nil {
 		return err
 	}
 	if text, err = json.Marshal(fields); err != nil {
@@ -178,19 +212,21 @@ func (s *sogSource) copyTo(dir, meta string, by [3]float64) error {
 }
 
 // shift makes the images of means that are elsewhere.
-func (w *sogWriter) shift(d *sogData, by [3]float64) {
-	n := w.info.N
-	at := make([]float64, 3*n)
+func (w *sogWriter) shift(d *sogData, places [][3]float64) {
+	n := len(d.low) / 3
+	at := make([]float64, 0, 3*w.info.N)
 	for axis := range 3 {
 		w.low[axis], w.high[axis] = math.Inf(1), math.Inf(-1)
-		for i := range n {
-			v := int(d.low[3*i+axis]) | int(d.high[3*i+axis])<<8
-			x := sogLog(sogUnlog(d.start[axis]+d.perStep[axis]*(float64(v)/65535)) + by[axis])
-			at[3*i+axis] = x
-			w.low[axis], w.high[axis] = min(w.low[axis], x), max(w.high[axis], x)
+	}
+	for _, by := range places {
+		for i := range 3 * n {
+			k, v := i%3, int(d.low[i])|int(d.high[i])<<8
+			x := sogLog(sogUnlog(d.start[k]+d.perStep[k]*(float64(v)/65535)) + by[k])
+			w.low[k], w.high[k] = min(w.low[k], x), max(w.high[k], x)
+			at = append(at, x)
 		}
 	}
-	low, high := make([]uint8, 3*n), make([]uint8, 3*n)
+	low, high := make([]uint8, len(at)), make([]uint8, len(at))
 	for i, x := range at {
 		k, v := i%3, uint16(0)
 		if span := w.high[k] - w.low[k]; span > 0 {
