@@ -115,7 +115,8 @@ func (m *pages) cut(i, n int) pageRun {
 // give makes pages free again.
 func (m *pages) give(runs []pageRun) {
 	for _, r := range runs {
-		i, _ := slices.BinarySearchFunc(m.left, r.first, func(l pageRun, at int) int { return cmp.Compare(l.first, at) })
+		i, _ := slices.BinarySearchFunc(m.left, r.first,
+			func(l pageRun, at int) int { return cmp.Compare(l.first, at) })
 		m.left = slices.Insert(m.left, i, r)
 		if i+1 < len(m.left) && r.first+r.n == m.left[i+1].first {
 			m.left[i].n += m.left[i+1].n

@@ -32,7 +32,8 @@ func row(t *testing.T, blocks, side int) string {
 	if err := os.Mkdir(filepath.Dir(one), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := splatfile.ByName(one).Write(one, splatfile.Memory(s, ply.Meta{}), splatfile.WriteOptions{}); err != nil {
+	model := splatfile.Memory(s, ply.Meta{})
+	if _, err := splatfile.ByName(one).Write(one, model, splatfile.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var places [][3]float64

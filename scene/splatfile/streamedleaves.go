@@ -26,8 +26,8 @@ type Leaves struct {
 	closer  io.Closer     // nil for a folder
 }
 
-// Leaf is a leaf of the tree: a box around splats of one standard deviation, and runs of splats from the finest level to
-// the coarsest, as far as these have any.
+// Leaf is a leaf of the tree: a box around splats of one standard deviation, and runs of splats from the finest level
+// to the coarsest, as far as these have any.
 type Leaf struct {
 	Low, High [3]float32
 	Runs      []LeafRun

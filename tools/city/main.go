@@ -58,7 +58,8 @@ func build(file, out string, splats, levels int, middle float64) error {
 	}
 	meta := model.Info().Meta
 	meta.Origin = nil
-	if _, err := splatfile.ByName(block).Write(block, splatfile.Memory(one, meta), splatfile.WriteOptions{Levels: levels}); err != nil {
+	o := splatfile.WriteOptions{Levels: levels}
+	if _, err := splatfile.ByName(block).Write(block, splatfile.Memory(one, meta), o); err != nil {
 		return err
 	}
 	side := int(math.Ceil(math.Sqrt(float64(splats) / float64(one.N))))
@@ -67,7 +68,8 @@ func build(file, out string, splats, levels int, middle float64) error {
 		if i*one.N >= splats {
 			break
 		}
-		places = append(places, [3]float64{float64(i%side) * (high[0] - low[0]), 0, float64(i/side) * (high[2] - low[2])})
+		x, z := float64(i%side), float64(i/side)
+		places = append(places, [3]float64{x * (high[0] - low[0]), 0, z * (high[2] - low[2])})
 	}
 	fmt.Printf("%d copies of %d splats\n", len(places), one.N)
 	if err := splatfile.Repeat(block, filepath.Join(out, splatfile.StreamedMain), places); err != nil {
@@ -123,7 +125,8 @@ func writeFlight(file string, low, high [3]float64, side int) error {
 		along := float64(side) * (t*1.1 - 0.1)
 		pitch := 0.15 + 0.2*above
 		sp, cp, sy, cy := math.Sin(pitch), math.Cos(pitch), math.Sin(yaw), math.Cos(yaw)
-		keys = append(keys, keyframe{10 * t, [3]float64{low[0] + along*wide, low[1] - above*max(wide, deep), low[2] + along*deep},
+		at := [3]float64{low[0] + along*wide, low[1] - above*max(wide, deep), low[2] + along*deep}
+		keys = append(keys, keyframe{10 * t, at,
 			[3][3]float64{{cy, -sp * sy, cp * sy}, {0, cp, sp}, {-sy, -sp * cy, cp * cy}}, 60})
 	}
 	text, err := json.Marshal(map[string]any{"fps": 30, "width": 1920, "height": 1080, "keyframes": keys})
