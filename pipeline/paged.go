@@ -45,7 +45,9 @@ type paged struct {
 	there    []int      // parts on the device
 	coming   []expected // pictures that will be added, in their order
 	staging  [pageStagings]pageStaging
-	turn     int
+	turn     int // the staging that is being filled
+	staged   int // pages in it
+	copies   int // copiers of it that are in use
 	least    int // splats of a picture
 	most     int
 	drawn    bool
@@ -60,7 +62,7 @@ type expected struct {
 const (
 	pageStagings    = 3       // on their way at a time
 	pageStagingSize = 8 << 20 // bytes of one
-	pageCopiers     = 16      // copies that fill the pages of one
+	pageCopiers     = 32      // copies that fill the pages of one
 	// MostShown is how many splats of a model in parts a picture shows at most, unless another number is asked for.
 	MostShown = 8 << 20
 )
@@ -173,6 +175,9 @@ func (p *paged) load(d *drawing) error {
 			return err
 		}
 	}
+	if err := p.flush(); err != nil {
+		return err
+	}
 	d.pages = d.pages[:0]
 	for _, part := range d.parts {
 		for _, r := range p.where[part] {
@@ -220,39 +225,49 @@ func (p *paged) missing(parts []int) (list []int) {
 	return list
 }
 
-// upload queues the copies of a part to its pages.
+// upload fills the pages of a part: flush queues the last of the copies.
 func (p *paged) upload(s *scene.Splats, to []pageRun) error {
 	first := 0 // page of the part
-	to = slices.Clone(to)
-	for len(to) > 0 {
-		st := &p.staging[p.turn%pageStagings]
-		p.turn++
-		if err := p.dev.Wait(st.ticket); err != nil {
-			return err
-		}
-		st.submission.Reset()
-		n := 0 // pages of the staging
-		for copies := 0; len(to) > 0 && copies < pageCopiers && n < p.room.staged(); copies++ {
-			view, some := p.room.at(to[0].first, min(to[0].n, p.room.staged()-n))
-			from := st.words.At(n*p.room.words, some*p.room.words).View
-			if err := st.copiers[copies].Record(view, from); err != nil {
+	for _, run := range to {
+		for run.n > 0 {
+			st := &p.staging[p.turn]
+			if p.copies == 0 {
+				if err := p.dev.Wait(st.ticket); err != nil {
+					return err
+				}
+				st.submission.Reset()
+			}
+			view, some := p.room.at(run.first, min(run.n, p.room.staged()-p.staged))
+			from := st.words.At(p.staged*p.room.words, some*p.room.words)
+			c := st.copiers[p.copies]
+			if err := c.Record(view, from.View); err != nil {
 				return err
 			}
-			st.submission.Add(st.copiers[copies])
-			to[0].first, to[0].n, n = to[0].first+some, to[0].n-some, n+some
-			if to[0].n == 0 {
-				to = to[1:]
+			st.submission.Add(c)
+			words := vk.Host(from)
+			parallel.For(some, func(i int) {
+				fillPage(words[i*p.room.words:][:p.room.words], s, (first+i)*pageSplats)
+			})
+			run.first, run.n, first = run.first+some, run.n-some, first+some
+			p.staged, p.copies = p.staged+some, p.copies+1
+			if p.staged == p.room.staged() || p.copies == pageCopiers {
+				if err := p.flush(); err != nil {
+					return err
+				}
 			}
 		}
-		words := vk.Host(st.words)
-		parallel.For(n, func(i int) { fillPage(words[i*p.room.words:][:p.room.words], s, (first+i)*pageSplats) })
-		var err error
-		if st.ticket, err = p.dev.Submit(st.submission); err != nil {
-			return err
-		}
-		first += n
 	}
 	return nil
+}
+
+// flush queues the copies of a staging.
+func (p *paged) flush() (err error) {
+	if p.copies > 0 {
+		st := &p.staging[p.turn]
+		st.ticket, err = p.dev.Submit(st.submission)
+		p.turn, p.staged, p.copies = (p.turn+1)%pageStagings, 0, 0
+	}
+	return err
 }
 
 // fillPage makes a page of the splats of s from one on.
