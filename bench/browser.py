@@ -2,7 +2,7 @@
 """Looks in headless Chromium at what `vksplat view` serves, and prints the time to the first picture, the bytes that were
 loaded and the most memory that the browser's processes took together (proportional set size, Linux).
 
-    bench/browser.py bin/vksplat MODEL [--seconds 60] [--chromium chromium] [--shot F.png] [-- flags of view]
+    bench/browser.py bin/vksplat MODEL [--seconds 60] [--moves] [--chromium FILE] [--shot F.png] [-- flags of view]
 
 Needs the package playwright. The browser draws by SwiftShader, in RAM, so that what a GPU would hold is counted too.
 """
@@ -56,6 +56,7 @@ def main():
     args.add_argument("model")
     args.add_argument("--seconds", type=float, default=60)
     args.add_argument("--chromium", default="/usr/bin/chromium")
+    args.add_argument("--moves", action="store_true")
     args.add_argument("--shot")
     args = args.parse_args(own)
     began = time.monotonic()
@@ -92,7 +93,16 @@ def main():
             except TimeoutError:
                 print(f"{time.monotonic() - began:.0f} s: {got['files']} files, {got['bytes'] / 1e6:.1f} MB", flush=True)
         print(f"the first picture after {time.monotonic() - began:.1f} s, {got['files']} files, {got['bytes'] / 1e6:.1f} MB")
-        page.wait_for_timeout(1000 * args.seconds)
+        end, step = time.monotonic() + args.seconds, 0
+        while time.monotonic() < end:
+            page.wait_for_timeout(min(4000, 1000 * args.seconds))
+            if args.moves:  # nearer, and to the side
+                step += 1
+                page.mouse.move(640, 360)
+                page.mouse.wheel(0, -400 if step % 8 < 6 else 900)
+                page.mouse.down()
+                page.mouse.move(640 + 90 * (-1) ** step, 380, steps=4)
+                page.mouse.up()
         if args.shot:
             page.screenshot(path=args.shot, timeout=300_000)
         print(f"after {time.monotonic() - began:.0f} s {got['files']} files, {got['bytes'] / 1e6:.1f} MB")

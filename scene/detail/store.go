@@ -2,6 +2,7 @@ package detail
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"vksplat/scene"
@@ -35,8 +36,9 @@ type ahead struct {
 // folderUse is what the store knows of a folder.
 type folderUse struct {
 	readers int
-	last    int // the number of its last use
-	there   bool
+	last    int  // the number of its last use
+	there   bool // decoded, or a reader does that
+	decoded bool
 }
 
 // Use makes the model ready: it is drawn in a frame, and takes about so many bytes of RAM.
@@ -89,14 +91,21 @@ func (s *store) drop(part int) {
 	s.bytes -= s.partBytes(part)
 }
 
-// start has goroutines read what is wanted, as far as there is room.
+// start has goroutines read what is wanted, as far as there is room, each folder that is to be decoded by one of them.
 func (s *store) start() {
-	for len(s.wanted) > 0 && !s.ended && s.working < runtime.GOMAXPROCS(0) {
-		part := s.wanted[0]
+	for !s.ended && s.working < runtime.GOMAXPROCS(0) {
+		at := slices.IndexFunc(s.wanted, func(part int) bool {
+			f := &s.folders[s.m.parts[part].folder]
+			return f.decoded || !f.there
+		})
+		if at < 0 {
+			return
+		}
+		part := s.wanted[at]
 		if s.bytes > 0 && s.bytes+s.partBytes(part) > s.limit {
 			return
 		}
-		s.wanted = s.wanted[1:]
+		s.wanted = slices.Delete(s.wanted, at, at+1)
 		s.begin(part)
 		s.working++
 		go func() {
@@ -110,25 +119,40 @@ func (s *store) start() {
 	}
 }
 
-// begin notes that a part is being read.
+// begin notes that a part is being read, which keeps its folder decoded.
 func (s *store) begin(part int) {
 	s.parts[part] = &ahead{}
 	s.bytes += s.partBytes(part)
+	folder := s.m.parts[part].folder
+	f := &s.folders[folder]
+	if s.uses++; !f.there {
+		f.there = true
+		s.kept += s.m.Folders[folder].Bytes()
+	}
+	f.readers, f.last = f.readers+1, s.uses
 }
 
 // read reads a part that was begun.
 func (s *store) read(part int) {
 	at := s.m.parts[part]
-	s.hold(at.folder)
-	splats, err := s.m.Folders[at.folder].Read(at.first, at.n, s.m.Degree())
-	s.release(at.folder)
+	folder := s.m.Folders[at.folder]
+	var splats *scene.Splats
+	err := folder.Load()
+	s.mu.Lock()
+	s.folders[at.folder].decoded = true
+	s.start() // others read of it
+	s.mu.Unlock()
+	if err == nil {
+		splats, err = folder.Read(at.first, at.n, s.m.Degree())
+	}
 	if err == nil {
 		splats = splats.FromCapture(s.m.frame, s.m.origin)
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	*s.parts[part] = ahead{splats, err, true}
+	s.release(at.folder)
 	s.changed.Broadcast()
-	s.mu.Unlock()
 }
 
 // Read returns the splats of a part, in the frame in which it is drawn.
@@ -136,12 +160,7 @@ func (s *store) Read(part int) (*scene.Splats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts[part] == nil { // nobody has begun it: it does not wait for room
-		for i, other := range s.wanted {
-			if other == part {
-				s.wanted = append(s.wanted[:i:i], s.wanted[i+1:]...)
-				break
-			}
-		}
+		s.wanted = slices.DeleteFunc(s.wanted, func(other int) bool { return other == part })
 		s.begin(part)
 		s.mu.Unlock()
 		s.read(part)
@@ -156,23 +175,9 @@ func (s *store) Read(part int) (*scene.Splats, error) {
 	return a.splats, a.err
 }
 
-// hold keeps a folder decoded while it is read.
-func (s *store) hold(folder int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := &s.folders[folder]
-	if s.uses++; !f.there {
-		f.there = true
-		s.kept += s.m.Folders[folder].Bytes()
-	}
-	f.readers, f.last = f.readers+1, s.uses
-}
-
 // release lets go of a folder, and forgets those that nobody has read for the longest time, as far as there are too
 // many.
 func (s *store) release(folder int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.folders[folder].readers--
 	for s.kept > s.limit {
 		oldest := -1
@@ -184,7 +189,7 @@ func (s *store) release(folder int) {
 		if oldest < 0 {
 			return
 		}
-		s.folders[oldest].there = false
+		s.folders[oldest].there, s.folders[oldest].decoded = false, false
 		s.kept -= s.m.Folders[oldest].Bytes()
 		s.m.Folders[oldest].Drop()
 	}

@@ -181,14 +181,26 @@ func (f *LeafFolder) Bytes() int64 {
 	return bytes
 }
 
-// Read returns n splats from one on, with spherical harmonics of a degree. The folder stays decoded until Drop.
-func (f *LeafFolder) Read(first, n, degree int) (*scene.Splats, error) {
+// Load decodes the folder, until Drop.
+func (f *LeafFolder) Load() error {
+	_, err := f.load()
+	return err
+}
+
+func (f *LeafFolder) load() (*sogData, error) {
 	f.mu.Lock()
-	err := f.sog.load()
-	data := f.sog.data
-	f.mu.Unlock()
-	if err != nil {
+	defer f.mu.Unlock()
+	if err := f.sog.load(); err != nil {
 		return nil, f.sog.fail(err)
+	}
+	return f.sog.data, nil
+}
+
+// Read returns n splats from one on, with spherical harmonics of a degree. It decodes the folder first.
+func (f *LeafFolder) Read(first, n, degree int) (*scene.Splats, error) {
+	data, err := f.load()
+	if err != nil {
+		return nil, err
 	}
 	s := scene.NewSplats(n, f.sog.info.Degree)
 	for i := range n {
