@@ -193,17 +193,18 @@ func (r *rendering) expect(c scene.Camera) error {
 
 // draw draws the shots and has them written as they come.
 func (r *rendering) draw(ctx context.Context, todo []int) error {
-	expected := 0
+	expected, ahead := 0, 1 // nothing is read beside what the first picture waits for
 	for at, i := range todo {
 		p, err := r.writers.take(ctx, r.renderer.Next)
 		if err != nil {
 			return err
 		}
-		for ; expected < min(at+expectedAhead, len(todo)); expected++ {
+		for ; expected < min(at+ahead, len(todo)); expected++ {
 			if err := r.expect(r.shots[todo[expected]].camera); err != nil {
 				return err
 			}
 		}
+		ahead = expectedAhead
 		if r.panorama != nil {
 			if err := r.panorama.draw(r.renderer, r.shots[i].camera, p); err != nil {
 				return err
