@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -129,6 +131,15 @@ func TestParts(t *testing.T) {
 		"backwards": func() []*picture.Picture { return drawParts(t, DeviceOptions{}, m, most, cams, back, true, cfg) },
 		"little room": func() []*picture.Picture {
 			return drawParts(t, DeviceOptions{MaxVRAM: "24MiB"}, m, most, cams, back, true, cfg)
+		},
+		"many buffers": func() []*picture.Picture {
+			limits := filepath.Join(t.TempDir(), "limits.json")
+			if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 262144}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("VKSPLAT_LIMITS", limits)
+			defer os.Unsetenv("VKSPLAT_LIMITS")
+			return drawParts(t, DeviceOptions{}, m, most, cams, back, true, cfg)
 		},
 		"in bands": func() []*picture.Picture {
 			inBands(t, 5)

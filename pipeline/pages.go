@@ -28,8 +28,8 @@ type pageRun struct{ first, n int }
 
 const (
 	pageSplats = 128 // those of a workgroup of project_pages
-	// words before the pages of a list: the number of splats, and what keeps the pages aligned for every device
-	pageListHead = 64
+	// words at a multiple of which the pages of a list begin, so that every device can bind them
+	pageListAlign = 64
 	// largest buffer of pages, in bytes, where the device has no lower limit: project_pages runs once for each buffer
 	mostPageChunk = 1 << 30
 )
@@ -136,15 +136,38 @@ func (m *pages) at(page, n int) (vk.View, int) {
 	return c.At(first*m.words, n*m.words).View, n
 }
 
+// listHead is how many words of a list come before its pages: the number of splats, and the size of the dispatch for
+// each buffer.
+func (m *pages) listHead() int {
+	return (1 + 3*len(m.chunks) + pageListAlign - 1) / pageListAlign * pageListAlign
+}
+
 // listWords is how long a frame's list is.
-func (m *pages) listWords() int { return pageListHead + m.most/pageSplats }
+func (m *pages) listWords() int { return m.listHead() + m.most/pageSplats }
 
 // listed writes which pages a part of a picture shows, and returns what sets the number of splats before it is drawn.
+// Nothing is dispatched for buffers that none of the pages lie in: some devices bind little, and have many buffers.
 func (e *engine) listed(f *frame, list []uint32) stagedPhoto {
-	words := vk.Host(f.list)
+	m, words := e.model.pages, vk.Host(f.list)
 	words[0] = uint32(pageSplats * len(list))
-	copy(words[pageListHead:], list)
+	grids := vk.Host(vk.Cast[[3]uint32](f.list.At(1, 3*len(m.chunks)).View))
+	clear(grids)
+	last := -1
+	for _, page := range list {
+		if c := int(page) / m.each; c != last {
+			grids[c], last = foldGroups(uint32(len(list))), c
+		}
+	}
+	copy(words[m.listHead():], list)
 	return stagedPhoto{dst: e.counters.At(layout.NSplats, 1).View, src: f.list.At(0, 1).View}
+}
+
+// foldGroups is the grid of at least n workgroups, as dispatch.glsl has it.
+func foldGroups(n uint32) [3]uint32 {
+	if n <= 1<<16-1 {
+		return [3]uint32{n, 1, 1}
+	}
+	return [3]uint32{1 << 15, (n + 1<<15 - 1) >> 15, 1}
 }
 
 // projectPages culls and projects the splats of the frame's list of pages, buffer by buffer.
@@ -152,11 +175,11 @@ func (v *view) projectPages(params vk.Slice[layout.StepParams]) {
 	m := v.model.pages
 	for i, c := range m.chunks {
 		v.r.Dispatch(&shaders.ProjectPages{
-			Params: params, Counters: v.counters, PageList: v.f.list.At(pageListHead, m.most/pageSplats), Chunk: c,
+			Params: params, Counters: v.counters, PageList: v.f.list.At(m.listHead(), m.most/pageSplats), Chunk: c,
 			Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
 			DepthKeys: v.depthKeys,
 			Push: shaders.ProjectPagesPush{FirstPage: uint32(i * m.each), NPages: uint32(c.N() / m.words),
 				PageWords: uint32(m.words), ChunkSplats: pageSplats},
-		}, vk.Groups(m.most/pageSplats))
+		}, vk.Indirect(v.f.list.At(1+3*i, 3).View))
 	}
 }

@@ -26,7 +26,7 @@ type partOfFrame struct {
 	// [pixels] sum of weight times z, of weights, of weight times z squared, final transmittance; mapped
 	depth  vk.Slice[[4]float32]
 	bare   vk.Slice[layout.StepParams] // [1] params without background, mapped
-	list   vk.Slice[uint32]            // [pageListHead + pages] of a model in parts: see pages.listed; mapped
+	list   vk.Slice[uint32]            // [listWords] of a model in parts: see pages.listed; mapped
 	drawn  *drawing                    // what the part is of
 	first  int                         // the part's first row of pixels
 	height int                         // and its rows
