@@ -247,6 +247,9 @@ func (d *Device) NoGPU() bool { return d.note == vk.NoGPU(d.Name()) }
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
 
+// Peak returns how much of the device was taken at most.
+func (d *Device) Peak() int64 { return d.dev.Stats().PeakAllocated }
+
 // SetBudget changes the ceiling of the device memory taken. It never gets below what is taken already.
 func (d *Device) SetBudget(bytes int64) { d.dev.SetBudget(bytes) }
 

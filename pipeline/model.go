@@ -18,6 +18,7 @@ type model struct {
 	unit   int // splats
 	growth int // splats by which the model grows at least
 	chunks []chunk
+	pages  *pages // in place of chunks, where pictures show parts of a model; nil otherwise
 }
 
 // chunk is a run of splats, [rows][splats].
@@ -85,8 +86,11 @@ func (m *model) mostUnits() int {
 	return int(max(1, min(largestChunk, maxBinding(m.dev))/m.unitBytes()))
 }
 
-// capacity returns how many splats the chunks hold.
+// capacity returns how many splats the chunks hold, or of parts how many a picture shows at most.
 func (m *model) capacity() int {
+	if m.pages != nil {
+		return m.pages.most
+	}
 	if len(m.chunks) == 0 {
 		return 0
 	}
@@ -146,8 +150,8 @@ func (m *model) extend(n int, pieces bool) error {
 
 // planned returns a model of so many units that is not there, in as few chunks as can be.
 func (m *model) planned(units int) *model {
-	p := &model{dev: m.dev, Rows: m.Rows, unit: m.unit, growth: m.growth}
-	for units > 0 {
+	p := &model{dev: m.dev, Rows: m.Rows, unit: m.unit, growth: m.growth, pages: m.pages}
+	for units > 0 && m.pages == nil {
 		n := min(units, m.mostUnits())
 		p.chunks = append(p.chunks, chunk{phantom[float32](m.dev, m.NRows()*n*m.unit, 4), p.capacity(), n * m.unit})
 		units -= n
@@ -231,7 +235,7 @@ func (m *model) close() (err error) {
 		err = errors.Join(err, m.dev.Free(c.View))
 	}
 	m.chunks = nil
-	return err
+	return errors.Join(err, m.pages.free(m.dev))
 }
 
 // parts returns the first n splats where they are.

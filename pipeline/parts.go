@@ -26,6 +26,7 @@ type partOfFrame struct {
 	// [pixels] sum of weight times z, of weights, of weight times z squared, final transmittance; mapped
 	depth  vk.Slice[[4]float32]
 	bare   vk.Slice[layout.StepParams] // [1] params without background, mapped
+	list   vk.Slice[uint32]            // [listWords] of a model in parts: see pages.listed; mapped
 	drawn  *drawing                    // what the part is of
 	first  int                         // the part's first row of pixels
 	height int                         // and its rows
@@ -94,6 +95,9 @@ func (e *engine) phantomPart() partOfFrame {
 	if e.parts.depth {
 		p.depth, p.bare = phantom[[4]float32](e.dev, n, 16), phantom[layout.StepParams](e.dev, 1, 1<<10)
 	}
+	if e.model.pages != nil {
+		p.list = phantom[uint32](e.dev, e.model.pages.listWords(), 4)
+	}
 	return p
 }
 
@@ -124,6 +128,11 @@ func (e *engine) allocateParts() error {
 		if f.color, err = vk.Make[uint32](e.dev, vk.Readback, n*e.parts.words(), "picture staging"); err != nil {
 			return err
 		}
+		if e.model.pages != nil {
+			if f.list, err = vk.Make[uint32](e.dev, vk.Upload, e.model.pages.listWords(), "page list"); err != nil {
+				return err
+			}
+		}
 		if !e.parts.depth {
 			continue
 		}
@@ -139,7 +148,7 @@ func (e *engine) allocateParts() error {
 
 // freePart frees the frame's mapped memory for parts.
 func (f *frame) freePart(dev *vk.Device) {
-	for _, v := range []*vk.View{&f.color.View, &f.depth.View, &f.bare.View} {
+	for _, v := range []*vk.View{&f.color.View, &f.depth.View, &f.bare.View, &f.list.View} {
 		if !v.IsZero() {
 			dev.Free(*v)
 			*v = vk.View{}

@@ -6,7 +6,6 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline/failure"
-	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/vk"
@@ -33,20 +32,28 @@ func (p *parts) encodeBytes() int64 {
 
 // renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.
 func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
-	e, err := newShape(d.dev, degree, cameras, []recipe.Kind{recipe.Render}, false)
+	e, err := newShape(d.dev, degree, cameras, renderKinds, false)
 	if err != nil {
 		return w, err
 	}
 	e.model.setUnit(n)
 	e.parts, e.bands = p, e.mostBands()
 	units := e.model.units(n)
+	w, err = d.needsOf(e, units, int64(units)*e.model.unitBytes(), e.model.stagingBytes())
+	w.loading = loadingBytes(n, degree)
+	return w, err
+}
+
+// needsOf fills the needs of an engine that is not there, but for loading: a model of so many units and bytes, and of
+// RAM what is mapped beside the pictures.
+func (d *Device) needsOf(e *engine, units int, model, mapped int64) (w renderNeeds, err error) {
 	scratch, err := e.scratchBytes(units, minIsects, e.bands)
 	if err != nil {
 		return w, err
 	}
-	parts := rendersInFlight * p.bytes() * int64(e.drawn.partPixels(e.bands))
-	w.staging = e.model.stagingBytes() + parts
-	bare := int64(units)*e.model.unitBytes() + scratch + fixedBytes
+	p := e.parts
+	w.staging = mapped + rendersInFlight*p.bytes()*int64(e.drawn.partPixels(e.bands))
+	bare := model + scratch + fixedBytes
 	if unified(d) {
 		bare += w.staging
 	}
@@ -57,7 +64,6 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w
 		w.staging = 0
 	}
 	w.fixed = processBytes + d.driver
-	w.loading = loadingBytes(n, degree)
 	w.picture = (p.bytes()+p.encodeBytes())*int64(e.drawn.maxPixels) + metric.CompareBytes()
 	return w, nil
 }

@@ -16,6 +16,10 @@ func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 	scratch(v.r, &v.projected, "projected", n)
 	scratch(v.r, &v.extents, "extents", n)
 	scratch(v.r, &v.depthKeys, "depth_keys", n)
+	if v.model.pages != nil {
+		v.projectPages(params)
+		return
+	}
 	for _, c := range v.model.chunks {
 		first, size := c.first, c.splats
 		v.r.Dispatch(&shaders.Project{

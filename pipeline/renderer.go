@@ -44,6 +44,7 @@ type Renderer struct {
 	queued int             // parts ever submitted
 	flying []*drawing      // pictures in the order in which they came, those that are not complete
 	share  *share          // nil where the device holds the whole model
+	paged  *paged          // of a model in parts; nil otherwise
 	whole  picture.Picture // RenderInto's
 }
 
@@ -53,7 +54,17 @@ type drawing struct {
 	look   Look
 	into   *picture.Picture
 	done   func()
-	left   int // parts that are not read back
+	left   int      // parts that are not read back
+	parts  []int    // of a model in parts, what the picture shows
+	pages  []uint32 // and where that is on the device
+}
+
+// renderKinds are the units of a Renderer.
+var renderKinds = []recipe.Kind{recipe.Render}
+
+// inParts says how a Renderer's engine draws.
+func (cfg *RenderConfig) inParts() *parts {
+	return &parts{packed: cfg.Packed, depth: cfg.Depth, beside: cfg.Beside}
 }
 
 // NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come. What the
@@ -68,7 +79,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if len(cameras) == 0 {
 		return nil, errors.New("create renderer: no camera")
 	}
-	p := &parts{packed: cfg.Packed, depth: cfg.Depth, beside: cfg.Beside}
+	p := cfg.inParts()
 	w, tooMany := d.renderNeeds(s.N, s.Degree, cameras, p)
 	if tooMany != nil { // for a binding
 		if w, err = d.renderNeeds(d.mostToRender(s.N, s.Degree, cameras, p), s.Degree, cameras, p); err != nil {
@@ -97,7 +108,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 // newWholeRenderer is NewRenderer for a model that the device holds.
 func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
 	p *parts) (*Renderer, error) {
-	e, err := newEngine(d.dev, s.Degree, cameras, []recipe.Kind{recipe.Render}, rendersInFlight, false)
+	e, err := newEngine(d.dev, s.Degree, cameras, renderKinds, rendersInFlight, false)
 	if err != nil {
 		return nil, d.shortOfRender(s.N, w, cfg.Smaller, err)
 	}
@@ -225,6 +236,12 @@ func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done fu
 		into.Spread = sized(into.Spread, n)
 	}
 	d := &drawing{camera: c, look: look, into: into, done: done}
+	if r.paged != nil {
+		var err error
+		if d.parts, err = r.paged.choose(&c); err != nil {
+			return err
+		}
+	}
 	r.flying = append(r.flying, d)
 	return r.submit(d)
 }
@@ -296,6 +313,11 @@ func (r *Renderer) submit(d *drawing) error {
 	bands := r.e.bands
 	d.left = bands
 	whole := true // one load does for all bands
+	if r.paged != nil {
+		if err := r.paged.load(d); err != nil {
+			return err
+		}
+	}
 	if r.share != nil {
 		fits, again, err := r.loadVisible(&d.camera, 0, d.camera.Height)
 		if again || err != nil {
@@ -351,7 +373,11 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 		*bare = *f.hostParams
 		bare.View.Background, bare.Look = [3]float32{}, layout.LookDepth
 	}
-	if err := e.submit(f, recipe.Unit{Kind: recipe.Render}, false, &noPhoto); err != nil {
+	before := noPhoto
+	if r.paged != nil {
+		before = e.listed(f, d.pages)
+	}
+	if err := e.submit(f, recipe.Unit{Kind: recipe.Render}, false, &before); err != nil {
 		return err
 	}
 	r.queued++
@@ -459,4 +485,6 @@ func (r *Renderer) readPart(f *frame) {
 }
 
 // Close frees the renderer's device memory.
-func (r *Renderer) Close() error { return errors.Join(r.e.close(), r.share.free(r.e.dev)) }
+func (r *Renderer) Close() error {
+	return errors.Join(r.e.close(), r.share.free(r.e.dev), r.paged.close())
+}

@@ -9,7 +9,6 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
 	"vksplat/pipeline/failure"
-	"vksplat/pipeline/recipe"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -248,7 +247,7 @@ func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg 
 		if most == 0 {
 			return nil, fmt.Errorf("create renderer: %w: nothing is left for splats", ErrTooSmall)
 		}
-		e, err := newEngine(d.dev, s.Degree, cameras, []recipe.Kind{recipe.Render}, rendersInFlight, false)
+		e, err := newEngine(d.dev, s.Degree, cameras, renderKinds, rendersInFlight, false)
 		if err != nil {
 			return nil, err
 		}

@@ -53,6 +53,7 @@ var All = []*vk.Kernel{
 	&projectBwdAdamViewsDepthMixedKernel,
 	&projectBwdAdamViewsMixedKernel,
 	&projectMixedKernel,
+	&projectPagesKernel,
 	&rasterizeKernel,
 	&rasterizeBwdKernel,
 	&rasterizeBwdDepthKernel,

@@ -53,6 +53,9 @@ type Model struct {
 	parts      *splatfile.Parts // of a streamed model; nil: the file at path is all
 }
 
+// Streamed reports whether the browser loads the model part by part.
+func (m *Model) Streamed() bool { return m.parts != nil }
+
 // Close closes what Prepare opened.
 func (m *Model) Close() error {
 	if m.parts == nil {

@@ -29,6 +29,7 @@ type Scene struct {
 	Start       Start
 	Background  [3]float32 // 0..1
 	Antialiased bool       // drawn with the compensation of Mip-Splatting
+	MaxSplats   int        // of a streamed model that are drawn at most; 0: as the viewer chooses
 }
 
 // sceneJSON is what boot.js reads.
@@ -37,6 +38,7 @@ type sceneJSON struct {
 	Rotation    [4]float64     `json:"rotation"` // x, y, z, w: from the model's frame to the viewer's, whose up is y
 	Picture     [2]float64     `json:"picture"`  // width and height of the photo at distance 1
 	Antialiased bool           `json:"antialiased"`
+	Budget      float64        `json:"budget,omitempty"` // millions of splats of a streamed model that are drawn
 	Settings    viewerSettings `json:"settings"`
 }
 
@@ -84,6 +86,7 @@ type viewerPose struct {
 func (s *Scene) encode(content string) ([]byte, error) {
 	return json.Marshal(sceneJSON{
 		Content: content, Rotation: s.Start.Rotation, Picture: s.Start.Picture, Antialiased: s.Antialiased,
+		Budget: float64(s.MaxSplats) / 1e6,
 		Settings: viewerSettings{Version: 2, Tonemapping: "linear", Background: viewerBackground{s.Background},
 			Tracks: []struct{}{}, Annotations: []struct{}{},
 			Cameras: []viewerCamera{{viewerPose{s.Start.Position, s.Start.Target, 60}}}, StartMode: "default"},

@@ -91,7 +91,10 @@ func renderTable(o *render.Options) []optionGroup {
 				"draw existing pictures again; replace other files in the way, or the video"),
 		}, lookOptions(&o.Config.Background, &o.Config.Near)...),
 			truth(&o.Antialiased, "antialiased",
-				"compensate opacity for the pixel filter (default: as the file says)"))},
+				"compensate opacity for the pixel filter (default: as the file says)"),
+			integer(&o.MaxSplats, "max-splats",
+				"of a streamed model draw at most `N` splats a picture; far parts in coarser levels (default: what "+
+					"device memory allows, up to 8 million)"))},
 		{"Video", []option{
 			text(&o.Video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm; needs the program ffmpeg"),
 			integer(&o.Crf, "crf", "quality of the video, from 0 (best) to 51 (worst)"),

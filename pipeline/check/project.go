@@ -16,7 +16,15 @@ import (
 const chunkSplats = 320
 
 func projectCases() []Case {
-	return slices.Concat(projectCasesOf("project", newCase), projectCasesOf("project_mixed", mixedCase))
+	return slices.Concat(projectCasesOf("project", newCase), projectCasesOf("project_mixed", mixedCase), []Case{
+		newCase("project_pages", "sizes", func(t *trial) error {
+			return each([]int{0, 1, pageSplats - 1, pageSplats, pageSplats + 1, 1000}, func(n int) error {
+				return each([]int{0, 3}, func(degree int) error {
+					return checkProjectPages(t, t.splats(n, degree), t.camera(123, 83))
+				})
+			})
+		}),
+	})
 }
 
 // projectCasesOf are the cases of one precision.
@@ -223,4 +231,50 @@ func checkProjectFailed(t *trial) error {
 	// begin sets N_ACTIVE to 0 after a failure; then nothing may be written.
 	_, err := runProject(t, t.splats(500, 0), t.camera(64, 48), 0)
 	return err
+}
+
+// pageSplats is how many splats a page of project_pages has.
+const pageSplats = 128
+
+// checkProjectPages puts every other page of splats into each of two buffers, from the last to the first, with pages
+// between them that are not listed.
+func checkProjectPages(t *trial, p *ref.Params[float32], v *ref.View[float32]) error {
+	l := t.list()
+	n, rows := blocksOf(p.N, pageSplats), ref.ParamRows(p.Degree)
+	words := rows * pageSplats
+	each := n + 2 // pages of a buffer
+	data := [2][]float32{make([]float32, each*words), make([]float32, each*words)}
+	list := make([]uint32, max(n, 1))
+	for k := range n {
+		page := each - 1 - k
+		list[k] = uint32(k%2*each + page)
+		for at := range words {
+			if id := k*pageSplats + at%pageSplats; id < p.N {
+				data[k%2][page*words+at] = *p.At(at/pageSplats, id)
+			}
+		}
+	}
+	all := n * pageSplats
+	projected, extents, keys := output[layout.Projected](l, "projected", all), output[[3]float32](l, "extents", all),
+		output[uint32](l, "depth_keys", all)
+	params, pages := input(l, "params", []layout.StepParams{paramsOf(v)}), input(l, "page_list", list)
+	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(all)}))
+	for i := range data {
+		l.r.Dispatch(&shaders.ProjectPages{
+			Params: params, Counters: counters, PageList: pages, Chunk: input(l, "chunk", data[i]),
+			Projected: vk.Cast[float32](projected.View), Extents: vk.Cast[float32](extents.View), DepthKeys: keys.Slice,
+			Push: shaders.ProjectPagesPush{FirstPage: uint32(i * each), NPages: uint32(each), PageWords: uint32(words),
+				ChunkSplats: pageSplats},
+		}, vk.Groups(n+3))
+	}
+	if err := l.run(); err != nil {
+		return err
+	}
+	for i := p.N; i < all; i++ { // zeros
+		if keys.got[i] != layout.Culled {
+			return fmt.Errorf("binding depth_keys: [%d]: got %#x, want %#x: there is no splat", i, keys.got[i],
+				uint32(layout.Culled))
+		}
+	}
+	return compareProjection(&projectOut{projected.got, extents.got, keys.got}, p, v)
 }

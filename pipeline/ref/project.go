@@ -2,7 +2,7 @@ package ref
 
 import "math"
 
-// twin: project
+// twin: project project_pages
 
 // Projected is a splat as blending sees it.
 type Projected[T Real] struct {

@@ -101,11 +101,15 @@ func fileBytes(path string) (int64, error) {
 // Close closes the folder or the archive.
 func (p *Parts) Close() error { return p.closer.Close() }
 
-// OpenCoarsest opens the coarsest level of a model of format StreamedFormat.
+// sampleFolders is how many folders OpenCoarsest reads at most.
+const sampleFolders = 32
+
+// OpenCoarsest opens the coarsest level of a model of format StreamedFormat or, where that has many folders, some of
+// these from all over it.
 func OpenCoarsest(path string) (Source, error) {
 	m, err := readStreamed(path)
 	if err != nil {
 		return nil, readError(opReadStreamed, path, err, hintStreamed)
 	}
-	return openLevel(path, m, max(m.Levels, 1)-1)
+	return openLevel(path, m, max(m.Levels, 1)-1, sampleFolders)
 }

@@ -21,6 +21,8 @@ const (
 	opReadStreamed   = "read streamed sog"
 	hintStreamed     = "the model may be cut short: copy or export it again, with all folders that it names"
 	streamedMaxFiles = 1 << 16
+	// levels that are read leaf by leaf: each halves the splats, of which 2^31 are possible
+	streamedMaxLevels = 32
 
 	// The most bytes and objects of a tree in JSON, where a leaf takes some 300 and up to fifteen: a hostile one is
 	// nothing but brackets, of which each takes a hundred times as much memory as in the file.
@@ -142,16 +144,18 @@ func openStreamed(path string) (Source, error) {
 	if err != nil {
 		return nil, readError(opReadStreamed, path, err, hintStreamed)
 	}
-	return openLevel(path, m, 0)
+	return openLevel(path, m, 0, streamedMaxFiles)
 }
 
-// openLevel opens a level, 0 being the finest, and what is always drawn.
-func openLevel(path string, m *streamedMeta, level int) (Source, error) {
+// openLevel opens a level, 0 being the finest, and what is always drawn; of the level's folders as many as most, evenly
+// chosen.
+func openLevel(path string, m *streamedMeta, level, most int) (Source, error) {
 	fail := func(err error) error { return readError(opReadStreamed, path, err, hintStreamed) }
 	used := make([]bool, len(m.Files))
 	if err := m.Tree.level(strconv.Itoa(level), used); err != nil {
 		return nil, fail(err)
 	}
+	thin(used, most)
 	s := &streamedSource{}
 	within, err := s.within(path)
 	if err != nil {
@@ -177,6 +181,23 @@ func openLevel(path string, m *streamedMeta, level int) (Source, error) {
 	s.merged = *all.(*merged)
 	s.info.Format = StreamedFormat
 	return s, nil
+}
+
+// thin leaves as many marks as most, evenly.
+func thin(marks []bool, most int) {
+	n := 0
+	for _, marked := range marks {
+		if marked {
+			n++
+		}
+	}
+	at := 0
+	for i := range marks {
+		if marks[i] {
+			marks[i] = n <= most || at*most/n != (at+1)*most/n
+			at++
+		}
+	}
 }
 
 // within returns what opens the SOG of a name in the model.

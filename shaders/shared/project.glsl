@@ -82,18 +82,16 @@ bool visible(View v, uint i, out float depth) {
     return abs(color.x) < 3.4e38 && abs(color.y) < 3.4e38 && abs(color.z) < 3.4e38;
 }
 
-void main() {
+// Projects what a workgroup has: the splats from `first` on of the n that there are. from is where its first one stands
+// in the rows of the chunk.
+void project_group(uint first, uint n, uint from) {
     uint lid = gl_LocalInvocationID.x;
-    uint i = global_index();
-    uint first = i - lid;       // the workgroup's first splat
-    uint n = pc.first_id < counters[N_ACTIVE] ? min(counters[N_ACTIVE] - pc.first_id, pc.chunk_splats) : 0u;
-    if (first >= n) return;
-    bool exists = i < n;
+    bool exists = first + lid < n;
     float depth = 0.0;
     bool seen = false;
-    if (exists) seen = visible(params[0].view, i, depth);
+    if (exists) seen = visible(params[0].view, from + lid, depth);
     // depth > 0: the bits of positive floats order as the floats do
-    if (exists) depth_keys[i] = seen ? floatBitsToUint(depth) : CULLED;
+    if (exists) depth_keys[first + lid] = seen ? floatBitsToUint(depth) : CULLED;
     s_seen[lid] = seen;
     barrier();
     for (uint at = lid; at < SPLATS * PARTS; at += SPLATS)

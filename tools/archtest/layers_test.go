@@ -46,6 +46,8 @@ var layers = []layer{
 		"dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 
 	{"scene/blocks", []string{"internal/*", "scene", "scene/colmap"}, "blocks are parts of a capture", true},
+	{"scene/detail", []string{"internal/*", "scene", "scene/splatfile"},
+		"it chooses what is drawn of a file, and draws nothing", true},
 	{"scene/decimate", []string{"internal/*", "scene", "scene/initial"}, "it knows splats in memory, and no file",
 		true},
 	{"scene/usd", nil, "it writes one format, whatever the scene holds", true},
@@ -150,6 +152,7 @@ var layers = []layer{
 
 	{"tools/synthcapture", []string{"scene", "scene/load", "scene/colmap", "scene/photo", "scene/synth", "internal/*"},
 		"it enlarges the made-up scene of package synth", true},
+	{"tools/city", []string{"scene", "scene/splatfile"}, "it repeats a model", true},
 	{"tools/kernelstat", []string{"shaders", "vk"}, "it compiles the committed kernels", false},
 	{"tools", []string{"tools/..."}, "tools for developers stand beside the program", true},
 }

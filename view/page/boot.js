@@ -88,6 +88,7 @@ const start = async () => {
         renderer: query.has('webgl') ? 'webgl' : 'webgpu',
         ui: !query.has('noui'),
         aa: scene.antialiased,
+        budget: scene.budget,
         noanim: true
     });
     // The viewer turns models upside down, which is right for those whose up is -y.

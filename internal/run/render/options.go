@@ -52,6 +52,7 @@ type Options struct {
 	Frames                        frameRange
 	Fps, Seconds, Fov             float64
 	Size                          PixelsFlag
+	MaxSplats                     int // of a streamed model in a picture; 0: as memory allows
 	Projection                    string
 
 	Format, Colours, Name string
@@ -101,6 +102,8 @@ func (o *Options) Check() error {
 	case o.Given("fov") && !(o.Fov >= trajectory.MinFOV && o.Fov <= trajectory.MaxFOV):
 		return fault.Usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV),
 			"%s: %g", fault.Named("fov"), o.Fov)
+	case o.MaxSplats < 0 || o.Given("max-splats") && o.MaxSplats == 0:
+		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.MaxSplats)
 	case o.Crf < 0 || o.Crf > 51:
 		return fault.Usagef("give 0 to 51, as in 18", "%s: %d", fault.Named("crf"), o.Crf)
 	case o.Start < 0 || o.Start > math.MaxInt32:

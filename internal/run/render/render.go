@@ -54,16 +54,17 @@ func Run(console *cli.Console, o *Options) (err error) {
 		o.drawing.drop()
 		release()
 	}
-	splats, info, err := models.Open(console, o.File)
+	m, err := openSubject(console, o.File)
 	if err != nil {
 		return err
 	}
-	origin := models.OriginOf(&info)
+	defer func() { err = errors.Join(err, m.close()) }()
+	origin := models.OriginOf(&m.info)
 	capture, err := readCameras(console, o, origin)
 	if err != nil {
 		return err
 	}
-	if err := o.Look(&info, capture.Synthetic); err != nil {
+	if err := o.Look(&m.info, capture.Synthetic); err != nil {
 		return err
 	}
 	flown, err := o.way(capture, origin)
@@ -79,16 +80,16 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if note := models.DeviceNote(device); note != "" {
 		console.Note(note)
 	}
-	splats = splats.FromCapture(capture.Frame, origin)
-	shots, err := o.shots(capture, flown, splats)
+	m.splats = m.splats.FromCapture(capture.Frame, origin)
+	shots, err := o.shots(capture, flown, m.splats)
 	if err != nil {
 		return err
 	}
-	if err := models.CheckNear(o.Config.Near, splats, camerasOf(shots)); err != nil {
+	if err := models.CheckNear(o.Config.Near, m.splats, camerasOf(shots)); err != nil {
 		return err
 	}
 	warnUncovered(console, o, capture, shots)
-	return renderAll(console, o, device, splats, shots, capture.Frame.Scale)
+	return renderAll(console, o, device, m, shots, capture.Frame)
 }
 
 // way reads that of --trajectory FILE, and moves the capture with it into the training frame.

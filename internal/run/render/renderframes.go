@@ -32,12 +32,14 @@ type rendering struct {
 	turn     chan struct{}
 	panorama *panorama // nil: pictures are drawn as they are
 	release  func()    // of the folder of pictures that are written in place of a video
+	first    time.Time // the first picture was drawn
 }
 
-// renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
-func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats *scene.Splats, shots []shot,
-	unit float64) (err error) {
-	r := &rendering{o: o, shots: shots, kind: o.Picture(), unit: unit, turn: make(chan struct{}), release: func() {}}
+// renderAll draws and writes the shots, which are in the training frame with the model.
+func renderAll(console *cli.Console, o *Options, device *pipeline.Device, m *subject, shots []shot,
+	frame scene.Frame) (err error) {
+	r := &rendering{o: o, shots: shots, kind: o.Picture(), unit: frame.Scale, turn: make(chan struct{}),
+		release: func() {}}
 	close(r.turn)
 	defer func() { r.release() }()
 	cams := camerasOf(shots)
@@ -54,20 +56,22 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 	defer func() { err = errors.Join(err, r.video.abandon()) }()
 	ctx, stop := console.Stoppable(cli.Always("stopping after the pictures that are being written"))
 	defer stop()
-	if err := keepFormer(console, r, splats); err != nil {
+	if err := m.settle(console, o, device, cams, r.config(ctx), frame); err != nil {
+		return err
+	}
+	if err := keepFormer(console, r, m); err != nil {
 		return err
 	}
 	todo := r.todo()
 	if len(todo) == 0 {
 		return sayResults(console, r)
 	}
-	if r.renderer, err = pipeline.NewRenderer(device, splats, cams, r.config(ctx)); err != nil {
+	if r.renderer, err = m.renderer(device, cams, r.config(ctx)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.renderer.Close()) }()
 	models.TellShared(console, r.renderer)
-	console.Printf("%s, %s, %s of %s\n", device.Name(), cli.Count(splats.N, "splat"), cli.Count(len(todo), "picture"),
-		r.resolution())
+	console.Printf("%s, %s, %s of %s\n", device.Name(), m.what(), cli.Count(len(todo), "picture"), r.resolution())
 	began := time.Now()
 	show := meter.New(console.Stdout, meter.Auto, 0, len(todo))
 	show.Draws, show.Text = true, console.Follow(show)
@@ -87,6 +91,7 @@ func renderAll(console *cli.Console, o *Options, device *pipeline.Device, splats
 	}
 	console.Printf("%s in %.1f s: %.1f a second%s\n", cli.Count(len(todo), "picture"), seconds,
 		float64(len(todo))/seconds, r.bandsText())
+	m.report(console, r, device)
 	return sayResults(console, r)
 }
 
@@ -170,13 +175,36 @@ func (r *rendering) part(done, of int) {
 	r.writers.part(done, of)
 }
 
+// expectedAhead is how many pictures the renderer knows of before they are drawn.
+const expectedAhead = 60
+
+// expect tells the renderer of a picture that will be drawn.
+func (r *rendering) expect(c scene.Camera) error {
+	if r.panorama == nil {
+		return r.renderer.Expect(c)
+	}
+	for _, face := range r.panorama.cameras([]scene.Camera{c}) {
+		if err := r.renderer.Expect(face); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // draw draws the shots and has them written as they come.
 func (r *rendering) draw(ctx context.Context, todo []int) error {
-	for _, i := range todo {
+	expected, ahead := 0, 1 // nothing is read beside what the first picture waits for
+	for at, i := range todo {
 		p, err := r.writers.take(ctx, r.renderer.Next)
 		if err != nil {
 			return err
 		}
+		for ; expected < min(at+ahead, len(todo)); expected++ {
+			if err := r.expect(r.shots[todo[expected]].camera); err != nil {
+				return err
+			}
+		}
+		ahead = expectedAhead
 		if r.panorama != nil {
 			if err := r.panorama.draw(r.renderer, r.shots[i].camera, p); err != nil {
 				return err
@@ -196,6 +224,9 @@ func (r *rendering) draw(ctx context.Context, todo []int) error {
 
 // write has shot i written as files and to the video, which takes its pictures in their order.
 func (r *rendering) write(i int, p *picture.Picture) {
+	if r.first.IsZero() {
+		r.first = time.Now()
+	}
 	before, after := r.turn, make(chan struct{})
 	r.turn = after
 	r.writers.write(p, func(p *picture.Picture) error {

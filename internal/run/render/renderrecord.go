@@ -32,7 +32,7 @@ type renderRecord struct {
 
 // keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there.
 // What is of another render is refused or, with --overwrite, removed.
-func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error {
+func keepFormer(console *cli.Console, r *rendering, m *subject) error {
 	other := "choose another folder, or replace its pictures with " + fault.Setting("overwrite")
 	r.kept = make([]bool, len(r.shots))
 	if r.o.Out == "" || r.o.Format == FormatNone || r.o.single != "" {
@@ -46,7 +46,7 @@ func keepFormer(console *cli.Console, r *rendering, splats *scene.Splats) error 
 	if err := r.clearHalves(); err != nil {
 		return err
 	}
-	settings := r.settingsHash(splats)
+	settings := r.settingsHash(m)
 	var stale []string
 	kept, cut := 0, 0
 	for i := range r.shots {
@@ -208,9 +208,9 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 }
 
 // settingsHash is a hash of what decides about all pictures: the model, and how it is drawn and written.
-func (r *rendering) settingsHash(s *scene.Splats) []byte {
+func (r *rendering) settingsHash(m *subject) []byte {
 	h := sha256.New()
-	o := r.o
+	o, s := r.o, m.splats
 	fmt.Fprintln(h, "vksplat render 1", s.N, s.Degree, o.Config.Background, o.Config.Near, o.Config.Antialiased,
 		o.Depth, r.kind, r.unit, o.Projection)
 	if r.panorama != nil {
@@ -218,6 +218,9 @@ func (r *rendering) settingsHash(s *scene.Splats) []byte {
 	}
 	if o.Normals {
 		fmt.Fprintln(h, "normals")
+	}
+	if m.parts != nil {
+		fmt.Fprintln(h, m.parts.Digest, m.most)
 	}
 	for _, t := range s.Tensors() {
 		hashFloats(h, t.Data)

@@ -35,6 +35,7 @@ type Options struct {
 	ExportTo    string // folder of what they make of it; "": the current one
 	Server      view.ServerOptions
 	Background  [3]float32
+	MaxSplats   int                    // of a streamed model that the browser draws; 0: as it chooses
 	Device      pipeline.DeviceOptions // that draws
 	Given       func(flag string) bool
 	DeviceFlags []string // those given that choose and limit the device
@@ -45,6 +46,9 @@ func (o *Options) Check() error {
 	if o.Server.Port < 0 || o.Server.Port > 65535 {
 		return fault.Usagef("give a number from 1 to 65535, or leave it out", "%s: there is no port %d",
 			fault.Named("port"), o.Server.Port)
+	}
+	if o.MaxSplats < 0 || o.Given("max-splats") && o.MaxSplats == 0 {
+		return fault.Usagef("give a number from 1 up", "%s: %d splats", fault.Named("max-splats"), o.MaxSplats)
 	}
 	if (o.Server.CertFile == "") != (o.Server.KeyFile == "") {
 		return fault.Usagef("give both, or neither", "%s and %s belong together", fault.Setting("tls-cert"),
@@ -196,6 +200,9 @@ func viewedModel(console *cli.Console, o *Options, dir string, small bool) (*vie
 	if err != nil {
 		return nil, view.Scene{}, err
 	}
+	if o.MaxSplats > 0 && !model.Streamed() {
+		console.Warn(cli.NoEffect("max-splats", "a streamed model"))
+	}
 	if model.Converted {
 		console.Note("the browser gets a converted copy of " + o.Path)
 	}
@@ -215,5 +222,5 @@ func viewedModel(console *cli.Console, o *Options, dir string, small bool) (*vie
 		}
 	}
 	return model, view.Scene{Title: o.Title, Start: view.StartAt(cameras, model.Meta.Vertical, model.Positions),
-		Background: config.Background, Antialiased: model.Meta.Antialiased}, nil
+		Background: config.Background, Antialiased: model.Meta.Antialiased, MaxSplats: o.MaxSplats}, nil
 }

@@ -1,0 +1,426 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
+	"vksplat/pipeline/failure"
+	"vksplat/scene"
+	"vksplat/vk"
+)
+
+// Parts is a model in parts, of which a picture shows some: leaves of a tree, each in several levels of detail. A part
+// has a number. Calls come from one goroutine at a time.
+type Parts interface {
+	Degree() int
+	Sizes() []int // splats of each part
+	// Choose returns the parts that a picture shows, in the order in which they are drawn, with most splats at most.
+	// Nothing but the camera and most decides about it.
+	Choose(c *scene.Camera, most int) ([]int, error)
+	// Ahead says which parts are going to be read, the first ones first, in place of what was said before.
+	Ahead(parts []int)
+	// Read returns the splats of a part, which nobody changes afterwards.
+	Read(part int) (*scene.Splats, error)
+}
+
+// paged is how a Renderer draws Parts: those that a picture shows are on the device while it is drawn, and stay there
+// until there is no room for others. Copies to the device and pictures run in the order in which they are queued, so
+// that pages of pictures in flight may be written anew.
+type paged struct {
+	Parts
+	dev      *vk.Device
+	room     *pages
+	limit    int // splats of a picture
+	sizes    []int
+	where    [][]pageRun // of each part; nil: it is not on the device
+	used     []int       // by part, the number of the last picture that showed it
+	seen     []int       // by part, the number of the last list that has it: see ahead
+	pictures int
+	lists    int
+	there    []int      // parts on the device
+	coming   []expected // pictures that will be added, in their order
+	staging  [pageStagings]pageStaging
+	turn     int // the staging that is being filled
+	staged   int // pages in it
+	copies   int // copiers of it that are in use
+	least    int // splats of a picture
+	most     int
+	drawn    bool
+}
+
+// expected is a picture that is going to be added.
+type expected struct {
+	camera scene.Camera
+	parts  []int
+}
+
+const (
+	pageStagings    = 3       // on their way at a time
+	pageStagingSize = 8 << 20 // bytes of one
+	pageCopiers     = 32      // copies that fill the pages of one
+	// MostShown is how many splats of a model in parts a picture shows at most, unless another number is asked for.
+	MostShown = 8 << 20
+)
+
+// pageStaging is memory through which pages go.
+type pageStaging struct {
+	words      vk.Slice[uint32]
+	copiers    [pageCopiers]*vk.Copier
+	submission *vk.Submission
+	ticket     vk.Ticket
+}
+
+// allocate makes the room on the device and the ways there.
+func (p *paged) allocate() error {
+	if err := p.room.allocate(p.dev); err != nil {
+		return err
+	}
+	for i := range p.staging {
+		s := &p.staging[i]
+		var err error
+		if s.words, err = vk.Make[uint32](p.dev, vk.Upload, p.room.words*p.room.staged(), "page staging"); err != nil {
+			return err
+		}
+		s.submission = p.dev.NewSubmission()
+		for k := range s.copiers {
+			if s.copiers[k], err = p.dev.NewCopier(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// staged is how many pages a staging has.
+func (m *pages) staged() int { return min(m.n, max(1, pageStagingSize/(4*m.words))) }
+
+// stagingBytes is what the ways to the device take.
+func (m *pages) stagingBytes() int64 { return pageStagings * 4 * int64(m.words) * int64(m.staged()) }
+
+// close frees what allocate made but for the room, which is the model's.
+func (p *paged) close() (err error) {
+	if p == nil {
+		return nil
+	}
+	for i := range p.staging {
+		s := &p.staging[i]
+		for _, c := range s.copiers {
+			if c != nil {
+				err = errors.Join(err, c.Close())
+			}
+		}
+		if !s.words.IsZero() {
+			err = errors.Join(err, p.dev.Free(s.words.View))
+		}
+		*s = pageStaging{}
+	}
+	return err
+}
+
+// expect notes that a picture is going to be added after those that were noted before.
+func (p *paged) expect(c scene.Camera) error {
+	parts, err := p.Choose(&c, p.limit)
+	if err == nil {
+		p.coming = append(p.coming, expected{c, parts})
+	}
+	return err
+}
+
+// choose returns the parts that a picture shows.
+func (p *paged) choose(c *scene.Camera) (parts []int, err error) {
+	if len(p.coming) > 0 && p.coming[0].camera == *c {
+		parts = p.coming[0].parts
+		p.coming = p.coming[1:]
+	} else if parts, err = p.Choose(c, p.limit); err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, part := range parts {
+		n += p.sizes[part]
+	}
+	if p.most = max(p.most, n); !p.drawn || n < p.least {
+		p.least = n
+	}
+	p.drawn = true
+	return parts, nil
+}
+
+// load brings the parts of a picture to the device and lists their pages.
+func (p *paged) load(d *drawing) error {
+	p.pictures++
+	need := 0
+	for _, part := range d.parts {
+		p.used[part] = p.pictures
+		if p.where[part] == nil {
+			need += pagesOf(p.sizes[part])
+		}
+	}
+	p.makeRoom(need)
+	p.Ahead(p.missing(d.parts))
+	for _, part := range d.parts {
+		if p.where[part] != nil {
+			continue
+		}
+		s, err := p.Read(part)
+		if err != nil {
+			return err
+		}
+		p.where[part], p.there = p.room.take(pagesOf(s.N)), append(p.there, part)
+		if err := p.upload(s, p.where[part]); err != nil {
+			return err
+		}
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	d.pages = d.pages[:0]
+	for _, part := range d.parts {
+		for _, r := range p.where[part] {
+			for page := range r.n {
+				d.pages = append(d.pages, uint32(r.first+page))
+			}
+		}
+	}
+	return nil
+}
+
+// makeRoom frees pages until there are so many: those of parts that no picture has shown for the longest time.
+func (p *paged) makeRoom(need int) {
+	left := p.room.unused()
+	if left >= need {
+		return
+	}
+	slices.SortFunc(p.there, func(a, b int) int { return cmp.Or(cmp.Compare(p.used[a], p.used[b]), cmp.Compare(a, b)) })
+	gone := 0
+	for ; left < need && gone < len(p.there) && p.used[p.there[gone]] < p.pictures; gone++ {
+		part := p.there[gone]
+		left += pagesOf(p.sizes[part])
+		p.room.give(p.where[part])
+		p.where[part] = nil
+	}
+	p.there = slices.Delete(p.there, 0, gone)
+}
+
+// missing lists what is not on the device of some parts and of those of coming pictures, in the order in which it is
+// needed.
+func (p *paged) missing(parts []int) (list []int) {
+	p.lists++
+	add := func(parts []int) {
+		for _, part := range parts {
+			if p.where[part] == nil && p.seen[part] != p.lists {
+				p.seen[part] = p.lists
+				list = append(list, part)
+			}
+		}
+	}
+	add(parts)
+	for i := range p.coming {
+		add(p.coming[i].parts)
+	}
+	return list
+}
+
+// upload fills the pages of a part: flush queues the last of the copies.
+func (p *paged) upload(s *scene.Splats, to []pageRun) error {
+	first := 0 // page of the part
+	for _, run := range to {
+		for run.n > 0 {
+			st := &p.staging[p.turn]
+			if p.copies == 0 {
+				if err := p.dev.Wait(st.ticket); err != nil {
+					return err
+				}
+				st.submission.Reset()
+			}
+			view, some := p.room.at(run.first, min(run.n, p.room.staged()-p.staged))
+			from := st.words.At(p.staged*p.room.words, some*p.room.words)
+			c := st.copiers[p.copies]
+			if err := c.Record(view, from.View); err != nil {
+				return err
+			}
+			st.submission.Add(c)
+			words := vk.Host(from)
+			parallel.For(some, func(i int) {
+				fillPage(words[i*p.room.words:][:p.room.words], s, (first+i)*pageSplats)
+			})
+			run.first, run.n, first = run.first+some, run.n-some, first+some
+			p.staged, p.copies = p.staged+some, p.copies+1
+			if p.staged == p.room.staged() || p.copies == pageCopiers {
+				if err := p.flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// flush queues the copies of a staging.
+func (p *paged) flush() (err error) {
+	if p.copies > 0 {
+		st := &p.staging[p.turn]
+		st.ticket, err = p.dev.Submit(st.submission)
+		p.turn, p.staged, p.copies = (p.turn+1)%pageStagings, 0, 0
+	}
+	return err
+}
+
+// fillPage makes a page of the splats of s from one on.
+func fillPage(words []uint32, s *scene.Splats, first int) {
+	n := min(pageSplats, s.N-first)
+	row := 0
+	for _, t := range s.Tensors() {
+		for k := range t.Width {
+			to, at := words[row*pageSplats:(row+1)*pageSplats], t.Width*first+k
+			for i := range n {
+				to[i] = math.Float32bits(t.Data[at])
+				at += t.Width
+			}
+			clear(to[n:])
+			row++
+		}
+	}
+	clear(words[row*pageSplats:])
+}
+
+// Expect says that the view of a camera will be added after those that were named before, so that what it shows of a
+// model in parts is read in time. Pictures do not depend on it.
+func (r *Renderer) Expect(c scene.Camera) error {
+	if r.paged == nil {
+		return nil
+	}
+	return r.paged.expect(c)
+}
+
+// Shown returns how many splats of a model in parts were drawn for a picture, at least and at most.
+func (r *Renderer) Shown() (least, most int) {
+	if r.paged == nil {
+		return r.splats, r.splats
+	}
+	return r.paged.least, r.paged.most
+}
+
+// pagedNeeds is renderNeeds for n pages of a model, of which a picture shows so many splats.
+func (d *Device) pagedNeeds(n, most, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
+	e, err := newShape(d.dev, degree, cameras, renderKinds, false)
+	if err != nil {
+		return w, err
+	}
+	e.model.pages = plannedPages(d.dev, e.model.Rows, n, most)
+	e.parts, e.bands = p, e.mostBands()
+	w, err = d.needsOf(e, 0, e.model.pages.bytes(),
+		e.model.pages.stagingBytes()+rendersInFlight*4*int64(e.model.pages.listWords()))
+	return w, err
+}
+
+// shareOut chooses how many splats a picture shows, if that is 0, and how many pages of all there are the device has
+// room for beside it: a quarter is left for what pictures take beside splats.
+func (d *Device) shareOut(all, most, degree int, cameras []scene.Camera, p *parts) (n, shown int, err error) {
+	fits := func(n, most int) bool {
+		w, err := d.pagedNeeds(n, most, degree, cameras, p)
+		return err == nil && float64(w.device)*shareParts <= float64(d.dev.Budget())
+	}
+	if most == 0 { // as many again have room beside those of a picture
+		most = pageSplats * largestThat(min(all, MostShown/pageSplats), func(k int) bool {
+			return fits(min(all, 2*k), k*pageSplats)
+		})
+	}
+	least := min(all, pagesOf(most))
+	n = largestThat(all, func(k int) bool { return fits(k, most) })
+	if most > 0 && n >= least {
+		return n, most, nil
+	}
+	need := fmt.Sprintf("and there are %s", vk.BytesText(d.dev.Budget()))
+	if w, err := d.pagedNeeds(least, max(most, 1), degree, cameras, p); err != nil {
+		need = err.Error()
+	} else {
+		need = "which take about " + vk.BytesText(int64(float64(w.device)*shareParts)) + ", " + need
+	}
+	return 0, 0, fault.WithHint(fmt.Errorf("create renderer: %w: pictures of %d splats, %s", ErrTooSmall, most, need),
+		failure.AnyOf(failure.RaiseMemory(), "lower "+fault.Setting("max-splats")))
+}
+
+// largestThat returns the largest number up to most that fits, where all smaller ones do.
+func largestThat(most int, fits func(n int) bool) int {
+	lo, hi := 0, most
+	for lo < hi {
+		if mid := (lo + hi + 1) / 2; fits(mid) {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	return lo
+}
+
+// MostShown returns how many splats of a model in parts, which has so many pages in all, pictures show unless another
+// number is asked for.
+func (d *Device) MostShown(m Parts, cameras []scene.Camera, cfg RenderConfig) (int, error) {
+	_, most, err := d.shareOut(allPages(m), 0, m.Degree(), cameras, cfg.inParts())
+	return most, err
+}
+
+func allPages(m Parts) (n int) {
+	for _, size := range m.Sizes() {
+		n += pagesOf(size)
+	}
+	return n
+}
+
+// NewPartsRenderer is NewRenderer for a model in parts, of which a picture shows most splats at most.
+func NewPartsRenderer(d *Device, m Parts, most int, cameras []scene.Camera, cfg RenderConfig) (*Renderer, error) {
+	if cfg.Near == 0 {
+		cfg.Near = 0.01
+	}
+	if len(cameras) == 0 {
+		return nil, errors.New("create renderer: no camera")
+	}
+	p := cfg.inParts()
+	n, most, err := d.shareOut(allPages(m), most, m.Degree(), cameras, p)
+	if err != nil {
+		return nil, err
+	}
+	for least := min(n, pagesOf(most)); ; n = max(least, n*3/4) {
+		w, err := d.pagedNeeds(n, most, m.Degree(), cameras, p)
+		if err != nil {
+			return nil, err
+		}
+		w.kept = cfg.Kept
+		if err := d.ramForRender(most, w, cfg.Smaller); err != nil {
+			return nil, err
+		}
+		r, err := d.newPagedRenderer(m, n, most, cameras, cfg, w, p)
+		if !IsShortage(err) || n == least {
+			return r, d.shortOfRender(most, w, cfg.Smaller, err)
+		}
+	}
+}
+
+// newPagedRenderer is NewPartsRenderer with n pages.
+func (d *Device) newPagedRenderer(m Parts, n, most int, cameras []scene.Camera, cfg RenderConfig, w renderNeeds,
+	p *parts) (*Renderer, error) {
+	e, err := newEngine(d.dev, m.Degree(), cameras, renderKinds, rendersInFlight, false)
+	if err != nil {
+		return nil, err
+	}
+	e.model.pages = plannedPages(d.dev, e.model.Rows, n, most)
+	e.looks = cfg.Looks
+	sizes := m.Sizes()
+	r := &Renderer{e: e, cfg: cfg, splats: most, atOnce: w.atOnce(d.host), paged: &paged{Parts: m, dev: d.dev,
+		room: e.model.pages, limit: most, sizes: sizes,
+		where: make([][]pageRun, len(sizes)), used: make([]int, len(sizes)), seen: make([]int, len(sizes))}}
+	if err = r.paged.allocate(); err == nil {
+		if err = e.fitPictures(p, e.model.capacity()); err == nil {
+			err = errors.Join(e.setCounters(0), e.buildToFit())
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.paged.close(), e.close())
+	}
+	return r, nil
+}

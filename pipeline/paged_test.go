@@ -1,0 +1,261 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/picture"
+)
+
+// fakeParts is a model in parts of a size, in two levels: the splats themselves, and every other one of them. Views of
+// which it is said that they are far show the second.
+type fakeParts struct {
+	s     *scene.Splats
+	size  int
+	far   func(c *scene.Camera, part int) bool
+	ahead int // parts that were asked for ahead of time
+	read  int
+}
+
+func (f *fakeParts) n() int      { return (f.s.N + f.size - 1) / f.size }
+func (f *fakeParts) Degree() int { return f.s.Degree }
+
+func (f *fakeParts) ids(part int) (list []int) {
+	every := 1 + part/f.n()
+	for i := part % f.n() * f.size; i < min(f.s.N, (part%f.n()+1)*f.size); i += every {
+		list = append(list, i)
+	}
+	return list
+}
+
+func (f *fakeParts) Sizes() (list []int) {
+	for part := range 2 * f.n() {
+		list = append(list, len(f.ids(part)))
+	}
+	return list
+}
+
+func (f *fakeParts) Choose(c *scene.Camera, _ int) (list []int, err error) {
+	for part := range f.n() {
+		if f.far(c, part) {
+			part += f.n()
+		}
+		list = append(list, part)
+	}
+	return list, nil
+}
+
+func (f *fakeParts) Ahead(parts []int) { f.ahead += len(parts) }
+
+func (f *fakeParts) Read(part int) (*scene.Splats, error) {
+	f.read++
+	return f.s.Take(f.ids(part)), nil
+}
+
+// drawParts makes pictures of the cameras in an order, and returns them in that of the cameras.
+func drawParts(t *testing.T, o DeviceOptions, m Parts, most int, cams []scene.Camera, order []int, expect bool,
+	cfg RenderConfig) []*picture.Picture {
+	t.Helper()
+	d, err := OpenDevice(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r, err := NewPartsRenderer(d, m, most, cams, cfg)
+	if err != nil {
+		t.Fatal(err, fault.Hint(err))
+	}
+	defer r.Close()
+	pictures := make([]*picture.Picture, len(cams))
+	for _, i := range order {
+		if expect {
+			if err := r.Expect(cams[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	calls := 0
+	for k, i := range order {
+		pictures[i] = &picture.Picture{}
+		if err := r.Add(cams[i], pictures[i], func() {}); err != nil {
+			t.Fatal(err, fault.Hint(err))
+		}
+		if k == len(order)/2 {
+			if err := r.Drain(); err != nil {
+				t.Fatal(err)
+			}
+			calls = d.dev.Stats().AllocCalls
+		}
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.dev.Stats().AllocCalls; n != calls && o.MaxVRAM == "" {
+		t.Errorf("%d allocations after the first pictures", n-calls)
+	}
+	return pictures
+}
+
+// TestParts draws a model in parts: with the bytes that the same splats have as a whole, whatever room there is and in
+// whatever order pictures come.
+func TestParts(t *testing.T) {
+	s, cams := renderViews(t)
+	cams = append(cams, cams...)
+	near := func(*scene.Camera, int) bool { return false }
+	cfg := RenderConfig{Packed: true, Depth: true, Background: [3]float32{0.2, 0.4, 0.6}}
+	whole, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
+	forth := make([]int, len(cams))
+	for i := range forth {
+		forth[i] = i
+	}
+	back := slices.Clone(forth)
+	slices.Reverse(back)
+	got := drawParts(t, DeviceOptions{}, &fakeParts{s: s, size: 70, far: near}, 2*s.N, cams, forth, false, cfg)
+	samePictures(t, "the finest level", got, whole)
+
+	// Views show parts in turns, so that what one leaves on the device is in the way of the next.
+	m := &fakeParts{s: s, size: 70, far: func(c *scene.Camera, part int) bool { return (c.Width+part)%3 > 0 }}
+	most := 0
+	for _, n := range m.Sizes()[:m.n()] {
+		most += pagesOf(n) * pageSplats
+	}
+	want := drawParts(t, DeviceOptions{}, m, 2*most, cams, forth, false, cfg)
+	for name, f := range map[string]func() []*picture.Picture{
+		"backwards": func() []*picture.Picture { return drawParts(t, DeviceOptions{}, m, most, cams, back, true, cfg) },
+		"little room": func() []*picture.Picture {
+			return drawParts(t, DeviceOptions{MaxVRAM: "24MiB"}, m, most, cams, back, true, cfg)
+		},
+		"many buffers": func() []*picture.Picture {
+			limits := filepath.Join(t.TempDir(), "limits.json")
+			if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 262144}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("VKSPLAT_LIMITS", limits)
+			defer os.Unsetenv("VKSPLAT_LIMITS")
+			return drawParts(t, DeviceOptions{}, m, most, cams, back, true, cfg)
+		},
+		"in bands": func() []*picture.Picture {
+			inBands(t, 5)
+			return drawParts(t, DeviceOptions{}, m, most, cams, forth, true, cfg)
+		},
+	} {
+		samePictures(t, name, f(), want)
+	}
+	if m.ahead == 0 {
+		t.Error("nothing was asked for ahead of time")
+	}
+}
+
+// TestPartsEvicted gives the device room for one picture's parts alone, and starts with room for too few pairs.
+func TestPartsEvicted(t *testing.T) {
+	s, cams := renderViews(t)
+	m := &fakeParts{s: s, size: 70, far: func(c *scene.Camera, part int) bool { return (c.Width+part)%3 > 0 }}
+	cfg := RenderConfig{Packed: true}
+	most := 0
+	for _, n := range m.Sizes()[:m.n()] {
+		most += pagesOf(n) * pageSplats
+	}
+	draw := func(pages int) []*picture.Picture {
+		d := testDevice(t)
+		p := cfg.inParts()
+		w, err := d.pagedNeeds(pages, most, m.Degree(), cams, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Near = 0.01
+		r, err := d.newPagedRenderer(m, pages, most, cams, cfg, w, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.e.isectCapacity = 256
+		if err := r.e.startAfresh(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.e.build(); err != nil {
+			t.Fatal(err)
+		}
+		out := make([]*picture.Picture, len(cams))
+		for i, c := range cams {
+			out[i] = &picture.Picture{}
+			if err := r.Add(c, out[i], func() {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Drain(); err != nil {
+			t.Fatal(err)
+		}
+		if least, most := r.Shown(); least == 0 || most < least || most > s.N {
+			t.Errorf("%d to %d splats drawn of %d", least, most, s.N)
+		}
+		return out
+	}
+	want := draw(4 * most / pageSplats)
+	m.read = 0
+	samePictures(t, "room for one picture", draw(most/pageSplats), want)
+	if m.read <= m.n() {
+		t.Errorf("%d parts were read, %d are shown: none was evicted", m.read, m.n())
+	}
+}
+
+// TestPartsTooMany refuses what no memory holds.
+func TestPartsTooMany(t *testing.T) {
+	s, cams := renderViews(t)
+	m := &fakeParts{s: s, size: 70, far: func(*scene.Camera, int) bool { return false }}
+	d := testDevice(t)
+	d.SetBudget(8 << 20)
+	if _, err := NewPartsRenderer(d, m, math.MaxInt32, cams, RenderConfig{}); !IsShortage(err) || fault.Hint(err) == "" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestPages takes pages and gives them back in any order: none is given twice, and none is lost.
+func TestPages(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	m := &pages{n: 1000, left: []pageRun{{0, 1000}}}
+	owner := make([]int, m.n)
+	held := map[int][]pageRun{}
+	for i := 1; i < 5000; i++ {
+		if n := 1 + random.IntN(60); n <= m.unused() && random.IntN(2) == 0 {
+			held[i] = m.take(n)
+			for _, r := range held[i] {
+				for page := r.first; page < r.first+r.n; page++ {
+					if owner[page] != 0 {
+						t.Fatalf("page %d is %d's", page, owner[page])
+					}
+					owner[page], n = i, n-1
+				}
+			}
+			if n != 0 {
+				t.Fatalf("%d pages too few", n)
+			}
+			continue
+		}
+		for k, runs := range held { // any
+			for _, r := range runs {
+				clear(owner[r.first : r.first+r.n])
+			}
+			m.give(runs)
+			delete(held, k)
+			break
+		}
+		for k := 1; k < len(m.left); k++ {
+			if m.left[k-1].first+m.left[k-1].n >= m.left[k].first {
+				t.Fatal(fmt.Sprint("free runs ", m.left))
+			}
+		}
+	}
+	for _, runs := range held {
+		m.give(runs)
+	}
+	if !slices.Equal(m.left, []pageRun{{0, 1000}}) {
+		t.Errorf("left: %v", m.left)
+	}
+}

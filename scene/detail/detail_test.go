@@ -1,0 +1,212 @@
+package detail
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/ply"
+	"vksplat/scene/splatfile"
+)
+
+// row writes a model of blocks in a row along x, ten apart, with splats on a floor of one by one unit each.
+func row(t *testing.T, blocks, side int) string {
+	t.Helper()
+	s := scene.NewSplats(side*side, 1)
+	for i := range s.N {
+		s.Means[3*i], s.Means[3*i+2] = float32(i%side)/float32(side), float32(i/side)/float32(side)
+		s.Quats[4*i], s.LogitOpacities[i] = 1, 2
+		for k := range 3 {
+			s.LogScales[3*i+k] = float32(-math.Log(float64(2 * side)))
+		}
+		s.SH[12*i] = float32(i%7) / 7
+	}
+	dir := t.TempDir()
+	one := filepath.Join(dir, "one", splatfile.StreamedMain)
+	if err := os.Mkdir(filepath.Dir(one), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	model := splatfile.Memory(s, ply.Meta{})
+	if _, err := splatfile.ByName(one).Write(one, model, splatfile.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var places [][3]float64
+	for i := range blocks {
+		places = append(places, [3]float64{float64(10 * i), 0, 0})
+	}
+	path := filepath.Join(dir, splatfile.StreamedMain)
+	if err := splatfile.Repeat(one, path, places); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func open(t *testing.T, path string, ram int64) *Model {
+	t.Helper()
+	m, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m.Use(scene.Identity(), [3]float64{}, ram)
+	return m
+}
+
+// along looks down the row from x, at a height above the floor.
+func along(x, height float64) scene.Camera {
+	c := scene.Camera{Width: 640, Height: 480, Fx: 500, Fy: 500, Cx: 320, Cy: 240,
+		R: [9]float64{0, 0, -1, 0, 1, 0, 1, 0, 0}} // ahead is x
+	p := [3]float64{x, -height, 0.5}
+	for r := range 3 {
+		for k := range 3 {
+			c.T[r] -= c.R[3*r+k] * p[k]
+		}
+	}
+	return c
+}
+
+// levelsOf lists the level of each leaf that is shown, by its place in the row.
+func levelsOf(m *Model, parts []int) map[int]int {
+	found := map[int]int{}
+	for _, l := range m.leaves {
+		for k, level := range l.levels {
+			if slices.Contains(parts, level.part) {
+				found[int(math.Round(l.low[0]/10))] = k
+				break
+			}
+		}
+	}
+	return found
+}
+
+// TestChoose wants near blocks fine and far ones coarse, those behind the camera not at all, and a budget to be kept.
+func TestChoose(t *testing.T) {
+	m := open(t, row(t, 12, 60), 1<<30)
+	c := along(19, 0.5)
+	all, err := m.Choose(&c, math.MaxInt32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := levelsOf(m, all)
+	// 3600 splats are 1/60 apart, which is 8.3 pixels at one unit's distance, 0.1 at 91.
+	if levels[2] != 0 || levels[11] != 3 || len(levels) < 10 || len(levels) > 12 {
+		t.Errorf("levels %v", levels)
+	}
+	for i := 3; i < 12; i++ {
+		if levels[i] < levels[i-1] {
+			t.Errorf("levels %v", levels)
+		}
+	}
+	if _, ok := levels[0]; ok {
+		t.Errorf("what is behind the camera is shown: %v", levels)
+	}
+	before := math.MaxInt
+	for _, most := range []int{20000, 12000, 8000, 6500} {
+		parts, err := m.Choose(&c, most)
+		if err != nil {
+			t.Fatal(most, err)
+		}
+		n := 0
+		for _, part := range parts {
+			n += m.Sizes()[part]
+		}
+		if n > most || n > before || n < 4000 {
+			t.Errorf("%d splats of %d at most", n, most)
+		}
+		before = n
+		coarse := levelsOf(m, parts)
+		for i := range coarse {
+			if coarse[i] < levels[i] {
+				t.Errorf("block %d is in level %d with %d splats at most, else in %d", i, coarse[i], most, levels[i])
+			}
+		}
+		if again, err := m.Choose(&c, most); err != nil || !slices.Equal(again, parts) {
+			t.Error("other parts, ", err)
+		}
+	}
+	if _, err := m.Choose(&c, 1000); fault.Hint(err) == "" {
+		t.Errorf("error %v", err)
+	}
+	inside := along(0.5, 0.05)
+	parts, err := m.Choose(&inside, math.MaxInt32)
+	if err != nil || levelsOf(m, parts)[0] != 0 {
+		t.Errorf("levels %v, %v", levelsOf(m, parts), err)
+	}
+}
+
+// TestRead wants parts to be the same, ahead of time or not, with little room for them, from several goroutines' work.
+func TestRead(t *testing.T) {
+	path := row(t, 8, 40)
+	want := open(t, path, 1<<30)
+	var parts []int
+	for part := range want.Sizes() {
+		parts = append(parts, part)
+	}
+	slices.Reverse(parts)
+	for _, ram := range []int64{1 << 30, 1 << 17, 1} {
+		m := open(t, path, ram)
+		for i, part := range parts {
+			if i%3 == 0 {
+				m.Ahead(parts[i:])
+			}
+			got, err := m.Read(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same, err := want.Read(part)
+			if err != nil || !slices.Equal(got.Means, same.Means) || !slices.Equal(got.SH, same.SH) ||
+				got.N != m.Sizes()[part] {
+				t.Errorf("part %d is another, %v", part, err)
+			}
+		}
+		m.mu.Lock()
+		if m.bytes != 0 || len(m.store.parts) != 0 || ram > 1 && m.kept > ram/2 && m.working == 0 {
+			t.Errorf("%d bytes of %d parts are left, %d of folders", m.bytes, len(m.store.parts), m.kept)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// TestAheadDropped wants what is no longer wanted to be forgotten, and Close to end what is being read.
+func TestAheadDropped(t *testing.T) {
+	m := open(t, row(t, 8, 40), 1<<30)
+	var once sync.Once
+	for part := range m.Sizes() {
+		m.Ahead([]int{part})
+		once.Do(runtime.Gosched)
+	}
+	m.Ahead(nil)
+	if _, err := m.Read(3); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMissing wants a folder that is damaged to be an error of the part that is in it.
+func TestMissing(t *testing.T) {
+	path := row(t, 2, 20)
+	m := open(t, path, 1<<30)
+	name := filepath.Join(filepath.Dir(path), "part_0", "0_0", "quats.webp")
+	if err := os.WriteFile(name, []byte("RIFF"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.Ahead([]int{0, 1, 2, 3, 4, 5, 6, 7})
+	failed := 0
+	for part := range m.Sizes() {
+		if _, err := m.Read(part); err != nil {
+			failed++
+		}
+	}
+	if failed != 2 { // both copies are in it
+		t.Errorf("%d parts failed", failed)
+	}
+}

@@ -1,0 +1,196 @@
+package detail
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+
+	"vksplat/scene"
+)
+
+// store reads parts, those that are needed next on several cores ahead of time, within a limit of memory.
+type store struct {
+	m     *Model
+	limit int64 // bytes of parts that nobody has taken, and as many of folders that nobody reads
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	wanted  []int          // what was said to Ahead and is not begun
+	parts   map[int]*ahead // begun or read, and not taken
+	bytes   int64          // of those
+	working int            // goroutines
+	ended   bool
+
+	folders []folderUse
+	kept    int64 // bytes of decoded folders
+	uses    int
+}
+
+// ahead is a part that was asked for ahead of time.
+type ahead struct {
+	splats *scene.Splats
+	err    error
+	done   bool
+}
+
+// folderUse is what the store knows of a folder.
+type folderUse struct {
+	readers int
+	last    int  // the number of its last use
+	there   bool // decoded, or a reader does that
+	decoded bool
+}
+
+// Use makes the model ready: it is drawn in a frame, and takes about so many bytes of RAM.
+func (m *Model) Use(frame scene.Frame, origin [3]float64, ram int64) {
+	m.frame, m.origin = frame, origin
+	m.store = &store{m: m, limit: ram / 2, parts: map[int]*ahead{}, folders: make([]folderUse, len(m.Folders))}
+	m.changed = sync.NewCond(&m.store.mu)
+}
+
+// Close ends reading.
+func (m *Model) Close() error {
+	if s := m.store; s != nil {
+		s.mu.Lock()
+		s.wanted, s.ended = nil, true
+		for s.working > 0 {
+			s.changed.Wait()
+		}
+		s.mu.Unlock()
+	}
+	return m.Leaves.Close()
+}
+
+func (s *store) partBytes(part int) int64 {
+	return 4 * int64(s.m.parts[part].n) * int64(scene.SplatNumbers(s.m.Degree()))
+}
+
+// Ahead says which parts are going to be read, the first ones first, in place of what was said before.
+func (s *store) Ahead(parts []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wanted = s.wanted[:0]
+	still := make(map[int]bool, len(parts))
+	for _, part := range parts {
+		still[part] = true
+		if s.parts[part] == nil {
+			s.wanted = append(s.wanted, part)
+		}
+	}
+	for part, a := range s.parts {
+		if a.done && !still[part] {
+			s.drop(part)
+		}
+	}
+	s.start()
+}
+
+// drop forgets a part that was read.
+func (s *store) drop(part int) {
+	delete(s.parts, part)
+	s.bytes -= s.partBytes(part)
+}
+
+// start has goroutines read what is wanted, as far as there is room, each folder that is to be decoded by one of them.
+func (s *store) start() {
+	for !s.ended && s.working < runtime.GOMAXPROCS(0) {
+		at := slices.IndexFunc(s.wanted, func(part int) bool {
+			f := &s.folders[s.m.parts[part].folder]
+			return f.decoded || !f.there
+		})
+		if at < 0 {
+			return
+		}
+		part := s.wanted[at]
+		if s.bytes > 0 && s.bytes+s.partBytes(part) > s.limit {
+			return
+		}
+		s.wanted = slices.Delete(s.wanted, at, at+1)
+		s.begin(part)
+		s.working++
+		go func() {
+			s.read(part)
+			s.mu.Lock()
+			s.working--
+			s.start()
+			s.changed.Broadcast()
+			s.mu.Unlock()
+		}()
+	}
+}
+
+// begin notes that a part is being read, which keeps its folder decoded.
+func (s *store) begin(part int) {
+	s.parts[part] = &ahead{}
+	s.bytes += s.partBytes(part)
+	folder := s.m.parts[part].folder
+	f := &s.folders[folder]
+	if s.uses++; !f.there {
+		f.there = true
+		s.kept += s.m.Folders[folder].Bytes()
+	}
+	f.readers, f.last = f.readers+1, s.uses
+}
+
+// read reads a part that was begun.
+func (s *store) read(part int) {
+	at := s.m.parts[part]
+	folder := s.m.Folders[at.folder]
+	var splats *scene.Splats
+	err := folder.Load()
+	s.mu.Lock()
+	s.folders[at.folder].decoded = true
+	s.start() // others read of it
+	s.mu.Unlock()
+	if err == nil {
+		splats, err = folder.Read(at.first, at.n, s.m.Degree())
+	}
+	if err == nil {
+		splats = splats.FromCapture(s.m.frame, s.m.origin)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*s.parts[part] = ahead{splats, err, true}
+	s.release(at.folder)
+	s.changed.Broadcast()
+}
+
+// Read returns the splats of a part, in the frame in which it is drawn.
+func (s *store) Read(part int) (*scene.Splats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts[part] == nil { // nobody has begun it: it does not wait for room
+		s.wanted = slices.DeleteFunc(s.wanted, func(other int) bool { return other == part })
+		s.begin(part)
+		s.mu.Unlock()
+		s.read(part)
+		s.mu.Lock()
+	}
+	a := s.parts[part]
+	for !a.done {
+		s.changed.Wait()
+	}
+	s.drop(part)
+	s.start()
+	return a.splats, a.err
+}
+
+// release lets go of a folder, and forgets those that nobody has read for the longest time, as far as there are too
+// many.
+func (s *store) release(folder int) {
+	s.folders[folder].readers--
+	for s.kept > s.limit {
+		oldest := -1
+		for i, f := range s.folders {
+			if f.there && f.readers == 0 && (oldest < 0 || f.last < s.folders[oldest].last) {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			return
+		}
+		s.folders[oldest].there, s.folders[oldest].decoded = false, false
+		s.kept -= s.m.Folders[oldest].Bytes()
+		s.m.Folders[oldest].Drop()
+	}
+}
