@@ -62,7 +62,8 @@ func (e *engine) loadVoters(cams []scene.Camera, depths []scene.Depths) (err err
 	host := vk.Host(staging)
 	for k, i := range list {
 		host[k] = layout.Voter{Empty: float32(depths[i].Empty), Median: float32(depths[i].Median)}
-		viewParams(&host[k].View, &cams[i], 0, 0, false, [3]float32{})
+		c := cams[i].Undistorted()
+		viewParams(&host[k].View, &c, 0, 0, false, [3]float32{})
 	}
 	r := vk.NewRecorder(e.dev)
 	r.Copy(e.voters.View, staging.View)

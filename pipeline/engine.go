@@ -68,6 +68,7 @@ type frame struct {
 	submission *vk.Submission
 	copier     *vk.Copier
 	picture    vk.Slice[[4]float32] // scratch of the program of recipe.Render, which keeps it
+	lens       frameLens
 	partOfFrame
 	verifier verifier
 	programs [recipe.NKinds]*vk.Program
@@ -107,6 +108,7 @@ type engine struct {
 	kinds    []recipe.Kind
 	compiled bool // the kernels of all of them
 	timeAll  bool // any step may have timestamps, and the copy of its photo, too
+	bent     bool // kernels go through lenses
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
@@ -163,7 +165,7 @@ func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recipe
 	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err
 	}
-	e.drawn = e.viewSize
+	e.drawn, e.bent = e.viewSize, bends(cameras)
 	e.model, err = newModel(dev, degree)
 	return e, err
 }
@@ -199,7 +201,7 @@ func (e *engine) allocate(inFlight int) (err error) {
 			err = f.verifier.allocate(e)
 		}
 		if err == nil {
-			err = f.peers.allocate(e, f.params)
+			err = errors.Join(f.peers.allocate(e, f.params), f.lens.allocate(e))
 		}
 	}
 	return err
@@ -473,6 +475,7 @@ func (e *engine) close() error {
 		e.dev.Free(f.params.View)
 		e.dev.Free(f.report.View)
 		f.peers.free(e)
+		f.lens.free(e)
 		f.verifier.free(e)
 		f.freePart(e.dev)
 	}

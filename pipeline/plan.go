@@ -374,6 +374,9 @@ func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err 
 	c.model = e.model.planned(units)
 	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
 	c.planLinks(f)
+	if c.bent {
+		f.lens.lens = phantom[layout.Lens](e.dev, 1, 1<<8)
+	}
 	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
 	c.target = phantom[uint32](e.dev, e.targetWords(), 4)
 	if c.parts != nil {

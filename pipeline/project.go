@@ -22,12 +22,17 @@ func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 	}
 	for _, c := range v.model.chunks {
 		first, size := c.first, c.splats
-		v.r.Dispatch(&shaders.Project{
+		plain := &shaders.Project{
 			Params: params, Counters: v.counters, Chunk: c.Slice,
 			Projected: vk.Cast[float32](v.projected.At(first, size).View),
 			Extents:   vk.Cast[float32](v.extents.At(first, size).View),
 			DepthKeys: v.depthKeys.At(first, size), Mixed: v.model.Mixed,
 			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
-		}, vk.Items(size, 128))
+		}
+		if v.bent {
+			v.projectLens(plain, vk.Items(size, 128))
+			continue
+		}
+		v.r.Dispatch(plain, vk.Items(size, 128))
 	}
 }

@@ -17,6 +17,10 @@ func (v *view) projectBwdAdam() {
 			},
 			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise},
 		}
+		if v.bent {
+			v.projectBwdAdamLens(plain, vk.Items(c.splats, 128))
+			continue
+		}
 		if v.depths == nil {
 			v.r.Dispatch(plain, vk.Items(c.splats, 128))
 			continue

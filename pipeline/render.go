@@ -38,6 +38,7 @@ func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool
 	peers := e.peers()
 	for _, m := range peers {
 		f := m.frames[0]
+		f.lens.set(&c)
 		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
 		f.hostParams.Look = uint32(look)
 		f.hostParams.Unit = 0 // never the number of a unit of training

@@ -218,6 +218,9 @@ func (r *Renderer) Add(c scene.Camera, into *picture.Picture, done func()) error
 }
 
 func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done func()) error {
+	if c.Distortion != nil && !r.e.bent {
+		return fmt.Errorf("render %s: through a lens, and the renderer was made for cameras without", c.Name)
+	}
 	if err := r.makeRoom(c); err != nil {
 		return err
 	}
@@ -363,6 +366,7 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	if err := e.recordBand(f, band); err != nil {
 		return err
 	}
+	f.lens.set(&d.camera)
 	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.Degree, r.cfg.Antialiased, r.cfg.Background)
 	f.hostParams.Unit, f.hostParams.Look = uint32(r.queued), uint32(d.look)
 	if d.look == LookDepth {

@@ -114,17 +114,21 @@ func newBounds(c *scene.Camera, near float64, first, rows int) *bounds {
 }
 
 // misses reports whether a splat of a width surely touches no pixel. The device computes in single precision: what that
-// may be off is added. Fisheye pictures are said to miss only what is behind them. A NaN misses nothing.
+// may be off is added. Fisheye pictures, and those that a
+// lens bends, are said to miss only what is behind them. A NaN misses nothing.
 func (b *bounds) misses(mean []float32, width float64) bool {
 	const rounding = 1e-6 // of float32, several operations of it
 	x, y, z := float64(mean[0]), float64(mean[1]), float64(mean[2])
 	r, t := &b.R, &b.T
 	off := rounding * (math.Sqrt(x*x+y*y+z*z) + b.far)
 	depth := r[6]*x + r[7]*y + r[8]*z + t[2]
+	if b.Distortion != nil && b.Distortion.Wide {
+		return false
+	}
 	if depth+off < b.near {
 		return true
 	}
-	if b.Model == scene.Fisheye || !(depth > 8*off) {
+	if b.Model == scene.Fisheye || b.Distortion != nil || !(depth > 8*off) {
 		return false
 	}
 	p := [2]float64{r[0]*x + r[1]*y + r[2]*z + t[0], r[3]*x + r[4]*y + r[5]*z + t[1]}

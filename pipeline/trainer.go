@@ -83,7 +83,8 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	if n := len(o.Photos); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("start training: starts of %d photos for %d cameras", n, len(cams))
 	}
-	if err := errors.Join(o.Known.check(len(cams)), checkPoses(&cfg, cams, &o)); err != nil {
+	if err := errors.Join(o.Known.check(len(cams)), checkPoses(&cfg, cams, &o), checkLenses(&cfg, cams,
+		&o)); err != nil {
 		return nil, err
 	}
 	t := &Trainer{

@@ -25,6 +25,7 @@ const shellFrom = 0.5
 // setParams fills what the kernels of member m read in u, whose views are those of the members.
 func (r *training) setParams(g *group, m *member, f *frame, u recipe.Unit, views []int) {
 	if m.e.world.alone() {
+		f.lens.set(&r.cams[views[0]])
 		r.viewOfUnit(f.hostParams, g, m, u, views[0])
 		return
 	}

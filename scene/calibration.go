@@ -47,4 +47,7 @@ type Lens struct {
 	Calibration Calibration
 	// From the camera's axes to those of the lens, row-major: the identity except for the faces of a panorama.
 	R [9]float64
+	// what the photo is reduced to where it is trained on as taken; as R, it follows from the capture, and fingerprints
+	// leave it out
+	Width, Height int `json:"-"`
 }

@@ -34,7 +34,8 @@ type Camera struct {
 	Fx, Fy, Cx, Cy float64
 	Model          CameraModel
 
-	Lens *Lens // how the photo's pixels become the camera's; nil: by scaling alone
+	Lens       *Lens       // how the photo's pixels become the camera's; nil: by scaling alone
+	Distortion *Distortion // the camera's own, see AsTaken; nil: it has none
 	// name of the photo where several cameras share it, as the faces of a panorama do; "" otherwise. They are held out
 	// together
 	Photo        string

@@ -147,6 +147,20 @@ func (o *Optics) newton(x, y float64, p [2]float64) (at [2]float64, ok bool) {
 	return p, max(math.Abs(x-dx), math.Abs(y-dy)) <= 1e-10*scale
 }
 
+// Ray gives the direction that falls on a pixel position, of any length; ok is false where there is none.
+func (o *Optics) Ray(px, py float64) (ray [3]float64, ok bool) {
+	p, ok := o.ToPlane(px, py, [2]float64{})
+	if o.Plane == TangentPlane {
+		return [3]float64{p[0], p[1], 1}, ok
+	}
+	theta := math.Hypot(p[0], p[1])
+	if theta == 0 {
+		return [3]float64{0, 0, 1}, ok
+	}
+	sin, cos := math.Sincos(theta)
+	return [3]float64{p[0] / theta * sin, p[1] / theta * sin, cos}, ok
+}
+
 // radialGuess inverts the distortion on the line from the centre through (x, y) by bisection, as if there were radial
 // terms alone.
 func (o *Optics) radialGuess(x, y float64) [2]float64 {

@@ -54,6 +54,7 @@ func (k Calibration) Views(cam Camera, width, height, downscale int) ([]Camera, 
 		return []Camera{k.unchanged(cam, Fisheye, width, height, downscale)}, nil
 	}
 	cam.Lens = &Lens{Calibration: k, R: geom.Identity}
+	cam.Lens.Width, cam.Lens.Height = TrainedSize(width, height, downscale)
 	if fish {
 		return []Camera{o.equidistant(cam, downscale)}, nil
 	}

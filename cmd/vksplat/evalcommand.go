@@ -61,6 +61,8 @@ func evalTable(o *evaluate.Options) []option {
 		text(&o.TestList, "test-list", "hold out the photos listed in `FILE`, one a line"),
 		truth(&o.Antialiased, "antialiased",
 			"compensate opacity for the pixel filter (default: as the file says)"),
+		truth(&o.AsTaken, "native-lens",
+			"compare with the photos as their lenses took them, drawn through the lenses; scores are called _as_taken"),
 		other(&o.Origin, "origin",
 			"`X,Y,Z` that was subtracted from the model's coordinates (default: as the file says)"),
 		text(&o.Out, "output",

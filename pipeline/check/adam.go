@@ -108,7 +108,7 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
 	projected := input(l, "projected", b.projected())
 	for i, chunk := range m.chunks {
-		l.adam(m, shaders.ProjectBwdAdam{
+		l.adamSeen(m, b.v, shaders.ProjectBwdAdam{
 			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected,
 			Chunk:      chunk.Slice,
 			VAbsMean2d: input(l, "v_abs_mean2d", abs),

@@ -32,7 +32,7 @@ const longVariable = "VKSPLAT_LONG"
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.
 func Cases() []Case {
 	table := slices.Concat(
-		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(),
+		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), lensCases(), tileCases(),
 		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), appearanceCases(),
 		outlierCases(), depthCases(), poseCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),

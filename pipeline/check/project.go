@@ -75,13 +75,18 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
 	for i, chunk := range m.chunks {
 		first := i * chunkSplats
-		l.r.Dispatch(&shaders.Project{
+		pass := shaders.Project{
 			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats),
 			Mixed:     m.mixed,
 			Projected: vk.Cast[float32](projected.At(first, chunkSplats).View),
 			Extents:   vk.Cast[float32](extents.At(first, chunkSplats).View),
 			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
-		}, vk.Items(chunkSplats, 128))
+		}
+		if v.Lens == nil {
+			l.r.Dispatch(&pass, vk.Items(chunkSplats, 128))
+		} else {
+			l.projectLens(&pass, v)
+		}
 	}
 	if err := l.run(); err != nil {
 		return nil, err
@@ -155,7 +160,9 @@ func onThreshold(p *ref.Params[float32], v *ref.View[float32], i int) bool {
 		if seen != one(func(q *ref.Params[float64], _ *ref.View[float64]) { q.LogitOpacities[0] += s * 1e-3 }) ||
 			seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Near *= 1 + s*1e-4 }) ||
 			seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Cx += s * 0.02 }) ||
-			seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Cy += s * 0.02 }) {
+			seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Cy += s * 0.02 }) ||
+			v.Lens != nil &&
+				seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Lens.Limit *= 1 + s*1e-4 }) {
 			return true
 		}
 	}
@@ -187,6 +194,14 @@ func checkProjectPlaces(t *trial) error {
 // checkProjectPoison puts each bad number into each parameter row: what is not a number is culled, and nothing visible
 // is infinite or NaN. A row that is not drawn may hold anything.
 func checkProjectPoison(t *trial) error {
+	return each([]int{0, 1, 2, 3}, func(mode int) error {
+		v := t.camera(123, 83)
+		v.Fisheye, v.Antialiased, v.SHDegree = mode&1 != 0, mode&2 != 0, 1
+		return checkProjectPoisonIn(t, v)
+	})
+}
+
+func checkProjectPoisonIn(t *trial, v *ref.View[float32]) error {
 	const degree = 1
 	rows := ref.ParamRows(degree)
 	p := t.splats(rows*len(bad), degree)
@@ -195,20 +210,16 @@ func checkProjectPoison(t *trial) error {
 		copy(p.Means[3*i:3*i+3], []float32{0, 0, 0})
 		*p.At(i/len(bad), i) = bad[i%len(bad)]
 	}
-	return each([]int{0, 1, 2, 3}, func(mode int) error {
-		v := t.camera(123, 83)
-		v.Fisheye, v.Antialiased, v.SHDegree = mode&1 != 0, mode&2 != 0, 1
-		out, err := runProject(t, p, v, p.N)
-		if err != nil {
-			return err
+	out, err := runProject(t, p, v, p.N)
+	if err != nil {
+		return err
+	}
+	for i := range p.N {
+		if err := checkPoisoned(out, i, i/len(bad), bad[i%len(bad)]); err != nil {
+			return fmt.Errorf("splat %d with %g in parameter row %d: %w", i, bad[i%len(bad)], i/len(bad), err)
 		}
-		for i := range p.N {
-			if err := checkPoisoned(out, i, i/len(bad), bad[i%len(bad)]); err != nil {
-				return fmt.Errorf("splat %d with %g in parameter row %d: %w", i, bad[i%len(bad)], i/len(bad), err)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // checkPoisoned judges splat i, whose parameter row is x.

@@ -22,7 +22,9 @@ type Layout struct {
 func LayoutOf(cams []scene.Camera) Layout {
 	return Layout{
 		Packed: slices.ContainsFunc(cams, func(c scene.Camera) bool { return isJPEG(&c) }),
-		Masked: slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Mask != "" || c.Lens != nil }),
+		Masked: slices.ContainsFunc(cams, func(c scene.Camera) bool {
+			return c.Mask != "" || c.Lens != nil || c.Distortion != nil && c.Distortion.Blind
+		}),
 	}
 }
 

@@ -113,6 +113,8 @@ type Config struct {
 	WhiteBalance bool `json:"white_balance"`
 	// learn how each camera darkens its photos away from the centre
 	Vignetting bool `json:"vignetting"`
+	// train on photos as their lenses took them; off: distortion is taken out of them first
+	NativeLens bool `json:"native_lens"`
 	// learn from what photos agree on: leave out what differs much from a photo where other photos
 	// agree with the model, as it does where something moved through the picture
 	Robust bool `json:"robust"`
@@ -208,6 +210,7 @@ func Default() Config {
 		Sky:                false,
 		WhiteBalance:       false,
 		Vignetting:         false,
+		NativeLens:         false,
 		Robust:             false,
 		RobustFactor:       2.5,
 		RefinePoses:        false,
@@ -399,6 +402,12 @@ var Settings = []Setting{
 		Help:   "learn how each camera darkens its photos away from the centre",
 		Source: "PPISP",
 		Of:     func(c *Config) any { return &c.Vignetting },
+	},
+	{
+		Name:  "native_lens",
+		Group: "Training",
+		Help:  "train on photos as their lenses took them; off: distortion is taken out of them first",
+		Of:    func(c *Config) any { return &c.NativeLens },
 	},
 	{
 		Name:  "robust",

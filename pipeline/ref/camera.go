@@ -11,7 +11,9 @@ type View[T Real] struct {
 	Fisheye       bool // equidistant fisheye instead of pinhole
 	Antialiased   bool // opacity compensated for the low-pass filter (Yu et al. 2024)
 	Background    [3]T
-	SHDegree      int // degree evaluated, at most the model's
+	SHDegree      int      // degree evaluated, at most the model's
+	Lens          *Lens[T] // nil: straight lines are straight
+	limits        *Lens[T] // whose limits slopes has, in its plane; nil: the image's
 }
 
 // ConvertView copies a view into another arithmetic.
@@ -19,6 +21,7 @@ func ConvertView[To, From Real](v *View[From]) *View[To] {
 	c := &View[To]{
 		Fx: To(v.Fx), Fy: To(v.Fy), Cx: To(v.Cx), Cy: To(v.Cy), Width: v.Width, Height: v.Height, Near: To(v.Near),
 		Fisheye: v.Fisheye, Antialiased: v.Antialiased, SHDegree: v.SHDegree,
+		Lens: ConvertLens[To](v.Lens),
 	}
 	copy(c.R[:], ConvertSlice[To](v.R[:]))
 	copy(c.T[:], ConvertSlice[To](v.T[:]))
@@ -92,6 +95,9 @@ func (v *View[T]) slopes(p vec3[T]) (t [2]T, free [2]bool) {
 	for i := range t {
 		margin := JacobianMargin * 0.5 * size[i] / focal[i]
 		lo, hi := -(centre[i]/focal[i] + margin), (size[i]-centre[i])/focal[i]+margin
+		if v.limits != nil {
+			lo, hi = v.limits.Lo[i]-v.limits.Margin[i], v.limits.Hi[i]+v.limits.Margin[i]
+		}
 		raw := p[i] / p[2]
 		t[i] = min(max(raw, lo), hi)
 		free[i] = t[i] == raw
@@ -101,6 +107,9 @@ func (v *View[T]) slopes(p vec3[T]) (t [2]T, free [2]bool) {
 
 // projectPoint maps a camera point to the image, px.
 func (v *View[T]) projectPoint(p vec3[T]) [2]T {
+	if v.Lens != nil {
+		return v.lensPoint(p)
+	}
 	if v.Fisheye {
 		g := newFisheyeTerms(p).g
 		return [2]T{v.Fx*g*p[0] + v.Cx, v.Fy*g*p[1] + v.Cy}
@@ -110,6 +119,9 @@ func (v *View[T]) projectPoint(p vec3[T]) [2]T {
 
 // jacobian is d(image)/d(camera point), the first-order footprint of EWA splatting (Zwicker et al. 2001).
 func (v *View[T]) jacobian(p vec3[T]) mat23[T] {
+	if v.Lens != nil {
+		return v.lensJacobian(p)
+	}
 	if v.Fisheye {
 		f := newFisheyeTerms(p)
 		x, y := p[0], p[1]
@@ -126,6 +138,9 @@ func (v *View[T]) jacobian(p vec3[T]) mat23[T] {
 // pointVJP is the gradient of the camera point through its image, given vMean = dL/d(image), and through the Jacobian,
 // given vJ = dL/dJ.
 func (v *View[T]) pointVJP(p vec3[T], vMean [2]T, vJ mat23[T]) (g vec3[T]) {
+	if v.Lens != nil {
+		return v.lensVJP(p, vMean, vJ)
+	}
 	if v.Fisheye {
 		return v.fisheyeVJP(p, vMean, vJ)
 	}

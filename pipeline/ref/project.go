@@ -77,10 +77,10 @@ func Project[T Real](p *Params[T], v *View[T]) *Projection[T] {
 func projectSplat[T Real](p *Params[T], v *View[T], i int) (s Projected[T], e [3]T, depth T, ok bool) {
 	mean := p.mean(i)
 	point := v.rotation().apply(mean).add(vec3[T](v.T))
-	depth = point[2]
+	depth, sees := v.depth(point)
 	q := p.quat(i)
 	norm := quatNorm(q)
-	if !(depth > v.Near && depth < 3.4e38) || !(norm > 0 && norm < 3.4e38) {
+	if !sees || !(norm > 0 && norm < 3.4e38) {
 		return s, e, depth, false
 	}
 	for k := range q {

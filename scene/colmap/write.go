@@ -2,6 +2,7 @@ package colmap
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -19,16 +20,17 @@ type colmapRefusal string
 func (r colmapRefusal) Error() string { return string(r) }
 
 // Write writes cameras.bin, images.bin and points3D.bin into dir, which is
-// made if it is missing: one PINHOLE camera per set of equal intrinsics, poses as
-// quaternions, no 2D points and no tracks. Cameras and points are written in the
-// frame they are in. Each file is written in full or not at all. Cameras must be
-// pinhole cameras with names that hold no NUL.
+// made if it is missing: one camera per set of equal intrinsics, PINHOLE or that of
+// its lens, poses as quaternions, no 2D points and no tracks. Cameras and points are
+// written in the frame they are in. Each file is written in full or not at all.
+// Cameras must be pinhole cameras or have a lens of COLMAP's, and names that hold no NUL.
 func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
 	for _, c := range cams {
 		switch {
-		case c.Model != scene.Pinhole:
+		case c.Model != scene.Pinhole && c.Lens == nil || c.Photo != "" ||
+			c.Lens != nil && c.Lens.Calibration.Model >= scene.LensPolynomial:
 			return &fault.Error{Op: "write cameras", Path: c.Name,
-				Err: colmapRefusal("only pinhole cameras can be written")}
+				Err: colmapRefusal("only pinhole cameras and lenses of COLMAP's can be written")}
 		case c.Name == "" || strings.ContainsRune(c.Name, 0):
 			return &fault.Error{Op: "write images", Path: c.Name, Err: colmapRefusal("this is no name of a photo")}
 		}
@@ -60,21 +62,32 @@ func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
 
 // intrinsics is what a record of cameras.bin says.
 type intrinsics struct {
-	width, height  int
-	fx, fy, cx, cy float64
+	model         scene.LensModel
+	width, height int
+	params        []float64
+}
+
+// intrinsicsOf is what a camera's photo was taken with: its lens if it has one.
+func intrinsicsOf(c *scene.Camera) intrinsics {
+	if c.Lens != nil {
+		k := c.Lens.Calibration
+		return intrinsics{k.Model, k.Width, k.Height, k.Params}
+	}
+	return intrinsics{scene.LensPinhole, c.Width, c.Height, []float64{c.Fx, c.Fy, c.Cx, c.Cy}}
 }
 
 // shareIntrinsics gives each camera the number, from 1, of its intrinsics.
 func shareIntrinsics(cams []scene.Camera) (ids []uint32, distinct []intrinsics) {
-	seen := map[intrinsics]uint32{}
+	seen := map[string]uint32{}
 	ids = make([]uint32, len(cams))
-	for i, c := range cams {
-		k := intrinsics{c.Width, c.Height, c.Fx, c.Fy, c.Cx, c.Cy}
-		id, ok := seen[k]
+	for i := range cams {
+		k := intrinsicsOf(&cams[i])
+		key := fmt.Sprint(k)
+		id, ok := seen[key]
 		if !ok {
 			distinct = append(distinct, k)
 			id = uint32(len(distinct))
-			seen[k] = id
+			seen[key] = id
 		}
 		ids[i] = id
 	}
@@ -86,10 +99,10 @@ func appendColmapCameras(b []byte, distinct []intrinsics) []byte {
 	b = le.AppendUint64(b, uint64(len(distinct)))
 	for i, k := range distinct {
 		b = le.AppendUint32(b, uint32(i+1))
-		b = le.AppendUint32(b, uint32(scene.LensPinhole))
+		b = le.AppendUint32(b, uint32(k.model))
 		b = le.AppendUint64(b, uint64(k.width))
 		b = le.AppendUint64(b, uint64(k.height))
-		b = appendFloats(b, k.fx, k.fy, k.cx, k.cy)
+		b = appendFloats(b, k.params...)
 	}
 	return b
 }

@@ -84,12 +84,14 @@ func (m *maskFile) at(x, y float64) bool {
 	return Counts(m.Words, row*m.width+column)
 }
 
-// apply drops the pixels of a picture that shows the whole photo.
-func (m *maskFile) apply(img *scene.Image) {
+// dropUnseen drops pixels of a picture that shows the whole photo: those that the mask m leaves out, which may be nil,
+// and those where the camera's lens shows nothing.
+func dropUnseen(img *scene.Image, c *scene.Camera, m *maskFile) {
 	out := NewMask(img.Width, img.Height)
 	for y := range img.Height {
 		for x := range img.Width {
-			if !m.at((float64(x)+0.5)/float64(img.Width), (float64(y)+0.5)/float64(img.Height)) {
+			if !c.Shows(x, y) || m != nil &&
+				!m.at((float64(x)+0.5)/float64(img.Width), (float64(y)+0.5)/float64(img.Height)) {
 				out.Drop(y*img.Width + x)
 			}
 		}
@@ -150,8 +152,11 @@ func picture(c *scene.Camera, photo scene.Image, file *maskFile) (out scene.Imag
 		if out, err = undistort(photo, c, file); err != nil {
 			return scene.Image{}, &fault.Error{Op: opDecode, Path: c.Path, Err: err}
 		}
-	} else if out = resize(photo, c.Width, c.Height); file != nil {
-		file.apply(&out)
+	} else {
+		out = resize(photo, c.Width, c.Height)
+		if file != nil || c.Distortion != nil && c.Distortion.Blind {
+			dropUnseen(&out, c, file)
+		}
 	}
 	if Blank(out.Mask) {
 		return scene.Image{}, &fault.Error{Op: opDecode, Path: c.Path, Err: ErrMasked,

@@ -24,6 +24,39 @@ func writeText(t testing.TB, path, text string) {
 	}
 }
 
+// TestMaskOfBentCamera: pixels where the lens shows nothing do not count, nor do those that a mask leaves out.
+func TestMaskOfBentCamera(t *testing.T) {
+	dir := t.TempDir()
+	scenetest.WriteImage(t, filepath.Join(dir, "a.png"),
+		scenetest.Paint(80, 60, func(x, y int) [4]uint8 { return [4]uint8{uint8(x), uint8(y), 9, 255} }))
+	scenetest.WriteImage(t, filepath.Join(dir, "mask.png"), scenetest.Halves(8, 4, 4))
+	k := scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 80, Height: 60,
+		Params: []float64{30, 30, 40, 30, -0.3, 0, 0, 0}}
+	views, err := k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png")}, 80, 60, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := views[0].AsTaken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mask := range []string{"", filepath.Join(dir, "mask.png")} {
+		cam := taken
+		cam.Mask = mask
+		img, err := Decode(cam)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if img.Width != 80 || img.Height != 60 || img.Pix[4*(30*80+40)] != 40 {
+			t.Errorf("a picture of %dx%d, with %v in the middle", img.Width, img.Height, img.Pix[4*(30*80+40)])
+		}
+		left, right := Counts(img.Mask, 30*80+30), Counts(img.Mask, 30*80+50)
+		if Counts(img.Mask, 0) || left && right == (mask != "") || !left && !right {
+			t.Errorf("mask %q: the corner counts: %v, the middle: %v and %v", mask, Counts(img.Mask, 0), left, right)
+		}
+	}
+}
+
 // A mask of another size than the photo is stretched to it; bits beyond the last pixel are 0.
 func TestMaskOfPlainCamera(t *testing.T) {
 	dir := t.TempDir()

@@ -34,6 +34,40 @@ type Options struct {
 	// The sky is out of reach: it looks the same from all cameras, and the cloud has no points on it. Otherwise it is
 	// painted on a dome where the floor ends, with points like all surfaces.
 	Open bool
+	Lens *Lens // that took the photos; nil: they are pinhole pictures. Not in a city
+}
+
+// Lens is one that bends its pictures. Each pixel shows something.
+type Lens struct {
+	Model      scene.LensModel
+	Focal      float64   // focal length in widths of the picture
+	Distortion []float64 // parameters of the model after the principal point
+}
+
+// calibration is the lens in front of a picture of so many pixels.
+func (l *Lens) calibration(width, height int) scene.Calibration {
+	focal := l.Focal * float64(width)
+	k := scene.Calibration{Model: l.Model, Width: width, Height: height, Params: []float64{focal}}
+	if info, _ := l.Model.Info(); info.Focals == 2 {
+		k.Params = append(k.Params, focal)
+	}
+	k.Params = append(k.Params, float64(width)/2, float64(height)/2)
+	k.Params = append(k.Params, l.Distortion...)
+	return k
+}
+
+// check refuses a lens that leaves pixels dark.
+func (l *Lens) check(width, height int) error {
+	optics, err := l.calibration(width, height).Optics(width, height)
+	if err != nil {
+		return fmt.Errorf("make capture: %w", err)
+	}
+	for _, corner := range [][2]float64{{0, 0}, {1, 0}, {0, 1}, {1, 1}} {
+		if _, ok := optics.Ray(corner[0]*float64(width), corner[1]*float64(height)); !ok {
+			return errors.New("make capture: the lens does not see as far as the corners of its pictures")
+		}
+	}
+	return nil
 }
 
 // Bounds on what Write makes: far above any use, below what would fill a
@@ -71,6 +105,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("make capture: a share of %v wrong points, want 0 to 1", o.Wrong)
 	case o.City && o.Passers:
 		return o, errors.New("make capture: nobody walks through a city that is flown over")
+	case o.Lens != nil && o.City:
+		return o, errors.New("make capture: a city is photographed without distortion")
 	case !(o.Scale > 0) || !scene.Finite64(o.Scale):
 		return o, fmt.Errorf("make capture: scale %v is not positive", o.Scale)
 	}
@@ -78,6 +114,9 @@ func (o Options) withDefaults() (Options, error) {
 		if !scene.Finite64(x) {
 			return o, fmt.Errorf("make capture: offset %v: %w", o.Offset, scene.ErrNotFinite)
 		}
+	}
+	if o.Lens != nil {
+		return o, o.Lens.check(o.Width, o.Height)
 	}
 	return o, nil
 }
@@ -189,6 +228,11 @@ var synthRings = [3]struct{ radius, height float64 }{{4.3, 1.05}, {4.1, 1.85}, {
 func (o *Options) views() []scene.Camera {
 	views := make([]scene.Camera, o.Images)
 	focal := 0.87 * float64(o.Width)
+	var taken *scene.Lens
+	if o.Lens != nil {
+		focal = o.Lens.Focal * float64(o.Width)
+		taken = &scene.Lens{Calibration: o.Lens.calibration(o.Width, o.Height), R: geom.Identity}
+	}
 	for i := range views {
 		jitter := o.random(streamSynthCamera, i)
 		ring := synthRings[i%len(synthRings)]
@@ -198,7 +242,7 @@ func (o *Options) views() []scene.Camera {
 		eye := geom.Vec{radius * c, radius * s, ring.height + 0.25*(jitter[2]-0.5)}
 		views[i] = scene.Camera{
 			Name: fmt.Sprintf("view_%03d.png", i), Width: o.Width, Height: o.Height, Model: scene.Pinhole,
-			Fx: focal, Fy: focal, Cx: float64(o.Width) / 2, Cy: float64(o.Height) / 2,
+			Fx: focal, Fy: focal, Cx: float64(o.Width) / 2, Cy: float64(o.Height) / 2, Lens: taken,
 		}
 		scene.LookAt(&views[i], eye, geom.Vec{0, 0, 0.5 + 0.15*(jitter[3]-0.5)})
 	}
@@ -222,17 +266,30 @@ func (o *Options) move(p [3]float64) [3]float64 {
 type lens struct {
 	camera *scene.Camera
 	eye    geom.Vec
+	optics *scene.Optics // nil: the picture is a pinhole's
+	scale  float64       // pixels of the optics' in one of the camera's
 }
 
-func newLens(c *scene.Camera) lens { return lens{c, c.Center()} }
+func newLens(c *scene.Camera) lens {
+	l := lens{camera: c, eye: c.Center()}
+	if c.Lens != nil {
+		k := &c.Lens.Calibration
+		l.optics, _ = k.Optics(k.Width, k.Height) // Lens.check has made them
+		l.scale = k.Params[0] / c.Fx
+	}
+	return l
+}
 
 // ray returns the ray through a point of the image, in pixels.
 func (l *lens) ray(x, y float64) ray {
 	c := l.camera
-	u, v := (x-c.Cx)/c.Fx, (y-c.Cy)/c.Fy
+	at := [3]float64{(x - c.Cx) / c.Fx, (y - c.Cy) / c.Fy, 1}
+	if l.optics != nil {
+		at, _ = l.optics.Ray(x*l.scale, y*l.scale)
+	}
 	var d geom.Vec
 	for j := range d {
-		d[j] = u*c.R[j] + v*c.R[3+j] + c.R[6+j]
+		d[j] = at[0]*c.R[j] + at[1]*c.R[3+j] + at[2]*c.R[6+j]
 	}
 	return ray{l.eye, d.Unit()}
 }

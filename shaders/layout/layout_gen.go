@@ -40,11 +40,6 @@ const (
 
 	// depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
 	Culled = 0xFFFFFFFF
-	// Depths are sorted by the bits of their floats less those of 1/256, without the last four: 24 bits hold 19 of the
-	// mantissa from 1/256 to 2^24. What is nearer or farther is as near or far.
-	LeastDepth   = 0x3B800000
-	DepthDropped = 4
-	DepthBits    = 24
 
 	StatGrad2d = 0
 	StatCount  = 1
@@ -101,6 +96,10 @@ const (
 	// Camera models.
 	CameraPinhole = 0
 	CameraFisheye = 1
+	// Bits of Lens.flags: tangential and prism terms are functions of the radially distorted point; the lens sees what is
+	// beside the camera and behind it.
+	LensAfter = 1
+	LensWide  = 2
 
 	// Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
 	NSplats = 0
@@ -205,7 +204,7 @@ const (
 	VerifyFiniteAt      = 1 // likewise, of the elements that an index names
 	VerifyFiniteRows    = 2 // likewise, of the splats of a chunk
 	VerifySorted        = 3 // words never decrease
-	VerifySortedAt      = 4 // depths never fall in the order of an index, and none is CULLED
+	VerifySortedAt      = 4 // words never decrease in the order of an index, and none is CULLED
 	VerifyDistinct      = 5 // words are below a bound and occur once
 	VerifyOffsets       = 6 // offsets: from 0, never decreasing, to a total
 	VerifyGroups        = 7 // each word is the number of the run of offsets it lies in
@@ -246,6 +245,24 @@ type Correction struct {
 	Colour [9]float32  // of white balance: on (r, g, b), column by column
 	// Sums over the camera's photos: vignetting's second moments, and their bias2.
 	Seconds [16]float32
+}
+
+// Lens is GLSL's Lens, 96 bytes; in project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_lens, project_lens_mixed.
+//
+// The distortion of a camera as scene.Distortion has it, in the plane of a View with focal length 1.
+type Lens struct {
+	Num    [6]float32 // of r^2, r^4, ... in the radial factor's numerator
+	Den    [3]float32 // and in its denominator
+	P1     float32    // tangential: dx = 2 p1 x y + p2 (r^2 + 2 x^2), dy = p1 (r^2 + 2 y^2) + 2 p2 x y
+	P2     float32
+	Prism  [2]float32 // of r^2, added to x and y
+	Prism4 [2]float32 // of r^4
+	Skew   float32    // of the bent y, added to x
+	Limit2 float32    // r^2 beyond which the lens sees nothing
+	Lo     [2]float32 // corners of what the photo shows of the plane
+	Hi     [2]float32
+	Margin [2]float32 // the pinhole Jacobian is evaluated at x/z and y/z at most this far outside
+	Flags  uint32     // LENS_*
 }
 
 // MapRows is GLSL's MapRows, 8 bytes; in lpips_conv, lpips_distance, lpips_input, lpips_pool.
@@ -289,7 +306,7 @@ type PoseOfStep struct {
 	Bias2  float32    // likewise of bias2
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -299,7 +316,7 @@ type Projected struct {
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
 
-// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed.
+// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed.
 //
 // The gradient of one splat's projection, of one tile or of all.
 type ProjectedGrad struct {
@@ -331,7 +348,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// StepParams is GLSL's StepParams, 308 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
 // are what the host derives from settings for the step, and what describes the unit.
@@ -436,7 +453,7 @@ type TilePairs struct {
 	VisitsBwd uint32
 }
 
-// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_mixed, project_pages, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
+// View is GLSL's View, 108 bytes; in appearance_adam, apply_appearance, apply_appearance_bwd, begin, carve, count_pairs, count_tiles, depth_loss, emit_isects, find_appearance, find_outliers, find_places, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, pose_adam, pose_grad, pose_grad_mixed, project, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed, project_lens, project_lens_mixed, project_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, refine_classify, refine_place, refine_plan, refine_pose, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_grads_depth, send_visible, settle, tile_offsets, track_errors, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -479,6 +496,19 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Gain)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Colour)-100]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Seconds)-136]
+	_ = [1]struct{}{}[unsafe.Sizeof(Lens{})-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Num)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Den)-24]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.P1)-36]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.P2)-40]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Prism)-44]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Prism4)-52]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Skew)-60]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Limit2)-64]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Lo)-68]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Hi)-76]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Margin)-84]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Flags)-92]
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]

@@ -62,6 +62,9 @@ FisheyeTerms fisheye_terms(vec3 p) {
 
 // x/z and y/z limited to the image plus a margin, where the pinhole Jacobian is evaluated.
 vec2 jacobian_point(View v, vec3 p) {
+#ifdef LENS
+    return clamp(p.xy / p.z, lens[0].lo - lens[0].margin, lens[0].hi + lens[0].margin);
+#endif
     vec2 size = vec2(v.width, v.height);
     vec2 margin = JACOBIAN_MARGIN * 0.5 * size / v.focal;
     vec2 hi = (size - v.center) / v.focal + margin;
@@ -117,6 +120,10 @@ vec3 jacobian_vjp(View v, vec3 p, mat3x2 v_j) {
         dot(free * v_t, t) * rz;
     return g;
 }
+
+#ifdef LENS
+#include "lens.glsl"
+#endif
 
 // The 2D covariance before the low-pass filter as three columns b_k = J W R_k s_k: cov = sum b_k b_k^T.
 struct Footprint {

@@ -101,6 +101,10 @@ const uint COUNT_WORDS = 8u;
 // Camera models.
 const uint CAMERA_PINHOLE = 0u;
 const uint CAMERA_FISHEYE = 1u;
+// Bits of Lens.flags: tangential and prism terms are functions of the radially distorted point; the lens sees what is
+// beside the camera and behind it.
+const uint LENS_AFTER = 1u;
+const uint LENS_WIDE = 2u;
 
 // Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
 const uint N_SPLATS = 0u;

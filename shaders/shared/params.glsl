@@ -20,6 +20,22 @@ struct View {
     vec3 background;
 };
 
+// The distortion of a camera as scene.Distortion has it, in the plane of a View with focal length 1.
+struct Lens {
+    float num[6];       // of r^2, r^4, ... in the radial factor's numerator
+    float den[3];       // and in its denominator
+    float p1;           // tangential: dx = 2 p1 x y + p2 (r^2 + 2 x^2), dy = p1 (r^2 + 2 y^2) + 2 p2 x y
+    float p2;
+    vec2 prism;         // of r^2, added to x and y
+    vec2 prism4;        // of r^4
+    float skew;         // of the bent y, added to x
+    float limit2;       // r^2 beyond which the lens sees nothing
+    vec2 lo;            // corners of what the photo shows of the plane
+    vec2 hi;
+    vec2 margin;        // the pinhole Jacobian is evaluated at x/z and y/z at most this far outside
+    uint flags;         // LENS_*
+};
+
 // A camera that judges splats by the points that it sees.
 struct Voter {
     View view;

@@ -47,17 +47,30 @@ bool visible(View v, uint i, out float depth) {
     mat3 w = view_rotation(v);
     vec3 mean = row3(ROW_MEANS, i);
     vec3 point = w * mean + v.trans;
+#ifdef LENS
+    depth = lens_depth(point, v.near);
+    if (!(depth > 0.0 && depth < 3.4e38) || !lens_sees(v, point)) return false;
+#else
     depth = point.z;
     if (!(depth > v.near && depth < 3.4e38)) return false;
+#endif
     vec4 q = vec4(row3(ROW_QUATS, i), row(ROW_QUATS + 3u, i));
     vec3 log_scales = row3(ROW_LOG_SCALES, i);
     float opacity = sigmoid(row(ROW_LOGIT_OPACITIES, i));
     float norm = length(q);
     bool turned = norm > 0.0 && norm < 3.4e38;
+#ifdef LENS
+    Footprint f = footprint(lens_jacobian(v, point) * w, quat_rotation(q / norm), exp(log_scales));
+#else
     Footprint f = footprint(projection_jacobian(v, point) * w, quat_rotation(q / norm), exp(log_scales));
+#endif
     bool flat_enough = f.det > 0.0 && f.det < 3.4e38;
     vec3 conic = vec3(f.cov.z, -f.cov.y, f.cov.x) / f.det;
+#ifdef LENS
+    vec2 mean2d = lens_point(v, point);
+#else
     vec2 mean2d = project_point(v, point);
+#endif
     if (v.antialiased != 0u) opacity *= sqrt(f.det_raw / f.det);
     bool opaque = opacity >= ALPHA_THRESHOLD;
     float t = 2.0 * log(255.0 * opacity) + EXTENT_SLACK;

@@ -109,14 +109,31 @@ Geometry geometry_bwd(uint view_id, Geometry x, ProjectedGrad g, vec3 v_mean) {
     float norm = length(x.quat);
     vec4 unit = x.quat / norm;
     mat3 rotation = quat_rotation(unit);
+#ifdef LENS
+    // Up to the lens everything goes on in its plane, where focal lengths are 1.
+    mat2 focal = lens_focal(v);
+    v = plane_view(v);
+    vec2 u = project_point(v, point);
+    mat2 slope = bend(u).slope, to_image = focal * slope;
+#endif
     mat3x2 jacobian = projection_jacobian(v, point);
     mat3x2 jw = jacobian * w;
+#ifdef LENS
+    Footprint f = footprint(to_image * jw, rotation, scales);
+#else
     Footprint f = footprint(jw, rotation, scales);
+#endif
     float v_opacity;
     vec3 v_cov = covariance_vjp(v, f, g, sigmoid(x.logit_opacity), v_opacity);
     mat2 v_cov2 = mat2(v_cov.x, v_cov.y, v_cov.y, v_cov.z);
     // cov = sum b_k b_k^T, b_k = s_k J W R_k.
     vec2 v_b[3] = vec2[](2.0 * v_cov2 * f.b0, 2.0 * v_cov2 * f.b1, 2.0 * v_cov2 * f.b2);
+#ifdef LENS
+    // b_k = A a_k, with A the lens's Jacobian and a_k in the plane.
+    mat2 v_lens = (outerProduct(v_b[0], f.b0) + outerProduct(v_b[1], f.b1) + outerProduct(v_b[2], f.b2)) *
+                  transpose(inverse(to_image));
+    for (int k = 0; k < 3; k++) v_b[k] = v_b[k] * to_image;
+#endif
     vec3 v_log_scales;
     mat3 v_rotation;
     mat3x2 v_jacobian = mat3x2(0.0);
@@ -126,6 +143,9 @@ Geometry geometry_bwd(uint view_id, Geometry x, ProjectedGrad g, vec3 v_mean) {
         v_rotation[k] = scales[k] * (v_b[k] * jw);
         v_jacobian += scales[k] * outerProduct(v_b[k], axis);
     }
+#ifdef LENS
+    g.mean2d = bend_vjp(u, slope, g.mean2d * focal, transpose(focal) * v_lens);
+#endif
     vec3 v_point = g.mean2d * jacobian_at_mean(v, point, jacobian) + jacobian_vjp(v, point, v_jacobian);
     Geometry out_g = no_geometry();
     out_g.mean = v_mean;

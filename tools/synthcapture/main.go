@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 
+	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/synth"
 )
@@ -32,6 +33,7 @@ type options struct {
 	quality               int
 	seed                  uint64
 	city, passers, open   bool
+	lens                  string
 	out                   string
 }
 
@@ -50,12 +52,26 @@ func main() {
 	flag.BoolVar(&o.passers, "passers", false, "people walk through a third of the photos, none of every eighth")
 	flag.BoolVar(&o.open, "open", false,
 		"the sky is out of reach: no point lies on it, and it looks the same from all cameras; without tracks")
+	flag.StringVar(&o.lens, "lens", "",
+		"`NAME` of a lens that bends the photos: opencv, rational, fisheye, wide or prism; without tracks")
 	flag.StringVar(&o.out, "out", "", "folder to write to")
 	flag.Parse()
 	if err := o.write(); err != nil {
 		fmt.Fprintln(os.Stderr, "synthcapture:", err)
 		os.Exit(1)
 	}
+}
+
+// lenses are made up, each stronger than most are.
+var lenses = map[string]*synth.Lens{
+	"opencv": {Model: scene.LensOpenCV, Focal: 0.6, Distortion: []float64{-0.28, 0.07, 0.001, -0.0005}},
+	"rational": {Model: scene.LensFullOpenCV, Focal: 0.6,
+		Distortion: []float64{0.3, 0.02, 0.001, -0.0005, 0, 0.6, 0.1, 0}},
+	"fisheye": {Model: scene.LensOpenCVFisheye, Focal: 0.4, Distortion: []float64{-0.03, 0.005, -0.002, 0.0002}},
+	// 205 degrees from left to right
+	"wide": {Model: scene.LensOpenCVFisheye, Focal: 0.27, Distortion: []float64{0.02, -0.002, 0.0003, 0}},
+	"prism": {Model: scene.LensThinPrism, Focal: 0.5,
+		Distortion: []float64{-0.05, 0.01, 0.002, -0.001, 0, 0, 0.004, -0.003}},
 }
 
 // check refuses what package scene does not.
@@ -66,6 +82,8 @@ func (o *options) check() error {
 	case o.shrink < 1 || o.noise < 0 || o.noise > 127 || o.quality < 1 || o.quality > 100:
 		return fmt.Errorf("shrink %d, noise %d, quality %d: want 1 or more, 0 to 127, 1 to 100", o.shrink, o.noise,
 			o.quality)
+	case o.lens != "" && lenses[o.lens] == nil:
+		return fmt.Errorf("lens %q: want opencv, rational, fisheye, wide or prism", o.lens)
 	case min(o.photos, o.width, o.height, o.points) < 1:
 		return errors.New("photos, width, height and points are positive")
 	}
@@ -78,7 +96,7 @@ func (o *options) write() error {
 		return err
 	}
 	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points,
-		Seed: o.seed, City: o.city, Passers: o.passers, Open: o.open})
+		Seed: o.seed, City: o.city, Passers: o.passers, Open: o.open, Lens: lenses[o.lens]})
 	if err != nil {
 		return err
 	}
@@ -100,7 +118,7 @@ func (o *options) write() error {
 	if err != nil {
 		return err
 	}
-	if o.city || o.open { // the tracks of writeModel are not what the cameras see, and some go by that
+	if o.city || o.open || o.lens != "" { // the tracks of writeModel are not what the cameras see, and some go by that
 		return colmap.Write(model, cams, s.Points())
 	}
 	return writeModel(model, cams, s.Points(), o.seed)

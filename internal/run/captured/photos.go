@@ -15,6 +15,21 @@ import (
 	"vksplat/scene/inspect"
 )
 
+// AsTaken returns the cameras that took the photos, whose lenses bend their pictures, and how many do.
+func AsTaken(cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
+	for _, c := range cams {
+		c, err := c.AsTaken()
+		if err != nil {
+			return nil, 0, err
+		}
+		if c.Distortion != nil {
+			bent++
+		}
+		taken = append(taken, c)
+	}
+	return taken, bent, nil
+}
+
 // PathsIn returns the paths of files in a folder.
 func PathsIn(dir string, names []string) []string {
 	paths := make([]string, len(names))

@@ -43,6 +43,7 @@ type Options struct {
 	Overwrite bool   // scores in out that another program wrote
 	Renders   string // folders of pictures, in place of a model
 	Gt        string
+	AsTaken   bool   // photos are compared as their lenses took them
 	Weights   string // file of LPIPS's; "": it is not measured
 
 	Antialiased bool
@@ -96,7 +97,7 @@ func (o *Options) Check() error {
 	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images",
-			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "origin", "device",
+			"downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "native-lens", "origin", "device",
 			"max-vram"} {
 			if o.Given(name) && !(o.Weights != "" && (name == "device" || name == "max-vram")) {
 				return fault.Usagef("leave it out", "%s has no meaning for folders of pictures", fault.Named(name))

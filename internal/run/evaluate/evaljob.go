@@ -208,6 +208,12 @@ func (j *Job) measure(ctx context.Context, device *pipeline.Device) (err error) 
 		return err
 	}
 	j.warnElsewhere(splats)
+	if j.o.AsTaken {
+		if j.cams, _, err = captured.AsTaken(j.cams); err != nil {
+			return err
+		}
+		j.Result.Drawn.Photos = captured.Resolution(j.cams)
+	}
 	plan, err := device.PlanMeasuring(splats.N, splats.Degree, j.cams, j.perPixel())
 	if err != nil {
 		return err
@@ -235,6 +241,9 @@ func (j *Job) nameMethod(step int) {
 	}
 	if j.o.Split == SplitTrain {
 		j.Result.Method += "_" + SplitTrain
+	}
+	if j.o.AsTaken {
+		j.Result.Method += "_as_taken"
 	}
 }
 

@@ -24,7 +24,10 @@ import (
 // equip plans what memory is used for, opens the cache of photos and makes the
 // trainer.
 func (r *Run) equip(ctx context.Context) error {
-	cams := captured.Pick(r.Capture.Cameras, r.Train)
+	cams, err := r.trainedCameras()
+	if err != nil {
+		return err
+	}
 	options := pipeline.TrainerOptions{
 		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
 		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM,
@@ -34,7 +37,7 @@ func (r *Run) equip(ctx context.Context) error {
 	}
 	options.Shell = r.shell
 	if r.Config.Appearance() {
-		options.Photos, r.takers = photoStarts(cams)
+		options.Photos, r.takers = photoStarts(captured.Pick(r.Capture.Cameras, r.Train))
 	}
 	options.Known = r.trainedDepths()
 	if err := r.refusePoses(); err != nil {

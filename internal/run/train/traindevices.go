@@ -59,6 +59,9 @@ func (r *Run) openDevices() (err error) {
 // chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or
 // for their speed. What was begun goes on with as many as before, so that the bytes stay those of one run.
 func (r *Run) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions) error {
+	if r.Config.NativeLens { // works on one device alone
+		return nil
+	}
 	there, err := r.device.Alike()
 	if err != nil {
 		return err

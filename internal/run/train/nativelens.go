@@ -1,0 +1,52 @@
+package train
+
+import (
+	"fmt"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/scene"
+)
+
+// trainedCameras returns the cameras that are trained on: with --native-lens those that took the photos, and not those
+// of photos without distortion, which all else goes by.
+func (r *Run) trainedCameras() ([]scene.Camera, error) {
+	cams := captured.Pick(r.Capture.Cameras, r.Train)
+	if !r.Config.NativeLens {
+		return cams, nil
+	}
+	if err := r.refuseLenses(); err != nil {
+		return nil, err
+	}
+	taken, bent, err := captured.AsTaken(cams)
+	if err == nil && bent == 0 {
+		r.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
+			": no lens of the capture bends its picture")
+	} else if err == nil {
+		r.noteLater(fmt.Sprintf("%d of %d photos are trained on as taken, at %s", bent, len(cams),
+			captured.Resolution(taken)))
+	}
+	return taken, err
+}
+
+// refuseLenses refuses what photos are not trained on as taken with.
+func (r *Run) refuseLenses() error {
+	c, with := &r.Config, ""
+	switch {
+	case c.RefinePoses:
+		with = "refine-poses"
+	case c.Robust:
+		with = "robust"
+	case r.Depth.used():
+		return fault.Usagef("leave out one of them", "%s: known depths are of pictures without distortion",
+			fault.Named("native-lens"))
+	case len(r.others) > 0:
+		return fault.Usagef("give one device, or leave out "+fault.Setting("native-lens"),
+			"%s works on one device alone, %d were given", fault.Setting("native-lens"), 1+len(r.others))
+	}
+	if with != "" {
+		return fault.Usagef("leave out one of them", "%s: they do not work together",
+			fault.Named("native-lens", with))
+	}
+	return nil
+}

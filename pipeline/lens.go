@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"vksplat/pipeline/recipe"
+	"vksplat/scene"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// bends reports whether the lens of a camera bends its picture: kernels go through lenses then.
+func bends(cameras []scene.Camera) bool {
+	return slices.ContainsFunc(cameras, func(c scene.Camera) bool { return c.Distortion != nil })
+}
+
+// checkLenses refuses what does not go through lenses.
+func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
+	const text = "start training: photos are trained on as taken %s"
+	switch {
+	case !bends(cams):
+		return nil
+	case len(o.Others) > 0:
+		return fmt.Errorf(text, "on one device alone")
+	case cfg.RefinePoses:
+		return fmt.Errorf(text, "with the poses that they have")
+	case cfg.Robust:
+		return fmt.Errorf(text, "as a whole, not where others agree with them")
+	case o.Known.used():
+		return fmt.Errorf(text, "without depths")
+	}
+	return nil
+}
+
+// frameLens is what a unit in flight reads of its camera's lens, empty where no camera has one.
+type frameLens struct {
+	lens vk.Slice[layout.Lens] // [1], mapped
+}
+
+func (f *frameLens) allocate(e *engine) (err error) {
+	if !e.bent {
+		return nil
+	}
+	if f.lens, err = vk.Make[layout.Lens](e.dev, vk.Upload, 1, "lens"); err != nil {
+		return err
+	}
+	vk.Host(f.lens)[0] = layout.Lens{}
+	return nil
+}
+
+// set fills what kernels need to know of a camera's lens: of one that bends nothing, too, where others do.
+func (f *frameLens) set(c *scene.Camera) {
+	if f.lens.IsZero() {
+		return
+	}
+	lensParams(&vk.Host(f.lens)[0], c)
+}
+
+func (f *frameLens) free(e *engine) {
+	if !f.lens.IsZero() {
+		e.dev.Free(f.lens.View)
+	}
+}
+
+// boundless is r^2 that no lens reaches.
+const boundless = 3e38
+
+// lensParams fills l by c.
+func lensParams(l *layout.Lens, c *scene.Camera) {
+	*l = layout.Lens{Limit2: boundless}
+	focal, centre := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy}
+	size := [2]float64{float64(c.Width), float64(c.Height)}
+	var lo, hi [2]float64
+	for k := range lo {
+		lo[k], hi[k] = -centre[k]/focal[k], (size[k]-centre[k])/focal[k]
+	}
+	if d := c.Distortion; d != nil {
+		lo, hi = d.Min, d.Max
+		for k, x := range d.Num {
+			l.Num[k] = float32(x)
+		}
+		for k, x := range d.Den {
+			l.Den[k] = float32(x)
+		}
+		l.P1, l.P2, l.Skew = float32(d.P1), float32(d.P2), float32(d.Skew)
+		l.Prism = [2]float32{float32(d.PrismX[0]), float32(d.PrismY[0])}
+		l.Prism4 = [2]float32{float32(d.PrismX[1]), float32(d.PrismY[1])}
+		if d.Blind {
+			l.Limit2 = float32(d.Limit * d.Limit)
+		}
+		l.Flags = layout.LensAfter*layout.Bit(d.After) | layout.LensWide*layout.Bit(d.Wide)
+	}
+	for k := range lo {
+		l.Lo[k], l.Hi[k] = float32(lo[k]), float32(hi[k])
+		l.Margin[k] = float32(layout.JacobianMargin * 0.5 * (hi[k] - lo[k]))
+	}
+}
+
+// projectLens is project for cameras of which a lens bends the picture.
+func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
+	v.r.Dispatch(&shaders.ProjectLens{
+		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Projected: p.Projected, Extents: p.Extents,
+		DepthKeys: p.DepthKeys, Lens: v.f.lens.lens, Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
+	}, grid)
+}
+
+// projectBwdAdamLens is projectBwdAdam for them.
+func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
+	v.r.Dispatch(&shaders.ProjectBwdAdamLens{
+		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,
+		VAbsMean2d: p.VAbsMean2d, Projected: p.Projected, Lens: v.f.lens.lens, Mixed: p.Mixed,
+		Push: shaders.ProjectBwdAdamLensPush(p.Push), Spec: shaders.ProjectBwdAdamLensSpec(p.Spec),
+	}, grid)
+}
