@@ -55,7 +55,7 @@ type strategy struct {
 	mcmc    bool // refinement relocates and adds
 	noise   bool // means are moved at random after each step, and splats may be of a far shell
 	absgrad bool // growth is decided by absolute gradients
-	exact   bool // the strategy 3dgs refines to a given number of splats
+	exact   bool // the strategy 3dgs refines to a given number of splats, as mcmc does
 }
 
 // frame is what a unit in flight needs of its own. Several are in flight, so that the device never waits for the host.
@@ -392,14 +392,13 @@ func (e *engine) startAfresh() error {
 	return errors.Join(e.closePrograms(), e.pool.Empty())
 }
 
-// growModel makes room for n splats, and for some more as long as that fits: every growth stops the queue. The scratch
-// memory, which can be made anew, is given back first, so that what the isects took does not stand in the way.
+// growModel makes room for n splats, and for more as long as that fits: every growth stops the queue. Scratch memory,
+// which can be made anew, is given back first.
 func (e *engine) growModel(n, ceiling int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	exact := e.strategy.mcmc || e.strategy.exact
-	err := e.model.extend(min(ceiling, e.model.ample(n, e.model.growBy(exact))), false)
+	err := e.model.extend(min(ceiling, e.model.ample(n, e.model.growBy(e.strategy.mcmc || e.strategy.exact))), false)
 	if errors.Is(err, vk.ErrOutOfMemory) {
 		err = e.model.reserve(n)
 	}

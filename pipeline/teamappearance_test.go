@@ -2,17 +2,21 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/filetest"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -169,4 +173,41 @@ func (tr *Trainer) advanceTo(t testing.TB, step int) {
 	if err := tr.RunTo(t.Context(), step, nil); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// untie moves splats along the view until no two of them have depths that are alike to those that sort them, in any of
+// the views: these are in the order of their numbers, which several devices give otherwise than one.
+func untie(t *testing.T, s *scene.Splats, views []TrainView) {
+	t.Helper()
+	type at struct {
+		order uint32
+		splat int
+	}
+	for range 100 {
+		moved := false
+		for _, v := range views {
+			var list []at
+			for i := range s.N {
+				m := s.Means[3*i:]
+				z := v.Camera.ToCamera([3]float64{float64(m[0]), float64(m[1]), float64(m[2])})[2]
+				if z > 0 {
+					list = append(list, at{ref.DepthOrder(math.Float32bits(float32(z))), i})
+				}
+			}
+			slices.SortFunc(list, func(a, b at) int { return cmp.Compare(a.order, b.order) })
+			for k, x := range list[1:] {
+				if x.order-list[k].order > 1 {
+					continue
+				}
+				for axis := range 3 {
+					s.Means[3*x.splat+axis] += 2e-5 * float32(v.Camera.R[6+axis])
+				}
+				moved = true
+			}
+		}
+		if !moved {
+			return
+		}
+	}
+	t.Fatal("depths are alike still")
 }
