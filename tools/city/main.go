@@ -122,7 +122,7 @@ func writeFlight(file string, low, high [3]float64, side int) error {
 	yaw := math.Atan2(wide, deep)
 	for i, above := range []float64{2, 0.5, 0.2, 0.5, 2} { // of a block's side, above the blocks
 		t := float64(i) / 4
-		along := float64(side) * (t*1.1 - 0.1)
+		along := float64(side) * (t*0.8 - 0.1) // the city is in view to the end
 		pitch := 0.15 + 0.2*above
 		sp, cp, sy, cy := math.Sin(pitch), math.Cos(pitch), math.Sin(yaw), math.Cos(yaw)
 		at := [3]float64{low[0] + along*wide, low[1] - above*max(wide, deep), low[2] + along*deep}
