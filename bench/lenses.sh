@@ -17,8 +17,8 @@ for c in $CAPTURES; do
 			m=$work/${c}_${way}_$s flag=
 			if [ $way = native ]; then flag=--native-lens; fi
 			# shellcheck disable=SC2086
-			[ -f "$m/results.json" ] || "$vksplat" train "$D/$c" -m "$m" --eval --seed "$s" --overwrite $flag ${ARGS:-} \
-				>"$m.log" 2>&1
+			[ -f "$m/results.json" ] || "$vksplat" train "$D/$c" -m "$m" --eval --seed "$s" --overwrite $flag \
+				${ARGS:-} >"$m.log" 2>&1
 			"$vksplat" eval "$m" --native-lens >"$m.taken.log" 2>&1
 		done
 	done
@@ -26,7 +26,8 @@ done
 python3 - "$work" $CAPTURES <<'P'
 import glob, json, statistics, sys
 work = sys.argv[1]
-print("| capture | way | seeds | plain PSNR | SSIM | as taken PSNR | SSIM | seconds |\n|---|---|---|---|---|---|---|---|")
+print("| capture | way | seeds | plain PSNR | SSIM | as taken PSNR | SSIM | seconds |")
+print("|---|---|---|---|---|---|---|---|")
 for capture in sys.argv[2:]:
     for way in ("resampled", "native"):
         rows = []
