@@ -98,9 +98,9 @@ func (m *model) capacity() int {
 	return last.first + last.splats
 }
 
-// growBy returns which part of it a model grows by that will have as many splats as it may (exact), or perhaps fewer.
-// Large steps make few chunks, each of which costs every step its dispatches; but where memory gets short a chunk that
-// is half empty cannot be given back.
+// growBy returns the divisor of the step by which the model grows: 1, which doubles it, where its last number is known
+// (exact), fewerParts where it is not, and growthParts where memory may get short. Each chunk costs every step its
+// dispatches, so that large steps are fast; but a chunk that is half empty cannot be given back.
 func (m *model) growBy(exact bool) int {
 	left := m.dev.Budget() - m.dev.Stats().Allocated
 	switch {

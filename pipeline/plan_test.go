@@ -135,6 +135,32 @@ func TestChunkSizes(t *testing.T) {
 	}
 }
 
+// TestGrowBy wants large steps where memory is plentiful, and small ones where it may get short.
+func TestGrowBy(t *testing.T) {
+	for _, c := range []struct {
+		budget int64
+		exact  bool
+		want   int
+	}{{1 << 30, true, 1}, {1 << 30, false, fewerParts}, {64 << 20, true, growthParts}, {64 << 20, false, growthParts}} {
+		d := budgetDevice(t, c.budget)
+		m, err := newModel(d.dev, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.setUnit(200_000)
+		if err := m.reserve(20_000); err != nil { // 14 MB
+			t.Fatal(err)
+		}
+		got, n := m.growBy(c.exact), m.capacity()
+		if more := m.ample(n+1, got) - n; got != c.want || more < n/got || more > max(n/got, m.growth)+2*m.unit {
+			t.Errorf("budget %d, exact %v: a step of a part of %d, by %d of %d splats", c.budget, c.exact, got, more, n)
+		}
+		if err := m.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestShortages plans in too little memory: the error says how much is enough, and it is, but a tenth less is not.
 func TestShortages(t *testing.T) {
 	cams := planCameras(20, 1200, 800)

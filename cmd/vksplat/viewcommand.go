@@ -25,10 +25,10 @@ func viewTable(o *show.Options) []optionGroup {
 				"model, however large (default: from 10 million splats)"),
 		truth(&o.Edit, "edit",
 			"remove splats, choose which way is up and export the rest as a new file; this machine draws"),
-		integer(&o.MaxSplats, "max-splats",
-			"show at most `N` splats of a streamed model (default: 2 or 4 million)"),
 		text(&o.Edits, "edits", "with --edit, go on with the edits in `FILE`, which an export has beside it"),
 		text(&o.ExportTo, "export-to", "with --edit, export into the folder `DIR` (default: the current one)"),
+		integer(&o.MaxSplats, "max-splats",
+			"show at most `N` splats of a streamed model (default: 2 or 4 million)"),
 	}}, {options: deviceOptions(&o.Device)}, {options: []option{
 		other((*colourFlag)(&o.Background), "background",
 			"black, white or R,G,B from 0 to 1 (default: as trained, else black)").oneOf("black",

@@ -40,9 +40,9 @@ const (
 
 	// depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
 	Culled = 0xFFFFFFFF
-	// Depths are sorted by the bits of their floats less those of 1/256, without the last four: 24 bits hold 19 of the
-	// mantissa from 1/256 to 2^24. What is nearer or farther is as near or far.
-	LeastDepth   = 0x3B800000
+	// Depths are sorted by the bits of their floats less those of 2^-12, without the last four: 24 bits hold 19 of the
+	// mantissa from 2^-12 to 2^20. What is nearer or farther is as near or far.
+	LeastDepth   = 0x39800000
 	DepthDropped = 4
 	DepthBits    = 24
 

@@ -36,9 +36,9 @@ const float EXTENT_SLACK = 0.001;
 
 // depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
 const uint CULLED = 0xFFFFFFFFu;
-// Depths are sorted by the bits of their floats less those of 1/256, without the last four: 24 bits hold 19 of the
-// mantissa from 1/256 to 2^24. What is nearer or farther is as near or far.
-const uint LEAST_DEPTH = 0x3B800000u;
+// Depths are sorted by the bits of their floats less those of 2^-12, without the last four: 24 bits hold 19 of the
+// mantissa from 2^-12 to 2^20. What is nearer or farther is as near or far.
+const uint LEAST_DEPTH = 0x39800000u;
 const uint DEPTH_DROPPED = 4u;
 const uint DEPTH_BITS = 24u;
 

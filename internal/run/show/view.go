@@ -76,6 +76,9 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
+	if stream && o.MaxSplats > 0 {
+		console.Warn(cli.NoEffect("max-splats", "a streamed model that the browser draws"))
+	}
 	var splats int
 	var end func() error
 	if stream {
