@@ -103,7 +103,7 @@ func stepOptions(o *train.Options) []option {
 func initOptions(o *train.Options) []option {
 	return []option{
 		other(&train.InitFlag{Of: &o.Init}, "init",
-			"start from points, random or ply:FILE; points are those of the capture, FILE holds points or is a "+
+			"start from points, random or ply:FILE; points are those of the capture, FILE holds points (PLY, LAS) or is a "+
 				"model that convert reads").
 			from(fromGsplat).oneOf("points", "random", "ply:").also("init-type"),
 		integer(&o.Init.Points, "init-points",
