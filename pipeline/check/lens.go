@@ -60,6 +60,7 @@ func projectLensCases(kernel string, newCase caseMaker) []Case {
 				return checkProject(t, p, v)
 			})
 		}),
+		newCase(kernel, "near, all round", checkNearLens),
 		newCase(kernel, "poison", func(t *trial) error {
 			return each([]int{0, 1, 2, 3}, func(mode int) error {
 				v := t.camera(123, 83)
@@ -111,6 +112,31 @@ func eachFold(t *trial, f func(p *ref.Params[float32], v *ref.View[float32]) err
 			copy(p.Means[3*i:], []float32{float32(side * cos), float32(side * sin), float32(z)})
 		}
 		return f(p, v)
+	})
+}
+
+// checkNearLens puts splats about as far away as the nearest that are seen, at angles up to those that lie behind the
+// camera.
+func checkNearLens(t *trial) error {
+	return each([]bool{false, true}, func(wide bool) error {
+		v := t.bend(t.camera(123, 83), 5)
+		v.R, v.T, v.Near = [9]float32{1, 0, 0, 0, 1, 0, 0, 0, 1}, [3]float32{}, 0.1
+		v.Lens.Wide = wide
+		var places [][3]float32
+		for _, angle := range []float64{0, 45, 80, 84, 87, 87.5, 87.9, 88.1, 89, 91, 95, 110} {
+			sin, cos := math.Sincos(angle * math.Pi / 180)
+			for _, distance := range []float64{0.05, 0.099, 0.101, 0.2, 1, 3} {
+				places = append(places, [3]float32{float32(distance * sin), 0, float32(distance * cos)})
+			}
+		}
+		p := t.splats(len(places), 0)
+		for i, place := range places {
+			copy(p.Means[3*i:], place[:])
+			for k := range 3 {
+				p.LogScales[3*i+k] = -6
+			}
+		}
+		return checkProject(t, p, v)
 	})
 }
 

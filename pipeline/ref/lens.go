@@ -208,8 +208,9 @@ func (v *View[T]) depth(p vec3[T]) (z T, sees bool) {
 		if !(u[0]*u[0]+u[1]*u[1] <= v.Lens.Limit*v.Lens.Limit) {
 			return z, false
 		}
-		if distance := sqrt(p.dot(p)); v.Lens.Wide && z <= LensSide*distance {
-			z, near = LensSide*distance, distance
+		if v.Lens.Wide { // near goes by the distance at every angle
+			near = sqrt(p.dot(p))
+			z = max(z, LensSide*near)
 		}
 	}
 	return z, near > v.Near && z < 3.4e38
