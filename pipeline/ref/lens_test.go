@@ -3,6 +3,7 @@ package ref
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -134,6 +135,17 @@ func TestWideLens(t *testing.T) {
 	v.Lens.Limit = math.Atan2(2, -0.8) - 0.01
 	if Project(p, v).Visible(0) {
 		t.Error("it is seen beyond the limit")
+	}
+}
+
+// TestWideLensOrder: splats beside the camera are sorted by their distance, however near they are.
+func TestWideLensOrder(t *testing.T) {
+	p, v := gradScene(0, 3), wideView()
+	putAt(p, v, 0, offAxis(95, 0.06))
+	putAt(p, v, 1, offAxis(95, 0.03))
+	keys := Project(p, v).DepthKeys[:2]
+	if order := SortDepth(keys); !slices.Equal(order, []uint32{1, 0}) {
+		t.Errorf("from near to far: %v, want the second splat first; keys %#x", order, keys)
 	}
 }
 
