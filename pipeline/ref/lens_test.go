@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"vksplat/shaders/layout"
 )
 
 // gradLenses bend the whole picture of gradView: a camera's, a rational one, a fisheye's and thin prisms, both ways.
@@ -128,7 +130,7 @@ func TestWideLens(t *testing.T) {
 	if !proj.Visible(0) {
 		t.Fatal("the splat is not seen")
 	}
-	want := math.Float32bits(float32(LensSide * math.Sqrt(behind.dot(behind))))
+	want := math.Float32bits(float32(layout.LensSide * math.Sqrt(behind.dot(behind))))
 	if got := proj.DepthKeys[0]; got != want {
 		t.Errorf("depth key %#x, want %#x", got, want)
 	}

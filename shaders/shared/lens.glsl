@@ -7,9 +7,6 @@
 #ifndef LENS_GLSL
 #define LENS_GLSL
 
-// Cosine of 88 degrees: what is further from the axis is beside the camera.
-const float LENS_SIDE = 0.0348994967;
-
 // Where the lens takes a place of the plane, in focal lengths from the principal point, and its Jacobian there.
 struct Bent {
     vec2 at;
