@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"math"
 	"path/filepath"
 	"testing"
@@ -94,27 +93,41 @@ func bentScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config
 	return views, init, scale, cfg
 }
 
-// TestLensSameBytes trains through a lens twice and wants the same model, which is not the one without.
+// TestLensSameBytes trains through a lens in ways that must not matter and wants the same model, which is not the one
+// without.
 func TestLensSameBytes(t *testing.T) {
 	d := testDevice(t)
-	train := func(of func(testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config), name string) []byte {
+	train := func(of func(testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config), o TrainerOptions) string {
+		t.Helper()
 		views, init, scale, cfg := of(t)
 		cfg.Iterations = 12
-		tr, err := trainOn(d, views, init, scale, cfg)
+		tr, err := trainWith(d, views, init, scale, cfg, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tr.Close()
-		if err := tr.Run(t.Context(), nil); err != nil {
-			t.Fatal(err)
+		return splatsHash(t, tr)
+	}
+	usual := TrainerOptions{}
+	want := train(bentScene, usual)
+	same := func(name string, o TrainerOptions) {
+		t.Helper()
+		if got := train(bentScene, o); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		return saved(t, tr, filepath.Join(t.TempDir(), name))
 	}
-	a, b, plain := train(bentScene, "a"), train(bentScene, "b"), train(promiseScene, "plain")
-	if !bytes.Equal(a, b) {
-		t.Error("two runs differ")
-	}
-	if bytes.Equal(a, plain) {
+	same("again", usual)
+	t.Run("bands", func(t *testing.T) {
+		inBands(t, 2)
+		same("larger buffers and two bands", larger)
+		inBands(t, 99)
+		same("a band for each row of tiles", usual)
+	})
+	t.Run("serial", func(t *testing.T) {
+		t.Setenv("VKSPLAT_SERIAL", "1")
+		same("serial", usual)
+	})
+	if train(promiseScene, usual) == want {
 		t.Error("the lens changes nothing")
 	}
 }

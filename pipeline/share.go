@@ -114,8 +114,8 @@ func newBounds(c *scene.Camera, near float64, first, rows int) *bounds {
 }
 
 // misses reports whether a splat of a width surely touches no pixel. The device computes in single precision: what that
-// may be off is added. Fisheye pictures, and those that a
-// lens bends, are said to miss only what is behind them. A NaN misses nothing.
+// may be off is added. Fisheye pictures, and those that a lens bends, are said to miss only what is behind them, and
+// those of a wide lens nothing. A NaN misses nothing.
 func (b *bounds) misses(mean []float32, width float64) bool {
 	const rounding = 1e-6 // of float32, several operations of it
 	x, y, z := float64(mean[0]), float64(mean[1]), float64(mean[2])

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"math"
 	"slices"
 
 	"vksplat/pipeline/ref"
@@ -54,6 +55,12 @@ func projectLensCases(kernel string, newCase caseMaker) []Case {
 				return checkProject(t, t.splats(400, 3), v)
 			})
 		}),
+		newCase(kernel, "at a fold", func(t *trial) error {
+			return eachFold(t, func(p *ref.Params[float32], v *ref.View[float32]) error {
+				return checkProject(t, p, v)
+			})
+		}),
+		newCase(kernel, "near, all round", checkNearLens),
 		newCase(kernel, "poison", func(t *trial) error {
 			return each([]int{0, 1, 2, 3}, func(mode int) error {
 				v := t.camera(123, 83)
@@ -81,6 +88,58 @@ func eachLens(t *trial, f func(degree int, v *ref.View[float32]) error) error {
 	})
 }
 
+// eachFold calls f with splats at the radius where a lens folds its picture, and just inside: the Jacobian has no
+// inverse there.
+func eachFold(t *trial, f func(p *ref.Params[float32], v *ref.View[float32]) error) error {
+	const k = -0.3
+	fold := math.Sqrt(-1 / (3 * k)) // where the derivative of r + k r^3 is 0
+	inside := []float64{0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2}
+	const directions = 8
+	return each([]bool{false, true}, func(fisheye bool) error {
+		v := t.camera(123, 83)
+		v.R, v.T, v.Fisheye = [9]float32{1, 0, 0, 0, 1, 0, 0, 0, 1}, [3]float32{}, fisheye
+		v.Fx, v.Fy = 40, 35
+		v.Lens = &ref.Lens[float32]{Num: [6]float32{k}, Lo: [2]float32{-1.2, -1.2}, Hi: [2]float32{1.2, 1.2},
+			Margin: [2]float32{0.3, 0.3}, Limit: float32(fold)}
+		p := t.splats(directions*len(inside), 0)
+		for i := range p.N {
+			sin, cos := math.Sincos(2 * math.Pi * float64(i%directions) / directions)
+			r := fold * (1 - inside[i/directions])
+			side, z := 4*r, 4.0
+			if fisheye {
+				side, z = 4*math.Sin(r), 4*math.Cos(r)
+			}
+			copy(p.Means[3*i:], []float32{float32(side * cos), float32(side * sin), float32(z)})
+		}
+		return f(p, v)
+	})
+}
+
+// checkNearLens puts splats about as far away as the nearest that are seen, at angles up to those that lie behind the
+// camera.
+func checkNearLens(t *trial) error {
+	return each([]bool{false, true}, func(wide bool) error {
+		v := t.bend(t.camera(123, 83), 5)
+		v.R, v.T, v.Near = [9]float32{1, 0, 0, 0, 1, 0, 0, 0, 1}, [3]float32{}, 0.1
+		v.Lens.Wide = wide
+		var places [][3]float32
+		for _, angle := range []float64{0, 45, 80, 84, 87, 87.5, 87.9, 88.1, 89, 91, 95, 110} {
+			sin, cos := math.Sincos(angle * math.Pi / 180)
+			for _, distance := range []float64{0.05, 0.099, 0.101, 0.2, 1, 3} {
+				places = append(places, [3]float32{float32(distance * sin), 0, float32(distance * cos)})
+			}
+		}
+		p := t.splats(len(places), 0)
+		for i, place := range places {
+			copy(p.Means[3*i:], place[:])
+			for k := range 3 {
+				p.LogScales[3*i+k] = -6
+			}
+		}
+		return checkProject(t, p, v)
+	})
+}
+
 func adamLensCases(kernel string, newCase caseMaker) []Case {
 	return []Case{
 		newCase(kernel, "sizes", func(t *trial) error {
@@ -91,6 +150,11 @@ func adamLensCases(kernel string, newCase caseMaker) []Case {
 		newCase(kernel, "lenses", func(t *trial) error {
 			return eachLens(t, func(degree int, v *ref.View[float32]) error {
 				return checkAdam(t, t.backward(300, degree, v), 30, 0)
+			})
+		}),
+		newCase(kernel, "at a fold", func(t *trial) error {
+			return eachFold(t, func(p *ref.Params[float32], v *ref.View[float32]) error {
+				return checkAdam(t, t.backwardOf(p, v), 30, 0)
 			})
 		}),
 		newCase(kernel, "absolute gradients, noise", func(t *trial) error {

@@ -1,5 +1,7 @@
 package ref
 
+import "vksplat/shaders/layout"
+
 // twin: project_lens project_bwd_adam_lens
 
 // Lens is the distortion of a camera in the plane of its model: scene.Distortion. A view with one is projected as
@@ -32,9 +34,6 @@ func ConvertLens[To, From Real](l *Lens[From]) *Lens[To] {
 	}
 	return c
 }
-
-// LensSide is the cosine of 88 degrees: what is further from the axis is beside the camera.
-const LensSide = 0.0348994967
 
 // mat2 is a 2x2 matrix of rows.
 type mat2[T Real] [2][2]T
@@ -208,8 +207,9 @@ func (v *View[T]) depth(p vec3[T]) (z T, sees bool) {
 		if !(u[0]*u[0]+u[1]*u[1] <= v.Lens.Limit*v.Lens.Limit) {
 			return z, false
 		}
-		if distance := sqrt(p.dot(p)); v.Lens.Wide && z <= LensSide*distance {
-			z, near = LensSide*distance, distance
+		if v.Lens.Wide { // near goes by the distance at every angle
+			near = sqrt(p.dot(p))
+			z = max(z, layout.LensSide*near)
 		}
 	}
 	return z, near > v.Near && z < 3.4e38

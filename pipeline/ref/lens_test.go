@@ -3,7 +3,10 @@ package ref
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
+
+	"vksplat/shaders/layout"
 )
 
 // gradLenses bend the whole picture of gradView: a camera's, a rational one, a fisheye's and thin prisms, both ways.
@@ -98,24 +101,71 @@ func TestStraightLens(t *testing.T) {
 	}
 }
 
-// TestWideLens: a fisheye that sees more than half of everything shows what is behind the camera.
-func TestWideLens(t *testing.T) {
-	p, v := gradScene(0, 3), gradView(true, false, 0)
+// wideView is a view through a fisheye that sees more than half of everything.
+func wideView() *View[float64] {
+	v := gradView(true, false, 0)
 	v.Fx, v.Fy = 8, 8 // 2 radians are 16 px
 	v.Lens = &Lens[float64]{Lo: [2]float64{-3, -3}, Hi: [2]float64{3, 3}, Limit: 2.2, Wide: true}
-	behind := vec3[float64]{0, 2, -0.8} // in the camera's frame
-	world := v.rotation().transposed().apply(behind.sub(vec3[float64](v.T)))
-	copy(p.Means, world[:])
+	return v
+}
+
+// putAt puts splat i at a place of the camera's frame.
+func putAt(p *Params[float64], v *View[float64], i int, at vec3[float64]) {
+	world := v.rotation().transposed().apply(at.sub(vec3[float64](v.T)))
+	copy(p.Means[3*i:], world[:])
+}
+
+// offAxis is the place at a distance and an angle from the axis, in degrees.
+func offAxis(angle, distance float64) vec3[float64] {
+	sin, cos := math.Sincos(angle * math.Pi / 180)
+	return vec3[float64]{0, distance * sin, distance * cos}
+}
+
+// TestWideLens: a fisheye that sees more than half of everything shows what is behind the camera.
+func TestWideLens(t *testing.T) {
+	p, v := gradScene(0, 3), wideView()
+	behind := vec3[float64]{0, 2, -0.8}
+	putAt(p, v, 0, behind)
 	proj := Project(p, v)
 	if !proj.Visible(0) {
 		t.Fatal("the splat is not seen")
 	}
-	want := math.Float32bits(float32(LensSide * math.Sqrt(behind.dot(behind))))
+	want := math.Float32bits(float32(layout.LensSide * math.Sqrt(behind.dot(behind))))
 	if got := proj.DepthKeys[0]; got != want {
 		t.Errorf("depth key %#x, want %#x", got, want)
 	}
 	v.Lens.Limit = math.Atan2(2, -0.8) - 0.01
 	if Project(p, v).Visible(0) {
 		t.Error("it is seen beyond the limit")
+	}
+}
+
+// TestWideLensOrder: splats beside the camera are sorted by their distance, however near they are.
+func TestWideLensOrder(t *testing.T) {
+	p, v := gradScene(0, 3), wideView()
+	putAt(p, v, 0, offAxis(95, 0.06))
+	putAt(p, v, 1, offAxis(95, 0.03))
+	keys := Project(p, v).DepthKeys[:2]
+	if order := SortDepth(keys); !slices.Equal(order, []uint32{1, 0}) {
+		t.Errorf("from near to far: %v, want the second splat first; keys %#x", order, keys)
+	}
+}
+
+// TestWideLensNear: a wide lens sees splats from the same distance on at every angle, and any other lens from the same
+// z on.
+func TestWideLensNear(t *testing.T) {
+	for _, angle := range []float64{0, 45, 80, 87.5, 87.9, 88.1, 95, 120} {
+		for _, distance := range []float64{0.09, 0.2} {
+			for _, wide := range []bool{false, true} {
+				p, v := gradScene(0, 3), wideView()
+				v.Near, v.Lens.Wide = 0.1, wide
+				at := offAxis(angle, distance)
+				putAt(p, v, 0, at)
+				want := at[2] > v.Near || wide && distance > v.Near
+				if got := Project(p, v).Visible(0); got != want {
+					t.Errorf("wide %v, %g degrees, distance %g: seen %v, want %v", wide, angle, distance, got, want)
+				}
+			}
+		}
 	}
 }

@@ -105,6 +105,8 @@ const (
 	// beside the camera and behind it.
 	LensAfter = 1
 	LensWide  = 2
+	// Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.
+	LensSide = 0.0348994967
 
 	// Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
 	NSplats = 0

@@ -105,6 +105,8 @@ const uint CAMERA_FISHEYE = 1u;
 // beside the camera and behind it.
 const uint LENS_AFTER = 1u;
 const uint LENS_WIDE = 2u;
+// Cosine of 88 degrees: what is further from the axis of a lens is beside the camera.
+const float LENS_SIDE = 0.0348994967;
 
 // Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
 const uint N_SPLATS = 0u;

@@ -7,9 +7,6 @@
 #ifndef LENS_GLSL
 #define LENS_GLSL
 
-// Cosine of 88 degrees: what is further from the axis is beside the camera.
-const float LENS_SIDE = 0.0348994967;
-
 // Where the lens takes a place of the plane, in focal lengths from the principal point, and its Jacobian there.
 struct Bent {
     vec2 at;
@@ -93,11 +90,12 @@ View plane_view(View v) {
 }
 
 // What splats are in front of each other by: camera z, or to the sides and behind, where z says nothing, a share of the
-// distance that goes on from z. 0 where a splat is too near to be seen.
+// distance that goes on from z. 0 where a splat is too near to be seen: by z, or, where the lens is wide, by the
+// distance at every angle. By z, splats just off the side would vanish between others as near that are seen.
 float lens_depth(vec3 p, float near) {
-    float distance = length(p), side = LENS_SIDE * distance;
-    if ((lens[0].flags & LENS_WIDE) != 0u && p.z <= side) return distance > near ? side : 0.0;
-    return p.z > near ? p.z : 0.0;
+    if ((lens[0].flags & LENS_WIDE) == 0u) return p.z > near ? p.z : 0.0;
+    float distance = length(p);
+    return distance > near ? max(p.z, LENS_SIDE * distance) : 0.0;
 }
 
 // Whether the lens sees camera point p.

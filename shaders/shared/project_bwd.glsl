@@ -129,10 +129,12 @@ Geometry geometry_bwd(uint view_id, Geometry x, ProjectedGrad g, vec3 v_mean) {
     // cov = sum b_k b_k^T, b_k = s_k J W R_k.
     vec2 v_b[3] = vec2[](2.0 * v_cov2 * f.b0, 2.0 * v_cov2 * f.b1, 2.0 * v_cov2 * f.b2);
 #ifdef LENS
-    // b_k = A a_k, with A the lens's Jacobian and a_k in the plane.
-    mat2 v_lens = (outerProduct(v_b[0], f.b0) + outerProduct(v_b[1], f.b1) + outerProduct(v_b[2], f.b2)) *
-                  transpose(inverse(to_image));
-    for (int k = 0; k < 3; k++) v_b[k] = v_b[k] * to_image;
+    // b_k = A a_k, with A the lens's Jacobian, which has no inverse where the lens folds, and a_k in the plane.
+    mat2 v_lens = mat2(0.0);
+    for (int k = 0; k < 3; k++) {
+        v_lens += scales[k] * outerProduct(v_b[k], jw * rotation[k]);
+        v_b[k] = v_b[k] * to_image;
+    }
 #endif
     vec3 v_log_scales;
     mat3 v_rotation;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"vksplat/internal/cli"
@@ -21,8 +22,7 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// equip plans what memory is used for, opens the cache of photos and makes the
-// trainer.
+// equip plans what memory is used for, opens the cache of photos and makes the trainer.
 func (r *Run) equip(ctx context.Context) error {
 	cams, err := r.trainedCameras()
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *Run) equip(ctx context.Context) error {
 	}
 	options := pipeline.TrainerOptions{
 		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
-		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.Capture.Cameras, PhotoBytes: r.PhotoVRAM,
+		Pictures: captured.Pick(r.Capture.Cameras, r.Test), Decode: r.decodedCameras(cams), PhotoBytes: r.PhotoVRAM,
 		Strict: r.Load.Strict, Warn: r.Console.Warn,
 		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(),
 		LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
@@ -155,7 +155,7 @@ func (r *Run) makeTrainer(ctx context.Context, cams []scene.Camera, init *scene.
 func (r *Run) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
 	r.plan.Limit()
 	if r.Load.Strict {
-		if err := r.decodable(ctx); err != nil {
+		if err := r.decodable(ctx, r.decodedCameras(cams)); err != nil {
 			return err
 		}
 	}
@@ -231,14 +231,23 @@ func openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error)
 	}, model.Close()
 }
 
-// decodable decodes every photo once, so that --strict finds out before the
-// training and not in the middle of it.
-func (r *Run) decodable(ctx context.Context) error {
-	photos, err := photos.NewCache(r.plan.Host.PhotoCache(r.Capture.Cameras))
+// decodedCameras lists the cameras that photos are decoded for: those that are trained on, which may see their photos
+// as taken, and of the other photos those of the capture. [n_cameras]
+func (r *Run) decodedCameras(trained []scene.Camera) []scene.Camera {
+	cams := slices.Clone(r.Capture.Cameras)
+	for i, id := range r.Train {
+		cams[id] = trained[i]
+	}
+	return cams
+}
+
+// decodable decodes every photo once, so that --strict finds out before the training and not in the middle of it.
+func (r *Run) decodable(ctx context.Context, cams []scene.Camera) error {
+	photos, err := photos.NewCache(r.plan.Host.PhotoCache(cams))
 	if err != nil {
 		return err
 	}
-	order := make([]int, len(r.Capture.Cameras))
+	order := make([]int, len(cams))
 	for i := range order {
 		order[i] = i
 	}

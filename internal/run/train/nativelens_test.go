@@ -10,6 +10,7 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/geom"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/runtest"
@@ -23,8 +24,14 @@ import (
 func bentCapture(t *testing.T) string {
 	t.Helper()
 	runtest.NeedDevice(t)
+	return captureThrough(t, &synth.Lens{Model: scene.LensOpenCV, Focal: 0.6,
+		Distortion: []float64{-0.28, 0.07, 0.001, -0.0005}})
+}
+
+// captureThrough writes a capture of a lens.
+func captureThrough(t *testing.T, lens *synth.Lens) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scene")
-	lens := &synth.Lens{Model: scene.LensOpenCV, Focal: 0.6, Distortion: []float64{-0.28, 0.07, 0.001, -0.0005}}
 	if err := synth.Write(dir, synth.Options{Images: 16, Width: 96, Height: 72, Points: 800, Lens: lens}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +95,7 @@ func meanPSNR(views []results.ViewScores) (sum float64) {
 	return sum
 }
 
-// TestNativeLensRefused: settings that do not work with it, and lenses that are no polynomials.
+// TestNativeLensRefused: settings that do not work with it.
 func TestNativeLensRefused(t *testing.T) {
 	dir := bentCapture(t)
 	for name, change := range map[string]func(o *Options){
@@ -101,6 +108,57 @@ func TestNativeLensRefused(t *testing.T) {
 		var told bytes.Buffer
 		if _, err := Do(cli.New(nil, io.Discard, &told), o, nil); err == nil || fault.Hint(err) == "" {
 			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestNativeLensNoPolynomial: a lens that kernels have no formula of is refused, with what to do.
+func TestNativeLensNoPolynomial(t *testing.T) {
+	runtest.NeedDevice(t)
+	dir := captureThrough(t, &synth.Lens{Model: scene.LensFOV, Focal: 0.6, Distortion: []float64{0.9}})
+	_, err := Do(cli.New(nil, io.Discard, io.Discard), nativeOptions(dir, filepath.Join(t.TempDir(), "out")), nil)
+	if err == nil || !strings.Contains(err.Error(), "FOV is not a polynomial") ||
+		!strings.Contains(fault.Hint(err), "leave out native-lens") {
+		t.Errorf("error %v, hint %q", err, fault.Hint(err))
+	}
+}
+
+// TestNativeLensDevices: several devices are refused, with what to do.
+func TestNativeLensDevices(t *testing.T) {
+	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard), Capture: &scene.Capture{}}
+	r.Config.NativeLens = true
+	if _, err := r.trainedCameras(); err != nil {
+		t.Error(err)
+	}
+	r.others = []*pipeline.Device{nil}
+	if _, err := r.trainedCameras(); err == nil || !strings.Contains(err.Error(), "one device alone, 2 were given") ||
+		!strings.Contains(fault.Hint(err), "give one device") {
+		t.Errorf("error %v, hint %q", err, fault.Hint(err))
+	}
+}
+
+// TestNativeLensDecodes: photos that are trained on are decoded as taken, and memory is planned for that; the others
+// are decoded without distortion.
+func TestNativeLensDecodes(t *testing.T) {
+	calibration := scene.Calibration{Model: scene.LensOpenCV, Width: 96, Height: 72,
+		Params: []float64{58, 58, 48, 36, -0.28, 0.07, 0.001, -0.0005}}
+	views, err := calibration.Views(scene.Camera{Name: "photo", R: geom.Identity}, 96, 72, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard),
+		Capture: &scene.Capture{Cameras: []scene.Camera{views[0], views[0], views[0]}}}
+	r.Config.NativeLens, r.Train, r.Test = true, []int{0, 2}, []int{1}
+	trained, err := r.trainedCameras()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range r.decodedCameras(trained) {
+		if taken := i != 1; (c.Distortion != nil) != taken || taken && (c.Width != 96 || c.Height != 72) {
+			t.Errorf("photo %d is decoded as %d x %d, distortion %v", i, c.Width, c.Height, c.Distortion)
+		}
+		if r.Capture.Cameras[i].Distortion != nil {
+			t.Errorf("the capture's camera %d was changed", i)
 		}
 	}
 }
