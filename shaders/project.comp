@@ -25,10 +25,4 @@ layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; }; 
 layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [chunk_splats][3] px
 layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [chunk_splats]
 #include "rows.glsl"
-#include "project.glsl"
-
-void main() {
-    uint first = global_index() - gl_LocalInvocationID.x;   // the workgroup's first splat
-    uint n = pc.first_id < counters[N_ACTIVE] ? min(counters[N_ACTIVE] - pc.first_id, pc.chunk_splats) : 0u;
-    if (first < n) project_group(first, n, first);
-}
+#include "project_chunk.glsl"

@@ -27,10 +27,4 @@ layout(binding = 6, scalar) readonly buffer LensB { Lens lens[]; };             
 #include "sh.glsl"
 #include "tiles.glsl"
 #include "rows.glsl"
-#include "project.glsl"
-
-void main() {
-    uint first = global_index() - gl_LocalInvocationID.x;   // the workgroup's first splat
-    uint n = pc.first_id < counters[N_ACTIVE] ? min(counters[N_ACTIVE] - pc.first_id, pc.chunk_splats) : 0u;
-    if (first < n) project_group(first, n, first);
-}
+#include "project_chunk.glsl"
