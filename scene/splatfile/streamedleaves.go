@@ -194,6 +194,16 @@ func (f *LeafFolder) Bytes() int64 {
 	return bytes
 }
 
+// LoadBytes is about what Load takes while it decodes the folder: beside Bytes the largest image, as four bytes a pixel
+// and as it was read, which is no more than that, and three bytes of each pixel.
+func (f *LeafFolder) LoadBytes() int64 {
+	most := int64(0)
+	for _, size := range f.sog.sizes {
+		most = max(most, int64(size[0])*int64(size[1]))
+	}
+	return f.Bytes() + (4+4+3)*most
+}
+
 // Load decodes the folder, until Drop.
 func (f *LeafFolder) Load() error {
 	_, err := f.load()
