@@ -28,8 +28,8 @@ type part struct {
 	first, n int
 }
 
-// leaf is a box in the model's own coordinates, and what there is of it from its finest level to its coarsest. Levels of
-// the model that have no splats in it are left out.
+// leaf is a box in the model's own coordinates, and what there is of it from its finest level to its coarsest. Levels
+// that have no splats in it are left out.
 type leaf struct {
 	low, high [3]float64
 	levels    []level
