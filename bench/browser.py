@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Looks in headless Chromium at what `vksplat view` serves, and prints the time to the first picture, the bytes that were
-loaded and the most memory that the browser's processes took together (proportional set size, Linux).
+"""Looks in headless Chromium at what `vksplat view` serves, and prints the time to the first picture, the bytes that
+were loaded and the most memory that the browser's processes took together (proportional set size, Linux).
 
     bench/browser.py bin/vksplat MODEL [--seconds 60] [--moves] [--chromium FILE] [--shot F.png] [-- flags of view]
 
@@ -22,8 +22,9 @@ SWIFTSHADER = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swi
 
 def children(root):
     """The processes below one."""
-    found, lines = {root}, subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True).stdout.split("\n")[1:]
-    pairs = [tuple(map(int, line.split())) for line in lines if line.strip()]
+    found = {root}
+    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.split("\n")[1:] if line.strip()]
     while True:
         more = {pid for pid, parent in pairs if parent in found} - found
         if not more:
@@ -91,8 +92,10 @@ def main():
                 page.wait_for_selector("body[data-loaded]", state="attached", timeout=10_000)
                 break
             except TimeoutError:
-                print(f"{time.monotonic() - began:.0f} s: {got['files']} files, {got['bytes'] / 1e6:.1f} MB", flush=True)
-        print(f"the first picture after {time.monotonic() - began:.1f} s, {got['files']} files, {got['bytes'] / 1e6:.1f} MB")
+                print(f"{time.monotonic() - began:.0f} s: {got['files']} files, {got['bytes'] / 1e6:.1f} MB",
+                      flush=True)
+        print(f"the first picture after {time.monotonic() - began:.1f} s, {got['files']} files, "
+              f"{got['bytes'] / 1e6:.1f} MB")
         end, step = time.monotonic() + args.seconds, 0
         while time.monotonic() < end:
             page.wait_for_timeout(min(4000, 1000 * args.seconds))

@@ -122,13 +122,12 @@ func (p *paged) close() (err error) {
 	return err
 }
 
-// expect notes that a picture is going to be added after those that were noted before.
-func (p *paged) expect(c scene.Camera) error {
-	parts, err := p.Choose(&c, p.limit)
-	if err == nil {
+// expect notes that a picture is going to be added after those that were noted before. One that cannot be drawn is an
+// error when it is added, and not before.
+func (p *paged) expect(c scene.Camera) {
+	if parts, err := p.Choose(&c, p.limit); err == nil {
 		p.coming = append(p.coming, expected{c, parts})
 	}
-	return err
 }
 
 // choose returns the parts that a picture shows.
@@ -137,7 +136,7 @@ func (p *paged) choose(c *scene.Camera) (parts []int, err error) {
 		parts = p.coming[0].parts
 		p.coming = p.coming[1:]
 	} else if parts, err = p.Choose(c, p.limit); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("render %s: %w", c.Name, err)
 	}
 	n := 0
 	for _, part := range parts {
@@ -290,11 +289,10 @@ func fillPage(words []uint32, s *scene.Splats, first int) {
 
 // Expect says that the view of a camera will be added after those that were named before, so that what it shows of a
 // model in parts is read in time. Pictures do not depend on it.
-func (r *Renderer) Expect(c scene.Camera) error {
-	if r.paged == nil {
-		return nil
+func (r *Renderer) Expect(c scene.Camera) {
+	if r.paged != nil {
+		r.paged.expect(c)
 	}
-	return r.paged.expect(c)
 }
 
 // Shown returns how many splats of a model in parts were drawn for a picture, at least and at most.

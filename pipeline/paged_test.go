@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/internal/fault"
@@ -20,9 +22,13 @@ type fakeParts struct {
 	s     *scene.Splats
 	size  int
 	far   func(c *scene.Camera, part int) bool
-	ahead int // parts that were asked for ahead of time
+	empty bool // the first view shows nothing
+	fails int  // the part that cannot be read; 0: none
+	ahead int  // parts that were asked for ahead of time
 	read  int
 }
+
+var errUnread = errors.New("the disk is gone")
 
 func (f *fakeParts) n() int      { return (f.s.N + f.size - 1) / f.size }
 func (f *fakeParts) Degree() int { return f.s.Degree }
@@ -42,12 +48,19 @@ func (f *fakeParts) Sizes() (list []int) {
 	return list
 }
 
-func (f *fakeParts) Choose(c *scene.Camera, _ int) (list []int, err error) {
+func (f *fakeParts) Choose(c *scene.Camera, most int) (list []int, err error) {
+	if f.empty && c.Name == "empty" {
+		return nil, nil
+	}
+	n := 0
 	for part := range f.n() {
 		if f.far(c, part) {
 			part += f.n()
 		}
-		list = append(list, part)
+		list, n = append(list, part), n+pagesOf(len(f.ids(part)))*pageSplats
+	}
+	if n > most {
+		return nil, fault.Usagef("draw fewer", "%d splats of %d at most", n, most)
 	}
 	return list, nil
 }
@@ -55,7 +68,9 @@ func (f *fakeParts) Choose(c *scene.Camera, _ int) (list []int, err error) {
 func (f *fakeParts) Ahead(parts []int) { f.ahead += len(parts) }
 
 func (f *fakeParts) Read(part int) (*scene.Splats, error) {
-	f.read++
+	if f.read++; f.fails > 0 && part == f.fails {
+		return nil, errUnread
+	}
 	return f.s.Take(f.ids(part)), nil
 }
 
@@ -76,9 +91,7 @@ func drawParts(t *testing.T, o DeviceOptions, m Parts, most int, cams []scene.Ca
 	pictures := make([]*picture.Picture, len(cams))
 	for _, i := range order {
 		if expect {
-			if err := r.Expect(cams[i]); err != nil {
-				t.Fatal(err)
-			}
+			r.Expect(cams[i])
 		}
 	}
 	calls := 0
@@ -211,8 +224,73 @@ func TestPartsTooMany(t *testing.T) {
 	m := &fakeParts{s: s, size: 70, far: func(*scene.Camera, int) bool { return false }}
 	d := testDevice(t)
 	d.SetBudget(8 << 20)
-	if _, err := NewPartsRenderer(d, m, math.MaxInt32, cams, RenderConfig{}); !IsShortage(err) || fault.Hint(err) == "" {
+	_, err := NewPartsRenderer(d, m, math.MaxInt32, cams, RenderConfig{})
+	if !IsShortage(err) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestPartsEmpty draws a picture that shows no part between others.
+func TestPartsEmpty(t *testing.T) {
+	s, cams := renderViews(t)
+	near := func(*scene.Camera, int) bool { return false }
+	cfg := RenderConfig{Packed: true, Background: [3]float32{0.2, 0.4, 0.6}}
+	order := []int{0, 1, 2}
+	want := drawParts(t, DeviceOptions{}, &fakeParts{s: s, size: 70, far: near}, 2*s.N, cams[:3], order, true, cfg)
+	cams[1].Name = "empty"
+	m := &fakeParts{s: s, size: 70, far: near, empty: true}
+	got := drawParts(t, DeviceOptions{}, m, 2*s.N, cams[:3], order, true, cfg)
+	for i := 4; i < len(got[1].Pix); i++ {
+		if got[1].Pix[i] != got[1].Pix[i%4] {
+			t.Fatal("a picture of nothing is not of one colour")
+		}
+	}
+	want[1] = got[1]
+	samePictures(t, "beside an empty one", got, want)
+}
+
+// TestPartsFail wants a picture that cannot be drawn to be an error of its own: where it shows too much, which those
+// before it survive, and where a part of it cannot be read.
+func TestPartsFail(t *testing.T) {
+	s, cams := renderViews(t)
+	for i := range cams {
+		cams[i].Name = fmt.Sprintf("view %d", i)
+	}
+	// All views are far but the last one, and the last fine part is read for no other.
+	last := cams[len(cams)-1].Name
+	m := &fakeParts{s: s, size: 140, far: func(c *scene.Camera, _ int) bool { return c.Name != last }}
+	coarse, fine := 0, 0
+	for part, n := range m.Sizes() {
+		if n = pagesOf(n) * pageSplats; part < m.n() {
+			fine += n
+		} else {
+			coarse += n
+		}
+	}
+	for _, most := range []int{coarse, fine} {
+		if most == fine {
+			m.fails = m.n() - 1
+		}
+		r, err := NewPartsRenderer(testDevice(t), m, most, cams, RenderConfig{Packed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cams {
+			r.Expect(c)
+		}
+		done := 0
+		for i, c := range cams {
+			if err = r.Add(c, &picture.Picture{}, func() { done++ }); err != nil && i < len(cams)-1 {
+				t.Fatal(err)
+			}
+		}
+		if err == nil || most == fine && !errors.Is(err, errUnread) ||
+			most == coarse && (done != len(cams)-1 || !strings.Contains(err.Error(), last) || fault.Hint(err) == "") {
+			t.Errorf("%d pictures are drawn, error %v", done, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -242,7 +242,7 @@ func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done fu
 	if r.paged != nil {
 		var err error
 		if d.parts, err = r.paged.choose(&c); err != nil {
-			return err
+			return errors.Join(err, r.Drain()) // those before it are complete
 		}
 	}
 	r.flying = append(r.flying, d)

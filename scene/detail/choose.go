@@ -28,7 +28,8 @@ type part struct {
 	first, n int
 }
 
-// leaf is a box in the model's own coordinates, and what there is of it from the finest level to the coarsest.
+// leaf is a box in the model's own coordinates, and what there is of it from its finest level to its coarsest. Levels
+// that have no splats in it are left out.
 type leaf struct {
 	low, high [3]float64
 	levels    []level
@@ -36,7 +37,7 @@ type leaf struct {
 
 // level is a leaf in one level.
 type level struct {
-	part    int // -1: no splat
+	part    int
 	n       int
 	spacing float64 // about, between neighbouring splats on a surface as large as the box
 }
@@ -56,31 +57,23 @@ func Open(file string) (*Model, error) {
 		m.leaves = append(m.leaves, leaf{levels: []level{m.level(splatfile.LeafRun{Folder: all.Always,
 			N: all.Folders[all.Always].N}, 0)}})
 	}
-	levels := 0
 	for _, l := range all.List {
-		levels = max(levels, l.Runs[len(l.Runs)-1].Level+1)
-	}
-	for _, l := range all.List {
-		m.leaves = append(m.leaves, m.leaf(l, levels))
+		m.leaves = append(m.leaves, m.leaf(l))
 	}
 	return m, nil
 }
 
-// leaf takes in a leaf. Of a level that it has no splats of it shows the next finer one that it has some of.
-func (m *Model) leaf(from splatfile.Leaf, levels int) leaf {
-	l := leaf{levels: make([]level, 0, levels)}
+// leaf takes in a leaf.
+func (m *Model) leaf(from splatfile.Leaf) leaf {
+	l := leaf{levels: make([]level, 0, len(from.Runs))}
 	var sides [3]float64
 	for k := range 3 {
 		l.low[k], l.high[k] = float64(from.Low[k]), float64(from.High[k])
 		sides[k] = l.high[k] - l.low[k]
 	}
 	slices.Sort(sides[:])
-	last, runs := level{part: -1}, from.Runs
-	for k := range levels {
-		if len(runs) > 0 && runs[0].Level == k {
-			last, runs = m.level(runs[0], sides[1]*sides[2]), runs[1:]
-		}
-		l.levels = append(l.levels, last)
+	for _, run := range from.Runs {
+		l.levels = append(l.levels, m.level(run, sides[1]*sides[2]))
 	}
 	return l
 }
@@ -129,17 +122,18 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 	}
 	if n > most {
 		return nil, fault.Usagef("raise "+fault.Setting("max-splats")+", or make more levels: "+
-			fault.Command("convert --lod N"), "%s: a picture shows %d splats of the coarsest level, %d at most are to be "+
-			"drawn", fault.Named("max-splats"), n, most)
+			fault.Command("convert --lod N"), "%s: a picture shows %d splats of the coarsest level, at most %d are to "+
+			"be drawn", fault.Named("max-splats"), n, most)
 	}
 	parts := make([]int, 0, len(list))
 	for _, s := range list {
-		if l := m.leaves[s.leaf].levels[s.level]; l.part >= 0 {
-			parts = append(parts, l.part)
-		}
+		parts = append(parts, m.leaves[s.leaf].levels[s.level].part)
 	}
 	return parts, nil
 }
+
+// always reports whether a leaf is what is always drawn, which has no box.
+func (m *Model) always(leaf int) bool { return leaf == 0 && m.Always >= 0 }
 
 // whole is what a part counts for: devices keep splats by 128.
 func whole(n int) int { return (n + 127) &^ 127 }
@@ -149,7 +143,7 @@ func (m *Model) inView(v *viewed) (list []shown, n int) {
 	for i := range m.leaves {
 		l := &m.leaves[i]
 		s := shown{leaf: i, focal: v.perUnit(l)}
-		if len(l.levels) > 1 {
+		if !m.always(i) {
 			far := v.outside(l, 1)
 			if far && v.outside(l, reach) {
 				continue

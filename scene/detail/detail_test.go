@@ -1,6 +1,8 @@
 package detail
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,8 +17,8 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// row writes a model of blocks in a row along x, ten apart, with splats on a floor of one by one unit each.
-func row(t *testing.T, blocks, side int) string {
+// row writes a model of blocks in a row along x, ten apart, with splats on a floor of one by one unit each, in levels.
+func row(t *testing.T, blocks, side, levels int) string {
 	t.Helper()
 	s := scene.NewSplats(side*side, 1)
 	for i := range s.N {
@@ -33,7 +35,7 @@ func row(t *testing.T, blocks, side int) string {
 		t.Fatal(err)
 	}
 	model := splatfile.Memory(s, ply.Meta{})
-	if _, err := splatfile.ByName(one).Write(one, model, splatfile.WriteOptions{}); err != nil {
+	if _, err := splatfile.ByName(one).Write(one, model, splatfile.WriteOptions{Levels: levels}); err != nil {
 		t.Fatal(err)
 	}
 	var places [][3]float64
@@ -91,7 +93,7 @@ func levelsOf(m *Model, parts []int) map[int]int {
 
 // TestChoose wants near blocks fine and far ones coarse, those behind the camera not at all, and a budget to be kept.
 func TestChoose(t *testing.T) {
-	m := open(t, row(t, 12, 60), 1<<30)
+	m := open(t, row(t, 12, 60, 4), 1<<30)
 	c := along(19, 0.5)
 	all, err := m.Choose(&c, math.MaxInt32)
 	if err != nil {
@@ -144,9 +146,140 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// edited changes lod-meta.json of a model.
+func edited(t *testing.T, path string, change func(meta map[string]any)) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var meta map[string]any
+	if err = json.Unmarshal(text, &meta); err == nil {
+		change(meta)
+		if text, err = json.Marshal(meta); err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestChooseCoarse wants a block that has coarse levels alone to be shown in the finest of them, however near it is.
+func TestChooseCoarse(t *testing.T) {
+	var strip func(node map[string]any)
+	strip = func(node map[string]any) {
+		children, _ := node["children"].([]any)
+		for _, child := range children {
+			strip(child.(map[string]any))
+		}
+		if runs, ok := node["lods"].(map[string]any); ok {
+			delete(runs, "0")
+			delete(runs, "2")
+		}
+	}
+	m := open(t, edited(t, row(t, 3, 40, 4), func(meta map[string]any) { strip(meta["tree"].(map[string]any)) }), 1<<30)
+	inside := along(0.5, 0.05)
+	parts, err := m.Choose(&inside, math.MaxInt32)
+	if err != nil || len(parts) != 3 || m.Sizes()[parts[0]] != 800 {
+		t.Errorf("parts %v of %v splats, %v", parts, m.Sizes(), err)
+	}
+	for _, l := range m.leaves {
+		if len(l.levels) != 2 {
+			t.Errorf("%d levels, want 1 and 3", len(l.levels))
+		}
+	}
+}
+
+// writeBall writes n splats at a place on the x axis into a folder of their own.
+func writeBall(t *testing.T, meta string, n int, x float32) {
+	t.Helper()
+	s := scene.NewSplats(n, 0)
+	for i := range n {
+		s.Means[3*i], s.Quats[4*i] = x, 1
+	}
+	err := os.Mkdir(filepath.Dir(meta), 0o700)
+	if err == nil {
+		_, err = splatfile.ByName(meta).Write(meta, splatfile.Memory(s, ply.Meta{}), splatfile.WriteOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestChooseOneLevel wants blocks out of view to be left out where there is one level alone, but not what is always
+// drawn.
+func TestChooseOneLevel(t *testing.T) {
+	path := row(t, 12, 20, 1)
+	c := along(59, 0.5)
+	m := open(t, path, 1<<30)
+	parts, err := m.Choose(&c, math.MaxInt32)
+	if levels := levelsOf(m, parts); err != nil || len(levels) > 7 || len(levels) < 6 {
+		t.Errorf("levels %v, %v", levels, err)
+	}
+	sky := filepath.Join(filepath.Dir(path), "sky", "meta.json")
+	writeBall(t, sky, 7, 0)
+	m = open(t, edited(t, path, func(meta map[string]any) { meta["environment"] = "sky/meta.json" }), 1<<30)
+	again, err := m.Choose(&c, math.MaxInt32)
+	if err != nil || len(again) != len(parts)+1 || m.Sizes()[again[0]] != 7 {
+		t.Errorf("parts %v, without what is always drawn %v, %v", again, parts, err)
+	}
+}
+
+// TestFoldersKept wants folders to be decoded within the limit, however many cores there are: one alone where there is
+// room for none.
+func TestFoldersKept(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	const folders, n = 24, 400 // of which a part is one
+	path := row(t, 1, 20, 1)
+	var names []string
+	var leaves []any
+	for i := range folders {
+		names = append(names, fmt.Sprintf("folder_%d/meta.json", i))
+		file := filepath.Join(filepath.Dir(path), names[i])
+		writeBall(t, file, n, float32(i))
+		leaves = append(leaves, map[string]any{"bound": map[string]any{"min": [3]int{}, "max": [3]int{99, 1, 1}},
+			"lods": map[string]any{"0": map[string]int{"file": i, "offset": 0, "count": 1}}})
+	}
+	edited(t, path, func(meta map[string]any) {
+		meta["filenames"], meta["tree"].(map[string]any)["children"] = names, leaves
+		delete(meta["tree"].(map[string]any), "lods")
+	})
+	for _, room := range []int64{0, 1, 3, 30} { // folders
+		m := open(t, path, 1<<30)
+		one := m.Folders[0].LoadBytes()
+		m.limit = room * one
+		check := func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			reading := 0
+			for _, f := range m.folders {
+				reading += min(f.readers, 1)
+			}
+			if m.kept > max(m.limit, one) || reading > int(max(room*one/m.Folders[0].Bytes(), 1)) {
+				t.Errorf("%d bytes of folders of %d, %d at a time, with room for %d", m.kept, one, reading, room)
+			}
+		}
+		parts := make([]int, folders)
+		for i := range parts {
+			parts[i] = i
+		}
+		m.Ahead(parts)
+		check()
+		for i := range parts {
+			s, err := m.Read(i)
+			if err != nil || math.Abs(float64(s.Means[0])-float64(i)) > 0.01 {
+				t.Fatalf("part %d: %v", i, err)
+			}
+			check()
+		}
+	}
+}
+
 // TestRead wants parts to be the same, ahead of time or not, with little room for them, from several goroutines' work.
 func TestRead(t *testing.T) {
-	path := row(t, 8, 40)
+	path := row(t, 8, 40, 4)
 	want := open(t, path, 1<<30)
 	var parts []int
 	for part := range want.Sizes() {
@@ -170,7 +303,7 @@ func TestRead(t *testing.T) {
 			}
 		}
 		m.mu.Lock()
-		if m.bytes != 0 || len(m.store.parts) != 0 || ram > 1 && m.kept > ram/2 && m.working == 0 {
+		if m.bytes != 0 || len(m.store.parts) != 0 || m.kept > ram/2 && m.working == 0 {
 			t.Errorf("%d bytes of %d parts are left, %d of folders", m.bytes, len(m.store.parts), m.kept)
 		}
 		m.mu.Unlock()
@@ -179,7 +312,7 @@ func TestRead(t *testing.T) {
 
 // TestAheadDropped wants what is no longer wanted to be forgotten, and Close to end what is being read.
 func TestAheadDropped(t *testing.T) {
-	m := open(t, row(t, 8, 40), 1<<30)
+	m := open(t, row(t, 8, 40, 4), 1<<30)
 	var once sync.Once
 	for part := range m.Sizes() {
 		m.Ahead([]int{part})
@@ -193,7 +326,7 @@ func TestAheadDropped(t *testing.T) {
 
 // TestMissing wants a folder that is damaged to be an error of the part that is in it.
 func TestMissing(t *testing.T) {
-	path := row(t, 2, 20)
+	path := row(t, 2, 20, 4)
 	m := open(t, path, 1<<30)
 	name := filepath.Join(filepath.Dir(path), "part_0", "0_0", "quats.webp")
 	if err := os.WriteFile(name, []byte("RIFF"), 0o600); err != nil {

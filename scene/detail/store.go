@@ -11,18 +11,18 @@ import (
 // store reads parts, those that are needed next on several cores ahead of time, within a limit of memory.
 type store struct {
 	m     *Model
-	limit int64 // bytes of parts that nobody has taken, and as many of folders that nobody reads
+	limit int64 // bytes of parts that nobody has taken, and as many of folders
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	wanted  []int          // what was said to Ahead and is not begun
 	parts   map[int]*ahead // begun or read, and not taken
-	bytes   int64          // of those
+	bytes   int64          // of those, twice while they are read: they are turned into the frame
 	working int            // goroutines
 	ended   bool
 
 	folders []folderUse
-	kept    int64 // bytes of decoded folders
+	kept    int64 // bytes of folders that are decoded, and what decoding takes beside them
 	uses    int
 }
 
@@ -92,6 +92,7 @@ func (s *store) drop(part int) {
 }
 
 // start has goroutines read what is wanted, as far as there is room, each folder that is to be decoded by one of them.
+// Where there is no room at all one part is read, or one folder decoded, at a time.
 func (s *store) start() {
 	for !s.ended && s.working < runtime.GOMAXPROCS(0) {
 		at := slices.IndexFunc(s.wanted, func(part int) bool {
@@ -102,7 +103,7 @@ func (s *store) start() {
 			return
 		}
 		part := s.wanted[at]
-		if s.bytes > 0 && s.bytes+s.partBytes(part) > s.limit {
+		if s.bytes > 0 && s.bytes+2*s.partBytes(part) > s.limit || !s.roomFor(s.m.parts[part].folder) {
 			return
 		}
 		s.wanted = slices.Delete(s.wanted, at, at+1)
@@ -119,15 +120,26 @@ func (s *store) start() {
 	}
 }
 
+// roomFor makes room for a folder, and reports whether there is enough.
+func (s *store) roomFor(folder int) bool {
+	if s.folders[folder].there {
+		return true
+	}
+	need := s.m.Folders[folder].LoadBytes()
+	s.evict(need)
+	return s.kept == 0 || s.kept+need <= s.limit
+}
+
 // begin notes that a part is being read, which keeps its folder decoded.
 func (s *store) begin(part int) {
 	s.parts[part] = &ahead{}
-	s.bytes += s.partBytes(part)
+	s.bytes += 2 * s.partBytes(part)
 	folder := s.m.parts[part].folder
 	f := &s.folders[folder]
 	if s.uses++; !f.there {
+		s.roomFor(folder)
 		f.there = true
-		s.kept += s.m.Folders[folder].Bytes()
+		s.kept += s.m.Folders[folder].LoadBytes()
 	}
 	f.readers, f.last = f.readers+1, s.uses
 }
@@ -139,7 +151,10 @@ func (s *store) read(part int) {
 	var splats *scene.Splats
 	err := folder.Load()
 	s.mu.Lock()
-	s.folders[at.folder].decoded = true
+	if f := &s.folders[at.folder]; !f.decoded {
+		f.decoded = true
+		s.kept -= folder.LoadBytes() - folder.Bytes()
+	}
 	s.start() // others read of it
 	s.mu.Unlock()
 	if err == nil {
@@ -151,6 +166,7 @@ func (s *store) read(part int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*s.parts[part] = ahead{splats, err, true}
+	s.bytes -= s.partBytes(part)
 	s.release(at.folder)
 	s.changed.Broadcast()
 }
@@ -175,11 +191,16 @@ func (s *store) Read(part int) (*scene.Splats, error) {
 	return a.splats, a.err
 }
 
-// release lets go of a folder, and forgets those that nobody has read for the longest time, as far as there are too
-// many.
+// release lets go of a folder.
 func (s *store) release(folder int) {
 	s.folders[folder].readers--
-	for s.kept > s.limit {
+	s.evict(0)
+}
+
+// evict forgets folders that nobody reads until there is room for need bytes more: first what was read the longest time
+// ago.
+func (s *store) evict(need int64) {
+	for s.kept+need > s.limit {
 		oldest := -1
 		for i, f := range s.folders {
 			if f.there && f.readers == 0 && (oldest < 0 || f.last < s.folders[oldest].last) {

@@ -13,18 +13,68 @@ import (
 	"vksplat/scene/ply"
 )
 
-// TestStreamedFiles wants a model of many folders to be read with few open files.
-func TestStreamedFiles(t *testing.T) {
-	if _, err := os.Stat("/proc/self/fd"); err != nil {
+// openFiles counts the files that the process has open.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
 		t.Skip("open files cannot be counted here: ", err)
 	}
-	open := func() int {
-		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
+	return len(list)
+}
+
+// TestLeavesClosed wants folders that are archives of their own to be closed, also those that were opened beside one
+// that could not be.
+func TestLeavesClosed(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	for i := range 3 {
+		names = append(names, fmt.Sprintf(`"%d.sog"`, i))
+		name := filepath.Join(dir, fmt.Sprintf("%d.sog", i))
+		if _, err := writeSOG(name, Memory(model(50, 0), ply.Meta{}), WriteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		return len(list)
 	}
+	write := func(lods string) string {
+		path := filepath.Join(dir, streamedName)
+		text := `{"version":1,"count":50,"counts":[50],"lodLevels":1,"filenames":[` + strings.Join(names, ",") +
+			`],"tree":{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":` + lods + `}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	before := openFiles(t)
+	l, err := OpenLeaves(write(`{"0":{"file":2,"offset":0,"count":50}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Folders[2].Read(0, 50, 0); err != nil {
+		t.Error(err)
+	}
+	if n := openFiles(t); n != before+3 {
+		t.Errorf("%d files are open, %d before: want one for each archive", n, before)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := OpenLeaves(write(`{"0":{"file":3,"offset":0,"count":50}}`)); err == nil {
+		t.Error("a leaf of no file is no error")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "1.sog"), []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenLeaves(write(`{"0":{"file":2,"offset":0,"count":50}}`)); err == nil {
+		t.Error("a damaged archive is no error")
+	}
+	if n := openFiles(t); n != before {
+		t.Errorf("%d files are open, %d before", n, before)
+	}
+}
+
+// TestStreamedFiles wants a model of many folders to be read with few open files.
+func TestStreamedFiles(t *testing.T) {
+	open := func() int { return openFiles(t) }
 	before := open()
 	dir := t.TempDir()
 	sog := Memory(model(50, 0), ply.Meta{})

@@ -23,7 +23,7 @@ type Leaves struct {
 	Folders []*LeafFolder // in which the splats are
 	Always  int           // the folder of what is always drawn; -1: none
 	Digest  uint64        // of all but the images
-	closer  io.Closer     // nil for a folder
+	closers []io.Closer   // of the archive, if it is one, and of each folder
 }
 
 // Leaf is a leaf of the tree: a box around splats of one standard deviation, and runs of splats from the finest level
@@ -61,7 +61,8 @@ func OpenLeaves(file string) (l *Leaves, err error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	l = &Leaves{Always: -1, closer: s.archive}
+	l = &Leaves{Always: -1}
+	l.closes(s.archive)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -77,6 +78,9 @@ func OpenLeaves(file string) (l *Leaves, err error) {
 	}
 	sources, errs := make([]Source, len(m.Files)), make([]error, len(m.Files))
 	parallel.For(len(m.Files), func(i int) { sources[i], errs[i] = within(m.Files[i]) })
+	for _, source := range sources {
+		l.closes(source)
+	}
 	sum := crc64.New(crc64.MakeTable(crc64.ECMA))
 	for i, name := range m.Files {
 		if errs[i] != nil {
@@ -103,6 +107,13 @@ func OpenLeaves(file string) (l *Leaves, err error) {
 	}
 	l.Digest = sum.Sum64()
 	return l, nil
+}
+
+// closes has Close close what was opened, if it was.
+func (l *Leaves) closes(c io.Closer) {
+	if c != nil {
+		l.closers = append(l.closers, c)
+	}
 }
 
 // add adds a folder.
@@ -139,7 +150,8 @@ func (l *Leaves) take(n *streamedNode) error {
 	}
 	for name, r := range n.Runs {
 		level, err := strconv.Atoi(name)
-		if err != nil || level < 0 || level >= streamedMaxLevels {
+		// Another spelling, as "00" or "+0", would be a second run of a level.
+		if err != nil || level < 0 || level >= streamedMaxLevels || strconv.Itoa(level) != name {
 			return fmt.Errorf("a leaf has splats of level %q", name)
 		}
 		if r.File < 0 || r.File >= len(l.Folders) || r.File == l.Always {
@@ -164,12 +176,13 @@ func (l *Leaves) take(n *streamedNode) error {
 	return nil
 }
 
-// Close closes the archive, if it is one. Nothing may be read any more.
-func (l *Leaves) Close() error {
-	if l.closer == nil {
-		return nil
+// Close closes the archive, if it is one, and folders that are archives of their own. Nothing may be read any more.
+func (l *Leaves) Close() (err error) {
+	for _, c := range l.closers {
+		err = errors.Join(err, c.Close())
 	}
-	return l.closer.Close()
+	l.closers = nil
+	return err
 }
 
 // Bytes is about what the folder takes in memory while it is decoded.
@@ -179,6 +192,16 @@ func (f *LeafFolder) Bytes() int64 {
 		bytes += 4 * 3 * int64(p.Count) * int64(scene.SHCoefficients(f.sog.info.Degree)-1)
 	}
 	return bytes
+}
+
+// LoadBytes is about what Load takes while it decodes the folder: beside Bytes the largest image, as four bytes a pixel
+// and as it was read, which is no more than that, and three bytes of each pixel.
+func (f *LeafFolder) LoadBytes() int64 {
+	most := int64(0)
+	for _, size := range f.sog.sizes {
+		most = max(most, int64(size[0])*int64(size[1]))
+	}
+	return f.Bytes() + (4+4+3)*most
 }
 
 // Load decodes the folder, until Drop.

@@ -99,6 +99,9 @@ func TestLeavesHostile(t *testing.T) {
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"0":{"file":0,"offset":9,"count":-1}}}`:  "9 to 8",
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"99":{"file":0,"offset":0,"count":1}}}`:  `level "99"`,
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"x":{"file":0,"offset":0,"count":1}}}`:   `level "x"`,
+		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"00":{"file":0,"offset":0,"count":1}}}`:  `level "00"`,
+		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"+0":{"file":0,"offset":0,"count":1}}}`:  `level "+0"`,
+		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"lods":{"-0":{"file":0,"offset":0,"count":1}}}`:  `level "-0"`,
 		`{"bound":{"min":[2,0,0],"max":[1,1,1]},"lods":{"0":{"file":0,"offset":0,"count":1}}}`:   "reaches from",
 		`{"bound":{"min":[0,0,0],"max":[1,1,1]},"children":[null,null]}`:                         "null",
 	} {

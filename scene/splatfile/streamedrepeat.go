@@ -30,7 +30,8 @@ func Repeat(from, to string, places [][3]float64) error {
 	case err != nil:
 		return readError(op, from, err, hintStreamed)
 	case isZip(from) || m.Environment != "":
-		return readError(op, from, errors.New("it is an archive, or has what is always drawn"), "convert to lod-meta.json")
+		return readError(op, from, errors.New("it is an archive, or has what is always drawn"),
+			"convert to lod-meta.json")
 	case len(places) == 0:
 		return readError(op, from, errors.New("there is no place for a copy"), "")
 	}

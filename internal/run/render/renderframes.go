@@ -179,16 +179,14 @@ func (r *rendering) part(done, of int) {
 const expectedAhead = 60
 
 // expect tells the renderer of a picture that will be drawn.
-func (r *rendering) expect(c scene.Camera) error {
+func (r *rendering) expect(c scene.Camera) {
 	if r.panorama == nil {
-		return r.renderer.Expect(c)
+		r.renderer.Expect(c)
+		return
 	}
 	for _, face := range r.panorama.cameras([]scene.Camera{c}) {
-		if err := r.renderer.Expect(face); err != nil {
-			return err
-		}
+		r.renderer.Expect(face)
 	}
-	return nil
 }
 
 // draw draws the shots and has them written as they come.
@@ -200,9 +198,7 @@ func (r *rendering) draw(ctx context.Context, todo []int) error {
 			return err
 		}
 		for ; expected < min(at+ahead, len(todo)); expected++ {
-			if err := r.expect(r.shots[todo[expected]].camera); err != nil {
-				return err
-			}
+			r.expect(r.shots[todo[expected]].camera)
 		}
 		ahead = expectedAhead
 		if r.panorama != nil {

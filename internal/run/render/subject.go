@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"vksplat/internal/cli"
@@ -19,6 +21,8 @@ type subject struct {
 	parts  *detail.Model // a streamed model; nil: it is in memory
 	most   int           // of its splats that a picture shows
 	opened time.Time
+
+	garbage int // the percentage that was allowed before partsGarbage; 0: it still is
 }
 
 // openSubject reads a model or, of a streamed one, what is where in it.
@@ -39,6 +43,9 @@ func openSubject(console *cli.Console, file string) (m *subject, err error) {
 }
 
 func (m *subject) close() error {
+	if m.garbage != 0 {
+		debug.SetGCPercent(m.garbage)
+	}
 	if m.parts == nil {
 		return nil
 	}
@@ -62,6 +69,9 @@ func (m *subject) settle(console *cli.Console, o *Options, d *pipeline.Device, c
 	}
 	if m.info.N > m.most {
 		m.parts.Use(frame, models.OriginOf(&m.info), partsRAM(d))
+		if os.Getenv("GOGC") == "" {
+			m.garbage = debug.SetGCPercent(partsGarbage)
+		}
 		return nil
 	}
 	parts := m.parts
@@ -74,6 +84,11 @@ func (m *subject) settle(console *cli.Console, o *Options, d *pipeline.Device, c
 	}
 	return err
 }
+
+// partsGarbage is how much garbage there may be, in percent of what is in use, while parts are drawn. These are large
+// and have no pointers: to collect garbage four times as often as is usual takes next to no time, and otherwise half of
+// the heap is parts that were drawn long ago.
+const partsGarbage = 25
 
 // mostPartsRAM is how many bytes of RAM parts of a model take at most, that are read ahead of time.
 const mostPartsRAM = 4 << 30
