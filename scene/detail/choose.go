@@ -121,9 +121,10 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 		n = m.coarsen(list, n, most)
 	}
 	if n > most {
-		return nil, fault.Usagef("raise "+fault.Setting("max-splats")+", or make more levels: "+
-			fault.Command("convert --lod N"), "%s: a picture shows %d splats of the coarsest level, at most %d are to "+
-			"be drawn", fault.Named("max-splats"), n, most)
+		return nil, fault.Usagef("raise "+fault.Setting("max-splats")+", and "+fault.Setting("max-vram")+
+			" where the device has no room for these; or make more levels: "+fault.Command("convert --lod N"),
+			"%s: the coarsest level in view takes room for %d splats, at most %d are to be drawn",
+			fault.Named("max-splats"), n, most)
 	}
 	parts := make([]int, 0, len(list))
 	for _, s := range list {

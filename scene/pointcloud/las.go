@@ -34,6 +34,8 @@ var lasFormats = [...]struct{ size, color int }{
 	{20, 0}, {28, 0}, {26, 20}, {34, 28}, {57, 0}, {63, 28}, {30, 0}, {36, 30}, {38, 30}, {59, 0}, {67, 30},
 }
 
+var errNotLAS = errors.New("it does not begin as LAS files do")
+
 var errCompressed = errors.New("its points are compressed (LAZ), which is not read")
 
 // grey is the colour of points without one.

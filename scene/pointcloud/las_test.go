@@ -94,6 +94,7 @@ func TestBrokenLAS(t *testing.T) {
 		"there is room":      change(lasCount32, 0xFF, 0xFF, 0xFF, 0xFF),
 		"of axis 0":          change(lasScales, 0, 0, 0, 0, 0, 0, 0xF0, 0x7F),
 		"header: unexpected": lasFile(2, 2, 8)[:100],
+		"does not begin":     {},
 	} {
 		path := filepath.Join(t.TempDir(), "scan.las")
 		if err := os.WriteFile(path, b, 0o644); err != nil {

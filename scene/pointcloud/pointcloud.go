@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"vksplat/internal/fault"
 	"vksplat/scene"
@@ -37,24 +39,29 @@ func CountLAS(path string) (n int, is bool, err error) {
 	return n, is, err
 }
 
-// withLAS calls read with a file and its size if it begins as LAS files do.
+// withLAS calls read with a file and its size if it is LAS, as its first bytes or its name say.
 func withLAS(path string, read func(r io.Reader, size int64) error) (is bool, err error) {
+	ext := filepath.Ext(path)
+	named := strings.EqualFold(ext, ".las") || strings.EqualFold(ext, ".laz")
 	f, err := os.Open(path)
 	if err != nil {
-		return false, nil
+		return named, lasError(path, "check the spelling of the path", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	b := bufio.NewReaderSize(f, 1<<20)
 	if magic, short := b.Peek(len(lasMagic)); err != nil || short != nil || string(magic) != lasMagic {
-		return false, nil
+		return named, lasError(path, "name a LAS or a PLY file", errNotLAS)
 	}
 	if err = read(b, info.Size()); err == nil {
 		return true, nil
 	}
-	hint := "write it again, as with pdal translate IN.las OUT.las"
 	if errors.Is(err, errCompressed) {
-		hint = "unpack it, as with pdal translate IN.laz OUT.las"
+		return true, lasError(path, "unpack it, as with pdal translate IN.laz OUT.las", err)
 	}
-	return true, &fault.Error{Op: "read las", Path: path, Kind: fault.ErrData, Hint: hint, Err: fault.TrimPath(err)}
+	return true, lasError(path, "write it again, as with pdal translate IN.las OUT.las", err)
+}
+
+func lasError(path, hint string, err error) error {
+	return &fault.Error{Op: "read las", Path: path, Kind: fault.ErrData, Hint: hint, Err: fault.TrimPath(err)}
 }

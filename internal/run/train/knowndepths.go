@@ -201,7 +201,7 @@ const mostDepthPoints = 100_000
 // addDepthPoints adds points at known depths of the photos that are trained on to those that training begins with, in
 // the colours of the photos. The capture is in the training frame. A photo that cannot be decoded has none.
 func (r *Run) addDepthPoints() {
-	if !r.Depth.Init || r.saver.from != nil {
+	if !r.Depth.Init || !r.Depth.used() || !r.beginsAtPoints() || r.saver.from != nil {
 		return
 	}
 	lists := captured.Pick(r.knownDepths, r.Train)

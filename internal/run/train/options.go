@@ -322,7 +322,7 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"sky", "the points of a capture", o.beginsAtPoints() && !cube || !o.Config.Sky},
 		{"sky", "a capture that is trained as a whole", o.Divided == nil || !o.Config.Sky},
 		{"depth-lambda", known, o.Depth.used()}, {"depth-lambda-final", known, o.Depth.used()},
-		{"depth-init", known, o.Depth.used()},
+		{"depth-init", known, o.Depth.used()}, {"depth-init", fault.Setting("init") + " points", o.beginsAtPoints()},
 		{"depth-kind", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"depth-unit", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
