@@ -128,15 +128,17 @@ func witnessConfig(iterations int) recipe.Config {
 
 // beginThere adds points at known depths to the capture's, as --depth-init does.
 func (s *witnessScene) beginThere(known KnownDepths) {
+	var more []scene.Point
 	for i, list := range known {
 		c, pix := &s.capture.Cameras[s.train[i]], s.images[s.train[i]].Pix
 		for _, k := range list {
 			p := 4 * (int(k.Y)*c.Width + int(k.X))
-			s.capture.Points = append(s.capture.Points, scene.Point{
+			more = append(more, scene.Point{
 				Pos:   c.Place(float64(k.X)+0.5, float64(k.Y)+0.5, float64(k.Depth)),
 				Color: [3]uint8(pix[p : p+3])})
 		}
 	}
+	s.capture.Points = append(s.capture.Points, initial.Apart(s.capture.Points, more)...)
 }
 
 // TestWitness trains on six photos of a scene with few points. Depths of all photos, as of maps, must bring pixels to

@@ -17,6 +17,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/depth"
+	"vksplat/scene/initial"
 	"vksplat/scene/photo"
 	"vksplat/scene/pointcloud"
 )
@@ -230,7 +231,7 @@ func (r *Run) addDepthPoints() {
 		photo.Recycle(img)
 	})
 	had := len(r.Capture.Points)
-	r.Capture.Points = append(r.Capture.Points, slices.Concat(points...)...)
+	r.Capture.Points = append(r.Capture.Points, initial.Apart(r.Capture.Points, slices.Concat(points...))...)
 	r.noteLater(fmt.Sprintf("training begins with %s at known depths, too",
 		cli.Count(len(r.Capture.Points)-had, "point")))
 }
