@@ -8,8 +8,8 @@ import (
 )
 
 // Apart returns those of more, in their order, that are apart from all points and from each other by a third of the
-// median spacing of points. A splat's first size is its distance to its neighbours: points in the places of others would make
-// all of them small.
+// median spacing of points. A splat's first size is its distance to its neighbours: points in the places of others
+// would make all of them small.
 func Apart(points, more []scene.Point) []scene.Point {
 	if len(points) < 4 {
 		return more

@@ -13,8 +13,8 @@ func TestApart(t *testing.T) {
 		points = append(points, scene.Point{Pos: [3]float64{float64(i % 5), float64(i / 5 % 5), float64(i / 25)}})
 	}
 	at := func(x, y, z float64) scene.Point { return scene.Point{Pos: [3]float64{x, y, z}} }
-	more := []scene.Point{at(1, 1, 1), at(1.3, 1, 1), at(2.5, 2.5, 2.5), at(2.6, 2.5, 2.5), at(-3, 0, 0), at(1e300, 0, 0),
-		at(-3.2, 0, 0), at(0.5, 0.5, 0)}
+	more := []scene.Point{at(1, 1, 1), at(1.3, 1, 1), at(2.5, 2.5, 2.5), at(2.6, 2.5, 2.5), at(-3, 0, 0),
+		at(1e300, 0, 0), at(-3.2, 0, 0), at(0.5, 0.5, 0)}
 	got := Apart(points, more)
 	want := []scene.Point{more[2], more[4], more[5], more[7]}
 	if len(got) != len(want) {
