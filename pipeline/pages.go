@@ -155,19 +155,11 @@ func (e *engine) listed(f *frame, list []uint32) stagedPhoto {
 	last := -1
 	for _, page := range list {
 		if c := int(page) / m.each; c != last {
-			grids[c], last = foldGroups(uint32(len(list))), c
+			grids[c], last = vk.Groups(len(list)).Words(), c
 		}
 	}
 	copy(words[m.listHead():], list)
 	return stagedPhoto{dst: e.counters.At(layout.NSplats, 1).View, src: f.list.At(0, 1).View}
-}
-
-// foldGroups is the grid of at least n workgroups, as dispatch.glsl has it.
-func foldGroups(n uint32) [3]uint32 {
-	if n <= 1<<16-1 {
-		return [3]uint32{n, 1, 1}
-	}
-	return [3]uint32{1 << 15, (n + 1<<15 - 1) >> 15, 1}
 }
 
 // projectPages culls and projects the splats of the frame's list of pages, buffer by buffer.

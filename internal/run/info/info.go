@@ -280,10 +280,10 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 // describePoints describes a PLY or LAS file that holds points where its splats cannot be read for the reason why.
 func describePoints(path string, size int64, why error) (any, facts, error) {
 	points, err := pointcloud.Read(path)
-	if err != nil && beginsWith(path, "LASF") {
+	switch {
+	case err != nil && beginsWith(path, "LASF"):
 		return nil, nil, err
-	}
-	if err != nil {
+	case err != nil:
 		return nil, nil, why
 	}
 	info := modelInfo{Kind: "points", Path: path, Bytes: size, Count: len(points)}
