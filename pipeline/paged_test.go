@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ type fakeParts struct {
 	fails int  // the part that cannot be read; 0: none
 	ahead int  // parts that were asked for ahead of time
 	read  int
+
+	least, limit int64 // bytes of RAM that it takes, and that it may take
 }
 
 var errUnread = errors.New("the disk is gone")
@@ -64,6 +67,9 @@ func (f *fakeParts) Choose(c *scene.Camera, most int) (list []int, err error) {
 	}
 	return list, nil
 }
+
+func (f *fakeParts) LeastRAM() int64      { return f.least }
+func (f *fakeParts) LimitRAM(bytes int64) { f.limit = bytes }
 
 func (f *fakeParts) Ahead(parts []int) { f.ahead += len(parts) }
 
@@ -227,6 +233,64 @@ func TestPartsTooMany(t *testing.T) {
 	_, err := NewPartsRenderer(d, m, math.MaxInt32, cams, RenderConfig{})
 	if !IsShortage(err) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestPartsShortages draws in too little memory, as many splats as are asked for or as there is room for: the error
+// says how much is enough, and it is. Reading ahead of time takes what is left and keeps no picture from being drawn.
+func TestPartsShortages(t *testing.T) {
+	s, cams := renderViews(t)
+	m := &fakeParts{s: s, size: 70, far: func(*scene.Camera, int) bool { return false }, least: 10 << 20}
+	draw := func(vram, ram string, most int) error {
+		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if most == 0 {
+			most = d.MostShown(m, cams, RenderConfig{})
+		}
+		m.limit = 0
+		r, err := NewPartsRenderer(d, m, most, cams, RenderConfig{})
+		if err != nil {
+			return err
+		}
+		if m.limit < m.least || m.limit > max(m.least, d.host/3) {
+			t.Errorf("%d bytes for parts of %d of RAM", m.limit, d.host)
+		}
+		return r.Close()
+	}
+	for range 3 {
+		_ = draw("", "", 0) // what drivers take grows with the first openings
+	}
+	for _, c := range []struct {
+		vram, ram string
+		most      int
+	}{{"1KB", "", 0}, {"4MB", "", 0}, {"4MB", "", 1 << 20}, {"", "30MB", 0}, {"", "100MB", 0}, {"", "150MB", 0},
+		{"", "150MB", 1 << 20}, {"", "250MB", 3 << 20}, {"50MB", "60MB", 0}} {
+		err := draw(c.vram, c.ram, c.most)
+		if err == nil && (c.vram == "4MB" && c.most == 0 || c.vram == "" && c.ram != "30MB") {
+			continue // drivers differ in what they take
+		}
+		t.Logf("%v: %v; %s", c, err, fault.Hint(err))
+		more := regexp.MustCompile(`(max-vram|max-ram) to (\d+MiB)`).FindAllStringSubmatch(fault.Hint(err), -1)
+		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) || more == nil {
+			t.Errorf("%v: got %v; %s", c, err, fault.Hint(err))
+			continue
+		}
+		if c.vram == "" && strings.Contains(err.Error(), "there are 1 B") {
+			t.Errorf("%v: %v", c, err)
+		}
+		for _, found := range more {
+			if found[1] == "max-vram" {
+				c.vram = found[2]
+			} else {
+				c.ram = found[2]
+			}
+		}
+		if err := draw(c.vram, c.ram, c.most); err != nil {
+			t.Errorf("%v is said to be enough: %v; %s", c, err, fault.Hint(err))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package detail
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -121,8 +122,9 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 		n = m.coarsen(list, n, most)
 	}
 	if n > most {
-		return nil, fault.Usagef("raise "+fault.Setting("max-splats")+", and "+fault.Setting("max-vram")+
-			" where the device has no room for these; or make more levels: "+fault.Command("convert --lod N"),
+		return nil, fault.Usagef(fmt.Sprintf("raise %s to %d or more, and %s (%s where the device uses RAM) if there is "+
+			"no room for these; or make more levels: %s", fault.Setting("max-splats"), n, fault.Setting("max-vram"),
+			fault.Setting("max-ram"), fault.Command("convert --lod N")),
 			"%s: the coarsest level in view takes room for %d splats, at most %d are to be drawn",
 			fault.Named("max-splats"), n, most)
 	}

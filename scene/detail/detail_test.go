@@ -60,7 +60,8 @@ func open(t *testing.T, path string, ram int64) *Model {
 			t.Error(err)
 		}
 	})
-	m.Use(scene.Identity(), [3]float64{}, ram)
+	m.Use(scene.Identity(), [3]float64{})
+	m.LimitRAM(ram)
 	return m
 }
 
