@@ -19,7 +19,8 @@ import (
 type Parts interface {
 	Degree() int
 	Sizes() []int // splats of each part
-	// Choose returns the parts that a picture shows, in the order in which they are drawn, with most splats at most.
+	// Choose returns the parts that a picture shows, in the order in which they are drawn, which have whole pages for
+	// most splats at most.
 	// Nothing but the camera and most decides about it.
 	Choose(c *scene.Camera, most int) ([]int, error)
 	// Ahead says which parts are going to be read, the first ones first, in place of what was said before.
@@ -249,7 +250,7 @@ func (p *paged) upload(s *scene.Splats, to []pageRun) error {
 			st.submission.Add(c)
 			words := vk.Host(from)
 			parallel.For(some, func(i int) {
-				fillPage(words[i*p.room.words:][:p.room.words], s, (first+i)*pageSplats)
+				fillPage(words[i*p.room.words:][:p.room.words], s, (first+i)*PageSplats)
 			})
 			run.first, run.n, first = run.first+some, run.n-some, first+some
 			p.staged, p.copies = p.staged+some, p.copies+1
@@ -275,11 +276,11 @@ func (p *paged) flush() (err error) {
 
 // fillPage makes a page of the splats of s from one on.
 func fillPage(words []uint32, s *scene.Splats, first int) {
-	n := min(pageSplats, s.N-first)
+	n := min(PageSplats, s.N-first)
 	row := 0
 	for _, t := range s.Tensors() {
 		for k := range t.Width {
-			to, at := words[row*pageSplats:(row+1)*pageSplats], t.Width*first+k
+			to, at := words[row*PageSplats:(row+1)*PageSplats], t.Width*first+k
 			for i := range n {
 				to[i] = math.Float32bits(t.Data[at])
 				at += t.Width
@@ -288,7 +289,7 @@ func fillPage(words []uint32, s *scene.Splats, first int) {
 			row++
 		}
 	}
-	clear(words[row*pageSplats:])
+	clear(words[row*PageSplats:])
 }
 
 // Expect says that the view of a camera will be added after those that were named before, so that what it shows of a
@@ -347,8 +348,8 @@ func largestThat(most int, fits func(n int) bool) int {
 // have room beside them. It is a page at least, whether that has room or not.
 func (d *Device) MostShown(m Parts, cameras []scene.Camera, cfg RenderConfig) int {
 	all, p := allPages(m), cfg.inParts()
-	return pageSplats * max(1, largestThat(min(all, MostShown/pageSplats), func(k int) bool {
-		return d.fitsPaged(min(all, 2*k), k*pageSplats, m.Degree(), cameras, p)
+	return PageSplats * max(1, largestThat(min(all, MostShown/PageSplats), func(k int) bool {
+		return d.fitsPaged(min(all, 2*k), k*PageSplats, m.Degree(), cameras, p)
 	}))
 }
 

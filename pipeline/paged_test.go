@@ -60,7 +60,7 @@ func (f *fakeParts) Choose(c *scene.Camera, most int) (list []int, err error) {
 		if f.far(c, part) {
 			part += f.n()
 		}
-		list, n = append(list, part), n+pagesOf(len(f.ids(part)))*pageSplats
+		list, n = append(list, part), n+pagesOf(len(f.ids(part)))*PageSplats
 	}
 	if n > most {
 		return nil, fault.Usagef("draw fewer", "%d splats of %d at most", n, most)
@@ -143,7 +143,7 @@ func TestParts(t *testing.T) {
 	m := &fakeParts{s: s, size: 70, far: func(c *scene.Camera, part int) bool { return (c.Width+part)%3 > 0 }}
 	most := 0
 	for _, n := range m.Sizes()[:m.n()] {
-		most += pagesOf(n) * pageSplats
+		most += pagesOf(n) * PageSplats
 	}
 	want := drawParts(t, DeviceOptions{}, m, 2*most, cams, forth, false, cfg)
 	for name, f := range map[string]func() []*picture.Picture{
@@ -179,7 +179,7 @@ func TestPartsEvicted(t *testing.T) {
 	cfg := RenderConfig{Packed: true}
 	most := 0
 	for _, n := range m.Sizes()[:m.n()] {
-		most += pagesOf(n) * pageSplats
+		most += pagesOf(n) * PageSplats
 	}
 	draw := func(pages int) []*picture.Picture {
 		d := testDevice(t)
@@ -216,9 +216,9 @@ func TestPartsEvicted(t *testing.T) {
 		}
 		return out
 	}
-	want := draw(4 * most / pageSplats)
+	want := draw(4 * most / PageSplats)
 	m.read = 0
-	samePictures(t, "room for one picture", draw(most/pageSplats), want)
+	samePictures(t, "room for one picture", draw(most/PageSplats), want)
 	if m.read <= m.n() {
 		t.Errorf("%d parts were read, %d are shown: none was evicted", m.read, m.n())
 	}
@@ -325,7 +325,7 @@ func TestPartsFail(t *testing.T) {
 	m := &fakeParts{s: s, size: 140, far: func(c *scene.Camera, _ int) bool { return c.Name != last }}
 	coarse, fine := 0, 0
 	for part, n := range m.Sizes() {
-		if n = pagesOf(n) * pageSplats; part < m.n() {
+		if n = pagesOf(n) * PageSplats; part < m.n() {
 			fine += n
 		} else {
 			coarse += n

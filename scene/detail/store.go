@@ -41,9 +41,10 @@ type folderUse struct {
 	decoded bool
 }
 
-// Use makes the model ready: it is drawn in a frame. LimitRAM says what it may take.
-func (m *Model) Use(frame scene.Frame, origin [3]float64) {
-	m.frame, m.origin = frame, origin
+// Use makes the model ready: it is drawn in a frame, by a device that keeps pages of so many splats. LimitRAM says what
+// it may take.
+func (m *Model) Use(frame scene.Frame, origin [3]float64, page int) {
+	m.frame, m.origin, m.page = frame, origin, page
 	m.store = &store{m: m, parts: map[int]*ahead{}, folders: make([]folderUse, len(m.Folders))}
 	m.changed = sync.NewCond(&m.store.mu)
 }

@@ -66,7 +66,7 @@ func (m *subject) settle(console *cli.Console, o *Options, d *pipeline.Device, c
 		m.most = d.MostShown(m.parts, cams, config)
 	}
 	if m.info.N > m.most {
-		m.parts.Use(frame, models.OriginOf(&m.info))
+		m.parts.Use(frame, models.OriginOf(&m.info), pipeline.PageSplats)
 		if os.Getenv("GOGC") == "" {
 			m.garbage = debug.SetGCPercent(partsGarbage)
 		}
