@@ -222,6 +222,10 @@ func (r *Run) initOptions() initial.Options {
 // openInit reads a model to begin with, of any format.
 func openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error) {
 	model, err := splatfile.Open(file)
+	if errors.Is(err, splatfile.ErrUnknown) {
+		err = fault.WithHint(err, "name a PLY or LAS file of points, or a model of a format that "+
+			fault.Command("convert")+" reads")
+	}
 	if err != nil {
 		return 0, nil, err
 	}
