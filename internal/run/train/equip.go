@@ -114,6 +114,9 @@ func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 	if err := models.CheckNear(r.Config.Near, init, r.Capture.Cameras); err != nil {
 		return nil, err
 	}
+	if r.Init.Kind == initial.InitPLY {
+		r.warnInitFrame(init)
+	}
 	if r.Init.Grid > 0 && r.Devices == devicesAuto {
 		if err := r.chooseDevices(cams, init.N, o); err != nil {
 			return nil, err
