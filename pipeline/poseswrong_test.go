@@ -3,7 +3,6 @@ package pipeline
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -16,7 +15,6 @@ import (
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
-	"vksplat/vk"
 )
 
 // wrongScene is promiseScene with poses that are wrong, refined from an early step on.
@@ -34,36 +32,22 @@ func wrongScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Confi
 func posesHash(t testing.TB, d *Device, change func(*recipe.Config), o TrainerOptions) (hash string,
 	moved float32) {
 	t.Helper()
-	views, init, scale, cfg := wrongScene(t)
-	if change != nil {
-		change(&cfg)
-	}
-	tr, err := trainWith(d, views, init, scale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := begun(t, d, wrongScene, change, o)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
+	hash = endHash(t, tr)
+	if tr.e.poses == nil {
+		return hash, 0
 	}
-	s, err := tr.Splats()
+	rows, err := tr.e.poses.download()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := sha256.New()
-	if tr.e.poses != nil {
-		rows, err := tr.e.poses.download()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range rows {
-			h.Write(vk.Bytes(&rows[i]))
-			for _, x := range rows[i].Own {
-				moved += max(x, -x)
-			}
+	for i := range rows {
+		for _, x := range rows[i].Own {
+			moved += max(x, -x)
 		}
 	}
-	return fmt.Sprintf("%s %x", modelHash(s), h.Sum(nil)[:8]), moved
+	return hash + " " + rowsHash(rows), moved
 }
 
 // TestSameBytesWithPoses trains wrongScene in every way that must not matter.
