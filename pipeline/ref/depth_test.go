@@ -1,6 +1,7 @@
 package ref
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -39,9 +40,36 @@ func TestDepthGradients(t *testing.T) {
 			up[i] = [4]float64{0, 0, 0, a}
 		}
 		checkGradients(t, p, BackwardDepth(p, v, proj, up, vSums), func() float64 {
-			colours, sums := render()
-			loss, _, _ := DepthLoss(colours, sums, known, 20, 100)
+			now, sums := render()
+			loss := 0.0
+			for i, c := range now {
+				if known[i] > 0 && c[3] < 1 { // the weight is the alpha of before
+					loss += 20.0 / 100 * (1 - colours[i][3]) * math.Abs(sums[i]/(1-c[3])-known[i])
+				}
+			}
 			return loss
 		})
+	}
+}
+
+// TestDepthLossKeepsAlpha wants splats that are all at one depth, and that a wrong one, to be moved and not made
+// transparent or opaque: where training begins with random points, that would be all of them.
+func TestDepthLossKeepsAlpha(t *testing.T) {
+	const inverse = 0.25
+	for _, known := range []float64{0.1, 0.5} {
+		for _, alpha := range []float64{0.01, 0.5, 1} {
+			loss, vSums, vAlphas := DepthLoss([][4]float64{{3: 1 - alpha}}, []float64{alpha * inverse},
+				[]float64{known}, 2, 1)
+			want := 2 * alpha * math.Abs(inverse-known)
+			if by := inverse*vSums[0] + vAlphas[0]; math.Abs(by) > 1e-12 || vSums[0]*(inverse-known) <= 0 ||
+				math.Abs(loss-want) > 1e-12 {
+				t.Errorf("known %g, alpha %g: the gradient by the weight of a splat is %g, by the sum %g, the loss %g",
+					known, alpha, by, vSums[0], loss)
+			}
+		}
+	}
+	if _, vSums, vAlphas := DepthLoss([][4]float64{{3: 1}}, []float64{0}, []float64{0.3}, 2, 1); vSums[0] != 0 ||
+		vAlphas[0] != 0 {
+		t.Errorf("a pixel without splats has gradients %g and %g", vSums[0], vAlphas[0])
 	}
 }
