@@ -109,6 +109,7 @@ type engine struct {
 	compiled bool // the kernels of all of them
 	timeAll  bool // any step may have timestamps, and the copy of its photo, too
 	bent     bool // kernels go through lenses
+	shutter  bool // of cameras that move while their photos are read out
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
@@ -165,7 +166,7 @@ func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recipe
 	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err
 	}
-	e.drawn, e.bent = e.viewSize, bends(cameras)
+	e.drawn, e.bent, e.shutter = e.viewSize, bends(cameras), moves(cameras)
 	e.model, err = newModel(dev, degree)
 	return e, err
 }

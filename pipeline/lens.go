@@ -16,6 +16,11 @@ func bends(cameras []scene.Camera) bool {
 	return slices.ContainsFunc(cameras, func(c scene.Camera) bool { return c.Distortion != nil })
 }
 
+// moves reports whether a camera moves while its photo is read out, where kernels go through lenses.
+func moves(cameras []scene.Camera) bool {
+	return slices.ContainsFunc(cameras, func(c scene.Camera) bool { return c.Distortion != nil && c.Moved() })
+}
+
 // checkLenses refuses what does not go through lenses.
 func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
 	const text = "start training: photos are trained on as taken %s"
@@ -91,6 +96,9 @@ func lensParams(l *layout.Lens, c *scene.Camera) {
 			l.Limit2 = float32(d.Limit * d.Limit)
 		}
 		l.Flags = layout.LensAfter*layout.Bit(d.After) | layout.LensWide*layout.Bit(d.Wide)
+		for k := range l.Turn {
+			l.Turn[k], l.Move[k] = float32(c.Motion.Turn[k]), float32(c.Motion.Move[k])
+		}
 	}
 	for k := range lo {
 		l.Lo[k], l.Hi[k] = float32(lo[k]), float32(hi[k])
@@ -103,6 +111,7 @@ func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectLens{
 		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Projected: p.Projected, Extents: p.Extents,
 		DepthKeys: p.DepthKeys, Lens: v.f.lens.lens, Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
+		Spec: shaders.ProjectLensSpec{Shutter: v.shutter},
 	}, grid)
 }
 
@@ -111,6 +120,7 @@ func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectBwdAdamLens{
 		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,
 		VAbsMean2d: p.VAbsMean2d, Projected: p.Projected, Lens: v.f.lens.lens, Mixed: p.Mixed,
-		Push: shaders.ProjectBwdAdamLensPush(p.Push), Spec: shaders.ProjectBwdAdamLensSpec(p.Spec),
+		Push: shaders.ProjectBwdAdamLensPush(p.Push),
+		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise, Shutter: v.shutter},
 	}, grid)
 }

@@ -11,6 +11,8 @@
 #include "word.glsl"
 
 layout(local_size_x = 128) in;  // SPLATS
+// The camera moves while its rows are read out.
+layout(constant_id = 3) const bool SHUTTER = false;
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;      // id of the chunk's first splat
