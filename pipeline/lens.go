@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -11,21 +10,27 @@ import (
 	"vksplat/vk"
 )
 
-// bends reports whether the lens of a camera bends its picture: kernels go through lenses then.
-func bends(cameras []scene.Camera) bool {
-	return slices.ContainsFunc(cameras, func(c scene.Camera) bool { return c.Distortion != nil })
+// lenses says what kernels go through, for some cameras.
+type lenses struct {
+	bent    bool // lenses that bend their pictures, or that move
+	shutter bool // rolling shutters: cameras move while their photos are read out
 }
 
-// moves reports whether a camera moves while its photo is read out, where kernels go through lenses.
-func moves(cameras []scene.Camera) bool {
-	return slices.ContainsFunc(cameras, func(c scene.Camera) bool { return c.Distortion != nil && c.Moved() })
+// lensesOf says what kernels go through where cameras have a distortion.
+func lensesOf(cameras []scene.Camera) (l lenses) {
+	for i := range cameras {
+		if c := &cameras[i]; c.Distortion != nil {
+			l.bent, l.shutter = true, l.shutter || c.Moved()
+		}
+	}
+	return l
 }
 
 // checkLenses refuses what does not go through lenses.
 func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
 	const text = "start training: photos are trained on as taken %s"
 	switch {
-	case !bends(cams):
+	case !lensesOf(cams).bent:
 		return nil
 	case len(o.Others) > 0:
 		return fmt.Errorf(text, "on one device alone")

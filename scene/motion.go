@@ -9,8 +9,8 @@ import (
 )
 
 // Motion is how a camera moved while its photo was read out, row by row from top to bottom: from the pose of the top
-// edge to that of the bottom, at constant velocities. The camera's own pose is that of the middle. Zero is a camera that
-// stood still, or one that takes all rows at once.
+// edge to that of the bottom, at constant velocities. The camera's own pose is that of the middle. Zero is a camera
+// that stood still, or one that takes all rows at once.
 type Motion struct {
 	Turn [3]float64 // rotation vector, radians, along the axes of the middle pose
 	Move [3]float64 // of the centre, along the same axes, in the unit of T

@@ -74,8 +74,8 @@ func (out *frame) parseTwoPoses(f, top strictjson.Object) error {
 }
 
 // readout gives the time of the middle row and that from the first row to the last. instant-ngp has a time
-// A + B u + C v + D d of each pixel, u and v from 0 to 1 across the photo and down it, d from 0 to 1 while it is exposed.
-// Without a rolling_shutter the two poses are those of the first and the last row.
+// A + B u + C v + D d of each pixel, u and v from 0 to 1 across the photo and down it, d from 0 to 1 while it is
+// exposed. Without a rolling_shutter the two poses are those of the first and the last row.
 func readout(from strictjson.Object) (middle, rows float64, err error) {
 	const name = "rolling_shutter"
 	if !from.Has(name) {

@@ -1,11 +1,11 @@
 // A camera that moves while its rows are read out, from top to bottom. At time t, -1/2 at the top edge of the picture
 // and 1/2 at the bottom,
 //   q = exp(-t [turn]) (p - t move)
-// is where its pose has a point p of the middle pose's frame. A splat is projected by the pose of the row that shows its
-// mean. The row moves with the mean, which the shear of its picture takes into account: straight edges lean. What is
-// neglected, forward and backward, is how the covariance changes otherwise with the row. It is small: from the first row
-// to the last, sizes change by the share 2 |turn| + |move| / depth, a few per cent of a phone's, and between the rows
-// that one splat spans by their share of that.
+// is where its pose has a point p of the middle pose's frame. A splat is projected by the pose of the row that shows
+// its mean. That the row moves with the mean is in the shear of the picture around it, by which edges lean: the
+// gradient of the mean through its place is exact. The gradient of the covariance holds the pose and the shear. From
+// the first row to the last its size changes with them by a share of about 2 |turn| + 2 |move| / depth, a few per cent
+// for a phone, so what is neglected is that share of the covariance for a whole picture's height of the mean's way.
 #ifndef SHUTTER_GLSL
 #define SHUTTER_GLSL
 #include "pose.glsl"
