@@ -115,8 +115,8 @@ func TestShutterLeans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene.Splats{N: 1, Means: []float32{0, 0, 4}, LogScales: []float32{-6, -0.5, -6}, Quats: []float32{1, 0, 0, 0},
-		LogitOpacities: []float32{4}, SH: []float32{1.7, 1.7, 1.7}}
+	s := &scene.Splats{N: 1, Means: []float32{0, 0, 4}, LogScales: []float32{-6, -0.5, -6},
+		Quats: []float32{1, 0, 0, 0}, LogitOpacities: []float32{4}, SH: []float32{1.7, 1.7, 1.7}}
 	r, err := NewRenderer(d, s, []scene.Camera{taken}, RenderConfig{})
 	if err != nil {
 		t.Fatal(err)

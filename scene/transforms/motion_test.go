@@ -104,17 +104,20 @@ func TestMotionRefused(t *testing.T) {
 	pose := moving(0, velocity, turning)
 	bad := pose
 	bad[0][3] = 1e300
+	two := func(shutter any) map[string]any {
+		return map[string]any{"transform_matrix_end": pose, "rolling_shutter": shutter}
+	}
 	for want, frame := range map[string]map[string]any{
 		"camera_linear_velocity has 2 numbers":       {"camera_linear_velocity": []float64{1, 2}},
 		"camera_linear_velocity is null":             {"camera_linear_velocity": []any{1, 2, nil}},
 		"rolling_shutter_time is \"fast\"":           {"rolling_shutter_time": "fast"},
-		"camera_angular_velocity is":                 {"rolling_shutter_time": 1e300, "camera_angular_velocity": velocity},
-		"rolling_shutter has 2 numbers":              {"transform_matrix_end": pose, "rolling_shutter": []float64{0, 1}},
-		"column by column":                           {"transform_matrix_end": pose, "rolling_shutter": []float64{0, 1, 0}},
+		"camera_angular_velocity is":                 {"rolling_shutter_time": 1e300, "camera_angular_velocity": turning},
+		"rolling_shutter has 2 numbers":              two([]float64{0, 1}),
+		"column by column":                           two([]float64{0, 1, 0}),
 		"field transform_matrix_end has 1 rows":      {"transform_matrix_end": [][]float64{{1, 0, 0, 0}}},
-		"field rolling_shutter is [1e+300 0 1]":      {"transform_matrix_end": pose, "rolling_shutter": []float64{1e300, 0, 1}},
+		"field rolling_shutter is [1e+300 0 1]":      two([]float64{1e300, 0, 1}),
 		"there is no field transform_matrix":         {"transform_matrix": nil},
-		"field rolling_shutter is \"no\", a list of": {"transform_matrix_end": pose, "rolling_shutter": "no"},
+		"field rolling_shutter is \"no\", a list of": two("no"),
 	} {
 		if _, given := frame["transform_matrix"]; !given {
 			frame["transform_matrix"] = pose
@@ -138,7 +141,8 @@ func TestWrite(t *testing.T) {
 		{Model: scene.LensPinhole, Params: []float64{100, 101, 33, 24}},
 		{Model: scene.LensOpenCV, Params: []float64{100, 101, 33, 24, -0.2, 0.05, 0.001, 0.002}},
 		{Model: scene.LensOpenCVFisheye, Params: []float64{60, 61, 33, 24, 0.01, 0.02, -0.01, 0.001}},
-		{Model: scene.LensFullOpenCV, Params: []float64{100, 101, 33, 24, 0.3, 0.02, 0.001, 0.002, 0.01, 0.6, 0.1, 0.03}},
+		{Model: scene.LensFullOpenCV,
+			Params: []float64{100, 101, 33, 24, 0.3, 0.02, 0.001, 0.002, 0.01, 0.6, 0.1, 0.03}},
 	} {
 		k.Width, k.Height = 64, 48
 		c := scene.Camera{Name: string(rune('a'+i)) + ".png", Width: 64, Height: 48, Fx: 100, Fy: 101, Cx: 33, Cy: 24,

@@ -87,7 +87,7 @@ func asTaken(t *testing.T, out, split string) float64 {
 	if err != nil {
 		t.Fatal(err, fault.Hint(err))
 	}
-	if !strings.HasSuffix(r.Method, "_as_taken") || r.Drawn.Photos != "96x72" {
+	if !strings.HasSuffix(r.Method, "_as_taken") || !strings.Contains("96x72 64x48", r.Drawn.Photos) {
 		t.Errorf("the scores are called %s, of photos of %s", r.Method, r.Drawn.Photos)
 	}
 	return meanPSNR(r.Views)
@@ -100,12 +100,12 @@ func meanPSNR(views []results.ViewScores) (sum float64) {
 	return sum
 }
 
-// TestRollingShutter trains on photos of cameras that moved: the file is better on held-out photos of cameras that stood
-// still than one of a training that ignores it, which a warning tells, and through the rolling shutter it is better on
-// the photos that were trained on, too.
+// TestRollingShutter trains on photos of cameras that moved: the file is better on held-out photos of cameras that
+// stood still than one of a training that ignores it, which a warning tells, and through the rolling shutter it is
+// better on the photos that were trained on, too.
 func TestRollingShutter(t *testing.T) {
 	runtest.NeedDevice(t)
-	dir := written(t, synth.Options{Images: 16, Width: 96, Height: 72, Points: 800, Shutter: 0.08})
+	dir := written(t, synth.Options{Images: 24, Width: 64, Height: 48, Points: 800, Shutter: 0.15})
 	still, taken, told := map[bool]float64{}, map[bool]float64{}, map[bool]string{}
 	for _, native := range []bool{true, false} {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
@@ -119,12 +119,12 @@ func TestRollingShutter(t *testing.T) {
 	}
 	t.Logf("of still cameras %.2f and %.2f dB, as taken %.2f and %.2f dB", still[true], still[false], taken[true],
 		taken[false])
-	if still[true] < still[false]+1 || taken[true] < taken[false]+1 {
+	if still[true] < still[false]+0.6 || taken[true] < taken[false]+0.6 {
 		t.Error("training through the rolling shutter makes no better file")
 	}
-	if want := "the cameras of 14 of 14 photos moved"; !strings.Contains(told[false], want) ||
+	if want := "the cameras of 21 of 21 photos moved"; !strings.Contains(told[false], want) ||
 		!strings.Contains(told[false], "native-lens") || strings.Contains(told[true], want) ||
-		!strings.Contains(told[true], "14 through a rolling shutter") {
+		!strings.Contains(told[true], "21 through a rolling shutter") {
 		t.Errorf("with the setting:\n%s\nwithout:\n%s", told[true], told[false])
 	}
 }
