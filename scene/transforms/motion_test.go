@@ -99,6 +99,28 @@ func TestMotionNone(t *testing.T) {
 	}
 }
 
+// TestMotionUndone: what nerfstudio did to a capture is undone of the way that cameras moved, too.
+func TestMotionUndone(t *testing.T) {
+	turn := geom.RotationFromVector([3]float64{0.4, 0.1, -0.8})
+	m := [12]float64{turn[0], turn[1], turn[2], 1, turn[3], turn[4], turn[5], 2, turn[6], turn[7], turn[8], 3}
+	f, err := parsed(t, map[string]any{"rolling_shutter_time": 1, "applied_transform": [3][4]float64{
+		[4]float64(m[0:4]), [4]float64(m[4:8]), [4]float64(m[8:12])}, "applied_scale": 0.5}, map[string]any{
+		"transform_matrix": moving(0, velocity, turning), "camera_linear_velocity": velocity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cam := scene.Camera{R: f.Frames[0].Pose.R, T: f.Frames[0].Pose.T, Motion: f.Frames[0].Motion}
+	records := []scene.Record{{Cam: cam}}
+	if err := UndoApplied(&scene.Capture{Applied: f.applied}, records); err != nil {
+		t.Fatal(err)
+	}
+	was := records[0].Cam.At(0.5).Center() // recorded = 0.5 (turn was + move)
+	got := geom.Scale(geom.Add(geom.Rotate(turn, was), [3]float64{1, 2, 3}), 0.5)
+	if want := cam.At(0.5).Center(); geom.Length(geom.Sub(got, want)) > 1e-12 {
+		t.Errorf("the last row's pose was recorded at %v, want %v", got, want)
+	}
+}
+
 // TestMotionRefused: errors name the field.
 func TestMotionRefused(t *testing.T) {
 	pose := moving(0, velocity, turning)
