@@ -1,7 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture.
+// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture, or that moves.
 //   reads params counters depth_keys v_projected v_abs_mean2d projected lens; reads and writes chunk
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)

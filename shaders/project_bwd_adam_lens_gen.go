@@ -64,7 +64,7 @@ var projectBwdAdamLensMixedKernel = vk.Kernel{
 
 // ProjectBwdAdamLens binds the buffers of project_bwd_adam_lens.comp.
 //
-// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture.
+// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture, or that moves.
 //
 //	reads params counters depth_keys v_projected v_abs_mean2d projected lens; reads and writes chunk
 //

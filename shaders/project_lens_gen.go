@@ -58,7 +58,7 @@ var projectLensMixedKernel = vk.Kernel{
 
 // ProjectLens binds the buffers of project_lens.comp.
 //
-// project_lens is project for a camera whose lens bends its picture.
+// project_lens is project for a camera whose lens bends its picture, or that moves while its rows are read out.
 //
 //	reads params counters chunk lens; writes projected extents depth_keys
 //
