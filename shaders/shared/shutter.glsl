@@ -21,8 +21,8 @@ struct Row {
     mat2 shear;     // of the picture around the mean
 };
 
-// By how much of the picture's height the pose's motion moves a splat's picture over the whole readout. Of what is too
-// near for that to make sense, as of nothing that a camera takes, it is limited.
+// By how much of the picture's height the motion moves a splat's picture over the whole readout. It is limited: splats
+// right before the camera would move by more than the first order holds for.
 vec2 row_drift(View v, Row r) {
     View plane = plane_view(v);
     mat3x2 jacobian = jacobian_at_mean(plane, r.point, projection_jacobian(plane, r.point));
