@@ -7,7 +7,8 @@
 #
 # VKSPLAT is the program (default: vksplat), WORK the folder for runs (build/lenses), ARGS more flags of train. Captures
 # of strong lenses: go run ./tools/synthcapture -photos 96 -width 1000 -height 750 -points 20000 -shrink 1 -noise 4
-# -lens opencv|rational|fisheye|wide|prism -out D/NAME.
+# -lens opencv|rational|fisheye|wide|prism -out D/NAME. Captures of cameras that moved: -shutter 0.04 with or without a
+# lens; those of held-out photos stood still, so that plain scores tell what is right.
 set -euo pipefail
 vksplat=${VKSPLAT:-vksplat} work=${WORK:-build/lenses} seeds=${SEEDS:-1 2 3}
 mkdir -p "$work"

@@ -108,7 +108,7 @@ type engine struct {
 	kinds    []recipe.Kind
 	compiled bool // the kernels of all of them
 	timeAll  bool // any step may have timestamps, and the copy of its photo, too
-	bent     bool // kernels go through lenses
+	lenses        // that kernels go through
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
@@ -165,7 +165,7 @@ func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []recipe
 	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err
 	}
-	e.drawn, e.bent = e.viewSize, bends(cameras)
+	e.drawn, e.lenses = e.viewSize, lensesOf(cameras)
 	e.model, err = newModel(dev, degree)
 	return e, err
 }

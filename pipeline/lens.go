@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -11,16 +10,27 @@ import (
 	"vksplat/vk"
 )
 
-// bends reports whether the lens of a camera bends its picture: kernels go through lenses then.
-func bends(cameras []scene.Camera) bool {
-	return slices.ContainsFunc(cameras, func(c scene.Camera) bool { return c.Distortion != nil })
+// lenses says what kernels go through, for some cameras.
+type lenses struct {
+	bent    bool // lenses that bend their pictures, or that move
+	shutter bool // rolling shutters: cameras move while their photos are read out
+}
+
+// lensesOf says what kernels go through where cameras have a distortion.
+func lensesOf(cameras []scene.Camera) (l lenses) {
+	for i := range cameras {
+		if c := &cameras[i]; c.Distortion != nil {
+			l.bent, l.shutter = true, l.shutter || c.Moved()
+		}
+	}
+	return l
 }
 
 // checkLenses refuses what does not go through lenses.
 func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) error {
 	const text = "start training: photos are trained on as taken %s"
 	switch {
-	case !bends(cams):
+	case !lensesOf(cams).bent:
 		return nil
 	case len(o.Others) > 0:
 		return fmt.Errorf(text, "on one device alone")
@@ -91,6 +101,9 @@ func lensParams(l *layout.Lens, c *scene.Camera) {
 			l.Limit2 = float32(d.Limit * d.Limit)
 		}
 		l.Flags = layout.LensAfter*layout.Bit(d.After) | layout.LensWide*layout.Bit(d.Wide)
+		for k := range l.Turn {
+			l.Turn[k], l.Move[k] = float32(c.Motion.Turn[k]), float32(c.Motion.Move[k])
+		}
 	}
 	for k := range lo {
 		l.Lo[k], l.Hi[k] = float32(lo[k]), float32(hi[k])
@@ -103,6 +116,7 @@ func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectLens{
 		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Projected: p.Projected, Extents: p.Extents,
 		DepthKeys: p.DepthKeys, Lens: v.f.lens.lens, Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
+		Spec: shaders.ProjectLensSpec{Shutter: v.shutter},
 	}, grid)
 }
 
@@ -111,6 +125,8 @@ func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectBwdAdamLens{
 		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,
 		VAbsMean2d: p.VAbsMean2d, Projected: p.Projected, Lens: v.f.lens.lens, Mixed: p.Mixed,
-		Push: shaders.ProjectBwdAdamLensPush(p.Push), Spec: shaders.ProjectBwdAdamLensSpec(p.Spec),
+		Push: shaders.ProjectBwdAdamLensPush(p.Push),
+		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise,
+			UnseenApart: p.Spec.UnseenApart, Shutter: v.shutter},
 	}, grid)
 }

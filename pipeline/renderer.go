@@ -221,6 +221,9 @@ func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done fu
 	if c.Distortion != nil && !r.e.bent {
 		return fmt.Errorf("render %s: through a lens, and the renderer was made for cameras without", c.Name)
 	}
+	if c.Distortion != nil && c.Moved() && !r.e.shutter {
+		return fmt.Errorf("render %s: of a camera that moves, and the renderer was made for others", c.Name)
+	}
 	if err := r.makeRoom(c); err != nil {
 		return err
 	}

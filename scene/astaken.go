@@ -42,10 +42,17 @@ func (c Camera) Undistorted() Camera {
 }
 
 // AsTaken gives the camera whose photo is not resampled, but for its size: the distortion of the lens is the camera's.
-// A camera without distortion, and the face of a panorama, stays as it is. Errors are of type *fault.Error.
+// A camera that stood still without distortion, and the face of a panorama, stays as it is. Errors are of type
+// *fault.Error.
 func (c Camera) AsTaken() (Camera, error) {
-	if c.Lens == nil || c.Photo != "" {
+	if err := c.checkMotion(); err != nil {
+		return c, err
+	}
+	switch {
+	case c.Photo != "" || c.Lens == nil && !c.Moved():
 		return c, nil
+	case c.Lens == nil:
+		return c.straight(), nil
 	}
 	o, err := c.Lens.Calibration.Optics(c.Lens.Width, c.Lens.Height)
 	if err == nil && !o.polynomial() {

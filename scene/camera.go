@@ -45,8 +45,9 @@ type Camera struct {
 
 	// World to camera, x_cam = R x + T, OpenCV axes, in the frame of the
 	// owning Capture. R is row-major and orthonormal.
-	R [9]float64
-	T [3]float64
+	R      [9]float64
+	T      [3]float64
+	Motion Motion // while the photo was read out; only what AsTaken gives goes by it
 }
 
 // Center gives the camera's position, -Rᵀ T, in the frame of the owning

@@ -64,6 +64,7 @@ func (c *Capture) apply(f Frame) {
 			}
 			cam.T[r] = t * f.Scale
 		}
+		cam.Motion.Move = geom.Scale(cam.Motion.Move, f.Scale)
 	}
 	for i := range c.Points {
 		for k := range 3 {
@@ -82,6 +83,7 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 		}
 		cam.T[r] = t
 	}
+	cam.Motion.Move = geom.Scale(cam.Motion.Move, 1/f.Scale)
 	return cam
 }
 

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture.
+// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture, or that moves.
 //   reads params counters depth_keys v_projected v_abs_mean2d projected lens; reads and writes chunk
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -18,6 +18,8 @@ layout(constant_id = 1) const bool ABSGRAD = false;
 layout(constant_id = 2) const bool NOISE = false;
 // Workgroups whose splats the view sees none of are left to adam_unseen.
 layout(constant_id = 3) const bool UNSEEN_APART = false;
+// The camera moves while its rows are read out.
+layout(constant_id = 4) const bool SHUTTER = false;
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;

@@ -33,6 +33,7 @@ var projectBwdAdamLensKernel = vk.Kernel{
 		{Name: "ABSGRAD", ID: 1, Default: 0},
 		{Name: "NOISE", ID: 2, Default: 0},
 		{Name: "UNSEEN_APART", ID: 3, Default: 0},
+		{Name: "SHUTTER", ID: 4, Default: 0},
 	},
 }
 
@@ -59,12 +60,13 @@ var projectBwdAdamLensMixedKernel = vk.Kernel{
 		{Name: "ABSGRAD", ID: 1, Default: 0},
 		{Name: "NOISE", ID: 2, Default: 0},
 		{Name: "UNSEEN_APART", ID: 3, Default: 0},
+		{Name: "SHUTTER", ID: 4, Default: 0},
 	},
 }
 
 // ProjectBwdAdamLens binds the buffers of project_bwd_adam_lens.comp.
 //
-// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture.
+// project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture, or that moves.
 //
 //	reads params counters depth_keys v_projected v_abs_mean2d projected lens; reads and writes chunk
 //
@@ -104,6 +106,7 @@ type ProjectBwdAdamLensSpec struct {
 	Absgrad     bool // constant_id 1
 	Noise       bool // constant_id 2
 	UnseenApart bool // constant_id 3
+	Shutter     bool // constant_id 4
 }
 
 // Kernel returns the compiled kernel.
@@ -121,5 +124,6 @@ func (p *ProjectBwdAdamLens) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),
 		specBool(p.Spec.UnseenApart),
+		specBool(p.Spec.Shutter),
 	}
 }

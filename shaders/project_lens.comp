@@ -1,7 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// project_lens is project for a camera whose lens bends its picture.
+// project_lens is project for a camera whose lens bends its picture, or that moves while its rows are read out.
 //   reads params counters chunk lens; writes projected extents depth_keys
 // One invocation a splat. What is written is the chunk's part of larger buffers.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -11,6 +11,8 @@
 #include "word.glsl"
 
 layout(local_size_x = 128) in;  // SPLATS
+// The camera moves while its rows are read out.
+layout(constant_id = 3) const bool SHUTTER = false;
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;      // id of the chunk's first splat

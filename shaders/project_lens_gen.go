@@ -28,6 +28,9 @@ var projectLensKernel = vk.Kernel{
 		{Name: "lens", Access: vk.Read},
 	},
 	PushSize: 8,
+	Specs: []vk.Spec{
+		{Name: "SHUTTER", ID: 3, Default: 0},
+	},
 }
 
 //go:embed spv/project_lens_mixed.spv
@@ -48,11 +51,14 @@ var projectLensMixedKernel = vk.Kernel{
 		{Name: "lens", Access: vk.Read},
 	},
 	PushSize: 8,
+	Specs: []vk.Spec{
+		{Name: "SHUTTER", ID: 3, Default: 0},
+	},
 }
 
 // ProjectLens binds the buffers of project_lens.comp.
 //
-// project_lens is project for a camera whose lens bends its picture.
+// project_lens is project for a camera whose lens bends its picture, or that moves while its rows are read out.
 //
 //	reads params counters chunk lens; writes projected extents depth_keys
 //
@@ -68,6 +74,7 @@ type ProjectLens struct {
 	Lens      vk.Slice[layout.Lens]       // 6, read: [1]
 	Mixed     bool                        // the chunk is in mixed precision (mixed.glsl)
 	Push      ProjectLensPush
+	Spec      ProjectLensSpec
 }
 
 // ProjectLensPush is the push constant block of project_lens.comp, 8 bytes.
@@ -83,6 +90,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectLensPush{}.ChunkSplats)-4]
 )
 
+// ProjectLensSpec holds the specialization constants of project_lens.comp; a number left 0 means the default.
+type ProjectLensSpec struct {
+	Shutter bool // constant_id 3
+}
+
 // Kernel returns the compiled kernel.
 func (p *ProjectLens) Kernel() *vk.Kernel {
 	if p.Mixed {
@@ -94,5 +106,7 @@ func (p *ProjectLens) Kernel() *vk.Kernel {
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectLens) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Projected.View, p.Extents.View, p.DepthKeys.View, p.Lens.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		specBool(p.Spec.Shutter),
+	}
 }

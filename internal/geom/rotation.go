@@ -97,6 +97,33 @@ func Product(a, b [9]float64) (m [9]float64) {
 	return m
 }
 
+// RotationFromVector gives the row-major matrix of a rotation about an axis, by an angle that is the vector's length.
+func RotationFromVector(v [3]float64) [9]float64 {
+	angle := Length(v)
+	sin, half := math.Sincos(angle / 2)
+	share := 0.5 // sin(angle/2)/angle
+	if angle > 0 {
+		share = sin / angle
+	}
+	r, _ := RotationFromQuat([4]float64{half, share * v[0], share * v[1], share * v[2]})
+	return r
+}
+
+// VectorFromRotation is the inverse of RotationFromVector, of length pi at most.
+func VectorFromRotation(r [9]float64) [3]float64 {
+	q := QuatFromRotation(r)
+	v := [3]float64{q[1], q[2], q[3]}
+	sin := Length(v)
+	if sin == 0 {
+		return [3]float64{}
+	}
+	angle := 2 * math.Atan2(sin, q[0])
+	if angle > math.Pi {
+		angle -= 2 * math.Pi
+	}
+	return Scale(v, angle/sin)
+}
+
 // QuatFromRotation returns the quaternion w, x, y, z of a rotation: the largest of four expressions, so that nothing is
 // divided by little.
 func QuatFromRotation(r [9]float64) [4]float64 {

@@ -44,6 +44,15 @@ func (t *trial) bend(v *ref.View[float32], number int) *ref.View[float32] {
 	return v
 }
 
+// move has the view's camera move while its rows are read out, more than a phone does.
+func (t *trial) move(v *ref.View[float32]) *ref.View[float32] {
+	v.Motion = &ref.Motion[float32]{}
+	for k := range 3 {
+		v.Motion.Turn[k], v.Motion.Move[k] = float32(0.05*t.NormFloat64()), float32(0.1*t.NormFloat64())
+	}
+	return v
+}
+
 func projectLensCases(kernel string, newCase caseMaker) []Case {
 	return []Case{
 		newCase(kernel, "sizes", func(t *trial) error {
@@ -61,11 +70,19 @@ func projectLensCases(kernel string, newCase caseMaker) []Case {
 			})
 		}),
 		newCase(kernel, "near, all round", checkNearLens),
+		newCase(kernel, "rolling shutter", func(t *trial) error {
+			return eachLens(t, func(degree int, v *ref.View[float32]) error {
+				return checkProject(t, t.splats(400, 3), t.move(v))
+			})
+		}),
 		newCase(kernel, "poison", func(t *trial) error {
-			return each([]int{0, 1, 2, 3}, func(mode int) error {
+			return each([]int{0, 1, 2, 3, 4, 5, 6, 7}, func(mode int) error {
 				v := t.camera(123, 83)
 				v.Antialiased, v.SHDegree = mode&1 != 0, 1
-				return checkProjectPoisonIn(t, t.bend(v, 1+mode))
+				if v = t.bend(v, 1+mode%4); mode >= 4 {
+					v = t.move(v)
+				}
+				return checkProjectPoisonIn(t, v)
 			})
 		}),
 		newCase(kernel, "a failed unit sees nothing", func(t *trial) error {
@@ -118,10 +135,13 @@ func eachFold(t *trial, f func(p *ref.Params[float32], v *ref.View[float32]) err
 // checkNearLens puts splats about as far away as the nearest that are seen, at angles up to those that lie behind the
 // camera.
 func checkNearLens(t *trial) error {
-	return each([]bool{false, true}, func(wide bool) error {
+	return each([]int{0, 1, 2, 3}, func(mode int) error {
 		v := t.bend(t.camera(123, 83), 5)
 		v.R, v.T, v.Near = [9]float32{1, 0, 0, 0, 1, 0, 0, 0, 1}, [3]float32{}, 0.1
-		v.Lens.Wide = wide
+		if v.Lens.Wide = mode&1 != 0; mode&2 != 0 {
+			v = t.move(v)
+			v.Motion.Move = [3]float32{0.01, -0.005, 0.008}
+		}
 		var places [][3]float32
 		for _, angle := range []float64{0, 45, 80, 84, 87, 87.5, 87.9, 88.1, 89, 91, 95, 110} {
 			sin, cos := math.Sincos(angle * math.Pi / 180)
@@ -152,6 +172,11 @@ func adamLensCases(kernel string, newCase caseMaker) []Case {
 				return checkAdam(t, t.backward(300, degree, v), 30, 0)
 			})
 		}),
+		newCase(kernel, "rolling shutter", func(t *trial) error {
+			return eachLens(t, func(degree int, v *ref.View[float32]) error {
+				return checkAdam(t, t.backward(300, degree, t.move(v)), 30, 0)
+			})
+		}),
 		newCase(kernel, "at a fold", func(t *trial) error {
 			return eachFold(t, func(p *ref.Params[float32], v *ref.View[float32]) error {
 				return checkAdam(t, t.backwardOf(p, v), 30, 0)
@@ -179,6 +204,9 @@ func (l *list) lensOf(v *ref.View[float32]) vk.Slice[layout.Lens] {
 	if d.Wide {
 		out.Flags |= layout.LensWide
 	}
+	if m := v.Motion; m != nil {
+		out.Turn, out.Move = m.Turn, m.Move
+	}
 	return input(l, "lens", []layout.Lens{out})
 }
 
@@ -187,6 +215,7 @@ func (l *list) projectLens(p *shaders.Project, v *ref.View[float32]) {
 	l.r.Dispatch(&shaders.ProjectLens{
 		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Projected: p.Projected, Extents: p.Extents,
 		DepthKeys: p.DepthKeys, Lens: l.lensOf(v), Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
+		Spec: shaders.ProjectLensSpec{Shutter: v.Motion != nil},
 	}, vk.Items(chunkSplats, 128))
 }
 
@@ -199,6 +228,8 @@ func (l *list) adamSeen(m *model, v *ref.View[float32], p shaders.ProjectBwdAdam
 	l.r.Dispatch(&shaders.ProjectBwdAdamLens{
 		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,
 		VAbsMean2d: p.VAbsMean2d, Projected: p.Projected, Lens: l.lensOf(v), Mixed: m.mixed,
-		Push: shaders.ProjectBwdAdamLensPush(p.Push), Spec: shaders.ProjectBwdAdamLensSpec(p.Spec),
+		Push: shaders.ProjectBwdAdamLensPush(p.Push),
+		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise,
+			UnseenApart: p.Spec.UnseenApart, Shutter: v.Motion != nil},
 	}, vk.Items(m.size, 128))
 }

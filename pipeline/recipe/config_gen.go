@@ -113,7 +113,8 @@ type Config struct {
 	WhiteBalance bool `json:"white_balance"`
 	// learn how each camera darkens its photos away from the centre
 	Vignetting bool `json:"vignetting"`
-	// train on photos as their lenses took them; off: distortion is taken out of them first
+	// train on photos as their lenses and rolling shutters took them; off: distortion is taken out of
+	// them first, and the camera stands still
 	NativeLens bool `json:"native_lens"`
 	// learn from what photos agree on: leave out what differs much from a photo where other photos
 	// agree with the model, as it does where something moved through the picture
@@ -406,8 +407,9 @@ var Settings = []Setting{
 	{
 		Name:  "native_lens",
 		Group: "Training",
-		Help:  "train on photos as their lenses took them; off: distortion is taken out of them first",
-		Of:    func(c *Config) any { return &c.NativeLens },
+		Help: "train on photos as their lenses and rolling shutters took them; off: distortion is taken out of " +
+			"them first, and the camera stands still",
+		Of: func(c *Config) any { return &c.NativeLens },
 	},
 	{
 		Name:  "robust",

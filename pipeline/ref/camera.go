@@ -11,9 +11,12 @@ type View[T Real] struct {
 	Fisheye       bool // equidistant fisheye instead of pinhole
 	Antialiased   bool // opacity compensated for the low-pass filter (Yu et al. 2024)
 	Background    [3]T
-	SHDegree      int      // degree evaluated, at most the model's
-	Lens          *Lens[T] // nil: straight lines are straight
-	limits        *Lens[T] // whose limits slopes has, in its plane; nil: the image's
+	SHDegree      int        // degree evaluated, at most the model's
+	Lens          *Lens[T]   // nil: straight lines are straight
+	Motion        *Motion[T] // nil: the camera stands still; only with a lens
+	limits        *Lens[T]   // whose limits slopes has, in its plane; nil: the image's
+	sheared       *shear[T]  // of a splat whose row was found; nil: it is not
+	held          []*View[T] // tests: the views that splats are projected to, whatever their rows are; nil: not held
 }
 
 // ConvertView copies a view into another arithmetic.
@@ -22,6 +25,9 @@ func ConvertView[To, From Real](v *View[From]) *View[To] {
 		Fx: To(v.Fx), Fy: To(v.Fy), Cx: To(v.Cx), Cy: To(v.Cy), Width: v.Width, Height: v.Height, Near: To(v.Near),
 		Fisheye: v.Fisheye, Antialiased: v.Antialiased, SHDegree: v.SHDegree,
 		Lens: ConvertLens[To](v.Lens),
+	}
+	if m := v.Motion; m != nil {
+		c.Motion = &Motion[To]{[3]To(ConvertSlice[To](m.Turn[:])), [3]To(ConvertSlice[To](m.Move[:]))}
 	}
 	copy(c.R[:], ConvertSlice[To](v.R[:]))
 	copy(c.T[:], ConvertSlice[To](v.T[:]))

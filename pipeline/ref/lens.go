@@ -189,12 +189,18 @@ func (l *Lens[T]) shiftSlopeVJP(w [2]T, g mat2[T]) (v [2]T) {
 }
 
 // focal takes focal lengths to pixels.
-func (v *View[T]) focal() mat2[T] { return mat2[T]{{v.Fx, v.Fx * v.Lens.Skew}, {0, v.Fy}} }
+func (v *View[T]) focal() mat2[T] {
+	f := mat2[T]{{v.Fx, v.Fx * v.Lens.Skew}, {0, v.Fy}}
+	if v.sheared != nil {
+		f = v.sheared.by.mul(f)
+	}
+	return f
+}
 
 // plane is the view that projects to the plane that the lens bends.
 func (v *View[T]) plane() *View[T] {
 	p := *v
-	p.Fx, p.Fy, p.Cx, p.Cy, p.Lens, p.limits = 1, 1, 0, 0, nil, v.Lens
+	p.Fx, p.Fy, p.Cx, p.Cy, p.Lens, p.limits, p.sheared = 1, 1, 0, 0, nil, v.Lens, nil
 	return &p
 }
 
@@ -216,9 +222,13 @@ func (v *View[T]) depth(p vec3[T]) (z T, sees bool) {
 }
 
 func (v *View[T]) lensPoint(p vec3[T]) [2]T {
-	at, _ := v.Lens.bend(v.plane().projectPoint(p))
-	at = v.focal().apply(at)
-	return [2]T{at[0] + v.Cx, at[1] + v.Cy}
+	bent, _ := v.Lens.bend(v.plane().projectPoint(p))
+	at, centre := v.focal().apply(bent), [2]T{v.Cx, v.Cy}
+	if s := v.sheared; s != nil {
+		centre = s.by.apply(centre)
+		centre = [2]T{centre[0] + s.off[0], centre[1] + s.off[1]}
+	}
+	return [2]T{at[0] + centre[0], at[1] + centre[1]}
 }
 
 func (v *View[T]) lensJacobian(p vec3[T]) mat23[T] {

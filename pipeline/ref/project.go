@@ -75,7 +75,8 @@ func Project[T Real](p *Params[T], v *View[T]) *Projection[T] {
 
 // projectSplat projects splat i. Every guard is phrased so that a NaN fails it.
 func projectSplat[T Real](p *Params[T], v *View[T], i int) (s Projected[T], e [3]T, depth T, ok bool) {
-	mean := p.mean(i)
+	mean, middle := p.mean(i), v
+	v = v.ofSplat(p, i)
 	point := v.rotation().apply(mean).add(vec3[T](v.T))
 	depth, sees := v.depth(point)
 	q := p.quat(i)
@@ -107,7 +108,7 @@ func projectSplat[T Real](p *Params[T], v *View[T], i int) (s Projected[T], e [3
 	if y1 <= y0 || x1 <= x0 {
 		return s, e, depth, false
 	}
-	dir := mean.sub(v.center())
+	dir := mean.sub(middle.center())
 	dir = dir.scale(1 / sqrt(dir.dot(dir)))
 	for ch, c := range shColor(p, i, dir, v.SHDegree) {
 		s.Color[ch] = max(c, 0)

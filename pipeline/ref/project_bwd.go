@@ -35,7 +35,8 @@ func ProjectBwdViews[T Real](p *Params[T], views []*View[T], proj []*Projection[
 }
 
 func projectSplatBwd[T Real](g, p *Params[T], v *View[T], i int, up *ProjectedGrad[T]) {
-	mean := p.mean(i)
+	mean, middle := p.mean(i), v
+	v = v.ofSplat(p, i)
 	w := v.rotation()
 	point := w.apply(mean).add(vec3[T](v.T))
 	q := p.quat(i)
@@ -60,7 +61,7 @@ func projectSplatBwd[T Real](g, p *Params[T], v *View[T], i int, up *ProjectedGr
 	// J W: the rows of dL/dJ are dL/d(JW) W^T.
 	vJ := vJW.mul(w.transposed())
 	vPoint := v.pointVJP(point, [2]T{up[0], up[1]}, vJ)
-	vMean := w.transposed().apply(vPoint).add(colorVJP(g, p, v, i, vec3[T]{up[6], up[7], up[8]}))
+	vMean := w.transposed().apply(vPoint).add(colorVJP(g, p, middle, i, vec3[T]{up[6], up[7], up[8]}))
 	copy(g.Means[3*i:], vMean[:])
 }
 

@@ -316,4 +316,9 @@ func (w *hashWriter) camera(c scene.Camera) {
 	if c.MaskGrow > 0 { // records of earlier versions stay as they are
 		w.number(uint64(c.MaskGrow))
 	}
+	if c.Moved() { // likewise
+		w.text("moved")
+		w.floats(c.Motion.Turn[:]...)
+		w.floats(c.Motion.Move[:]...)
+	}
 }

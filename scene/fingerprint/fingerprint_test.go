@@ -65,6 +65,8 @@ func TestFingerprint(t *testing.T) {
 		"mask3": func(c *scene.Capture) {
 			c.Cameras[2].Mask, c.Cameras[2].MaskGrow = c.Cameras[3].Path, 2
 		},
+		"turned":        func(c *scene.Capture) { c.Cameras[2].Motion.Turn[1] = 1e-300 },
+		"moved":         func(c *scene.Capture) { c.Cameras[2].Motion.Move[1] = 1e-300 },
 		"held out":      func(c *scene.Capture) { c.HeldOut = map[string]bool{"p1.png": true} },
 		"none held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{} },
 		"fewer":         func(c *scene.Capture) { c.Cameras = c.Cameras[:4] },

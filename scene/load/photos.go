@@ -184,8 +184,8 @@ func (m *viewMaker) views(r scene.Record, w, h, downscale int) ([]scene.Camera, 
 	key := fmt.Sprint(lens, w, h, downscale)
 	if cam, ok := m.made[key]; ok {
 		own := r.Cam
-		cam.Name, cam.Path, cam.Mask, cam.MaskInverted, cam.R, cam.T = own.Name, own.Path, own.Mask, own.MaskInverted,
-			own.R, own.T
+		cam.Name, cam.Path, cam.Mask, cam.MaskInverted = own.Name, own.Path, own.Mask, own.MaskInverted
+		cam.R, cam.T, cam.Motion = own.R, own.T, own.Motion
 		return []scene.Camera{cam}, nil
 	}
 	views, err := lens.Views(r.Cam, w, h, downscale)

@@ -15,7 +15,6 @@ import (
 	"vksplat/internal/parallel"
 	"vksplat/internal/philox"
 	"vksplat/scene"
-	"vksplat/scene/colmap"
 	"vksplat/scene/photo"
 )
 
@@ -35,6 +34,8 @@ type Options struct {
 	// painted on a dome where the floor ends, with points like all surfaces.
 	Open bool
 	Lens *Lens // that took the photos; nil: they are pinhole pictures. Not in a city
+	// How far cameras move while the rows of their photos are read out, see motion; not in a city
+	Shutter float64
 }
 
 // Lens is one that bends its pictures. Each pixel shows something.
@@ -73,11 +74,12 @@ func (l *Lens) check(width, height int) error {
 // Bounds on what Write makes: far above any use, below what would fill a
 // disk or overflow a size.
 const (
-	MaxImages = 10000
-	MinSide   = 16
-	MaxSide   = 8192
-	MinPoints = 4
-	MaxPoints = 10_000_000
+	MaxImages   = 10000
+	MinSide     = 16
+	MaxSide     = 8192
+	MinPoints   = 4
+	MaxPoints   = 10_000_000
+	MostShutter = 0.2
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -107,6 +109,10 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("make capture: nobody walks through a city that is flown over")
 	case o.Lens != nil && o.City:
 		return o, errors.New("make capture: a city is photographed without distortion")
+	case o.City && o.Shutter != 0:
+		return o, errors.New("make capture: cameras stand still over a city")
+	case !(o.Shutter >= 0 && o.Shutter <= MostShutter):
+		return o, fmt.Errorf("make capture: shutter %v, want 0 to %v", o.Shutter, MostShutter)
 	case !(o.Scale > 0) || !scene.Finite64(o.Scale):
 		return o, fmt.Errorf("make capture: scale %v is not positive", o.Scale)
 	}
@@ -141,8 +147,8 @@ func (o *Options) random(stream uint32, id int) [4]float64 {
 }
 
 // Write writes a procedural capture into dir: images/view_NNN.png and a
-// COLMAP model in sparse/0 with exact PINHOLE poses and points on visible
-// surfaces. Same options, same bytes on one architecture. Photos are ray-cast
+// COLMAP model in sparse/0, or what WriteModel writes of cameras that move, with
+// exact PINHOLE poses and points on visible surfaces. Same options, same bytes on one architecture. Photos are ray-cast
 // with at least four and at most sixteen rays per pixel. Existing files of these
 // names are replaced.
 func Write(dir string, o Options) error {
@@ -150,11 +156,9 @@ func Write(dir string, o Options) error {
 	if err != nil {
 		return err
 	}
-	images, model := filepath.Join(dir, "images"), filepath.Join(dir, "sparse", "0")
-	for _, d := range []string{images, model} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return atomicfile.WriteError("make folder", d, err)
-		}
+	images := filepath.Join(dir, "images")
+	if err := os.MkdirAll(images, 0o755); err != nil {
+		return atomicfile.WriteError("make folder", images, err)
 	}
 	errs := make([]error, len(s.views))
 	parallel.For(len(s.views), func(i int) {
@@ -168,7 +172,7 @@ func Write(dir string, o Options) error {
 			return err
 		}
 	}
-	return colmap.Write(model, s.Cameras(), s.Points())
+	return s.WriteModel(dir, s.Cameras(), s.Points())
 }
 
 // Capture is a procedural scene and the cameras around it.
@@ -245,6 +249,7 @@ func (o *Options) views() []scene.Camera {
 			Fx: focal, Fy: focal, Cx: float64(o.Width) / 2, Cy: float64(o.Height) / 2, Lens: taken,
 		}
 		scene.LookAt(&views[i], eye, geom.Vec{0, 0, 0.5 + 0.15*(jitter[3]-0.5)})
+		views[i].Motion = o.motion(i, eye.Length())
 	}
 	return views
 }
@@ -252,6 +257,7 @@ func (o *Options) views() []scene.Camera {
 // place moves a camera from the frame of the scene to the capture's frame.
 func (o *Options) place(c scene.Camera) scene.Camera {
 	c.T = geom.TranslationOf(c.R, o.move(c.Center()))
+	c.Motion.Move = geom.Scale(c.Motion.Move, o.Scale)
 	return c
 }
 
@@ -299,8 +305,9 @@ func (w *synthWorld) photo(c *scene.Camera) *image.RGBA {
 	l := newLens(c)
 	img := image.NewRGBA(image.Rect(0, 0, c.Width, c.Height))
 	for y := range c.Height {
+		row := l.ofRow(y)
 		for x := range c.Width {
-			p := w.pixel(&l, float64(x), float64(y)).Mul(255)
+			p := w.pixel(&row, float64(x), float64(y)).Mul(255)
 			img.SetRGBA(x, y, color.RGBA{R: scene.ToByte(p[0]), G: scene.ToByte(p[1]), B: scene.ToByte(p[2]), A: 0xff})
 		}
 	}

@@ -133,7 +133,8 @@ func TestSynthFrame(t *testing.T) {
 func TestSynthRefuses(t *testing.T) {
 	for _, o := range []Options{{Images: 2}, {Images: -1}, {Width: 8}, {Height: 1 << 20}, {Points: 3},
 		{Points: 1 << 40},
-		{Scale: -1}, {Scale: math.Inf(1)}, {Offset: [3]float64{math.NaN()}}} {
+		{Scale: -1}, {Shutter: -0.1}, {Shutter: 1}, {Shutter: math.NaN()}, {Shutter: 0.1, City: true},
+		{Scale: math.Inf(1)}, {Offset: [3]float64{math.NaN()}}} {
 		if err := Write(t.TempDir(), o); err == nil {
 			t.Errorf("%+v passes", o)
 		}

@@ -67,6 +67,7 @@ func UndoApplied(c *scene.Capture, records []scene.Record) error {
 			copy(cam.R[3*row:], v[:])
 		}
 		cam.T = geom.Scale(geom.Rotate(cam.R, centre), -1)
+		cam.Motion.Move = geom.Scale(cam.Motion.Move, 1/(a.Scale*scale))
 	}
 	for i := range c.Points {
 		c.Points[i].Pos = undo(c.Points[i].Pos)

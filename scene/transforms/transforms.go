@@ -32,6 +32,7 @@ type frame struct {
 	index      int
 	File, mask string // as written, with slashes
 	Pose       pose
+	Motion     scene.Motion
 	Lens       frameLens
 	Bad        error // why the pose is bad, or nil
 }
@@ -92,21 +93,41 @@ func parseFrame(f, top strictjson.Object) (out frame, err error) {
 	if err := f.Into("mask_path", &out.mask, "a text"); err != nil {
 		return out, err
 	}
-	if !f.Has("transform_matrix") {
-		return out, f.Errorf("there is no field transform_matrix")
-	}
-	m, err := f.Matrix("transform_matrix")
-	if err != nil {
+	if err := out.parsePose(f, top); err != nil {
 		return out, err
-	}
-	if out.Pose, err = PoseFromOpenGL(m); err != nil {
-		out.Bad = f.Errorf("field transform_matrix: %v", err)
-	}
-	if err != nil && !errors.Is(err, scene.ErrPose) {
-		return out, out.Bad
 	}
 	out.Lens, err = ParseLens(f, top)
 	return out, err
+}
+
+// parsePose reads the pose of the middle row, and how the camera moved.
+func (out *frame) parsePose(f, top strictjson.Object) (err error) {
+	name := "transform_matrix"
+	if f.Has(startMatrix) {
+		name = startMatrix
+	}
+	if out.Pose, err = parseMatrix(f, name); err == nil {
+		err = out.parseMotion(f, top)
+	}
+	if errors.Is(err, scene.ErrPose) {
+		out.Bad, err = err, nil
+	}
+	return err
+}
+
+// parseMatrix reads a pose. An error of scene.ErrPose's kind is of a matrix that is none.
+func parseMatrix(f strictjson.Object, name string) (p pose, err error) {
+	if !f.Has(name) {
+		return p, f.Errorf("there is no field %s", name)
+	}
+	m, err := f.Matrix(name)
+	if err != nil {
+		return p, err
+	}
+	if p, err = PoseFromOpenGL(m); err != nil {
+		err = fmt.Errorf("%sfield %s: %w", f.Where, name, err)
+	}
+	return p, err
 }
 
 // readRoles reads nerfstudio's lists of files. Photos of the test list are held
@@ -272,8 +293,8 @@ func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions,
 	records := make([]scene.Record, len(t.Frames))
 	dir := filepath.Dir(file)
 	for i, f := range t.Frames {
-		r := scene.Record{Cam: scene.Camera{Name: CleanSlashes(f.File), R: f.Pose.R, T: f.Pose.T}, Lens: f.Lens,
-			File: photo.NativePath(dir, f.File), Role: roleOf(f.File)}
+		r := scene.Record{Cam: scene.Camera{Name: CleanSlashes(f.File), R: f.Pose.R, T: f.Pose.T, Motion: f.Motion},
+			Lens: f.Lens, File: photo.NativePath(dir, f.File), Role: roleOf(f.File)}
 		if f.Bad != nil {
 			r.Bad = &fault.Error{Op: "read " + filepath.Base(file), Path: file, Err: f.Bad, Hint: hintTransforms}
 		}

@@ -254,7 +254,7 @@ type Correction struct {
 	Seconds [16]float32
 }
 
-// Lens is GLSL's Lens, 96 bytes; in project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_lens, project_lens_mixed.
+// Lens is GLSL's Lens, 120 bytes; in project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_lens, project_lens_mixed.
 //
 // The distortion of a camera as scene.Distortion has it, in the plane of a View with focal length 1.
 type Lens struct {
@@ -270,6 +270,9 @@ type Lens struct {
 	Hi     [2]float32
 	Margin [2]float32 // the pinhole Jacobian is evaluated at x/z and y/z at most this far outside
 	Flags  uint32     // LENS_*
+	// The camera's motion while its rows are read out (shutter.glsl), along the axes of its pose at the middle row.
+	Turn [3]float32 // rotation vector
+	Move [3]float32 // of the centre, world units
 }
 
 // MapRows is GLSL's MapRows, 8 bytes; in lpips_conv, lpips_distance, lpips_input, lpips_pool.
@@ -503,7 +506,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Gain)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Colour)-100]
 	_ = [1]struct{}{}[unsafe.Offsetof(Correction{}.Seconds)-136]
-	_ = [1]struct{}{}[unsafe.Sizeof(Lens{})-96]
+	_ = [1]struct{}{}[unsafe.Sizeof(Lens{})-120]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Num)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Den)-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.P1)-36]
@@ -516,6 +519,8 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Hi)-76]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Margin)-84]
 	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Flags)-92]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Turn)-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Lens{}.Move)-108]
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]

@@ -123,6 +123,7 @@ vec3 jacobian_vjp(View v, vec3 p, mat3x2 v_j) {
 
 #ifdef LENS
 #include "lens.glsl"
+#include "shutter.glsl"
 #endif
 
 // The 2D covariance before the low-pass filter as three columns b_k = J W R_k s_k: cov = sum b_k b_k^T.

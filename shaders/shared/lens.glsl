@@ -4,6 +4,7 @@
 // where a lens may do anything, it goes on as at the border: large splats there reach into the picture. The includer
 // declares
 //   lens[0]     the lens
+//   SHUTTER     whether cameras move while they take their photos: shutter.glsl
 #ifndef LENS_GLSL
 #define LENS_GLSL
 

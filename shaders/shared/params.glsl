@@ -34,6 +34,9 @@ struct Lens {
     vec2 hi;
     vec2 margin;        // the pinhole Jacobian is evaluated at x/z and y/z at most this far outside
     uint flags;         // LENS_*
+    // The camera's motion while its rows are read out (shutter.glsl), along the axes of its pose at the middle row.
+    vec3 turn;          // rotation vector
+    vec3 move;          // of the centre, world units
 };
 
 // A camera that judges splats by the points that it sees.

@@ -48,6 +48,14 @@ bool visible(View v, uint i, out float depth) {
     vec3 mean = row3(ROW_MEANS, i);
     vec3 point = w * mean + v.trans;
 #ifdef LENS
+    // What is seen is judged by the pose of the row, too. Colours are those from the middle pose.
+    mat2 shear;
+    if (SHUTTER) {
+        Row r = row_of(v, point);
+        w = r.turn * w;
+        point = r.point;
+        shear = r.shear;
+    }
     depth = lens_depth(point, v.near);
     if (!(depth > 0.0 && depth < 3.4e38) || !lens_sees(v, point)) return false;
 #else
@@ -60,7 +68,9 @@ bool visible(View v, uint i, out float depth) {
     float norm = length(q);
     bool turned = norm > 0.0 && norm < 3.4e38;
 #ifdef LENS
-    Footprint f = footprint(lens_jacobian(v, point) * w, quat_rotation(q / norm), exp(log_scales));
+    mat3x2 jacobian = lens_jacobian(v, point);
+    if (SHUTTER) jacobian = shear * jacobian;
+    Footprint f = footprint(jacobian * w, quat_rotation(q / norm), exp(log_scales));
 #else
     Footprint f = footprint(projection_jacobian(v, point) * w, quat_rotation(q / norm), exp(log_scales));
 #endif
@@ -88,6 +98,9 @@ bool visible(View v, uint i, out float depth) {
     s_projected[at + 4u] = conic.z;
     s_projected[at + 5u] = opacity;
     for (uint k = 0u; k < EXTENT_PARTS; k++) s_extents[lid * EXTENT_PARTS + k] = e[k];
+#ifdef LENS
+    if (SHUTTER) w = view_rotation(v);
+#endif
     vec3 origin = -(v.trans * w);   // camera centre: -R^T t
     vec3 color = sh_color(normalize(mean - origin), v.sh_degree, i);
     for (uint k = 0u; k < 3u; k++) s_projected[at + COLOR_PART + k] = max(color[k], 0.0);

@@ -112,6 +112,12 @@ Geometry geometry_bwd(uint view_id, Geometry x, ProjectedGrad g, vec3 v_mean) {
 #ifdef LENS
     // Up to the lens everything goes on in its plane, where focal lengths are 1.
     mat2 focal = lens_focal(v);
+    if (SHUTTER) { // the row's pose and the shear are held: see shutter.glsl
+        Row r = row_of(v, point);
+        w = r.turn * w;
+        point = r.point;
+        focal = r.shear * focal;
+    }
     v = plane_view(v);
     vec2 u = project_point(v, point);
     mat2 slope = bend(u).slope, to_image = focal * slope;

@@ -20,7 +20,6 @@ import (
 	"sync"
 
 	"vksplat/scene"
-	"vksplat/scene/colmap"
 	"vksplat/scene/synth"
 )
 
@@ -34,6 +33,7 @@ type options struct {
 	seed                  uint64
 	city, passers, open   bool
 	lens                  string
+	shutter               float64
 	out                   string
 }
 
@@ -54,6 +54,9 @@ func main() {
 		"the sky is out of reach: no point lies on it, and it looks the same from all cameras; without tracks")
 	flag.StringVar(&o.lens, "lens", "",
 		"`NAME` of a lens that bends the photos: opencv, rational, fisheye, wide or prism; without tracks")
+	flag.Float64Var(&o.shutter, "shutter", 0,
+		"cameras turn by up to `X` radians, and move by that share of their distance, while rows are read out; every "+
+			"eighth stands still. The model is a transforms.json, as nerfstudio's")
 	flag.StringVar(&o.out, "out", "", "folder to write to")
 	flag.Parse()
 	if err := o.write(); err != nil {
@@ -96,7 +99,8 @@ func (o *options) write() error {
 		return err
 	}
 	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points,
-		Seed: o.seed, City: o.city, Passers: o.passers, Open: o.open, Lens: lenses[o.lens]})
+		Seed: o.seed, City: o.city, Passers: o.passers, Open: o.open, Lens: lenses[o.lens],
+		Shutter: o.shutter})
 	if err != nil {
 		return err
 	}
@@ -105,10 +109,8 @@ func (o *options) write() error {
 		cams[i].Name = strings.TrimSuffix(cams[i].Name, filepath.Ext(cams[i].Name)) + ".jpg"
 	}
 	images, model := filepath.Join(o.out, "images"), filepath.Join(o.out, "sparse", "0")
-	for _, dir := range []string{images, model} {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(images, 0o777); err != nil {
+		return err
 	}
 	err = each(len(cams), func(i int) error {
 		return writeFile(filepath.Join(images, cams[i].Name), func(w io.Writer) error {
@@ -118,8 +120,12 @@ func (o *options) write() error {
 	if err != nil {
 		return err
 	}
-	if o.city || o.open || o.lens != "" { // the tracks of writeModel are not what the cameras see, and some go by that
-		return colmap.Write(model, cams, s.Points())
+	// The tracks of writeModel are not what these cameras see, and some go by that.
+	if o.city || o.open || o.lens != "" || o.shutter != 0 {
+		return s.WriteModel(o.out, cams, s.Points())
+	}
+	if err := os.MkdirAll(model, 0o777); err != nil {
+		return err
 	}
 	return writeModel(model, cams, s.Points(), o.seed)
 }

@@ -121,6 +121,30 @@ func TestTracks(t *testing.T) {
 	}
 }
 
+// TestShutter writes a capture of cameras that move, as JPEG, and loads it.
+func TestShutter(t *testing.T) {
+	o := small
+	o.shutter, o.photos, o.lens, o.out = 0.05, 9, "opencv", t.TempDir()
+	if err := o.write(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := load.Capture(o.out, scene.LoadOptions{Model: scene.AnyModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Cameras) != o.photos || len(c.Points) != o.points || len(c.Warnings) > 0 {
+		t.Fatalf("%d cameras, %d points, %v", len(c.Cameras), len(c.Points), c.Warnings)
+	}
+	for i := range c.Cameras {
+		if cam := &c.Cameras[i]; cam.Moved() != (i%8 != 0) || cam.Lens == nil {
+			t.Errorf("camera %d: motion %+v, lens %+v", i, cam.Motion, cam.Lens)
+		}
+	}
+	if o.lens = "prism"; o.write() == nil {
+		t.Error("a transforms.json has a name for thin prisms")
+	}
+}
+
 func TestDeterministic(t *testing.T) {
 	first := written(t, small)
 	old := runtime.GOMAXPROCS(5)

@@ -15,7 +15,8 @@ import (
 	"vksplat/scene/inspect"
 )
 
-// AsTaken returns the cameras that took the photos, whose lenses bend their pictures, and how many do.
+// AsTaken returns the cameras that took the photos, whose lenses bend their pictures or which moved meanwhile, and how
+// many did either.
 func AsTaken(cams []scene.Camera) (taken []scene.Camera, bent int, err error) {
 	for _, c := range cams {
 		c, err := c.AsTaken()

@@ -8,11 +8,20 @@ import (
 	"vksplat/scene"
 )
 
-// trainedCameras returns the cameras that are trained on: with --native-lens those that took the photos, and not those
-// of photos without distortion, which all else goes by.
+// trainedCameras returns the cameras that are trained on: with --native-lens those that took the photos, rolling
+// shutters and all, and not those of photos without distortion, which all else goes by.
 func (r *Run) trainedCameras() ([]scene.Camera, error) {
-	cams := captured.Pick(r.Capture.Cameras, r.Train)
+	cams, moved := captured.Pick(r.Capture.Cameras, r.Train), 0
+	for i := range cams {
+		if cams[i].Moved() {
+			moved++
+		}
+	}
 	if !r.Config.NativeLens {
+		if moved > 0 {
+			r.warnLater(fmt.Sprintf("the cameras of %d of %d photos moved while their rows were read out, which is "+
+				"ignored: %s trains on them as taken", moved, len(cams), fault.Setting("native-lens")))
+		}
 		return cams, nil
 	}
 	if err := r.refuseLenses(); err != nil {
@@ -23,8 +32,12 @@ func (r *Run) trainedCameras() ([]scene.Camera, error) {
 		r.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
 			": no lens of the capture bends its picture")
 	} else if err == nil {
-		r.noteLater(fmt.Sprintf("%d of %d photos are trained on as taken, at %s", bent, len(cams),
-			captured.Resolution(taken)))
+		text := fmt.Sprintf("%d of %d photos are trained on as taken, at %s", bent, len(cams),
+			captured.Resolution(taken))
+		if moved > 0 {
+			text += fmt.Sprintf("; %d through a rolling shutter", moved)
+		}
+		r.noteLater(text)
 	}
 	return taken, err
 }

@@ -1,0 +1,53 @@
+package scene
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+)
+
+// Motion is how a camera moved while its photo was read out, row by row from top to bottom: from the pose of the top
+// edge to that of the bottom, at constant velocities. The camera's own pose is that of the middle. Zero is a camera
+// that stood still, or one that takes all rows at once.
+type Motion struct {
+	Turn [3]float64 // rotation vector, radians, along the axes of the middle pose
+	Move [3]float64 // of the centre, along the same axes, in the unit of T
+}
+
+// mostTurn is the largest turn that makes sense, in radians.
+const mostTurn = 0.5
+
+// Moved says whether the camera moved while it took its photo. Of faces of panoramas nobody knows.
+func (c *Camera) Moved() bool { return c.Motion != Motion{} && c.Photo == "" }
+
+// At gives the camera with the pose that it had at time t of its photo, -1/2 at the top edge and 1/2 at the bottom.
+func (c Camera) At(t float64) Camera {
+	centre := geom.Add(c.Center(), geom.Scale(geom.Rotate(geom.Transposed(c.R), c.Motion.Move), t))
+	c.R = geom.Product(geom.RotationFromVector(geom.Scale(c.Motion.Turn, -t)), c.R)
+	c.T = geom.TranslationOf(c.R, centre)
+	return c
+}
+
+// checkMotion refuses a motion that no photo was taken with.
+func (c *Camera) checkMotion() error {
+	if turn := geom.Length(c.Motion.Turn); c.Moved() && turn > mostTurn {
+		return &fault.Error{Kind: fault.ErrData, Op: "use rolling shutter", Path: c.Name,
+			Err: fmt.Errorf("the camera turns by %.3g degrees while the photo is read out", turn*180/math.Pi),
+			Hint: "Write rolling_shutter_time in seconds and camera_angular_velocity in radians per second, or leave " +
+				"out " + fault.Setting("native-lens") + ": the camera stands still then"}
+	}
+	return nil
+}
+
+// straight gives c with a Distortion that bends nothing: its photo goes through it for the camera's motion.
+func (c Camera) straight() Camera {
+	out := c
+	d := &Distortion{Limit: math.Inf(1), undistorted: &c}
+	for k, axis := range [2][3]float64{{c.Fx, c.Cx, float64(c.Width)}, {c.Fy, c.Cy, float64(c.Height)}} {
+		d.Min[k], d.Max[k] = -axis[1]/axis[0], (axis[2]-axis[1])/axis[0]
+	}
+	out.Distortion = d
+	return out
+}
