@@ -38,6 +38,7 @@ var All = []*vk.Kernel{
 	&mcmcRelocationKernel,
 	&mcmcUpdateKernel,
 	&mcmcWeighKernel,
+	&normalLossKernel,
 	&packKernel,
 	&poseAdamKernel,
 	&poseGradKernel,
