@@ -137,6 +137,23 @@ func TestDepthResume(t *testing.T) {
 	}
 }
 
+// TestDepthPlan plans as much memory for the table as it takes, or a little more where depths share a pixel.
+func TestDepthPlan(t *testing.T) {
+	d := testDevice(t)
+	views, _, _, cfg := promiseScene(t)
+	cams, _ := splitViews(views)
+	cfg.NumDownscales = 1
+	for _, o := range []TrainerOptions{{Known: knownDepths(views, 2)}, {Normals: knownNormals(views, 2)},
+		{Known: knownDepths(views, 3), Normals: knownNormals(views, 2)}} {
+		planned := planDepths(d.dev, cams, &cfg, &o).bytes()
+		taken := 4 * int64(len(depthWords(cams, o.Known, o.Normals, depthLevels(&cfg))))
+		if taken > planned || !o.Known.used() && taken < planned || taken < planned/2 {
+			t.Errorf("depths %v, normals %v: %d bytes planned, %d taken", o.Known.used(), o.Normals.used(), planned,
+				taken)
+		}
+	}
+}
+
 // TestDepthTable reads a table back as depth_loss and normal_loss do.
 func TestDepthTable(t *testing.T) {
 	cams := []scene.Camera{{Width: 40, Height: 20}, {Width: 40, Height: 20}, {Width: 17, Height: 33}}

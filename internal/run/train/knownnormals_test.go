@@ -117,3 +117,17 @@ func TestAdoptNormals(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitedNormals rehearses on some of the photos, of which depths and normals are known.
+func TestLimitedNormals(t *testing.T) {
+	runtest.NeedDevice(t)
+	scenes := filepath.Join(t.TempDir(), "scene")
+	if err := synth.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
+		t.Fatal(err)
+	}
+	o := timed(t, scenes, filepath.Join(t.TempDir(), "out"), "10s", "10s")
+	o.Depth.Points, o.Normal.Maps = true, normalMaps(t, scenes, "normals", 0)
+	if st, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil || st.Step < 50 {
+		t.Errorf("%+v: %v", st, err)
+	}
+}
