@@ -75,7 +75,8 @@ Pixel pixel_at(View v, ivec2 p) {
 
 // The gradient of a pair's loss by the logarithm of a's inverse depth. The gradient by that of b's is its negative.
 float pull(Pixel a, Pixel b) {
-    if (!(dot(a.normal, b.normal) > LEAST_ALIKE) || !(min(a.alpha, b.alpha) > LEAST_ALPHA)) return 0.0;
+    if (!(dot(a.normal, b.normal) > LEAST_ALIKE) || !(min(a.alpha, b.alpha) > LEAST_ALPHA) ||
+        !(min(a.sum, b.sum) > 0.0)) return 0.0;
     vec3 n = normalize(a.normal + b.normal);
     float of_a = a.sum * b.alpha;
     vec3 between = of_a * b.ray - b.sum * a.alpha * a.ray;      // from a to b, times both inverse depths and alphas
@@ -96,7 +97,7 @@ void main() {
                     uvec2(lid % TILE_SIZE, lid / TILE_SIZE));
     if (p.x >= int(v.width) || p.y >= int(v.height)) return;
     Pixel x = pixel_at(v, p);
-    if (x.normal == vec3(0.0) || !(x.sum > 0.0) || !(x.alpha > LEAST_ALPHA)) return;
+    if (x.normal == vec3(0.0) || !(x.sum > 0.0 && x.alpha > 0.0)) return;
     float g = pull(x, pixel_at(v, p + ivec2(REACH, 0))) + pull(x, pixel_at(v, p - ivec2(REACH, 0))) +
         pull(x, pixel_at(v, p + ivec2(0, REACH))) + pull(x, pixel_at(v, p - ivec2(0, REACH)));
     float progress = min(1.0, float(params[0].step) / pc.decay_steps);

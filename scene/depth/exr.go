@@ -149,7 +149,7 @@ func decodeEXR(data []byte, form *form) (*mapFile, error) {
 	}
 	picked := form.exr(f.names)
 	if picked == nil {
-		return nil, fmt.Errorf("it has no channels for them among %q", f.names)
+		return nil, fmt.Errorf("its channels are %q, want X, Y, Z or R, G, B", f.names)
 	}
 	m, err := newMap(int(width), int(height), form.channels, len(data))
 	if err != nil {

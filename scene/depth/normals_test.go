@@ -221,6 +221,21 @@ func TestNormalCells(t *testing.T) {
 	}
 }
 
+// exrNamed is a file of a pixel with channels of such names.
+func exrNamed(names ...string) []byte {
+	le := binary.LittleEndian
+	b := append([]byte{0x76, 0x2f, 0x31, 0x01, 2, 0, 0, 0}, "channels\x00chlist\x00"...)
+	b = le.AppendUint32(b, uint32(18*len(names)+1))
+	for _, name := range names {
+		b = append(append(b, name...), 0, exrFloat, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0)
+	}
+	b = append(b, "\x00compression\x00compression\x00\x01\x00\x00\x00\x00dataWindow\x00box2i\x00\x10\x00\x00\x00"...)
+	b = append(b, make([]byte, 17)...) // one pixel at 0, 0, and the header's end
+	b = le.AppendUint32(le.AppendUint64(b, uint64(len(b)+8)), 0)
+	b = le.AppendUint32(b, uint32(4*len(names)))
+	return append(b, make([]byte, 4*len(names))...)
+}
+
 // TestNormalsRefuse wants errors that name the file and the remedy.
 func TestNormalsRefuse(t *testing.T) {
 	c, s := drawn(t, 100)
@@ -237,6 +252,8 @@ func TestNormalsRefuse(t *testing.T) {
 		{"no normal", first + ".npy", "", "know no normal", "three floats", normalsNPY(96, none, false)},
 		{"grey", first + ".png", "", "no red, green and blue", "red, green and blue",
 			scenetest.PngBytes(t, image.NewGray(image.Rect(0, 0, 8, 6)))},
+		{"no axes", first + ".exr", "", `channels are ["Y" "Z"], want X, Y, Z`, "three floats",
+			exrNamed("Y", "Z")},
 		{"one number a pixel", first + ".npy", "", "has the sizes (6, 8)", "three floats", npy(8, make([]float64, 48))},
 		{"a short NPY", first + ".npy", "", "ends early", "NPY", normalsNPY(96, normals, true)[:5000]},
 	} {
