@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# screen.sh LIST CAPTURE...: trains every CAPTURE by every line of the file LIST, and prints a table of the scores of
-# held-out photos. A line is NAME SPLIT [FLAGS...] of train. SPLIT says what is held out, in the order of file names:
+# screen.sh LIST CAPTURE...: trains every CAPTURE by every line of the file LIST, has each file judged alone in an empty
+# folder, and prints a table of the scores of held-out photos. A line is NAME SPLIT [FLAGS...] of train. SPLIT says what is held out, in the order of file names:
 #   std      every 8th photo, as train does                 dev      every 8th, beginning with the 5th
 #   sparse   all but every 4th photo                         stretch  the third quarter of the photos
 #   few:K    all but K photos, at even distances
 # Recipes are chosen on dev, sparse and stretch, and looked at on std at the end. VKSPLAT is the program (default:
-# vksplat), DEVICE the device (default: 0), JOBS the runs at a time (default: 3; with 1, seconds mean something), ROWS
-# the file that gets a row of JSON for each run (default: rows.jsonl).
+# vksplat), JUDGE the one that judges (default: VKSPLAT), DEVICE the device (default: 0), JOBS the runs at a time
+# (default: 3; with 1, seconds mean something), ROWS the file that gets a row of JSON for each run (default:
+# rows.jsonl).
 set -euo pipefail
 list=$1
 shift
-export VKSPLAT=${VKSPLAT:-vksplat} DEVICE=${DEVICE:-0} ROWS=${ROWS:-rows.jsonl}
+export VKSPLAT=${VKSPLAT:-vksplat}
+export JUDGE=${JUDGE:-$VKSPLAT} DEVICE=${DEVICE:-0} ROWS=${ROWS:-rows.jsonl}
 
 # one NAME SPLIT CAPTURE FLAGS: one run and its row.
 one() {
@@ -28,15 +30,26 @@ one() {
 	awk -v n="$(wc -l <"$work/photos")" "$held" "$work/photos" >"$work/held"
 	# shellcheck disable=SC2086
 	if "$VKSPLAT" train "$capture" -m "$work/out" --eval --test-list "$work/held" --device "$DEVICE" \
-		--downscale 1 --progress none $flags >"$work/log" 2>&1; then
-		python3 - "$name" "$split" "$capture" "$work/out" >>"$ROWS" <<'PY'
+		--downscale 1 --progress none $flags >"$work/log" 2>&1 && mkdir "$work/alone" &&
+		cp "$work"/out/point_cloud/iteration_*/point_cloud.ply "$work/alone/model.ply" &&
+		(cd "$work/alone" && for half in test train; do
+			"$JUDGE" eval model.ply --capture "$capture" --test-every 2 --split $half --device "$DEVICE" \
+				--downscale 1 -o $half >>"$work/log" 2>&1 || exit 1
+		done); then
+		python3 - "$name" "$split" "$capture" "$work" "$flags" >>"$ROWS" <<'PY'
 import json, os, statistics, sys
-name, split, capture, out = sys.argv[1:]
-views = json.load(open(out + "/per_view.json"))
-views = views[max(views, key=lambda k: int(k.split("_")[-1]))]
-stats, psnr = json.load(open(out + "/stats.json")), views["PSNR"].values()
-print(json.dumps(dict(name=name, split=split, capture=os.path.basename(capture), psnr=round(statistics.mean(psnr), 3),
-    ssim=round(statistics.mean(views["SSIM"].values()), 4), low=round(min(psnr), 2),
+name, split, capture, work, flags = sys.argv[1:]
+views = {"PSNR": {}, "SSIM": {}, "cc_psnr": {}}
+for half in "test", "train":
+    found = json.load(open(work + f"/alone/{half}/per_view.json"))
+    for score in views:
+        views[score].update(found[max(found)][score])
+stats, held = json.load(open(work + "/out/stats.json")), open(work + "/held").read().split()
+def mean(score):
+    return statistics.mean(views[score][photo] for photo in held)
+print(json.dumps(dict(name=name, split=split, capture=os.path.basename(capture), flags=flags,
+    psnr=round(mean("PSNR"), 3), cc=round(mean("cc_psnr"), 3), ssim=round(mean("SSIM"), 4),
+    low=round(min(views["PSNR"][photo] for photo in held), 2),
     seconds=round(stats["loop_seconds"], 1), splats=stats["splats"])))
 PY
 	else

@@ -66,7 +66,8 @@ func (t *Trainer) lossAt(c scene.Camera, m scene.Image) (float64, error) {
 // ErrPhotoSize says that a photo has more pixels than those trained on.
 var ErrPhotoSize = errors.New("align camera: the photo is larger than those that are trained on")
 
-// align takes a camera so many steps, and returns the loss before the first. Nothing may be in flight.
+// align takes a camera so many steps, and returns the loss before the first. Nothing may be in flight. Where the run is
+// interrupted it ends with the error of its context.
 func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.Camera, loss float64, err error) {
 	e := t.e
 	if err := photos.Check(&c, m); err != nil {
@@ -88,6 +89,9 @@ func (t *Trainer) align(c scene.Camera, m scene.Image, steps int) (moved scene.C
 	// A checkpoint is the same whatever was measured before.
 	defer func() { err = errors.Join(err, e.poses.clearSpare()) }()
 	for k := 0; k < steps; k++ {
+		if err := t.ctx.Err(); err != nil {
+			return c, 0, err
+		}
 		r, err := t.alignStep(&c, k, flags, &photo)
 		if err != nil {
 			return c, 0, err

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"context"
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
 // partialScene is promiseScene with everything that decides how a photo is compared: masks on two photos of three,
@@ -52,14 +49,7 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Con
 func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config),
 	o TrainerOptions) (hash string, grew int) {
 	t.Helper()
-	views, init, scale, cfg := partialScene(t)
-	if change != nil {
-		change(&cfg)
-	}
-	tr, err := trainWith(d, views, init, scale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := begun(t, d, partialScene, change, o)
 	defer tr.Close()
 	if room > 0 {
 		tr.e.isectCapacity = room
@@ -67,25 +57,12 @@ func partialHash(t testing.TB, d *Device, room int, change func(*recipe.Config),
 			t.Fatal(err)
 		}
 	}
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Validate(); err != nil {
-		t.Error(err)
-	}
+	hash = endHash(t, tr)
 	table, err := tr.e.appearances.download()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := sha256.New()
-	for i := range table {
-		h.Write(vk.Bytes(&table[i]))
-	}
-	return fmt.Sprintf("%s %x", modelHash(s), h.Sum(nil)[:8]), tr.lastGrowth
+	return hash + " " + rowsHash(table), tr.lastGrowth
 }
 
 // TestSameBytesWithMasks trains partialScene in every way that must not matter.

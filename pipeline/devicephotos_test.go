@@ -114,7 +114,7 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		train(t, tr)
+		endHash(t, tr)
 		if photos.unexpected != 0 || photos.asked < n+3 || part == 1 && photos.asked != n+3 {
 			t.Errorf("1/%d of the photos on the device: %d asked for in %d steps, %d of them not announced", part,
 				photos.asked, cfg.Iterations, photos.unexpected)

@@ -228,6 +228,9 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
 		w.projected, w.vBeside = uploadOf(t, d, projected), vk.Cast[float32](w.vProjected.View) // the last is not read
+		for part := range unseenParts {
+			w.adamUnseen(part)
+		}
 		w.projectBwdAdam()
 		runList(t, d, r)
 	}

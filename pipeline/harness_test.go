@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -248,6 +250,38 @@ func trainWith(d *Device, views []TrainView, init *scene.Splats, sceneScale floa
 	cams, photos := splitViews(views)
 	o.Depths = depthsOf(cams)
 	return NewTrainer(d, cams, photos, init, sceneScale, cfg, o)
+}
+
+// trainSet makes what a training is made from: views, first splats, the scale of the scene and settings.
+type trainSet func(testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config)
+
+// begun returns a trainer of a set, whose settings change changes unless it is nil.
+func begun(t testing.TB, d *Device, of trainSet, change func(*recipe.Config), o TrainerOptions) *Trainer {
+	t.Helper()
+	views, init, scale, cfg := of(t)
+	if change != nil {
+		change(&cfg)
+	}
+	tr, err := trainWith(d, views, init, scale, cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// endHash trains to the end and returns the hash of the model.
+func endHash(t testing.TB, tr *Trainer) string {
+	t.Helper()
+	return modelHash(splatsAfter(t, tr, tr.cfg.Iterations))
+}
+
+// rowsHash is a hash of the rows of a table.
+func rowsHash[T any](rows []T) string {
+	h := sha256.New()
+	for i := range rows {
+		h.Write(vk.Bytes(&rows[i]))
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
 // larger has buffers start out larger than they need to be.

@@ -97,16 +97,11 @@ func bentScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config
 // without.
 func TestLensSameBytes(t *testing.T) {
 	d := testDevice(t)
-	train := func(of func(testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Config), o TrainerOptions) string {
+	train := func(of trainSet, o TrainerOptions) string {
 		t.Helper()
-		views, init, scale, cfg := of(t)
-		cfg.Iterations = 12
-		tr, err := trainWith(d, views, init, scale, cfg, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := begun(t, d, of, func(c *recipe.Config) { c.Iterations = 12 }, o)
 		defer tr.Close()
-		return splatsHash(t, tr)
+		return endHash(t, tr)
 	}
 	usual := TrainerOptions{}
 	want := train(bentScene, usual)
@@ -165,13 +160,9 @@ func TestLensResume(t *testing.T) {
 	if err := again.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if splatsHash(t, tr) != splatsHash(t, again) {
+	if endHash(t, tr) != endHash(t, again) {
 		t.Error("the resumed run made another model")
 	}
-}
-
-func splatsHash(t *testing.T, tr *Trainer) string {
-	return modelHash(splatsAfter(t, tr, tr.cfg.Iterations))
 }
 
 // TestLensesRefused: what does not go through lenses is refused before anything is done.

@@ -116,7 +116,7 @@ func (m *measuring) Counts() bench.Counts {
 		Bands: t.e.bands, SortBits: t.e.sort.bits, DepthBits: layout.DepthBits, TileBits: t.e.tileBits(),
 		Lanes:    int(t.e.raster.forward) / layout.Patches,
 		LanesBwd: int(t.e.raster.listLanes()), HandRound: t.e.raster.handRound,
-		Bucket: int(t.e.raster.bucket),
+		Bucket: int(t.e.raster.bucket), UnseenApart: t.e.unseenApart(),
 	}
 	var pixels, nTiles []int
 	for i := range t.cams {

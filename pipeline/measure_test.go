@@ -213,7 +213,8 @@ func TestCosts(t *testing.T) {
 	c := bench.Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480,
 		SeenIsects: 10240, SeenPairs: 1_000_000, BlendedPairs: 200_000, PhotoBytes: 16384, SortBits: 8, DepthBits: 31,
 		TileBits: 4, Bucket: layout.MostBucket}
-	mixed, abs, banded, shared := c, c, c, c
+	mixed, abs, apart, banded, shared := c, c, c, c, c
+	apart.UnseenApart = true
 	mixed.Mixed, abs.AbsGrad, banded.Bands, shared.Views = true, true, 3, 4
 	sharedMixed := shared
 	sharedMixed.Mixed = true
@@ -234,6 +235,8 @@ func TestCosts(t *testing.T) {
 		{c, "project_bwd_adam", stepped(layout.RowsOf(3, false))},
 		{mixed, "project_bwd_adam_mixed", stepped(layout.RowsOf(3, true))},
 		{abs, "project_bwd_adam", stepped(layout.RowsOf(3, false)) + 600*8},
+		{apart, "project_bwd_adam", stepped(layout.RowsOf(3, false))*0.6 + 0.4*(1000*4+600*(36+16))},
+		{apart, "adam_unseen", (stepped(layout.RowsOf(3, false))-1000*4-600*(36+16))*0.4 + 1000*4},
 		{c, bench.PhotoCopy, 2 * 16384},
 		// Means of all; of the others the sectors, of 8 floats or 16 halves, that have any in view.
 		{c, "project", 1000*(12+4) + 1000*(drawn-12+4*48)*0.99934464 + seen},

@@ -42,19 +42,6 @@ func budgetDevice(t *testing.T, bytes int64) *Device {
 	return d
 }
 
-// train runs a trainer to its end and returns the model's hash.
-func train(t *testing.T, tr *Trainer) string {
-	t.Helper()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return modelHash(s)
-}
-
 // TestTightBudgets trains in random small budgets: either it is refused before it starts, or it grows to the ceiling
 // that was planned and stays in the budget. The bytes are those of any budget with that ceiling.
 func TestTightBudgets(t *testing.T) {
@@ -82,7 +69,7 @@ func TestTightBudgets(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			defer tr.Close()
-			got := train(t, tr)
+			got := endHash(t, tr)
 			plan := tr.plan
 			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.bands,
 				tr.MemoryStats().PeakDeviceBytes)
@@ -104,7 +91,7 @@ func TestTightBudgets(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer large.Close()
-				if want := train(t, large); got != want {
+				if want := endHash(t, large); got != want {
 					t.Errorf("%s: %s, with all memory %s", name, got, want)
 				}
 			}
@@ -131,7 +118,7 @@ func TestDriverOutOfMemory(t *testing.T) {
 	defer tr.Close()
 	heap := d.dev.Stats().Allocated + 12<<20
 	d.dev.LimitHeap(heap)
-	train(t, tr)
+	endHash(t, tr)
 	t.Logf("%d splats of %d, not reproducible from step %d, pressure at step %d: %s", tr.progress.Splats,
 		tr.plan.Ceiling, tr.memoryLimited, pressed, warned)
 	if pressed < 0 || warned == "" || tr.memoryLimited <= pressed {
@@ -310,7 +297,7 @@ func TestPaceInTightMemory(t *testing.T) {
 			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.e.bands, tr.e.isectCapacity,
 				before, tr.pace.undivided)
 		}
-		hash := train(t, tr)
+		hash := endHash(t, tr)
 		if want == "" {
 			want = hash
 		}

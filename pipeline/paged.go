@@ -19,13 +19,16 @@ import (
 type Parts interface {
 	Degree() int
 	Sizes() []int // splats of each part
-	// Choose returns the parts that a picture shows, in the order in which they are drawn, with most splats at most.
+	// Choose returns the parts that a picture shows, in the order in which they are drawn, which have whole pages for
+	// most splats at most.
 	// Nothing but the camera and most decides about it.
 	Choose(c *scene.Camera, most int) ([]int, error)
 	// Ahead says which parts are going to be read, the first ones first, in place of what was said before.
 	Ahead(parts []int)
 	// Read returns the splats of a part, which nobody changes afterwards.
 	Read(part int) (*scene.Splats, error)
+	LeastRAM() int64      // bytes that reading takes at least, about
+	LimitRAM(bytes int64) // says what it may take: the rest is for parts that are read ahead of time
 }
 
 // paged is how a Renderer draws Parts: those that a picture shows are on the device while it is drawn, and stay there
@@ -65,6 +68,8 @@ const (
 	pageCopiers     = 32      // copies that fill the pages of one
 	// MostShown is how many splats of a model in parts a picture shows at most, unless another number is asked for.
 	MostShown = 8 << 20
+	// mostPartsRAM is how many bytes of RAM parts of a model take at most, that are read ahead of time.
+	mostPartsRAM = 4 << 30
 )
 
 // pageStaging is memory through which pages go.
@@ -245,7 +250,7 @@ func (p *paged) upload(s *scene.Splats, to []pageRun) error {
 			st.submission.Add(c)
 			words := vk.Host(from)
 			parallel.For(some, func(i int) {
-				fillPage(words[i*p.room.words:][:p.room.words], s, (first+i)*pageSplats)
+				fillPage(words[i*p.room.words:][:p.room.words], s, (first+i)*PageSplats)
 			})
 			run.first, run.n, first = run.first+some, run.n-some, first+some
 			p.staged, p.copies = p.staged+some, p.copies+1
@@ -271,11 +276,11 @@ func (p *paged) flush() (err error) {
 
 // fillPage makes a page of the splats of s from one on.
 func fillPage(words []uint32, s *scene.Splats, first int) {
-	n := min(pageSplats, s.N-first)
+	n := min(PageSplats, s.N-first)
 	row := 0
 	for _, t := range s.Tensors() {
 		for k := range t.Width {
-			to, at := words[row*pageSplats:(row+1)*pageSplats], t.Width*first+k
+			to, at := words[row*PageSplats:(row+1)*PageSplats], t.Width*first+k
 			for i := range n {
 				to[i] = math.Float32bits(t.Data[at])
 				at += t.Width
@@ -284,7 +289,7 @@ func fillPage(words []uint32, s *scene.Splats, first int) {
 			row++
 		}
 	}
-	clear(words[row*pageSplats:])
+	clear(words[row*PageSplats:])
 }
 
 // Expect says that the view of a camera will be added after those that were named before, so that what it shows of a
@@ -316,32 +321,15 @@ func (d *Device) pagedNeeds(n, most, degree int, cameras []scene.Camera, p *part
 	return w, err
 }
 
-// shareOut chooses how many splats a picture shows, if that is 0, and how many pages of all there are the device has
-// room for beside it: a quarter is left for what pictures take beside splats.
-func (d *Device) shareOut(all, most, degree int, cameras []scene.Camera, p *parts) (n, shown int, err error) {
-	fits := func(n, most int) bool {
-		w, err := d.pagedNeeds(n, most, degree, cameras, p)
-		return err == nil && float64(w.device)*shareParts <= float64(d.dev.Budget())
-	}
-	if most == 0 { // as many again have room beside those of a picture
-		most = pageSplats * largestThat(min(all, MostShown/pageSplats), func(k int) bool {
-			return fits(min(all, 2*k), k*pageSplats)
-		})
-	}
-	least := min(all, pagesOf(most))
-	n = largestThat(all, func(k int) bool { return fits(k, most) })
-	if most > 0 && n >= least {
-		return n, most, nil
-	}
-	need := fmt.Sprintf("and there are %s", vk.BytesText(d.dev.Budget()))
-	if w, err := d.pagedNeeds(least, max(most, 1), degree, cameras, p); err != nil {
-		need = err.Error()
-	} else {
-		need = "which take about " + vk.BytesText(int64(float64(w.device)*shareParts)) + ", " + need
-	}
-	return 0, 0, fault.WithHint(fmt.Errorf("create renderer: %w: pictures of %d splats, %s", ErrTooSmall, most, need),
-		failure.AnyOf(failure.RaiseMemory(), "lower "+fault.Setting("max-splats")))
+// fitsPaged reports whether there is room for n pages of a model, of which a picture shows so many splats: a quarter of
+// the device is left for what pictures take beside splats.
+func (d *Device) fitsPaged(n, most, degree int, cameras []scene.Camera, p *parts) bool {
+	w, err := d.pagedNeeds(n, most, degree, cameras, p)
+	return err == nil && w.shared() <= d.dev.Budget()
 }
+
+// shared is what the device has at least where splats leave a quarter of it.
+func (w renderNeeds) shared() int64 { return roundMiB(int64(float64(w.device) * shareParts)) }
 
 // largestThat returns the largest number up to most that fits, where all smaller ones do.
 func largestThat(most int, fits func(n int) bool) int {
@@ -356,11 +344,13 @@ func largestThat(most int, fits func(n int) bool) int {
 	return lo
 }
 
-// MostShown returns how many splats of a model in parts, which has so many pages in all, pictures show unless another
-// number is asked for.
-func (d *Device) MostShown(m Parts, cameras []scene.Camera, cfg RenderConfig) (int, error) {
-	_, most, err := d.shareOut(allPages(m), 0, m.Degree(), cameras, cfg.inParts())
-	return most, err
+// MostShown returns how many splats of a model in parts pictures show unless another number is asked for: as many again
+// have room beside them. It is a page at least, whether that has room or not.
+func (d *Device) MostShown(m Parts, cameras []scene.Camera, cfg RenderConfig) int {
+	all, p := allPages(m), cfg.inParts()
+	return PageSplats * max(1, largestThat(min(all, MostShown/PageSplats), func(k int) bool {
+		return d.fitsPaged(min(all, 2*k), k*PageSplats, m.Degree(), cameras, p)
+	}))
 }
 
 func allPages(m Parts) (n int) {
@@ -378,23 +368,32 @@ func NewPartsRenderer(d *Device, m Parts, most int, cameras []scene.Camera, cfg 
 	if len(cameras) == 0 {
 		return nil, errors.New("create renderer: no camera")
 	}
-	p := cfg.inParts()
-	n, most, err := d.shareOut(allPages(m), most, m.Degree(), cameras, p)
-	if err != nil {
+	p, all := cfg.inParts(), allPages(m)
+	least := min(all, pagesOf(most))
+	lower := "lower " + fault.Setting("max-splats")
+	w, err := d.pagedNeeds(least, most, m.Degree(), cameras, p)
+	if err != nil { // no memory helps
+		return nil, fault.WithHint(fmt.Errorf("create renderer: %w: pictures of %d splats: %v", ErrTooSmall, most, err),
+			failure.AnyOf(lower, cfg.Smaller))
+	}
+	w.device, w.kept = w.shared(), cfg.Kept+m.LeastRAM()
+	if err := d.ramForRender(most, w, cfg.Smaller); err != nil {
 		return nil, err
 	}
-	for least := min(n, pagesOf(most)); ; n = max(least, n*3/4) {
-		w, err := d.pagedNeeds(n, most, m.Degree(), cameras, p)
-		if err != nil {
+	if w.device > d.dev.Budget() {
+		return nil, d.tooLittleToRender(most, w, lower, cfg.Smaller)
+	}
+	n := largestThat(all, func(k int) bool { return d.fitsPaged(k, most, m.Degree(), cameras, p) })
+	for ; ; n = max(least, n*3/4) {
+		if w, err = d.pagedNeeds(n, most, m.Degree(), cameras, p); err != nil {
 			return nil, err
 		}
-		w.kept = cfg.Kept
-		if err := d.ramForRender(most, w, cfg.Smaller); err != nil {
-			return nil, err
-		}
+		ahead := max(m.LeastRAM(), min(d.host/3, mostPartsRAM, w.roomIn(d.host)-w.picture-cfg.Kept))
+		m.LimitRAM(ahead)
+		w.kept = cfg.Kept + ahead
 		r, err := d.newPagedRenderer(m, n, most, cameras, cfg, w, p)
 		if !IsShortage(err) || n == least {
-			return r, d.shortOfRender(most, w, cfg.Smaller, err)
+			return r, d.shortOfRender(most, w, err, lower, cfg.Smaller)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ type fakeParts struct {
 	fails int  // the part that cannot be read; 0: none
 	ahead int  // parts that were asked for ahead of time
 	read  int
+
+	least, limit int64 // bytes of RAM that it takes, and that it may take
 }
 
 var errUnread = errors.New("the disk is gone")
@@ -57,13 +60,16 @@ func (f *fakeParts) Choose(c *scene.Camera, most int) (list []int, err error) {
 		if f.far(c, part) {
 			part += f.n()
 		}
-		list, n = append(list, part), n+pagesOf(len(f.ids(part)))*pageSplats
+		list, n = append(list, part), n+pagesOf(len(f.ids(part)))*PageSplats
 	}
 	if n > most {
 		return nil, fault.Usagef("draw fewer", "%d splats of %d at most", n, most)
 	}
 	return list, nil
 }
+
+func (f *fakeParts) LeastRAM() int64      { return f.least }
+func (f *fakeParts) LimitRAM(bytes int64) { f.limit = bytes }
 
 func (f *fakeParts) Ahead(parts []int) { f.ahead += len(parts) }
 
@@ -137,7 +143,7 @@ func TestParts(t *testing.T) {
 	m := &fakeParts{s: s, size: 70, far: func(c *scene.Camera, part int) bool { return (c.Width+part)%3 > 0 }}
 	most := 0
 	for _, n := range m.Sizes()[:m.n()] {
-		most += pagesOf(n) * pageSplats
+		most += pagesOf(n) * PageSplats
 	}
 	want := drawParts(t, DeviceOptions{}, m, 2*most, cams, forth, false, cfg)
 	for name, f := range map[string]func() []*picture.Picture{
@@ -173,7 +179,7 @@ func TestPartsEvicted(t *testing.T) {
 	cfg := RenderConfig{Packed: true}
 	most := 0
 	for _, n := range m.Sizes()[:m.n()] {
-		most += pagesOf(n) * pageSplats
+		most += pagesOf(n) * PageSplats
 	}
 	draw := func(pages int) []*picture.Picture {
 		d := testDevice(t)
@@ -210,9 +216,9 @@ func TestPartsEvicted(t *testing.T) {
 		}
 		return out
 	}
-	want := draw(4 * most / pageSplats)
+	want := draw(4 * most / PageSplats)
 	m.read = 0
-	samePictures(t, "room for one picture", draw(most/pageSplats), want)
+	samePictures(t, "room for one picture", draw(most/PageSplats), want)
 	if m.read <= m.n() {
 		t.Errorf("%d parts were read, %d are shown: none was evicted", m.read, m.n())
 	}
@@ -227,6 +233,64 @@ func TestPartsTooMany(t *testing.T) {
 	_, err := NewPartsRenderer(d, m, math.MaxInt32, cams, RenderConfig{})
 	if !IsShortage(err) || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestPartsShortages draws in too little memory, as many splats as are asked for or as there is room for: the error
+// says how much is enough, and it is. Reading ahead of time takes what is left and keeps no picture from being drawn.
+func TestPartsShortages(t *testing.T) {
+	s, cams := renderViews(t)
+	m := &fakeParts{s: s, size: 70, far: func(*scene.Camera, int) bool { return false }, least: 10 << 20}
+	draw := func(vram, ram string, most int) error {
+		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if most == 0 {
+			most = d.MostShown(m, cams, RenderConfig{})
+		}
+		m.limit = 0
+		r, err := NewPartsRenderer(d, m, most, cams, RenderConfig{})
+		if err != nil {
+			return err
+		}
+		if m.limit < m.least || m.limit > max(m.least, d.host/3) {
+			t.Errorf("%d bytes for parts of %d of RAM", m.limit, d.host)
+		}
+		return r.Close()
+	}
+	for range 3 {
+		_ = draw("", "", 0) // what drivers take grows with the first openings
+	}
+	for _, c := range []struct {
+		vram, ram string
+		most      int
+	}{{"1KB", "", 0}, {"4MB", "", 0}, {"4MB", "", 1 << 20}, {"", "30MB", 0}, {"", "100MB", 0}, {"", "150MB", 0},
+		{"", "150MB", 1 << 20}, {"", "250MB", 3 << 20}, {"50MB", "60MB", 0}} {
+		err := draw(c.vram, c.ram, c.most)
+		if err == nil && (c.vram == "4MB" && c.most == 0 || c.vram == "" && c.ram != "30MB") {
+			continue // drivers differ in what they take
+		}
+		t.Logf("%v: %v; %s", c, err, fault.Hint(err))
+		more := regexp.MustCompile(`(max-vram|max-ram) to (\d+MiB)`).FindAllStringSubmatch(fault.Hint(err), -1)
+		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) || more == nil {
+			t.Errorf("%v: got %v; %s", c, err, fault.Hint(err))
+			continue
+		}
+		if c.vram == "" && strings.Contains(err.Error(), "there are 1 B") {
+			t.Errorf("%v: %v", c, err)
+		}
+		for _, found := range more {
+			if found[1] == "max-vram" {
+				c.vram = found[2]
+			} else {
+				c.ram = found[2]
+			}
+		}
+		if err := draw(c.vram, c.ram, c.most); err != nil {
+			t.Errorf("%v is said to be enough: %v; %s", c, err, fault.Hint(err))
+		}
 	}
 }
 
@@ -261,7 +325,7 @@ func TestPartsFail(t *testing.T) {
 	m := &fakeParts{s: s, size: 140, far: func(c *scene.Camera, _ int) bool { return c.Name != last }}
 	coarse, fine := 0, 0
 	for part, n := range m.Sizes() {
-		if n = pagesOf(n) * pageSplats; part < m.n() {
+		if n = pagesOf(n) * PageSplats; part < m.n() {
 			fine += n
 		} else {
 			coarse += n

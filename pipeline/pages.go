@@ -11,7 +11,7 @@ import (
 	"vksplat/vk"
 )
 
-// pages is room on the device for parts of a model that is larger. A page is [rows][pageSplats] words, so that it is
+// pages is room on the device for parts of a model that is larger. A page is [rows][PageSplats] words, so that it is
 // one run of memory; the last one of a part is filled up with zeros, which no view sees. What a picture shows is a list
 // of pages, so that neither their places nor what else is there decides a byte of it.
 type pages struct {
@@ -27,7 +27,9 @@ type pages struct {
 type pageRun struct{ first, n int }
 
 const (
-	pageSplats = 128 // those of a workgroup of project_pages
+	// PageSplats are those of a page, and of a workgroup of project_pages: a part takes the room of whole pages, which
+	// is what counts where there are to be so many splats in a picture at most.
+	PageSplats = 128
 	// words at a multiple of which the pages of a list begin, so that every device can bind them
 	pageListAlign = 64
 	// largest buffer of pages, in bytes, where the device has no lower limit: project_pages runs once for each buffer
@@ -35,11 +37,11 @@ const (
 )
 
 // pagesOf is how many pages n splats take.
-func pagesOf(n int) int { return (n + pageSplats - 1) / pageSplats }
+func pagesOf(n int) int { return (n + PageSplats - 1) / PageSplats }
 
 // plannedPages is room for n pages of which a picture shows so many splats, which is not there yet.
 func plannedPages(dev *vk.Device, rows layout.Rows, n, most int) *pages {
-	m := &pages{most: pagesOf(most) * pageSplats, n: n, words: rows.Stored * pageSplats}
+	m := &pages{most: pagesOf(most) * PageSplats, n: n, words: rows.Stored * PageSplats}
 	m.each = int(max(1, min(mostPageChunk, maxBinding(dev))/(4*int64(m.words))))
 	for at := 0; at < n; at += m.each {
 		m.chunks = append(m.chunks, phantom[float32](dev, min(m.each, n-at)*m.words, 4))
@@ -143,13 +145,13 @@ func (m *pages) listHead() int {
 }
 
 // listWords is how long a frame's list is.
-func (m *pages) listWords() int { return m.listHead() + m.most/pageSplats }
+func (m *pages) listWords() int { return m.listHead() + m.most/PageSplats }
 
 // listed writes which pages a part of a picture shows, and returns what sets the number of splats before it is drawn.
 // Nothing is dispatched for buffers that none of the pages lie in: some devices bind little, and have many buffers.
 func (e *engine) listed(f *frame, list []uint32) stagedPhoto {
 	m, words := e.model.pages, vk.Host(f.list)
-	words[0] = uint32(pageSplats * len(list))
+	words[0] = uint32(PageSplats * len(list))
 	grids := vk.Host(vk.Cast[[3]uint32](f.list.At(1, 3*len(m.chunks)).View))
 	clear(grids)
 	last := -1
@@ -167,11 +169,11 @@ func (v *view) projectPages(params vk.Slice[layout.StepParams]) {
 	m := v.model.pages
 	for i, c := range m.chunks {
 		v.r.Dispatch(&shaders.ProjectPages{
-			Params: params, Counters: v.counters, PageList: v.f.list.At(m.listHead(), m.most/pageSplats), Chunk: c,
+			Params: params, Counters: v.counters, PageList: v.f.list.At(m.listHead(), m.most/PageSplats), Chunk: c,
 			Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
 			DepthKeys: v.depthKeys,
 			Push: shaders.ProjectPagesPush{FirstPage: uint32(i * m.each), NPages: uint32(c.N() / m.words),
-				PageWords: uint32(m.words), ChunkSplats: pageSplats},
+				PageWords: uint32(m.words), ChunkSplats: PageSplats},
 		}, vk.Indirect(v.f.list.At(1+3*i, 3).View))
 	}
 }

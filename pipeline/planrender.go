@@ -80,24 +80,38 @@ func (w renderNeeds) host() int64 {
 
 // atOnce is how many pictures may be in RAM of budget bytes at once: one or more.
 func (w renderNeeds) atOnce(budget int64) int {
-	room := budget - marginOf(budget) - w.fixed - w.staging - w.kept
-	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight), mostPictures)))
+	return int(max(1, min((w.roomIn(budget)-w.kept)/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight),
+		mostPictures)))
+}
+
+// roomIn is what of a budget is left for pictures and the caller.
+func (w renderNeeds) roomIn(budget int64) int64 {
+	return budget - marginOf(budget) - w.fixed - w.staging
 }
 
 // shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it,
-// and how much is enough; smaller is RenderConfig's. Other errors stay as they are.
-func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) error {
+// and how much is enough; others are further ways out, "" for none. Other errors stay as they are.
+func (d *Device) shortOfRender(n int, w renderNeeds, err error, others ...string) error {
 	if !IsShortage(err) || vk.RefusedByDriver(err) {
 		return err
 	}
+	return fmt.Errorf("%w: %v", d.tooLittleToRender(n, w, others...), err)
+}
+
+// tooLittleToRender makes that error without a cause.
+func (d *Device) tooLittleToRender(n int, w renderNeeds, others ...string) error {
 	need := max(w.device, roundMiB(d.dev.Budget()+1)) // what there is was too little
 	raise := fault.Setting("max-vram") + " to " + mib(need)
-	if unified(d) && !d.vram {
-		raise = fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false))
+	if info := d.dev.Info(); info.Unified() && !d.vram {
+		if raise = fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false)); need >
+			info.DefaultBudget() { // above that only --max-vram leads
+			raise = fmt.Sprintf("%s to %s and %s to %s", fault.Setting("max-vram"), mib(need), fault.Setting("max-ram"),
+				mib(need+roundMiB(w.host())))
+		}
 	}
-	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of "+
-		"the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), failure.AnyOf("raise "+raise+" or more", smaller))
+	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of the device, "+
+		"there are %s", ErrTooSmall, n, vk.BytesText(w.device), vk.BytesText(d.dev.Budget())),
+		failure.AnyOf(append([]string{"raise " + raise + " or more"}, others...)...))
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.

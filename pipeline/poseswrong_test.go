@@ -3,7 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/bits"
 	"path/filepath"
@@ -15,7 +15,6 @@ import (
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
-	"vksplat/vk"
 )
 
 // wrongScene is promiseScene with poses that are wrong, refined from an early step on.
@@ -33,36 +32,22 @@ func wrongScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Confi
 func posesHash(t testing.TB, d *Device, change func(*recipe.Config), o TrainerOptions) (hash string,
 	moved float32) {
 	t.Helper()
-	views, init, scale, cfg := wrongScene(t)
-	if change != nil {
-		change(&cfg)
-	}
-	tr, err := trainWith(d, views, init, scale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := begun(t, d, wrongScene, change, o)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
+	hash = endHash(t, tr)
+	if tr.e.poses == nil {
+		return hash, 0
 	}
-	s, err := tr.Splats()
+	rows, err := tr.e.poses.download()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := sha256.New()
-	if tr.e.poses != nil {
-		rows, err := tr.e.poses.download()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range rows {
-			h.Write(vk.Bytes(&rows[i]))
-			for _, x := range rows[i].Own {
-				moved += max(x, -x)
-			}
+	for i := range rows {
+		for _, x := range rows[i].Own {
+			moved += max(x, -x)
 		}
 	}
-	return fmt.Sprintf("%s %x", modelHash(s), h.Sum(nil)[:8]), moved
+	return hash + " " + rowsHash(rows), moved
 }
 
 // TestSameBytesWithPoses trains wrongScene in every way that must not matter.
@@ -155,6 +140,70 @@ func TestResumePoses(t *testing.T) {
 		if err := c.Accepts(without, len(views)); err == nil || !strings.Contains(err.Error(), "cannot go on without") {
 			t.Errorf("without: %v", err)
 		}
+	}
+}
+
+// endsAsked is a context that is cancelled when it has been asked so often whether it is.
+type endsAsked struct {
+	context.Context
+	left int
+}
+
+func (c *endsAsked) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestTrialInterrupted interrupts the trial of poses between two steps of a photo's camera: it ends there, the
+// checkpoint is the one from before it, and the run that goes on tries again and ends as if nothing had been.
+func TestTrialInterrupted(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg := wrongScene(t)
+	cfg.PoseGain = -0.9
+	_, _, _, _, run := checkpointScene(t)
+	trials := 0
+	begin := func() *Trainer {
+		cams, photos := splitViews(views)
+		tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Depths: depthsOf(cams),
+			OnTrial: func(PoseTrial) { trials++ }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tr.Close() })
+		tr.SetRun(run)
+		return tr
+	}
+	dir := t.TempDir()
+	whole := begin()
+	if err := whole.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := saved(t, whole, filepath.Join(dir, "whole"))
+
+	tr := begin()
+	if err := tr.RunTo(t.Context(), cfg.PoseStart, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := saved(t, tr, filepath.Join(dir, "before"))
+	if trials != 1 {
+		t.Fatalf("%d trials before the step of the second", trials)
+	}
+	if err := tr.Run(&endsAsked{t.Context(), 8}, nil); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	if k := tr.e.frames[0].hostParams.Step; trials != 1 || tr.Step() != cfg.PoseStart || k < 1 || k >= trialSteps-2 {
+		t.Errorf("%d trials, step %d of training, %d of a camera", trials, tr.Step(), k)
+	}
+	if got := saved(t, tr, filepath.Join(dir, "after")); !bytes.Equal(got, before) {
+		t.Error("an interrupted trial changes the checkpoint")
+	}
+	if err := tr.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := saved(t, tr, filepath.Join(dir, "again")); trials != 2 || !bytes.Equal(got, want) {
+		t.Errorf("after an interrupted trial the run ends otherwise, %d trials", trials)
 	}
 }
 

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -34,7 +33,7 @@ const (
 // there is nothing to find: what moves a camera is noise of its pixels, and the others do not agree with it. Whatever
 // bias there is speaks for the given poses, which the splats have fitted. Where the trial says no, the run goes on as
 // if poses had never been asked for: not a byte of the model differs. again says that something before did not fit, and
-// that the queue went back to it.
+// that the queue went back to it. A trial that is interrupted has not been, and begins again when the run goes on.
 func (t *Trainer) tryPoses() (again bool, err error) {
 	if t.e.poses == nil || t.posesTried || t.next.Kind != recipe.Step || t.next.Step < t.cfg.PoseStart {
 		return false, nil
@@ -48,7 +47,7 @@ func (t *Trainer) tryPoses() (again bool, err error) {
 		if t.cfg.PoseGain <= -1 {
 			break
 		}
-		if err := t.tryPose(t.ctx, k*n/min(n, trialPhotos), &trial); err != nil {
+		if err := t.tryPose(k*n/min(n, trialPhotos), &trial); err != nil {
 			return false, err
 		}
 	}
@@ -67,8 +66,8 @@ func (t *Trainer) tryPoses() (again bool, err error) {
 }
 
 // tryPose takes in what a photo says. One without pixels says nothing.
-func (t *Trainer) tryPose(ctx context.Context, view int, trial *PoseTrial) error {
-	m, err := t.photos.src.Photo(ctx, view)
+func (t *Trainer) tryPose(view int, trial *PoseTrial) error {
+	m, err := t.photos.src.Photo(t.ctx, view)
 	if err != nil {
 		if errors.Is(err, fault.ErrData) && !t.photos.strict {
 			return nil

@@ -109,7 +109,7 @@ func TestProgressiveSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tr.Close()
-		return train(t, tr)
+		return endHash(t, tr)
 	}
 	nothing := func(*recipe.Config) {}
 	want := hash(nothing, usual)

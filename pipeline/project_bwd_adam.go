@@ -5,7 +5,7 @@ import (
 	"vksplat/vk"
 )
 
-// projectBwdAdam takes the gradients to the parameters and steps the optimiser, chunk by chunk.
+// projectBwdAdam takes the gradients to the parameters and steps the optimiser, chunk by chunk. See adamUnseen.
 func (v *view) projectBwdAdam() {
 	for _, c := range v.model.chunks {
 		plain := &shaders.ProjectBwdAdam{
@@ -15,7 +15,8 @@ func (v *view) projectBwdAdam() {
 			Push: shaders.ProjectBwdAdamPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
 			},
-			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise},
+			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
+				UnseenApart: v.unseenApart()},
 		}
 		if v.bent {
 			v.projectBwdAdamLens(plain, vk.Items(c.splats, 128))

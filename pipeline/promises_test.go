@@ -76,26 +76,9 @@ func trainHash(t testing.TB, d *Device, change func(*recipe.Config)) (string, in
 // trainHashWith is trainHash with options.
 func trainHashWith(t testing.TB, d *Device, change func(*recipe.Config), o TrainerOptions) (string, int) {
 	t.Helper()
-	views, init, scale, cfg := promiseScene(t)
-	if change != nil {
-		change(&cfg)
-	}
-	tr, err := trainWith(d, views, init, scale, cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := begun(t, d, promiseScene, change, o)
 	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Validate(); err != nil {
-		t.Error(err)
-	}
-	return modelHash(s), s.N
+	return endHash(t, tr), tr.progress.Splats
 }
 
 // TestSameBytes trains one scene in every way that must not matter.

@@ -110,7 +110,7 @@ func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg R
 	p *parts) (*Renderer, error) {
 	e, err := newEngine(d.dev, s.Degree, cameras, renderKinds, rendersInFlight, false)
 	if err != nil {
-		return nil, d.shortOfRender(s.N, w, cfg.Smaller, err)
+		return nil, d.shortOfRender(s.N, w, err, cfg.Smaller)
 	}
 	e.model.setUnit(s.N)
 	e.looks = cfg.Looks
@@ -119,7 +119,7 @@ func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg R
 		err = e.buildToFit()
 	}
 	if err != nil {
-		return nil, errors.Join(d.shortOfRender(s.N, w, cfg.Smaller, err), e.close())
+		return nil, errors.Join(d.shortOfRender(s.N, w, err, cfg.Smaller), e.close())
 	}
 	return r, nil
 }

@@ -99,7 +99,7 @@ func TestShellResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustSave(t, tr, half)
-		return endOf(t, tr)
+		return endHash(t, tr)
 	}
 	without := trained(0)
 	with := trained(scene.Median(distances) / shellFrom) // half of the splats are of the shell
@@ -108,20 +108,7 @@ func TestShellResumed(t *testing.T) {
 	}
 	tr := resumed(t, d, half, cfg)
 	defer tr.Close()
-	if got := endOf(t, tr); got != with {
+	if got := endHash(t, tr); got != with {
 		t.Error("a run that is resumed ends with other bytes")
 	}
-}
-
-// endOf trains to the end and returns the hash of the model.
-func endOf(t *testing.T, tr *Trainer) string {
-	t.Helper()
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return modelHash(s)
 }

@@ -112,12 +112,16 @@ func (v *view) recordStep() {
 func (v *view) forwardAndBack() {
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	v.verifyProjection()
+	last := v.bands - 1
 	for band := range v.bands {
 		// splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
 		// slot_from_isect tile_order projected -> render last_ids states; with several bands the backward pass repeats
 		// it and keeps them
 		v.rasterize(band, v.bands == 1)
+		if band == last {
+			v.adamUnseen(0) // depth_keys chunks -> chunks, of half of the splats that the view does not see
+		}
 		v.findPlaces(band) // what rasterize reads, depth_keys -> places; only where training is robust
 	}
 	v.comparePhoto()
@@ -127,7 +131,10 @@ func (v *view) forwardAndBack() {
 			v.makeIsects(band) // again: what the bands before wrote is gone
 			v.rasterize(band, true)
 		}
-		v.rasterizeBwd()    // states last_ids render v_shown projected -> v_slots
+		v.rasterizeBwd() // states last_ids render v_shown projected -> v_slots
+		if band == last {
+			v.adamUnseen(1) // of the other half
+		}
 		v.reduceSlots(band) // v_slots -> v_projected
 		v.verifySlots()
 	}

@@ -6,6 +6,8 @@ import "vksplat/vk"
 
 // All lists every kernel in name order.
 var All = []*vk.Kernel{
+	&adamUnseenKernel,
+	&adamUnseenMixedKernel,
 	&appearanceAdamKernel,
 	&applyAppearanceKernel,
 	&applyAppearanceBwdKernel,

@@ -2,8 +2,9 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // depth_loss compares the depth of a picture with what is known of the photo's: it is the gradient of the mean
-// |sum of weight / depth - alpha / known depth| over the pixels whose depth is known. A pixel that is half transparent
-// pulls half as much, and nothing divides by alpha.
+// alpha |sum of weight / depth / alpha - 1 / known depth| over the pixels whose depth is known. The alpha in front is a
+// weight without a gradient: a pixel that is half transparent pulls half as much, and splats that are all too far away,
+// or all too near, move rather than become transparent.
 //   reads params table target render; reads and writes depths v_render
 // One workgroup a tile. A pixel that a mask leaves out does not count.
 #include "params.glsl"
@@ -68,7 +69,8 @@ void main() {
     float known = uintBitsToFloat(word >> 8 << 7);
     float progress = min(1.0, float(params[0].step) / pc.decay_steps);
     float weight = pc.weight * exp2(pc.log2_final * progress) / float(n);
-    float slope = weight * sign(depths[2u * i] - (1.0 - render[i].w) * known);
+    float sum = depths[2u * i], alpha = 1.0 - render[i].w;
+    float slope = weight * sign(sum - alpha * known);
     depths[2u * i + 1u] = slope;
-    v_render[i].a -= slope * known;
+    if (alpha > 0.0) v_render[i].a -= slope * (sum / alpha);
 }

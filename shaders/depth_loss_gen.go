@@ -38,8 +38,9 @@ var depthLossKernel = vk.Kernel{
 // DepthLoss binds the buffers of depth_loss.comp.
 //
 // depth_loss compares the depth of a picture with what is known of the photo's: it is the gradient of the mean
-// |sum of weight / depth - alpha / known depth| over the pixels whose depth is known. A pixel that is half transparent
-// pulls half as much, and nothing divides by alpha.
+// alpha |sum of weight / depth / alpha - 1 / known depth| over the pixels whose depth is known. The alpha in front is a
+// weight without a gradient: a pixel that is half transparent pulls half as much, and splats that are all too far away,
+// or all too near, move rather than become transparent.
 //
 //	reads params table target render; reads and writes depths v_render
 //

@@ -17,6 +17,8 @@ layout(local_size_x = 128) in;
 layout(constant_id = 1) const bool ABSGRAD = false;
 // Means are moved at random after the step (Kheradmand et al. 2024, equation 8).
 layout(constant_id = 2) const bool NOISE = false;
+// Workgroups whose splats the view sees none of are left to adam_unseen.
+layout(constant_id = 3) const bool UNSEEN_APART = false;
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;

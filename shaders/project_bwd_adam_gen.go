@@ -31,6 +31,7 @@ var projectBwdAdamKernel = vk.Kernel{
 	Specs: []vk.Spec{
 		{Name: "ABSGRAD", ID: 1, Default: 0},
 		{Name: "NOISE", ID: 2, Default: 0},
+		{Name: "UNSEEN_APART", ID: 3, Default: 0},
 	},
 }
 
@@ -55,6 +56,7 @@ var projectBwdAdamMixedKernel = vk.Kernel{
 	Specs: []vk.Spec{
 		{Name: "ABSGRAD", ID: 1, Default: 0},
 		{Name: "NOISE", ID: 2, Default: 0},
+		{Name: "UNSEEN_APART", ID: 3, Default: 0},
 	},
 }
 
@@ -98,8 +100,9 @@ var (
 
 // ProjectBwdAdamSpec holds the specialization constants of project_bwd_adam.comp; a number left 0 means the default.
 type ProjectBwdAdamSpec struct {
-	Absgrad bool // constant_id 1
-	Noise   bool // constant_id 2
+	Absgrad     bool // constant_id 1
+	Noise       bool // constant_id 2
+	UnseenApart bool // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -116,5 +119,6 @@ func (p *ProjectBwdAdam) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),
+		specBool(p.Spec.UnseenApart),
 	}
 }

@@ -32,6 +32,7 @@ var projectBwdAdamLensKernel = vk.Kernel{
 	Specs: []vk.Spec{
 		{Name: "ABSGRAD", ID: 1, Default: 0},
 		{Name: "NOISE", ID: 2, Default: 0},
+		{Name: "UNSEEN_APART", ID: 3, Default: 0},
 	},
 }
 
@@ -57,6 +58,7 @@ var projectBwdAdamLensMixedKernel = vk.Kernel{
 	Specs: []vk.Spec{
 		{Name: "ABSGRAD", ID: 1, Default: 0},
 		{Name: "NOISE", ID: 2, Default: 0},
+		{Name: "UNSEEN_APART", ID: 3, Default: 0},
 	},
 }
 
@@ -99,8 +101,9 @@ var (
 
 // ProjectBwdAdamLensSpec holds the specialization constants of project_bwd_adam_lens.comp; a number left 0 means the default.
 type ProjectBwdAdamLensSpec struct {
-	Absgrad bool // constant_id 1
-	Noise   bool // constant_id 2
+	Absgrad     bool // constant_id 1
+	Noise       bool // constant_id 2
+	UnseenApart bool // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -117,5 +120,6 @@ func (p *ProjectBwdAdamLens) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),
+		specBool(p.Spec.UnseenApart),
 	}
 }

@@ -59,6 +59,14 @@ func TestLevels(t *testing.T) {
 	if err != nil || strings.Count(string(again), "done before") != 2 {
 		t.Errorf("the same command again: %v, %s", err, again)
 	}
+	// Photos of an eighth would be too small to train on: 12x9.
+	if !filetest.Long() {
+		more, err := exec.Command("vksplat", "levels", out, "--lod", "4", "--steps", each).CombinedOutput()
+		if err != nil || strings.Count(string(more), "done before") != 2 ||
+			!strings.Contains(string(more), "16 pixels a side at most: 2 levels below the model's own") {
+			t.Errorf("a level of small photos: %v, %s", err, more)
+		}
+	}
 	other, err := exec.Command("vksplat", "levels", out, "--steps", "7").CombinedOutput()
 	if err == nil || !strings.Contains(string(other), "--overwrite") {
 		t.Errorf("other settings: %v, %s", err, other)

@@ -12,7 +12,9 @@ type Counts struct {
 	SHDegree int  `json:"sh_degree"` // that views evaluate
 	Mixed    bool `json:"mixed"`     // of the model's precisions
 	AbsGrad  bool `json:"absgrad"`
-	Views    int  `json:"views,omitempty"` // of a step, where devices share a scene, each with Splats of it; 0: one
+	// UnseenApart says that adam_unseen steps what a view does not show.
+	UnseenApart bool `json:"unseen_apart,omitempty"`
+	Views       int  `json:"views,omitempty"` // of a step, where devices share a scene, each with Splats of it; 0: one
 
 	Pixels  int `json:"pixels"`
 	Tiles   int `json:"tiles"`
@@ -118,6 +120,7 @@ type work struct {
 	geometry, drawn, sh, moments float64
 	colour                       float64 // bytes of one number of its colours
 
+	apart                   float64 // splats that adam_unseen steps
 	abs                     float64 // bytes of an absolute gradient
 	views                   float64 // of a step
 	depthPasses, tilePasses float64 // of the sorts
@@ -139,6 +142,9 @@ func (c *Counts) floats() *work {
 		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)),
 		tilePasses:  math.Ceil(float64(c.TileBits) / float64(c.SortBits)),
 		digits:      4 * math.Ldexp(1, c.SortBits) / layout.SortBlock,
+	}
+	if c.UnseenApart {
+		w.apart = w.n - w.visible
 	}
 	for row := range layout.RowSh {
 		if layout.Drawn(row) {
@@ -218,6 +224,7 @@ var passCosts = map[string]func(w *work) Cost{
 	"rasterize_bwd":        costRasterizeBwd,
 	"reduce_slots":         costReduce,
 	"project_bwd_adam":     costOptimise, "project_bwd_adam_mixed": costOptimise,
+	"adam_unseen": costUnseen, "adam_unseen_mixed": costUnseen,
 	"finish": func(w *work) Cost { return moved(12*w.tiles, 3*w.tiles) },
 	// Several devices. Of all views together a device sends and gets about as many splats as one view shows: of each
 	// its own share.
@@ -361,13 +368,21 @@ func costReduce(w *work) Cost {
 }
 
 // costOptimise: parameters and moments of all splats in and out, their keys; of the visible ones gradients in, and
-// statistics in and out.
+// statistics in and out. Less what adam_unseen does, as if workgroups were seen as a whole or not at all.
 func costOptimise(w *work) Cost {
-	parameters := layout.RowSh + 3*w.coefficients
-	return Cost{
-		Bytes:        w.n*(2*(w.geometry+w.sh+w.moments)+4) + w.visible*(projectedBytes+w.abs+16),
-		Instructions: w.n*parameters*adamInstructions + w.visible*(400+12*w.coefficients),
-	}
+	c := w.adam(w.n - w.apart)
+	return moved(c.Bytes+4*w.n+w.visible*(projectedBytes+w.abs+16), c.Instructions+w.visible*(400+12*w.coefficients))
+}
+
+// costUnseen is of both its parts: each key is read by one of them.
+func costUnseen(w *work) Cost {
+	c := w.adam(w.apart)
+	return moved(c.Bytes+4*w.n, c.Instructions)
+}
+
+// adam is what n splats cost: parameters and moments in and out.
+func (w *work) adam(n float64) Cost {
+	return moved(2*n*(w.geometry+w.sh+w.moments), n*(layout.RowSh+3*w.coefficients)*adamInstructions)
 }
 
 // costOptimiseViews: as costOptimise, with the number that each view gives a splat instead of its key, and gradients of

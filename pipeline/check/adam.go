@@ -13,7 +13,30 @@ import (
 
 func adamCases() []Case {
 	return slices.Concat(adamCasesOf("project_bwd_adam", newCase), adamCasesOf("project_bwd_adam_mixed", mixedCase),
-		mixedAdamCases())
+		mixedAdamCases(), unseenCases("adam_unseen", newCase), unseenCases("adam_unseen_mixed", mixedCase))
+}
+
+// unseenCases are those of a step that two kernels do: adam_unseen, and project_bwd_adam what is left.
+func unseenCases(kernel string, newCase caseMaker) []Case {
+	with := func(n, degree int, with adamVariant) func(t *trial) error {
+		with.apart = true
+		return func(t *trial) error {
+			p := t.splats(n, degree)
+			for i := range p.LogitOpacities { // every other workgroup is invisible, and some splats of the others
+				if i/128%2 == 1 || i%5 == 0 {
+					p.LogitOpacities[i] = -12
+				}
+			}
+			return checkAdamWith(t, t.backwardOf(p, t.camera(123, 83)), 30, with)
+		}
+	}
+	return []Case{
+		newCase(kernel, "some workgroups are seen", with(900, 3, adamVariant{})),
+		newCase(kernel, "less than a workgroup", with(100, 0, adamVariant{})),
+		newCase(kernel, "regularisers, noise, a far shell", with(700, 1, adamVariant{
+			penalties: ref.Penalties{Opacity: 500, Scale: 300}, noise: 3, shell: checkShell})),
+		newCase(kernel, "a failed unit changes nothing", with(400, 2, adamVariant{failed: layout.FailedIsects})),
+	}
 }
 
 // adamCasesOf are the cases of one precision.
@@ -55,6 +78,9 @@ func adamCasesOf(kernel string, newCase func(kernel, name string, run func(t *tr
 	}
 }
 
+// unseenParts is into how many parts the checks deal the workgroups of adam_unseen.
+const unseenParts = 3
+
 // What random numbers of the checks are keyed by.
 const adamSeed, adamStep = 6<<32 | 5, 77
 
@@ -90,6 +116,7 @@ type adamVariant struct {
 	shell     float64 // distance from which on splats are of the far shell
 	absgrad   bool
 	failed    uint32
+	apart     bool // adam_unseen steps workgroups that the view does not see
 }
 
 // checkAdam takes one step with gradients of very different sizes, as the chain rule gives them.
@@ -108,11 +135,21 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
 	projected := input(l, "projected", b.projected())
 	for i, chunk := range m.chunks {
+		for part := range unseenParts {
+			if with.apart {
+				l.r.Dispatch(&shaders.AdamUnseen{Params: params, Counters: counters, DepthKeys: keys, Chunk: chunk.Slice,
+					Mixed: m.mixed, Spec: shaders.AdamUnseenSpec{Noise: with.noise > 0},
+					Push: shaders.AdamUnseenPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
+						NParams: uint32(m.params), Part: uint32(part), NParts: unseenParts},
+				}, vk.Items(m.size, 128*unseenParts))
+			}
+		}
 		l.adamSeen(m, b.v, shaders.ProjectBwdAdam{
 			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected,
 			Chunk:      chunk.Slice,
 			VAbsMean2d: input(l, "v_abs_mean2d", abs),
-			Spec:       shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0},
+			Spec: shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0,
+				UnseenApart: with.apart},
 			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
 				NParams: uint32(m.params)},
 		})

@@ -29,21 +29,25 @@ func RasterizeDepth[T Real](splats []Projected[T], inverse []T, l *Lists, v *Vie
 	return sums
 }
 
-// DepthLoss is weight times the mean |sum - alpha known| over the pixels whose inverse depth is known, which is above
-// 0. It returns its gradients by each pixel's sum and alpha. n is the number of pixels that the mean is of.
+// DepthLoss is weight times the mean alpha |sum / alpha - known| over the pixels whose inverse depth is known, which is
+// above 0. It returns its gradients by each pixel's sum and alpha, where the alpha in front counts as a constant. n is
+// the number of pixels that the mean is of.
 func DepthLoss[T Real](render [][4]T, sums, known []T, weight T, n int) (loss T, vSums, vAlphas []T) {
 	vSums, vAlphas = make([]T, len(sums)), make([]T, len(sums))
 	for i, inverse := range known {
 		if inverse == 0 {
 			continue
 		}
-		off := sums[i] - (1-render[i][3])*inverse
+		alpha := 1 - render[i][3]
+		off := sums[i] - alpha*inverse
 		sign := T(0)
 		if off != 0 {
 			sign = T(math.Copysign(1, float64(off)))
 		}
 		loss += weight / T(n) * off * sign
-		vSums[i], vAlphas[i] = weight/T(n)*sign, -weight/T(n)*sign*inverse
+		if vSums[i] = weight / T(n) * sign; alpha > 0 {
+			vAlphas[i] = -vSums[i] * (sums[i] / alpha)
+		}
 	}
 	return loss, vSums, vAlphas
 }

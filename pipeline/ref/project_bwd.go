@@ -1,6 +1,6 @@
 package ref
 
-// twin: project_bwd project_bwd_adam project_bwd_adam_views
+// twin: project_bwd project_bwd_adam adam_unseen project_bwd_adam_views
 
 // ProjectBwd carries the gradients of the projections on to the parameters (the v_* variant of the kernel). Culled
 // splats get zero.

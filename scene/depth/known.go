@@ -24,6 +24,14 @@ func (k Known) Count() (depths, cameras int) {
 	return depths, cameras
 }
 
+// Most returns how many depths are known of the camera with the most.
+func (k Known) Most() (n int) {
+	for _, list := range k {
+		n = max(n, len(list))
+	}
+	return n
+}
+
 // Scale brings depths to another unit.
 func (k Known) Scale(factor float64) {
 	parallel.For(len(k), func(i int) {

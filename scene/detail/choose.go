@@ -2,6 +2,7 @@ package detail
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -16,6 +17,7 @@ type Model struct {
 	*splatfile.Leaves
 	frame  scene.Frame // in which it is drawn
 	origin [3]float64  // that was subtracted from its coordinates
+	page   int         // splats of which devices keep none or all: a part counts for whole ones
 	leaves []leaf
 	parts  []part
 	sizes  []int
@@ -110,10 +112,11 @@ type shown struct {
 	focal float64 // pixels that a unit of length there takes
 }
 
-// Choose returns the parts that a picture shows, in the order of the tree, with most splats at most: of each leaf that
-// may be in it the coarsest level whose splats are no farther apart than finePixels, and where these are too many, of
-// the leaves where that is least to be seen a coarser one. Splats of a leaf that is just outside may reach into the
-// picture, so that those leaves are there in their coarsest level. Nothing but the camera and most decides about it.
+// Choose returns the parts that a picture shows, in the order of the tree, with room for most splats at most. Of each
+// leaf that may be in it that is the coarsest level whose splats are no farther apart than finePixels, and where these
+// are too many, of the leaves where it is least to be seen a coarser one. Splats of a leaf that is just outside may
+// reach into the picture, so that those leaves are there in their coarsest level. Nothing but the camera and most
+// decides about it.
 func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 	v := newViewed(m.frame.ToCapture(*c, m.origin))
 	list, n := m.inView(v)
@@ -121,8 +124,9 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 		n = m.coarsen(list, n, most)
 	}
 	if n > most {
-		return nil, fault.Usagef("raise "+fault.Setting("max-splats")+", and "+fault.Setting("max-vram")+
-			" where the device has no room for these; or make more levels: "+fault.Command("convert --lod N"),
+		return nil, fault.Usagef(fmt.Sprintf("raise %s to %d or more, and %s (%s where the device uses RAM) if there is "+
+			"no room for these; or make more levels: %s", fault.Setting("max-splats"), n, fault.Setting("max-vram"),
+			fault.Setting("max-ram"), fault.Command("convert --lod N")),
 			"%s: the coarsest level in view takes room for %d splats, at most %d are to be drawn",
 			fault.Named("max-splats"), n, most)
 	}
@@ -136,8 +140,8 @@ func (m *Model) Choose(c *scene.Camera, most int) ([]int, error) {
 // always reports whether a leaf is what is always drawn, which has no box.
 func (m *Model) always(leaf int) bool { return leaf == 0 && m.Always >= 0 }
 
-// whole is what a part counts for: devices keep splats by 128.
-func whole(n int) int { return (n + 127) &^ 127 }
+// whole is what a part of n splats counts for.
+func (m *Model) whole(n int) int { return (n + m.page - 1) / m.page * m.page }
 
 // inView lists the leaves that a picture shows, each in the level that suits it, and how many splats these are.
 func (m *Model) inView(v *viewed) (list []shown, n int) {
@@ -153,7 +157,7 @@ func (m *Model) inView(v *viewed) (list []shown, n int) {
 				s.level++
 			}
 		}
-		list, n = append(list, s), n+whole(l.levels[s.level].n)
+		list, n = append(list, s), n+m.whole(l.levels[s.level].n)
 	}
 	return list, n
 }
@@ -182,7 +186,7 @@ func (m *Model) coarsen(list []shown, n, most int) int {
 			continue // a level may have more splats than a finer one
 		}
 		levels := m.leaves[s.leaf].levels
-		n += whole(levels[t.level].n) - whole(levels[s.level].n)
+		n += m.whole(levels[t.level].n) - m.whole(levels[s.level].n)
 		s.level = t.level
 	}
 	return n

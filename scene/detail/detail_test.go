@@ -49,6 +49,9 @@ func row(t *testing.T, blocks, side, levels int) string {
 	return path
 }
 
+// page is how many splats a page of the device has.
+const page = 128
+
 func open(t *testing.T, path string, ram int64) *Model {
 	t.Helper()
 	m, err := Open(path)
@@ -60,7 +63,8 @@ func open(t *testing.T, path string, ram int64) *Model {
 			t.Error(err)
 		}
 	})
-	m.Use(scene.Identity(), [3]float64{}, ram)
+	m.Use(scene.Identity(), [3]float64{}, page)
+	m.LimitRAM(ram)
 	return m
 }
 
@@ -143,6 +147,32 @@ func TestChoose(t *testing.T) {
 	parts, err := m.Choose(&inside, math.MaxInt32)
 	if err != nil || levelsOf(m, parts)[0] != 0 {
 		t.Errorf("levels %v, %v", levelsOf(m, parts), err)
+	}
+}
+
+// TestChoosePages wants parts to count for whole pages of the device, whatever their size, and the hint of too small a
+// budget to name the smallest that is enough.
+func TestChoosePages(t *testing.T) {
+	m := open(t, row(t, 12, 60, 4), 1<<30)
+	c := along(19, 0.5)
+	for _, m.page = range []int{1, page, 1000} {
+		_, err := m.Choose(&c, 1)
+		var enough int
+		if _, scanned := fmt.Sscanf(fault.Hint(err), "raise max-splats to %d", &enough); scanned != nil {
+			t.Fatal(err, fault.Hint(err))
+		}
+		parts, err := m.Choose(&c, enough)
+		if err != nil {
+			t.Fatal(err)
+		}
+		room := 0
+		for _, part := range parts {
+			room += (m.Sizes()[part] + m.page - 1) / m.page * m.page
+		}
+		if _, err := m.Choose(&c, enough-1); err == nil || room != enough {
+			t.Errorf("pages of %d: %d splats are said to be enough, %d are taken, error of one less %v", m.page,
+				enough, room, err)
+		}
 	}
 }
 

@@ -41,11 +41,32 @@ type folderUse struct {
 	decoded bool
 }
 
-// Use makes the model ready: it is drawn in a frame, and takes about so many bytes of RAM.
-func (m *Model) Use(frame scene.Frame, origin [3]float64, ram int64) {
-	m.frame, m.origin = frame, origin
-	m.store = &store{m: m, limit: ram / 2, parts: map[int]*ahead{}, folders: make([]folderUse, len(m.Folders))}
+// Use makes the model ready: it is drawn in a frame, by a device that keeps pages of so many splats. LimitRAM says what
+// it may take.
+func (m *Model) Use(frame scene.Frame, origin [3]float64, page int) {
+	m.frame, m.origin, m.page = frame, origin, page
+	m.store = &store{m: m, parts: map[int]*ahead{}, folders: make([]folderUse, len(m.Folders))}
 	m.changed = sync.NewCond(&m.store.mu)
+}
+
+// LimitRAM says how many bytes of RAM parts and folders take, about. They take no less than LeastRAM.
+func (s *store) LimitRAM(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = bytes / 2
+}
+
+// LeastRAM is about what reading takes of RAM: the largest part, twice while it is turned into the frame, beside the
+// largest folder while it is decoded.
+func (s *store) LeastRAM() int64 {
+	part, folder := int64(0), int64(0)
+	for i := range s.m.parts {
+		part = max(part, s.partBytes(i))
+	}
+	for _, f := range s.m.Folders {
+		folder = max(folder, f.LoadBytes())
+	}
+	return 2*part + folder
 }
 
 // Close ends reading.

@@ -7,9 +7,11 @@ import (
 	"vksplat/scene/photo"
 )
 
-const (
-	smallPhoto = 16 // pixels a side: less than a tile, and hardly more than the window of SSIM
+// SmallPhoto is how many pixels a side a picture must have to be learnt from: with fewer it is less than a tile, and
+// hardly more than the window of SSIM.
+const SmallPhoto = 16
 
+const (
 	// share of the photo with a ray, or of the picture with a source, below which a photo is as good as missing
 	emptyPhoto = 0.1
 	// Shares of the photo without a ray that are warned of. Much of a circular fisheye's photo is black border, which
@@ -23,7 +25,7 @@ func (r *Report) checkSizes(c *scene.Capture) {
 	var small []string
 	var width, height int // of the first
 	for _, cam := range c.Cameras {
-		if min(cam.Width, cam.Height) >= smallPhoto {
+		if min(cam.Width, cam.Height) >= SmallPhoto {
 			continue
 		}
 		if small = append(small, cam.Name); len(small) == 1 {
@@ -32,7 +34,7 @@ func (r *Report) checkSizes(c *scene.Capture) {
 	}
 	r.about(r.unlessLeft(len(small)), "small-photos", small,
 		"%d of %d pictures have a side of fewer than %d pixels; the first is trained on at %d x %d",
-		len(small), len(c.Cameras), smallPhoto, width, height)
+		len(small), len(c.Cameras), SmallPhoto, width, height)
 }
 
 // unlessLeft gives the severity of so many cameras being useless.

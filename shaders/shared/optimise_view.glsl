@@ -2,6 +2,7 @@
 #ifndef OPTIMISE_VIEW_GLSL
 #define OPTIMISE_VIEW_GLSL
 #include "optimise.glsl"
+#include "seen.glsl"
 #include "splat_bwd.glsl"
 
 void add_statistics(uint id, uint i) {
@@ -16,10 +17,11 @@ void main() {
     uint i = global_index();
     uint id = pc.first_id + i;
     uint n = counters[N_ACTIVE], failed = counters[FAILED];
-    if (i >= pc.chunk_splats || id >= n || failed != 0u) return;
+    bool exists = i < pc.chunk_splats && id < n && failed == 0u;
+    bool seen = exists && depth_keys[id] != CULLED;
+    if (UNSEEN_APART && !group_sees(seen) || !exists) return;
     begin_step(id);
     Penalty penalty = penalty_of(n);
-    bool seen = depth_keys[id] != CULLED;
     if (seen) add_statistics(id, i);
     splat_bwd(i, id, seen, penalty);
 }

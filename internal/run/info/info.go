@@ -111,8 +111,8 @@ func unknownFile(path string, why error) error {
 		return err
 	}
 	return &fault.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
-		Hint: "name a file of splats or points, a checkpoint or another safetensors file, the folder or the JSON " +
-			"file of a capture, or the folder of a run"}
+		Hint: "name a file of splats, a PLY or LAS file of points, a checkpoint or another safetensors file, the " +
+			"folder or the JSON file of a capture, or the folder of a run"}
 }
 
 // beginsWith reports whether a file begins with the bytes of prefix.

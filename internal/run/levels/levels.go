@@ -23,6 +23,7 @@ import (
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/scene"
+	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 	"vksplat/scene/splatfile"
 )
@@ -150,11 +151,13 @@ func (m *making) open() (err error) {
 	if len(m.sizes) == 0 {
 		return fault.Usagef("coarser levels are made by merging alone: "+
 			fault.Command("convert "+cli.Quoted(m.Out)+" city.ssog"),
-			"the run was trained on photos of an eighth of their size, or has one splat: none are smaller")
+			"the run was trained on photos of an eighth of their size or on small ones, or has one splat: none are "+
+				"smaller")
 	}
 	if len(m.sizes) < m.Levels-1 {
-		m.console.Note(fmt.Sprintf("photos are shrunk to an eighth at most: %s; convert makes those below by merging "+
-			"alone", cli.Count(len(m.sizes), "level")+" below the model's own"))
+		m.console.Note(fmt.Sprintf("photos are shrunk to an eighth and to %d pixels a side at most: %s below the "+
+			"model's own; convert makes those below by merging alone", inspect.SmallPhoto,
+			cli.Count(len(m.sizes), "level")))
 	}
 	return nil
 }
@@ -162,6 +165,7 @@ func (m *making) open() (err error) {
 // shrinks lists by how much photos are shrunk for each level below the model's own.
 func (m *making) shrinks() (list []int, err error) {
 	var widths [2]int
+	var whole []scene.Camera // of full size
 	for i, factor := range []int{m.source.Downscale, 1} {
 		var options captured.Options
 		m.source.Options(&options, func(string) bool { return false })
@@ -174,6 +178,7 @@ func (m *making) shrinks() (list []int, err error) {
 		for k := range c.Cameras {
 			m.photos[c.Cameras[k].Name] = c.Cameras[k].PhotoName()
 		}
+		whole = c.Cameras
 		widths[i] = slices.MaxFunc(c.Cameras, func(a, b scene.Camera) int { return a.Width - b.Width }).Width
 	}
 	for k := 1; k < m.Levels; k++ {
@@ -182,12 +187,23 @@ func (m *making) shrinks() (list []int, err error) {
 		for float64(factor)*1.4 < wanted {
 			factor *= 2
 		}
-		if factor > mostDownscale {
+		if factor > mostDownscale || tooSmall(whole, factor) {
 			break
 		}
 		list = append(list, factor)
 	}
 	return list, nil
+}
+
+// tooSmall reports whether train refuses the photos shrunk by a factor.
+func tooSmall(whole []scene.Camera, factor int) bool {
+	left := 0
+	for i := range whole {
+		if w, h := scene.TrainedSize(whole[i].Width, whole[i].Height, factor); min(w, h) >= inspect.SmallPhoto {
+			left++
+		}
+	}
+	return left < scene.MinPhotos
 }
 
 // begin reads what is there. Levels of another model, or of other settings, are refused or given up.

@@ -85,9 +85,6 @@ func Run(console *cli.Console, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := models.CheckNear(o.Config.Near, m.splats, camerasOf(shots)); err != nil {
-		return err
-	}
 	warnUncovered(console, o, capture, shots)
 	return renderAll(console, o, device, m, shots, capture.Frame)
 }

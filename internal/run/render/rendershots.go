@@ -14,6 +14,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/internal/run/evaluate"
+	"vksplat/internal/run/models"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/scene"
@@ -139,6 +140,9 @@ func (o *Options) shots(c *scene.Capture, flown []scene.Camera, splats *scene.Sp
 			return nil, err
 		}
 		cams, named = way, false
+	}
+	if err := models.CheckNear(o.Config.Near, splats, cams); err != nil { // whichever of them are drawn
+		return nil, err
 	}
 	names := captured.PictureNames(cams)
 	chosen, err := o.Frames.pick(len(cams))

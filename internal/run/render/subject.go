@@ -63,12 +63,10 @@ func (m *subject) settle(console *cli.Console, o *Options, d *pipeline.Device, c
 		return nil
 	}
 	if m.most = o.MaxSplats; m.most == 0 {
-		if m.most, err = d.MostShown(m.parts, cams, config); err != nil {
-			return err
-		}
+		m.most = d.MostShown(m.parts, cams, config)
 	}
 	if m.info.N > m.most {
-		m.parts.Use(frame, models.OriginOf(&m.info), partsRAM(d))
+		m.parts.Use(frame, models.OriginOf(&m.info), pipeline.PageSplats)
 		if os.Getenv("GOGC") == "" {
 			m.garbage = debug.SetGCPercent(partsGarbage)
 		}
@@ -90,19 +88,12 @@ func (m *subject) settle(console *cli.Console, o *Options, d *pipeline.Device, c
 // the heap is parts that were drawn long ago.
 const partsGarbage = 25
 
-// mostPartsRAM is how many bytes of RAM parts of a model take at most, that are read ahead of time.
-const mostPartsRAM = 4 << 30
-
-// partsRAM is how many they take on a machine.
-func partsRAM(d *pipeline.Device) int64 { return min(d.RAM()/3, mostPartsRAM) }
-
 // renderer makes what draws the model.
 func (m *subject) renderer(d *pipeline.Device, cams []scene.Camera, config pipeline.RenderConfig) (*pipeline.Renderer,
 	error) {
 	if m.parts == nil {
 		return pipeline.NewRenderer(d, m.splats, cams, config)
 	}
-	config.Kept = partsRAM(d)
 	return pipeline.NewPartsRenderer(d, m.parts, m.most, cams, config)
 }
 

@@ -117,6 +117,9 @@ func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 	if err := models.CheckNear(r.Config.Near, init, r.Capture.Cameras); err != nil {
 		return nil, err
 	}
+	if r.Init.Kind == initial.InitPLY {
+		r.warnInitFrame(init)
+	}
 	if r.Init.Grid > 0 && r.Devices == devicesAuto {
 		if err := r.chooseDevices(cams, init.N, o); err != nil {
 			return nil, err
@@ -225,6 +228,10 @@ func (r *Run) initOptions() initial.Options {
 // openInit reads a model to begin with, of any format.
 func openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error) {
 	model, err := splatfile.Open(file)
+	if errors.Is(err, splatfile.ErrUnknown) {
+		err = fault.WithHint(err, "name a PLY or LAS file of points, or a model of a format that "+
+			fault.Command("convert")+" reads")
+	}
 	if err != nil {
 		return 0, nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/depth"
 	"vksplat/scene/initial"
+	"vksplat/scene/inspect"
 	"vksplat/scene/photo"
 	"vksplat/scene/pointcloud"
 )
@@ -109,9 +110,12 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 			return err
 		}
 		seen := depth.Visible(c.Cameras, cloud)
-		if n, _ := seen.Count(); n == 0 {
-			return fault.Data("compare depths", o.Cloud, "the cloud must be in the frame of the capture's cameras",
-				"no photo shows any of %s", cli.Count(len(cloud), "point"))
+		if n := seen.Most(); n < scene.BlindCamera {
+			return fault.Data("compare depths", o.Cloud, "the cloud "+inFrame, "no photo shows more than %d of %s", n,
+				cli.Count(len(cloud), "point"))
+		}
+		if said := inspect.OtherScale(c.Cameras, points, cloud); said != "" {
+			r.warnLater(fmt.Sprintf("the points of %s %s: the cloud %s", filepath.Base(o.Cloud), said, inFrame))
 		}
 		known.Add(seen)
 		r.tellDepths(seen, fmt.Sprintf("of %s of %s", cli.Count(len(cloud), "point"), filepath.Base(o.Cloud)))
