@@ -51,7 +51,8 @@ func ownSettings(o *train.Options) map[string]train.Setting {
 		"tensorboard": plain(&o.Tensorboard), "report": plain(&o.Report), "image-cache": plain(&o.ImageCache),
 		"depth-loss": plain(&o.Depth.Points), "depths": plain(&o.Depth.Maps), "depth-kind": plain(&o.Depth.Kind),
 		"depth-unit": plain(&o.Depth.Unit), "depth-points": plain(&o.Depth.Cloud),
-		"depth-init": plain(&o.Depth.Init),
+		"depth-init": plain(&o.Depth.Init), "normals": plain(&o.Normal.Maps),
+		"normal-frame": plain(&o.Normal.Frame),
 	}
 }
 

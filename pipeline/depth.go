@@ -1,16 +1,17 @@
 package pipeline
 
 import (
-	"math"
-
 	"vksplat/pipeline/recipe"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
-// comparesDepths reports whether the unit blends depth: a step's picture does where depths are known.
+// comparesDepths reports whether the unit blends depth: a step's picture does where depths or normals are known.
 func (v *view) comparesDepths() bool { return v.depths != nil && v.kind == recipe.Step }
+
+// comparesDepths reports whether steps blend depth.
+func (o *TrainerOptions) comparesDepths() bool { return o.Known.used() || o.Normals.used() }
 
 // rasterizeDepth is rasterize that also blends the inverse of splats' depths.
 func (v *view) rasterizeDepth(p *shaders.Rasterize) {
@@ -44,8 +45,8 @@ func (v *view) depthLoss() {
 	c, x := &v.compare, v.depths
 	v.r.Dispatch(&shaders.DepthLoss{
 		Params: v.f.params, Table: x.words, Target: v.target, Render: v.render, Depths: v.depthSums, VRender: v.vShown,
-		Push: shaders.DepthLossPush{NLevels: uint32(x.levels), Weight: x.weight,
-			Log2Final: float32(math.Log2(float64(x.final))), DecaySteps: float32(x.steps)},
+		Push: shaders.DepthLossPush{NHeads: uint32(x.heads), Weight: x.depth.weight, Log2Final: x.depth.log2Final(),
+			DecaySteps: float32(x.depth.steps)},
 		Spec: shaders.DepthLossSpec{TargetFloat: c.floats, Masked: c.masked, Packed: c.packed, Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 }

@@ -4,9 +4,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"vksplat/internal/filetest"
+	"vksplat/internal/geom"
 	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
@@ -29,33 +31,56 @@ func knownDepths(views []TrainView, nth int) KnownDepths {
 	return known
 }
 
-// TestDepthSameBytes compares depths in every way that must not matter.
+// knownNormals makes up normals for five places in six of every nth view, in cells of two pixels.
+func knownNormals(views []TrainView, nth int) KnownNormals {
+	r := rand.New(rand.NewPCG(8, 10))
+	known := make(KnownNormals, len(views))
+	for i := 0; i < len(views); i += nth {
+		c := &views[i].Camera
+		known[i] = scene.NewNormalMap(c.Width, c.Height, 1)
+		for k := range known[i].Cells {
+			if r.IntN(6) > 0 {
+				known[i].Cells[k] = scene.PackNormal(geom.Vec{0.2 * r.NormFloat64(), 0.2 * r.NormFloat64(), -1}.Unit())
+			}
+		}
+	}
+	return known
+}
+
+// TestDepthSameBytes compares depths and normals in every way that must not matter.
 func TestDepthSameBytes(t *testing.T) {
 	d := testDevice(t)
 	views, _, _, _ := promiseScene(t)
-	known := knownDepths(views, 2)
-	for name, change := range map[string]func(*recipe.Config){
-		"plain": func(*recipe.Config) {},
-		"mixed, absgrad, levels": func(c *recipe.Config) {
-			c.Precision, c.AbsGrad, c.NumDownscales, c.ResolutionSchedule = recipe.PrecisionMixed, true, 2, 7
-		},
+	levels := func(c *recipe.Config) {
+		c.Precision, c.AbsGrad, c.NumDownscales, c.ResolutionSchedule = recipe.PrecisionMixed, true, 2, 7
+	}
+	for _, c := range []struct {
+		name   string
+		usual  TrainerOptions
+		change func(*recipe.Config)
+		long   bool
+	}{
+		{"plain", TrainerOptions{Known: knownDepths(views, 2)}, func(*recipe.Config) {}, false},
+		{"normals", TrainerOptions{Normals: knownNormals(views, 2)}, func(*recipe.Config) {}, false},
+		{"both, mixed, absgrad, levels", TrainerOptions{Known: knownDepths(views, 2), Normals: knownNormals(views, 3)},
+			levels, true},
 	} {
-		if name != "plain" && !filetest.Long() {
+		if c.long && !filetest.Long() {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			all := func(c *recipe.Config) {
-				shortened(c)
-				c.DepthLambda = 5
-				change(c)
+		t.Run(c.name, func(t *testing.T) {
+			all := func(config *recipe.Config) {
+				shortened(config)
+				config.DepthLambda = 5
+				c.change(config)
 			}
 			train := func(o TrainerOptions) string {
 				t.Helper()
 				hash, _ := trainHashWith(t, d, all, o)
 				return hash
 			}
-			usual, more := TrainerOptions{Known: known}, larger
-			more.Known = known
+			usual, more := c.usual, larger
+			more.Known, more.Normals = usual.Known, usual.Normals
 			want := train(usual)
 			if train(TrainerOptions{}) == want {
 				t.Error("the model is that of a run without depths")
@@ -87,7 +112,7 @@ func TestDepthResume(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.DepthLambda, cfg.Carve = 20, 5, 0
-	o := TrainerOptions{Known: knownDepths(views, 2)}
+	o := TrainerOptions{Known: knownDepths(views, 2), Normals: knownNormals(views, 3)}
 	tr := teamTrainerWith(t, []*Device{d}, views, init, scale, cfg, o)
 	_, _, _, _, run := checkpointScene(t)
 	tr.SetRun(run)
@@ -112,7 +137,24 @@ func TestDepthResume(t *testing.T) {
 	}
 }
 
-// TestDepthTable reads a table back as depth_loss does.
+// TestDepthPlan plans as much memory for the table as it takes, or a little more where depths share a pixel.
+func TestDepthPlan(t *testing.T) {
+	d := testDevice(t)
+	views, _, _, cfg := promiseScene(t)
+	cams, _ := splitViews(views)
+	cfg.NumDownscales = 1
+	for _, o := range []TrainerOptions{{Known: knownDepths(views, 2)}, {Normals: knownNormals(views, 2)},
+		{Known: knownDepths(views, 3), Normals: knownNormals(views, 2)}} {
+		planned := planDepths(d.dev, cams, &cfg, &o).bytes()
+		taken := 4 * int64(len(depthWords(cams, o.Known, o.Normals, depthLevels(&cfg))))
+		if taken > planned || !o.Known.used() && taken < planned || taken < planned/2 {
+			t.Errorf("depths %v, normals %v: %d bytes planned, %d taken", o.Known.used(), o.Normals.used(), planned,
+				taken)
+		}
+	}
+}
+
+// TestDepthTable reads a table back as depth_loss and normal_loss do.
 func TestDepthTable(t *testing.T) {
 	cams := []scene.Camera{{Width: 40, Height: 20}, {Width: 40, Height: 20}, {Width: 17, Height: 33}}
 	known := KnownDepths{
@@ -121,11 +163,19 @@ func TestDepthTable(t *testing.T) {
 		nil,
 		{{X: 16, Y: 32, Depth: 3}},
 	}
-	const levels = 2
-	words := depthWords(cams, known, levels)
+	const levels, heads = 2, 3
+	normals := KnownNormals{{}, {Shift: 4, Columns: 3, Cells: []uint32{5, 0, 6, 7, 8, 9}}, {}}
+	words := depthWords(cams, known, normals, levels)
+	for view, want := range normals {
+		at := words[view*heads+levels]
+		if n := len(want.Cells); n == 0 && at != 0 ||
+			n > 0 && !slices.Equal(words[at:][:2+n], append([]uint32{4, 3}, want.Cells...)) {
+			t.Errorf("view %d: its normals are at %d of %v", view, at, words)
+		}
+	}
 	read := func(view, level int) map[[2]int]float64 {
 		g, found := levelGrid(&cams[view], level), map[[2]int]float64{}
-		at := words[view*levels+level]
+		at := words[view*heads+level]
 		if at == 0 {
 			return found
 		}

@@ -26,15 +26,25 @@ func (k KnownDepths) check(views int) error {
 	return nil
 }
 
-// depthTable is what is known of depths on a device, as depth_loss reads it, and how they weigh.
+// depthTable is what is known of depths and normals on a device, as depth_loss and normal_loss read it, and how they
+// weigh.
 type depthTable struct {
-	dev    *vk.Device
-	words  vk.Slice[uint32]
-	levels int     // sizes of photos that training begins with, the full one among them
+	dev     *vk.Device
+	words   vk.Slice[uint32]
+	heads   int // of a view: one for each size of photos, and one for normals, if any are known
+	normals bool
+	depth   fading
+	normal  fading
+}
+
+// fading is how a loss weighs over the steps.
+type fading struct {
 	weight float32 // in the loss before the first step
 	final  float32 // share of it that is left at the end
 	steps  int     // over which it falls
 }
+
+func (f *fading) log2Final() float32 { return float32(math.Log2(float64(f.final))) }
 
 // depthStaging is how many words are uploaded at once.
 const depthStaging = 1 << 20
@@ -56,17 +66,25 @@ func (x *depthTable) close() error { return x.dev.Free(x.words.View) }
 func depthLevels(cfg *recipe.Config) int { return cfg.NumDownscales + 1 }
 
 // newDepthTable makes a table without its memory.
-func newDepthTable(dev *vk.Device, cfg *recipe.Config, sceneScale float64) *depthTable {
-	return &depthTable{dev: dev, levels: depthLevels(cfg), weight: float32(cfg.DepthLambda * sceneScale),
-		final: float32(cfg.DepthLambdaFinal), steps: cfg.DecaySteps()}
+func newDepthTable(dev *vk.Device, cfg *recipe.Config, o *TrainerOptions, sceneScale float64) *depthTable {
+	x := &depthTable{dev: dev, heads: depthLevels(cfg), normals: o.Normals.used(),
+		depth:  fading{float32(cfg.DepthLambda * sceneScale), float32(cfg.DepthLambdaFinal), cfg.DecaySteps()},
+		normal: fading{float32(cfg.NormalLambda), float32(cfg.NormalLambdaFinal), cfg.DecaySteps()}}
+	if x.normals {
+		x.heads++
+	}
+	return x
 }
 
 // planDepths makes a table that is not there, of at least the size that it will have.
 func planDepths(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) *depthTable {
-	x := newDepthTable(dev, cfg, 1)
-	words := len(cams) * x.levels
+	x := newDepthTable(dev, cfg, o, 1)
+	words := len(cams) * x.heads
+	for i := range o.Normals {
+		words += len(o.Normals.words(i))
+	}
 	for i, known := range o.Known {
-		for level := range x.levels {
+		for level := range depthLevels(cfg) {
 			if g := levelGrid(&cams[i], level); len(known) > 0 {
 				words += g.head() + min(len(known), g.width*g.height)
 			}
@@ -78,10 +96,10 @@ func planDepths(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *Trai
 
 // loadDepths makes the engine's table and fills it.
 func (e *engine) loadDepths(r *training, o *TrainerOptions) (err error) {
-	x := newDepthTable(e.dev, &r.cfg, r.sceneScale)
-	words := depthWords(r.cams, o.Known, x.levels)
+	x := newDepthTable(e.dev, &r.cfg, o, r.sceneScale)
+	words := depthWords(r.cams, o.Known, o.Normals, depthLevels(&r.cfg))
 	if most := maxBinding(e.dev); 4*int64(len(words)) > most {
-		return fmt.Errorf("load depths: %w: known depths of photos take %s, one buffer of the device holds %s",
+		return fmt.Errorf("load depths: %w: known depths and normals of photos take %s, one buffer of the device holds %s",
 			ErrTooSmall, vk.BytesText(4*int64(len(words))), vk.BytesText(most))
 	}
 	if x.words, err = vk.Make[uint32](e.dev, vk.DeviceLocal, len(words), "known depths"); err != nil {
@@ -115,13 +133,22 @@ func levelGrid(c *scene.Camera, level int) depthGrid {
 // head returns the words in front of a view's depths.
 func (g depthGrid) head() int { return 2 + g.columns*g.rows }
 
-// depthWords makes the table of depth_loss: [n_views][levels] where a view's depths begin, 0 where there are none, then
-// those of each view at each level.
-func depthWords(cams []scene.Camera, known KnownDepths, levels int) []uint32 {
-	parts := make([][]uint32, len(cams)*levels)
+// depthWords makes the table: [n_views][heads] where a view's depths at a level begin, or its normals, which are the
+// last; 0 where there are none. Then those of each view.
+func depthWords(cams []scene.Camera, known KnownDepths, normals KnownNormals, levels int) []uint32 {
+	heads := levels
+	if normals.used() {
+		heads++
+	}
+	parts := make([][]uint32, len(cams)*heads)
 	parallel.For(len(parts), func(i int) {
-		view, level := i/levels, i%levels
-		parts[i] = levelDepths(known[view], levelGrid(&cams[view], level))
+		view, level := i/heads, i%heads
+		switch {
+		case level == levels:
+			parts[i] = normals.words(view)
+		case known.used():
+			parts[i] = levelDepths(known[view], levelGrid(&cams[view], level))
+		}
 	})
 	words := make([]uint32, len(parts))
 	for i, p := range parts {

@@ -38,8 +38,8 @@ func checkLenses(cfg *recipe.Config, cams []scene.Camera, o *TrainerOptions) err
 		return fmt.Errorf(text, "with the poses that they have")
 	case cfg.Robust:
 		return fmt.Errorf(text, "as a whole, not where others agree with them")
-	case o.Known.used():
-		return fmt.Errorf(text, "without depths")
+	case o.comparesDepths():
+		return fmt.Errorf(text, "without depths and normals")
 	}
 	return nil
 }

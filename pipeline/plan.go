@@ -33,8 +33,9 @@ type TrainerOptions struct {
 	// and are of one camera.
 	Photos []PhotoStart
 	// Shell is the radius of the far shell that is among the first splats, around the origin; 0: there is none.
-	Shell float64
-	Known KnownDepths // what is known of depths, which steps compare theirs with
+	Shell   float64
+	Known   KnownDepths  // what is known of depths, which steps compare theirs with
+	Normals KnownNormals // and of normals
 	// Anchors hold refined poses; nil: none are known, and what holds them are the given poses.
 	Anchors Anchors
 	// OnTrial hears what the trial of refined poses came to; may be nil.
@@ -153,7 +154,7 @@ func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg reci
 	if cfg.Robust {
 		shape.histories = &histories{dev: d.dev, words: phantom[uint32](d.dev, layout.HistoryWords, 4)}
 	}
-	if o.Known.used() {
+	if o.comparesDepths() {
 		shape.depths = planDepths(d.dev, cams, &cfg, &o)
 	}
 	if cfg.RefinePoses {

@@ -156,7 +156,9 @@ func (v *view) comparePhoto() {
 	v.lossGrad() // shown target inliers ssim_maps -> v_shown
 	// v_shown correction, what apply_appearance read -> v_shown v_correction
 	v.applyAppearanceBwd()
-	v.depthLoss() // depth_sums render depths target v_shown -> depth_sums v_shown; only where depths are compared
+	// depth_sums render depths target v_shown -> depth_sums v_shown; only where depths or normals are compared
+	v.depthLoss()
+	v.normalLoss() // likewise; only where normals are
 }
 
 // recordRender lists the making of a picture.

@@ -209,6 +209,7 @@ type teamRun struct {
 	devices []*Device
 	cfg     recipe.Config
 	known   KnownDepths
+	normals KnownNormals
 	want    string // hash of the model
 }
 
@@ -219,7 +220,7 @@ func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Conf
 	change(&cfg)
 	r := teamRun{devices: devices, cfg: cfg}
 	if depths {
-		r.known = knownDepths(views, 2)
+		r.known, r.normals = knownDepths(views, 2), knownNormals(views, 3)
 	}
 	want, first := r.train(t, nil)
 	t.Logf("%s, %d splats from %d, shares %v", want, first.NSplats(), init.N, first.shares())
@@ -233,7 +234,8 @@ func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Conf
 // train returns the hash of the model, and its trainer, that alter may change before it begins.
 func (r teamRun) train(t *testing.T, alter func(tr *Trainer)) (string, *Trainer) {
 	views, init, scale, _ := promiseScene(t)
-	tr := teamTrainerWith(t, r.devices, views, init, scale, r.cfg, TrainerOptions{Known: r.known})
+	tr := teamTrainerWith(t, r.devices, views, init, scale, r.cfg,
+		TrainerOptions{Known: r.known, Normals: r.normals})
 	if alter != nil {
 		alter(tr)
 	}

@@ -83,8 +83,8 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	if n := len(o.Photos); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("start training: starts of %d photos for %d cameras", n, len(cams))
 	}
-	if err := errors.Join(o.Known.check(len(cams)), checkPoses(&cfg, cams, &o), checkLenses(&cfg, cams,
-		&o)); err != nil {
+	if err := errors.Join(o.Known.check(len(cams)), o.Normals.check(cams), checkPoses(&cfg, cams, &o),
+		checkLenses(&cfg, cams, &o)); err != nil {
 		return nil, err
 	}
 	t := &Trainer{
@@ -133,7 +133,7 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 		}
 		t.extra = append(t.extra, x)
 	}
-	if t.o.Known.used() {
+	if t.o.comparesDepths() {
 		if err = t.each(func(m *member) error { return m.e.loadDepths(&t.training, &t.o) }); err != nil {
 			return err
 		}

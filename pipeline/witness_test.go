@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vksplat/internal/filetest"
+	"vksplat/internal/geom"
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -18,7 +19,8 @@ import (
 type witnessScene struct {
 	capture *scene.Capture
 	images  []scene.Image
-	depths  [][]float32 // of each photo, in the training frame
+	depths  [][]float32    // of each photo, in the training frame
+	normals [][][3]float64 // likewise
 	train   []int
 	held    []int
 }
@@ -36,7 +38,7 @@ func makeWitness(t *testing.T, o synth.Options, train func(i int) bool) *witness
 		for k := range depths {
 			depths[k] *= float32(s.capture.Frame.Scale)
 		}
-		s.depths = append(s.depths, depths)
+		s.depths, s.normals = append(s.depths, depths), append(s.normals, drawn.Normals(i))
 		if train(i) {
 			s.train = append(s.train, i)
 		} else if i%4 == 2 {
@@ -63,30 +65,35 @@ func (s *witnessScene) known(nth, of int) KnownDepths {
 // more than 2 %.
 func (s *witnessScene) scores(t *testing.T, d *Device, cfg recipe.Config, known KnownDepths) (psnr, wrong float64) {
 	t.Helper()
-	var views []TrainView
-	for _, i := range s.train {
-		views = append(views, TrainView{s.capture.Cameras[i], s.images[i]})
+	psnr, wrong, _ = s.scoresWith(t, d, cfg, TrainerOptions{Known: known})
+	return psnr, wrong
+}
+
+// knownNormals are those of every training photo, in cells of a pixel.
+func (s *witnessScene) knownNormals() KnownNormals {
+	known := make(KnownNormals, len(s.train))
+	for i, photo := range s.train {
+		c := &s.capture.Cameras[photo]
+		known[i] = scene.NewNormalMap(c.Width, c.Height, 0)
+		for p, n := range s.normals[photo] {
+			known[i].Cells[p] = scene.PackNormal(n)
+		}
 	}
-	cams, photos := splitViews(views)
-	tr, err := NewTrainer(d, cams, photos, initial.Initialise(s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity,
-		cfg.InitScale), s.capture.SceneScale, cfg, TrainerOptions{Known: known})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	if err := tr.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	splats, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return known
+}
+
+// scoresWith also returns the median angle in degrees between the normals of the pictures' depths and the true ones.
+func (s *witnessScene) scoresWith(t *testing.T, d *Device, cfg recipe.Config, o TrainerOptions) (psnr, wrong,
+	angle float64) {
+	t.Helper()
+	splats := s.trained(t, d, cfg, o)
 	r, err := NewRenderer(d, splats, s.capture.Cameras, RenderConfig{Depth: true, Near: cfg.Near})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	var pic picture.Picture
+	var angles []float64
 	for _, i := range s.held {
 		if err := r.Add(s.capture.Cameras[i], &pic, func() {}); err != nil {
 			t.Fatal(err)
@@ -110,8 +117,40 @@ func (s *witnessScene) scores(t *testing.T, d *Device, cfg recipe.Config, known 
 			t.Fatal(err)
 		}
 		psnr += x / float64(len(s.held))
+		shown := pic.Normals(picture.RaysOf(s.capture.Cameras[i]))
+		for p, want := range s.normals[i] {
+			var n geom.Vec
+			for k, x := range shown.Pix[4*p : 4*p+3] {
+				n[k] = float64(x)/127.5 - 1
+			}
+			angles = append(angles, math.Acos(min(n.Unit().Dot(want), 1))*180/math.Pi)
+		}
 	}
-	return psnr, wrong
+	return psnr, wrong, scene.Median(angles)
+}
+
+// trained returns the model that training makes.
+func (s *witnessScene) trained(t *testing.T, d *Device, cfg recipe.Config, o TrainerOptions) *scene.Splats {
+	t.Helper()
+	var views []TrainView
+	for _, i := range s.train {
+		views = append(views, TrainView{s.capture.Cameras[i], s.images[i]})
+	}
+	cams, photos := splitViews(views)
+	tr, err := NewTrainer(d, cams, photos, initial.Initialise(s.capture.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity,
+		cfg.InitScale), s.capture.SceneScale, cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	splats, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return splats
 }
 
 // witnessConfig is the default recipe for so many steps, without carving.
@@ -142,13 +181,21 @@ func (s *witnessScene) beginThere(known KnownDepths) {
 }
 
 // TestWitness trains on six photos of a scene with few points. Depths of all photos, as of maps, must bring pixels to
-// their depths, and depths of one pixel in twenty of one photo in four must be worth a decibel.
+// their depths, depths of one pixel in twenty of one photo in four must be worth a decibel, and normals of all photos
+// must turn surfaces to where they look, and be worth something, too.
 func TestWitness(t *testing.T) {
 	d := testDevice(t)
 	s := makeWitness(t, synth.Options{Images: 48, Width: 64, Height: 48, Points: 100},
 		func(i int) bool { return i%8 == 0 })
 	cfg := witnessConfig(400)
-	plain, wrong := s.scores(t, d, cfg, nil)
+	plain, wrong, angle := s.scoresWith(t, d, cfg, TrainerOptions{})
+	cfg.NormalLambda = 0.3
+	turned, _, less := s.scoresWith(t, d, cfg, TrainerOptions{Normals: s.knownNormals()})
+	t.Logf("PSNR %.2f dB, half of the normals within %.1f degrees; with normals %.2f dB, %.1f", plain, angle, turned,
+		less)
+	if !(less < 0.7*angle) || !(turned > plain+0.3) {
+		t.Error("normals are worth too little")
+	}
 	cfg.DepthLambda, cfg.DepthLambdaFinal = 3, 1
 	_, wrongMaps := s.scores(t, d, cfg, s.known(1, 1))
 	cfg.DepthLambda, cfg.DepthLambdaFinal = 1, 0.1
@@ -198,5 +245,32 @@ func TestWitnessFigures(t *testing.T) {
 		"%.1f %%", len(s.train), plain, 100*wrong, compared, 100*withCompared, begun, 100*withBegun, both, 100*withBoth)
 	if !(both > plain+1) {
 		t.Error("few depths are not worth a decibel")
+	}
+}
+
+// TestNormalFigures has figures of docs/train.md: on all photos of the scene, normals must bring half of the pictures'
+// normals much closer to the truth.
+func TestNormalFigures(t *testing.T) {
+	if !filetest.Long() {
+		t.Skip("VKSPLAT_LONG=1 trains for minutes")
+	}
+	d := testDevice(t)
+	s := makeWitness(t, synth.Options{Images: 48, Width: 64, Height: 48, Points: 1500},
+		func(i int) bool { return i%4 != 2 })
+	cfg := witnessConfig(400)
+	cfg.Splats, cfg.NumDownscales = 6000, 0
+	var plain float64
+	for _, lambda := range []float64{0, 0.1, 0.3} {
+		var o TrainerOptions
+		if cfg.NormalLambda = lambda; lambda > 0 {
+			o.Normals = s.knownNormals()
+		}
+		psnr, wrong, angle := s.scoresWith(t, d, cfg, o)
+		t.Logf("lambda %g: %.2f dB, %.1f %% wrong, half within %.1f degrees", lambda, psnr, 100*wrong, angle)
+		if lambda == 0 {
+			plain = angle
+		} else if !(angle < 0.75*plain) {
+			t.Error("normals do not turn surfaces to where they look")
+		}
 	}
 }

@@ -40,6 +40,7 @@ var All = []*vk.Kernel{
 	&mcmcRelocationKernel,
 	&mcmcUpdateKernel,
 	&mcmcWeighKernel,
+	&normalLossKernel,
 	&packKernel,
 	&poseAdamKernel,
 	&poseGradKernel,

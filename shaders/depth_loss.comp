@@ -17,14 +17,14 @@ layout(constant_id = 2) const bool PACKED = false;
 layout(constant_id = 3) const bool SHRUNK = false;
 
 layout(push_constant, scalar) uniform Push {
-    uint n_levels;      // of the table
+    uint n_heads;       // of a view in the table
     float weight;       // of the mean in the loss before the first step
     float log2_final;   // of the share of the weight that is left after decay_steps
     float decay_steps;
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
-// [n_views][n_levels] where a view's known depths begin, 0: none are known. There: their number n; [n_tiles + 1] the
-// first of each tile; [n] place in the tile in the low 8 bits, above them 24 bits of 1 / depth
+// [n_views][n_heads] where a view's known depths at a level begin, 0: none are known. There: their number n;
+// [n_tiles + 1] the first of each tile; [n] place in the tile in the low 8 bits, above them 24 bits of 1 / depth
 layout(binding = 1, scalar) readonly buffer Table { uint table[]; };
 layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // the photo, see target.glsl
 layout(binding = 3, scalar) readonly buffer Render { vec4 render[]; };          // [P]
@@ -38,7 +38,7 @@ shared uint s_known[TILE_PIXELS];
 // Puts the tile's known depths at their pixels, and returns the number of the view's.
 uint load_known(uint tile, uint n_tiles) {
     uint lid = gl_LocalInvocationID.x;
-    uint at = table[params[0].view_id * pc.n_levels + params[0].level], n = 0u;
+    uint at = table[params[0].view_id * pc.n_heads + params[0].level], n = 0u;
     s_known[lid] = 0u;
     barrier();
     if (at != 0u) {

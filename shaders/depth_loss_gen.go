@@ -47,7 +47,7 @@ var depthLossKernel = vk.Kernel{
 // One workgroup a tile. A pixel that a mask leaves out does not count.
 type DepthLoss struct {
 	Params  vk.Slice[layout.StepParams] // 0, read: [1]
-	Table   vk.Slice[uint32]            // 1, read: [n_views][n_levels] where a view's known depths begin, 0: none are known. There: their number n; [n_tiles + 1] the first of each tile; [n] place in the tile in the low 8 bits, above them 24 bits of 1 / depth
+	Table   vk.Slice[uint32]            // 1, read: [n_views][n_heads] where a view's known depths at a level begin, 0: none are known. There: their number n; [n_tiles + 1] the first of each tile; [n] place in the tile in the low 8 bits, above them 24 bits of 1 / depth
 	Target  vk.Slice[uint32]            // 2, read: the photo, see target.glsl
 	Render  vk.Slice[[4]float32]        // 3, read: [P]
 	Depths  vk.Slice[float32]           // 4, read, write: [P][2] sum of weight / depth, dL/d(it)
@@ -58,7 +58,7 @@ type DepthLoss struct {
 
 // DepthLossPush is the push constant block of depth_loss.comp, 16 bytes.
 type DepthLossPush struct {
-	NLevels    uint32  // of the table
+	NHeads     uint32  // of a view in the table
 	Weight     float32 // of the mean in the loss before the first step
 	Log2Final  float32 // of the share of the weight that is left after decay_steps
 	DecaySteps float32
@@ -67,7 +67,7 @@ type DepthLossPush struct {
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(DepthLossPush{})-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(DepthLossPush{}.NLevels)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(DepthLossPush{}.NHeads)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(DepthLossPush{}.Weight)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(DepthLossPush{}.Log2Final)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(DepthLossPush{}.DecaySteps)-12]

@@ -13,6 +13,7 @@
 #include "tiles.glsl"
 #include "dispatch.glsl"
 #include "places.glsl"
+#include "ray.glsl"
 
 layout(local_size_x = 64) in;
 
@@ -29,7 +30,6 @@ layout(binding = 5, scalar) readonly buffer Keys { uint depth_keys[]; };        
 layout(binding = 6, scalar) writeonly buffer Places { uint places[]; };                 // [n_tiles][TILE_SQUARES]
 
 const float FAR = 1000.0;           // world units
-const float WIDEST_ANGLE = 1.5;     // of a fisheye, whose rays at right angles to the axis have no depth
 
 const uint BATCH = gl_WorkGroupSize.x;
 
@@ -74,16 +74,6 @@ float surface_depth(vec2 centre, uint begin, uint end) {
         if (s_found == TILE_SQUARES) break;
     }
     return depth;
-}
-
-// The ray of a pixel, with camera z 1.
-vec3 ray_of(View v, vec2 centre) {
-    vec2 p = (centre - v.center) / v.focal;
-    if (v.camera_model == CAMERA_FISHEYE) {
-        float angle = clamp(length(p), 1e-6, WIDEST_ANGLE);
-        p *= tan(angle) / angle;
-    }
-    return vec3(p, 1.0);
 }
 
 void main() {

@@ -59,7 +59,8 @@ func trainTable(o *train.Options) []optionGroup {
 		settingsGroup(o, "How splats are added and removed", follow),
 		settingsGroup(o, "Refinement in detail", nil),
 		settingsGroup(o, "Loss", map[string][]option{
-			"scale_reg": follow["scale_reg"], "vignetting_reg": depthOptions(o)}),
+			"scale_reg": follow["scale_reg"], "vignetting_reg": depthOptions(o),
+			"depth_lambda_final": normalOptions(o)}),
 		settingsGroup(o, "Learning rates", nil),
 		{"Checkpoints", checkpointTable(&o.Checkpoints)},
 		device,
@@ -145,6 +146,17 @@ func depthOptions(o *train.Options) []option {
 			"compare the depth of pictures with the points of the PLY `FILE`, as of LiDAR, that no other hides"),
 		truth(&o.Depth.Init, "depth-init",
 			"begin also with points at depths that are known, up to 100,000, in the photos' colours"),
+	}
+}
+
+// normalOptions say what normals are compared.
+func normalOptions(o *train.Options) []option {
+	return []option{
+		text(&o.Normal.Maps, "normals", "compare the surfaces of pictures with maps of normals in `DIR`; below SCENE or "+
+			"absolute; PNG, NPY or EXR").isFolder(),
+		chosen(&o.Normal.Frame, "normal-frame", "--normals are in `AXES`: opencv is right, down, ahead of the camera; "+
+			"opengl right, up, back; world the capture's own; auto is opencv or opengl, whichever has more of them "+
+			"face the camera", depth.Frames...),
 	}
 }
 

@@ -18,24 +18,29 @@ func adamCases() []Case {
 
 // unseenCases are those of a step that two kernels do: adam_unseen, and project_bwd_adam what is left.
 func unseenCases(kernel string, newCase caseMaker) []Case {
-	with := func(n, degree int, with adamVariant) func(t *trial) error {
+	with := func(n, degree, lens int, with adamVariant) func(t *trial) error {
 		with.apart = true
 		return func(t *trial) error {
+			v := t.camera(123, 83)
+			if lens >= 0 {
+				v = t.bend(v, lens)
+			}
 			p := t.splats(n, degree)
 			for i := range p.LogitOpacities { // every other workgroup is invisible, and some splats of the others
 				if i/128%2 == 1 || i%5 == 0 {
 					p.LogitOpacities[i] = -12
 				}
 			}
-			return checkAdamWith(t, t.backwardOf(p, t.camera(123, 83)), 30, with)
+			return checkAdamWith(t, t.backwardOf(p, v), 30, with)
 		}
 	}
 	return []Case{
-		newCase(kernel, "some workgroups are seen", with(900, 3, adamVariant{})),
-		newCase(kernel, "less than a workgroup", with(100, 0, adamVariant{})),
-		newCase(kernel, "regularisers, noise, a far shell", with(700, 1, adamVariant{
+		newCase(kernel, "some workgroups are seen", with(900, 3, -1, adamVariant{})),
+		newCase(kernel, "less than a workgroup", with(100, 0, -1, adamVariant{})),
+		newCase(kernel, "through a lens", with(500, 1, 1, adamVariant{})),
+		newCase(kernel, "regularisers, noise, a far shell", with(700, 1, -1, adamVariant{
 			penalties: ref.Penalties{Opacity: 500, Scale: 300}, noise: 3, shell: checkShell})),
-		newCase(kernel, "a failed unit changes nothing", with(400, 2, adamVariant{failed: layout.FailedIsects})),
+		newCase(kernel, "a failed unit changes nothing", with(400, 2, -1, adamVariant{failed: layout.FailedIsects})),
 	}
 }
 
@@ -135,14 +140,13 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
 	projected := input(l, "projected", b.projected())
 	for i, chunk := range m.chunks {
-		for part := range unseenParts {
-			if with.apart {
-				l.r.Dispatch(&shaders.AdamUnseen{Params: params, Counters: counters, DepthKeys: keys, Chunk: chunk.Slice,
-					Mixed: m.mixed, Spec: shaders.AdamUnseenSpec{Noise: with.noise > 0},
-					Push: shaders.AdamUnseenPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
-						NParams: uint32(m.params), Part: uint32(part), NParts: unseenParts},
-				}, vk.Items(m.size, 128*unseenParts))
-			}
+		for part := 0; with.apart && part < unseenParts; part++ {
+			l.r.Dispatch(&shaders.AdamUnseen{
+				Params: params, Counters: counters, DepthKeys: keys, Chunk: chunk.Slice, Mixed: m.mixed,
+				Spec: shaders.AdamUnseenSpec{Noise: with.noise > 0},
+				Push: shaders.AdamUnseenPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
+					NParams: uint32(m.params), Part: uint32(part), NParts: unseenParts},
+			}, vk.Items(m.size, 128*unseenParts))
 		}
 		l.adamSeen(m, b.v, shaders.ProjectBwdAdam{
 			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected,

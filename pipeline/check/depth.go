@@ -47,7 +47,7 @@ func depthCases() []Case {
 			return t.deep(t.crowd(300, 40, 30, 0.1), t.camera(40, 30), true).checkBackward()
 		}),
 		rasterCase("rasterize_bwd_depth", "subgroup sizes give the same bytes", checkDepthSubgroups),
-	}, depthLossCases(), depthStepCases("project_bwd_adam_depth", newCase),
+	}, depthLossCases(), normalLossCases(), depthStepCases("project_bwd_adam_depth", newCase),
 		depthStepCases("project_bwd_adam_depth_mixed", mixedCase),
 		depthBatchCases("project_bwd_adam_views_depth", newCase),
 		depthBatchCases("project_bwd_adam_views_depth_mixed", mixedCase), depthSumCases())

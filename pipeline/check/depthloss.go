@@ -113,7 +113,7 @@ func checkDepthLoss(t *trial, p *photo, share float64) error {
 		Params: input(l, "params", []layout.StepParams{w.params}), Table: input(l, "table", w.table),
 		Target: input(l, "target", w.target), Render: input(l, "render", p.render), Depths: gotDepths.Slice,
 		VRender: gotRender.Slice,
-		Push: shaders.DepthLossPush{NLevels: depthLevels, Weight: depthWeight,
+		Push: shaders.DepthLossPush{NHeads: depthLevels, Weight: depthWeight,
 			Log2Final: float32(math.Log2(depthFinal)), DecaySteps: depthSteps},
 		Spec: shaders.DepthLossSpec{Masked: p.mask != nil, Shrunk: p.level > 0},
 	}, vk.Groups(int(w.params.View.TileWidth*w.params.View.TileHeight)+2))

@@ -135,6 +135,11 @@ type Config struct {
 	DepthLambda float64 `json:"depth_lambda"`
 	// fraction of depth_lambda left at the end; decays exponentially
 	DepthLambdaFinal float64 `json:"depth_lambda_final"`
+	// weight of the mean sine by which surfaces of the picture are tilted against the normals known of
+	// the photo
+	NormalLambda float64 `json:"normal_lambda"`
+	// fraction of normal_lambda left at the end; decays exponentially
+	NormalLambdaFinal float64 `json:"normal_lambda_final"`
 	// share X of the run, at its end, over which all learning rates of splats fall exponentially; a
 	// run that is extended goes on with the last ones
 	LRCooldown float64 `json:"lr_cooldown"`
@@ -220,6 +225,8 @@ func Default() Config {
 		VignettingReg:      0.02,
 		DepthLambda:        1,
 		DepthLambdaFinal:   0.1,
+		NormalLambda:       0.1,
+		NormalLambdaFinal:  1,
 		LRCooldown:         0,
 		LRCooldownFinal:    0.1,
 		AppearanceStart:    500,
@@ -671,6 +678,21 @@ var Settings = []Setting{
 		Source: "INRIA",
 		Range:  Range{Most: 1, AboveLeast: true},
 		Of:     func(c *Config) any { return &c.DepthLambdaFinal },
+	},
+	{
+		Name:  "normal_lambda",
+		Group: "Loss",
+		Help: "weight of the mean sine by which surfaces of the picture are tilted against the normals known of " +
+			"the photo",
+		Range: Range{Most: math.MaxFloat32},
+		Of:    func(c *Config) any { return &c.NormalLambda },
+	},
+	{
+		Name:  "normal_lambda_final",
+		Group: "Loss",
+		Help:  "fraction of {normal_lambda} left at the end; decays exponentially",
+		Range: Range{Most: 1, AboveLeast: true},
+		Of:    func(c *Config) any { return &c.NormalLambdaFinal },
 	},
 	{
 		Name:      "lr_means",

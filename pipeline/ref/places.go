@@ -52,13 +52,19 @@ func surfaceDepths(p *Projection[float64], l *Lists, tile []uint32, c [2]float64
 	return append(list, far)
 }
 
-// placesAt returns the places that a pixel's ray may be said to meet at depth z.
-func (v *View[T]) placesAt(c [2]T, z T) (list []uint32) {
+// ray returns the ray of a place in the picture, with camera z 1.
+func (v *View[T]) ray(c [2]T) vec3[T] {
 	ray := vec3[T]{(c[0] - v.Cx) / v.Fx, (c[1] - v.Cy) / v.Fy, 1}
 	if v.Fisheye {
 		angle := min(max(math.Hypot(float64(ray[0]), float64(ray[1])), 1e-6), widestAngle)
 		ray[0], ray[1] = ray[0]*T(math.Tan(angle)/angle), ray[1]*T(math.Tan(angle)/angle)
 	}
+	return ray
+}
+
+// placesAt returns the places that a pixel's ray may be said to meet at depth z.
+func (v *View[T]) placesAt(c [2]T, z T) (list []uint32) {
+	ray := v.ray(c)
 	point := v.rotation().transposed().apply(vec3[T]{z*ray[0] - v.T[0], z*ray[1] - v.T[1], z - v.T[2]})
 	exact := math.Log2(placePixels * float64(z/v.Fx))
 	for _, level := range both(exact+0.5, 1e-4) {

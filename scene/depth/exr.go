@@ -9,10 +9,11 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 )
 
 // The reader of OpenEXR knows files of one part in scanlines, without compression or with ZIP, which cameras, Blender,
-// Nuke and NumPy's writers make of depth. Of several channels it takes Z, else Y, else R, else the first.
+// Nuke and NumPy's writers make.
 
 // Types of a channel's numbers.
 const (
@@ -32,13 +33,11 @@ type exrFile struct {
 	box         [4]int32 // left, top, right, bottom, all inside
 }
 
-var errExrEnds = errors.New("the file ends early")
-
 // exrText reads up to a zero byte.
 func exrText(data []byte) (text string, rest []byte, err error) {
 	end := bytes.IndexByte(data, 0)
 	if end < 0 || end > 255 {
-		return "", nil, errExrEnds
+		return "", nil, errEnds
 	}
 	return string(data[:end]), data[end+1:], nil
 }
@@ -62,7 +61,7 @@ func readExrHeader(data []byte) (f exrFile, rest []byte, err error) {
 			break
 		}
 		if len(data) < 4 || uint64(le.Uint32(data)) > uint64(len(data)-4) {
-			return f, nil, errExrEnds
+			return f, nil, errEnds
 		}
 		value := data[4 : 4+le.Uint32(data)]
 		data = data[4+len(value):]
@@ -91,7 +90,7 @@ func (f *exrFile) channels(data []byte) (err error) {
 			return err
 		}
 		if len(data) < 16 {
-			return errExrEnds
+			return errEnds
 		}
 		if le.Uint32(data) > exrFloat || le.Uint32(data[8:]) != 1 || le.Uint32(data[12:]) != 1 {
 			return fmt.Errorf("channel %q has fewer pixels than the picture", name)
@@ -110,17 +109,32 @@ func (f *exrFile) size(i int) int {
 	return 4
 }
 
-// channel returns which one has the depth.
-func (f *exrFile) channel() int {
+// exrDepth returns the channel that has the depth: Z, else Y, else R, else the first.
+func exrDepth(names []string) []int {
 	for _, name := range []string{"Z", "Y", "R"} {
-		if i := slices.Index(f.names, name); i >= 0 {
-			return i
+		if i := slices.Index(names, name); i >= 0 {
+			return []int{i}
 		}
 	}
-	return 0
+	return []int{0}
 }
 
-func decodeEXR(data []byte) (*mapFile, error) {
+// exrNormals returns the channels X, Y and Z, else R, G and B, of the first layer that has all three. A layer's name
+// and a dot stand before those of its channels.
+func exrNormals(names []string) []int {
+	for _, axes := range [...][3]string{{"X", "Y", "Z"}, {"R", "G", "B"}} {
+		for i, name := range names {
+			layer, found := strings.CutSuffix(name, axes[0])
+			j, k := slices.Index(names, layer+axes[1]), slices.Index(names, layer+axes[2])
+			if found && (layer == "" || strings.HasSuffix(layer, ".")) && j >= 0 && k >= 0 {
+				return []int{i, j, k}
+			}
+		}
+	}
+	return nil
+}
+
+func decodeEXR(data []byte, form *form) (*mapFile, error) {
 	f, rest, err := readExrHeader(data)
 	if err != nil {
 		return nil, err
@@ -133,38 +147,41 @@ func decodeEXR(data []byte) (*mapFile, error) {
 	if width < 1 || height < 1 || width > math.MaxInt32 || height > math.MaxInt32 {
 		return nil, errors.New("its picture has no size")
 	}
-	m, err := newMap(int(width), int(height), len(data))
+	picked := form.exr(f.names)
+	if picked == nil {
+		return nil, fmt.Errorf("its channels are %q, want X, Y, Z or R, G, B", f.names)
+	}
+	m, err := newMap(int(width), int(height), form.channels, len(data))
 	if err != nil {
 		return nil, err
 	}
 	blocks := (m.height + lines - 1) / lines
 	if len(rest) < 8*blocks {
-		return nil, errExrEnds
+		return nil, errEnds
 	}
 	for b := range blocks {
-		if err := f.block(m, data, binary.LittleEndian.Uint64(rest[8*b:]), lines); err != nil {
+		if err := f.block(m, picked, data, binary.LittleEndian.Uint64(rest[8*b:]), lines); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
 
-// block reads the scanlines at a place of the file.
-func (f *exrFile) block(m *mapFile, data []byte, at uint64, lines int) error {
+// block reads the picked channels of the scanlines at a place of the file.
+func (f *exrFile) block(m *mapFile, picked []int, data []byte, at uint64, lines int) error {
 	le := binary.LittleEndian
 	if at > uint64(len(data)) || uint64(len(data))-at < 8 {
-		return errExrEnds
+		return errEnds
 	}
 	first, size := int64(int32(le.Uint32(data[at:])))-int64(f.box[1]), uint64(le.Uint32(data[at+4:]))
 	if first < 0 || first >= int64(m.height) || size > uint64(len(data))-at-8 {
-		return errExrEnds
+		return errEnds
 	}
 	packed := data[at+8 : at+8+size]
-	n, line, before := min(lines, m.height-int(first)), 0, 0
+	n, line := min(lines, m.height-int(first)), 0
+	befores := make([]int, len(f.names)) // bytes of a scanline before each channel
 	for i := range f.names {
-		if i == f.channel() {
-			before = line
-		}
+		befores[i] = line
 		line += f.size(i) * m.width
 	}
 	raw, err := f.unpack(packed, n*line)
@@ -172,20 +189,26 @@ func (f *exrFile) block(m *mapFile, data []byte, at uint64, lines int) error {
 		return err
 	}
 	for y := range n {
-		row := raw[y*line+before:]
-		for x := range m.width {
-			value := &m.values[(int(first)+y)*m.width+x]
-			switch f.types[f.channel()] {
-			case exrHalf:
-				*value = halfValue(le.Uint16(row[2*x:]))
-			case exrFloat:
-				*value = math.Float32frombits(le.Uint32(row[4*x:]))
-			default:
-				*value = float32(le.Uint32(row[4*x:]))
+		for k, i := range picked {
+			row := raw[y*line+befores[i]:]
+			for x := range m.width {
+				m.values[((int(first)+y)*m.width+x)*m.channels+k] = f.value(i, row[f.size(i)*x:])
 			}
 		}
 	}
 	return nil
+}
+
+// value reads a number of channel i.
+func (f *exrFile) value(i int, b []byte) float32 {
+	le := binary.LittleEndian
+	switch f.types[i] {
+	case exrHalf:
+		return halfValue(le.Uint16(b))
+	case exrFloat:
+		return math.Float32frombits(le.Uint32(b))
+	}
+	return float32(le.Uint32(b))
 }
 
 // unpack returns a block of so many bytes. What compression does not make smaller is stored as it is.
@@ -194,7 +217,7 @@ func (f *exrFile) unpack(packed []byte, size int) ([]byte, error) {
 		return packed, nil
 	}
 	if f.compression == 0 || len(packed) > size {
-		return nil, errExrEnds
+		return nil, errEnds
 	}
 	z, err := zlib.NewReader(bytes.NewReader(packed))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/png"
 	"math"
 	"path"
@@ -18,51 +19,62 @@ import (
 	"vksplat/scene"
 )
 
-const hintMap = "maps are PNG files of 16 bits, or NPY or EXR files of floats"
+// form is what maps of one kind have in common.
+type form struct {
+	op, setting, hint string
+	channels          int                                     // numbers of a pixel
+	png               func(m *mapFile, img image.Image) error // fills the map
+	exr               func(names []string) []int              // which channels of the file hold them; nil: none
+}
+
+// depthForm is that of depth maps.
+var depthForm = form{op: opMaps, setting: "depths", channels: 1, png: greyOfPNG, exr: exrDepth,
+	hint: "maps are PNG files of 16 bits, or NPY or EXR files of floats"}
+
+var errEnds = errors.New("the file ends early")
 
 // readFile reads a map by the extension of its name.
-func readFile(file string) (*mapFile, error) {
+func readFile(file string, f *form) (*mapFile, error) {
 	err := fault.Regular(file)
 	var data []byte
 	if err == nil {
 		data, err = pixelpool.ReadFile(file)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: opMaps, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
-			Hint: hintMap}
+		return nil, &fault.Error{Op: f.op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: f.hint}
 	}
 	defer pixelpool.FreeFile(data)
 	var m *mapFile
 	switch path.Ext(file) {
 	case ".png":
-		m, err = decodePNG(data)
+		m, err = decodePNG(data, f)
 	case ".npy":
-		m, err = decodeNPY(data)
+		m, err = decodeNPY(data, f)
 	default:
-		m, err = decodeEXR(data)
+		m, err = decodeEXR(data, f)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: opMaps, Path: file, Err: err, Hint: hintMap}
+		return nil, &fault.Error{Op: f.op, Path: file, Err: err, Hint: f.hint}
 	}
 	return m, nil
 }
 
 // newMap makes a map, of a size that data of so many bytes may hold.
-func newMap(width, height, bytes int) (*mapFile, error) {
+func newMap(width, height, channels, bytes int) (*mapFile, error) {
 	const mostPerByte = 1 << 14 // as of photos, which deflate packs
 	if err := scene.Plausible(width, height, mostPerByte, bytes); err != nil {
 		return nil, err
 	}
-	return &mapFile{width, height, make([]float32, width*height)}, nil
+	return &mapFile{width, height, channels, make([]float32, width*height*channels)}, nil
 }
 
-// decodePNG reads 16 bits of grey, as whole numbers.
-func decodePNG(data []byte) (*mapFile, error) {
+func decodePNG(data []byte, f *form) (*mapFile, error) {
 	head, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMap(head.Width, head.Height, len(data))
+	m, err := newMap(head.Width, head.Height, f.channels, len(data))
 	if err != nil {
 		return nil, err
 	}
@@ -70,22 +82,69 @@ func decodePNG(data []byte) (*mapFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m, f.png(m, img)
+}
+
+// greyOfPNG reads 16 bits of grey, as whole numbers.
+func greyOfPNG(m *mapFile, img image.Image) error {
 	grey, deep := img.(*image.Gray16)
 	if !deep {
-		return nil, errors.New("it has no grey of 16 bits, and fewer are too coarse for depths")
+		return errors.New("it has no grey of 16 bits, and fewer are too coarse for depths")
 	}
 	for i := range m.values {
 		m.values[i] = float32(binary.BigEndian.Uint16(grey.Pix[i/m.width*grey.Stride+2*(i%m.width):]))
 	}
-	return m, nil
+	return nil
+}
+
+// normalsOfPNG reads red, green and blue, 0 to the most for -1 to 1. Transparent pixels have none.
+func normalsOfPNG(m *mapFile, img image.Image) error {
+	pixels, coloured := img.(image.RGBA64Image)
+	if model := img.ColorModel(); !coloured || model == color.GrayModel || model == color.Gray16Model {
+		return errors.New("it has no red, green and blue")
+	}
+	for i := range m.width * m.height {
+		c := pixels.RGBA64At(i%m.width, i/m.width)
+		if c.A < math.MaxUint16/2 {
+			continue
+		}
+		for k, x := range [...]uint16{c.R, c.G, c.B} {
+			m.values[3*i+k] = 2*float32(x)/float32(c.A) - 1
+		}
+	}
+	return nil
 }
 
 // npyHeader finds what a header of NPY says.
-var npyHeader = regexp.MustCompile(
-	`'descr': *'([<|>=]?[a-z]\d)'.*'fortran_order': *False.*'shape': *\((\d+), *(\d+)(?:, *1)?,? *\)`)
+var npyHeader = regexp.MustCompile(`'descr': *'([<|>=]?[a-z]\d)'.*'fortran_order': *False.*'shape': *\(([\d, ]*)\)`)
 
-// decodeNPY reads an array of NumPy of two dimensions, of floats or whole numbers.
-func decodeNPY(data []byte) (*mapFile, error) {
+// npyShape returns the size of a picture by an array's dimensions, of which some may be 1, and whether its numbers come
+// channel by channel.
+func npyShape(text string, channels int) (width, height int, planar bool, err error) {
+	var sizes []int
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		size, errSize := strconv.Atoi(word)
+		sizes, err = append(sizes, size), errors.Join(err, errSize)
+	}
+	if err != nil {
+		return 0, 0, false, err
+	}
+	for len(sizes) > 3 && sizes[0] == 1 {
+		sizes = sizes[1:]
+	}
+	switch n := len(sizes); {
+	case n == 3 && sizes[2] == channels:
+		return sizes[1], sizes[0], false, nil
+	case n == 3 && sizes[0] == channels:
+		return sizes[2], sizes[1], true, nil
+	case n == 2 && channels == 1:
+		return sizes[1], sizes[0], false, nil
+	}
+	return 0, 0, false, fmt.Errorf("its array has the sizes (%s)", text)
+}
+
+// decodeNPY reads an array of NumPy, of floats or whole numbers.
+func decodeNPY(data []byte, f *form) (*mapFile, error) {
 	if !bytes.HasPrefix(data, []byte("\x93NUMPY")) || len(data) < 12 {
 		return nil, errors.New("it is no NPY file")
 	}
@@ -94,19 +153,18 @@ func decodeNPY(data []byte) (*mapFile, error) {
 		start, n = 12, int(min(binary.LittleEndian.Uint32(data[8:]), math.MaxInt32))
 	}
 	if n > len(data)-start {
-		return nil, errors.New("the file ends early")
+		return nil, errEnds
 	}
 	found := npyHeader.FindStringSubmatch(string(data[start : start+n]))
 	if found == nil {
 		return nil, fmt.Errorf("its array is none of rows and columns of numbers: %.100q", data[start:start+n])
 	}
-	height, errH := strconv.Atoi(found[2])
-	width, errW := strconv.Atoi(found[3])
-	if err := errors.Join(errH, errW); err != nil {
+	width, height, planar, err := npyShape(found[2], f.channels)
+	if err != nil {
 		return nil, err
 	}
 	data = data[start+n:]
-	m, err := newMap(width, height, len(data))
+	m, err := newMap(width, height, f.channels, len(data))
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +174,14 @@ func decodeNPY(data []byte) (*mapFile, error) {
 		return nil, fmt.Errorf("its numbers are %s, want f2, f4, f8, u2 or u4 with the low byte first", found[1])
 	}
 	if len(data) < size*len(m.values) {
-		return nil, errors.New("the file ends early")
+		return nil, errEnds
 	}
 	for i := range m.values {
-		m.values[i] = read(data[i*size:])
+		at := i
+		if planar {
+			at = i%f.channels*width*height + i/f.channels
+		}
+		m.values[i] = read(data[at*size:])
 	}
 	return m, nil
 }

@@ -58,34 +58,19 @@ type reading struct {
 
 // mapFile is the map of a photo.
 type mapFile struct {
-	width, height int
-	values        []float32 // row by row; 0, below it or not finite: nothing is known
+	width, height, channels int
+	values                  []float32 // row by row; of a depth 0, below it or not finite: nothing is known
 }
 
 // Maps reads the depth maps of a capture's photos: that of a/b.jpg is a/b.png, a/b.npy or a/b.exr, or has the photo's
 // whole name in front of the extension. points are the depths of the capture's points in its photos, by which units,
 // scales and offsets are found.
 func Maps(c *scene.Capture, points Known, o MapOptions) (*Result, error) {
-	dir := o.Dir
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(c.Root, dir)
+	dir, files, missing, err := filesOf(c, o.Dir, &depthForm)
+	if err != nil {
+		return nil, err
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, &fault.Error{Op: opMaps, Path: dir, Err: errors.New("no such folder"),
-			Hint: fault.Setting("depths") + " names a folder below the capture's, or an absolute one"}
-	}
-	files := make([]string, len(c.Cameras))
-	r := &Result{Known: make(Known, len(c.Cameras)), Kind: o.Kind, Unit: o.Unit}
-	for i := range c.Cameras {
-		name := c.Cameras[i].PhotoName()
-		if files[i] = fileOf(dir, name); files[i] == "" {
-			r.Missing = append(r.Missing, name)
-		}
-	}
-	if len(r.Missing) == len(files) {
-		return nil, &fault.Error{Op: opMaps, Path: dir, Err: errors.New("there is no map of any photo"),
-			Hint: "name the maps after the photos: the map of a/b.jpg is a/b.png, a/b.npy or a/b.exr"}
-	}
+	r := &Result{Known: make(Known, len(c.Cameras)), Kind: o.Kind, Unit: o.Unit, Missing: missing}
 	params, err := readParams(filepath.Join(c.Model, paramsFile))
 	if err != nil {
 		return nil, err
@@ -121,6 +106,29 @@ func (r *Result) choose(files []string, params bool) {
 	}
 }
 
+// filesOf finds the maps of all photos below dir, which it returns as a path, and names those that have none.
+func filesOf(c *scene.Capture, dir string, f *form) (path string, files, missing []string, err error) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(c.Root, dir)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return dir, nil, nil, &fault.Error{Op: f.op, Path: dir, Err: errors.New("no such folder"),
+			Hint: fault.Setting(f.setting) + " names a folder below the capture's, or an absolute one"}
+	}
+	files = make([]string, len(c.Cameras))
+	for i := range c.Cameras {
+		name := c.Cameras[i].PhotoName()
+		if files[i] = fileOf(dir, name); files[i] == "" {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == len(files) {
+		return dir, nil, nil, &fault.Error{Op: f.op, Path: dir, Err: errors.New("there is no map of any photo"),
+			Hint: "name the maps after the photos: the map of a/b.jpg is a/b.png, a/b.npy or a/b.exr"}
+	}
+	return dir, files, missing, nil
+}
+
 // fileOf returns the map of a photo, "" if there is none.
 func fileOf(dir, name string) string {
 	stem := strings.TrimSuffix(name, path.Ext(name))
@@ -137,7 +145,7 @@ func fileOf(dir, name string) string {
 
 // readMap reads a map and returns its numbers at the camera's pixels; distances along rays become depths.
 func readMap(c *scene.Camera, file, kind string, points []scene.KnownDepth) (r reading, err error) {
-	m, err := readFile(file)
+	m, err := readFile(file, &depthForm)
 	if err != nil {
 		return r, err
 	}

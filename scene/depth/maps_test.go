@@ -52,7 +52,13 @@ func exr(t *testing.T, width int, values []float64) []byte {
 		p.Depth = append(p.Depth, float32(v))
 		p.Color[4*i] = float32(i%7) / 7
 	}
-	file := filepath.Join(t.TempDir(), "depth.exr")
+	return exrOf(t, p)
+}
+
+// exrOf is a picture as a file.
+func exrOf(t *testing.T, p *picture.Picture) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "map.exr")
 	if err := picture.Write(file, p, picture.Options{Format: picture.FormatEXR}); err != nil {
 		t.Fatal(err)
 	}
@@ -177,9 +183,11 @@ func FuzzMap(f *testing.F) {
 	f.Add([]byte("\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }\n\x00\x00\x80\x3f"))
 	f.Add([]byte{0x76, 0x2f, 0x31, 0x01, 2, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, decode := range []func([]byte) (*mapFile, error){decodeNPY, decodeEXR} {
-			if m, err := decode(data); err == nil && len(m.values) != m.width*m.height {
-				t.Errorf("%d values of %d x %d pixels", len(m.values), m.width, m.height)
+		for _, f := range []*form{&depthForm, &normalForm} {
+			for _, decode := range []func([]byte, *form) (*mapFile, error){decodePNG, decodeNPY, decodeEXR} {
+				if m, err := decode(data, f); err == nil && len(m.values) != f.channels*m.width*m.height {
+					t.Errorf("%d values of %d x %d pixels", len(m.values), m.width, m.height)
+				}
 			}
 		}
 	})

@@ -48,6 +48,14 @@ func (p *Places) Along(x, y int) float64 {
 	return 1 / math.Sqrt(1+u*u+v*v)
 }
 
+// Turn brings a direction from the axes of the camera that took the photo to those of the camera itself.
+func (p *Places) Turn(direction [3]float64) [3]float64 {
+	if p.lens == nil {
+		return direction
+	}
+	return geom.Rotate(geom.Transposed(p.lens.r), direction)
+}
+
 // Turned reports whether the camera looks elsewhere than the one that took the photo, as the faces of a panorama do:
 // depths along the photo's axis say nothing of its own then.
 func (p *Places) Turned() bool {

@@ -53,6 +53,7 @@ func (r *Run) adoptCapture(b *begun) {
 		b.Source.Options(&r.Load, r.known)
 	}
 	r.Depth.adopt(&b.Depth, r.known)
+	r.Normal.adopt(&b.Normal, r.known)
 	if !r.known("eval") && !r.known("test-list") {
 		r.Eval = b.Eval
 	}

@@ -30,6 +30,7 @@ type begun struct {
 	Origin    string          `json:"origin"`
 	Source    captured.Source `json:"source"`
 	Depth     DepthOptions    `json:"depth"`
+	Normal    NormalOptions   `json:"normal"`
 
 	Asked *asked `json:"asked,omitempty"` // nil: an earlier version began it
 	Block bool   `json:"block,omitempty"` // of a plan
@@ -47,7 +48,7 @@ func (s *saver) rememberBegun() error {
 	}
 	b := begun{Preset: r.Preset, Config: r.Config, StepsScaler: r.StepsScaler, ShareSteps: r.ShareSteps,
 		Factors: r.Factors, Eval: r.Eval, TestEvery: r.TestEvery, Origin: string(r.Options.Origin),
-		Source: captured.SourceOf(r.Scene, &r.Load), Depth: r.Depth.absolute(),
+		Source: captured.SourceOf(r.Scene, &r.Load), Depth: r.Depth.absolute(), Normal: r.Normal,
 		Asked: r.asked(), Block: r.Divided != nil}
 	if r.TestList != "" {
 		b.TestList = output.Absolute(r.TestList)

@@ -39,7 +39,7 @@ func (r *Run) equip(ctx context.Context) error {
 	if r.Config.Appearance() {
 		options.Photos, r.takers = photoStarts(captured.Pick(r.Capture.Cameras, r.Train))
 	}
-	options.Known = r.trainedDepths()
+	options.Known, options.Normals = r.trainedDepths(), r.trainedNormals()
 	if err := r.refusePoses(); err != nil {
 		return err
 	}
@@ -49,6 +49,9 @@ func (r *Run) equip(ctx context.Context) error {
 	}
 	for _, list := range options.Known {
 		options.HeldBytes += knownDepthBytes * int64(cap(list))
+	}
+	for i := range options.Normals {
+		options.HeldBytes += 4 * int64(len(options.Normals[i].Cells))
 	}
 	splats, err := r.planStart(cams, &options)
 	if err != nil {

@@ -50,8 +50,8 @@ func (r *Run) refuseLenses() error {
 		with = "refine-poses"
 	case c.Robust:
 		with = "robust"
-	case r.Depth.used():
-		return fault.Usagef("leave out one of them", "%s: known depths are of pictures without distortion",
+	case r.Depth.used() || r.Normal.used():
+		return fault.Usagef("leave out one of them", "%s: known depths and normals are of pictures without distortion",
 			fault.Named("native-lens"))
 	case len(r.others) > 0:
 		return fault.Usagef("give one device, or leave out "+fault.Setting("native-lens"),

@@ -136,6 +136,7 @@ func TestNativeLensRefused(t *testing.T) {
 		"--refine-poses": func(o *Options) { o.Config.RefinePoses = true },
 		"--robust":       func(o *Options) { o.Config.Robust = true },
 		"depths":         func(o *Options) { o.Depth.Points = true },
+		"normals":        func(o *Options) { o.Normal.Maps = normalMaps(t, dir, "normals", 0) },
 	} {
 		o := nativeOptions(dir, filepath.Join(t.TempDir(), "out"))
 		change(o)

@@ -225,6 +225,7 @@ type Options struct {
 	Exports   convert.Exports
 	Load      captured.Options
 	Depth     DepthOptions
+	Normal    NormalOptions
 	// Whether Load is the caller's choice as a whole: a run that is resumed takes over nothing of it.
 	SourceGiven bool
 	Device      pipeline.DeviceOptions
@@ -293,6 +294,7 @@ type Change struct {
 func NewOptions() *Options {
 	return &Options{Load: captured.Options{Model: scene.AnyModel}, Origin: "auto", Block: plans.NoBlock,
 		Config: recipe.Default(), Depth: DepthOptions{Kind: depth.KindAuto},
+		Normal:    NormalOptions{Frame: depth.FrameAuto},
 		TestEvery: captured.HeldOutEvery, StepsScaler: 1,
 		Checkpoints: newCheckpointOptions(),
 		Progress:    meter.Auto, MetricsEvery: 100, Report: true, Preview: PreviewOptions{Every: defaultPreviewEvery},
@@ -325,6 +327,9 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"depth-init", known, o.Depth.used()}, {"depth-init", fault.Setting("init") + " points", o.beginsAtPoints()},
 		{"depth-kind", fault.Setting("depths"), o.Depth.Maps != ""},
 		{"depth-unit", fault.Setting("depths"), o.Depth.Maps != ""},
+		{"normal-lambda", fault.Setting("normals"), o.Normal.used()},
+		{"normal-lambda-final", fault.Setting("normals"), o.Normal.used()},
+		{"normal-frame", fault.Setting("normals"), o.Normal.used()},
 		{"image-cache-size", fault.Setting("image-cache"), o.ImageCache != ""},
 	}
 	for _, s := range recipe.Settings {

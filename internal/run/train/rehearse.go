@@ -194,6 +194,12 @@ func (h *rehearsal) trainer(cfg recipe.Config, try trial) (*pipeline.Trainer, er
 		if o.Depths != nil {
 			o.Depths = pick(o.Depths, views)
 		}
+		if o.Known != nil {
+			o.Known = pick(o.Known, views)
+		}
+		if o.Normals != nil {
+			o.Normals = pick(o.Normals, views)
+		}
 		if o.Photos != nil {
 			o.Photos = pick(o.Photos, views)
 		}

@@ -40,24 +40,26 @@ type Run struct {
 	Train   []int           // cameras of capture that are trained on
 	Test    []int           // held-out ones
 	// of Capture.Cameras, nil where none are compared, and after equip
-	knownDepths depth.Known
-	depthHash   [sha256.Size]byte // of them
-	anchors     [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
-	anchorHash  [sha256.Size]byte // of them
-	takers      map[string]int    // numbers of the cameras that took the photos, by cameraName
-	shell       float64           // radius of the far shell that training began with, 0 without
-	depths      []scene.Depths    // of the points that each camera sees, of those in train once prepared
-	device      *pipeline.Device
-	others      []*pipeline.Device // that train with it
-	chosen      string             // why these, with --devices auto
-	Trainer     *pipeline.Trainer
-	rec         *record
-	plan        *pipeline.Plan
-	follows     bool                     // config.Splats was chosen for the capture
-	splatsFor   func(factor float64) int // splats that follow the capture
-	notes       []cli.Notice             // that wait for the first line
-	thumbs      *report.Thumbnails       // of the last evaluation of this process
-	written     string                   // the model that this process wrote last, "" for none
+	knownDepths  depth.Known
+	depthHash    [sha256.Size]byte // of them
+	knownNormals []scene.NormalMap // likewise
+	normalHash   [sha256.Size]byte // of them
+	anchors      [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
+	anchorHash   [sha256.Size]byte // of them
+	takers       map[string]int    // numbers of the cameras that took the photos, by cameraName
+	shell        float64           // radius of the far shell that training began with, 0 without
+	depths       []scene.Depths    // of the points that each camera sees, of those in train once prepared
+	device       *pipeline.Device
+	others       []*pipeline.Device // that train with it
+	chosen       string             // why these, with --devices auto
+	Trainer      *pipeline.Trainer
+	rec          *record
+	plan         *pipeline.Plan
+	follows      bool                     // config.Splats was chosen for the capture
+	splatsFor    func(factor float64) int // splats that follow the capture
+	notes        []cli.Notice             // that wait for the first line
+	thumbs       *report.Thumbnails       // of the last evaluation of this process
+	written      string                   // the model that this process wrote last, "" for none
 
 	stage      atomic.Int32 // a stage
 	limit      timeLimit

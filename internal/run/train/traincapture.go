@@ -19,7 +19,7 @@ func (r *Run) loadCapture() (*scene.Capture, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c, errors.Join(r.findDepths(c, c.Points), r.findAnchors(c))
+		return c, errors.Join(r.findDepths(c, c.Points), r.findNormals(c), r.findAnchors(c))
 	}
 	c, err := r.Divided.Load(r.Load.Options())
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Run) loadCapture() (*scene.Capture, error) {
 	c.Points = all
 	r.depths = c.Depths(r.Config.Carve)
 	c.Points = block
-	return c, errors.Join(r.findDepths(c, all), r.findAnchors(c))
+	return c, errors.Join(r.findDepths(c, all), r.findNormals(c), r.findAnchors(c))
 }
 
 // clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training

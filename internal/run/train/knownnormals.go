@@ -1,0 +1,87 @@
+package train
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/depth"
+)
+
+// NormalOptions say what normals the photos' pictures are compared with.
+type NormalOptions struct {
+	Maps  string `json:"maps"`  // folder of normal maps; "": none
+	Frame string `json:"frame"` // one of depth.Frames
+}
+
+// used reports whether normals are compared.
+func (o *NormalOptions) used() bool { return o.Maps != "" }
+
+// adopt takes over what a run was begun with, where the call does not say otherwise.
+func (o *NormalOptions) adopt(was *NormalOptions, given func(flag string) bool) {
+	if !given("normals") {
+		o.Maps = was.Maps
+	}
+	if !given("normal-frame") && was.Frame != "" { // else an earlier version began the run
+		o.Frame = was.Frame
+	}
+}
+
+// mostFacing is the share of the normals that face their camera up to which the others are warned of. Networks let a
+// few surfaces look away that are seen at a small angle.
+const mostFacing = 0.9
+
+// findNormals reads the normals that photos are known to show. The capture is in its own frame.
+func (r *Run) findNormals(c *scene.Capture) error {
+	o := &r.Normal
+	if !o.used() {
+		return nil
+	}
+	found, err := depth.ReadNormals(c, depth.NormalOptions{Dir: o.Maps, Frame: o.Frame})
+	if err != nil {
+		return err
+	}
+	if n := len(found.Missing); n > 0 {
+		r.warnLater(scene.Warning{Count: n, Names: scene.FirstNames(found.Missing),
+			Text: fmt.Sprintf("%d of %d photos have no normal map", n, len(c.Cameras))}.String())
+	}
+	if found.Facing < mostFacing {
+		r.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: see "+
+			"what %s says", 100*(1-found.Facing), found.Frame, fault.Setting("normal-frame")))
+	}
+	cells, photos := found.Count()
+	r.noteLater(fmt.Sprintf("normals at %s of %s are compared, of maps in axes of %s", cli.Count(cells, "place"),
+		cli.Count(photos, "photo"), found.Frame))
+	r.knownNormals, r.normalHash = found.Known, hashNormals(found.Known)
+	return nil
+}
+
+// hashNormals hashes everything that is known.
+func hashNormals(known []scene.NormalMap) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var b []byte
+	for i := range known {
+		m := &known[i]
+		b = b[:0]
+		for _, word := range append([]uint32{uint32(m.Shift), uint32(m.Columns), uint32(len(m.Cells))}, m.Cells...) {
+			b = binary.LittleEndian.AppendUint32(b, word)
+		}
+		h.Write(b)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// trainedNormals returns what is known of the photos that are trained on.
+func (r *Run) trainedNormals() pipeline.KnownNormals {
+	if r.knownNormals == nil {
+		return nil
+	}
+	list := captured.Pick(r.knownNormals, r.Train)
+	r.knownNormals = nil
+	return list
+}

@@ -1,0 +1,133 @@
+package train
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"vksplat/internal/cli"
+	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/runtest"
+	"vksplat/scene"
+	"vksplat/scene/depth"
+	"vksplat/scene/load"
+	"vksplat/scene/synth"
+)
+
+// normalMaps writes maps in axes of opengl to a folder of a capture, and returns its name. All have one normal, but for
+// columns at the left, of 32, in which surfaces look away.
+func normalMaps(t *testing.T, dir, name string, away int) string {
+	t.Helper()
+	c, err := load.Capture(dir, scene.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	img := image.NewRGBA(image.Rect(0, 0, 32, 24))
+	for p := range 32 * 24 {
+		n := color.RGBA{R: 150, G: 120, B: 252, A: 255}
+		if p%32 < away {
+			n.B = 3
+		}
+		img.SetRGBA(p%32, p/32, n)
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Cameras {
+		file := filepath.Join(dir, name, filepath.FromSlash(c.Cameras[i].PhotoName()))
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return name
+}
+
+// TestTrainNormals: normals change the model. A run that is resumed ends with the bytes of the undisturbed run, and
+// refuses other normals.
+func TestTrainNormals(t *testing.T) {
+	runtest.NeedDevice(t)
+	scenes, dir := filepath.Join(t.TempDir(), "scene"), t.TempDir()
+	if err := synth.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
+		t.Fatal(err)
+	}
+	maps, some := normalMaps(t, scenes, "normals", 0), normalMaps(t, scenes, "some", 12)
+	trained := func(name, normals, from string) (model []byte, told string, err error) {
+		o := NewOptions()
+		o.Scene, o.Out, o.Progress, o.Report = scenes, filepath.Join(dir, name), meter.None, false
+		o.Config.Iterations, o.Config.RefineEvery, o.Normal.Maps = 12, 0, normals
+		o.Checkpoints.SaveAt, o.Checkpoints.Keep, o.Checkpoints.Resume = cli.Steps{6}, 5, from
+		var text bytes.Buffer
+		if _, err = Do(cli.New(nil, io.Discard, &text), o, nil); err == nil {
+			model, err = os.ReadFile(filepath.Join(o.Out, output.ModelFolder+"12", output.ModelName))
+		}
+		return model, text.String(), err
+	}
+	plain, told, err := trained("plain", "", "")
+	if err != nil || strings.Contains(told, "normals") {
+		t.Fatalf("%v, told %q", err, told)
+	}
+	want, told, err := trained("whole", maps, "")
+	if err != nil || bytes.Equal(want, plain) ||
+		!strings.Contains(told, "normals at 13824 places of 8 photos are compared, of maps in axes of opengl") {
+		t.Fatalf("%v, the same model %v, told %q", err, bytes.Equal(want, plain), told)
+	}
+	middle := filepath.Join(dir, "whole", output.CheckpointFolder, "step_6.safetensors")
+	if got, told, err := trained("resumed", maps, middle); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v, resumed, it ends with other bytes: %v; told %q", err, !bytes.Equal(got, want), told)
+	}
+	if _, _, err := trained("other", some, middle); err == nil || !strings.Contains(err.Error(), "capture's contents") {
+		t.Errorf("with other normals: %v, hint %q", err, fault.Hint(err))
+	}
+	if _, told, err = trained("some", some, ""); err != nil ||
+		!strings.Contains(told, "38 % of the normals look away from their camera in axes of opengl") {
+		t.Errorf("%v, told %q", err, told)
+	}
+}
+
+// TestAdoptNormals: a run that is resumed has the normals that it was begun with, but for what the call says.
+func TestAdoptNormals(t *testing.T) {
+	given := func(flags ...string) func(string) bool {
+		return func(flag string) bool { return slices.Contains(flags, flag) }
+	}
+	begun, earlier := &NormalOptions{Maps: "a", Frame: depth.FrameWorld}, &NormalOptions{}
+	for _, c := range []struct {
+		was         *NormalOptions
+		given       func(string) bool
+		maps, frame string
+	}{
+		{begun, given(), "a", depth.FrameWorld}, {begun, given("normals"), "b", depth.FrameWorld},
+		{begun, given("normal-frame"), "a", depth.FrameAuto}, {earlier, given(), "", depth.FrameAuto},
+	} {
+		o := NormalOptions{Maps: "b", Frame: depth.FrameAuto}
+		if o.adopt(c.was, c.given); o.Maps != c.maps || o.Frame != c.frame {
+			t.Errorf("%+v, want %s in axes of %s", o, c.maps, c.frame)
+		}
+	}
+}
+
+// TestLimitedNormals rehearses on some of the photos, of which depths and normals are known.
+func TestLimitedNormals(t *testing.T) {
+	runtest.NeedDevice(t)
+	scenes := filepath.Join(t.TempDir(), "scene")
+	if err := synth.Write(scenes, synth.Options{Images: 8, Width: 48, Height: 36, Points: 100}); err != nil {
+		t.Fatal(err)
+	}
+	o := timed(t, scenes, filepath.Join(t.TempDir(), "out"), "10s", "10s")
+	o.Depth.Points, o.Normal.Maps = true, normalMaps(t, scenes, "normals", 0)
+	if st, err := Do(cli.New(nil, io.Discard, io.Discard), o, nil); err != nil || st.Step < 50 {
+		t.Errorf("%+v: %v", st, err)
+	}
+}

@@ -1,0 +1,50 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"vksplat/scene"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+)
+
+// KnownNormals [n_views] are normals of surfaces that steps compare their picture with, by the cameras that are trained
+// on. Nil: none are compared. A view may have none.
+type KnownNormals []scene.NormalMap
+
+func (k KnownNormals) used() bool { return len(k) > 0 }
+
+func (k KnownNormals) check(cams []scene.Camera) error {
+	if n := len(k); n > 0 && n != len(cams) {
+		return fmt.Errorf("start training: normals of %d photos for %d cameras", n, len(cams))
+	}
+	for i := range k {
+		if c := &cams[i]; len(k[i].Cells) > 0 && !k[i].Covers(c.Width, c.Height) {
+			return fmt.Errorf("start training: photo %q is larger than its normals", c.Name)
+		}
+	}
+	return nil
+}
+
+// words are those of a view in the table that normal_loss reads.
+func (k KnownNormals) words(view int) []uint32 {
+	m := &k[view]
+	if len(m.Cells) == 0 {
+		return nil
+	}
+	return append([]uint32{uint32(m.Shift), uint32(m.Columns)}, m.Cells...)
+}
+
+// normalLoss compares the tilt of what the picture shows with the normals that are known of the photo.
+func (v *view) normalLoss() {
+	if !v.comparesDepths() || !v.depths.normals {
+		return
+	}
+	c, x := &v.compare, v.depths
+	v.r.Dispatch(&shaders.NormalLoss{
+		Params: v.f.params, Table: x.words, Target: v.target, Render: v.render, Depths: v.depthSums, VRender: v.vShown,
+		Push: shaders.NormalLossPush{NHeads: uint32(x.heads), Weight: x.normal.weight, Log2Final: x.normal.log2Final(),
+			DecaySteps: float32(x.normal.steps)},
+		Spec: shaders.NormalLossSpec{TargetFloat: c.floats, Masked: c.masked, Packed: c.packed, Shrunk: c.shrunk},
+	}, v.indirect(layout.ArgsTiles))
+}
