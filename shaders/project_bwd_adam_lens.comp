@@ -34,8 +34,7 @@ layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                     
 // [N] with ABSGRAD; else not read
 layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };
 layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
-// [1]. It is read again wherever it is needed: kept in registers, it would make Intel's compiler spill others.
-layout(binding = 7, scalar) readonly volatile buffer LensB { Lens lens[]; };
+layout(binding = 7, scalar) readonly buffer LensB { Lens lens[]; };                   // [1]
 #include "adam.glsl"
 #ifdef MIXED
 #include "state_mixed.glsl"

@@ -80,7 +80,7 @@ type ProjectBwdAdamLens struct {
 	Chunk      vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
 	VAbsMean2d vk.Slice[[2]float32]           // 5, read: [N] with ABSGRAD; else not read
 	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
-	Lens       vk.Slice[layout.Lens]          // 7, read: [1]. It is read again wherever it is needed: kept in registers, it would make Intel's compiler spill others.
+	Lens       vk.Slice[layout.Lens]          // 7, read: [1]
 	Mixed      bool                           // the chunk is in mixed precision (mixed.glsl)
 	Push       ProjectBwdAdamLensPush
 	Spec       ProjectBwdAdamLensSpec
