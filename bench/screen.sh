@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # screen.sh LIST CAPTURE...: trains every CAPTURE by every line of the file LIST, has each file judged alone in an empty
-# folder, and prints a table of the scores of held-out photos. A line is NAME SPLIT [FLAGS...] of train. SPLIT says what is held out, in the order of file names:
+# folder, and prints a table of the scores of held-out photos. A line is NAME SPLIT [FLAGS...] of train. SPLIT says what
+# is held out, in the order of file names:
 #   std      every 8th photo, as train does                 dev      every 8th, beginning with the 5th
 #   sparse   all but every 4th photo                         stretch  the third quarter of the photos
 #   few:K    all but K photos, at even distances

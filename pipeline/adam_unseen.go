@@ -6,22 +6,32 @@ import (
 	"vksplat/vk"
 )
 
+// adamGroup is how many splats a workgroup of project_bwd_adam and adam_unseen steps.
+const adamGroup = 128
+
 // unseenParts is into how many parts the workgroups of unseen splats are dealt: one is stepped beside rasterize, one
 // beside rasterize_bwd.
 const unseenParts = 2
 
-// unseenApart reports whether splats that the view does not see are stepped beside the passes that draw. What that
-// fills, the time when the last workgroups of those passes are at work, is there in every step; but where splats are
-// few for the pixels most are seen, and two more dispatches cost 8 us. On an H100, 0.08 splats a pixel (desk) lose
-// 0.5 %, 0.56 (fox_pinhole) gain 1 % and 2.3 (bonsai_146) 4 to 6 %.
+// pixelsASplat is of how many pixels a model has a splat at least if unseen splats are stepped apart. On an H100 that
+// loses 0.5 % where there are 12 (desk: most splats are seen, and two more dispatches cost 8 us), gains 1 % where there
+// are 1.8 (fox_pinhole, MCMC) and 4 to 6 % where there are 0.4 (bonsai_146). Tests set it: the bytes stay.
+var pixelsASplat = 3
+
+// unseenApart reports whether splats that the view does not see are stepped beside the passes that draw, which fills
+// the time when the last workgroups of those passes are at work.
 func (e *engine) unseenApart() bool {
-	return e.links == nil && 3*e.model.capacity() >= e.viewSize.maxPixels
+	return e.links == nil && pixelsASplat*e.model.capacity() >= e.viewSize.maxPixels
 }
 
+// stepsApart reports whether the unit does so.
+func (v *view) stepsApart() bool { return v.kind == recipe.Step && v.unseenApart() }
+
 // adamUnseen steps the optimiser on a part of the workgroups whose splats the view does not see. It comes behind the
-// last pass that may fail.
+// last band's isects, because a unit that fails must change nothing. With several bands isects are made again later,
+// which fails only where it failed before.
 func (v *view) adamUnseen(part int) {
-	if v.kind != recipe.Step || !v.unseenApart() {
+	if !v.stepsApart() {
 		return
 	}
 	for _, c := range v.model.chunks {
@@ -30,6 +40,6 @@ func (v *view) adamUnseen(part int) {
 			Push: shaders.AdamUnseenPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats),
 				NParams: uint32(v.model.NParams), Part: uint32(part), NParts: unseenParts},
 			Spec: shaders.AdamUnseenSpec{Noise: v.strategy.noise},
-		}, vk.Items(c.splats, 128*unseenParts))
+		}, vk.Items(c.splats, adamGroup*unseenParts))
 	}
 }

@@ -290,6 +290,13 @@ var larger = TrainerOptions{startCapacities: 4}
 // inBands has views drawn in so many bands until t ends.
 func inBands(t *testing.T, n int) { t.Setenv("VKSPLAT_BANDS", strconv.Itoa(n)) }
 
+// unseenWithOthers has splats that a view does not see stepped with those that it does.
+func unseenWithOthers(t *testing.T) {
+	before := pixelsASplat
+	t.Cleanup(func() { pixelsASplat = before })
+	pixelsASplat = 0
+}
+
 // depthsOf says of the views of promiseScene that space is empty up to a depth at which some of its splats are
 // floaters.
 func depthsOf(cams []scene.Camera) []scene.Depths {

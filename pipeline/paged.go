@@ -20,8 +20,7 @@ type Parts interface {
 	Degree() int
 	Sizes() []int // splats of each part
 	// Choose returns the parts that a picture shows, in the order in which they are drawn, which have whole pages for
-	// most splats at most.
-	// Nothing but the camera and most decides about it.
+	// most splats at most. Nothing but the camera and most decides about it.
 	Choose(c *scene.Camera, most int) ([]int, error)
 	// Ahead says which parts are going to be read, the first ones first, in place of what was said before.
 	Ahead(parts []int)

@@ -85,11 +85,14 @@ func (t *Trainer) tryPose(view int, trial *PoseTrial) error {
 	held := withTenth(m, view, true)
 	before, err := t.lossAt(*c, held)
 	if err != nil {
-		return err
+		return fmt.Errorf("try poses: %w", err)
 	}
 	after, err := t.lossAt(moved, held)
-	if err != nil || !(before > 0) || math.IsNaN(after) {
-		return err
+	if err != nil {
+		return fmt.Errorf("try poses: %w", err)
+	}
+	if !(before > 0) || math.IsNaN(after) {
+		return nil
 	}
 	trial.Photos++
 	if trial.Gain += 1 - after/before; after < before {

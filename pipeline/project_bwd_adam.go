@@ -16,14 +16,14 @@ func (v *view) projectBwdAdam() {
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
 			},
 			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise,
-				UnseenApart: v.unseenApart()},
+				UnseenApart: v.stepsApart()},
 		}
 		if v.bent {
-			v.projectBwdAdamLens(plain, vk.Items(c.splats, 128))
+			v.projectBwdAdamLens(plain, vk.Items(c.splats, adamGroup))
 			continue
 		}
 		if v.depths == nil {
-			v.r.Dispatch(plain, vk.Items(c.splats, 128))
+			v.r.Dispatch(plain, vk.Items(c.splats, adamGroup))
 			continue
 		}
 		v.r.Dispatch(&shaders.ProjectBwdAdamDepth{
@@ -31,6 +31,6 @@ func (v *view) projectBwdAdam() {
 			Chunk: plain.Chunk, VBeside: vk.Cast[[3]float32](v.vBeside.View), Projected: plain.Projected,
 			Mixed: plain.Mixed,
 			Push:  shaders.ProjectBwdAdamDepthPush(plain.Push), Spec: shaders.ProjectBwdAdamDepthSpec(plain.Spec),
-		}, vk.Items(c.splats, 128))
+		}, vk.Items(c.splats, adamGroup))
 	}
 }

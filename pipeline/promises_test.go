@@ -114,6 +114,10 @@ func testSameBytes(t *testing.T, precision string) {
 		}
 	}
 	same("again", d, usual)
+	t.Run("unseen splats", func(t *testing.T) {
+		unseenWithOthers(t)
+		same("stepped with the others", d, usual)
+	})
 	t.Run("bands", func(t *testing.T) {
 		inBands(t, 2)
 		same("larger buffers and two bands", d, larger)

@@ -19,6 +19,31 @@ type Motion struct {
 // mostTurn is the largest turn that makes sense, in radians.
 const mostTurn = 0.5
 
+var motionHint = "correct the two poses, or rolling_shutter_time (seconds) and the camera's velocities (radians and " +
+	"units of the capture a second), or leave out " + fault.Setting("native-lens") + ": the camera stands still then"
+
+// CheckTravel refuses cameras one of which moves further while a photo is read out than the cameras are from their
+// mean, in the median.
+func CheckTravel(cams []Camera) error {
+	var mean [3]float64
+	for i := range cams {
+		mean = geom.Add(mean, geom.Scale(cams[i].Center(), 1/float64(len(cams))))
+	}
+	away := make([]float64, len(cams))
+	for i := range cams {
+		away[i] = geom.Length(geom.Sub(cams[i].Center(), mean))
+	}
+	typical := Median(away)
+	for i := range cams {
+		if far := geom.Length(cams[i].Motion.Move); cams[i].Moved() && far > typical {
+			return &fault.Error{Kind: fault.ErrData, Op: "use rolling shutter", Path: cams[i].Name, Hint: motionHint,
+				Err: fmt.Errorf("the camera moves by %.3g while the photo is read out; cameras are %.3g from their mean",
+					far, typical)}
+		}
+	}
+	return nil
+}
+
 // Moved says whether the camera moved while it took its photo. Of faces of panoramas nobody knows.
 func (c *Camera) Moved() bool { return c.Motion != Motion{} && c.Photo == "" }
 
@@ -35,8 +60,7 @@ func (c *Camera) checkMotion() error {
 	if turn := geom.Length(c.Motion.Turn); c.Moved() && turn > mostTurn {
 		return &fault.Error{Kind: fault.ErrData, Op: "use rolling shutter", Path: c.Name,
 			Err: fmt.Errorf("the camera turns by %.3g degrees while the photo is read out", turn*180/math.Pi),
-			Hint: "Write rolling_shutter_time in seconds and camera_angular_velocity in radians per second, or leave " +
-				"out " + fault.Setting("native-lens") + ": the camera stands still then"}
+			Hint: motionHint}
 	}
 	return nil
 }

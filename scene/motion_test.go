@@ -97,3 +97,19 @@ func TestMotionInFrames(t *testing.T) {
 		t.Errorf("back in the capture it is at %v, want %v", back.At(0.5).Center(), at)
 	}
 }
+
+// TestCheckTravel: no camera crosses the capture while it takes a photo.
+func TestCheckTravel(t *testing.T) {
+	cams := make([]Camera, 5)
+	for i := range cams {
+		cams[i] = movingCamera()
+		cams[i].T = geom.TranslationOf(cams[i].R, [3]float64{float64(i), 0, 0}) // 1.2 from their mean
+	}
+	if err := CheckTravel(cams); err != nil {
+		t.Error(err)
+	}
+	cams[2].Motion.Move = [3]float64{0, 30000, 0}
+	if err := CheckTravel(cams); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "moves by 3e+04") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -63,7 +63,7 @@ func TestLevels(t *testing.T) {
 	if !filetest.Long() {
 		more, err := exec.Command("vksplat", "levels", out, "--lod", "4", "--steps", each).CombinedOutput()
 		if err != nil || strings.Count(string(more), "done before") != 2 ||
-			!strings.Contains(string(more), "16 pixels a side at most: 2 levels below the model's own") {
+			!strings.Contains(string(more), "16 pixels a side: 2 levels below the model's own") {
 			t.Errorf("a level of small photos: %v, %s", err, more)
 		}
 	}

@@ -18,28 +18,35 @@ func adamCases() []Case {
 
 // unseenCases are those of a step that two kernels do: adam_unseen, and project_bwd_adam what is left.
 func unseenCases(kernel string, newCase caseMaker) []Case {
+	some := func(t *trial, n, degree, lens int) *backward {
+		v := t.camera(123, 83)
+		if lens >= 0 {
+			v = t.bend(v, lens)
+		}
+		p := t.splats(n, degree)
+		for i := range p.LogitOpacities { // every other workgroup is invisible, and some splats of the others
+			if i/128%2 == 1 || i%5 == 0 {
+				p.LogitOpacities[i] = -12
+			}
+		}
+		return t.backwardOf(p, v)
+	}
 	with := func(n, degree, lens int, with adamVariant) func(t *trial) error {
 		with.apart = true
-		return func(t *trial) error {
-			v := t.camera(123, 83)
-			if lens >= 0 {
-				v = t.bend(v, lens)
-			}
-			p := t.splats(n, degree)
-			for i := range p.LogitOpacities { // every other workgroup is invisible, and some splats of the others
-				if i/128%2 == 1 || i%5 == 0 {
-					p.LogitOpacities[i] = -12
-				}
-			}
-			return checkAdamWith(t, t.backwardOf(p, v), 30, with)
-		}
+		return func(t *trial) error { return checkAdamWith(t, some(t, n, degree, lens), 30, with) }
 	}
+	full := adamVariant{penalties: ref.Penalties{Opacity: 500, Scale: 300}, noise: 3, shell: checkShell}
 	return []Case{
 		newCase(kernel, "some workgroups are seen", with(900, 3, -1, adamVariant{})),
 		newCase(kernel, "less than a workgroup", with(100, 0, -1, adamVariant{})),
 		newCase(kernel, "through a lens", with(500, 1, 1, adamVariant{})),
-		newCase(kernel, "regularisers, noise, a far shell", with(700, 1, -1, adamVariant{
-			penalties: ref.Penalties{Opacity: 500, Scale: 300}, noise: 3, shell: checkShell})),
+		newCase(kernel, "regularisers, noise, a far shell", with(700, 1, -1, full)),
+		newCase(kernel, "as project_bwd_adam, to the bit", func(t *trial) error {
+			return each([]int{0, 1, 2, 3}, func(degree int) error {
+				return first(checkUnseenBits(t, some(t, 600, degree, -1), adamVariant{}),
+					checkUnseenBits(t, some(t, 600, degree, 1), full))
+			})
+		}),
 		newCase(kernel, "a failed unit changes nothing", with(400, 2, -1, adamVariant{failed: layout.FailedIsects})),
 	}
 }
@@ -130,9 +137,23 @@ func checkAdam(t *trial, b *backward, step int, failed uint32) error {
 }
 
 func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
+	start, abs := t.started(b, with), t.absolute(b.p.N)
+	m, err := stepAdam(t, b, start, abs, step, with)
+	if err != nil {
+		return err
+	}
+	if with.failed != 0 {
+		return m.untouched()
+	}
+	want := wantStep(start, b.want(), step, with, ref.DefaultAdam)
+	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, b.statistic(abs, with))
+	return m.compareAfter(want, b.v.SHDegree)
+}
+
+// stepAdam has the kernels take a step from start.
+func stepAdam(t *trial, b *backward, start *ref.Model[float32], abs [][2]float32, step int, with adamVariant) (*model,
+	error) {
 	l := t.list()
-	start := t.started(b, with)
-	abs := t.absolute(b.p.N)
 	m := l.upload(start, chunkSplats, max(1, blocksOf(b.p.N, chunkSplats)))
 	b.p.SH = slices.Clone(start.SH) // as it was uploaded
 	params, counters := input(l, "params", []layout.StepParams{adamParams(b.v, step, with, ref.DefaultAdam)}),
@@ -158,15 +179,38 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 				NParams: uint32(m.params)},
 		})
 	}
-	if err := l.run(); err != nil {
+	return m, l.run()
+}
+
+// checkUnseenBits wants a step that two kernels share to be, to the bit, the one that project_bwd_adam takes alone:
+// which of them steps a splat hangs on where chunks begin. Moments are of every size, down to zeros with a sign.
+func checkUnseenBits(t *trial, b *backward, with adamVariant) error {
+	m1 := []float32{1, -0.7, 1e-20, -3e-30, 2e-38, -1.2e-38, 1e-40, -1e-40, 0, float32(math.Copysign(0, -1))}
+	m2 := []float32{1, 1e-8, 3e-20, 1e-30, 2e-38, 1e-39, 0}
+	start, abs := t.started(b, with), t.absolute(b.p.N)
+	for i := range start.N {
+		for r := range ref.ParamRows(b.v.SHDegree) {
+			*start.M.At(r, i), *start.V.At(r, i) = m1[t.IntN(len(m1))], m2[t.IntN(len(m2))]
+		}
+	}
+	alone, err := stepAdam(t, b, start, abs, 30, with)
+	if err != nil {
 		return err
 	}
-	if with.failed != 0 {
-		return m.untouched()
+	with.apart = true
+	shared, err := stepAdam(t, b, start, abs, 30, with)
+	if err != nil {
+		return err
 	}
-	want := wantStep(start, b.want(), step, with, ref.DefaultAdam)
-	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, b.statistic(abs, with))
-	return m.compareAfter(want, b.v.SHDegree)
+	for i, c := range alone.chunks {
+		for k, x := range c.got {
+			if got := shared.chunks[i].got[k]; math.Float32bits(got) != math.Float32bits(x) {
+				return fmt.Errorf("binding chunk: row %d of splat %d: got %#x, want %#x as of project_bwd_adam",
+					k/chunkSplats, i*chunkSplats+k%chunkSplats, math.Float32bits(got), math.Float32bits(x))
+			}
+		}
+	}
+	return nil
 }
 
 // started makes the model that a step begins with, and b agree with it.

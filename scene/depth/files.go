@@ -22,13 +22,14 @@ import (
 // form is what maps of one kind have in common.
 type form struct {
 	op, setting, hint string
+	kind              string                                  // what render writes before the extension
 	channels          int                                     // numbers of a pixel
 	png               func(m *mapFile, img image.Image) error // fills the map
 	exr               func(names []string) []int              // which channels of the file hold them; nil: none
 }
 
 // depthForm is that of depth maps.
-var depthForm = form{op: opMaps, setting: "depths", channels: 1, png: greyOfPNG, exr: exrDepth,
+var depthForm = form{op: opMaps, setting: "depths", kind: "depth", channels: 1, png: greyOfPNG, exr: exrDepth,
 	hint: "maps are PNG files of 16 bits, or NPY or EXR files of floats"}
 
 var errEnds = errors.New("the file ends early")

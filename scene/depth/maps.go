@@ -118,21 +118,23 @@ func filesOf(c *scene.Capture, dir string, f *form) (path string, files, missing
 	files = make([]string, len(c.Cameras))
 	for i := range c.Cameras {
 		name := c.Cameras[i].PhotoName()
-		if files[i] = fileOf(dir, name); files[i] == "" {
+		if files[i] = fileOf(dir, name, f.kind); files[i] == "" {
 			missing = append(missing, name)
 		}
 	}
 	if len(missing) == len(files) {
 		return dir, nil, nil, &fault.Error{Op: f.op, Path: dir, Err: errors.New("there is no map of any photo"),
-			Hint: "name the maps after the photos: the map of a/b.jpg is a/b.png, a/b.npy or a/b.exr"}
+			Hint: "name the maps after the photos: the map of a/b.jpg is a/b.png, a/b.npy or a/b.exr, or a/b." +
+				f.kind + ".png and so on"}
 	}
 	return dir, files, missing, nil
 }
 
-// fileOf returns the map of a photo, "" if there is none.
-func fileOf(dir, name string) string {
+// fileOf returns the map of a photo, "" if there is none. Of a.normal.png and a.png, as render writes them, the latter
+// is the picture.
+func fileOf(dir, name, kind string) string {
 	stem := strings.TrimSuffix(name, path.Ext(name))
-	for _, base := range []string{stem, name} {
+	for _, base := range []string{stem + "." + kind, stem, name} {
 		for _, ext := range []string{".png", ".npy", ".exr"} {
 			file := filepath.Join(dir, filepath.FromSlash(base+ext))
 			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {

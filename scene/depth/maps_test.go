@@ -192,3 +192,25 @@ func FuzzMap(f *testing.F) {
 		}
 	})
 }
+
+// TestFileOf: render writes the picture beside its depths and normals.
+func TestFileOf(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.png", "a.normal.png", "a.depth.npy", "b.png"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ photo, kind, want string }{
+		{"a.jpg", "normal", "a.normal.png"}, {"a.jpg", "depth", "a.depth.npy"}, {"b.jpg", "normal", "b.png"},
+		{"c.jpg", "normal", ""},
+	} {
+		got := fileOf(dir, c.photo, c.kind)
+		if got != "" {
+			got = filepath.Base(got)
+		}
+		if got != c.want {
+			t.Errorf("the %s map of %s is %q, want %q", c.kind, c.photo, got, c.want)
+		}
+	}
+}

@@ -98,10 +98,7 @@ bool visible(View v, uint i, out float depth) {
     s_projected[at + 4u] = conic.z;
     s_projected[at + 5u] = opacity;
     for (uint k = 0u; k < EXTENT_PARTS; k++) s_extents[lid * EXTENT_PARTS + k] = e[k];
-#ifdef LENS
-    if (SHUTTER) w = view_rotation(v);
-#endif
-    vec3 origin = -(v.trans * w);   // camera centre: -R^T t
+    vec3 origin = -(v.trans * view_rotation(v));    // camera centre: -R^T t; with SHUTTER of the middle pose
     vec3 color = sh_color(normalize(mean - origin), v.sh_degree, i);
     for (uint k = 0u; k < 3u; k++) s_projected[at + COLOR_PART + k] = max(color[k], 0.0);
     // Judged before max(), which may swallow a NaN.

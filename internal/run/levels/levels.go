@@ -155,7 +155,7 @@ func (m *making) open() (err error) {
 				"smaller")
 	}
 	if len(m.sizes) < m.Levels-1 {
-		m.console.Note(fmt.Sprintf("photos are shrunk to an eighth and to %d pixels a side at most: %s below the "+
+		m.console.Note(fmt.Sprintf("photos are shrunk to no less than an eighth and %d pixels a side: %s below the "+
 			"model's own; convert makes those below by merging alone", inspect.SmallPhoto,
 			cli.Count(len(m.sizes), "level")))
 	}

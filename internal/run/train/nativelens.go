@@ -20,17 +20,20 @@ func (r *Run) trainedCameras() ([]scene.Camera, error) {
 	if !r.Config.NativeLens {
 		if moved > 0 {
 			r.warnLater(fmt.Sprintf("the cameras of %d of %d photos moved while their rows were read out, which is "+
-				"ignored: %s trains on them as taken", moved, len(cams), fault.Setting("native-lens")))
+				"ignored: training with %s does not", moved, len(cams), fault.Setting("native-lens")))
 		}
 		return cams, nil
 	}
 	if err := r.refuseLenses(); err != nil {
 		return nil, err
 	}
+	if err := scene.CheckTravel(r.Capture.Cameras); err != nil {
+		return nil, err
+	}
 	taken, bent, err := captured.AsTaken(cams)
 	if err == nil && bent == 0 {
 		r.noteLater("no photo is trained on another way for " + fault.Setting("native-lens") +
-			": no lens of the capture bends its picture")
+			": no lens of the capture bends its picture, and no camera is known to have moved")
 	} else if err == nil {
 		text := fmt.Sprintf("%d of %d photos are trained on as taken, at %s", bent, len(cams),
 			captured.Resolution(taken))
