@@ -70,7 +70,7 @@ func TestAsTakenMoved(t *testing.T) {
 	c.Motion.Turn[1] = -0.6
 	var f *fault.Error
 	if _, err := c.AsTaken(); !errors.As(err, &f) || !strings.Contains(err.Error(), "turns by 34.4 degrees") ||
-		!strings.Contains(f.Hint, "in seconds") {
+		!strings.Contains(f.Hint, "(seconds)") {
 		t.Errorf("error %v", err)
 	}
 }
