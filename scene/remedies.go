@@ -40,6 +40,7 @@ var Remedies = sync.OnceValue(func() map[string]string {
 		"unknown-filenames":    "correct the lists of filenames in the JSON file",
 		"skewed-poses":         "write the file again with more digits",
 		"scaled-poses":         "write poses without scale, or leave it: the positions are taken as they are",
+		"unclear-motion":       "correct the fields, or leave it: " + fault.Setting("native-lens") + " alone goes by them",
 		"no-applied-transform": "leave out " + fault.Setting("undo-applied-transform"),
 		"no-points": "begin with random points, " + fault.Setting("init") +
 			" random, or with a point cloud, " + fault.Setting("init") + " ply:FILE",

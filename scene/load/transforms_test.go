@@ -280,6 +280,22 @@ func TestSkewedPoses(t *testing.T) {
 	}
 }
 
+// TestUnclearMotion: a capture whose file tells no motion that can be understood is read all the same, with a warning
+// that has a remedy.
+func TestUnclearMotion(t *testing.T) {
+	frames := scenetest.TinyFrames("images/")
+	frames[1]["camera_linear_velocity"] = "north"
+	frames[3]["transform_matrix_end"] = frames[3]["transform_matrix"]
+	c := loadtest.MustLoad(t, tinyTransforms(t, scenetest.TinyTop().With("frames", frames).With("rolling_shutter",
+		[]float64{0, 1, 0, 0})), loadtest.AnyModel())
+	sameCameras(t, c.Cameras, scenetest.TinyCameras(), 1e-12)
+	w, ok := scenetest.WarningOf(c, "unclear-motion")
+	if !ok || !slices.Equal(w.Names, []string{"images/p1.png", "images/p3.png"}) || scene.Remedies()[w.Code] == "" ||
+		!strings.Contains(w.Text, "2 of 5 cameras") || !strings.Contains(w.Text, "camera_linear_velocity is") {
+		t.Errorf("%v", w)
+	}
+}
+
 func TestFormats(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	scenetest.PutJSON(t, filepath.Join(root, "transforms.json"), scenetest.TinyTop().With("fl_x", 40))

@@ -8,30 +8,36 @@ import (
 	"vksplat/scene"
 )
 
-// instant-ngp's poses of a camera that moves: those at the times 0 and 1 of rolling_shutter.
+// instant-ngp's poses of a camera that moves, those at times 0 and 1, and the times at which its pixels were taken.
 const (
 	startMatrix = "transform_matrix_start"
 	endMatrix   = "transform_matrix_end"
+	shutter     = "rolling_shutter"
 )
 
 // parseMotion reads how the camera moved while its rows were read out, in the form of Spectacular AI (velocities along
-// the axes that transform_matrix has, of a pose in the middle of the readout) or of instant-ngp (two poses).
+// the axes that transform_matrix has, of a pose in the middle of the readout) or of instant-ngp (two poses, and times
+// between them). An error leaves Motion zero.
 func (out *frame) parseMotion(f, top strictjson.Object) error {
-	if f.Has(endMatrix) {
-		return out.parseTwoPoses(f, top)
+	holder := func(name string) strictjson.Object { // of a field of the frame or of the top
+		if f.Has(name) {
+			return f
+		}
+		return top
 	}
-	from := top
-	if f.Has("rolling_shutter_time") {
-		from = f
+	if from := holder(shutter); f.Has(endMatrix) && from.Has(shutter) {
+		return out.parseTwoPoses(f, from)
 	}
-	seconds, err := from.Number("rolling_shutter_time")
+	const readout = "rolling_shutter_time"
+	seconds, err := holder(readout).Number(readout)
 	if err != nil {
 		return err
 	}
+	var m scene.Motion
 	for _, v := range []struct {
 		name string
 		to   *[3]float64
-	}{{"camera_linear_velocity", &out.Motion.Move}, {"camera_angular_velocity", &out.Motion.Turn}} {
+	}{{"camera_linear_velocity", &m.Move}, {"camera_angular_velocity", &m.Turn}} {
 		if !f.Has(v.name) {
 			continue
 		}
@@ -44,20 +50,18 @@ func (out *frame) parseMotion(f, top strictjson.Object) error {
 			return f.Errorf("field %s is %g, in %g seconds", v.name, x, seconds)
 		}
 	}
+	out.Motion = m
 	return nil
 }
 
-// parseTwoPoses reads the pose at time 1, where out.Pose is that at time 0, and replaces it by that of the middle row.
-func (out *frame) parseTwoPoses(f, top strictjson.Object) error {
+// parseTwoPoses reads the pose at time 1, where out.Pose is that at time 0, and replaces out.Pose by that of the middle
+// of the photo. times has the field rolling_shutter.
+func (out *frame) parseTwoPoses(f, times strictjson.Object) error {
+	middle, rows, odd := readout(times)
+	if middle == 0 && rows == 0 { // the photo was taken at once, at time 0
+		return odd
+	}
 	end, err := parseMatrix(f, endMatrix)
-	if err != nil {
-		return err
-	}
-	from := top
-	if f.Has("rolling_shutter") {
-		from = f
-	}
-	middle, rows, err := readout(from)
 	if err != nil {
 		return err
 	}
@@ -66,37 +70,35 @@ func (out *frame) parseTwoPoses(f, top strictjson.Object) error {
 	way := geom.Sub(scene.Camera{R: end.R, T: end.T}.Center(), between.Center())
 	between.Motion.Move = geom.Rotate(between.R, way)
 	at := between.At(middle)
-	out.Pose.R, out.Pose.T = at.R, at.T
+	m := scene.Motion{Turn: geom.Scale(between.Motion.Turn, rows), Move: geom.Scale(geom.Rotate(at.R, way), rows)}
+	if !scene.InRange(at.Center()) || !scene.InRange(m.Move) {
+		return f.Errorf("the camera is at %g in the middle of the photo and moves by %g", at.Center(), m.Move)
+	}
+	out.Pose.R, out.Pose.T, out.Motion = at.R, at.T, m
 	out.Pose.skewed, out.Pose.scaled = out.Pose.skewed || end.skewed, out.Pose.scaled || end.scaled
-	out.Motion = scene.Motion{Turn: geom.Scale(between.Motion.Turn, rows),
-		Move: geom.Scale(geom.Rotate(at.R, way), rows)}
-	return nil
+	return odd
 }
 
-// readout gives the time of the middle row and that from the first row to the last. instant-ngp has a time
+// readout gives the time of the middle of the photo and that from its first row to the last. instant-ngp has a time
 // A + B u + C v + D d of each pixel, u and v from 0 to 1 across the photo and down it, d from 0 to 1 while it is
-// exposed. Without a rolling_shutter the two poses are those of the first and the last row.
+// exposed. A photo that is read out across has a middle alone, and an error that says so.
 func readout(from strictjson.Object) (middle, rows float64, err error) {
-	const name = "rolling_shutter"
-	if !from.Has(name) {
-		return 0.5, 1, nil
-	}
-	var times []float64
-	if err := from.Into(name, &times, "a list of numbers"); err != nil {
+	var list []float64
+	if err := from.Into(shutter, &list, "a list of numbers"); err != nil {
 		return 0, 0, err
 	}
-	switch {
-	case len(times) != 3 && len(times) != 4:
-		return 0, 0, from.Errorf("field %s has %d numbers, 3 or 4 are expected", name, len(times))
-	case times[1] != 0:
-		return 0, 0, from.Errorf("field %s is %v: photos that are read out column by column are not known", name, times)
+	if len(list) != 3 && len(list) != 4 {
+		return 0, 0, from.Errorf("field %s has %d numbers, 3 or 4 are expected", shutter, len(list))
 	}
-	middle, rows = times[0]+times[2]/2, times[2]
-	if len(times) == 4 {
-		middle += times[3] / 2
-	}
+	var times [4]float64
+	copy(times[:], list)
+	middle, rows = times[0]+(times[1]+times[2]+times[3])/2, times[2]
 	if !(math.Abs(middle) <= scene.MaxCoordinate && math.Abs(rows) <= scene.MaxCoordinate) {
-		return 0, 0, from.Errorf("field %s is %v", name, times)
+		return 0, 0, from.Errorf("field %s is %v", shutter, list)
+	}
+	if times[1] != 0 {
+		return middle, 0, from.Errorf("field %s is %v: only photos that are read out row by row are known", shutter,
+			list)
 	}
 	return middle, rows, nil
 }

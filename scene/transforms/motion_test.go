@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,8 +53,9 @@ func TestMotion(t *testing.T) {
 		"velocities, time of the frame": {map[string]any{"rolling_shutter_time": 7}, map[string]any{
 			"transform_matrix": at(0), "rolling_shutter_time": readout, "camera_linear_velocity": velocity,
 			"camera_angular_velocity": turning}},
-		"two poses": {map[string]any{}, map[string]any{"transform_matrix": at(-readout / 2),
-			"transform_matrix_end": at(readout / 2)}},
+		"two poses": {map[string]any{"rolling_shutter": []float64{3, 2, 1}}, map[string]any{
+			"transform_matrix": at(-readout / 2), "transform_matrix_end": at(readout / 2),
+			"rolling_shutter": []float64{0, 0, 1, 0}}},
 		"instant-ngp": {map[string]any{"rolling_shutter": []float64{0, 0, 1}}, map[string]any{
 			"transform_matrix_start": at(-readout / 2), "transform_matrix_end": at(readout / 2)}},
 		// the poses are those of a longer time, in which the photo is read out from 0.25 to 0.65 on, exposed for 0.1
@@ -67,13 +69,7 @@ func TestMotion(t *testing.T) {
 		}
 		cam := scene.Camera{R: f.Frames[0].Pose.R, T: f.Frames[0].Pose.T, Motion: f.Frames[0].Motion}
 		for _, time := range []float64{-0.5, -0.1, 0, 0.5} {
-			m := at(time * readout)
-			want, err := PoseFromOpenGL([12]float64{m[0][0], m[0][1], m[0][2], m[0][3], m[1][0], m[1][1], m[1][2],
-				m[1][3], m[2][0], m[2][1], m[2][2], m[2][3]})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := cam.At(time)
+			want, got := poseOf(t, at(time*readout)), cam.At(time)
 			for i, x := range append(want.R[:], want.T[:]...) {
 				if y := append(got.R[:], got.T[:]...)[i]; math.Abs(x-y) > 1e-12 {
 					t.Errorf("%s: number %d of the pose at time %g is %g, want %g", name, i, time, y, x)
@@ -83,18 +79,58 @@ func TestMotion(t *testing.T) {
 	}
 }
 
-// TestMotionNone: what says nothing of a readout's time, or of a motion, stands still.
+// TestMotionNone: what says nothing of a readout's time, or of a motion, stands still, at the very pose that is given.
 func TestMotionNone(t *testing.T) {
-	pose := moving(0, velocity, turning)
+	pose, end := moving(0, velocity, turning), moving(1, velocity, turning)
 	for name, c := range map[string]struct{ top, frame map[string]any }{
 		"no time":     {map[string]any{}, map[string]any{"camera_linear_velocity": velocity}},
 		"no velocity": {map[string]any{"rolling_shutter_time": 0.03}, map[string]any{}},
 		"null":        {map[string]any{"rolling_shutter_time": nil}, map[string]any{"camera_angular_velocity": nil}},
+		"no times":    {map[string]any{}, map[string]any{"transform_matrix_end": end}},
+		"times are 0": {map[string]any{"rolling_shutter": []float64{0, 0, 0, 0}},
+			map[string]any{"transform_matrix_end": end}},
+		"no end": {map[string]any{"rolling_shutter": []float64{0, 0, 1}}, map[string]any{}},
 	} {
 		c.frame["transform_matrix"] = pose
 		f, err := parsed(t, c.top, c.frame)
-		if err != nil || f.Frames[0].Motion.Turn != [3]float64{} || geom.Length(f.Frames[0].Motion.Move) != 0 {
+		if err != nil || f.Frames[0].Motion != (scene.Motion{}) || f.Frames[0].unclear != nil ||
+			f.Frames[0].Pose != poseOf(t, pose) {
 			t.Errorf("%s: %+v, error %v", name, f, err)
+		}
+	}
+}
+
+// poseOf reads a matrix.
+func poseOf(t *testing.T, m matrix4) pose {
+	t.Helper()
+	p, err := PoseFromOpenGL([12]float64(slices.Concat(m[0][:], m[1][:], m[2][:])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestMotionAcross: of a photo that is read out column by column the pose in the middle is taken, and a camera that
+// stands still.
+func TestMotionAcross(t *testing.T) {
+	for name, times := range map[string][]float64{"across": {0.1, 0.4, 0}, "both": {0.1, 0.3, -0.2, 0.3}} {
+		f, err := parsed(t, map[string]any{"rolling_shutter": times}, map[string]any{
+			"transform_matrix":     moving(0, velocity, turning),
+			"transform_matrix_end": moving(0.1, velocity, turning)})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got, middle := &f.Frames[0], times[0]+0.2
+		want := poseOf(t, moving(0.1*middle, velocity, turning))
+		for i, x := range append(want.R[:], want.T[:]...) {
+			if y := append(got.Pose.R[:], got.Pose.T[:]...)[i]; math.Abs(x-y) > 1e-12 {
+				t.Errorf("%s: number %d of the pose is %g, want %g", name, i, y, x)
+			}
+		}
+		if got.Motion != (scene.Motion{}) || got.unclear == nil || got.Bad != nil ||
+			!strings.Contains(got.unclear.Error(), "only photos that are read out row by row") {
+			t.Errorf("%s: motion %v, error %v", name, got.Motion, got.unclear)
 		}
 	}
 }
@@ -121,39 +157,54 @@ func TestMotionUndone(t *testing.T) {
 	}
 }
 
-// TestMotionRefused: errors name the field.
-func TestMotionRefused(t *testing.T) {
+// TestMotionUnclear: a motion that cannot be told leaves a photo its pose, and the camera still; errors name the field.
+func TestMotionUnclear(t *testing.T) {
 	pose := moving(0, velocity, turning)
 	bad := pose
 	bad[0][3] = 1e300
+	far := pose
+	far[0][3] = 1e14
 	fast := [3]float64{1, 2, 1e10}
-	two := func(shutter any) map[string]any {
-		return map[string]any{"transform_matrix_end": pose, "rolling_shutter": shutter}
+	two := func(end, shutter any) map[string]any {
+		return map[string]any{"transform_matrix_end": end, "rolling_shutter": shutter}
 	}
+	rows := []float64{0, 0, 1}
 	for want, frame := range map[string]map[string]any{
-		"camera_linear_velocity has 2 numbers":       {"camera_linear_velocity": []float64{1, 2}},
-		"camera_linear_velocity is null":             {"camera_linear_velocity": []any{1, 2, nil}},
-		"rolling_shutter_time is \"fast\"":           {"rolling_shutter_time": "fast"},
+		"camera_linear_velocity has 2 numbers": {"camera_linear_velocity": []float64{1, 2}},
+		"camera_linear_velocity is null":       {"camera_linear_velocity": []any{1, 2, nil}},
+		"rolling_shutter_time is \"fast\"":     {"rolling_shutter_time": "fast"},
+		"camera_angular_velocity has 1 numbers": {"camera_linear_velocity": velocity,
+			"camera_angular_velocity": []int{1}},
 		"camera_angular_velocity is":                 {"rolling_shutter_time": 1e99, "camera_angular_velocity": fast},
-		"rolling_shutter has 2 numbers":              two([]float64{0, 1}),
-		"column by column":                           two([]float64{0, 1, 0}),
-		"field transform_matrix_end has 1 rows":      {"transform_matrix_end": [][]float64{{1, 0, 0, 0}}},
-		"field rolling_shutter is [1e+300 0 1]":      two([]float64{1e300, 0, 1}),
-		"there is no field transform_matrix":         {"transform_matrix": nil},
-		"field rolling_shutter is \"no\", a list of": two("no"),
+		"rolling_shutter has 2 numbers":              two(pose, []float64{0, 1}),
+		"field transform_matrix_end has 1 rows":      two([][]float64{{1, 0, 0, 0}}, rows),
+		"field transform_matrix_end: the camera is":  two(bad, rows),
+		"field rolling_shutter is [1e+300 0 1]":      two(pose, []float64{1e300, 0, 1}),
+		"in the middle of the photo and moves by":    two(far, []float64{1e3, 0, 1}),
+		"field rolling_shutter is \"no\", a list of": two(pose, "no"),
+		"field transform_matrix_start has 1 rows":    {"transform_matrix_start": [][]float64{{1, 0, 0, 0}}},
+		"field transform_matrix_start: the camera":   {"transform_matrix_start": bad},
 	} {
-		if _, given := frame["transform_matrix"]; !given {
-			frame["transform_matrix"] = pose
+		frame["transform_matrix"] = pose
+		f, err := parsed(t, map[string]any{"rolling_shutter_time": 0.03}, frame)
+		if err != nil {
+			t.Errorf("%s: %v", want, err)
+			continue
 		}
-		if _, err := parsed(t, map[string]any{"rolling_shutter_time": 0.03}, frame); err == nil ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
+		got := &f.Frames[0]
+		if got.Bad != nil || got.Motion != (scene.Motion{}) || got.Pose != poseOf(t, pose) || got.unclear == nil ||
+			!strings.Contains(got.unclear.Error(), want) {
+			t.Errorf("%+v, want an error %q", got, want)
 		}
 	}
-	// A pose that is none is the photo's fault alone.
-	f, err := parsed(t, map[string]any{}, map[string]any{"transform_matrix": pose, "transform_matrix_end": bad})
-	if err != nil || f.Frames[0].Bad == nil || !strings.Contains(f.Frames[0].Bad.Error(), "transform_matrix_end") {
-		t.Errorf("a bad pose at the end: %v, %v", f, err)
+	// Without a pose there is no photo.
+	if _, err := parsed(t, map[string]any{}, two(pose, rows)); err == nil ||
+		!strings.Contains(err.Error(), "there is no field transform_matrix") {
+		t.Errorf("no pose: error %v", err)
+	}
+	f, err := parsed(t, map[string]any{}, map[string]any{"transform_matrix_start": bad})
+	if err != nil || f.Frames[0].Bad == nil || !strings.Contains(f.Frames[0].Bad.Error(), "transform_matrix_start") {
+		t.Errorf("a bad pose at the start alone: %v, %v", f, err)
 	}
 }
 

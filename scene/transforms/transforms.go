@@ -35,6 +35,7 @@ type frame struct {
 	Motion     scene.Motion
 	Lens       frameLens
 	Bad        error // why the pose is bad, or nil
+	unclear    error // why the motion cannot be told, or nil
 }
 
 // Parse reads a transforms.json without looking at any other file.
@@ -100,14 +101,20 @@ func parseFrame(f, top strictjson.Object) (out frame, err error) {
 	return out, err
 }
 
-// parsePose reads the pose of the middle row, and how the camera moved.
+// parsePose reads the pose of the middle row, and how the camera moved. Where the latter cannot be told, the camera
+// counts as still: a photo is of use without it, as before readers knew of motion.
 func (out *frame) parsePose(f, top strictjson.Object) (err error) {
-	name := "transform_matrix"
+	const given = "transform_matrix"
 	if f.Has(startMatrix) {
-		name = startMatrix
+		if out.Pose, err = parseMatrix(f, startMatrix); err != nil && f.Has(given) {
+			out.unclear = err
+			out.Pose, err = parseMatrix(f, given)
+		}
+	} else {
+		out.Pose, err = parseMatrix(f, given)
 	}
-	if out.Pose, err = parseMatrix(f, name); err == nil {
-		err = out.parseMotion(f, top)
+	if err == nil && out.unclear == nil {
+		out.unclear = out.parseMotion(f, top)
 	}
 	if errors.Is(err, scene.ErrPose) {
 		out.Bad, err = err, nil
@@ -326,15 +333,21 @@ func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions,
 	return records, nil
 }
 
-// noteFrames warns of poses that had to be corrected.
+// noteFrames warns of poses that had to be corrected, and of motions that cannot be told.
 func noteFrames(c *scene.Capture, t *File, records []scene.Record) {
-	var skewed, scaled []string
+	var skewed, scaled, unclear []string
+	var why error // of the first
 	for _, f := range t.Frames {
 		if f.Pose.skewed {
 			skewed = append(skewed, f.File)
 		}
 		if f.Pose.scaled {
 			scaled = append(scaled, f.File)
+		}
+		if f.unclear != nil {
+			if unclear = append(unclear, f.File); why == nil {
+				why = f.unclear
+			}
 		}
 	}
 	if len(skewed) > 0 {
@@ -346,5 +359,9 @@ func noteFrames(c *scene.Capture, t *File, records []scene.Record) {
 		c.Warn("scaled-poses",
 			fmt.Sprintf("the rotations of %d of %d poses are scaled; the scale is removed", len(scaled), len(records)),
 			scaled)
+	}
+	if len(unclear) > 0 {
+		c.Warn("unclear-motion", fmt.Sprintf("the motion of %d of %d cameras cannot be told; they count as still: %v",
+			len(unclear), len(records), why), unclear)
 	}
 }
