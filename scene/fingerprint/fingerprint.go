@@ -26,7 +26,8 @@ const fingerprintVersion = "vksplat capture 2"
 
 // Fingerprint is the SHA-256 of everything about a capture that decides the bytes of a model: names, sizes, intrinsics,
 // lenses and poses of the cameras, which of them are held out, the points, and the content of every photo and mask. No
-// path and no time is in it.
+// path and no time is in it, nor how cameras moved, which decides no byte unless photos are trained on as taken:
+// that is in Motions.
 //
 // Files are hashed in the background, so that training need not wait for a slow disk to give every photo once. The
 // fingerprint is nevertheless that of the files as they were when Start was called: their sizes and times of
@@ -135,6 +136,26 @@ func hashShape(c *scene.Capture) ([sha256.Size]byte, error) {
 	}
 	w.flush()
 	return [sha256.Size]byte(w.sum.Sum(nil)), w.err
+}
+
+// Motions is the SHA-256 of how cameras moved while their photos were read out, zero if none did. The capture must be
+// in its own frame.
+func Motions(c *scene.Capture) (sum [sha256.Size]byte) {
+	w := &hashWriter{sum: sha256.New()}
+	any := false
+	for i := range c.Cameras {
+		cam := &c.Cameras[i]
+		if w.flag(cam.Moved()); cam.Moved() {
+			any = true
+			w.floats(cam.Motion.Turn[:]...)
+			w.floats(cam.Motion.Move[:]...)
+		}
+	}
+	if !any {
+		return sum
+	}
+	w.flush()
+	return [sha256.Size]byte(w.sum.Sum(nil))
 }
 
 // note looks at the files of cameras.
@@ -315,10 +336,5 @@ func (w *hashWriter) camera(c scene.Camera) {
 	w.flag(c.MaskInverted)
 	if c.MaskGrow > 0 { // records of earlier versions stay as they are
 		w.number(uint64(c.MaskGrow))
-	}
-	if c.Moved() { // likewise
-		w.text("moved")
-		w.floats(c.Motion.Turn[:]...)
-		w.floats(c.Motion.Move[:]...)
 	}
 }

@@ -65,8 +65,6 @@ func TestFingerprint(t *testing.T) {
 		"mask3": func(c *scene.Capture) {
 			c.Cameras[2].Mask, c.Cameras[2].MaskGrow = c.Cameras[3].Path, 2
 		},
-		"turned":        func(c *scene.Capture) { c.Cameras[2].Motion.Turn[1] = 1e-300 },
-		"moved":         func(c *scene.Capture) { c.Cameras[2].Motion.Move[1] = 1e-300 },
 		"held out":      func(c *scene.Capture) { c.HeldOut = map[string]bool{"p1.png": true} },
 		"none held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{} },
 		"fewer":         func(c *scene.Capture) { c.Cameras = c.Cameras[:4] },
@@ -88,6 +86,40 @@ func TestFingerprint(t *testing.T) {
 	c.Cameras[2] = c.Cameras[2].Rescaled(scenetest.TinyWidth, scenetest.TinyHeight)
 	if fingerprintOf(t, c) == first {
 		t.Error("the photo's content does not matter")
+	}
+}
+
+// TestMotions: how cameras moved is in a hash of its own, and in no fingerprint.
+func TestMotions(t *testing.T) {
+	root := loadtest.TinyCapture(t)
+	load := func() *scene.Capture { return loadtest.MustLoad(t, root, loadtest.AnyModel()) }
+	first := fingerprintOf(t, load())
+	if Motions(load()) != [32]byte{} {
+		t.Error("cameras that stand still have a hash of motions")
+	}
+	face := load()
+	face.Cameras[2].Photo, face.Cameras[2].Motion.Turn[1] = "panorama.jpg", 1
+	if Motions(face) != [32]byte{} {
+		t.Error("faces of panoramas, which do not move, have a hash of motions")
+	}
+	seen := map[[32]byte]string{{}: "nothing"}
+	for name, change := range map[string]func(c []scene.Camera){
+		"turned":       func(c []scene.Camera) { c[2].Motion.Turn[1] = 1e-300 },
+		"moved":        func(c []scene.Camera) { c[2].Motion.Move[1] = 1e-300 },
+		"another":      func(c []scene.Camera) { c[3].Motion.Move[1] = 1e-300 },
+		"both moved":   func(c []scene.Camera) { c[2].Motion.Move[1], c[3].Motion.Move[1] = 1e-300, 1e-300 },
+		"moved faster": func(c []scene.Camera) { c[2].Motion.Move[1] = 2e-300 },
+	} {
+		c := load()
+		change(c.Cameras)
+		sum := Motions(c)
+		if other, twice := seen[sum]; twice {
+			t.Errorf("%s and %s give the same hash", name, other)
+		}
+		seen[sum] = name
+		if fingerprintOf(t, c) != first {
+			t.Errorf("%s: the capture has another fingerprint", name)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ func (r *Run) startFingerprint(ctx context.Context) (err error) {
 	if r.Checkpoints.Off {
 		return nil
 	}
+	if r.Config.NativeLens { // nothing else goes by them
+		r.motionHash = fingerprint.Motions(r.Capture)
+	}
 	resumed := r.saver.from != nil
 	workers := 1
 	if resumed {

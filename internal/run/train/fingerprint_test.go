@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,43 @@ func hashingRun(t *testing.T, long int64) (r *Run, warnings *bytes.Buffer) {
 		t.Error("a run from the start waited for the fingerprint")
 	}
 	return r, warnings
+}
+
+// TestMotionInFingerprint: how cameras moved is in the fingerprint of a run that trains on photos as taken, and of no
+// other, which ignores it and has the fingerprint that builds made of such a capture before they knew of motion.
+func TestMotionInFingerprint(t *testing.T) {
+	dir := t.TempDir()
+	if err := synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
+		t.Fatal(err)
+	}
+	text := func(native, moved bool) string {
+		c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if moved {
+			c.Cameras[1].Motion.Turn[0] = 0.1
+		}
+		r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard), Capture: c}
+		r.Config.NativeLens = native
+		r.saver = newSaver(r)
+		if err := r.startFingerprint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer r.hashing.Close()
+		sum, err := r.hashing.Wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.fingerprintText(sum)
+	}
+	still := text(false, false)
+	if text(false, true) != still || text(true, false) != still {
+		t.Error("a motion that is ignored, or none, changes the fingerprint")
+	}
+	if text(true, true) == still {
+		t.Error("a motion that photos are trained on with does not change the fingerprint")
+	}
 }
 
 // TestStopBeforeHashes stops a run whose photos take hours to read: soon after its start nothing waits for that, later

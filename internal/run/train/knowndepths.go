@@ -175,10 +175,10 @@ func hashDepths(known depth.Known) (sum [sha256.Size]byte) {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths and normals and what
-// holds refined poses.
+// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths and normals, what
+// holds refined poses, and the motions that --native-lens goes by.
 func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
-	for _, hash := range [...][sha256.Size]byte{r.depthHash, r.anchorHash, r.normalHash} {
+	for _, hash := range [...][sha256.Size]byte{r.depthHash, r.anchorHash, r.normalHash, r.motionHash} {
 		if hash != [sha256.Size]byte{} {
 			capture = sha256.Sum256(append(capture[:], hash[:]...))
 		}

@@ -46,6 +46,7 @@ type Run struct {
 	normalHash   [sha256.Size]byte // of them
 	anchors      [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
 	anchorHash   [sha256.Size]byte // of them
+	motionHash   [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
 	takers       map[string]int    // numbers of the cameras that took the photos, by cameraName
 	shell        float64           // radius of the far shell that training began with, 0 without
 	depths       []scene.Depths    // of the points that each camera sees, of those in train once prepared
