@@ -28,8 +28,8 @@ func (out *frame) parseMotion(f, top strictjson.Object) error {
 	if from := holder(shutter); f.Has(endMatrix) && from.Has(shutter) {
 		return out.parseTwoPoses(f, from)
 	}
-	const readout = "rolling_shutter_time"
-	seconds, err := holder(readout).Number(readout)
+	const duration = "rolling_shutter_time"
+	seconds, err := holder(duration).Number(duration)
 	if err != nil {
 		return err
 	}
