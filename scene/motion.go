@@ -59,7 +59,7 @@ func (c Camera) At(t float64) Camera {
 func (c *Camera) checkMotion() error {
 	if turn := geom.Length(c.Motion.Turn); c.Moved() && turn > mostTurn {
 		return &fault.Error{Kind: fault.ErrData, Op: "use rolling shutter", Path: c.Name,
-			Err: fmt.Errorf("the camera turns by %.3g degrees while the photo is read out", turn*180/math.Pi),
+			Err:  fmt.Errorf("the camera turns by %.3g degrees while the photo is read out", turn*180/math.Pi),
 			Hint: motionHint}
 	}
 	return nil

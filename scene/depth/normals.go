@@ -26,8 +26,8 @@ var Frames = []string{FrameAuto, FrameOpenCV, FrameOpenGL, FrameWorld}
 const opNormals = "read normal maps"
 
 // normalForm is that of normal maps.
-var normalForm = form{op: opNormals, setting: "normals", kind: "normal", channels: 3, png: normalsOfPNG, exr: exrNormals,
-	hint: "maps are PNG files of red, green and blue, or NPY or EXR files of three floats"}
+var normalForm = form{op: opNormals, setting: "normals", kind: "normal", channels: 3, png: normalsOfPNG,
+	exr: exrNormals, hint: "maps are PNG files of red, green and blue, or NPY or EXR files of three floats"}
 
 // NormalOptions say how normal maps are read.
 type NormalOptions struct {
