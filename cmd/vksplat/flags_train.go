@@ -155,8 +155,8 @@ func normalOptions(o *train.Options) []option {
 		text(&o.Normal.Maps, "normals", "compare the surfaces of pictures with maps of normals in `DIR`; below SCENE or "+
 			"absolute; PNG, NPY or EXR").isFolder(),
 		chosen(&o.Normal.Frame, "normal-frame", "--normals are in `AXES`: opencv is right, down, ahead of the camera; "+
-			"opengl right, up, back; world the capture's own; auto is opencv or opengl, whichever has more of them "+
-			"face the camera", depth.Frames...),
+			"opengl right, up, back; world the capture's own; auto is whichever of these has the most of them face the "+
+			"camera", depth.Frames...),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // The axes that normal maps are in.
 const (
-	FrameAuto   = "auto"   // opencv or opengl: the one in which more normals face the camera
+	FrameAuto   = "auto"   // whichever of the others has the most normals face the camera
 	FrameOpenCV = "opencv" // the camera's: right, down, ahead
 	FrameOpenGL = "opengl" // the camera's: right, up, back
 	FrameWorld  = "world"  // the capture's
@@ -189,8 +189,11 @@ const leastFacing = 0.5
 func (n *Normals) choose(dir string, maps []normalReading) error {
 	shares := facingShares(maps)
 	if n.Frame == "" || n.Frame == FrameAuto {
-		if n.Frame = FrameOpenCV; shares[FrameOpenGL] > shares[FrameOpenCV] {
-			n.Frame = FrameOpenGL
+		n.Frame = FrameOpenCV // where others are as good, too
+		for _, frame := range Frames[1:] {
+			if shares[frame] > shares[n.Frame] {
+				n.Frame = frame
+			}
 		}
 	}
 	n.Facing = shares[n.Frame]

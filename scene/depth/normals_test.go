@@ -87,6 +87,7 @@ func TestReadNormals(t *testing.T) {
 	c, s := drawn(t, 100)
 	same := func(_ *scene.Camera, n geom.Vec) geom.Vec { return n }
 	openGL := func(_ *scene.Camera, n geom.Vec) geom.Vec { return geom.Vec{n[0], -n[1], -n[2]} }
+	inWorld := func(cam *scene.Camera, n geom.Vec) geom.Vec { return geom.Rotate(geom.Transposed(cam.R), n) }
 	for _, m := range []struct {
 		name, ext    string
 		frame, found string
@@ -102,8 +103,9 @@ func TestReadNormals(t *testing.T) {
 			func(w int, n [][3]float64) []byte { return normalsNPY(w, n, false) }, 0.01},
 		{"NPY, axis by axis", ".npy", "", FrameOpenCV, same,
 			func(w int, n [][3]float64) []byte { return normalsNPY(w, n, true) }, 0.01},
-		{"EXR in the world", ".exr", FrameWorld, FrameWorld,
-			func(cam *scene.Camera, n geom.Vec) geom.Vec { return geom.Rotate(geom.Transposed(cam.R), n) },
+		{"EXR in the world", ".exr", FrameWorld, FrameWorld, inWorld,
+			func(w int, n [][3]float64) []byte { return normalsEXR(t, w, n) }, 0.1},
+		{"EXR in the world, found", ".exr", FrameAuto, FrameWorld, inWorld,
 			func(w int, n [][3]float64) []byte { return normalsEXR(t, w, n) }, 0.1},
 	} {
 		t.Run(m.name, func(t *testing.T) {
@@ -200,6 +202,9 @@ func TestNormalCells(t *testing.T) {
 	n, err := ReadNormals(&scene.Capture{Cameras: []scene.Camera{c}}, NormalOptions{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n.Frame != FrameOpenCV { // of a camera that looks along the world's axes those of the world are the same
+		t.Errorf("axes of %s", n.Frame)
 	}
 	m := &n.Known[0]
 	if m.Shift != 1 || m.Columns != 552 || len(m.Cells) != 552*450 || !m.Covers(c.Width, c.Height) ||
