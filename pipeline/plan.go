@@ -73,7 +73,7 @@ type Plan struct {
 // DevicePlan is the device's share of a plan, in bytes.
 type DevicePlan struct {
 	Budget int64 `json:"budget"`
-	// parameters, moments and statistics at the ceiling, and the appearances and known depths of photos
+	// parameters, moments and statistics at the ceiling, and the appearances, known depths and normals of photos
 	Model     int64 `json:"model"`
 	Scratch   int64 `json:"scratch"`    // what a step hands from pass to pass: by splat, pixel and isect
 	Photos    int64 `json:"photos"`     // device cache of photos, and the photo of the step

@@ -107,7 +107,7 @@ func (r *Result) choose(files []string, params bool) {
 }
 
 // filesOf finds the maps of all photos below dir, which it returns as a path, and names those that have none.
-func filesOf(c *scene.Capture, dir string, f *form) (path string, files, missing []string, err error) {
+func filesOf(c *scene.Capture, dir string, f *form) (folder string, files, missing []string, err error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(c.Root, dir)
 	}
