@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -137,7 +138,7 @@ func TestDepthResume(t *testing.T) {
 	}
 }
 
-// TestDepthPlan plans as much memory for the table as it takes, or a little more where depths share a pixel.
+// TestDepthPlan plans as much memory for the table as it takes.
 func TestDepthPlan(t *testing.T) {
 	d := testDevice(t)
 	views, _, _, cfg := promiseScene(t)
@@ -146,12 +147,44 @@ func TestDepthPlan(t *testing.T) {
 	for _, o := range []TrainerOptions{{Known: knownDepths(views, 2)}, {Normals: knownNormals(views, 2)},
 		{Known: knownDepths(views, 3), Normals: knownNormals(views, 2)}} {
 		planned := planDepths(d.dev, cams, &cfg, &o).bytes()
-		taken := 4 * int64(len(depthWords(cams, o.Known, o.Normals, depthLevels(&cfg))))
-		if taken > planned || !o.Known.used() && taken < planned || taken < planned/2 {
+		taken := 4 * int64(len(depthWords(t, partsOf(cams, o.Known, o.Normals, depthLevels(&cfg)), depthStaging)))
+		if taken != planned {
 			t.Errorf("depths %v, normals %v: %d bytes planned, %d taken", o.Known.used(), o.Normals.used(), planned,
 				taken)
 		}
 	}
+}
+
+// TestDepthPlanBytes plans a table of many cells without a copy of them.
+func TestDepthPlanBytes(t *testing.T) {
+	d := testDevice(t)
+	const views, side = 64, 128
+	cams, normals := make([]scene.Camera, views), make(KnownNormals, views)
+	for i := range cams {
+		cams[i], normals[i] = scene.Camera{Width: side, Height: side}, scene.NewNormalMap(side, side, 0)
+	}
+	cfg, o := recipe.Default(), TrainerOptions{Normals: normals}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	table := planDepths(d.dev, cams, &cfg, &o).bytes()
+	runtime.ReadMemStats(&after)
+	if n := int64(after.TotalAlloc - before.TotalAlloc); table < 4*views*side*side || n > table/16 {
+		t.Errorf("%d bytes are allocated to plan a table of %d", n, table)
+	}
+}
+
+// depthWords makes a table that is uploaded in stretches of most words, if no part has more.
+func depthWords(t *testing.T, p *depthParts, most int) []uint32 {
+	t.Helper()
+	words, room := make([]uint32, p.words()), make([]uint32, p.staged(most))
+	err := p.each(room, func(at, n int) error {
+		copy(words[at:at+n], room)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words
 }
 
 // TestDepthTable reads a table back as depth_loss and normal_loss do.
@@ -165,7 +198,11 @@ func TestDepthTable(t *testing.T) {
 	}
 	const levels, heads = 2, 3
 	normals := KnownNormals{{}, {Shift: 4, Columns: 3, Cells: []uint32{5, 0, 6, 7, 8, 9}}, {}}
-	words := depthWords(cams, known, normals, levels)
+	parts := partsOf(cams, known, normals, levels)
+	words := depthWords(t, parts, depthStaging)
+	if small := depthWords(t, parts, 1); parts.staged(1) >= len(words)/2 || !slices.Equal(small, words) {
+		t.Errorf("%d words at a time: %v, want %v", parts.staged(1), small, words)
+	}
 	for view, want := range normals {
 		at := words[view*heads+levels]
 		if n := len(want.Cells); n == 0 && at != 0 ||

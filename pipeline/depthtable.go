@@ -31,6 +31,7 @@ func (k KnownDepths) check(views int) error {
 type depthTable struct {
 	dev     *vk.Device
 	words   vk.Slice[uint32]
+	staged  int // words that are uploaded at once
 	heads   int // of a view: one for each size of photos, and one for normals, if any are known
 	normals bool
 	depth   fading
@@ -46,7 +47,7 @@ type fading struct {
 
 func (f *fading) log2Final() float32 { return float32(math.Log2(float64(f.final))) }
 
-// depthStaging is how many words are uploaded at once.
+// depthStaging is how many words are uploaded at once, if no part of the table has more.
 const depthStaging = 1 << 20
 
 // bytes returns the size of the table; x may be nil.
@@ -58,7 +59,12 @@ func (x *depthTable) bytes() int64 {
 }
 
 // stagingBytes returns what uploading the table takes of mapped memory; x may be nil.
-func (x *depthTable) stagingBytes() int64 { return min(x.bytes(), 4*depthStaging) }
+func (x *depthTable) stagingBytes() int64 {
+	if x == nil {
+		return 0
+	}
+	return 4 * int64(x.staged)
+}
 
 func (x *depthTable) close() error { return x.dev.Free(x.words.View) }
 
@@ -76,50 +82,35 @@ func newDepthTable(dev *vk.Device, cfg *recipe.Config, o *TrainerOptions, sceneS
 	return x
 }
 
-// planDepths makes a table that is not there, of at least the size that it will have.
+// planDepths makes a table that is not there, of the size that it will have.
 func planDepths(dev *vk.Device, cams []scene.Camera, cfg *recipe.Config, o *TrainerOptions) *depthTable {
-	x := newDepthTable(dev, cfg, o, 1)
-	words := len(cams) * x.heads
-	for i := range o.Normals {
-		words += len(o.Normals.words(i))
-	}
-	for i, known := range o.Known {
-		for level := range depthLevels(cfg) {
-			if g := levelGrid(&cams[i], level); len(known) > 0 {
-				words += g.head() + min(len(known), g.width*g.height)
-			}
-		}
-	}
-	x.words = phantom[uint32](dev, words, 4)
+	x, parts := newDepthTable(dev, cfg, o, 1), partsOf(cams, o.Known, o.Normals, depthLevels(cfg))
+	x.words, x.staged = phantom[uint32](dev, parts.words(), 4), parts.staged(depthStaging)
 	return x
 }
 
-// loadDepths makes the engine's table and fills it.
+// loadDepths makes the engine's table and fills it, some parts at a time: RAM never holds the whole.
 func (e *engine) loadDepths(r *training, o *TrainerOptions) (err error) {
-	x := newDepthTable(e.dev, &r.cfg, o, r.sceneScale)
-	words := depthWords(r.cams, o.Known, o.Normals, depthLevels(&r.cfg))
-	if most := maxBinding(e.dev); 4*int64(len(words)) > most {
+	x, parts := newDepthTable(e.dev, &r.cfg, o, r.sceneScale), partsOf(r.cams, o.Known, o.Normals, depthLevels(&r.cfg))
+	size := 4 * int64(parts.words())
+	if most := maxBinding(e.dev); size > most {
 		return fmt.Errorf("load depths: %w: known depths and normals of photos take %s, one buffer of the device holds %s",
-			ErrTooSmall, vk.BytesText(4*int64(len(words))), vk.BytesText(most))
+			ErrTooSmall, vk.BytesText(size), vk.BytesText(most))
 	}
-	if x.words, err = vk.Make[uint32](e.dev, vk.DeviceLocal, len(words), "known depths"); err != nil {
+	if x.words, err = vk.Make[uint32](e.dev, vk.DeviceLocal, parts.words(), "known depths"); err != nil {
 		return err
 	}
-	e.depths = x
-	staging, err := vk.Make[uint32](e.dev, vk.Upload, min(len(words), depthStaging), "known depths staging")
+	e.depths, x.staged = x, parts.staged(depthStaging)
+	staging, err := vk.Make[uint32](e.dev, vk.Upload, x.staged, "known depths staging")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.dev.Free(staging.View)) }()
-	for first := 0; first < len(words); first += depthStaging {
-		n := copy(vk.Host(staging), words[first:])
+	return parts.each(vk.Host(staging), func(at, n int) error {
 		rec := vk.NewRecorder(e.dev)
-		rec.Copy(x.words.At(first, n).View, staging.At(0, n).View)
-		if err := runOnce(e.dev, rec, "load depths"); err != nil {
-			return err
-		}
-	}
-	return nil
+		rec.Copy(x.words.At(at, n).View, staging.At(0, n).View)
+		return runOnce(e.dev, rec, "load depths")
+	})
 }
 
 // depthGrid is the picture of a view at a level, in pixels, and in tiles across and down.
@@ -133,37 +124,108 @@ func levelGrid(c *scene.Camera, level int) depthGrid {
 // head returns the words in front of a view's depths.
 func (g depthGrid) head() int { return 2 + g.columns*g.rows }
 
-// depthWords makes the table: [n_views][heads] where a view's depths at a level begin, or its normals, which are the
-// last; 0 where there are none. Then those of each view.
-func depthWords(cams []scene.Camera, known KnownDepths, normals KnownNormals, levels int) []uint32 {
-	heads := levels
-	if normals.used() {
-		heads++
+// size returns the words of a view's part that n depths are known for, at most.
+func (g depthGrid) size(n int) int {
+	if n == 0 {
+		return 0
 	}
-	parts := make([][]uint32, len(cams)*heads)
-	parallel.For(len(parts), func(i int) {
-		view, level := i/heads, i%heads
-		switch {
-		case level == levels:
-			parts[i] = normals.words(view)
-		case known.used():
-			parts[i] = levelDepths(known[view], levelGrid(&cams[view], level))
-		}
-	})
-	words := make([]uint32, len(parts))
-	for i, p := range parts {
-		if len(p) > 0 {
-			words[i] = uint32(len(words))
-			words = append(words, p...)
-		}
-	}
-	return words
+	return g.head() + min(n, g.width*g.height)
 }
 
-// levelDepths makes a view's part of the table at a level: how many pixels have a depth; the first of each tile, and
-// where the last ends; those pixels, tile by tile. A pixel that stands for several has the mean of the inverse depths
-// known in it, as a picture of fewer pixels does.
-func levelDepths(known []scene.KnownDepth, g depthGrid) []uint32 {
+// depthParts is how the table lies: [n_views][heads] where a view's depths at a level begin, or its normals, which are
+// the last; 0 where there are none. Then those of each view, each with room for all that is known of it.
+type depthParts struct {
+	cams    []scene.Camera
+	known   KnownDepths
+	normals KnownNormals
+	levels  int
+	heads   int   // of a view
+	places  []int // [n_views*heads+1] where the parts begin, and where the last ends
+}
+
+func partsOf(cams []scene.Camera, known KnownDepths, normals KnownNormals, levels int) *depthParts {
+	p := &depthParts{cams: cams, known: known, normals: normals, levels: levels, heads: levels}
+	if normals.used() {
+		p.heads++
+	}
+	n := len(cams) * p.heads
+	p.places = make([]int, 1, n+1)
+	p.places[0] = n
+	for i := range n {
+		size := 0
+		switch view, level := i/p.heads, i%p.heads; {
+		case level == levels:
+			size = normals.size(view)
+		case known.used():
+			size = levelGrid(&cams[view], level).size(len(known[view]))
+		}
+		p.places = append(p.places, p.places[i]+size)
+	}
+	return p
+}
+
+// count returns the number of parts.
+func (p *depthParts) count() int { return len(p.places) - 1 }
+
+// words returns the size of the table.
+func (p *depthParts) words() int { return p.places[p.count()] }
+
+// staged returns how many words each gets room for: most, unless a part has more or the table less.
+func (p *depthParts) staged(most int) int {
+	for i := range p.count() {
+		most = max(most, p.places[i+1]-p.places[i])
+	}
+	return min(most, p.words())
+}
+
+// put fills a part and reports whether anything is known there.
+func (p *depthParts) put(words []uint32, part int) bool {
+	view, level := part/p.heads, part%p.heads
+	switch {
+	case len(words) == 0:
+		return false
+	case level == p.levels:
+		p.normals.put(words, view)
+		return true
+	}
+	return putDepths(words, p.known[view], levelGrid(&p.cams[view], level))
+}
+
+// each fills room, of staged words, with one stretch of the table after the other, and tells f where it begins and how
+// many words it has. The heads come last.
+func (p *depthParts) each(room []uint32, f func(at, n int) error) error {
+	heads := make([]uint32, p.count())
+	for first, end := 0, 0; first < p.count(); first = end {
+		at := p.places[first]
+		for end < p.count() && p.places[end+1]-at <= len(room) {
+			end++
+		}
+		n := p.places[end] - at
+		clear(room[:n]) // parts may have more room than they need
+		parallel.For(end-first, func(k int) {
+			i := first + k
+			if p.put(room[p.places[i]-at:p.places[i+1]-at], i) {
+				heads[i] = uint32(p.places[i])
+			}
+		})
+		if n > 0 {
+			if err := f(at, n); err != nil {
+				return err
+			}
+		}
+	}
+	for at := 0; at < len(heads); at += len(room) {
+		if err := f(at, copy(room, heads[at:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putDepths fills a view's part of the table at a level and reports whether a depth is in it: how many pixels have one;
+// the first of each tile, and where the last ends; those pixels, tile by tile. A pixel that stands for several has the
+// mean of the inverse depths known in it, as a picture of fewer pixels does.
+func putDepths(words []uint32, known []scene.KnownDepth, g depthGrid) bool {
 	type pixel struct {
 		at      uint32 // tile, then place in it
 		inverse float64
@@ -179,7 +241,6 @@ func levelDepths(known []scene.KnownDepth, g depthGrid) []uint32 {
 		pixels = append(pixels, pixel{uint32(tile*layout.TilePixels + place), 1 / float64(k.Depth)})
 	}
 	slices.SortStableFunc(pixels, func(a, b pixel) int { return int(int64(a.at) - int64(b.at)) })
-	words := make([]uint32, g.head(), g.head()+len(pixels))
 	tile, n := 0, uint32(0)
 	for i := 0; i < len(pixels); {
 		at, sum, end := pixels[i].at, 0.0, i
@@ -194,17 +255,14 @@ func levelDepths(known []scene.KnownDepth, g depthGrid) []uint32 {
 		for ; tile < int(at)/layout.TilePixels; tile++ {
 			words[2+tile] = n
 		}
-		words = append(words, inverseWord(inverse)|at%layout.TilePixels)
+		words[g.head()+int(n)] = inverseWord(inverse) | at%layout.TilePixels
 		n++
-	}
-	if n == 0 {
-		return nil
 	}
 	for ; tile < g.columns*g.rows; tile++ {
 		words[2+tile] = n
 	}
 	words[0] = n
-	return words
+	return n > 0
 }
 
 // inverseWord puts a positive number, rounded to 17 significant bits, above the low 8 bits of a word.

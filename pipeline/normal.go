@@ -26,13 +26,19 @@ func (k KnownNormals) check(cams []scene.Camera) error {
 	return nil
 }
 
-// words are those of a view in the table that normal_loss reads.
-func (k KnownNormals) words(view int) []uint32 {
-	m := &k[view]
-	if len(m.Cells) == 0 {
-		return nil
+// size returns the words of a view in the table that normal_loss reads.
+func (k KnownNormals) size(view int) int {
+	if n := len(k[view].Cells); n > 0 {
+		return 2 + n
 	}
-	return append([]uint32{uint32(m.Shift), uint32(m.Columns)}, m.Cells...)
+	return 0
+}
+
+// put writes them.
+func (k KnownNormals) put(words []uint32, view int) {
+	m := &k[view]
+	words[0], words[1] = uint32(m.Shift), uint32(m.Columns)
+	copy(words[2:], m.Cells)
 }
 
 // normalLoss compares the tilt of what the picture shows with the normals that are known of the photo.
