@@ -44,15 +44,8 @@ func (r *Run) equip(ctx context.Context) error {
 		return err
 	}
 	options.Anchors, options.OnTrial = r.trainedAnchors(), r.tellTrial
-	for _, list := range options.Anchors {
-		options.HeldBytes += anchorBytes * int64(cap(list))
-	}
-	for _, list := range options.Known {
-		options.HeldBytes += knownDepthBytes * int64(cap(list))
-	}
-	for i := range options.Normals {
-		options.HeldBytes += 4 * int64(len(options.Normals[i].Cells))
-	}
+	options.HeldBytes += witnessBytes(&options)
+	options.LoadBytes += witnessBytes(&options)
 	splats, err := r.planStart(cams, &options)
 	if err != nil {
 		return err
@@ -72,6 +65,20 @@ func (r *Run) equip(ctx context.Context) error {
 		return err
 	}
 	return r.makeTrainer(ctx, cams, init, options)
+}
+
+// witnessBytes is what is kept of known poses, depths and normals.
+func witnessBytes(o *pipeline.TrainerOptions) (n int64) {
+	for _, list := range o.Anchors {
+		n += anchorBytes * int64(cap(list))
+	}
+	for _, list := range o.Known {
+		n += knownDepthBytes * int64(cap(list))
+	}
+	for i := range o.Normals {
+		n += 4 * int64(len(o.Normals[i].Cells))
+	}
+	return n
 }
 
 // planStart plans memory for as many splats as training begins with, which it returns. None is made before that: where

@@ -17,6 +17,7 @@ import (
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/runtest"
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/depth"
 	"vksplat/scene/load"
@@ -115,6 +116,15 @@ func TestAdoptNormals(t *testing.T) {
 		if o.adopt(c.was, c.given); o.Maps != c.maps || o.Frame != c.frame {
 			t.Errorf("%+v, want %s in axes of %s", o, c.maps, c.frame)
 		}
+	}
+}
+
+// TestWitnessBytes counts depths and normals that are kept while a run trains.
+func TestWitnessBytes(t *testing.T) {
+	o := pipeline.TrainerOptions{Known: pipeline.KnownDepths{make([]scene.KnownDepth, 3), nil},
+		Normals: pipeline.KnownNormals{{}, scene.NewNormalMap(8, 4, 0)}}
+	if got, want := witnessBytes(&o), int64(3*8+8*4*4); got != want {
+		t.Errorf("%d bytes, want %d", got, want)
 	}
 }
 
