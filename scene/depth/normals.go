@@ -41,6 +41,7 @@ type Normals struct {
 	Frame   string
 	Facing  float64  // share of the normals that face their camera; the others do not count
 	Missing []string // photos without a map
+	Odd     float64  // share of the pixels that say something which is no direction of length 1; they do not count
 }
 
 // Count returns how many cells of maps have a normal, and of how many photos any.
@@ -76,11 +77,38 @@ func ReadNormals(c *scene.Capture, o NormalOptions) (*Normals, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	if err := n.judge(dir, maps); err != nil {
+		return nil, err
+	}
 	if err := n.choose(dir, maps); err != nil {
 		return nil, err
 	}
 	parallel.For(len(maps), func(i int) { n.Known[i] = maps[i].facing(n.Frame) })
 	return n, nil
+}
+
+// mostOdd is the largest share of pixels that may be no directions of length 1.
+const mostOdd = 0.5
+
+// judge refuses maps of numbers that are no normals, whatever the axes.
+func (n *Normals) judge(dir string, maps []normalReading) error {
+	used, odd, negative := 0, 0, false
+	for i := range maps {
+		used, odd, negative = used+maps[i].used, odd+maps[i].odd, negative || maps[i].negative
+	}
+	if used+odd == 0 {
+		return fault.Data(opNormals, dir, normalForm.hint, "the normal maps know no normal")
+	}
+	n.Odd = float64(odd) / float64(used+odd)
+	if n.Odd > mostOdd {
+		return fault.Data(opNormals, dir, "maps of floats hold directions of length 1, in numbers from -1 to 1; in PNG "+
+			"files black to white stand for these", "%.0f %% of the pixels are no directions of length 1", 100*n.Odd)
+	}
+	if !negative && n.Frame != FrameWorld {
+		return fault.Data(opNormals, dir, "write 2 x - 1 of maps that hold numbers from 0 to 1; for normals of the world "+
+			"that all look up give "+fault.Setting("normal-frame")+" world", "no number of the maps is below 0")
+	}
+	return nil
 }
 
 // Of the pixels of a cell at least this share must have a normal, and the length of their mean be at least that of
@@ -96,13 +124,18 @@ const (
 	longestNormal  = 1.5
 )
 
+// alikeNumbers is how much the numbers of a pixel differ at most that says nothing: PNG files of 8 bits round.
+const alikeNumbers = 0.02
+
 // leastAlong is the least cosine between a ray and the camera's axis: what lies almost beside a fisheye has no depth.
 const leastAlong = 0.08
 
 // normalReading is what a photo's map says: in cells of the camera's pixels, in the map's own axes.
 type normalReading struct {
-	cam    *scene.Camera
-	places *photo.Places
+	cam       *scene.Camera
+	places    *photo.Places
+	used, odd int  // pixels that are directions, and those that are none and not unknown either
+	negative  bool // whether any number is
 	scene.NormalMap
 }
 
@@ -130,7 +163,7 @@ func (r *normalReading) read(c *scene.Camera, file string) error {
 			}
 			at := 3 * (min(v, m.height-1)*m.width + min(u, m.width-1))
 			n := geom.Vec{float64(m.values[at]), float64(m.values[at+1]), float64(m.values[at+2])}
-			if length := n.Length(); length >= shortestNormal && length <= longestNormal {
+			if length, ok := r.direction(n); ok {
 				cell := y>>shift*r.Columns + x>>shift
 				sums[cell], counts[cell] = sums[cell].Add(n.Mul(1/length)), counts[cell]+1
 			}
@@ -143,6 +176,19 @@ func (r *normalReading) read(c *scene.Camera, file string) error {
 		}
 	}
 	return nil
+}
+
+// direction returns the length of a pixel's numbers and whether they are a direction, and counts it. Three that are
+// equal, as of black, grey and white, and those that are no numbers say that nothing is known.
+func (r *normalReading) direction(n geom.Vec) (length float64, ok bool) {
+	length = n.Length()
+	if ok = length >= shortestNormal && length <= longestNormal; ok {
+		r.used++
+		r.negative = r.negative || min(n[0], n[1], n[2]) < 0
+	} else if max(n[0], n[1], n[2])-min(n[0], n[1], n[2]) > alikeNumbers {
+		r.odd++
+	}
+	return length, ok
 }
 
 // pixels returns of how many pixels a cell is.
@@ -197,7 +243,7 @@ func (n *Normals) choose(dir string, maps []normalReading) error {
 		}
 	}
 	n.Facing = shares[n.Frame]
-	if math.IsNaN(n.Facing) {
+	if math.IsNaN(n.Facing) { // of no cell pixels agree
 		return fault.Data(opNormals, dir, normalForm.hint, "the normal maps know no normal")
 	}
 	if n.Facing < leastFacing {

@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -246,7 +247,12 @@ func TestNormalsRefuse(t *testing.T) {
 	c, s := drawn(t, 100)
 	first := strings.TrimSuffix(c.Cameras[0].Name, ".png")
 	normals := s.Normals(0)
-	none := make([][3]float64, len(normals))
+	none, long, coded := make([][3]float64, len(normals)), slices.Clone(normals), slices.Clone(normals)
+	for i, n := range normals {
+		for k := range n {
+			long[i][k], coded[i][k] = 5*n[k], n[k]/2+0.5
+		}
+	}
 	for _, m := range []struct {
 		name, file, frame, want, hint string
 		data                          []byte
@@ -255,6 +261,10 @@ func TestNormalsRefuse(t *testing.T) {
 		{"the wrong axes", first + ".png", FrameOpenGL, "of the normals face the camera in axes of opengl",
 			"100 % face it in axes of opencv", normalsPNG(t, 96, normals, 8)},
 		{"no normal", first + ".npy", "", "know no normal", "three floats", normalsNPY(96, none, false)},
+		{"of another length", first + ".npy", "", "100 % of the pixels are no directions of length 1", "length 1",
+			normalsNPY(96, long, false)},
+		{"from 0 to 1", first + ".npy", "", "no number of the maps is below 0", "2 x - 1",
+			normalsNPY(96, coded, false)},
 		{"grey", first + ".png", "", "no red, green and blue", "red, green and blue",
 			scenetest.PngBytes(t, image.NewGray(image.Rect(0, 0, 8, 6)))},
 		{"no axes", first + ".exr", "", `channels are ["Y" "Z"], want X, Y, Z`, "three floats",

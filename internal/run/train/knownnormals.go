@@ -36,6 +36,10 @@ func (o *NormalOptions) adopt(was *NormalOptions, given func(flag string) bool) 
 // few surfaces look away that are seen at a small angle.
 const mostFacing = 0.9
 
+// mostOdd is the share of pixels that are no directions from which on they are warned of: pictures that were shrunk
+// have some, along edges.
+const mostOdd = 0.05
+
 // findNormals reads the normals that photos are known to show. The capture is in its own frame.
 func (r *Run) findNormals(c *scene.Capture) error {
 	o := &r.Normal
@@ -49,6 +53,10 @@ func (r *Run) findNormals(c *scene.Capture) error {
 	if n := len(found.Missing); n > 0 {
 		r.warnLater(scene.Warning{Count: n, Names: scene.FirstNames(found.Missing),
 			Text: fmt.Sprintf("%d of %d photos have no normal map", n, len(c.Cameras))}.String())
+	}
+	if found.Odd > mostOdd {
+		r.warnLater(fmt.Sprintf("%.0f %% of the pixels of normal maps are no directions of length 1, and do not count",
+			100*found.Odd))
 	}
 	if found.Facing < mostFacing {
 		r.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: see "+
