@@ -228,7 +228,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
 		w.projected, w.vBeside = uploadOf(t, d, projected), vk.Cast[float32](w.vProjected.View) // the last is not read
-		for part := range unseenParts {
+		for part := range w.unseenParts() {
 			w.adamUnseen(part)
 		}
 		w.projectBwdAdam()
