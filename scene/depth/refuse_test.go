@@ -1,0 +1,42 @@
+package depth
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/scenetest"
+)
+
+// readBoth reads a folder as depth maps and as normal maps.
+func readBoth(c *scene.Capture, dir string) map[string]error {
+	_, depths := Maps(c, make(Known, len(c.Cameras)), MapOptions{Dir: dir, Unit: 1})
+	_, normals := ReadNormals(c, NormalOptions{Dir: dir, Frame: FrameOpenCV})
+	return map[string]error{"depths": depths, "normals": normals}
+}
+
+// mapsOf are maps of a size that know something everywhere, by the setting that reads them.
+func mapsOf(width, height int) map[string][]byte {
+	values, normals := make([]float64, width*height), make([][3]float64, width*height)
+	for i := range values {
+		values[i], normals[i] = 1+float64(i%7), [3]float64{0, 0, -1}
+	}
+	return map[string][]byte{"depths": npy(width, values), "normals": normalsNPY(width, normals, false)}
+}
+
+// TestFortranOrder: what NumPy keeps column by column is refused, with what to do.
+func TestFortranOrder(t *testing.T) {
+	c := &scene.Capture{Cameras: []scene.Camera{{Name: "a.png", Width: 8, Height: 6, Fx: 8, Fy: 8, R: geom.Identity}}}
+	for setting, data := range mapsOf(8, 6) {
+		dir := t.TempDir()
+		text := strings.Replace(string(data), "'fortran_order': False", "'fortran_order': True ", 1)
+		scenetest.Put(t, filepath.Join(dir, "a.npy"), []byte(text))
+		if err := readBoth(c, dir)[setting]; err == nil || !strings.Contains(err.Error(), "Fortran order") ||
+			!strings.Contains(fault.Hint(err), "np.ascontiguousarray") {
+			t.Errorf("%s: %v, hint %q", setting, err, fault.Hint(err))
+		}
+	}
+}
