@@ -111,9 +111,8 @@ func filesOf(c *scene.Capture, dir string, f *form) (folder string, files, missi
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(c.Root, dir)
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return dir, nil, nil, &fault.Error{Op: f.op, Path: dir, Err: errors.New("no such folder"),
-			Hint: fault.Setting(f.setting) + " names a folder below the capture's, or an absolute one"}
+	if err := refuseFolder(dir, f); err != nil {
+		return dir, nil, nil, err
 	}
 	files = make([]string, len(c.Cameras))
 	for i := range c.Cameras {

@@ -27,6 +27,23 @@ func mapsOf(width, height int) map[string][]byte {
 	return map[string][]byte{"depths": npy(width, values), "normals": normalsNPY(width, normals, false)}
 }
 
+// TestRefuseFolder: a file is no folder of maps, and one that is not there is none either.
+func TestRefuseFolder(t *testing.T) {
+	c := &scene.Capture{Root: t.TempDir(), Cameras: []scene.Camera{{Name: "a.png"}}}
+	scenetest.Put(t, filepath.Join(c.Root, "a.npy"), mapsOf(8, 6)["depths"])
+	for dir, want := range map[string][2]string{
+		"a.npy":   {"this is a file, and a folder of maps is wanted", "give the folder that it is in"},
+		"nowhere": {"no such folder", "a folder below the capture's"},
+	} {
+		for setting, err := range readBoth(c, dir) {
+			if err == nil || !strings.Contains(err.Error(), want[0]) || !strings.Contains(err.Error(), dir) ||
+				!strings.Contains(fault.Hint(err), want[1]) || !strings.Contains(fault.Hint(err), setting) {
+				t.Errorf("%s: %v, hint %q", setting, err, fault.Hint(err))
+			}
+		}
+	}
+}
+
 // TestFortranOrder: what NumPy keeps column by column is refused, with what to do.
 func TestFortranOrder(t *testing.T) {
 	c := &scene.Capture{Cameras: []scene.Camera{{Name: "a.png", Width: 8, Height: 6, Fx: 8, Fy: 8, R: geom.Identity}}}
