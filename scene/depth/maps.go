@@ -83,7 +83,7 @@ func Maps(c *scene.Capture, points Known, o MapOptions) (*Result, error) {
 			maps[i], errs[i] = readMap(&c.Cameras[i], files[i], r.Kind, points[i])
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err := refuseMaps(dir, files, errs); err != nil {
 		return nil, err
 	}
 	if r.Kind == KindInverse {

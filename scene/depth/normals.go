@@ -1,7 +1,6 @@
 package depth
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -74,7 +73,7 @@ func ReadNormals(c *scene.Capture, o NormalOptions) (*Normals, error) {
 			errs[i] = maps[i].read(&c.Cameras[i], files[i])
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err := refuseMaps(dir, files, errs); err != nil {
 		return nil, err
 	}
 	if err := n.judge(dir, maps); err != nil {

@@ -1,6 +1,7 @@
 package depth
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,6 +26,30 @@ func mapsOf(width, height int) map[string][]byte {
 		values[i], normals[i] = 1+float64(i%7), [3]float64{0, 0, -1}
 	}
 	return map[string][]byte{"depths": npy(width, values), "normals": normalsNPY(width, normals, false)}
+}
+
+// TestRefuseMany wants one error about many maps, with the first names and a count; of a map that several cameras have
+// it counts one.
+func TestRefuseMany(t *testing.T) {
+	c, dir := &scene.Capture{}, t.TempDir()
+	for i := range 12 {
+		name := fmt.Sprintf("left/%02d.png", i)
+		for range 1 + i%2 {
+			c.Cameras = append(c.Cameras, scene.Camera{Name: name, Width: 8, Height: 6, Fx: 8, Fy: 8, R: geom.Identity})
+		}
+		scenetest.Put(t, filepath.Join(dir, fmt.Sprintf("left/%02d.npy", i)), []byte("some text"))
+	}
+	for setting, err := range readBoth(c, dir) {
+		want := "left/00.npy: it is no NPY file; 11 more maps cannot be used, for this reason or others: left/01.npy, "
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
+			strings.Count(err.Error(), "no NPY file") != 1 || fault.Hint(err) == "" ||
+			fault.ExitCode(err) != fault.ExitData {
+			t.Errorf("%s: %v, hint %q", setting, err, fault.Hint(err))
+		}
+		if want := fmt.Sprintf(" and %d more", 11-scene.MaxNames); !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q at its end", setting, err, want)
+		}
+	}
 }
 
 // TestRefuseFolder: a file is no folder of maps, and one that is not there is none either.
