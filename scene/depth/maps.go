@@ -150,6 +150,9 @@ func readMap(c *scene.Camera, file, kind string, points []scene.KnownDepth) (r r
 	if err != nil {
 		return r, err
 	}
+	if err := m.checkShape(c, file, &depthForm); err != nil {
+		return r, err
+	}
 	places, err := photo.PlacesIn(c, m.width, m.height)
 	if err != nil {
 		return r, &fault.Error{Op: opMaps, Path: file, Err: err}

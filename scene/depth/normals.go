@@ -144,6 +144,9 @@ func (r *normalReading) read(c *scene.Camera, file string) error {
 	if err != nil {
 		return err
 	}
+	if err := m.checkShape(c, file, &normalForm); err != nil {
+		return err
+	}
 	r.cam = c
 	if r.places, err = photo.PlacesIn(c, m.width, m.height); err != nil {
 		return &fault.Error{Op: opNormals, Path: file, Err: err}

@@ -197,7 +197,10 @@ func TestNormalsOfPanorama(t *testing.T) {
 func TestNormalCells(t *testing.T) {
 	c := scene.Camera{Name: "a.png", Width: 1103, Height: 900, Fx: 1000, Fy: 1000, Cx: 550, Cy: 450, R: geom.Identity}
 	left, right := geom.Vec{-0.6, 0, -0.8}, geom.Vec{0.6, 0, -0.8}
-	normals := [][3]float64{left, left, left, right, right, right}
+	var normals [][3]float64
+	for range 5 {
+		normals = append(normals, left, left, left, right, right, right)
+	}
 	dir := t.TempDir()
 	scenetest.Put(t, filepath.Join(dir, "a.npy"), normalsNPY(6, normals, false))
 	n, err := ReadNormals(&scene.Capture{Cameras: []scene.Camera{c}}, NormalOptions{Dir: dir})

@@ -28,6 +28,43 @@ func mapsOf(width, height int) map[string][]byte {
 	return map[string][]byte{"depths": npy(width, values), "normals": normalsNPY(width, normals, false)}
 }
 
+// TestShapes takes smaller maps of a photo's aspect, also where a network rounded sides, and refuses turned, stretched
+// and cropped ones. Where a lens bends the photo, the aspect is that of the photo, not that of the picture without
+// distortion.
+func TestShapes(t *testing.T) {
+	plain := scene.Camera{Name: "a.png", Width: 120, Height: 160, Fx: 100, Fy: 100, Cx: 60, Cy: 80, R: geom.Identity}
+	views, err := scene.Calibration{Model: scene.LensOpenCV, Width: 120, Height: 160,
+		Params: []float64{90, 90, 60, 80, -0.3, 0.1, 0, 0}}.Views(plain, 120, 160, 1)
+	if err != nil || len(views) != 1 || views[0].Lens == nil {
+		t.Fatal(views, err)
+	}
+	bent := views[0]
+	bent.Height /= 2 // another aspect than the photo's, which nothing goes by
+	for _, c := range []struct {
+		width, height int
+		want, hint    string // "": taken
+	}{
+		{120, 160, "", ""}, {60, 80, "", ""}, {240, 320, "", ""}, {96, 126, "", ""}, {7, 9, "", ""},
+		{160, 120, "the map has 160 x 120 pixels, its photo 120 x 160: it is turned", "rows and columns"},
+		{32, 24, "it is turned", "rows and columns"},
+		{120, 140, "it is stretched or cropped", "whole photos"},
+		{160, 160, "it is stretched or cropped", "whole photos"},
+	} {
+		for setting, data := range mapsOf(c.width, c.height) {
+			for name, cam := range map[string]scene.Camera{"plain": plain, "bent": bent} {
+				dir := t.TempDir()
+				scenetest.Put(t, filepath.Join(dir, "a.npy"), data)
+				err := readBoth(&scene.Capture{Cameras: []scene.Camera{cam}}, dir)[setting]
+				if c.want == "" && err != nil || c.want != "" && (err == nil ||
+					!strings.Contains(err.Error(), c.want) || !strings.Contains(fault.Hint(err), c.hint) ||
+					!strings.Contains(err.Error(), "a.npy")) {
+					t.Errorf("%s of %d x %d, %s: %v, hint %q", setting, c.width, c.height, name, err, fault.Hint(err))
+				}
+			}
+		}
+	}
+}
+
 // TestRefuseMany wants one error about many maps, with the first names and a count; of a map that several cameras have
 // it counts one.
 func TestRefuseMany(t *testing.T) {
