@@ -230,6 +230,26 @@ func TestNormalCells(t *testing.T) {
 	}
 }
 
+// TestGuess takes the first of the frames that are as good as any, and names the others.
+func TestGuess(t *testing.T) {
+	for _, c := range []struct {
+		openCV, openGL, world float64
+		frame, doubt          string
+	}{
+		{1, 0, 0.5, FrameOpenCV, "[]"}, {0, 1, 0.5, FrameOpenGL, "[]"}, {0.6, 0.4, 0.99, FrameWorld, "[]"},
+		{0.99, 0.01, 0.995, FrameOpenCV, "[world]"}, {0.995, 0.01, 0.99, FrameOpenCV, "[world]"},
+		{0.98, 0.01, 0.995, FrameWorld, "[]"}, {0.1, 0.9, 0.905, FrameOpenGL, "[world]"},
+		{0.895, 0.9, 0.906, FrameOpenGL, "[world]"}, {0.9, 0.9, 0.9, FrameOpenCV, "[opengl world]"},
+		{math.NaN(), math.NaN(), math.NaN(), FrameOpenCV, "[]"},
+	} {
+		var n Normals
+		n.guess(map[string]float64{FrameOpenCV: c.openCV, FrameOpenGL: c.openGL, FrameWorld: c.world})
+		if n.Frame != c.frame || fmt.Sprint(n.Doubt) != c.doubt {
+			t.Errorf("%g, %g, %g: %s, not %v", c.openCV, c.openGL, c.world, n.Frame, n.Doubt)
+		}
+	}
+}
+
 // exrNamed is a file of a pixel with channels of such names.
 func exrNamed(names ...string) []byte {
 	le := binary.LittleEndian

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
@@ -61,6 +62,10 @@ func (r *Run) findNormals(c *scene.Capture) error {
 	if found.Facing < mostFacing {
 		r.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: see "+
 			"what %s says", 100*(1-found.Facing), found.Frame, fault.Setting("normal-frame")))
+	}
+	if len(found.Doubt) > 0 {
+		r.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are taken: "+
+			"give %s to be sure", strings.Join(found.Doubt, " and "), found.Frame, fault.Setting("normal-frame")))
 	}
 	cells, photos := found.Count()
 	r.noteLater(fmt.Sprintf("normals at %s of %s are compared, of maps in axes of %s", cli.Count(cells, "place"),
