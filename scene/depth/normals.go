@@ -44,20 +44,17 @@ type Normals struct {
 	Doubt   []string // axes that were not chosen, and are about as good
 }
 
-// Count returns how many cells of maps have a normal, and of how many photos any.
-func (n *Normals) Count() (cells, photos int) {
+// Counts returns how many cells of each camera's map have a normal.
+func (n *Normals) Counts() []int {
+	counts := make([]int, len(n.Known))
 	for i := range n.Known {
-		before := cells
 		for _, word := range n.Known[i].Cells {
 			if word != 0 {
-				cells++
+				counts[i]++
 			}
 		}
-		if cells > before {
-			photos++
-		}
 	}
-	return cells, photos
+	return counts
 }
 
 // ReadNormals reads the normal maps of a capture's photos, which are named as depth maps are (Maps).

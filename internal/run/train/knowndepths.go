@@ -125,11 +125,36 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 	return nil
 }
 
-// tellDepths tells what depths are compared.
+// tellDepths tells what depths are compared, once it is known of which photos.
 func (r *Run) tellDepths(known depth.Known, what string) {
-	depths, photos := known.Count()
-	r.noteLater(fmt.Sprintf("depths of %s in %s are compared, %s", cli.Count(depths, "pixel"),
-		cli.Count(photos, "photo"), what))
+	counts := make([]int, len(known))
+	for i := range known {
+		counts[i] = len(known[i])
+	}
+	r.compared = append(r.compared, comparison{counts, "pixel", func(pixels, photos string) string {
+		return "depths of " + pixels + " in " + photos + " are compared, " + what
+	}})
+}
+
+// comparison is what is told of one source of depths or normals.
+type comparison struct {
+	counts []int // of each camera
+	noun   string
+	text   func(counted, photos string) string
+}
+
+// tellCompared tells with what the photos that are trained on are compared.
+func (r *Run) tellCompared() {
+	for _, c := range r.compared {
+		n, photos := 0, 0
+		for _, count := range captured.Pick(c.counts, r.Train) {
+			if n += count; count > 0 {
+				photos++
+			}
+		}
+		r.noteLater(c.text(cli.Count(n, c.noun), cli.Count(photos, "training photo")))
+	}
+	r.compared = nil
 }
 
 // addMaps adds what depth maps say.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
@@ -67,9 +66,10 @@ func (r *Run) findNormals(c *scene.Capture) error {
 		r.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are taken: "+
 			"give %s to be sure", strings.Join(found.Doubt, " and "), found.Frame, fault.Setting("normal-frame")))
 	}
-	cells, photos := found.Count()
-	r.noteLater(fmt.Sprintf("normals at %s of %s are compared, of maps in axes of %s", cli.Count(cells, "place"),
-		cli.Count(photos, "photo"), found.Frame))
+	how := " are compared, of maps in axes of " + found.Frame
+	r.compared = append(r.compared, comparison{found.Counts(), "place", func(places, photos string) string {
+		return "normals at " + places + " of " + photos + how
+	}})
 	r.knownNormals, r.normalHash = found.Known, hashNormals(found.Known)
 	return nil
 }

@@ -44,6 +44,7 @@ type Run struct {
 	depthHash    [sha256.Size]byte // of them
 	knownNormals []scene.NormalMap // likewise
 	normalHash   [sha256.Size]byte // of them
+	compared     []comparison      // what is to be told of both
 	anchors      [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
 	anchorHash   [sha256.Size]byte // of them
 	motionHash   [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
@@ -356,6 +357,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		every = r.TestEvery
 	}
 	r.Train, r.Test = r.Capture.Split(every)
+	r.tellCompared()
 	r.addDepthPoints()
 	r.clear()
 	if err := r.addSky(ctx); err != nil {
