@@ -3,7 +3,6 @@ package train
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -198,17 +197,6 @@ func hashDepths(known depth.Known) (sum [sha256.Size]byte) {
 		h.Write(b)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths and normals, what
-// holds refined poses, and the motions that --native-lens goes by.
-func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
-	for _, hash := range [...][sha256.Size]byte{r.depthHash, r.anchorHash, r.normalHash, r.motionHash} {
-		if hash != [sha256.Size]byte{} {
-			capture = sha256.Sum256(append(capture[:], hash[:]...))
-		}
-	}
-	return hex.EncodeToString(capture[:])
 }
 
 // trainedDepths returns what is known of the photos that are trained on, in the training frame.

@@ -89,7 +89,9 @@ func TestTrainNormals(t *testing.T) {
 	if got, told, err := trained("resumed", maps, middle); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%v, resumed, it ends with other bytes: %v; told %q", err, !bytes.Equal(got, want), told)
 	}
-	if _, _, err := trained("other", some, middle); err == nil || !strings.Contains(err.Error(), "capture's contents") {
+	if _, _, err := trained("other", some, middle); err == nil ||
+		!strings.Contains(err.Error(), "made otherwise: capture's known normals: ") ||
+		!strings.Contains(fault.Hint(err), "give the normal maps that the run was made with") {
 		t.Errorf("with other normals: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, told, err = trained("some", some, ""); err != nil ||

@@ -18,6 +18,7 @@ import (
 	"vksplat/internal/run/remedy"
 	"vksplat/internal/run/report"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/depth"
@@ -71,6 +72,7 @@ type Run struct {
 	saver       *saver
 	hashing     *fingerprint.Fingerprint // nil without checkpoints
 	fingerprint string                   // of the capture, "" until a checkpoint needs it
+	parts       checkpoint.PartsRecord   // of what that is made
 	altered     bool                     // photos were changed under the run, which has been told
 
 	predicted *prediction // of a dry run with a time limit, else nil
