@@ -307,7 +307,8 @@ func TestPartsChanged(t *testing.T) {
 	} {
 		now := CaptureRecord{Fingerprint: "bbbb", Parts: was}
 		change(&now.Parts)
-		c, err := Open(smallCheckpoint(t, func(h *Header) { h.Capture = CaptureRecord{Fingerprint: "aaaa", Parts: was} }))
+		before := CaptureRecord{Fingerprint: "aaaa", Parts: was}
+		c, err := Open(smallCheckpoint(t, func(h *Header) { h.Capture = before }))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,8 +93,8 @@ func (f *Fingerprint) Wait(ctx context.Context) ([sha256.Size]byte, error) {
 	}
 }
 
-// Parts returns the hashes of what the fingerprint is made of, once Wait has returned one: everything but the files, and
-// the content of photos and masks.
+// Parts returns the hashes of what the fingerprint is made of, once Wait has returned one: everything but the files,
+// and the content of photos and masks.
 func (f *Fingerprint) Parts() (shape, files [sha256.Size]byte) { return f.shape, f.content }
 
 // Done reports whether Wait would return at once.
