@@ -32,8 +32,11 @@ type checkpoints struct {
 // SetRun tells the trainer what its checkpoints say of the run. Call it before the first of them.
 func (c *checkpoints) SetRun(r RunRecord) { c.run = r }
 
-// SetFingerprint tells it the capture's fingerprint, which takes time to make. Call it before the first checkpoint.
-func (c *checkpoints) SetFingerprint(text string) { c.run.Capture.Fingerprint = text }
+// SetFingerprint tells it the capture's fingerprint and of what that is made, which takes time. Call it before the
+// first checkpoint.
+func (c *checkpoints) SetFingerprint(text string, parts checkpoint.PartsRecord) {
+	c.run.Capture.Fingerprint, c.run.Capture.Parts = text, parts
+}
 
 // Deviations returns why the bytes may differ from those of an undisturbed run; none if they are the same.
 func (c *checkpoints) Deviations() []checkpoint.Deviation { return slices.Clone(c.deviations) }

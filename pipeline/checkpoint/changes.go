@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +17,9 @@ const (
 	HeldOutKey    = "held-out photos"
 	ChoiceKey     = "choice of held-out photos"
 	ResolutionKey = "resolution"
+	FilesKey      = "photos or masks, by their content"
+	DepthsKey     = "known depths"
+	NormalsKey    = "known normals"
 )
 
 // Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would
@@ -34,14 +38,37 @@ func (c *File) Changes(cfg recipe.Config, capture CaptureRecord) []recipe.Change
 			list = append(list, recipe.Change{Key: OfCapture + x.key, Old: x.old, New: x.now})
 		}
 	}
-	short := func(s string) string { return s[:min(len(s), 12)] }
 	if len(list) == n && h.Capture.Split != capture.Split { // as many, but others
 		list = append(list, recipe.Change{Key: OfCapture + ChoiceKey,
 			Old: short(h.Capture.Split), New: short(capture.Split)})
 	}
 	if len(list) == n && h.Capture.Fingerprint != capture.Fingerprint { // same sizes, other contents
-		list = append(list, recipe.Change{Key: OfCapture + "contents", Old: short(h.Capture.Fingerprint),
-			New: short(capture.Fingerprint)})
+		list = append(list, h.Capture.contents(&capture)...)
+	}
+	return list
+}
+
+// short is the beginning of a hash, which is enough to tell it from others.
+func short(hash string) string { return hash[:min(len(hash), 12)] }
+
+// contents lists what differs between captures of two fingerprints: the parts, as far as both records have them.
+func (c *CaptureRecord) contents(now *CaptureRecord) (list []recipe.Change) {
+	was, is := &c.Parts, &now.Parts
+	for _, x := range []struct{ key, old, now string }{
+		{"cameras or points", was.Cameras, is.Cameras},
+		{FilesKey, was.Files, is.Files},
+		{DepthsKey, was.Depths, is.Depths},
+		{NormalsKey, was.Normals, is.Normals},
+		{"points that hold poses", was.Anchors, is.Anchors},
+		{"motions of cameras", was.Motions, is.Motions},
+	} {
+		if x.old != x.now && *was != (PartsRecord{}) && *is != (PartsRecord{}) {
+			list = append(list, recipe.Change{Key: OfCapture + x.key, Old: cmp.Or(short(x.old), "none"),
+				New: cmp.Or(short(x.now), "none")})
+		}
+	}
+	if len(list) == 0 {
+		list = []recipe.Change{{Key: OfCapture + "contents", Old: short(c.Fingerprint), New: short(now.Fingerprint)}}
 	}
 	return list
 }

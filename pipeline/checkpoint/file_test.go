@@ -280,10 +280,47 @@ func TestChanges(t *testing.T) {
 	if got := words(c.Header.Config, other); got != "capture's contents: aaaa -> bbbb" {
 		t.Errorf("of pixels: %s", got)
 	}
+	other.Parts = PartsRecord{Cameras: "c", Files: "f"} // the checkpoint says nothing of its parts
+	if got := words(c.Header.Config, other); got != "capture's contents: aaaa -> bbbb" {
+		t.Errorf("of an earlier version: %s", got)
+	}
 	other = capture
 	other.Split = "cccc"
 	if got := words(c.Header.Config, other); got != "capture's choice of held-out photos:  -> cccc" {
 		t.Errorf("of held-out photos: %s", got)
+	}
+}
+
+// TestPartsChanged names the parts of a capture that differ.
+func TestPartsChanged(t *testing.T) {
+	was := PartsRecord{Cameras: "0123456789abcdef", Files: "f", Depths: "d", Anchors: "a"}
+	for want, change := range map[string]func(p *PartsRecord){
+		"contents: aaaa -> bbbb":               func(p *PartsRecord) {},
+		"cameras or points: 0123456789ab -> c": func(p *PartsRecord) { p.Cameras = "c" },
+		"photos or masks, by their content: f -> g; capture's known normals: none -> n": func(p *PartsRecord) {
+			p.Files, p.Normals = "g", "n"
+		},
+		"known depths: d -> none":          func(p *PartsRecord) { p.Depths = "" },
+		"points that hold poses: a -> b":   func(p *PartsRecord) { p.Anchors = "b" },
+		"motions of cameras: none -> m":    func(p *PartsRecord) { p.Motions = "m" },
+		"contents: aaaa -> bbbb (nothing)": func(p *PartsRecord) { *p = PartsRecord{} }, // could not be read
+	} {
+		now := CaptureRecord{Fingerprint: "bbbb", Parts: was}
+		change(&now.Parts)
+		before := CaptureRecord{Fingerprint: "aaaa", Parts: was}
+		c, err := Open(smallCheckpoint(t, func(h *Header) { h.Capture = before }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, x := range c.Changes(c.Header.Config, now) {
+			list = append(list, x.String())
+		}
+		want, _, _ = strings.Cut("capture's "+want, " (")
+		if got := strings.Join(list, "; "); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		c.Close()
 	}
 }
 

@@ -58,12 +58,24 @@ type OrderRecord struct {
 // CaptureRecord says what was trained on, without its place.
 type CaptureRecord struct {
 	Fingerprint string `json:"fingerprint"` // SHA-256 of photos, cameras and points, in hexadecimal
-	Photos      int    `json:"photos"`      // trained on
-	HeldOut     int    `json:"held_out"`
+	// of what the fingerprint is made; zero in files of versions that did not say
+	Parts   PartsRecord `json:"parts"`
+	Photos  int         `json:"photos"` // trained on
+	HeldOut int         `json:"held_out"`
 	// SHA-256 of the numbers of those trained on, in hexadecimal: which photos are held out
 	Split      string `json:"split"`
 	Points     int    `json:"points"`
 	Resolution string `json:"resolution"`
+}
+
+// PartsRecord has the SHA-256 of each part of a fingerprint, in hexadecimal; "" of what a run does not use.
+type PartsRecord struct {
+	Cameras string `json:"cameras"` // with their lenses, which of them are held out, and the points
+	Files   string `json:"files"`   // photos and masks
+	Depths  string `json:"depths,omitempty"`
+	Normals string `json:"normals,omitempty"`
+	Anchors string `json:"anchors,omitempty"` // what holds refined poses
+	Motions string `json:"motions,omitempty"` // of cameras, with rolling shutters
 }
 
 // FrameRecord makes the tensors a whole scene: capture = training / scale + center; files are written less origin.

@@ -32,7 +32,18 @@ type form struct {
 var depthForm = form{op: opMaps, setting: "depths", kind: "depth", channels: 1, png: greyOfPNG, exr: exrDepth,
 	hint: "maps are PNG files of 16 bits, or NPY or EXR files of floats"}
 
-var errEnds = errors.New("the file ends early")
+var (
+	errEnds    = errors.New("the file ends early")
+	errFortran = errors.New("its array is in Fortran order, column by column")
+)
+
+// hintOf is the remedy of what a file is refused for.
+func (f *form) hintOf(err error) string {
+	if errors.Is(err, errFortran) {
+		return "save it row by row: np.save(file, np.ascontiguousarray(array))"
+	}
+	return f.hint
+}
 
 // readFile reads a map by the extension of its name.
 func readFile(file string, f *form) (*mapFile, error) {
@@ -56,7 +67,7 @@ func readFile(file string, f *form) (*mapFile, error) {
 		m, err = decodeEXR(data, f)
 	}
 	if err != nil {
-		return nil, &fault.Error{Op: f.op, Path: file, Err: err, Hint: f.hint}
+		return nil, &fault.Error{Op: f.op, Path: file, Err: err, Hint: f.hintOf(err)}
 	}
 	return m, nil
 }
@@ -117,7 +128,7 @@ func normalsOfPNG(m *mapFile, img image.Image) error {
 }
 
 // npyHeader finds what a header of NPY says.
-var npyHeader = regexp.MustCompile(`'descr': *'([<|>=]?[a-z]\d)'.*'fortran_order': *False.*'shape': *\(([\d, ]*)\)`)
+var npyHeader = regexp.MustCompile(`'descr': *'([<|>=]?[a-z]\d)'.*'fortran_order': *(\w+).*'shape': *\(([\d, ]*)\)`)
 
 // npyShape returns the size of a picture by an array's dimensions, of which some may be 1, and whether its numbers come
 // channel by channel.
@@ -160,7 +171,10 @@ func decodeNPY(data []byte, f *form) (*mapFile, error) {
 	if found == nil {
 		return nil, fmt.Errorf("its array is none of rows and columns of numbers: %.100q", data[start:start+n])
 	}
-	width, height, planar, err := npyShape(found[2], f.channels)
+	if found[2] == "True" {
+		return nil, errFortran
+	}
+	width, height, planar, err := npyShape(found[3], f.channels)
 	if err != nil {
 		return nil, err
 	}

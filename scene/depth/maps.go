@@ -83,7 +83,7 @@ func Maps(c *scene.Capture, points Known, o MapOptions) (*Result, error) {
 			maps[i], errs[i] = readMap(&c.Cameras[i], files[i], r.Kind, points[i])
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err := refuseMaps(dir, files, errs); err != nil {
 		return nil, err
 	}
 	if r.Kind == KindInverse {
@@ -111,9 +111,8 @@ func filesOf(c *scene.Capture, dir string, f *form) (folder string, files, missi
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(c.Root, dir)
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return dir, nil, nil, &fault.Error{Op: f.op, Path: dir, Err: errors.New("no such folder"),
-			Hint: fault.Setting(f.setting) + " names a folder below the capture's, or an absolute one"}
+	if err := refuseFolder(dir, f); err != nil {
+		return dir, nil, nil, err
 	}
 	files = make([]string, len(c.Cameras))
 	for i := range c.Cameras {
@@ -149,6 +148,9 @@ func fileOf(dir, name, kind string) string {
 func readMap(c *scene.Camera, file, kind string, points []scene.KnownDepth) (r reading, err error) {
 	m, err := readFile(file, &depthForm)
 	if err != nil {
+		return r, err
+	}
+	if err := m.checkShape(c, file, &depthForm); err != nil {
 		return r, err
 	}
 	places, err := photo.PlacesIn(c, m.width, m.height)

@@ -1,7 +1,6 @@
 package depth
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -14,7 +13,7 @@ import (
 
 // The axes that normal maps are in.
 const (
-	FrameAuto   = "auto"   // whichever of the others has the most normals face the camera
+	FrameAuto   = "auto"   // the first of the others with as many normals that face the camera as any: see asGood
 	FrameOpenCV = "opencv" // the camera's: right, down, ahead
 	FrameOpenGL = "opengl" // the camera's: right, up, back
 	FrameWorld  = "world"  // the capture's
@@ -42,22 +41,20 @@ type Normals struct {
 	Facing  float64  // share of the normals that face their camera; the others do not count
 	Missing []string // photos without a map
 	Odd     float64  // share of the pixels that say something which is no direction of length 1; they do not count
+	Doubt   []string // axes that were not chosen, and are about as good
 }
 
-// Count returns how many cells of maps have a normal, and of how many photos any.
-func (n *Normals) Count() (cells, photos int) {
+// Counts returns how many cells of each camera's map have a normal.
+func (n *Normals) Counts() []int {
+	counts := make([]int, len(n.Known))
 	for i := range n.Known {
-		before := cells
 		for _, word := range n.Known[i].Cells {
 			if word != 0 {
-				cells++
+				counts[i]++
 			}
 		}
-		if cells > before {
-			photos++
-		}
 	}
-	return cells, photos
+	return counts
 }
 
 // ReadNormals reads the normal maps of a capture's photos, which are named as depth maps are (Maps).
@@ -74,7 +71,7 @@ func ReadNormals(c *scene.Capture, o NormalOptions) (*Normals, error) {
 			errs[i] = maps[i].read(&c.Cameras[i], files[i])
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err := refuseMaps(dir, files, errs); err != nil {
 		return nil, err
 	}
 	if err := n.judge(dir, maps); err != nil {
@@ -143,6 +140,9 @@ type normalReading struct {
 func (r *normalReading) read(c *scene.Camera, file string) error {
 	m, err := readFile(file, &normalForm)
 	if err != nil {
+		return err
+	}
+	if err := m.checkShape(c, file, &normalForm); err != nil {
 		return err
 	}
 	r.cam = c
@@ -235,12 +235,7 @@ const leastFacing = 0.5
 func (n *Normals) choose(dir string, maps []normalReading) error {
 	shares := facingShares(maps)
 	if n.Frame == "" || n.Frame == FrameAuto {
-		n.Frame = FrameOpenCV // where others are as good, too
-		for _, frame := range Frames[1:] {
-			if shares[frame] > shares[n.Frame] {
-				n.Frame = frame
-			}
-		}
+		n.guess(shares)
 	}
 	n.Facing = shares[n.Frame]
 	if math.IsNaN(n.Facing) { // of no cell pixels agree
@@ -253,6 +248,28 @@ func (n *Normals) choose(dir string, maps []normalReading) error {
 			"only %.0f %% of the normals face the camera in axes of %s", 100*n.Facing, n.Frame)
 	}
 	return nil
+}
+
+// asGood is how much less of all normals may face their camera in axes that are as good as others: noise and edges tip
+// the balance by as much, where cameras look along the world's axes.
+const asGood = 0.01
+
+// guess takes the first of the frames that are as good as any.
+func (n *Normals) guess(shares map[string]float64) {
+	best := 0.0
+	for _, share := range shares {
+		best = max(best, share)
+	}
+	n.Frame = FrameOpenCV // also where no normal is known
+	var good []string
+	for _, frame := range Frames[1:] {
+		if shares[frame] >= best-asGood {
+			good = append(good, frame)
+		}
+	}
+	if len(good) > 0 {
+		n.Frame, n.Doubt = good[0], good[1:]
+	}
 }
 
 // facingShares returns which share of all normals face their camera in each frame; not a number where there is none.

@@ -197,7 +197,10 @@ func TestNormalsOfPanorama(t *testing.T) {
 func TestNormalCells(t *testing.T) {
 	c := scene.Camera{Name: "a.png", Width: 1103, Height: 900, Fx: 1000, Fy: 1000, Cx: 550, Cy: 450, R: geom.Identity}
 	left, right := geom.Vec{-0.6, 0, -0.8}, geom.Vec{0.6, 0, -0.8}
-	normals := [][3]float64{left, left, left, right, right, right}
+	var normals [][3]float64
+	for range 5 {
+		normals = append(normals, left, left, left, right, right, right)
+	}
 	dir := t.TempDir()
 	scenetest.Put(t, filepath.Join(dir, "a.npy"), normalsNPY(6, normals, false))
 	n, err := ReadNormals(&scene.Capture{Cameras: []scene.Camera{c}}, NormalOptions{Dir: dir})
@@ -223,6 +226,26 @@ func TestNormalCells(t *testing.T) {
 			}
 		} else if word == 0 || want.Dot(scene.UnpackNormal(word)) < 0.9999 {
 			t.Errorf("cell %d: %v, want %v", i, scene.UnpackNormal(word), want)
+		}
+	}
+}
+
+// TestGuess takes the first of the frames that are as good as any, and names the others.
+func TestGuess(t *testing.T) {
+	for _, c := range []struct {
+		openCV, openGL, world float64
+		frame, doubt          string
+	}{
+		{1, 0, 0.5, FrameOpenCV, "[]"}, {0, 1, 0.5, FrameOpenGL, "[]"}, {0.6, 0.4, 0.99, FrameWorld, "[]"},
+		{0.99, 0.01, 0.995, FrameOpenCV, "[world]"}, {0.995, 0.01, 0.99, FrameOpenCV, "[world]"},
+		{0.98, 0.01, 0.995, FrameWorld, "[]"}, {0.1, 0.9, 0.905, FrameOpenGL, "[world]"},
+		{0.895, 0.9, 0.906, FrameOpenGL, "[world]"}, {0.9, 0.9, 0.9, FrameOpenCV, "[opengl world]"},
+		{math.NaN(), math.NaN(), math.NaN(), FrameOpenCV, "[]"},
+	} {
+		var n Normals
+		n.guess(map[string]float64{FrameOpenCV: c.openCV, FrameOpenGL: c.openGL, FrameWorld: c.world})
+		if n.Frame != c.frame || fmt.Sprint(n.Doubt) != c.doubt {
+			t.Errorf("%g, %g, %g: %s, not %v", c.openCV, c.openGL, c.world, n.Frame, n.Doubt)
 		}
 	}
 }

@@ -42,8 +42,8 @@ type Fingerprint struct {
 	stop  context.CancelFunc
 	done  chan struct{}
 
-	sum [sha256.Size]byte // once done
-	err error
+	sum, content [sha256.Size]byte // once done; the latter is of the files alone
+	err          error
 }
 
 // fileNote is what is known of a file before it is read.
@@ -92,6 +92,10 @@ func (f *Fingerprint) Wait(ctx context.Context) ([sha256.Size]byte, error) {
 		return [sha256.Size]byte{}, fmt.Errorf("fingerprint capture: %w", context.Cause(ctx))
 	}
 }
+
+// Parts returns the hashes of what the fingerprint is made of, once Wait has returned one: everything but the files,
+// and the content of photos and masks.
+func (f *Fingerprint) Parts() (shape, files [sha256.Size]byte) { return f.shape, f.content }
 
 // Done reports whether Wait would return at once.
 func (f *Fingerprint) Done() bool {
@@ -213,16 +217,19 @@ func (f *Fingerprint) hash(ctx context.Context, workers int) (sum [sha256.Size]b
 	if err := errors.Join(errs...); err != nil {
 		return sum, err
 	}
-	w := &hashWriter{sum: sha256.New()}
-	w.bytes(f.shape[:])
-	for _, i := range f.files {
-		w.flag(i >= 0)
-		if i >= 0 {
-			w.bytes(sums[i][:])
+	whole, content := &hashWriter{sum: sha256.New()}, &hashWriter{sum: sha256.New()}
+	whole.bytes(f.shape[:])
+	for _, w := range []*hashWriter{whole, content} {
+		for _, i := range f.files {
+			w.flag(i >= 0)
+			if i >= 0 {
+				w.bytes(sums[i][:])
+			}
 		}
+		w.flush()
 	}
-	w.flush()
-	return [sha256.Size]byte(w.sum.Sum(nil)), nil
+	f.content = [sha256.Size]byte(content.sum.Sum(nil))
+	return [sha256.Size]byte(whole.sum.Sum(nil)), nil
 }
 
 // hash reads a whole file, in pieces between which ctx may end it.

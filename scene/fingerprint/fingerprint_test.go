@@ -89,6 +89,41 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// TestParts: what changes the files changes the one part, and what else there is the other.
+func TestParts(t *testing.T) {
+	root := loadtest.TinyCapture(t)
+	parts := func(change func(c *scene.Capture)) (list [2][32]byte) {
+		c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+		change(c)
+		f, err := Start(c, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list[0], list[1] = f.Parts()
+		return list
+	}
+	other := filepath.Join(t.TempDir(), "other.png")
+	scenetest.WritePhoto(t, other, 3, 2)
+	first := parts(func(*scene.Capture) {})
+	for name, c := range map[string]struct {
+		change       func(c *scene.Capture)
+		shape, files bool // change
+	}{
+		"nothing": {func(*scene.Capture) {}, false, false},
+		"point":   {func(c *scene.Capture) { c.Points[0].Pos[0] = 1e-300 }, true, false},
+		"mask":    {func(c *scene.Capture) { c.Cameras[2].Mask = c.Cameras[3].Path }, false, true},
+		"photo":   {func(c *scene.Capture) { c.Cameras[2].Path = other }, false, true},
+	} {
+		if got := parts(c.change); (got[0] != first[0]) != c.shape || (got[1] != first[1]) != c.files {
+			t.Errorf("%s: the parts change: %v, %v", name, got[0] != first[0], got[1] != first[1])
+		}
+	}
+}
+
 // TestMotions: how cameras moved is in a hash of its own, and in no fingerprint.
 func TestMotions(t *testing.T) {
 	root := loadtest.TinyCapture(t)

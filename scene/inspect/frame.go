@@ -2,8 +2,11 @@ package inspect
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"vksplat/internal/geom"
+	"vksplat/internal/parallel"
 	"vksplat/scene"
 )
 
@@ -22,24 +25,43 @@ func InView(cams []scene.Camera, points []scene.Point) float64 {
 	return float64(v.countSeen(false)) / float64(max(v.counted, 1))
 }
 
-// OtherScale says that points cannot be of the scene that the cameras show, because they are too far away, too near or
-// too close together, as in "are 1e+03 times as far from the cameras as the capture's own points"; "" if they may be.
-// Own are those of the capture; all are in one frame. Without them the distances of the cameras from each other tell
-// what is too far.
+// OtherScale says that points cannot be of the scene that the cameras show, because they are too far away, too near,
+// too close together or too far apart, as in "are 1e+03 times as far from the cameras as the capture's own points"; ""
+// if they may be. Own are those of the capture; all are in one frame. Without them, or where they are too few, the
+// distances of the cameras from each other tell what is too much.
 func OtherScale(cams []scene.Camera, own, points []scene.Point) string {
 	far, usual, than := typicalDepth(cams, points), typicalDepth(cams, own), "the capture's own points"
+	apart := spread(len(cams), func(i int) [3]float64 { return cams[i].Center() })
 	least, most := usual/otherDepth, usual*otherDepth
 	if usual == 0 {
-		usual, than = spread(len(cams), func(i int) [3]float64 { return cams[i].Center() }), "these are from their middle"
+		usual, than = apart, "these are from their middle"
 		most = usual * farPoint
 	}
 	if usual > 0 && far > 0 && (far < least || far > most) {
 		return fmt.Sprintf("are %.3g times as far from the cameras as %s", far/usual, than)
 	}
+	return otherSize(apart, own, points)
+}
+
+// otherSize is OtherScale by the distances of points from each other, where cameras are so far apart. Points may fill
+// less of the space between cameras than the capture's own, if there are any, but hardly lie far beyond both.
+func otherSize(apart float64, own, points []scene.Point) string {
+	if len(points) < 2 {
+		return ""
+	}
 	wide := spread(len(points), func(i int) [3]float64 { return points[i].Pos })
-	whole := spread(len(own), func(i int) [3]float64 { return own[i].Pos })
-	if len(points) > 1 && wide < whole/otherSpread {
-		return fmt.Sprintf("are %.2g times as far from each other as the capture's own points", wide/whole)
+	whole, than := spread(len(own), func(i int) [3]float64 { return own[i].Pos }), "the capture's own points"
+	if len(own) < scene.BlindCamera {
+		whole, than = apart, "the cameras"
+	}
+	if wide < whole/otherSpread {
+		return fmt.Sprintf("are %.2g times as far from each other as %s", wide/whole, than)
+	}
+	if apart > whole {
+		whole, than = apart, "the cameras"
+	}
+	if whole > 0 && wide > whole*otherSpread {
+		return fmt.Sprintf("are %.2g times as far from each other as %s", wide/whole, than)
 	}
 	return ""
 }
@@ -61,13 +83,23 @@ func spread(n int, at func(i int) [3]float64) float64 {
 	return scene.Median(distances)
 }
 
+// sampledPoints is about how many points are looked at for their depths.
+const sampledPoints = 1 << 16
+
 // typicalDepth is the median over the cameras of that of the depths in their pictures, 0 where they see too little.
 func typicalDepth(cams []scene.Camera, points []scene.Point) float64 {
-	var medians []float64
-	for _, d := range (&scene.Capture{Cameras: cams, Points: points}).Depths(1) {
-		if d.Median > 0 {
-			medians = append(medians, d.Median)
+	medians := make([]float64, len(cams))
+	stride := 1 + len(points)/sampledPoints
+	parallel.For(len(cams), func(i int) {
+		var depths []float64
+		for k := 0; k < len(points); k += stride {
+			if depth, seen := cams[i].SeesBetween(points[k].Pos, 0, math.Inf(1)); seen {
+				depths = append(depths, depth)
+			}
 		}
-	}
-	return scene.Median(medians)
+		if len(depths) >= scene.BlindCamera {
+			medians[i] = scene.Median(depths)
+		}
+	})
+	return scene.Median(slices.DeleteFunc(medians, func(median float64) bool { return median == 0 }))
 }

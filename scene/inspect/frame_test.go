@@ -38,6 +38,12 @@ func TestOtherFrame(t *testing.T) {
 	_, large := around(2000)
 	_, small := around(0.001)
 	_, coarse := around(3)
+	every := func(points []scene.Point, n int) (some []scene.Point) { // fewer than cameras need to see for much else
+		for i := 0; i < len(points); i += len(points) / n {
+			some = append(some, points[i])
+		}
+		return some
+	}
 	for name, c := range map[string]struct {
 		own, points []scene.Point
 		seen, other bool
@@ -53,6 +59,17 @@ func TestOtherFrame(t *testing.T) {
 		"no points, the same":           {nil, own, true, false},
 		"no points, far off":            {nil, shifted(own, [3]float64{0, 0, 500_000}), true, true},
 		"nothing":                       {own, nil, false, false},
+		"few points, the same":          {every(own, 40), own, true, false},
+		"few of both, the same":         {every(own, 40), every(own, 60), true, false},
+		"few of both, a larger part":    {every(own, 40), every(coarse, 60), true, false},
+		"few points, millimetres":       {every(own, 40), large, true, true},
+		"few of both, millimetres":      {every(own, 40), every(large, 60), true, true},
+		"few of both, kilometres":       {every(own, 40), every(small, 60), true, true},
+		"one point, kilometres":         {own[:1], small, true, true},
+		"no points, kilometres":         {nil, small, true, true},
+		"no points, few millimetres":    {nil, every(large, 60), true, true},
+		"few, large, beside the view":   {every(own, 40), shifted(every(large, 9), [3]float64{0, 2e4, 0}), false, true},
+		"a small thing":                 {small, small, true, false},
 	} {
 		if seen := InView(cams, c.points); (seen > 0) != c.seen {
 			t.Errorf("%s: %g of them are in view", name, seen)

@@ -29,9 +29,12 @@ func (out *frame) parseMotion(f, top strictjson.Object) error {
 		return out.parseTwoPoses(f, from)
 	}
 	const duration = "rolling_shutter_time"
-	seconds, err := holder(duration).Number(duration)
-	if err != nil {
-		return err
+	seconds, timed := 1.0, holder(duration).Has(duration)
+	if timed {
+		var err error
+		if seconds, err = holder(duration).Number(duration); err != nil {
+			return err
+		}
 	}
 	var m scene.Motion
 	for _, v := range []struct {
@@ -49,6 +52,10 @@ func (out *frame) parseMotion(f, top strictjson.Object) error {
 		if !scene.InRange(*v.to) {
 			return f.Errorf("field %s is %g, in %g seconds", v.name, x, seconds)
 		}
+	}
+	if !timed && m != (scene.Motion{}) {
+		return f.Errorf("there are velocities, and no field %s here or at the top: the seconds in which a photo is "+
+			"read out, 0 for one that is taken at once", duration)
 	}
 	out.Motion = m
 	return nil

@@ -83,7 +83,8 @@ func TestMotion(t *testing.T) {
 func TestMotionNone(t *testing.T) {
 	pose, end := moving(0, velocity, turning), moving(1, velocity, turning)
 	for name, c := range map[string]struct{ top, frame map[string]any }{
-		"no time":     {map[string]any{}, map[string]any{"camera_linear_velocity": velocity}},
+		"time is 0":   {map[string]any{"rolling_shutter_time": 0}, map[string]any{"camera_linear_velocity": velocity}},
+		"no speed":    {map[string]any{}, map[string]any{"camera_linear_velocity": []int{0, 0, 0}}},
 		"no velocity": {map[string]any{"rolling_shutter_time": 0.03}, map[string]any{}},
 		"null":        {map[string]any{"rolling_shutter_time": nil}, map[string]any{"camera_angular_velocity": nil}},
 		"no times":    {map[string]any{}, map[string]any{"transform_matrix_end": end}},
@@ -195,6 +196,14 @@ func TestMotionUnclear(t *testing.T) {
 		if got.Bad != nil || got.Motion != (scene.Motion{}) || got.Pose != poseOf(t, pose) || got.unclear == nil ||
 			!strings.Contains(got.unclear.Error(), want) {
 			t.Errorf("%+v, want an error %q", got, want)
+		}
+	}
+	// Velocities without a time are none that can be told, and the field that is wanted is named.
+	for _, top := range []map[string]any{{}, {"rolling_shutter_time": nil}} {
+		f, err := parsed(t, top, map[string]any{"transform_matrix": pose, "camera_angular_velocity": turning})
+		if err != nil || f.Frames[0].unclear == nil || f.Frames[0].Motion != (scene.Motion{}) ||
+			!strings.Contains(f.Frames[0].unclear.Error(), "no field rolling_shutter_time here or at the top") {
+			t.Errorf("no time: %+v, error %v", f, err)
 		}
 	}
 	// Without a pose there is no photo.

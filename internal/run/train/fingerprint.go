@@ -2,8 +2,11 @@ package train
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/scene/fingerprint"
 )
 
@@ -30,7 +33,34 @@ func (r *Run) startFingerprint(ctx context.Context) (err error) {
 	}
 	hash, err := r.hashing.Wait(ctx)
 	r.fingerprint = r.fingerprintText(hash)
+	if err == nil {
+		r.parts = r.fingerprintParts()
+	}
 	return err
+}
+
+// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths and normals, what
+// holds refined poses, and the motions that --native-lens goes by.
+func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
+	for _, hash := range [...][sha256.Size]byte{r.depthHash, r.anchorHash, r.normalHash, r.motionHash} {
+		if hash != [sha256.Size]byte{} {
+			capture = sha256.Sum256(append(capture[:], hash[:]...))
+		}
+	}
+	return hex.EncodeToString(capture[:])
+}
+
+// fingerprintParts says of what the fingerprint is made, once it is there.
+func (r *Run) fingerprintParts() checkpoint.PartsRecord {
+	text := func(hash [sha256.Size]byte) string {
+		if hash == [sha256.Size]byte{} {
+			return ""
+		}
+		return hex.EncodeToString(hash[:])
+	}
+	shape, files := r.hashing.Parts()
+	return checkpoint.PartsRecord{Cameras: text(shape), Files: text(files), Depths: text(r.depthHash),
+		Normals: text(r.normalHash), Anchors: text(r.anchorHash), Motions: text(r.motionHash)}
 }
 
 // identify tells the trainer the fingerprint before it writes its first checkpoint. A photo that was changed or lost
@@ -46,14 +76,16 @@ func (s *saver) identify() {
 	}
 	// Without a context: when the run is interrupted, the checkpoint that is written then needs it all the more.
 	hash, err := r.hashing.Wait(context.Background())
-	if r.fingerprint = r.fingerprintText(hash); err != nil {
+	if err == nil {
+		r.fingerprint, r.parts = r.fingerprintText(hash), r.fingerprintParts()
+	} else {
 		r.fingerprint = noFingerprint
 		r.Console.Warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs " +
 			fault.Setting("accept-changes"))
 		r.Trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
 		r.altered = true
 	}
-	r.Trainer.SetFingerprint(r.fingerprint)
+	r.Trainer.SetFingerprint(r.fingerprint, r.parts)
 }
 
 // recheck tells, once, of photos that were changed after they had been hashed: what is decoded from now on, or was

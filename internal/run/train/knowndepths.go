@@ -3,7 +3,6 @@ package train
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -125,11 +124,36 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 	return nil
 }
 
-// tellDepths tells what depths are compared.
+// tellDepths tells what depths are compared, once it is known of which photos.
 func (r *Run) tellDepths(known depth.Known, what string) {
-	depths, photos := known.Count()
-	r.noteLater(fmt.Sprintf("depths of %s in %s are compared, %s", cli.Count(depths, "pixel"),
-		cli.Count(photos, "photo"), what))
+	counts := make([]int, len(known))
+	for i := range known {
+		counts[i] = len(known[i])
+	}
+	r.compared = append(r.compared, comparison{counts, "pixel", func(pixels, photos string) string {
+		return "depths of " + pixels + " in " + photos + " are compared, " + what
+	}})
+}
+
+// comparison is what is told of one source of depths or normals.
+type comparison struct {
+	counts []int // of each camera
+	noun   string
+	text   func(counted, photos string) string
+}
+
+// tellCompared tells with what the photos that are trained on are compared.
+func (r *Run) tellCompared() {
+	for _, c := range r.compared {
+		n, photos := 0, 0
+		for _, count := range captured.Pick(c.counts, r.Train) {
+			if n += count; count > 0 {
+				photos++
+			}
+		}
+		r.noteLater(c.text(cli.Count(n, c.noun), cli.Count(photos, "training photo")))
+	}
+	r.compared = nil
 }
 
 // addMaps adds what depth maps say.
@@ -173,17 +197,6 @@ func hashDepths(known depth.Known) (sum [sha256.Size]byte) {
 		h.Write(b)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// fingerprintText is a capture's fingerprint as checkpoints have it, with what is known of depths and normals, what
-// holds refined poses, and the motions that --native-lens goes by.
-func (r *Run) fingerprintText(capture [sha256.Size]byte) string {
-	for _, hash := range [...][sha256.Size]byte{r.depthHash, r.anchorHash, r.normalHash, r.motionHash} {
-		if hash != [sha256.Size]byte{} {
-			capture = sha256.Sum256(append(capture[:], hash[:]...))
-		}
-	}
-	return hex.EncodeToString(capture[:])
 }
 
 // trainedDepths returns what is known of the photos that are trained on, in the training frame.

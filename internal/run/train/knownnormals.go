@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
-	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
@@ -62,9 +62,14 @@ func (r *Run) findNormals(c *scene.Capture) error {
 		r.warnLater(fmt.Sprintf("%.0f %% of the normals look away from their camera in axes of %s, and do not count: see "+
 			"what %s says", 100*(1-found.Facing), found.Frame, fault.Setting("normal-frame")))
 	}
-	cells, photos := found.Count()
-	r.noteLater(fmt.Sprintf("normals at %s of %s are compared, of maps in axes of %s", cli.Count(cells, "place"),
-		cli.Count(photos, "photo"), found.Frame))
+	if len(found.Doubt) > 0 {
+		r.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are taken: "+
+			"give %s to be sure", strings.Join(found.Doubt, " and "), found.Frame, fault.Setting("normal-frame")))
+	}
+	how := " are compared, of maps in axes of " + found.Frame
+	r.compared = append(r.compared, comparison{found.Counts(), "place", func(places, photos string) string {
+		return "normals at " + places + " of " + photos + how
+	}})
 	r.knownNormals, r.normalHash = found.Known, hashNormals(found.Known)
 	return nil
 }

@@ -68,7 +68,7 @@ func TestTrainNormals(t *testing.T) {
 	trained := func(name, normals, from string) (model []byte, told string, err error) {
 		o := NewOptions()
 		o.Scene, o.Out, o.Progress, o.Report = scenes, filepath.Join(dir, name), meter.None, false
-		o.Config.Iterations, o.Config.RefineEvery, o.Normal.Maps = 12, 0, normals
+		o.Config.Iterations, o.Config.RefineEvery, o.Normal.Maps, o.Eval = 12, 0, normals, true
 		o.Checkpoints.SaveAt, o.Checkpoints.Keep, o.Checkpoints.Resume = cli.Steps{6}, 5, from
 		var text bytes.Buffer
 		if _, err = Do(cli.New(nil, io.Discard, &text), o, nil); err == nil {
@@ -82,19 +82,38 @@ func TestTrainNormals(t *testing.T) {
 	}
 	want, told, err := trained("whole", maps, "")
 	if err != nil || bytes.Equal(want, plain) ||
-		!strings.Contains(told, "normals at 13824 places of 8 photos are compared, of maps in axes of opengl") {
+		!strings.Contains(told, "normals at 12096 places of 7 training photos are compared, of maps in axes of opengl") {
 		t.Fatalf("%v, the same model %v, told %q", err, bytes.Equal(want, plain), told)
 	}
 	middle := filepath.Join(dir, "whole", output.CheckpointFolder, "step_6.safetensors")
 	if got, told, err := trained("resumed", maps, middle); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%v, resumed, it ends with other bytes: %v; told %q", err, !bytes.Equal(got, want), told)
 	}
-	if _, _, err := trained("other", some, middle); err == nil || !strings.Contains(err.Error(), "capture's contents") {
+	if _, _, err := trained("other", some, middle); err == nil ||
+		!strings.Contains(err.Error(), "made otherwise: capture's known normals: ") ||
+		!strings.Contains(fault.Hint(err), "give the normal maps that the run was made with") {
 		t.Errorf("with other normals: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, told, err = trained("some", some, ""); err != nil ||
 		!strings.Contains(told, "38 % of the normals look away from their camera in axes of opengl") {
 		t.Errorf("%v, told %q", err, told)
+	}
+}
+
+// TestTellCompared counts the photos that are trained on alone.
+func TestTellCompared(t *testing.T) {
+	r := &Run{Train: []int{1, 3}}
+	r.tellDepths(depth.Known{make([]scene.KnownDepth, 5), make([]scene.KnownDepth, 2), nil, nil}, "of points")
+	r.tellDepths(depth.Known{nil, make([]scene.KnownDepth, 1), make([]scene.KnownDepth, 7),
+		make([]scene.KnownDepth, 3)}, "of a cloud")
+	r.tellCompared()
+	var told []string
+	for _, n := range r.notes {
+		told = append(told, n.Text)
+	}
+	if want := []string{"depths of 2 pixels in 1 training photo are compared, of points",
+		"depths of 4 pixels in 2 training photos are compared, of a cloud"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 

@@ -290,6 +290,12 @@ func (s *saver) photosBack(changes []recipe.Change) (list []string) {
 			list = append(list, s.heldOutBack(c))
 		case checkpoint.ChoiceKey:
 			list = append(list, "give the run's "+fault.Setting("test-every")+" or "+fault.Setting("test-list"))
+		case checkpoint.FilesKey:
+			list = append(list, "put back the photos and masks that the run was made with")
+		case checkpoint.DepthsKey:
+			list = append(list, "give the maps or points of depths that the run was made with")
+		case checkpoint.NormalsKey:
+			list = append(list, "give the normal maps that the run was made with")
 		case checkpoint.ResolutionKey:
 			if s.r.Load.Downscale == 0 {
 				list = append(list, "give the run's "+fault.Setting("downscale"))
@@ -358,8 +364,8 @@ func (r *Run) record() pipeline.RunRecord {
 	c := r.Capture
 	return pipeline.RunRecord{
 		Version: cli.Version(), Preset: r.Preset,
-		Capture: checkpoint.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.Train), HeldOut: len(r.Test),
-			Split: captured.SplitHash(r.Train), Points: r.nPoints,
+		Capture: checkpoint.CaptureRecord{Fingerprint: r.fingerprint, Parts: r.parts, Photos: len(r.Train),
+			HeldOut: len(r.Test), Split: captured.SplitHash(r.Train), Points: r.nPoints,
 			Resolution: captured.Resolution(c.Cameras)},
 		Frame: checkpoint.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale,
 			Origin: r.origin},

@@ -18,6 +18,7 @@ import (
 	"vksplat/internal/run/remedy"
 	"vksplat/internal/run/report"
 	"vksplat/pipeline"
+	"vksplat/pipeline/checkpoint"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/depth"
@@ -44,6 +45,7 @@ type Run struct {
 	depthHash    [sha256.Size]byte // of them
 	knownNormals []scene.NormalMap // likewise
 	normalHash   [sha256.Size]byte // of them
+	compared     []comparison      // what is to be told of both
 	anchors      [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
 	anchorHash   [sha256.Size]byte // of them
 	motionHash   [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
@@ -70,6 +72,7 @@ type Run struct {
 	saver       *saver
 	hashing     *fingerprint.Fingerprint // nil without checkpoints
 	fingerprint string                   // of the capture, "" until a checkpoint needs it
+	parts       checkpoint.PartsRecord   // of what that is made
 	altered     bool                     // photos were changed under the run, which has been told
 
 	predicted *prediction // of a dry run with a time limit, else nil
@@ -356,6 +359,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		every = r.TestEvery
 	}
 	r.Train, r.Test = r.Capture.Split(every)
+	r.tellCompared()
 	r.addDepthPoints()
 	r.clear()
 	if err := r.addSky(ctx); err != nil {
