@@ -10,8 +10,8 @@ import (
 const adamGroup = 128
 
 // unseenParts is into how many parts the workgroups of unseen splats are dealt: the first is stepped beside rasterize,
-// the second beside rasterize_bwd. On an H100 a step of bonsai_146 takes 2 % longer in one part, where each part ends in
-// the other's shadow; with MCMC, whose noise makes the optimiser compute, 0.8 % less.
+// the second beside rasterize_bwd. On an H100 a step of bonsai_146 takes 2 % longer in one part, where each pass's last
+// workgroups leave room for one; with MCMC, whose noise makes the optimiser compute, it takes 0.8 % less.
 func (e *engine) unseenParts() int {
 	if e.strategy.mcmc {
 		return 1
