@@ -120,7 +120,7 @@ func (v *view) forwardAndBack() {
 		// it and keeps them
 		v.rasterize(band, v.bands == 1)
 		if band == last {
-			v.adamUnseen(0) // depth_keys chunks -> chunks, of half of the splats that the view does not see
+			v.adamUnseen(0) // depth_keys chunks -> chunks, of splats that the view does not see: half, with MCMC all
 		}
 		v.findPlaces(band) // what rasterize reads, depth_keys -> places; only where training is robust
 	}
@@ -133,7 +133,7 @@ func (v *view) forwardAndBack() {
 		}
 		v.rasterizeBwd() // states last_ids render v_shown projected -> v_slots
 		if band == last {
-			v.adamUnseen(1) // of the other half
+			v.adamUnseen(1) // of the others
 		}
 		v.reduceSlots(band) // v_slots -> v_projected
 		v.verifySlots()
