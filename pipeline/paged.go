@@ -315,7 +315,7 @@ func (d *Device) pagedNeeds(n, most, degree int, cameras []scene.Camera, p *part
 	}
 	e.model.pages = plannedPages(d.dev, e.model.Rows, n, most)
 	e.parts, e.bands = p, e.mostBands()
-	w, err = d.needsOf(e, 0, minIsects, e.model.pages.bytes(),
+	w, err = d.needsOf(e, 0, e.model.pages.bytes(),
 		e.model.pages.stagingBytes()+rendersInFlight*4*int64(e.model.pages.listWords()))
 	return w, err
 }

@@ -175,11 +175,3 @@ func (e *engine) recordBand(f *frame, band int) error {
 	f.programs[recipe.Render] = p
 	return err
 }
-
-// sized returns a slice of n elements, in the memory of s where it is large enough.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}

@@ -31,12 +31,7 @@ func (p *parts) encodeBytes() int64 {
 }
 
 // renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.
-func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (renderNeeds, error) {
-	return d.renderNeedsOf(n, degree, cameras, p, minIsects)
-}
-
-// renderNeedsOf is renderNeeds of views whose fullest row of tiles has so many pairs.
-func (d *Device) renderNeedsOf(n, degree int, cameras []scene.Camera, p *parts, isects int) (w renderNeeds, err error) {
+func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
 	e, err := newShape(d.dev, degree, cameras, renderKinds, false)
 	if err != nil {
 		return w, err
@@ -44,15 +39,15 @@ func (d *Device) renderNeedsOf(n, degree int, cameras []scene.Camera, p *parts, 
 	e.model.setUnit(n)
 	e.parts, e.bands = p, e.mostBands()
 	units := e.model.units(n)
-	w, err = d.needsOf(e, units, isects, int64(units)*e.model.unitBytes(), e.model.stagingBytes())
+	w, err = d.needsOf(e, units, int64(units)*e.model.unitBytes(), e.model.stagingBytes())
 	w.loading = loadingBytes(n, degree)
 	return w, err
 }
 
-// needsOf fills the needs of an engine that is not there, but for loading: a model of so many units and bytes, pairs of
-// a band, and of RAM what is mapped beside the pictures.
-func (d *Device) needsOf(e *engine, units, isects int, model, mapped int64) (w renderNeeds, err error) {
-	scratch, err := e.scratchBytes(units, isects, e.bands)
+// needsOf fills the needs of an engine that is not there, but for loading: a model of so many units and bytes, and of
+// RAM what is mapped beside the pictures.
+func (d *Device) needsOf(e *engine, units int, model, mapped int64) (w renderNeeds, err error) {
+	scratch, err := e.scratchBytes(units, minIsects, e.bands)
 	if err != nil {
 		return w, err
 	}
@@ -105,23 +100,18 @@ func (d *Device) shortOfRender(n int, w renderNeeds, err error, others ...string
 
 // tooLittleToRender makes that error without a cause.
 func (d *Device) tooLittleToRender(n int, w renderNeeds, others ...string) error {
+	need := max(w.device, roundMiB(d.dev.Budget()+1)) // what there is was too little
+	raise := fault.Setting("max-vram") + " to " + mib(need)
+	if info := d.dev.Info(); info.Unified() && !d.vram {
+		if raise = fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false)); need >
+			info.DefaultBudget() { // above that only --max-vram leads
+			raise = fmt.Sprintf("%s to %s and %s to %s", fault.Setting("max-vram"), mib(need), fault.Setting("max-ram"),
+				mib(need+roundMiB(w.host())))
+		}
+	}
 	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of the device, "+
 		"there are %s", ErrTooSmall, n, vk.BytesText(w.device), vk.BytesText(d.dev.Budget())),
-		failure.AnyOf(append([]string{"raise " + d.enoughFor(w) + " or more"}, others...)...))
-}
-
-// enoughFor words the settings that give the device what it needs, as in "max-vram to 7MiB".
-func (d *Device) enoughFor(w renderNeeds) string {
-	need := max(w.device, roundMiB(d.dev.Budget()+1)) // what there is was too little
-	info := d.dev.Info()
-	switch {
-	case !info.Unified() || d.vram:
-		return fault.Setting("max-vram") + " to " + mib(need)
-	case need > info.DefaultBudget(): // above that only --max-vram leads
-		return fmt.Sprintf("%s to %s and %s to %s", fault.Setting("max-vram"), mib(need), fault.Setting("max-ram"),
-			mib(need+roundMiB(w.host())))
-	}
-	return fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false))
+		failure.AnyOf(append([]string{"raise " + raise + " or more"}, others...)...))
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.

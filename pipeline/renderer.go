@@ -37,17 +37,15 @@ const rendersInFlight = 3
 
 // Renderer makes pictures of a finished model, several at a time. It serves one goroutine.
 type Renderer struct {
-	e       *engine
-	dev     *Device
-	cameras []scene.Camera // that it was made for; nil of a model in parts
-	cfg     RenderConfig
-	splats  int // of the model
-	atOnce  int
-	queued  int             // parts ever submitted
-	flying  []*drawing      // pictures in the order in which they came, those that are not complete
-	share   *share          // nil where the device holds the whole model
-	paged   *paged          // of a model in parts; nil otherwise
-	whole   picture.Picture // RenderInto's
+	e      *engine
+	cfg    RenderConfig
+	splats int // of the model
+	atOnce int
+	queued int             // parts ever submitted
+	flying []*drawing      // pictures in the order in which they came, those that are not complete
+	share  *share          // nil where the device holds the whole model
+	paged  *paged          // of a model in parts; nil otherwise
+	whole  picture.Picture // RenderInto's
 }
 
 // drawing is a picture that is being drawn.
@@ -102,10 +100,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if shared, failed := d.newSharedRenderer(s, cameras, cfg, w, p); failed == nil {
 		return shared, nil
 	} else if !IsShortage(failed) {
-		return nil, failed
-	}
-	if tooMany == nil {
-		err = d.shortOfRender(s.N, d.needsToDraw(s, cameras, &cfg, w), err, cfg.Smaller)
+		err = failed
 	}
 	return nil, err
 }
@@ -115,16 +110,16 @@ func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg R
 	p *parts) (*Renderer, error) {
 	e, err := newEngine(d.dev, s.Degree, cameras, renderKinds, rendersInFlight, false)
 	if err != nil {
-		return nil, err
+		return nil, d.shortOfRender(s.N, w, err, cfg.Smaller)
 	}
 	e.model.setUnit(s.N)
 	e.looks = cfg.Looks
-	r := &Renderer{e: e, dev: d, cameras: cameras, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
+	r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
 	if err = e.loadParts(s, p); err == nil {
 		err = e.buildToFit()
 	}
 	if err != nil {
-		return nil, errors.Join(err, e.close())
+		return nil, errors.Join(d.shortOfRender(s.N, w, err, cfg.Smaller), e.close())
 	}
 	return r, nil
 }
@@ -255,6 +250,14 @@ func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done fu
 	}
 	r.flying = append(r.flying, d)
 	return r.submit(d)
+}
+
+// sized returns a slice of n elements, in the memory of s where it is large enough.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
 }
 
 // Drain completes all pictures.
@@ -438,7 +441,7 @@ func (r *Renderer) recover(report layout.Report) error {
 	}
 	bands := e.bands
 	if err := e.recover(&report, e.model.capacity()); err != nil {
-		return r.shortOfRow(err)
+		return err
 	}
 	if e.bands != bands {
 		if err := r.refit(e.bands); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/pipeline/failure"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -208,7 +209,7 @@ func (r *Renderer) finer(c *scene.Camera) error {
 	if e.bands >= e.mostBands() {
 		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit",
 			ErrTooSmall, r.fullestRow(c), r.share.most),
-			r.raiseForWhole()+", draw larger pictures, whose rows show less each, or convert the model to fewer "+
+			failure.RaiseMemory()+", draw larger pictures, whose rows show less each, or convert the model to fewer "+
 				"splats ("+fault.Command("convert --max-splats N")+").")
 	}
 	for _, f := range e.frames {
@@ -256,7 +257,7 @@ func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg 
 		}
 		e.model.setUnit(most)
 		e.looks = cfg.Looks
-		r := &Renderer{e: e, dev: d, cameras: cameras, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
+		r := &Renderer{e: e, cfg: cfg, splats: s.N, atOnce: w.atOnce(d.host)}
 		if r.share, err = e.loadShare(s, p, most); err == nil {
 			err = e.buildToFit()
 		}

@@ -69,14 +69,3 @@ func eachRow[T Real](p *Projection[T], i uint32, g Grid, f func(row, x0, x1 int)
 		f(row, x0, x1)
 	}
 }
-
-// RowPairs returns how many (tile, splat) pairs each row of tiles has. [Rows]
-func (p *Projection[T]) RowPairs(g Grid) []int {
-	pairs := make([]int, g.Rows)
-	for i := range p.Splats {
-		if p.Visible(i) {
-			eachRow(p, uint32(i), g, func(row, x0, x1 int) { pairs[row] += x1 - x0 })
-		}
-	}
-	return pairs
-}
