@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	format        = 2
+	format        = 3
 	asideKey      = "aside" // metadata with Content.Aside; readers that do not know it pass over it
 	generatorName = "philox4x32-10 keyed by seed; counters are step and splat, or epoch and view"
 )

@@ -53,15 +53,21 @@ func refuseMaps(dir string, files []string, errs []error) error {
 	}
 	var e *fault.Error
 	if n := len(more); n > 0 && errors.As(first, &e) {
-		text := fmt.Sprintf("%d more maps cannot be used, for this reason or others", n)
+		text := "1 more map cannot be used, for this reason or another"
+		if n > 1 {
+			text = fmt.Sprintf("%d more maps cannot be used, for this reason or others", n)
+		}
 		e.Err = fmt.Errorf("%w; %s", e.Err, scene.Warning{Count: n, Names: scene.FirstNames(more), Text: text})
 	}
 	return first
 }
 
-// mostStretch is by how much the aspect of a map may differ from its photo's: networks round sides to multiples of 32
-// or so.
-const mostStretch = 0.05
+// By how much the shape of a map may differ from its photo's, because networks round sides to multiples of some 32.
+const (
+	mostStretch   = 0.05 // of its aspect
+	mostRounded   = 16   // pixels of a side, of a map that is smaller than the photo,
+	mostOfRounded = 0.2  // if that is less than this of its aspect
+)
 
 // checkShape refuses a map that was turned, stretched or cropped against the photo as its file has it.
 func (m *mapFile) checkShape(c *scene.Camera, file string, f *form) error {
@@ -80,13 +86,17 @@ func (m *mapFile) checkShape(c *scene.Camera, file string, f *form) error {
 			hint += fmt.Sprintf(", before orientation tag %d is applied", tag)
 		}
 	}
-	return fault.Data(f.op, file, hint, "the map has %d x %d pixels, its photo %d x %d: %s", m.width, m.height, width,
-		height, why)
+	return fault.Data(f.op, file, hint, "the map has %d x %d pixels, its photo the shape of %d x %d: %s", m.width,
+		m.height, width, height, why)
 }
 
-// sameShape reports whether one picture may be a scaled copy of the other, but for mostStretch or a pixel.
+// sameShape reports whether a picture may be a scaled copy of the other of w x h.
 func sameShape(width, height, w, h int) bool {
-	x, y := float64(width)/float64(w), float64(height)/float64(h)
-	return math.Abs(x/y-1) <= mostStretch || math.Abs(float64(width)-float64(w)*y) <= 1 ||
-		math.Abs(float64(height)-float64(h)*x) <= 1
+	x, y, round := float64(width)/float64(w), float64(height)/float64(h), 1.0
+	stretch := math.Abs(x/y - 1)
+	if width < w && height < h && stretch < mostOfRounded {
+		round = mostRounded
+	}
+	return stretch <= mostStretch || math.Abs(float64(width)-float64(w)*y) <= round ||
+		math.Abs(float64(height)-float64(h)*x) <= round
 }

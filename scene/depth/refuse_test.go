@@ -45,7 +45,7 @@ func TestShapes(t *testing.T) {
 		want, hint    string // "": taken
 	}{
 		{120, 160, "", ""}, {60, 80, "", ""}, {240, 320, "", ""}, {96, 126, "", ""}, {7, 9, "", ""},
-		{160, 120, "the map has 160 x 120 pixels, its photo 120 x 160: it is turned", "rows and columns"},
+		{160, 120, "the map has 160 x 120 pixels, its photo the shape of 120 x 160: it is turned", "rows and columns"},
 		{32, 24, "it is turned", "rows and columns"},
 		{120, 140, "it is stretched or cropped", "whole photos"},
 		{160, 160, "it is stretched or cropped", "whole photos"},
@@ -85,6 +85,22 @@ func TestRefuseMany(t *testing.T) {
 		}
 		if want := fmt.Sprintf(" and %d more", 11-scene.MaxNames); !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q at its end", setting, err, want)
+		}
+	}
+}
+
+// TestRounded takes what networks make of common photos, with sides of multiples of 32, and refuses what is turned.
+func TestRounded(t *testing.T) {
+	for _, c := range []struct {
+		width, height, w, h int
+		want                bool
+	}{
+		{256, 160, 1920, 1280, true}, {256, 192, 1920, 1280, true}, {256, 160, 1920, 1080, true},
+		{256, 128, 1920, 1080, true}, {518, 294, 1920, 1080, true}, {160, 256, 1920, 1280, false},
+		{32, 24, 120, 160, false}, {256, 256, 1920, 1080, false}, {1600, 1280, 1600, 1200, false},
+	} {
+		if got := sameShape(c.width, c.height, c.w, c.h); got != c.want {
+			t.Errorf("%d x %d of %d x %d: %v", c.width, c.height, c.w, c.h, got)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestOtherFrame(t *testing.T) {
 		"one point, kilometres":         {own[:1], small, true, true},
 		"no points, kilometres":         {nil, small, true, true},
 		"no points, few millimetres":    {nil, every(large, 60), true, true},
-		"few, large, beside the view":   {every(own, 40), shifted(every(large, 60), [3]float64{0, 2e4, 0}), false, true},
+		"few, large, beside the view":   {every(own, 40), shifted(every(large, 9), [3]float64{0, 2e4, 0}), false, true},
 		"a small thing":                 {small, small, true, false},
 	} {
 		if seen := InView(cams, c.points); (seen > 0) != c.seen {

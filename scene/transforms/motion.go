@@ -49,7 +49,7 @@ func (out *frame) parseMotion(f, top strictjson.Object) error {
 			return err
 		}
 		*v.to = [3]float64{x[0] * seconds, -x[1] * seconds, -x[2] * seconds}
-		if !scene.InRange(*v.to) {
+		if timed && !scene.InRange(*v.to) {
 			return f.Errorf("field %s is %g, in %g seconds", v.name, x, seconds)
 		}
 	}

@@ -151,7 +151,12 @@ func (r *Run) tellCompared() {
 				photos++
 			}
 		}
-		r.noteLater(c.text(cli.Count(n, c.noun), cli.Count(photos, "training photo")))
+		text := c.text(cli.Count(n, c.noun), cli.Count(photos, "training photo"))
+		if n == 0 {
+			r.warnLater(text + ": all that is known is of held-out photos")
+			continue
+		}
+		r.noteLater(text)
 	}
 	r.compared = nil
 }

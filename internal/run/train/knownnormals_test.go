@@ -106,13 +106,15 @@ func TestTellCompared(t *testing.T) {
 	r.tellDepths(depth.Known{make([]scene.KnownDepth, 5), make([]scene.KnownDepth, 2), nil, nil}, "of points")
 	r.tellDepths(depth.Known{nil, make([]scene.KnownDepth, 1), make([]scene.KnownDepth, 7),
 		make([]scene.KnownDepth, 3)}, "of a cloud")
+	r.tellDepths(depth.Known{make([]scene.KnownDepth, 5), nil, nil, nil}, "of maps")
 	r.tellCompared()
 	var told []string
 	for _, n := range r.notes {
 		told = append(told, n.Text)
 	}
 	if want := []string{"depths of 2 pixels in 1 training photo are compared, of points",
-		"depths of 4 pixels in 2 training photos are compared, of a cloud"}; !slices.Equal(told, want) {
+		"depths of 4 pixels in 2 training photos are compared, of a cloud", "depths of 0 pixels in 0 training photos " +
+			"are compared, of maps: all that is known is of held-out photos"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 }
