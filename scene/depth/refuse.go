@@ -65,7 +65,7 @@ func refuseMaps(dir string, files []string, errs []error) error {
 // By how much the shape of a map may differ from its photo's, because networks round sides to multiples of some 32.
 const (
 	mostStretch   = 0.05 // of its aspect
-	mostRounded   = 16   // pixels of a side, of a map that is smaller than the photo,
+	mostRounded   = 31   // pixels of a side, of a map that is smaller than the photo,
 	mostOfRounded = 0.2  // if that is less than this of its aspect
 )
 
