@@ -17,6 +17,7 @@ const (
 	HeldOutKey    = "held-out photos"
 	ChoiceKey     = "choice of held-out photos"
 	ResolutionKey = "resolution"
+	CamerasKey    = "cameras or points"
 	FilesKey      = "photos or masks, by their content"
 	DepthsKey     = "known depths"
 	NormalsKey    = "known normals"
@@ -55,13 +56,16 @@ func short(hash string) string { return hash[:min(len(hash), 12)] }
 func (c *CaptureRecord) contents(now *CaptureRecord) (list []recipe.Change) {
 	was, is := &c.Parts, &now.Parts
 	for _, x := range []struct{ key, old, now string }{
-		{"cameras or points", was.Cameras, is.Cameras},
+		{CamerasKey, was.Cameras, is.Cameras},
 		{FilesKey, was.Files, is.Files},
 		{DepthsKey, was.Depths, is.Depths},
 		{NormalsKey, was.Normals, is.Normals},
 		{"points that hold poses", was.Anchors, is.Anchors},
 		{"motions of cameras", was.Motions, is.Motions},
 	} {
+		if x.key == DepthsKey && was.Cameras != is.Cameras { // that, and what comes then, follows from them
+			break
+		}
 		if x.old != x.now && *was != (PartsRecord{}) && *is != (PartsRecord{}) {
 			list = append(list, recipe.Change{Key: OfCapture + x.key, Old: cmp.Or(short(x.old), "none"),
 				New: cmp.Or(short(x.now), "none")})

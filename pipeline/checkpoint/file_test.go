@@ -296,7 +296,7 @@ func TestPartsChanged(t *testing.T) {
 	was := PartsRecord{Cameras: "0123456789abcdef", Files: "f", Depths: "d", Anchors: "a"}
 	for want, change := range map[string]func(p *PartsRecord){
 		"contents: aaaa -> bbbb":               func(p *PartsRecord) {},
-		"cameras or points: 0123456789ab -> c": func(p *PartsRecord) { p.Cameras = "c" },
+		"cameras or points: 0123456789ab -> c": func(p *PartsRecord) { p.Cameras, p.Depths = "c", "e" },
 		"photos or masks, by their content: f -> g; capture's known normals: none -> n": func(p *PartsRecord) {
 			p.Files, p.Normals = "g", "n"
 		},

@@ -290,6 +290,8 @@ func (s *saver) photosBack(changes []recipe.Change) (list []string) {
 			list = append(list, s.heldOutBack(c))
 		case checkpoint.ChoiceKey:
 			list = append(list, "give the run's "+fault.Setting("test-every")+" or "+fault.Setting("test-list"))
+		case checkpoint.CamerasKey:
+			list = append(list, "put back the cameras and points that the run was made with")
 		case checkpoint.FilesKey:
 			list = append(list, "put back the photos and masks that the run was made with")
 		case checkpoint.DepthsKey:
