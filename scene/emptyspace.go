@@ -46,21 +46,24 @@ func (c *Capture) Depths(share float64) []Depths {
 		return nil
 	}
 	all := make([]Depths, len(c.Cameras))
-	stride := 1 + len(c.Points)/maxSampled
 	parallel.For(len(c.Cameras), func(i int) {
-		cam := &c.Cameras[i]
-		var depths []float64
-		for k := 0; k < len(c.Points); k += stride {
-			if depth, seen := cam.SeesBetween(c.Points[k].Pos, 0, math.Inf(1)); seen {
-				depths = append(depths, depth)
-			}
-		}
-		if len(depths) >= minSeen {
+		if depths := c.Cameras[i].DepthsOf(c.Points); len(depths) >= minSeen {
 			slices.Sort(depths)
 			all[i] = Depths{Empty: share * depths[len(depths)/100], Median: depths[len(depths)/2]}
 		}
 	})
 	return all
+}
+
+// DepthsOf returns the depths of those points that the camera sees, of some of them where they are many.
+func (c *Camera) DepthsOf(points []Point) (depths []float64) {
+	stride := 1 + len(points)/maxSampled
+	for k := 0; k < len(points); k += stride {
+		if depth, seen := c.SeesBetween(points[k].Pos, 0, math.Inf(1)); seen {
+			depths = append(depths, depth)
+		}
+	}
+	return depths
 }
 
 // dropWords is how many words of bits are filled at once: their points, 500 KiB, stay in a core's cache while all

@@ -14,14 +14,21 @@ const MostKnown = 1 << 18
 // Known [cameras] are the pixels of each camera whose depth is known.
 type Known [][]scene.KnownDepth
 
-// Count returns how many depths are known, and of how many cameras any.
-func (k Known) Count() (depths, cameras int) {
-	for _, list := range k {
-		if depths += len(list); len(list) > 0 {
-			cameras++
-		}
+// Counts returns how many depths are known of each camera.
+func (k Known) Counts() []int {
+	counts := make([]int, len(k))
+	for i, list := range k {
+		counts[i] = len(list)
 	}
-	return depths, cameras
+	return counts
+}
+
+// Count returns how many depths are known.
+func (k Known) Count() (depths int) {
+	for _, list := range k {
+		depths += len(list)
+	}
+	return depths
 }
 
 // Most returns how many depths are known of the camera with the most.

@@ -24,7 +24,7 @@ func Points(c *scene.Capture, points []scene.Point) (known Known, tracked bool, 
 	if err != nil {
 		return nil, false, err
 	}
-	if n, _ := known.Count(); n == 0 {
+	if known.Count() == 0 {
 		return Visible(c.Cameras, points), false, nil
 	}
 	for i := range known {

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"vksplat/internal/geom"
@@ -83,21 +82,11 @@ func spread(n int, at func(i int) [3]float64) float64 {
 	return scene.Median(distances)
 }
 
-// sampledPoints is about how many points are looked at for their depths.
-const sampledPoints = 1 << 16
-
 // typicalDepth is the median over the cameras of that of the depths in their pictures, 0 where they see too little.
 func typicalDepth(cams []scene.Camera, points []scene.Point) float64 {
 	medians := make([]float64, len(cams))
-	stride := 1 + len(points)/sampledPoints
 	parallel.For(len(cams), func(i int) {
-		var depths []float64
-		for k := 0; k < len(points); k += stride {
-			if depth, seen := cams[i].SeesBetween(points[k].Pos, 0, math.Inf(1)); seen {
-				depths = append(depths, depth)
-			}
-		}
-		if len(depths) >= scene.BlindCamera {
+		if depths := cams[i].DepthsOf(points); len(depths) >= scene.BlindCamera {
 			medians[i] = scene.Median(depths)
 		}
 	})

@@ -87,7 +87,7 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 	}
 	known := make(depth.Known, len(c.Cameras))
 	if o.Points {
-		if n, _ := own.Count(); n == 0 {
+		if own.Count() == 0 {
 			return fault.Data("compare depths", c.Root, "leave out "+fault.Setting("depth-loss"),
 				"no photo shows any of %s", cli.Count(len(points), "point"))
 		}
@@ -126,11 +126,7 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 
 // tellDepths tells what depths are compared, once it is known of which photos.
 func (r *Run) tellDepths(known depth.Known, what string) {
-	counts := make([]int, len(known))
-	for i := range known {
-		counts[i] = len(known[i])
-	}
-	r.compared = append(r.compared, comparison{counts, "pixel", func(pixels, photos string) string {
+	r.compared = append(r.compared, comparison{known.Counts(), "pixel", func(pixels, photos string) string {
 		return "depths of " + pixels + " in " + photos + " are compared, " + what
 	}})
 }
@@ -180,7 +176,7 @@ func (r *Run) addMaps(c *scene.Capture, known, points depth.Known) error {
 				Text: fmt.Sprintf("%d of %d photos %s", n, len(c.Cameras), m.text)}.String())
 		}
 	}
-	if n, _ := found.Known.Count(); n == 0 {
+	if found.Known.Count() == 0 {
 		return fault.Data("compare depths", o.Maps, "see what "+fault.Setting("depth-kind")+" says of them",
 			"the depth maps know no depth")
 	}
@@ -228,7 +224,7 @@ func (r *Run) addDepthPoints() {
 		return
 	}
 	lists := captured.Pick(r.knownDepths, r.Train)
-	n, _ := depth.Known(lists).Count()
+	n := depth.Known(lists).Count()
 	stride := 1 + n/mostDepthPoints
 	points := make([][]scene.Point, len(lists))
 	parallel.For(len(lists), func(i int) {
