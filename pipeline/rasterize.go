@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"os"
+
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -23,7 +25,7 @@ const backwardLanes = layout.TilePixels / 4
 // size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
-	s := rasterShape{layout.TilePixels, l.SubgroupSize, false, layout.LeastBucket}
+	s := rasterShape{layout.TilePixels / expParts(), l.SubgroupSize, false, layout.LeastBucket}
 	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
 		s = rasterShape{layout.TilePixels / 4, l.SubgroupSize, true, layout.MostBucket}
 	}
@@ -33,6 +35,33 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 		s.subgroup = 32 // AMD: in 64 lanes two lists would wait for each other
 	}
 	return s
+}
+
+func expParts() uint32 {
+	switch os.Getenv("PARTS") {
+	case "2":
+		return 2
+	case "4":
+		return 4
+	case "8":
+		return 8
+	}
+	return 1
+}
+
+func (s *rasterShape) args() int {
+	if s.handRound {
+		return layout.ArgsTiles
+	}
+	switch layout.TilePixels / s.forward {
+	case 2:
+		return layout.ArgsTiles2
+	case 4:
+		return layout.ArgsTiles4
+	case 8:
+		return layout.ArgsTiles8
+	}
+	return layout.ArgsTiles
 }
 
 // listLanes returns how many lanes of rasterize_bwd go through one list.
@@ -94,7 +123,7 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 	if v.comparesDepths() {
 		v.rasterizeDepth(plain)
 	} else {
-		v.r.Dispatch(plain, v.indirect(layout.ArgsTiles))
+		v.r.Dispatch(plain, v.indirect(v.raster.args()))
 	}
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{

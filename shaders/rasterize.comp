@@ -35,6 +35,7 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 const uint BATCH = gl_WorkGroupSize.x;                          // a splat a lane
 const bool SPREAD = false;
+const uint SHARES = HAND_ROUND ? 1u : TILE_PIXELS / gl_WorkGroupSize.x;
 const uint PIECE = SUBGROUP_SIZE < TOUCH_BITS ? SUBGROUP_SIZE : TOUCH_BITS;
 #include "raster.glsl"
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]

@@ -12,12 +12,13 @@
 #include "blend.glsl"
 
 const uint LANES = gl_WorkGroupSize.x;                                          // 64 to 256
-const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // PIXEL_STEP rows apart
+const uint LANE_PIXELS = TILE_PIXELS / (LANES * SHARES);                                   // PIXEL_STEP rows apart
 const uint PATCH_WIDTH = 8u;                                                    // px
 const uint PATCH_HEIGHT = 4u;                                                   // px
 const uint PATCH_COLUMNS = TILE_SIZE / PATCH_WIDTH;
 const uint COLUMN_PATCHES = 0x55u;                                              // bit k: patch k is of the first column
-const uint PATCH_LANES = LANES / PATCHES;                                       // without SPREAD
+const uint OWN_PATCHES = PATCHES / SHARES;                                       // of a workgroup
+const uint PATCH_LANES = LANES / OWN_PATCHES;                                       // without SPREAD
 const uint LIST_LANES = SPREAD ? PATCH_LANES * LANE_PIXELS : PATCH_LANES;       // lanes that have one list
 // lanes of a list that are in one subgroup
 const uint CLUSTER = SUBGROUP_SIZE < LIST_LANES ? SUBGROUP_SIZE : LIST_LANES;
