@@ -30,9 +30,9 @@ func (v *view) recordAlign() {
 	v.engine = &e
 	v.begin()
 	v.refinePose()     // params poses -> refined params pose
-	v.project()        // chunks -> projected extents depth_keys
+	v.project()        // chunks -> shapes paints depth_keys
 	v.forwardAndBack() // -> v_projected
-	v.poseGrad()       // v_projected projected chunks -> pose_partials
+	v.poseGrad()       // v_projected paints chunks -> pose_partials
 	v.poseAdam()       // pose_partials pose -> poses
 }
 

@@ -14,7 +14,7 @@ func (v *view) emitIsects(band int) (ids, slots vk.Slice[uint32]) {
 	v.splatFromSlot = vk.ScratchOf[uint32](v.r, "splat_from_slot", n)
 	v.r.Dispatch(&shaders.EmitIsects{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
-		Projected: v.projected, Extents: v.extents,
+		Shapes:  v.shapes,
 		TileIds: ids, SplatFromSlot: v.splatFromSlot, SlotIds: slots,
 		Push: shaders.EmitIsectsPush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.EmitIsectsSpec{SubgroupSize: v.sort.subgroup},

@@ -283,10 +283,10 @@ func (e *engine) firstIsects(n int) int {
 	return first
 }
 
-// bytesPerSplat returns about what a splat costs beside its chunk: projected, extents, keys, the sort's copies,
-// offsets, v_projected.
+// bytesPerSplat returns about what a splat costs beside its chunk: shapes, paints, keys, the sort's copies, offsets,
+// v_projected.
 func (e *engine) bytesPerSplat() int64 {
-	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12 + 4*int64(e.besideWords())
+	return 32 + 16 + 4 + 4*4 + 4 + 36 + 12 + 4*int64(e.besideWords())
 }
 
 // isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves once the

@@ -13,7 +13,7 @@ func (v *view) findPlaces(band int) {
 	scratch(v.r, &v.places, "places", v.maxTiles*layout.TileSquares)
 	v.r.Dispatch(&shaders.FindPlaces{
 		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
-		SplatFromSlot: v.splatFromSlot, Projected: v.projected, DepthKeys: v.depthKeys, Places: v.places,
+		SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints, DepthKeys: v.depthKeys, Places: v.places,
 		Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(v.bands)},
 	}, v.indirect(layout.ArgsTiles))
 }

@@ -64,8 +64,9 @@ func goldenRender(t *testing.T, c *ref.RenderCase) {
 			t.Error(name, err)
 		}
 	}
-	for i := range g.projected {
-		means, conics = append(means, g.projected[i].Mean2d[:]...), append(conics, g.projected[i].Conic[:]...)
+	for i := range g.vProjected {
+		a, b := g.shapes[2*i], g.shapes[2*i+1]
+		means, conics = append(means, a[:2]...), append(conics, a[2], a[3], b[0])
 		v := g.vProjected[i].Mean2d
 		if g.depthKeys[i] == layout.Culled {
 			v = [2]float32{}
@@ -209,9 +210,9 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		keys[i] = math.Float32bits(1)
 	}
 	const c0 = 0.28209479177387814
-	projected := make([]layout.Projected, n)
-	for i := range projected {
-		projected[i].Color = [3]float32{1, 1, 1} // gradients pass the clamp
+	paints := make([][4]float32, n)
+	for i := range paints {
+		paints[i] = [4]float32{0, 1, 1, 1} // gradients pass the clamp
 	}
 	for step, grads := range c.Grads {
 		cfg := recipe.Default()
@@ -227,7 +228,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
-		w.projected, w.vBeside = uploadOf(t, d, projected), vk.Cast[float32](w.vProjected.View) // the last is not read
+		w.paints, w.vBeside = uploadOf(t, d, paints), vk.Cast[float32](w.vProjected.View) // the last is not read
 		for part := range w.unseenParts() {
 			w.adamUnseen(part)
 		}

@@ -108,7 +108,7 @@ func cameraOf(v *ref.View[float32]) scene.Camera {
 
 // gradients is what the device computes for one view and given gradients of its pixels.
 type gradients struct {
-	projected  []layout.Projected
+	shapes     [][4]float32 // [N][2]
 	depthKeys  []uint32
 	render     [][4]float32
 	vProjected []layout.ProjectedGrad
@@ -179,7 +179,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	for _, c := range e.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
 			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected,
-			Projected: w.projected, Chunk: c.Slice,
+			Paints: w.paints, Chunk: c.Slice,
 			VParams: grads.At(e.model.NParams*c.first, e.model.NParams*c.splats),
 			Push:    shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, 256))
@@ -188,7 +188,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	if how.absgrad {
 		r.Copy(read("v_abs_mean2d", w.vBeside.Size()), w.vBeside.View)
 	}
-	for name, x := range map[string]vk.View{"projected": w.projected.View, "depth_keys": w.depthKeys.View,
+	for name, x := range map[string]vk.View{"shapes": w.shapes.View, "depth_keys": w.depthKeys.View,
 		"render": w.render.View, "v_projected": w.vProjected.View, "v_params": grads.View} {
 		r.Copy(read(name, x.Size()), x)
 	}
@@ -203,7 +203,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	must(d.dev.Wait(ticket))
 
 	g := &gradients{
-		projected: append([]layout.Projected(nil), vk.Host(vk.Cast[layout.Projected](back["projected"]))[:p.N]...),
+		shapes:    append([][4]float32(nil), vk.Host(vk.Cast[[4]float32](back["shapes"]))[:2*p.N]...),
 		depthKeys: append([]uint32(nil), vk.Host(vk.Cast[uint32](back["depth_keys"]))[:p.N]...),
 		render:    append([][4]float32(nil), vk.Host(vk.Cast[[4]float32](back["render"]))...),
 		vProjected: append([]layout.ProjectedGrad(nil),

@@ -114,7 +114,7 @@ func lensParams(l *layout.Lens, c *scene.Camera) {
 // projectLens is project for cameras of which a lens bends the picture.
 func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectLens{
-		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Projected: p.Projected, Extents: p.Extents,
+		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Shapes: p.Shapes, Paints: p.Paints,
 		DepthKeys: p.DepthKeys, Lens: v.f.lens.lens, Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
 		Spec: shaders.ProjectLensSpec{Shutter: v.shutter},
 	}, grid)
@@ -124,7 +124,7 @@ func (v *view) projectLens(p *shaders.Project, grid vk.Grid) {
 func (v *view) projectBwdAdamLens(p *shaders.ProjectBwdAdam, grid vk.Grid) {
 	v.r.Dispatch(&shaders.ProjectBwdAdamLens{
 		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,
-		VAbsMean2d: p.VAbsMean2d, Projected: p.Projected, Lens: v.f.lens.lens, Mixed: p.Mixed,
+		VAbsMean2d: p.VAbsMean2d, Paints: p.Paints, Lens: v.f.lens.lens, Mixed: p.Mixed,
 		Push: shaders.ProjectBwdAdamLensPush(p.Push),
 		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise,
 			UnseenApart: p.Spec.UnseenApart, Shutter: v.shutter},

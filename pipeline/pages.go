@@ -170,7 +170,7 @@ func (v *view) projectPages(params vk.Slice[layout.StepParams]) {
 	for i, c := range m.chunks {
 		v.r.Dispatch(&shaders.ProjectPages{
 			Params: params, Counters: v.counters, PageList: v.f.list.At(m.listHead(), m.most/PageSplats), Chunk: c,
-			Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
+			Shapes: v.shapes, Paints: v.paints,
 			DepthKeys: v.depthKeys,
 			Push: shaders.ProjectPagesPush{FirstPage: uint32(i * m.each), NPages: uint32(c.N() / m.words),
 				PageWords: uint32(m.words), ChunkSplats: PageSplats},

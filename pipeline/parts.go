@@ -75,7 +75,7 @@ func (v *view) recordPart(band int) {
 	if !v.parts.depth {
 		return
 	}
-	v.look(v.f.bare) // depth_keys -> projected
+	v.look(v.f.bare) // depth_keys -> shapes paints
 	depths := vk.ScratchOf[[4]float32](v.r, "render_depth", v.maxPixels)
 	v.blendTiles(v.f.bare, depths, band, false)
 	v.r.Copy(v.f.depth.At(0, v.maxPixels).View, depths.View)

@@ -49,7 +49,7 @@ func (v *view) poseGrad() {
 	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.PoseGrad{
 			Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected,
-			Projected: v.projected, Chunk: c.Slice, Partials: p.partials, Mixed: v.model.Mixed,
+			Paints: v.paints, Chunk: c.Slice, Partials: p.partials, Mixed: v.model.Mixed,
 			Push: shaders.PoseGradPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
 		}, vk.Items(c.splats, layout.PoseSplats))
 	}

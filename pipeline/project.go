@@ -13,8 +13,8 @@ func (v *view) project() { v.projectFor(v.f.params) }
 // part of what all write, so that no barrier keeps the next one waiting.
 func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 	n := v.model.capacity()
-	scratch(v.r, &v.projected, "projected", n)
-	scratch(v.r, &v.extents, "extents", n)
+	scratch(v.r, &v.shapes, "shapes", 2*n)
+	scratch(v.r, &v.paints, "paints", n)
 	scratch(v.r, &v.depthKeys, "depth_keys", n)
 	if v.model.pages != nil {
 		v.projectPages(params)
@@ -24,8 +24,7 @@ func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 		first, size := c.first, c.splats
 		plain := &shaders.Project{
 			Params: params, Counters: v.counters, Chunk: c.Slice,
-			Projected: vk.Cast[float32](v.projected.At(first, size).View),
-			Extents:   vk.Cast[float32](v.extents.At(first, size).View),
+			Shapes: v.shapes.At(2*first, 2*size), Paints: v.paints.At(first, size),
 			DepthKeys: v.depthKeys.At(first, size), Mixed: v.model.Mixed,
 			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
 		}

@@ -10,7 +10,7 @@ func (v *view) projectBwdAdam() {
 	for _, c := range v.model.chunks {
 		plain := &shaders.ProjectBwdAdam{
 			Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected,
-			Chunk: c.Slice, VAbsMean2d: vk.Cast[[2]float32](v.vBeside.View), Projected: v.projected,
+			Chunk: c.Slice, VAbsMean2d: vk.Cast[[2]float32](v.vBeside.View), Paints: v.paints,
 			Mixed: v.model.Mixed,
 			Push: shaders.ProjectBwdAdamPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.NParams),
@@ -28,7 +28,7 @@ func (v *view) projectBwdAdam() {
 		}
 		v.r.Dispatch(&shaders.ProjectBwdAdamDepth{
 			Params: plain.Params, Counters: plain.Counters, DepthKeys: plain.DepthKeys, VProjected: plain.VProjected,
-			Chunk: plain.Chunk, VBeside: vk.Cast[[3]float32](v.vBeside.View), Projected: plain.Projected,
+			Chunk: plain.Chunk, VBeside: vk.Cast[[3]float32](v.vBeside.View), Paints: plain.Paints,
 			Mixed: plain.Mixed,
 			Push:  shaders.ProjectBwdAdamDepthPush(plain.Push), Spec: shaders.ProjectBwdAdamDepthSpec(plain.Spec),
 		}, vk.Items(c.splats, adamGroup))

@@ -113,7 +113,7 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 	v.buckets = vk.ScratchOf[uint32](v.r, "tile_from_bucket", buckets)
 	plain := &shaders.Rasterize{
 		Params: params, TileOffsets: v.tileOffsets, TileOrder: v.tileOrder, SlotFromIsect: v.slotFromIsect,
-		SplatFromSlot: v.splatFromSlot, Projected: v.projected,
+		SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints,
 		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup,
@@ -128,7 +128,7 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{
 			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
-			SplatFromSlot: v.splatFromSlot, Projected: v.projected,
+			SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints,
 			TilePairs: v.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.bands),
 				Column: v.raster.column(),
 				Side:   v.raster.backwardSide(), Round: v.raster.backwardRound()},

@@ -14,9 +14,9 @@ func (v *view) rasterizeBwd() {
 		v.vBesideSlots = vk.ScratchOf[float32](v.r, "v_beside_slots", words*v.isectCapacity)
 	}
 	plain := &shaders.RasterizeBwd{
-		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
+		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
 		SplatFromSlot: v.splatFromSlot,
-		Projected:     v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched,
+		Shapes:        v.shapes, Paints: v.paints, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched,
 		VRender: v.vShown, TileFromBucket: v.buckets,
 		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: vk.Cast[[2]float32](v.vBesideSlots.View),
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: backwardLanes, SubgroupSize: v.raster.subgroup,

@@ -16,7 +16,7 @@ func (v *view) reduceSlots(band int) {
 	}
 	plain := &shaders.ReduceSlots{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
-		Projected: v.projected, Extents: v.extents, VSlots: vk.Cast[float32](v.vSlots.View),
+		Shapes: v.shapes, VSlots: vk.Cast[float32](v.vSlots.View),
 		VProjected: vk.Cast[float32](v.vProjected.View),
 		VAbsSlots:  v.vBesideSlots, VAbsMean2d: v.vBeside,
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.bands)},
@@ -28,7 +28,7 @@ func (v *view) reduceSlots(band int) {
 	}
 	v.r.Dispatch(&shaders.ReduceSlotsDepth{
 		Params: plain.Params, Counters: plain.Counters, SplatFromRank: plain.SplatFromRank,
-		FirstIsect: plain.FirstIsect, Projected: plain.Projected, Extents: plain.Extents, VSlots: plain.VSlots,
+		FirstIsect: plain.FirstIsect, Shapes: plain.Shapes, VSlots: plain.VSlots,
 		VProjected: plain.VProjected, VBesideSlots: v.vBesideSlots, VBeside: v.vBeside,
 		Push: shaders.ReduceSlotsDepthPush(plain.Push),
 	}, v.indirect(layout.ArgsReduce))

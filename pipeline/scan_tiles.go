@@ -11,8 +11,7 @@ const scanGroups = 1024
 // scanTiles is countTiles and the scan of its counts in one pass that looks back.
 func (v *view) scanTiles(band int) {
 	v.r.Dispatch(&shaders.ScanTiles{
-		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, Projected: v.projected,
-		Extents: v.extents,
+		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, Shapes: v.shapes,
 		Tallies: v.bandTallies().scan, FirstIsect: v.firstIsect, DispatchArgs: v.args,
 		Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(v.bands), Capacity: uint32(v.isectCapacity),
 			MostGroups: scanGroups},

@@ -16,8 +16,8 @@ type view struct {
 	f        *frame
 	kind     recipe.Kind
 
-	projected     vk.Slice[layout.Projected]     // [N]
-	extents       vk.Slice[[3]float32]           // [N]
+	shapes        vk.Slice[[4]float32]           // [N][2], a Shape
+	paints        vk.Slice[[4]float32]           // [N] opacity, colour
 	depthKeys     vk.Slice[uint32]               // [N]
 	splatFromRank vk.Slice[uint32]               // [V]
 	firstIsect    vk.Slice[uint32]               // [V]
@@ -98,10 +98,10 @@ func (e *engine) record(r *vk.Recorder, f *frame, k recipe.Kind) {
 func (v *view) recordStep() {
 	v.begin()      // counters -> counts and dispatch arguments of this unit
 	v.refinePose() // params poses -> refined params pose; this and the two others of poses only where they are refined
-	v.project()    // chunks -> projected extents depth_keys
+	v.project()    // chunks -> shapes paints depth_keys
 	v.forwardAndBack()
-	v.poseGrad()       // v_projected projected chunks -> pose_partials
-	v.projectBwdAdam() // v_projected projected chunks -> chunks
+	v.poseGrad()       // v_projected paints chunks -> pose_partials
+	v.projectBwdAdam() // v_projected paints chunks -> chunks
 	v.poseAdam()       // pose_partials pose anchors poses -> poses
 	v.appearanceAdam() // v_correction correction appearances -> appearances
 	v.trackErrors()    // places errors history -> history
@@ -114,9 +114,9 @@ func (v *view) forwardAndBack() {
 	v.verifyProjection()
 	last := v.bands - 1
 	for band := range v.bands {
-		// splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
+		// splat_from_rank shapes -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
-		// slot_from_isect tile_order projected -> render last_ids states; with several bands the backward pass repeats
+		// slot_from_isect tile_order shapes paints -> render last_ids states; with several bands the backward pass repeats
 		// it and keeps them
 		v.rasterize(band, v.bands == 1)
 		if band == last {
@@ -131,7 +131,7 @@ func (v *view) forwardAndBack() {
 			v.makeIsects(band) // again: what the bands before wrote is gone
 			v.rasterize(band, true)
 		}
-		v.rasterizeBwd() // states last_ids render v_shown projected -> v_slots
+		v.rasterizeBwd() // states last_ids render v_shown shapes paints -> v_slots
 		if band == last {
 			v.adamUnseen(1) // of the others
 		}
@@ -171,7 +171,7 @@ func (v *view) recordRender() {
 // drawPicture lists the passes from the projections of a view to its picture.
 func (v *view) drawPicture() {
 	if v.looks {
-		v.look(v.f.params) // projected -> projected extents
+		v.look(v.f.params) // shapes paints -> shapes paints
 	}
 	v.sortDepth()
 	if v.parts != nil {
@@ -191,7 +191,7 @@ func (v *view) drawPicture() {
 // makeIsects lists the passes from the visible splats in depth order to each tile's splats in depth order, for one band
 // of rows of tiles.
 func (v *view) makeIsects(band int) {
-	v.findIsects(band)               // splat_from_rank projected extents -> first_isect, n_isects or failed
+	v.findIsects(band)               // splat_from_rank shapes -> first_isect, n_isects or failed
 	ids, slots := v.emitIsects(band) // first_isect -> tile_ids splat_from_slot slots
 	ids = v.sortTiles(ids, slots)    // tile_ids slots -> tile_ids slot_from_isect, by tile, depth order kept
 	v.findTileOffsets(ids)           // tile_ids -> tile_offsets tile_order

@@ -35,19 +35,19 @@ func (v *view) recordTeamStep() {
 	l := v.links
 	v.begin() // counters -> counts and dispatch arguments of the share
 	l.Others(func(w int) {
-		v.projectView(w) // chunks -> projected extents depth_keys
-		v.packView(w)    // projected extents depth_keys -> packets, index_of
+		v.projectView(w) // chunks -> shapes paints depth_keys
+		v.packView(w)    // shapes paints depth_keys -> packets, index_of
 	})
 	v.putVisible(piece{n: l.Pieces})
 	v.projectView(l.Rank) // while the first piece is written
 	v.await(team.Visible) // the others can take it while this device's own packet is made
 	v.packView(l.Rank)
-	// packets -> projected extents depth_keys, counts and dispatch arguments of the view
+	// packets -> shapes paints depth_keys, counts and dispatch arguments of the view
 	v.exchange(team.Visible, l.Pieces, v.joinPackets, v.takeVisible, v.putVisible)
 	v.forwardAndBack()
-	l.Others(v.sendGrads) // v_projected projected -> packets
+	l.Others(v.sendGrads) // v_projected paints -> packets
 	v.putGrads(piece{n: l.Pieces})
-	v.sendGrads(l.Rank) // v_projected projected -> v_views
+	v.sendGrads(l.Rank) // v_projected paints -> v_views
 	// packets -> v_views, counts of the share, or failed
 	v.exchange(team.Grads, l.Pieces, v.settle, v.takeGrads, v.putGrads)
 	v.stepOfViews() // v_views index_of chunks -> chunks
@@ -105,7 +105,7 @@ func (v *view) packed(i int) *team.Packet {
 
 // projectView projects the device's splats for view w.
 func (v *view) projectView(w int) {
-	v.projected, v.extents, v.depthKeys = vk.Slice[layout.Projected]{}, vk.Slice[[3]float32]{}, vk.Slice[uint32]{}
+	v.shapes, v.paints, v.depthKeys = vk.Slice[[4]float32]{}, vk.Slice[[4]float32]{}, vk.Slice[uint32]{}
 	v.projectFor(v.f.peers.ofView[w])
 }
 
@@ -118,13 +118,12 @@ func (v *view) packView(w int) {
 	v.r.Dispatch(&shaders.MarkVisible{Counters: v.counters, DepthKeys: v.depthKeys, Marks: marks},
 		v.indirect(layout.ArgsSplats))
 	v.scan("seen scan", marks, layout.NActive, layout.ArgsScanSplats, layout.NSent, false)
-	p.Projected = vk.ScratchOf[float32](v.r, "packed projected", team.ProjectedWords*l.Records)
-	p.Extents = vk.ScratchOf[float32](v.r, "packed extents", team.ExtentWords*l.Records)
+	p.Shapes = vk.ScratchOf[[4]float32](v.r, "packed shapes", 2*l.Records)
+	p.Paints = vk.ScratchOf[[4]float32](v.r, "packed paints", l.Records)
 	p.Keys = vk.ScratchOf[uint32](v.r, "packed keys", l.Records)
 	v.r.Dispatch(&shaders.SendVisible{
-		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View),
-		Extents: vk.Cast[float32](v.extents.View),
-		IndexOf: marks, Headers: l.Sent[team.Visible][w], OutProjected: p.Projected, OutExtents: p.Extents,
+		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Shapes: v.shapes, Paints: v.paints,
+		IndexOf: marks, Headers: l.Sent[team.Visible][w], OutShapes: p.Shapes, OutPaints: p.Paints,
 		OutKeys: p.Keys, SentOf: v.shared.sentOf,
 		Push: shaders.SendVisiblePush{Capacity: uint32(l.Records), HeaderId: uint32(l.Rank), View: uint32(w)},
 	}, vk.Items(max(n, 1), layout.SendBlock)) // the first workgroup writes the header
@@ -153,8 +152,7 @@ func (v *view) takeVisible(p piece) {
 
 // joined are the packets of the view side by side.
 func (v *view) joined() team.Packet {
-	return team.Packet{Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
-		Keys: v.depthKeys}
+	return team.Packet{Shapes: v.shapes, Paints: v.paints, Keys: v.depthKeys}
 }
 
 // joinPackets finds the places of all devices' packets side by side, and puts the device's own there.
@@ -166,8 +164,8 @@ func (v *view) joinPackets() {
 		FirstOf: v.shared.firstOf,
 		Push:    shaders.JoinPacketsPush{NDevices: uint32(l.N), Capacity: uint32(n)},
 	}, vk.Groups(1))
-	v.projected = vk.ScratchOf[layout.Projected](v.r, "joined projected", n)
-	v.extents = vk.ScratchOf[[3]float32](v.r, "joined extents", n)
+	v.shapes = vk.ScratchOf[[4]float32](v.r, "joined shapes", 2*n)
+	v.paints = vk.ScratchOf[[4]float32](v.r, "joined paints", n)
 	v.depthKeys = vk.ScratchOf[uint32](v.r, "joined depth_keys", n)
 	v.copyVisible(whole, v.shared.packs[l.Rank], v.joined(), v.shared.firstOf, l.Rank, true)
 }
@@ -185,9 +183,9 @@ func (v *view) copyKeys(p piece, from, to team.Packet, firstOf vk.Slice[uint32],
 
 // copyShapes is copyVisible for the rest.
 func (v *view) copyShapes(p piece, from, to team.Packet, firstOf vk.Slice[uint32], i int, place bool) {
-	v.copyRecords(p, firstOf, i, team.ProjectedWords, vk.Cast[uint32](from.Projected.View),
-		vk.Cast[uint32](to.Projected.View), place)
-	v.copyRecords(p, firstOf, i, team.ExtentWords, vk.Cast[uint32](from.Extents.View), vk.Cast[uint32](to.Extents.View),
+	v.copyRecords(p, firstOf, i, team.ShapeWords, vk.Cast[uint32](from.Shapes.View), vk.Cast[uint32](to.Shapes.View),
+		place)
+	v.copyRecords(p, firstOf, i, team.PaintWords, vk.Cast[uint32](from.Paints.View), vk.Cast[uint32](to.Paints.View),
 		place)
 }
 
@@ -225,26 +223,26 @@ func (v *view) sendGrads(o int) {
 	if o == l.Rank {
 		p.Grads, p.Beside = v.gradsOf(o)
 	} else {
-		p.Grads = vk.ScratchOf[float32](v.r, "packed grads", team.ProjectedWords*l.Records)
+		p.Grads = vk.ScratchOf[float32](v.r, "packed grads", team.GradWords*l.Records)
 		if p.Beside = p.Grads; v.besideWords() > 0 {
 			p.Beside = vk.ScratchOf[float32](v.r, "packed beside grads", v.besideWords()*l.Records)
 		}
 	}
 	plain := &shaders.SendGrads{
 		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf,
-		Projected:  vk.Cast[float32](v.projected.View),
+		Paints:     vk.Cast[float32](v.paints.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: v.vBeside,
 		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.Beside,
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
 		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.absgrad},
 	}
-	grid := vk.Items(l.Records*team.ProjectedWords, layout.CopyBlock)
+	grid := vk.Items(l.Records*team.GradWords, layout.CopyBlock)
 	if v.depths == nil {
 		v.r.Dispatch(plain, grid)
 		return
 	}
 	v.r.Dispatch(&shaders.SendGradsDepth{
-		Params: plain.Params, Counters: plain.Counters, FirstOf: plain.FirstOf, Projected: plain.Projected,
+		Params: plain.Params, Counters: plain.Counters, FirstOf: plain.FirstOf, Paints: plain.Paints,
 		VProjected: plain.VProjected, VBeside: v.vBeside, Headers: plain.Headers, OutGrads: p.Grads,
 		OutBeside: p.Beside, Push: shaders.SendGradsDepthPush(plain.Push),
 	}, grid)
@@ -253,7 +251,7 @@ func (v *view) sendGrads(o int) {
 // allocateViews declares where the gradients of all views come together.
 func (v *view) allocateViews() {
 	n := v.links.N * v.links.Records
-	scratch(v.r, &v.shared.vViews, "v_views", team.ProjectedWords*n)
+	scratch(v.r, &v.shared.vViews, "v_views", team.GradWords*n)
 	if words := v.besideWords(); words > 0 {
 		scratch(v.r, &v.shared.vBeside, "v_beside_views", words*n)
 	} else {
@@ -263,7 +261,7 @@ func (v *view) allocateViews() {
 
 // gradsOf returns where the gradients of view w come to.
 func (v *view) gradsOf(w int) (grads, beside vk.Slice[float32]) {
-	size := team.ProjectedWords * v.links.Records
+	size := team.GradWords * v.links.Records
 	grads = v.shared.vViews.At(w*size, size)
 	if beside = grads; v.besideWords() > 0 {
 		size = v.besideWords() * v.links.Records
@@ -291,7 +289,7 @@ func (v *view) takeGrads(p piece) {
 
 // copyGrads copies a piece of the gradients in packet number i.
 func (v *view) copyGrads(p piece, grads, beside, to, besideTo vk.Slice[float32], firstOf vk.Slice[uint32], i int) {
-	v.copyRecords(p, firstOf, i, team.ProjectedWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
+	v.copyRecords(p, firstOf, i, team.GradWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
 	if words := v.besideWords(); words > 0 {
 		v.copyRecords(p, firstOf, i, words, vk.Cast[uint32](beside.View), vk.Cast[uint32](besideTo.View), false)
 	}

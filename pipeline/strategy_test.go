@@ -88,7 +88,7 @@ func TestVerifySabotage(t *testing.T) {
 	d := verified(t)
 	nan := math.Float32bits(float32(math.NaN()))
 	for buffer, bad := range map[string]uint32{
-		"splat_from_rank": 7, "projected": nan, "extents": nan, "first_isect": 7, "slot_from_isect": 1 << 30,
+		"splat_from_rank": 7, "shapes": nan, "paints": nan, "first_isect": 7, "slot_from_isect": 1 << 30,
 		"tile_offsets": 1 << 30, "tile_order": 1 << 20,
 		"render": nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_beside": nan, "chunk": nan,
 	} {
@@ -118,7 +118,7 @@ func TestVerifySabotage(t *testing.T) {
 
 func (v *view) buffersByName() map[string]vk.View {
 	return map[string]vk.View{
-		"splat_from_rank": v.splatFromRank.View, "projected": v.projected.View, "extents": v.extents.View,
+		"splat_from_rank": v.splatFromRank.View, "shapes": v.shapes.View, "paints": v.paints.View,
 		"first_isect":     v.firstIsect.View,
 		"slot_from_isect": v.slotFromIsect.View, "tile_offsets": v.tileOffsets.View, "tile_order": v.tileOrder.View,
 		"render": v.render.View, "v_render": v.vShown.View,

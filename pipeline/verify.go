@@ -125,10 +125,10 @@ func (v *view) verifyProjection() {
 		count: layout.NVisible, bound: layout.NActive})
 	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "depth_keys", layout.VerifySortedAt},
 		data: v.depthKeys.View, index: rank, count: layout.NVisible})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "projected", layout.VerifyFiniteAt},
-		data: v.projected.View, index: rank, count: layout.NVisible, stride: 9})
-	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "extents", layout.VerifyFiniteAt}, data: v.extents.View,
-		index: rank, count: layout.NVisible, stride: 3})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "shapes", layout.VerifyFiniteAt},
+		data: v.shapes.View, index: rank, count: layout.NVisible, stride: 8})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "paints", layout.VerifyFiniteAt}, data: v.paints.View,
+		index: rank, count: layout.NVisible, stride: 4})
 }
 
 // verifyIsects checks the lists of tiles.

@@ -2,7 +2,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // count_pairs counts what blending each tile of the current band takes, see TilePairs. For `vksplat bench` alone.
-//   reads params tile_offsets slot_from_isect splat_from_slot projected; writes tile_pairs
+//   reads params tile_offsets slot_from_isect splat_from_slot shapes paints; writes tile_pairs
 // One workgroup a tile, one invocation a pixel, as in rasterize; then an invocation takes a splat, or the lists of a
 // few patches.
 #include "params.glsl"
@@ -40,8 +40,9 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
-layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
-layout(binding = 5, scalar) writeonly buffer Pairs { TilePairs tile_pairs[]; };         // [n_tiles]
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 6, scalar) writeonly buffer Pairs { TilePairs tile_pairs[]; };         // [n_tiles]
 
 const uint LANES = 256u;
 // Sums and maxima of integers, which know no order.
@@ -51,7 +52,9 @@ shared uint s_patch_last[PATCHES];      // up to the last that changes one
 shared uint s_touched[LANES];           // patches that splats touch, a bit each
 shared uint s_touched_bwd[LANES];       // those of them of whose pixels any may still change
 
-Projected isect(uint i) { return projected[splat_from_slot[slot_from_isect[i]]]; }
+#include "fetch.glsl"
+
+Blended isect(uint i) { return blended_splat(splat_from_slot[slot_from_isect[i]]); }
 
 // Goes through a pixel's splats.
 void look(vec2 centre, uint begin, uint n, uint patch_id) {

@@ -23,7 +23,8 @@ var countPairsKernel = vk.Kernel{
 		{Name: "tile_offsets", Access: vk.Read},
 		{Name: "slot_from_isect", Access: vk.Read},
 		{Name: "splat_from_slot", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "tile_pairs", Access: vk.Write},
 	},
 	PushSize: 20,
@@ -33,7 +34,7 @@ var countPairsKernel = vk.Kernel{
 //
 // count_pairs counts what blending each tile of the current band takes, see TilePairs. For `vksplat bench` alone.
 //
-//	reads params tile_offsets slot_from_isect splat_from_slot projected; writes tile_pairs
+//	reads params tile_offsets slot_from_isect splat_from_slot shapes paints; writes tile_pairs
 //
 // One workgroup a tile, one invocation a pixel, as in rasterize; then an invocation takes a splat, or the lists of a
 // few patches.
@@ -42,8 +43,9 @@ type CountPairs struct {
 	TileOffsets   vk.Slice[uint32]            // 1, read: [n_tiles + 1]
 	SlotFromIsect vk.Slice[uint32]            // 2, read: [n_isects]
 	SplatFromSlot vk.Slice[uint32]            // 3, read: [n_isects]
-	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
-	TilePairs     vk.Slice[layout.TilePairs]  // 5, write: [n_tiles]
+	Shapes        vk.Slice[[4]float32]        // 4, read: [N][2], a Shape
+	Paints        vk.Slice[[4]float32]        // 5, read: [N] opacity, colour
+	TilePairs     vk.Slice[layout.TilePairs]  // 6, write: [n_tiles]
 	Push          CountPairsPush
 }
 
@@ -71,6 +73,6 @@ func (p *CountPairs) Kernel() *vk.Kernel { return &countPairsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *CountPairs) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.TilePairs.View)
+	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Shapes.View, p.Paints.View, p.TilePairs.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -4,7 +4,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 // count_tiles counts the tiles of the current band that each visible splat can touch, in depth order.
-//   reads params counters splat_from_rank projected extents; writes tile_counts
+//   reads params counters splat_from_rank shapes; writes tile_counts
 // A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 #include "params.glsl"
 #include "blend.glsl"
@@ -19,9 +19,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };     // [V]
-layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; };  // [N]
-layout(binding = 4, scalar) readonly buffer Extents { vec3 extents[]; };            // [N] px
-layout(binding = 5, scalar) writeonly buffer Counts { uint tile_counts[]; };        // [V]
+layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 4, scalar) writeonly buffer Counts { uint tile_counts[]; };        // [V]
 #include "count_tiles.glsl"
 
 void main() {

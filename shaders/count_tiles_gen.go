@@ -22,8 +22,7 @@ var countTilesKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "splat_from_rank", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
-		{Name: "extents", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
 		{Name: "tile_counts", Access: vk.Write},
 	},
 	PushSize: 8,
@@ -33,16 +32,15 @@ var countTilesKernel = vk.Kernel{
 //
 // count_tiles counts the tiles of the current band that each visible splat can touch, in depth order.
 //
-//	reads params counters splat_from_rank projected extents; writes tile_counts
+//	reads params counters splat_from_rank shapes; writes tile_counts
 //
 // A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 type CountTiles struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read
 	SplatFromRank vk.Slice[uint32]            // 2, read: [V]
-	Projected     vk.Slice[layout.Projected]  // 3, read: [N]
-	Extents       vk.Slice[[3]float32]        // 4, read: [N] px
-	TileCounts    vk.Slice[uint32]            // 5, write: [V]
+	Shapes        vk.Slice[[4]float32]        // 3, read: [N][2], a Shape
+	TileCounts    vk.Slice[uint32]            // 4, write: [V]
 	Push          CountTilesPush
 }
 
@@ -64,6 +62,6 @@ func (p *CountTiles) Kernel() *vk.Kernel { return &countTilesKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *CountTiles) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.Projected.View, p.Extents.View, p.TileCounts.View)
+	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.Shapes.View, p.TileCounts.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

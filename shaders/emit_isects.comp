@@ -6,7 +6,7 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // emit_isects writes the (tile, splat) pairs of the current band: a splat's slots are contiguous, row by row of tiles.
-//   reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
+//   reads params counters splat_from_rank first_isect shapes; writes tile_ids splat_from_slot slot_ids
 // A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the
 // order of depth, so equal numbers of splats would be most unequal work. An invocation walks the rows of tiles of its
 // own splat, unless these are many: then the subgroup deals them to its invocations. Slots are gathered in shared
@@ -26,37 +26,32 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };     // [V]
 layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };          // [V]
-layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };  // [N]
-layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };            // [N] px
-layout(binding = 6, scalar) writeonly buffer TileIds { uint tile_ids[]; };          // [n_isects]
-layout(binding = 7, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 5, scalar) writeonly buffer TileIds { uint tile_ids[]; };          // [n_isects]
+layout(binding = 6, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
 // [n_isects] 0, 1, 2, ...: the values to sort
-layout(binding = 8, scalar) writeonly buffer Slots { uint slot_ids[]; };
+layout(binding = 7, scalar) writeonly buffer Slots { uint slot_ids[]; };
+#include "shape.glsl"
 #include "tiles.glsl"
 
 shared uint s_tile[SORT_BLOCK];     // of each slot of the workgroup
 shared uint s_splat[SORT_BLOCK];
 
 // What a splat's tiles follow from.
-struct Shape {
-    vec2 mean;
-    vec3 conic;
-    vec3 extents;
+struct Spread {
+    Shape shape;
     ivec2 rows;     // of tiles, in the band
 };
 
-Shape shape_of(uint id) {
+Spread spread_of(uint id) {
     uint tile_height = params[0].view.tile_height;
-    Shape s;
-    s.mean = projected[id].mean2d;
-    s.conic = projected[id].conic;
-    s.extents = extents[id];
-    s.rows = clip_rows(tile_rows(s.mean, s.extents, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
-    return s;
+    Shape s = load_shape(id);
+    return Spread(s, clip_rows(tile_rows(s.mean2d, s.extents, tile_height),
+                               band_rows(tile_height, pc.band, pc.n_bands)));
 }
 
 // Row y of tiles: the first column and the one after the last.
-ivec2 columns(Shape s, int y) { return tile_columns(s.mean, s.conic, s.extents, y, params[0].view.tile_width); }
+ivec2 columns(Spread s, int y) { return tile_columns(s.shape, y, params[0].view.tile_width); }
 
 // The last rank whose first slot is at or before `slot`. Each subgroup looks for itself, in rounds that leave one of as
 // many parts as it has invocations, which takes no barrier.
@@ -80,7 +75,7 @@ void note(uint slot, uint end, uint tile, uint id, uint from, uint to) {
 }
 
 // Notes the slots of a splat, the first of which is `slot`, by the invocation alone.
-void note_alone(Shape s, uint slot, uint id, uint from, uint to) {
+void note_alone(Spread s, uint slot, uint id, uint from, uint to) {
     for (int y = s.rows.x; y < s.rows.y; y++) {
         ivec2 c = columns(s, y);
         uint end = slot + uint(c.y - c.x);
@@ -90,7 +85,7 @@ void note_alone(Shape s, uint slot, uint id, uint from, uint to) {
 }
 
 // Does the same by the subgroup, all of which must call it with the same splat: an invocation takes a row.
-void note_together(Shape s, uint slot, uint id, uint from, uint to) {
+void note_together(Spread s, uint slot, uint id, uint from, uint to) {
     for (int top = s.rows.x; top < s.rows.y; top += int(SUBGROUP_SIZE)) {
         int y = top + int(gl_SubgroupInvocationID);
         ivec2 c = y < s.rows.y ? columns(s, y) : ivec2(0);
@@ -121,14 +116,14 @@ void main() {
         uint id = 0u;
         if (taken) {
             id = splat_from_rank[own];
-            Shape s = shape_of(id);
+            Spread s = spread_of(id);
             together = s.rows.y - s.rows.x > FEW_ROWS || end - first > FEW_SLOTS;
             if (!together) note_alone(s, first, id, from, to);
         }
         for (uvec4 who = subgroupBallot(together); who != uvec4(0u); who = subgroupBallot(together)) {
             uint lane = subgroupBallotFindLSB(who);
             uint shared_id = subgroupShuffle(id, lane);
-            note_together(shape_of(shared_id), subgroupShuffle(first, lane), shared_id, from, to); // few registers
+            note_together(spread_of(shared_id), subgroupShuffle(first, lane), shared_id, from, to); // few registers
             together = together && gl_SubgroupInvocationID != lane;
         }
         rank += GROUP;

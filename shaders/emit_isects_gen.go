@@ -24,8 +24,7 @@ var emitIsectsKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "splat_from_rank", Access: vk.Read},
 		{Name: "first_isect", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
-		{Name: "extents", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
 		{Name: "tile_ids", Access: vk.Write},
 		{Name: "splat_from_slot", Access: vk.Write},
 		{Name: "slot_ids", Access: vk.Write},
@@ -40,7 +39,7 @@ var emitIsectsKernel = vk.Kernel{
 //
 // emit_isects writes the (tile, splat) pairs of the current band: a splat's slots are contiguous, row by row of tiles.
 //
-//	reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
+//	reads params counters splat_from_rank first_isect shapes; writes tile_ids splat_from_slot slot_ids
 //
 // A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the
 // order of depth, so equal numbers of splats would be most unequal work. An invocation walks the rows of tiles of its
@@ -51,11 +50,10 @@ type EmitIsects struct {
 	Counters      vk.Slice[uint32]            // 1, read
 	SplatFromRank vk.Slice[uint32]            // 2, read: [V]
 	FirstIsect    vk.Slice[uint32]            // 3, read: [V]
-	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
-	Extents       vk.Slice[[3]float32]        // 5, read: [N] px
-	TileIds       vk.Slice[uint32]            // 6, write: [n_isects]
-	SplatFromSlot vk.Slice[uint32]            // 7, write: [n_isects]
-	SlotIds       vk.Slice[uint32]            // 8, write: [n_isects] 0, 1, 2, ...: the values to sort
+	Shapes        vk.Slice[[4]float32]        // 4, read: [N][2], a Shape
+	TileIds       vk.Slice[uint32]            // 5, write: [n_isects]
+	SplatFromSlot vk.Slice[uint32]            // 6, write: [n_isects]
+	SlotIds       vk.Slice[uint32]            // 7, write: [n_isects] 0, 1, 2, ...: the values to sort
 	Push          EmitIsectsPush
 	Spec          EmitIsectsSpec
 }
@@ -83,7 +81,7 @@ func (p *EmitIsects) Kernel() *vk.Kernel { return &emitIsectsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *EmitIsects) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Projected.View, p.Extents.View, p.TileIds.View, p.SplatFromSlot.View, p.SlotIds.View)
+	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Shapes.View, p.TileIds.View, p.SplatFromSlot.View, p.SlotIds.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		cmp.Or(p.Spec.SubgroupSize, 32),
 	}

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // find_places finds which place of the scene each square of the current band shows: where the ray of its middle pixel
 // meets the splat behind which less than half of the light is left, or far away.
-//   reads params tile_offsets slot_from_isect splat_from_slot projected depth_keys; writes places
+//   reads params tile_offsets slot_from_isect splat_from_slot shapes paints depth_keys; writes places
 // A workgroup a tile. All its invocations load a batch of the tile's splats into shared memory, and the first
 // TILE_SQUARES go through the batch, one for each square: a lane that fetched the splats itself would wait for memory
 // at each.
@@ -25,9 +25,12 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
-layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
-layout(binding = 5, scalar) readonly buffer Keys { uint depth_keys[]; };                // [N]
-layout(binding = 6, scalar) writeonly buffer Places { uint places[]; };                 // [n_tiles][TILE_SQUARES]
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 6, scalar) readonly buffer Keys { uint depth_keys[]; };                // [N]
+layout(binding = 7, scalar) writeonly buffer Places { uint places[]; };                 // [n_tiles][TILE_SQUARES]
+
+#include "fetch.glsl"
 
 const float FAR = 1000.0;           // world units
 
@@ -39,7 +42,7 @@ shared uint s_found;        // squares whose light has been halved
 
 void load(uint isect) {
     uint id = splat_from_slot[slot_from_isect[isect]], at = gl_LocalInvocationID.x;
-    Splat s = splat_of(projected[id]);
+    Splat s = splat_of(blended_splat(id));
     s_mean[at] = vec4(s.mean2d, s.log_opacity, uintBitsToFloat(depth_keys[id]));
     s_form[at] = s.form;
 }

@@ -23,7 +23,8 @@ var findPlacesKernel = vk.Kernel{
 		{Name: "tile_offsets", Access: vk.Read},
 		{Name: "slot_from_isect", Access: vk.Read},
 		{Name: "splat_from_slot", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "depth_keys", Access: vk.Read},
 		{Name: "places", Access: vk.Write},
 	},
@@ -35,7 +36,7 @@ var findPlacesKernel = vk.Kernel{
 // find_places finds which place of the scene each square of the current band shows: where the ray of its middle pixel
 // meets the splat behind which less than half of the light is left, or far away.
 //
-//	reads params tile_offsets slot_from_isect splat_from_slot projected depth_keys; writes places
+//	reads params tile_offsets slot_from_isect splat_from_slot shapes paints depth_keys; writes places
 //
 // A workgroup a tile. All its invocations load a batch of the tile's splats into shared memory, and the first
 // TILE_SQUARES go through the batch, one for each square: a lane that fetched the splats itself would wait for memory
@@ -45,9 +46,10 @@ type FindPlaces struct {
 	TileOffsets   vk.Slice[uint32]            // 1, read: [n_tiles + 1]
 	SlotFromIsect vk.Slice[uint32]            // 2, read: [n_isects]
 	SplatFromSlot vk.Slice[uint32]            // 3, read: [n_isects]
-	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
-	DepthKeys     vk.Slice[uint32]            // 5, read: [N]
-	Places        vk.Slice[uint32]            // 6, write: [n_tiles][TILE_SQUARES]
+	Shapes        vk.Slice[[4]float32]        // 4, read: [N][2], a Shape
+	Paints        vk.Slice[[4]float32]        // 5, read: [N] opacity, colour
+	DepthKeys     vk.Slice[uint32]            // 6, read: [N]
+	Places        vk.Slice[uint32]            // 7, write: [n_tiles][TILE_SQUARES]
 	Push          FindPlacesPush
 }
 
@@ -69,6 +71,6 @@ func (p *FindPlaces) Kernel() *vk.Kernel { return &findPlacesKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *FindPlaces) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.DepthKeys.View, p.Places.View)
+	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Shapes.View, p.Paints.View, p.DepthKeys.View, p.Places.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

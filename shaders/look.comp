@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people
 // who watch or judge a training.
-//   reads params counters depth_keys projected extents; writes projected extents
+//   reads params counters depth_keys shapes paints; writes shapes paints
 // One invocation a splat.
 #include "params.glsl"
 #include "blend.glsl"
@@ -14,8 +14,15 @@ layout(local_size_x = 256) in;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };       // [N] bits of camera z, CULLED
-layout(binding = 3, scalar) buffer ProjectedB { Projected projected[]; };           // [N]
-layout(binding = 4, scalar) buffer Extents { vec3 extents[]; };                     // [N] px
+layout(binding = 3, scalar) buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 4, scalar) buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+
+#include "shape.glsl"
+
+void store_shape(uint i, Shape s) {
+    shapes[2u * i] = vec4(s.mean2d, s.conic.xy);
+    shapes[2u * i + 1u] = vec4(s.conic.z, s.extents);
+}
 
 // So large an opacity that alpha stays at its ceiling nearly up to the ellipse at which it falls to the threshold: the
 // edge is sharp.
@@ -30,17 +37,20 @@ void main() {
     if (look == LOOK_COLOR || i >= counters[N_ACTIVE] || depth_keys[i] == CULLED) return;
     if (look == LOOK_DEPTH) {
         float z = uintBitsToFloat(depth_keys[i]);
-        projected[i].color = vec3(z, 1.0, z * z);
+        paints[i].yzw = vec3(z, 1.0, z * z);
         return;
     }
+    Shape s = load_shape(i);
     if (look == LOOK_CENTERS) {
-        projected[i].opacity = 1.0;
-        projected[i].conic = vec3(1.0, 0.0, 1.0) / (DOT_SIGMA * DOT_SIGMA);
-        extents[i] = vec3(reach(1.0) * DOT_SIGMA);
+        paints[i].x = 1.0;
+        s.conic = vec3(1.0, 0.0, 1.0) / (DOT_SIGMA * DOT_SIGMA);
+        s.extents = vec3(reach(1.0) * DOT_SIGMA);
+        store_shape(i, s);
         return;
     }
-    extents[i] *= ELLIPSOID_SIGMAS / reach(projected[i].opacity);
-    projected[i].opacity = OPAQUE;
+    s.extents *= ELLIPSOID_SIGMAS / reach(paints[i].x);
+    paints[i].x = OPAQUE;
     float scale = reach(OPAQUE) / ELLIPSOID_SIGMAS;
-    projected[i].conic *= scale * scale;
+    s.conic *= scale * scale;
+    store_shape(i, s);
 }

@@ -21,8 +21,8 @@ var lookKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "depth_keys", Access: vk.Read},
-		{Name: "projected", Access: vk.ReadWrite},
-		{Name: "extents", Access: vk.ReadWrite},
+		{Name: "shapes", Access: vk.ReadWrite},
+		{Name: "paints", Access: vk.ReadWrite},
 	},
 }
 
@@ -31,15 +31,15 @@ var lookKernel = vk.Kernel{
 // look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people
 // who watch or judge a training.
 //
-//	reads params counters depth_keys projected extents; writes projected extents
+//	reads params counters depth_keys shapes paints; writes shapes paints
 //
 // One invocation a splat.
 type Look struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
 	DepthKeys vk.Slice[uint32]            // 2, read: [N] bits of camera z, CULLED
-	Projected vk.Slice[layout.Projected]  // 3, read, write: [N]
-	Extents   vk.Slice[[3]float32]        // 4, read, write: [N] px
+	Shapes    vk.Slice[[4]float32]        // 3, read, write: [N][2], a Shape
+	Paints    vk.Slice[[4]float32]        // 4, read, write: [N] opacity, colour
 }
 
 // Kernel returns the compiled kernel.
@@ -47,6 +47,6 @@ func (p *Look) Kernel() *vk.Kernel { return &lookKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Look) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Projected.View, p.Extents.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Shapes.View, p.Paints.View)
 	return v, nil, nil
 }

@@ -4,7 +4,7 @@
 // pose_grad takes the gradients of splats' projections to the camera: how the loss changes where every point p of the
 // camera's frame becomes p + w x p + v, and with the logarithm of the focal lengths. It runs before the splats are
 // stepped.
-//   reads params counters depth_keys v_projected projected chunk; writes partials
+//   reads params counters depth_keys v_projected paints chunk; writes partials
 // One invocation a splat of one chunk. A workgroup sums its splats by a fixed binary tree.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
 #include "dispatch.glsl"
@@ -22,7 +22,7 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };               // [N]
 layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_projected[]; };    // [N]
-layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
+layout(binding = 4, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 layout(binding = 5, scalar) readonly buffer Chunk { WORD chunk[]; };                        // [rows][chunk_splats]
 // [N / POSE_SPLATS][2] w and v.x; v.yz, focal, 0
 layout(binding = 6, scalar) writeonly buffer Partials { vec4 partials[]; };
@@ -75,7 +75,7 @@ void splat_pose(uint i, uint id, out vec3 v_turn, out vec3 v_shift, out float v_
     }
     vec3 v_point = g.mean2d * jacobian_at_mean(v, point, jacobian) + jacobian_vjp(v, point, v_jacobian);
     v_turn += cross(point, v_point);
-    vec3 v_color = g.color * vec3(greaterThan(projected[id].color, vec3(0.0)));
+    vec3 v_color = g.color * vec3(greaterThan(paints[id].yzw, vec3(0.0)));
     v_shift = v_point - w * center_through_color(i, mean, v_color);
     // Mean and Jacobian are proportional to the focal lengths; but at its limit the Jacobian's last column is not.
     vec2 free = vec2(1.0);

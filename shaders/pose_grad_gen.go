@@ -23,7 +23,7 @@ var poseGradKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "depth_keys", Access: vk.Read},
 		{Name: "v_projected", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
 		{Name: "partials", Access: vk.Write},
 	},
@@ -43,7 +43,7 @@ var poseGradMixedKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "depth_keys", Access: vk.Read},
 		{Name: "v_projected", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
 		{Name: "partials", Access: vk.Write},
 	},
@@ -56,7 +56,7 @@ var poseGradMixedKernel = vk.Kernel{
 // camera's frame becomes p + w x p + v, and with the logarithm of the focal lengths. It runs before the splats are
 // stepped.
 //
-//	reads params counters depth_keys v_projected projected chunk; writes partials
+//	reads params counters depth_keys v_projected paints chunk; writes partials
 //
 // One invocation a splat of one chunk. A workgroup sums its splats by a fixed binary tree.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -65,7 +65,7 @@ type PoseGrad struct {
 	Counters   vk.Slice[uint32]               // 1, read
 	DepthKeys  vk.Slice[uint32]               // 2, read: [N]
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
-	Projected  vk.Slice[layout.Projected]     // 4, read: [N]
+	Paints     vk.Slice[[4]float32]           // 4, read: [N] opacity, colour
 	Chunk      vk.Slice[float32]              // 5, read: [rows][chunk_splats]
 	Partials   vk.Slice[[4]float32]           // 6, write: [N / POSE_SPLATS][2] w and v.x; v.yz, focal, 0
 	Mixed      bool                           // the chunk is in mixed precision (mixed.glsl)
@@ -95,6 +95,6 @@ func (p *PoseGrad) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *PoseGrad) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Projected.View, p.Chunk.View, p.Partials.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Paints.View, p.Chunk.View, p.Partials.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

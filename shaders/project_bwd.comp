@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // project_bwd takes the gradients of each splat's projection to its parameters and stores them: project_bwd_adam
 // without the optimiser.
-//   reads params counters depth_keys v_projected projected chunk; writes v_params
+//   reads params counters depth_keys v_projected paints chunk; writes v_params
 // One invocation a splat of one chunk.
 #include "dispatch.glsl"
 #include "params.glsl"
@@ -22,7 +22,7 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) readonly buffer Chunk { float chunk[]; };                       // [rows][chunk_splats]
 // [P][chunk_splats]; rows above the degree are not written
 layout(binding = 5, scalar) writeonly buffer VParams { float v_params[]; };
-layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
+layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 
 const bool NOISE = false;   // nor is there a far shell: penalties are none here, and nothing moves
 #include "rows.glsl"

@@ -4,7 +4,7 @@
 // project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place
 // (Kingma and Ba 2015) and adds to the strategy's statistics. The regularisers' gradients come in here, for seen and
 // unseen splats, and the noise of MCMC. A failed unit changes nothing.
-//   reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
+//   reads params counters depth_keys v_projected v_abs_mean2d paints; reads and writes chunk
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
 #include "dispatch.glsl"
@@ -32,7 +32,7 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
 // [N] with ABSGRAD; else not read
 layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };
-layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
+layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 #include "adam.glsl"
 #ifdef MIXED
 #include "state_mixed.glsl"

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // project_bwd_adam_depth is project_bwd_adam for steps that compare depth: a splat's mean also has the gradient by the
 // inverse of its depth.
-//   reads params counters depth_keys v_projected v_beside projected; reads and writes chunk
+//   reads params counters depth_keys v_projected v_beside paints; reads and writes chunk
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
 #define DEPTH
@@ -32,7 +32,7 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
 // [N] absolute gradients of the mean with ABSGRAD, dL/d(1 / depth)
 layout(binding = 5, scalar) readonly buffer VBeside { vec3 v_beside[]; };
-layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
+layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 #define v_abs_mean2d v_beside
 #include "adam.glsl"
 #ifdef MIXED

@@ -25,7 +25,7 @@ var projectBwdAdamDepthKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_beside", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 	},
 	PushSize: 12,
 	Specs: []vk.Spec{
@@ -50,7 +50,7 @@ var projectBwdAdamDepthMixedKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_beside", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 	},
 	PushSize: 12,
 	Specs: []vk.Spec{
@@ -65,7 +65,7 @@ var projectBwdAdamDepthMixedKernel = vk.Kernel{
 // project_bwd_adam_depth is project_bwd_adam for steps that compare depth: a splat's mean also has the gradient by the
 // inverse of its depth.
 //
-//	reads params counters depth_keys v_projected v_beside projected; reads and writes chunk
+//	reads params counters depth_keys v_projected v_beside paints; reads and writes chunk
 //
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -76,7 +76,7 @@ type ProjectBwdAdamDepth struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
 	VBeside    vk.Slice[[3]float32]           // 5, read: [N] absolute gradients of the mean with ABSGRAD, dL/d(1 / depth)
-	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
+	Paints     vk.Slice[[4]float32]           // 6, read: [N] opacity, colour
 	Mixed      bool                           // the chunk is in mixed precision (mixed.glsl)
 	Push       ProjectBwdAdamDepthPush
 	Spec       ProjectBwdAdamDepthSpec
@@ -114,7 +114,7 @@ func (p *ProjectBwdAdamDepth) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdamDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VBeside.View, p.Projected.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VBeside.View, p.Paints.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),

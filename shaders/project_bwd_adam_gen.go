@@ -25,7 +25,7 @@ var projectBwdAdamKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_abs_mean2d", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 	},
 	PushSize: 12,
 	Specs: []vk.Spec{
@@ -50,7 +50,7 @@ var projectBwdAdamMixedKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_abs_mean2d", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 	},
 	PushSize: 12,
 	Specs: []vk.Spec{
@@ -66,7 +66,7 @@ var projectBwdAdamMixedKernel = vk.Kernel{
 // (Kingma and Ba 2015) and adds to the strategy's statistics. The regularisers' gradients come in here, for seen and
 // unseen splats, and the noise of MCMC. A failed unit changes nothing.
 //
-//	reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
+//	reads params counters depth_keys v_projected v_abs_mean2d paints; reads and writes chunk
 //
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -77,7 +77,7 @@ type ProjectBwdAdam struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
 	VAbsMean2d vk.Slice[[2]float32]           // 5, read: [N] with ABSGRAD; else not read
-	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
+	Paints     vk.Slice[[4]float32]           // 6, read: [N] opacity, colour
 	Mixed      bool                           // the chunk is in mixed precision (mixed.glsl)
 	Push       ProjectBwdAdamPush
 	Spec       ProjectBwdAdamSpec
@@ -115,7 +115,7 @@ func (p *ProjectBwdAdam) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdam) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View, p.Projected.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View, p.Paints.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),

@@ -2,7 +2,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture, or that moves.
-//   reads params counters depth_keys v_projected v_abs_mean2d projected lens; reads and writes chunk
+//   reads params counters depth_keys v_projected v_abs_mean2d paints lens; reads and writes chunk
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
 #define LENS
@@ -33,7 +33,7 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
 // [N] with ABSGRAD; else not read
 layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };
-layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
+layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 layout(binding = 7, scalar) readonly buffer LensB { Lens lens[]; };                   // [1]
 #include "adam.glsl"
 #ifdef MIXED

@@ -25,7 +25,7 @@ var projectBwdAdamLensKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_abs_mean2d", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "lens", Access: vk.Read},
 	},
 	PushSize: 12,
@@ -52,7 +52,7 @@ var projectBwdAdamLensMixedKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_abs_mean2d", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "lens", Access: vk.Read},
 	},
 	PushSize: 12,
@@ -68,7 +68,7 @@ var projectBwdAdamLensMixedKernel = vk.Kernel{
 //
 // project_bwd_adam_lens is project_bwd_adam for a camera whose lens bends its picture, or that moves.
 //
-//	reads params counters depth_keys v_projected v_abs_mean2d projected lens; reads and writes chunk
+//	reads params counters depth_keys v_projected v_abs_mean2d paints lens; reads and writes chunk
 //
 // One invocation a splat of one chunk.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -79,7 +79,7 @@ type ProjectBwdAdamLens struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
 	VAbsMean2d vk.Slice[[2]float32]           // 5, read: [N] with ABSGRAD; else not read
-	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
+	Paints     vk.Slice[[4]float32]           // 6, read: [N] opacity, colour
 	Lens       vk.Slice[layout.Lens]          // 7, read: [1]
 	Mixed      bool                           // the chunk is in mixed precision (mixed.glsl)
 	Push       ProjectBwdAdamLensPush
@@ -119,7 +119,7 @@ func (p *ProjectBwdAdamLens) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdamLens) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View, p.Projected.View, p.Lens.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View, p.Paints.View, p.Lens.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),

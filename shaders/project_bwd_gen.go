@@ -25,7 +25,7 @@ var projectBwdKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
 		{Name: "v_params", Access: vk.Write},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 	},
 	PushSize: 8,
 }
@@ -35,7 +35,7 @@ var projectBwdKernel = vk.Kernel{
 // project_bwd takes the gradients of each splat's projection to its parameters and stores them: project_bwd_adam
 // without the optimiser.
 //
-//	reads params counters depth_keys v_projected projected chunk; writes v_params
+//	reads params counters depth_keys v_projected paints chunk; writes v_params
 //
 // One invocation a splat of one chunk.
 type ProjectBwd struct {
@@ -45,7 +45,7 @@ type ProjectBwd struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[float32]              // 4, read: [rows][chunk_splats]
 	VParams    vk.Slice[float32]              // 5, write: [P][chunk_splats]; rows above the degree are not written
-	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
+	Paints     vk.Slice[[4]float32]           // 6, read: [N] opacity, colour
 	Push       ProjectBwdPush
 }
 
@@ -67,6 +67,6 @@ func (p *ProjectBwd) Kernel() *vk.Kernel { return &projectBwdKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VParams.View, p.Projected.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VParams.View, p.Paints.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

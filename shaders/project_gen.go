@@ -22,8 +22,8 @@ var projectKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
-		{Name: "projected", Access: vk.Write},
-		{Name: "extents", Access: vk.Write},
+		{Name: "shapes", Access: vk.Write},
+		{Name: "paints", Access: vk.Write},
 		{Name: "depth_keys", Access: vk.Write},
 	},
 	PushSize: 8,
@@ -41,8 +41,8 @@ var projectMixedKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
-		{Name: "projected", Access: vk.Write},
-		{Name: "extents", Access: vk.Write},
+		{Name: "shapes", Access: vk.Write},
+		{Name: "paints", Access: vk.Write},
 		{Name: "depth_keys", Access: vk.Write},
 	},
 	PushSize: 8,
@@ -53,7 +53,7 @@ var projectMixedKernel = vk.Kernel{
 // project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4;
 // antialiasing: Yu et al. 2024).
 //
-//	reads params counters chunk; writes projected extents depth_keys
+//	reads params counters chunk; writes shapes paints depth_keys
 //
 // One invocation a splat. What is written is the chunk's part of larger buffers.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -61,8 +61,8 @@ type Project struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
 	Chunk     vk.Slice[float32]           // 2, read: [rows][chunk_splats]
-	Projected vk.Slice[float32]           // 3, write: [chunk_splats][9], a Projected
-	Extents   vk.Slice[float32]           // 4, write: [chunk_splats][3] px
+	Shapes    vk.Slice[[4]float32]        // 3, write: [N][2], a Shape
+	Paints    vk.Slice[[4]float32]        // 4, write: [N] opacity, colour
 	DepthKeys vk.Slice[uint32]            // 5, write: [chunk_splats]
 	Mixed     bool                        // the chunk is in mixed precision (mixed.glsl)
 	Push      ProjectPush
@@ -91,6 +91,6 @@ func (p *Project) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Project) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Projected.View, p.Extents.View, p.DepthKeys.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Shapes.View, p.Paints.View, p.DepthKeys.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -2,7 +2,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // project_lens is project for a camera whose lens bends its picture, or that moves while its rows are read out.
-//   reads params counters chunk lens; writes projected extents depth_keys
+//   reads params counters chunk lens; writes shapes paints depth_keys
 // One invocation a splat. What is written is the chunk's part of larger buffers.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
 #define LENS
@@ -21,8 +21,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Chunk { WORD chunk[]; };                // [rows][chunk_splats]
-layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; };     // [chunk_splats][9], a Projected
-layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [chunk_splats][3] px
+layout(binding = 3, scalar) writeonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 4, scalar) writeonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [chunk_splats]
 layout(binding = 6, scalar) readonly buffer LensB { Lens lens[]; };                 // [1]
 #include "camera.glsl"

@@ -22,8 +22,8 @@ var projectLensKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
-		{Name: "projected", Access: vk.Write},
-		{Name: "extents", Access: vk.Write},
+		{Name: "shapes", Access: vk.Write},
+		{Name: "paints", Access: vk.Write},
 		{Name: "depth_keys", Access: vk.Write},
 		{Name: "lens", Access: vk.Read},
 	},
@@ -45,8 +45,8 @@ var projectLensMixedKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
-		{Name: "projected", Access: vk.Write},
-		{Name: "extents", Access: vk.Write},
+		{Name: "shapes", Access: vk.Write},
+		{Name: "paints", Access: vk.Write},
 		{Name: "depth_keys", Access: vk.Write},
 		{Name: "lens", Access: vk.Read},
 	},
@@ -60,7 +60,7 @@ var projectLensMixedKernel = vk.Kernel{
 //
 // project_lens is project for a camera whose lens bends its picture, or that moves while its rows are read out.
 //
-//	reads params counters chunk lens; writes projected extents depth_keys
+//	reads params counters chunk lens; writes shapes paints depth_keys
 //
 // One invocation a splat. What is written is the chunk's part of larger buffers.
 // variant mixed: the chunk is in mixed precision (mixed.glsl)
@@ -68,8 +68,8 @@ type ProjectLens struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
 	Chunk     vk.Slice[float32]           // 2, read: [rows][chunk_splats]
-	Projected vk.Slice[float32]           // 3, write: [chunk_splats][9], a Projected
-	Extents   vk.Slice[float32]           // 4, write: [chunk_splats][3] px
+	Shapes    vk.Slice[[4]float32]        // 3, write: [N][2], a Shape
+	Paints    vk.Slice[[4]float32]        // 4, write: [N] opacity, colour
 	DepthKeys vk.Slice[uint32]            // 5, write: [chunk_splats]
 	Lens      vk.Slice[layout.Lens]       // 6, read: [1]
 	Mixed     bool                        // the chunk is in mixed precision (mixed.glsl)
@@ -105,7 +105,7 @@ func (p *ProjectLens) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectLens) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Projected.View, p.Extents.View, p.DepthKeys.View, p.Lens.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Shapes.View, p.Paints.View, p.DepthKeys.View, p.Lens.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Shutter),
 	}

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // project_pages is project for a model of which a picture shows some pages (pipeline/pages.go): the splats are those of
 // the pages that a list names, in its order. It runs once for each buffer that pages lie in.
-//   reads params counters page_list chunk; writes projected extents depth_keys
+//   reads params counters page_list chunk; writes shapes paints depth_keys
 // A workgroup does a page.
 #include "camera.glsl"
 #include "sh.glsl"
@@ -23,8 +23,8 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer PageList { uint page_list[]; };         // [splats / SPLATS]
 layout(binding = 3, scalar) readonly buffer Chunk { WORD chunk[]; };                // [n_pages][rows][SPLATS]
-layout(binding = 4, scalar) writeonly buffer ProjectedB { float projected[]; };     // [splats][9], a Projected
-layout(binding = 5, scalar) writeonly buffer Extents { float extents[]; };          // [splats][3] px
+layout(binding = 4, scalar) writeonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 5, scalar) writeonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 layout(binding = 6, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [splats]
 #include "rows.glsl"
 #include "project.glsl"

@@ -23,8 +23,8 @@ var projectPagesKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "page_list", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
-		{Name: "projected", Access: vk.Write},
-		{Name: "extents", Access: vk.Write},
+		{Name: "shapes", Access: vk.Write},
+		{Name: "paints", Access: vk.Write},
 		{Name: "depth_keys", Access: vk.Write},
 	},
 	PushSize: 16,
@@ -35,7 +35,7 @@ var projectPagesKernel = vk.Kernel{
 // project_pages is project for a model of which a picture shows some pages (pipeline/pages.go): the splats are those of
 // the pages that a list names, in its order. It runs once for each buffer that pages lie in.
 //
-//	reads params counters page_list chunk; writes projected extents depth_keys
+//	reads params counters page_list chunk; writes shapes paints depth_keys
 //
 // A workgroup does a page.
 type ProjectPages struct {
@@ -43,8 +43,8 @@ type ProjectPages struct {
 	Counters  vk.Slice[uint32]            // 1, read
 	PageList  vk.Slice[uint32]            // 2, read: [splats / SPLATS]
 	Chunk     vk.Slice[float32]           // 3, read: [n_pages][rows][SPLATS]
-	Projected vk.Slice[float32]           // 4, write: [splats][9], a Projected
-	Extents   vk.Slice[float32]           // 5, write: [splats][3] px
+	Shapes    vk.Slice[[4]float32]        // 4, write: [N][2], a Shape
+	Paints    vk.Slice[[4]float32]        // 5, write: [N] opacity, colour
 	DepthKeys vk.Slice[uint32]            // 6, write: [splats]
 	Push      ProjectPagesPush
 }
@@ -71,6 +71,6 @@ func (p *ProjectPages) Kernel() *vk.Kernel { return &projectPagesKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectPages) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.PageList.View, p.Chunk.View, p.Projected.View, p.Extents.View, p.DepthKeys.View)
+	v = append(v, p.Params.View, p.Counters.View, p.PageList.View, p.Chunk.View, p.Shapes.View, p.Paints.View, p.DepthKeys.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -7,7 +7,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 // rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see
 // patch_sum.glsl for the order).
-//   reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states touched
+//   reads params tile_offsets slot_from_isect splat_from_slot shapes paints render last_ids states touched
 //   v_render tile_from_bucket
 //   writes v_slots v_abs_slots
 // One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats
@@ -34,11 +34,11 @@ const uint SHARES = 1u;
 #include "patch_sum.glsl"
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
-layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
-layout(binding = 2, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
-layout(binding = 3, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
-layout(binding = 4, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
-layout(binding = 5, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
+layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
+layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
+layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 layout(binding = 6, scalar) readonly buffer Render { vec4 render[]; };                  // [P]
 layout(binding = 7, scalar) readonly buffer LastIds { uint last_ids[]; };               // [P]
 // [isects / BUCKET_SIZE][TILE_PIXELS]

@@ -20,11 +20,11 @@ var rasterizeBwdDepthKernel = vk.Kernel{
 	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
 		{Name: "tile_offsets", Access: vk.Read},
 		{Name: "slot_from_isect", Access: vk.Read},
 		{Name: "splat_from_slot", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "render", Access: vk.Read},
 		{Name: "last_ids", Access: vk.Read},
 		{Name: "states", Access: vk.Read},
@@ -50,7 +50,7 @@ var rasterizeBwdDepthKernel = vk.Kernel{
 // rasterize_bwd_depth is rasterize_bwd that also takes back the gradient by the sum of weight / depth: to what it takes
 // the others to, and to the inverse of each splat's depth.
 //
-//	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states touched
+//	reads params tile_offsets slot_from_isect splat_from_slot shapes paints render last_ids states touched
 //	v_render tile_from_bucket depth_keys depths
 //	writes v_slots v_beside_slots
 //
@@ -58,11 +58,11 @@ var rasterizeBwdDepthKernel = vk.Kernel{
 // from front to back, as in the forward pass, past those that miss the list.
 type RasterizeBwdDepth struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]
-	Counters       vk.Slice[uint32]            // 1, read
-	TileOffsets    vk.Slice[uint32]            // 2, read: [n_tiles + 1]
-	SlotFromIsect  vk.Slice[uint32]            // 3, read: [n_isects]
-	SplatFromSlot  vk.Slice[uint32]            // 4, read: [n_isects]
-	Projected      vk.Slice[layout.Projected]  // 5, read: [N]
+	TileOffsets    vk.Slice[uint32]            // 1, read: [n_tiles + 1]
+	SlotFromIsect  vk.Slice[uint32]            // 2, read: [n_isects]
+	SplatFromSlot  vk.Slice[uint32]            // 3, read: [n_isects]
+	Shapes         vk.Slice[[4]float32]        // 4, read: [N][2], a Shape
+	Paints         vk.Slice[[4]float32]        // 5, read: [N] opacity, colour
 	Render         vk.Slice[[4]float32]        // 6, read: [P]
 	LastIds        vk.Slice[uint32]            // 7, read: [P]
 	States         vk.Slice[[4]float32]        // 8, read: [isects / BUCKET_SIZE][TILE_PIXELS]
@@ -90,7 +90,7 @@ func (p *RasterizeBwdDepth) Kernel() *vk.Kernel { return &rasterizeBwdDepthKerne
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RasterizeBwdDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VBesideSlots.View, p.DepthKeys.View, p.Depths.View)
+	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Shapes.View, p.Paints.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VBesideSlots.View, p.DepthKeys.View, p.Depths.View)
 	return v, nil, []uint32{
 		cmp.Or(p.Spec.WorkgroupSize, 64),
 		cmp.Or(p.Spec.SubgroupSize, 32),

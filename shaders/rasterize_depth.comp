@@ -6,7 +6,7 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // rasterize_depth is rasterize that also blends the inverse of the splats' depths, for steps that compare depth.
-//   reads params tile_offsets tile_order slot_from_isect splat_from_slot projected depth_keys; writes render last_ids
+//   reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render last_ids
 //   states touched tile_from_bucket depths
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 // variant handed: for processors, lanes hand splats round (raster.glsl)
@@ -43,19 +43,20 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
-layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 // [P] colour with background, final transmittance
-layout(binding = 5, scalar) writeonly buffer Render { vec4 render[]; };
+layout(binding = 6, scalar) writeonly buffer Render { vec4 render[]; };
 // [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
-layout(binding = 6, scalar) writeonly buffer LastIds { uint last_ids[]; };
+layout(binding = 7, scalar) writeonly buffer LastIds { uint last_ids[]; };
 // [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
-layout(binding = 7, scalar) writeonly buffer States { vec4 states[]; };
+layout(binding = 8, scalar) writeonly buffer States { vec4 states[]; };
 // [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
-layout(binding = 8, scalar) writeonly buffer Touched { uint touched[]; };
+layout(binding = 9, scalar) writeonly buffer Touched { uint touched[]; };
 // [isects / BUCKET_SIZE + n_tiles]
-layout(binding = 9, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };
-layout(binding = 10, scalar) readonly buffer Order { uint tile_order[]; };              // [n_tiles]
-layout(binding = 11, scalar) readonly buffer DepthKeys { uint depth_keys[]; };          // [N] bits of camera z
+layout(binding = 10, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };
+layout(binding = 11, scalar) readonly buffer Order { uint tile_order[]; };              // [n_tiles]
+layout(binding = 12, scalar) readonly buffer DepthKeys { uint depth_keys[]; };          // [N] bits of camera z
 // [P][2] sum of weight / depth, not written; then [isects / BUCKET_SIZE][TILE_PIXELS] the former so far
-layout(binding = 12, scalar) writeonly buffer Depths { float depths[]; };
+layout(binding = 13, scalar) writeonly buffer Depths { float depths[]; };
 #include "rasterize.glsl"

@@ -24,7 +24,8 @@ var rasterizeDepthKernel = vk.Kernel{
 		{Name: "tile_offsets", Access: vk.Read},
 		{Name: "slot_from_isect", Access: vk.Read},
 		{Name: "splat_from_slot", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "render", Access: vk.Write},
 		{Name: "last_ids", Access: vk.Write},
 		{Name: "states", Access: vk.Write},
@@ -58,7 +59,8 @@ var rasterizeDepthHandedKernel = vk.Kernel{
 		{Name: "tile_offsets", Access: vk.Read},
 		{Name: "slot_from_isect", Access: vk.Read},
 		{Name: "splat_from_slot", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "render", Access: vk.Write},
 		{Name: "last_ids", Access: vk.Write},
 		{Name: "states", Access: vk.Write},
@@ -83,7 +85,7 @@ var rasterizeDepthHandedKernel = vk.Kernel{
 //
 // rasterize_depth is rasterize that also blends the inverse of the splats' depths, for steps that compare depth.
 //
-//	reads params tile_offsets tile_order slot_from_isect splat_from_slot projected depth_keys; writes render last_ids
+//	reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render last_ids
 //	states touched tile_from_bucket depths
 //
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
@@ -93,15 +95,16 @@ type RasterizeDepth struct {
 	TileOffsets    vk.Slice[uint32]            // 1, read: [n_tiles + 1]
 	SlotFromIsect  vk.Slice[uint32]            // 2, read: [n_isects]
 	SplatFromSlot  vk.Slice[uint32]            // 3, read: [n_isects]
-	Projected      vk.Slice[layout.Projected]  // 4, read: [N]
-	Render         vk.Slice[[4]float32]        // 5, write: [P] colour with background, final transmittance
-	LastIds        vk.Slice[uint32]            // 6, write: [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
-	States         vk.Slice[[4]float32]        // 7, write: [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
-	Touched        vk.Slice[uint32]            // 8, write: [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
-	TileFromBucket vk.Slice[uint32]            // 9, write: [isects / BUCKET_SIZE + n_tiles]
-	TileOrder      vk.Slice[uint32]            // 10, read: [n_tiles]
-	DepthKeys      vk.Slice[uint32]            // 11, read: [N] bits of camera z
-	Depths         vk.Slice[float32]           // 12, write: [P][2] sum of weight / depth, not written; then [isects / BUCKET_SIZE][TILE_PIXELS] the former so far
+	Shapes         vk.Slice[[4]float32]        // 4, read: [N][2], a Shape
+	Paints         vk.Slice[[4]float32]        // 5, read: [N] opacity, colour
+	Render         vk.Slice[[4]float32]        // 6, write: [P] colour with background, final transmittance
+	LastIds        vk.Slice[uint32]            // 7, write: [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
+	States         vk.Slice[[4]float32]        // 8, write: [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
+	Touched        vk.Slice[uint32]            // 9, write: [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
+	TileFromBucket vk.Slice[uint32]            // 10, write: [isects / BUCKET_SIZE + n_tiles]
+	TileOrder      vk.Slice[uint32]            // 11, read: [n_tiles]
+	DepthKeys      vk.Slice[uint32]            // 12, read: [N] bits of camera z
+	Depths         vk.Slice[float32]           // 13, write: [P][2] sum of weight / depth, not written; then [isects / BUCKET_SIZE][TILE_PIXELS] the former so far
 	Handed         bool                        // for processors, lanes hand splats round (raster.glsl)
 	Push           RasterizeDepthPush
 	Spec           RasterizeDepthSpec
@@ -140,7 +143,7 @@ func (p *RasterizeDepth) Kernel() *vk.Kernel {
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RasterizeDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.TileFromBucket.View, p.TileOrder.View, p.DepthKeys.View, p.Depths.View)
+	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Shapes.View, p.Paints.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.TileFromBucket.View, p.TileOrder.View, p.DepthKeys.View, p.Depths.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		cmp.Or(p.Spec.WorkgroupSize, 256),
 		specBool(p.Spec.KeepStates),

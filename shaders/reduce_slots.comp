@@ -5,7 +5,7 @@
 // most MANY_SLOTS tiles of the image, else along each row of tiles from left to right, then the rows from top to
 // bottom. Neither order knows of bands, which come one after the other and continue the sums, so a view in one band or
 // in many gives the same.
-//   reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes
+//   reads params counters splat_from_rank first_isect shapes v_slots v_abs_slots; reads and writes
 //   v_projected v_abs_mean2d
 // A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours
 // read neighbouring words. A splat with many slots is then done by all, an invocation taking a component of a row. Near
@@ -27,13 +27,12 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
 layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };              // [V]
-layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
-layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
 // [n_isects][9], a ProjectedGrad
-layout(binding = 6, scalar) readonly buffer VSlots { float v_slots[]; };
-layout(binding = 7, scalar) buffer VProjected { float v_projected[]; };                 // [N][9]
+layout(binding = 5, scalar) readonly buffer VSlots { float v_slots[]; };
+layout(binding = 6, scalar) buffer VProjected { float v_projected[]; };                 // [N][9]
 // [n_isects][2] with ABSGRAD; else not read
-layout(binding = 8, scalar) readonly buffer VAbsSlots { float v_abs_slots[]; };
+layout(binding = 7, scalar) readonly buffer VAbsSlots { float v_abs_slots[]; };
 // [N][2] with ABSGRAD; else not touched
-layout(binding = 9, scalar) buffer VAbs { float v_abs_mean2d[]; };
+layout(binding = 8, scalar) buffer VAbs { float v_abs_mean2d[]; };
 #include "reduce_slots.glsl"

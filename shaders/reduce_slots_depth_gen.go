@@ -23,8 +23,7 @@ var reduceSlotsDepthKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "splat_from_rank", Access: vk.Read},
 		{Name: "first_isect", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
-		{Name: "extents", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
 		{Name: "v_slots", Access: vk.Read},
 		{Name: "v_projected", Access: vk.ReadWrite},
 		{Name: "v_beside_slots", Access: vk.Read},
@@ -38,19 +37,18 @@ var reduceSlotsDepthKernel = vk.Kernel{
 // reduce_slots_depth is reduce_slots for steps that compare depth: beside the nine components there always are the
 // absolute gradients and that by the inverse of the depth.
 //
-//	reads params counters splat_from_rank first_isect projected extents v_slots v_beside_slots; reads and writes
+//	reads params counters splat_from_rank first_isect shapes v_slots v_beside_slots; reads and writes
 //	v_projected v_beside
 type ReduceSlotsDepth struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read
 	SplatFromRank vk.Slice[uint32]            // 2, read: [V]
 	FirstIsect    vk.Slice[uint32]            // 3, read: [V]
-	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
-	Extents       vk.Slice[[3]float32]        // 5, read: [N] px
-	VSlots        vk.Slice[float32]           // 6, read: [n_isects][9], a ProjectedGrad
-	VProjected    vk.Slice[float32]           // 7, read, write: [N][9]
-	VBesideSlots  vk.Slice[float32]           // 8, read: [n_isects][3]
-	VBeside       vk.Slice[float32]           // 9, read, write: [N][3]
+	Shapes        vk.Slice[[4]float32]        // 4, read: [N][2], a Shape
+	VSlots        vk.Slice[float32]           // 5, read: [n_isects][9], a ProjectedGrad
+	VProjected    vk.Slice[float32]           // 6, read, write: [N][9]
+	VBesideSlots  vk.Slice[float32]           // 7, read: [n_isects][3]
+	VBeside       vk.Slice[float32]           // 8, read, write: [N][3]
 	Push          ReduceSlotsDepthPush
 }
 
@@ -72,6 +70,6 @@ func (p *ReduceSlotsDepth) Kernel() *vk.Kernel { return &reduceSlotsDepthKernel 
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ReduceSlotsDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Projected.View, p.Extents.View, p.VSlots.View, p.VProjected.View, p.VBesideSlots.View, p.VBeside.View)
+	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Shapes.View, p.VSlots.View, p.VProjected.View, p.VBesideSlots.View, p.VBeside.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -23,8 +23,7 @@ var reduceSlotsKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "splat_from_rank", Access: vk.Read},
 		{Name: "first_isect", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
-		{Name: "extents", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
 		{Name: "v_slots", Access: vk.Read},
 		{Name: "v_projected", Access: vk.ReadWrite},
 		{Name: "v_abs_slots", Access: vk.Read},
@@ -43,7 +42,7 @@ var reduceSlotsKernel = vk.Kernel{
 // bottom. Neither order knows of bands, which come one after the other and continue the sums, so a view in one band or
 // in many gives the same.
 //
-//	reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes
+//	reads params counters splat_from_rank first_isect shapes v_slots v_abs_slots; reads and writes
 //	v_projected v_abs_mean2d
 //
 // A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours
@@ -54,12 +53,11 @@ type ReduceSlots struct {
 	Counters      vk.Slice[uint32]            // 1, read
 	SplatFromRank vk.Slice[uint32]            // 2, read: [V]
 	FirstIsect    vk.Slice[uint32]            // 3, read: [V]
-	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
-	Extents       vk.Slice[[3]float32]        // 5, read: [N] px
-	VSlots        vk.Slice[float32]           // 6, read: [n_isects][9], a ProjectedGrad
-	VProjected    vk.Slice[float32]           // 7, read, write: [N][9]
-	VAbsSlots     vk.Slice[float32]           // 8, read: [n_isects][2] with ABSGRAD; else not read
-	VAbsMean2d    vk.Slice[float32]           // 9, read, write: [N][2] with ABSGRAD; else not touched
+	Shapes        vk.Slice[[4]float32]        // 4, read: [N][2], a Shape
+	VSlots        vk.Slice[float32]           // 5, read: [n_isects][9], a ProjectedGrad
+	VProjected    vk.Slice[float32]           // 6, read, write: [N][9]
+	VAbsSlots     vk.Slice[float32]           // 7, read: [n_isects][2] with ABSGRAD; else not read
+	VAbsMean2d    vk.Slice[float32]           // 8, read, write: [N][2] with ABSGRAD; else not touched
 	Push          ReduceSlotsPush
 	Spec          ReduceSlotsSpec
 }
@@ -87,7 +85,7 @@ func (p *ReduceSlots) Kernel() *vk.Kernel { return &reduceSlotsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ReduceSlots) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Projected.View, p.Extents.View, p.VSlots.View, p.VProjected.View, p.VAbsSlots.View, p.VAbsMean2d.View)
+	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Shapes.View, p.VSlots.View, p.VProjected.View, p.VAbsSlots.View, p.VAbsMean2d.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 	}

@@ -5,7 +5,7 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 // scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the
 // current band, in depth order, and whether the isects fit. Workgroups wait for each other (see lookback.glsl).
-//   reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect
+//   reads params splat_from_rank shapes; reads and writes counters tallies; writes first_isect
 //   dispatch_args
 // A workgroup takes visible splats, 256 at a time, and deals their rows of tiles to its invocations. It takes them
 // often enough that there are not many more workgroups than run at once: each waits for the one before.
@@ -25,12 +25,11 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
-layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
-layout(binding = 4, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
+layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
 // ticket, then a word a block; 0 before
-layout(binding = 5, scalar) coherent volatile buffer Tallies { uint tallies[]; };
-layout(binding = 6, scalar) buffer First { uint first_isect[]; };             // [V]
-layout(binding = 7, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
+layout(binding = 4, scalar) coherent volatile buffer Tallies { uint tallies[]; };
+layout(binding = 5, scalar) buffer First { uint first_isect[]; };             // [V]
+layout(binding = 6, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 
 const uint MOST_ROUNDS = 16u;
 shared uint s_block;

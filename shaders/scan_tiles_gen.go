@@ -22,8 +22,7 @@ var scanTilesKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.ReadWrite},
 		{Name: "splat_from_rank", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
-		{Name: "extents", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
 		{Name: "tallies", Access: vk.ReadWrite},
 		{Name: "first_isect", Access: vk.ReadWrite},
 		{Name: "dispatch_args", Access: vk.Write},
@@ -36,7 +35,7 @@ var scanTilesKernel = vk.Kernel{
 // scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the
 // current band, in depth order, and whether the isects fit. Workgroups wait for each other (see lookback.glsl).
 //
-//	reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect
+//	reads params splat_from_rank shapes; reads and writes counters tallies; writes first_isect
 //	dispatch_args
 //
 // A workgroup takes visible splats, 256 at a time, and deals their rows of tiles to its invocations. It takes them
@@ -45,11 +44,10 @@ type ScanTiles struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read, write
 	SplatFromRank vk.Slice[uint32]            // 2, read: [V]
-	Projected     vk.Slice[layout.Projected]  // 3, read: [N]
-	Extents       vk.Slice[[3]float32]        // 4, read: [N] px
-	Tallies       vk.Slice[uint32]            // 5, read, write: ticket, then a word a block; 0 before
-	FirstIsect    vk.Slice[uint32]            // 6, read, write: [V]
-	DispatchArgs  vk.Slice[[3]uint32]         // 7, write
+	Shapes        vk.Slice[[4]float32]        // 3, read: [N][2], a Shape
+	Tallies       vk.Slice[uint32]            // 4, read, write: ticket, then a word a block; 0 before
+	FirstIsect    vk.Slice[uint32]            // 5, read, write: [V]
+	DispatchArgs  vk.Slice[[3]uint32]         // 6, write
 	Push          ScanTilesPush
 }
 
@@ -75,6 +73,6 @@ func (p *ScanTiles) Kernel() *vk.Kernel { return &scanTilesKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ScanTiles) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.Projected.View, p.Extents.View, p.Tallies.View, p.FirstIsect.View, p.DispatchArgs.View)
+	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.Shapes.View, p.Tallies.View, p.FirstIsect.View, p.DispatchArgs.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -22,7 +22,7 @@ var sendGradsDepthKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "first_of", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "v_beside", Access: vk.Read},
 		{Name: "headers", Access: vk.Write},
@@ -37,12 +37,12 @@ var sendGradsDepthKernel = vk.Kernel{
 // send_grads_depth is send_grads for steps that compare depth: absolute gradients and that by the inverse of the depth
 // always go along.
 //
-//	reads params counters first_of projected v_projected v_beside; writes headers out_grads out_beside
+//	reads params counters first_of paints v_projected v_beside; writes headers out_grads out_beside
 type SendGradsDepth struct {
 	Params     vk.Slice[layout.StepParams]   // 0, read: [1]
 	Counters   vk.Slice[uint32]              // 1, read
 	FirstOf    vk.Slice[uint32]              // 2, read: [number of devices + 1]
-	Projected  vk.Slice[float32]             // 3, read: [V][9], a Projected
+	Paints     vk.Slice[float32]             // 3, read: [V][4] opacity, colour
 	VProjected vk.Slice[float32]             // 4, read: [V][9], a ProjectedGrad
 	VBeside    vk.Slice[float32]             // 5, read: [V][3]
 	Headers    vk.Slice[layout.PacketHeader] // 6, write
@@ -69,6 +69,6 @@ func (p *SendGradsDepth) Kernel() *vk.Kernel { return &sendGradsDepthKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SendGradsDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.FirstOf.View, p.Projected.View, p.VProjected.View, p.VBeside.View, p.Headers.View, p.OutGrads.View, p.OutBeside.View)
+	v = append(v, p.Params.View, p.Counters.View, p.FirstOf.View, p.Paints.View, p.VProjected.View, p.VBeside.View, p.Headers.View, p.OutGrads.View, p.OutBeside.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

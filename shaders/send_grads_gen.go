@@ -22,7 +22,7 @@ var sendGradsKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "first_of", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "v_abs_mean2d", Access: vk.Read},
 		{Name: "headers", Access: vk.Write},
@@ -40,7 +40,7 @@ var sendGradsKernel = vk.Kernel{
 // send_grads fills a packet with the gradients of the splats that came from one device, for that device. Where the
 // colour is clamped its gradient is 0: the device no longer has the colour.
 //
-//	reads params counters first_of projected v_projected v_abs_mean2d; writes headers out_grads out_abs
+//	reads params counters first_of paints v_projected v_abs_mean2d; writes headers out_grads out_abs
 //
 // One workgroup COPY_BLOCK words of out_grads; there are enough for the largest packet, and always a first, which
 // writes the header.
@@ -48,7 +48,7 @@ type SendGrads struct {
 	Params     vk.Slice[layout.StepParams]   // 0, read: [1]
 	Counters   vk.Slice[uint32]              // 1, read
 	FirstOf    vk.Slice[uint32]              // 2, read: [number of devices + 1]
-	Projected  vk.Slice[float32]             // 3, read: [V][9], a Projected
+	Paints     vk.Slice[float32]             // 3, read: [V][4] opacity, colour
 	VProjected vk.Slice[float32]             // 4, read: [V][9], a ProjectedGrad
 	VAbsMean2d vk.Slice[float32]             // 5, read: [V][2] with ABSGRAD; else not read
 	Headers    vk.Slice[layout.PacketHeader] // 6, write
@@ -81,7 +81,7 @@ func (p *SendGrads) Kernel() *vk.Kernel { return &sendGradsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SendGrads) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.FirstOf.View, p.Projected.View, p.VProjected.View, p.VAbsMean2d.View, p.Headers.View, p.OutGrads.View, p.OutAbs.View)
+	v = append(v, p.Params.View, p.Counters.View, p.FirstOf.View, p.Paints.View, p.VProjected.View, p.VAbsMean2d.View, p.Headers.View, p.OutGrads.View, p.OutAbs.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 	}

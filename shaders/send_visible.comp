@@ -4,8 +4,8 @@
 #extension GL_EXT_control_flow_attributes : require
 // send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view.
 // More than the packet holds fail the unit, loudly, and nothing is sent.
-//   reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected
-//   out_extents out_keys sent_of
+//   reads params depth_keys shapes paints; reads and writes counters index_of; writes headers out_shapes
+//   out_paints out_keys sent_of
 // One workgroup SEND_BLOCK splats. There is always a first workgroup, which writes the header.
 #include "params.glsl"
 #include "dispatch.glsl"
@@ -20,21 +20,19 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };           // [N]
-layout(binding = 3, scalar) readonly buffer ProjectedB { float projected[]; };          // [N][9], a Projected
-layout(binding = 4, scalar) readonly buffer Extents { float extents[]; };               // [N][3] px
+layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 4, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
 // [N] prefix sums of marks; then the number in the packet, or CULLED
 layout(binding = 5, scalar) buffer IndexOf { uint index_of[]; };
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };
-layout(binding = 7, scalar) writeonly buffer OutProjected { float out_projected[]; };   // [capacity][9]
-layout(binding = 8, scalar) writeonly buffer OutExtents { float out_extents[]; };       // [capacity][3] px
+layout(binding = 7, scalar) writeonly buffer OutShapes { vec4 out_shapes[]; };          // [capacity][2]
+layout(binding = 8, scalar) writeonly buffer OutPaints { vec4 out_paints[]; };          // [capacity]
 layout(binding = 9, scalar) writeonly buffer OutKeys { uint out_keys[]; };              // [capacity]
 // [views] 0 and the number of splats in the packet, as copy_records wants it
 layout(binding = 10, scalar) writeonly buffer SentOf { uvec2 sent_of[]; };
 #include "fail.glsl"
 
-const uint PARTS = 9u;          // words of a Projected
-const uint EXTENT_PARTS = 3u;
-const uint LINE = 32u;          // words: stores of a subgroup that begin at a multiple fill whole lines of memory
+const uint LINE = 32u;          // elements: stores of a subgroup that begin at a multiple fill whole lines of memory
 
 shared uint s_ids[SEND_BLOCK];  // of the splats seen
 shared uint s_first;            // the first one's number in the packet
@@ -62,7 +60,7 @@ void number_splats(uint first, uint n) {
     barrier();
 }
 
-// The word of a record of `parts` words that word `at` of a packet's buffer comes from, if it is this workgroup's to
+// The element of a record of `parts` that element `at` of a packet's buffer comes from, if it is this workgroup's to
 // write.
 bool source_of(uint at, uint parts, out uint from) {
     from = 0u;
@@ -89,10 +87,10 @@ void main() {
     number_splats(first, n);
     if (!fits) return;
     uint from;
-    for (uint at = begin_at(PARTS); at < s_end * PARTS; at += GROUP)
-        if (source_of(at, PARTS, from)) out_projected[at] = projected[from];
-    for (uint at = begin_at(EXTENT_PARTS); at < s_end * EXTENT_PARTS; at += GROUP)
-        if (source_of(at, EXTENT_PARTS, from)) out_extents[at] = extents[from];
+    for (uint at = begin_at(2u); at < s_end * 2u; at += GROUP)
+        if (source_of(at, 2u, from)) out_shapes[at] = shapes[from];
+    for (uint at = begin_at(1u); at < s_end; at += GROUP)
+        if (source_of(at, 1u, from)) out_paints[at] = paints[from];
     for (uint at = begin_at(1u); at < s_end; at += GROUP)
         if (source_of(at, 1u, from)) out_keys[at] = depth_keys[from];
 }

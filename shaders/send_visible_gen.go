@@ -22,12 +22,12 @@ var sendVisibleKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.ReadWrite},
 		{Name: "depth_keys", Access: vk.Read},
-		{Name: "projected", Access: vk.Read},
-		{Name: "extents", Access: vk.Read},
+		{Name: "shapes", Access: vk.Read},
+		{Name: "paints", Access: vk.Read},
 		{Name: "index_of", Access: vk.ReadWrite},
 		{Name: "headers", Access: vk.Write},
-		{Name: "out_projected", Access: vk.Write},
-		{Name: "out_extents", Access: vk.Write},
+		{Name: "out_shapes", Access: vk.Write},
+		{Name: "out_paints", Access: vk.Write},
 		{Name: "out_keys", Access: vk.Write},
 		{Name: "sent_of", Access: vk.Write},
 	},
@@ -39,23 +39,23 @@ var sendVisibleKernel = vk.Kernel{
 // send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view.
 // More than the packet holds fail the unit, loudly, and nothing is sent.
 //
-//	reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected
-//	out_extents out_keys sent_of
+//	reads params depth_keys shapes paints; reads and writes counters index_of; writes headers out_shapes
+//	out_paints out_keys sent_of
 //
 // One workgroup SEND_BLOCK splats. There is always a first workgroup, which writes the header.
 type SendVisible struct {
-	Params       vk.Slice[layout.StepParams]   // 0, read: [1]
-	Counters     vk.Slice[uint32]              // 1, read, write
-	DepthKeys    vk.Slice[uint32]              // 2, read: [N]
-	Projected    vk.Slice[float32]             // 3, read: [N][9], a Projected
-	Extents      vk.Slice[float32]             // 4, read: [N][3] px
-	IndexOf      vk.Slice[uint32]              // 5, read, write: [N] prefix sums of marks; then the number in the packet, or CULLED
-	Headers      vk.Slice[layout.PacketHeader] // 6, write
-	OutProjected vk.Slice[float32]             // 7, write: [capacity][9]
-	OutExtents   vk.Slice[float32]             // 8, write: [capacity][3] px
-	OutKeys      vk.Slice[uint32]              // 9, write: [capacity]
-	SentOf       vk.Slice[[2]uint32]           // 10, write: [views] 0 and the number of splats in the packet, as copy_records wants it
-	Push         SendVisiblePush
+	Params    vk.Slice[layout.StepParams]   // 0, read: [1]
+	Counters  vk.Slice[uint32]              // 1, read, write
+	DepthKeys vk.Slice[uint32]              // 2, read: [N]
+	Shapes    vk.Slice[[4]float32]          // 3, read: [N][2], a Shape
+	Paints    vk.Slice[[4]float32]          // 4, read: [N] opacity, colour
+	IndexOf   vk.Slice[uint32]              // 5, read, write: [N] prefix sums of marks; then the number in the packet, or CULLED
+	Headers   vk.Slice[layout.PacketHeader] // 6, write
+	OutShapes vk.Slice[[4]float32]          // 7, write: [capacity][2]
+	OutPaints vk.Slice[[4]float32]          // 8, write: [capacity]
+	OutKeys   vk.Slice[uint32]              // 9, write: [capacity]
+	SentOf    vk.Slice[[2]uint32]           // 10, write: [views] 0 and the number of splats in the packet, as copy_records wants it
+	Push      SendVisiblePush
 }
 
 // SendVisiblePush is the push constant block of send_visible.comp, 12 bytes.
@@ -78,6 +78,6 @@ func (p *SendVisible) Kernel() *vk.Kernel { return &sendVisibleKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SendVisible) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Projected.View, p.Extents.View, p.IndexOf.View, p.Headers.View, p.OutProjected.View, p.OutExtents.View, p.OutKeys.View, p.SentOf.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Shapes.View, p.Paints.View, p.IndexOf.View, p.Headers.View, p.OutShapes.View, p.OutPaints.View, p.OutKeys.View, p.SentOf.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

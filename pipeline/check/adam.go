@@ -159,7 +159,7 @@ func stepAdam(t *trial, b *backward, start *ref.Model[float32], abs [][2]float32
 	params, counters := input(l, "params", []layout.StepParams{adamParams(b.v, step, with, ref.DefaultAdam)}),
 		input(l, "counters", b.counters(with.failed))
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
-	projected := input(l, "projected", b.projected())
+	paints := input(l, "paints", b.paints())
 	for i, chunk := range m.chunks {
 		for part := 0; with.apart && part < unseenParts; part++ {
 			l.r.Dispatch(&shaders.AdamUnseen{
@@ -170,7 +170,7 @@ func stepAdam(t *trial, b *backward, start *ref.Model[float32], abs [][2]float32
 			}, vk.Items(m.size, 128*unseenParts))
 		}
 		l.adamSeen(m, b.v, shaders.ProjectBwdAdam{
-			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected,
+			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Paints: paints,
 			Chunk:      chunk.Slice,
 			VAbsMean2d: input(l, "v_abs_mean2d", abs),
 			Spec: shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0,

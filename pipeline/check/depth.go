@@ -106,16 +106,15 @@ func (d *deep) run() error {
 	keys := input(l, "depth_keys", d.p.DepthKeys)
 	l.r.Dispatch(&shaders.RasterizeDepth{
 		Params: in.Params, TileOffsets: in.TileOffsets, TileOrder: in.TileOrder, SlotFromIsect: in.SlotFromIsect,
-		SplatFromSlot: in.SplatFromSlot, Projected: in.Projected, Render: in.Render, LastIds: in.LastIds,
+		SplatFromSlot: in.SplatFromSlot, Shapes: in.Shapes, Paints: in.Paints, Render: in.Render, LastIds: in.LastIds,
 		States: in.States, Touched: in.Touched, TileFromBucket: in.TileFromBucket, DepthKeys: keys,
 		Depths: d.depths.Slice, Push: shaders.RasterizeDepthPush(in.Push), Spec: shaders.RasterizeDepthSpec(in.Spec),
 		Handed: in.Handed,
 	}, vk.Groups(d.v.Grid().Tiles()+3))
-	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
 	d.vSlots, d.vBeside = output[layout.ProjectedGrad](l, "v_slots", n), output[[3]float32](l, "v_beside_slots", n)
 	l.r.Dispatch(&shaders.RasterizeBwdDepth{
-		Params: in.Params, Counters: counters, TileOffsets: in.TileOffsets, SlotFromIsect: in.SlotFromIsect,
-		SplatFromSlot: in.SplatFromSlot, Projected: in.Projected, Render: in.Render, LastIds: in.LastIds,
+		Params: in.Params, TileOffsets: in.TileOffsets, SlotFromIsect: in.SlotFromIsect,
+		SplatFromSlot: in.SplatFromSlot, Shapes: in.Shapes, Paints: in.Paints, Render: in.Render, LastIds: in.LastIds,
 		States: in.States, Touched: in.Touched, VRender: input(l, "v_render", d.vRender),
 		TileFromBucket: in.TileFromBucket, VSlots: vk.Cast[float32](d.vSlots.View), VBesideSlots: d.vBeside.Slice,
 		DepthKeys: keys, Depths: d.depths.Slice,

@@ -59,7 +59,7 @@ func checkDepthStep(t *trial, b *backward, with adamVariant) error {
 	pass := shaders.ProjectBwdAdamDepth{
 		Params:   input(l, "params", []layout.StepParams{adamParams(b.v, step, with, ref.DefaultAdam)}),
 		Counters: input(l, "counters", b.counters(with.failed)), DepthKeys: input(l, "depth_keys", b.proj.DepthKeys),
-		VProjected: input(l, "v_projected", gradientsOf(b.grad)), Projected: input(l, "projected", b.projected()),
+		VProjected: input(l, "v_projected", gradientsOf(b.grad)), Paints: input(l, "paints", b.paints()),
 		VBeside: input(l, "v_beside", beside), Mixed: m.mixed,
 		Spec: shaders.ProjectBwdAdamDepthSpec{Absgrad: with.absgrad, Noise: with.noise > 0},
 	}
@@ -226,7 +226,7 @@ func checkReduceDepth(t *trial, bands int) error {
 		l.r.Dispatch(&shaders.ReduceSlotsDepth{
 			Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: input(l, "counters", s.counters),
 			SplatFromRank: input(l, "splat_from_rank", s.ranks), FirstIsect: input(l, "first_isect", s.first),
-			Projected: input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
+			Shapes:       input(l, "shapes", shapesOf(p)),
 			VSlots:       vk.Cast[float32](input(l, "v_slots", gradientsOf(slots)).View),
 			VProjected:   vk.Cast[float32](out.View),
 			VBesideSlots: vk.Cast[float32](input(l, "v_beside_slots", besideOf(slots)).View),
@@ -251,9 +251,9 @@ func checkSendGradsDepth(t *trial, n int) error {
 	l := t.list()
 	const before = 13
 	all := before + n + 5
-	projected := make([]layout.Projected, all)
-	for i := range projected {
-		projected[i].Color = [3]float32{1, 1, 1}
+	paints := make([][4]float32, all)
+	for i := range paints {
+		paints[i] = [4]float32{0, 1, 1, 1}
 	}
 	grads, beside := t.anyPositive(9*all), t.anyPositive(3*all)
 	headers := output[layout.PacketHeader](l, "headers", 4)
@@ -262,7 +262,7 @@ func checkSendGradsDepth(t *trial, n int) error {
 		Params:     input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}),
 		Counters:   input(l, "counters", junkCounters(map[int]uint32{layout.Failed: 0})),
 		FirstOf:    input(l, "first_of", []uint32{0, before, uint32(before + n), uint32(all)}),
-		Projected:  input(l, "projected", floatsOf(projected)),
+		Paints:     input(l, "paints", floatsOf(paints)),
 		VProjected: input(l, "v_projected", grads), VBeside: input(l, "v_beside", beside), Headers: headers.Slice,
 		OutGrads: out.Slice, OutBeside: outBeside.Slice, Push: shaders.SendGradsDepthPush{Index: 1, HeaderId: 3},
 	}, vk.Items((n+700)*9, layout.CopyBlock))

@@ -213,7 +213,7 @@ func (l *list) lensOf(v *ref.View[float32]) vk.Slice[layout.Lens] {
 // projectLens dispatches a chunk's projection through the lens of a view.
 func (l *list) projectLens(p *shaders.Project, v *ref.View[float32]) {
 	l.r.Dispatch(&shaders.ProjectLens{
-		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Projected: p.Projected, Extents: p.Extents,
+		Params: p.Params, Counters: p.Counters, Chunk: p.Chunk, Shapes: p.Shapes, Paints: p.Paints,
 		DepthKeys: p.DepthKeys, Lens: l.lensOf(v), Mixed: p.Mixed, Push: shaders.ProjectLensPush(p.Push),
 		Spec: shaders.ProjectLensSpec{Shutter: v.Motion != nil},
 	}, vk.Items(chunkSplats, 128))
@@ -227,7 +227,7 @@ func (l *list) adamSeen(m *model, v *ref.View[float32], p shaders.ProjectBwdAdam
 	}
 	l.r.Dispatch(&shaders.ProjectBwdAdamLens{
 		Params: p.Params, Counters: p.Counters, DepthKeys: p.DepthKeys, VProjected: p.VProjected, Chunk: p.Chunk,
-		VAbsMean2d: p.VAbsMean2d, Projected: p.Projected, Lens: l.lensOf(v), Mixed: m.mixed,
+		VAbsMean2d: p.VAbsMean2d, Paints: p.Paints, Lens: l.lensOf(v), Mixed: m.mixed,
 		Push: shaders.ProjectBwdAdamLensPush(p.Push),
 		Spec: shaders.ProjectBwdAdamLensSpec{Absgrad: p.Spec.Absgrad, Noise: p.Spec.Noise,
 			UnseenApart: p.Spec.UnseenApart, Shutter: v.Motion != nil},

@@ -40,10 +40,10 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 	params.Look = uint32(look)
 	counters := make([]uint32, layout.NCounters)
 	counters[layout.NActive] = uint32(active)
-	projected, extents := inout(l, "projected", projectedOf(p.Splats)), inout(l, "extents", p.Extents)
+	shapes, paints := inout(l, "shapes", shapesOf(p)), inout(l, "paints", paintsOf(p.Splats))
 	l.r.Dispatch(&shaders.Look{Params: input(l, "params", []layout.StepParams{params}),
 		Counters: input(l, "counters", counters), DepthKeys: input(l, "depth_keys", p.DepthKeys),
-		Projected: projected.Slice, Extents: extents.Slice}, vk.Items(n, 256))
+		Shapes: shapes.Slice, Paints: paints.Slice}, vk.Items(n, 256))
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -51,19 +51,17 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 		p.DepthKeys[i] = layout.Culled // those that are not there stay as they are
 	}
 	p.Look(look, depths)
-	var wrong error
-	want := projectedOf(p.Splats)
-	for i := range want {
-		got := projected.got[i]
-		same := got.Mean2d == want[i].Mean2d && got.Color == want[i].Color && got.Opacity == want[i].Opacity &&
-			near3(got.Conic, want[i].Conic) && near3(extents.got[i], p.Extents[i])
+	out := projectionOf(shapes.got, paints.got)
+	for i, want := range p.Splats {
+		got := out.Splats[i]
+		same := got.Mean2D == want.Mean2D && got.Color == want.Color && got.Opacity == want.Opacity &&
+			near3(got.Conic, want.Conic) && near3(out.Extents[i], p.Extents[i])
 		if !same {
-			wrong = errors.Join(wrong, equal("projected", projected.got[i:i+1], want[i:i+1]),
-				equal("extents", extents.got[i:i+1], p.Extents[i:i+1]))
-			break
+			return errors.Join(equal("shapes, paints", out.Splats[i:i+1], p.Splats[i:i+1]),
+				equal("shapes", out.Extents[i:i+1], p.Extents[i:i+1]))
 		}
 	}
-	return wrong
+	return nil
 }
 
 // near3 allows for roots and logarithms, whose last bits differ.

@@ -215,11 +215,11 @@ func (t *trial) unseen(m *ref.Model[float32], p layout.StepParams) (*ref.Model[f
 	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(0))
 	grad, abs := input(l, "v_projected", make([]layout.ProjectedGrad, m.N)),
 		input(l, "v_abs_mean2d", make([][2]float32, m.N))
-	projected := input(l, "projected", make([]layout.Projected, m.N))
+	paints := input(l, "paints", make([][4]float32, m.N))
 	for i, chunk := range d.chunks {
 		l.adam(d, shaders.ProjectBwdAdam{
 			Params: params, Counters: counters, DepthKeys: input(l, "depth_keys", keys), VProjected: grad,
-			Projected: projected, Chunk: chunk.Slice, VAbsMean2d: abs,
+			Paints: paints, Chunk: chunk.Slice, VAbsMean2d: abs,
 			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
 				NParams: uint32(d.params)},
 		})

@@ -118,15 +118,14 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 	start, fail := failedCounters(failed, map[int]uint32{layout.NActive: uint32(n), layout.NSent: sum})
 	counters, indexOf := inout(l, "counters", start), inout(l, "index_of", append(marks, guardWord, guardWord))
 	headers := output[layout.PacketHeader](l, "headers", 4)
-	projected, extents := output[float32](l, "out_projected", 9*(capacity+1)),
-		output[float32](l, "out_extents", 3*(capacity+1))
+	shapes, paints := output[[4]float32](l, "out_shapes", 2*(capacity+1)),
+		output[[4]float32](l, "out_paints", capacity+1)
 	keys, sentOf := output[uint32](l, "out_keys", capacity+1), output[[2]uint32](l, "sent_of", 3)
 	l.r.Dispatch(&shaders.SendVisible{
 		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice,
 		DepthKeys: input(l, "depth_keys", p.DepthKeys),
-		Projected: input(l, "projected", floatsOf(projectedOf(p.Splats))),
-		Extents:   input(l, "extents", floatsOf(p.Extents)),
-		IndexOf:   indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice, OutExtents: extents.Slice,
+		Shapes:    input(l, "shapes", shapesOf(p)), Paints: input(l, "paints", paintsOf(p.Splats)),
+		IndexOf: indexOf.Slice, Headers: headers.Slice, OutShapes: shapes.Slice, OutPaints: paints.Slice,
 		OutKeys: keys.Slice, SentOf: sentOf.Slice,
 		Push: shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2, View: 1},
 	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of too many, the header is written once
@@ -139,16 +138,16 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 		packet = &ref.Projection[float32]{}
 	}
 	sent := len(packet.Splats)
-	gotProjected, errP := projected.written(9 * sent)
-	gotExtents, errE := extents.written(3 * sent)
+	gotShapes, errS := shapes.written(2 * sent)
+	gotPaints, errP := paints.written(sent)
 	gotKeys, errK := keys.written(sent)
 	return first(
 		equal("headers", headers.got[2:3], []layout.PacketHeader{want}), onlyWritten(headers, 2, 3),
 		equal("sent_of", sentOf.got[1:2], [][2]uint32{{0, want.N}}), onlyWritten(sentOf, 1, 2),
 		equal("counters", counters.got, withFailure(start, fail)),
 		equal("index_of", indexOf.got, append(index, guardWord, guardWord)),
-		errP, errE, errK, sameBytes("out_projected", gotProjected, floatsOf(projectedOf(packet.Splats))),
-		sameBytes("out_extents", gotExtents, floatsOf(packet.Extents)),
+		errS, errP, errK, sameBytes("out_shapes", gotShapes, shapesOf(packet)),
+		sameBytes("out_paints", gotPaints, paintsOf(packet.Splats)),
 		sameBytes("out_keys", gotKeys, packet.DepthKeys),
 	)
 }
@@ -295,7 +294,7 @@ func copyCases() []Case {
 	}
 	return []Case{
 		newCase("copy_records", "keys", words(1)), newCase("copy_records", "absolute gradients", words(2)),
-		newCase("copy_records", "extents", words(3)),
+		newCase("copy_records", "paints", words(4)),
 		newCase("copy_records", "projections", words(9)),
 	}
 }
@@ -360,7 +359,7 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
 	l.r.Dispatch(&shaders.SendGrads{
 		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: input(l, "counters", start),
 		FirstOf:    input(l, "first_of", offsets),
-		Projected:  input(l, "projected", floatsOf(projectedOf(splats))),
+		Paints:     input(l, "paints", floatsOf(paintsOf(splats))),
 		VProjected: input(l, "v_projected", floatsOf(gradientsOf(grads))),
 		VAbsMean2d: input(l, "v_abs_mean2d", abs), Headers: headers.Slice, OutGrads: out.Slice, OutAbs: outAbs.Slice,
 		Push: shaders.SendGradsPush{Index: 1, HeaderId: 3}, Spec: shaders.SendGradsSpec{Absgrad: absgrad},

@@ -106,7 +106,7 @@ func checkPoseGrad(t *trial, b *backward, failed uint32) error {
 		Params:    input(l, "params", []layout.StepParams{paramsOf(b.v)}),
 		Counters:  input(l, "counters", b.counters(failed)),
 		DepthKeys: input(l, "depth_keys", b.proj.DepthKeys), VProjected: input(l, "v_projected", gradientsOf(b.grad)),
-		Projected: input(l, "projected", b.projected()), Partials: out.Slice, Mixed: m.mixed,
+		Paints: input(l, "paints", b.paints()), Partials: out.Slice, Mixed: m.mixed,
 	}
 	for i, chunk := range m.chunks {
 		pass.Chunk = chunk.Slice

@@ -59,16 +59,15 @@ func projectCasesOf(kernel string, newCase func(kernel, name string, run func(t 
 
 // projectOut is what project writes.
 type projectOut struct {
-	projected []layout.Projected
-	extents   [][3]float32
-	keys      []uint32
+	*ref.Projection[float32]
+	keys []uint32
 }
 
 // runProject projects p in chunks, with active splats in the counters.
 func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) (*projectOut, error) {
 	l := t.list()
 	n := max(1, blocksOf(p.N, chunkSplats)) * chunkSplats
-	projected, extents, keys := output[layout.Projected](l, "projected", n), output[[3]float32](l, "extents", n),
+	shapes, paints, keys := output[[4]float32](l, "shapes", 2*n), output[[4]float32](l, "paints", n),
 		output[uint32](l, "depth_keys", n)
 	params := input(l, "params", []layout.StepParams{paramsOf(v)})
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(active)}))
@@ -77,10 +76,9 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 		first := i * chunkSplats
 		pass := shaders.Project{
 			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats),
-			Mixed:     m.mixed,
-			Projected: vk.Cast[float32](projected.At(first, chunkSplats).View),
-			Extents:   vk.Cast[float32](extents.At(first, chunkSplats).View),
-			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
+			Mixed:  m.mixed,
+			Shapes: shapes.At(2*first, 2*chunkSplats), Paints: paints.At(first, chunkSplats),
+			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
 		}
 		if v.Lens == nil {
 			l.r.Dispatch(&pass, vk.Items(chunkSplats, 128))
@@ -91,10 +89,10 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 	if err := l.run(); err != nil {
 		return nil, err
 	}
-	a, errA := projected.written(active)
-	b, errB := extents.written(active)
+	a, errA := shapes.written(2 * active)
+	b, errB := paints.written(active)
 	c, errC := keys.written(active)
-	return &projectOut{a, b, c}, first(errA, errB, errC, m.untouched())
+	return &projectOut{projectionOf(a, b), c}, first(errA, errB, errC, m.untouched())
 }
 
 func checkProject(t *trial, p *ref.Params[float32], v *ref.View[float32]) error {
@@ -130,17 +128,17 @@ func compareProjection(out *projectOut, p *ref.Params[float32], v *ref.View[floa
 // steps: a point of size 10 at depth 1 loses 2^-20 of its depth, sums of squares of a few of these reach the
 // covariance, and its inverse.
 func compareSplat(out *projectOut, want *ref.Projection[float64], i int) error {
-	got, w := out.projected[i], want.Splats[i]
+	got, w := out.Splats[i], want.Splats[i]
 	e := want.Extents[i]
 	cross := 1e-4 * math.Sqrt(w.Conic[0]*w.Conic[2]) // the mixed term cancels
 	return first(
 		closeTo("depth_keys", []float32{math.Float32frombits(out.keys[i])},
 			[]float64{float64(math.Float32frombits(want.DepthKeys[i]))}, 2e-6, 2e-6),
-		closeTo("projected.mean2d", got.Mean2d[:], w.Mean2D[:], 1e-3, 1e-5),
-		closeTo("projected.conic", got.Conic[:], w.Conic[:], cross, 1e-4),
-		closeTo("projected.opacity", []float32{got.Opacity}, []float64{w.Opacity}, 1e-6, 1e-4),
-		closeTo("projected.color", got.Color[:], w.Color[:], 2e-5, 1e-5),
-		closeTo("extents", out.extents[i][:], e[:], 2e-3, 1e-3),
+		closeTo("shapes.mean2d", got.Mean2D[:], w.Mean2D[:], 1e-3, 1e-5),
+		closeTo("shapes.conic", got.Conic[:], w.Conic[:], cross, 1e-4),
+		closeTo("paints.opacity", []float32{got.Opacity}, []float64{w.Opacity}, 1e-6, 1e-4),
+		closeTo("paints.color", got.Color[:], w.Color[:], 2e-5, 1e-5),
+		closeTo("shapes.extents", out.Extents[i][:], e[:], 2e-3, 1e-3),
 	)
 }
 
@@ -230,12 +228,12 @@ func checkPoisoned(out *projectOut, i, row int, x float32) error {
 	visible := out.keys[i] != layout.Culled
 	if visible && layout.Drawn(row) && (isNaN(x) || isInf(x) && !legal) {
 		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i],
-			uint32(layout.Culled), out.projected[i])
+			uint32(layout.Culled), out.Splats[i])
 	}
 	if !visible {
 		return nil
 	}
-	return first(finite("projected", floatsOf(out.projected[i:i+1])), finite("extents", out.extents[i][:]))
+	return first(finite("shapes, paints", floatsOf(out.Splats[i:i+1])), finite("shapes", out.Extents[i][:]))
 }
 
 func checkProjectFailed(t *trial) error {
@@ -266,14 +264,14 @@ func checkProjectPages(t *trial, p *ref.Params[float32], v *ref.View[float32]) e
 		}
 	}
 	all := n * pageSplats
-	projected, extents, keys := output[layout.Projected](l, "projected", all), output[[3]float32](l, "extents", all),
+	shapes, paints, keys := output[[4]float32](l, "shapes", 2*all), output[[4]float32](l, "paints", all),
 		output[uint32](l, "depth_keys", all)
 	params, pages := input(l, "params", []layout.StepParams{paramsOf(v)}), input(l, "page_list", list)
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(all)}))
 	for i := range data {
 		l.r.Dispatch(&shaders.ProjectPages{
 			Params: params, Counters: counters, PageList: pages, Chunk: input(l, "chunk", data[i]),
-			Projected: vk.Cast[float32](projected.View), Extents: vk.Cast[float32](extents.View), DepthKeys: keys.Slice,
+			Shapes: shapes.Slice, Paints: paints.Slice, DepthKeys: keys.Slice,
 			Push: shaders.ProjectPagesPush{FirstPage: uint32(i * each), NPages: uint32(each), PageWords: uint32(words),
 				ChunkSplats: pageSplats},
 		}, vk.Groups(n+3))
@@ -287,5 +285,5 @@ func checkProjectPages(t *trial, p *ref.Params[float32], v *ref.View[float32]) e
 				uint32(layout.Culled))
 		}
 	}
-	return compareProjection(&projectOut{projected.got, extents.got, keys.got}, p, v)
+	return compareProjection(&projectOut{projectionOf(shapes.got, paints.got), keys.got}, p, v)
 }

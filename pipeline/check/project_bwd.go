@@ -42,12 +42,12 @@ func (b *backward) want() *ref.Params[float64] {
 	return ref.ProjectBwd(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v), b.proj, b.grad64())
 }
 
-// projected is what project makes of the parameters; colours decide where gradients pass the clamp.
-func (b *backward) projected() []layout.Projected {
+// paints are what project makes of the parameters; colours decide where gradients pass the clamp.
+func (b *backward) paints() [][4]float32 {
 	p := ref.Project(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v))
-	out := make([]layout.Projected, len(p.Splats))
+	out := make([][4]float32, len(p.Splats))
 	for i, s := range p.Splats {
-		copy(out[i].Color[:], ref.ConvertSlice[float32](s.Color[:]))
+		copy(out[i][1:], ref.ConvertSlice[float32](s.Color[:]))
 	}
 	return out
 }
@@ -101,13 +101,13 @@ func checkProjectBwd(t *trial, b *backward, failed uint32) error {
 	m := l.upload(ref.NewModel(b.p), chunkSplats, chunks)
 	params, counters := input(l, "params", []layout.StepParams{paramsOf(b.v)}), input(l, "counters", b.counters(failed))
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
-	projected := input(l, "projected", b.projected())
+	paints := input(l, "paints", b.paints())
 	var outs []*buffer[float32]
 	for i, chunk := range m.chunks {
 		out := output[float32](l, "v_params", rows*chunkSplats)
 		outs = append(outs, out)
 		l.r.Dispatch(&shaders.ProjectBwd{
-			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected,
+			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Paints: paints,
 			Chunk: chunk.Slice, VParams: out.Slice,
 			Push: shaders.ProjectBwdPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats},
 		}, vk.Items(chunkSplats, 256))

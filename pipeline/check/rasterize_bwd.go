@@ -54,12 +54,11 @@ func (l *list) rasterizeBwd(out *raster, vRender [][4]float32, subgroup uint32) 
 func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint32,
 	absgrad bool) (_ *buffer[layout.ProjectedGrad], _ *buffer[[2]float32]) {
 	n := len(out.lists.TileIDs)
-	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
 	vSlots, vAbs := output[layout.ProjectedGrad](l, "v_slots", n), output[[2]float32](l, "v_abs_slots", n)
 	l.r.Dispatch(&shaders.RasterizeBwd{
-		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect,
+		Params: out.in.Params, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect,
 		SplatFromSlot: out.in.SplatFromSlot,
-		Projected:     out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
+		Shapes:        out.in.Shapes, Paints: out.in.Paints, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
 		Touched: out.touched.Slice,
 		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice,
 		VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,

@@ -170,7 +170,7 @@ func (l *list) reduceAbs(
 	l.r.Dispatch(&shaders.ReduceSlots{
 		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: input(l, "counters", s.counters),
 		SplatFromRank: input(l, "splat_from_rank", s.ranks), FirstIsect: input(l, "first_isect", s.first),
-		Projected: input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
+		Shapes: input(l, "shapes", shapesOf(p)),
 		VSlots: vk.Cast[float32](input(l, "v_slots", gradientsOf(slots)).View), VProjected: vk.Cast[float32](out.View),
 		VAbsSlots: vk.Cast[float32](input(l, "v_abs_slots", absOf(slots)).View), VAbsMean2d: vk.Cast[float32](abs.View),
 		Spec: shaders.ReduceSlotsSpec{Absgrad: absgrad},

@@ -141,13 +141,36 @@ func (d *model) untouched() error {
 	return nil
 }
 
-// projectedOf converts splats to the kernels' layout.
-func projectedOf(splats []ref.Projected[float32]) []layout.Projected {
-	out := make([]layout.Projected, len(splats))
-	for i, s := range splats {
-		out[i] = layout.Projected{Mean2d: s.Mean2D, Conic: s.Conic, Opacity: s.Opacity, Color: s.Color}
+// shapesOf converts the shapes of projected splats to the kernels' layout.
+func shapesOf(p *ref.Projection[float32]) [][4]float32 {
+	var out [][4]float32
+	for i, s := range p.Splats {
+		e := p.Extents[i]
+		out = append(out, [4]float32{s.Mean2D[0], s.Mean2D[1], s.Conic[0], s.Conic[1]},
+			[4]float32{s.Conic[2], e[0], e[1], e[2]})
 	}
 	return out
+}
+
+// paintsOf converts what they are painted with.
+func paintsOf(splats []ref.Projected[float32]) [][4]float32 {
+	out := make([][4]float32, len(splats))
+	for i, s := range splats {
+		out[i] = [4]float32{s.Opacity, s.Color[0], s.Color[1], s.Color[2]}
+	}
+	return out
+}
+
+// projectionOf takes the kernels' layout apart.
+func projectionOf(shapes, paints [][4]float32) *ref.Projection[float32] {
+	p := &ref.Projection[float32]{}
+	for i, paint := range paints {
+		a, b := shapes[2*i], shapes[2*i+1]
+		p.Splats = append(p.Splats, ref.Projected[float32]{Mean2D: [2]float32(a[:2]),
+			Conic: [3]float32{a[2], a[3], b[0]}, Opacity: paint[0], Color: [3]float32(paint[1:])})
+		p.Extents = append(p.Extents, [3]float32(b[1:]))
+	}
+	return p
 }
 
 // projection64 converts a projection to float64, so that the reference starts from the kernel's own inputs.

@@ -112,9 +112,9 @@ func checkScanLookBack(t *trial, before int) error {
 	l.r.Dispatch(&shaders.ScanTiles{
 		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: counters.Slice,
 		SplatFromRank: input(l, "splat_from_rank", make([]uint32, n)),
-		Projected:     input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
-		FirstIsect: firsts.Slice,
-		Tallies:    tallies.Slice, DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice,
+		Shapes:        input(l, "shapes", shapesOf(p)),
+		FirstIsect:    firsts.Slice,
+		Tallies:       tallies.Slice, DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice,
 		Push: shaders.ScanTilesPush{NBands: 1, Capacity: 1 << 20, MostGroups: 1024},
 	}, vk.Groups(1))
 	if err := l.run(); err != nil {
@@ -177,9 +177,8 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 	l := t.list()
 	out := &isects{ranks: ref.SortDepth(p.DepthKeys)}
 	n := len(out.ranks)
-	params, projected := input(l, "params", []layout.StepParams{paramsOf(v)}),
-		input(l, "projected", projectedOf(p.Splats))
-	ranks, extents := input(l, "splat_from_rank", out.ranks), input(l, "extents", p.Extents)
+	params, shapes := input(l, "params", []layout.StepParams{paramsOf(v)}), input(l, "shapes", shapesOf(p))
+	ranks := input(l, "splat_from_rank", out.ranks)
 	start := countersWith(n)
 	if n == 0 {
 		start[layout.NIsects] = 0 // as begin sets it: scan_tiles does not run then
@@ -195,7 +194,7 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 		}
 		tallies := inout(l, "tallies", make([]uint32, 1+blocksOf(n, layout.Group)))
 		l.r.Dispatch(&shaders.ScanTiles{
-			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents,
+			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Shapes: shapes,
 			FirstIsect: counts.Slice,
 			Tallies:    tallies.Slice, DispatchArgs: args.Slice,
 			Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(bands), Capacity: uint32(capacity),
@@ -203,15 +202,14 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 		}, vk.Items(n+256, 256))
 	} else {
 		l.r.Dispatch(&shaders.CountTiles{
-			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents,
+			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Shapes: shapes,
 			TileCounts: counts.Slice,
 			Push:       shaders.CountTilesPush{Band: uint32(band), NBands: uint32(bands)},
 		}, vk.Items(n+256, 256))
 		l.scan(params, counters.Slice, counts.Slice, args.Slice, n, layout.NVisible, layout.NIsects, capacity)
 	}
 	l.r.Dispatch(&shaders.EmitIsects{
-		Params: params, Counters: counters.Slice, SplatFromRank: ranks, FirstIsect: counts.Slice, Projected: projected,
-		Extents: extents,
+		Params: params, Counters: counters.Slice, SplatFromRank: ranks, FirstIsect: counts.Slice, Shapes: shapes,
 		TileIds: ids.Slice, SplatFromSlot: splats.Slice, SlotIds: slots.Slice,
 		Push: shaders.EmitIsectsPush{Band: uint32(band), NBands: uint32(bands)},
 	}, vk.Items(capacity+layout.SortBlock, layout.SortBlock))

@@ -31,23 +31,24 @@ func RoundUp(n int) int { return (n + Unit - 1) / Unit * Unit }
 // bindStep is a multiple of every device's alignment of bound buffers.
 const bindStep = 256
 
-// Words of a record: projected, extents and depth key; its gradient, and the absolute one of its mean. How many words
+// Words of a record: shape, paint and depth key; the gradient of its projection, and the absolute one of its mean. How many words
 // come beside a gradient is up to the training.
 const (
-	ProjectedWords = 9
-	ExtentWords    = 3
-	KeyWords       = 1
-	visibleWords   = ProjectedWords + ExtentWords + KeyWords
-	AbsWords       = 2
+	ShapeWords   = 8
+	PaintWords   = 4
+	KeyWords     = 1
+	visibleWords = ShapeWords + PaintWords + KeyWords
+	GradWords    = 9
+	AbsWords     = 2
 )
 
 // Packet is what one device sends another of the splats that a view sees.
 type Packet struct {
-	Projected vk.Slice[float32] // [records][9]
-	Extents   vk.Slice[float32] // [records][3]
-	Keys      vk.Slice[uint32]  // [records]
-	Grads     vk.Slice[float32] // [records][9], the way back
-	Beside    vk.Slice[float32] // [records][words] what comes beside them
+	Shapes vk.Slice[[4]float32] // [records][2]
+	Paints vk.Slice[[4]float32] // [records]
+	Keys   vk.Slice[uint32]     // [records]
+	Grads  vk.Slice[float32]    // [records][9], the way back
+	Beside vk.Slice[float32]    // [records][words] what comes beside them
 }
 
 // Links are how a device reaches its team, for the recording of its programs.
@@ -78,7 +79,7 @@ const packetHeaderBytes = 20
 
 // RoomBytes returns the size of a packet with the way back, where so many words come beside a gradient.
 func RoomBytes(records, beside int) int64 {
-	return 4 * int64(visibleWords+ProjectedWords+beside) * int64(records)
+	return 4 * int64(visibleWords+GradWords+beside) * int64(records)
 }
 
 // packetIn lays a packet out in memory.
@@ -89,10 +90,10 @@ func packetIn(room vk.View, records, beside int) (p Packet) {
 		at += size
 		return room.Slice(at-size, size)
 	}
-	p.Projected = vk.Cast[float32](take(ProjectedWords))
-	p.Extents = vk.Cast[float32](take(ExtentWords))
+	p.Shapes = vk.Cast[[4]float32](take(ShapeWords))
+	p.Paints = vk.Cast[[4]float32](take(PaintWords))
 	p.Keys = vk.Cast[uint32](take(KeyWords))
-	p.Grads = vk.Cast[float32](take(ProjectedWords))
+	p.Grads = vk.Cast[float32](take(GradWords))
 	if p.Beside = p.Grads; beside > 0 {
 		p.Beside = vk.Cast[float32](take(beside))
 	}

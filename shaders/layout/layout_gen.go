@@ -319,16 +319,6 @@ type PoseOfStep struct {
 	Bias2  float32    // likewise of bias2
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, find_places, look, pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, rasterize, rasterize_bwd, rasterize_bwd_depth, rasterize_depth, rasterize_depth_handed, rasterize_handed, reduce_slots, reduce_slots_depth, scan_tiles.
-//
-// A projected splat: what blending needs.
-type Projected struct {
-	Mean2d  [2]float32 // px
-	Conic   [3]float32 // inverse 2D covariance xx, xy, yy, px^-2
-	Opacity float32    // activated, compensated when antialiased
-	Color   [3]float32 // max(SH + 0.5, 0)
-}
-
 // ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in pose_grad, pose_grad_mixed, project_bwd, project_bwd_adam, project_bwd_adam_depth, project_bwd_adam_depth_mixed, project_bwd_adam_lens, project_bwd_adam_lens_mixed, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_depth, project_bwd_adam_views_depth_mixed, project_bwd_adam_views_mixed.
 //
 // The gradient of one splat's projection, of one tile or of all.
@@ -547,11 +537,6 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Own)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Second)-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(PoseOfStep{}.Bias2)-32]
-	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-36]
-	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Mean2d)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Conic)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Opacity)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Color)-24]
 	_ = [1]struct{}{}[unsafe.Sizeof(ProjectedGrad{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Conic)-8]

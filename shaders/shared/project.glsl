@@ -3,15 +3,10 @@
 #ifndef PROJECT_GLSL
 #define PROJECT_GLSL
 
-// A splat's words lie side by side in `projected` and `extents`. They are gathered here, so that neighbours write
-// neighbouring words: were each invocation to write its own splat's, every word of a subgroup would go to another
-// sector of memory.
-const uint PARTS = 9u;          // words of a Projected
-const uint COLOR_PART = 6u;
-const uint EXTENT_PARTS = 3u;
+// A shape's two words of four numbers lie side by side. They are gathered here, so that neighbours write neighbouring
+// words: were each invocation to write its own splat's, the words of a subgroup would go to twice the sectors.
 const uint SPLATS = 128u;       // of a workgroup
-shared float s_projected[SPLATS * PARTS];
-shared float s_extents[SPLATS * EXTENT_PARTS];
+shared vec4 s_shapes[SPLATS * 2u];
 shared bool s_seen[SPLATS];
 
 // Adds four coefficients times their basis values to c, one after the other.
@@ -43,7 +38,7 @@ vec3 sh_color(vec3 dir, uint degree, uint i) {
 // Returns true where the view can see splat i, and keeps what is to be written. Every guard is phrased so that a NaN
 // fails it. All parameters but the mean and the colour are loaded and judged together: one after the other, each would
 // wait for memory.
-bool visible(View v, uint i, out float depth) {
+bool visible(View v, uint i, out float depth, out vec4 paint) {
     mat3 w = view_rotation(v);
     vec3 mean = row3(ROW_MEANS, i);
     vec3 point = w * mean + v.trans;
@@ -90,17 +85,11 @@ bool visible(View v, uint i, out float depth) {
     bool on_image = rows.y > rows.x && columns.y > columns.x;
     if (!(turned && flat_enough && opaque && on_image)) return false;
     uint lid = gl_LocalInvocationID.x;
-    uint at = lid * PARTS;
-    s_projected[at] = mean2d.x;
-    s_projected[at + 1u] = mean2d.y;
-    s_projected[at + 2u] = conic.x;
-    s_projected[at + 3u] = conic.y;
-    s_projected[at + 4u] = conic.z;
-    s_projected[at + 5u] = opacity;
-    for (uint k = 0u; k < EXTENT_PARTS; k++) s_extents[lid * EXTENT_PARTS + k] = e[k];
+    s_shapes[2u * lid] = vec4(mean2d, conic.xy);
+    s_shapes[2u * lid + 1u] = vec4(conic.z, e);
     vec3 origin = -(v.trans * view_rotation(v));    // camera centre: -R^T t; with SHUTTER of the middle pose
     vec3 color = sh_color(normalize(mean - origin), v.sh_degree, i);
-    for (uint k = 0u; k < 3u; k++) s_projected[at + COLOR_PART + k] = max(color[k], 0.0);
+    paint = vec4(opacity, max(color, 0.0));
     // Judged before max(), which may swallow a NaN.
     return abs(color.x) < 3.4e38 && abs(color.y) < 3.4e38 && abs(color.z) < 3.4e38;
 }
@@ -112,15 +101,15 @@ void project_group(uint first, uint n, uint from) {
     bool exists = first + lid < n;
     float depth = 0.0;
     bool seen = false;
-    if (exists) seen = visible(params[0].view, from + lid, depth);
+    vec4 paint = vec4(0.0);
+    if (exists) seen = visible(params[0].view, from + lid, depth, paint);
     // depth > 0: the bits of positive floats order as the floats do
     if (exists) depth_keys[first + lid] = seen ? floatBitsToUint(depth) : CULLED;
+    if (seen) paints[first + lid] = paint;
     s_seen[lid] = seen;
     barrier();
-    for (uint at = lid; at < SPLATS * PARTS; at += SPLATS)
-        if (s_seen[at / PARTS]) projected[first * PARTS + at] = s_projected[at];
-    for (uint at = lid; at < SPLATS * EXTENT_PARTS; at += SPLATS)
-        if (s_seen[at / EXTENT_PARTS]) extents[first * EXTENT_PARTS + at] = s_extents[at];
+    for (uint at = lid; at < SPLATS * 2u; at += SPLATS)
+        if (s_seen[at / 2u]) shapes[first * 2u + at] = s_shapes[at];
 }
 
 #endif

@@ -229,7 +229,7 @@ void main() {
     uint bucket = group_index();
     View v = params[0].view;
     uint n_tiles = v.tile_width * v.tile_height;
-    if (bucket >= counters[N_ISECTS] / BUCKET_SIZE + n_tiles) return;
+    if (bucket >= tile_offsets[n_tiles] / BUCKET_SIZE + n_tiles) return;
     uint tile = tile_from_bucket[bucket];
     uint begin = tile_offsets[tile], end = tile_offsets[tile + 1u];
     uint b = bucket - (begin / BUCKET_SIZE + tile);

@@ -2,6 +2,7 @@
 // gradients beside the nine components.
 #ifndef REDUCE_SLOTS_GLSL
 #define REDUCE_SLOTS_GLSL
+#include "shape.glsl"
 
 const uint RUN = 4u;    // splats; REDUCE_RANKS is a multiple
 const uint PARTS = 9u;
@@ -44,11 +45,14 @@ float so_far(uint id, uint part) { return pc.band > 0u ? v_projected[id * PARTS 
 float abs_so_far(uint id, uint part) { return pc.band > 0u ? v_abs_mean2d[id * ABS_PARTS + part] : 0.0; }
 
 uint row_slots(uint id, int y) {
-    ivec2 columns = tile_columns(projected[id].mean2d, projected[id].conic, extents[id], y, params[0].view.tile_width);
+    ivec2 columns = tile_columns(load_shape(id), y, params[0].view.tile_width);
     return uint(columns.y - columns.x);
 }
 
-ivec2 splat_rows(uint id) { return tile_rows(projected[id].mean2d, extents[id], params[0].view.tile_height); }
+ivec2 splat_rows(uint id) {
+    Shape s = load_shape(id);
+    return tile_rows(s.mean2d, s.extents, params[0].view.tile_height);
+}
 
 // Whether a splat, which has n slots in this band, has many in the image.
 bool has_many(uint id, uint n) {

@@ -3,7 +3,7 @@
 #ifndef SEND_GRADS_GLSL
 #define SEND_GRADS_GLSL
 
-const uint PARTS = 9u;          // words of a Projected and of its gradient
+const uint PARTS = 9u;          // words of the gradient of a projection
 const uint COLOR_PART = 6u;
 #ifdef DEPTH
 const uint ABS_PARTS = 3u;      // and the gradient by the inverse of the depth
@@ -20,7 +20,8 @@ void copy_grads(uint first, uint n) {
         uint word = at + k * GROUP;
         g[k] = word < end ? v_projected[from + word] : 0.0;
         // max(SH + 0.5, 0): where it clamps, colour does not move.
-        passed[k] = word < end && word % PARTS >= COLOR_PART ? (projected[from + word] > 0.0 ? 1.0 : 0.0) : 1.0;
+        uint part = word % PARTS, paint = 4u * (first + word / PARTS) + part - (COLOR_PART - 1u);
+        passed[k] = word < end && part >= COLOR_PART ? (paints[paint] > 0.0 ? 1.0 : 0.0) : 1.0;
     }
     [[unroll]] for (uint k = 0u; k < BATCH; k++)
         if (at + k * GROUP < end) out_grads[at + k * GROUP] = g[k] * passed[k];

@@ -1,4 +1,4 @@
-// All gradients of a splat from one view. The includer declares params, v_projected and projected, beside what
+// All gradients of a splat from one view. The includer declares params, v_projected and paints, beside what
 // project_bwd.glsl asks for.
 #ifndef SPLAT_BWD_GLSL
 #define SPLAT_BWD_GLSL
@@ -23,7 +23,7 @@ void splat_bwd(uint i, uint id, bool seen, Penalty penalty) {
     if (seen) {
         ray = ray_to(0u, row3(ROW_MEANS, i));
         // max(SH + 0.5, 0): where it clamps, colour does not move.
-        v_color = v_projected[id].color * vec3(greaterThan(projected[id].color, vec3(0.0)));
+        v_color = v_projected[id].color * vec3(greaterThan(paints[id].yzw, vec3(0.0)));
     }
     color_bwd(i);
     Geometry x = load_geometry(0u, i);

@@ -1,9 +1,9 @@
 // The rows of tiles of up to GROUP splats, dealt to a workgroup's invocations. An invocation that walked all rows of
 // one large splat would hold up its subgroup, and each tile that looked for its row would compute the rows above it
-// again. The includer declares pc.band, pc.n_bands, params, splat_from_rank, projected and extents.
+// again. The includer declares pc.band, pc.n_bands, params, splat_from_rank and shapes.
 #ifndef TILE_ROWS_GLSL
 #define TILE_ROWS_GLSL
-#include "tiles.glsl"
+#include "shape.glsl"
 #include "scan_group.glsl"
 
 shared uint s_id[GROUP];            // of each invocation's splat
@@ -26,19 +26,17 @@ uint take_splat(uint rank, bool exists) {
     uint n = 0u;
     if (exists) {
         uint id = splat_from_rank[rank];
-        vec2 mean = projected[id].mean2d;
-        vec3 conic = projected[id].conic;
-        vec3 e = extents[id];
+        Shape s = load_shape(id);
         uint tile_height = params[0].view.tile_height;
-        ivec2 rows = clip_rows(tile_rows(mean, e, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
+        ivec2 rows = clip_rows(tile_rows(s.mean2d, s.extents, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
         n = uint(max(rows.y - rows.x, 0));
         s_id[lid] = id;
         s_top[lid] = rows.x;
-        s_shape[lid] = mean.x;
-        s_shape[GROUP + lid] = mean.y;
+        s_shape[lid] = s.mean2d.x;
+        s_shape[GROUP + lid] = s.mean2d.y;
         for (uint k = 0u; k < 3u; k++) {
-            s_shape[(2u + k) * GROUP + lid] = conic[k];
-            s_shape[(5u + k) * GROUP + lid] = e[k];
+            s_shape[(2u + k) * GROUP + lid] = s.conic[k];
+            s_shape[(5u + k) * GROUP + lid] = s.extents[k];
         }
     }
     uint n_rows;
@@ -58,11 +56,11 @@ TileRow tile_row(uint j) {
     TileRow r;
     r.k = splat_of_row(j);
     int y = s_top[r.k] + int(j - s_rows_before[r.k]);
-    vec2 mean = vec2(s_shape[r.k], s_shape[GROUP + r.k]);
-    vec3 conic = vec3(s_shape[2u * GROUP + r.k], s_shape[3u * GROUP + r.k], s_shape[4u * GROUP + r.k]);
-    vec3 e = vec3(s_shape[5u * GROUP + r.k], s_shape[6u * GROUP + r.k], s_shape[7u * GROUP + r.k]);
+    Shape s = Shape(vec2(s_shape[r.k], s_shape[GROUP + r.k]),
+                    vec3(s_shape[2u * GROUP + r.k], s_shape[3u * GROUP + r.k], s_shape[4u * GROUP + r.k]),
+                    vec3(s_shape[5u * GROUP + r.k], s_shape[6u * GROUP + r.k], s_shape[7u * GROUP + r.k]));
     uint tile_width = params[0].view.tile_width;
-    ivec2 columns = tile_columns(mean, conic, e, y, tile_width);
+    ivec2 columns = tile_columns(s, y, tile_width);
     r.first_tile = uint(y) * tile_width + uint(columns.x);
     r.n_tiles = uint(columns.y - columns.x);
     return r;

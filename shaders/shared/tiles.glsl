@@ -5,9 +5,16 @@
 #define TILES_GLSL
 #include "const.glsl"
 
-// extents = (largest |dx| of the ellipse, largest |dy|, half its width along dy = 0), px, all of the ellipse at which
-// alpha falls to the threshold. Tile column or row number whose first pixel centre is the first at or after p: pixel
-// centres of tile k span [16 k + 0.5, 16 k + 15.5].
+// A projected splat without what it is painted with.
+struct Shape {
+    vec2 mean2d;    // px
+    vec3 conic;     // inverse 2D covariance xx, xy, yy, px^-2
+    // of the ellipse at which alpha falls to the threshold: largest |dx|, largest |dy|, half its width along dy = 0, px
+    vec3 extents;
+};
+
+// Tile column or row number whose first pixel centre is the first at or after p: pixel centres of tile k span
+// [16 k + 0.5, 16 k + 15.5].
 ivec2 tile_interval(float lo, float hi, uint n_tiles) {
     precise float first = ceil((lo - 15.5) * 0.0625);
     precise float last = floor((hi - 0.5) * 0.0625);
@@ -24,18 +31,18 @@ ivec2 tile_rows(vec2 mean2d, vec3 extents, uint tile_height) {
 // Columns [x, y) of the tiles that the ellipse touches in one row of tiles: the ellipse is convex, so over the strip of
 // pixel centres its right edge is the global rightmost point where the strip holds it, else the edge at the strip's end
 // nearest to it; the left edge mirrors it.
-ivec2 tile_columns(vec2 mean2d, vec3 conic, vec3 extents, int row, uint tile_width) {
-    precise float y0 = float(row) * 16.0 + 0.5 - mean2d.y;
+ivec2 tile_columns(Shape s, int row, uint tile_width) {
+    precise float y0 = float(row) * 16.0 + 0.5 - s.mean2d.y;
     precise float y1 = y0 + 15.0;
-    precise float slope = -conic.y / conic.x;                  // dx of the ellipse's centre line per dy
-    precise float y_right = -(conic.y / conic.z) * extents.x;  // dy of the rightmost point; the leftmost is at -y_right
+    precise float slope = -s.conic.y / s.conic.x;                  // dx of the ellipse's centre line per dy
+    precise float y_right = -(s.conic.y / s.conic.z) * s.extents.x;  // dy of the rightmost point; the leftmost is at -y_right
     precise float yr = clamp(y_right, y0, y1);
     precise float yl = clamp(-y_right, y0, y1);
-    precise float qr = yr / extents.y;
-    precise float ql = yl / extents.y;
-    precise float right = yr == y_right ? extents.x : slope * yr + extents.z * sqrt(max(0.0, 1.0 - qr * qr));
-    precise float left = yl == -y_right ? -extents.x : slope * yl - extents.z * sqrt(max(0.0, 1.0 - ql * ql));
-    return tile_interval(mean2d.x + left, mean2d.x + right, tile_width);
+    precise float qr = yr / s.extents.y;
+    precise float ql = yl / s.extents.y;
+    precise float right = yr == y_right ? s.extents.x : slope * yr + s.extents.z * sqrt(max(0.0, 1.0 - qr * qr));
+    precise float left = yl == -y_right ? -s.extents.x : slope * yl - s.extents.z * sqrt(max(0.0, 1.0 - ql * ql));
+    return tile_interval(s.mean2d.x + left, s.mean2d.x + right, tile_width);
 }
 
 // Rows of tiles of band `band` of n_bands.
