@@ -56,12 +56,13 @@ func (c *Counts) Cost(pass string) (cost Cost, known bool) {
 
 // Bytes of what passes hand on.
 const (
-	projectedBytes = 36 // layout.Projected, layout.ProjectedGrad
-	extentBytes    = 12
-	pixelBytes     = 16 // of render, v_render and states: four floats
-	touchedBytes   = 1  // of an isect: a bit a patch
-	mapBytes       = 36 // of ssim_maps for a pixel: three floats a channel
-	packetBytes    = projectedBytes + extentBytes + 4
+	shapeBytes   = 32
+	paintBytes   = 16
+	gradBytes    = 36 // layout.ProjectedGrad
+	pixelBytes   = 16 // of render, v_render and states: four floats
+	touchedBytes = 1  // of an isect: a bit a patch
+	mapBytes     = 36 // of ssim_maps for a pixel: three floats a channel
+	packetBytes  = shapeBytes + paintBytes + 4
 )
 
 // Instructions of a lane, counted in the kernels' inner loops: a fused multiplication and addition is one; exp, log,
@@ -92,7 +93,7 @@ const (
 	// tile_sum of rasterize_bwd, for a component of an isect and a list: a word that says whether there is a part, a
 	// load, a choice and an addition.
 	sumInstructions = 4
-	components      = projectedBytes / 4
+	components      = gradBytes / 4
 )
 
 // Shared words that loss and loss_grad write and read for a tile, from ssim.glsl: each channel's tile with its border
@@ -183,7 +184,7 @@ var passCosts = map[string]func(w *work) Cost{
 	"scan_apply":         func(w *work) Cost { return w.eachBand(moved(8*w.visible, 8*w.visible)) },
 	// As count_tiles; of each isect tile, splat and slot. Instructions: a walk over rows of tiles.
 	"emit_isects": func(w *work) Cost {
-		c := w.eachBand(moved(w.visible*(8+projectedBytes+extentBytes), 0))
+		c := w.eachBand(moved(w.visible*(8+shapeBytes), 0))
 		return moved(c.Bytes+w.passes*12*w.isects, w.passes*100*w.isects)
 	},
 	"sort_histogram (tiles)": func(w *work) Cost {
@@ -235,11 +236,11 @@ var passCosts = map[string]func(w *work) Cost{
 	// Splats out and in, and those of the device's own, then gradients out and in; a device's own stay.
 	"copy_records": func(w *work) Cost {
 		others := 1 - 1/w.views
-		return moved(2*(packetBytes+others*packetBytes+2*others*(projectedBytes+w.abs))*w.visible,
+		return moved(2*(packetBytes+others*packetBytes+2*others*(gradBytes+w.abs))*w.visible,
 			2*(1+others)*packetBytes*w.visible)
 	},
 	"send_grads": func(w *work) Cost {
-		return moved((3*projectedBytes-24+2*w.abs)*w.visible, 4*projectedBytes*w.visible)
+		return moved((2*gradBytes+paintBytes-4+2*w.abs)*w.visible, 4*gradBytes*w.visible)
 	},
 	"project_bwd_adam_views": costOptimiseViews, "project_bwd_adam_views_mixed": costOptimiseViews,
 }
@@ -267,10 +268,10 @@ func (w *work) eachBand(c Cost) Cost {
 }
 
 // costProject: the means of all splats, and of their other drawn parameters the sectors with a splat in view; keys of
-// all, and the sectors with a projection and an extent.
+// all, and the sectors with a shape and a paint.
 func costProject(w *work) Cost {
 	return moved(w.n*(12+4)+(w.drawn-12)/4*w.sectors(4)+w.sh/w.colour*w.sectors(w.colour)+
-		w.sectors(projectedBytes)+w.sectors(extentBytes), 12*w.n+w.visible*(200+5*w.coefficients))
+		w.sectors(shapeBytes)+w.sectors(paintBytes), 12*w.n+w.visible*(200+5*w.coefficients))
 }
 
 // costDepthHistogram: the first pass reads the keys of all splats, the others those of the visible; a histogram a
@@ -295,9 +296,9 @@ func costDepthSweep(w *work) Cost {
 	return moved(4*w.n+8*w.visible+others*w.visible*16, 80*(w.n+w.visible*others))
 }
 
-// costCountTiles: ids, projections and extents in order of depth; counts.
+// costCountTiles: ids and shapes in order of depth; counts.
 func costCountTiles(w *work) Cost {
-	return w.eachBand(moved(w.visible*(4+projectedBytes+extentBytes+4), 100*w.visible))
+	return w.eachBand(moved(w.visible*(4+shapeBytes+4), 100*w.visible))
 }
 
 // sortScan: the histograms of so many keys in all passes, read and written.
@@ -307,7 +308,7 @@ func (w *work) sortScan(keys float64) Cost { return moved(2*w.digits*keys, 2*w.d
 // ids, and the state of a tile's pixels before each bucket but its first.
 func costRasterize(w *work) Cost {
 	c := Cost{
-		Bytes: w.passes*(8*w.seenIsects+projectedBytes*min(w.visible, w.seenIsects)+pixelBytes*w.pixels) +
+		Bytes: w.passes*(8*w.seenIsects+(shapeBytes+paintBytes)*min(w.visible, w.seenIsects)+pixelBytes*w.pixels) +
 			4*w.pixels + w.states() + w.seenIsects*touchedBytes, // which the last of two times alone writes
 		Instructions: w.passes * (touchInstructions*w.seenIsects +
 			w.visits*(w.lanes*laneInstructions+visitPixels*pixelInstructions)),
@@ -321,7 +322,7 @@ func costRasterize(w *work) Cost {
 // each square. Half of the light is left before the last of them, so that it is an upper bound of what is read.
 func costPlaces(w *work) Cost {
 	squares := w.tiles * layout.TileSquares
-	return Cost{Bytes: w.passes * (8*w.seenIsects + projectedBytes*min(w.visible, w.seenIsects) + 8*squares),
+	return Cost{Bytes: w.passes * (8*w.seenIsects + (shapeBytes+paintBytes)*min(w.visible, w.seenIsects) + 8*squares),
 		Instructions: w.passes * (16*layout.TileSquares*w.seenIsects + 100*squares)}
 }
 
@@ -343,9 +344,9 @@ func (w *work) states() float64 {
 // of those that nobody looks at.
 func costRasterizeBwd(w *work) Cost {
 	c := Cost{
-		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible,
+		Bytes: 8*w.seenIsects + (shapeBytes+paintBytes)*min(w.visible,
 			w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
-			w.isects*(4+projectedBytes+w.abs),
+			w.isects*(4+gradBytes+w.abs),
 		Instructions: backLanes/w.lanesBwd*sumInstructions*components*w.seenIsects +
 			w.visitsBwd*w.lanesBwd*laneBwdInstructions + w.patchesBwd*visitPixels*pixelBwdInstructions,
 		// Splats in; parts of sums in and out, and of each component and list whether there is one.
@@ -360,9 +361,9 @@ func costRasterizeBwd(w *work) Cost {
 // costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum, which goes in
 // and out again for each further band.
 func costReduce(w *work) Cost {
-	sum := projectedBytes + w.abs
+	sum := gradBytes + w.abs
 	return Cost{
-		Bytes:        w.isects*sum + w.visible*(w.bands*(8+projectedBytes+extentBytes)+(2*w.bands-1)*sum),
+		Bytes:        w.isects*sum + w.visible*(w.bands*(8+shapeBytes)+(2*w.bands-1)*sum),
 		Instructions: 11*w.isects + 60*w.visible,
 	}
 }
@@ -371,7 +372,7 @@ func costReduce(w *work) Cost {
 // statistics in and out. Less what adam_unseen does, as if workgroups were seen as a whole or not at all.
 func costOptimise(w *work) Cost {
 	c := w.adam(w.n - w.apart)
-	return moved(c.Bytes+4*w.n+w.visible*(projectedBytes+w.abs+16), c.Instructions+w.visible*(400+12*w.coefficients))
+	return moved(c.Bytes+4*w.n+w.visible*(gradBytes+paintBytes+w.abs+16), c.Instructions+w.visible*(400+12*w.coefficients))
 }
 
 // costUnseen is of both its parts: each key is read by one of them.

@@ -152,10 +152,8 @@ const (
 	ArgsDraws       = 10
 	ArgsCopies      = 11
 	ArgsReduce      = 12
-	ArgsTiles2      = 13
-	ArgsTiles4      = 14
-	ArgsTiles8      = 15
-	NArgs           = 16
+	ArgsHalfTiles   = 13
+	NArgs           = 14
 
 	// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one
 	// size on every device.
