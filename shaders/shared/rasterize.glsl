@@ -42,9 +42,37 @@ bool all_done(Pixel pixels[LANE_PIXELS]) {
     return done;
 }
 
+// Blends the next `n` splats of a list that all lanes of the subgroup have.
+void blend_next(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, inout uint todo, uint k, const uint n) {
+    float alpha[AT_ONCE][LANE_PIXELS];
+    COLOR color[AT_ONCE];
+    uint behind[AT_ONCE];
+    for (uint a = 0u; a < n; a++) {
+        uint j = uint(findLSB(todo));
+        todo &= todo - 1u;
+        Splat s = batch_splat(first + j);
+        behind[a] = k + j + 1u;
+        color[a] = s.color;
+        Column c = column_of(s, to_mean_x(s.mean2d.x, centre));
+        for (uint p = 0u; p < LANE_PIXELS; p++) {
+            float raw;
+            bool hit = covers(s, c, to_mean_y(s.mean2d.y, centre, p), raw);
+            alpha[a][p] = hit ? min(MAX_ALPHA, raw) : 0.0;
+        }
+    }
+    for (uint a = 0u; a < n; a++)
+        for (uint p = 0u; p < LANE_PIXELS; p++) blend(pixels[p], alpha[a][p], color[a], behind[a]);
+}
+
 // Blends the splats of a list, AT_ONCE at a time, because one alone is a chain of dependent operations; `behind` is 1 +
 // the last one's number. Splat 0 of the piece is number k of the tile.
 void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k, inout uint behind) {
+    if (ONE_LIST && !HAND_ROUND) {
+        todo = subgroupBroadcastFirst(todo);
+        if ((bitCount(todo) & 1) != 0) blend_next(pixels, centre, first, todo, k, 1u);
+        while (todo != 0u) blend_next(pixels, centre, first, todo, k, AT_ONCE);
+        return;
+    }
     Walk walk = walk_of(first, todo);
     uint n = walk_length(walk);
     if (n == 0u) return;
