@@ -4,7 +4,7 @@
 #define RASTERIZE_GLSL
 #include "fetch.glsl"
 
-const uint AT_ONCE = 2u;        // splats whose alphas are computed together
+const uint AT_ONCE = 4u;        // splats whose alphas are computed together
 
 shared uint s_lists[BATCH / PIECE * OWN_PATCHES];   // a bit a splat of the piece: it may touch the patch
 shared uint s_active[2];        // of this batch and the next: some pixel is not done
@@ -69,7 +69,9 @@ void blend_next(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, inout 
 void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k, inout uint behind) {
     if (ONE_LIST && !HAND_ROUND) {
         todo = subgroupBroadcastFirst(todo);
-        if ((bitCount(todo) & 1) != 0) blend_next(pixels, centre, first, todo, k, 1u);
+        uint n = uint(bitCount(todo));
+        if ((n & 1u) != 0u) blend_next(pixels, centre, first, todo, k, 1u);
+        if ((n & 2u) != 0u) blend_next(pixels, centre, first, todo, k, 2u);
         while (todo != 0u) blend_next(pixels, centre, first, todo, k, AT_ONCE);
         return;
     }
