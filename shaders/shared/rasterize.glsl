@@ -69,9 +69,7 @@ void blend_next(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, inout 
 void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k, inout uint behind) {
     if (ONE_LIST && !HAND_ROUND) {
         todo = subgroupBroadcastFirst(todo);
-        uint n = uint(bitCount(todo));
-        if ((n & 1u) != 0u) blend_next(pixels, centre, first, todo, k, 1u);
-        if ((n & 2u) != 0u) blend_next(pixels, centre, first, todo, k, 2u);
+        for (uint n = uint(bitCount(todo)) % AT_ONCE; n > 0u; n--) blend_next(pixels, centre, first, todo, k, 1u);
         while (todo != 0u) blend_next(pixels, centre, first, todo, k, AT_ONCE);
         return;
     }
