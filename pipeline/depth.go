@@ -23,7 +23,7 @@ func (v *view) rasterizeDepth(p *shaders.Rasterize) {
 		SplatFromSlot: p.SplatFromSlot, Shapes: p.Shapes, Paints: p.Paints, Render: p.Render, LastIds: p.LastIds, States: p.States,
 		Touched: p.Touched, TileFromBucket: p.TileFromBucket, DepthKeys: v.depthKeys, Depths: v.depthSums,
 		Push: shaders.RasterizeDepthPush(p.Push), Spec: shaders.RasterizeDepthSpec(p.Spec), Handed: p.Handed,
-	}, v.indirect(v.raster.forwardArgs()))
+	}, v.indirect(layout.ArgsTiles))
 }
 
 // rasterizeBwdDepth is rasterizeBwd with the gradient by those sums.

@@ -114,7 +114,7 @@ func (m *measuring) Counts() bench.Counts {
 	c := bench.Counts{
 		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.Mixed, AbsGrad: t.e.strategy.absgrad,
 		Bands: t.e.bands, SortBits: t.e.sort.bits, DepthBits: layout.DepthBits, TileBits: t.e.tileBits(),
-		Lanes:    int(t.e.raster.forward*t.e.raster.shares()) / layout.Patches,
+		Lanes:    int(t.e.raster.forward) / layout.Patches,
 		LanesBwd: int(t.e.raster.listLanes()), HandRound: t.e.raster.handRound,
 		Bucket: int(t.e.raster.bucket), UnseenApart: t.e.unseenApart(),
 	}

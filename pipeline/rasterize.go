@@ -17,13 +17,13 @@ type rasterShape struct {
 // backwardLanes is how many lanes a workgroup of rasterize_bwd has.
 const backwardLanes = layout.TilePixels / 4
 
-// chooseRaster gives a lane one pixel and a workgroup half a tile forward, and a lane four pixels backward: one of each patch of a column. On processors a lane
+// chooseRaster gives a lane one pixel forward, and four backward: one of each patch of a column. On processors a lane
 // has four pixels of one patch both ways. Small buckets make many workgroups, which GPUs need, and take memory for
 // states. All this changes the order in which gradients are summed, so it follows from the kind of device, not from the
 // size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
-	s := rasterShape{layout.TilePixels / 2, l.SubgroupSize, false, layout.LeastBucket}
+	s := rasterShape{layout.TilePixels, l.SubgroupSize, false, layout.LeastBucket}
 	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
 		s = rasterShape{layout.TilePixels / 4, l.SubgroupSize, true, layout.MostBucket}
 	}
@@ -33,23 +33,6 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 		s.subgroup = 32 // AMD: in 64 lanes two lists would wait for each other
 	}
 	return s
-}
-
-// shares returns how many workgroups of rasterize have a tile: where a lane has one pixel two, so that fewer subgroups
-// wait for each other.
-func (s *rasterShape) shares() uint32 {
-	if s.handRound {
-		return 1
-	}
-	return layout.TilePixels / s.forward
-}
-
-// forwardArgs returns the dispatch arguments of rasterize.
-func (s *rasterShape) forwardArgs() int {
-	if s.shares() == 1 {
-		return layout.ArgsTiles
-	}
-	return layout.ArgsHalfTiles
 }
 
 // listLanes returns how many lanes of rasterize_bwd go through one list.
@@ -111,7 +94,7 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 	if v.comparesDepths() {
 		v.rasterizeDepth(plain)
 	} else {
-		v.r.Dispatch(plain, v.indirect(v.raster.forwardArgs()))
+		v.r.Dispatch(plain, v.indirect(layout.ArgsTiles))
 	}
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{

@@ -11,7 +11,6 @@
 #include "dispatch.glsl"
 const bool ALL_PATCHES = false;
 const uint PATCH_WIDTH = 8u, PATCH_HEIGHT = 4u;     // px
-const uint OWN_PATCHES = PATCHES;
 #include "touch.glsl"
 
 layout(local_size_x = 256) in;  // LANES
@@ -124,7 +123,7 @@ void main() {
     barrier();
     uint looked_at = s_isects;
     for (uint k = 0u; k < looked_at; k += LANES) {
-        s_touched[lid] = k + lid < looked_at ? touched_patches(isect(begin + k + lid), vec2(corner), 0u) : 0u;
+        s_touched[lid] = k + lid < looked_at ? touched_patches(isect(begin + k + lid), vec2(corner)) : 0u;
         barrier();
         count_visits(k);
         barrier();

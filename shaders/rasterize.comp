@@ -8,8 +8,7 @@
 // rasterize blends the splats of each tile of the current band front to back, over the background.
 //   reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints; writes render last_ids states
 //   touched tile_from_bucket
-// A workgroup takes half a tile, on processors a whole one (see raster.glsl). The next batch of splats is fetched while
-// one is blended.
+// One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 // variant handed: for processors, lanes hand splats round (raster.glsl)
 #include "tiles.glsl"
 #include "dispatch.glsl"
@@ -36,7 +35,6 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 const uint BATCH = gl_WorkGroupSize.x;                          // a splat a lane
 const bool SPREAD = false;
-const uint SHARES = HAND_ROUND ? 1u : TILE_PIXELS / gl_WorkGroupSize.x;
 const uint PIECE = SUBGROUP_SIZE < TOUCH_BITS ? SUBGROUP_SIZE : TOUCH_BITS;
 #include "raster.glsl"
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]

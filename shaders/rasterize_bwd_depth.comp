@@ -30,7 +30,6 @@ const uint BATCH = TOUCH_BITS;
 // decides how fast this kernel is; on processors barriers cost more. Narrow subgroups leave more parts.
 const uint ROUND = (HAND_ROUND ? 32u : 16u) / (SUBGROUP_SIZE < 8u ? 2u : 1u);
 const uint PIECE = SUBGROUP_SIZE < ROUND ? SUBGROUP_SIZE : ROUND;
-const uint SHARES = 1u;
 #include "raster.glsl"
 #include "patch_sum.glsl"
 

@@ -8,8 +8,7 @@
 // rasterize_depth is rasterize that also blends the inverse of the splats' depths, for steps that compare depth.
 //   reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render last_ids
 //   states touched tile_from_bucket depths
-// A workgroup takes half a tile, on processors a whole one (see raster.glsl). The next batch of splats is fetched while
-// one is blended.
+// One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 // variant handed: for processors, lanes hand splats round (raster.glsl)
 #define DEPTH
 #include "tiles.glsl"
@@ -37,7 +36,6 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 const uint BATCH = gl_WorkGroupSize.x;                          // a splat a lane
 const bool SPREAD = false;
-const uint SHARES = HAND_ROUND ? 1u : TILE_PIXELS / gl_WorkGroupSize.x;
 const uint PIECE = SUBGROUP_SIZE < TOUCH_BITS ? SUBGROUP_SIZE : TOUCH_BITS;
 #include "raster.glsl"
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]

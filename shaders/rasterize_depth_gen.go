@@ -88,8 +88,7 @@ var rasterizeDepthHandedKernel = vk.Kernel{
 //	reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render last_ids
 //	states touched tile_from_bucket depths
 //
-// A workgroup takes half a tile, on processors a whole one (see raster.glsl). The next batch of splats is fetched while
-// one is blended.
+// One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 // variant handed: for processors, lanes hand splats round (raster.glsl)
 type RasterizeDepth struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]

@@ -84,8 +84,7 @@ var rasterizeHandedKernel = vk.Kernel{
 //	reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints; writes render last_ids states
 //	touched tile_from_bucket
 //
-// A workgroup takes half a tile, on processors a whole one (see raster.glsl). The next batch of splats is fetched while
-// one is blended.
+// One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 // variant handed: for processors, lanes hand splats round (raster.glsl)
 type Rasterize struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]

@@ -99,7 +99,7 @@ func checkArgs(got [][3]uint32, n, tiles uint32) error {
 	need := map[int]uint32{
 		layout.ArgsSortSplats: groups(n, layout.SortBlock), layout.ArgsScanSplats: groups(n, layout.ScanBlock),
 		layout.ArgsSplats: groups(n, layout.Group),
-		layout.ArgsTiles:  tiles, layout.ArgsHalfTiles: 2 * tiles, layout.ArgsTileOffsets: offsets,
+		layout.ArgsTiles:  tiles, layout.ArgsTileOffsets: offsets,
 	}
 	for slot, a := range got {
 		if err := checkGrid(slot, a, need[slot]); err != nil {

@@ -110,7 +110,7 @@ func (d *deep) run() error {
 		States: in.States, Touched: in.Touched, TileFromBucket: in.TileFromBucket, DepthKeys: keys,
 		Depths: d.depths.Slice, Push: shaders.RasterizeDepthPush(in.Push), Spec: shaders.RasterizeDepthSpec(in.Spec),
 		Handed: in.Handed,
-	}, vk.Groups(2*d.v.Grid().Tiles()+3))
+	}, vk.Groups(d.v.Grid().Tiles()+3))
 	d.vSlots, d.vBeside = output[layout.ProjectedGrad](l, "v_slots", n), output[[3]float32](l, "v_beside_slots", n)
 	l.r.Dispatch(&shaders.RasterizeBwdDepth{
 		Params: in.Params, TileOffsets: in.TileOffsets, SlotFromIsect: in.SlotFromIsect,

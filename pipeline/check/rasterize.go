@@ -95,7 +95,7 @@ func (l *list) rasterLanes() uint32 {
 	if l.cpuRaster {
 		return layout.TilePixels / 4
 	}
-	return layout.TilePixels / 2
+	return layout.TilePixels
 }
 
 // bucketSize is how many isects a bucket has.
@@ -168,7 +168,7 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 			BucketSize: uint32(l.bucketSize()), AllPatches: l.everyone, BandAlone: l.alone},
 		Handed: l.cpuRaster,
 	}
-	l.r.Dispatch(&out.in, vk.Groups(2*g.Tiles()+3))
+	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out
 }
 

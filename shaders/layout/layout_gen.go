@@ -152,8 +152,7 @@ const (
 	ArgsDraws       = 10
 	ArgsCopies      = 11
 	ArgsReduce      = 12
-	ArgsHalfTiles   = 13
-	NArgs           = 14
+	NArgs           = 13
 
 	// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one
 	// size on every device.

@@ -14,7 +14,6 @@ void set_args(uint n, bool empty) {
     if (empty) return;
     uint n_tiles = params[0].view.tile_width * params[0].view.tile_height;
     dispatch_args[ARGS_TILES] = fold_groups(n_tiles);
-    dispatch_args[ARGS_HALF_TILES] = fold_groups(2u * n_tiles);
     dispatch_args[ARGS_TILE_OFFSETS] = fold_groups(div_up(n_tiles + 1u, ORDER_TILES));
 }
 

@@ -152,8 +152,7 @@ const uint ARGS_TILE_OFFSETS = 9u;
 const uint ARGS_DRAWS = 10u;
 const uint ARGS_COPIES = 11u;
 const uint ARGS_REDUCE = 12u;
-const uint ARGS_HALF_TILES = 13u;
-const uint N_ARGS = 14u;
+const uint N_ARGS = 13u;
 
 // Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one
 // size on every device.

@@ -1,9 +1,9 @@
 // What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The
-// includer declares SUBGROUP_SIZE, HAND_ROUND, SPREAD, ALL_PATCHES, SHARES, how many workgroups have a tile, BATCH, the
-// number of splats of a batch, PIECE, how many of them have their lists gone through together, and the workgroup's
-// size, which is chosen for the device.
+// includer declares SUBGROUP_SIZE, HAND_ROUND, SPREAD, ALL_PATCHES, BATCH, the number of splats of a batch, PIECE, how
+// many of them have their lists gone through together, and the workgroup's size, which is chosen for the device.
 //
-// A tile has eight patches of 8x4 pixels, two in a row, and a patch blends only the splats whose ellipse touches it. Where a lane has one pixel a patch is a subgroup of 32. Where it has more, they are below
+// A workgroup takes a tile. The tile has eight patches of 8x4 pixels, two in a row, and a patch blends only the splats
+// whose ellipse touches it. Where a lane has one pixel a patch is a subgroup of 32. Where it has more, they are below
 // each other in one patch, and several patches share a subgroup and go through their own lists side by side; or, with
 // SPREAD, they are in the same place of each patch of a column of patches, which goes through one list.
 #ifndef RASTER_GLSL
@@ -12,13 +12,12 @@
 #include "blend.glsl"
 
 const uint LANES = gl_WorkGroupSize.x;                                          // 64 to 256
-const uint LANE_PIXELS = TILE_PIXELS / (LANES * SHARES);                        // PIXEL_STEP rows apart
+const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // PIXEL_STEP rows apart
 const uint PATCH_WIDTH = 8u;                                                    // px
 const uint PATCH_HEIGHT = 4u;                                                   // px
 const uint PATCH_COLUMNS = TILE_SIZE / PATCH_WIDTH;
 const uint COLUMN_PATCHES = 0x55u;                                              // bit k: patch k is of the first column
-const uint OWN_PATCHES = PATCHES / SHARES;                                      // of a workgroup
-const uint PATCH_LANES = LANES / OWN_PATCHES;                                   // without SPREAD
+const uint PATCH_LANES = LANES / PATCHES;                                       // without SPREAD
 const uint LIST_LANES = SPREAD ? PATCH_LANES * LANE_PIXELS : PATCH_LANES;       // lanes that have one list
 // lanes of a list that are in one subgroup
 const uint CLUSTER = SUBGROUP_SIZE < LIST_LANES ? SUBGROUP_SIZE : LIST_LANES;
@@ -48,7 +47,7 @@ uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocatio
 uint list_number() { return LIST_LANES == SUBGROUP_SIZE ? gl_SubgroupID : raster_lane() / LIST_LANES; }
 uint cluster_number() { return CLUSTER == SUBGROUP_SIZE ? gl_SubgroupID : raster_lane() / CLUSTER; }
 
-// Place in the tile of pixel p of a lane, counted through all shares, column and row.
+// Place in the tile of pixel p of a lane, column and row.
 uvec2 lane_pixel(uint lane, uint p) {
     if (SPREAD)
         return uvec2(lane / LIST_LANES * PATCH_WIDTH + lane % PATCH_WIDTH,

@@ -1,5 +1,5 @@
-// Which patches of a tile a splat's ellipse touches. The includer declares ALL_PATCHES, OWN_PATCHES, and a patch's
-// PATCH_WIDTH and PATCH_HEIGHT.
+// Which patches of a tile a splat's ellipse touches. The includer declares ALL_PATCHES, and a patch's PATCH_WIDTH and
+// PATCH_HEIGHT.
 #ifndef TOUCH_GLSL
 #define TOUCH_GLSL
 #include "const.glsl"
@@ -21,19 +21,16 @@ bool touches(vec2 low, vec2 span, vec3 conic, vec2 tilt, float reach) {
     return !(min(at_side, at_end) > reach + slack);
 }
 
-// Patches of the tile with this corner that a splat may touch, a bit each, of OWN_PATCHES from number `first` on. What
-// is no ellipse touches all.
-uint touched_patches(Blended s, vec2 corner, uint first) {
+// Patches of the tile with this corner that a splat may touch, a bit each. What is no ellipse touches all.
+uint touched_patches(Blended s, vec2 corner) {
     bool ellipse = s.conic.x > 0.0 && s.conic.z > 0.0 && s.conic.x * s.conic.z > s.conic.y * s.conic.y;
-    if (ALL_PATCHES || !ellipse) return (1u << OWN_PATCHES) - 1u;
+    if (ALL_PATCHES || !ellipse) return (1u << PATCHES) - 1u;
     vec2 low = corner + 0.5 - s.mean2d, tilt = -s.conic.y / s.conic.xz;
     float reach = log(s.opacity / ALPHA_THRESHOLD);
     uint bits = 0u;
-    for (uint i = 0u; i < OWN_PATCHES; i++) {
-        uint p = first + i;
+    for (uint p = 0u; p < PATCHES; p++)
         if (touches(low + vec2(p % 2u * PATCH_WIDTH, p / 2u * PATCH_HEIGHT), vec2(PATCH_WIDTH - 1u, PATCH_HEIGHT - 1u),
-                    s.conic, tilt, reach)) bits |= 1u << i;
-    }
+                    s.conic, tilt, reach)) bits |= 1u << p;
     return bits;
 }
 
