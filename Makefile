@@ -22,6 +22,9 @@ OUT := build
 SHORT := demo --images 12 --iterations 50
 # One that reaches refinement, which begins after step 500.
 REFINED := demo --images 12 --iterations 650
+# Packages whose tests take longest. go test begins packages in the order in which they are named: of one that begins
+# last, the end has one core to work on while the others idle.
+SLOWEST := ./pipeline ./cmd/vksplat ./internal/run/train ./vk
 FUZZ_TIME := 30s
 # Without this bound, fuzzing spends its time on making inputs smaller: up to a minute each.
 FUZZ_SMALLER := 10x
@@ -41,6 +44,9 @@ WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" 
 # VKSPLAT_PACKAGES does of packages.
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
+
+# Tests as CI runs them: check's are not run again with the others, as Go keeps results of the same command.
+TESTS = $(WITH_PYTHON) go test -json -vet=off -timeout 60m
 
 .PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check \
   vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden \
@@ -114,8 +120,8 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	@.ci/install long
 	@$(MAKE) --no-print-directory check windows macos widths python-env schedulers
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat-second.exe ./cmd/vksplat
-	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
-	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
+	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m $(SLOWEST) ./...
+	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) $(SLOWEST) ./...
 	$(LONG) $(MAKE) --no-print-directory test-farmd
 	@$(MAKE) --no-print-directory fuzz same-bindings same-bytes
 
@@ -123,7 +129,7 @@ check: static ## formatting, vet, staticcheck, types on other systems, committed
 	@.ci/install shaders
 	go run ./tools/crosscheck windows/amd64 darwin/arm64
 	go run ./tools/shadergen -check
-	go test -vet=off ./tools/...
+	$(TESTS) ./tools/... | go run ./tools/testreport -brief
 
 vet:
 	@list=$$(gofmt -l .); if [ -n "$$list" ]; then echo "gofmt would change:"; echo "$$list"; exit 1; fi
@@ -147,7 +153,7 @@ messages: ## write the Go of farm/wire/wire.proto
 # check vets.
 tests: ## all tests, with the validation layer watching; says at its end which were skipped and why
 	@.ci/install tests
-	$(WITH_PYTHON) $(VALIDATE) go test -json -vet=off -timeout 60m ./... | go run ./tools/testreport
+	$(VALIDATE) $(TESTS) $(SLOWEST) ./... | go run ./tools/testreport
 
 python-env: ## build/python: the Python packages that some tests read our files with
 	@.ci/install python

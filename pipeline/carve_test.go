@@ -14,12 +14,13 @@ import (
 // TestCarve trains a scene some of whose splats begin in empty space. Without Carve such splats stay; with it none does
 // at the end, whatever the strategy, and a model that is to have a given number of splats has that number.
 func TestCarve(t *testing.T) {
+	exact := 3500 / thinning()
 	for name, change := range map[string]func(*recipe.Config){
 		"default": func(*recipe.Config) {},
-		"exact":   func(c *recipe.Config) { c.Splats = 3500 },
+		"exact":   func(c *recipe.Config) { c.Splats = exact },
 		"mcmc": func(c *recipe.Config) {
 			m := recipe.MCMC()
-			c.Strategy, c.ResetEvery, c.InitOpacity, c.MaxSplats = m.Strategy, 0, m.InitOpacity, 3300
+			c.Strategy, c.ResetEvery, c.InitOpacity, c.MaxSplats = m.Strategy, 0, m.InitOpacity, 3300/thinning()
 		},
 		"mixed": func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
 	} {
@@ -36,8 +37,8 @@ func TestCarve(t *testing.T) {
 					t.Error("no floater without carving: the test proves too little")
 				case carve > 0 && floaters > 0:
 					t.Errorf("%d floaters are left of %d splats", floaters, s.N)
-				case name == "exact" && s.N != 3500:
-					t.Errorf("%d splats, want 3500", s.N)
+				case name == "exact" && s.N != exact:
+					t.Errorf("%d splats, want %d", s.N, exact)
 				}
 			}
 		})

@@ -18,6 +18,7 @@ import (
 // trained on all the same.
 func TestPackedPhotos(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
+	views = views[:10]
 	cfg.Iterations, cfg.RefineEvery = len(views)+2, 0
 	cfg.NumDownscales, cfg.ResolutionSchedule = 2, len(views)/3
 	d := testDevice(t)
@@ -98,6 +99,7 @@ func (p *expectedPhotos) Photo(ctx context.Context, view int) (scene.Image, erro
 // for anew each time, and announced.
 func TestOutsizePhotosAreExpected(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
+	views = views[:10]
 	cams, images := splitViews(views)
 	n := len(cams)
 	for i := range cams {
@@ -129,6 +131,7 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 // than the one that takes its place.
 func TestReplacedPhotoHasItsSlot(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
+	views = views[:10]
 	cfg.Iterations, cfg.RefineEvery = 2*len(views)+2, 0
 	cams, photos := splitViews(views)
 	bad := philox.ViewOrder(cfg.Seed, 0, len(cams))[1]

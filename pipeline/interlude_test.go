@@ -40,7 +40,7 @@ func trainedHash(t *testing.T, tr *Trainer) string {
 // no training.
 func TestInterludes(t *testing.T) {
 	d := testDevice(t)
-	want, _ := trainHash(t, d, nil)
+	want := plainHash(t, d)
 	tr, cams, between := watchedTrainer(t, d)
 	large := cams[0]
 	large.Width, large.Height = 2*large.Width+1, 2*large.Height+3
@@ -91,7 +91,7 @@ func TestInterludes(t *testing.T) {
 // need not release it.
 func TestInterludesHold(t *testing.T) {
 	d := testDevice(t)
-	want, _ := trainHash(t, d, nil)
+	want := plainHash(t, d)
 	tr, _, between := watchedTrainer(t, d)
 	const held = 3 * time.Second
 	begin := time.Now()
@@ -192,7 +192,7 @@ func TestInterludesHoldIsStopped(t *testing.T) {
 // leaves bands and buffers alone, and the bytes are those of a run that nobody watches.
 func TestShow(t *testing.T) {
 	d := testDevice(t)
-	want, _ := trainHash(t, d, nil)
+	want := plainHash(t, d)
 	tr, cams, between := watchedTrainer(t, d)
 	done := make(chan struct{})
 	go func() {

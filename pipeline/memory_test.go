@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filetest"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/recipe"
@@ -52,9 +53,13 @@ func TestTightBudgets(t *testing.T) {
 	if x, err := strconv.Atoi(os.Getenv("VKSPLAT_BUDGETS")); err == nil {
 		n = x
 	}
+	most := 40 << 20
+	if !filetest.Long() {
+		most = 16 << 20 // more than that its splats do not fill
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
-		budget := int64(5<<20 + r.IntN(35<<20))
+		budget := int64(5<<20 + r.IntN(most-5<<20))
 		o := TrainerOptions{PhotoBytes: []int64{0, -1, 40000}[r.IntN(3)]}
 		cfg.MaxSplats = []int{0, 0, 6000, 50000}[r.IntN(4)]
 		name := fmt.Sprintf("%d bytes, %d splats asked, %d bytes of photos", budget, cfg.MaxSplats, o.PhotoBytes)
@@ -104,7 +109,7 @@ func TestTightBudgets(t *testing.T) {
 
 // TestDriverOutOfMemory trains on a device that turns out to have less than its budget.
 func TestDriverOutOfMemory(t *testing.T) {
-	views, init, scale, cfg := promiseScene(t)
+	views, init, scale, cfg := wholeScene(t)
 	hungry(&cfg)
 	cfg.MaxSplats = 40000
 	cams, photos := splitViews(views)
@@ -135,9 +140,12 @@ func TestDriverOutOfMemory(t *testing.T) {
 // TestNothingLeftToGive trains where the device has so little that nothing more can be given up: training ends with an
 // error, and does not try for ever.
 func TestNothingLeftToGive(t *testing.T) {
-	views, init, scale, cfg := promiseScene(t)
-	cfg.Strategy, cfg.Splats, cfg.MaxSplats, cfg.GrowFactor = recipe.StrategyMCMC, 20000, 20000, 1.05
-	cfg.Iterations, cfg.RefineStart, cfg.RefineEvery, cfg.RefineStop = 46, 1, 1, 46
+	views, init, scale, cfg := wholeScene(t)
+	cfg.Strategy, cfg.Splats, cfg.MaxSplats = recipe.StrategyMCMC, 20000, 20000
+	if cfg.GrowFactor, cfg.Iterations = 1.15, 18; filetest.Long() {
+		cfg.GrowFactor, cfg.Iterations = 1.05, 46
+	}
+	cfg.RefineStart, cfg.RefineEvery, cfg.RefineStop = 1, 1, cfg.Iterations
 	cams, photos := splitViews(views)
 	for _, room := range []int64{2 << 20, 4 << 20, 7 << 20, 9 << 20} {
 		d := testDevice(t)

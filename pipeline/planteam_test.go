@@ -50,10 +50,14 @@ func TestDealt(t *testing.T) {
 func TestTeamUnequal(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	mcmc := recipe.MCMC()
-	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery = mcmc.Strategy, 30_000, 3, mcmc.NoiseLR, 0
+	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery = mcmc.Strategy, 15_000, 3, mcmc.NoiseLR, 0
 	cfg.Iterations = 34 // three refinements
+	little := int64(8 << 20)
+	if filetest.Long() {
+		cfg.MaxSplats, little = 30_000, 12<<20
+	}
 	cams, photos := splitViews(views)
-	devices := []*Device{budgetDevice(t, 12<<20), testDevice(t)}
+	devices := []*Device{budgetDevice(t, little), testDevice(t)}
 	plan, err := devices[0].Plan(cams, init.N, cfg, TrainerOptions{Others: devices[1:]})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +78,7 @@ func TestTeamUnequal(t *testing.T) {
 		t.Errorf("shares %v at the end, of ceilings %v", got, plan.Shares)
 	}
 	want := saved(t, tr, filepath.Join(dir, "end"))
-	devices = []*Device{budgetDevice(t, 12<<20), testDevice(t), testDevice(t)} // free ones
+	devices = []*Device{budgetDevice(t, little), testDevice(t), testDevice(t)} // free ones
 	for i, list := range [][]*Device{devices[:2], devices[1:2], devices, {devices[1], devices[0]}} {
 		if i == 2 && !filetest.Long() {
 			continue // more devices than before: TestTeamResume has that

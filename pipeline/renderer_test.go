@@ -54,7 +54,7 @@ func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera
 
 // renderViews are views of the promise scene, of several sizes.
 func renderViews(t *testing.T) (*scene.Splats, []scene.Camera) {
-	views, init, _, _ := promiseScene(t)
+	views, init, _, _ := wholeScene(t)
 	var cams []scene.Camera
 	for i, v := range views[:5] {
 		c := v.Camera

@@ -17,21 +17,26 @@ import (
 )
 
 // manySplats are more than the chunks hold that a device of small bindings starts with.
-const manySplats = 4000
+func manySplats() int {
+	if filetest.Long() {
+		return 4000
+	}
+	return 2400
+}
 
 // shortMCMC makes a run of a few relocations, some of which find dead splats, and of growth to a given number.
 func shortMCMC(c *recipe.Config) {
 	m := recipe.MCMC()
 	c.Strategy, c.ResetEvery, c.OpacityReg, c.ScaleReg, c.NoiseLR = m.Strategy, 0, 0.5, m.ScaleReg, m.NoiseLR
 	c.Iterations, c.RefineStop, c.RefineStart, c.RefineEvery = 22, 21, 2, 6
-	c.PruneOpacity, c.Splats, c.RandomBackground = 0.06, manySplats, true
+	c.PruneOpacity, c.Splats, c.RandomBackground = 0.06, manySplats(), true
 }
 
 // shortExact makes a run of the strategy 3dgs to a given number, with everything that is off by default.
 func shortExact(c *recipe.Config) {
 	c.Iterations, c.RefineStop, c.RefineStart, c.RefineEvery, c.ResetEvery = 22, 21, 2, 6, 9
 	c.AbsGrad, c.GrowGrad2D, c.RevisedOpacity = true, recipe.AbsGradThreshold, true
-	c.Splats, c.OpacityReg = manySplats, 0.01
+	c.Splats, c.OpacityReg = manySplats(), 0.01
 }
 
 // TestStrategiesSameBytes trains with every strategy in the ways that must not matter, and ends at the promised number
@@ -50,8 +55,8 @@ func TestStrategiesSameBytes(t *testing.T) {
 			d := testDevice(t)
 			want, n := trainHash(t, d, change)
 			t.Log(want)
-			if n != manySplats {
-				t.Errorf("%d splats, %d were promised", n, manySplats)
+			if many := manySplats(); n != many {
+				t.Errorf("%d splats, %d were promised", n, many)
 			}
 			same := func(what string, d *Device, o TrainerOptions) {
 				t.Helper()
@@ -152,8 +157,9 @@ func trained(t *testing.T, d *Device, change func(*recipe.Config)) (loss float64
 // TestMCMCLearns trains with both strategies to the same number of splats.
 func TestMCMCLearns(t *testing.T) {
 	d := testDevice(t)
+	splats := 4000 / thinning()
 	both := func(c *recipe.Config) {
-		c.Iterations, c.RefineStart, c.RefineStop, c.RefineEvery, c.ResetEvery, c.Splats = 60, 5, 40, 5, 0, 4000
+		c.Iterations, c.RefineStart, c.RefineStop, c.RefineEvery, c.ResetEvery, c.Splats = 60, 5, 40, 5, 0, splats
 	}
 	standard, n := trained(t, d, both)
 	mcmc, m := trained(t, d, func(c *recipe.Config) {
@@ -161,7 +167,7 @@ func TestMCMCLearns(t *testing.T) {
 		c.Strategy, c.OpacityReg, c.ScaleReg = recipe.StrategyMCMC, 0.01, 0.01
 	})
 	t.Logf("loss %.5f with %d splats; MCMC %.5f with %d", standard, n, mcmc, m)
-	if n != 4000 || m != 4000 {
+	if n != splats || m != splats {
 		t.Error("not the promised number of splats")
 	}
 	if !(mcmc <= standard) {
@@ -172,7 +178,7 @@ func TestMCMCLearns(t *testing.T) {
 // TestSplatsOutOfReach refuses numbers that cannot be kept, and thins out what MCMC cannot remove.
 func TestSplatsOutOfReach(t *testing.T) {
 	d := testDevice(t)
-	views, init, scale, cfg := promiseScene(t)
+	views, init, scale, cfg := wholeScene(t)
 	for name, c := range map[string]struct {
 		change func(*recipe.Config)
 		want   error
@@ -201,8 +207,9 @@ func TestSplatsOutOfReach(t *testing.T) {
 
 // TestFewerSplats prunes to a number below that at the start.
 func TestFewerSplats(t *testing.T) {
-	if _, n := trainHash(t, testDevice(t), func(c *recipe.Config) { shortExact(c); c.Splats = 1500 }); n != 1500 {
-		t.Errorf("%d splats, want 1500", n)
+	want := 1500 / thinning()
+	if _, n := trainHash(t, testDevice(t), func(c *recipe.Config) { shortExact(c); c.Splats = want }); n != want {
+		t.Errorf("%d splats, want %d", n, want)
 	}
 }
 

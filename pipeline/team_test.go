@@ -173,7 +173,7 @@ func testTeamGradient(t *testing.T, devices []*Device, absgrad, depths bool) {
 
 // TestTeamSameBytes trains on several devices in every way that must not matter.
 func TestTeamSameBytes(t *testing.T) {
-	mcmc := func(c *recipe.Config) { c.Strategy, c.MaxSplats = recipe.StrategyMCMC, 3300 }
+	mcmc := func(c *recipe.Config) { c.Strategy, c.MaxSplats = recipe.StrategyMCMC, 3300/thinning() }
 	// Each way that must not matter with one of the settings: a run on several devices takes as many times as long
 	// here.
 	devices := testTeam(t, 4)
@@ -182,11 +182,13 @@ func TestTeamSameBytes(t *testing.T) {
 		n      int
 		change func(*recipe.Config)
 		way    func(r teamRun, t *testing.T)
-		long   bool // of those that take minutes elsewhere
-		depths bool // are compared
+		long   bool     // of those that take minutes elsewhere
+		depths bool     // are compared
+		of     trainSet // nil: promiseScene
 	}{
 		{name: "default on 2", n: 2, change: func(*recipe.Config) {}, way: teamRun.smallPackets, long: true},
-		{name: "in a hurry on 2", n: 2, change: func(c *recipe.Config) { c.GrowGrad2D /= 8 }, way: teamRun.roomOnOne},
+		{name: "in a hurry on 2", n: 2, change: func(c *recipe.Config) { c.GrowGrad2D /= 8 }, way: teamRun.roomOnOne,
+			of: wholeScene}, // few splats fill no chunk
 		{name: "absgrad on 4", n: 4, change: func(c *recipe.Config) { c.AbsGrad = true },
 			way: teamRun.inPieces, long: true},
 		{name: "mcmc on 3", n: 3, change: mcmc, way: teamRun.inPieces},
@@ -199,7 +201,7 @@ func TestTeamSameBytes(t *testing.T) {
 			way: teamRun.inBands},
 	} {
 		if !c.long || filetest.Long() {
-			t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, devices[:c.n], c.change, c.way, c.depths) })
+			t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, devices[:c.n], c.of, c.change, c.way, c.depths) })
 		}
 	}
 }
@@ -207,18 +209,22 @@ func TestTeamSameBytes(t *testing.T) {
 // teamRun trains with some settings on devices.
 type teamRun struct {
 	devices []*Device
+	of      trainSet
 	cfg     recipe.Config
 	known   KnownDepths
 	normals KnownNormals
 	want    string // hash of the model
 }
 
-func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Config),
+func testTeamSameBytes(t *testing.T, devices []*Device, of trainSet, change func(*recipe.Config),
 	way func(r teamRun, t *testing.T), depths bool) {
-	views, init, _, cfg := promiseScene(t)
+	if of == nil {
+		of = promiseScene
+	}
+	views, init, _, cfg := of(t)
 	shortened(&cfg)
 	change(&cfg)
-	r := teamRun{devices: devices, cfg: cfg}
+	r := teamRun{devices: devices, of: of, cfg: cfg}
 	if depths {
 		r.known, r.normals = knownDepths(views, 2), knownNormals(views, 3)
 	}
@@ -233,7 +239,7 @@ func testTeamSameBytes(t *testing.T, devices []*Device, change func(*recipe.Conf
 
 // train returns the hash of the model, and its trainer, that alter may change before it begins.
 func (r teamRun) train(t *testing.T, alter func(tr *Trainer)) (string, *Trainer) {
-	views, init, scale, _ := promiseScene(t)
+	views, init, scale, _ := r.of(t)
 	tr := teamTrainerWith(t, r.devices, views, init, scale, r.cfg,
 		TrainerOptions{Known: r.known, Normals: r.normals})
 	if alter != nil {

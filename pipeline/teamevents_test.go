@@ -17,7 +17,7 @@ import (
 // TestTeamRefinesPartly has a refinement fail on one device, whose memory must grow, while the other has done it. The
 // state that is saved then is that of a run in which it did not fail.
 func TestTeamRefinesPartly(t *testing.T) {
-	views, init, scale, cfg := promiseScene(t)
+	views, init, scale, cfg := wholeScene(t)
 	mcmc := recipe.MCMC()
 	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery, cfg.Iterations = mcmc.Strategy, 40_000,
 		3, mcmc.NoiseLR, 0, 24
@@ -64,7 +64,7 @@ func TestTeamRebalances(t *testing.T) {
 	devices, dir := testTeam(t, 2), t.TempDir()
 	tr := teamTrainer(t, devices, views, init, scale, cfg)
 	splatsAfter(t, tr, 4)
-	if err := move(tr.members[1], tr.member, 900); err != nil {
+	if err := move(tr.members[1], tr.member, 900/thinning()); err != nil {
 		t.Fatal(err)
 	}
 	uneven := tr.shares()

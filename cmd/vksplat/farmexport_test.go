@@ -151,7 +151,8 @@ func TestOpenCueRuns(t *testing.T) {
 		}
 		for n := first; n <= last; n++ {
 			cmd := exec.Command("sh", "-c", strings.ReplaceAll(l.Command, "#IFRAME#", fmt.Sprint(n)))
-			cmd.Dir, cmd.Env = dir, append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"),
+				"MESA_SHADER_CACHE_DIR="+machineCode())
 			if said, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("frame %d of %q: %v\n%s", n, l.Command, err, said)
 			}

@@ -37,14 +37,15 @@ func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // TestKills kills a run at random moments and resumes it each time: the model and the checkpoint at the end are those
 // of the undisturbed run.
 func TestKills(t *testing.T) {
-	kills, steps := 3, 620 // one refinement, at 600
+	kills, steps, flags := 3, 180, []string{"--checkpoint-every=10", "--refine-start=50", "--refine-every=50",
+		"--refine-stop=160"}
 	if filetest.Long() {
-		kills, steps = 20, 2000
+		kills, steps, flags = 20, 2000, []string{"--checkpoint-every=25"}
 	}
 	dir := smallScene(t, 300)
 	whole, part := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "part")
-	args := []string{dir, "--iterations", strconv.Itoa(steps), "--checkpoint-every", "25", "--max-splats", "3000",
-		"--resume", "-m"}
+	args := append([]string{dir, "--iterations", strconv.Itoa(steps), "--max-splats", "3000", "--resume"},
+		append(flags, "-m")...)
 	start := time.Now()
 	cmd, out := startTrain(t, append(args, whole)...)
 	if err := cmd.Wait(); err != nil {
@@ -157,7 +158,16 @@ func TestKillInWrite(t *testing.T) {
 
 // TestKillInScores kills a run between its measurement and the last file of it: --resume writes what is missing.
 func TestKillInScores(t *testing.T) {
-	dir := smallScene(t, 300)
+	dir, whole := smallScene(t, 300), filepath.Join(t.TempDir(), "whole")
+	train := func(more ...string) {
+		t.Helper()
+		cmd, text := startTrain(t, append([]string{dir, "--iterations", "4", "--checkpoint-every", "2", "--eval",
+			"--eval-at", "2", "--progress", "none"}, more...)...)
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	train("-m", whole)
 	for _, c := range []struct{ name, missing string }{
 		{"after results.json", "per_view.json"},
 		{"before results.json", "results.json per_view.json"},
@@ -165,18 +175,10 @@ func TestKillInScores(t *testing.T) {
 		{"all lost", "test results.json per_view.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			whole, out := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "out")
-			args := []string{dir, "--iterations", "4", "--checkpoint-every", "2", "--eval", "--eval-at", "2",
-				"--progress", "none"}
-			train := func(more ...string) string {
-				cmd, text := startTrain(t, append(args, more...)...)
-				if err := cmd.Wait(); err != nil {
-					t.Fatalf("%v\n%s", err, text)
-				}
-				return text.String()
+			out := filepath.Join(t.TempDir(), "out")
+			if err := os.CopyFS(out, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
 			}
-			train("-m", whole)
-			train("-m", out)
 			// A process that is killed there leaves everything but these and the files of the end.
 			for _, name := range append(strings.Fields(c.missing), "stats.json", "report.html") {
 				if err := os.RemoveAll(filepath.Join(out, name)); err != nil {

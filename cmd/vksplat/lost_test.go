@@ -21,7 +21,7 @@ import (
 // it starts anew.
 func TestDeviceLost(t *testing.T) {
 	capture, dir := smallScene(t, 300), t.TempDir()
-	const last = "step_40.safetensors"
+	const last = "step_20.safetensors"
 	for _, c := range []struct {
 		name, says string
 		flags      []string
@@ -32,7 +32,7 @@ func TestDeviceLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := func(out, every string, more ...string) []string {
-				return append([]string{"train", capture, "-m", filepath.Join(dir, c.name+out), "--iterations", "40",
+				return append([]string{"train", capture, "-m", filepath.Join(dir, c.name+out), "--iterations", "20",
 					"--checkpoint-every", every, "--progress", "none"}, append(c.flags, more...)...)
 			}
 			loseAfter := func(submits int, out, every string, more ...string) string {
@@ -52,7 +52,7 @@ func TestDeviceLost(t *testing.T) {
 			lose := func(out, every string,
 				more ...string) string {
 				t.Helper()
-				return loseAfter(45, out, every, more...)
+				return loseAfter(25, out, every, more...)
 			}
 			follow := func(text, before string) string {
 				t.Helper()
@@ -92,7 +92,7 @@ func TestDeviceLost(t *testing.T) {
 			if !strings.Contains(text, "no checkpoint had been written\n") {
 				t.Errorf("at the end the user is told:\n%s", text)
 			}
-			text = lose(" early", "0", "--iterations", "60")
+			text = lose(" early", "0", "--iterations", "30")
 			if want := "; start anew with: vksplat train " + capture; !strings.Contains(text,
 				"no checkpoint had been written\n") || !strings.Contains(text, want) ||
 				strings.Contains(text, "--resume") {
@@ -100,7 +100,7 @@ func TestDeviceLost(t *testing.T) {
 			}
 			follow(text, "start anew with: ")
 			if path := filepath.Join(dir, c.name+" early", output.CheckpointFolder,
-				"step_60.safetensors"); !output.IsFile(path) {
+				"step_30.safetensors"); !output.IsFile(path) {
 				t.Errorf("started anew, the run left no %s", path)
 			}
 		})

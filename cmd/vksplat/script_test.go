@@ -43,11 +43,6 @@ var passedOn = []string{"VKSPLAT_LOADER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
 // their outputs, see the commands below and those of package testscript.
 func TestScripts(t *testing.T) {
 	cache := t.TempDir() // of compiled kernels, for all scripts
-	// Software Vulkan's share of that is the user's, as in other tests: to compile it takes longer than most scripts.
-	machineCode := os.Getenv("MESA_SHADER_CACHE_DIR")
-	if dir, err := os.UserCacheDir(); err == nil && machineCode == "" {
-		machineCode = dir
-	}
 	devices, err := pipeline.ListDevices()
 	hasDevice := err == nil && len(devices) > 0
 	shared, err := filepath.Abs("../../../shared/data")
@@ -60,7 +55,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", cache)
-			env.Setenv("MESA_SHADER_CACHE_DIR", machineCode)
+			env.Setenv("MESA_SHADER_CACHE_DIR", machineCode())
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("CAPTURES", shared)
 			if filetest.Long() {
@@ -93,6 +88,16 @@ func TestScripts(t *testing.T) {
 			"older": cmdOlder, "photos": cmdPhotos,
 		},
 	})
+}
+
+// machineCode is the folder of what software Vulkan compiles: the user's, as in other tests, also where the rest of the
+// caches is a test's own. To compile it takes longer than most scripts.
+func machineCode() string {
+	dir := os.Getenv("MESA_SHADER_CACHE_DIR")
+	if user, err := os.UserCacheDir(); err == nil && dir == "" {
+		dir = user
+	}
+	return dir
 }
 
 // hasNamespaces says whether this user can mount things that only his own processes see.

@@ -187,11 +187,11 @@ func TestViewerCommands(t *testing.T) {
 // TestViewerEnd lets a run come to its end, and another fail: who watches is told.
 func TestViewerEnd(t *testing.T) {
 	scene, out := runtest.SmallScene(t, 300), filepath.Join(t.TempDir(), "out")
-	o := startWatched(t, scene, out, 400).commander(t)
+	o := startWatched(t, scene, out, 120).commander(t)
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil })
-	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_400",
+	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_120",
 		"point_cloud.ply") || !output.IsFile(end.End.Model) ||
-		!strings.Contains(end.End.Text, "vksplat view "+cli.Quoted(out)) || end.Step != 400 {
+		!strings.Contains(end.End.Text, "vksplat view "+cli.Quoted(out)) || end.Step != 120 {
 		t.Errorf("finished: %+v, %+v", end, end.End)
 	}
 	o.over()

@@ -39,7 +39,7 @@ func TestLensScore(t *testing.T) {
 	for _, learns := range []bool{false, true} {
 		o := NewOptions()
 		o.Scene, o.Out, o.Eval, o.Progress, o.Config.Iterations = dir, filepath.Join(t.TempDir(), "out"), true,
-			meter.None, 400
+			meter.None, 250
 		o.Config.Vignetting, o.Config.AppearanceStart, o.Config.RefineEvery = learns, 50, 0
 		var told bytes.Buffer
 		st, err := Do(cli.New(nil, &told, io.Discard), o, nil)
