@@ -20,9 +20,10 @@ func (v *view) rasterizeDepth(p *shaders.Rasterize) {
 	scratch(v.r, &v.depthSums, "depth_sums", 2*v.maxPixels+states)
 	v.r.Dispatch(&shaders.RasterizeDepth{
 		Params: p.Params, TileOffsets: p.TileOffsets, TileOrder: p.TileOrder, SlotFromIsect: p.SlotFromIsect,
-		SplatFromSlot: p.SplatFromSlot, Shapes: p.Shapes, Paints: p.Paints, Render: p.Render, LastIds: p.LastIds, States: p.States,
-		Touched: p.Touched, TileFromBucket: p.TileFromBucket, DepthKeys: v.depthKeys, Depths: v.depthSums,
-		Push: shaders.RasterizeDepthPush(p.Push), Spec: shaders.RasterizeDepthSpec(p.Spec), Handed: p.Handed,
+		SplatFromSlot: p.SplatFromSlot, Shapes: p.Shapes, Paints: p.Paints, Render: p.Render, LastIds: p.LastIds,
+		States: p.States, Touched: p.Touched, TileFromBucket: p.TileFromBucket, DepthKeys: v.depthKeys,
+		Depths: v.depthSums,
+		Push:   shaders.RasterizeDepthPush(p.Push), Spec: shaders.RasterizeDepthSpec(p.Spec), Handed: p.Handed,
 	}, v.indirect(layout.ArgsTiles))
 }
 
@@ -30,8 +31,8 @@ func (v *view) rasterizeDepth(p *shaders.Rasterize) {
 func (v *view) rasterizeBwdDepth(p *shaders.RasterizeBwd) {
 	v.r.Dispatch(&shaders.RasterizeBwdDepth{
 		Params: p.Params, TileOffsets: p.TileOffsets, SlotFromIsect: p.SlotFromIsect,
-		SplatFromSlot: p.SplatFromSlot, Shapes: p.Shapes, Paints: p.Paints, Render: p.Render, LastIds: p.LastIds, States: p.States,
-		Touched: p.Touched, VRender: p.VRender, TileFromBucket: p.TileFromBucket, VSlots: p.VSlots,
+		SplatFromSlot: p.SplatFromSlot, Shapes: p.Shapes, Paints: p.Paints, Render: p.Render, LastIds: p.LastIds,
+		States: p.States, Touched: p.Touched, VRender: p.VRender, TileFromBucket: p.TileFromBucket, VSlots: p.VSlots,
 		VBesideSlots: vk.Cast[[3]float32](v.vBesideSlots.View), DepthKeys: v.depthKeys, Depths: v.depthSums,
 		Spec: shaders.RasterizeBwdDepthSpec(p.Spec),
 	}, v.indirect(layout.ArgsBuckets))

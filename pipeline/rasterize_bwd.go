@@ -15,9 +15,8 @@ func (v *view) rasterizeBwd() {
 	}
 	plain := &shaders.RasterizeBwd{
 		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect,
-		SplatFromSlot: v.splatFromSlot,
-		Shapes:        v.shapes, Paints: v.paints, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched,
-		VRender: v.vShown, TileFromBucket: v.buckets,
+		SplatFromSlot: v.splatFromSlot, Shapes: v.shapes, Paints: v.paints, Render: v.render, LastIds: v.lastIDs,
+		States: v.states, Touched: v.touched, VRender: v.vShown, TileFromBucket: v.buckets,
 		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: vk.Cast[[2]float32](v.vBesideSlots.View),
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: backwardLanes, SubgroupSize: v.raster.subgroup,
 			Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound, BucketSize: v.raster.bucket},

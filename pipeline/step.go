@@ -116,8 +116,8 @@ func (v *view) forwardAndBack() {
 	for band := range v.bands {
 		// splat_from_rank shapes -> first_isect splat_from_slot slot_from_isect tile_offsets tile_order
 		v.makeIsects(band)
-		// slot_from_isect tile_order shapes paints -> render last_ids states; with several bands the backward pass repeats
-		// it and keeps them
+		// slot_from_isect tile_order shapes paints -> render last_ids states; with several bands the backward pass
+		// repeats it and keeps them
 		v.rasterize(band, v.bands == 1)
 		if band == last {
 			v.adamUnseen(0) // depth_keys chunks -> chunks, of splats that the view does not see: half, with MCMC all

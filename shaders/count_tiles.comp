@@ -19,7 +19,7 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };     // [V]
-layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };              // [N][2], a Shape
 layout(binding = 4, scalar) writeonly buffer Counts { uint tile_counts[]; };        // [V]
 #include "count_tiles.glsl"
 

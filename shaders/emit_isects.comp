@@ -26,7 +26,7 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };     // [V]
 layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };          // [V]
-layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };              // [N][2], a Shape
 layout(binding = 5, scalar) writeonly buffer TileIds { uint tile_ids[]; };          // [n_isects]
 layout(binding = 6, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
 // [n_isects] 0, 1, 2, ...: the values to sort

@@ -14,8 +14,8 @@ layout(local_size_x = 256) in;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };       // [N] bits of camera z, CULLED
-layout(binding = 3, scalar) buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
-layout(binding = 4, scalar) buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 3, scalar) buffer Shapes { vec4 shapes[]; };                       // [N][2], a Shape
+layout(binding = 4, scalar) buffer Paints { vec4 paints[]; };                       // [N] opacity, colour
 
 #include "shape.glsl"
 

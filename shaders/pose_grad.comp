@@ -22,7 +22,7 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };               // [N]
 layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_projected[]; };    // [N]
-layout(binding = 4, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 4, scalar) readonly buffer Paints { vec4 paints[]; };                      // [N] opacity, colour
 layout(binding = 5, scalar) readonly buffer Chunk { WORD chunk[]; };                        // [rows][chunk_splats]
 // [N / POSE_SPLATS][2] w and v.x; v.yz, focal, 0
 layout(binding = 6, scalar) writeonly buffer Partials { vec4 partials[]; };

@@ -22,7 +22,7 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) readonly buffer Chunk { float chunk[]; };                       // [rows][chunk_splats]
 // [P][chunk_splats]; rows above the degree are not written
 layout(binding = 5, scalar) writeonly buffer VParams { float v_params[]; };
-layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };                      // [N] opacity, colour
 
 const bool NOISE = false;   // nor is there a far shell: penalties are none here, and nothing moves
 #include "rows.glsl"

@@ -32,7 +32,7 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
 // [N] with ABSGRAD; else not read
 layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };
-layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };                      // [N] opacity, colour
 #include "adam.glsl"
 #ifdef MIXED
 #include "state_mixed.glsl"

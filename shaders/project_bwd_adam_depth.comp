@@ -32,7 +32,7 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
 // [N] absolute gradients of the mean with ABSGRAD, dL/d(1 / depth)
 layout(binding = 5, scalar) readonly buffer VBeside { vec3 v_beside[]; };
-layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 6, scalar) readonly buffer Paints { vec4 paints[]; };                      // [N] opacity, colour
 #define v_abs_mean2d v_beside
 #include "adam.glsl"
 #ifdef MIXED

@@ -6,8 +6,8 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 // rasterize_depth is rasterize that also blends the inverse of the splats' depths, for steps that compare depth.
-//   reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render last_ids
-//   states touched tile_from_bucket depths
+//   reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render
+//   last_ids states touched tile_from_bucket depths
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 // variant handed: for processors, lanes hand splats round (raster.glsl)
 #define DEPTH
@@ -42,8 +42,8 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
-layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
-layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };                  // [N][2], a Shape
+layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };                  // [N] opacity, colour
 // [P] colour with background, final transmittance
 layout(binding = 6, scalar) writeonly buffer Render { vec4 render[]; };
 // [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not

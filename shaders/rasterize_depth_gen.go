@@ -85,8 +85,8 @@ var rasterizeDepthHandedKernel = vk.Kernel{
 //
 // rasterize_depth is rasterize that also blends the inverse of the splats' depths, for steps that compare depth.
 //
-//	reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render last_ids
-//	states touched tile_from_bucket depths
+//	reads params tile_offsets tile_order slot_from_isect splat_from_slot shapes paints depth_keys; writes render
+//	last_ids states touched tile_from_bucket depths
 //
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 // variant handed: for processors, lanes hand splats round (raster.glsl)

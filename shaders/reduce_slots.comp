@@ -27,7 +27,7 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
 layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };              // [V]
-layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };                  // [N][2], a Shape
 // [n_isects][9], a ProjectedGrad
 layout(binding = 5, scalar) readonly buffer VSlots { float v_slots[]; };
 layout(binding = 6, scalar) buffer VProjected { float v_projected[]; };                 // [N][9]

@@ -25,7 +25,7 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
-layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
+layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };                  // [N][2], a Shape
 // ticket, then a word a block; 0 before
 layout(binding = 4, scalar) coherent volatile buffer Tallies { uint tallies[]; };
 layout(binding = 5, scalar) buffer First { uint first_isect[]; };             // [V]

@@ -21,7 +21,7 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer FirstOf { uint first_of[]; };         // [number of devices + 1]
-layout(binding = 3, scalar) readonly buffer Paints { float paints[]; };       // [V][4] opacity, colour
+layout(binding = 3, scalar) readonly buffer Paints { float paints[]; };           // [V][4] opacity, colour
 layout(binding = 4, scalar) readonly buffer VProjected { float v_projected[]; };  // [V][9], a ProjectedGrad
 layout(binding = 5, scalar) readonly buffer VAbs { float v_abs_mean2d[]; };       // [V][2] with ABSGRAD; else not read
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };

@@ -19,7 +19,7 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer FirstOf { uint first_of[]; };         // [number of devices + 1]
-layout(binding = 3, scalar) readonly buffer Paints { float paints[]; };       // [V][4] opacity, colour
+layout(binding = 3, scalar) readonly buffer Paints { float paints[]; };             // [V][4] opacity, colour
 layout(binding = 4, scalar) readonly buffer VProjected { float v_projected[]; };  // [V][9], a ProjectedGrad
 layout(binding = 5, scalar) readonly buffer VBeside { float v_beside[]; };          // [V][3]
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };

@@ -20,8 +20,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };           // [N]
-layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };    // [N][2], a Shape
-layout(binding = 4, scalar) readonly buffer Paints { vec4 paints[]; };    // [N] opacity, colour
+layout(binding = 3, scalar) readonly buffer Shapes { vec4 shapes[]; };                  // [N][2], a Shape
+layout(binding = 4, scalar) readonly buffer Paints { vec4 paints[]; };                  // [N] opacity, colour
 // [N] prefix sums of marks; then the number in the packet, or CULLED
 layout(binding = 5, scalar) buffer IndexOf { uint index_of[]; };
 layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; };

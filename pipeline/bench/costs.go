@@ -372,7 +372,8 @@ func costReduce(w *work) Cost {
 // statistics in and out. Less what adam_unseen does, as if workgroups were seen as a whole or not at all.
 func costOptimise(w *work) Cost {
 	c := w.adam(w.n - w.apart)
-	return moved(c.Bytes+4*w.n+w.visible*(gradBytes+paintBytes+w.abs+16), c.Instructions+w.visible*(400+12*w.coefficients))
+	return moved(c.Bytes+4*w.n+w.visible*(gradBytes+paintBytes+w.abs+16),
+		c.Instructions+w.visible*(400+12*w.coefficients))
 }
 
 // costUnseen is of both its parts: each key is read by one of them.

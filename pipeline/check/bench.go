@@ -119,7 +119,8 @@ func checkVisits(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 			TileOffsets:   input(l, "tile_offsets", lists.TileOffsets),
 			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect),
 			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
-			Shapes:        input(l, "shapes", shapesOf(p)), Paints: input(l, "paints", paintsOf(p.Splats)), TilePairs: out.Slice,
+			Shapes:        input(l, "shapes", shapesOf(p)), Paints: input(l, "paints", paintsOf(p.Splats)),
+			TilePairs: out.Slice,
 			Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(bands), Column: uint32(s.Column),
 				Side: uint32(s.Side), Round: uint32(s.Round)},
 		}, vk.Groups(whole.Tiles()+3))

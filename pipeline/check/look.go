@@ -57,7 +57,7 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 		same := got.Mean2D == want.Mean2D && got.Color == want.Color && got.Opacity == want.Opacity &&
 			near3(got.Conic, want.Conic) && near3(out.Extents[i], p.Extents[i])
 		if !same {
-			return errors.Join(equal("shapes, paints", out.Splats[i:i+1], p.Splats[i:i+1]),
+			return errors.Join(equal("shapes and paints", out.Splats[i:i+1], p.Splats[i:i+1]),
 				equal("shapes", out.Extents[i:i+1], p.Extents[i:i+1]))
 		}
 	}

@@ -57,9 +57,8 @@ func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint3
 	vSlots, vAbs := output[layout.ProjectedGrad](l, "v_slots", n), output[[2]float32](l, "v_abs_slots", n)
 	l.r.Dispatch(&shaders.RasterizeBwd{
 		Params: out.in.Params, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect,
-		SplatFromSlot: out.in.SplatFromSlot,
-		Shapes:        out.in.Shapes, Paints: out.in.Paints, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
-		Touched: out.touched.Slice,
+		SplatFromSlot: out.in.SplatFromSlot, Shapes: out.in.Shapes, Paints: out.in.Paints, Render: out.render.Slice,
+		LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice,
 		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice,
 		VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: subgroup, Absgrad: absgrad,

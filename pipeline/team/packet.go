@@ -31,8 +31,8 @@ func RoundUp(n int) int { return (n + Unit - 1) / Unit * Unit }
 // bindStep is a multiple of every device's alignment of bound buffers.
 const bindStep = 256
 
-// Words of a record: shape, paint and depth key; the gradient of its projection, and the absolute one of its mean. How many words
-// come beside a gradient is up to the training.
+// Words of a record: shape, paint and depth key; the gradient of its projection, and the absolute one of its mean. How
+// many words come beside a gradient is up to the training.
 const (
 	ShapeWords   = 8
 	PaintWords   = 4

@@ -3,14 +3,6 @@
 #define BLEND_GLSL
 #include "const.glsl"
 
-// A projected splat: what blending needs.
-struct Projected {
-    vec2 mean2d;    // px
-    vec3 conic;     // inverse 2D covariance xx, xy, yy, px^-2
-    float opacity;  // activated, compensated when antialiased
-    vec3 color;     // max(SH + 0.5, 0)
-};
-
 // The gradient of one splat's projection, of one tile or of all.
 struct ProjectedGrad {
     vec2 mean2d;
@@ -22,16 +14,17 @@ struct ProjectedGrad {
 // With DEPTH the inverse of camera z is a fourth channel that is blended, and has no background.
 #ifdef DEPTH
 #define COLOR vec4
-struct Blended {
-    vec2 mean2d;
-    vec3 conic;
-    float opacity;
-    COLOR color;
-};
 #else
 #define COLOR vec3
-#define Blended Projected
 #endif
+
+// A projected splat: what blending needs.
+struct Blended {
+    vec2 mean2d;    // px
+    vec3 conic;     // inverse 2D covariance xx, xy, yy, px^-2
+    float opacity;  // activated, compensated when antialiased
+    COLOR color;    // max(SH + 0.5, 0)
+};
 
 // A projected splat as blending wants it.
 struct Splat {

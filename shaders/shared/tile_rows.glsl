@@ -28,7 +28,8 @@ uint take_splat(uint rank, bool exists) {
         uint id = splat_from_rank[rank];
         Shape s = load_shape(id);
         uint tile_height = params[0].view.tile_height;
-        ivec2 rows = clip_rows(tile_rows(s.mean2d, s.extents, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
+        ivec2 rows = clip_rows(tile_rows(s.mean2d, s.extents, tile_height),
+                               band_rows(tile_height, pc.band, pc.n_bands));
         n = uint(max(rows.y - rows.x, 0));
         s_id[lid] = id;
         s_top[lid] = rows.x;

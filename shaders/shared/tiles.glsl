@@ -34,8 +34,9 @@ ivec2 tile_rows(vec2 mean2d, vec3 extents, uint tile_height) {
 ivec2 tile_columns(Shape s, int row, uint tile_width) {
     precise float y0 = float(row) * 16.0 + 0.5 - s.mean2d.y;
     precise float y1 = y0 + 15.0;
-    precise float slope = -s.conic.y / s.conic.x;                  // dx of the ellipse's centre line per dy
-    precise float y_right = -(s.conic.y / s.conic.z) * s.extents.x;  // dy of the rightmost point; the leftmost is at -y_right
+    precise float slope = -s.conic.y / s.conic.x;       // dx of the ellipse's centre line per dy
+    // dy of the rightmost point; the leftmost is at -y_right
+    precise float y_right = -(s.conic.y / s.conic.z) * s.extents.x;
     precise float yr = clamp(y_right, y0, y1);
     precise float yl = clamp(-y_right, y0, y1);
     precise float qr = yr / s.extents.y;
