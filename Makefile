@@ -22,8 +22,8 @@ OUT := build
 SHORT := demo --images 12 --iterations 50
 # One that reaches refinement, which begins after step 500.
 REFINED := demo --images 12 --iterations 650
-# Packages whose tests take longest. go test begins packages in the order in which they are named: of one that begins
-# last, the end has one core to work on while the others idle.
+# Packages whose tests take longest. go test begins packages in the order in which they are named, and a slow one that
+# begins last leaves the other cores idle.
 SLOWEST := ./pipeline ./cmd/vksplat ./internal/run/train ./vk
 FUZZ_TIME := 30s
 # Without this bound, fuzzing spends its time on making inputs smaller: up to a minute each.

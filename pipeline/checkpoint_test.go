@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,11 +131,19 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Con
 func smallChunks(t *testing.T) {
 	t.Helper()
 	limits := t.TempDir() + "/limits.json"
-	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`),
-		0o644); err != nil {
+	text := fmt.Sprintf(`{"maxStorageBufferRange": %d, "maxMemoryAllocationSize": 8388608}`, 1<<20/thinning())
+	if err := os.WriteFile(limits, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
+}
+
+// inChunks fails a test of chunks where a trainer has only one.
+func inChunks(t *testing.T, tr *Trainer) {
+	t.Helper()
+	if n := len(tr.e.model.chunks); n < 2 {
+		t.Errorf("%d chunk of %d splats: the test proves nothing of chunks", n, tr.NSplats())
+	}
 }
 
 // TestResumeAnywhere resumes at every unit of a run, trains that unit, and wants the checkpoint that the undisturbed
@@ -342,6 +351,9 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 		}
 		if got := saved(t, tr, filepath.Join(dir, "end2")); !bytes.Equal(got, end) {
 			t.Errorf("%s: the run ends with other bytes", name)
+		}
+		if name == "small chunks" {
+			inChunks(t, tr)
 		}
 	}
 	t.Run("bands", func(t *testing.T) {

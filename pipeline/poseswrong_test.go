@@ -71,6 +71,9 @@ func TestSameBytesWithPoses(t *testing.T) {
 	})
 	t.Run("chunks", func(t *testing.T) {
 		smallChunks(t)
+		tr := begun(t, testDevice(t), wrongScene, nil, usual)
+		inChunks(t, tr)
+		tr.Close()
 		same("small chunks", usual)
 	})
 	t.Run("serial", func(t *testing.T) {

@@ -33,8 +33,8 @@ func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, recipe.Con
 	return views, init.Take(some), scale, cfg
 }
 
-// thinning is 1 in the long form. In the short form it is more: how long a step takes on two cores goes with the number
-// of splats, and the golden runs have all. Numbers of splats that belong to the scene are divided by it.
+// thinning is 1 in the long form. In the short form it is more: a step's time grows with the number of splats, and the
+// golden runs have all. Numbers of splats that belong to the scene are divided by it.
 func thinning() int {
 	if filetest.Long() {
 		return 1
@@ -168,12 +168,12 @@ func testSameBytes(t *testing.T, precision string) {
 		same("serial", d, usual)
 	})
 	t.Run("small chunks and bindings", func(t *testing.T) {
-		limits := t.TempDir() + "/limits.json"
-		if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("VKSPLAT_LIMITS", limits)
-		same("1 MiB bindings", testDevice(t), usual)
+		smallChunks(t)
+		small := testDevice(t)
+		tr := begun(t, small, promiseScene, func(c *recipe.Config) { c.Precision = precision }, usual)
+		inChunks(t, tr)
+		tr.Close()
+		same("small chunks and bindings", small, usual)
 	})
 	before := want
 	t.Run("blending as on GPUs", func(t *testing.T) { // in another order of sums: see chooseRaster

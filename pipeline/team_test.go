@@ -191,7 +191,8 @@ func TestTeamSameBytes(t *testing.T) {
 			of: wholeScene}, // few splats fill no chunk
 		{name: "absgrad on 4", n: 4, change: func(c *recipe.Config) { c.AbsGrad = true },
 			way: teamRun.inPieces, long: true},
-		{name: "mcmc on 3", n: 3, change: mcmc, way: teamRun.inPieces},
+		{name: "mcmc on 3", n: 3, change: func(c *recipe.Config) { mcmc(c); c.MaxSplats = 3300 }, way: teamRun.inPieces,
+			of: wholeScene}, // few splats fill no piece
 		{name: "mixed on 2", n: 2, change: func(c *recipe.Config) { c.Precision = recipe.PrecisionMixed },
 			way: teamRun.inBands},
 		{name: "absgrad on 2", n: 2, change: func(c *recipe.Config) { c.AbsGrad = true }, way: teamRun.smallPackets},

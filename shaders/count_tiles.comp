@@ -7,7 +7,6 @@
 //   reads params counters splat_from_rank shapes; writes tile_counts
 // A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 #include "params.glsl"
-#include "blend.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;

@@ -12,7 +12,6 @@
 // own splat, unless these are many: then the subgroup deals them to its invocations. Slots are gathered in shared
 // memory and written side by side.
 #include "params.glsl"
-#include "blend.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
@@ -32,7 +31,6 @@ layout(binding = 6, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]
 // [n_isects] 0, 1, 2, ...: the values to sort
 layout(binding = 7, scalar) writeonly buffer Slots { uint slot_ids[]; };
 #include "shape.glsl"
-#include "tiles.glsl"
 
 shared uint s_tile[SORT_BLOCK];     // of each slot of the workgroup
 shared uint s_splat[SORT_BLOCK];

@@ -6,7 +6,6 @@
 //   reads params counters depth_keys shapes paints; writes shapes paints
 // One invocation a splat.
 #include "params.glsl"
-#include "blend.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
@@ -20,8 +19,9 @@ layout(binding = 4, scalar) buffer Paints { vec4 paints[]; };                   
 #include "shape.glsl"
 
 void store_shape(uint i, Shape s) {
-    shapes[2u * i] = vec4(s.mean2d, s.conic.xy);
-    shapes[2u * i + 1u] = vec4(s.conic.z, s.extents);
+    vec4 words[2] = shape_words(s);
+    shapes[2u * i] = words[0];
+    shapes[2u * i + 1u] = words[1];
 }
 
 // So large an opacity that alpha stays at its ceiling nearly up to the ellipse at which it falls to the threshold: the

@@ -21,8 +21,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Chunk { WORD chunk[]; };                // [rows][chunk_splats]
-layout(binding = 3, scalar) writeonly buffer Shapes { vec4 shapes[]; };             // [N][2], a Shape
-layout(binding = 4, scalar) writeonly buffer Paints { vec4 paints[]; };             // [N] opacity, colour
+layout(binding = 3, scalar) writeonly buffer Shapes { vec4 shapes[]; };             // [chunk_splats][2], a Shape
+layout(binding = 4, scalar) writeonly buffer Paints { vec4 paints[]; };             // [chunk_splats] opacity, colour
 layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [chunk_splats]
 #include "rows.glsl"
 #include "project_chunk.glsl"

@@ -68,8 +68,8 @@ type ProjectLens struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
 	Chunk     vk.Slice[float32]           // 2, read: [rows][chunk_splats]
-	Shapes    vk.Slice[[4]float32]        // 3, write: [N][2], a Shape
-	Paints    vk.Slice[[4]float32]        // 4, write: [N] opacity, colour
+	Shapes    vk.Slice[[4]float32]        // 3, write: [chunk_splats][2], a Shape
+	Paints    vk.Slice[[4]float32]        // 4, write: [chunk_splats] opacity, colour
 	DepthKeys vk.Slice[uint32]            // 5, write: [chunk_splats]
 	Lens      vk.Slice[layout.Lens]       // 6, read: [1]
 	Mixed     bool                        // the chunk is in mixed precision (mixed.glsl)

@@ -23,8 +23,8 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer PageList { uint page_list[]; };         // [splats / SPLATS]
 layout(binding = 3, scalar) readonly buffer Chunk { WORD chunk[]; };                // [n_pages][rows][SPLATS]
-layout(binding = 4, scalar) writeonly buffer Shapes { vec4 shapes[]; };             // [N][2], a Shape
-layout(binding = 5, scalar) writeonly buffer Paints { vec4 paints[]; };             // [N] opacity, colour
+layout(binding = 4, scalar) writeonly buffer Shapes { vec4 shapes[]; };             // [splats][2], a Shape
+layout(binding = 5, scalar) writeonly buffer Paints { vec4 paints[]; };             // [splats] opacity, colour
 layout(binding = 6, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [splats]
 #include "rows.glsl"
 #include "project.glsl"

@@ -43,8 +43,8 @@ type ProjectPages struct {
 	Counters  vk.Slice[uint32]            // 1, read
 	PageList  vk.Slice[uint32]            // 2, read: [splats / SPLATS]
 	Chunk     vk.Slice[float32]           // 3, read: [n_pages][rows][SPLATS]
-	Shapes    vk.Slice[[4]float32]        // 4, write: [N][2], a Shape
-	Paints    vk.Slice[[4]float32]        // 5, write: [N] opacity, colour
+	Shapes    vk.Slice[[4]float32]        // 4, write: [splats][2], a Shape
+	Paints    vk.Slice[[4]float32]        // 5, write: [splats] opacity, colour
 	DepthKeys vk.Slice[uint32]            // 6, write: [splats]
 	Push      ProjectPagesPush
 }

@@ -11,8 +11,6 @@
 // read neighbouring words. A splat with many slots is then done by all, an invocation taking a component of a row. Near
 // splats are large and come first in the order of depth: a workgroup's splats are runs of four from all over it.
 #include "params.glsl"
-#include "blend.glsl"
-#include "tiles.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;

@@ -7,8 +7,6 @@
 //   v_projected v_beside
 #define DEPTH
 #include "params.glsl"
-#include "blend.glsl"
-#include "tiles.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;

@@ -10,7 +10,6 @@
 // A workgroup takes visible splats, 256 at a time, and deals their rows of tiles to its invocations. It takes them
 // often enough that there are not many more workgroups than run at once: each waits for the one before.
 #include "params.glsl"
-#include "blend.glsl"
 #include "dispatch.glsl"
 #include "lookback.glsl"
 

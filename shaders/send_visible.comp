@@ -90,7 +90,8 @@ void main() {
     for (uint at = begin_at(2u); at < s_end * 2u; at += GROUP)
         if (source_of(at, 2u, from)) out_shapes[at] = shapes[from];
     for (uint at = begin_at(1u); at < s_end; at += GROUP)
-        if (source_of(at, 1u, from)) out_paints[at] = paints[from];
-    for (uint at = begin_at(1u); at < s_end; at += GROUP)
-        if (source_of(at, 1u, from)) out_keys[at] = depth_keys[from];
+        if (source_of(at, 1u, from)) {
+            out_paints[at] = paints[from];
+            out_keys[at] = depth_keys[from];
+        }
 }

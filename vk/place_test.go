@@ -127,7 +127,7 @@ func TestPlaceRandom(t *testing.T) {
 // beside them.
 func TestPlaceStep(t *testing.T) {
 	l := []lifetime{
-		{11 * mib, 256, 0, 14}, {2 * mib, 256, 0, 4}, {1 * mib, 256, 0, 2}, // projected, extents, depth keys
+		{8 * mib, 256, 0, 13}, {4 * mib, 256, 0, 14}, {1 * mib, 256, 0, 2}, // shapes, paints, depth keys
 		{1 * mib, 256, 1, 3}, {1 * mib, 256, 1, 3}, {mib / 8, 256, 1, 3}, // sort buffers, histogram
 		{1 * mib, 256, 3, 12}, {1 * mib, 256, 4, 6}, {1 * mib, 256, 5, 12}, // splat_from_rank, counts, first_isect
 		// isects

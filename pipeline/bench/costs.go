@@ -82,7 +82,7 @@ const (
 	backLanes   = layout.TilePixels / 4 // of a workgroup of rasterize_bwd
 	// batch_splat, for a lane: what lanes read together counts for each, since it goes to each one's registers.
 	splatWords = 9
-	// blend_piece of rasterize, for a lane: 9 to go on in the list, 3 loads; for a pixel: 14 for alpha, 10 to blend.
+	// blend_piece of rasterize, for a lane: 9 to go on in the list, of a whole subgroup somewhat fewer, 3 loads; for a pixel: 14 for alpha, 10 to blend.
 	laneInstructions  = 12
 	pixelInstructions = 24
 	// sum_splat of rasterize_bwd and what goes through the list, by the source; 47 are a pixel's.
@@ -231,7 +231,7 @@ var passCosts = map[string]func(w *work) Cost{
 	// its own share.
 	"mark_visible": func(w *work) Cost { return moved(8*w.n*w.views, 4*w.n*w.views) },
 	"send_visible": func(w *work) Cost {
-		return moved(12*w.n*w.views+2*packetBytes*w.visible, 10*w.n*w.views+10*packetBytes/4*w.visible)
+		return moved(12*w.n*w.views+2*packetBytes*w.visible, 10*w.n*w.views+40*w.visible)
 	},
 	// Splats out and in, and those of the device's own, then gradients out and in; a device's own stay.
 	"copy_records": func(w *work) Cost {
@@ -252,14 +252,13 @@ func moved(bytes, instructions float64) Cost { return Cost{Bytes: bytes, Instruc
 const sectorBytes = 32
 
 // sectors returns the bytes of an array of all splats, so many of each, that lie in sectors in which a visible splat
-// has some, where splats are visible at random: a sector has parts of (32 + each - 4) / each splats in the mean. Where
-// neighbours are seen together these are fewer.
+// has some, where splats are visible at random. `each` divides a sector. Where neighbours are seen together these are
+// fewer.
 func (w *work) sectors(each float64) float64 {
 	if w.n == 0 {
 		return 0
 	}
-	splats := (sectorBytes + each - min(each, 4)) / each
-	return w.n * each * (1 - math.Pow(1-w.visible/w.n, splats))
+	return w.n * each * (1 - math.Pow(1-w.visible/w.n, sectorBytes/each))
 }
 
 // eachBand is the cost of a pass that goes over all visible splats, for every band.
@@ -368,8 +367,8 @@ func costReduce(w *work) Cost {
 	}
 }
 
-// costOptimise: parameters and moments of all splats in and out, their keys; of the visible ones gradients in, and
-// statistics in and out. Less what adam_unseen does, as if workgroups were seen as a whole or not at all.
+// costOptimise: parameters and moments of all splats in and out, their keys; of the visible ones gradients and paints
+// in, and statistics in and out. Less what adam_unseen does, as if workgroups were seen as a whole or not at all.
 func costOptimise(w *work) Cost {
 	c := w.adam(w.n - w.apart)
 	return moved(c.Bytes+4*w.n+w.visible*(gradBytes+paintBytes+w.abs+16),
@@ -388,8 +387,8 @@ func (w *work) adam(n float64) Cost {
 }
 
 // costOptimiseViews: as costOptimise, with the number that each view gives a splat instead of its key, and gradients of
-// as many splats as one view shows.
+// as many splats as one view shows. Paints stayed with the views.
 func costOptimiseViews(w *work) Cost {
 	c := costOptimise(w)
-	return moved(c.Bytes+4*w.n*(w.views-1), c.Instructions)
+	return moved(c.Bytes+4*w.n*(w.views-1)-paintBytes*w.visible, c.Instructions)
 }

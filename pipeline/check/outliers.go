@@ -79,8 +79,10 @@ func checkPlaces(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 			TileOffsets:   input(l, "tile_offsets", lists.TileOffsets),
 			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect),
 			SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
-			Shapes:        input(l, "shapes", shapesOf(p)), Paints: input(l, "paints", paintsOf(p.Splats)), DepthKeys: input(l, "depth_keys", p.DepthKeys),
-			Places: out.Slice, Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(bands)},
+			Shapes:        input(l, "shapes", shapesOf(p)),
+			Paints:        input(l, "paints", paintsOf(p.Splats)),
+			DepthKeys:     input(l, "depth_keys", p.DepthKeys),
+			Places:        out.Slice, Push: shaders.FindPlacesPush{Band: uint32(band), NBands: uint32(bands)},
 		}, vk.Groups(whole.Tiles()+6))
 	}
 	if err := l.run(); err != nil {

@@ -294,8 +294,8 @@ func copyCases() []Case {
 	}
 	return []Case{
 		newCase("copy_records", "keys", words(1)), newCase("copy_records", "absolute gradients", words(2)),
-		newCase("copy_records", "paints", words(4)),
-		newCase("copy_records", "projections", words(9)),
+		newCase("copy_records", "gradients beside with depths", words(3)), newCase("copy_records", "paints", words(4)),
+		newCase("copy_records", "shapes", words(8)), newCase("copy_records", "gradients", words(9)),
 	}
 }
 

@@ -18,7 +18,7 @@ struct ProjectedGrad {
 #define COLOR vec3
 #endif
 
-// A projected splat: what blending needs.
+// A projected splat as it is stored, shape and paint without extents.
 struct Blended {
     vec2 mean2d;    // px
     vec3 conic;     // inverse 2D covariance xx, xy, yy, px^-2
@@ -26,7 +26,7 @@ struct Blended {
     COLOR color;    // max(SH + 0.5, 0)
 };
 
-// A projected splat as blending wants it.
+// A projected splat as it is blended.
 struct Splat {
     vec2 mean2d;        // px
     vec3 form;          // sigma / ln 2 = form.x dx^2 + form.y dx dy + form.z dy^2

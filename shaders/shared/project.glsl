@@ -85,8 +85,9 @@ bool visible(View v, uint i, out float depth, out vec4 paint) {
     bool on_image = rows.y > rows.x && columns.y > columns.x;
     if (!(turned && flat_enough && opaque && on_image)) return false;
     uint lid = gl_LocalInvocationID.x;
-    s_shapes[2u * lid] = vec4(mean2d, conic.xy);
-    s_shapes[2u * lid + 1u] = vec4(conic.z, e);
+    vec4 words[2] = shape_words(Shape(mean2d, conic, e));
+    s_shapes[2u * lid] = words[0];
+    s_shapes[2u * lid + 1u] = words[1];
     vec3 origin = -(v.trans * view_rotation(v));    // camera centre: -R^T t; with SHUTTER of the middle pose
     vec3 color = sh_color(normalize(mean - origin), v.sh_degree, i);
     paint = vec4(opacity, max(color, 0.0));

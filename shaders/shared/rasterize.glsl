@@ -4,8 +4,9 @@
 #define RASTERIZE_GLSL
 #include "fetch.glsl"
 
-const uint AT_ONCE = 4u;        // splats whose alphas are computed together, where a subgroup has one list
-const uint SIDE_ALPHAS = 2u;    // where it has several
+// Splats whose alphas are computed together: where a subgroup has one list and lanes read for themselves; by a Walk.
+const uint AT_ONCE = 4u;
+const uint WALK_AT_ONCE = 2u;
 
 shared uint s_lists[BATCH / PIECE * PATCHES];   // a bit a splat of the piece: it may touch the patch
 shared uint s_active[2];        // of this batch and the next: some pixel is not done
@@ -68,11 +69,11 @@ void blend_next(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, inout 
         for (uint p = 0u; p < LANE_PIXELS; p++) blend(pixels[p], alpha[a][p], color[a], after[a]);
 }
 
-// Blends the splats of a list, several at a time, because one alone is a chain of dependent operations; `behind` is 1 +
-// the last one's number. Splat 0 of the piece is number k of the tile.
+// Blends the splats of a list, several at a time, because one alone is a chain of dependent operations; a Walk keeps in
+// `behind` 1 + the last one's number. Splat 0 of the piece is number k of the tile.
 void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k, inout uint behind) {
     if (ONE_LIST && !HAND_ROUND) {
-        todo = subgroupBroadcastFirst(todo);    // the compiler shall know that it is the same
+        todo = subgroupBroadcastFirst(todo);    // so that the compiler knows that it is uniform
         for (uint n = uint(bitCount(todo)) % AT_ONCE; n > 0u; n--) blend_next(pixels, centre, first, todo, k, 1u);
         while (todo != 0u) blend_next(pixels, centre, first, todo, k, AT_ONCE);
         return;
@@ -81,10 +82,10 @@ void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint 
     uint n = walk_length(walk);
     if (n == 0u) return;
     for (uint i = 0u;;) {
-        float alpha[SIDE_ALPHAS][LANE_PIXELS];
-        COLOR color[SIDE_ALPHAS];
-        uint after[SIDE_ALPHAS];
-        for (uint a = 0u; a < SIDE_ALPHAS; a++) {
+        float alpha[WALK_AT_ONCE][LANE_PIXELS];
+        COLOR color[WALK_AT_ONCE];
+        uint after[WALK_AT_ONCE];
+        for (uint a = 0u; a < WALK_AT_ONCE; a++) {
             uint j;
             bool more;
             Splat s = walk_next(walk, j, more);
@@ -94,9 +95,9 @@ void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint 
             Column c = column_of(s, to_mean_x(s.mean2d.x, centre));
             for (uint p = 0u; p < LANE_PIXELS; p++) alpha[a][p] = alpha_at(s, c, centre, p);
         }
-        for (uint a = 0u; a < SIDE_ALPHAS; a++)
+        for (uint a = 0u; a < WALK_AT_ONCE; a++)
             for (uint p = 0u; p < LANE_PIXELS; p++) blend(pixels[p], alpha[a][p], color[a], after[a]);
-        i += SIDE_ALPHAS;
+        i += WALK_AT_ONCE;
         if (i >= n) break;
     }
 }

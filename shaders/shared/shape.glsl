@@ -1,5 +1,5 @@
-// How kernels read and write shapes, each as two words of four numbers: fetched from places without order, every number
-// alone would take a GPU as long. The includer declares `shapes`.
+// Reading of shapes (tiles.glsl), each as two words of four numbers. A scattered load of 16 bytes costs a GPU the same
+// as one of 4. The includer declares `shapes`.
 #ifndef SHAPE_GLSL
 #define SHAPE_GLSL
 #include "tiles.glsl"

@@ -5,13 +5,16 @@
 #define TILES_GLSL
 #include "const.glsl"
 
-// A projected splat without what it is painted with.
+// Geometry of a projected splat.
 struct Shape {
     vec2 mean2d;    // px
     vec3 conic;     // inverse 2D covariance xx, xy, yy, px^-2
     // of the ellipse at which alpha falls to the threshold: largest |dx|, largest |dy|, half its width along dy = 0, px
     vec3 extents;
 };
+
+// A shape as memory has it; shape.glsl reads it.
+vec4[2] shape_words(Shape s) { return vec4[2](vec4(s.mean2d, s.conic.xy), vec4(s.conic.z, s.extents)); }
 
 // Tile column or row number whose first pixel centre is the first at or after p: pixel centres of tile k span
 // [16 k + 0.5, 16 k + 15.5].
