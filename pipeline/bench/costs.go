@@ -82,7 +82,8 @@ const (
 	backLanes   = layout.TilePixels / 4 // of a workgroup of rasterize_bwd
 	// batch_splat, for a lane: what lanes read together counts for each, since it goes to each one's registers.
 	splatWords = 9
-	// blend_piece of rasterize, for a lane: 9 to go on in the list, of a whole subgroup somewhat fewer, 3 loads; for a pixel: 14 for alpha, 10 to blend.
+	// blend_piece of rasterize, for a lane: 9 to go on in the list, somewhat fewer in one of a whole subgroup, 3 loads;
+	// for a pixel: 14 for alpha, 10 to blend.
 	laneInstructions  = 12
 	pixelInstructions = 24
 	// sum_splat of rasterize_bwd and what goes through the list, by the source; 47 are a pixel's.

@@ -19,6 +19,9 @@ type Params struct {
 	Offset float64 `json:"offset"`
 }
 
+// depth is the depth that a number of the map says; not above zero where none is known.
+func (p Params) depth(value float64) float64 { return 1 / (p.Scale*value + p.Offset) }
+
 // A map counts where its scale is within these shares of the median of all, as in INRIA's loader.
 const (
 	leastScale = 0.2
@@ -132,6 +135,31 @@ func (p Params) refit(m, q []float64, floor float64) Params {
 	}
 	scale := (sum*smq - sm*sq) / det
 	return Params{Scale: scale, Offset: (sq - scale*sm) / sum}
+}
+
+// leastSpread is how far the depths of a photo's points must lie apart, in the mean of logarithms, to judge its map by
+// them.
+const leastSpread = 0.05
+
+// misfits reports whether a map, whose numbers depthOf takes to depths, tells less of the points of its photo than one
+// depth for all of them would: it is upside down, has another unit, or holds something else.
+func (r *reading) misfits(depthOf func(value float64) float64) bool {
+	if len(r.depths) <= leastFitted {
+		return false
+	}
+	middle := scene.Median(slices.Clone(r.depths))
+	var off, spread float64
+	n := 0
+	for i, depth := range r.depths {
+		z := depthOf(r.values[i])
+		if !(z > 0) {
+			continue
+		}
+		off += math.Abs(math.Log(z / depth))
+		spread += math.Abs(math.Log(depth / middle))
+		n++
+	}
+	return spread > leastSpread*float64(n) && off > spread
 }
 
 // medianScale is the median of the positive scales.

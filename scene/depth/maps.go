@@ -90,7 +90,7 @@ func Maps(c *scene.Capture, points Known, o MapOptions) (*Result, error) {
 		r.invert(c.Cameras, maps, params)
 		return r, nil
 	}
-	return r, r.measure(dir, maps)
+	return r, r.measure(dir, c.Cameras, maps)
 }
 
 // choose finds out what the maps hold.
@@ -191,7 +191,7 @@ func readMap(c *scene.Camera, file, kind string, points []scene.KnownDepth) (r r
 const inversePNG = 65536
 
 // measure brings depths to the capture's unit.
-func (r *Result) measure(dir string, maps []reading) error {
+func (r *Result) measure(dir string, cams []scene.Camera, maps []reading) error {
 	if r.Unit == 0 {
 		r.Unit = 1
 		if unit, n := fitUnit(maps); n > leastFitted {
@@ -202,6 +202,10 @@ func (r *Result) measure(dir string, maps []reading) error {
 		}
 	}
 	for i := range maps {
+		if maps[i].misfits(func(value float64) float64 { return value * r.Unit }) {
+			r.Off = append(r.Off, cams[i].Name)
+			continue
+		}
 		r.Known[i] = maps[i].list
 	}
 	r.Known.Scale(r.Unit)
@@ -226,13 +230,13 @@ func (r *Result) invert(cams []scene.Camera, maps []reading, params map[string]P
 			continue
 		}
 		f := fits[i]
-		if !(f.Scale > leastScale*middle && f.Scale < mostScale*middle) {
+		if !(f.Scale > leastScale*middle && f.Scale < mostScale*middle) || maps[i].misfits(f.depth) {
 			r.Off = append(r.Off, cams[i].Name)
 			continue
 		}
 		for _, k := range maps[i].list {
-			if inverse := f.Scale*float64(k.Depth) + f.Offset; inverse > 0 {
-				k.Depth = float32(1 / inverse)
+			if z := f.depth(float64(k.Depth)); z > 0 {
+				k.Depth = float32(z)
 				r.Known[i] = append(r.Known[i], k)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +147,67 @@ func TestMaps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMapsMisfit reads maps that are not what they are taken for, and wants all of them told apart, and those that are
+// right among them counted.
+func TestMapsMisfit(t *testing.T) {
+	c, s := drawn(t, 3000)
+	points, _, err := Points(c, c.Points)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := func(_ int, z []float64) []float64 { return z }
+	upsideDown := func(_ int, z []float64) []float64 {
+		z = slices.Clone(z)
+		slices.Reverse(z)
+		return z
+	}
+	for _, m := range []struct {
+		name string
+		made func(i int, z []float64) []float64 // of the depths of photo i
+		o    MapOptions
+		off  int
+	}{
+		{"right", right, MapOptions{}, 0},
+		{"upside down", upsideDown, MapOptions{}, 6},
+		{"another unit", right, MapOptions{Unit: 1000}, 6},
+		{"inverse depths in floats", func(_ int, z []float64) []float64 {
+			z = slices.Clone(z)
+			for p := range z {
+				z[p] = 1 / z[p]
+			}
+			return z
+		}, MapOptions{}, 6},
+		{"one is upside down", func(i int, z []float64) []float64 {
+			if i == 2 {
+				return upsideDown(i, z)
+			}
+			return z
+		}, MapOptions{}, 1},
+	} {
+		m.o.Dir = t.TempDir()
+		for i := range c.Cameras {
+			var z []float64
+			for _, x := range s.Depths(i) {
+				z = append(z, float64(x))
+			}
+			name := strings.TrimSuffix(c.Cameras[i].Name, ".png") + ".npy"
+			scenetest.Put(t, filepath.Join(m.o.Dir, name), npy(96, m.made(i, z)))
+		}
+		r, err := Maps(c, points, m.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Off) != m.off {
+			t.Errorf("%s: %d maps do not fit, want %d: %v", m.name, len(r.Off), m.off, r.Off)
+		}
+		for i, list := range r.Known {
+			if (len(list) == 0) != slices.Contains(r.Off, c.Cameras[i].Name) {
+				t.Errorf("%s: photo %d: %d depths, maps that do not fit: %v", m.name, i, len(list), r.Off)
+			}
+		}
 	}
 }
 

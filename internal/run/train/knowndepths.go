@@ -177,6 +177,12 @@ func (r *Run) addMaps(c *scene.Capture, known, points depth.Known) error {
 		}
 	}
 	if found.Known.Count() == 0 {
+		if len(found.Off) > 0 {
+			return fault.Data("compare depths", o.Maps, fault.Setting("depth-kind")+" says what maps hold, "+
+				fault.Setting("depth-unit")+" their unit; their rows and columns are those of the photos' files",
+				"taken for maps of %s, none of the %s fits the capture's points, or these are too few", found.Kind,
+				cli.Count(len(c.Cameras)-len(found.Missing), "map"))
+		}
 		return fault.Data("compare depths", o.Maps, "see what "+fault.Setting("depth-kind")+" says of them",
 			"the depth maps know no depth")
 	}
