@@ -127,11 +127,12 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Con
 	return u
 }
 
-// smallChunks makes devices opened from now on have chunks of a few splats, so that models grow by some of them.
-func smallChunks(t *testing.T) {
+// smallChunks makes devices opened from now on have chunks of few splats, as many as so many bytes of a binding hold, so
+// that models grow by some of them.
+func smallChunks(t *testing.T, bytes int) {
 	t.Helper()
 	limits := t.TempDir() + "/limits.json"
-	text := fmt.Sprintf(`{"maxStorageBufferRange": %d, "maxMemoryAllocationSize": 8388608}`, 1<<20/thinning())
+	text := fmt.Sprintf(`{"maxStorageBufferRange": %d, "maxMemoryAllocationSize": 8388608}`, bytes)
 	if err := os.WriteFile(limits, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestResumeAnywhere(t *testing.T) {
 
 // testResumeAnywhere wants at least so many units of each kind.
 func testResumeAnywhere(t *testing.T, change func(*recipe.Config), want map[recipe.Kind]int) {
-	smallChunks(t)
+	smallChunks(t, 1<<20)
 	d := testDevice(t)
 	dir := t.TempDir()
 	u := runUndisturbed(t, d, dir, change)
@@ -360,7 +361,7 @@ func testCheckpointWays(t *testing.T, after int, change func(*recipe.Config)) {
 		inBands(t, 3)
 		goOn("larger buffers and bands", d, larger)
 	})
-	smallChunks(t)
+	smallChunks(t, 1<<20/thinning())
 	goOn("small chunks", testDevice(t), TrainerOptions{})
 }
 

@@ -27,7 +27,7 @@ func mustSave(t *testing.T, tr *Trainer, path string) *checkpoint.Write {
 // TestCheckpointAfterShortage lets a device run out of memory while the model grows, saves what there is before
 // anything is given up for that, and goes on elsewhere to the undisturbed end.
 func TestCheckpointAfterShortage(t *testing.T) {
-	smallChunks(t)
+	smallChunks(t, 1<<20)
 	d := testDevice(t)
 	dir := t.TempDir()
 	tr, _, cfg := checkpointTrainer(t, d, nil)

@@ -70,7 +70,7 @@ func TestSameBytesWithPoses(t *testing.T) {
 		same("larger buffers and two bands", larger)
 	})
 	t.Run("chunks", func(t *testing.T) {
-		smallChunks(t)
+		smallChunks(t, 1<<20/thinning())
 		tr := begun(t, testDevice(t), wrongScene, nil, usual)
 		inChunks(t, tr)
 		tr.Close()

@@ -168,7 +168,7 @@ func testSameBytes(t *testing.T, precision string) {
 		same("serial", d, usual)
 	})
 	t.Run("small chunks and bindings", func(t *testing.T) {
-		smallChunks(t)
+		smallChunks(t, 1<<20/thinning())
 		small := testDevice(t)
 		tr := begun(t, small, promiseScene, func(c *recipe.Config) { c.Precision = precision }, usual)
 		inChunks(t, tr)
@@ -296,7 +296,7 @@ func TestCeiling(t *testing.T) {
 			t.Error("bands change the bytes at the ceiling")
 		}
 	})
-	smallChunks(t)
+	smallChunks(t, 1<<20)
 	mib := 7 // that the splats of the short form fill
 	if filetest.Long() {
 		mib = 14
