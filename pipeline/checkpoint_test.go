@@ -127,8 +127,8 @@ func runUndisturbed(t testing.TB, d *Device, dir string, change func(*recipe.Con
 	return u
 }
 
-// smallChunks makes devices opened from now on have chunks of few splats, as many as so many bytes of a binding hold, so
-// that models grow by some of them.
+// smallChunks makes devices opened from now on have chunks of few splats, as many as a binding of so many bytes holds,
+// so that models grow by some of them.
 func smallChunks(t *testing.T, bytes int) {
 	t.Helper()
 	limits := t.TempDir() + "/limits.json"
