@@ -19,8 +19,13 @@ type Params struct {
 	Offset float64 `json:"offset"`
 }
 
-// depth is the depth that a number of the map says; not above zero where none is known.
-func (p Params) depth(value float64) float64 { return 1 / (p.Scale*value + p.Offset) }
+// depth is the depth that a number of the map says, 0 where none is known.
+func (p Params) depth(value float64) float64 {
+	if inverse := p.Scale*value + p.Offset; inverse > 0 {
+		return 1 / inverse
+	}
+	return 0
+}
 
 // A map counts where its scale is within these shares of the median of all, as in INRIA's loader.
 const (

@@ -211,6 +211,16 @@ func TestMapsMisfit(t *testing.T) {
 	}
 }
 
+// TestParamsDepth: what is infinitely far or behind the camera is not known.
+func TestParamsDepth(t *testing.T) {
+	p := Params{Scale: 2, Offset: -1}
+	for value, want := range map[float64]float64{1: 1, 0.75: 2, 0.5: 0, 0.25: 0} {
+		if got := p.depth(value); got != want {
+			t.Errorf("%g is at depth %g, want %g", value, got, want)
+		}
+	}
+}
+
 // TestMapsRefuse wants errors that name the file and the remedy.
 func TestMapsRefuse(t *testing.T) {
 	c, _ := drawn(t, 100)
