@@ -51,7 +51,7 @@ func checkLook(t *trial, look ref.Look, n, active int) error {
 		p.DepthKeys[i] = layout.Culled // those that are not there stay as they are
 	}
 	p.Look(look, depths)
-	out := projectionOf(shapes.got, paints.got)
+	out := projectionOf(shapes.got, paints.got, p.DepthKeys)
 	for i, want := range p.Splats {
 		got := out.Splats[i]
 		same := got.Mean2D == want.Mean2D && got.Color == want.Color && got.Opacity == want.Opacity &&

@@ -57,14 +57,8 @@ func projectCasesOf(kernel string, newCase func(kernel, name string, run func(t 
 	}
 }
 
-// projectOut is what project writes.
-type projectOut struct {
-	*ref.Projection[float32]
-	keys []uint32
-}
-
 // runProject projects p in chunks, with active splats in the counters.
-func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) (*projectOut, error) {
+func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) (*ref.Projection[float32], error) {
 	l := t.list()
 	n := max(1, blocksOf(p.N, chunkSplats)) * chunkSplats
 	shapes, paints, keys := output[[4]float32](l, "shapes", 2*n), output[[4]float32](l, "paints", n),
@@ -92,7 +86,7 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 	a, errA := shapes.written(2 * active)
 	b, errB := paints.written(active)
 	c, errC := keys.written(active)
-	return &projectOut{projectionOf(a, b), c}, first(errA, errB, errC, m.untouched())
+	return projectionOf(a, b, c), first(errA, errB, errC, m.untouched())
 }
 
 func checkProject(t *trial, p *ref.Params[float32], v *ref.View[float32]) error {
@@ -104,15 +98,15 @@ func checkProject(t *trial, p *ref.Params[float32], v *ref.View[float32]) error 
 }
 
 // compareProjection judges by the reference in float64.
-func compareProjection(out *projectOut, p *ref.Params[float32], v *ref.View[float32]) error {
+func compareProjection(out *ref.Projection[float32], p *ref.Params[float32], v *ref.View[float32]) error {
 	want := ref.Project(ref.ConvertParams[float64](p), ref.ConvertView[float64](v))
 	for i := range p.N {
-		if (out.keys[i] != layout.Culled) != want.Visible(i) {
+		if (out.DepthKeys[i] != layout.Culled) != want.Visible(i) {
 			if onThreshold(p, v, i) {
 				continue
 			}
 			return fmt.Errorf("binding depth_keys: [%d]: got %#x, want %#x: one is culled, the other is not", i,
-				out.keys[i], want.DepthKeys[i])
+				out.DepthKeys[i], want.DepthKeys[i])
 		}
 		if !want.Visible(i) {
 			continue
@@ -127,12 +121,12 @@ func compareProjection(out *projectOut, p *ref.Params[float32], v *ref.View[floa
 // compareSplat compares one visible splat. The tolerances are float32's rounding, magnified by the projection's own
 // steps: a point of size 10 at depth 1 loses 2^-20 of its depth, sums of squares of a few of these reach the
 // covariance, and its inverse.
-func compareSplat(out *projectOut, want *ref.Projection[float64], i int) error {
+func compareSplat(out *ref.Projection[float32], want *ref.Projection[float64], i int) error {
 	got, w := out.Splats[i], want.Splats[i]
 	e := want.Extents[i]
 	cross := 1e-4 * math.Sqrt(w.Conic[0]*w.Conic[2]) // the mixed term cancels
 	return first(
-		closeTo("depth_keys", []float32{math.Float32frombits(out.keys[i])},
+		closeTo("depth_keys", []float32{math.Float32frombits(out.DepthKeys[i])},
 			[]float64{float64(math.Float32frombits(want.DepthKeys[i]))}, 2e-6, 2e-6),
 		closeTo("shapes.mean2d", got.Mean2D[:], w.Mean2D[:], 1e-3, 1e-5),
 		closeTo("shapes.conic", got.Conic[:], w.Conic[:], cross, 1e-4),
@@ -221,13 +215,13 @@ func checkProjectPoisonIn(t *trial, v *ref.View[float32]) error {
 }
 
 // checkPoisoned judges splat i, whose parameter row is x.
-func checkPoisoned(out *projectOut, i, row int, x float32) error {
+func checkPoisoned(out *ref.Projection[float32], i, row int, x float32) error {
 	// An infinite opacity is 1, an infinitely small axis is flat; every other infinity is nowhere.
 	axis := row >= layout.RowLogScales && row < layout.RowLogitOpacities
 	legal := row == layout.RowLogitOpacities && x > 0 || axis && x < 0
-	visible := out.keys[i] != layout.Culled
+	visible := out.DepthKeys[i] != layout.Culled
 	if visible && layout.Drawn(row) && (isNaN(x) || isInf(x) && !legal) {
-		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i],
+		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.DepthKeys[i],
 			uint32(layout.Culled), out.Splats[i])
 	}
 	if !visible {
@@ -285,5 +279,5 @@ func checkProjectPages(t *trial, p *ref.Params[float32], v *ref.View[float32]) e
 				uint32(layout.Culled))
 		}
 	}
-	return compareProjection(&projectOut{projectionOf(shapes.got, paints.got), keys.got}, p, v)
+	return compareProjection(projectionOf(shapes.got, paints.got, keys.got), p, v)
 }

@@ -162,8 +162,8 @@ func paintsOf(splats []ref.Projected[float32]) [][4]float32 {
 }
 
 // projectionOf takes the kernels' layout apart.
-func projectionOf(shapes, paints [][4]float32) *ref.Projection[float32] {
-	p := &ref.Projection[float32]{}
+func projectionOf(shapes, paints [][4]float32, keys []uint32) *ref.Projection[float32] {
+	p := &ref.Projection[float32]{DepthKeys: keys}
 	for i, paint := range paints {
 		a, b := shapes[2*i], shapes[2*i+1]
 		p.Splats = append(p.Splats, ref.Projected[float32]{Mean2D: [2]float32(a[:2]),
