@@ -48,7 +48,7 @@ WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULE
 # Tests as CI runs them: check's are not run again with the others, as Go keeps results of the same command.
 TESTS = $(WITH_PYTHON) go test -json -vet=off -timeout 60m
 
-.PHONY: help demo bench build farmd test-farmd release try-release windows macos docs quick test test-long check \
+.PHONY: help demo bench build farmd test-farmd changed-farmd release try-release windows macos docs quick test test-long check \
   vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden \
   clean
 
@@ -76,6 +76,10 @@ farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes te
 
 test-farmd: farmd ## tests of vksplat-farmd; VKSPLAT_LONG=1 for those that take longer, too
 	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 120m ./...
+	@.ci/farmd-tested record
+
+changed-farmd: # test-farmd, where what it tests is not as it was when its tests last passed
+	@.ci/farmd-tested || $(MAKE) --no-print-directory test-farmd
 
 release: ## make the downloads in bin/release: archives, .deb, container image, checksums (docs/release.md)
 	@.ci/install release
@@ -113,8 +117,8 @@ quick: ## a verdict on a change in a minute or two, after the first build
 test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
 	@$(MAKE) --no-print-directory -j2 --output-sync=target vet python-env
-	@$(MAKE) --no-print-directory -j2 --output-sync=target check farmd
-	@$(MAKE) --no-print-directory -j3 --output-sync=target tests test-farmd second-binding
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory -j3 --output-sync=target tests changed-farmd second-binding
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
