@@ -168,7 +168,8 @@ func TestResumeAnywhere(t *testing.T) {
 		testResumeAnywhere(t, func(c *recipe.Config) {
 			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = recipe.PrecisionMixed, 12, 3, 7
 			c.Robust, c.RobustFactor = true, 0.5
-			c.GrowGrad2D /= 4 // few splats fill no chunk otherwise
+			c.GrowGrad2D /= 8       // few splats fill no chunk otherwise,
+			c.MaxSplats = 1_000_000 // nor one of those that more have
 		}, map[recipe.Kind]int{recipe.Step: steps, recipe.Refine: 1, recipe.Reset: 1})
 	})
 	t.Run("progressive resolution", func(t *testing.T) {

@@ -16,8 +16,7 @@ func (o *TrainerOptions) comparesDepths() bool { return o.Known.used() || o.Norm
 // rasterizeDepth is rasterize that also blends the inverse of splats' depths.
 func (v *view) rasterizeDepth(p *shaders.Rasterize) {
 	// Of all bands: the backward pass reads what the first pass over the picture wrote, and the states of its band.
-	states := v.isectCapacity / int(v.raster.bucket) * layout.TilePixels
-	scratch(v.r, &v.depthSums, "depth_sums", 2*v.maxPixels+states)
+	scratch(v.r, &v.depthSums, "depth_sums", 2*v.maxPixels+v.raster.states(v.isectCapacity))
 	v.r.Dispatch(&shaders.RasterizeDepth{
 		Params: p.Params, TileOffsets: p.TileOffsets, TileOrder: p.TileOrder, SlotFromIsect: p.SlotFromIsect,
 		SplatFromSlot: p.SplatFromSlot, Shapes: p.Shapes, Paints: p.Paints, Render: p.Render, LastIds: p.LastIds,

@@ -22,10 +22,10 @@ import (
 func (e *engine) bytesPerIsect() int64 {
 	bytes := int64(4*4 + 4)
 	if e.has(recipe.Step) {
-		bytes += 36 + e.raster.stateBytes()
+		bytes += 36 + e.stateBytes()
 	}
 	if e.depths != nil {
-		bytes += e.raster.stateBytes() / 4
+		bytes += 4 * e.raster.isectStates()
 	}
 	return bytes + 4*int64(e.besideWords())
 }
@@ -47,7 +47,7 @@ func (e *engine) isectSpan() int64 {
 	if !e.has(recipe.Step) {
 		return maxBinding(e.dev) / 4
 	}
-	return maxBinding(e.dev) / max(36, e.raster.stateBytes())
+	return maxBinding(e.dev) / max(36, e.stateBytes())
 }
 
 // strategy is what of a configuration decides which passes are recorded. Its zero value is that of 3dgs.

@@ -250,10 +250,12 @@ func TestCosts(t *testing.T) {
 		{c, "sort_sweep (tiles)", 20480 * 16},
 		{c, "scan_tiles", 600 * 40},
 		{c, "emit_isects", 600*(8+32) + 20480*12},
-		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB; a byte an isect says
-		// which patches it touches.
+		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB, packed of 2; a byte an
+		// isect says which patches it touches.
 		{c, "rasterize", 10240*9 + 600*48 + 4096*20 + 24*4096},
 		{c, "rasterize_bwd", 10240*9 + 600*48 + 4096*36 + 24*4096 + 20480*40},
+		{mixed, "rasterize", 10240*9 + 600*48 + 4096*20 + 24*2048},
+		{mixed, "rasterize_bwd", 10240*9 + 600*48 + 4096*36 + 24*2048 + 20480*40},
 		{abs, "rasterize_bwd", 10240*9 + 600*48 + 4096*36 + 24*4096 + 20480*48},
 		{c, "reduce_slots", 20480*36 + 600*(8+32+36)},
 		{c, "loss", 4096*(16+4+36) + 16*12},

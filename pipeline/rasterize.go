@@ -61,8 +61,22 @@ func (s *rasterShape) backwardRound() uint32 {
 	return round
 }
 
+// states returns how many states of pixels are saved for so many isects: before each bucket those of a tile.
+func (s *rasterShape) states(isects int) int { return isects / int(s.bucket) * layout.TilePixels }
+
+// isectStates returns how many of them are an isect's share.
+func (s *rasterShape) isectStates() int64 { return layout.TilePixels / int64(s.bucket) }
+
+// stateWords returns how many words of 8 bytes a saved state takes: it is packed in mixed precision.
+func (e *engine) stateWords() int {
+	if e.model.Mixed {
+		return 1
+	}
+	return 2
+}
+
 // stateBytes returns an isect's share of the saved states.
-func (s *rasterShape) stateBytes() int64 { return layout.TilePixels * 16 / int64(s.bucket) }
+func (e *engine) stateBytes() int64 { return e.raster.isectStates() * 8 * int64(e.stateWords()) }
 
 // rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.
 func (v *view) rasterize(band int, keep bool) {
@@ -74,12 +88,12 @@ func (v *view) rasterize(band int, keep bool) {
 func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4]float32], band int, keep bool) {
 	lastIDs, states, touched, buckets := 0, 0, 0, 0
 	if keep {
-		full := v.isectCapacity / int(v.raster.bucket)
-		lastIDs, states, buckets = v.maxPixels, full*layout.TilePixels, full+v.maxTiles
+		lastIDs, states = v.maxPixels, v.raster.states(v.isectCapacity)*v.stateWords()
+		buckets = v.isectCapacity/int(v.raster.bucket) + v.maxTiles
 		touched = (v.isectCapacity/layout.TouchBits + v.maxTiles) * layout.Patches
 	}
 	v.lastIDs = vk.ScratchOf[uint32](v.r, "last_ids", lastIDs)
-	v.states = vk.ScratchOf[[4]float32](v.r, "states", states)
+	v.states = vk.ScratchOf[[2]uint32](v.r, "states", states)
 	v.touched = vk.ScratchOf[uint32](v.r, "touched", touched)
 	v.buckets = vk.ScratchOf[uint32](v.r, "tile_from_bucket", buckets)
 	plain := &shaders.Rasterize{
@@ -88,7 +102,7 @@ func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4
 		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup,
-			BandAlone: v.parts != nil, BucketSize: v.raster.bucket},
+			BandAlone: v.parts != nil, BucketSize: v.raster.bucket, PackedStates: keep && v.model.Mixed},
 		Handed: v.raster.handRound,
 	}
 	if v.comparesDepths() {

@@ -27,7 +27,7 @@ type view struct {
 	tileOrder     vk.Slice[uint32]               // [tiles]
 	render        vk.Slice[[4]float32]           // [P]
 	lastIDs       vk.Slice[uint32]               // [P]
-	states        vk.Slice[[4]float32]           // [I / bucket][TILE_PIXELS]
+	states        vk.Slice[[2]uint32]            // [I / bucket][TILE_PIXELS][2], [1] in mixed precision
 	touched       vk.Slice[uint32]               // [I / TOUCH_BITS + tiles][PATCHES]
 	buckets       vk.Slice[uint32]               // [I / bucket + tiles]
 	shown         vk.Slice[[4]float32]           // [P] what is compared with the photo

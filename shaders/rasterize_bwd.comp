@@ -21,6 +21,7 @@ layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 layout(constant_id = 2) const bool ABSGRAD = false;
 layout(constant_id = 3) const bool HAND_ROUND = false;
 layout(constant_id = 4) const uint BUCKET_SIZE = 64u;
+layout(constant_id = 5) const bool PACKED_STATES = false;
 const bool SPREAD = HAND_ROUND ? false : true;     // tools/shadergen knows no negation
 const bool ALL_PATCHES = false;
 // Splats in shared memory at once: as many as a word of `touched` has bits.
@@ -40,8 +41,8 @@ layout(binding = 4, scalar) readonly buffer Shapes { vec4 shapes[]; };          
 layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };                  // [N] opacity, colour
 layout(binding = 6, scalar) readonly buffer Render { vec4 render[]; };                  // [P]
 layout(binding = 7, scalar) readonly buffer LastIds { uint last_ids[]; };               // [P]
-// [isects / BUCKET_SIZE][TILE_PIXELS]
-layout(binding = 8, scalar) readonly buffer States { vec4 states[]; };
+// [isects / BUCKET_SIZE][TILE_PIXELS][2], [1] with PACKED_STATES
+layout(binding = 8, scalar) readonly buffer States { uvec2 states[]; };
 // [isects / TOUCH_BITS + n_tiles][PATCHES]
 layout(binding = 9, scalar) readonly buffer Touched { uint touched[]; };
 layout(binding = 10, scalar) readonly buffer VRender { vec4 v_render[]; };              // [P] dL/d(rgb, alpha)

@@ -42,6 +42,7 @@ var rasterizeBwdDepthKernel = vk.Kernel{
 		{Name: "ABSGRAD", ID: 2, Default: 0},
 		{Name: "HAND_ROUND", ID: 3, Default: 0},
 		{Name: "BUCKET_SIZE", ID: 4, Default: 64},
+		{Name: "PACKED_STATES", ID: 5, Default: 0},
 	},
 }
 
@@ -65,7 +66,7 @@ type RasterizeBwdDepth struct {
 	Paints         vk.Slice[[4]float32]        // 5, read: [N] opacity, colour
 	Render         vk.Slice[[4]float32]        // 6, read: [P]
 	LastIds        vk.Slice[uint32]            // 7, read: [P]
-	States         vk.Slice[[4]float32]        // 8, read: [isects / BUCKET_SIZE][TILE_PIXELS]
+	States         vk.Slice[[2]uint32]         // 8, read: [isects / BUCKET_SIZE][TILE_PIXELS][2], [1] with PACKED_STATES
 	Touched        vk.Slice[uint32]            // 9, read: [isects / TOUCH_BITS + n_tiles][PATCHES]
 	VRender        vk.Slice[[4]float32]        // 10, read: [P] dL/d(rgb, alpha)
 	TileFromBucket vk.Slice[uint32]            // 11, read
@@ -83,6 +84,7 @@ type RasterizeBwdDepthSpec struct {
 	Absgrad       bool   // constant_id 2
 	HandRound     bool   // constant_id 3
 	BucketSize    uint32 // constant_id 4, default 64
+	PackedStates  bool   // constant_id 5
 }
 
 // Kernel returns the compiled kernel.
@@ -97,5 +99,6 @@ func (p *RasterizeBwdDepth) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.HandRound),
 		cmp.Or(p.Spec.BucketSize, 64),
+		specBool(p.Spec.PackedStates),
 	}
 }

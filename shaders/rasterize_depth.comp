@@ -29,6 +29,7 @@ layout(constant_id = 3) const bool ALL_PATCHES = false;
 // Of pictures that are larger than memory: `render` holds the band's rows alone.
 layout(constant_id = 4) const bool BAND_ALONE = false;
 layout(constant_id = 5) const uint BUCKET_SIZE = 64u;
+layout(constant_id = 6) const bool PACKED_STATES = false;
 
 layout(push_constant, scalar) uniform Push {
     uint band;
@@ -48,8 +49,8 @@ layout(binding = 5, scalar) readonly buffer Paints { vec4 paints[]; };          
 layout(binding = 6, scalar) writeonly buffer Render { vec4 render[]; };
 // [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
 layout(binding = 7, scalar) writeonly buffer LastIds { uint last_ids[]; };
-// [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
-layout(binding = 8, scalar) writeonly buffer States { vec4 states[]; };
+// [isects / BUCKET_SIZE][TILE_PIXELS][2] colour so far, transmittance; [1] with PACKED_STATES (states.glsl)
+layout(binding = 8, scalar) writeonly buffer States { uvec2 states[]; };
 // [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
 layout(binding = 9, scalar) writeonly buffer Touched { uint touched[]; };
 // [isects / BUCKET_SIZE + n_tiles]

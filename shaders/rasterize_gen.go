@@ -41,6 +41,7 @@ var rasterizeKernel = vk.Kernel{
 		{Name: "ALL_PATCHES", ID: 3, Default: 0},
 		{Name: "BAND_ALONE", ID: 4, Default: 0},
 		{Name: "BUCKET_SIZE", ID: 5, Default: 64},
+		{Name: "PACKED_STATES", ID: 6, Default: 0},
 	},
 }
 
@@ -74,6 +75,7 @@ var rasterizeHandedKernel = vk.Kernel{
 		{Name: "ALL_PATCHES", ID: 3, Default: 0},
 		{Name: "BAND_ALONE", ID: 4, Default: 0},
 		{Name: "BUCKET_SIZE", ID: 5, Default: 64},
+		{Name: "PACKED_STATES", ID: 6, Default: 0},
 	},
 }
 
@@ -95,7 +97,7 @@ type Rasterize struct {
 	Paints         vk.Slice[[4]float32]        // 5, read: [N] opacity, colour
 	Render         vk.Slice[[4]float32]        // 6, write: [P] colour with background, final transmittance
 	LastIds        vk.Slice[uint32]            // 7, write: [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
-	States         vk.Slice[[4]float32]        // 8, write: [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
+	States         vk.Slice[[2]uint32]         // 8, write: [isects / BUCKET_SIZE][TILE_PIXELS][2] colour so far, transmittance; [1] with PACKED_STATES (states.glsl)
 	Touched        vk.Slice[uint32]            // 9, write: [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
 	TileFromBucket vk.Slice[uint32]            // 10, write: [isects / BUCKET_SIZE + n_tiles]
 	TileOrder      vk.Slice[uint32]            // 11, read: [n_tiles]
@@ -125,6 +127,7 @@ type RasterizeSpec struct {
 	AllPatches    bool   // constant_id 3
 	BandAlone     bool   // constant_id 4
 	BucketSize    uint32 // constant_id 5, default 64
+	PackedStates  bool   // constant_id 6
 }
 
 // Kernel returns the compiled kernel.
@@ -145,5 +148,6 @@ func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.AllPatches),
 		specBool(p.Spec.BandAlone),
 		cmp.Or(p.Spec.BucketSize, 64),
+		specBool(p.Spec.PackedStates),
 	}
 }

@@ -59,7 +59,7 @@ const (
 	shapeBytes   = 32
 	paintBytes   = 16
 	gradBytes    = 36 // layout.ProjectedGrad
-	pixelBytes   = 16 // of render, v_render and states: four floats
+	pixelBytes   = 16 // of render and v_render: four floats
 	touchedBytes = 1  // of an isect: a bit a patch
 	mapBytes     = 36 // of ssim_maps for a pixel: three floats a channel
 	packetBytes  = shapeBytes + paintBytes + 4
@@ -114,6 +114,7 @@ type work struct {
 	seenIsects, visits                float64
 	patchesBwd, visitsBwd             float64
 	bucket                            float64
+	state                             float64 // bytes of a pixel's
 	photo                             float64
 	lanes, lanesBwd                   float64 // of a patch
 	handRound                         bool
@@ -137,7 +138,7 @@ func (c *Counts) floats() *work {
 		n: float64(c.Splats), visible: float64(c.Visible), isects: float64(c.Isects), pixels: float64(c.Pixels),
 		tiles:      float64(c.Tiles),
 		seenIsects: float64(c.SeenIsects), visits: float64(c.Visits), visitsBwd: float64(c.VisitsBwd),
-		patchesBwd: float64(c.PatchesBwd), bucket: float64(max(c.Bucket, layout.LeastBucket)),
+		patchesBwd: float64(c.PatchesBwd), bucket: float64(max(c.Bucket, layout.LeastBucket)), state: 16,
 		lanes: float64(max(c.Lanes, leastLanes)), lanesBwd: float64(max(c.LanesBwd, leastLanes)),
 		handRound: c.HandRound, photo: float64(c.PhotoBytes),
 		coefficients: k, geometry: 4 * layout.RowSh, sh: 12 * k, colour: 4, moments: 8 * (layout.RowSh + 3*k),
@@ -153,8 +154,8 @@ func (c *Counts) floats() *work {
 			w.drawn += 4
 		}
 	}
-	if c.Mixed { // halves for colours, bfloat16 for moments
-		w.sh, w.colour, w.moments = w.sh/2, w.colour/2, w.moments/2
+	if c.Mixed { // halves for colours, bfloat16 for moments, packed states
+		w.sh, w.colour, w.moments, w.state = w.sh/2, w.colour/2, w.moments/2, w.state/2
 	}
 	if c.AbsGrad {
 		w.abs = 8
@@ -337,7 +338,7 @@ func (w *work) readSplats(c *Cost, lanes float64) {
 
 // states returns the bytes of the states that are saved, at least: a tile has one less than it has buckets.
 func (w *work) states() float64 {
-	return max(0, w.seenIsects/w.bucket-w.tiles) * layout.TilePixels * pixelBytes
+	return max(0, w.seenIsects/w.bucket-w.tiles) * layout.TilePixels * w.state
 }
 
 // costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also

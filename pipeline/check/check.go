@@ -34,7 +34,7 @@ func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), lensCases(), tileCases(),
 		scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), appearanceCases(),
-		outlierCases(), depthCases(), poseCases(),
+		outlierCases(), depthCases(), poseCases(), packedCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(),
 		rankedCases(), refineKernelCases(), carveCases(), resetCases(), relocationCases(), mcmcCases(), packetCases(),
 		reorderCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
@@ -72,6 +72,7 @@ type trial struct {
 	d         *vk.Device
 	mixed     bool // chunks are in mixed precision
 	cpuRaster bool // rasterize and rasterize_bwd run as on processors
+	packed    bool // with packed states
 
 	lookback bool // isects are found by scan_tiles
 	rounds   bool // which takes several rounds

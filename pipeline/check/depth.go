@@ -47,7 +47,7 @@ func depthCases() []Case {
 			return t.deep(t.crowd(300, 40, 30, 0.1), t.camera(40, 30), true).checkBackward()
 		}),
 		rasterCase("rasterize_bwd_depth", "subgroup sizes give the same bytes", checkDepthSubgroups),
-	}, depthLossCases(), normalLossCases(), depthStepCases("project_bwd_adam_depth", newCase),
+	}, packedDepthCases(), depthLossCases(), normalLossCases(), depthStepCases("project_bwd_adam_depth", newCase),
 		depthStepCases("project_bwd_adam_depth_mixed", mixedCase),
 		depthBatchCases("project_bwd_adam_views_depth", newCase),
 		depthBatchCases("project_bwd_adam_views_depth_mixed", mixedCase), depthSumCases())
@@ -119,7 +119,7 @@ func (d *deep) run() error {
 		TileFromBucket: in.TileFromBucket, VSlots: vk.Cast[float32](d.vSlots.View), VBesideSlots: d.vBeside.Slice,
 		DepthKeys: keys, Depths: d.depths.Slice,
 		Spec: shaders.RasterizeBwdDepthSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: d.subgroup,
-			Absgrad: d.absgrad, HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize())},
+			Absgrad: d.absgrad, HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize()), PackedStates: l.packed},
 	}, vk.Groups(n/l.bucketSize()+2*len(d.out.lists.TileOffsets)+3))
 	return l.run()
 }
@@ -168,9 +168,11 @@ func (d *deep) checkBackward() error {
 		gotBeside[0] = append(gotBeside[0], d.vBeside.got[i][:2]...)
 		gotBeside[1] = append(gotBeside[1], d.vBeside.got[i][2])
 	}
-	return first(compareGrads("v_slots", d.vSlots.got, grads, 2e-4),
-		normWithin("v_beside_slots (absolute)", gotBeside[0], want[0], 2e-4),
-		normWithin("v_beside_slots (inverse depth)", gotBeside[1], want[1], 2e-4))
+	packing := d.t.packing(d.p, d.inverse(), d.v, d.out, d.vRender, d.vSums)
+	return first(comparePackedGrads("v_slots", d.vSlots.got, grads, 2e-4, packing),
+		normWithin("v_beside_slots (absolute)", gotBeside[0], want[0], 2e-4+packedNorm(packing, want[0], 9, 11)),
+		normWithin("v_beside_slots (inverse depth)", gotBeside[1], want[1],
+			2e-4+packedNorm(packing, want[1], 11, 12)))
 }
 
 // checkDepthSubgroups runs in every subgroup size that the device has.

@@ -21,6 +21,7 @@ type list struct {
 	subgroup  uint32 // of rasterize; 0: the device's own
 	everyone  bool   // rasterize gives splats to all patches
 	alone     bool   // rasterize draws into memory of the band's rows
+	packed    bool   // states are packed
 }
 
 // readback is a written buffer and where the host sees it.
@@ -30,7 +31,7 @@ type readback struct {
 }
 
 func (t *trial) list() *list {
-	return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed, cpuRaster: t.cpuRaster}
+	return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed, cpuRaster: t.cpuRaster, packed: t.packed}
 }
 
 // guardWord fills outputs before the passes run, and guardBytes behind their end: what still holds it was not written.

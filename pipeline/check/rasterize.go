@@ -121,12 +121,31 @@ func (t *trial) crowd(n, width, height int, opacity float64) *ref.Projection[flo
 type raster struct {
 	render  *buffer[[4]float32]
 	last    *buffer[uint32]
-	states  *buffer[[4]float32]
+	states  *buffer[[2]uint32] // two of a pixel; one if they are packed
 	touched *buffer[uint32]
 	buckets *buffer[uint32]
 	in      shaders.Rasterize // the inputs
 	lists   *ref.Lists
 	bucket  int // isects
+	packed  bool
+}
+
+// stateWords returns how many elements of states a pixel takes.
+func (out *raster) stateWords() int {
+	if out.packed {
+		return 1
+	}
+	return 2
+}
+
+// state returns a pixel's.
+func (out *raster) state(i int) [4]float32 {
+	w := out.states.got[i*out.stateWords():]
+	if out.packed {
+		return ref.UnpackState(w[0])
+	}
+	return [4]float32{math.Float32frombits(w[0][0]), math.Float32frombits(w[0][1]), math.Float32frombits(w[1][0]),
+		math.Float32frombits(w[1][1])}
 }
 
 // backwards is an order of n tiles.
@@ -142,7 +161,7 @@ func backwards(n int) []uint32 {
 func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band, bands int, keep bool,
 	onto *raster) *raster {
 	g := v.Grid().Band(band, bands)
-	out := &raster{lists: ref.NewLists(p, g), bucket: l.bucketSize()}
+	out := &raster{lists: ref.NewLists(p, g), bucket: l.bucketSize(), packed: l.packed}
 	n := len(out.lists.TileIDs)
 	if onto != nil {
 		out.render, out.last = onto.render, onto.last
@@ -150,7 +169,7 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		out.render, out.last = output[[4]float32](l, "render", v.Width*v.Height),
 			output[uint32](l, "last_ids", v.Width*v.Height)
 	}
-	out.states = output[[4]float32](l, "states", n/l.bucketSize()*layout.TilePixels)
+	out.states = output[[2]uint32](l, "states", n/l.bucketSize()*layout.TilePixels*out.stateWords())
 	out.touched = output[uint32](l, "touched", (n/layout.TouchBits+g.Tiles())*layout.Patches)
 	out.buckets = output[uint32](l, "tile_from_bucket", n/l.bucketSize()+g.Tiles())
 	subgroup := cmp.Or(l.subgroup, l.d.Info().Limits.SubgroupSize)
@@ -165,7 +184,7 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		TileFromBucket: out.buckets.Slice,
 		Push:           shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)},
 		Spec: shaders.RasterizeSpec{WorkgroupSize: l.rasterLanes(), SubgroupSize: subgroup, KeepStates: keep,
-			BucketSize: uint32(l.bucketSize()), AllPatches: l.everyone, BandAlone: l.alone},
+			BucketSize: uint32(l.bucketSize()), AllPatches: l.everyone, BandAlone: l.alone, PackedStates: l.packed},
 		Handed: l.cpuRaster,
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
@@ -267,8 +286,8 @@ func compareStates(out *raster, p *ref.Projection[float32], v *ref.View[float32]
 				continue
 			}
 			state := int(out.lists.TileOffsets[tile])/out.bucket + b - 1
-			got := out.states.got[state*layout.TilePixels+lane]
-			if err := closeTo("states", got[:], want.Render[at][:], 1e-5, 1e-5); err != nil {
+			got, exact := out.state(state*layout.TilePixels+lane), want.Render[at]
+			if err := closeScaled("states", got[:], exact[:], stateLimit(out, exact)); err != nil {
 				if off++; off > outliers(len(img.Render)) {
 					return fmt.Errorf("%w; state %d of pixel %d, %d", err, state, x, y)
 				}
@@ -276,6 +295,18 @@ func compareStates(out *raster, p *ref.Projection[float32], v *ref.View[float32]
 		}
 	}
 	return nil
+}
+
+// stateLimit allows a state's numbers rounding, and packing.
+func stateLimit(out *raster, want [4]float64) func(k int) float64 {
+	packing := ref.StateErrors(want)
+	return func(k int) float64 {
+		limit := 1e-5 + 1e-5*want[k]
+		if out.packed {
+			limit += packing[k]
+		}
+		return limit
+	}
 }
 
 // firstOfTiles returns lists with at most n isects a tile.

@@ -62,7 +62,7 @@ func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint3
 		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice,
 		VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,
 		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: layout.TilePixels / 4, SubgroupSize: subgroup, Absgrad: absgrad,
-			HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize())},
+			HandRound: l.cpuRaster, BucketSize: uint32(l.bucketSize()), PackedStates: out.packed},
 	}, vk.Groups(len(out.buckets.got)+n/l.bucketSize()+len(out.lists.TileOffsets)+3))
 	return vSlots, vAbs
 }
@@ -129,6 +129,12 @@ var gradParts = []struct {
 // rounding counts in one and not in the other, and where a pixel has grown dark the light that is left is right to few
 // digits: single elements may be off by a thousandth of the largest.
 func compareGrads(binding string, got []layout.ProjectedGrad, want []ref.ProjectedGrad[float64], norm float64) error {
+	return comparePackedGrads(binding, got, want, norm, nil)
+}
+
+// comparePackedGrads also allows what packing may make of each element; nil: nothing is packed.
+func comparePackedGrads(binding string, got []layout.ProjectedGrad, want []ref.ProjectedGrad[float64], norm float64,
+	packing []ref.PackedError) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("binding %s: %d elements, want %d", binding, len(got), len(want))
 	}
@@ -143,8 +149,12 @@ func compareGrads(binding string, got []layout.ProjectedGrad, want []ref.Project
 				largest = max(largest, math.Abs(x))
 			}
 		}
-		name := binding + "." + part.name
-		if err := first(normWithin(name, g, w, norm), closeTo(name, g, w, 2e-3*largest, 0)); err != nil {
+		name, most := binding+"."+part.name, make([]float64, len(w))
+		for i := range packing {
+			copy(most[i*(part.to-part.from):], packing[i].Most[part.from:part.to])
+		}
+		if err := first(normWithin(name, g, w, norm+packedNorm(packing, w, part.from, part.to)),
+			closeScaled(name, g, w, func(i int) float64 { return 2e-3*largest + most[i] })); err != nil {
 			return err
 		}
 	}

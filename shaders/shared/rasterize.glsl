@@ -3,6 +3,7 @@
 #ifndef RASTERIZE_GLSL
 #define RASTERIZE_GLSL
 #include "fetch.glsl"
+#include "states.glsl"
 
 // Splats whose alphas are computed together: where a subgroup has one list and lanes read for themselves; by a Walk.
 const uint AT_ONCE = 4u;
@@ -125,13 +126,22 @@ void keep_lists(uint tile, uint begin, uint k, uint n) {
     touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS + word) * PATCHES + patch_id] = bits;
 }
 
+void store_state(uint i, vec4 state) {
+    if (PACKED_STATES) {
+        states[i] = pack_state(state);
+    } else {
+        states[2u * i] = floatBitsToUint(state.rg);
+        states[2u * i + 1u] = floatBitsToUint(state.ba);
+    }
+}
+
 // Keeps the pixels' states before isect k of the tile, the first of a bucket, for the backward pass.
 void keep_states(Pixel pixels[LANE_PIXELS], uint begin, uint k) {
     if (k == 0u) return;
     uint state = (begin / BUCKET_SIZE + k / BUCKET_SIZE - 1u) * TILE_PIXELS;
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 at = lane_pixel(raster_lane(), p);
-        states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color.rgb, abs(pixels[p].light));
+        store_state(state + at.y * TILE_SIZE + at.x, vec4(pixels[p].color.rgb, abs(pixels[p].light)));
 #ifdef DEPTH
         depths[first_depth_state() + state + at.y * TILE_SIZE + at.x] = pixels[p].color.a;
 #endif

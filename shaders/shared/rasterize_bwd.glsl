@@ -3,6 +3,7 @@
 #ifndef RASTERIZE_BWD_GLSL
 #define RASTERIZE_BWD_GLSL
 #include "fetch.glsl"
+#include "states.glsl"
 
 #ifdef DEPTH
 #define BESIDES(sums) vec3(sums.abs_mean2d, sums.color.a)
@@ -24,6 +25,11 @@ struct Pixel {
     uint last;              // isects up to the last one that changes it
 };
 
+vec4 load_state(uint i) {
+    if (PACKED_STATES) return unpack_state(states[i]);
+    return vec4(uintBitsToFloat(states[2u * i]), uintBitsToFloat(states[2u * i + 1u]));
+}
+
 // A pixel of the tile at the start of bucket b.
 Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
     uvec2 at = corner + place;
@@ -36,7 +42,7 @@ Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
     // Before any splat: nothing blended, all light passes.
     vec4 state = vec4(0.0, 0.0, 0.0, 1.0);
     if (b > 0u && p.last > b * BUCKET_SIZE)
-        state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
+        state = load_state((begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x);
 #ifdef DEPTH
     float inverse = 0.0;
     if (b > 0u && p.last > b * BUCKET_SIZE)
