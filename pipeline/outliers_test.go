@@ -49,7 +49,7 @@ func passerConfig(steps int) recipe.Config {
 func TestPassers(t *testing.T) {
 	d := testDevice(t)
 	clean, passed := passerScenes(t)
-	steps, seeds := 350, []uint64{42}
+	steps, seeds := 240, []uint64{42}
 	if filetest.Long() {
 		steps, seeds = 700, []uint64{42, 1, 2}
 	}

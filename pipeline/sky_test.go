@@ -45,7 +45,7 @@ func (s driftScene) withShell(t *testing.T) *driftScene {
 // the capture. In the long form little is missing of what the same scene has under a dome, whose points it can reach.
 func TestSky(t *testing.T) {
 	d := testDevice(t)
-	steps, seeds, gain := 400, []uint64{42}, 0.5
+	steps, seeds, gain := 250, []uint64{42}, 0.5
 	if filetest.Long() {
 		steps, seeds, gain = 3000, []uint64{42, 1, 2}, 1.5
 	}

@@ -48,7 +48,7 @@ func command(t *testing.T, args ...string) string {
 // of which the blocks train on as often as the whole, half an hour on two cores.
 func TestCity(t *testing.T) {
 	needDevice(t)
-	size := citySize{synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 100, 9000, 4000, "10M",
+	size := citySize{synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 60, 9000, 4000, "10M",
 		false}
 	if filetest.Long() {
 		size = citySize{synth.Options{City: true, Images: 400, Width: 128, Height: 96, Points: 30000}, 3000, 40000,

@@ -47,7 +47,7 @@ func trainedStats(t *testing.T, capture, out, steps string) (st output.Stats) {
 // far from the origin: quality must not depend on where a capture is.
 func TestFarCapture(t *testing.T) {
 	needDevice(t)
-	o, steps := synth.Options{Images: 16, Width: 96, Height: 72, Points: 800}, "60"
+	o, steps := synth.Options{Images: 12, Width: 64, Height: 48, Points: 400}, "40"
 	if filetest.Long() {
 		o, steps = synth.Options{Images: demo.Photos, Width: demo.Width, Height: demo.Height, Points: demo.Points},
 			"1200"

@@ -47,7 +47,7 @@ func TestFarmChaos(t *testing.T) {
 		inNamespace(t)
 		return
 	}
-	size, seed := chaosSize{stubs: 6, trainings: 2, steps: 400, deeds: 14, most: 5 * time.Minute}, uint64(7)
+	size, seed := chaosSize{stubs: 6, trainings: 2, steps: 250, deeds: 8, most: 5 * time.Minute}, uint64(7)
 	if filetest.Long() {
 		size, seed = chaosSize{stubs: 200, trainings: 40, steps: 300, deeds: 300,
 			most: time.Hour}, uint64(time.Now().UnixNano())

@@ -37,7 +37,7 @@ func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // TestKills kills a run at random moments and resumes it each time: the model and the checkpoint at the end are those
 // of the undisturbed run.
 func TestKills(t *testing.T) {
-	kills, steps := 3, 620 // one refinement, at 600
+	kills, steps := 3, 180 // one refinement, at 120
 	if filetest.Long() {
 		kills, steps = 20, 2000
 	}
@@ -45,6 +45,9 @@ func TestKills(t *testing.T) {
 	whole, part := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "part")
 	args := []string{dir, "--iterations", strconv.Itoa(steps), "--checkpoint-every", "25", "--max-splats", "3000",
 		"--resume", "-m"}
+	if !filetest.Long() {
+		args = append([]string{"--refine-start", "90", "--refine-every", "60"}, args...)
+	}
 	start := time.Now()
 	cmd, out := startTrain(t, append(args, whole)...)
 	if err := cmd.Wait(); err != nil {

@@ -156,17 +156,18 @@ func TestScoreIsTheFiles(t *testing.T) {
 		{"default", false, nil, false},
 		{"begun with a model", false, []string{"--init=ply:FIRST", "--sh-degree-interval=1000", "--iterations=20"},
 			false},
-		{"mcmc", false, []string{"--preset=mcmc", "--reset-every=0"}, false},
+		{"mcmc", false, []string{"--preset=mcmc", "--reset-every=0"}, true},
 		{"antialiased", false, []string{"--antialiased"}, true},
-		{"mixed", false, []string{"--precision=mixed"}, false},
+		{"mixed", false, []string{"--precision=mixed"}, true},
 		{"white", false, []string{"--background=white"}, true},
 		{"near plane", false, []string{"--near=0.5"}, true},
-		{"appearance", false, []string{"--exposure", "--white-balance", "--vignetting", "--appearance-start=5"}, false},
+		{"appearance", false, []string{"--exposure", "--white-balance", "--vignetting", "--appearance-start=5"}, true},
+		{"appearance, mcmc, mixed", false, []string{"--exposure", "--white-balance", "--vignetting", "--appearance-start=5",
+			"--preset=mcmc", "--reset-every=0", "--precision=mixed"}, false},
 		{"with floaters", false, []string{"--carve=0"}, false},
 		{"low degree", false, []string{"--sh-degree-interval=1000"}, true},
-		{"two devices", false, []string{"--devices=" + device + "," + device}, false},
+		{"two devices", true, []string{"--devices=" + device + "," + device, "--origin=4999000,-4999500.5,5000000"}, false},
 		{"origin", true, nil, true},
-		{"origin given", true, []string{"--origin=4999000,-4999500.5,5000000"}, false},
 	} {
 		if c.long && !filetest.Long() {
 			continue
