@@ -26,8 +26,8 @@ type Config struct {
 	Background [3]float32 `json:"background"`
 	// train against a random background colour in every step
 	RandomBackground bool `json:"random_background"`
-	// precision of what is trained; full stores float32; mixed stores spherical harmonics and the
-	// optimiser's moments in half the bytes, so that more splats fit
+	// precision of what is trained; full stores float32; mixed stores spherical harmonics, the
+	// optimiser's moments and what a step keeps of pixels in half the bytes, so that more splats fit
 	Precision string `json:"precision"`
 	// compensate opacity for the pixel filter
 	Antialiased bool `json:"antialiased"`
@@ -851,8 +851,8 @@ var Settings = []Setting{
 	{
 		Name:  "precision",
 		Group: "Device and memory",
-		Help: "precision of what is trained; full stores float32; mixed stores spherical harmonics and the " +
-			"optimiser's moments in half the bytes, so that more splats fit",
+		Help: "precision of what is trained; full stores float32; mixed stores spherical harmonics, the " +
+			"optimiser's moments and what a step keeps of pixels in half the bytes, so that more splats fit",
 		Words: []string{"full", "mixed"},
 		Of:    func(c *Config) any { return &c.Precision },
 	},
