@@ -166,7 +166,8 @@ func TestScoreIsTheFiles(t *testing.T) {
 			"--preset=mcmc", "--reset-every=0", "--precision=mixed"}, false},
 		{"with floaters", false, []string{"--carve=0"}, false},
 		{"low degree", false, []string{"--sh-degree-interval=1000"}, true},
-		{"two devices", true, []string{"--devices=" + device + "," + device, "--origin=4999000,-4999500.5,5000000"}, false},
+		{"two devices", true, []string{"--devices=" + device + "," + device,
+			"--origin=4999000,-4999500.5,5000000"}, false},
 		{"origin", true, nil, true},
 	} {
 		if c.long && !filetest.Long() {

@@ -3,8 +3,8 @@
 #ifndef STATES_GLSL
 #define STATES_GLSL
 
-// A packed number has 16 bits: the upper ones of the float32 x + zero, less those of zero, rounded to nearest. It is off
-// by half a unit, 2^-13 (x + zero), at most. Zero comes back as zero; the largest colour is 64, the largest
+// A packed number has 16 bits: the upper ones of the float32 x + zero, less those of zero, rounded to nearest. It is
+// off by half a unit, 2^-13 (x + zero), at most. Zero comes back as zero; the largest colour is 64, the largest
 // transmittance 4, less a unit. What is more becomes that, what is less than 0, which no colour is, becomes 0, and what
 // is no number one of these two. The transmittance's zero is less than that at which pixels stop.
 const float COLOR_ZERO = 0.0009765625;      // 2^-10
