@@ -48,9 +48,9 @@ WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULE
 # Tests as CI runs them: check's are not run again with the others, as Go keeps results of the same command.
 TESTS = $(WITH_PYTHON) go test -json -vet=off -timeout 60m
 
-.PHONY: help demo bench build farmd test-farmd changed-farmd release try-release windows macos docs quick test test-long check \
-  vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz same-bytes twice golden \
-  clean
+.PHONY: help demo bench build farmd test-farmd changed-farmd release try-release windows macos docs quick test \
+  test-long check vet static gen messages tests python-env schedulers second-binding same-bindings widths fuzz \
+  same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -74,9 +74,12 @@ farmd: ## build bin/vksplat-farmd, the server of a farm (the first time takes te
 	cd farmd && go build -ldflags "-s -w -X vksplat/internal/cli.revision=$(REVISION)" \
 	  -o ../$(BIN)/vksplat-farmd .
 
-test-farmd: farmd ## tests of vksplat-farmd; VKSPLAT_LONG=1 for those that take longer, too
+test-farmd: ## tests of vksplat-farmd; VKSPLAT_LONG=1 for those that take longer, too
+	@mkdir -p $(OUT)
+	.ci/farmd-tested list >$(OUT)/farmd-tested.txt
+	@$(MAKE) --no-print-directory farmd
 	cd farmd && go vet ./... && VKSPLAT_FARMD="$(CURDIR)/$(BIN)/vksplat-farmd" go test -p 1 -count=1 -timeout 120m ./...
-	@.ci/farmd-tested record
+	@.ci/farmd-tested record $(OUT)/farmd-tested.txt
 
 changed-farmd: # test-farmd, where what it tests is not as it was when its tests last passed
 	@.ci/farmd-tested || $(MAKE) --no-print-directory test-farmd

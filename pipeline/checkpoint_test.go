@@ -168,8 +168,8 @@ func TestResumeAnywhere(t *testing.T) {
 		testResumeAnywhere(t, func(c *recipe.Config) {
 			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = recipe.PrecisionMixed, 12, 3, 7
 			c.Robust, c.RobustFactor = true, 0.5
-			c.GrowGrad2D /= 8       // few splats fill no chunk otherwise,
-			c.MaxSplats = 1_000_000 // nor one of those that more have
+			c.GrowGrad2D /= 8       // no chunk would fill otherwise,
+			c.MaxSplats = 1_000_000 // as the ceiling of what fits in memory makes larger chunks
 		}, map[recipe.Kind]int{recipe.Step: steps, recipe.Refine: 1, recipe.Reset: 1})
 	})
 	t.Run("progressive resolution", func(t *testing.T) {

@@ -61,7 +61,7 @@ func (s *rasterShape) backwardRound() uint32 {
 	return round
 }
 
-// states returns how many states of pixels are saved for so many isects: before each bucket those of a tile.
+// states returns how many states of pixels are saved for so many isects: those of a tile before each bucket.
 func (s *rasterShape) states(isects int) int { return isects / int(s.bucket) * layout.TilePixels }
 
 // isectStates returns how many of them are an isect's share.

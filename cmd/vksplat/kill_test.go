@@ -60,12 +60,17 @@ func TestKills(t *testing.T) {
 	resumes, done := 0, false
 	for i := 0; i < kills && !done; i++ {
 		cmd, out := startTrain(t, append(args, part)...)
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		if i == 0 { // those that follow have something to go on from
+			awaitCheckpoint(t, part, ended)
+		}
 		after := time.Duration(random.Int63n(int64(share)))
 		time.Sleep(after)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Logf("kill %d of seed %d came after the end", i, seed)
 		}
-		done = cmd.Wait() == nil
+		done = <-ended == nil
 		if strings.Contains(out.String(), "going on with") {
 			resumes++
 		}
@@ -75,7 +80,13 @@ func TestKills(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, out)
 	}
-	t.Logf("%d of the killed runs had gone on from a checkpoint; the last: %s", resumes, lastStep(out.String()))
+	if strings.Contains(out.String(), "going on with") {
+		resumes++
+	}
+	if resumes == 0 && !done {
+		t.Errorf("seed %d: no run went on from a checkpoint", seed)
+	}
+	t.Logf("%d of the runs had gone on from a checkpoint; the last: %s", resumes, lastStep(out.String()))
 	ply := filepath.Join("point_cloud", fmt.Sprintf("iteration_%d", steps), "point_cloud.ply")
 	checkpoint := filepath.Join(output.CheckpointFolder, fmt.Sprintf("step_%d.safetensors", steps))
 	filetest.Same(t, filepath.Join(whole, ply), filepath.Join(part, ply))
@@ -83,6 +94,22 @@ func TestKills(t *testing.T) {
 	list, err := os.ReadDir(filepath.Join(part, output.CheckpointFolder))
 	if err != nil || len(list) != 2 { // the other says what the run was begun with
 		t.Errorf("left in the folder of checkpoints: %v, %v", list, err)
+	}
+}
+
+// awaitCheckpoint waits until a run, which must not end before, has a checkpoint in its folder.
+func awaitCheckpoint(t *testing.T, dir string, ended chan error) {
+	t.Helper()
+	for {
+		list, err := output.ListCheckpoints(filepath.Join(dir, output.CheckpointFolder))
+		if err == nil && len(list) > 0 {
+			return
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the run ended without a checkpoint: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ type work struct {
 	seenIsects, visits                float64
 	patchesBwd, visitsBwd             float64
 	bucket                            float64
-	state                             float64 // bytes of a pixel's
+	state                             float64 // bytes of a pixel's saved state
 	photo                             float64
 	lanes, lanesBwd                   float64 // of a patch
 	handRound                         bool

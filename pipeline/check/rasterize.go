@@ -138,7 +138,7 @@ func (out *raster) stateWords() int {
 	return 2
 }
 
-// state returns a pixel's.
+// state returns the saved state of number i, unpacked.
 func (out *raster) state(i int) [4]float32 {
 	w := out.states.got[i*out.stateWords():]
 	if out.packed {

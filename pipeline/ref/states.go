@@ -18,7 +18,7 @@ var stateZero = [4]float32{1.0 / (1 << 10), 1.0 / (1 << 10), 1.0 / (1 << 10), 1.
 // LargestPacked is the largest colour of a packed state.
 const LargestPacked = 64 - 1.0/128 - 1.0/1024
 
-// packNumber rounds to nearest what is 0 to the largest packed number; what is more or no number becomes that.
+// packNumber rounds to nearest and clamps to 0 and the largest packed number; what is no number becomes the largest.
 func packNumber(x, zero float32) uint32 {
 	if x < 0 {
 		x = 0

@@ -70,8 +70,8 @@ func TestPackedErrorBound(t *testing.T) {
 	}
 }
 
-// TestPackedEdges packs what is no state: no field spills into another, and only what is below 0 becomes less than it
-// was.
+// TestPackedEdges packs what is no state: no field spills into another; what is too large, or no number, becomes the
+// largest, and what is negative 0.
 func TestPackedEdges(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	plain := [4]float32{0.25, 3, 0.5, 0.5}

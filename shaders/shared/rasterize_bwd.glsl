@@ -77,7 +77,7 @@ struct ColumnSums {
 // Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
 void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums) {
     float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
-    // As in the forward pass.
+    // As in the forward pass, but for the rounding of packed states.
     precise float weight = alpha * p.transmittance;
     precise float next = p.transmittance - weight;
     float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));

@@ -16,6 +16,9 @@ type variant struct {
 	spec []uint32
 }
 
+// needed are constants that mean nothing without another, which is switched on with them.
+var needed = map[string]string{"PACKED_STATES": "KEEP_STATES"}
+
 // variants lists the forms in which a kernel is worth compiling for a device: its defaults; each constant that is off
 // by default switched on, which is how kernels choose between their uses; and both for every subgroup size that the
 // device lets a kernel ask for.
@@ -33,9 +36,13 @@ func variants(k *vk.Kernel, l vk.Limits) []variant {
 		list = append(list, variant{k.Name, spec})
 		for i, s := range k.Specs {
 			if s.Default == 0 {
-				on := slices.Clone(spec)
+				on, name := slices.Clone(spec), k.Name
 				on[i] = 1
-				list = append(list, variant{k.Name + " " + s.Name, on})
+				other := slices.IndexFunc(k.Specs, func(o vk.Spec) bool { return o.Name == needed[s.Name] })
+				if other >= 0 {
+					on[other], name = 1, name+" "+needed[s.Name]
+				}
+				list = append(list, variant{name + " " + s.Name, on})
 			}
 		}
 	}
