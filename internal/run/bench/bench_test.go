@@ -173,7 +173,7 @@ func TestBenchCompare(t *testing.T) {
 	now.Scenes[0].Passes[1].MeanMS = 3
 	before.Scenes[0].Passes[0].Name = "gone\x1b[31m"
 	now.Scenes = append(now.Scenes, &benchScene{Name: "unknown", WallMS: spread{1, 1, 1}})
-	now.Device.Driver = "another"
+	now.Scenes[0].Precision, now.Device.Driver = "other", "another"
 	compare := func(most float64) (stdout, stderr string, err error) {
 		var out, warnings bytes.Buffer
 		err = compareBench(cli.New(nil, &out, &warnings), before, now, most)
@@ -192,9 +192,14 @@ func TestBenchCompare(t *testing.T) {
 	if strings.Contains(stdout, "\x1b") {
 		t.Error("the file's names reach the terminal as they are")
 	}
-	if !strings.Contains(stderr, "unknown is not in the results") || !strings.Contains(stderr, "a device") {
+	if !strings.Contains(stderr, "unknown is not in the results") || !strings.Contains(stderr, "a device") ||
+		!strings.Contains(stderr, "it is other now") {
 		t.Errorf("warnings:\n%s", stderr)
 	}
+	if _, _, err := compare(1.7); err == nil || !strings.Contains(err.Error(), "unknown is not in the results") {
+		t.Errorf("error %v", err)
+	}
+	now.Scenes = now.Scenes[:1]
 	if _, _, err := compare(1.7); err != nil {
 		t.Error(err)
 	}

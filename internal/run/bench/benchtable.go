@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -63,7 +64,7 @@ func milliseconds(s spread) string {
 }
 
 // compareBench prints how times changed, as ratios to those before: below 1 is faster. Steps that take more than most
-// times as long, unless that is 0, are an error.
+// times as long are an error, and so are scenes that were not measured before; not if most is 0.
 func compareBench(console *cli.Console, before, now *benchFile, most float64) error {
 	if before.Device != now.Device {
 		console.Warn(fmt.Sprintf("the results to compare with are of %s, %s", before.Device.Name, before.Device.Driver))
@@ -72,7 +73,13 @@ func compareBench(console *cli.Console, before, now *benchFile, most float64) er
 	for _, s := range now.Scenes {
 		i := slices.IndexFunc(before.Scenes, func(b *benchScene) bool { return b.Name == s.Name })
 		if i < 0 {
-			console.Warn(s.Name + " is not in the results to compare with")
+			missing := s.Name + " is not in the results to compare with"
+			if most == 0 {
+				console.Warn(missing)
+			} else {
+				errs = append(errs, fault.WithHint(errors.New(missing), "measure it for "+fault.Setting("against")+
+					", too, or leave out "+fault.Setting("max-slowdown")))
+			}
 			continue
 		}
 		ratio := compareScene(console, before.Scenes[i], s)
@@ -112,6 +119,10 @@ func compareScene(console *cli.Console, before, now *benchScene) float64 {
 	if before.Counts.Splats != now.Counts.Splats || before.Resolution != now.Resolution {
 		console.Warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name,
 			cli.Count(before.Counts.Splats, "splat"), before.Resolution))
+	}
+	if before.Precision != now.Precision {
+		console.Warn(fmt.Sprintf("%s: before, precision was %s, it is %s now", now.Name, before.Precision,
+			now.Precision))
 	}
 	return now.WallMS.Median / before.WallMS.Median
 }

@@ -26,38 +26,55 @@ const (
 
 // besides is what a run takes beside its start and its steps.
 type besides struct {
-	onTheWay time.Duration // for measurements and files that come before the last step
-	end      time.Duration // for what comes after it
-	cut      time.Duration // the same where the clock ends the run: its checkpoint is written first
+	splats             int // of the model that is read and written
+	reading, writing   time.Duration
+	measuring          time.Duration // of all held-out photos
+	saves, evaluations int           // before the last step
 }
+
+// of returns the same for a model of another number of splats. What measuring takes hangs on pixels, too: it stays.
+func (b besides) of(splats int) besides {
+	share := float64(splats) / float64(max(b.splats, 1))
+	b.splats, b.reading, b.writing = splats, seconds(share*b.reading.Seconds()), seconds(share*b.writing.Seconds())
+	return b
+}
+
+// onTheWay is for measurements and files that come before the last step.
+func (b besides) onTheWay() time.Duration {
+	return time.Duration(b.saves)*(b.reading+b.writing) + time.Duration(b.evaluations)*b.measuring
+}
+
+// end is for what comes after it: held-out photos are measured while files are written, and both take longer then, half
+// of what the shorter takes alone.
+func (b besides) end() time.Duration {
+	return closingTime + b.reading + max(b.writing, b.measuring) + min(b.writing, b.measuring)/2
+}
+
+// cut is the same where the clock ends the run: its checkpoint is written first.
+func (b besides) cut() time.Duration { return closingTime + b.reading + b.writing + b.measuring }
 
 // estimateBesides says what the run will take beside its steps: one held-out photo is measured, the model read, and a
 // file written, as the run will do it. Exports are not foreseen, nor what is written of the model while it is trained
-// on. At the end held-out photos are measured while files are written, and both take longer then: half of what the
-// shorter takes alone.
+// on.
 func (r *Run) estimateBesides(t *pipeline.Trainer) (b besides, err error) {
 	clock, n := r.limit.clock, t.NSplats()
-	last := max(n, r.Config.Splats)
+	b.splats = max(n, r.Config.Splats)
 	began := clock.passed()
 	if err := t.ReadSplats(func(*scene.Splats) error { return nil }); err != nil {
 		return b, err
 	}
 	// of parameters; a checkpoint has as many numbers three times
-	read := 4 * (clock.passed() - began).Seconds() * float64(last) / float64(max(n, 1))
-	bytes := float64(last) * modelBytes
+	read := 4 * (clock.passed() - began).Seconds() * float64(b.splats) / float64(max(n, 1))
+	bytes := float64(b.splats) * modelBytes
 	if !r.Checkpoints.Off {
-		bytes += float64(t.CheckpointBytes(last))
+		bytes += float64(t.CheckpointBytes(b.splats))
 	}
-	reading, writing := seconds(read), seconds(bytes/r.diskRate())
-	var measuring time.Duration
+	b.reading, b.writing = seconds(read), seconds(bytes/r.diskRate())
 	if len(r.Test) > 0 {
-		measuring, err = r.timeView(t, &r.Capture.Cameras[r.Test[0]])
-		measuring *= time.Duration(len(r.Test))
+		b.measuring, err = r.timeView(t, &r.Capture.Cameras[r.Test[0]])
+		b.measuring *= time.Duration(len(r.Test))
 	}
-	saves, evaluations := time.Duration(r.ahead(r.Checkpoints.SaveAt)), time.Duration(r.ahead(r.EvalAt))
-	b.onTheWay = saves*(reading+writing) + evaluations*measuring
-	b.end = closingTime + reading + max(writing, measuring) + min(writing, measuring)/2
-	b.cut = closingTime + reading + writing + measuring
+	b.saves, b.evaluations = r.ahead(r.Checkpoints.SaveAt), r.ahead(r.EvalAt)
 	return b, err
 }
 

@@ -30,9 +30,9 @@ func (r *Run) predict(ctx context.Context, cams []scene.Camera, init *scene.Spla
 	if err := h.measure(ctx, r.Config, r.Config.NumDownscales); err != nil {
 		return err
 	}
-	seconds := h.times.schedule(&r.Config, h.growth) + h.made + (h.besides.onTheWay + h.besides.end).Seconds()
+	seconds := h.times.schedule(&r.Config, h.growth) + h.made + (h.besides.onTheWay() + h.besides.end()).Seconds()
 	r.predicted = &prediction{Steps: r.Config.Iterations, Seconds: meter.Rounded(seconds),
-		Fit: h.times.fit(r.Config, h.growth, h.left()*(1-limitMargin))}
+		Fit: h.fit(r.Config)}
 	return nil
 }
 

@@ -58,11 +58,32 @@ const leastAimed = 0.25
 // share returns the seconds of a share of the limit.
 func (h *rehearsal) share(s float64) float64 { return s * time.Duration(h.r.TimeLimit).Seconds() }
 
-// left returns the seconds that are left of the limit for steps, less what steps wait for photos that are not decoded.
-func (h *rehearsal) left() float64 {
+// left returns the seconds that are left of the limit for steps of a recipe until the clock would end them, less what
+// steps wait for photos that are not decoded.
+func (h *rehearsal) left(cfg *recipe.Config) float64 {
 	waits := max(0, len(h.cams)-h.r.photos.Stats().Decoded)
-	taken := h.besides.onTheWay + h.besides.end + h.r.limit.clock.passed()
+	b := h.besides.of(h.growth.last(cfg))
+	taken := b.onTheWay() + b.cut() + h.r.limit.clock.passed()
 	return h.share(1) - taken.Seconds() - h.made - h.once - h.photo*float64(waits)
+}
+
+// margin is the share of the time for steps that is left over.
+func (h *rehearsal) margin() float64 {
+	if h.r.device.Summary().Type == cpuType {
+		return cpuMargin
+	}
+	return limitMargin
+}
+
+// fit returns how many steps of a recipe fit. With fewer steps a model has fewer splats, which are written sooner and
+// leave time for more steps: the third of such guesses is the second that is no more than fit.
+func (h *rehearsal) fit(cfg recipe.Config) (n int) {
+	short := cfg
+	for range 3 {
+		n = h.times.fit(cfg, h.growth, h.left(&short)*(1-h.margin()))
+		short = h.growth.ofSteps(cfg, max(1, n))
+	}
+	return n
 }
 
 // smallest is the shorter side of the smallest photo.
@@ -90,7 +111,7 @@ func (h *rehearsal) measure(ctx context.Context, cfg recipe.Config, halved int) 
 	}
 	later := pilot.slower(many)
 	h.times.few, h.times.many = pilot, later
-	if later.at(0)*float64(min(fewestSteps, cfg.Iterations)) < h.left() {
+	if later.at(0)*float64(min(fewestSteps, cfg.Iterations)) < h.left(&cfg) {
 		halved = cfg.NumDownscales
 	}
 	all := stretches * (2 - 1/float64(int(1)<<halved)) // stretches: those on photos of half the size are half as long

@@ -334,6 +334,24 @@ func TestLimitedGrowth(t *testing.T) {
 	}
 }
 
+// TestBesides wants less for the files of fewer splats, the same for photos, and no less where the clock ends a run.
+func TestBesides(t *testing.T) {
+	b := besides{splats: 1000, reading: time.Second, writing: 4 * time.Second, measuring: 3 * time.Second, saves: 2,
+		evaluations: 1}
+	for _, c := range []struct {
+		splats             int
+		onTheWay, end, cut float64
+	}{{1000, 13, 0.1 + 1 + 4 + 1.5, 0.1 + 8}, {500, 8, 0.1 + 0.5 + 3 + 1, 0.1 + 5.5}, {0, 3, 0.1 + 3, 0.1 + 3}} {
+		x := b.of(c.splats)
+		got := []float64{x.onTheWay().Seconds(), x.end().Seconds(), x.cut().Seconds()}
+		for k, want := range []float64{c.onTheWay, c.end, c.cut} {
+			if math.Abs(got[k]-want) > 1e-6 {
+				t.Errorf("%d splats: %g s, want %g, %g, %g", c.splats, got, c.onTheWay, c.end, c.cut)
+			}
+		}
+	}
+}
+
 // TestRehearsalLeavesNothing wants a run after its rehearsal to hold what it holds without one, and the estimate of its
 // end to leave no file.
 func TestRehearsalLeavesNothing(t *testing.T) {
@@ -342,7 +360,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	r, _ := startedRun(t, true)
 	before := r.Trainer.MemoryStats().DeviceBytes
 	b, err := r.estimateBesides(r.Trainer)
-	if left, failed := os.ReadDir(temp); err != nil || failed != nil || b.end <= closingTime || len(left) > 0 {
+	if left, failed := os.ReadDir(temp); err != nil || failed != nil || b.end() <= closingTime || len(left) > 0 {
 		t.Errorf("%v, left %v: %v, %v", b, left, err, failed)
 	}
 	budget := r.device.Budget()
