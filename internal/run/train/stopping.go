@@ -26,7 +26,7 @@ func (r *Run) stops() string {
 	case StageEnding:
 		return "the last step is done: writing what is left"
 	}
-	return "stopping after this step, then saving"
+	return "stopping after the steps that have begun, then saving"
 }
 
 // during makes s the run's stage until the function that it returns is called.
