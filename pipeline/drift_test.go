@@ -220,7 +220,8 @@ type driftSize struct {
 // form within 2 %, and a model that is as good as that of photos without drift. Photos have the noise of a camera, so
 // that held-out PSNR is what real captures have.
 func TestDrift(t *testing.T) {
-	size := driftSize{16, 500, 150, 150, 0.05, 0.02, 0.08, 0.6, 4}
+	// Three seeds: errors up to 2.1, 1.4 and 4.2 %, up to 0.2 dB lost, 5.4 dB gained at least.
+	size := driftSize{24, 800, 200, 200, 0.03, 0.02, 0.06, 0.6, 4}
 	if filetest.Long() {
 		size = driftSize{48, 3000, 3000, 500, 0.02, 0.02, 0.02, 0.5, 2}
 	}

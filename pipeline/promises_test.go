@@ -177,9 +177,6 @@ func testSameBytes(t *testing.T, precision string) {
 	})
 	before := want
 	t.Run("blending as on GPUs", func(t *testing.T) { // in another order of sums: see chooseRaster
-		if precision == recipe.PrecisionFull && !filetest.Long() { // mixed has more that is its own
-			t.Skip("VKSPLAT_LONG=1 blends in each precision")
-		}
 		t.Setenv("VKSPLAT_LANES", "gpu")
 		want, _ = train(d, usual)
 		inBands(t, 2)

@@ -67,20 +67,12 @@ func (h *rehearsal) left(cfg *recipe.Config) float64 {
 	return h.share(1) - taken.Seconds() - h.made - h.once - h.photo*float64(waits)
 }
 
-// margin is the share of the time for steps that is left over.
-func (h *rehearsal) margin() float64 {
-	if h.r.device.Summary().Type == cpuType {
-		return cpuMargin
-	}
-	return limitMargin
-}
-
 // fit returns how many steps of a recipe fit. With fewer steps a model has fewer splats, which are written sooner and
 // leave time for more steps: the third of such guesses is the second that is no more than fit.
 func (h *rehearsal) fit(cfg recipe.Config) (n int) {
 	short := cfg
 	for range 3 {
-		n = h.times.fit(cfg, h.growth, h.left(&short)*(1-h.margin()))
+		n = h.times.fit(cfg, h.growth, h.left(&short)*(1-limitMargin))
 		short = h.growth.ofSteps(cfg, max(1, n))
 	}
 	return n

@@ -56,8 +56,7 @@ func (f LimitFlag) text() string {
 
 // Of a limited run.
 const (
-	limitMargin  = 0.1  // share of the steps' time that is left over: GPUs took 1 to 17 % longer than rehearsed
-	cpuMargin    = 0.03 // the same on processors, whose steps take what they took
+	limitMargin  = 0.03 // share of the time that is left over
 	leastSteps   = 50   // of a schedule: in fewer the model could not become as large as asked for
 	fewestSteps  = 1000 // fewer are trained on smaller photos
 	halvingGain  = 1.25 // times as many steps must fit for that: they make up for detail that is seen later
@@ -95,7 +94,7 @@ func (r *Run) chooseSteps(ctx context.Context, h *rehearsal) error {
 	if err := h.measure(ctx, full, list[len(list)-1].NumDownscales); err != nil {
 		return err
 	}
-	if h.times.schedule(&full, h.growth) <= h.left(&full)*(1-h.margin()) {
+	if h.times.schedule(&full, h.growth) <= h.left(&full)*(1-limitMargin) {
 		list = []recipe.Config{full}
 	}
 	var best, chosen recipe.Config // of all steps, and of those that fit
