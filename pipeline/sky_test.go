@@ -31,8 +31,8 @@ func skyScene(t *testing.T, open bool) *driftScene {
 func (s driftScene) withShell(t *testing.T) *driftScene {
 	t.Helper()
 	c := *s.capture
-	train, _ := c.Split(8)
-	found, err := sky.Find(t.Context(), &c, train, 1<<30)
+	c.HoldOutEvery(8)
+	found, err := sky.Find(t.Context(), c.Training(), 1<<30)
 	if err != nil || len(found.Points) == 0 {
 		t.Fatalf("%d points of a far shell, error %v", len(found.Points), err)
 	}

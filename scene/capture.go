@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kelindar/bitmap"
+
 	"vksplat/internal/wording"
 )
 
@@ -52,7 +54,8 @@ type Capture struct {
 	SceneScale float64   // 1.1 times the largest distance of a camera from the mean camera, in Frame; 0 until Normalise
 	Warnings   []Warning //
 
-	HeldOut   map[string]bool   // names of the photos that the capture's own files hold out; nil where they do not say
+	HeldOut   map[string]bool   // names of the held-out photos; nil: the capture's files name none, and no split is chosen
+	Kept      bitmap.Bitmap     // of the points that the files hold, those that Points has; nil: all
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
 
@@ -65,6 +68,9 @@ type AppliedTransform struct {
 	Scale  float64
 	Undone bool // the capture is in COLMAP's frame again
 }
+
+// Keeps reports whether Points has a point, numbered as in the capture's files.
+func (c *Capture) Keeps(point int) bool { return c.Kept == nil || c.Kept.Contains(uint32(point)) }
 
 // Warn adds a warning about names; it shows the first of them.
 func (c *Capture) Warn(code, text string, names []string) {

@@ -17,15 +17,14 @@ type Frame struct {
 func Identity() Frame { return Frame{Scale: 1} }
 
 // Normalise moves the capture into the training frame: the mean camera at the origin, the median camera distance from
-// it 1. The frame is computed and applied in float64, so that captures in metres around a far origin keep their
-// precision. Cameras that are all in one place keep their scale.
+// it 1. Held-out cameras do not count. The frame is computed and applied in float64, so that captures in metres around
+// a far origin keep their precision. Cameras that are all in one place keep their scale.
 func (c *Capture) Normalise() {
 	var mean [3]float64
-	centres := make([][3]float64, len(c.Cameras))
-	for i := range c.Cameras {
-		centres[i] = c.Cameras[i].Center()
+	centres := c.trainingCentres()
+	for _, p := range centres {
 		for k := range 3 {
-			mean[k] += centres[i][k] / float64(len(c.Cameras))
+			mean[k] += p[k] / float64(len(centres))
 		}
 	}
 	distances := make([]float64, len(centres))
@@ -43,6 +42,30 @@ func (c *Capture) Normalise() {
 		c.SceneScale = 1
 	}
 	c.apply(f)
+}
+
+// trainingCentres returns the centres of the cameras that are not held out; of all, if every one is. [n][3]
+func (c *Capture) trainingCentres() [][3]float64 {
+	ids, test := c.Split(0)
+	if len(ids) == 0 {
+		ids = test
+	}
+	centres := make([][3]float64, len(ids))
+	for i, id := range ids {
+		centres[i] = c.Cameras[id].Center()
+	}
+	return centres
+}
+
+// Training returns the capture without its held-out cameras: all that training may know. It shares the points.
+func (c *Capture) Training() *Capture {
+	t := *c
+	t.Cameras, t.HeldOut = nil, nil
+	ids, _ := c.Split(0)
+	for _, id := range ids {
+		t.Cameras = append(t.Cameras, c.Cameras[id])
+	}
+	return &t
 }
 
 // NormaliseTo moves the capture, which is in its own frame, into a frame that was chosen before: that of the model that

@@ -53,11 +53,12 @@ func (c *Capture) autoOrigin() (origin [3]float64) {
 	}
 	far := 0.0
 	var mean [3]float64
-	centres := make([][3]float64, len(c.Cameras))
-	for i, cam := range c.Cameras {
-		centres[i] = c.Frame.ToCapture(cam, [3]float64{}).Center()
-		for k, x := range centres[i] {
-			mean[k] += x / float64(len(c.Cameras))
+	centres := c.trainingCentres()
+	for i := range centres {
+		for k := range mean {
+			x := centres[i][k]/c.Frame.Scale + c.Frame.Center[k]
+			centres[i][k] = x
+			mean[k] += x / float64(len(centres))
 			far = max(far, math.Abs(x))
 		}
 	}

@@ -46,6 +46,35 @@ func ReadTestList(path string) ([]string, error) {
 	return names, nil
 }
 
+// HoldOutEvery holds out every n-th photo, beginning with the first, unless the capture says which are held out. n <= 0
+// holds none out.
+func (c *Capture) HoldOutEvery(n int) {
+	_, test := c.Split(n)
+	if c.HeldOut != nil || len(test) == 0 {
+		return
+	}
+	c.HeldOut = map[string]bool{}
+	for _, i := range test {
+		c.HeldOut[c.Cameras[i].PhotoName()] = true
+	}
+}
+
+// HoldOutCameras holds out the photos of the cameras with these names, and returns how many of them are not there.
+func (c *Capture) HoldOutCameras(names []string) (lost int) {
+	left := map[string]bool{}
+	for _, name := range names {
+		left[name] = true
+	}
+	c.HeldOut = map[string]bool{}
+	for i := range c.Cameras {
+		if cam := &c.Cameras[i]; left[cam.Name] {
+			c.HeldOut[cam.PhotoName()] = true
+			delete(left, cam.Name)
+		}
+	}
+	return len(left)
+}
+
 // HoldOut holds out the photos with these names, whatever the capture's own files say. list is where the names are
 // from. Names that the capture does not have are an error, and so is a list of all photos.
 func (c *Capture) HoldOut(list string, names []string) error {

@@ -68,11 +68,15 @@ func Anchors(c *scene.Capture, most int) ([][]scene.Anchor, error) {
 	if err != nil {
 		return nil, err
 	}
+	point := 0
 	err = BinaryModel.Read(filepath.Join(c.Model, "points3D.bin"), func(r io.Reader) error {
 		return BinaryModel.Tracks(r, func(t *Track) {
 			for _, p := range wanted[t.ID] {
-				list[p.camera][p.anchor].Point = t.Pos
+				if c.Keeps(point) {
+					list[p.camera][p.anchor].Point = t.Pos
+				}
 			}
+			point++
 		})
 	})
 	if err != nil {

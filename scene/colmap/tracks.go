@@ -3,6 +3,9 @@ package colmap
 import (
 	"io"
 	"path/filepath"
+	"slices"
+
+	"github.com/kelindar/bitmap"
 
 	"vksplat/scene"
 )
@@ -20,6 +23,51 @@ type Track struct {
 // point in their pictures. The capture must be in its own frame. It reads the model's files again, a few kilobytes at a
 // time. The other formats, and models whose points are a PLY, have no tracks: f is not called.
 func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
+	inFile, point := 0, 0
+	return eachTrack(c, func(_ *Track, cams []int) {
+		if c.Keeps(inFile) {
+			f(point, cams)
+			point++
+		}
+		inFile++
+	})
+}
+
+// DropUnobserved drops the points that fewer than two photos observed of those that are trained on: without the
+// held-out photos there would be no such points. Points without a track, as of a LiDAR, stay. tracked is false if no
+// point has one: nothing says then what the points owe to held-out photos.
+func DropUnobserved(c *scene.Capture) (dropped int, tracked bool, err error) {
+	if len(c.HeldOut) == 0 || len(c.Points) == 0 {
+		return 0, true, nil
+	}
+	kept := make(bitmap.Bitmap, (len(c.Points)+63)/64)
+	var photos []string
+	point := 0
+	err = eachTrack(c, func(t *Track, cams []int) {
+		tracked = tracked || len(t.Images) > 0
+		photos = photos[:0]
+		for _, i := range cams {
+			if name := c.Cameras[i].PhotoName(); !c.HeldOut[name] && !slices.Contains(photos, name) {
+				photos = append(photos, name)
+			}
+		}
+		if len(t.Images) == 0 || len(photos) >= 2 {
+			kept.Set(uint32(point))
+		}
+		point++
+	})
+	if err != nil || !tracked {
+		return 0, tracked, err
+	}
+	points := make([]scene.Point, 0, kept.Count())
+	kept.Range(func(i uint32) { points = append(points, c.Points[i]) })
+	dropped = len(c.Points) - len(points)
+	c.Points, c.Kept = points, kept
+	return dropped, true, nil
+}
+
+// eachTrack calls f for all points of the files, with the cameras as EachTrack has them.
+func eachTrack(c *scene.Capture, f func(t *Track, cams []int)) error {
 	if c.Format != scene.FormatColmap {
 		return nil
 	}
@@ -49,7 +97,6 @@ func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
 		return err
 	}
 	var cams []int
-	point := 0
 	return form.Read(filepath.Join(c.Model, "points3D"+form.Ext), func(r io.Reader) error {
 		return form.Tracks(r, func(t *Track) {
 			cams = cams[:0]
@@ -60,8 +107,7 @@ func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
 					}
 				}
 			}
-			f(point, cams)
-			point++
+			f(t, cams)
 		})
 	})
 }

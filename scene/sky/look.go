@@ -25,16 +25,16 @@ type sight struct {
 }
 
 // look finds which photos show which cells, and where no point is around them.
-func look(c *scene.Capture, train []int, cells []cell) {
-	for some := range slices.Chunk(train, chunkPhotos) {
-		sights := make([][]sight, len(some))
-		parallel.For(len(some), func(i int) { sights[i] = sightsOf(&c.Cameras[some[i]], c.Points, cells) })
+func look(c *scene.Capture, cells []cell) {
+	for first := 0; first < len(c.Cameras); first += chunkPhotos {
+		sights := make([][]sight, min(chunkPhotos, len(c.Cameras)-first))
+		parallel.For(len(sights), func(i int) { sights[i] = sightsOf(&c.Cameras[first+i], c.Points, cells) })
 		for i, list := range sights {
 			for _, s := range list {
 				k := &cells[s.cell]
 				k.shown++
 				if s.open {
-					k.open = append(k.open, place{int32(some[i]), s.pixel})
+					k.open = append(k.open, place{int32(first + i), s.pixel})
 				}
 			}
 		}

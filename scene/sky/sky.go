@@ -31,11 +31,11 @@ type Shell struct {
 	Points []scene.Point // none where there is no sky
 }
 
-// Find finds where the photos numbered train show the sky: in no direction far below the horizon, where the cloud has
+// Find finds where the photos show the sky: in no direction far below the horizon, where the cloud has
 // no points and photos have the same colour. Call it in the training frame. It decodes photos only where the points
 // leave much of the view open, and then those that show that, as many at a time as room bytes of RAM hold. The number
 // of them at a time changes nothing.
-func Find(ctx context.Context, c *scene.Capture, train []int, room int64) (shell Shell, err error) {
+func Find(ctx context.Context, c *scene.Capture, room int64) (shell Shell, err error) {
 	if c.Synthetic || len(c.Points) < leastPoints {
 		return Shell{}, nil
 	}
@@ -45,7 +45,7 @@ func Find(ctx context.Context, c *scene.Capture, train []int, room int64) (shell
 	}
 	shell.Radius = radius(c)
 	cells := lattice(up, shell.Radius)
-	look(c, train, cells)
+	look(c, cells)
 	open := pieces(cells,
 		func(k *cell) bool { return k.shown > 0 && float64(len(k.open)) >= shareShow*float64(k.shown) },
 		func(k *cell) bool { return len(k.open) >= leastShow })

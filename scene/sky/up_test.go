@@ -67,7 +67,7 @@ func turned(t *testing.T, c *scene.Capture, times int, tag byte) {
 // TestTurned: the sky is above photos that were stored turned, as their tags say, and as the pixels say where the tags
 // make no sense.
 func TestTurned(t *testing.T) {
-	upright, all := capture(t, synth.Options{Open: true})
+	upright := capture(t, synth.Options{Open: true})
 	up, err := scene.MeanUp(upright.Cameras)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestTurned(t *testing.T) {
 		stored := *upright
 		stored.Cameras = slices.Clone(upright.Cameras)
 		turned(t, &stored, c.times, c.tag)
-		shell, err := Find(context.Background(), &stored, all, enough)
+		shell, err := Find(context.Background(), &stored, enough)
 		if err != nil || len(shell.Points) < 2*leastCells {
 			t.Errorf("%s: %d points, %v", c.name, len(shell.Points), err)
 		}

@@ -27,9 +27,10 @@ func SplitHash(train []int) string {
 // HeldOutEvery is the usual spacing of held-out photos, as in the papers.
 const HeldOutEvery = 8
 
-// HoldOut holds out the photos that a file names, unless that is "".
-func HoldOut(c *scene.Capture, list string) error {
+// HoldOut holds out the photos that a file names; without a file those that the capture names, or else every n-th.
+func HoldOut(c *scene.Capture, list string, every int) error {
 	if list == "" {
+		c.HoldOutEvery(every)
 		return nil
 	}
 	names, err := scene.ReadTestList(list)

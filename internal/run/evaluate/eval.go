@@ -215,30 +215,20 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 	return nil
 }
 
-// heldOutViews returns the numbers of the cameras of a split. names are those that a run recorded as held out; nil: the
-// capture or every says.
-func (o *Options) heldOutViews(c *scene.Capture, names []string) ([]int, error) {
-	train, test := c.Split(o.TestEvery)
-	if names != nil {
-		held := map[string]bool{}
-		for _, n := range names {
-			held[n] = true
+// heldOutViews holds photos out, as the flags, the record of the run (nil without one), the capture or its order say,
+// and returns the numbers of the cameras of the split that is measured.
+func (o *Options) heldOutViews(c *scene.Capture, rec *captured.Record) ([]int, error) {
+	if rec == nil || o.TestList != "" || o.Given("test-every") {
+		if err := captured.HoldOut(c, o.TestList, o.TestEvery); err != nil {
+			return nil, err
 		}
-		train, test = nil, nil
-		for i, cam := range c.Cameras {
-			if held[cam.Name] {
-				test = append(test, i)
-			} else {
-				train = append(train, i)
-			}
-		}
-		if lost := len(held) - len(test); lost > 0 {
-			return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there",
-				c.Root, ErrHeldOut, lost, len(held)),
-				"name the capture that the model was trained on with "+fault.Setting("capture")+
-					", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))
-		}
+	} else if lost := c.HoldOutCameras(rec.HeldOut); lost > 0 {
+		return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there",
+			c.Root, ErrHeldOut, lost, len(rec.HeldOut)),
+			"name the capture that the model was trained on with "+fault.Setting("capture")+
+				", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))
 	}
+	train, test := c.Split(0)
 	views := test
 	if o.Split == SplitTrain {
 		views = train

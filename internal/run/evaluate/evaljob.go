@@ -116,22 +116,15 @@ func (j *Job) openCapture(rec *captured.Record) error {
 		}
 	}
 	j.capture, j.rec = c, rec
-	if err := captured.HoldOut(c, o.TestList); err != nil {
+	views, err := o.heldOutViews(c, rec)
+	if err != nil {
 		return err
 	}
 	if err := j.takeLook(c.Synthetic); err != nil {
 		return err
 	}
-	var names []string
-	if rec != nil && o.TestList == "" && !o.Given("test-every") {
-		names = append([]string{}, rec.HeldOut...)
-	}
 	c.Normalise()
 	c.Points = nil
-	views, err := o.heldOutViews(c, names)
-	if err != nil {
-		return err
-	}
 	j.cams = captured.Pick(c.Cameras, views)
 	j.setScorer()
 	j.Result.Drawn = captured.DrawnOf(&o.Config, c, views)

@@ -18,6 +18,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
+	"vksplat/scene/colmap"
 	"vksplat/scene/fingerprint"
 	"vksplat/scene/load"
 )
@@ -111,7 +112,7 @@ func Run(console *cli.Console, o *Options) error {
 	captured.TellWarnings(console, c)
 	p := &plans.Plan{Format: plans.Format, Version: plans.Version, Program: cli.Version(),
 		Capture: captured.SourceOf(o.Scene, &o.Load), Overlap: o.Overlap,
-		Photos: len(c.Cameras), Points: len(c.Points), Dir: o.Out, HeldOut: []string{}}
+		Photos: len(c.Cameras), Dir: o.Out, HeldOut: []string{}}
 	if err := captured.RefuseInside(o.Out, "output", c); err != nil {
 		return err
 	}
@@ -120,11 +121,11 @@ func Run(console *cli.Console, o *Options) error {
 		return err
 	}
 	p.Fingerprint = hex.EncodeToString(sum[:])
-	if p.Origin, err = c.Origin("auto"); err != nil {
-		return err
-	}
 	train, err := o.split(c, p)
 	if err != nil {
+		return err
+	}
+	if p.Origin, err = c.Origin("auto"); err != nil {
 		return err
 	}
 	list, sight, err := divideCapture(console, o, c, p, train)
@@ -177,18 +178,21 @@ func (o *Options) refuseForeign() error {
 
 // split holds photos out and returns the cameras to train on.
 func (o *Options) split(c *scene.Capture, p *plans.Plan) (train []int, err error) {
-	if err := captured.HoldOut(c, o.TestList); err != nil {
-		return nil, err
-	}
 	every := 0
 	if o.Eval {
 		every = o.TestEvery
 	}
-	train, test := c.Split(every)
+	if err := captured.HoldOut(c, o.TestList, every); err != nil {
+		return nil, err
+	}
+	train, test := c.Split(0)
 	for _, i := range test {
 		p.HeldOut = append(p.HeldOut, c.Cameras[i].Name)
 	}
-	p.HoldOut(c)
+	if _, _, err := colmap.DropUnobserved(c); err != nil {
+		return nil, err
+	}
+	p.Points = len(c.Points)
 	switch {
 	case len(train) == 0:
 		return nil, plans.DivideError(c, "hold out fewer photos", "no photo is left to train on")

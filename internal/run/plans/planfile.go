@@ -23,6 +23,7 @@ import (
 	"vksplat/pipeline/recipe"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
+	"vksplat/scene/colmap"
 	"vksplat/scene/fingerprint"
 	"vksplat/scene/load"
 	"vksplat/scene/splatfile"
@@ -54,7 +55,7 @@ type Plan struct {
 	Fingerprint string        `json:"fingerprint"`
 	Origin      [3]float64    `json:"origin"`   // is subtracted from written coordinates
 	Photos      int           `json:"photos"`   // cameras of the capture
-	Points      int           `json:"points"`   // of the capture
+	Points      int           `json:"points"`   // of the capture, those that only held-out photos account for aside
 	HeldOut     []string      `json:"held_out"` // names of cameras that no block trains on
 	Ground      blocks.Ground `json:"ground"`
 	Columns     int           `json:"columns"`
@@ -240,22 +241,15 @@ func (p *Plan) Load(o scene.LoadOptions) (*scene.Capture, error) {
 			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene,
 			cli.Count(len(c.Cameras), "camera"), cli.Count(len(c.Points), "point"), p.Photos, p.Points)
 	}
-	p.HoldOut(c)
+	c.HoldOutCameras(p.HeldOut)
+	if _, _, err := colmap.DropUnobserved(c); err != nil {
+		return nil, err
+	}
+	if len(c.Points) != p.Points {
+		return nil, PlanError(filepath.Join(p.Dir, Name), Hint, "%s of the capture are divided, %d are what training "+
+			"photos observed", cli.Count(p.Points, "point"), len(c.Points))
+	}
 	return c, nil
-}
-
-// HoldOut holds out what the plan does. Names of cameras stand for their photos.
-func (p *Plan) HoldOut(c *scene.Capture) {
-	names := map[string]bool{}
-	for _, name := range p.HeldOut {
-		names[name] = true
-	}
-	c.HeldOut = map[string]bool{}
-	for _, cam := range c.Cameras {
-		if names[cam.Name] {
-			c.HeldOut[cam.PhotoName()] = true
-		}
-	}
 }
 
 // Restrict leaves of the capture what block k is trained on.

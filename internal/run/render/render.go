@@ -169,6 +169,9 @@ func ReadViews(console *cli.Console, o *Options, origin [3]float64) (*scene.Capt
 			return nil, err
 		}
 		captured.TellWarnings(console, capture)
+		if o.Split != "" {
+			capture.HoldOutEvery(captured.HeldOutEvery)
+		}
 		return capture, nil
 	}
 	cams, info, err := inria.ReadCameras(o.Cameras)

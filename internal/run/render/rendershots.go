@@ -194,11 +194,7 @@ const framePattern = "frame_%05d"
 
 // splitViews returns the cameras of the split that is asked for.
 func (o *Options) splitViews(c *scene.Capture) []scene.Camera {
-	every := captured.HeldOutEvery
-	if o.FromJSON() {
-		every = 0 // what the file says
-	}
-	train, test := c.Split(every)
+	train, test := c.Split(0)
 	if o.Split == inria.SplitTest {
 		return captured.Pick(c.Cameras, test)
 	}

@@ -37,7 +37,7 @@ func (r *Run) equip(ctx context.Context) error {
 	}
 	options.Shell = r.shell
 	if r.Config.Appearance() {
-		options.Photos, r.takers = photoStarts(captured.Pick(r.Capture.Cameras, r.Train))
+		options.Photos, r.takers = photoStarts(r.training.Cameras)
 	}
 	options.Known, options.Normals = r.trainedDepths(), r.trainedNormals()
 	if err := r.refusePoses(); err != nil {
@@ -56,7 +56,7 @@ func (r *Run) equip(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Capture.Points = nil // they have done their work
+	r.training.Points = nil // they have done their work
 	r.warnPlan()
 	if r.DryRun {
 		return r.predict(ctx, cams, init, options)
@@ -87,10 +87,10 @@ func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats
 	if from := r.saver.from; from != nil {
 		splats, o.Ceiling = from.Header.Splats, from.Ceiling(r.Config)
 	} else {
-		if splats, err = initial.Count(r.Capture, r.initOptions()); err != nil {
+		if splats, err = initial.Count(r.training, r.initOptions()); err != nil {
 			return 0, err
 		}
-		switch made := int64(splats - len(r.Capture.Points)); {
+		switch made := int64(splats - len(r.training.Points)); {
 		case r.Init.Kind == initial.InitPLY:
 			o.LoadBytes += int64(splats) * splatBytes(scene.MaxSHDegree)
 		case r.Init.Kind == initial.InitRandom:
@@ -117,11 +117,11 @@ func (r *Run) planStart(cams []scene.Camera, o *pipeline.TrainerOptions) (splats
 func (r *Run) firstSplats(ctx context.Context, cams []scene.Camera, planned int,
 	o *pipeline.TrainerOptions) (*scene.Splats, error) {
 	r.plan.Limit()
-	init, err := initial.Splats(ctx, r.Capture, r.initOptions())
+	init, err := initial.Splats(ctx, r.training, r.initOptions())
 	if err != nil {
 		return nil, err
 	}
-	if err := models.CheckNear(r.Config.Near, init, r.Capture.Cameras); err != nil {
+	if err := models.CheckNear(r.Config.Near, init, r.training.Cameras); err != nil {
 		return nil, err
 	}
 	if r.Init.Kind == initial.InitPLY {

@@ -29,15 +29,10 @@ const (
 // followCapture chooses what follows the capture: steps, splats and penalties, and notes what it chose. Photos and
 // points are those of the capture as it was read, so that a run that is resumed finds the same numbers.
 func (r *Run) followCapture() {
-	every := 0
-	if r.Eval {
-		every = r.TestEvery
-	}
-	train, _ := r.Capture.Split(every)
-	cams := captured.Pick(r.Capture.Cameras, train)
+	cams := r.training.Cameras
 	r.startLarger(cams)
-	said := append(r.followSteps(len(train)), r.followSplats(cams)...)
-	said = append(said, r.raisePenalties(len(train))...)
+	said := append(r.followSteps(len(cams)), r.followSplats(cams)...)
+	said = append(said, r.raisePenalties(len(cams))...)
 	if len(said) == 0 {
 		return
 	}
@@ -45,12 +40,12 @@ func (r *Run) followCapture() {
 	if r.adapts {
 		what = r.Preset + " recipe"
 	}
-	r.noteLater(fmt.Sprintf("%s for %s: %s", what, captureText(len(train), r.Capture), strings.Join(said, ", ")))
+	r.noteLater(fmt.Sprintf("%s for %s: %s", what, captureText(r.training), strings.Join(said, ", ")))
 }
 
 // captureText says by what the numbers of a run were chosen.
-func captureText(photos int, c *scene.Capture) string {
-	return fmt.Sprintf("%s of %s and %s", cli.Count(photos, "photo"), captured.Resolution(c.Cameras),
+func captureText(c *scene.Capture) string {
+	return fmt.Sprintf("%s of %s and %s", cli.Count(len(c.Cameras), "photo"), captured.Resolution(c.Cameras),
 		cli.Count(len(c.Points), "point"))
 }
 
@@ -104,7 +99,7 @@ func (r *Run) followSplats(cams []scene.Camera) (said []string) {
 	if r.SplatsFactor == 0 || c.Splats > 0 || c.Refinements() == 0 {
 		return nil
 	}
-	points := len(r.Capture.Points)
+	points := len(r.training.Points)
 	if r.Init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
@@ -173,10 +168,7 @@ func (o *Options) Choose(dir string) (said string, err error) {
 	r := &Run{Options: o}
 	r.saver = &saver{r: r}
 	o.Scene = dir
-	if r.Capture, err = r.loadCapture(); err != nil {
-		return "", err
-	}
-	if err := captured.HoldOut(r.Capture, r.TestList); err != nil {
+	if err := r.loadCapture(); err != nil {
 		return "", err
 	}
 	r.followCapture()

@@ -11,7 +11,6 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -142,7 +141,7 @@ type comparison struct {
 func (r *Run) tellCompared() {
 	for _, c := range r.compared {
 		n, photos := 0, 0
-		for _, count := range captured.Pick(c.counts, r.Train) {
+		for _, count := range c.counts {
 			if n += count; count > 0 {
 				photos++
 			}
@@ -211,13 +210,10 @@ func (r *Run) trainedDepths() pipeline.KnownDepths {
 	if r.knownDepths == nil {
 		return nil
 	}
-	list := make(pipeline.KnownDepths, len(r.Train))
-	for i, id := range r.Train {
-		list[i] = r.knownDepths[id]
-	}
-	depth.Known(list).Scale(r.Capture.Frame.Scale)
+	list := r.knownDepths
+	list.Scale(r.Capture.Frame.Scale)
 	r.knownDepths = nil
-	return list
+	return pipeline.KnownDepths(list)
 }
 
 // mostDepthPoints is with how many points at known depths training begins at most.
@@ -229,12 +225,12 @@ func (r *Run) addDepthPoints() {
 	if !r.Depth.Init || !r.Depth.used() || !r.beginsAtPoints() || r.saver.from != nil {
 		return
 	}
-	lists := captured.Pick(r.knownDepths, r.Train)
-	n := depth.Known(lists).Count()
+	t, lists := r.training, r.knownDepths
+	n := lists.Count()
 	stride := 1 + n/mostDepthPoints
 	points := make([][]scene.Point, len(lists))
 	parallel.For(len(lists), func(i int) {
-		cam := &r.Capture.Cameras[r.Train[i]]
+		cam := &t.Cameras[i]
 		if len(lists[i]) == 0 {
 			return
 		}
@@ -249,13 +245,12 @@ func (r *Run) addDepthPoints() {
 				continue
 			}
 			points[i] = append(points[i], scene.Point{
-				Pos:   cam.Place(float64(p.X)+0.5, float64(p.Y)+0.5, float64(p.Depth)*r.Capture.Frame.Scale),
+				Pos:   cam.Place(float64(p.X)+0.5, float64(p.Y)+0.5, float64(p.Depth)*t.Frame.Scale),
 				Color: [3]uint8(img.Pix[4*at : 4*at+3])})
 		}
 		photo.Recycle(img)
 	})
-	had := len(r.Capture.Points)
-	r.Capture.Points = append(r.Capture.Points, initial.Apart(r.Capture.Points, slices.Concat(points...))...)
-	r.noteLater(fmt.Sprintf("training begins with %s at known depths, too",
-		cli.Count(len(r.Capture.Points)-had, "point")))
+	had := len(t.Points)
+	t.Points = append(t.Points, initial.Apart(t.Points, slices.Concat(points...))...)
+	r.noteLater(fmt.Sprintf("training begins with %s at known depths, too", cli.Count(len(t.Points)-had, "point")))
 }

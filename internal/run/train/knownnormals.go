@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/depth"
@@ -94,7 +93,7 @@ func (r *Run) trainedNormals() pipeline.KnownNormals {
 	if r.knownNormals == nil {
 		return nil
 	}
-	list := captured.Pick(r.knownNormals, r.Train)
+	list := r.knownNormals
 	r.knownNormals = nil
 	return list
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"slices"
 
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
@@ -11,7 +12,7 @@ import (
 // trainedCameras returns the cameras that are trained on: with --native-lens those that took the photos, rolling
 // shutters and all, and not those of photos without distortion, which all else goes by.
 func (r *Run) trainedCameras() ([]scene.Camera, error) {
-	cams, moved := captured.Pick(r.Capture.Cameras, r.Train), 0
+	cams, moved := slices.Clone(r.training.Cameras), 0
 	for i := range cams {
 		if cams[i].Moved() {
 			moved++

@@ -23,8 +23,8 @@ func (r *Run) warnInitFrame(init *scene.Splats) {
 		m := init.Means[3*i:]
 		points = append(points, scene.Point{Pos: [3]float64{float64(m[0]), float64(m[1]), float64(m[2])}})
 	}
-	said := inspect.OtherScale(r.Capture.Cameras, r.Capture.Points, points)
-	switch share := inspect.InView(r.Capture.Cameras, points); {
+	said := inspect.OtherScale(r.training.Cameras, r.training.Points, points)
+	switch share := inspect.InView(r.training.Cameras, points); {
 	case share == 0:
 		said = "are in view of no camera"
 	case said == "" && share < 0.5 && r.Divided == nil:

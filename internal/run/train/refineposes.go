@@ -81,10 +81,10 @@ func (r *Run) trainedAnchors() pipeline.Anchors {
 	if r.anchors == nil {
 		return nil
 	}
-	list := make(pipeline.Anchors, len(r.Train))
+	list := make(pipeline.Anchors, len(r.anchors))
 	f := r.Capture.Frame
-	for i, id := range r.Train {
-		for _, a := range r.anchors[id] {
+	for i, anchors := range r.anchors {
+		for _, a := range anchors {
 			for k := range a.Point {
 				a.Point[k] = (a.Point[k] - f.Center[k]) * f.Scale
 			}

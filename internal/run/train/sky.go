@@ -17,10 +17,10 @@ func (r *Run) addSky(ctx context.Context) error {
 		return nil
 	}
 	if !r.Config.Sky || r.Config.Strategy != recipe.StrategyMCMC || !r.beginsAtPoints() || r.Divided != nil ||
-		len(r.Capture.Points) == 0 {
+		len(r.training.Points) == 0 {
 		return nil
 	}
-	found, err := sky.Find(ctx, r.Capture, r.Train, r.device.RAM()/2)
+	found, err := sky.Find(ctx, r.training, r.device.RAM()/2)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (r *Run) addSky(ctx context.Context) error {
 		return nil
 	}
 	r.shell = found.Radius
-	r.Capture.Points = append(r.Capture.Points, found.Points...)
+	r.training.Points = append(r.training.Points, found.Points...)
 	r.noteLater(fmt.Sprintf("training begins with %s of a far shell, too, where photos show the sky",
 		cli.Count(len(found.Points), "point")))
 	return nil

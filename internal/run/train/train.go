@@ -32,26 +32,28 @@ import (
 type Run struct {
 	*Options
 	Console *cli.Console
-	Capture *scene.Capture  // in the training frame from openScene on
+	Capture *scene.Capture  // in the training frame from prepare on; its points are those of training until then
 	origin  [3]float64      // subtracted from written coordinates
 	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
 	points  []ply.FilePoint // likewise
 	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
 	photos  *photos.Cache   // of the cameras
-	Train   []int           // cameras of capture that are trained on
+	Train   []int           // cameras of Capture that are trained on
 	Test    []int           // held-out ones
-	// of Capture.Cameras, nil where none are compared, and after equip
+
+	training *scene.Capture // what training knows: Capture without held-out cameras, in the same frame
+	// of the cameras in training, nil where none are compared, and after equip
 	knownDepths  depth.Known
 	depthHash    [sha256.Size]byte // of them
 	knownNormals []scene.NormalMap // likewise
 	normalHash   [sha256.Size]byte // of them
 	compared     []comparison      // what is to be told of both
-	anchors      [][]scene.Anchor  // of the poses of Capture.Cameras, likewise
+	anchors      [][]scene.Anchor  // of the poses of the cameras in training, likewise
 	anchorHash   [sha256.Size]byte // of them
 	motionHash   [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
 	takers       map[string]int    // numbers of the cameras that took the photos, by cameraName
 	shell        float64           // radius of the far shell that training began with, 0 without
-	depths       []scene.Depths    // of the points that each camera sees, of those in train once prepared
+	depths       []scene.Depths    // of the points that each camera in training sees
 	device       *pipeline.Device
 	others       []*pipeline.Device // that train with it
 	chosen       string             // why these, with --devices auto
@@ -283,14 +285,10 @@ func (r *Run) open(ctx context.Context) error {
 	if err := pipeline.LimitHeap(r.Options.Device); err != nil {
 		return err
 	}
-	c, err := r.loadCapture()
-	if err != nil {
+	if err := r.loadCapture(); err != nil {
 		return err
 	}
-	r.Capture = c
-	if err := captured.HoldOut(c, r.TestList); err != nil {
-		return err
-	}
+	c := r.Capture
 	if err := r.apart(); err != nil {
 		return err
 	}
@@ -310,7 +308,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.saver.checkConfig(); err != nil {
 		return err
 	}
-	if err := initial.Check(c, r.initOptions()); err != nil {
+	if err := initial.Check(r.training, r.initOptions()); err != nil {
 		return err
 	}
 	report, err := inspect.Capture(ctx, c,
@@ -349,16 +347,13 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 			"coarse for them: the file shows less than the scores say")
 	}
 	r.cameras, r.points = captured.Moved(r.Capture, r.origin)
+	r.Capture.Points = nil // training moves them
 	if from := r.saver.from; from != nil {
-		r.Capture.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
+		r.training.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
 	} else {
-		r.Capture.Normalise()
+		r.training.Normalise()
 	}
-	every := 0
-	if r.Eval {
-		every = r.TestEvery
-	}
-	r.Train, r.Test = r.Capture.Split(every)
+	r.Capture.NormaliseTo(r.training.Frame, r.training.SceneScale)
 	r.tellCompared()
 	r.addDepthPoints()
 	r.clear()

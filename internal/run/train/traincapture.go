@@ -6,54 +6,83 @@ import (
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
-	"vksplat/scene"
+	"vksplat/scene/colmap"
 	"vksplat/scene/load"
 )
 
-// loadCapture reads the capture, or what a block sees of it. A block is trained in a frame of its own, like any capture
-// of its size: learning rates, thresholds of refinement and the noise of MCMC go by the distances of its cameras, and a
-// city's would be far too coarse for a street. Files are in the capture's frame.
-func (r *Run) loadCapture() (*scene.Capture, error) {
+// loadCapture reads the capture, or what a block sees of it, holds photos out, and keeps what training may know in
+// training. A block is trained in a frame of its own, like any capture of its size: learning rates, thresholds of
+// refinement and the noise of MCMC go by the distances of its cameras, and a city's would be far too coarse for a
+// street. Files are in the capture's frame.
+func (r *Run) loadCapture() (err error) {
 	if r.Divided == nil {
-		c, err := load.Capture(r.Scene, r.Load.Options())
-		if err != nil {
-			return nil, err
-		}
-		return c, errors.Join(r.findDepths(c, c.Points), r.findNormals(c), r.findAnchors(c))
+		r.Capture, err = load.Capture(r.Scene, r.Load.Options())
+	} else {
+		r.Capture, err = r.Divided.Load(r.Load.Options())
 	}
-	c, err := r.Divided.Load(r.Load.Options())
 	if err != nil {
-		return nil, err
+		return err
+	}
+	c, every := r.Capture, 0
+	if r.Eval {
+		every = r.TestEvery
+	}
+	if err := captured.HoldOut(c, r.TestList, every); err != nil {
+		return err
+	}
+	if r.Divided == nil { // else Load did
+		if err := r.dropUnobserved(); err != nil {
+			return err
+		}
 	}
 	all := c.Points
-	if err := r.Divided.Restrict(c, int(r.Block)); err != nil {
-		return c, err
+	if r.Divided != nil {
+		if err := r.Divided.Restrict(c, int(r.Block)); err != nil {
+			return err
+		}
 	}
-	// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
-	block := c.Points
-	c.Points = all
-	r.depths = c.Depths(r.Config.Carve)
-	c.Points = block
-	return c, errors.Join(r.findDepths(c, all), r.findNormals(c), r.findAnchors(c))
+	r.Train, r.Test = c.Split(0)
+	r.training = c.Training()
+	if r.Divided != nil {
+		// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
+		whole := *r.training
+		whole.Points = all
+		r.depths = whole.Depths(r.Config.Carve)
+	}
+	return errors.Join(r.findDepths(r.training, all), r.findNormals(r.training), r.findAnchors(r.training))
+}
+
+// dropUnobserved leaves out the points that only held-out photos account for.
+func (r *Run) dropUnobserved() error {
+	dropped, tracked, err := colmap.DropUnobserved(r.Capture)
+	switch {
+	case err != nil:
+		return err
+	case !tracked:
+		r.noteLater("the capture does not say which photos observed its points: held-out photos may have helped to " +
+			"find them")
+	case dropped > 0:
+		r.noteLater(fmt.Sprintf("left out %s that fewer than two training photos observed",
+			cli.Count(dropped, "point")))
+	}
+	return nil
 }
 
 // clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training
 // frame.
 func (r *Run) clear() {
+	t := r.training
 	if r.Divided == nil {
-		r.depths = r.Capture.Depths(r.Config.Carve)
+		r.depths = t.Depths(r.Config.Carve)
 	} else {
 		for i := range r.depths {
-			r.depths[i].Empty *= r.Capture.Frame.Scale
-			r.depths[i].Median *= r.Capture.Frame.Scale
+			r.depths[i].Empty *= t.Frame.Scale
+			r.depths[i].Median *= t.Frame.Scale
 		}
 	}
-	if n := r.Capture.Clear(r.depths); n > 0 {
+	if n := t.Clear(r.depths); n > 0 {
 		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them",
 			cli.Count(n, "point")))
 	}
-	r.nPoints = len(r.Capture.Points)
-	if len(r.depths) > 0 {
-		r.depths = captured.Pick(r.depths, r.Train)
-	}
+	r.nPoints = len(t.Points)
 }
