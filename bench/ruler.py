@@ -31,7 +31,11 @@ def read(paths):
     """The rows of the files, the last of each run, with what the recipe is called in "name"."""
     rows = {}
     for path in paths:
-        for line in open(path):
+        try:
+            lines = open(path).readlines()
+        except OSError as e:
+            sys.exit(f"ruler.py: {e}")
+        for line in lines:
             try:
                 r = json.loads(line)
             except ValueError:  # a run was killed while it wrote its row
@@ -99,6 +103,7 @@ def gaps(rows):
 
 def slopes(rows):
     """PSNR over the angle to the nearest photo that was trained on, each scene about its own mean."""
+    rows = [r for r in rows if r["split"] in ("std", "even", "stretch")]  # of much the same number of photos
     for (name,), group in sorted(grouped(rows, "name").items()):
         xs, ys = [], []
         for _, runs in sorted(grouped(group, "scene").items()):
@@ -298,7 +303,7 @@ def selftest():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", help="files of rows (rows.jsonl)", default=["rows.jsonl"])
+    parser.add_argument("rows", nargs="*", help="files of rows (ruler.jsonl)", default=["ruler.jsonl"])
     parser.add_argument("--against", nargs=2, metavar=("BEFORE", "AFTER"))
     parser.add_argument("--gate", action="store_true", help="exit with 1 if AFTER does not pass")
     parser.add_argument("--selftest", action="store_true")

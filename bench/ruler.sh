@@ -18,14 +18,14 @@
 # A scene that is missing or incomplete in DATA is reported, and an error unless --some is given. A failed run prints
 # the end of its log; the others go on, and the exit code is 1.
 #
-# DATA        the folder of the scenes (.)                 ROWS         the file of rows (rows.jsonl)
+# DATA        the folder of the scenes (.)                 ROWS         the file of rows (ruler.jsonl)
 # VKSPLAT     the program (vksplat)                        JUDGE        the program that evaluates (VKSPLAT)
 # DOWNSCALE   of the photos, in train and eval (1)         ARGS         more flags of train, for every recipe
 # RECIPES     the file of recipes (recipes.txt here)       LPIPS        file for eval --lpips-weights
 # DEVICE      index of the first device (0)                GPUS         so many devices take a run each at a time (1)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-export DATA=${DATA:-.} ROWS=${ROWS:-rows.jsonl} DOWNSCALE=${DOWNSCALE:-1} DEVICE=${DEVICE:-0}
+export DATA=${DATA:-.} ROWS=${ROWS:-ruler.jsonl} DOWNSCALE=${DOWNSCALE:-1} DEVICE=${DEVICE:-0}
 export LPIPS=${LPIPS:-}
 recipes=${RECIPES:-$here/recipes.txt}
 usage() { sed -n '2,5s/^# //p' "$0" >&2 && exit 2; }

@@ -78,7 +78,7 @@ func TestRuler(t *testing.T) {
 		return string(out)
 	}
 	rows := func() string {
-		text, _ := os.ReadFile(filepath.Join(dir, "rows.jsonl"))
+		text, _ := os.ReadFile(filepath.Join(dir, "ruler.jsonl"))
 		return string(text)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "a"), 0o755); err != nil {
@@ -93,7 +93,7 @@ func TestRuler(t *testing.T) {
 	if rows() != "" {
 		t.Error("scenes are missing, and others were measured")
 	}
-	write("rows.jsonl", `{"scene": "a", "spl`)
+	write("ruler.jsonl", `{"scene": "a", "spl`)
 	ruler(0, "list", "default", "1", "--some")
 	for split, held := range map[string]string{"std": "every_8th", "stretch": "g h i", "even": "b f j"} {
 		_, row, _ := strings.Cut(rows(), `"split": "`+split)
