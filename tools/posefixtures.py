@@ -364,7 +364,7 @@ def llff():
     rows, pixels = [], []
     for i, name in enumerate(["B.png", "IMG_10.png", "IMG_2.png", "a.png"]):
         axes, centre = look(i)
-        matrix = np.column_stack([axes[:, 1], axes[:, 0], -axes[:, 2], centre, [2 * H, 2 * W, 120.5 + i]])
+        matrix = np.column_stack([axes[:, 1], axes[:, 0], -axes[:, 2], centre, [2 * H, 2 * W, 120.5 + i // 2]])
         rows.append([*matrix.ravel(), 1.5 + i, 3.25 + i])
         for p in POINTS:
             down, right, back = matrix[:, :3].T @ (p - centre)

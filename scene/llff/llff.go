@@ -37,8 +37,8 @@ func Read(c *scene.Capture, o scene.LoadOptions) ([]scene.Record, error) {
 	if len(names) != len(records) {
 		return nil, &fault.Error{Op: "read " + filepath.Base(c.Model), Path: c.Model,
 			Err: fmt.Errorf("it has %d rows, and %s has %d photos", len(records), dir, len(names)),
-			Hint: "rows belong to photos in the order of their names: keep the photos that COLMAP registered, or name " +
-				"their folder with " + fault.Setting("images") + " DIR"}
+			Hint: "rows belong to photos in the order of their names: remove photos that COLMAP did not register, or name " +
+				"the right folder with " + fault.Setting("images") + " DIR"}
 	}
 	for i, name := range names {
 		records[i].Cam.Name, records[i].File = name, filepath.Join(dir, name)

@@ -65,6 +65,16 @@ func TestReduced(t *testing.T) {
 		}
 		loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), false)
 	}
+	// where some have the names of the photos, the names count
+	root = loadtest.Fixture(t, "images")
+	for _, name := range []string{"IMG_10.png", "IMG_2.png", "a.png", "z.png"} {
+		scenetest.WritePhoto(t, filepath.Join(root, "images_4", name), 15, 11)
+	}
+	for i, cam := range loadtest.MustLoad(t, root, o).Cameras {
+		if filepath.Base(cam.Path) != cam.Name || (cam.Width == 15) != (i > 0) {
+			t.Errorf("%s is %s with %d columns", cam.Name, cam.Path, cam.Width)
+		}
+	}
 }
 
 // A file names no photos: they must be as many as its rows.
