@@ -48,6 +48,8 @@ type Camera struct {
 	R      [9]float64
 	T      [3]float64
 	Motion Motion // while the photo was read out; only what AsTaken gives goes by it
+
+	Depths [2]float64 // of the nearest and the farthest that the photo shows, by the capture's file; 0: it has none
 }
 
 // Center gives the camera's position, -Rᵀ T, in the frame of the owning

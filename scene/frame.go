@@ -88,6 +88,7 @@ func (c *Capture) apply(f Frame) {
 			cam.T[r] = t * f.Scale
 		}
 		cam.Motion.Move = geom.Scale(cam.Motion.Move, f.Scale)
+		cam.Depths = [2]float64{cam.Depths[0] * f.Scale, cam.Depths[1] * f.Scale}
 	}
 	for i := range c.Points {
 		for k := range 3 {
@@ -107,6 +108,7 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 		cam.T[r] = t
 	}
 	cam.Motion.Move = geom.Scale(cam.Motion.Move, 1/f.Scale)
+	cam.Depths = [2]float64{cam.Depths[0] / f.Scale, cam.Depths[1] / f.Scale}
 	return cam
 }
 

@@ -14,11 +14,12 @@ const (
 	FormatOpenSfM     = "opensfm"     // the reconstruction.json of OpenSfM and OpenDroneMap
 	FormatBundler     = "bundler"     // a bundle.out with its list of photos
 	FormatOPF         = "opf"         // a project of Pix4D's Open Photogrammetry Format
+	FormatLLFF        = "llff"        // the poses_bounds.npy of LLFF's scripts
 )
 
 // Formats are those that a capture may have, in the order in which they are searched.
 var Formats = []string{FormatColmap, FormatTransforms, FormatBlender, FormatMetashape, FormatRealityScan,
-	FormatPolycam, FormatRecord3D, FormatOpenSfM, FormatBundler, FormatOPF}
+	FormatPolycam, FormatRecord3D, FormatOpenSfM, FormatBundler, FormatOPF, FormatLLFF}
 
 // AnyModel as LoadOptions.Model takes the model with most images.
 const AnyModel = -1

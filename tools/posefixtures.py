@@ -6,6 +6,7 @@ pixels.txt: where points of the world fall in the photos. Those are computed her
 the formulas of the format, and share nothing with the readers in Go that they test. Needs numpy.
 """
 
+import io
 import json
 import math
 import os
@@ -357,6 +358,24 @@ def opf():
     put_pixels("opf", pixels)
 
 
+def llff():
+    """LLFF's README, section "Using your own poses": rows of a matrix from camera to world [R | t | (h, w, f)], whose
+    columns are down, right, backwards, and two depths. Photos of half of h x w, named so that capitals sort first."""
+    rows, pixels = [], []
+    for i, name in enumerate(["B.png", "IMG_10.png", "IMG_2.png", "a.png"]):
+        axes, centre = look(i)
+        matrix = np.column_stack([axes[:, 1], axes[:, 0], -axes[:, 2], centre, [2 * H, 2 * W, 120.5 + i // 2]])
+        rows.append([*matrix.ravel(), 1.5 + i, 3.25 + i])
+        for p in POINTS:
+            down, right, back = matrix[:, :3].T @ (p - centre)
+            f = matrix[2, 4] / 2
+            pixels.append((name, W, H, *p, W / 2 + f * right / -back, H / 2 + f * down / -back))
+    data = io.BytesIO()
+    np.save(data, np.array(rows, "<f8"))
+    put("llff", "poses_bounds.npy", data.getvalue())
+    put_pixels("llff", pixels)
+
+
 def colmap():
     """A model as Depth Anything 3 exports it by pycolmap 3.12: sparse/0 with rigs and frames beside the three files, a
     PINHOLE for each photo, calibrated at another size than the photo's; points with one observation or none."""
@@ -389,5 +408,5 @@ def colmap():
     put_pixels("colmap", pixels)
 
 
-for write in [metashape, realityscan, bundler, polycam, record3d, opensfm, opf, colmap]:
+for write in [metashape, realityscan, bundler, polycam, record3d, opensfm, opf, llff, colmap]:
     write()

@@ -10,11 +10,10 @@ import (
 	"image/png"
 	"math"
 	"path"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/npy"
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 )
@@ -127,20 +126,10 @@ func normalsOfPNG(m *mapFile, img image.Image) error {
 	return nil
 }
 
-// npyHeader finds what a header of NPY says.
-var npyHeader = regexp.MustCompile(`'descr': *'([<|>=]?[a-z]\d)'.*'fortran_order': *(\w+).*'shape': *\(([\d, ]*)\)`)
-
 // npyShape returns the size of a picture by an array's dimensions, of which some may be 1, and whether its numbers come
 // channel by channel.
-func npyShape(text string, channels int) (width, height int, planar bool, err error) {
-	var sizes []int
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-		size, errSize := strconv.Atoi(word)
-		sizes, err = append(sizes, size), errors.Join(err, errSize)
-	}
-	if err != nil {
-		return 0, 0, false, err
-	}
+func npyShape(a *npy.Array, channels int) (width, height int, planar bool, err error) {
+	sizes := a.Shape
 	for len(sizes) > 3 && sizes[0] == 1 {
 		sizes = sizes[1:]
 	}
@@ -152,41 +141,31 @@ func npyShape(text string, channels int) (width, height int, planar bool, err er
 	case n == 2 && channels == 1:
 		return sizes[1], sizes[0], false, nil
 	}
-	return 0, 0, false, fmt.Errorf("its array has the sizes (%s)", text)
+	return 0, 0, false, fmt.Errorf("its array has the sizes (%s)", a.Sizes)
 }
 
 // decodeNPY reads an array of NumPy, of floats or whole numbers.
 func decodeNPY(data []byte, f *form) (*mapFile, error) {
-	if !bytes.HasPrefix(data, []byte("\x93NUMPY")) || len(data) < 12 {
-		return nil, errors.New("it is no NPY file")
-	}
-	start, n := 10, int(binary.LittleEndian.Uint16(data[8:]))
-	if data[6] > 1 {
-		start, n = 12, int(min(binary.LittleEndian.Uint32(data[8:]), math.MaxInt32))
-	}
-	if n > len(data)-start {
-		return nil, errEnds
-	}
-	found := npyHeader.FindStringSubmatch(string(data[start : start+n]))
-	if found == nil {
-		return nil, fmt.Errorf("its array is none of rows and columns of numbers: %.100q", data[start:start+n])
-	}
-	if found[2] == "True" {
-		return nil, errFortran
-	}
-	width, height, planar, err := npyShape(found[3], f.channels)
+	a, err := npy.Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	data = data[start+n:]
+	if a.Fortran {
+		return nil, errFortran
+	}
+	width, height, planar, err := npyShape(a, f.channels)
+	if err != nil {
+		return nil, err
+	}
+	data = a.Data
 	m, err := newMap(width, height, f.channels, len(data))
 	if err != nil {
 		return nil, err
 	}
-	kind := strings.TrimLeft(found[1], "<|=")
+	kind := strings.TrimLeft(a.Kind, "<|=")
 	read, size := npyValue(kind)
 	if read == nil {
-		return nil, fmt.Errorf("its numbers are %s, want f2, f4, f8, u2 or u4 with the low byte first", found[1])
+		return nil, fmt.Errorf("its numbers are %s, want f2, f4, f8, u2 or u4 with the low byte first", a.Kind)
 	}
 	if len(data) < size*len(m.values) {
 		return nil, errEnds

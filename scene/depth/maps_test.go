@@ -33,8 +33,8 @@ func png16(t *testing.T, width int, values []float64) []byte {
 	return b.Bytes()
 }
 
-// npy is an array of NumPy of single precision.
-func npy(width int, values []float64) []byte {
+// depthsNPY is an array of NumPy of single precision.
+func depthsNPY(width int, values []float64) []byte {
 	head := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", len(values)/width, width)
 	head += strings.Repeat(" ", 117-len(head)) + "\n"
 	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), 0)
@@ -116,7 +116,7 @@ func TestMaps(t *testing.T) {
 				for p, z := range s.Depths(i) {
 					values = append(values, m.value(cam, p, float64(z)))
 				}
-				data := npy(96, values)
+				data := depthsNPY(96, values)
 				if m.ext == ".png" {
 					data = png16(t, 96, values)
 				} else if m.ext == ".exr" {
@@ -194,7 +194,7 @@ func TestMapsMisfit(t *testing.T) {
 				z = append(z, float64(x))
 			}
 			name := strings.TrimSuffix(c.Cameras[i].Name, ".png") + ".npy"
-			scenetest.Put(t, filepath.Join(m.o.Dir, name), npy(96, m.made(i, z)))
+			scenetest.Put(t, filepath.Join(m.o.Dir, name), depthsNPY(96, m.made(i, z)))
 		}
 		r, err := Maps(c, points, m.o)
 		if err != nil {
@@ -234,7 +234,7 @@ func TestMapsRefuse(t *testing.T) {
 		{"no map", "other.png", "no map of any photo", png16(t, 8, make([]float64, 48))},
 		{"8 bits", first + ".png", "16 bits", scenetest.PngBytes(t, grey)},
 		{"no NPY", first + ".npy", "no NPY file", []byte("some text")},
-		{"a short NPY", first + ".npy", "ends early", npy(8, make([]float64, 48))[:200]},
+		{"a short NPY", first + ".npy", "ends early", depthsNPY(8, make([]float64, 48))[:200]},
 		{"no EXR", first + ".exr", "no OpenEXR file", []byte("some text")},
 		{"a short EXR", first + ".exr", "ends early", exr(t, 8, make([]float64, 48))[:300]},
 	} {

@@ -292,7 +292,8 @@ func TestNormalsRefuse(t *testing.T) {
 			scenetest.PngBytes(t, image.NewGray(image.Rect(0, 0, 8, 6)))},
 		{"no axes", first + ".exr", "", `channels are ["Y" "Z"], want X, Y, Z`, "three floats",
 			exrNamed("Y", "Z")},
-		{"one number a pixel", first + ".npy", "", "has the sizes (6, 8)", "three floats", npy(8, make([]float64, 48))},
+		{"one number a pixel", first + ".npy", "", "has the sizes (6, 8)", "three floats",
+			depthsNPY(8, make([]float64, 48))},
 		{"a short NPY", first + ".npy", "", "ends early", "NPY", normalsNPY(96, normals, true)[:5000]},
 	} {
 		dir := t.TempDir()

@@ -25,7 +25,7 @@ func mapsOf(width, height int) map[string][]byte {
 	for i := range values {
 		values[i], normals[i] = 1+float64(i%7), [3]float64{0, 0, -1}
 	}
-	return map[string][]byte{"depths": npy(width, values), "normals": normalsNPY(width, normals, false)}
+	return map[string][]byte{"depths": depthsNPY(width, values), "normals": normalsNPY(width, normals, false)}
 }
 
 // TestShapes takes smaller maps of a photo's aspect, also where a network rounded sides, and refuses turned, stretched

@@ -344,4 +344,7 @@ func (w *hashWriter) camera(c scene.Camera) {
 	if c.MaskGrow > 0 { // records of earlier versions stay as they are
 		w.number(uint64(c.MaskGrow))
 	}
+	if c.Depths[1] > 0 {
+		w.floats(c.Depths[:]...)
+	}
 }

@@ -71,6 +71,7 @@ func TestFingerprint(t *testing.T) {
 		"point":         func(c *scene.Capture) { c.Points[0].Pos[0] = 1e-300 },
 		"colour":        func(c *scene.Capture) { c.Points[0].Color[0]++ },
 		"fewer points":  func(c *scene.Capture) { c.Points = c.Points[:2] },
+		"depths":        func(c *scene.Capture) { c.Cameras[2].Depths = [2]float64{1, 2} },
 		"synthetic":     func(c *scene.Capture) { c.Synthetic = true },
 	} {
 		c := load()

@@ -24,13 +24,17 @@ func cubePoints(ctx context.Context, c *scene.Capture, o Options) []scene.Point 
 	for k := range 3 {
 		box.center[k] = -c.Frame.Center[k] * c.Frame.Scale
 	}
-	return box.fill(ctx, o, func([3]float64) bool { return true })
+	return fill(ctx, o, box.candidate, func([3]float64) bool { return true })
 }
 
 // randomPoints gives random points with random colours, uniform in the part of space that most cameras see: of a cube
 // around the place where their view axes meet, what at least half as many cameras see as see the best of 4096 places in
-// it. In the training frame.
+// it. Where the capture's file says between which depths photos show something, the points are there. In the training
+// frame.
 func randomPoints(ctx context.Context, c *scene.Capture, o Options) []scene.Point {
+	if cams := withDepths(c); len(cams) > 0 {
+		return pointsBetween(ctx, cams, o)
+	}
 	cams := c.Cameras
 	if n := len(cams); n > viewCameras {
 		cams = make([]scene.Camera, viewCameras)
@@ -59,7 +63,27 @@ func randomPoints(ctx context.Context, c *scene.Capture, o Options) []scene.Poin
 		}
 	}
 	need := (best + 1) / 2
-	return box.fill(ctx, o, func(p [3]float64) bool { return seen(p, need) >= need })
+	return fill(ctx, o, box.candidate, func(p [3]float64) bool { return seen(p, need) >= need })
+}
+
+func withDepths(c *scene.Capture) (cams []scene.Camera) {
+	for _, cam := range c.Cameras {
+		if cam.Depths[1] > 0 {
+			cams = append(cams, cam)
+		}
+	}
+	return cams
+}
+
+// pointsBetween gives random points between the depths of cameras, uniform in the pixels of each and in 1 / depth.
+func pointsBetween(ctx context.Context, cams []scene.Camera, o Options) []scene.Point {
+	candidate := func(id, try uint32, key [2]uint32) (p [3]float64, more uint32) {
+		words := philox.Block([4]uint32{id, try, philox.StreamCloud, 0}, key)
+		cam, u, v, t := &cams[int(id)%len(cams)], philox.Uniform(words[0]), philox.Uniform(words[1]),
+			philox.Uniform(words[2])
+		return cam.Place(u*float64(cam.Width), v*float64(cam.Height), 1/((1-t)/cam.Depths[0]+t/cam.Depths[1])), words[3]
+	}
+	return fill(ctx, o, candidate, func([3]float64) bool { return true })
 }
 
 // viewBox is a cube.
@@ -111,7 +135,8 @@ func boxInView(cams []scene.Camera, sceneScale float64) viewBox {
 
 // fill gives the random points of o: for each the first of its candidates that is accepted. It ends early when ctx
 // ends.
-func (b viewBox) fill(ctx context.Context, o Options, accept func(p [3]float64) bool) []scene.Point {
+func fill(ctx context.Context, o Options, candidate func(id, try uint32, key [2]uint32) ([3]float64, uint32),
+	accept func(p [3]float64) bool) []scene.Point {
 	n := o.randomCount()
 	points := make([]scene.Point, n)
 	key := philox.Key(o.Seed)
@@ -122,7 +147,7 @@ func (b viewBox) fill(ctx context.Context, o Options, accept func(p [3]float64) 
 			}
 			for try := range uint32(maxTries) {
 				var color uint32
-				points[i].Pos, color = b.candidate(uint32(i), try, key)
+				points[i].Pos, color = candidate(uint32(i), try, key)
 				points[i].Color = [3]uint8{uint8(color), uint8(color >> 8), uint8(color >> 16)}
 				if accept(points[i].Pos) {
 					break

@@ -17,7 +17,7 @@ import (
 
 // Kinds of Options.
 const (
-	InitAuto   = ""       // the capture's points; random ones in a synthetic capture without any
+	InitAuto   = ""       // the capture's points; random ones where there are none and the capture says where
 	InitPoints = "points" // the capture's points
 	InitRandom = "random" // random points where most cameras look
 	InitPLY    = "ply"    // a file: a PLY file of points, or a model of splats, which are used as they are
@@ -98,6 +98,13 @@ func (o Options) check() error {
 	return nil
 }
 
+// Random says whether Splats makes random points: if asked to, and for a capture without points that says where they
+// would be.
+func (o Options) Random(c *scene.Capture) bool {
+	return o.Kind == InitRandom ||
+		o.Kind == InitAuto && len(c.Points) == 0 && (c.Synthetic || len(withDepths(c)) > 0)
+}
+
 // Check finds out, without making them, whether Splats can make splats: whether the options make sense, and
 // points or a file are there.
 func Check(c *scene.Capture, o Options) error {
@@ -115,7 +122,7 @@ func Count(c *scene.Capture, o Options) (int, error) {
 	case o.Kind == InitPLY:
 		n, _, err := o.open()
 		return n, err
-	case o.Kind == InitRandom || len(c.Points) == 0 && o.Kind == InitAuto && c.Synthetic:
+	case o.Random(c):
 		return o.randomCount(), nil
 	case len(c.Points) > 0:
 		return len(c.Points), nil
@@ -132,10 +139,10 @@ func Splats(ctx context.Context, c *scene.Capture, o Options) (*scene.Splats, er
 	switch {
 	case o.Kind == InitPLY:
 		return splatsFromFile(ctx, c, o)
-	case o.Kind == InitRandom:
-		return splatsFromPoints(ctx, c, randomPoints(ctx, c, o), o)
-	case len(c.Points) == 0:
+	case o.Kind != InitRandom && len(c.Points) == 0 && c.Synthetic:
 		return splatsFromPoints(ctx, c, cubePoints(ctx, c, o), o)
+	case o.Random(c):
+		return splatsFromPoints(ctx, c, randomPoints(ctx, c, o), o)
 	}
 	return splatsFromPoints(ctx, c, c.Points, o)
 }

@@ -118,6 +118,49 @@ func TestInitRandom(t *testing.T) {
 	}
 }
 
+// Where the capture says how deep its photos are, points are there, as many in front of each camera, also of cameras
+// that look in one direction from places side by side.
+func TestInitBetweenDepths(t *testing.T) {
+	c := scenetest.Ring(10, 0)
+	for i := range c.Cameras {
+		cam := &c.Cameras[i]
+		cam.R, cam.T = c.Cameras[0].R, [3]float64{float64(i), 0, 0}
+		if i > 0 {
+			cam.Depths = [2]float64{20, 80}
+		}
+	}
+	_, err := Splats(context.Background(), c, initOptions(InitPoints))
+	scenetest.CheckRefusal(t, err, []string{"no usable points"}, "init random", nil)
+	c.Normalise()
+	for _, kind := range []string{InitAuto, InitRandom} {
+		o := initOptions(kind)
+		o.Points = 9000
+		s := mustInit(t, c, o)
+		back := s.ToCapture(c.Frame, [3]float64{})
+		near := make([]int, 10)
+		for i := range s.N {
+			cam := c.Frame.ToCapture(c.Cameras[1+i%9], [3]float64{})
+			p := [3]float64{float64(back.Means[3*i]), float64(back.Means[3*i+1]), float64(back.Means[3*i+2])}
+			depth, in := cam.SeesBetween(p, 19.999, 80.001)
+			if !in || cam.Depths[1] < 79.999 || cam.Depths[1] > 80.001 {
+				t.Fatalf("%q: point %d has the depth %g, camera %v", kind, i, depth, cam.Depths)
+			}
+			if depth < 32 { // where 1 / depth is half way
+				near[1+i%9]++
+			}
+		}
+		for i, n := range near[1:] {
+			if n < 430 || n > 570 {
+				t.Errorf("%q: %d of 1000 points of camera %d are near", kind, n, i+1)
+			}
+		}
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		if again := mustInit(t, c, o); !reflect.DeepEqual(again, s) {
+			t.Errorf("%q: another number of cores gives other splats", kind)
+		}
+	}
+}
+
 func TestBoxInView(t *testing.T) {
 	c := scenetest.Ring(10, 0)
 	if box := boxInView(c.Cameras, 1); geom.Length(box.center) > 1e-12 || !scenetest.Near(box.half, 4, 1e-12) {

@@ -84,6 +84,9 @@ func TestInspectProblems(t *testing.T) {
 		}},
 		{"no-points", SeverityWarning, 0, func(c *scene.Capture) { c.Points = nil }},
 		{"no-points", SeverityNote, 0, func(c *scene.Capture) { c.Points, c.Synthetic = nil, true }},
+		{"no-points", SeverityNote, 0, func(c *scene.Capture) {
+			c.Points, c.Cameras[0].Depths = nil, [2]float64{1, 2}
+		}},
 		{"few-points", SeverityWarning, 0, func(c *scene.Capture) { c.Points = c.Points[:100] }},
 		{"unseen-points", SeverityFatal, 0, func(c *scene.Capture) {
 			for i := range c.Points {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -91,6 +92,11 @@ func (r *Report) checkPoints(c *scene.Capture, o Options) {
 		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
 			Text: fmt.Sprintf("there are no points; training begins with %d random ones within %g units of the origin",
 				initial.DefaultRandomPoints, initial.SyntheticHalf)})
+		return
+	case n == 0 && initial.Options{}.Random(c):
+		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
+			Text: fmt.Sprintf("there are no points; training begins with %d random ones between the depths in %s",
+				initial.DefaultRandomPoints, filepath.Base(c.Model))})
 		return
 	case n == 0:
 		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to begin with"})

@@ -182,6 +182,7 @@ func TestRealCaptures(t *testing.T) {
 		{name: "miku_plush", images: 97, points: 25784, options: loadtest.AnyModel()},
 		{name: "monstree_exif", images: 23, points: 7896, options: loadtest.AnyModel()},
 		{name: "chair_400", images: 125, points: 0, options: loadtest.AnyModel(), width: 400, height: 400},
+		{name: "fern", images: 20, points: 0, options: loadtest.AnyModel(), width: 1008, height: 756},
 		{name: "fox_pinhole", images: 50, points: 12479, options: loadtest.AnyModel(), width: 533, height: 948},
 		{name: "bonsai_146", images: 146, points: 43802, options: loadtest.AnyModel(), width: 800, height: 533},
 		{name: "miku_plush_pinhole_small", images: 97, points: 25784, options: loadtest.AnyModel(), width: 504,

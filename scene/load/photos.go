@@ -24,11 +24,7 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 	switch {
 	case c.Format == scene.FormatColmap || o.Images != "":
 		if c.Images, err = photo.Dir(c.Root, o.Images); err != nil && o.Images == "" {
-			names := make([]string, len(records))
-			for i, r := range records {
-				names[i] = r.Cam.Name
-			}
-			if c.Images = photo.FolderOf(c.Root, names); c.Images != "" {
+			if c.Images = photo.FolderOf(c.Root, namesOf(records)); c.Images != "" {
 				err = nil
 			}
 		}
@@ -63,7 +59,9 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 		if err != nil {
 			return "", err
 		}
-		index.Find(cams)
+		if index.Find(cams); dir == reduced && c.Format == scene.FormatLLFF {
+			index.FindInOrder(cams)
+		}
 		if extra := index.Unused(); i == 0 && len(extra) > 0 {
 			c.Warn("unregistered-photos",
 				fmt.Sprintf("%d of %d photos are not part of the model and are not used", len(extra), len(index.Names)),
@@ -79,6 +77,13 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 		}
 	}
 	return reduced, nil
+}
+
+func namesOf(records []scene.Record) (names []string) {
+	for _, r := range records {
+		names = append(names, r.Cam.Name)
+	}
+	return names
 }
 
 // photoHeader is what photo.Size returns.
@@ -185,7 +190,7 @@ func (m *viewMaker) views(r scene.Record, w, h, downscale int) ([]scene.Camera, 
 	if cam, ok := m.made[key]; ok {
 		own := r.Cam
 		cam.Name, cam.Path, cam.Mask, cam.MaskInverted = own.Name, own.Path, own.Mask, own.MaskInverted
-		cam.R, cam.T, cam.Motion = own.R, own.T, own.Motion
+		cam.R, cam.T, cam.Motion, cam.Depths = own.R, own.T, own.Motion, own.Depths
 		return []scene.Camera{cam}, nil
 	}
 	views, err := lens.Views(r.Cam, w, h, downscale)

@@ -8,6 +8,7 @@ import (
 	"vksplat/scene"
 	"vksplat/scene/bundler"
 	"vksplat/scene/exported"
+	"vksplat/scene/llff"
 	"vksplat/scene/metashape"
 	"vksplat/scene/opensfm"
 	"vksplat/scene/opf"
@@ -35,6 +36,7 @@ var readers = map[string]reader{
 	scene.FormatBundler:     {"bundle of Bundler", bundler.Find, bundler.Read},
 	scene.FormatOpenSfM:     {"reconstruction.json of OpenSfM", opensfm.Find, opensfm.Read},
 	scene.FormatOPF:         {"project of OPF", opf.Find, opf.Read},
+	scene.FormatLLFF:        {"poses_bounds.npy of LLFF", llff.Find, llff.Read},
 }
 
 // named finds a file by its name.

@@ -166,6 +166,18 @@ func (x *Index) Find(cams []scene.Camera) {
 	}
 }
 
+// FindInOrder gives the cameras the photos in the order of their names, if none was found by its name and there are as
+// many: LLFF calls reduced photos image000.png and on.
+func (x *Index) FindInOrder(cams []scene.Camera) {
+	if len(x.used) > 0 || len(x.Names) != len(cams) {
+		return
+	}
+	for i, name := range x.Names {
+		x.used[name] = true
+		cams[i].Path = filepath.Join(x.dir, filepath.FromSlash(name))
+	}
+}
+
 // Unused lists the photos that no camera took.
 func (x *Index) Unused() []string {
 	var out []string

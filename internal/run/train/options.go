@@ -310,7 +310,7 @@ func (o *Options) beginsAtPoints() bool {
 // needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
 // settings whose effect depends on others.
 func (o *Options) needs(c *scene.Capture) []need {
-	cube := c.Synthetic && o.Init.Kind == initial.InitAuto && len(c.Points) == 0
+	random := o.Init.Random(c)
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
 	known := fault.Named("depth-loss", "depths", "depth-points")
 	list := []need{
@@ -320,8 +320,8 @@ func (o *Options) needs(c *scene.Capture) []need {
 		{"grow-masks", "masks, and none is found", masked},
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"splats-factor", fault.Setting("splats") + " 0", o.Config.Splats == 0},
-		{"init-points", fault.Setting("init") + " random", o.Init.Kind == initial.InitRandom || cube},
-		{"sky", "the points of a capture", o.beginsAtPoints() && !cube || !o.Config.Sky},
+		{"init-points", fault.Setting("init") + " random", random},
+		{"sky", "the points of a capture", o.beginsAtPoints() && !random || !o.Config.Sky},
 		{"sky", "a capture that is trained as a whole", o.Divided == nil || !o.Config.Sky},
 		{"depth-lambda", known, o.Depth.used()}, {"depth-lambda-final", known, o.Depth.used()},
 		{"depth-init", known, o.Depth.used()}, {"depth-init", fault.Setting("init") + " points", o.beginsAtPoints()},
