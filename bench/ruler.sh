@@ -15,6 +15,8 @@
 #   dev      every 8th, beginning with the 5th       sparse   all but every 4th
 #   few:K    all but K, at even distances
 #
+# ruler.sh --held-out SPLIT CAPTURE [FLAGS of train]: prints the names of these photos, as --test-list reads them.
+#
 # A scene that is missing or incomplete in DATA is reported, and an error unless --some is given. A failed run prints
 # the end of its log; the others go on, and the exit code is 1.
 #
@@ -23,10 +25,11 @@
 # DOWNSCALE   of the photos, in train and eval (1)         ARGS         more flags of train, for every recipe
 # RECIPES     the file of recipes (recipes.txt here)       LPIPS        file for eval --lpips-weights
 # DEVICE      index of the first device (0)                GPUS         so many devices take a run each at a time (1)
+# KEEP        a folder that gets the runs, as SCENE-SPLIT-RECIPE-SEED (none is kept)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export DATA=${DATA:-.} ROWS=${ROWS:-ruler.jsonl} DOWNSCALE=${DOWNSCALE:-1} DEVICE=${DEVICE:-0}
-export LPIPS=${LPIPS:-}
+export LPIPS=${LPIPS:-} VKSPLAT=${VKSPLAT:-vksplat} KEEP=${KEEP:-}
 recipes=${RECIPES:-$here/recipes.txt}
 usage() { sed -n '2,5s/^# //p' "$0" >&2 && exit 2; }
 
@@ -57,6 +60,22 @@ parts() {
 		}'
 }
 
+# held_out SPLIT CAPTURE FLAGS: the names of the photos that a split holds out.
+held_out() {
+	local names
+	# shellcheck disable=SC2086
+	names=$("$VKSPLAT" inspect "$2" --quick --json $3 |
+		python3 -c 'import json, sys; print(*(c["name"] for c in json.load(sys.stdin)["cameras"]), sep="\n")' |
+		LC_ALL=C sort)
+	awk -v n="$(wc -l <<<"$names")" -v split_="${1%:*}" -v k="${1#*:}" '
+		# spread is true for k of n photos, at even distances.
+		function spread(k) { return int((NR * k + int(n / 2)) / n) > int(((NR - 1) * k + int(n / 2)) / n) }
+		split_ == "std" && NR % 8 == 1 || split_ == "stretch" && NR > int(n / 2) && NR <= int(3 * n / 4) ||
+		split_ == "even" && spread(int(3 * n / 4) - int(n / 2)) ||
+		split_ == "dev" && NR % 8 == 5 || split_ == "sparse" && NR % 4 != 1 ||
+		split_ == "few" && !spread(k)' <<<"$names"
+}
+
 # shellcheck disable=SC2329 # xargs calls it
 # one SCENE CAPTURE_FLAGS SPLIT RECIPE FLAGS SEED BUILD: one run and its row. SLOT is the number of the device.
 one() {
@@ -65,17 +84,7 @@ one() {
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
 	if [[ $split != std ]]; then
-		# shellcheck disable=SC2086
-		"$VKSPLAT" inspect "$capture" --quick --json $view |
-			python3 -c 'import json, sys; print(*(c["name"] for c in json.load(sys.stdin)["cameras"]), sep="\n")' |
-			LC_ALL=C sort >"$work/photos"
-		awk -v n="$(wc -l <"$work/photos")" -v split_="${split%:*}" -v k="${split#*:}" '
-			# spread is true for k of n photos, at even distances.
-			function spread(k) { return int((NR * k + int(n / 2)) / n) > int(((NR - 1) * k + int(n / 2)) / n) }
-			split_ == "stretch" && NR > int(n / 2) && NR <= int(3 * n / 4) ||
-			split_ == "even" && spread(int(3 * n / 4) - int(n / 2)) ||
-			split_ == "dev" && NR % 8 == 5 || split_ == "sparse" && NR % 4 != 1 ||
-			split_ == "few" && !spread(k)' "$work/photos" >"$work/held"
+		held_out "$split" "$capture" "$view" >"$work/held"
 		held=(--test-list "$work/held")
 	fi
 	[[ -z $LPIPS ]] || weights=(--lpips-weights "$(realpath "$LPIPS")")
@@ -112,6 +121,7 @@ with open(rows, "a+b", buffering=0) as f:  # one write: rows of several devices 
         line = b"\n" + line
     f.write(line)
 PY
+		[[ -z $KEEP ]] || mv "$work/out" "$KEEP/$scene-$split-$recipe-$seed"
 		echo "$scene $split $recipe $seed: done"
 	else
 		echo "ruler.sh: $scene $split $recipe $seed failed:" >&2
@@ -119,7 +129,7 @@ PY
 		return 1
 	fi
 }
-export -f one
+export -f held_out one
 
 args=() some=
 for arg in "$@"; do
@@ -130,18 +140,26 @@ for arg in "$@"; do
 		parts "$(realpath "$2")"
 		exit
 		;;
+	--held-out)
+		[[ $# -ge 3 ]] || usage
+		held_out "$2" "$3" "${*:4}"
+		exit
+		;;
 	-*) usage ;;
 	*) args+=("$arg") ;;
 	esac
 done
 [[ ${#args[@]} == 3 ]] || usage
+if [[ $KEEP ]]; then
+	mkdir -p "$KEEP" && KEEP=$(realpath "$KEEP")
+fi
 list=${args[0]}
 IFS=, read -ra names <<<"${args[1]}"
 IFS=, read -ra seeds <<<"${args[2]}"
 IFS=, read -ra splits <<<"${SPLITS:-std,stretch,even}"
 
 program() { realpath "$(command -v "$1" || { echo "ruler.sh: no program $1" >&2 && exit 1; })"; }
-VKSPLAT=$(program "${VKSPLAT:-vksplat}")
+VKSPLAT=$(program "$VKSPLAT")
 JUDGE=$(program "${JUDGE:-$VKSPLAT}")
 export VKSPLAT JUDGE
 
