@@ -54,7 +54,7 @@ type Capture struct {
 	SceneScale float64   // 1.1 times the largest distance of a camera from the mean camera, in Frame; 0 until Normalise
 	Warnings   []Warning //
 
-	HeldOut   map[string]bool   // names of the held-out photos; nil: the capture's files name none, and no split is chosen
+	HeldOut   map[string]bool   // names of the held-out photos; nil where neither the files nor a split say
 	Kept      bitmap.Bitmap     // of the points that the files hold, those that Points has; nil: all
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded

@@ -171,6 +171,7 @@ func (o *Options) Choose(dir string) (said string, err error) {
 	if err := r.loadCapture(); err != nil {
 		return "", err
 	}
+	r.notes = nil // what reading tells, training will
 	r.followCapture()
 	o.Factors = Factors{}
 	for _, n := range r.notes {

@@ -123,37 +123,21 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 	return nil
 }
 
-// tellDepths tells what depths are compared, once it is known of which photos.
+// tellDepths tells what depths are compared.
 func (r *Run) tellDepths(known depth.Known, what string) {
-	r.compared = append(r.compared, comparison{known.Counts(), "pixel", func(pixels, photos string) string {
-		return "depths of " + pixels + " in " + photos + " are compared, " + what
-	}})
+	r.tellCompared("depths", "pixel", known.Counts(), what)
 }
 
-// comparison is what is told of one source of depths or normals.
-type comparison struct {
-	counts []int // of each camera
-	noun   string
-	text   func(counted, photos string) string
-}
-
-// tellCompared tells with what the photos that are trained on are compared.
-func (r *Run) tellCompared() {
-	for _, c := range r.compared {
-		n, photos := 0, 0
-		for _, count := range c.counts {
-			if n += count; count > 0 {
-				photos++
-			}
+// tellCompared tells of what is compared with training photos. counts are the pixels or places of each.
+func (r *Run) tellCompared(what, noun string, counts []int, how string) {
+	n, photos := 0, 0
+	for _, count := range counts {
+		if n += count; count > 0 {
+			photos++
 		}
-		text := c.text(cli.Count(n, c.noun), cli.Count(photos, "training photo"))
-		if n == 0 {
-			r.warnLater(text + ": all that is known is of held-out photos")
-			continue
-		}
-		r.noteLater(text)
 	}
-	r.compared = nil
+	r.noteLater(fmt.Sprintf("%s at %s of %s are compared, %s", what, cli.Count(n, noun),
+		cli.Count(photos, "training photo"), how))
 }
 
 // addMaps adds what depth maps say.

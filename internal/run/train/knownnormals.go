@@ -65,10 +65,7 @@ func (r *Run) findNormals(c *scene.Capture) error {
 		r.warnLater(fmt.Sprintf("the normals face their cameras as well in axes of %s as in those of %s, which are taken: "+
 			"give %s to be sure", strings.Join(found.Doubt, " and "), found.Frame, fault.Setting("normal-frame")))
 	}
-	how := " are compared, of maps in axes of " + found.Frame
-	r.compared = append(r.compared, comparison{found.Counts(), "place", func(places, photos string) string {
-		return "normals at " + places + " of " + photos + how
-	}})
+	r.tellCompared("normals", "place", found.Counts(), "of maps in axes of "+found.Frame)
 	r.knownNormals, r.normalHash = found.Known, hashNormals(found.Known)
 	return nil
 }

@@ -71,7 +71,8 @@ func (s *leakScene) write(t *testing.T, held int) (dir string) {
 				invert(picture)
 			}
 		}
-		fmt.Fprintf(&cameras, "%d PINHOLE %d %d %v %v %v %v\n", k+1, cam.Width, cam.Height, cam.Fx, cam.Fy, cam.Cx, cam.Cy)
+		fmt.Fprintf(&cameras, "%d PINHOLE %d %d %v %v %v %v\n", k+1, cam.Width, cam.Height, cam.Fx, cam.Fy, cam.Cx,
+			cam.Cy)
 		q := cam.Quat()
 		fmt.Fprintf(&images, "%d %v %v %v %v %v %v %v %d %s\n\n", k+1, q[0], q[1], q[2], q[3], cam.T[0], cam.T[1],
 			cam.T[2], k+1, cam.Name)
@@ -120,8 +121,8 @@ func invert(m *image.RGBA) {
 func (s *leakScene) model(t *testing.T, held int, set func(o *Options)) []byte {
 	t.Helper()
 	o := NewOptions()
-	o.Scene, o.Out, o.Progress, o.Config.Iterations = s.write(t, held), filepath.Join(t.TempDir(), "out"), meter.None, 30
-	o.Config.NumDownscales, o.Checkpoints.Off = 0, true
+	o.Scene, o.Out, o.Progress = s.write(t, held), filepath.Join(t.TempDir(), "out"), meter.None
+	o.Config.Iterations, o.Config.NumDownscales, o.Checkpoints.Off = 30, 0, true
 	if held != gone {
 		o.Eval, o.TestList = true, filepath.Join(t.TempDir(), "held.txt")
 		var names []string
@@ -149,7 +150,8 @@ func (s *leakScene) model(t *testing.T, held int, set func(o *Options)) []byte {
 // stand, and if the capture never had them.
 func TestHeldOutPhotosLeakNothing(t *testing.T) {
 	runtest.NeedDevice(t)
-	splits := map[string][]int{"std": {0, 8}, "stretch": {8, 9, 10, 11}, "few": {0, 1, 2, 3, 6, 7, 8, 9, 11, 12, 14, 15}}
+	splits := map[string][]int{"std": {0, 8}, "stretch": {8, 9, 10, 11},
+		"few": {0, 1, 2, 3, 6, 7, 8, 9, 11, 12, 14, 15}}
 	depths := func(o *Options) { o.Depth.Points, o.Depth.Init = true, true }
 	for _, x := range []struct {
 		name, split string

@@ -160,7 +160,8 @@ func TestNativeLensNoPolynomial(t *testing.T) {
 
 // TestNativeLensDevices: several devices are refused, with what to do.
 func TestNativeLensDevices(t *testing.T) {
-	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard), Capture: &scene.Capture{}}
+	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard), Capture: &scene.Capture{},
+		training: &scene.Capture{}}
 	r.Config.NativeLens = true
 	if _, err := r.trainedCameras(); err != nil {
 		t.Error(err)
@@ -184,6 +185,7 @@ func TestNativeLensDecodes(t *testing.T) {
 	r := &Run{Options: NewOptions(), Console: cli.New(nil, io.Discard, io.Discard),
 		Capture: &scene.Capture{Cameras: []scene.Camera{views[0], views[0], views[0]}}}
 	r.Config.NativeLens, r.Train, r.Test = true, []int{0, 2}, []int{1}
+	r.training = &scene.Capture{Cameras: r.Capture.Cameras[:2]}
 	trained, err := r.trainedCameras()
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,6 @@ type Run struct {
 	depthHash    [sha256.Size]byte // of them
 	knownNormals []scene.NormalMap // likewise
 	normalHash   [sha256.Size]byte // of them
-	compared     []comparison      // what is to be told of both
 	anchors      [][]scene.Anchor  // of the poses of the cameras in training, likewise
 	anchorHash   [sha256.Size]byte // of them
 	motionHash   [sha256.Size]byte // of the motions of Capture.Cameras, with --native-lens alone
@@ -354,7 +353,6 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		r.training.Normalise()
 	}
 	r.Capture.NormaliseTo(r.training.Frame, r.training.SceneScale)
-	r.tellCompared()
 	r.addDepthPoints()
 	r.clear()
 	if err := r.addSky(ctx); err != nil {
