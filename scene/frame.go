@@ -20,18 +20,7 @@ func Identity() Frame { return Frame{Scale: 1} }
 // it 1. The frame is computed and applied in float64, so that captures in metres around a far origin keep their
 // precision. Cameras that are all in one place keep their scale.
 func (c *Capture) Normalise() {
-	var mean [3]float64
-	centres := make([][3]float64, len(c.Cameras))
-	for i := range c.Cameras {
-		centres[i] = c.Cameras[i].Center()
-		for k := range 3 {
-			mean[k] += centres[i][k] / float64(len(c.Cameras))
-		}
-	}
-	distances := make([]float64, len(centres))
-	for i, p := range centres {
-		distances[i] = math.Sqrt(geom.Square(p[0]-mean[0]) + geom.Square(p[1]-mean[1]) + geom.Square(p[2]-mean[2]))
-	}
+	_, mean, distances := spread(c.Cameras)
 	f := Frame{Center: mean, Scale: 1}
 	if middle := Median(distances); middle > 0 && !math.IsInf(1/middle, 0) {
 		f.Scale = 1 / middle

@@ -75,6 +75,9 @@ func ScoreText(s results.Score) string {
 // lessIsBetter says of which scores the smallest is the best.
 func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(name), "LPIPS") }
 
+const nearestLegend = "nearest_: the least angle to the direction of a training view, and the least distance to a " +
+	"training camera, of which the median is 1 from their mean."
+
 // printResult prints the table of one model.
 func printResult(console *cli.Console, j *Job) {
 	r := &j.Result
@@ -85,6 +88,11 @@ func printResult(console *cli.Console, j *Job) {
 		head = append(head, fmt.Sprintf("%s (%s)", m.Name, r.Protocol))
 		last = append(last, "**"+ScoreText(m)+"**")
 	}
+	legend := j.scorer.Legend()
+	if r.Nearest != nil {
+		head, last = append(head, results.NearestDegrees, results.NearestDistance), append(last, "", "")
+		legend += " " + nearestLegend
+	}
 	t := &MarkdownTable{}
 	t.Add(head...)
 	for _, v := range r.Views {
@@ -92,11 +100,14 @@ func printResult(console *cli.Console, j *Job) {
 		for _, s := range v.Scores {
 			row = append(row, ScoreText(s))
 		}
+		if n, known := r.Nearest[v.Name]; known {
+			row = append(row, fmt.Sprintf("%.1f", n.Degrees), fmt.Sprintf("%.3f", n.Distance))
+		}
 		t.Add(row...)
 	}
 	t.Add(last...)
 	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"),
-		captured.Resolution(j.cams), t, j.scorer.Legend())
+		captured.Resolution(j.cams), t, legend)
 	j.printDrawn()
 	j.printTrainedOn()
 	if j.folder != "" {
