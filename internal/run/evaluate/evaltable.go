@@ -85,8 +85,10 @@ func printResult(console *cli.Console, j *Job) {
 	head := []string{"view"}
 	last := []string{fmt.Sprintf("**mean of %d**", len(r.Views))}
 	for _, m := range means {
-		head = append(head, fmt.Sprintf("%s (%s)", m.Name, r.Protocol))
-		last = append(last, "**"+ScoreText(m)+"**")
+		if m.Known {
+			head = append(head, fmt.Sprintf("%s (%s)", m.Name, r.Protocol))
+			last = append(last, "**"+ScoreText(m)+"**")
+		}
 	}
 	legend := j.scorer.Legend()
 	if r.Nearest != nil {
@@ -97,8 +99,10 @@ func printResult(console *cli.Console, j *Job) {
 	t.Add(head...)
 	for _, v := range r.Views {
 		row := []string{v.Name}
-		for _, s := range v.Scores {
-			row = append(row, ScoreText(s))
+		for k, s := range v.Scores {
+			if means[k].Known {
+				row = append(row, ScoreText(s))
+			}
 		}
 		if n, known := r.Nearest[v.Name]; known {
 			row = append(row, fmt.Sprintf("%.1f", n.Degrees), fmt.Sprintf("%.3f", n.Distance))
@@ -137,6 +141,7 @@ func printComparison(console *cli.Console, jobs []*Job) {
 		}
 		t.Add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].Result.Protocol)}, best(row)...)...)
 	}
+	legend := jobs[0].scorer.Legend(t)
 	console.Printf("%s\n", t)
 	if !same {
 		console.Warn("the models were not all measured on the same photos: their means are not of the same")
@@ -155,18 +160,18 @@ func printComparison(console *cli.Console, jobs []*Job) {
 		}
 		console.Printf("%s\n", t)
 	}
-	console.Printf("%s\n", jobs[0].scorer.Legend())
+	console.Printf("%s\n", legend)
 	for _, j := range jobs {
 		j.printDrawn()
 		j.printTrainedOn()
 	}
 }
 
-// scoreNames lists the scores of all jobs in order.
+// scoreNames lists in order the scores that one of the jobs has.
 func scoreNames(jobs []*Job) (names []string) {
 	for _, j := range jobs {
 		for _, s := range j.Result.Means() {
-			if !slices.Contains(names, s.Name) {
+			if s.Known && !slices.Contains(names, s.Name) {
 				names = append(names, s.Name)
 			}
 		}

@@ -29,6 +29,35 @@ func TestBestInBold(t *testing.T) {
 	}
 }
 
+// TestUnmeasured wants tables without scores that nothing has, and n/a where only some have one.
+func TestUnmeasured(t *testing.T) {
+	var text strings.Builder
+	job := func(lpips bool) *Job {
+		j := &Job{console: cli.New(nil, &text, io.Discard), scorer: &Scorer{Protocol: ProtocolOf(ProtocolGsplat)}}
+		j.Result.Views = []results.ViewScores{{Name: "cabin/a |b.png", Scores: []results.Score{
+			{Name: "PSNR", Value: 20, Known: true}, {Name: "LPIPS", Value: 0.25, Known: lpips}, {Name: "SSIM"}}}}
+		return j
+	}
+	for _, c := range []struct {
+		print      func()
+		lpips, gap bool
+	}{
+		{func() { printResult(job(false).console, job(false)) }, false, false},
+		{func() { printResult(job(true).console, job(true)) }, true, false},
+		{func() { printComparison(job(true).console, []*Job{job(false), job(false)}) }, false, false},
+		{func() { printComparison(job(true).console, []*Job{job(false), job(true)}) }, true, true},
+	} {
+		text.Reset()
+		c.print()
+		said := text.String()
+		if strings.Contains(said, "LPIPS ()") != c.lpips || strings.Contains(said, "n/a: not") != c.gap ||
+			strings.Contains(said, " n/a |") != c.gap || strings.Contains(said, "SSIM ()") ||
+			!strings.Contains(said, "20.000") {
+			t.Errorf("LPIPS %v, n/a %v:\n%s", c.lpips, c.gap, said)
+		}
+	}
+}
+
 func TestMarkdownTable(t *testing.T) {
 	table := &MarkdownTable{}
 	table.Add("view", "PSNR")
