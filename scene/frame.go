@@ -20,17 +20,7 @@ func Identity() Frame { return Frame{Scale: 1} }
 // it 1. Held-out cameras do not count. The frame is computed and applied in float64, so that captures in metres around
 // a far origin keep their precision. Cameras that are all in one place keep their scale.
 func (c *Capture) Normalise() {
-	var mean [3]float64
-	centres := c.trainingCentres()
-	for _, p := range centres {
-		for k := range 3 {
-			mean[k] += p[k] / float64(len(centres))
-		}
-	}
-	distances := make([]float64, len(centres))
-	for i, p := range centres {
-		distances[i] = math.Sqrt(geom.Square(p[0]-mean[0]) + geom.Square(p[1]-mean[1]) + geom.Square(p[2]-mean[2]))
-	}
+	_, mean, distances := spread(c.trainingCameras())
 	f := Frame{Center: mean, Scale: 1}
 	if middle := Median(distances); middle > 0 && !math.IsInf(1/middle, 0) {
 		f.Scale = 1 / middle
@@ -44,27 +34,22 @@ func (c *Capture) Normalise() {
 	c.apply(f)
 }
 
-// trainingCentres returns the centres of the cameras that are not held out; of all, if every one is. [n][3]
-func (c *Capture) trainingCentres() [][3]float64 {
+// trainingCameras returns the cameras that are not held out; all, if every one is.
+func (c *Capture) trainingCameras() (cams []Camera) {
 	ids, test := c.Split(0)
 	if len(ids) == 0 {
 		ids = test
 	}
-	centres := make([][3]float64, len(ids))
-	for i, id := range ids {
-		centres[i] = c.Cameras[id].Center()
+	for _, id := range ids {
+		cams = append(cams, c.Cameras[id])
 	}
-	return centres
+	return cams
 }
 
 // Training returns the capture without its held-out cameras: all that training may know. It shares the points.
 func (c *Capture) Training() *Capture {
 	t := *c
-	t.Cameras, t.HeldOut = nil, nil
-	ids, _ := c.Split(0)
-	for _, id := range ids {
-		t.Cameras = append(t.Cameras, c.Cameras[id])
-	}
+	t.Cameras, t.HeldOut = c.trainingCameras(), nil
 	return &t
 }
 

@@ -53,12 +53,12 @@ func (c *Capture) autoOrigin() (origin [3]float64) {
 	}
 	far := 0.0
 	var mean [3]float64
-	centres := c.trainingCentres()
-	for i := range centres {
-		for k := range mean {
-			x := centres[i][k]/c.Frame.Scale + c.Frame.Center[k]
-			centres[i][k] = x
-			mean[k] += x / float64(len(centres))
+	cams := c.trainingCameras()
+	centres := make([][3]float64, len(cams))
+	for i := range cams {
+		centres[i] = c.Frame.ToCapture(cams[i], [3]float64{}).Center()
+		for k, x := range centres[i] {
+			mean[k] += x / float64(len(cams))
 			far = max(far, math.Abs(x))
 		}
 	}

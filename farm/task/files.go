@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vksplat/internal/strictjson"
@@ -100,13 +101,14 @@ func readScores(file string) (map[string]float64, error) {
 	return scores, nil
 }
 
-// columns of the table.
-var columns = []string{"PSNR", "SSIM", "LPIPS"}
-
-// writeTable writes table.md and scores.json: a line for each model, then the views of each.
+// writeTable writes table.md and scores.json: a line for each model with the scores that one of them has, then the
+// views of each.
 func writeTable(dir *os.Root, rows []row, views []byte) error {
 	var b strings.Builder
-	b.WriteString("| model | PSNR | SSIM | LPIPS |\n|---|---:|---:|---:|\n")
+	columns := slices.DeleteFunc([]string{"PSNR", "SSIM", "LPIPS"}, func(name string) bool {
+		return !slices.ContainsFunc(rows, func(m row) bool { _, known := m.scores[name]; return known })
+	})
+	b.WriteString("| model | " + strings.Join(columns, " | ") + " |\n|---|" + strings.Repeat("---:|", len(columns)) + "\n")
 	all := map[string]map[string]float64{}
 	for _, m := range rows {
 		fmt.Fprintf(&b, "| %s |", strings.ReplaceAll(m.name, "|", "\\|"))

@@ -30,6 +30,8 @@ type StepScores struct {
 	Step  int
 	Views []ViewScore
 	Drawn *Drawn // nil: an earlier version measured it
+
+	Nearest map[string]scene.Nearest // of the views, by name
 }
 
 // maxPSNR replaces the infinite PSNR of equal images in files, in dB: JSON has
@@ -64,6 +66,9 @@ type inriaViews struct {
 
 	AlignedPSNR map[string]float64 `json:"aligned_psnr,omitempty"`
 	AlignedSSIM map[string]float64 `json:"aligned_ssim,omitempty"`
+
+	NearestDegrees  map[string]float64 `json:"nearest_degrees,omitempty"`
+	NearestDistance map[string]float64 `json:"nearest_distance,omitempty"`
 
 	Protocol string `json:"protocol"`
 	Drawn    *Drawn `json:"drawn,omitempty"`
@@ -123,6 +128,7 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		views := inriaViews{SSIM: map[string]float64{}, PSNR: map[string]float64{}, CCPSNR: map[string]float64{},
 			CCSSIM: map[string]float64{}, LensPSNR: map[string]float64{}, LensSSIM: map[string]float64{},
 			AlignedPSNR: map[string]float64{}, AlignedSSIM: map[string]float64{},
+			NearestDegrees: map[string]float64{}, NearestDistance: map[string]float64{},
 			Protocol: protocol, Drawn: s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
@@ -139,6 +145,9 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			}
 			if c := v.Aligned; c != nil {
 				views.AlignedPSNR[v.Name], views.AlignedSSIM[v.Name] = math.Min(c.PSNR, maxPSNR), c.SSIM
+			}
+			if n, known := s.Nearest[v.Name]; known {
+				views.NearestDegrees[v.Name], views.NearestDistance[v.Name] = n.Degrees, n.Distance
 			}
 		}
 		key := MethodName(s.Step)

@@ -35,6 +35,9 @@ const (
 	// of the camera after it was moved to where the photo fits best; likewise
 	alignedPSNRKey = "aligned_psnr"
 	alignedSSIMKey = "aligned_ssim"
+	// NearestDegrees and NearestDistance are what files and tables call the numbers of scene.Nearest, view by view.
+	NearestDegrees  = "nearest_degrees"
+	NearestDistance = "nearest_distance"
 )
 
 // MethodName is what INRIA's files call the model of a step.
@@ -62,6 +65,8 @@ type Result struct {
 
 	TrainedOn *TrainedOn // nil where no model is measured
 	Drawn     *Drawn     // likewise
+
+	Nearest map[string]scene.Nearest // of held-out views by name; nil where that is not known
 }
 
 // Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it
@@ -141,6 +146,13 @@ func MergeResults(dir string, r *Result) error {
 			views[v.Name] = v.Scores[k].Value
 		}
 		means[m.Name], perView[m.Name] = m.Value, views
+	}
+	if r.Nearest != nil {
+		degrees, distances := map[string]float64{}, map[string]float64{}
+		for _, v := range r.Views {
+			degrees[v.Name], distances[v.Name] = r.Nearest[v.Name].Degrees, r.Nearest[v.Name].Distance
+		}
+		perView[NearestDegrees], perView[NearestDistance] = degrees, distances
 	}
 	allMeans, err := readResults(filepath.Join(dir, resultsFile))
 	if err != nil {

@@ -40,8 +40,8 @@ func TestMergeResults(t *testing.T) {
 		t.Errorf("per_view.json holds %v", views)
 	}
 	if err := WriteResults(dir, "gsplat",
-		[]StepScores{{8000, []ViewScore{{Name: "a.png", PSNR: 21, SSIM: 0.5}}, nil},
-			{30000, []ViewScore{{Name: "a.png", PSNR: 22, SSIM: 0.5}}, nil}},
+		[]StepScores{{8000, []ViewScore{{Name: "a.png", PSNR: 21, SSIM: 0.5}}, nil, nil},
+			{30000, []ViewScore{{Name: "a.png", PSNR: 22, SSIM: 0.5}}, nil, nil}},
 		true); err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,37 @@ func TestMergeResults(t *testing.T) {
 	}
 }
 
+// TestNearest wants train and eval to write a view's distance to those trained on to the same place, and nothing of it
+// among means.
+func TestNearest(t *testing.T) {
+	dir := t.TempDir()
+	nearest := map[string]scene.Nearest{"a.png": {Degrees: 12.5, Distance: 0.25}, "b.png": {Degrees: 1, Distance: 1}}
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7, Nearest: nearest,
+		Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := MergeResults(dir, &Result{Method: "eval", Protocol: "gsplat", Nearest: nearest,
+		Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"ours_7", "eval"} {
+		for key, want := range map[string]float64{"nearest_degrees": 12.5, "nearest_distance": 0.25} {
+			if views, _, err := ReadViews(dir, method, key); err != nil || len(views) != 1 || views["a.png"] != want {
+				t.Errorf("%s of %s: %v, %v", key, method, views, err)
+			}
+		}
+		if means, _, err := ReadMeans(dir, method); err != nil || means["PSNR"] != 20 || means["nearest_degrees"] != 0 {
+			t.Errorf("means of %s: %v, %v", method, means, err)
+		}
+	}
+}
+
 // TestLensStays: scores that only training can measure stay when eval measures the same model once more, and go with
 // the others where it measures another one, by another protocol or drawn otherwise.
 func TestLensStays(t *testing.T) {
 	drawn := &Drawn{Near: 0.01, Background: [3]float32{1, 0, 0}, Photos: "64x48"}
 	trained := []StepScores{{7, []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5, Lens: &Corrected{22, 0.6}},
-		{Name: "b.png", PSNR: 30, SSIM: 0.7, Lens: &Corrected{32, 0.8}}}, drawn}}
+		{Name: "b.png", PSNR: 30, SSIM: 0.7, Lens: &Corrected{32, 0.8}}}, drawn, nil}}
 	result := func(protocol string, drawn *Drawn, a, b float64, name string) *Result {
 		return &Result{Method: MethodName(7), Protocol: protocol, Drawn: drawn, Views: []ViewScores{
 			{"a.png", []Score{{"PSNR", a, true}}}, {name, []Score{{"PSNR", b, true}}}}}
@@ -134,7 +159,7 @@ func TestDrawn(t *testing.T) {
 	dir := t.TempDir()
 	old := []StepScores{{Step: 7, Views: []ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}}}}
 	drawn := &Drawn{Near: 0.05, NearUnits: 0.2, Background: [3]float32{1, 0.5, 0}, Antialiased: true, Photos: "64x48"}
-	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn}), false); err != nil {
+	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn, nil}), false); err != nil {
 		t.Fatal(err)
 	}
 	result := &Result{Method: "pictures", Protocol: "inria",
@@ -196,7 +221,7 @@ func TestResults(t *testing.T) {
 	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}, false); err == nil {
 		t.Error("a step without views passes")
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{Name: "a", PSNR: math.NaN()}}, nil}},
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{Name: "a", PSNR: math.NaN()}}, nil, nil}},
 		false); !errors.Is(err, scene.ErrNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}

@@ -18,7 +18,7 @@ const heldOut = 8
 // HasPassers says whether somebody walks through photo i: with Options.Passers through every third of those that are
 // trained on when every 8th is held out, which all stay empty.
 func (s *Capture) HasPassers(i int) bool {
-	return s.o.Passers && i%heldOut != 0 && (i-i/heldOut-1)%3 == 1
+	return s.o.Passers && i < s.o.Images && i%heldOut != 0 && (i-i/heldOut-1)%3 == 1
 }
 
 // passed returns the world as photo i shows it.

@@ -27,7 +27,7 @@ const (
 func (s *Capture) Splats(degree int) *scene.Splats {
 	out := scene.NewSplats(s.o.Points, degree)
 	gap := math.Sqrt(float64(s.o.Width) * float64(s.o.Height) / float64(s.o.Points))
-	s.o.eachPoint(s.world, s.views, func(i int, at surface, c *scene.Camera) {
+	s.o.eachPoint(s.world, s.views[:s.o.Images], func(i int, at surface, c *scene.Camera) {
 		s.splat(out, i, at, gap*at.t/c.Fx)
 	})
 	return out

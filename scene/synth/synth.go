@@ -36,6 +36,9 @@ type Options struct {
 	Lens *Lens // that took the photos; nil: they are pinhole pictures. Not in a city
 	// How far cameras move while the rows of their photos are read out, see motion; not in a city
 	Shutter float64
+	// Far adds cameras off the path of the others, after these, to be held out: no point is theirs. It opens the sky,
+	// for some stand outside the dome; not in a city
+	Far bool
 }
 
 // Lens is one that bends its pictures. Each pixel shows something.
@@ -88,6 +91,7 @@ func (o Options) withDefaults() (Options, error) {
 			*v = value
 		}
 	}
+	o.Open = o.Open || o.Far
 	set(&o.Images, 48)
 	set(&o.Width, 256)
 	set(&o.Height, 192)
@@ -111,6 +115,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("make capture: a city is photographed without distortion")
 	case o.City && o.Shutter != 0:
 		return o, errors.New("make capture: cameras stand still over a city")
+	case o.City && o.Far:
+		return o, errors.New("make capture: no cameras are far from a path over a city")
 	case !(o.Shutter >= 0 && o.Shutter <= MostShutter):
 		return o, fmt.Errorf("make capture: shutter %v, want 0 to %v", o.Shutter, MostShutter)
 	case !(o.Scale > 0) || !scene.Finite64(o.Scale):
@@ -195,6 +201,9 @@ func New(o Options) (*Capture, error) {
 	if o.Open {
 		s.world.dome *= outOfReach
 	}
+	if o.Far {
+		s.views = append(s.views, farViews(s.views[0])...)
+	}
 	return s, nil
 }
 
@@ -220,8 +229,8 @@ func (s *Capture) Photo(i, shrink int) *image.RGBA {
 }
 
 // Points returns the sparse cloud in the capture's frame. Point i was seen by camera i modulo their number, but for an
-// open sky, which leaves points out.
-func (s *Capture) Points() []scene.Point { return s.o.points(s.world, s.views) }
+// open sky, which leaves points out. Far cameras see none.
+func (s *Capture) Points() []scene.Point { return s.o.points(s.world, s.views[:s.o.Images]) }
 
 // synthRings are the paths of the cameras: radius and height in scene units.
 var synthRings = [3]struct{ radius, height float64 }{{4.3, 1.05}, {4.1, 1.85}, {3.7, 2.75}}

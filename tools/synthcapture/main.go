@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"vksplat/scene"
+	"vksplat/scene/picture"
 	"vksplat/scene/synth"
 )
 
@@ -32,6 +33,7 @@ type options struct {
 	quality               int
 	seed                  uint64
 	city, passers, open   bool
+	far                   bool
 	lens                  string
 	shutter               float64
 	out                   string
@@ -52,6 +54,9 @@ func main() {
 	flag.BoolVar(&o.passers, "passers", false, "people walk through a third of the photos, none of every eighth")
 	flag.BoolVar(&o.open, "open", false,
 		"the sky is out of reach: no point lies on it, and it looks the same from all cameras; without tracks")
+	flag.BoolVar(&o.far, "far", false,
+		"also photos from off the path, named in far.txt, with exact depths in depths: to be held out, at 0.5, 1 and 2 "+
+			"radii of the path and 15, 30 and 45 degrees above its highest part; the sky is that of -open")
 	flag.StringVar(&o.lens, "lens", "",
 		"`NAME` of a lens that bends the photos: opencv, rational, fisheye, wide or prism; without tracks")
 	flag.Float64Var(&o.shutter, "shutter", 0,
@@ -100,7 +105,7 @@ func (o *options) write() error {
 	}
 	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points,
 		Seed: o.seed, City: o.city, Passers: o.passers, Open: o.open, Lens: lenses[o.lens],
-		Shutter: o.shutter})
+		Shutter: o.shutter, Far: o.far})
 	if err != nil {
 		return err
 	}
@@ -120,14 +125,37 @@ func (o *options) write() error {
 	if err != nil {
 		return err
 	}
+	if err := o.writeFar(s, cams); err != nil {
+		return err
+	}
 	// The tracks of writeModel are not what these cameras see, and some go by that.
-	if o.city || o.open || o.lens != "" || o.shutter != 0 {
+	if o.city || o.open || o.far || o.lens != "" || o.shutter != 0 {
 		return s.WriteModel(o.out, cams, s.Points())
 	}
 	if err := os.MkdirAll(model, 0o777); err != nil {
 		return err
 	}
 	return writeModel(model, cams, s.Points(), o.seed)
+}
+
+// writeFar writes depths and the list of the photos off the path, if there are any.
+func (o *options) writeFar(s *synth.Capture, cams []scene.Camera) error {
+	far := cams[o.photos:]
+	if len(far) == 0 {
+		return nil
+	}
+	depths, names := filepath.Join(o.out, "depths"), ""
+	for i := range far {
+		names += far[i].Name + "\n"
+	}
+	if err := os.MkdirAll(depths, 0o777); err != nil {
+		return err
+	}
+	err := each(len(far), func(i int) error {
+		return picture.WriteDepth(filepath.Join(depths, strings.TrimSuffix(far[i].Name, ".jpg")+".npy"),
+			s.Depths(o.photos+i), o.width, o.height)
+	})
+	return errors.Join(err, os.WriteFile(filepath.Join(o.out, "far.txt"), []byte(names), 0o666))
 }
 
 // photo draws photo i.

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
 	"vksplat/scene/load"
 	"vksplat/scene/photo"
+	"vksplat/scene/picture"
 	"vksplat/scene/synth"
 )
 
@@ -142,6 +144,47 @@ func TestShutter(t *testing.T) {
 	}
 	if o.lens = "prism"; o.write() == nil {
 		t.Error("a transforms.json has a name for thin prisms")
+	}
+}
+
+// TestFar loads a capture with photos off the path and holds these out; same options, same bytes.
+func TestFar(t *testing.T) {
+	o := small
+	o.far, o.out = true, t.TempDir()
+	if err := o.write(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := load.Capture(o.out, scene.LoadOptions{Model: scene.AnyModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(o.out, "far.txt")
+	names, err := scene.ReadTestList(list)
+	if err != nil || c.HoldOut(list, names) != nil {
+		t.Fatalf("%q: %v", names, err)
+	}
+	train, test := c.Split(0)
+	if len(train) != o.photos || train[o.photos-1] != o.photos-1 || len(test) != len(names) || len(test) == 0 {
+		t.Fatalf("trained on %v, held out %v", train, test)
+	}
+	for _, cam := range c.Cameras[o.photos:] {
+		file := filepath.Join(o.out, "depths", strings.TrimSuffix(cam.Name, ".jpg")+".npy")
+		if !picture.WholeDepth(file, o.width, o.height) {
+			t.Errorf("%s holds no depths", file)
+		}
+	}
+	again := o
+	again.out = t.TempDir()
+	if err := again.write(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"far.txt", "images/view_far_2r_3.jpg", "depths/view_far_45deg_0.npy", "images/view_004.jpg",
+		"sparse/0/images.bin", "sparse/0/points3D.bin"} {
+		a, err := os.ReadFile(filepath.Join(o.out, name))
+		b, errAgain := os.ReadFile(filepath.Join(again.out, name))
+		if err != nil || errAgain != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs between two runs: %v, %v", name, err, errAgain)
+		}
 	}
 }
 

@@ -131,6 +131,9 @@ func (j *Job) openCapture(rec *captured.Record) error {
 	on := j.countTrainedOn(rec, views)
 	j.Result.TrainedOn = &on
 	j.warnTrainedOn()
+	if o.Split == SplitTest {
+		j.setNearest(views)
+	}
 	return nil
 }
 

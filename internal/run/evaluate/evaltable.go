@@ -75,6 +75,9 @@ func ScoreText(s results.Score) string {
 // lessIsBetter says of which scores the smallest is the best.
 func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(name), "LPIPS") }
 
+const nearestLegend = "nearest_: the least angle to the direction of a training view, and the least distance to a " +
+	"training camera, of which the median is 1 from their mean."
+
 // printResult prints the table of one model.
 func printResult(console *cli.Console, j *Job) {
 	r := &j.Result
@@ -82,21 +85,33 @@ func printResult(console *cli.Console, j *Job) {
 	head := []string{"view"}
 	last := []string{fmt.Sprintf("**mean of %d**", len(r.Views))}
 	for _, m := range means {
-		head = append(head, fmt.Sprintf("%s (%s)", m.Name, r.Protocol))
-		last = append(last, "**"+ScoreText(m)+"**")
+		if m.Known {
+			head = append(head, fmt.Sprintf("%s (%s)", m.Name, r.Protocol))
+			last = append(last, "**"+ScoreText(m)+"**")
+		}
+	}
+	legend := j.scorer.Legend()
+	if r.Nearest != nil {
+		head, last = append(head, results.NearestDegrees, results.NearestDistance), append(last, "", "")
+		legend += " " + nearestLegend
 	}
 	t := &MarkdownTable{}
 	t.Add(head...)
 	for _, v := range r.Views {
 		row := []string{v.Name}
-		for _, s := range v.Scores {
-			row = append(row, ScoreText(s))
+		for k, s := range v.Scores {
+			if means[k].Known {
+				row = append(row, ScoreText(s))
+			}
+		}
+		if n, known := r.Nearest[v.Name]; known {
+			row = append(row, fmt.Sprintf("%.1f", n.Degrees), fmt.Sprintf("%.3f", n.Distance))
 		}
 		t.Add(row...)
 	}
 	t.Add(last...)
 	console.Printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, cli.Count(len(r.Views), "photo"),
-		captured.Resolution(j.cams), t, j.scorer.Legend())
+		captured.Resolution(j.cams), t, legend)
 	j.printDrawn()
 	j.printTrainedOn()
 	if j.folder != "" {
@@ -126,6 +141,7 @@ func printComparison(console *cli.Console, jobs []*Job) {
 		}
 		t.Add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].Result.Protocol)}, best(row)...)...)
 	}
+	legend := jobs[0].scorer.Legend(t)
 	console.Printf("%s\n", t)
 	if !same {
 		console.Warn("the models were not all measured on the same photos: their means are not of the same")
@@ -144,18 +160,18 @@ func printComparison(console *cli.Console, jobs []*Job) {
 		}
 		console.Printf("%s\n", t)
 	}
-	console.Printf("%s\n", jobs[0].scorer.Legend())
+	console.Printf("%s\n", legend)
 	for _, j := range jobs {
 		j.printDrawn()
 		j.printTrainedOn()
 	}
 }
 
-// scoreNames lists the scores of all jobs in order.
+// scoreNames lists in order the scores that one of the jobs has.
 func scoreNames(jobs []*Job) (names []string) {
 	for _, j := range jobs {
 		for _, s := range j.Result.Means() {
-			if !slices.Contains(names, s.Name) {
+			if s.Known && !slices.Contains(names, s.Name) {
 				names = append(names, s.Name)
 			}
 		}

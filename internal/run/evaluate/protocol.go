@@ -3,6 +3,7 @@ package evaluate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"vksplat/internal/run/meter"
 	"vksplat/scene"
@@ -104,8 +105,8 @@ func (s *Scorer) three(list []results.Score, names [3]string, photo scene.Image,
 		results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
 }
 
-// Legend says what the numbers of a table are.
-func (s *Scorer) Legend() string {
+// Legend says what the numbers of tables are.
+func (s *Scorer) Legend(tables ...*MarkdownTable) string {
 	text := fmt.Sprintf("%s: %s. PSNR in dB.", s.name, s.about)
 	if s.Correct != ColorNone {
 		text += fmt.Sprintf(" cc_: after the %s colour map that fits the photo best.", s.Correct)
@@ -113,5 +114,8 @@ func (s *Scorer) Legend() string {
 	if s.unmasked {
 		text += " Pixels that masks leave out do not count, but in unmasked_."
 	}
-	return text + " n/a: not measured."
+	if slices.ContainsFunc(tables, func(t *MarkdownTable) bool { return strings.Contains(t.String(), " n/a |") }) {
+		text += " n/a: not measured."
+	}
+	return text
 }

@@ -2,10 +2,12 @@ package evaluate
 
 import (
 	"fmt"
+	"slices"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline/checkpoint"
+	"vksplat/scene"
 	"vksplat/scene/results"
 )
 
@@ -39,6 +41,25 @@ func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedO
 		return results.TrainedOn{Known: true}
 	}
 	return results.TrainedOn{}
+}
+
+// setNearest says how far the views are from the photos that the model was trained on: all others, but for those that
+// its run held out, too.
+func (j *Job) setNearest(views []int) {
+	held := map[string]bool{}
+	if j.rec != nil && j.rec.Describes(j.capture, j.o.Capture) {
+		for _, name := range j.rec.HeldOut {
+			held[name] = true
+		}
+	} else {
+		for _, i := range views {
+			held[j.capture.Cameras[i].Name] = true
+		}
+	}
+	train := slices.DeleteFunc(slices.Clone(j.capture.Cameras), func(c scene.Camera) bool { return held[c.Name] })
+	if len(train) > 0 {
+		j.Result.Nearest = scene.NearestTo(train, j.cams)
+	}
 }
 
 // warnTrainedOn says how much the scores are worth, before anything is measured: those of photos that a model was

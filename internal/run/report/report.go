@@ -87,6 +87,7 @@ type View struct {
 	Name    string
 	PSNR    float64
 	SSIM    float64
+	Nearest scene.Nearest
 	Share   float64 // of the best view's PSNR, in percent
 	Link    string
 	Picture int

@@ -38,7 +38,12 @@ func TestSuiteTables(t *testing.T) {
 	runs[2], runs[3] = run("b", 1, 30), run("b", 2, 30)
 	text := plan.tables(runs)
 	if !strings.Contains(text, "| **both** ") || !strings.Contains(text, "25.500 ") ||
-		strings.Contains(text, "0.0000") {
+		strings.Contains(text, "0.0000") || strings.Contains(text, "LPIPS (") || strings.Contains(text, "n/a") {
+		t.Error(text)
+	}
+	runs[0].scores[2] = results.Score{Name: "LPIPS", Value: 0.125, Known: true}
+	if text = plan.tables(runs); !strings.Contains(text, "LPIPS (") || !strings.Contains(text, " n/a |") ||
+		!strings.Contains(text, "n/a: not measured") {
 		t.Error(text)
 	}
 }

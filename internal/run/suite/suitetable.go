@@ -230,7 +230,7 @@ func (p *Plan) tables(runs []*suiteRun) string {
 		title += ", photos " + p.source
 	}
 	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
-	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.protocol), Correct: p.correct}).Legend() +
+	text += (&evaluate.Scorer{Protocol: evaluate.ProtocolOf(p.protocol), Correct: p.correct}).Legend(means, each) +
 		" Loop: the training steps alone; wall: processes of train from start to end.\n"
 	text += results.drawnText()
 	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
@@ -278,10 +278,8 @@ func starOf(resumed bool) string {
 	return ""
 }
 
-// columns lists the numbers that tables show: INRIA's always, others where a run has them.
-func (s *suiteResults) columns() []string {
-	names := []string{numberLoop, numberWall, numberPeak, numberSplats}
-	names = append(names, evaluate.PlainNames[:]...)
+// columns lists the numbers that tables show: those that a run has.
+func (s *suiteResults) columns() (names []string) {
 	for _, r := range s.Runs {
 		for _, n := range r.Numbers {
 			if n.Known && !slices.Contains(names, n.Name) {

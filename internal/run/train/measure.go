@@ -50,7 +50,16 @@ func (r *Run) measure(ctx context.Context, step int,
 		}
 		r.rec.eval(step, views)
 	}
-	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, r.rec.metrics.scores(), r.saver.from != nil)
+	steps, nearest := r.rec.metrics.scores(), r.nearest()
+	for i := range steps {
+		steps[i].Nearest = nearest
+	}
+	return views, results.WriteResults(r.Out, evaluate.ProtocolGsplat, steps, r.saver.from != nil)
+}
+
+// nearest says how far the held-out photos' cameras are from those that are trained on.
+func (r *Run) nearest() map[string]scene.Nearest {
+	return scene.NearestTo(r.training.Cameras, captured.Pick(r.Capture.Cameras, r.Test))
 }
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures

@@ -75,9 +75,10 @@ func (r *Run) reportViews(page *report.Page) {
 	views := slices.Clone(last.Views)
 	slices.SortStableFunc(views, func(a, b meter.ViewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
 	best := float64(views[len(views)-1].PSNR)
+	nearest := r.nearest()
 	for i, v := range views {
 		row := report.View{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1,
-			Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
+			Nearest: nearest[v.Name], Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
 		if file, found := files[v.Name]; found {
 			row.Link = (&url.URL{Path: "test/ours_" + fmt.Sprint(last.Step) + "/" + filepath.ToSlash(file)}).String()
 			if i < report.Worst || i >= len(views)-report.Best {
