@@ -88,7 +88,7 @@ func photographed(photos int) *scene.Capture {
 
 // followed returns the configuration of a run that follows a capture of so many photos.
 func followed(o *Options, photos int) recipe.Config {
-	r := &Run{Options: o, Capture: photographed(photos)}
+	r := &Run{Options: o, training: photographed(photos)}
 	r.saver = &saver{r: r}
 	r.followCapture()
 	return r.Config
@@ -255,7 +255,7 @@ func TestAdopt(t *testing.T) {
 			c.Background = begun.Background
 		}, "default"},
 	} {
-		r := &Run{Options: resolved(t, tt.flags, tt.file), Capture: photographed(20)}
+		r := &Run{Options: resolved(t, tt.flags, tt.file), training: photographed(20)}
 		r.saver = &saver{r: r, from: &checkpoint.File{Header: checkpoint.Header{Config: begun, Preset: tt.before}}}
 		if err := r.adopt(); err != nil {
 			t.Fatal(err)

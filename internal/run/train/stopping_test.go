@@ -76,8 +76,7 @@ func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
 // TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as
 // measured, and once it can be, all is.
 func TestPictureFailsInTheMiddle(t *testing.T) {
-	r, _ := startedRun(t, true)
-	_, r.Test = r.Capture.Split(2)
+	r, _ := startedRun(t, true, func(o *Options) { o.TestEvery = 2 })
 	ctx := context.Background()
 	if err := r.Trainer.RunTo(ctx, 3, nil); err != nil {
 		t.Fatal(err)

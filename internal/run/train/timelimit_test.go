@@ -67,7 +67,7 @@ func TestLimitChooses(t *testing.T) {
 
 // limitedRun returns a run of options whose capture has so many photos.
 func limitedRun(o *Options, photos int) *Run {
-	r := &Run{Options: o, Capture: photographed(photos), Train: make([]int, photos)}
+	r := &Run{Options: o, training: photographed(photos), Train: make([]int, photos)}
 	r.saver = &saver{r: r}
 	r.followCapture()
 	return r
