@@ -97,8 +97,7 @@ type LPIPSWeights struct {
 
 const (
 	readLPIPS = "read LPIPS weights"
-	lpipsHint = "make the file with tools/lpips_weights.py, from torchvision's file of the network and lpips's file " +
-		"of the same name"
+	lpipsHint = "docs/eval.md shows how tools/lpips_weights.py makes the file"
 )
 
 // ReadLPIPSWeights reads the weights of a network from a safetensors file with the names that torchvision and lpips

