@@ -12,7 +12,7 @@ Photos are in CAPTURE/images. OUT gets sparse/0 and images, and is a capture tha
   map     finds cameras and points of photos without poses, one camera for all, and keeps the largest model:
             models.py map south_building -o data/south_building
             models.py map drone_copr -o data/drone_copr --camera OPENCV
-          Seeds are fixed; with --threads 1 and SIFT on the CPU two runs make the same model.
+          Seeds are fixed; with --threads 1 and without a GPU two runs make the same model.
 
   dense   dense stereo of the photos in the file LIST, one a line, such as those that a run trains on. The model loses
           all other photos first, and the points that fewer than two of LIST observe. DIR gets fused.ply and, where
@@ -39,22 +39,24 @@ SEED = 42
 
 @contextlib.contextmanager
 def stage(name):
-    """Prints how long what it surrounds took."""
+    """Seeds what it surrounds, and prints how long that took."""
     start = time.monotonic()
+    pycolmap.set_random_seed(SEED)
     yield
     print(f"{name}: {time.monotonic() - start:.1f} s", flush=True)
 
 
-def match(database, images, names, camera, params, features):
+def match(database, images, names, camera, params, args):
     """Writes the database of SIFT features of photos by one camera, and of the matches between all pairs."""
     reader = pycolmap.ImageReaderOptions(camera_model=camera, camera_params=params)
     extraction, verification = pycolmap.FeatureExtractionOptions(), pycolmap.TwoViewGeometryOptions()
-    extraction.sift.max_num_features, verification.ransac.random_seed = features, SEED
-    pycolmap.set_random_seed(SEED)
+    extraction.num_threads, extraction.sift.max_num_features = args.threads, args.features
+    verification.ransac.random_seed = SEED
     with stage("features"):
         pycolmap.extract_features(database, images, names, pycolmap.CameraMode.SINGLE, reader, extraction)
     with stage("matches"):
-        pycolmap.match_exhaustive(database, verification_options=verification)
+        matching = pycolmap.FeatureMatchingOptions(num_threads=args.threads)
+        pycolmap.match_exhaustive(database, matching, verification_options=verification)
 
 
 def mapping(threads=-1):
@@ -90,14 +92,17 @@ def known(args):
     assert skew == 0, "a PINHOLE camera has no skew"
     camera = pycolmap.Camera(camera_id=1, model="PINHOLE", width=first["width"], height=first["height"],
                              params=[fx, fy, cx, cy], has_prior_focal_length=True)
-    given = pycolmap.Reconstruction()
-    given.add_camera_with_trivial_rig(camera)
-    for i, p in enumerate(photos, 1):
-        image = pycolmap.Image(name=p["name"], camera_id=1, image_id=i)
-        given.add_image_with_trivial_frame(image, pycolmap.Rigid3d(pose(p)))
     with tempfile.TemporaryDirectory() as work:
         database = pathlib.Path(work, "database.db")
-        match(database, images, [p["name"] for p in photos], "PINHOLE", ",".join(map(str, camera.params)), args.features)
+        params = ",".join(map(str, camera.params))
+        match(database, images, [p["name"] for p in photos], "PINHOLE", params, args)
+        given = pycolmap.Reconstruction()
+        given.add_camera_with_trivial_rig(camera)
+        with pycolmap.Database.open(database) as opened:
+            ids = {i.name: i.image_id for i in opened.read_all_images()}
+        for p in photos:
+            image = pycolmap.Image(name=p["name"], camera_id=1, image_id=ids[p["name"]])
+            given.add_image_with_trivial_frame(image, pycolmap.Rigid3d(pose(p)))
         with stage("points"):
             model = pycolmap.triangulate_points(given, database, images, work, options=mapping(args.threads))
     write(model, images, args.out)
@@ -113,7 +118,7 @@ def map_photos(args):
     images = args.capture / "images"
     with tempfile.TemporaryDirectory() as work:
         database = pathlib.Path(work, "database.db")
-        match(database, images, [], args.camera, "", args.features)
+        match(database, images, [], args.camera, "", args)
         with stage("mapping"):
             models = pycolmap.incremental_mapping(database, images, work, mapping(args.threads)).values()
     if not models:
@@ -182,7 +187,6 @@ def dense(args):
     move_pixels(model, -0.5, work / "sparse")
     # Stereo works on a row of pixels at a time, which is little for a GPU: some photos at once.
     options = pycolmap.PatchMatchOptions(gpu_index=",".join(["0"] * args.jobs), geom_consistency=True)
-    pycolmap.set_random_seed(SEED)
     with stage("stereo"):
         pycolmap.patch_match_stereo(work, options=options)
     with stage("fusion"):
@@ -208,7 +212,7 @@ def main():
             command.add_argument("--jobs", type=int, default=8, help="photos at once (default: 8)")
             continue
         command.add_argument("--features", type=int, default=8192, help="features of a photo at most (default: 8192)")
-        command.add_argument("--threads", type=int, default=-1, help="threads of the mapper (default: all)")
+        command.add_argument("--threads", type=int, default=-1, help="threads (default: all)")
         if do is map_photos:
             command.add_argument("--camera", default="SIMPLE_RADIAL", help="COLMAP's model (default: SIMPLE_RADIAL)")
     args = parser.parse_args()
