@@ -192,7 +192,9 @@ def dense(args):
     with stage("fusion"):
         pycolmap.stereo_fusion(args.out / "fused.ply", work, output_type="PLY")
     move_pixels(model, 0.5, work / "sparse")
-    shares = [write_maps(work, args.out, name) for name in same]
+    # A photo that shares no points with others has no maps.
+    known = [name for name in same if (work / f"stereo/depth_maps/{name}.geometric.bin").exists()]
+    shares = [write_maps(work, args.out, name) for name in known]
     if shares:
         print(f"maps of {len(shares)} photos, {np.mean(shares):.1%} of the pixels known")
     else:
