@@ -117,14 +117,14 @@ def begin(view, cameras, points):
     return np.quantile(z[seen], 0.01) if seen.sum() >= FEWEST else None
 
 
-def render(model, views, folder, *flags):
-    """Draws the views, and returns the folder."""
+def render(model, views, cameras, folder, *flags):
+    """Draws the views, and returns the folder. The training cameras beside them set the unit of the near plane."""
     folder.mkdir()
     path = folder / "cameras.json"
-    path.write_text(json.dumps([dict(v.entry, id=i) for i, v in enumerate(views)]))
+    path.write_text(json.dumps([dict(v.entry, id=i) for i, v in enumerate([*cameras, *views])]))
     done = subprocess.run([os.environ.get("VKSPLAT", "vksplat"), "render", str(model), "--cameras", str(path), "-o",
-                           str(folder / "out"), "--format", "npy", "--device", os.environ.get("DEVICE", "0"), *flags],
-                          capture_output=True, text=True)
+                           str(folder / "out"), "--split", "test", "--format", "npy", "--device",
+                           os.environ.get("DEVICE", "0"), *flags], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"floaters.py: cannot draw {model}:\n{done.stderr}")
     return folder / "out"
@@ -134,9 +134,9 @@ def name_of(view):
     return pathlib.Path(view.entry["img_name"]).stem
 
 
-def disagreement(runs, views, work):
+def disagreement(runs, views, cameras, work):
     """Mean |A - B| and the share of other depths, of each view."""
-    folders = [render(run, views, work / f"whole_{i}", "--depth") for i, run in enumerate(runs)]
+    folders = [render(run, views, cameras, work / f"whole_{i}", "--depth") for i, run in enumerate(runs)]
     colour, depth = [], []
     for view in views:
         a, b = (np.clip(np.load(f / f"{name_of(view)}.npy"), 0, 1) for f in folders)
@@ -167,7 +167,7 @@ def light(run, views, cameras, points, work):
             shares.append(0)
             continue
         write_ply(work / "near.ply", head, near)
-        shares.append(np.load(render(work / "near.ply", [view], work / f"near_{i}", "--alpha") /
+        shares.append(np.load(render(work / "near.ply", [view], cameras, work / f"near_{i}", "--alpha") /
                               f"{name_of(view)}.npy")[..., 3].mean())
     return shares
 
@@ -188,7 +188,7 @@ def main():
             continue
         with tempfile.TemporaryDirectory() as folder:
             work = pathlib.Path(folder)
-            cells = [f"{np.mean(c):.4f}" for c in disagreement(options.runs, views, work)]
+            cells = [f"{np.mean(c):.4f}" for c in disagreement(options.runs, views, cameras, work)]
             for name, run in zip("ab", options.runs):
                 (work / name).mkdir()
                 shares = light(run, views, cameras, points, work / name)
