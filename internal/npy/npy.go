@@ -42,7 +42,7 @@ func Parse(data []byte) (*Array, error) {
 	}
 	found := header.FindSubmatch(data[start : start+n])
 	if found == nil {
-		return nil, fmt.Errorf("its array is none of rows and columns of numbers: %.100q", data[start:start+n])
+		return nil, fmt.Errorf("it does not describe a numeric array: %.100q", data[start:start+n])
 	}
 	a := &Array{Kind: string(found[1]), Sizes: string(found[3]), Fortran: string(found[2]) == "True",
 		Data: data[start+n:]}

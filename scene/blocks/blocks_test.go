@@ -158,6 +158,28 @@ func TestSight(t *testing.T) {
 	}
 }
 
+// TestHeldOutSight: a capture without the held-out photos is divided into the same blocks.
+func TestHeldOutSight(t *testing.T) {
+	c, train := city(t)
+	list, err := sightOf(t, c, train).Divide(2, 2, 0.2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.HoldOutEvery(8)
+	c = c.Training()
+	all, _ := c.Split(0)
+	without, err := sightOf(t, c, all).Divide(2, 2, 0.2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range list {
+		if list[k].Core != without[k].Core || list[k].Margin != without[k].Margin ||
+			!slices.Equal(list[k].Points, without[k].Points) {
+			t.Errorf("block %d: other points or another area without the held-out photos", k)
+		}
+	}
+}
+
 func cameras(b *Block) (ids []int) {
 	b.Cameras.Range(func(i uint32) { ids = append(ids, int(i)) })
 	return ids

@@ -138,7 +138,7 @@ func (s *Sight) findCameras(list []Block) error {
 	return nil
 }
 
-// findPoints gives each block the points in its margin and some of those beyond that its cameras see.
+// findPoints gives each block the points in its margin and some of those beyond that its training cameras see.
 func (s *Sight) findPoints(list []Block) error {
 	c := s.capture
 	for k := range list {
@@ -153,11 +153,16 @@ func (s *Sight) findPoints(list []Block) error {
 			}
 		}
 	})
+	var train bitmap.Bitmap
+	for _, i := range s.train {
+		train.Set(uint32(i))
+	}
 	err := colmap.EachTrack(c, func(point int, cams []int) {
 		for k := range list {
 			b := &list[k]
-			if point%thinning == 0 &&
-				slices.ContainsFunc(cams, func(i int) bool { return b.Cameras.Contains(uint32(i)) }) {
+			if point%thinning == 0 && slices.ContainsFunc(cams, func(i int) bool {
+				return train.Contains(uint32(i)) && b.Cameras.Contains(uint32(i))
+			}) {
 				b.Points.Set(uint32(point))
 			}
 		}
@@ -169,7 +174,7 @@ func (s *Sight) findPoints(list []Block) error {
 		b := &list[k]
 		b.Cameras.Range(func(i uint32) {
 			cam := &c.Cameras[i]
-			for p := 0; p < len(c.Points) && !s.tracked[i]; p += thinning {
+			for p := 0; p < len(c.Points) && !s.tracked[i] && train.Contains(i); p += thinning {
 				if !b.Points.Contains(uint32(p)) && cam.Sees(c.Points[p].Pos) {
 					b.Points.Set(uint32(p))
 				}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"vksplat/internal/geom"
 	"vksplat/scene"
@@ -32,12 +33,16 @@ func Anchors(c *scene.Capture, most int) ([][]scene.Anchor, error) {
 	if c.Format != scene.FormatColmap || c.Text || BinaryModel.cloud(c.Model) != "" {
 		return nil, nil
 	}
+	dropped, err := droppedIDs(c)
+	if err != nil {
+		return nil, err
+	}
 	byName := map[string]int{}
 	for i := range c.Cameras {
 		byName[c.Cameras[i].PhotoName()] = i
 	}
 	var cameras map[uint32]Camera
-	err := BinaryModel.Read(filepath.Join(c.Model, "cameras.bin"), func(r io.Reader) (err error) {
+	err = BinaryModel.Read(filepath.Join(c.Model, "cameras.bin"), func(r io.Reader) (err error) {
 		cameras, err = BinaryModel.Cameras(r)
 		return err
 	})
@@ -52,7 +57,7 @@ func Anchors(c *scene.Capture, most int) ([][]scene.Anchor, error) {
 			return err
 		}
 		_, err = parseImages(cur, func(img *Image) {
-			found := evenly(cur.seen(), most)
+			found := evenly(slices.DeleteFunc(cur.seen(), func(s seen) bool { return dropped[s.id] }), most)
 			i, known := byName[photoNameOf(img.Name)]
 			if k, calibrated := cameras[img.Camera]; known && calibrated {
 				for _, s := range found {
@@ -68,15 +73,11 @@ func Anchors(c *scene.Capture, most int) ([][]scene.Anchor, error) {
 	if err != nil {
 		return nil, err
 	}
-	point := 0
 	err = BinaryModel.Read(filepath.Join(c.Model, "points3D.bin"), func(r io.Reader) error {
 		return BinaryModel.Tracks(r, func(t *Track) {
 			for _, p := range wanted[t.ID] {
-				if c.Keeps(point) {
-					list[p.camera][p.anchor].Point = t.Pos
-				}
+				list[p.camera][p.anchor].Point = t.Pos
 			}
-			point++
 		})
 	})
 	if err != nil {
@@ -86,6 +87,23 @@ func Anchors(c *scene.Capture, most int) ([][]scene.Anchor, error) {
 		list[i] = likely(&c.Cameras[i], list[i])
 	}
 	return list, nil
+}
+
+// droppedIDs returns the ids of the points that the capture does not keep.
+func droppedIDs(c *scene.Capture) (map[uint64]bool, error) {
+	if c.Kept == nil {
+		return nil, nil
+	}
+	dropped, point := map[uint64]bool{}, 0
+	err := BinaryModel.Read(filepath.Join(c.Model, "points3D.bin"), func(r io.Reader) error {
+		return BinaryModel.Tracks(r, func(t *Track) {
+			if !c.Keeps(point) {
+				dropped[t.ID] = true
+			}
+			point++
+		})
+	})
+	return dropped, err
 }
 
 // place is the number of an anchor of a camera.

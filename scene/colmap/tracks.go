@@ -33,9 +33,10 @@ func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
 	})
 }
 
-// DropUnobserved drops the points that fewer than two photos observed of those that are trained on: without the
-// held-out photos there would be no such points. Points without a track, as of a LiDAR, stay. tracked is false if no
-// point has one: nothing says then what the points owe to held-out photos.
+// DropUnobserved drops the points that a held-out photo and fewer than two training photos observed: without the
+// held-out photos there would be no such points. Points without a track, as of a LiDAR, stay, and so do those that one
+// training photo alone accounts for, as in the models of networks. tracked is false if no point has a track: nothing
+// says then what the points owe to held-out photos.
 func DropUnobserved(c *scene.Capture) (dropped int, tracked bool, err error) {
 	if len(c.HeldOut) == 0 || len(c.Points) == 0 {
 		return 0, true, nil
@@ -46,12 +47,15 @@ func DropUnobserved(c *scene.Capture) (dropped int, tracked bool, err error) {
 	err = eachTrack(c, func(t *Track, cams []int) {
 		tracked = tracked || len(t.Images) > 0
 		photos = photos[:0]
+		held := false
 		for _, i := range cams {
-			if name := c.Cameras[i].PhotoName(); !c.HeldOut[name] && !slices.Contains(photos, name) {
+			if name := c.Cameras[i].PhotoName(); c.HeldOut[name] {
+				held = true
+			} else if !slices.Contains(photos, name) {
 				photos = append(photos, name)
 			}
 		}
-		if len(t.Images) == 0 || len(photos) >= 2 {
+		if !held || len(photos) >= 2 {
 			kept.Set(uint32(point))
 		}
 		point++

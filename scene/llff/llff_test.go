@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 	loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), file, "(4, 17)", "(5, 17)", "the file ends early")
 }
 
-// A photo whose pose cannot be right is left out; depths that cannot be are as none.
+// A photo whose pose cannot be right is left out; invalid depths count as missing.
 func TestBadRows(t *testing.T) {
 	for name, numbers := range map[string]map[int]float64{
 		"skewed":  {17: 9},

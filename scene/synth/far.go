@@ -8,8 +8,8 @@ import (
 	"vksplat/scene"
 )
 
-// Where Options.Far puts cameras: at so many radii from the middle of the scene and as high above it as the middle path
-// is, seen from there; and at one radius so many degrees higher than the highest path. The paths' radii are within 1 %.
+// Where Options.Far puts cameras: at farRadii from the middle of the scene, at the elevation of the middle path; and at
+// one radius, farDegrees above the highest path. The paths' radii are within 1 %.
 var (
 	farRadii   = [...]float64{0.5, 1, 2}
 	farDegrees = [...]float64{15, 30, 45}

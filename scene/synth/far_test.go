@@ -44,7 +44,7 @@ func TestFar(t *testing.T) {
 			t.Errorf("%s: the middle is at %v", c.Name, at)
 		}
 		if s.HasPassers(o.Images + i) {
-			t.Errorf("%s: somebody walks there", c.Name)
+			t.Errorf("%s: people are in the picture", c.Name)
 		}
 		depths += checkDepths(t, s, o.Images+i)
 	}

@@ -215,8 +215,9 @@ func MeasureAll(console *cli.Console, ctx context.Context, o *Options, jobs []*J
 	return nil
 }
 
-// heldOutViews holds photos out, as the flags, the record of the run (nil without one), the capture or its order say,
-// and returns the numbers of the cameras of the split that is measured.
+// heldOutViews returns the numbers of the cameras of the split that is measured, which flags, the record of the run
+// (nil without one), the capture or its order say. Where a record says what training held out, that is what the capture
+// holds out then: whatever is measured, the frame and with it the near plane are those of training.
 func (o *Options) heldOutViews(c *scene.Capture, rec *captured.Record) ([]int, error) {
 	if rec == nil || o.TestList != "" || o.Given("test-every") {
 		if err := captured.HoldOut(c, o.TestList, o.TestEvery); err != nil {
@@ -229,6 +230,9 @@ func (o *Options) heldOutViews(c *scene.Capture, rec *captured.Record) ([]int, e
 				", or other photos with "+fault.Setting("test-list")+" or "+fault.Setting("test-every"))
 	}
 	train, test := c.Split(0)
+	if rec != nil && rec.Describes(c, o.Capture) {
+		c.HoldOutCameras(rec.HeldOut)
+	}
 	views := test
 	if o.Split == SplitTrain {
 		views = train

@@ -132,7 +132,7 @@ func (j *Job) openCapture(rec *captured.Record) error {
 	j.Result.TrainedOn = &on
 	j.warnTrainedOn()
 	if o.Split == SplitTest {
-		j.setNearest(views)
+		j.setNearest()
 	}
 	return nil
 }

@@ -75,8 +75,8 @@ func ScoreText(s results.Score) string {
 // lessIsBetter says of which scores the smallest is the best.
 func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(name), "LPIPS") }
 
-const nearestLegend = "nearest_: the least angle to the direction of a training view, and the least distance to a " +
-	"training camera, of which the median is 1 from their mean."
+const nearestLegend = "nearest_degrees: angle to the closest training direction. nearest_distance: distance to the " +
+	"closest training camera, in median distances of the training cameras from their mean."
 
 // printResult prints the table of one model.
 func printResult(console *cli.Console, j *Job) {

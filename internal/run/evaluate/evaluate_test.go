@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -68,31 +67,43 @@ func TestMarkdownTable(t *testing.T) {
 	}
 }
 
-// TestNearestInTable wants a held-out view to be as far as from the views that its run trained on, whichever are
-// measured, and the table to say so.
+// TestFrameOfTheRun wants a run's model drawn in the frame of its training, whichever photos are measured.
+func TestFrameOfTheRun(t *testing.T) {
+	capture := scenetest.Ring(12, 1)
+	rec := &captured.Record{HeldOut: []string{capture.Cameras[2].Name, capture.Cameras[7].Name}}
+	o := NewOptions()
+	for _, every := range []int{0, 3} {
+		o.TestEvery, o.Given = every, func(flag string) bool { return flag == "test-every" && every > 0 }
+		c := *capture
+		views, err := o.heldOutViews(&c, rec)
+		if train, _ := c.Split(0); err != nil || len(train) != 10 || (every == 3) != (len(views) == 4) {
+			t.Errorf("every %d: measured %v in the frame of %v, %v", every, views, train, err)
+		}
+	}
+}
+
+// TestNearestInTable wants the table to say how far a held-out view is from those trained on.
 func TestNearestInTable(t *testing.T) {
-	capture := scenetest.Ring(5, 1)
-	names := []string{capture.Cameras[1].Name, capture.Cameras[2].Name}
-	far := scene.NearestTo(slices.Delete(slices.Clone(capture.Cameras), 1, 3), capture.Cameras)
-	for _, c := range []struct {
-		rec  *captured.Record
-		want scene.Nearest
-	}{
-		{&captured.Record{HeldOut: names}, far[names[0]]},
-		{nil, scene.NearestTo(slices.Delete(slices.Clone(capture.Cameras), 1, 2), capture.Cameras)[names[0]]},
-		{&captured.Record{HeldOut: names[1:]}, scene.Nearest{}}, // it was trained on
-	} {
+	for _, held := range [][]int{{1}, {1, 2}, {2}} { // the last leaves the view that is measured among those trained on
+		capture := scenetest.Ring(5, 1)
+		capture.HeldOut = map[string]bool{}
+		for _, i := range held {
+			capture.HeldOut[capture.Cameras[i].Name] = true
+		}
 		var text strings.Builder
-		j := &Job{console: cli.New(nil, &text, io.Discard), capture: capture, cams: capture.Cameras[1:2], rec: c.rec}
+		name := capture.Cameras[1].Name
+		j := &Job{console: cli.New(nil, &text, io.Discard), capture: capture, cams: capture.Cameras[1:2]}
 		j.o.Protocol = ProtocolGsplat
 		j.setScorer()
-		j.setNearest([]int{1})
-		if n := j.Result.Nearest[names[0]]; n != c.want {
-			t.Errorf("%+v, want %+v", n, c.want)
+		j.setNearest()
+		train, _ := capture.Split(0)
+		if n := j.Result.Nearest[name]; n != scene.NearestTo(captured.Pick(capture.Cameras, train), j.cams)[name] ||
+			(n == scene.Nearest{}) != (held[0] == 2) {
+			t.Errorf("%+v without %v", n, held)
 		}
-		j.Result.Views = []results.ViewScores{{Name: names[0]}}
+		j.Result.Views = []results.ViewScores{{Name: name}}
 		printResult(j.console, j)
-		for _, want := range []string{" nearest_degrees | nearest_distance |", "nearest_: the least angle"} {
+		for _, want := range []string{" nearest_degrees | nearest_distance |", "nearest_degrees: angle to the closest"} {
 			if !strings.Contains(text.String(), want) {
 				t.Errorf("%q is missing:\n%s", want, &text)
 			}

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"fmt"
-	"slices"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
@@ -43,22 +42,10 @@ func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedO
 	return results.TrainedOn{}
 }
 
-// setNearest says how far the views are from the photos that the model was trained on: all others, but for those that
-// its run held out, too.
-func (j *Job) setNearest(views []int) {
-	held := map[string]bool{}
-	if j.rec != nil && j.rec.Describes(j.capture, j.o.Capture) {
-		for _, name := range j.rec.HeldOut {
-			held[name] = true
-		}
-	} else {
-		for _, i := range views {
-			held[j.capture.Cameras[i].Name] = true
-		}
-	}
-	train := slices.DeleteFunc(slices.Clone(j.capture.Cameras), func(c scene.Camera) bool { return held[c.Name] })
-	if len(train) > 0 {
-		j.Result.Nearest = scene.NearestTo(train, j.cams)
+// setNearest says how far the views are from the training views.
+func (j *Job) setNearest() {
+	if train, _ := j.capture.Split(0); len(train) > 0 {
+		j.Result.Nearest = scene.NearestTo(captured.Pick(j.capture.Cameras, train), j.cams)
 	}
 }
 

@@ -246,8 +246,8 @@ func (p *Plan) Load(o scene.LoadOptions) (*scene.Capture, error) {
 		return nil, err
 	}
 	if len(c.Points) != p.Points {
-		return nil, PlanError(filepath.Join(p.Dir, Name), Hint, "%s of the capture are divided, %d are what training "+
-			"photos observed", cli.Count(p.Points, "point"), len(c.Points))
+		return nil, PlanError(filepath.Join(p.Dir, Name), Hint, "the plan divides %s, but the capture has %d without "+
+			"those of held-out photos", cli.Count(p.Points, "point"), len(c.Points))
 	}
 	return c, nil
 }

@@ -26,8 +26,8 @@ const (
 	mostPenalty = 10
 )
 
-// followCapture chooses what follows the capture: steps, splats and penalties, and notes what it chose. Photos and
-// points are those of the capture as it was read, so that a run that is resumed finds the same numbers.
+// followCapture chooses what follows the photos and points that training knows: steps, splats and penalties, and notes
+// what it chose. No point was dropped in empty space yet, so that a run that is resumed finds the same numbers.
 func (r *Run) followCapture() {
 	cams := r.training.Cameras
 	r.startLarger(cams)
@@ -171,7 +171,7 @@ func (o *Options) Choose(dir string) (said string, err error) {
 	if err := r.loadCapture(); err != nil {
 		return "", err
 	}
-	r.notes = nil // what reading tells, training will
+	r.notes = nil // training prints these notes again
 	r.followCapture()
 	o.Factors = Factors{}
 	for _, n := range r.notes {

@@ -2,9 +2,10 @@ package train
 
 import (
 	"bytes"
-	"fmt"
+	"encoding/binary"
 	"image"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ type leakScene struct {
 	*synth.Capture
 	cams    []scene.Camera
 	points  []scene.Point
-	tracked bool
+	tracked int   // photos that observed a point at least; 0: the model has no tracks
 	held    []int // numbers of photos
 }
 
@@ -35,7 +36,7 @@ const (
 	gone    // the capture never had them, nor the points that it owes to them
 )
 
-func newLeakScene(t *testing.T, tracked bool, held []int) *leakScene {
+func newLeakScene(t *testing.T, tracked int, held []int) *leakScene {
 	t.Helper()
 	s, err := synth.New(synth.Options{Images: 16, Width: 64, Height: 64, Points: 900, Open: true})
 	if err != nil {
@@ -48,18 +49,50 @@ func newLeakScene(t *testing.T, tracked bool, held []int) *leakScene {
 func (s *leakScene) track(point int) (photos []int) {
 	for i := range s.cams {
 		k := (i + point) % len(s.cams)
-		if s.tracked && point%50 > 0 && len(photos) < 2+point%3 && s.cams[k].Sees(s.points[point].Pos) {
+		if s.tracked > 0 && point%50 > 0 && len(photos) < s.tracked+point%3 && s.cams[k].Sees(s.points[point].Pos) {
 			photos = append(photos, k)
 		}
 	}
 	return photos
 }
 
+// observed is a point of a reconstruction and the numbers of the photos that observed it.
+type observed struct {
+	id uint64
+	scene.Point
+	photos []int
+}
+
+// reconstruction returns the points of a capture.
+func (s *leakScene) reconstruction(held int) (list []observed) {
+	isHeld := func(k int) bool { return slices.Contains(s.held, k) }
+	for i, p := range s.points {
+		track := s.track(i)
+		if held == gone && slices.ContainsFunc(track, isHeld) {
+			if track = slices.DeleteFunc(track, isHeld); len(track) < 2 {
+				continue
+			}
+		}
+		list = append(list, observed{uint64(i + 1), p, track})
+	}
+	for i := range 300 {
+		if held == changed && s.tracked > 0 {
+			p := scene.Point{Pos: s.points[i].Pos, Color: [3]uint8{255, 0, 255}}
+			// a photo that is trained on, several times over, is one photo
+			track := []int{s.held[i%len(s.held)], 5, 5, s.held[(i+1)%len(s.held)]}
+			list = append(list, observed{uint64(10_000 + i), p, track})
+		}
+	}
+	return list
+}
+
 // write writes a capture and returns its folder.
 func (s *leakScene) write(t *testing.T, held int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	var cameras, images, points strings.Builder
+	le, points := binary.LittleEndian, s.reconstruction(held)
+	var cameras, images, cloud []byte
+	n := uint64(0)
 	for k, cam := range s.cams {
 		picture := s.Photo(k, 1)
 		if slices.Contains(s.held, k) {
@@ -71,42 +104,35 @@ func (s *leakScene) write(t *testing.T, held int) (dir string) {
 				invert(picture)
 			}
 		}
-		fmt.Fprintf(&cameras, "%d PINHOLE %d %d %v %v %v %v\n", k+1, cam.Width, cam.Height, cam.Fx, cam.Fy, cam.Cx,
-			cam.Cy)
-		q := cam.Quat()
-		fmt.Fprintf(&images, "%d %v %v %v %v %v %v %v %d %s\n\n", k+1, q[0], q[1], q[2], q[3], cam.T[0], cam.T[1],
-			cam.T[2], k+1, cam.Name)
 		scenetest.Put(t, filepath.Join(dir, "images", cam.Name), scenetest.PngBytes(t, picture))
-	}
-	for i, p := range s.points {
-		track := s.track(i)
-		if held == gone && s.tracked && len(track) > 0 {
-			track = slices.DeleteFunc(track, func(k int) bool { return slices.Contains(s.held, k) })
-			if len(track) < 2 {
-				continue
+		n++
+		cameras = le.AppendUint32(le.AppendUint32(cameras, uint32(k+1)), 1) // PINHOLE
+		cameras = le.AppendUint64(le.AppendUint64(cameras, uint64(cam.Width)), uint64(cam.Height))
+		cameras = scenetest.AppendFloats(cameras, cam.Fx, cam.Fy, cam.Cx, cam.Cy)
+		q := cam.Quat()
+		images = scenetest.AppendFloats(le.AppendUint32(images, uint32(k+1)), append(q[:], cam.T[:]...)...)
+		images = append(append(le.AppendUint32(images, uint32(k+1)), cam.Name...), 0)
+		var seen []byte
+		for _, p := range points {
+			if slices.Contains(p.photos, k) {
+				u, v, _, _ := s.cams[k].Project(p.Pos, 0, math.Inf(1))
+				seen = le.AppendUint64(scenetest.AppendFloats(seen, u+0.1, v), p.id)
 			}
 		}
-		writePoint(&points, i, p, track)
+		images = append(le.AppendUint64(images, uint64(len(seen)/24)), seen...)
 	}
-	for i := range 300 {
-		if held == changed && s.tracked {
-			p := scene.Point{Pos: [3]float64{0.01 * float64(i), 0.3, 5}, Color: [3]uint8{255, 0, 255}}
-			// a photo that is trained on, several times over, is one photo
-			writePoint(&points, 10_000+i, p, []int{s.held[i%len(s.held)], 5, 5, s.held[(i+1)%len(s.held)]})
+	for _, p := range points {
+		cloud = append(scenetest.AppendFloats(le.AppendUint64(cloud, p.id), p.Pos[:]...), p.Color[:]...)
+		cloud = le.AppendUint64(scenetest.AppendFloats(cloud, 0.5), uint64(len(p.photos)))
+		for _, k := range p.photos {
+			cloud = le.AppendUint32(le.AppendUint32(cloud, uint32(k+1)), 0)
 		}
 	}
-	for name, text := range map[string]*strings.Builder{"cameras": &cameras, "images": &images, "points3D": &points} {
-		scenetest.Put(t, filepath.Join(dir, "sparse", "0", name+".txt"), []byte(text.String()))
-	}
+	model := filepath.Join(dir, "sparse", "0")
+	scenetest.Put(t, filepath.Join(model, "cameras.bin"), append(le.AppendUint64(nil, n), cameras...))
+	scenetest.Put(t, filepath.Join(model, "images.bin"), append(le.AppendUint64(nil, n), images...))
+	scenetest.Put(t, filepath.Join(model, "points3D.bin"), append(le.AppendUint64(nil, uint64(len(points))), cloud...))
 	return dir
-}
-
-func writePoint(b *strings.Builder, id int, p scene.Point, track []int) {
-	fmt.Fprintf(b, "%d %v %v %v %d %d %d 0.5", id, p.Pos[0], p.Pos[1], p.Pos[2], p.Color[0], p.Color[1], p.Color[2])
-	for _, k := range track {
-		fmt.Fprintf(b, " %d 0", k+1)
-	}
-	b.WriteString("\n")
 }
 
 func invert(m *image.RGBA) {
@@ -153,18 +179,24 @@ func TestHeldOutPhotosLeakNothing(t *testing.T) {
 	splits := map[string][]int{"std": {0, 8}, "stretch": {8, 9, 10, 11},
 		"few": {0, 1, 2, 3, 6, 7, 8, 9, 11, 12, 14, 15}}
 	depths := func(o *Options) { o.Depth.Points, o.Depth.Init = true, true }
+	plain := func(*Options) {}
 	for _, x := range []struct {
 		name, split string
-		tracked     bool
+		tracked     int
 		set         func(o *Options)
 	}{
-		{"std", "std", true, func(*Options) {}},
-		{"stretch", "stretch", true, func(*Options) {}},
-		{"few", "few", true, func(*Options) {}},
-		{"std without tracks", "std", false, func(*Options) {}},
-		{"few without tracks", "few", false, func(*Options) {}},
-		{"known depths", "stretch", true, depths},
-		{"random points", "std", true, func(o *Options) { o.Init.Kind, o.Init.Points = "random", 500 }},
+		{"std", "std", 2, plain},
+		{"stretch", "stretch", 2, plain},
+		{"few", "few", 2, plain},
+		{"std without tracks", "std", 0, plain},
+		{"few without tracks", "few", 0, plain},
+		{"tracks of one photo", "std", 1, plain},
+		{"known depths", "stretch", 2, depths},
+		{"random points", "std", 2, func(o *Options) { o.Init.Kind, o.Init.Points = "random", 500 }},
+		{"exposure", "std", 2, func(o *Options) { o.Config.Exposure = true }},
+		{"refined poses", "stretch", 2, func(o *Options) {
+			o.Config.RefinePoses, o.Config.PoseStart, o.Config.PoseGain = true, 5, 0
+		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			s := newLeakScene(t, x.tracked, splits[x.split])

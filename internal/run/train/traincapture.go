@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"vksplat/internal/cli"
+	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -41,7 +42,10 @@ func (r *Run) loadCapture() (err error) {
 			return err
 		}
 	}
-	r.Train, r.Test = c.Split(0)
+	if r.Train, r.Test = c.Split(0); len(r.Train) == 0 {
+		return fault.Data("hold out photos", c.Root, "leave photos to train on", "all %s are held out",
+			cli.Count(len(r.Test), "photo"))
+	}
 	r.training = c.Training()
 	if r.Divided != nil {
 		// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
@@ -58,11 +62,11 @@ func (r *Run) dropUnobserved() error {
 	switch {
 	case err != nil:
 		return err
-	case !tracked:
+	case !tracked && r.beginsAtPoints():
 		r.noteLater("the capture does not say which photos observed its points: held-out photos may have helped to " +
 			"find them")
 	case dropped > 0:
-		r.noteLater(fmt.Sprintf("left out %s that fewer than two training photos observed",
+		r.noteLater(fmt.Sprintf("left out %s that held-out photos and fewer than two training photos observed",
 			cli.Count(dropped, "point")))
 	}
 	return nil
