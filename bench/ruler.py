@@ -3,15 +3,20 @@
 ruler.py ROWS... --against BEFORE AFTER [--gate]: what recipe AFTER changes, and whether it may become the default.
 ruler.py --selftest: tests the gate with made-up rows.
 
-A recipe that several builds trained is RECIPE@BUILD; rows of other flags or sizes are told apart likewise. Differences
-are paired by scene and seed. The 95 % interval of a mean is a bootstrap's with a fixed seed: scenes are drawn with
-replacement, and of each its seeds. A scene with three seeds or more has Student's interval.
+--list LIST (choosing.txt) leaves out all other scenes, and the gate then asks for rows of each of its scenes in std and
+stretch.
+
+Where rows are of several builds, recipes are called RECIPE@BUILD, and one of a build is compared with one of another
+only by these names. Rows of other flags or sizes are told apart likewise. Differences are paired by scene and seed. The
+95 % interval of a mean over scenes is Student's, of the means over each scene's seeds; a single scene, with three seeds
+or more, has that of its seeds.
 
 The gate: on split std the mean PSNR rises by 0.05 dB or LPIPS falls by 3 %, with an interval that excludes 0, and the
 other of the two does not get worse; no scene loses more than 0.2 dB; and PSNR does not get worse on a split that leaves
 a gap (stretch, sparse, few), nor off the path (views 15 degrees or more from the nearest photo that was trained on).
 "Worse" means that the whole interval is; a scene of two seeds is judged by its mean. Rows without LPIPS are judged by
-1 - SSIM in its place. Three scenes of two seeds are the least. With --gate the exit code is 0 if it passes, else 1."""
+1 - SSIM in its place. Three scenes of std, with two seeds each, and three of stretch are the least. With --gate the
+exit code is 0 if it passes, else 1."""
 import argparse
 import json
 import math
@@ -19,34 +24,48 @@ import random
 import statistics
 import sys
 
-DRAWS, OFF_PATH = 2000, 15
-# Student's quantile of 97.5 % for 2, 3, ... degrees of freedom; 1.96 beyond.
-STUDENT = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120]
+OFF_PATH = 15
+# Student's quantile of 97.5 % for 1, 2, ... degrees of freedom; the last one beyond, which is a little wide.
+STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131]
 COLUMNS = [("psnr", "PSNR", 2), ("ssim", "SSIM", 4), ("lpips", "LPIPS", 4), ("cc_psnr", "cc PSNR", 2),
            ("lens_psnr", "PSNR through the lens", 2), ("aligned_psnr", "aligned PSNR", 2),
            ("seconds", "seconds", 2), ("splats", "splats", 0), ("mib", "MiB", 1)]
 
 
+def lines_of(path):
+    try:
+        return open(path).readlines()
+    except OSError as e:
+        sys.exit(f"ruler.py: {e}")
+
+
 def read(paths):
-    """The rows of the files, the last of each run, with what the recipe is called in "name"."""
+    """The rows of the files, the last of each run. A scene is a line of a list: its name and flags of the capture."""
     rows = {}
-    for path in paths:
+    for line in (line for path in paths for line in lines_of(path)):
         try:
-            lines = open(path).readlines()
-        except OSError as e:
-            sys.exit(f"ruler.py: {e}")
-        for line in lines:
-            try:
-                r = json.loads(line)
-            except ValueError:  # a run was killed while it wrote its row
-                continue
-            rows[r["scene"], r["split"], r["recipe"], r["flags"], r["downscale"], r["seed"], r["build"]] = r
-    for group in grouped(rows.values(), "recipe").values():
-        several = {key for key in ("build", "downscale", "flags") if len({r[key] for r in group}) > 1}
-        for r in group:
-            r["name"] = r["recipe"] + ("@" + r["build"]) * ("build" in several) + (
-                f" 1/{r['downscale']}") * ("downscale" in several) + f" ({r['flags']})" * ("flags" in several)
+            r = json.loads(line)
+        except ValueError:  # a run was killed while it wrote its row
+            continue
+        r["scene"] = " ".join([r["scene"], *r["capture_flags"].split()])
+        rows[r["scene"], r["split"], r["recipe"], r["flags"], r["downscale"], r["seed"], r["build"]] = r
     return list(rows.values())
+
+
+def read_list(path):
+    """The scenes of a list."""
+    return [" ".join(line.split()) for line in lines_of(path) if line.strip() and not line.lstrip().startswith("#")]
+
+
+def named(rows):
+    """The rows, with what the recipe is called in "name"."""
+    builds = len({r["build"] for r in rows}) > 1
+    for group in grouped(rows, "recipe").values():
+        several = {key for key in ("downscale", "flags") if len({r[key] for r in group}) > 1}
+        for r in group:
+            r["name"] = r["recipe"] + ("@" + r["build"]) * builds + (
+                f" 1/{r['downscale']}") * ("downscale" in several) + f" ({r['flags']})" * ("flags" in several)
+    return rows
 
 
 def grouped(rows, *keys):
@@ -118,20 +137,11 @@ def slopes(rows):
                   f"nearest photo that was trained on ({len(xs)} views)")
 
 
-def bootstrap(scenes):
-    """The 95 % interval of the mean over scenes; scenes has the differences of each one's seeds."""
-    draw, means = random.Random(1), []
-    for _ in range(DRAWS):
-        picked = draw.choices(scenes, k=len(scenes))
-        means.append(statistics.fmean(statistics.fmean(draw.choices(seeds, k=len(seeds))) for seeds in picked))
-    means.sort()
-    return means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS)]
-
-
-def student(values):
-    """The 95 % interval of a scene's mean, for three seeds or more."""
-    half = (STUDENT[len(values) - 3] if len(values) - 3 < len(STUDENT) else 1.96) * statistics.stdev(
-        values) / math.sqrt(len(values))
+def interval(values):
+    """Student's 95 % interval of the mean; one value bounds nothing."""
+    if len(values) < 2:
+        return -math.inf, math.inf
+    half = STUDENT[min(len(values) - 1, len(STUDENT)) - 1] * statistics.stdev(values) / math.sqrt(len(values))
     return statistics.mean(values) - half, statistics.mean(values) + half
 
 
@@ -146,8 +156,10 @@ class Change:
                 found.setdefault(scene, []).append(d)
         self.scenes = found
         if found:
-            self.mean = statistics.mean(statistics.mean(d) for d in found.values())
-            self.low, self.high = bootstrap([found[s] for s in sorted(found)])
+            means = [statistics.mean(d) for d in found.values()]
+            self.mean = statistics.mean(means)
+            seeds = max(found.values(), key=len)
+            self.low, self.high = interval(means if len(means) > 1 else seeds if len(seeds) > 2 else [])
 
     def __bool__(self):
         return bool(self.scenes)
@@ -192,8 +204,9 @@ def pairs_of(rows, before, after):
     return pairs
 
 
-def against(rows, before, after, say=print):
-    """Prints what changes from BEFORE to AFTER, and returns the reasons why the gate does not pass."""
+def against(rows, before, after, scenes=(), say=print):
+    """Prints what changes from BEFORE to AFTER, and returns the reasons why the gate, which asks for the scenes, does
+    not pass."""
     pairs = pairs_of(rows, before, after)
     std = pairs.get("std", [])
     lpips = bool(std) and all("lpips" in r for p in std for r in p[1:])
@@ -205,17 +218,21 @@ def against(rows, before, after, say=print):
         psnr, falls = Change(of, difference), Change(of, error)
         for scene, d in sorted(psnr.scenes.items()):
             say(f"| {split} | {scene} | {len(d)} | {shown(d)} | {shown(falls.scenes.get(scene), 100, ' %')} |")
-        say(f"| {split} | **mean** | | **{psnr.mean:+.3f}** ({psnr.low:+.3f} to {psnr.high:+.3f}) | " + (
-            f"**{100 * falls.mean:+.2f} %** ({100 * falls.low:+.2f} to {100 * falls.high:+.2f}) |" if falls else "|"))
+        say(f"| {split} | **mean** | | **{psnr.mean:+.3f}**{bounds(psnr.low, psnr.high)} | " + (
+            f"**{100 * falls.mean:+.2f} %**{bounds(100 * falls.low, 100 * falls.high)} |" if falls else "|"))
     off = Change([p for of in pairs.values() for p in of], off_path)
     if off:
-        say(f"\nOff the path ({OFF_PATH} degrees or more): {off.mean:+.3f} dB ({off.low:+.3f} to {off.high:+.3f}), "
-            f"{len(off.scenes)} scenes.")
-    no = refusals(pairs, Change(std, difference), Change(std, error), off, second)
+        say(f"\nOff the path ({OFF_PATH} degrees or more): {off.mean:+.3f} dB{bounds(off.low, off.high)}, scenes: "
+            f"{len(off.scenes)}.")
+    no = refusals(pairs, Change(std, difference), Change(std, error), off, second, scenes)
     if not lpips:
         say("\nRows without LPIPS: the gate goes by 1 - SSIM in its place.")
     say("\nGate for a default: " + ("no: " + "; ".join(no) if no else "yes") + ".")
     return no
+
+
+def bounds(low, high):
+    return f" ({low:+.3f} to {high:+.3f})" if low > -math.inf else ""
 
 
 def shown(values, factor=1, unit=""):
@@ -224,12 +241,15 @@ def shown(values, factor=1, unit=""):
     text = f"{factor * statistics.mean(values):+.{3 if factor == 1 else 2}f}{unit}"
     if len(values) < 3:
         return text
-    low, high = student(values)
-    return f"{text} ({factor * low:+.3f} to {factor * high:+.3f})"
+    return text + bounds(*interval([factor * v for v in values]))
 
 
-def refusals(pairs, psnr, error, off, second):
+def refusals(pairs, psnr, error, off, second, scenes):
     """Why the gate does not pass; nothing if it does."""
+    stretch = {scene for scene, *_ in pairs.get("stretch", [])}
+    missing = [s for s in scenes if s not in psnr.scenes or s not in stretch]
+    if missing:
+        return [f"it takes rows of both recipes, in std and in stretch, of {', '.join(missing)}"]
     if len(psnr.scenes) < 3 or min(len(d) for d in psnr.scenes.values()) < 2:
         return ["it takes three scenes of split std, each with two seeds or more that both recipes have"]
     no = []
@@ -239,13 +259,13 @@ def refusals(pairs, psnr, error, off, second):
         if change.worse():
             no.append(f"{name} gets worse")
     for scene, d in sorted(psnr.scenes.items()):
-        if (student(d)[1] if len(d) > 2 else statistics.mean(d)) < -0.2:
+        if (interval(d)[1] if len(d) > 2 else statistics.mean(d)) < -0.2:
             no.append(f"{scene} loses more than 0.2 dB")
     for split, of in sorted(pairs.items()):
         if split.partition(":")[0] in ("stretch", "sparse", "few") and Change(of, difference).worse():
             no.append(f"PSNR of split {split} gets worse")
-    if "stretch" not in pairs:
-        no.append("there are no rows of split stretch")
+    if len(stretch) < 3:
+        no.append("it takes three scenes of split stretch")
     if off and off.worse():
         no.append("PSNR off the path gets worse")
     return no
@@ -263,11 +283,23 @@ def made_up(gain, noise, scenes=6, seeds=3, lpips=True, **gains):
                     psnr = 30 + up + draw.gauss(0, noise)
                     views = {"near": {"psnr": psnr, "nearest_degrees": 3.0}, "far": {
                         "psnr": psnr + (gains.get("off", 0) if up else 0), "nearest_degrees": 25.0}}
-                    rows.append(dict(scene=scene, split=split, seed=seed, recipe=name, name=name, flags="", downscale=1,
-                                     build="b", psnr=psnr, ssim=.9 + up / 500, seconds=1, splats=9, mib=1, views=views))
+                    rows.append(dict(scene=scene, split=split, seed=seed, recipe=name, flags="", downscale=1, build="b",
+                                     psnr=psnr, ssim=.9 + up / 500, seconds=1, splats=9, mib=1, views=views))
                     if lpips:
                         rows[-1]["lpips"] = .2 * (1 - gains.get("falls", 0) * (name == "after"))
-    return rows
+    return named(rows)
+
+
+def false_alarms(scenes, draws=4000):
+    """The share of comparisons that find a gain where scenes and seeds differ by chance alone."""
+    draw, found = random.Random(5), 0
+    for _ in range(draws):
+        pairs = []
+        for scene in range(scenes):
+            up = draw.gauss(0, 0.1)
+            pairs += [(scene, {"psnr": draw.gauss(0, 0.2)}, {"psnr": draw.gauss(up, 0.2)}) for _ in range(2)]
+        found += Change(pairs, difference).low > 0
+    return found / draws
 
 
 def selftest():
@@ -286,18 +318,30 @@ def selftest():
         "LPIPS gets worse": (made_up(0.3, 0.05, falls=-0.05), "LPIPS gets worse"),
         "stretch gets worse": (made_up(0.3, 0.05, stretch=-0.3), "stretch gets worse"),
         "off the path": (made_up(0.3, 0.05, off=-1), "off the path"),
-        "no stretch": ([r for r in made_up(0.3, 0.05) if r["split"] != "stretch"], "no rows of split stretch"),
+        "no stretch": ([r for r in made_up(0.3, 0.05) if r["split"] != "stretch"], "three scenes of split stretch"),
         "one seed": (made_up(0.3, 0.05, seeds=1), "it takes"),
         "two scenes": (made_up(0.3, 0.05, scenes=2), "it takes"),
+        "scenes of a list": (made_up(0.3, 0.05), None, ["s0", "s5"]),
+        "a scene of the list is missing": (made_up(0.3, 0.05), "of s6", ["s0", "s6"]),
+        "a stretch of the list is missing": (
+            [r for r in made_up(0.3, 0.05) if r["scene"] != "s1" or r["split"] == "std"], "of s1", ["s0", "s1"]),
+        "recipes of two builds": (named([dict(r, build=r["recipe"]) for r in made_up(0.3, 0.05)]), "before@before"),
     }
-    global DRAWS
-    DRAWS, wrong = 400, 0
-    for name, (rows, want) in cases.items():
-        no = against(rows, "before", "after", say=lambda *_: None)
+    wrong = 0
+    for name, (rows, want, *scenes) in cases.items():
+        try:
+            no = against(rows, "before", "after", *scenes, say=lambda *_: None)
+        except SystemExit as e:
+            no = [str(e)]
         if bool(no) != (want is not None) or want and want not in "; ".join(no):
             wrong += 1
             print(f"{name}: want {want or 'a pass'}, got {'; '.join(no) or 'a pass'}")
-    print(f"{len(cases) - wrong} passed, {wrong} failed")
+    for scenes in 3, 6:
+        share = false_alarms(scenes)
+        if not 0.018 <= share <= 0.032:
+            wrong += 1
+            print(f"{scenes} scenes: {100 * share:.2f} % of the comparisons find a gain by chance, want 2.5 %")
+    print(f"{len(cases) + 2 - wrong} passed, {wrong} failed")
     return wrong == 0
 
 
@@ -306,13 +350,15 @@ def main():
     parser.add_argument("rows", nargs="*", help="files of rows (ruler.jsonl)", default=["ruler.jsonl"])
     parser.add_argument("--against", nargs=2, metavar=("BEFORE", "AFTER"))
     parser.add_argument("--gate", action="store_true", help="exit with 1 if AFTER does not pass")
+    parser.add_argument("--list", help="leave out all scenes but those of this list; the gate asks for all of them")
     parser.add_argument("--selftest", action="store_true")
     options = parser.parse_args()
     if options.selftest:
         sys.exit(not selftest())
-    rows = read(options.rows)
+    scenes = read_list(options.list) if options.list else []
+    rows = named([r for r in read(options.rows) if not options.list or r["scene"] in scenes])
     if options.against:
-        no = against(rows, *options.against)
+        no = against(rows, *options.against, scenes)
         sys.exit(bool(options.gate and no))
     if options.gate:
         parser.error("--gate needs --against")

@@ -24,8 +24,8 @@
 # VKSPLAT     the program (vksplat)                        JUDGE        the program that evaluates (VKSPLAT)
 # DOWNSCALE   of the photos, in train and eval (1)         ARGS         more flags of train, for every recipe
 # RECIPES     the file of recipes (recipes.txt here)       LPIPS        file for eval --lpips-weights
-# DEVICE      index of the first device (0)                GPUS         so many devices take a run each at a time (1)
-# KEEP        a folder that gets the runs, as SCENE-SPLIT-RECIPE-SEED (none is kept)
+# DEVICE      index of the first device (0)                GPUS         n devices take a run each at a time (1)
+# KEEP        a folder that gets the runs, as SCENE-SPLIT-RECIPE-SEED (none is kept); none is replaced
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export DATA=${DATA:-.} ROWS=${ROWS:-ruler.jsonl} DOWNSCALE=${DOWNSCALE:-1} DEVICE=${DEVICE:-0}
@@ -60,13 +60,14 @@ parts() {
 		}'
 }
 
-# held_out SPLIT CAPTURE FLAGS: the names of the photos that a split holds out.
+# held_out SPLIT CAPTURE FLAGS: the names of the photos that a split holds out. A panorama is six cameras, PHOTO/FACE.
 held_out() {
 	local names
 	# shellcheck disable=SC2086
 	names=$("$VKSPLAT" inspect "$2" --quick --json $3 |
-		python3 -c 'import json, sys; print(*(c["name"] for c in json.load(sys.stdin)["cameras"]), sep="\n")' |
-		LC_ALL=C sort)
+		python3 -c 'import json, os, sys
+for c in json.load(sys.stdin)["cameras"]:
+    print(os.path.dirname(c["name"]) if c["lens"] == "EQUIRECTANGULAR" else c["name"])' | LC_ALL=C sort -u)
 	awk -v n="$(wc -l <<<"$names")" -v split_="${1%:*}" -v k="${1#*:}" '
 		# spread is true for k of n photos, at even distances.
 		function spread(k) { return int((NR * k + int(n / 2)) / n) > int(((NR - 1) * k + int(n / 2)) / n) }
@@ -79,8 +80,13 @@ held_out() {
 # shellcheck disable=SC2329 # xargs calls it
 # one SCENE CAPTURE_FLAGS SPLIT RECIPE FLAGS SEED BUILD: one run and its row. SLOT is the number of the device.
 one() {
-	local scene=$1 view=$2 split=$3 recipe=$4 flags=$5 seed=$6 build=$7 capture held=() weights=() device
+	local scene=$1 view=$2 split=$3 recipe=$4 flags=$5 seed=$6 build=$7 capture held=() weights=() device kept
 	capture=$(realpath "$DATA/$scene") device=$((DEVICE + SLOT))
+	kept=$KEEP/$scene-$split-$recipe-$seed
+	if [[ $KEEP && -e $kept ]]; then
+		echo "ruler.sh: $kept is there from an earlier run: move it, or set another KEEP" >&2
+		return 1
+	fi
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
 	if [[ $split != std ]]; then
@@ -99,7 +105,8 @@ one() {
 import json, os, statistics, sys
 work, rows, scene, view, split, recipe, flags, seed, build = sys.argv[1:]
 def scores(path):
-    return max(json.load(open(path)).items())[1]
+    of = json.load(open(path))  # ours_7000, ours_30000
+    return of[max(of, key=lambda method: int(method.split("_")[-1]))]
 file, printed = scores(work + "/alone/scores/per_view.json"), scores(work + "/out/per_view.json")
 stats = json.load(open(work + "/out/stats.json"))
 of = {k: file[k] for k in ("PSNR", "SSIM", "LPIPS", "cc_psnr", "nearest_degrees", "nearest_distance") if k in file}
@@ -121,7 +128,7 @@ with open(rows, "a+b", buffering=0) as f:  # one write: rows of several devices 
         line = b"\n" + line
     f.write(line)
 PY
-		[[ -z $KEEP ]] || mv "$work/out" "$KEEP/$scene-$split-$recipe-$seed"
+		[[ -z $KEEP ]] || mv "$work/out" "$kept"
 		echo "$scene $split $recipe $seed: done"
 	else
 		echo "ruler.sh: $scene $split $recipe $seed failed:" >&2

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// fakeProgram does what bench/ruler.sh asks of vksplat, without a device: the file names of a capture lists its photos,
-// seed 3 fails, and a view's PSNR is the number of photos held out.
+// fakeProgram does what bench/ruler.sh asks of vksplat, without a device: the file names of a capture lists its cameras
+// and their lenses, seed 3 fails, and a view's PSNR, after 10 steps, is the number of photos held out.
 const fakeProgram = `#!/usr/bin/env bash
 set -e
 command=$1 scene=$2
@@ -27,7 +27,7 @@ done
 case $command in
 version) echo "vksplat 1.0" && exit ;;
 inspect)
-	awk 'BEGIN { printf "{\"cameras\": [" } { printf "%s{\"name\": \"%s\"}", s, $0; s = ", " } END { print "]}" }' \
+	awk 'BEGIN { printf "{\"cameras\": [" } { printf "%s{\"name\": \"%s\", \"lens\": \"%s\"}", s, $1, $2; s = ", " } END { print "]}" }' \
 		"$scene/names"
 	exit
 	;;
@@ -43,7 +43,7 @@ mkdir -p "$out"
 held=${held:-every_8th}
 for score in PSNR SSIM; do
 	for name in $held; do echo "\"$name\": $(wc -w <<<"$held")"; done | paste -sd, | sed "s/.*/\"$score\": {&}/"
-done | paste -sd, | sed 's/.*/{"ours_9": {&}}/' >"$out/per_view.json"
+done | paste -sd, | sed 's/.*/{"ours_9": {}, "ours_10": {&}}/' >"$out/per_view.json"
 `
 
 // TestRuler runs bench/ruler.sh with a program that measures nothing: splits, rows that are kept, missing scenes and
@@ -62,7 +62,11 @@ func TestRuler(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,9 +84,6 @@ func TestRuler(t *testing.T) {
 	rows := func() string {
 		text, _ := os.ReadFile(filepath.Join(dir, "ruler.jsonl"))
 		return string(text)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "a"), 0o755); err != nil {
-		t.Fatal(err)
 	}
 	write("fake", fakeProgram)
 	write("recipes", "# none\n")
@@ -105,6 +106,10 @@ func TestRuler(t *testing.T) {
 			}
 		}
 	}
+	write("panoramas/names", "a.jpg\nb.jpg/back.png EQUIRECTANGULAR\nb.jpg/up.png EQUIRECTANGULAR\nc/d.jpg\n")
+	if out := ruler(0, "--held-out", "few:1", "panoramas"); out != "a.jpg\nc/d.jpg\n" {
+		t.Errorf("all but the panorama are held out, got %q", out)
+	}
 	before := rows()
 	if out := ruler(0, "list", "default", "1", "--some"); strings.Contains(out, ": done") || rows() != before {
 		t.Errorf("runs that have rows were measured again:\n%s", out)
@@ -112,5 +117,13 @@ func TestRuler(t *testing.T) {
 	if out := ruler(1, "list", "default", "2,3", "--some"); strings.Count(out, ": done") != 3 ||
 		strings.Count(out, "no such luck") != 3 {
 		t.Errorf("seed 2 has three runs, those of seed 3 fail:\n%s", out)
+	}
+	t.Setenv("KEEP", "kept")
+	write("kept/a-std-default-4/stats.json", "{}")
+	if out := ruler(1, "list", "default", "4", "--some"); strings.Count(out, ": done") != 2 {
+		t.Errorf("want two runs and one that would replace a run that was kept:\n%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "kept/a-even-default-4/stats.json")); err != nil {
+		t.Error(err)
 	}
 }
