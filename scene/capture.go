@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kelindar/bitmap"
-
 	"vksplat/internal/wording"
 )
 
@@ -55,7 +53,7 @@ type Capture struct {
 	Warnings   []Warning //
 
 	HeldOut   map[string]bool   // names of the held-out photos; nil where neither the files nor a split say
-	Kept      bitmap.Bitmap     // of the points that the files hold, those that Points has; nil: all
+	Kept      []bool            // of the points that the files hold, those that Points has; nil: all
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
 
@@ -70,7 +68,7 @@ type AppliedTransform struct {
 }
 
 // Keeps reports whether Points has a point, numbered as in the capture's files.
-func (c *Capture) Keeps(point int) bool { return c.Kept == nil || c.Kept.Contains(uint32(point)) }
+func (c *Capture) Keeps(point int) bool { return c.Kept == nil || point < len(c.Kept) && c.Kept[point] }
 
 // Warn adds a warning about names; it shows the first of them.
 func (c *Capture) Warn(code, text string, names []string) {

@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/kelindar/bitmap"
-
 	"vksplat/scene"
 )
 
@@ -41,9 +39,9 @@ func DropUnobserved(c *scene.Capture) (dropped int, tracked bool, err error) {
 	if len(c.HeldOut) == 0 || len(c.Points) == 0 {
 		return 0, true, nil
 	}
-	kept := make(bitmap.Bitmap, (len(c.Points)+63)/64)
+	var kept []bool
+	var points []scene.Point
 	var photos []string
-	point := 0
 	err = eachTrack(c, func(t *Track, cams []int) {
 		tracked = tracked || len(t.Images) > 0
 		photos = photos[:0]
@@ -55,16 +53,15 @@ func DropUnobserved(c *scene.Capture) (dropped int, tracked bool, err error) {
 				photos = append(photos, name)
 			}
 		}
-		if !held || len(photos) >= 2 {
-			kept.Set(uint32(point))
+		keep := len(kept) < len(c.Points) && (!held || len(photos) >= 2)
+		if keep {
+			points = append(points, c.Points[len(kept)])
 		}
-		point++
+		kept = append(kept, keep)
 	})
 	if err != nil || !tracked {
 		return 0, tracked, err
 	}
-	points := make([]scene.Point, 0, kept.Count())
-	kept.Range(func(i uint32) { points = append(points, c.Points[i]) })
 	dropped = len(c.Points) - len(points)
 	c.Points, c.Kept = points, kept
 	return dropped, true, nil
