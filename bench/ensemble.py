@@ -27,8 +27,10 @@ def psnr(a, b):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    folders = [max(pathlib.Path(run).glob("test/ours_*"), key=lambda p: int(p.name.split("_")[1]))
+    folders = [max(pathlib.Path(run).glob("test/ours_*"), key=lambda p: int(p.name.split("_")[1]), default=None)
                for run in sys.argv[1:]]
+    if None in folders:
+        sys.exit(f"ensemble.py: {sys.argv[1 + folders.index(None)]} has no held-out pictures (train --eval makes them)")
     single, mean = [[] for _ in folders], []
     for path in sorted(folders[0].rglob("*.png")):
         pairs = [pair(f / path.relative_to(folders[0])) for f in folders]

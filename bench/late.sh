@@ -8,7 +8,8 @@
 # loop_seconds of stats.json are those of the last fifth. PROGRAM is the program (vksplat).
 set -euo pipefail
 program=${PROGRAM:-vksplat}
-[[ $1 == train && " $* " != *" --print-config "* ]] || exec "$program" "$@"
+[[ ${1-} == train && " $* " != *" --print-config "* ]] || exec "$program" "$@"
+[[ ${3-} == -m && ${4-} ]] || { echo "late.sh: write train SCENE -m OUT, then the flags" >&2 && exit 2; }
 scene=$2 out=$4
 flags=("${@:5}")
 steps=$("$program" train "$scene" --print-config "${flags[@]}" | sed -n 's/^iterations = //p')

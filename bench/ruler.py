@@ -45,10 +45,12 @@ def read(paths):
     for line in (line for path in paths for line in lines_of(path)):
         try:
             r = json.loads(line)
-        except ValueError:  # a run was killed while it wrote its row
+            r["scene"] = " ".join([r["scene"], *r["capture_flags"].split()])
+            rows[tuple(r[k] for k in ("scene", "split", "recipe", "flags", "downscale", "seed", "build"))] = r
+        except (ValueError, TypeError, KeyError):  # a run was killed while it wrote its row, or this is no row
             continue
-        r["scene"] = " ".join([r["scene"], *r["capture_flags"].split()])
-        rows[r["scene"], r["split"], r["recipe"], r["flags"], r["downscale"], r["seed"], r["build"]] = r
+    if not rows:
+        sys.exit(f"ruler.py: no rows in {' '.join(paths)}")
     return list(rows.values())
 
 

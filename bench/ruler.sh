@@ -60,6 +60,10 @@ parts() {
 		}'
 }
 
+check_split() {
+	[[ $1 =~ ^(std|stretch|even|dev|sparse|few:[1-9][0-9]*)$ ]] || { echo "ruler.sh: no split $1" >&2 && exit 2; }
+}
+
 # held_out SPLIT CAPTURE FLAGS: the names of the photos that a split holds out. A panorama is six cameras, PHOTO/FACE.
 held_out() {
 	local names
@@ -149,6 +153,8 @@ for arg in "$@"; do
 		;;
 	--held-out)
 		[[ $# -ge 3 ]] || usage
+		check_split "$2"
+		"$VKSPLAT" inspect "$3" --quick --json "${@:4}" >/dev/null
 		held_out "$2" "$3" "${*:4}"
 		exit
 		;;
@@ -181,11 +187,10 @@ for name in "${names[@]}"; do
 	# shellcheck disable=SC2086
 	"$VKSPLAT" train --print-config ${flags[$name]} >/dev/null
 done
-for split in "${splits[@]}"; do
-	[[ $split =~ ^(std|stretch|even|dev|sparse|few:[1-9][0-9]*)$ ]] || {
-		echo "ruler.sh: no split $split" >&2 && exit 2
-	}
-done
+for split in "${splits[@]}"; do check_split "$split"; done
+[[ ${GPUS:-1} =~ ^[1-9][0-9]*$ ]] || { echo "ruler.sh: GPUS=$GPUS: want 1 or more" >&2 && exit 2; }
+[[ -z $LPIPS || -f $LPIPS ]] || { echo "ruler.sh: no file $LPIPS" >&2 && exit 1; }
+touch "$ROWS"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

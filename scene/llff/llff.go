@@ -40,8 +40,16 @@ func Read(c *scene.Capture, o scene.LoadOptions) ([]scene.Record, error) {
 			Hint: "rows belong to photos in the order of their names: remove photos that COLMAP did not register, or name " +
 				"the right folder with " + fault.Setting("images") + " DIR"}
 	}
+	var deep []string
 	for i, name := range names {
 		records[i].Cam.Name, records[i].File = name, filepath.Join(dir, name)
+		if records[i].Bad == nil && records[i].Cam.Depths[1] == 0 {
+			deep = append(deep, name)
+		}
+	}
+	if len(deep) > 0 {
+		c.Warn("bad-depths", fmt.Sprintf("the near and far depths of %d of %d photos are no depths and do not count",
+			len(deep), len(names)), deep)
 	}
 	return records, exported.Cloud(c)
 }

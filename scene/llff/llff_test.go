@@ -135,6 +135,9 @@ func TestBadRows(t *testing.T) {
 		edit(t, root, numbers)
 		c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 		w, left := scenetest.WarningOf(c, "bad-poses")
+		if _, warned := scenetest.WarningOf(c, "bad-depths"); warned == left {
+			t.Errorf("%s: warned of depths: %v", name, warned)
+		}
 		if _, bounds := numbers[32]; left == bounds || bounds != (len(c.Cameras) == 4) ||
 			bounds && c.Cameras[1].Depths != [2]float64{} || left && w.Names[0] != "IMG_10.png" {
 			t.Errorf("%s: %d photos, %v", name, len(c.Cameras), c.Warnings)

@@ -39,6 +39,8 @@ type Record struct {
 	Source
 
 	HeldOut []string `json:"held_out"` // names of cameras
+	// Resplit: an earlier part of the run held out other photos, so it was trained on some of these.
+	Resplit bool `json:"resplit,omitempty"`
 
 	Background [3]float32 `json:"background"`
 	Near       float64    `json:"near"`     // in the training frame

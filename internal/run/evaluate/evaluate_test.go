@@ -82,6 +82,18 @@ func TestFrameOfTheRun(t *testing.T) {
 	}
 }
 
+// TestResplit: a run that held out other photos before it was resumed may have been trained on those of today.
+func TestResplit(t *testing.T) {
+	capture := scenetest.Ring(5, 1)
+	j := &Job{capture: capture}
+	for _, resplit := range []bool{false, true} {
+		rec := &captured.Record{HeldOut: []string{capture.Cameras[1].Name}, Resplit: resplit}
+		if on := j.countTrainedOn(rec, []int{1}); on.Known == resplit || on.Views != 0 {
+			t.Errorf("resplit %v: %+v", resplit, on)
+		}
+	}
+}
+
 // TestNearestInTable wants the table to say how far a held-out view is from those trained on.
 func TestNearestInTable(t *testing.T) {
 	for _, held := range [][]int{{1}, {1, 2}, {2}} { // the last leaves the view that is measured among those trained on

@@ -14,6 +14,9 @@ import (
 // on. rec is the record of its run, nil where there is none.
 func (j *Job) countTrainedOn(rec *captured.Record, views []int) results.TrainedOn {
 	c := j.capture
+	if rec != nil && rec.Resplit {
+		return results.TrainedOn{}
+	}
 	if rec != nil && rec.Describes(c, j.o.Capture) {
 		held := map[string]bool{}
 		for _, name := range rec.HeldOut {

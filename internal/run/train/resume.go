@@ -342,6 +342,13 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	}
 	for _, c := range changes {
 		t.Deviate("changed: " + c.String())
+		if key := strings.TrimPrefix(c.Key, checkpoint.OfCapture); key == checkpoint.HeldOutKey ||
+			key == checkpoint.ChoiceKey {
+			s.r.resplit = true
+		}
+	}
+	if s.r.resplit && len(s.r.Test) > 0 {
+		s.r.warnLater("the run was trained on photos that are held out now: their scores say nothing of new views")
 	}
 	s.r.Console.Printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.Config.Iterations,
 		cli.Count(h.Splats, "splat"))

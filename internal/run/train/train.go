@@ -69,6 +69,7 @@ type Run struct {
 	limit      timeLimit
 	giveUp     context.CancelFunc // ends the training, as Ctrl-C does; nil before it begins
 	unmeasured bool               // the user stopped while the held-out photos were measured
+	resplit    bool               // the run held out other photos before it was resumed
 
 	saver       *saver
 	hashing     *fingerprint.Fingerprint // nil without checkpoints

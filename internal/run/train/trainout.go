@@ -242,7 +242,12 @@ func printSummary(console *cli.Console, r *Run, st *output.Stats, after float64)
 func (r *Run) captureRecord() captured.Record {
 	c := &r.Config
 	rec := captured.Record{Source: captured.SourceOf(r.Scene, &r.Load), HeldOut: []string{}, Background: c.Background,
-		Near: c.Near, Exposure: c.Appearance()}
+		Near: c.Near, Exposure: c.Appearance(), Resplit: r.resplit}
+	if r.saver.from != nil {
+		if before, err := captured.ReadRecord(r.Out); err == nil && before != nil {
+			rec.Resplit = rec.Resplit || before.Resplit
+		}
+	}
 	for _, i := range r.Test {
 		rec.HeldOut = append(rec.HeldOut, r.Capture.Cameras[i].Name)
 	}
