@@ -218,6 +218,7 @@ if [[ $rc != 0 ]]; then
 	echo "ruler.sh: nothing was measured; --some measures without them" >&2
 	exit 1
 fi
+set -m # the runs get a process group, which ends with this script
 python3 - "$ROWS" "$jobs" <<'PY' |
 import json, os, sys
 rows, jobs = sys.argv[1:]
@@ -235,6 +236,10 @@ for job in zip(*[iter(cells)] * 7):
     if job + (int(os.environ["DOWNSCALE"]),) not in there:
         print(*job, sep="\0", end="\0")
 PY
-	xargs -0 -r -n 7 -P "${GPUS:-1}" --process-slot-var=SLOT bash -c 'set -euo pipefail; one "$@"' one || rc=1
+	xargs -0 -r -n 7 -P "${GPUS:-1}" --process-slot-var=SLOT bash -c 'set -euo pipefail; one "$@"' one &
+runs=$(jobs -p)
+trap 'kill -TERM -- -"$runs"; exit 143' TERM INT
+wait %1 || rc=1
+set +m
 python3 "$here/ruler.py" "$ROWS"
 exit "$rc"
