@@ -169,9 +169,7 @@ func ReadViews(console *cli.Console, o *Options, origin [3]float64) (*scene.Capt
 			return nil, err
 		}
 		captured.TellWarnings(console, capture)
-		if o.Split != "" {
-			capture.HoldOutEvery(captured.HeldOutEvery)
-		}
+		capture.HoldOutEvery(captured.HeldOutEvery)
 		return capture, nil
 	}
 	cams, info, err := inria.ReadCameras(o.Cameras)
