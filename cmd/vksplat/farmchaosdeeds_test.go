@@ -100,6 +100,11 @@ func (c *chaos) start() {
 	}
 	c.lock.Lock()
 	c.runs++
+	for _, last := range c.last {
+		if last.State == local.Running { // it ended with the run before: running again is another attempt
+			last.State = ""
+		}
+	}
 	before := map[string]bool{} // what has results already
 	for i := range c.plan.Tasks {
 		name := c.plan.Tasks[i].Name
