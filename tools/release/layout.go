@@ -34,7 +34,7 @@ func (c component) docs() string { return "share/doc/" + c.name + "/" }
 
 // pages are those of docs/ that each component comes with. Pictures are of the trainer's.
 var pages = map[string][]string{
-	"vksplat":       {"*.md", "*.png", "*.jpg", "*.svg", "*.json"},
+	"vksplat":       {"*.md", "*.webp", "*.jpg", "*.svg", "*.json"},
 	"vksplat-farmd": {"farm*.md"},
 }
 

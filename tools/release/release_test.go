@@ -131,7 +131,7 @@ func TestArchives(t *testing.T) {
 		for _, name := range []string{"", "bin/", "share/man/man1/", "bin/vksplat", "share/man/man1/vksplat.1",
 			"share/bash-completion/completions/vksplat", "share/zsh/site-functions/_vksplat",
 			"share/fish/vendor_completions.d/vksplat.fish", "share/doc/vksplat/README.md",
-			"share/doc/vksplat/LICENSE", "share/doc/vksplat/docs/capture.md", "share/doc/vksplat/docs/demo.png"} {
+			"share/doc/vksplat/LICENSE", "share/doc/vksplat/docs/capture.md", "share/doc/vksplat/docs/plush.jpg"} {
 			if _, found := list[top+name]; !found {
 				t.Errorf("%s has no %s", arch, name)
 			}
