@@ -1,12 +1,14 @@
 package splatfile
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 
 	"vksplat/internal/fault"
+	"vksplat/scene/ply"
 )
 
 // openFile opens a file for reading anywhere, and gives its size.
@@ -35,9 +37,7 @@ func readError(op, path string, err error, hint string) error {
 	}
 	var known *fault.Error
 	if errors.As(err, &known) {
-		if known.Path == "" {
-			known.Path = path
-		}
+		known.Op, known.Path = cmp.Or(known.Op, op), cmp.Or(known.Path, path)
 		return known
 	}
 	out := &fault.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
@@ -62,6 +62,15 @@ func withoutPath(err error) error {
 		return at.Err
 	}
 	return err
+}
+
+// surplusNotes adds what ply.Surplus says of the end of a file to notes.
+func surplusNotes(notes []string, bytes, n, row int64) ([]string, error) {
+	note, err := ply.Surplus("byte", bytes, n, row)
+	if note != "" {
+		notes = append(notes, note)
+	}
+	return notes, err
 }
 
 // readRows reads n rows of a length in bytes from row first on, of those that begin at a place in a file, into room,
