@@ -3,11 +3,13 @@ package splatfile
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filekind"
 	"vksplat/scene/ply"
 )
 
@@ -37,8 +39,11 @@ func readError(op, path string, err error, hint string) error {
 	}
 	var known *fault.Error
 	if errors.As(err, &known) {
-		known.Op, known.Path = cmp.Or(known.Op, op), cmp.Or(known.Path, path)
-		return known
+		if known.Op != "" {
+			known.Path = cmp.Or(known.Path, path)
+			return known
+		}
+		hint = known.Hint // of an error that only tells what to do
 	}
 	out := &fault.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
 	switch {
@@ -60,6 +65,14 @@ func withoutPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		return at.Err
+	}
+	return err
+}
+
+// otherKind adds to the error of a file that begins with head what the file is instead, where that is known.
+func otherKind(err error, head []byte) error {
+	if kind, hint := filekind.Of("", head); kind != "" {
+		return &fault.Error{Err: fmt.Errorf("%w: it is %s", err, kind), Hint: hint}
 	}
 	return err
 }

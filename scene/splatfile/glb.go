@@ -149,7 +149,8 @@ type glbFile struct {
 func readGLB(r io.ReaderAt, size int64) (*glbFile, error) {
 	var head [glbHeader + glbChunk]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil || string(head[:4]) != glbMagic {
-		return nil, errors.New("it is not binary glTF")
+		start, _ := io.ReadAll(io.NewSectionReader(r, 0, headBytes)) // as much as can be read
+		return nil, otherKind(errors.New("it is not binary glTF"), start)
 	}
 	version, length := binary.LittleEndian.Uint32(head[4:]), int64(binary.LittleEndian.Uint32(head[8:]))
 	text, kind := int64(binary.LittleEndian.Uint32(head[12:])), binary.LittleEndian.Uint32(head[16:])
