@@ -214,6 +214,8 @@ func readable(path string) string {
 		return ""
 	case strings.Contains(text, "\nproperty uint packed_position"):
 		return compactName
+	case strings.Contains(text, "\nproperty float scale_1") && !strings.Contains(text, "\nproperty float scale_2"):
+		return "" // flat splats, which the viewer does not know
 	}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "property ") && !strings.HasPrefix(line, "property float ") ||

@@ -117,6 +117,7 @@ func TestReadable(t *testing.T) {
 		{"a.ply", ply + "element chunk 1\nproperty float min_x\nelement vertex 1\nproperty uint " +
 			"packed_position\nend_header\n", compactName},
 		{"a.ply", ply + "element vertex 1\n", ""},
+		{"a.ply", ply + "element vertex 1\nproperty float scale_0\nproperty float scale_1\nend_header\n", ""},
 		{"a.sog", "PK\x03\x04....", sogName},
 		{"a.zip", "PK\x03\x04....", ""},
 		{"a.ply", "", ""},

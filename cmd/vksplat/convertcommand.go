@@ -81,6 +81,7 @@ func convertTable(o *convert.Options) []optionGroup {
 				"the model's z, clockwise from north"),
 		truth(&o.Write.PlainTiles, "uncompressed-tiles",
 			"write 3D Tiles without SPZ; CesiumJS draws those with it alone"),
+		truth(&o.Strict, "strict", "fail on splats with NaN or infinite numbers"),
 		overwriteOption(&o.Replace, "an existing OUT"),
 		text(&o.Write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),
 	}}}

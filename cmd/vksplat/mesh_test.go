@@ -72,7 +72,7 @@ func TestMesh(t *testing.T) {
 // readMesh reads the places and triangles of a mesh's PLY.
 func readMesh(t *testing.T, file string) *surface.Mesh {
 	t.Helper()
-	points, err := ply.ReadPoints(file)
+	points, _, err := ply.ReadPoints(file)
 	text, errText := os.ReadFile(file)
 	if err := errors.Join(err, errText); err != nil {
 		t.Fatal(err)

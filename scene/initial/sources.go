@@ -48,6 +48,14 @@ type Options struct {
 	Degree int     `json:"-"` // of the spherical harmonics
 
 	Model ModelOpener `json:"-"` // of InitPLY, for formats that this package does not know; nil: PLY alone
+	// hears what is wrong with the file of InitPLY, and it is used all the same; nil: nothing does
+	Warn func(text string) `json:"-"`
+}
+
+func (o Options) warn(note string) {
+	if o.Warn != nil {
+		o.Warn(o.File + ": " + note)
+	}
 }
 
 // ModelOpener checks that a file is a model of splats. read gives the model, in the frame of the file, which has
@@ -187,9 +195,12 @@ func splatsFromFile(ctx context.Context, c *scene.Capture, o Options) (*scene.Sp
 		return nil, err
 	}
 	if read == nil {
-		points, err := pointcloud.Read(o.File)
+		points, notes, err := pointcloud.Read(o.File)
 		if err != nil {
 			return nil, err
+		}
+		for _, note := range notes {
+			o.warn(note)
 		}
 		if len(points) == 0 {
 			return nil, fault.Data("initialise splats", o.File, "begin with another file, or with "+
@@ -246,6 +257,9 @@ func (o Options) open() (n int, read func() (*scene.Splats, ply.Meta, error), er
 	}
 	return n, func() (*scene.Splats, ply.Meta, error) {
 		s, info, err := ply.Read(o.File)
+		for _, note := range info.Notes() {
+			o.warn(note)
+		}
 		return s, info.Meta, err
 	}, nil
 }

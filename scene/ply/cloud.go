@@ -2,12 +2,16 @@ package ply
 
 import "vksplat/scene"
 
-// ReadCloud reads the points of a capture from a point cloud. Points that are absurdly far away are left out, with a
-// warning.
+// ReadCloud reads the points of a capture from a point cloud. Points that are not finite or absurdly far away are left
+// out, with a warning.
 func ReadCloud(c *scene.Capture, file string) error {
-	points, err := ReadPoints(file)
+	points, note, err := ReadPoints(file)
 	if err != nil {
 		return err
+	}
+	if note != "" {
+		c.Warnings = append(c.Warnings, scene.Warning{Code: "long-cloud", Count: 1, Text: file + ": " + note,
+			Remedy: "export the points again if some are missing"})
 	}
 	kept := points[:0]
 	for _, p := range points {

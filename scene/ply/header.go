@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/filekind"
 )
 
 // plyFormat is the encoding of the values after the header.
@@ -147,8 +150,11 @@ var ErrNotPLY = errors.New("the first line is not \"ply\"")
 // readPLYHeader parses everything up to and including end_header.
 func readPLYHeader(r *bufio.Reader) (*plyHeader, error) {
 	h := &plyHeader{}
-	line, err := h.line(r)
-	if err != nil || line != "ply" {
+	head, _ := r.Peek(512) // as much as there is
+	if line, err := h.line(r); err != nil || line != "ply" {
+		if kind, hint := filekind.Of("", head); kind != "" {
+			return nil, &fault.Error{Err: fmt.Errorf("%w: it is %s", ErrNotPLY, kind), Hint: hint}
+		}
 		return nil, ErrNotPLY
 	}
 	for {

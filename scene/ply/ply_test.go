@@ -243,7 +243,7 @@ func TestPointsRoundTrip(t *testing.T) {
 		if err := WritePoints(path, FilePoints((&scene.Capture{Points: points[:n]}), [3]float64{})); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadPoints(path)
+		got, _, err := ReadPoints(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func checkForeign(t *testing.T, path string) {
 		if err == nil || !errors.Is(err, fault.ErrData) {
 			t.Errorf("%s: point cloud as splats: %v", path, err)
 		}
-		if points, err := ReadPoints(path); err != nil || len(points) == 0 {
+		if points, _, err := ReadPoints(path); err != nil || len(points) == 0 {
 			t.Errorf("%s: %d points, %v", path, len(points), err)
 		}
 	case err != nil:

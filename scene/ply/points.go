@@ -12,54 +12,31 @@ const missingColor = 128
 
 // ReadPoints reads a point cloud: x y z and, where present, red green blue as
 // integers of 0..255 (uchar) or 0..65535 (ushort), or floats of 0..1. A cloud
-// without colours is grey. Errors are of kind fault.ErrData.
-func ReadPoints(path string) ([]scene.Point, error) {
-	var points []scene.Point
-	err := ReadWith(path, func(r io.Reader, size int64) (err error) {
-		points, err = decodePoints(r, size)
+// without colours is grey. Points may not be finite: callers judge them. The
+// note says what is wrong with the end of the file, "" for nothing. Errors are
+// of kind fault.ErrData.
+func ReadPoints(path string) (points []scene.Point, note string, err error) {
+	err = ReadWith(path, func(r io.Reader, size int64) (err error) {
+		points, note, err = decodePoints(r, size)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return points, nil
+	return points, note, err
 }
 
-// DecodePoints is ReadPoints for a stream of size bytes.
-func DecodePoints(r io.Reader, size int64) ([]scene.Point, error) {
-	points, err := decodePoints(r, size)
-	if err != nil {
-		return nil, plyError("", err)
-	}
-	return points, nil
-}
-
-func decodePoints(r io.Reader, size int64) ([]scene.Point, error) {
+func decodePoints(r io.Reader, size int64) (points []scene.Point, note string, err error) {
 	p, err := NewReader(r, size)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	cols, err := pointColumns(p.Vertex())
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	points := make([]scene.Point, p.Vertex().count)
-	bad := -1
-	err = p.rows(func(i int, row []float64) {
-		points[i] = cols.point(row)
-		for _, x := range points[i].Pos {
-			if !scene.Finite64(x) && bad < 0 {
-				bad = i
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
+	points = make([]scene.Point, p.Vertex().count)
+	if err := p.rows(func(i int, row []float64) { points[i] = cols.point(row) }); err != nil {
+		return nil, "", err
 	}
-	if bad >= 0 {
-		return nil, fmt.Errorf("point %d is at %v: %w", bad, points[bad].Pos, scene.ErrNotFinite)
-	}
-	return points, nil
+	return points, p.note, nil
 }
 
 // pointCols are the columns of a point; scale takes a colour value to 0..255.

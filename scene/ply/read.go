@@ -8,17 +8,17 @@ import (
 	"io"
 	"math"
 	"os"
-	"strconv"
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/textnum"
 )
 
 // plyFile refuses what is no file.
 func plyFile(path string) error {
 	if atomicfile.IsDir(path) {
-		return &hinted{errors.New("it is a folder"),
-			"name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"}
+		return &fault.Error{Err: errors.New("it is a folder"),
+			Hint: "name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"}
 	}
 	return fault.Regular(path)
 }
@@ -40,22 +40,14 @@ func ReadWith(path string, read func(r io.Reader, size int64) error) error {
 	return plyError(path, read(f, info.Size()))
 }
 
-// hinted carries a remedy from the place that knows it to Error.
-type hinted struct {
-	error
-	hint string
-}
-
-// plyError turns an error into one of kind fault.ErrData, nil into nil.
+// plyError turns an error into one of kind fault.ErrData, nil into nil. An error that has a remedy keeps it.
 func plyError(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	out := &fault.Error{Op: "read ply", Path: path, Err: fault.TrimPath(err)}
-	var h *hinted
+	out := &fault.Error{Op: "read ply", Path: path, Err: fault.TrimPath(err), Hint: fault.OwnHint(err)}
 	switch {
-	case errors.As(err, &h):
-		out.Hint = h.hint
+	case out.Hint != "":
 	case errors.Is(err, os.ErrNotExist):
 		out.Hint = "check the spelling of the path"
 	case errors.Is(err, os.ErrPermission):
@@ -74,6 +66,7 @@ type Reader struct {
 	vertexID int
 	row      []byte
 	values   []float64
+	note     string // of bytes after the last row, "" for none
 }
 
 // NewReader parses the header, checks it against the size of the file and
@@ -88,6 +81,9 @@ func NewReader(r io.Reader, size int64) (*Reader, error) {
 		p.order = binary.BigEndian
 	}
 	if p.vertexID, err = p.header.vertex(size); err != nil {
+		return nil, err
+	}
+	if p.note, err = p.header.surplus(p.vertexID, size); err != nil {
 		return nil, err
 	}
 	for i := range p.vertexID {
@@ -141,7 +137,12 @@ func (p *Reader) begin(e *Element) {
 // next reads row i, which comes next, into values.
 func (p *Reader) next(e *Element, i int) error {
 	if !p.header.fixed(e) {
-		return shortFile(p.variableRow(e), e, i)
+		err := p.variableRow(e)
+		if last := len(p.header.elements) - 1; err == nil && p.header.format == plyASCII && i == e.Rows()-1 &&
+			e == &p.header.elements[last] {
+			err = p.endText(e)
+		}
+		return shortFile(err, e, i)
 	}
 	if _, err := io.ReadFull(p.r, p.row); err != nil {
 		return shortFile(err, e, i)
@@ -185,7 +186,7 @@ func (p *Reader) variableRow(e *Element) error {
 		if !property.list {
 			continue
 		}
-		if v < 0 || v != math.Trunc(v) {
+		if !(v >= 0 && v < 1<<62 && v == math.Trunc(v)) {
 			return fmt.Errorf("property %s: list of length %v", property.name, v)
 		}
 		for n := int64(v); n > 0; n-- {
@@ -195,6 +196,16 @@ func (p *Reader) variableRow(e *Element) error {
 		}
 	}
 	return nil
+}
+
+// endText judges the values of ascii that follow the last row. Those that make no rows do not matter.
+func (p *Reader) endText(e *Element) (err error) {
+	more := int64(0)
+	for ; err == nil; more++ {
+		_, err = p.asciiScalar()
+	}
+	_, err = Surplus("value", more-1, e.count, int64(len(e.properties)))
+	return err
 }
 
 // scalar reads one value in the encoding of the file.
@@ -234,8 +245,8 @@ func (p *Reader) asciiScalar() (float64, error) {
 		token[n] = c
 		n++
 	}
-	v, err := strconv.ParseFloat(string(token[:n]), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
+	v, ok := textnum.Float(string(token[:n]))
+	if !ok {
 		return 0, fmt.Errorf("%q is not a number", token[:n])
 	}
 	return v, nil

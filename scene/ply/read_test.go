@@ -171,6 +171,91 @@ func TestPLYReadNonFinite(t *testing.T) {
 	}
 }
 
+// Every C library's spelling of a number that is not finite is a splat that is left out, in ascii as in binary.
+func TestPLYReadSpelling(t *testing.T) {
+	s := scenetest.RandomSplats(1, 0)
+	f := foreignPLY{format: "ascii", newline: "\n", order: []int{0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}}
+	s.Means[0] = 0.123456789
+	text := string(f.encode(s))
+	for _, spelling := range []string{"nan", "-nan", "-nan(ind)", "1.#QNAN", "-1.#IND", "-1.#INF", "-inf", "1e999"} {
+		before, after, _ := strings.Cut(text, "0.12345")
+		_, after, _ = strings.Cut(after, " ")
+		_, info, err := decodeBytes([]byte(before + spelling + " " + after))
+		if err != nil || info.NonFinite != 1 {
+			t.Errorf("%s: %+v, %v", spelling, info, err)
+		}
+	}
+}
+
+// flatPLY is a file of n splats without the third scale, as 2D Gaussian Splatting writes them.
+func flatPLY(s *scene.Splats) []byte {
+	f := foreignPLY{format: "binary_little_endian", newline: "\n", order: []int{0, 1, 2, 6, 7, 8, 9, 10, 11, 13, 14, 15,
+		16}}
+	return f.encode(s)
+}
+
+func TestPLYFlat(t *testing.T) {
+	s := scenetest.RandomSplats(3, 0)
+	for i := range s.N {
+		q, _ := normalised(s.Quats[4*i : 4*i+4])
+		copy(s.Quats[4*i:], q[:])
+	}
+	got, info, err := decodeBytes(flatPLY(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.N {
+		s.LogScales[3*i+2] = -13.815511 // log 1e-6
+	}
+	sameSplats(t, got, s)
+	if notes := fmt.Sprint(info.Notes()); !strings.Contains(notes, "2DGS") || !strings.Contains(notes, "1e-06") {
+		t.Error(notes)
+	}
+}
+
+// What follows the last row is reported, and refused where it is whole rows or bytes of every row.
+func TestPLYSurplus(t *testing.T) {
+	data := flatPLY(scenetest.RandomSplats(10, 0))
+	const row = 13 * 4
+	for bytes, want := range map[int]string{1: "", 37: "", row: "1 more rows", 3 * row: "3 more rows",
+		20: "2 for each of the 10: rows have 54, not 52"} {
+		_, info, err := decodeBytes(append(data[:len(data):len(data)], make([]byte, bytes)...))
+		switch {
+		case want == "":
+			if notes := fmt.Sprint(info.Notes()); err != nil ||
+				!strings.Contains(notes, fmt.Sprintf("%d bytes more", bytes)) {
+				t.Errorf("%d bytes: %s, %v", bytes, notes, err)
+			}
+		case err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) ||
+			!strings.Contains(fault.Hint(err), "counts wrong"):
+			t.Errorf("%d bytes: %v, want %s", bytes, err, want)
+		}
+	}
+}
+
+// More values in each row of ascii than the header lists would shift all rows.
+func TestPLYSurplusText(t *testing.T) {
+	f := foreignPLY{format: "ascii", newline: "\n", order: []int{0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}}
+	text := string(f.encode(scenetest.RandomSplats(5, 0)))
+	for more, want := range map[string]string{"": "", "\x1a": "", "1 2 3": "", strings.Repeat("7 ", 10): "2 for each of the 5",
+		strings.Repeat("7 ", 14): "1 more rows of 14 values"} {
+		if _, _, err := decodeBytes([]byte(text + more)); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", more, err, want)
+		}
+	}
+}
+
+// Files of other kinds under the name of a PLY are named.
+func TestPLYOtherKinds(t *testing.T) {
+	for head, want := range map[string]string{"\x1f\x8b\x08": "gzip -dc", "<html>": "download",
+		"version https://git-lfs.github.com/spec/v1\noid": "git lfs pull"} {
+		if _, _, err := decodeBytes([]byte(head)); !errors.Is(err, ErrNotPLY) || !strings.Contains(fault.Hint(err), want) {
+			t.Errorf("%q: %v, hint %q", head, err, fault.Hint(err))
+		}
+	}
+}
+
 // badPLYs are files that must be refused, with what the error says.
 func badPLYs() map[string]string {
 	degree0 := "property float " + strings.Join(splatProperties(0), "\nproperty float ") + "\n"
@@ -273,7 +358,7 @@ func TestPLYReadAllocatesLittle(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for text := range badPLYs() {
 		_, _, _ = decodeBytes([]byte(text))
-		_, _ = DecodePoints(strings.NewReader(text), int64(len(text)))
+		_, _, _ = decodePoints(strings.NewReader(text), int64(len(text)))
 	}
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
@@ -298,17 +383,37 @@ func TestPointKinds(t *testing.T) {
 	}
 	for _, c := range cases {
 		text := "ply\nformat ascii 1.0\nelement vertex 1\n" + c.properties + "end_header\n" + c.row + "\n"
-		points, err := DecodePoints(strings.NewReader(text), int64(len(text)))
+		points, _, err := decodePoints(strings.NewReader(text), int64(len(text)))
 		if err != nil || len(points) != 1 || points[0] != (scene.Point{Pos: [3]float64{1, 2, 3}, Color: c.want}) {
 			t.Errorf("%q: %v, %v", c.row, points, err)
 		}
 	}
-	for row, want := range map[string]string{"1 nan 3": "point 0", "1 2   ": "the file ends"} {
+	for row, want := range map[string]string{"1 2   ": "the file ends", "1 2 3\n4 5 6": "1 more rows of 3 values",
+		"1 two 3": "not a number"} {
+		path := filepath.Join(t.TempDir(), "a.ply")
 		text := "ply\nformat ascii 1.0\nelement vertex 1\n" + cases[0].properties + "end_header\n" + row + "\n"
-		if _, err := DecodePoints(strings.NewReader(text), int64(len(text))); err == nil ||
-			!strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ReadPoints(path); err == nil || !strings.Contains(err.Error(), want) ||
+			!errors.Is(err, fault.ErrData) {
 			t.Errorf("%q: %v", row, err)
 		}
+	}
+}
+
+// Points that are not finite, in any spelling, are left out of a capture's cloud, and the other points stay.
+func TestCloudNonFinite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.ply")
+	text := "ply\nformat ascii 1.0\nelement vertex 5\nproperty float x\nproperty float y\nproperty float z\n" +
+		"end_header\n1 2 3\n1 -nan(ind) 3\n-1.#IND 2 3\n1 2 -1e999\n4 5 6\n"
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c := &scene.Capture{}
+	if err := ReadCloud(c, path); err != nil || len(c.Points) != 2 || c.Points[1].Pos != [3]float64{4, 5, 6} ||
+		len(c.Warnings) != 1 || c.Warnings[0].Count != 3 {
+		t.Errorf("%v, %v, %v", c.Points, c.Warnings, err)
 	}
 }
 
@@ -337,7 +442,7 @@ func FuzzDecodePLY(f *testing.F) {
 				t.Errorf("%d splats in %d bytes", s.N, len(data))
 			}
 		}
-		if points, err := DecodePoints(bytes.NewReader(data), int64(len(data))); err == nil && len(points) > len(data) {
+		if points, _, err := decodePoints(bytes.NewReader(data), int64(len(data))); err == nil && len(points) > len(data) {
 			t.Errorf("%d points in %d bytes", len(points), len(data))
 		}
 	})

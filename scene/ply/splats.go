@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
 	"vksplat/scene"
 )
@@ -19,8 +20,25 @@ type Info struct {
 	Comments  []string // all of them, as written
 	Meta      Meta     // the comments this program writes, parsed; Meta.Comments holds the others
 	Ignored   []string // vertex properties that mean nothing to a splat; normals are not listed
+	Flat      bool     // the third scale is missing and is FlatScale, as of 2D Gaussian Splatting
+	Surplus   string   // what is wrong with the end of the file, a sentence; "" for nothing
 	Clamped   int      // splats whose infinite logit opacity or log scale became +-30, see clampInfinite
 	NonFinite int      // splats with another NaN or infinite number, which renderers skip
+}
+
+// Notes says what the file holds that splats have no place for, and what else a reader should know, a sentence each.
+func (i *Info) Notes() (notes []string) {
+	if len(i.Ignored) > 0 {
+		notes = append(notes, "these properties mean nothing to a splat: "+strings.Join(i.Ignored, ", "))
+	}
+	if i.Flat {
+		notes = append(notes, fmt.Sprintf("The splats are flat disks (2DGS): scale_2 is missing, and %g is taken.",
+			FlatScale))
+	}
+	if i.Surplus != "" {
+		notes = append(notes, i.Surplus)
+	}
+	return notes
 }
 
 // Read reads a model: any order of properties, any of the three encodings,
@@ -188,7 +206,7 @@ func newSplatRows(r io.Reader, size int64) (*splatRows, error) {
 	}
 	p.begin(p.Vertex())
 	info := Info{Format: p.header.name, Comments: p.header.comments, Meta: parseMeta(p.header.comments),
-		Ignored: ignored}
+		Ignored: ignored, Flat: cols.scale[2] < 0, Surplus: p.note}
 	return &splatRows{p: p, cols: cols, info: info, left: int(p.Vertex().count)}, nil
 }
 
@@ -256,7 +274,7 @@ func (c *columns) take(s *scene.Splats, i int, row []float64) (clamped, bad int)
 
 // columns maps what a splat needs to columns of the vertex element.
 type columns struct {
-	position, scale [3]int
+	position, scale [3]int // scale[2] is -1 where splats are flat
 	opacity         int
 	quat            [4]int
 	sh              []int // [3K] coefficient-major, as in Splats.SH
@@ -266,6 +284,12 @@ type columns struct {
 // InfiniteLog stands for infinity in the logit of an opacity and the logarithm of
 // a scale: 1/(1+exp(-30)) is 1 in float32, exp(-30) is far below any pixel.
 const InfiniteLog = 30
+
+// FlatScale is the third scale of splats that are trained as disks and whose files have two: what SuperSplat and
+// splat-transform take, which makes them ellipsoids that are thinner than any pixel.
+const FlatScale = 1e-6
+
+var flatLog = float32(math.Log(FlatScale))
 
 // clampInfinite makes +-Inf finite where it has a meaning, and tells whether
 // it did: converters write an opacity of 255/255 as the logit +Inf and a
@@ -277,7 +301,7 @@ func (c *columns) clampInfinite(row []float64) bool {
 		clamped = true
 	}
 	for _, column := range c.scale {
-		if math.IsInf(row[column], -1) {
+		if column >= 0 && math.IsInf(row[column], -1) {
 			row[column] = -InfiniteLog
 			clamped = true
 		}
@@ -289,7 +313,10 @@ func (c *columns) clampInfinite(row []float64) bool {
 func (c *columns) store(s *scene.Splats, i int, row []float64) bool {
 	finite := true
 	get := func(column int) float32 {
-		v := float32(row[column])
+		v := flatLog
+		if column >= 0 {
+			v = float32(row[column])
+		}
 		finite = finite && scene.Finite32(v)
 		return v
 	}
@@ -310,8 +337,8 @@ func (c *columns) store(s *scene.Splats, i int, row []float64) bool {
 // splatColumns finds the columns of a splat; ignored are the names left over.
 func splatColumns(e *Element) (c columns, ignored []string, err error) {
 	if e.Index("packed_position") >= 0 {
-		return c, nil, &hinted{errors.New("it is a compressed PLY (packed_position), which is not read here"),
-			"convert it first: vksplat convert in.compressed.ply out.ply"}
+		return c, nil, &fault.Error{Err: errors.New("it is a compressed PLY (packed_position), which is not read here"),
+			Hint: "convert it first: vksplat convert in.compressed.ply out.ply"}
 	}
 	if c.degree, err = degreeOf(e); err != nil {
 		return c, nil, err
@@ -319,7 +346,9 @@ func splatColumns(e *Element) (c columns, ignored []string, err error) {
 	find := columnFinder{element: e, used: make([]bool, len(e.properties))}
 	for axis, name := range []string{"x", "y", "z"} {
 		c.position[axis] = find.column(name)
-		c.scale[axis] = find.column("scale_" + strconv.Itoa(axis))
+		if c.scale[axis] = -1; axis < 2 || e.Index("scale_2") >= 0 || len(find.missing) > 0 {
+			c.scale[axis] = find.column("scale_" + strconv.Itoa(axis))
+		}
 	}
 	c.opacity = find.column("opacity")
 	for j := range c.quat {
@@ -334,8 +363,8 @@ func splatColumns(e *Element) (c columns, ignored []string, err error) {
 		}
 	}
 	if len(find.missing) > 0 {
-		return c, nil, &hinted{fmt.Errorf("element vertex lacks %s", strings.Join(find.missing, ", ")),
-			"this is not a model of splats; point clouds and meshes have no f_dc, opacity, scale and rot"}
+		return c, nil, &fault.Error{Err: fmt.Errorf("element vertex lacks %s", strings.Join(find.missing, ", ")),
+			Hint: "this is not a model of splats; point clouds and meshes have no f_dc, opacity, scale and rot"}
 	}
 	return c, find.unused(), nil
 }
@@ -353,8 +382,8 @@ func degreeOf(e *Element) (int, error) {
 			return degree, nil
 		}
 	}
-	return 0, &hinted{fmt.Errorf("element vertex has %d f_rest properties", n),
-		"SH degrees 0 to 3 have 0, 9, 24 or 45 of them; export the model at one of these degrees"}
+	return 0, &fault.Error{Err: fmt.Errorf("element vertex has %d f_rest properties", n),
+		Hint: "SH degrees 0 to 3 have 0, 9, 24 or 45 of them; export the model at one of these degrees"}
 }
 
 // columnFinder looks up scalar columns by name, noting what is missing.

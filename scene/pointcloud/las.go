@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // lasMagic begins each file.
@@ -23,15 +24,20 @@ const (
 	lasCount32      = 107
 	lasScales       = 131
 	lasOffsets      = 155
-	lasCount64      = 247 // from version 1.4 on
+	lasExtended     = 235 // from version 1.4 on, where records follow the points; 0: none do
+	lasCount64      = 247 // likewise
 	lasShortHeader  = 227
 	lasLongHeader   = 375
 )
 
-// lasFormats are the least bytes of a record of each format of points, and where the red of its colour begins; 0:
-// without.
-var lasFormats = [...]struct{ size, color int }{
-	{20, 0}, {28, 0}, {26, 20}, {34, 28}, {57, 0}, {63, 28}, {30, 0}, {36, 30}, {38, 30}, {59, 0}, {67, 30},
+// lasFormats are the least bytes of a record of each format of points, where the red of its colour begins (0: without),
+// and whether waveforms belong to the points.
+var lasFormats = [...]struct {
+	size, color int
+	waves       bool
+}{
+	{20, 0, false}, {28, 0, false}, {26, 20, false}, {34, 28, false}, {57, 0, true}, {63, 28, true}, {30, 0, false},
+	{36, 30, false}, {38, 30, false}, {59, 0, true}, {67, 30, true},
 }
 
 var errNotLAS = errors.New("it does not begin as LAS files do")
@@ -44,22 +50,24 @@ const grey = 128
 // lasHeader is what of the header says how points lie in the file.
 type lasHeader struct {
 	first, count   int64
-	size, color    int // bytes of a record, where its colour is; 0: without
+	end            int64  // of what is no record that the header names
+	note           string // of what follows the points
+	size, color    int    // bytes of a record, where its colour is; 0: without
 	scale, offset  [3]float64
 	compressed     bool
 	format, header int // header: bytes of it that were read
 }
 
-// readLAS reads the points of a file of size bytes.
-func readLAS(r io.Reader, size int64) ([]scene.Point, error) {
+// readLAS reads the points of a file of size bytes. The note says what is wrong with its end, "" for nothing.
+func readLAS(r io.Reader, size int64) (points []scene.Point, note string, err error) {
 	h, err := readLASHeader(r, size)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if _, err := io.CopyN(io.Discard, r, h.first-int64(h.header)); err != nil {
-		return nil, fmt.Errorf("what precedes the points: %w", err)
+		return nil, "", fmt.Errorf("what precedes the points: %w", err)
 	}
-	points := make([]scene.Point, h.count)
+	points = make([]scene.Point, h.count)
 	record := make([]byte, h.size)
 	bright := false // whether colours have 16 bits, as they should; many programs leave them at 8
 	wide := make([][3]uint16, 0)
@@ -68,7 +76,7 @@ func readLAS(r io.Reader, size int64) ([]scene.Point, error) {
 	}
 	for i := range points {
 		if _, err := io.ReadFull(r, record); err != nil {
-			return nil, fmt.Errorf("point %d: %w", i, err)
+			return nil, "", fmt.Errorf("point %d: %w", i, err)
 		}
 		points[i].Color = [3]uint8{grey, grey, grey}
 		for axis := range 3 {
@@ -88,7 +96,7 @@ func readLAS(r io.Reader, size int64) ([]scene.Point, error) {
 			points[i].Color[k] = uint8(x)
 		}
 	}
-	return points, nil
+	return points, h.note, nil
 }
 
 func readLASHeader(r io.Reader, size int64) (*lasHeader, error) {
@@ -99,7 +107,7 @@ func readLASHeader(r io.Reader, size int64) (*lasHeader, error) {
 	word := func(at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 	short := func(at int) int { return int(binary.LittleEndian.Uint16(b[at:])) }
 	h := &lasHeader{first: word(lasFirstPoint), count: word(lasCount32), size: short(lasRecordLength),
-		format: int(b[lasFormat] & 0x3F), compressed: b[lasFormat]&0xC0 != 0, header: len(b)}
+		format: int(b[lasFormat] & 0x3F), compressed: b[lasFormat]&0xC0 != 0, header: len(b), end: size}
 	if minor := b[lasMinor]; minor >= 4 && short(lasHeaderSize) >= lasLongHeader {
 		rest := make([]byte, lasLongHeader-len(b))
 		if _, err := io.ReadFull(r, rest); err != nil {
@@ -112,12 +120,19 @@ func readLASHeader(r io.Reader, size int64) (*lasHeader, error) {
 		} else {
 			h.count = math.MaxInt64
 		}
+		if at := binary.LittleEndian.Uint64(b[lasExtended:]); at > 0 && at < uint64(size) {
+			h.end = int64(at)
+		}
 	}
 	for axis := range 3 {
 		h.scale[axis] = math.Float64frombits(binary.LittleEndian.Uint64(b[lasScales+8*axis:]))
 		h.offset[axis] = math.Float64frombits(binary.LittleEndian.Uint64(b[lasOffsets+8*axis:]))
 	}
-	return h, h.check(size)
+	err := h.check(size)
+	if err == nil {
+		h.note, err = ply.Surplus("byte", h.end-h.first-h.count*int64(h.size), h.count, int64(h.size))
+	}
+	return h, err
 }
 
 // check judges the header of a file of size bytes, so that no number in it asks for more memory than the file holds
@@ -134,6 +149,9 @@ func (h *lasHeader) check(size int64) error {
 		return fmt.Errorf("records of %d bytes: points of format %d take %d", h.size, h.format, f.size)
 	}
 	h.color = f.color
+	if f.waves {
+		h.end = 0 // waveforms follow the points
+	}
 	if h.first < int64(h.header) || h.first > size {
 		return fmt.Errorf("points from byte %d on: the file has %d, its header %d", h.first, size, h.header)
 	}

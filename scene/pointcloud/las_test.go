@@ -68,11 +68,12 @@ func TestLAS(t *testing.T) {
 		if err := os.WriteFile(path, lasFile(c.minor, c.format, c.shift), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		points, err := Read(path)
+		points, notes, err := Read(path)
 		want := []scene.Point{{Pos: [3]float64{0, 100.25, 200.5}, Color: c.colors[0]},
 			{Pos: [3]float64{-1, 99.25, 199.5}, Color: c.colors[1]}}
-		if err != nil || len(points) != 2 || points[0] != want[0] || points[1] != want[1] {
-			t.Errorf("1.%d, format %d: %v, %v, want %v", c.minor, c.format, points, err, want)
+		if err != nil || len(points) != 2 || points[0] != want[0] || points[1] != want[1] ||
+			len(notes) > 0 {
+			t.Errorf("1.%d, format %d: %v, %v, %v, want %v", c.minor, c.format, points, notes, err, want)
 		}
 		if n, is, err := CountLAS(path); n != 2 || !is || err != nil {
 			t.Errorf("1.%d, format %d: %d points, %v, %v", c.minor, c.format, n, is, err)
@@ -95,13 +96,36 @@ func TestBrokenLAS(t *testing.T) {
 		"of axis 0":          change(lasScales, 0, 0, 0, 0, 0, 0, 0xF0, 0x7F),
 		"header: unexpected": lasFile(2, 2, 8)[:100],
 		"does not begin":     {},
+		"it is compressed":   []byte("\x1f\x8b\x08"),
+		"1 more rows of 29":  append(lasFile(2, 2, 8), make([]byte, 29)...),
+		"2 for each of":      append(lasFile(2, 2, 8), make([]byte, 4)...),
 	} {
 		path := filepath.Join(t.TempDir(), "scan.las")
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(path); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), want) {
+		if _, _, err := Read(path); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// Bytes after the last point are noted, unless they are records that the header names or waveforms.
+func TestLASSurplus(t *testing.T) {
+	extended := lasFile(4, 7, 8)
+	binary.LittleEndian.PutUint64(extended[lasExtended:], uint64(len(extended)))
+	for _, c := range []struct {
+		file  []byte
+		noted bool
+	}{{lasFile(2, 2, 8), true}, {lasFile(4, 7, 8), true}, {extended, false}, {lasFile(3, 4, 8), false}} {
+		path := filepath.Join(t.TempDir(), "scan.las")
+		if err := os.WriteFile(path, append(c.file, 1, 2, 3), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		points, notes, err := Read(path)
+		if noted := strings.Contains(strings.Join(notes, " "), "3 bytes more"); err != nil || len(points) != 2 ||
+			noted != c.noted {
+			t.Errorf("%d bytes: %v, %q, %v", len(c.file), points, notes, err)
 		}
 	}
 }
@@ -111,7 +135,7 @@ func FuzzLAS(f *testing.F) {
 	f.Add(lasFile(2, 3, 8))
 	f.Add(lasFile(4, 7, 8))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		points, err := readLAS(bytes.NewReader(data), int64(len(data)))
+		points, _, err := readLAS(bytes.NewReader(data), int64(len(data)))
 		for _, p := range points {
 			if err == nil && !(scene.Finite64(p.Pos[0]) && scene.Finite64(p.Pos[1]) && scene.Finite64(p.Pos[2])) {
 				t.Fatal(p)

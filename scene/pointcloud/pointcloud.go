@@ -3,28 +3,45 @@ package pointcloud
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filekind"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 )
 
-// Read reads the points of a file, whose first bytes tell the format. Points without colour are grey. Errors are of
-// kind fault.ErrData.
-func Read(path string) (points []scene.Point, err error) {
+// Read reads the points of a file, whose first bytes tell the format. Points without colour are grey. Those that are not
+// finite are left out: notes say so, and what else is wrong with the file, a sentence each. Errors are of kind
+// fault.ErrData.
+func Read(path string) (points []scene.Point, notes []string, err error) {
+	var note string
 	is, err := withLAS(path, func(r io.Reader, size int64) error {
-		points, err = readLAS(r, size)
+		points, note, err = readLAS(r, size)
 		return err
 	})
 	if !is {
-		return ply.ReadPoints(path)
+		points, note, err = ply.ReadPoints(path)
 	}
-	return points, err
+	if note != "" {
+		notes = append(notes, note)
+	}
+	n := len(points)
+	points = slices.DeleteFunc(points, func(p scene.Point) bool {
+		return !scene.Finite64(p.Pos[0]) || !scene.Finite64(p.Pos[1]) || !scene.Finite64(p.Pos[2])
+	})
+	if bad := n - len(points); bad > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d points are left out: their coordinates are not finite.", bad, n))
+	}
+	return points, notes, err
 }
 
 // CountLAS reports whether a file is LAS, and then how many points it has, by its header.
@@ -50,8 +67,12 @@ func withLAS(path string, read func(r io.Reader, size int64) error) (is bool, er
 	defer f.Close()
 	info, err := f.Stat()
 	b := bufio.NewReaderSize(f, 1<<20)
-	if magic, short := b.Peek(len(lasMagic)); err != nil || short != nil || string(magic) != lasMagic {
-		return named, lasError(path, "name a LAS or a PLY file", errNotLAS)
+	if head, _ := b.Peek(512); err != nil || !bytes.HasPrefix(head, []byte(lasMagic)) {
+		hint, cause := "name a LAS or a PLY file", errNotLAS
+		if kind, remedy := filekind.Of(path, head); kind != "" {
+			hint, cause = cmp.Or(remedy, hint), fmt.Errorf("%w: it is %s", errNotLAS, kind)
+		}
+		return named, lasError(path, hint, cause)
 	}
 	if err = read(b, info.Size()); err == nil {
 		return true, nil
@@ -59,7 +80,7 @@ func withLAS(path string, read func(r io.Reader, size int64) error) (is bool, er
 	if errors.Is(err, errCompressed) {
 		return true, lasError(path, "unpack it, as with pdal translate IN.laz OUT.las", err)
 	}
-	return true, lasError(path, "write it again, as with pdal translate IN.las OUT.las", err)
+	return true, lasError(path, cmp.Or(fault.OwnHint(err), "write it again, as with pdal translate IN.las OUT.las"), err)
 }
 
 func lasError(path, hint string, err error) error {

@@ -19,6 +19,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/filekind"
 	"vksplat/internal/strictjson"
 )
 
@@ -61,6 +62,10 @@ func Open(path string) (*File, error) {
 		s, err = NewFile(f, info.Size())
 	}
 	if err != nil {
+		head, _ := io.ReadAll(io.NewSectionReader(f, 0, 512)) // as much as can be read
+		if kind, hint := filekind.Of("", head); kind != "" && errors.Is(err, ErrNotSafetensors) {
+			err = &fault.Error{Err: fmt.Errorf("%w: it is %s", err, kind), Hint: hint}
+		}
 		return nil, safetensorsError(path, errors.Join(err, f.Close()))
 	}
 	s.path, s.closer = path, f
@@ -70,7 +75,9 @@ func Open(path string) (*File, error) {
 // safetensorsError names the file in an error.
 func safetensorsError(path string, err error) error {
 	out := &fault.Error{Op: safetensorsRead, Path: path, Err: fault.TrimPath(err), Hint: damagedHint}
-	switch {
+	switch hint := fault.OwnHint(err); {
+	case hint != "":
+		out.Hint = hint
 	case errors.Is(err, ErrNotSafetensors):
 		out.Hint = notTensorsHint
 	case errors.Is(err, os.ErrNotExist):

@@ -2,6 +2,7 @@ package splatfile
 
 import (
 	"fmt"
+	"slices"
 
 	"vksplat/scene"
 )
@@ -64,6 +65,11 @@ func Merge(models []Source) (Source, error) {
 	}
 	for _, model := range models {
 		info := model.Info()
+		for _, note := range info.Notes {
+			if !slices.Contains(m.info.Notes, note) {
+				m.info.Notes = append(m.info.Notes, note)
+			}
+		}
 		if m.info.N += info.N; m.info.N > MaxSplats {
 			return nil, fmt.Errorf("splatfile: merge models: more than %d splats", MaxSplats)
 		}

@@ -80,11 +80,16 @@ func openCompressedPLY(path string) (Source, error) {
 	if err == nil {
 		err = p.readBounds()
 	}
+	if err == nil {
+		end := &tables[len(tables)-1]
+		info.Notes, err = surplusNotes(packedNotes(tables), size-end.Offset-end.Rows*end.RowBytes, p.vertex.Rows,
+			p.vertex.RowBytes)
+	}
 	if err != nil {
 		_ = f.Close() // the first error is the one to report
 		return nil, readError(op, path, err, "")
 	}
-	info.N, info.Degree, info.Notes = int(p.vertex.Rows), p.degree, packedNotes(tables)
+	info.N, info.Degree = int(p.vertex.Rows), p.degree
 	return newRows(info, op, f, p.load), nil
 }
 

@@ -1,12 +1,16 @@
 package splatfile
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filekind"
+	"vksplat/scene/ply"
 )
 
 // openFile opens a file for reading anywhere, and gives its size.
@@ -35,10 +39,11 @@ func readError(op, path string, err error, hint string) error {
 	}
 	var known *fault.Error
 	if errors.As(err, &known) {
-		if known.Path == "" {
-			known.Path = path
+		if known.Op != "" {
+			known.Path = cmp.Or(known.Path, path)
+			return known
 		}
-		return known
+		hint = known.Hint // of an error that only tells what to do
 	}
 	out := &fault.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
 	switch {
@@ -62,6 +67,23 @@ func withoutPath(err error) error {
 		return at.Err
 	}
 	return err
+}
+
+// otherKind adds to the error of a file that begins with head what the file is instead, where that is known.
+func otherKind(err error, head []byte) error {
+	if kind, hint := filekind.Of("", head); kind != "" {
+		return &fault.Error{Err: fmt.Errorf("%w: it is %s", err, kind), Hint: hint}
+	}
+	return err
+}
+
+// surplusNotes adds what ply.Surplus says of the end of a file to notes.
+func surplusNotes(notes []string, bytes, n, row int64) ([]string, error) {
+	note, err := ply.Surplus("byte", bytes, n, row)
+	if note != "" {
+		notes = append(notes, note)
+	}
+	return notes, err
 }
 
 // readRows reads n rows of a length in bytes from row first on, of those that begin at a place in a file, into room,

@@ -11,9 +11,9 @@ var flipSign = [15][3]int{
 	{0, 1, 0}, {1, 1, 1}, {0, 1, 0}, {0, 0, 1}, {1, 0, 0}, {0, 0, 1}, {1, 0, 0},
 }
 
-// Flip turns two axes of a model's frame round, in place: diag(x, y, z) with entries +-1 and determinant 1, as between
-// COLMAP's frame (right, down, forward) and SPZ's (right, up, back): Flip(s, 1, -1, -1), or glTF's (left, up, forward):
-// Flip(s, -1, -1, 1). It is its own inverse and exact.
+// Flip turns axes of a model's frame round, in place: diag(x, y, z) with entries +-1, as between COLMAP's frame (right,
+// down, forward) and SPZ's (right, up, back): Flip(s, 1, -1, -1), or glTF's (left, up, forward): Flip(s, -1, -1, 1). It
+// is its own inverse and exact. One axis or three mirror the model.
 func Flip(s *scene.Splats, x, y, z float32) {
 	sign := [3]float32{x, y, z}
 	var sh [15]float32
@@ -29,9 +29,9 @@ func Flip(s *scene.Splats, x, y, z float32) {
 	for i := range s.N {
 		for axis := range 3 {
 			s.Means[3*i+axis] *= sign[axis]
-			// A half turn about one axis: conjugation turns the signs of the two other components, which is what det =
-			// 1 makes of diag(x, y, z).
-			s.Quats[4*i+1+axis] *= sign[axis]
+			// A rotation R becomes D R D, whose axis is that of R as a pseudovector: det(D) D of it. An ellipsoid is
+			// the same mirrored along its own axes.
+			s.Quats[4*i+1+axis] *= x * y * z * sign[axis]
 		}
 		for k := 1; k < coefficients; k++ {
 			for c := range 3 {

@@ -53,7 +53,8 @@ func rotate(q [4]float64, v [3]float64) (out [3]float64) {
 func TestFlip(t *testing.T) {
 	directions := [][3]float64{{1, 0, 0}, {0, -1, 0}, {0, 0, 1}, {0.6, 0.8, 0}, {0.48, -0.6, 0.64},
 		{-2.0 / 3, 1.0 / 3, -2.0 / 3}}
-	for _, sign := range [][3]float32{{1, -1, -1}, {-1, 1, -1}, {-1, -1, 1}, {1, 1, 1}} {
+	for _, sign := range [][3]float32{{1, -1, -1}, {-1, 1, -1}, {-1, -1, 1}, {1, 1, 1},
+		{-1, 1, 1}, {1, -1, 1}, {1, 1, -1}, {-1, -1, -1}} {
 		for degree := range 4 {
 			before, after := madeModel(9, degree, "edges"), madeModel(9, degree, "edges")
 			Flip(after, sign[0], sign[1], sign[2])

@@ -142,13 +142,15 @@ type glbFile struct {
 	r       io.ReaderAt
 	binary  int64 // where the bytes of the binary chunk begin
 	binSize int64 // how many they are
+	surplus int64 // bytes that are in no chunk and no buffer
 }
 
 // readGLB reads the header, the JSON, and the head of the binary chunk of size bytes of r.
 func readGLB(r io.ReaderAt, size int64) (*glbFile, error) {
 	var head [glbHeader + glbChunk]byte
 	if _, err := r.ReadAt(head[:], 0); err != nil || string(head[:4]) != glbMagic {
-		return nil, errors.New("it is not binary glTF")
+		start, _ := io.ReadAll(io.NewSectionReader(r, 0, headBytes)) // as much as can be read
+		return nil, otherKind(errors.New("it is not binary glTF"), start)
 	}
 	version, length := binary.LittleEndian.Uint32(head[4:]), int64(binary.LittleEndian.Uint32(head[8:]))
 	text, kind := int64(binary.LittleEndian.Uint32(head[12:])), binary.LittleEndian.Uint32(head[16:])
@@ -173,6 +175,7 @@ func readGLB(r io.ReaderAt, size int64) (*glbFile, error) {
 	}
 	at := begin + text
 	if length-at < glbChunk {
+		f.surplus = size - at
 		return f, nil
 	}
 	if _, err := r.ReadAt(head[:glbChunk], at); err != nil {
@@ -182,7 +185,29 @@ func readGLB(r io.ReaderAt, size int64) (*glbFile, error) {
 	if f.binSize > length-f.binary || binary.LittleEndian.Uint32(head[4:]) != glbChunkBIN {
 		return nil, fmt.Errorf("the second chunk claims %d binary bytes in a file of %d", f.binSize, length)
 	}
-	return f, nil
+	return f, f.measure(length, size)
+}
+
+// measure finds the end of the last chunk: files may have chunks that only other programs know.
+func (f *glbFile) measure(length, size int64) error {
+	at := f.binary + f.binSize
+	var head [glbChunk]byte
+	for length-at >= glbChunk {
+		if _, err := f.r.ReadAt(head[:], at); err != nil {
+			return err
+		}
+		chunk := glbChunk + int64(binary.LittleEndian.Uint32(head[:]))
+		if chunk > length-at {
+			break
+		}
+		at += chunk
+	}
+	f.surplus = size - at
+	const padding = 3 // bytes at most, behind the buffer in its chunk
+	if b := f.root.Buffers; len(b) > 0 && b[0].URI == "" && f.binSize-b[0].ByteLength > padding {
+		f.surplus += f.binSize - b[0].ByteLength
+	}
+	return nil
 }
 
 // view gives the place in the file and the size of a buffer view.

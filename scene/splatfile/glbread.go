@@ -145,10 +145,10 @@ func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, pl
 	}
 	info.N, info.Degree, info.Packed, info.Meta.Antialiased = s.info.N, s.info.Degree, true,
 		info.Meta.Antialiased || s.info.Meta.Antialiased
-	info.Notes = append(info.Notes, s.info.Notes...)
+	info.Notes, _ = surplusNotes(append(info.Notes, s.info.Notes...), f.surplus, 0, 0) // which are no rows
 	s.info = info
 	if e := f.root.Asset.Extras; e != nil && e.Own != nil && e.Own.SPZAxes == spzAxesOfGLTF {
-		s.sign = glbFrame
+		s.axes = spzAxes{sign: glbFrame}
 	}
 	return s, nil
 }
@@ -199,7 +199,13 @@ func (s *glbSource) findColumns(f *glbFile, p *gltfPrimitive) error {
 		return fmt.Errorf("%d splats are more than can be read", n)
 	}
 	s.info.N, s.info.Degree = int(n), degree
-	return nil
+	row := int64(0)
+	for _, c := range append([]glbColumn{s.columns.mean, s.columns.quat, s.columns.scale, s.columns.opacity}, s.sh...) {
+		row += int64(componentBytes(c.kind) * c.width)
+	}
+	var err error
+	s.info.Notes, err = surplusNotes(s.info.Notes, f.surplus, n, row)
+	return err
 }
 
 var glbTypes = map[string]int{"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}

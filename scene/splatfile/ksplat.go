@@ -79,7 +79,7 @@ func openKsplat(path string) (Source, error) {
 	}
 	k := &ksplatFile{file: f, size: size}
 	info := Info{Format: ksplatName}
-	if info.N, err = k.readHeaders(); err != nil {
+	if err = k.readHeaders(&info); err != nil {
 		_ = f.Close() // the first error is the one to report
 		return nil, readError(op, path, err, "")
 	}
@@ -89,19 +89,19 @@ func openKsplat(path string) (Source, error) {
 	return newRows(info, op, f, k.load), nil
 }
 
-// readHeaders reads all but the splats, and gives their number.
-func (k *ksplatFile) readHeaders() (int, error) {
+// readHeaders reads all but the splats.
+func (k *ksplatFile) readHeaders(info *Info) error {
 	var room []byte
 	h, err := readRows(k.file, 0, ksplatHeader, 0, 1, &room)
 	if err != nil {
-		return 0, fmt.Errorf("its header: %w", err)
+		return fmt.Errorf("its header: %w", err)
 	}
 	if h[0] != 0 || h[1] < 1 {
-		return 0, fmt.Errorf("version %d.%d is not known, 0.1 is", h[0], h[1])
+		return fmt.Errorf("version %d.%d is not known, 0.1 is", h[0], h[1])
 	}
 	sections, n := int64(binary.LittleEndian.Uint32(h[4:])), int64(binary.LittleEndian.Uint32(h[16:]))
 	if k.level = int(binary.LittleEndian.Uint16(h[20:])); k.level >= len(ksplatLevels) {
-		return 0, fmt.Errorf("level of compression %d is not known", k.level)
+		return fmt.Errorf("level of compression %d is not known", k.level)
 	}
 	// Zero stands for what the format had before it kept this range.
 	if k.low, k.high = float64(floatAt(h, 9)), float64(floatAt(h, 10)); !(math.Abs(k.low) > 0) {
@@ -112,17 +112,17 @@ func (k *ksplatFile) readHeaders() (int, error) {
 	}
 	at := ksplatHeader + ksplatSection*sections
 	if at > k.size {
-		return 0, fmt.Errorf("the header claims %d sections, whose headers alone are longer than the file", sections)
+		return fmt.Errorf("the header claims %d sections, whose headers alone are longer than the file", sections)
 	}
 	total := int64(0)
 	for i := range int(sections) {
 		h, err := readRows(k.file, ksplatHeader, ksplatSection, i, 1, &room)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		part := ksplatPart{first: int(total)}
 		if at, err = k.readSection(&part, h, at); err != nil {
-			return 0, fmt.Errorf("section %d: %w", i, err)
+			return fmt.Errorf("section %d: %w", i, err)
 		}
 		if part.n > 0 {
 			k.parts = append(k.parts, part)
@@ -132,9 +132,15 @@ func (k *ksplatFile) readHeaders() (int, error) {
 		}
 	}
 	if total != n {
-		return 0, fmt.Errorf("the header claims %d splats, the sections another number", n)
+		return fmt.Errorf("the header claims %d splats, the sections another number", n)
 	}
-	return int(n), nil
+	row := int64(0)
+	if len(k.parts) > 0 {
+		row = int64(k.parts[len(k.parts)-1].row)
+	}
+	info.N = int(n)
+	info.Notes, err = surplusNotes(nil, k.size-at, n, row)
+	return err
 }
 
 // readSection reads a section that begins at a place in the file, and gives the place behind it.

@@ -1,7 +1,6 @@
 package splatfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/filekind"
 	"vksplat/scene/photo"
 )
 
@@ -167,27 +167,10 @@ func choose(path string, head []byte) *Format {
 			return f
 		}
 	}
-	if kindOf(head) != "" {
+	if kind, _ := filekind.Of(path, head); kind != "" && !(byName == spz && isGzip(head)) {
 		return nil
 	}
 	return byName
-}
-
-// kindOf names what is known and no model, "" for anything else.
-func kindOf(head []byte) string {
-	for _, k := range []struct{ kind, magic string }{
-		{"a photo", "\xff\xd8\xff"}, {"a photo", "\x89PNG\r\n"}, {"a photo", "II*\x00"}, {"a photo", "MM\x00*"},
-		{"a PDF file", "%PDF-"}, {"a web page", "<!DOCTYPE"}, {"a web page", "<!doctype"}, {"a web page", "<html"},
-		{"an XML file", "<?xml"},
-	} {
-		if bytes.HasPrefix(head, []byte(k.magic)) {
-			return k.kind
-		}
-	}
-	if bytes.HasPrefix(head, []byte("RIFF")) && len(head) > 12 && string(head[8:12]) == "WEBP" {
-		return "a photo"
-	}
-	return ""
 }
 
 // unknown is the error of a file that nothing here reads.
@@ -198,16 +181,14 @@ func unknown(path string, head []byte) error {
 			names = append(names, f.Name)
 		}
 	}
-	hint := "name a file of splats: " + strings.Join(names, ", ")
-	switch kind := kindOf(head); kind {
+	switch kind, hint := filekind.Of(path, head); kind {
 	case "":
-		return openFail(path, hint, "%w", ErrUnknown)
-	case "a photo":
+		return openFail(path, "name a file of splats: "+strings.Join(names, ", "), "%w", ErrUnknown)
+	case filekind.Photo:
 		return openFail(path, "name a file of splats; photos are what vksplat train reads, in the folder of a capture",
-			"%w: it is %s", ErrUnknown, kind)
+			"it is %s", kind)
 	default:
-		return openFail(path, hint+"; a download that failed may have left a page in its place", "%w: it is %s",
-			ErrUnknown, kind)
+		return openFail(path, hint, "it is %s", kind)
 	}
 }
 

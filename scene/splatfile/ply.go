@@ -3,7 +3,6 @@ package splatfile
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"vksplat/scene"
 	"vksplat/scene/ply"
@@ -41,10 +40,7 @@ func openPLY(path string) (Source, error) {
 		return nil, err
 	}
 	s := plySource{file, Info{Format: plyName, Encoding: file.Info.Format, N: file.N, Degree: file.Degree,
-		Meta: file.Info.Meta, Comments: file.Info.Comments}}
-	if len(file.Info.Ignored) > 0 {
-		s.info.Notes = []string{"these properties mean nothing to a splat: " + strings.Join(file.Info.Ignored, ", ")}
-	}
+		Meta: file.Info.Meta, Comments: file.Info.Comments, Notes: file.Info.Notes()}}
 	if file.AnyOrder() {
 		return &plyRows{s}, nil
 	}

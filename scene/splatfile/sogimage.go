@@ -26,7 +26,7 @@ var errNoWebP = errors.New("it is no lossless WebP image")
 // file's start.
 func losslessPart(data []byte) (chunk []byte, width, height int, err error) {
 	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WEBP" {
-		return nil, 0, 0, errNoWebP
+		return nil, 0, 0, otherKind(errNoWebP, data)
 	}
 	for rest := data[12:]; len(rest) >= 8; {
 		kind, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))

@@ -3,6 +3,7 @@ package splatfile
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,7 @@ type sogSource struct {
 	files  fs.FS
 	closer io.Closer
 	bytes  int64             // of all files
+	notes  []string          // of the images
 	sizes  map[string][2]int // width and height of the images
 	data   *sogData          // nil before the first splat is asked for
 }
@@ -205,6 +207,7 @@ func (s *sogSource) readMeta(name string, total int64) error {
 		return err
 	}
 	s.info = s.meta.info(degree)
+	s.info.Notes = append(s.info.Notes, s.notes...)
 	return nil
 }
 
@@ -217,6 +220,9 @@ func (s *sogSource) images() []string {
 	}
 	return out
 }
+
+// riffHeader is what precedes what a WebP counts as its size, in bytes.
+const riffHeader = 8
 
 // readSize reads the size of an image, checks it, and gives its bytes.
 func (s *sogSource) readSize(name string) (int64, error) {
@@ -235,6 +241,13 @@ func (s *sogSource) readSize(name string) (int64, error) {
 		return 0, fmt.Errorf("%s: %w", wording.Printable(name), withoutPath(err))
 	}
 	_, width, height, err := losslessPart(head[:n])
+	if err == nil {
+		end := riffHeader + int64(binary.LittleEndian.Uint32(head[4:]))
+		if more := info.Size() - end - end%2; more > 0 {
+			s.notes = append(s.notes, fmt.Sprintf("%s has %d bytes more than its header says, which are not read.",
+				wording.Printable(name), more))
+		}
+	}
 	if palette := s.meta.SHN != nil && name == s.meta.SHN.Files[0]; err == nil && !palette {
 		err = checkSogSize(width, height, s.meta.Count)
 	}

@@ -59,8 +59,8 @@ func badSPZs(t testing.TB) map[string][]byte {
 			return b
 		}(),
 		"goes on after": gzipped(t, spzFile(3, 1, 0, 12, 0, body, make([]byte, 1<<20))),
-		"axes are of kind 8": spzFile(3, 1, 0, 12, 2, body,
-			[]byte{3, 0, 0xbe, 0xad, 4, 0, 0, 0, 8, 0, 0, 0}),
+		"axes are of kind 17": spzFile(3, 1, 0, 12, 2, body,
+			[]byte{3, 0, 0xbe, 0xad, 4, 0, 0, 0, 17, 0, 0, 0}),
 		"extension 0x1": spzFile(3, 1, 0, 12, 2, body,
 			[]byte{1, 0, 0, 0, 255, 255, 255, 255, 8, 0, 0, 0}),
 		"extensions":                               spzFile(3, 1, 0, 12, 2, body, []byte{1, 0, 0}),

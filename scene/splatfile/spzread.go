@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -25,8 +26,7 @@ type spzSource struct {
 	info   Info
 	head   spzHeader
 	table  []spzStream // of version 4
-	// sign are the factors from the file's axes to ours, as Flip takes them.
-	sign [3]float32
+	axes   spzAxes
 }
 
 // spzFrame are the axes of SPZ: right, up, back.
@@ -47,7 +47,7 @@ func openSPZ(path string) (Source, error) {
 
 // newSPZSource reads size bytes of r.
 func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer) (*spzSource, error) {
-	s := &spzSource{path: path, r: r, size: size, closer: closer, sign: spzFrame}
+	s := &spzSource{path: path, r: r, size: size, closer: closer, axes: spzAxes{sign: spzFrame}}
 	if err := s.readHeader(); err != nil {
 		return nil, s.fail(err)
 	}
@@ -188,9 +188,43 @@ func (s *spzSource) streams() ([]spzStream, error) {
 // spzExtensionFrame is Adobe's record of the axes of the positions, when they are not right, up, back.
 const spzExtensionFrame = 0xadbe0003
 
-// spzFrames are the values of that record from 0 on, as signs from the file's axes to ours. Left-handed ones are
-// refused: zero.
-var spzFrames = [...][3]float32{spzFrame, {-1, 1, -1}, {}, {}, spzFrame, {}, {1, 1, 1}, {-1, -1, 1}, {}}
+// spzAxes is how the axes of a file become ours.
+type spzAxes struct {
+	sign    [3]float32 // as Flip takes them
+	upright bool       // z is up or down, and y front or back: a quarter turn about x follows
+}
+
+// spzAxesOf gives the axes of a value of that record. 1 to 8 are the bits of value-1: x is right, not left; y is up, not
+// down; z is front, not back. 4 is right, up, back. 9 to 16 are the same a quarter turn later: 12 is right, front, up.
+// Half of all are left-handed. Niantic's library, which writes these files, turns the axes of 1 to 8 first and then those
+// that differ by their bits, so that what it writes as 9, 10, 15 and 16 is half a turn about x from what these are
+// called; it is read as the library reads it. 0 says nothing.
+func spzAxesOf(value uint32) (a spzAxes, known bool) {
+	if value == 0 {
+		return spzAxes{sign: spzFrame}, true
+	}
+	bits := value - 1
+	a = spzAxes{upright: bits&8 != 0, sign: [3]float32{-1, 1, -1}} // left, down, back
+	for axis := range a.sign {
+		if bits>>axis&1 == 1 {
+			a.sign[axis] *= -1
+		}
+	}
+	return a, bits < 16
+}
+
+// quarterTurn brings x, y, z to x, z, -y.
+var quarterTurn = sync.OnceValue(func() *mover {
+	return newMover(Similarity{Scale: 1, R: [9]float64{1, 0, 0, 0, 0, 1, 0, -1, 0}})
+})
+
+// toOurs turns splats in place.
+func (a spzAxes) toOurs(s *scene.Splats) {
+	Flip(s, a.sign[0], a.sign[1], a.sign[2])
+	if a.upright {
+		quarterTurn().apply(s)
+	}
+}
 
 // readExtensions reads records of type, length and content up to the end of r. The only one that changes what the
 // numbers mean is that of the axes.
@@ -216,13 +250,11 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 		if _, err := io.ReadFull(r, value[:]); err != nil {
 			return fmt.Errorf("extension %#x: %v", kind, err)
 		}
-		frame := binary.LittleEndian.Uint32(value[:])
-		if frame >= uint32(len(spzFrames)) || spzFrames[frame] == [3]float32{} {
-			return &fault.Error{Op: opReadSPZ,
-				Err:  fmt.Errorf("its axes are of kind %d, which is not known or is left-handed", frame),
+		frame, known := binary.LittleEndian.Uint32(value[:]), false
+		if s.axes, known = spzAxesOf(frame); !known {
+			return &fault.Error{Op: opReadSPZ, Err: fmt.Errorf("its axes are of kind %d: 0 to 16 are known", frame),
 				Hint: "export it again with the axes of SPZ: right, up, back"}
 		}
-		s.sign = spzFrames[frame]
 	}
 }
 
@@ -252,7 +284,7 @@ func (s *spzSource) Read(put func(piece *scene.Splats) error) error {
 			}
 		}
 		unpackSPZ(s.head, packed, piece)
-		Flip(piece, s.sign[0], s.sign[1], s.sign[2])
+		s.axes.toOurs(piece)
 		if err := put(piece); err != nil {
 			return err
 		}

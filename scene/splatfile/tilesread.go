@@ -106,7 +106,7 @@ func newTilePart(path string) (*tilePart, error) {
 func (t *tilePart) open() (Source, error) {
 	m, err := openGLB(t.path)
 	if s, ok := m.(*spzSource); ok && err == nil {
-		s.sign = glbFrame
+		s.axes = spzAxes{sign: glbFrame}
 	}
 	return m, err
 }

@@ -46,6 +46,7 @@ type Options struct {
 	Orient   string
 	Cameras  string
 	Replace  bool   // OUT
+	Strict   bool   // splats whose numbers are not finite are an error
 	Place    string // of 3D Tiles: latitude, longitude, height and perhaps heading
 	Write    splatfile.WriteOptions
 }
@@ -340,6 +341,10 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 	if err != nil {
 		return err
 	}
+	if o.Strict && dropped.Broken > 0 {
+		return fault.Data("convert", o.In[0], "make or copy the file again, or leave out "+fault.Setting("strict"),
+			"%s: %s", cli.Count(dropped.Broken, "splat"), brokenSplats)
+	}
 	tellDropped(console, dropped)
 	if model.Info().N == 0 {
 		return &fault.Error{Op: "convert", Path: o.In[0], Err: errors.New("no splat is left to write"),
@@ -390,11 +395,13 @@ func changeModel(console *cli.Console, o *Options, f *splatfile.Format, model sp
 	return nil
 }
 
+var brokenSplats = fmt.Sprintf("numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d",
+	scene.HugeLog)
+
 // tellDropped says what is not written, and why.
 func tellDropped(console *cli.Console, d splatfile.Dropped) {
 	if d.Broken > 0 {
-		console.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale "+
-			"beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
+		console.Warn(fmt.Sprintf("%s left out: %s", cli.Count(d.Broken, "splat"), brokenSplats))
 	}
 	for _, part := range []struct {
 		n   int

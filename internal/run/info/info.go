@@ -38,6 +38,12 @@ func (f *facts) add(label, format string, args ...any) {
 	*f = append(*f, [2]string{label, wording.Printable(fmt.Sprintf(format, args...))})
 }
 
+func (f *facts) addNotes(notes []string) {
+	for _, n := range notes {
+		f.add("note", "%.200s", n)
+	}
+}
+
 // Damage is an error where a fact says that something is damaged.
 func (f facts) Damage(path string) error {
 	for _, line := range f {
@@ -251,9 +257,7 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	for _, c := range from.Comments {
 		f.add("comment", "%.200q", c)
 	}
-	for _, n := range from.Notes {
-		f.add("note", "%.200s", n)
-	}
+	f.addNotes(from.Notes)
 	if from.Packed && !unpack {
 		f.add("bounds", "not looked at, because the splats are packed: add %s", fault.Setting("bounds"))
 		return info, f, nil
@@ -279,14 +283,14 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 
 // describePoints describes a PLY or LAS file that holds points where its splats cannot be read for the reason why.
 func describePoints(path string, size int64, why error) (any, facts, error) {
-	points, err := pointcloud.Read(path)
+	points, notes, err := pointcloud.Read(path)
 	switch {
 	case err != nil && beginsWith(path, "LASF"):
 		return nil, nil, err
 	case err != nil:
 		return nil, nil, why
 	}
-	info := modelInfo{Kind: "points", Path: path, Bytes: size, Count: len(points)}
+	info := modelInfo{Kind: "points", Path: path, Bytes: size, Count: len(points), Notes: notes}
 	var box box
 	for _, p := range points {
 		box.add(p.Pos)
@@ -294,6 +298,7 @@ func describePoints(path string, size int64, why error) (any, facts, error) {
 	info.Min, info.Max = &box.lo, &box.hi
 	var f facts
 	f.add("points", "%s, %s: %s", path, pipeline.BytesText(size), cli.Count(len(points), "point"))
+	f.addNotes(notes)
 	box.tell(&f)
 	return info, f, nil
 }

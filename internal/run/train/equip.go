@@ -224,7 +224,7 @@ func (r *Run) warnPlan() {
 // initOptions says what the first splats are made from.
 func (r *Run) initOptions() initial.Options {
 	o := r.Init
-	o.Model = openInit
+	o.Model, o.Warn = r.openInit, r.warnLater
 	o.Opacity, o.Scale, o.Seed = r.Config.InitOpacity, r.Config.InitScale, r.Config.Seed
 	if o.Kind == initial.InitPLY { // else degree 0: the rest of the colours is zero, and the model makes room for it
 		o.Degree = r.Config.SHDegree
@@ -233,7 +233,7 @@ func (r *Run) initOptions() initial.Options {
 }
 
 // openInit reads a model to begin with, of any format.
-func openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error) {
+func (r *Run) openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error) {
 	model, err := splatfile.Open(file)
 	if errors.Is(err, splatfile.ErrUnknown) {
 		err = fault.WithHint(err, "name a PLY or LAS file of points, or a model of a format that "+
@@ -241,6 +241,9 @@ func openInit(file string) (int, func() (*scene.Splats, ply.Meta, error), error)
 	}
 	if err != nil {
 		return 0, nil, err
+	}
+	for _, note := range model.Info().Notes {
+		r.warnLater(file + ": " + note)
 	}
 	return model.Info().N, func() (*scene.Splats, ply.Meta, error) {
 		splats, info, err := models.Read(file)

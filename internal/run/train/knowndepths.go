@@ -103,9 +103,12 @@ func (r *Run) findDepths(c *scene.Capture, points []scene.Point) error {
 		}
 	}
 	if o.Cloud != "" {
-		cloud, err := pointcloud.Read(o.Cloud)
+		cloud, notes, err := pointcloud.Read(o.Cloud)
 		if err != nil {
 			return err
+		}
+		for _, note := range notes {
+			r.warnLater(o.Cloud + ": " + note)
 		}
 		seen := depth.Visible(c.Cameras, cloud)
 		if n := seen.Most(); n < scene.BlindCamera {
