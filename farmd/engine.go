@@ -69,6 +69,8 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 		// A worker asks several queues in turn with one slot, which an unanswered question holds.
 		dynamicconfig.MatchingLongPollExpirationInterval.Key(): 3 * time.Second,
+		// A queue that nobody asks for leaves the memory soon.
+		dynamicconfig.MatchingMaxTaskQueueIdleTime.Key(): time.Minute,
 		// Workers look which of their queues have tasks before they ask one.
 		dynamicconfig.TaskQueueInfoByBuildIdTTL.Key(): time.Second,
 		// Package gate bounds what each pass uses, so that nobody uses up what is everybody's.

@@ -146,7 +146,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 	}()
 	g := gate.New(reg.Seal())
 	g.Namespace, g.FlowQueue, g.FlowType = namespace, flowQueue, flowType
-	g.Revoked = reg.Revoked
+	g.Revoked, g.HasPool = reg.Revoked, reg.HasPool
 	var db *database
 	if s.postgres != "" {
 		db, err = openPostgres(ctx, s.postgres)
@@ -162,7 +162,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 	}
 	g.OpenJobs = f.engine.openJobs
 	worker.SetStickyWorkflowCacheSize(flowCache)
-	if f.flows, err = startFlows(f.engine.client, s.roots); err != nil {
+	if f.flows, err = startFlows(f.engine.client, s.roots, g.Admit); err != nil {
 		return f, err
 	}
 	if f.page, err = startPage(s.page, reg, f.engine.frontend); err != nil {
