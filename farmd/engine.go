@@ -96,8 +96,9 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 	}
 }
 
-// startEngine starts Temporal's server on a database and connects to it.
-func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gate.Gate, db *database) (*engine, error) {
+// startEngine starts Temporal's server on a database, for connections that proved is told of, and connects to it.
+func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gate.Gate, db *database,
+	proved func(net.Addr) bool) (*engine, error) {
 	space := new(room)
 	logger, speak, hush, err := newLogger(s.level, space)
 	if err != nil {
@@ -111,7 +112,7 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 	if err != nil {
 		return nil, err
 	}
-	outer, err := outerTLS(reg)
+	outer, err := outerTLS(reg, proved)
 	if err != nil {
 		return nil, err
 	}

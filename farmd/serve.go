@@ -138,7 +138,7 @@ type farm struct {
 
 // open starts all parts but the open port.
 func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err error) {
-	f = &farm{registry: reg}
+	f = &farm{registry: reg, front: new(front.Front)}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -157,7 +157,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 		return f, err
 	}
 	f.database, f.kept = db, db.kept
-	if f.engine, err = startEngine(ctx, s, reg, g, db); err != nil {
+	if f.engine, err = startEngine(ctx, s, reg, g, db, f.front.Proved); err != nil {
 		return f, err
 	}
 	g.OpenJobs = f.engine.openJobs
@@ -171,7 +171,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 	if f.enrol, err = startEnrol(reg); err != nil {
 		return f, err
 	}
-	f.front = &front.Front{Backend: f.engine.frontend, Enrol: f.enrol.take}
+	f.front.Backend, f.front.Enrol = f.engine.frontend, f.enrol.take
 	return f, nil
 }
 
@@ -180,9 +180,7 @@ func (f *farm) close() {
 	if f.enrol != nil {
 		f.enrol.close()
 	}
-	if f.front != nil {
-		f.front.Close()
-	}
+	f.front.Close()
 	if f.page != nil {
 		f.page.close()
 	}
