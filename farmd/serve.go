@@ -157,6 +157,9 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 		return f, err
 	}
 	f.database, f.kept = db, db.kept
+	if db.path != "" {
+		go db.keepTrim(ctx)
+	}
 	if f.engine, err = startEngine(ctx, s, reg, g, db, f.front.Proved); err != nil {
 		return f, err
 	}
@@ -189,6 +192,11 @@ func (f *farm) close() {
 	}
 	if f.engine != nil {
 		f.engine.close()
+	}
+	if f.database != nil && f.database.path != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_ = f.database.end(ctx) // else the next start reads the log
 	}
 }
 
