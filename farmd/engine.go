@@ -19,7 +19,6 @@ import (
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/common/primitives"
-	"go.temporal.io/server/common/rpc/encryption"
 	"go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
 	"go.uber.org/fx"
@@ -108,11 +107,7 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 	if err != nil {
 		return nil, err
 	}
-	innerServer, innerClient, err := innerTLS()
-	if err != nil {
-		return nil, err
-	}
-	outer, err := outerTLS(reg, proved)
+	secure, err := allTLS(reg, proved)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +127,7 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 		temporal.WithStaticHosts(hosts),
 		temporal.WithLogger(logger),
 		temporal.WithDynamicConfigClient(settingsOfTemporal()),
-		temporal.WithTLSConfigFactory(&encryption.FixedTLSConfigProvider{
-			InternodeServerConfig: innerServer, InternodeClientConfig: innerClient,
-			FrontendServerConfig: outer, FrontendClientConfig: innerClient,
-		}),
+		temporal.WithTLSConfigFactory(secure),
 		temporal.WithClaimMapper(claimMapper),
 		temporal.WithAuthorizer(authorizer{g}),
 		temporal.WithChainedFrontendGrpcInterceptors(intercept(g, space, away)),
@@ -150,7 +142,8 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 	e := &engine{server: server, frontend: hosts[primitives.FrontendService].Self, speak: speak, hush: hush}
 	e.client, err = client.Dial(client.Options{
 		HostPort: hosts[primitives.InternalFrontendService].Self, Namespace: namespace, Identity: "farmd",
-		ConnectionOptions: client.ConnectionOptions{TLS: innerClient}, Logger: sdklog.NewStructuredLogger(quiet),
+		ConnectionOptions: client.ConnectionOptions{TLS: secure.InternodeClientConfig},
+		Logger:            sdklog.NewStructuredLogger(quiet),
 	})
 	if err != nil {
 		e.close()

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/rpc/encryption"
 	"google.golang.org/grpc"
 
 	"vksplat/farm/pass"
@@ -100,6 +101,17 @@ func intercept(g *gate.Gate, space *room, away *outages) grpc.UnaryServerInterce
 		}
 		return answer, err
 	}
+}
+
+// allTLS is of all ports but the open one, behind which is the frontend.
+func allTLS(reg *registry.Registry, proved func(net.Addr) bool) (*encryption.FixedTLSConfigProvider, error) {
+	outer, err := outerTLS(reg, proved)
+	if err != nil {
+		return nil, err
+	}
+	server, client, err := innerTLS()
+	return &encryption.FixedTLSConfigProvider{InternodeServerConfig: server, InternodeClientConfig: client,
+		FrontendServerConfig: outer, FrontendClientConfig: client}, err
 }
 
 // outerTLS is of the frontend that holders of passes reach. Connections come through package front, which is told which

@@ -90,7 +90,8 @@ func TestCutNeeds(t *testing.T) {
 	}
 }
 
-// TestQueues refuses jobs whose tasks would be in too many queues, and asks whether the server may have those of others.
+// TestQueues refuses jobs whose tasks would be in too many queues, and asks whether the server may have those of
+// others.
 func TestQueues(t *testing.T) {
 	for n, what := range map[int]string{MaxQueues: "", MaxQueues + 1: "more than 100"} {
 		document := "version = 1\nname = \"j\"\n"

@@ -3,9 +3,9 @@
 // of this process. TLS ends at those two.
 //
 // It exists because sockets cost: neither gRPC nor TLS bounds how many one machine may open and leave alone. Here a
-// connection must show a pass within ten seconds: whoever verifies certificates calls Proved. Of those that have not, an
-// address may have MaxWaiting and all together MaxAllWaiting, and then the oldest of them falls for every new one, so
-// that sockets without a pass never lock anybody out.
+// connection must show a pass within ten seconds: whoever verifies certificates calls Proved. Of those that have not,
+// an address may have MaxWaiting and all together MaxAllWaiting, and then the oldest of them falls for every new one,
+// so that sockets without a pass never lock anybody out.
 package front
 
 import (

@@ -306,8 +306,8 @@ func TestSteer(t *testing.T) {
 	}
 }
 
-// A worker takes tasks of its pools, and of no queue that is not a pool's or of no class of tasks. People see the queues
-// that workers ask for.
+// A worker takes tasks of its pools, and of no queue that is not a pool's or of no class of tasks. People see the
+// queues that workers ask for.
 func TestPoll(t *testing.T) {
 	for queue, allowed := range map[string]bool{
 		"pool/default/cpu/demo": true, "pool/big/vram-24": true, "pool/big/gpu": true, "pool/big/device/a=2Fb/*": true,
