@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -155,8 +155,12 @@ func checkSQLite(path string) (stamp int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // SQLite would remove the log of an empty one
-		return 0, cmp.Or(err, errors.New("the file is empty"))
+	header, err := readHeader(path)
+	if err == nil && header[walMark] != 2 && log.frames > 0 {
+		err = errors.New("the log is of another file")
+	}
+	if err != nil {
+		return 0, err
 	}
 	how := "mode=ro&immutable=1" // without the log
 	if log.frames > 0 {
@@ -182,6 +186,22 @@ func checkSQLite(path string) (stamp int, err error) {
 			"  look whether the last jobs that you submitted are listed\n", path+"-wal")
 	}
 	return stamp, nil
+}
+
+// walMark is the byte of SQLite's header that is 2 in files that have a log. A new file and one of a backup have none.
+const walMark = 19
+
+// readHeader reads the header of a file of SQLite.
+func readHeader(path string) (header [100]byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return header, err
+	}
+	defer f.Close()
+	if _, err := io.ReadFull(f, header[:]); err != nil { // SQLite would remove the log of an empty file
+		return header, errors.New("the file is cut off")
+	}
+	return header, nil
 }
 
 // trim writes the log into the file, so that little is in the log alone.

@@ -180,6 +180,27 @@ func TestRefusedFile(t *testing.T) {
 	}
 }
 
+// A backup that was unpacked beside the log of another file is refused.
+func TestForeignLog(t *testing.T) {
+	files := crashed(t, 5)
+	scratch := t.TempDir()
+	snapshot := filepath.Join(scratch, "snapshot")
+	old := connect(t, filepath.Join(folder(t, files, func(map[string][]byte) {}), queueFile))
+	execute(t, old, "VACUUM INTO '"+snapshot+"'")
+	fresh := filepath.Join(scratch, "fresh")
+	if err := createSQLite(fresh); err != nil {
+		t.Fatal(err)
+	}
+	for what, path := range map[string]string{"a backup": snapshot, "a new file": fresh} {
+		refuses(t, folder(t, files, func(f map[string][]byte) {
+			var err error
+			if f[queueFile], err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
+		}), what)
+	}
+}
+
 // A new file does not take over the log of an old one, which is kept.
 func TestLeftLog(t *testing.T) {
 	files := crashed(t, 5)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -94,7 +95,12 @@ func (e *Expander) outlineOf(ctx context.Context, d flow.Document, owner string)
 		return nil, e.told(d, err)
 	}
 	if err := e.admit(p.Plan, owner); err != nil {
-		return nil, e.told(d, &fault.Error{Op: "queue tasks", Path: p.Job.Name, Err: err, Kind: fault.ErrData,
+		kind := fault.ErrData
+		var later *serviceerror.ResourceExhausted
+		if errors.As(err, &later) {
+			kind = fault.ErrTryAgain
+		}
+		return nil, e.told(d, &fault.Error{Op: "queue tasks", Path: p.Job.Name, Err: err, Kind: kind,
 			Hint: "use fewer values of pool, pin.device and pin.driver"})
 	}
 	order := inOrder(p.Plan)

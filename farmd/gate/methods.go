@@ -234,7 +234,7 @@ func (c *call) ownQueue(q *taskqueuepb.TaskQueue) error {
 	if !is || !known || !slices.Contains(c.who.Pools, pool) || !isNormal(q) {
 		return refuse("%s takes tasks of %s%s", c.who.Name, queuePrefix, strings.Join(c.who.Pools, ", "+queuePrefix))
 	}
-	return c.gate.names.use(c.who.Name, q.GetName(), pin)
+	return c.gate.names.use(c.who.Name+" in the pool "+pool, q.GetName(), pin)
 }
 
 // isNormal refuses sticky queues, which belong to workers that run workflows.

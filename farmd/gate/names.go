@@ -14,7 +14,7 @@ import (
 // Temporal makes a queue of any name that it is asked about: up to 0.25 MB of memory while it is used, and a row of
 // the database for good.
 const (
-	MaxNames    = 256  // brought by a pass, or an owner's jobs; a machine with sixteen devices has 67
+	MaxNames    = 256  // brought by a pass in a pool, or an owner's jobs; a machine with sixteen devices has 67
 	MaxAllNames = 4096 // of the server
 )
 
