@@ -33,13 +33,13 @@ type database struct {
 // applicationID marks our SQLite files, in the header field that SQLite has for it: "vksf".
 const applicationID = 0x766b7366
 
-// Temporal does not update its tables in SQLite, and does not notice that they are of another version: it accepts
-// jobs and loses them. So the file says which version made it, and another version begins a new file. The store has
-// the results and the documents: owners submit their jobs again, and only what is not done is done.
-
 // damagedHint is what helps with a file that cannot be used.
 const damagedHint = "restore a backup; or move queue.db, queue.db-wal and queue.db-shm away, all of them: the farm " +
 	"then starts without jobs, and owners submit theirs again"
+
+// Temporal does not update its tables in SQLite, and does not notice that they are of another version: it accepts
+// jobs and loses them. So the file says which version made it, and another version begins a new file. The store has
+// the results and the documents: owners submit their jobs again, and only what is not done is done.
 
 // openSQLite prepares the file of a data folder. Where it refuses, it has changed nothing there.
 func openSQLite(data string) (*database, error) {
