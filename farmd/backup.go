@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"vksplat/farm/store"
 	"vksplat/farmd/registry"
 	"vksplat/internal/fault"
 )
@@ -56,7 +57,14 @@ func writeTar(to, data, snapshot string) error {
 func writeBackup(w *tar.Writer, data, snapshot string) error {
 	queue := filepath.Join(data, queueFile)
 	if _, err := os.Stat(queue); err == nil {
-		if err := withSQLite(queue, "rw", func(db *sql.DB) error {
+		unlock, err := store.TryLock(filepath.Join(data, lockFile))
+		if err == nil { // nobody serves: the log may be damaged
+			defer unlock()
+			if _, err := checkSQLite(queue); err != nil {
+				return fault.WithHint(err, damagedHint)
+			}
+		}
+		if err := withSQLite(queue, "mode=rw", func(db *sql.DB) error {
 			_, err := db.Exec("VACUUM INTO ?", snapshot)
 			return err
 		}); err != nil {

@@ -19,7 +19,6 @@ import (
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/common/primitives"
-	"go.temporal.io/server/common/rpc/encryption"
 	"go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
 	"go.uber.org/fx"
@@ -69,6 +68,8 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 		// A worker asks several queues in turn with one slot, which an unanswered question holds.
 		dynamicconfig.MatchingLongPollExpirationInterval.Key(): 3 * time.Second,
+		// A queue that nobody asks for leaves the memory soon.
+		dynamicconfig.MatchingMaxTaskQueueIdleTime.Key(): time.Minute,
 		// Workers look which of their queues have tasks before they ask one.
 		dynamicconfig.TaskQueueInfoByBuildIdTTL.Key(): time.Second,
 		// Package gate bounds what each pass uses, so that nobody uses up what is everybody's.
@@ -94,8 +95,9 @@ func settingsOfTemporal() dynamicconfig.StaticClient {
 	}
 }
 
-// startEngine starts Temporal's server on a database and connects to it.
-func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gate.Gate, db *database) (*engine, error) {
+// startEngine starts Temporal's server on a database, for connections that proved is told of, and connects to it.
+func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gate.Gate, db *database,
+	proved func(net.Addr) bool) (*engine, error) {
 	space := new(room)
 	logger, speak, hush, err := newLogger(s.level, space)
 	if err != nil {
@@ -105,11 +107,7 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 	if err != nil {
 		return nil, err
 	}
-	innerServer, innerClient, err := innerTLS()
-	if err != nil {
-		return nil, err
-	}
-	outer, err := outerTLS(reg)
+	secure, err := allTLS(reg, proved)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +127,7 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 		temporal.WithStaticHosts(hosts),
 		temporal.WithLogger(logger),
 		temporal.WithDynamicConfigClient(settingsOfTemporal()),
-		temporal.WithTLSConfigFactory(&encryption.FixedTLSConfigProvider{
-			InternodeServerConfig: innerServer, InternodeClientConfig: innerClient,
-			FrontendServerConfig: outer, FrontendClientConfig: innerClient,
-		}),
+		temporal.WithTLSConfigFactory(secure),
 		temporal.WithClaimMapper(claimMapper),
 		temporal.WithAuthorizer(authorizer{g}),
 		temporal.WithChainedFrontendGrpcInterceptors(intercept(g, space, away)),
@@ -147,7 +142,8 @@ func startEngine(ctx context.Context, s settings, reg *registry.Registry, g *gat
 	e := &engine{server: server, frontend: hosts[primitives.FrontendService].Self, speak: speak, hush: hush}
 	e.client, err = client.Dial(client.Options{
 		HostPort: hosts[primitives.InternalFrontendService].Self, Namespace: namespace, Identity: "farmd",
-		ConnectionOptions: client.ConnectionOptions{TLS: innerClient}, Logger: sdklog.NewStructuredLogger(quiet),
+		ConnectionOptions: client.ConnectionOptions{TLS: secure.InternodeClientConfig},
+		Logger:            sdklog.NewStructuredLogger(quiet),
 	})
 	if err != nil {
 		e.close()

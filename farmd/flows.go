@@ -31,9 +31,10 @@ const (
 	flowType  = flow.JobType
 )
 
-// startFlows runs workflows, with the roots that a file names. Behind the gate nobody else can: who completes workflow
-// tasks can schedule anything for anybody.
-func startFlows(c client.Client, file string) (worker.Worker, error) {
+// startFlows runs workflows, with the roots that a file names, of jobs whose queues are admitted (nil: all). Behind the
+// gate nobody else can: who completes workflow tasks can schedule anything for anybody.
+func startFlows(c client.Client, file string, admit func(owner string, queues []string) error) (
+	worker.Worker, error) {
 	roots := store.Roots{} // without a file jobs end with an error that says so
 	if file != "" {
 		var err error
@@ -47,7 +48,7 @@ func startFlows(c client.Client, file string) (worker.Worker, error) {
 		DisableEagerActivities:             true,
 		WorkerStopTimeout:                  10 * time.Second, // else what is planned then begins again later
 	})
-	flows.Register(w, &flows.Expander{Roots: roots, Heartbeat: heartbeat()})
+	flows.Register(w, &flows.Expander{Roots: roots, Heartbeat: heartbeat(), Admit: admit})
 	return w, w.Start()
 }
 
@@ -103,7 +104,7 @@ func (c *ownCluster) run(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	w, err := startFlows(conn, c.roots)
+	w, err := startFlows(conn, c.roots, nil)
 	if err != nil {
 		return &fault.Error{Op: "run jobs", Path: c.address, Err: err, Kind: fault.ErrTryAgain,
 			Hint: "does the cluster have the namespace " + c.namespace + "?"}

@@ -106,6 +106,9 @@ func keeps(method string) bool {
 	return true
 }
 
+// refusedLine is what Temporal writes of each call that the gate refuses for now. Callers choose how many these are.
+const refusedLine = "Authorization error"
+
 // watched is the log of Temporal's server, in which room finds what it knows. While there is none, all that goes wrong
 // comes of it, and is not written.
 type watched struct {
@@ -136,7 +139,7 @@ func (w watched) Write(e zapcore.Entry, fields []zapcore.Field) error {
 			w.room.note()
 		}
 	}
-	if !w.Core.Enabled(e.Level) || e.Level < zapcore.FatalLevel && w.room.is() {
+	if !w.Core.Enabled(e.Level) || e.Level < zapcore.FatalLevel && (w.room.is() || e.Message == refusedLine) {
 		return nil
 	}
 	return w.Core.Write(e, fields)

@@ -27,6 +27,7 @@ func TestRoom(t *testing.T) {
 		t.Errorf("there is room, but: %v", err)
 	}
 	log.Error("something else")
+	log.Error("Authorization error", zap.Error(errors.New("too many requests a second by anna")))
 	level.SetLevel(zapcore.FatalLevel) // as before the server serves
 	log.Error("store failed", zap.Error(errors.New("Failed to commit transaction. Error: database or disk is full (13)")))
 	level.SetLevel(zapcore.ErrorLevel)

@@ -138,7 +138,7 @@ type farm struct {
 
 // open starts all parts but the open port.
 func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err error) {
-	f = &farm{registry: reg}
+	f = &farm{registry: reg, front: new(front.Front)}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -146,7 +146,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 	}()
 	g := gate.New(reg.Seal())
 	g.Namespace, g.FlowQueue, g.FlowType = namespace, flowQueue, flowType
-	g.Revoked = reg.Revoked
+	g.Revoked, g.HasPool = reg.Revoked, reg.HasPool
 	var db *database
 	if s.postgres != "" {
 		db, err = openPostgres(ctx, s.postgres)
@@ -157,12 +157,15 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 		return f, err
 	}
 	f.database, f.kept = db, db.kept
-	if f.engine, err = startEngine(ctx, s, reg, g, db); err != nil {
+	if db.path != "" {
+		go db.keepTrim(ctx)
+	}
+	if f.engine, err = startEngine(ctx, s, reg, g, db, f.front.Proved); err != nil {
 		return f, err
 	}
 	g.OpenJobs = f.engine.openJobs
 	worker.SetStickyWorkflowCacheSize(flowCache)
-	if f.flows, err = startFlows(f.engine.client, s.roots); err != nil {
+	if f.flows, err = startFlows(f.engine.client, s.roots, g.Admit); err != nil {
 		return f, err
 	}
 	if f.page, err = startPage(s.page, reg, f.engine.frontend); err != nil {
@@ -171,7 +174,7 @@ func open(ctx context.Context, s settings, reg *registry.Registry) (f *farm, err
 	if f.enrol, err = startEnrol(reg); err != nil {
 		return f, err
 	}
-	f.front = &front.Front{Backend: f.engine.frontend, Enrol: f.enrol.take}
+	f.front.Backend, f.front.Enrol = f.engine.frontend, f.enrol.take
 	return f, nil
 }
 
@@ -180,9 +183,7 @@ func (f *farm) close() {
 	if f.enrol != nil {
 		f.enrol.close()
 	}
-	if f.front != nil {
-		f.front.Close()
-	}
+	f.front.Close()
 	if f.page != nil {
 		f.page.close()
 	}
@@ -191,6 +192,11 @@ func (f *farm) close() {
 	}
 	if f.engine != nil {
 		f.engine.close()
+	}
+	if f.database != nil && f.database.path != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_ = f.database.end(ctx) // else the next start reads the log
 	}
 }
 

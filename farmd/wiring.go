@@ -10,11 +10,13 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"math/big"
+	"net"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/rpc/encryption"
 	"google.golang.org/grpc"
 
 	"vksplat/farm/pass"
@@ -101,25 +103,47 @@ func intercept(g *gate.Gate, space *room, away *outages) grpc.UnaryServerInterce
 	}
 }
 
-// outerTLS is of the frontend that holders of passes reach.
-func outerTLS(reg *registry.Registry) (*tls.Config, error) {
+// allTLS is of all ports but the open one, behind which is the frontend.
+func allTLS(reg *registry.Registry, proved func(net.Addr) bool) (*encryption.FixedTLSConfigProvider, error) {
+	outer, err := outerTLS(reg, proved)
+	if err != nil {
+		return nil, err
+	}
+	server, client, err := innerTLS()
+	return &encryption.FixedTLSConfigProvider{InternodeServerConfig: server, InternodeClientConfig: client,
+		FrontendServerConfig: outer, FrontendClientConfig: client}, err
+}
+
+// outerTLS is of the frontend that holders of passes reach. Connections come through package front, which is told which
+// have shown a pass; only the server's own page comes past it.
+func outerTLS(reg *registry.Registry, proved func(net.Addr) bool) (*tls.Config, error) {
 	cert, err := reg.Server()
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{
+	c := &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{cert},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    poolOf(reg),
-		VerifyConnection: func(state tls.ConnectionState) error {
+		NextProtos:   []string{"h2"},
+	}
+	of := c.Clone()
+	of.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		own := c.Clone()
+		own.VerifyConnection = func(state tls.ConnectionState) error {
 			who, err := pass.Of(state.PeerCertificates[0])
 			if err == nil {
 				err = reg.Welcome(who, state.PeerCertificates[0])
 			}
+			if err == nil && !reg.IsPage(who) && !proved(hello.Conn.RemoteAddr()) {
+				err = errors.New("the connection does not come through the farm's port, or is one too many")
+			}
 			return err
-		},
-	}, nil
+		}
+		return own, nil
+	}
+	return of, nil
 }
 
 // innerTLS is of Temporal's services among themselves. Their ports are open to every program of this machine; the

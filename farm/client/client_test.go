@@ -151,7 +151,7 @@ func (s *server) workflow(id string, status enumspb.WorkflowExecutionStatus, beg
 		info.CloseTime = timestamppb.New(time.Unix(5000, 0))
 	}
 	if m != nil {
-		info.Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{memoKey: payload(m)}}
+		info.Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{flow.MemoKey: payload(m)}}
 	}
 	s.workflows[id] = &described{WorkflowExecutionInfo: info}
 	return s.workflows[id]

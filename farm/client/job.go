@@ -20,8 +20,6 @@ type memo struct {
 	Tasks    int `json:"tasks"`
 }
 
-const memoKey = "job"
-
 // ErrRuns is of a job that cannot be submitted as one of its name runs.
 var ErrRuns = errors.New("a job of this name runs")
 
@@ -36,7 +34,8 @@ func (f *Farm) Submit(ctx context.Context, roots store.Roots, job *spec.Job, pla
 	}
 	err = f.Conn.Call(ctx, wire.StartAnew(&wire.Start{Workflow: id, Type: &wire.Kind{Name: flow.JobType},
 		Queue: wire.QueueOf(flow.FlowQueue), Input: wire.PayloadsOf(flow.JobInput{Document: d, Settings: s}),
-		Memo: &wire.Memo{Fields: map[string]*wire.Payload{memoKey: wire.PayloadOf(memo{job.Name, d, len(plan.Tasks)})}},
+		Memo: &wire.Memo{Fields: map[string]*wire.Payload{
+			flow.MemoKey: wire.PayloadOf(memo{job.Name, d, len(plan.Tasks)})}},
 		// a call that is made again, because its answer was lost, starts no other
 		Request: rand.Text()}), nil)
 	if wire.CodeOf(err) != wire.Exists {

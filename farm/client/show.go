@@ -71,7 +71,7 @@ func jobOf(w *wire.Info) Job {
 	j := Job{ID: w.GetExecution().GetWorkflow(), Status: cmp.Or(statusOf[int(w.GetStatus())], Ended),
 		Began: w.GetStart().Time()}
 	m := memo{Name: j.ID}
-	_ = w.GetMemo().GetFields()[memoKey].Read(&m) // another program's workflow has none
+	_ = w.GetMemo().GetFields()[flow.MemoKey].Read(&m) // another program's workflow has none
 	j.Name, j.Tasks, j.Root, j.document = m.Name, m.Tasks, m.Document.Root, m.Document
 	if at := w.GetClose().Time(); at.Unix() > 0 {
 		j.Ended = &at

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,9 @@ const (
 	JobType  = "job"
 	TaskType = "task"
 )
+
+// MemoKey is the entry of a job's memo, which lists show.
+const MemoKey = "job"
 
 // JobID is the id of a job's workflow. The server lets nobody but the owner start or change what is below its name. Of
 // names with other letters than ids may have, the id has some, and a hash.
@@ -116,6 +120,21 @@ func ClassOf(t *spec.Task) string {
 	}
 	return memoryClass(memoryClasses[len(memoryClasses)-1]) // whoever is too small gives the task back
 }
+
+// IsClass says whether tasks may be of a class, and whether it is one of a device that somebody named.
+func IsClass(class string) (is, pin bool) {
+	if names, pin := strings.CutPrefix(class, pinPrefix); pin {
+		return len(class) <= maxPin && pinForm.MatchString(names), true
+	}
+	gb, err := strconv.Atoi(strings.TrimPrefix(class, memoryPrefix))
+	return class == ClassGPU || slices.Contains(ClassesWithout(nil), class) ||
+		err == nil && class == memoryClass(gb) && slices.Contains(memoryClasses, gb), false
+}
+
+// maxPin bounds the class of a device, in bytes: a queue's name has 1000 at most.
+const maxPin = 900
+
+var pinForm = regexp.MustCompile(`^(\*|([A-Za-z0-9_-]|=[0-9A-F]{2})+)/(\*|([A-Za-z0-9_-]|=[0-9A-F]{2})+)$`)
 
 // ClassesWithout lists the classes of tasks that need no device, but for kinds that cannot be done.
 func ClassesWithout(lacks map[*spec.Kind]error) (list []string) {

@@ -83,3 +83,21 @@ func TestQueueText(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestIsClass wants the classes of tasks and devices, and no others.
+func TestIsClass(t *testing.T) {
+	card := task.Device{Name: "NVIDIA \"H200\" (a/b)", UUID: "5a7b0c1d-0000-1111-2222-333344445555",
+		PCI: "0000:c1:00.0", Driver: "NVIDIA 570.1"}
+	for _, class := range append(ClassesOf(&card), ClassesWithout(nil)...) {
+		if is, pin := IsClass(class); !is || pin != strings.HasPrefix(class, "device/") {
+			t.Errorf("%s: %v, of a device %v", class, is, pin)
+		}
+	}
+	for _, class := range []string{"", "cpu", "cpu/", "cpu/made-up", "gpu2", "vram-", "vram-25", "vram-+24", "vram-24/x",
+		"device/", "device/x", "device/x/", "device/x/y/z", "device/x y/*", "device/=2f/*", "device/**/*",
+		"device/" + strings.Repeat("x", 900) + "/*"} {
+		if is, _ := IsClass(class); is {
+			t.Errorf("%q is a class", class)
+		}
+	}
+}

@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
@@ -48,6 +50,7 @@ type farm struct {
 	beat    time.Duration // that a worker may be silent
 	since   string        // of the server's header, "" without it
 	reply   func(token string, n int) (*heard, error)
+	unknown string       // begins classes that the server does not know, "": none
 	refuse  func() error // an answer to a poll or report in place of the usual one
 
 	mutex  sync.Mutex
@@ -92,9 +95,13 @@ func (f *farm) handle() {
 		return f.poll(ctx, r.GetTaskQueue().GetName()), nil
 	})
 	wiretest.Handle(f.Server, func(_ context.Context, r *asking) (*asked, error) {
+		queue := r.GetTaskQueue().GetName()
+		if f.unknown != "" && strings.Contains(queue, "/"+f.unknown) {
+			return nil, serviceerror.NewPermissionDenied("not one of one", "")
+		}
 		f.mutex.Lock()
 		defer f.mutex.Unlock()
-		n := int64(len(f.queues[r.GetTaskQueue().GetName()]))
+		n := int64(len(f.queues[queue]))
 		return &asked{StatsByPriorityKey: map[int32]*taskqueuepb.TaskQueueStats{3: {ApproximateBacklogCount: n}}}, nil
 	})
 	wiretest.Handle(f.Server, func(ctx context.Context, r *beating) (*heard, error) {

@@ -134,12 +134,16 @@ func (w *worker) backlog(ctx context.Context, queues []string) ([]int, error) {
 		})
 	}
 	group.Wait()
+	refused := 0
 	for _, err := range errs {
 		switch wire.CodeOf(err) {
 		case wire.OK:
 			continue
-		case wire.Unimplemented, wire.Denied: // a cluster of others; or the pass was revoked, which polls are told, too
-			return nil, errBlind
+		case wire.Unimplemented, wire.Denied:
+			if refused++; refused < len(errs) { // such as a class that an older server does not know: it has no tasks
+				continue
+			}
+			return nil, errBlind // a cluster of others; or the pass was revoked, which polls are told, too
 		}
 		if ctx.Err() == nil {
 			w.hear(err)

@@ -274,3 +274,23 @@ func TestPlaces(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnknownClass asks a server that refuses one of the queues, as its version does not know the class, for tasks of
+// the others, and polls only those that have some.
+func TestUnknownClass(t *testing.T) {
+	quick(t)
+	f := newFarm(t)
+	f.unknown = "vram-"
+	f.add("gpu", 1)
+	stop := f.work(Options{Devices: one}, func(context.Context, task.Options) error { return nil })
+	defer stop()
+	f.until("the task is done", func() bool { return len(f.ended("gpu0")) == 1 })
+	time.Sleep(3 * f.pollFor)
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for queue := range f.polls {
+		if !strings.HasSuffix(queue, "/gpu") {
+			t.Errorf("%s was polled", queue)
+		}
+	}
+}

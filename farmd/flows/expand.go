@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -27,6 +30,8 @@ import (
 type Expander struct {
 	Roots     store.Roots
 	Heartbeat time.Duration // a worker that is silent for so long is given up; 0: DefaultHeartbeat
+	// Admit counts the queues that a job of an owner is to use, and may refuse them; nil: all
+	Admit func(owner string, queues []string) error
 
 	window    int // 0: mostChunks
 	documents flow.Documents
@@ -89,9 +94,37 @@ func (e *Expander) outlineOf(ctx context.Context, d flow.Document, owner string)
 	if err != nil {
 		return nil, e.told(d, err)
 	}
+	if err := e.admit(p.Plan, owner); err != nil {
+		kind := fault.ErrData
+		var later *serviceerror.ResourceExhausted
+		if errors.As(err, &later) {
+			kind = fault.ErrTryAgain
+		}
+		return nil, e.told(d, &fault.Error{Op: "queue tasks", Path: p.Job.Name, Err: err, Kind: kind,
+			Hint: "use fewer values of pool, pin.device and pin.driver"})
+	}
 	order := inOrder(p.Plan)
 	return &Outline{KeepGoing: p.Job.Retry.KeepGoing, Heartbeat: cmp.Or(e.Heartbeat, DefaultHeartbeat),
 		Window: cmp.Or(e.window, mostChunks), Chunks: cut(p.Plan, order)}, nil
+}
+
+// MaxQueues is how many queues the tasks of a job may be in. The server keeps each in memory.
+const MaxQueues = 100
+
+// admit refuses jobs that would have the server make too many queues.
+func (e *Expander) admit(plan *spec.Plan, owner string) error {
+	queues := map[string]bool{}
+	for i := range plan.Tasks {
+		t := &plan.Tasks[i]
+		queues[flow.Queue(t.Pool, flow.ClassOf(t))] = true
+	}
+	if len(queues) > MaxQueues {
+		return fmt.Errorf("they name %d combinations of pool and device, more than %d", len(queues), MaxQueues)
+	}
+	if e.Admit == nil {
+		return nil
+	}
+	return e.Admit(owner, slices.Sorted(maps.Keys(queues)))
 }
 
 // told makes an error of an activity, which may be tried again or not.

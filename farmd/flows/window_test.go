@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,5 +87,36 @@ func TestCutNeeds(t *testing.T) {
 	}
 	if tasks != len(plan.Tasks) || len(chunks) > 20 {
 		t.Errorf("%d tasks in %d chunks", tasks, len(chunks))
+	}
+}
+
+// TestQueues refuses jobs whose tasks would be in too many queues, and asks whether the server may have those of
+// others.
+func TestQueues(t *testing.T) {
+	for n, what := range map[int]string{MaxQueues: "", MaxQueues + 1: "more than 100"} {
+		document := "version = 1\nname = \"j\"\n"
+		for i := range 2 * n {
+			document += fmt.Sprintf("[[task]]\nkind = \"demo\"\nid = \"t%d\"\npool = \"p%d\"\n", i, i/2)
+		}
+		_, plan := spectest.Job(t, document)
+		asked := 0
+		e := Expander{Admit: func(owner string, queues []string) error {
+			asked = len(queues)
+			return fmt.Errorf("%s has enough", owner)
+		}}
+		switch err := e.admit(plan, "anna"); {
+		case what == "" && (asked != n || err == nil || err.Error() != "anna has enough"):
+			t.Errorf("%d queues, of which %d were asked about: %v", n, asked, err)
+		case what != "" && (asked != 0 || err == nil || !strings.Contains(err.Error(), what)):
+			t.Errorf("%d queues: %v", n, err)
+		}
+		if err := (&Expander{}).admit(plan, "anna"); (err == nil) != (what == "") {
+			t.Errorf("%d queues of a cluster of others: %v", n, err)
+		}
+	}
+	r := newRig(t, "[[task]]\nkind = \"demo\"\n")
+	r.e.Admit = func(string, []string) error { return errors.New("enough") }
+	if _, err := r.run(flow.Settings{}); err == nil || !strings.Contains(err.Error(), "queue tasks") {
+		t.Errorf("a job that is not admitted: %v", err)
 	}
 }

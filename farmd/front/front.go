@@ -3,9 +3,9 @@
 // of this process. TLS ends at those two.
 //
 // It exists because sockets cost: neither gRPC nor TLS bounds how many one machine may open and leave alone. Here a
-// connection must begin TLS and answer the server's part of it within ten seconds; of those that have not, an address
-// may have MaxWaiting, and then the oldest of them falls for every new one, so that idle sockets never lock anybody
-// out.
+// connection must show a pass within ten seconds: whoever verifies certificates calls Proved. Of those that have not,
+// an address may have MaxWaiting and all together MaxAllWaiting, and then the oldest of them falls for every new one,
+// so that sockets without a pass never lock anybody out.
 package front
 
 import (
@@ -27,12 +27,10 @@ var patience = 10 * time.Second
 
 // Bounds.
 const (
-	MaxWaiting = 64   // connections of an address whose handshake is not done
-	MaxOpen    = 1024 // connections of an address that are
+	MaxWaiting    = 64   // connections of an address that have not shown a pass
+	MaxAllWaiting = 512  // those of all addresses: each has up to seven file descriptors
+	MaxOpen       = 1024 // connections of an address that have
 )
-
-// spoken is how many bytes a client sends after its first message when it shows a certificate. Less is no handshake.
-const spoken = 256
 
 // Front is the open port.
 type Front struct {
@@ -42,6 +40,8 @@ type Front struct {
 	listener net.Listener
 	mu       sync.Mutex
 	of       map[string]*address
+	waiting  []*client          // those that have not shown a pass, oldest first
+	backend  map[string]*client // by this side's address of the connection to the backend
 	closed   bool
 	running  sync.WaitGroup
 }
@@ -49,20 +49,22 @@ type Front struct {
 // address is what one remote address has open.
 type address struct {
 	host    string
-	waiting []*client // those whose handshake is not done, oldest first
+	waiting int // connections that have not shown a pass
+	proved  int // those that have
 	all     map[*client]bool
 }
 
 // client is one connection.
 type client struct {
 	net.Conn
-	from *address
+	from            *address
+	waiting, proved bool
 }
 
 // Serve takes connections until Close.
 func (f *Front) Serve(listener net.Listener) error {
 	f.mu.Lock()
-	f.listener, f.of = listener, map[string]*address{}
+	f.listener, f.of, f.backend = listener, map[string]*address{}, map[string]*client{}
 	f.mu.Unlock()
 	for {
 		conn, err := listener.Accept()
@@ -126,12 +128,14 @@ func (f *Front) enter(conn net.Conn) *client {
 		a = &address{host: host, all: map[*client]bool{}}
 		f.of[host] = a
 	}
-	if len(a.waiting) >= MaxWaiting {
-		_ = a.waiting[0].Close()
-		a.waiting = a.waiting[1:]
+	if a.waiting >= MaxWaiting {
+		f.drop(func(c *client) bool { return c.from == a })
+	} else if len(f.waiting) >= MaxAllWaiting {
+		f.drop(func(*client) bool { return true })
 	}
-	c := &client{conn, a}
-	a.waiting = append(a.waiting, c)
+	c := &client{Conn: conn, from: a, waiting: true}
+	f.waiting = append(f.waiting, c)
+	a.waiting++
 	a.all[c] = true
 	if f.closed {
 		_ = conn.Close()
@@ -139,16 +143,36 @@ func (f *Front) enter(conn net.Conn) *client {
 	return c
 }
 
-// settle says that the handshake of a connection is done. It is false where the address has too many of these.
-func (f *Front) settle(c *client) bool {
+// drop ends the oldest of some connections that wait. The caller holds mu.
+func (f *Front) drop(of func(c *client) bool) {
+	c := f.waiting[slices.IndexFunc(f.waiting, of)]
+	_ = c.Close()
+	f.unlist(c)
+}
+
+// unlist notes that a connection does not wait any more. The caller holds mu.
+func (f *Front) unlist(c *client) {
+	if c.waiting {
+		c.waiting = false
+		c.from.waiting--
+		f.waiting = slices.DeleteFunc(f.waiting, func(other *client) bool { return other == c })
+	}
+}
+
+// Proved says that the client behind a connection to the backend, which has this remote address there, has shown a
+// pass: it may stay. It is false where the connection does not come from here, fell meanwhile, or its address has too
+// many.
+func (f *Front) Proved(remote net.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a := c.from
-	if len(a.all)-len(a.waiting) >= MaxOpen {
+	c := f.backend[remote.String()]
+	if c == nil || !c.waiting || c.from.proved >= MaxOpen {
 		return false
 	}
-	a.waiting = slices.DeleteFunc(a.waiting, func(other *client) bool { return other == c })
-	return true
+	f.unlist(c)
+	c.proved = true
+	c.from.proved++
+	return c.SetDeadline(time.Time{}) == nil
 }
 
 // leave closes and forgets a connection.
@@ -157,7 +181,10 @@ func (f *Front) leave(c *client) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := c.from
-	a.waiting = slices.DeleteFunc(a.waiting, func(other *client) bool { return other == c })
+	f.unlist(c)
+	if c.proved {
+		a.proved--
+	}
 	delete(a.all, c)
 	if len(a.all) == 0 {
 		delete(f.of, a.host)
@@ -170,6 +197,15 @@ func (f *Front) forward(c *client, read []byte) {
 	if err != nil {
 		return
 	}
+	at := server.LocalAddr().String()
+	f.mu.Lock()
+	f.backend[at] = c
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.backend, at)
+	}()
 	var back sync.WaitGroup
 	defer back.Wait()
 	defer c.Close()
@@ -181,10 +217,6 @@ func (f *Front) forward(c *client, read []byte) {
 		_, _ = io.Copy(c.Conn, server)
 		_ = c.Close()
 	})
-	if n, err := io.CopyN(server, c.Conn, spoken); n < spoken || err != nil || !f.settle(c) {
-		return
-	}
-	_ = c.SetDeadline(time.Time{})
 	_, _ = io.Copy(server, c.Conn)
 }
 

@@ -35,6 +35,13 @@ func start(t *testing.T) (address string, reached *atomic.Int32) {
 	}()
 	f := &Front{Backend: backend.Addr().String(), Enrol: func(c net.Conn) { _, _ = c.Write([]byte("enrol")) }}
 	l := listen(t)
+	serveFront(t, f, l)
+	return l.Addr().String(), reached
+}
+
+// serveFront serves a front until the test ends.
+func serveFront(t *testing.T, f *Front, l net.Listener) {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- f.Serve(l) }()
 	t.Cleanup(func() {
@@ -43,7 +50,6 @@ func start(t *testing.T) (address string, reached *atomic.Int32) {
 			t.Error(err)
 		}
 	})
-	return l.Addr().String(), reached
 }
 
 func listen(t *testing.T) net.Listener {

@@ -27,9 +27,11 @@ type Gate struct {
 	// OpenJobs counts the jobs of an owner that have not ended. It is asked before another one starts.
 	OpenJobs func(ctx context.Context, owner string) (int, error)
 	Revoked  func(id string) bool
+	HasPool  func(name string) bool // of a pass of the farm, or a token
 
 	seal  []byte
 	usage usage
+	names names
 }
 
 // New makes a gate whose seals are made with a key.

@@ -48,6 +48,7 @@ func newGate() *Gate {
 	g.Namespace, g.FlowQueue, g.FlowType = "vksplat", "flow", "job"
 	g.Revoked = func(string) bool { return false }
 	g.OpenJobs = func(context.Context, string) (int, error) { return 0, nil }
+	g.HasPool = func(name string) bool { return name == "big" }
 	return g
 }
 
@@ -291,7 +292,7 @@ func TestSteer(t *testing.T) {
 		at := &commonpb.WorkflowExecution{WorkflowId: id}
 		for name, req := range map[string]proto.Message{
 			"SignalWorkflowExecution": &workflowservice.SignalWorkflowExecutionRequest{Namespace: "vksplat",
-				WorkflowExecution: at},
+				SignalName: "set", WorkflowExecution: at},
 			"RequestCancelWorkflowExecution": &workflowservice.RequestCancelWorkflowExecutionRequest{Namespace: "vksplat", WorkflowExecution: at},
 			"TerminateWorkflowExecution":     &workflowservice.TerminateWorkflowExecutionRequest{Namespace: "vksplat", WorkflowExecution: at},
 		} {
@@ -305,30 +306,51 @@ func TestSteer(t *testing.T) {
 	}
 }
 
-// A worker takes tasks of its pools, and of no queue that is not a pool's.
+// A worker takes tasks of its pools, and of no queue that is not a pool's or of no class of tasks. People see the
+// queues that workers ask for.
 func TestPoll(t *testing.T) {
 	for queue, allowed := range map[string]bool{
-		"pool/default/cpu": true, "pool/big/vram-24": true, "pool/big/device/a%2Fb": true,
-		"pool/other/cpu": false, "pool/default": false, "pool/default/": false, "pool//cpu": false, "flow": false,
-		"": false, "/_sys/pool/default/cpu/1": false, "pool/default2/cpu": false,
+		"pool/default/cpu/demo": true, "pool/big/vram-24": true, "pool/big/gpu": true, "pool/big/device/a=2Fb/*": true,
+		"pool/other/gpu": false, "pool/default": false, "pool/default/": false, "pool//gpu": false, "": false,
+		"/_sys/pool/default/gpu/1": false, "pool/default2/gpu": false, "pool/default/cpu": false,
+		"pool/default/cpu/made-up": false, "pool/default/vram-25": false, "pool/default/vram-024": false,
+		"pool/default/anything": false, "pool/default/gpu/1": false, "pool/default/device/x": false,
+		"pool/default/device/a b/*": false, "pool/default/device/a/b/c": false,
+		"pool/default/device/*/" + strings.Repeat("x", 1000): false,
 	} {
+		g := newGate()
 		req := &workflowservice.PollActivityTaskQueueRequest{Namespace: "vksplat",
 			TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
-		if err := check(t, newGate(), worker, servicePrefix+"PollActivityTaskQueue", req); (err == nil) != allowed {
+		look := &workflowservice.DescribeTaskQueueRequest{Namespace: "vksplat",
+			TaskQueue: &taskqueuepb.TaskQueue{Name: queue}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY}
+		if check(t, g, viewer, servicePrefix+"DescribeTaskQueue", look) == nil {
+			t.Errorf("a viewer looks at %q, which nobody uses", queue)
+		}
+		if err := check(t, g, worker, servicePrefix+"PollActivityTaskQueue", req); (err == nil) != allowed {
 			t.Errorf("%q: %v", queue, err)
 		}
-		look := &workflowservice.DescribeTaskQueueRequest{Namespace: "vksplat",
-			TaskQueue: &taskqueuepb.TaskQueue{Name: queue}}
-		if err := check(t, newGate(), worker, servicePrefix+"DescribeTaskQueue", look); (err == nil) != allowed {
+		if err := check(t, g, worker, servicePrefix+"DescribeTaskQueue", look); (err == nil) != allowed {
 			t.Errorf("a look at %q: %v", queue, err)
 		}
-		if err := check(t, newGate(), viewer, servicePrefix+"DescribeTaskQueue", look); err != nil {
+		if err := check(t, g, viewer, servicePrefix+"DescribeTaskQueue", look); (err == nil) != allowed {
 			t.Errorf("a look at %q by a viewer: %v", queue, err)
 		}
+		look.TaskQueueType = enumspb.TASK_QUEUE_TYPE_WORKFLOW
+		if check(t, g, worker, servicePrefix+"DescribeTaskQueue", look) == nil {
+			t.Errorf("a look at workflows of %q", queue)
+		}
 		req.TaskQueue.Kind = enumspb.TASK_QUEUE_KIND_STICKY
-		if check(t, newGate(), worker, servicePrefix+"PollActivityTaskQueue", req) == nil {
+		if check(t, g, worker, servicePrefix+"PollActivityTaskQueue", req) == nil {
 			t.Errorf("%q as a sticky queue", queue)
 		}
+	}
+	flow := &workflowservice.DescribeTaskQueueRequest{Namespace: "vksplat",
+		TaskQueue: &taskqueuepb.TaskQueue{Name: "flow"}}
+	if check(t, newGate(), worker, servicePrefix+"DescribeTaskQueue", flow) == nil {
+		t.Error("a worker looks at the queue of workflows")
+	}
+	if err := check(t, newGate(), viewer, servicePrefix+"DescribeTaskQueue", flow); err != nil {
+		t.Errorf("a viewer looks at the queue of workflows: %v", err)
 	}
 }
 

@@ -4,12 +4,16 @@ import (
 	"slices"
 	"strings"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 
+	"vksplat/farm/flow"
 	"vksplat/farm/pass"
+	"vksplat/farm/spec"
 )
 
 // servicePrefix begins the names of the methods of the one service that is open. Operator, admin, health and Nexus
@@ -48,7 +52,8 @@ var rules = map[string]rule{
 	"ListNamespaces":                     {roles: "vsa"},
 	"ListOpenWorkflowExecutions":         {roles: "vsa"},
 	"ListWorkflowExecutions":             {roles: "vsa"},
-	"QueryWorkflow":                      {roles: "vsa"},
+	"QueryWorkflow": {roles: "vsa", check: (*call).query, fields: []string{"execution", "query",
+		"query_reject_condition"}},
 
 	// Jobs, by their owner.
 	"StartWorkflowExecution": {roles: "sa", size: maxStart, check: (*call).start, fields: []string{"workflow_id",
@@ -107,6 +112,16 @@ func (c *call) start() error {
 	case req.GetPriority().GetFairnessKey() != "" && req.GetPriority().GetFairnessKey() != c.who.Owner:
 		return refuse("jobs of %s count as those of %s", c.who.Owner, c.who.Owner)
 	}
+	var in flow.JobInput
+	if err := c.read(req.GetInput(), &in); err != nil {
+		return err
+	}
+	if err := c.hasPool(in.Pool); err != nil {
+		return err
+	}
+	if err := c.memo(req.GetMemo()); err != nil {
+		return err
+	}
 	n, err := c.gate.OpenJobs(c.ctx, owner)
 	if err != nil {
 		return err
@@ -118,13 +133,34 @@ func (c *call) start() error {
 	return nil
 }
 
+// memo bounds what lists show to everybody.
+func (c *call) memo(m *commonpb.Memo) error {
+	var job struct {
+		Tasks int `json:"tasks"`
+	}
+	for key, payload := range m.GetFields() {
+		err := converter.GetDefaultDataConverter().FromPayload(payload, &job)
+		if key != flow.MemoKey || err != nil || job.Tasks < 0 || job.Tasks > spec.MaxTasks {
+			return refuse("a job's memo says how many tasks it has, at most %d", spec.MaxTasks)
+		}
+	}
+	return nil
+}
+
 // ownJob allows what steers a job to its owner, and to administrators. Parts of jobs, whose ids are longer, are
 // steered by their jobs alone.
 func (c *call) ownJob() error {
 	var id string
+	var change flow.Change
 	switch req := c.req.(type) {
 	case *workflowservice.SignalWorkflowExecutionRequest:
 		id = req.GetWorkflowExecution().GetWorkflowId()
+		if req.GetSignalName() != flow.SetSignal {
+			return refuse("jobs take the signal %s", flow.SetSignal)
+		}
+		if err := c.read(req.GetInput(), &change); err != nil {
+			return err
+		}
 	case *workflowservice.RequestCancelWorkflowExecutionRequest:
 		id = req.GetWorkflowExecution().GetWorkflowId()
 	case *workflowservice.TerminateWorkflowExecutionRequest:
@@ -134,6 +170,36 @@ func (c *call) ownJob() error {
 	if !pass.IsName(owner) || !pass.IsName(job) || owner != c.who.Owner && c.who.Role != pass.Admin {
 		return refuse("%s may steer jobs of %s", c.who.Name, c.who.Owner)
 	}
+	if change.Pool != nil {
+		return c.hasPool(*change.Pool)
+	}
+	return nil
+}
+
+// read reads what a workflow will read, as it does.
+func (c *call) read(from *commonpb.Payloads, into any) error {
+	if len(from.GetPayloads()) == 0 {
+		return nil
+	}
+	if err := converter.GetDefaultDataConverter().FromPayloads(from, into); err != nil {
+		return serviceerror.NewInvalidArgument("the input cannot be read: " + err.Error())
+	}
+	return nil
+}
+
+// hasPool refuses to move a job to a pool that no machine has or is to have.
+func (c *call) hasPool(name string) error {
+	if name != "" && !c.gate.HasPool(name) {
+		return refuse("no machine has the pool %.70q: vksplat-farmd token --pools makes a pass for one", name)
+	}
+	return nil
+}
+
+// query allows to ask how far a job is. The other queries, which the SDK adds, tell of the server's insides.
+func (c *call) query() error {
+	if kind := c.req.(*workflowservice.QueryWorkflowRequest).GetQuery().GetQueryType(); kind != flow.StateQuery {
+		return refuse("jobs answer the query %s", flow.StateQuery)
+	}
 	return nil
 }
 
@@ -142,22 +208,33 @@ func (c *call) poll() error {
 	return c.ownQueue(c.req.(*workflowservice.PollActivityTaskQueueRequest).GetTaskQueue())
 }
 
-// look allows workers to see how many tasks wait in their queues.
+// look allows workers to see how many tasks wait in their queues, and people to see the queues that workers or jobs
+// use.
 func (c *call) look() error {
-	if c.who.Role != pass.Worker {
+	req := c.req.(*workflowservice.DescribeTaskQueueRequest)
+	q := req.GetTaskQueue()
+	switch {
+	case c.who.Role != pass.Worker && isNormal(q) && (q.GetName() == c.gate.FlowQueue ||
+		c.gate.names.has(q.GetName())):
 		return nil
+	case c.who.Role != pass.Worker:
+		return refuse("no machine asks for the queue %.100q", q.GetName())
+	case req.GetTaskQueueType() != enumspb.TASK_QUEUE_TYPE_ACTIVITY:
+		return refuse("queues of workers have activities")
 	}
-	return c.ownQueue(c.req.(*workflowservice.DescribeTaskQueueRequest).GetTaskQueue())
+	return c.ownQueue(q)
 }
 
-// ownQueue refuses queues that are not of the worker's pools.
+// ownQueue refuses queues that are not of the worker's pools, or of no class of tasks. Those of devices, whose names
+// the server cannot check, count.
 func (c *call) ownQueue(q *taskqueuepb.TaskQueue) error {
 	rest, is := strings.CutPrefix(q.GetName(), queuePrefix)
 	pool, class, _ := strings.Cut(rest, "/")
-	if !is || class == "" || !slices.Contains(c.who.Pools, pool) || !isNormal(q) {
+	known, pin := flow.IsClass(class)
+	if !is || !known || !slices.Contains(c.who.Pools, pool) || !isNormal(q) {
 		return refuse("%s takes tasks of %s%s", c.who.Name, queuePrefix, strings.Join(c.who.Pools, ", "+queuePrefix))
 	}
-	return nil
+	return c.gate.names.use(c.who.Name+" in the pool "+pool, q.GetName(), pin)
 }
 
 // isNormal refuses sticky queues, which belong to workers that run workflows.

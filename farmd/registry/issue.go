@@ -93,7 +93,7 @@ func (r *Registry) admit(token string, unknown error, who pass.Who, key crypto.P
 // Welcome refuses a pass, whose certificate the caller has verified, that was revoked. One that is not known, as it was
 // given after the backup which this registry was restored from, is taken in: what works can be listed and revoked.
 func (r *Registry) Welcome(who pass.Who, cert *x509.Certificate) error {
-	if who.ID == r.page {
+	if r.IsPage(who) {
 		return nil
 	}
 	if r.Revoked(who.ID) {
@@ -177,6 +177,9 @@ func (r *Registry) Page() (tls.Certificate, error) {
 	template.Subject = who.Subject()
 	return r.own(template)
 }
+
+// IsPage says whether a pass is that of the server's own page.
+func (r *Registry) IsPage(who pass.Who) bool { return who.ID == r.page }
 
 // own makes a certificate with a key of this process.
 func (r *Registry) own(template *x509.Certificate) (tls.Certificate, error) {

@@ -26,6 +26,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"vksplat/farm/pass"
@@ -60,6 +61,10 @@ type Registry struct {
 	key  *ecdsa.PrivateKey
 	seal []byte
 	page string // ID of the pass that Page made
+
+	poolsAt   sync.Mutex // guards what follows
+	pools     map[string]bool
+	poolsRead time.Time
 }
 
 // Grant is what a token makes of its holder.
@@ -225,6 +230,28 @@ func (r *Registry) Revoke(name string) (Record, error) {
 		return rec, err
 	}
 	return rec, atomicfile.SyncDir(filepath.Join(r.dir, passes))
+}
+
+// HasPool says whether a valid pass or an unused token has a pool. Files are read once a second at most.
+func (r *Registry) HasPool(name string) bool {
+	r.poolsAt.Lock()
+	defer r.poolsAt.Unlock()
+	if time.Since(r.poolsRead) > time.Second {
+		passes, open, _ := r.List() // what can be read
+		r.pools = map[string]bool{pass.DefaultPool: true}
+		for _, p := range passes {
+			for _, pool := range p.Pools {
+				r.pools[pool] = r.pools[pool] || p.Revoked == nil
+			}
+		}
+		for _, g := range open {
+			for _, pool := range g.Pools {
+				r.pools[pool] = true
+			}
+		}
+		r.poolsRead = time.Now()
+	}
+	return r.pools[name]
 }
 
 // List returns all passes, valid ones first, and what unused tokens grant; with an error, those that can be read.

@@ -267,3 +267,30 @@ func TestRestored(t *testing.T) {
 	}
 	r.mustToken(t, pass.Who{Name: "wall", Role: pass.View})
 }
+
+// Pools are those of valid passes and open tokens, and the one that all farms have.
+func TestHasPool(t *testing.T) {
+	r := newRegistry(t)
+	want := func(when string, pools ...string) {
+		t.Helper()
+		r.poolsRead = time.Time{}
+		for _, name := range []string{"any", "big", "small", "made-up"} {
+			if got := r.HasPool(name); got != slices.Contains(pools, name) {
+				t.Errorf("%s: pool %s: %v", when, name, got)
+			}
+		}
+	}
+	want("in a new farm", "any")
+	who := pass.Who{Name: "gpu1", Role: pass.Worker, Pools: []string{"big"}}
+	secret := r.mustToken(t, who)
+	want("with a token", "any", "big")
+	if _, err := r.Join(secret, "", newCSR(t, elliptic.P256())); err != nil {
+		t.Fatal(err)
+	}
+	r.mustToken(t, pass.Who{Role: pass.Worker, Pools: []string{"small"}})
+	want("with a pass", "any", "big", "small")
+	if _, err := r.Revoke("gpu1"); err != nil {
+		t.Fatal(err)
+	}
+	want("after the pass was revoked", "any", "small")
+}

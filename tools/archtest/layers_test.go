@@ -138,7 +138,8 @@ var layers = []layer{
 		true},
 
 	{"farmd/front", []string{"farm/pass"}, "it moves bytes, and knows who may connect from TLS alone", true},
-	{"farmd/gate", []string{"farm/pass"}, "who may ask for what follows from a pass and the request", true},
+	{"farmd/gate", []string{"farm/flow", "farm/pass", "farm/spec"},
+		"who may ask for what follows from a pass and the request", true},
 	{"farmd/registry", []string{"farm/pass", "internal/*"}, "passes are files, which the server and commands share",
 		true},
 	{"farmd/proof", []string{"farm/client", "farm/flow", "farm/local", "farm/pass", "farm/spec/spectest", "farm/store",

@@ -1,0 +1,4 @@
+package main
+
+// unlocked is SQLite's access to files without locks.
+const unlocked = "win32-none"
