@@ -126,6 +126,9 @@ func (o *Options) checkEdit() error {
 		o.ExportTo = "."
 	}
 	o.ExportTo = output.Absolute(o.ExportTo)
+	if err := fault.Dangling(o.ExportTo); err != nil {
+		return err
+	}
 	if !output.IsFolder(o.ExportTo) {
 		return fault.Usagef("name a folder that is there", "%s: there is no folder %s", fault.Named("export-to"),
 			o.ExportTo)
