@@ -61,11 +61,16 @@ func loadLoader() (unsafe.Pointer, error) {
 
 // Open loads Vulkan and lists the devices. It fails with ErrNoLoader, ErrNoValidation or, when no driver answers,
 // ErrNoDevice; Hint says what to install. Close ends what Open began.
-func Open(o InstanceOptions) (*Instance, error) {
+func Open(o InstanceOptions) (in *Instance, err error) {
 	procAddr, err := loadLoader()
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = blameManifest(err, os.Getenv)
+		}
+	}()
 	if v := Version(loaderVersion(procAddr)); !v.AtLeast(1, 2) {
 		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: "loader",
 			Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v)}, loaderHint)
@@ -90,7 +95,7 @@ func Open(o InstanceOptions) (*Instance, error) {
 	if err := failed(call, "", r); err != nil {
 		return nil, err
 	}
-	in := &Instance{shim: shim, validate: validate}
+	in = &Instance{shim: shim, validate: validate}
 	if err := in.list(); err != nil {
 		return nil, errors.Join(err, in.Close())
 	}

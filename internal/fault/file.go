@@ -2,9 +2,12 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"vksplat/internal/wording"
 )
 
 // MaxTempBase is how much of a file's name its temporary file carries, in bytes:
@@ -47,6 +50,21 @@ func Regular(path string) error {
 		err = ErrNotRegular
 	}
 	return TrimPath(err)
+}
+
+// Dangling refuses a place to write to that is a symbolic link to nothing, or below one: who set the link wants what is
+// written where it leads.
+func Dangling(path string) error {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) || at == filepath.Dir(at) {
+			return nil
+		}
+		if to, err := os.Readlink(at); err == nil {
+			return &Error{Op: "write output", Path: at, Kind: ErrTryAgain,
+				Err:  fmt.Errorf("it is a symbolic link to %s, which is not there", wording.Printable(to)),
+				Hint: "make what it leads to, as by mounting its disk, or remove the link"}
+		}
+	}
 }
 
 // ReadKind tells files that cannot be opened now from files that are not there.

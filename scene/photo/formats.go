@@ -23,31 +23,53 @@ type foreignKind struct {
 	Name       string   // as in "the file is ..."
 	extensions []string // lower case
 	brands     []string // of files that begin with a box "ftyp"
-	starts     []string // of other files
+	starts     []string // of other files; "?" is any byte
 	Video      bool
+	Reader     string // that ImageMagick has for photos, and ffmpeg for videos
 	// that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
 	command string
 }
 
 // foreignKinds come in the order in which contents are compared: TIFF is what most raw files begin like.
 var foreignKinds = []foreignKind{
-	{Name: "HEIC", extensions: []string{".heic", ".heif", ".hif"},
-		brands:  []string{"heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"},
+	{Name: "HEIC", Reader: "heic", extensions: []string{".heic", ".heif", ".hif"},
+		brands:  []string{"hei", "hev", "mif", "msf"},
 		command: `for f in %s*%s; do heif-convert -q 95 "$f" "${f%%.*}.jpg"; done`},
-	{Name: "AVIF", extensions: []string{".avif"}, brands: []string{"avif", "avis"},
+	{Name: "AVIF", Reader: "heic", extensions: []string{".avif"}, brands: []string{"avif", "avis"},
 		command: "mogrify -format png %s*%s"},
-	{Name: "a raw photo", extensions: []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"},
-		brands:  []string{"crx "},
-		starts:  []string{"FUJIFILMCCD-RAW", "IIU\x00", "IIRO", "II*\x00\x10\x00\x00\x00CR"},
-		command: `for f in %s*%s; do darktable-cli "$f" "${f%%.*}.jpg"; done`},
-	{Name: "TIFF", extensions: []string{".tif", ".tiff"}, starts: []string{"II*\x00", "MM\x00*"},
+	{Name: "a raw photo", Reader: "dng",
+		extensions: []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"},
+		brands:     []string{"crx "},
+		starts:     []string{"FUJIFILMCCD-RAW", "IIU\x00", "IIRO", "IIRS", "MMOR", "II*\x00\x10\x00\x00\x00CR"},
+		command:    `for f in %s*%s; do darktable-cli "$f" "${f%%.*}.jpg"; done`},
+	{Name: "TIFF", Reader: "tiff", extensions: []string{".tif", ".tiff"},
+		starts:  []string{"II*\x00", "MM\x00*", "II+\x00", "MM\x00+"}, // + of BigTIFF
 		command: "mogrify -format png %s*%s"},
-	{Name: "a video", Video: true, extensions: []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".insv"},
-		brands: []string{""}, starts: []string{"\x1aE\xdf\xa3"},
-		command: "mkdir -p images && ffmpeg -i %s -qscale:v 1 -qmin 1 -vf fps=2 images/%%05d.jpg"},
-	{Name: "BMP", extensions: []string{".bmp"}, starts: []string{"BM"}, command: "mogrify -format png %s*%s"},
-	{Name: "GIF", extensions: []string{".gif"}, starts: []string{"GIF8"}, command: "mogrify -format png %s*%s"},
+	{Name: nameVideo, Reader: "mov", Video: true, extensions: []string{".mp4", ".mov", ".m4v", ".insv"},
+		brands:  []string{""},
+		starts:  []string{"????moov", "????mdat", "????wide", "????free", "????skip", "????pnot"}, // of old QuickTime
+		command: takeFrames},
+	{Name: nameVideo, Reader: "matroska", Video: true, extensions: []string{".mkv", ".webm"},
+		starts: []string{"\x1aE\xdf\xa3"}, command: takeFrames},
+	{Name: nameVideo, Reader: "avi", Video: true, extensions: []string{".avi"}, starts: []string{"RIFF????AVI"},
+		command: takeFrames},
+	{Name: nameVideo, Reader: "mpegts", Video: true, starts: []string{"G" + strings.Repeat("?", tsPacket-1) + "G"},
+		command: takeFrames},
+	{Name: nameVideo, Reader: "mpeg", Video: true, starts: []string{"\x00\x00\x01\xba"}, command: takeFrames},
+	{Name: "BMP", Reader: "bmp", extensions: []string{".bmp"}, starts: []string{"BM"},
+		command: "mogrify -format png %s*%s"},
+	{Name: "GIF", Reader: "gif", extensions: []string{".gif"}, starts: []string{"GIF8"},
+		command: "mogrify -format png %s*%s"},
 }
+
+// What kinds of videos have in common.
+const (
+	nameVideo  = "a video"
+	takeFrames = "mkdir -p images && ffmpeg -i %s -qscale:v 1 -qmin 1 -vf fps=2 images/%%05d.jpg"
+)
+
+// tsPacket is how long packets of MPEG-TS are, in bytes.
+const tsPacket = 188
 
 // foreignError says that a file is of a kind that is not decoded.
 type foreignError struct{ kind *foreignKind }
@@ -72,7 +94,25 @@ func (k *foreignKind) begins(data []byte) bool {
 		return slices.ContainsFunc(k.brands,
 			func(brand string) bool { return strings.HasPrefix(string(data[8:12]), brand) })
 	}
-	return slices.ContainsFunc(k.starts, func(start string) bool { return bytes.HasPrefix(data, []byte(start)) })
+	return slices.ContainsFunc(k.starts, func(start string) bool {
+		for i := range len(start) {
+			if i >= len(data) || start[i] != '?' && start[i] != data[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// ForeignKindIn gives the kind of a file by its first bytes, nil for what is decoded and for what is not known. A
+// program that is given the file is to be told its kind: left to themselves, ffmpeg and ImageMagick take a text for a
+// playlist or a drawing, whatever the file's name, and read the files of this machine that it names.
+func ForeignKindIn(path string) *foreignKind {
+	_, _, err := Size(path)
+	if foreign, ok := errors.AsType[*foreignError](err); ok {
+		return foreign.kind
+	}
+	return nil
 }
 
 // ConversionHint gives the command that makes photos of a file, or of all files beside it with the same extension, if

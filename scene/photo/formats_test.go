@@ -30,6 +30,9 @@ func TestForeignKinds(t *testing.T) {
 		"a.mov":  {box("qt  "), "a video", "ffmpeg -i DIR/a.mov -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg"},
 		"a b's.mp4": {box("isom"), "a video",
 			`ffmpeg -i 'DIR/a b'\''s.mp4' -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg`},
+		"b.mov":  {[]byte("\x00\x00\x00\x08wide\x00\x00\x00\x00mdat"), "a video", "ffmpeg"},
+		"a.avi":  {[]byte("RIFF\x00\x01\x00\x00AVI LIST"), "a video", "ffmpeg"},
+		"ts.mp4": {append(append([]byte("G"), make([]byte, 187)...), 'G'), "a video", "ffmpeg"},
 		"a.webm": {[]byte("\x1aE\xdf\xa3"), "a video", "ffmpeg"},
 		"a.gif":  {[]byte("GIF89a"), "GIF", "mogrify -format png DIR/*.gif"},
 		"a.bmp":  {[]byte("BM\x00\x00"), "BMP", "mogrify -format png DIR/*.bmp"},
@@ -53,6 +56,27 @@ func TestForeignKinds(t *testing.T) {
 		if hint := ConversionHint(name); hint != "" || IsPhoto(name) != (name == "a.jpg" || name == "a.webp") {
 			t.Errorf("%s: hint %q, photo %v", name, hint, IsPhoto(name))
 		}
+	}
+}
+
+// TestForeignKindIn takes files for what they hold, whatever their names, and texts for nothing.
+func TestForeignKindIn(t *testing.T) {
+	for data, want := range map[string]string{"\x00\x00\x00\x1cftypheix": "heic", "\x00\x00\x00\x1cftypavif": "heic",
+		"\x00\x00\x00\x1cftypcrx ": "dng", "MMOR\x00\x00": "dng", "II*\x00\x08\x00\x00\x00": "tiff", "MM\x00+\x00\x08": "tiff",
+		"BM\x00": "bmp", "GIF87a": "gif", "\x00\x00\x00\x1cftypqt  ": "mov", "\x00\x00\x00\x1cmoov": "mov",
+		"RIFF1234AVI LIST": "avi", "\x1aE\xdf\xa3": "matroska", "\x00\x00\x01\xba": "mpeg",
+		"#EXTM3U\n": "", "<svg xmlns=": "", "ffconcat version 1.0": "", "%PDF-1.4": "", "G": "", "II": "", "": "",
+		"\xff\xd8\xff": ""} {
+		got := ""
+		if kind := ForeignKindIn(scenetest.PhotoFile(t, "a.tif", []byte(data))); kind != nil {
+			got = kind.Reader
+		}
+		if got != want {
+			t.Errorf("%q is %q, want %q", data, got, want)
+		}
+	}
+	if kind := ForeignKindIn(t.TempDir()); kind != nil {
+		t.Errorf("a folder is %s", kind.Name)
 	}
 }
 

@@ -69,6 +69,8 @@ func (o *Options) Check(captures []string) error {
 	case o.MaxSlowdown > 0 && o.Against == "":
 		return fault.Usagef("give "+fault.Setting("against")+" FILE", "%s: there is nothing to compare with",
 			fault.Named("max-slowdown"))
+	case fault.Dangling(o.Json) != nil:
+		return fault.Dangling(o.Json)
 	case o.Json != "" && isOther(o.Json):
 		return fault.Usagef("name a file", "%s: %s is no regular file", fault.Named("json"), o.Json)
 	case o.Json != "" && (output.IsFolder(o.Json) || !output.IsFolder(filepath.Dir(o.Json))):

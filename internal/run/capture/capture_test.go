@@ -317,7 +317,7 @@ func TestOwnPhotoAmongFrames(t *testing.T) {
 func TestMissingTools(t *testing.T) {
 	photos := photosIn(t, 4)
 	film := filmFile(t)
-	if err := os.WriteFile(filepath.Join(photos, "x.HEIC"), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(photos, "x.HEIC"), []byte(headOf["heic"]), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"vksplat/internal/fault"
 )
@@ -114,21 +115,32 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestParts reads what COLMAP prints of its progress, in its versions.
+// TestParts reads what COLMAP prints of its progress, in its versions, and says how long it takes yet: a minute has gone
+// by, and half as long as all parts take follows them.
 func TestParts(t *testing.T) {
 	var b strings.Builder
 	p := &progress{w: &b, text: &sync.Mutex{}, how: "every line", name: "x"}
-	parts, cameras := p.parts("part"), p.cameras(20)
-	for _, line := range []string{"Processed file [3/43]", "Matching block [2/4, 3/4] in 2s",
-		"I1121 feature_matching.cc:87] Processing block [4/4, 4/4]"} {
-		parts(line)
+	parts := p.parts("part", 0.5)
+	p.began = time.Now().Add(-time.Minute)
+	for _, c := range []struct{ line, want string }{
+		{"Processed file [3/43]", "part 3 of 43  ETA 20m30s"},
+		{"Matching block [2/4, 3/4] in 2s", "part 7 of 16  ETA 2m26s"},
+		{"I1121 feature_matching.cc:87] Processing block [2/4, 3/4]", "part 7 of 16  ETA 3m00s"},
+		{"I1121 feature_matching.cc:87] Processing block [4/4, 4/4]", "part 16 of 16  ETA 36s"},
+		{"Processing block [1/9]", "part 1 of 9\n"}, {"Elapsed time: 1 [minutes]", ""},
+	} {
+		b.Reset()
+		if parts(c.line); !strings.Contains(b.String(), c.want) || c.want == "" && b.String() != "" {
+			t.Errorf("%s: %q, want %q", c.line, b.String(), c.want)
+		}
 	}
+	b.Reset()
+	cameras := p.cameras(20)
 	for _, line := range []string{"Initializing with image pair #3 and #7", "Registering image #12 (4)",
 		"Initializing with image pair #5 and #6", "I1121 incremental.cc] Registering frame #9 (num_reg_frames=7)"} {
 		cameras(line)
 	}
-	for _, want := range []string{"part 3 of 43", "part 7 of 16", "part 16 of 16", "4 of 20 photos have a camera",
-		"7 of 20 photos have a camera, component 2"} {
+	for _, want := range []string{"4 of 20 photos have a camera\n", "7 of 20 photos have a camera, component 2\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

@@ -23,20 +23,20 @@ import (
 // converter is a program that makes a readable photo of one that is not.
 type converter struct {
 	program string
-	args    func(in, out string) []string
+	args    func(in, out, coder string) []string
 	ppm     bool // it prints a PPM to standard output instead of writing a file
 }
 
-func inOut(more ...string) func(in, out string) []string {
-	return func(in, out string) []string { return slices.Concat(more, []string{in, out}) }
+func inOut(more ...string) func(in, out, _ string) []string {
+	return func(in, out, _ string) []string { return slices.Concat(more, []string{in, out}) }
 }
 
 // firstPages has ImageMagick read the first two pictures of a file: whether there is a second is of interest.
-func firstPages(in, out string) []string {
-	if slices.Contains(rawExtensions, filepath.Ext(in)) {
-		return []string{in, out}
+func firstPages(in, out, coder string) []string {
+	if in = coder + ":" + in; coder != rawCoder {
+		in += "[0-1]"
 	}
-	return []string{in + "[0-1]", out}
+	return []string{in, out}
 }
 
 // Converters of each kind of photo, the best first. The first word of all is the program.
@@ -48,23 +48,28 @@ var (
 	convert  = converter{program: "convert", args: firstPages}
 	darkroom = converter{program: "darktable-cli", args: inOut()}
 	dcraw    = converter{program: "dcraw", ppm: true,
-		args: func(in, _ string) []string { return []string{"-c", "-w", in} }}
+		args: func(in, _, _ string) []string { return []string{"-c", "-w", in} }}
 )
 
 // conversion is how photos with some extensions are converted.
 type conversion struct {
 	extensions []string
-	suffix     string // of the file that is made, behind the whole old name
+	suffix     string            // of the file that is made, behind the whole old name
+	coders     map[string]string // ImageMagick's word for what the files may hold, by photo.ForeignKindIn
 	by         []converter
 }
 
-var rawExtensions = []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}
+// rawCoder is ImageMagick's word for raw photos, many of which begin as a TIFF does.
+const rawCoder = "dng"
 
 var conversions = []conversion{
-	{[]string{".heic", ".heif", ".hif"}, ".jpg", []converter{heifConvert, heifDec, magick, convert}},
-	{[]string{".avif"}, ".png", []converter{magick, convert, heifDec}},
-	{[]string{".tif", ".tiff", ".bmp", ".gif"}, ".png", []converter{magick, convert}},
-	{rawExtensions, ".png", []converter{dcraw, darkroom, magick, convert}},
+	{[]string{".heic", ".heif", ".hif"}, ".jpg", map[string]string{"heic": "heic"},
+		[]converter{heifConvert, heifDec, magick, convert}},
+	{[]string{".avif"}, ".png", map[string]string{"heic": "heic"}, []converter{magick, convert, heifDec}},
+	{[]string{".tif", ".tiff", ".bmp", ".gif"}, ".png", map[string]string{"tiff": "tiff", "bmp": "bmp", "gif": "gif"},
+		[]converter{magick, convert}},
+	{[]string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, ".png",
+		map[string]string{"dng": rawCoder, "tiff": rawCoder}, []converter{dcraw, darkroom, magick, convert}},
 }
 
 // conversionOf gives how a photo is converted, nil for photos that are read as they are.
@@ -84,6 +89,20 @@ func convertedSuffix(name string) string {
 		return c.suffix
 	}
 	return ""
+}
+
+// coder is ImageMagick's word for what a photo holds by its first bytes.
+func (c *conversion) coder(path string) (string, error) {
+	if kind := photo.ForeignKindIn(path); kind != nil && c.coders[kind.Reader] != "" {
+		return c.coders[kind.Reader], nil
+	}
+	return "", fmt.Errorf("its content is not that of %s files", strings.ToLower(filepath.Ext(path)))
+}
+
+// isReadable tells whether a photo is read as it is, whatever its name.
+func isReadable(path string) bool {
+	_, _, err := photo.Size(path)
+	return err == nil
 }
 
 // program gives the converter that is installed.
@@ -112,10 +131,17 @@ func (c *conversion) programs() (names []string) {
 // program leaves there.
 const convertingFolder = ".converting"
 
+// otherEnding is what helps against a photo with a name of another kind.
+const otherEnding = "give it the ending of what it is, or copy it anew from where it comes"
+
 // convertPhoto writes a photo that is read to a file, which appears whole. Of files with several pictures it takes the
 // first.
 func (r *running) convertPhoto(in, out string) error {
 	c := conversionOf(in)
+	coder, err := c.coder(in)
+	if err != nil {
+		return fault.Data("convert photo", in, otherEnding, "%v", err)
+	}
 	by, err := c.program(in)
 	if err != nil {
 		return err
@@ -134,7 +160,7 @@ func (r *running) convertPhoto(in, out string) error {
 		return err
 	}
 	ppm := bounded{most: mostPPM}
-	p := process{stage: stagePhotos, program: output.Absolute(path), dir: dir, args: by.args(from, to)}
+	p := process{stage: stagePhotos, program: output.Absolute(path), dir: dir, args: by.args(from, to, coder)}
 	if by.ppm {
 		p.stdout = &ppm
 	}

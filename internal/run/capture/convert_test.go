@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 func TestConversion(t *testing.T) {
 	install(t, "3.8", "colmap", "heif-convert")
 	dir := photosIn(t, 3)
-	if err := os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte("x"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "x.HEIC"), []byte(headOf["heic"]), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	o := optionsOf(t, dir)
@@ -36,7 +37,8 @@ func TestConversion(t *testing.T) {
 func TestSeveralPictures(t *testing.T) {
 	install(t, "3.8", "colmap", "convert")
 	dir := photosIn(t, 3)
-	for name, text := range map[string]string{"-one.tif": "one", "a[1]*%d.TIFF": "several", "raw.dng": "one"} {
+	for name, text := range map[string]string{"-one.tif": headOf["tiff"], "a[1]*%d.TIFF": headOf["tiff"] + "several",
+		"raw.dng": headOf["tiff"], "raw.raf": headOf["raf"]} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +48,7 @@ func TestSeveralPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"-one.tif.png", "a[1]*%d.TIFF.png", "raw.dng.png"} {
+	for _, name := range []string{"-one.tif.png", "a[1]*%d.TIFF.png", "raw.dng.png", "raw.raf.png"} {
 		if w, _, err := photo.Size(o.in(imagesFolder, name)); err != nil || w != 64 {
 			t.Errorf("%s: %d pixels, %v", name, w, err)
 		}
@@ -54,12 +56,12 @@ func TestSeveralPictures(t *testing.T) {
 	if !strings.Contains(said, "1 file with several pictures, as "+filepath.Join(dir, "a[1]*%d.TIFF")) {
 		t.Errorf("it says\n%s", said)
 	}
-	if files := filesBelow([]string{o.in(imagesFolder)}); len(files) != 6 {
+	if files := filesBelow([]string{o.in(imagesFolder)}); len(files) != 7 {
 		t.Errorf("there are %q", files)
 	}
 	for _, line := range calls(t) {
-		if words := strings.Fields(line); words[0] == "convert" && (len(words) != 3 ||
-			strings.HasPrefix(words[1], "-") || strings.Contains(words[1], "*")) {
+		if words := strings.Fields(line); words[0] == "convert" && (len(words) != 3 || !slices.Contains([]string{
+			"tiff:photo.tif[0-1]", "tiff:photo.tiff[0-1]", "dng:photo.dng", "dng:photo.raf"}, words[1])) {
 			t.Errorf("it ran %s", line)
 		}
 	}
@@ -98,7 +100,7 @@ func TestRealMagick(t *testing.T) {
 	}
 	dir := photosIn(t, 3)
 	for name, colours := range map[string][]string{"one.tif": {"red"}, "two 50%d.tif": {"red", "blue"},
-		"two.gif": {"red", "blue"}} {
+		"two.gif": {"red", "blue"}, "-x.bmp": {"red"}, "@list[0-1].tif": {"red"}, "gif:x.tif": {"red"}} {
 		args := []string{"-size", "40x30"}
 		for _, c := range colours {
 			args = append(args, "xc:"+c)
@@ -120,7 +122,8 @@ func TestRealMagick(t *testing.T) {
 	if err != nil || !strings.Contains(said, "2 files with several pictures") {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	for _, name := range []string{"one.tif.png", "two 50%d.tif.png", "two.gif.png"} {
+	for _, name := range []string{"one.tif.png", "two 50%d.tif.png", "two.gif.png", "-x.bmp.png", "@list[0-1].tif.png",
+		"gif:x.tif.png"} {
 		img, err := decodeFile(o.in(imagesFolder, name))
 		if err != nil || img.Width != 40 || img.Pix[0] < 250 || img.Pix[2] > 5 {
 			t.Errorf("%s: %d pixels wide, %v", name, img.Width, err)

@@ -37,7 +37,7 @@ func (r *running) findFeatures() error {
 		}
 		args := k.arguments("database_path", r.o.in(databaseFile), "image_path", r.o.in(imagesFolder),
 			"image_list_path", list)
-		err := r.run(process{stage: stageFeatures, program: r.colmap.path, args: args, heard: r.show.parts("photo")})
+		err := r.run(process{stage: stageFeatures, program: r.colmap.path, args: args, heard: r.show.parts("photo", 0)})
 		cameras := map[string]string{CamerasOne: "one camera", CamerasMany: "a camera each",
 			CamerasFolder: "a camera for each folder"}[plan.share]
 		return fmt.Sprintf("%s with %s (%s), %s", cli.Count(len(r.photos), "photo"), cameras, plan.why, plan.model), err

@@ -65,14 +65,15 @@ func (r *running) matchPhotos() error {
 		}
 	}
 	do := func() (string, error) {
-		if err := r.match(k.arguments("database_path", r.o.in(databaseFile))); err != nil || len(pairs) == 0 {
+		later := float64(len(pairs)) / float64(len(r.photos)*sequentialNeighbours)
+		if err := r.match(k.arguments("database_path", r.o.in(databaseFile)), later); err != nil || len(pairs) == 0 {
 			return how + " matching", err
 		}
 		list := r.o.in(logsFolder, pairList)
 		if err := writeLines(list, pairs); err != nil {
 			return "", err
 		}
-		err := r.match(more.arguments("database_path", r.o.in(databaseFile), "match_list_path", list))
+		err := r.match(more.arguments("database_path", r.o.in(databaseFile), "match_list_path", list), 0)
 		return fmt.Sprintf("%s matching, and %s farther apart", how, cli.Count(len(pairs), "pair")), err
 	}
 	key := text(k.args, len(pairs))
@@ -80,8 +81,8 @@ func (r *running) matchPhotos() error {
 	return r.do(stage{name: stageMatches, key: key, changes: []string{databaseFile}, forget: r.forgetMatches, do: do})
 }
 
-func (r *running) match(args []string) error {
-	return r.run(process{stage: stageMatches, program: r.colmap.path, args: args, heard: r.show.parts("part")})
+func (r *running) match(args []string, later float64) error {
+	return r.run(process{stage: stageMatches, program: r.colmap.path, args: args, heard: r.show.parts("part", later)})
 }
 
 // distantPairs returns pairs of the photos at even distances, as COLMAP's list has them. It cannot hold names with
@@ -120,7 +121,7 @@ func (r *running) matchOptions(k *colmapCall, how string) error {
 	o := r.o
 	switch how {
 	case MatchAll: // COLMAP tells of its progress block by block
-		k.set(fmt.Sprint(min(max(len(r.photos)/8, 10), 50)), "ExhaustiveMatching.block_size")
+		k.set(fmt.Sprint(min(max(len(r.photos)/8, 4), 50)), "ExhaustiveMatching.block_size")
 	case MatchTree:
 		return k.must(o.VocabTree, "vocab-tree", "VocabTreeMatching.vocab_tree_path")
 	case MatchSequential:

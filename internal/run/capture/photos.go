@@ -87,8 +87,8 @@ func (r *running) takePhoto(from, to string) (converted bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return false, output.FolderError(r.o.Out, err)
 	}
-	if conversionOf(from) != nil {
-		if _, _, err := photo.Size(to); err == nil {
+	if conversionOf(from) != nil && !isReadable(from) {
+		if isReadable(to) {
 			return true, nil // of a run that was stopped
 		}
 		return true, r.convertPhoto(from, to)

@@ -115,24 +115,30 @@ func (r *running) leaveOut() error {
 			break
 		}
 		remedy := "copy it anew from where it comes"
-		if b.Why == oddName {
+		switch {
+		case b.Why == oddName:
 			remedy = "rename it"
+		case conversionOf(b.Photo) != nil:
+			remedy = otherEnding
 		}
 		r.console.Warn(fmt.Sprintf("%s is left out: %s; %s", wording.Printable(b.Photo), b.Why, remedy))
 	}
 	return nil
 }
 
-// unfit says what is wrong with a photo's name or file, "" for nothing. Files that are to be converted are not looked
-// at.
+// unfit says what is wrong with a photo's name or file, "" for nothing. Of files that are to be converted the first
+// bytes are looked at.
 func unfit(name, path string) string {
 	if isOdd(name) {
 		return oddName
 	}
-	if conversionOf(path) != nil {
-		return ""
+	_, _, err := photo.Size(path)
+	if c := conversionOf(path); c != nil && err != nil {
+		if _, err = c.coder(path); err == nil {
+			return ""
+		}
 	}
-	switch _, _, err := photo.Size(path); {
+	switch {
 	case err != nil:
 		return err.Error()
 	case photo.CutShort(path):
@@ -227,10 +233,15 @@ func (r *running) programs() error {
 			}
 		}
 		for i := range s.photos {
-			if c := conversionOf(s.photos[i]); c != nil {
-				if _, err := c.program(s.file(i)); err != nil {
-					return err
-				}
+			c := conversionOf(s.photos[i])
+			if c == nil {
+				continue
+			}
+			if _, bad := c.coder(s.file(i)); bad != nil {
+				continue // it is read as it is, or left out
+			}
+			if _, err := c.program(s.file(i)); err != nil {
+				return err
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func TestBrokenConversion(t *testing.T) {
 	install(t, "3.8", "colmap", "heif-convert")
 	dir := photosIn(t, 3)
 	bad := filepath.Join(dir, "x.HEIC")
-	if err := os.WriteFile(bad, nil, 0o666); err != nil {
+	if err := os.WriteFile(bad, []byte(headOf["heic"]), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(fakeFails, "heif-convert")

@@ -3,9 +3,11 @@ package capture
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +26,8 @@ type progress struct {
 	name  string
 	shown time.Time
 	open  bool
+	began time.Time // of what is counted; zero where one part takes longer than another, and nobody knows how long
+	later float64   // how long the stage goes on after what is counted, as a share of that
 }
 
 // redrawEvery is how often the line on a terminal is drawn.
@@ -45,7 +49,7 @@ func newProgress(console *cli.Console, w io.Writer, how string) *progress {
 
 // begin starts a stage.
 func (p *progress) begin(name string) {
-	p.name, p.shown = name, time.Now()
+	p.name, p.shown, p.began, p.later = name, time.Now(), time.Now(), 0
 	if p.how == meter.Bar || p.how == meter.JSON {
 		p.shown = time.Time{}
 		p.tell(0, 0, "...")
@@ -58,6 +62,16 @@ type stageLine struct {
 	Stage string `json:"stage"`
 	Step  int    `json:"step"`  // photos, frames, or parts of the work, that are done
 	Total int    `json:"total"` // 0: not known
+
+	ETA meter.Rounded `json:"eta_s"` // null while unknown
+}
+
+// eta is how long the stage takes yet, in seconds, NaN while that is unknown.
+func (p *progress) eta(done, of int) float64 {
+	if done == 0 || of == 0 || p.began.IsZero() {
+		return math.NaN()
+	}
+	return time.Since(p.began).Seconds() / float64(done) * (float64(of-done) + p.later*float64(of))
 }
 
 // tell says how far the stage is: done of so many, where that is known, and what the line for people says.
@@ -71,9 +85,13 @@ func (p *progress) tell(done, of int, format string, args ...any) {
 	}
 	p.shown = time.Now()
 	line := fmt.Sprintf("%-9s ", p.name+":") + fmt.Sprintf(format, args...)
+	eta := p.eta(done, of)
+	if eta >= 0 {
+		line += "  ETA " + cli.Duration(eta)
+	}
 	switch p.how {
 	case meter.JSON:
-		_ = cli.WriteLine(p.w, stageLine{meter.EventStep, p.name, done, of})
+		_ = cli.WriteLine(p.w, stageLine{meter.EventStep, p.name, done, of, meter.Rounded(eta)})
 	case meter.Bar:
 		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
 		p.open = true
@@ -97,31 +115,38 @@ func (p *progress) EndLine() {
 	}
 }
 
-// What COLMAP prints of its progress, in its versions.
+// What COLMAP prints of its progress, in its versions. Files and parts with a time are done, others have begun.
 var (
-	partLine       = regexp.MustCompile(`\[(\d+)/(\d+)(?:, (\d+)/(\d+))?\]`)
+	partLine       = regexp.MustCompile(`\[(\d+)/(\d+)(?:, (\d+)/(\d+))?\]( in )?`)
 	registeredLine = regexp.MustCompile(`Registering (?:image|frame) #\d+ \((?:num_reg_frames=)?(\d+)\)`)
 	initialLine    = regexp.MustCompile(`Initializing with image pair`)
 )
 
-// parts shows the parts of the work that COLMAP counts in what it prints.
-func (p *progress) parts(what string) func(line string) {
+// parts shows the parts of the work that COLMAP counts in what it prints, from now on. What follows takes a share later
+// of that.
+func (p *progress) parts(what string, later float64) func(line string) {
+	p.began, p.later = time.Now(), later
 	return func(line string) {
 		m := partLine.FindStringSubmatch(line)
 		if m == nil {
 			return
 		}
-		done, of := number(m[1]), number(m[2])
+		part, of := number(m[1]), number(m[2])
 		if m[4] != "" { // blocks by blocks
-			done, of = (done-1)*number(m[4])+number(m[3]), of*number(m[4])
+			part, of = (part-1)*number(m[4])+number(m[3]), of*number(m[4])
 		}
-		p.tell(done, of, "%s %d of %d", what, done, of)
+		done := part
+		if m[5] == "" && !strings.Contains(line, "Processed file") {
+			done--
+		}
+		p.tell(done, of, "%s %d of %d", what, part, of)
 	}
 }
 
 // cameras shows how many cameras the mapper has found, in one component after the other.
 func (p *progress) cameras(photos int) func(line string) {
 	component, found := 0, 0
+	p.began = time.Time{} // the more cameras there are, the longer one takes
 	return func(line string) {
 		if initialLine.MatchString(line) {
 			component++

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
+	"vksplat/scene/photo"
 )
 
 // How frames are chosen.
@@ -35,11 +37,17 @@ const (
 
 // video is what ffprobe says of a video.
 type video struct {
+	format        string  // ffmpeg's name of the file's, by its content
 	width, height int     // as it is shown
 	rate          float64 // frames a second
 	seconds       float64 // 0: unknown
 	transfer      string  // of light to numbers
 	matrix        string  // of colours to numbers, "" for unknown
+}
+
+// opening are the arguments by which ffmpeg and ffprobe open a video: as what it is, and no other file with it.
+func opening(format, file string) []string {
+	return []string{"-protocol_whitelist", "file", "-f", format, "-i", "file:" + file}
 }
 
 // probeVideo asks ffprobe what a file holds.
@@ -48,8 +56,13 @@ func (r *running) probeVideo(file string) (*video, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, errs, err := answers(r.ctx, path, "-v", "error", "-select_streams", "v:0", "-show_streams", "-show_format",
-		"-of", "json", "file:"+file)
+	kind := photo.ForeignKindIn(file)
+	if kind == nil || !kind.Video {
+		return nil, fault.Data("read video", file, "give the video itself, or "+convertFilm, "by its content it is none of "+
+			"MP4, MOV, MKV, WebM, AVI and MPEG; a playlist, which names other files, is not read")
+	}
+	said, errs, err := answers(r.ctx, path, append([]string{"-v", "error", "-select_streams", "v:0", "-show_streams",
+		"-show_format", "-of", "json"}, opening(kind.Reader, file)...)...)
 	if errors.Is(err, fault.ErrInterrupted) {
 		return nil, err
 	}
@@ -61,6 +74,7 @@ func (r *running) probeVideo(file string) (*video, error) {
 		return nil, fault.Data("read video", file, "check that a player shows it", "%v: %s", err,
 			wording.WithoutAddresses(firstLine(errs)))
 	}
+	v.format = kind.Reader
 	return v, nil
 }
 
@@ -238,9 +252,9 @@ func (r *running) takeFrames(s *source, n int) error {
 }
 
 // decoding begins ffmpeg's command line for the frames that are looked at.
-func decoding(file, filters string) []string {
-	return []string{"-hide_banner", "-nostdin", "-loglevel", "warning", "-i", "file:" + file, "-map", "0:v:0", "-an",
-		"-sn", "-dn", "-vf", filters}
+func decoding(v *video, file, filters string) []string {
+	return slices.Concat([]string{"-hide_banner", "-nostdin", "-loglevel", "warning"}, opening(v.format, file),
+		[]string{"-map", "0:v:0", "-an", "-sn", "-dn", "-vf", filters})
 }
 
 // fpsText prints a rate for ffmpeg.
@@ -258,7 +272,7 @@ func (r *running) sharpness(stage, ffmpeg, file string, v *video, how sampling) 
 	g.measured = func(n int) { r.show.tell(n, max(about, n), "looked at %d of about %d", n, max(about, n)) }
 	filters := fmt.Sprintf("fps=%s,scale=%d:%d:flags=area,format=gray", fpsText(how.rate), w, h)
 	most := how.most(v)
-	args := append(decoding(file, filters), "-frames:v", strconv.Itoa(most+1), "-f", "rawvideo", "pipe:1")
+	args := append(decoding(v, file, filters), "-frames:v", strconv.Itoa(most+1), "-f", "rawvideo", "pipe:1")
 	if err := r.run(process{stage: stage, program: ffmpeg, args: args, stdout: g}); err != nil {
 		return nil, err
 	}
@@ -289,7 +303,7 @@ func (r *running) extract(stage, ffmpeg, file string, v *video, how sampling, ta
 	// repeated or left out.
 	filters := fmt.Sprintf("fps=%s,select='%s',settb=1/25,setpts=N,%sscale=%sout_color_matrix=bt601:out_range=pc,"+
 		"format=yuvj420p", fpsText(how.rate), selection(take), tone, matrix)
-	args := append(decoding(file, filters), "-r", "25", "-qscale:v", "1", "-qmin", "1", "-f", "image2", "-y",
+	args := append(decoding(v, file, filters), "-r", "25", "-qscale:v", "1", "-qmin", "1", "-f", "image2", "-y",
 		strings.ReplaceAll(output.Absolute(r.o.in(folder)), "%", "%%")+string(filepath.Separator)+"%05d.jpg")
 	r.show.tell(0, len(take), "writing %s", cli.Count(len(take), "frame"))
 	if err := r.run(process{stage: stage, program: ffmpeg, args: args}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 )
 
 // spareBytes stay free on the disk that uploads go to.
@@ -60,10 +61,10 @@ func (d *desk) upload(w http.ResponseWriter, r *http.Request) {
 
 // admit makes the folder of an upload and says where its file goes. uploaded must be called once it is there, or not.
 func (d *desk) admit(folder, name string, size int64) (path string, err error) {
-	if err := checkName("folder", folder); err != nil {
+	if err := output.CheckName("folder", folder); err != nil {
 		return "", err
 	}
-	file := plainName(name)
+	file := wording.PlainName(name)
 	if file == "" || !isPhoto(file) {
 		return "", fault.Usagef("drop photos or videos", "upload: %.80q is neither a photo nor a video", name)
 	}
@@ -118,7 +119,7 @@ func (d *desk) room(q query) error {
 	if err := errors.Join(err, err2); err != nil || size < 0 || files < 0 {
 		return fault.Usagef("", "upload: %.20q bytes in %.20q files are no numbers", q("bytes"), q("files"))
 	}
-	if err := checkName("folder", q("folder")); err != nil {
+	if err := output.CheckName("folder", q("folder")); err != nil {
 		return err
 	}
 	d.making.Lock()

@@ -12,6 +12,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 )
 
 // Kinds of jobs.
@@ -48,7 +49,7 @@ func (r *trainRequest) check() error {
 		return fault.Usagef("", "train: there is no preset %.20q", r.Preset)
 	}
 	if r.Name != "" {
-		if err := checkName("run", r.Name); err != nil {
+		if err := output.CheckName("run", r.Name); err != nil {
 			return err
 		}
 	}
@@ -84,7 +85,7 @@ func (d *desk) train(r *trainRequest) (string, error) {
 	}
 	name := r.Name
 	if name == "" {
-		name = plainName(filepath.Base(scene) + "-" + r.Preset)
+		name = wording.PlainName(filepath.Base(scene) + "-" + r.Preset)
 	}
 	out, err := d.reserve(runsFolder, name, "")
 	if err != nil {
@@ -168,7 +169,7 @@ func (d *desk) capture(rel string) (string, error) {
 	if output.IsFile(footage) {
 		base = strings.TrimSuffix(base, filepath.Ext(base))
 	}
-	name := plainName(base)
+	name := wording.PlainName(base)
 	if name == "" {
 		name = "scene"
 	}

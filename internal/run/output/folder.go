@@ -136,6 +136,11 @@ func FolderError(dir string, err error) error {
 	if errors.Is(err, fault.ErrInterrupted) {
 		return err
 	}
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		if bad := fault.Dangling(p.Path); bad != nil {
+			return bad
+		}
+	}
 	err = fmt.Errorf("write to folder %s: %w", dir, fault.Pathless(err))
 	switch {
 	case errors.Is(err, ErrBusy):

@@ -1,10 +1,26 @@
 package output
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
+
+// CheckName refuses a name for a new file or folder that wording.BadName finds unfit, or that is too long.
+func CheckName(what, name string) error {
+	why, hint := wording.BadName(name)
+	if why == "" && len(name) > wording.MaxName {
+		why, hint = fmt.Sprintf("the name takes %d bytes, %d is the limit", len(name), wording.MaxName), "shorten it"
+	}
+	if why == "" {
+		return nil
+	}
+	return fault.Usagef(hint, "name %s: %s", what, why)
+}
 
 // CaptureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on
 // the same later.

@@ -13,6 +13,9 @@ func RefusePlace(dir, setting string, own ...string) error {
 	if dir == "-" {
 		return fault.Usagef("name a folder, which is made", "%s: standard output is no folder", fault.Named(setting))
 	}
+	if err := fault.Dangling(dir); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
 		return nil // there is nothing to mix with

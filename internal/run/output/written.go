@@ -234,7 +234,7 @@ func RefuseSame(out string, in ...string) error {
 }
 
 // RefuseExisting refuses to replace files, which a setting or, with "", an argument names, unless overwrite is given;
-// and the word of other programs for standard output, where nothing is written.
+// links to nothing; and the word of other programs for standard output, where nothing is written.
 func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 	for _, path := range paths {
 		named := path
@@ -244,6 +244,9 @@ func RefuseExisting(setting string, overwrite bool, paths ...string) error {
 		if path == "-" {
 			return fault.Usagef("name a file; ./- is one of that name", "%s is no file: standard output gets none",
 				named)
+		}
+		if err := fault.Dangling(path); err != nil {
+			return err
 		}
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() && !overwrite {
 			return fault.Usagef("choose another name, or replace it with "+fault.Setting("overwrite"),

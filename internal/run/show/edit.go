@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode"
 
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/edit"
 	"vksplat/internal/run/frames"
 	"vksplat/internal/run/output"
+	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -126,6 +126,9 @@ func (o *Options) checkEdit() error {
 		o.ExportTo = "."
 	}
 	o.ExportTo = output.Absolute(o.ExportTo)
+	if err := fault.Dangling(o.ExportTo); err != nil {
+		return err
+	}
 	if !output.IsFolder(o.ExportTo) {
 		return fault.Usagef("name a folder that is there", "%s: there is no folder %s", fault.Named("export-to"),
 			o.ExportTo)
@@ -319,7 +322,7 @@ func (e *editor) freeName() string {
 			}
 		}
 	}
-	name = strings.Trim(name, ". ") + "_edited"
+	name = wording.PlainName(name + "_edited")
 	for i := 1; ; i++ {
 		numbered := name
 		if i > 1 {
@@ -339,18 +342,8 @@ func cutSuffixFold(s, ending string) (string, bool) {
 	return s, false
 }
 
-// checkName refuses what is no plain name of a file, on any system.
-func checkName(name string) error {
-	bad := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(`/\:*?"<>|`, r) }
-	if name == "" || len(name) > 120 || strings.ContainsFunc(name, bad) || strings.HasPrefix(name, ".") ||
-		name != strings.TrimSpace(name) || strings.HasSuffix(name, ".") {
-		return fault.Usagef("give it a name as in room_edited", "export: %.40q is no name for a file", name)
-	}
-	return nil
-}
-
 func (e *editor) Export(q *view.ExportQuery) error {
-	if err := checkName(q.Name); err != nil {
+	if err := output.CheckName("export", q.Name); err != nil {
 		return err
 	}
 	formats := splatfile.Formats()

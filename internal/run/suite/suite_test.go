@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/run/evaluate"
 	"vksplat/internal/run/output"
 	"vksplat/scene/results"
@@ -45,5 +46,17 @@ func TestSuiteTables(t *testing.T) {
 	if text = plan.tables(runs); !strings.Contains(text, "LPIPS (") || !strings.Contains(text, " n/a |") ||
 		!strings.Contains(text, "n/a: not measured") {
 		t.Error(text)
+	}
+}
+
+// TestNames refuses names of captures and recipes that cannot be those of folders on some system.
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{"con": "device", "nul.txt": "device", "a.": "dot", "a b": "use letters"} {
+		for _, what := range []string{"capture", "recipe"} {
+			err := new(Plan).checkName(what, name)
+			if err == nil || !strings.Contains(err.Error()+fault.Hint(err), want) {
+				t.Errorf("%s %q: %v", what, name, err)
+			}
+		}
 	}
 }

@@ -263,6 +263,9 @@ func (p *Plan) takeCapture(md toml.MetaData, name string, table map[string]toml.
 
 // checkName refuses names that are no names of folders.
 func (p *Plan) checkName(what, name string) error {
+	if why, hint := wording.BadName(name); why != "" {
+		return p.wrong(hint, "name of a %s: %s", what, why)
+	}
 	if pathName.MatchString(name) {
 		return nil
 	}
