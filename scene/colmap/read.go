@@ -249,12 +249,13 @@ func makeCamera(k Camera, v Image) (scene.Camera, error) {
 	if v.Name == "" || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return scene.Camera{}, fmt.Errorf("image %s does not name a file below the folder of photos", quoted)
 	}
+	finite := geom.Finite(k.Lens.Params...) // or the photo alone is left out
 	for _, p := range k.Lens.Params {
-		if math.Abs(p) > scene.MaxCoordinate {
+		if finite && math.Abs(p) > scene.MaxCoordinate {
 			return scene.Camera{}, fmt.Errorf("camera %d of image %s has the parameter %g", k.id, quoted, p)
 		}
 	}
-	if f := k.Lens.Params[0]; !(f > 0) && k.Lens.Model != scene.LensEquirectangular {
+	if f := k.Lens.Params[0]; finite && f <= 0 && k.Lens.Model != scene.LensEquirectangular {
 		return scene.Camera{}, fmt.Errorf("camera %d of image %s has the focal length %g", k.id, quoted, f)
 	}
 	r, ok := geom.RotationFromQuat(v.Quat)

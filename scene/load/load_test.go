@@ -108,7 +108,7 @@ func badFiles() []badInput {
 		}), options: loadtest.AnyModel(), want: []string{"size"}, hint: "damaged", kind: nil},
 		{name: "NaN focal", change: badFile("cameras.bin",
 			func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), options: loadtest.AnyModel(),
-			want: []string{"not finite"}, hint: "damaged", kind: nil},
+			want: []string{"p0.png", "not finite"}, hint: "calibrate again", kind: nil},
 		{name: "negative focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }),
 			options: loadtest.AnyModel(), want: []string{"focal", "p0.png"}, hint: "damaged", kind: nil},
 	}

@@ -62,10 +62,8 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 		if index.Find(cams); dir == reduced && c.Format == scene.FormatLLFF {
 			index.FindInOrder(cams)
 		}
-		if extra := index.Unused(); i == 0 && len(extra) > 0 {
-			c.Warn("unregistered-photos",
-				fmt.Sprintf("%d of %d photos are not part of the model and are not used", len(extra), len(index.Names)),
-				extra)
+		if i == 0 {
+			warnUnregistered(c, index.Unused(), len(index.Names))
 		}
 		if !slices.ContainsFunc(cams, func(cam scene.Camera) bool { return cam.Path == "" }) {
 			break

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"vksplat/internal/geom"
+	"vksplat/internal/textnum"
 	"vksplat/scene"
 	"vksplat/scene/exported"
 )
@@ -115,8 +115,8 @@ func parseRow(row []string, at map[string]int) (r scene.Record, err error) {
 		if text == "" && i >= len(columns)-1 {
 			continue
 		}
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
+		x, ok := textnum.Float(text)
+		if !ok {
 			return r, fmt.Errorf("%.40q is no number, in the column %s", text, name)
 		}
 		v[name] = x
@@ -125,11 +125,8 @@ func parseRow(row []string, at map[string]int) (r scene.Record, err error) {
 		return r, errors.New("it ends before the column name")
 	}
 	r.Cam.Name = strings.Clone(strings.TrimSpace(row[at["name"]]))
-	if f := v["f"]; !(f > 0 && f < scene.MaxCoordinate) {
+	if f := v["f"]; geom.Finite(f) && (f <= 0 || f >= scene.MaxCoordinate) {
 		return r, fmt.Errorf("the focal length is %g", f)
-	}
-	if !geom.Finite(v["px"], v["py"], v["k1"], v["k2"], v["k3"], v["k4"], v["t1"], v["t2"]) {
-		return r, errors.New("a parameter of the lens is not finite")
 	}
 	r.Lens = lens(v)
 	axes := geom.Product(geom.Product(turn(2, -v["heading"]), turn(0, v["pitch"])), turn(1, v["roll"]))

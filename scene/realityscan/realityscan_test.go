@@ -23,12 +23,19 @@ func TestRefusals(t *testing.T) {
 		"name":   {"frame_00001", "frame_00002", "two cameras have the photo"},
 		"number": {",34.200000000000003", ",wide", `"wide" is no number, in the column f`},
 		"focal":  {",34.200000000000003", ",0", "the focal length is 0"},
-		"lens":   {",-0.12,", ",inf,", "not finite"},
 		"short":  {",-0.12,", "\n", "it ends before the column k1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			loadtest.CheckEdited(t, loadtest.Fixture(t, "images"), "cameras.csv", c.from, c.to, c.want)
 		})
+	}
+}
+
+func TestNotFinite(t *testing.T) {
+	fixture := func() string { return loadtest.Fixture(t, "images") }
+	for from, to := range map[string]string{",2.3521597868189796,": ",@,", ",34.200000000000003,": ",@,", ",-0.12,": ",@,",
+		",0.002,": ",@,"} {
+		loadtest.CheckNotFinite(t, fixture, "cameras.csv", from, to, "bad-poses", loadtest.NotFinite)
 	}
 }
 
