@@ -29,7 +29,7 @@ type Record struct {
 	Bad  error  // why its pose is bad, or nil
 }
 
-// Unusable says why the photo is left out: its pose is bad, or a number of its lens is not finite. nil if neither is so.
+// Unusable says why the photo is left out: its pose is bad, or a number of its lens is not finite. nil if it is not.
 func (r *Record) Unusable() error {
 	if r.Bad != nil {
 		return r.Bad

@@ -51,6 +51,7 @@ func dropBadPoses(c *scene.Capture, records []scene.Record, strict bool) ([]scen
 	for _, r := range records {
 		if err := r.Unusable(); err != nil {
 			names, first = append(names, r.Cam.Name), cmp.Or(first, err)
+			c.LeaveOut(r.Cam.Name, false)
 			continue
 		}
 		kept = append(kept, r)
@@ -80,6 +81,7 @@ func DropWildPoses(c *scene.Capture, strict bool) error {
 	for _, g := range far.photos {
 		name := c.Cameras[groups[g].First].PhotoName()
 		wild[name] = true
+		c.LeaveOut(name, false)
 		names = append(names, name)
 		nearest, farthest = min(nearest, far.distances[g]), max(farthest, far.distances[g])
 	}

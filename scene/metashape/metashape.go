@@ -135,7 +135,8 @@ func (k *chunk) records(c *scene.Capture) (records []scene.Record, first similar
 		posed, against := cam, similarity{turn: geom.Identity, scale: 1} // the camera whose pose the file has
 		if !cam.posed() {
 			posed = masters[cam.Master]
-			cam.Component, against = posed.Component, f.rigs[posed.Sensor].inverse().after(f.rigs[cam.Sensor])
+			cam.Component = posed.Component
+			against = f.rigs[posed.Sensor].inverse().after(f.rigs[cam.Sensor])
 		}
 		switch {
 		case off(cam.Enabled):
