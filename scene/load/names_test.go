@@ -3,6 +3,7 @@ package load_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/text/unicode/norm"
@@ -112,5 +113,31 @@ func TestAbsoluteTracks(t *testing.T) {
 	seen := 0
 	if err := colmap.EachTrack(c, func(_ int, cams []int) { seen += len(cams) }); err != nil || seen == 0 {
 		t.Errorf("%v: %d cameras", err, seen)
+	}
+}
+
+// Files of kinds that are not read are named where they stand in place of photos, and converting them is enough.
+func TestInPlace(t *testing.T) {
+	for ext, kind := range map[string]string{".exr": "EXR", ".gif": "GIF", ".bmp": "BMP", ".tif": "TIFF", ".avif": "AVIF",
+		".dng": "a raw photo", ".HEIC": "HEIC", ".jxl": "JPEG XL"} {
+		root := loadtest.TinyCapture(t)
+		names := scenetest.TinyCameras()
+		move := func(i int) {
+			file := filepath.Join(root, "images", names[i].Name)
+			if err := os.Rename(file, filepath.Join(root, "images", "P"+names[i].Name[1:2]+ext)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := filepath.Join("images", "P1"+ext) + " is there, but " + kind + " is not read"
+		const hint = "convert the photos, their poses stay"
+		move(1)
+		w, ok := scenetest.WarningOf(loadtest.MustLoad(t, root, loadtest.AnyModel()), "missing-photos")
+		if !ok || !strings.Contains(w.Text, want) || !strings.Contains(w.Remedy, hint) {
+			t.Errorf("%s: %q, %q", ext, w.Text, w.Remedy)
+		}
+		move(2)
+		move(3)
+		_, err := load.Capture(root, loadtest.AnyModel())
+		scenetest.CheckRefusal(t, err, []string{want}, hint, nil)
 	}
 }

@@ -139,7 +139,7 @@ func makeViews(c *scene.Capture, records []scene.Record, o scene.LoadOptions, re
 		if err != nil {
 			if lost.cause == nil {
 				lost.cause = &fault.Error{Op: "read photo", Path: r.Cam.Path, Err: err,
-					Hint: cmp.Or(photo.ForeignHint(r.Cam.Path, err), deniedHint(err))}
+					Hint: cmp.Or(photo.HintOf(r.Cam.Path, err), deniedHint(err))}
 			}
 			lost.broken = append(lost.broken, r.Cam.Name)
 			c.LeaveOut(r.Cam.Name, true)
@@ -270,7 +270,7 @@ func (l *lostPhotos) inPlace() string {
 		return ""
 	}
 	return fmt.Sprintf("; %s is there, but %s is not read", wording.Printable(l.foreign),
-		photo.ForeignKindOf(l.foreign).Name)
+		photo.KindInPlace(l.foreign).Name)
 }
 
 // report warns of photos that are left out, or refuses the capture when strict

@@ -252,8 +252,12 @@ func Size(file string) (width, height int, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file ends within its header")
 	}
-	if err == nil && (width <= 0 || height <= 0 || width > scene.MaxPixels/height) {
+	switch {
+	case err != nil:
+	case width <= 0 || height <= 0:
 		err = fmt.Errorf("the header claims %d x %d pixels", width, height)
+	case width > scene.MaxPixels/height:
+		err = scene.TooLarge{Width: width, Height: height}
 	}
 	return width, height, err
 }

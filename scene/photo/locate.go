@@ -125,7 +125,8 @@ func (l *Locator) Foreign(file string) string {
 		stem := strings.TrimSuffix(name, path.Ext(name))
 		return l.first(dir, func(n string) bool {
 			own := strings.TrimSuffix(n, path.Ext(n))
-			return isForeignPhoto(n) && (own == stem || own == name)
+			k := KindInPlace(n)
+			return k != nil && !k.Video && (own == stem || own == name)
 		})
 	})
 }
