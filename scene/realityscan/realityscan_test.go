@@ -1,7 +1,9 @@
 package realityscan_test
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -41,6 +43,25 @@ func TestNotFinite(t *testing.T) {
 
 func TestDamage(t *testing.T) {
 	loadtest.CheckDamage(t, loadtest.Fixture(t, "images"), "cameras.csv")
+}
+
+// A spreadsheet writes semicolons or tabs, and decimal commas with the former.
+func TestSpreadsheets(t *testing.T) {
+	for name, change := range map[string]*strings.Replacer{
+		"semicolons": strings.NewReplacer(",", ";"), "decimal commas": strings.NewReplacer(",", ";", ".png", ".png", ".", ","),
+		"tabs": strings.NewReplacer(",", "\t"),
+	} {
+		root := loadtest.Fixture(t, "images")
+		file := filepath.Join(root, "cameras.csv")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scenetest.Put(t, file, []byte(change.Replace(string(data))))
+		t.Run(name, func(t *testing.T) {
+			loadtest.CheckFixture(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), true)
+		})
+	}
 }
 
 // Columns may be fewer and in another order, as a template of the user says.
