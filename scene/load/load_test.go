@@ -147,7 +147,8 @@ func badModels() []badInput {
 			cams := scenetest.TinyCameras()
 			for i := range cams {
 				cams[i].Name = "../" + cams[i].Name + ".x.png"
-				scenetest.WritePhoto(t, filepath.Join(root, cams[i].Name[3:]), scenetest.TinyWidth, scenetest.TinyHeight)
+				file := filepath.Join(root, cams[i].Name[3:])
+				scenetest.WritePhoto(t, file, scenetest.TinyWidth, scenetest.TinyHeight)
 			}
 			loadtest.TinyModel(t, root, cams, scenetest.TinyPoints())
 		}, options: loadtest.AnyModel(), want: []string{"5 of 5 photos are missing: ../p0.png.x.png"},

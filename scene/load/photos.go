@@ -72,6 +72,12 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 			break
 		}
 	}
+	takeFound(c, records, cams)
+	return reduced, nil
+}
+
+// takeFound gives records the photos of cams that were found, and the names that these have where theirs led elsewhere.
+func takeFound(c *scene.Capture, records []scene.Record, cams []scene.Camera) {
 	for i := range records {
 		cam := &records[i].Cam
 		if cams[i].Path != "" {
@@ -82,7 +88,6 @@ func FindPhotos(c *scene.Capture, records []scene.Record, o scene.LoadOptions) (
 			cam.Name = cams[i].Name
 		}
 	}
-	return reduced, nil
 }
 
 // within is a photo's name as a path below the folder of photos.

@@ -180,7 +180,8 @@ func (cam camera) pose(to *scene.Camera, world, against similarity) error {
 	if err := numbers(cam.Transform, "its transform", m[:]); err != nil {
 		return scene.PoseError{Cause: err}
 	}
-	own := similarity{[9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]}, [3]float64{m[3], m[7], m[11]}, 1}
+	turn := [9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]}
+	own := similarity{turn, [3]float64{m[3], m[7], m[11]}, 1}
 	pose := world.after(own.after(against))
 	return exported.Pose(to, pose.turn, pose.move)
 }

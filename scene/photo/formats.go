@@ -145,8 +145,8 @@ func HintOf(path string, err error) string {
 		return foreign.kind.hint(path)
 	}
 	if large, ok := errors.AsType[scene.TooLarge](err); ok {
-		return fmt.Sprintf("scale such photos down, their poses stay as they are: mogrify -resize %d%% %s", large.Scale(),
-			ShellWord(path))
+		return fmt.Sprintf("scale such photos down, their poses stay as they are: mogrify -resize %d%% %s",
+			large.Scale(), ShellWord(path))
 	}
 	return ""
 }

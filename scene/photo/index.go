@@ -132,8 +132,8 @@ func (x *Index) add(name string) {
 	x.stems[stem] = append(x.stems[stem], name)
 }
 
-// lookups give the files that a name may mean: the one of exactly that name, or else of the same name in other spelling,
-// or else of the same stem with another extension.
+// lookups give the files that a name may mean: the one of exactly that name, or else those of the same name in other
+// spelling, or else those of the same stem with another extension.
 func (x *Index) lookups() [3]func(name string) []string {
 	exact := func(name string) []string {
 		info, err := os.Stat(filepath.Join(x.dir, filepath.FromSlash(name)))

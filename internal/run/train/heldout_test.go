@@ -41,8 +41,8 @@ func TestAdoptHeldOut(t *testing.T) {
 
 // TestSmallHeldOut wants a photo that cannot be measured to be refused before the training.
 func TestSmallHeldOut(t *testing.T) {
-	r := &Run{Options: resolved(t, nil, nil), Capture: &scene.Capture{Cameras: []scene.Camera{{Name: "a", Width: 40, Height: 30},
-		{Name: "b", Width: 11, Height: 11}, {Name: "c", Width: 40, Height: 10}}}}
+	r := &Run{Options: resolved(t, nil, nil), Capture: &scene.Capture{Cameras: []scene.Camera{
+		{Name: "a", Width: 40, Height: 30}, {Name: "b", Width: 11, Height: 11}, {Name: "c", Width: 40, Height: 10}}}}
 	r.Eval = true
 	for test, want := range map[int]string{1: "", 2: "1 of 2 held-out photos have a side of fewer than 11 pixels"} {
 		r.Test = []int{0, test}
